@@ -1,0 +1,158 @@
+"""What every device offers, the golden model and the generated hardware alike: numpy in and out.
+
+A tensor is converted once and then serves every product that needs it::
+
+    x, w = device.convert(X, "x", tag=0), device.convert(W, "w", tag=1)
+    y = device.forward(x, w).y
+    dy = device.convert(dY, "dy", tag=2)
+    both = device.backward(x, w, dy)  # both.dx, both.dw
+
+A product also takes float32 arrays, which it converts with ``tags`` and ``step``.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats: TypeAlias = NDArray[np.float32]
+
+OPERATIONS: dict[str, tuple[str, ...]] = {
+    "forward": ("X", "W"),
+    "dx": ("W", "dY"),
+    "dw": ("X", "dY"),
+    "backward": ("X", "W", "dY"),
+}
+"""Every product and the tensors it reads, in the order of its arguments and of ``tags``."""
+
+OUTPUTS: dict[str, tuple[str, ...]] = {
+    "forward": ("Y",),
+    "dx": ("dX",),
+    "dw": ("dW",),
+    "backward": ("dX", "dW"),
+}
+"""The tensors that each product writes."""
+
+
+class ConvertedTensor(Protocol):
+    """A tensor in its storage format, held by the device that converted it.
+
+    ``shape``: rows and columns, unpadded. ``tensor_class``: ``x``, ``w`` or ``dy``. ``nan``,
+    ``inf``: whether the data held one. ``saturated``: finite elements whose rounded magnitude did
+    not fit.
+    """
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    @property
+    def tensor_class(self) -> str: ...
+    @property
+    def nan(self) -> bool: ...
+    @property
+    def inf(self) -> bool: ...
+    @property
+    def saturated(self) -> int: ...
+
+    def values(self) -> Floats:
+        """The stored numbers, unpadded, each exactly (some are binary32 subnormals)."""
+        ...
+
+
+Operand: TypeAlias = Floats | ConvertedTensor
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counters:
+    """What the hardware counted in one product command; conversions apart. Units in the names.
+
+    ``cycles``: from the command's start to its last write response. ``convert_cycles``: of the
+    conversions that this product asked for, 0 if its operands were converted before.
+    """
+
+    cycles: int
+    convert_cycles: int
+    read_bytes: int
+    write_bytes: int
+    stall_load_cycles: int
+    stall_store_cycles: int
+    stall_accumulator_cycles: int
+    stall_turn_cycles: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ProductResult:
+    """A product's tensors and what is to be known about them.
+
+    ``values``: float32 by name, those of ``OUTPUTS``. ``operands``: the converted tensors by name,
+    those of ``OPERATIONS``. ``exact``: every value is the exact product of the converted operands,
+    rounded once. ``overflow``: a value was too large and is Inf. ``counters``: None from a device
+    without a clock.
+    """
+
+    op: str
+    values: Mapping[str, Floats]
+    operands: Mapping[str, ConvertedTensor]
+    exact: bool
+    overflow: bool
+    counters: Counters | None = field(default=None)
+
+    @property
+    def y(self) -> Floats:
+        """Y = X W; KeyError unless a forward product."""
+        return self.values["Y"]
+
+    @property
+    def dx(self) -> Floats:
+        """dX = dY W^T; KeyError unless ``dx`` or ``backward``."""
+        return self.values["dX"]
+
+    @property
+    def dw(self) -> Floats:
+        """dW = X^T dY; KeyError unless ``dw`` or ``backward``."""
+        return self.values["dW"]
+
+
+class Device(Protocol):
+    """One array with one seed. All arrays are float32, two-dimensional, and not empty.
+
+    ValueError if shapes, types or classes do not agree, or if a contraction is longer than
+    2^headroom blocks.
+    """
+
+    def convert(
+        self, array: Floats, tensor_class: str, *, tag: int, step: int = 0
+    ) -> ConvertedTensor:
+        """Quantise as the class says; the draws are those of (seed, tag, step)."""
+        ...
+
+    def forward(
+        self, x: Operand, w: Operand, *, tags: tuple[int, int] = (0, 1), step: int = 0
+    ) -> ProductResult:
+        """Y = X W."""
+        ...
+
+    def dx(
+        self, w: Operand, dy: Operand, *, tags: tuple[int, int] = (1, 2), step: int = 0
+    ) -> ProductResult:
+        """dX = dY W^T."""
+        ...
+
+    def dw(
+        self, x: Operand, dy: Operand, *, tags: tuple[int, int] = (0, 2), step: int = 0
+    ) -> ProductResult:
+        """dW = X^T dY."""
+        ...
+
+    def backward(
+        self,
+        x: Operand,
+        w: Operand,
+        dy: Operand,
+        *,
+        tags: tuple[int, int, int] = (0, 1, 2),
+        step: int = 0,
+    ) -> ProductResult:
+        """dX and dW; ``exact`` and ``overflow`` are of both together."""
+        ...

@@ -1,0 +1,1 @@
+"""The bit-exact model of everything that the hardware computes, in integers."""
