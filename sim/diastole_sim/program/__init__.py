@@ -1,0 +1,1 @@
+"""What host and machine agree on: the memory image, commands and registers."""
