@@ -1,0 +1,6 @@
+"""Training jobs: tasks with their data and networks, run on any device."""
+
+from diastole_sim.train.job import TrainResult, run_task
+from diastole_sim.train.tasks import TASKS
+
+__all__ = ["TASKS", "TrainResult", "run_task"]

@@ -1,0 +1,31 @@
+"""Random choices of the host: initial weights, the split, the order of the samples.
+
+All come from the counter-based generator of the hardware, under tags that no tensor of a network
+has (a tensor's tag is 4 * layer + class), so that a seed means the same on every computer and no
+choice depends on how many were made before it.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diastole_sim.random import DRAW_BITS, tensor_draws
+
+SPLIT_TAG = 0xFFFF0000  # which samples are held out; step 0
+ORDER_TAG = 0xFFFF0001  # the order of the training samples; step = epoch
+WEIGHT_TAG = 0xFFFF0100  # plus the layer: initial weights; step 0
+
+
+def permutation(count: int, *, seed: int, tag: int, step: int) -> NDArray[np.int64]:
+    """A random order of 0..count-1: sorted by a 32-bit key each, equal keys in ascending order."""
+    draws = tensor_draws(count, 2, seed=seed, tag=tag, step=step, bits=DRAW_BITS)
+    return np.argsort(draws[:, 0] << DRAW_BITS | draws[:, 1], kind="stable")
+
+
+def initial_weights(inputs: int, outputs: int, *, seed: int, layer: int) -> NDArray[np.float32]:
+    """Uniform in [-a, a), a = sqrt(6 / inputs), in steps of a / 2**15: (inputs, outputs).
+
+    Source: He et al., ICCV 2015, for layers in front of a ReLU.
+    """
+    draws = tensor_draws(inputs, outputs, seed=seed, tag=WEIGHT_TAG + layer, step=0, bits=DRAW_BITS)
+    centred = (draws - 2 ** (DRAW_BITS - 1)).astype(np.float32) / np.float32(2 ** (DRAW_BITS - 1))
+    return centred * np.sqrt(np.float32(6) / np.float32(inputs))

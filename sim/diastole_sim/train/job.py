@@ -1,0 +1,172 @@
+"""The training job: one task on one device, compared with a second one and with a float run."""
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from diastole_sim.check import require_int
+from diastole_sim.train import host
+from diastole_sim.train.draws import ORDER_TAG, permutation
+from diastole_sim.train.float_device import FloatDevice
+from diastole_sim.train.network import Perceptron
+from diastole_sim.train.session import Mismatch, Session, Trainer
+from diastole_sim.train.tasks import Samples, Task, find_task, split
+
+MAX_STEPS = 1_000_000
+
+Progress = Callable[[int, int, float], None]
+"""Called after every step with the steps done, all steps, and the loss of the last minibatch."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class History:
+    """Curves. ``losses`` and ``accuracies`` of every step's minibatch before its update;
+    ``held_out`` as (steps done, loss, accuracy) on the held-out samples, the final one last."""
+
+    losses: list[float] = field(default_factory=list[float])
+    accuracies: list[float] = field(default_factory=list[float])
+    held_out: list[tuple[int, float, float]] = field(default_factory=list[tuple[int, float, float]])
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainResult:
+    """What a training run found; :meth:`to_json` gives the keys of ``diastole train --json``.
+
+    ``loss`` and ``accuracy`` are of the held-out samples after the last step, by products of the
+    device. ``float_accuracy`` is that of the same network, data and order with binary32 products.
+    ``cycles`` of all product commands, training and held-out samples; ``macs`` are theirs,
+    unpadded; ``utilisation`` their share of what the multipliers could have done in these cycles;
+    both None without a clock. ``verified``: compared with a reference, without a mismatch.
+    ``seconds`` of wall time, float run excluded.
+    """
+
+    task: str
+    backend: str
+    steps: int
+    seed: int
+    loss: float
+    accuracy: float
+    float_accuracy: float
+    cycles: int | None
+    macs: int
+    utilisation: float | None
+    weights_sha256: str
+    verified: bool
+    mismatches: int
+    compared: int
+    seconds: float
+    inexact_products: int
+    saturated: int
+    first_mismatch: Mismatch | None
+    history: History
+    float_history: History
+
+    def to_json(self) -> dict[str, Any]:
+        """All but the curves, as plain values; a loss that is not finite is None."""
+        values = {
+            name: value
+            for name, value in vars(self).items()
+            if name not in ("history", "float_history")
+        }
+        values["loss"] = self.loss if math.isfinite(self.loss) else None
+        values["first_mismatch"] = None if self.first_mismatch is None else str(self.first_mismatch)
+        return values
+
+
+def run_task(
+    task: str,
+    device: Trainer,
+    *,
+    backend: str,
+    steps: int | None = None,
+    seed: int = 0,
+    reference: Trainer | None = None,
+    multipliers: int | None = None,
+    progress: Progress | None = None,
+) -> TrainResult:
+    """Train the task called ``task`` on ``device``.
+
+    ``backend`` names the device in the result. ``seed`` decides initial weights, split and order;
+    the draws of roundings come from the seed that the devices were made with, to be the same.
+    ``steps``: 1 to 1 000 000, the task's own number by default. ``reference``: a second device;
+    every converted operand and every product of every step must have the same bits on both.
+    ``multipliers`` of the array, for the utilisation. ValueError for an unknown task or number of
+    steps.
+    """
+    chosen = find_task(task)
+    count = chosen.steps if steps is None else require_int("steps", steps, 1, MAX_STEPS)
+    require_int("seed", seed, 0, 2**32 - 1)
+    samples = split(chosen.load(), seed=seed)
+    session = Session(device, reference)
+    started = time.monotonic()
+    network, history = _train(chosen, samples, session, count, seed, progress)
+    seconds = time.monotonic() - started
+    _, float_history = _train(chosen, samples, Session(FloatDevice()), count, seed, None)
+    _, loss, accuracy = history.held_out[-1]
+    available = (session.cycles or 0) * (multipliers or 0)
+    return TrainResult(
+        task=task,
+        backend=backend,
+        steps=count,
+        seed=seed,
+        loss=loss,
+        accuracy=accuracy,
+        float_accuracy=float_history.held_out[-1][2],
+        cycles=session.cycles,
+        macs=session.macs,
+        utilisation=session.macs / available if available else None,
+        weights_sha256=network.sha256(),
+        verified=reference is not None and session.mismatches == 0,
+        mismatches=session.mismatches,
+        compared=session.compared,
+        seconds=seconds,
+        inexact_products=session.inexact,
+        saturated=session.saturated,
+        first_mismatch=session.first,
+        history=history,
+        float_history=float_history,
+    )
+
+
+def minibatches(samples: Samples, size: int, *, seed: int) -> Iterator[Samples]:
+    """Without end: every epoch in a new order, its last incomplete minibatch left out."""
+    count = len(samples.labels)
+    epoch = 0
+    while True:
+        order = permutation(count, seed=seed, tag=ORDER_TAG, step=epoch)
+        for start in range(0, count - size + 1, size):
+            yield samples.take(order[start : start + size])
+        epoch += 1
+
+
+def _train(
+    task: Task,
+    samples: tuple[Samples, Samples],
+    session: Session,
+    steps: int,
+    seed: int,
+    progress: Progress | None,
+) -> tuple[Perceptron, History]:
+    training, held_out = samples
+    network = Perceptron((training.inputs.shape[1], task.hidden, task.classes), seed=seed)
+    history = History()
+    batches = minibatches(training, task.batch, seed=seed)
+    with np.errstate(all="ignore"):  # what a faulty device returns must not stop the comparison
+        for step, batch in zip(range(steps), batches, strict=False):
+            rate = host.learning_rate(task.rate, step, steps)
+            loss, accuracy = network.train_step(
+                session, batch, step=step, rate=rate, momentum=task.momentum
+            )
+            history.losses.append(loss)
+            history.accuracies.append(accuracy)
+            done = step + 1
+            if done % task.evaluate_every == 0 or done == steps:
+                found = network.evaluate(session, held_out, step=step)
+                history.held_out.append((done, *found))
+            if progress is not None:
+                progress(done, steps, loss)
+    return network, history

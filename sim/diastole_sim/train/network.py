@@ -1,0 +1,122 @@
+"""A multi-layer perceptron: its products on a device, everything between them in :mod:`.host`."""
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+
+from diastole_sim.device_api import Floats
+from diastole_sim.train import host
+from diastole_sim.train.draws import initial_weights
+from diastole_sim.train.session import Held, Session
+from diastole_sim.train.tasks import Samples
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameter:
+    """A master copy in float32 and its velocity."""
+
+    value: Floats
+    velocity: Floats
+
+    @classmethod
+    def at(cls, value: Floats) -> "Parameter":
+        """Starting from ``value``, at rest."""
+        return cls(value=value, velocity=np.zeros_like(value))
+
+    def descend(self, gradient: Floats, rate: np.float32, momentum: float) -> "Parameter":
+        value, velocity = host.descend(self.value, self.velocity, gradient, rate, momentum)
+        return Parameter(value=value, velocity=velocity)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Passed:
+    """What a layer's forward pass leaves for the backward pass: operands and ``z = X W + bias``."""
+
+    x: Held
+    w: Held
+    z: Floats
+
+
+class Perceptron:
+    """Layers of ``sizes[0] -> sizes[1] -> ...`` units, a ReLU between two, no activation last.
+
+    ``weights`` (inputs, outputs) and ``biases`` (outputs,) are lists of :class:`Parameter`, one
+    per layer. Initial weights come from ``seed``, biases start at 0. Layers count from 0.
+    """
+
+    def __init__(self, sizes: tuple[int, ...], *, seed: int):
+        pairs = list(zip(sizes, sizes[1:], strict=False))
+        self.weights = [
+            Parameter.at(initial_weights(inputs, outputs, seed=seed, layer=layer))
+            for layer, (inputs, outputs) in enumerate(pairs)
+        ]
+        self.biases = [Parameter.at(np.zeros(outputs, np.float32)) for _, outputs in pairs]
+
+    @property
+    def depth(self) -> int:
+        """Number of layers."""
+        return len(self.weights)
+
+    def forward(
+        self, session: Session, inputs: Floats, *, step: int, first_layer: int = 0
+    ) -> list[Passed]:
+        """All layers. ``first_layer`` is added to the layers' numbers in the tags of the draws."""
+        passed: list[Passed] = []
+        for index, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+            layer = first_layer + index
+            x = session.convert(inputs, "x", layer=layer, step=step)
+            w = session.convert(weight.value, "w", layer=layer, step=step)
+            y = session.forward(x, w, layer=layer, step=step)
+            passed.append(Passed(x=x, w=w, z=host.add_bias(y, bias.value)))
+            inputs = host.relu(passed[-1].z)
+        return passed
+
+    def gradients(
+        self, session: Session, passed: list[Passed], dy: Floats, *, step: int
+    ) -> list[tuple[Floats, Floats]]:
+        """(dW, dbias) of every layer, from the gradient ``dy`` by the last layer's ``z``.
+
+        The operands of the forward pass serve again; only dY is converted. Layer 0 needs no dX.
+        """
+        found: list[tuple[Floats, Floats]] = []
+        for layer in reversed(range(self.depth)):
+            held = session.convert(dy, "dy", layer=layer, step=step)
+            dbias = host.sum_rows(dy)
+            x, w = passed[layer].x, passed[layer].w
+            if layer == 0:
+                dw = session.dw(x, held, layer=layer, step=step)
+            else:
+                dx, dw = session.backward(x, w, held, layer=layer, step=step)
+                dy = host.relu_gradient(dx, passed[layer - 1].z)
+            found.append((dw, dbias))
+        return found[::-1]
+
+    def train_step(
+        self, session: Session, batch: Samples, *, step: int, rate: np.float32, momentum: float
+    ) -> tuple[float, float]:
+        """One step on ``batch``: its loss and accuracy, both before the update."""
+        passed = self.forward(session, batch.inputs, step=step)
+        loss, dy = host.softmax_cross_entropy(passed[-1].z, batch.labels)
+        found = self.gradients(session, passed, dy, step=step)
+        for layer, (dw, dbias) in enumerate(found):
+            self.weights[layer] = self.weights[layer].descend(dw, rate, momentum)
+            self.biases[layer] = self.biases[layer].descend(dbias, rate, momentum)
+        return float(loss), host.accuracy(passed[-1].z, batch.labels)
+
+    def evaluate(self, session: Session, samples: Samples, *, step: int) -> tuple[float, float]:
+        """Loss and accuracy on ``samples``, in one product per layer.
+
+        Counted as layers behind the last, so that no draw is shared with training.
+        """
+        z = self.forward(session, samples.inputs, step=step, first_layer=self.depth)[-1].z
+        loss, _ = host.softmax_cross_entropy(z, samples.labels)
+        return float(loss), host.accuracy(z, samples.labels)
+
+    def sha256(self) -> str:
+        """Over weights, then bias of every layer in order, as little-endian float32 row by row."""
+        digest = hashlib.sha256()
+        for weight, bias in zip(self.weights, self.biases, strict=True):
+            digest.update(weight.value.astype("<f4").tobytes())
+            digest.update(bias.value.astype("<f4").tobytes())
+        return digest.hexdigest()

@@ -1,0 +1,226 @@
+"""The training job on the golden model: it learns, repeats itself, and sees a wrong bit."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from diastole_sim.device_api import Counters
+from diastole_sim.golden.machine import GoldenDevice
+from diastole_sim.numerics import Numerics
+from diastole_sim.train import host, run_task
+from diastole_sim.train.job import minibatches
+from diastole_sim.train.network import Perceptron
+from diastole_sim.train.report import write_picture
+from diastole_sim.train.session import Session
+from diastole_sim.train.tasks import load_digits, split
+
+CLASSES = {name: {"format": "bfp4", "rounding": "nearest"} for name in ("x", "w")}
+NANO = Numerics.from_dict(
+    CLASSES
+    | {"dy": {"format": "bfp4", "rounding": "stochastic-b"}}
+    | {"block": 8, "random_bits": 8, "fraction": 18, "headroom": 14}
+)
+KEYS = (
+    "task backend steps seed loss accuracy float_accuracy cycles macs utilisation weights_sha256 "
+    "verified mismatches compared seconds"
+).split()
+
+
+def train(device=None, seed=0, **given):
+    device = GoldenDevice(NANO, seed) if device is None else device
+    return run_task("digits", device, backend="golden", seed=seed, **given)
+
+
+@pytest.fixture(scope="module")
+def full():
+    return [train(seed=seed) for seed in range(5)]
+
+
+def test_accuracy_that_is_promised(full):
+    accuracies = [result.accuracy for result in full]
+    float_mean = sum(result.float_accuracy for result in full) / len(full)
+    mean = sum(accuracies) / len(accuracies)
+    assert accuracies[0] >= 0.95, accuracies
+    assert mean >= 0.96, accuracies
+    assert mean >= float_mean - 0.015, (accuracies, float_mean)
+
+
+def test_every_product_was_exact(full):
+    assert [result.inexact_products for result in full] == [0] * 5
+
+
+def test_the_same_seed_gives_the_same_weights(full):
+    again = train(seed=1)
+    assert again.weights_sha256 == full[1].weights_sha256
+    assert again.history == full[1].history
+
+
+def test_every_seed_gives_other_weights(full):
+    assert len({result.weights_sha256 for result in full}) == 5
+
+
+def test_the_roundings_draws_matter():
+    results = [train(GoldenDevice(NANO, seed), steps=2) for seed in (0, 1)]
+    assert results[0].weights_sha256 != results[1].weights_sha256
+
+
+@pytest.mark.parametrize(
+    "seed, want",
+    [
+        (0, "a2dd0ce6dc33a89da8295441c2c97bf6ed1ce2455dcd8066c9f3e7fec487d9e4"),
+        (7, "ad42df0046be63d2dd7767dc73a2c1c3db4f5d23137e5c8665678ef415c67642"),
+    ],
+)
+def test_weights_after_three_steps(seed, want):
+    """What every computer must get; changes only with the numbers that are promised."""
+    assert train(steps=3, seed=seed).weights_sha256 == want
+
+
+def test_the_seed_decides_weights_split_and_order():
+    """Each alone, under the same draws of the roundings: nothing is left of another seed."""
+    training, held_out = split(load_digits(), seed=7)
+    first = next(minibatches(training, 64, seed=7))
+    network = Perceptron((64, 64, 10), seed=7)
+    session = Session(GoldenDevice(NANO, 0))
+    rate = host.learning_rate(0.5, 0, 1)
+    network.train_step(session, first, step=0, rate=rate, momentum=0.8)
+    result = train(GoldenDevice(NANO, 0), seed=7, steps=1)
+    assert result.weights_sha256 == network.sha256()
+    assert (result.loss, result.accuracy) == network.evaluate(session, held_out, step=0)
+
+
+def test_result_without_clock_and_reference():
+    result = train(steps=2)
+    record = result.to_json()
+    assert set(KEYS) <= set(record)
+    assert json.loads(json.dumps(record)) == record
+    # two steps on 64 samples, forward and backward but for the first dX; 360 samples held out
+    assert record["macs"] == (2 * 64 * 2 + 360) * 64 * 64 + (2 * 64 * 3 + 360) * 64 * 10
+    assert (record["cycles"], record["utilisation"]) == (None, None)
+    assert (record["verified"], record["compared"], record["mismatches"]) == (False, 0, 0)
+    assert (record["steps"], record["seed"], record["task"]) == (2, 0, "digits")
+    assert result.history.held_out == [(2, result.loss, result.accuracy)]
+    assert len(result.history.losses) == len(result.float_history.losses) == 2
+
+
+def test_verification_compares_everything():
+    result = train(steps=2, reference=GoldenDevice(NANO, 0))
+    sizes = {"in": 64 * 64, "hidden": 64 * 64, "w0": 64 * 64, "w1": 64 * 10, "out": 64 * 10}
+    step = 2 * (sizes["in"] + sizes["hidden"]) - sizes["in"]  # X0, and X1 with Y0
+    step += 2 * sizes["w0"] + 2 * sizes["w1"] + 2 * sizes["out"]  # W and dW; Y1 and dY1
+    step += 2 * sizes["hidden"]  # dX1 and dY0
+    held_out = 360 * (64 + 64 + 64 + 10) + sizes["w0"] + sizes["w1"]
+    assert result.compared == 2 * step + held_out
+    assert (result.verified, result.mismatches, result.first_mismatch) == (True, 0, None)
+
+
+class Wrapped:
+    """A golden device whose results pass through a function; ``calls`` counts by operation."""
+
+    def __init__(self, change):
+        self.device, self.change, self.calls = GoldenDevice(NANO, 0), change, {}
+
+    def _call(self, op, *operands, **given):
+        self.calls[op] = self.calls.get(op, 0) + 1
+        return self.change(op, self.calls[op] - 1, getattr(self.device, op)(*operands, **given))
+
+    def convert(self, array, tensor_class, *, tag, step=0):
+        return self._call("convert", array, tensor_class, tag=tag, step=step)
+
+    def forward(self, x, w):
+        return self._call("forward", x, w)
+
+    def dw(self, x, dy):
+        return self._call("dw", x, dy)
+
+    def backward(self, x, w, dy):
+        return self._call("backward", x, w, dy)
+
+
+@pytest.mark.parametrize(
+    "op, call, name, tensor, step, index",
+    [
+        ("forward", 2, "Y", "layer0.Y", 1, (63, 7)),
+        ("forward", 7, "Y", "layer3.Y", 2, (359, 9)),  # the held-out samples
+        ("backward", 1, "dX", "layer1.dX", 1, (5, 60)),
+        ("backward", 0, "dW", "layer1.dW", 0, (0, 0)),
+        ("dw", 2, "dW", "layer0.dW", 2, (17, 33)),
+    ],
+)
+def test_one_wrong_bit_is_found(op, call, name, tensor, step, index):
+    def flip(this_op, this_call, result):
+        if (this_op, this_call) == (op, call):
+            result.values[name].view(np.uint32)[index] ^= 1
+            seen.append(result.values[name][index])
+        return result
+
+    seen = []
+    result = train(Wrapped(flip), steps=3, reference=GoldenDevice(NANO, 0))
+    first = result.first_mismatch
+    assert (first.tensor, first.step, first.index) == (tensor, step, index)
+    assert first.got == seen[0]
+    assert abs(int(first.got.view(np.uint32)) - int(first.expected.view(np.uint32))) == 1
+    assert (result.verified, result.mismatches) == (False, 1)
+    row, column = index
+    pattern = (
+        rf"first mismatch: tensor {tensor}, step {step}, index \[{row}, {column}\]: "
+        r"\S+ \(0x[0-9a-f]{8}\), expected \S+ \(0x[0-9a-f]{8}\)"
+    )
+    assert re.fullmatch(pattern, str(first)), str(first)
+    assert result.to_json()["first_mismatch"] == str(first)
+
+
+def test_a_wrong_operand_is_found():
+    """Another seed rounds dY differently; nothing that is converted before may differ."""
+    result = train(GoldenDevice(NANO, 1), steps=1, reference=GoldenDevice(NANO, 0))
+    assert result.first_mismatch.tensor == "layer1.dY_q"
+    assert result.first_mismatch.step == 0
+    assert result.mismatches > 1
+
+
+def test_a_device_that_returns_nonsense_is_compared_to_the_end():
+    def spoil(op, call, result):
+        if op == "forward" and call == 2:
+            result.values["Y"][:] = np.float32("nan")
+        return result
+
+    result = train(Wrapped(spoil), steps=3, reference=GoldenDevice(NANO, 0))
+    assert result.first_mismatch.tensor == "layer0.Y" and result.mismatches == 64 * 64
+
+
+def test_utilisation_is_of_the_product_commands():
+    def count(op, call, result):
+        if op == "convert":
+            return result
+        counters = Counters(**dict.fromkeys(Counters.__dataclass_fields__, 0) | {"cycles": 1000})
+        object.__setattr__(result, "counters", counters)
+        return result
+
+    result = train(Wrapped(count), steps=2, multipliers=256)
+    assert result.cycles == (2 * 4 + 2) * 1000
+    assert result.utilisation == result.macs / (result.cycles * 256)
+
+
+def test_progress_is_told_after_every_step():
+    seen = []
+    result = train(steps=3, progress=lambda *state: seen.append(state))
+    assert [state[:2] for state in seen] == [(1, 3), (2, 3), (3, 3)]
+    assert [state[2] for state in seen] == result.history.losses
+
+
+@pytest.mark.parametrize("steps", [0, -3, 1_000_001])
+def test_steps_out_of_range(steps):
+    with pytest.raises(ValueError, match=f"^steps must be an integer in 1..1000000, not {steps}$"):
+        train(steps=steps)
+
+
+def test_unknown_task():
+    with pytest.raises(ValueError, match="^task must be one of digits, not 'letters'$"):
+        run_task("letters", GoldenDevice(NANO, 0), backend="golden")
+
+
+def test_picture(full, tmp_path):
+    write_picture(full[0], tmp_path / "train.png")
+    assert (tmp_path / "train.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
