@@ -1,0 +1,1 @@
+"""Diastole: from one configuration file to the hardware that trains neural networks."""

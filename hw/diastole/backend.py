@@ -1,0 +1,69 @@
+"""Makes the device that a command runs on: the generated hardware, or the golden model."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from diastole import product_cache, tools
+from diastole.config import Config
+from diastole.console import note
+from diastole.errors import BadInput, CheckFailed
+from diastole_sim.device_api import Device
+from diastole_sim.tools import find_compiler, find_verilator
+
+REFUSED_BY_SIZE = (9, 11)
+"""Error codes of commands that are too much for the machine: TOO_LONG and TOO_LARGE."""
+
+
+@contextmanager
+def make_device(
+    backend: str,
+    config: Config,
+    *,
+    seed: int,
+    stalls: int | None = None,
+    trace: Path | None = None,
+    product: Path | None = None,
+) -> Iterator[Device]:
+    """A device with one seed, closed in the end. ``stalls``, a seed, and ``trace`` are for ``rtl``.
+
+    ``rtl`` runs ``product``, or generates one if the cache has none, and compiles it if the cache
+    of compiled ones has none, which takes up to a minute.
+    ToolMissing if a tool for that is absent. What goes wrong in the hardware while the device is
+    used comes out as :class:`CheckFailed`, or :class:`BadInput` if it refused the size of the work.
+    """
+    if backend == "golden":
+        from diastole_sim.golden.machine import GoldenDevice
+
+        yield GoldenDevice(config.numerics, seed=seed)
+        return
+    from diastole_sim.rtl.device import Device as RtlDevice
+
+    from diastole_sim.rtl.errors import BuildError, CommandError, HardwareError
+
+    try:
+        folder = product or cached_product(config)
+        with RtlDevice(folder, stalls=stalls, trace=trace, seed=seed) as device:
+            yield device
+    except CommandError as error:
+        if error.code in REFUSED_BY_SIZE:
+            raise BadInput(f"too large for the hardware: {error.message}") from error
+        raise CheckFailed(str(error)) from error
+    except MemoryError as error:
+        raise BadInput(f"too large for this computer: {error or 'no memory'}") from error
+    except (HardwareError, BuildError) as error:
+        raise CheckFailed(str(error)) from error
+
+
+def cached_product(config: Config) -> Path:
+    """The folder of the product, generated if need be; looks for the tools before it begins."""
+    find_compiler()
+    find_verilator()
+    tools.require(*tools.EMISSION)
+    from diastole.emit.product import generate
+
+    def first(config: Config, folder: Path) -> None:
+        note(f"generating {config.name} and compiling its Verilog, once for this configuration")
+        generate(config, folder)
+
+    return product_cache.product(config, first)

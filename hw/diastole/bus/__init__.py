@@ -1,0 +1,1 @@
+"""AXI: the memory port and the register port."""

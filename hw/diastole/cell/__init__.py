@@ -1,0 +1,1 @@
+"""The fMAC cell and its units."""

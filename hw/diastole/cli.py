@@ -1,0 +1,84 @@
+"""The command line: parses arguments, runs a command, turns what went wrong into an exit code.
+
+0: done; 1: the check failed; 2: bad input; 3: a tool is missing. Scripts rely on these.
+"""
+
+import argparse
+import importlib.metadata
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+from diastole.commands import check, doctor, generate, init, run, train
+from diastole.console import fail
+from diastole.errors import BadInput, CheckFailed
+from diastole_sim.tools import ToolMissing
+
+COMMANDS = (init, check, generate, run, train, doctor)
+
+DONE, CHECK_FAILED, BAD_INPUT, TOOL_MISSING, INTERRUPTED = 0, 1, 2, 3, 130
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, like every other mistake, instead of the usage first."""
+
+    def error(self, message: str) -> NoReturn:
+        raise BadInput(f"{message} (see {self.prog} --help)")
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = Parser(
+        prog="diastole",
+        description="Generates the hardware that trains neural networks, and runs it.",
+        epilog="exit codes: 0 done, 1 the check failed, 2 bad input, 3 a tool is missing",
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "--version", action="version", version=f"diastole {importlib.metadata.version('diastole')}"
+    )
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    for command in COMMANDS:
+        command.add_parser(commands)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit code. ``argv`` without the program's name."""
+
+    def command() -> int:
+        arguments = make_parser().parse_args(argv)
+        return arguments.execute(arguments)
+
+    return exit_code(command)
+
+
+def exit_code(work: Callable[[], int]) -> int:
+    """What ``work`` returns, or the code of what it raised, after a line for each mistake."""
+    try:
+        code = work()
+        sys.stdout.flush()
+        return code
+    except BadInput as error:
+        for problem in error.problems:
+            fail(problem)
+        return BAD_INPUT
+    except CheckFailed as error:
+        fail(str(error))
+        return CHECK_FAILED
+    except ToolMissing as error:
+        fail(str(error))
+        return TOOL_MISSING
+    except BrokenPipeError:  # the reader of our output has gone, which is its right
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
+    except OSError as error:
+        fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        return BAD_INPUT
+    except KeyboardInterrupt:
+        fail("interrupted")
+        return INTERRUPTED
+
+
+if __name__ == "__main__":
+    sys.exit(main())

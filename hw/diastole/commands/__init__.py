@@ -1,0 +1,1 @@
+"""One module per command: ``add_parser`` describes its arguments, ``execute`` does it."""

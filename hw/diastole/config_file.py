@@ -1,0 +1,205 @@
+"""Reads and writes the configuration file, and says everything that is wrong with it at once."""
+
+import difflib
+import json
+import re
+import tomllib
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+
+from diastole.config import Config
+from diastole.errors import BadInput
+from diastole_sim.formats import block_sum_bits, parse_format
+from diastole_sim.numerics import MAX_ACCUMULATOR_BITS
+
+SECTIONS = tuple(
+    name
+    for name, field in Config.model_fields.items()
+    if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)
+)
+# Every key, as people write it, with its description: "array.rows" and so on.
+FIELDS = {
+    f"{name}.{key}": inner
+    for name in SECTIONS
+    for key, inner in Config.model_fields[name].annotation.model_fields.items()
+} | {name: field for name, field in Config.model_fields.items() if name not in SECTIONS}
+
+_ABSENT = object()
+
+
+def read(path: Path, overrides: Sequence[str] = ()) -> Config:
+    """The configuration in a TOML file, after ``overrides`` ("array.rows=4") are laid over it.
+
+    Raises :class:`BadInput` with one line for every mistake of the file and the overrides together.
+    """
+    try:
+        document = tomllib.loads(path.read_bytes().decode())
+    except OSError as error:
+        raise BadInput(f"{path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise BadInput(f"{path}: is not a TOML file: it is not text in UTF-8") from None
+    except ValueError as error:  # TOMLDecodeError, or an integer of too many digits
+        raise BadInput(f"{path}: is not a TOML file: {error}") from None
+    except RecursionError:
+        raise BadInput(f"{path}: is not a TOML file: nested too deeply") from None
+    return from_document(document, overrides, source=str(path))
+
+
+def from_document(
+    document: dict[str, Any], overrides: Sequence[str] = (), *, source: str = "configuration"
+) -> Config:
+    """As :func:`read`, from a parsed document; ``source`` begins each message about it."""
+    document = {key: dict(v) if isinstance(v, dict) else v for key, v in document.items()}
+    problems = []
+    overridden = set()
+    for text in overrides:
+        try:
+            overridden.add(_override(document, text))
+        except BadInput as error:
+            problems += error.problems
+    config = None
+    wrong = set()
+    try:
+        config = Config.model_validate(document)
+    except ValidationError as errors:
+        for error in errors.errors(include_url=False, include_context=False):
+            wrong.add(".".join(map(str, error["loc"][:2])))
+            place = "--set" if _written(error["loc"][:2]) in overridden else source
+            problems.append(f"{place}: {_say(error)}")
+    problems += (f"{source}: {problem}" for problem in _contradictions(document, wrong))
+    if problems:
+        raise BadInput(*problems)
+    assert config is not None
+    return config
+
+
+def accepted(key: str) -> str:
+    """The range of a key in words: "an integer in 1..64"."""
+    if key in SECTIONS:
+        return f"a table, [{key}]"
+    if key == "name":
+        return "[a-z][a-z0-9_]* and no Verilog or SystemVerilog keyword"
+    field = FIELDS[key]
+    if get_origin(field.annotation) is Literal:
+        return "one of " + ", ".join(map(str, get_args(field.annotation)))
+    low = next(limit.ge for limit in field.metadata if hasattr(limit, "ge"))
+    high = next(limit.le for limit in field.metadata if hasattr(limit, "le"))
+    return f"an integer in {low}..{high}"
+
+
+def nearest(key: str) -> str:
+    """The known key that is most like an unknown one, as a whole or in its last part."""
+
+    def likeness(known: str) -> float:
+        whole = difflib.SequenceMatcher(a=key, b=known).ratio()
+        last = difflib.SequenceMatcher(a=_last(key), b=_last(known)).ratio()
+        return max(whole, 0.9 * last) + whole / 100
+
+    return max([*FIELDS, *SECTIONS], key=likeness)
+
+
+def to_toml(config: Config) -> str:
+    """A commented file that reads back as ``config``: each key with its meaning and its range."""
+    lines = [
+        "# Configuration of a Diastole machine. A key that is left out has its default.",
+        "# Any key can be changed for one command: --set array.rows=4",
+    ]
+    values = config.to_dict()
+    for key, field in Config.model_fields.items():
+        if key in SECTIONS:
+            about = field.annotation.__doc__.strip().splitlines()[0]
+            lines += ["", f"# {about}", f"[{key}]"]
+            for inner in field.annotation.model_fields:
+                lines += _entry(f"{key}.{inner}", values[key][inner])
+        else:
+            lines += ["", *_entry(key, values[key])]
+    return "\n".join(lines) + "\n"
+
+
+def _entry(key: str, value: Any) -> Iterable[str]:
+    yield f"# {FIELDS[key].description}."
+    yield f"# Accepted: {accepted(key)}."
+    yield f"{_last(key)} = {_show(value)}"
+
+
+def _override(document: dict[str, Any], text: str) -> str:
+    """Sets one key from "KEY=VALUE" in the document and returns the key."""
+    key, equals, value = text.partition("=")
+    parts = [part.strip() for part in key.split(".")]
+    if not equals or not all(parts):
+        raise BadInput(f"--set: must be KEY=VALUE, not {_show(text)}")
+    table = document
+    for part in parts[:-1]:
+        table = table.setdefault(part, {})
+        if not isinstance(table, dict):
+            if part in SECTIONS:  # the file's own mistake, reported as such
+                return ".".join(parts)
+            known = ".".join(parts)
+            raise BadInput(f"--set: {known} is an unknown key; the nearest is {nearest(known)}")
+    table[parts[-1]] = _toml_value(value.strip())
+    return ".".join(parts)
+
+
+def _toml_value(text: str) -> Any:
+    try:
+        parsed = tomllib.loads(f"value = {text}")
+    except (ValueError, RecursionError):
+        return text
+    return parsed["value"] if len(parsed) == 1 else text
+
+
+def _say(error: Any) -> str:
+    """One line about one of pydantic's errors; whatever its type, we say what is accepted."""
+    key = _written(error["loc"])
+    if error["type"] == "extra_forbidden":
+        return f"{key} is an unknown key; the nearest is {nearest(key)}"
+    return f"{key} must be {accepted(key)}, not {_show(error['input'])}"
+
+
+def _contradictions(document: dict[str, Any], wrong: set[str]) -> Iterable[str]:
+    """What no single key is to blame for; silent about keys that are wrong by themselves."""
+    involved = ("format.x", "format.w", "format.dy", "array.block")
+    involved += ("accumulator.fraction", "accumulator.headroom")
+    if wrong & ({*involved} | {key.partition(".")[0] for key in involved}):
+        return
+    *formats, block, fraction, headroom = (_value(document, key) for key in involved)
+    pairs = combinations(map(parse_format, formats), 2)
+    sum_bits = max(block_sum_bits(a, b, block) for a, b in pairs)
+    width = sum_bits + fraction + headroom
+    if width > MAX_ACCUMULATOR_BITS:
+        yield (
+            f"accumulator.fraction and accumulator.headroom must make SW + F + G at most "
+            f"{MAX_ACCUMULATOR_BITS} bits, not {sum_bits} + {fraction} + {headroom} = {width} "
+            f"(SW follows from the formats and array.block)"
+        )
+
+
+def _value(document: dict[str, Any], key: str) -> Any:
+    section, _, name = key.partition(".")
+    value = document.get(section, {}).get(name, _ABSENT)
+    return FIELDS[key].default if value is _ABSENT else value
+
+
+def _written(location: Sequence[Any]) -> str:
+    """A key as people write it; parts that are no bare keys are quoted, so it stays on a line."""
+    return ".".join(
+        str(part) if re.fullmatch(r"[A-Za-z0-9_-]+", str(part)) else json.dumps(str(part))
+        for part in location
+    )
+
+
+def _show(value: Any) -> str:
+    """A value on one line, as TOML writes it where that is possible."""
+    try:
+        text = json.dumps(value, default=str) if not isinstance(value, float) else str(value)
+    except ValueError:  # Python does not write integers of more than 4300 digits
+        text = "a huge integer"
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _last(key: str) -> str:
+    return key.rpartition(".")[2]

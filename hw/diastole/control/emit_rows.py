@@ -1,0 +1,158 @@
+"""Rows of floats on their way out: one write request per row, and its vectors packed into beats."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole.bus.service import request_layout, write_beat_layout
+from diastole.plan import ADDRESS_BITS, MAX_ELEMENT_BITS, Plan
+
+FLOAT_BYTES = 4
+
+
+def span_layout(plan: Plan) -> data.StructLayout:
+    """Rows of equal length, ``pitch`` apart: ``repeat`` to write of the ``whole`` that come."""
+    vectors = max(plan.groups * max(plan.rows, plan.cols), plan.fused_blocks_n)
+    return data.StructLayout(
+        {
+            "addr": unsigned(ADDRESS_BITS),
+            "cols": range(vectors * plan.block + 1),  # floats of a row
+            "vectors": range(vectors + 1),  # of a row
+            "repeat": range(plan.tile_words + 1),
+            "whole": range(plan.tile_words + 1),
+        }
+    )
+
+
+class EmitRows(wiring.Component):
+    """Write rows of B-float vectors. Floats beyond a row's end are zeros, or not written at all.
+
+    Where a vector is shorter than a beat (32 B < D), a row may start inside a beat; only bytes of
+    its own vectors are enabled. Otherwise a row starts on a beat and its last beat is filled up.
+
+    Timing: one beat per cycle, or one vector per cycle where that is slower; one cycle per request.
+    ``pitch`` in bytes must be stable while ``busy``.
+    """
+
+    spans: stream.Interface
+    vectors: stream.Interface
+    requests: stream.Interface
+    beats: stream.Interface
+
+    def __init__(self, plan: Plan):
+        self.plan = plan
+        super().__init__(
+            {
+                "pitch": In(MAX_ELEMENT_BITS + 3),
+                "spans": In(stream.Signature(span_layout(plan))),
+                "vectors": In(stream.Signature(data.ArrayLayout(unsigned(32), plan.block))),
+                "requests": Out(stream.Signature(request_layout())),
+                "beats": Out(stream.Signature(write_beat_layout(plan.data_width))),
+                "busy": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        plan = self.plan
+        span = Signal(span_layout(plan))
+        row = Signal.like(span.whole)
+        vector = Signal.like(span.vectors)
+        left = Signal.like(span.cols)  # floats of the row that are still to come
+        beat_mask = plan.beat_bytes - 1
+        first = span.addr & beat_mask
+        shift = plan.beat_bytes.bit_length() - 1
+        m.d.comb += [
+            self.requests.p.addr.eq(span.addr & ~beat_mask),
+            self.requests.p.beats.eq((first + span.cols * FLOAT_BYTES + beat_mask) >> shift),
+        ]
+        masked = Signal(32 * plan.block)
+        lanes = [Mux(lane < left, self.vectors.payload[lane], 0) for lane in range(plan.block)]
+        m.d.comb += masked.eq(Cat(*lanes))
+        taken = Signal()  # the vector leaves
+        last_vector = Signal()
+        m.d.comb += last_vector.eq(vector == span.vectors - 1)
+
+        with m.FSM() as fsm:
+            m.d.comb += self.busy.eq(~fsm.ongoing("SPAN") | self.spans.valid)
+            with m.State("SPAN"):
+                m.d.comb += self.spans.ready.eq(1)
+                m.d.sync += [span.eq(self.spans.payload), row.eq(0), vector.eq(0)]
+                with m.If(self.spans.valid):
+                    m.next = "ROW"
+            with m.State("ROW"):
+                m.d.sync += left.eq(span.cols)
+                with m.If(row >= span.repeat):
+                    m.next = "DROP"
+                with m.Else():
+                    m.d.comb += self.requests.valid.eq(1)
+                    with m.If(self.requests.ready):
+                        m.next = "BEATS"
+            with m.State("BEATS"):
+                self._pack(m, span, masked, left, last_vector, taken)
+                self._advance(m, span, row, vector, left, taken, last_vector)
+            with m.State("DROP"):
+                m.d.comb += taken.eq(self.vectors.valid)
+                self._advance(m, span, row, vector, left, taken, last_vector)
+            m.d.comb += self.vectors.ready.eq(taken)
+        return m
+
+    def _advance(self, m, span, row, vector, left, taken, last_vector):
+        with m.If(taken):
+            m.d.sync += [vector.eq(vector + 1), left.eq(left - self.plan.block)]
+            with m.If(last_vector):
+                m.d.sync += [vector.eq(0), row.eq(row + 1), span.addr.eq(span.addr + self.pitch)]
+                m.next = "ROW"
+                with m.If(row == span.whole - 1):
+                    m.next = "SPAN"
+
+    def _pack(self, m, span, masked, left, last_vector, taken):
+        if 32 * self.plan.block >= self.plan.data_width:
+            self._split(m, masked, left, taken)
+        else:
+            self._join(m, span, masked, last_vector, taken)
+
+    def _split(self, m, masked, left, taken):
+        """A vector is one or more beats; those without a float of the row are left out."""
+        plan, beat = self.plan, self.beats.p
+        parts = 32 * plan.block // plan.data_width
+        floats = plan.data_width // 32
+        part = Signal(range(max(parts, 2)))
+        last = Signal()
+        m.d.comb += [
+            last.eq((part == parts - 1) | (left <= (part + 1) * floats)),
+            beat.data.eq(masked.word_select(part, plan.data_width)),
+            beat.strb.eq(~0),
+            self.beats.valid.eq(self.vectors.valid),
+            taken.eq(self.vectors.valid & self.beats.ready & last),
+        ]
+        with m.If(self.beats.valid & self.beats.ready):
+            m.d.sync += part.eq(Mux(last, 0, part + 1))
+
+    def _join(self, m, span, masked, last_vector, taken):
+        """Several vectors make a beat; the first of a row stands where its address says."""
+        plan, beat = self.plan, self.beats.p
+        parts = plan.data_width // (32 * plan.block)
+        bytes_ = FLOAT_BYTES * plan.block
+        part, offset = Signal(range(parts)), Signal(range(parts))
+        held = Signal(plan.data_width)
+        strobes = Signal(plan.beat_bytes)
+        filled = Signal.like(held, name="filled")
+        enabled = Signal.like(strobes, name="enabled")
+        whole = Signal()
+        m.d.comb += [
+            part.eq((span.addr >> (bytes_.bit_length() - 1)) + offset),
+            filled.eq(held | (masked << (part * (8 * bytes_)))),
+            enabled.eq(strobes | (((1 << bytes_) - 1) << (part * bytes_))),
+            whole.eq((part == parts - 1) | last_vector),
+            beat.data.eq(filled),
+            beat.strb.eq(enabled),
+            self.beats.valid.eq(self.vectors.valid & whole),
+            taken.eq(self.vectors.valid & (~whole | self.beats.ready)),
+        ]
+        with m.If(taken):
+            m.d.sync += [offset.eq(offset + 1), held.eq(filled), strobes.eq(enabled)]
+            with m.If(whole):
+                m.d.sync += [held.eq(0), strobes.eq(0)]
+            with m.If(last_vector):
+                m.d.sync += offset.eq(0)

@@ -1,0 +1,1 @@
+"""The converter: float32 tensors in memory to quantised block images in memory."""

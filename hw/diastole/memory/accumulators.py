@@ -1,0 +1,114 @@
+"""Accumulators: running sums of W bits behind the array's ports, two banks, so that one drains."""
+
+from amaranth.hdl import Module, Mux, Signal, signed
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole.emit.place import place
+from diastole.memory.ram import Ram
+from diastole.plan import Plan
+
+
+def sums_layout(plan: Plan, bits: int) -> data.ArrayLayout:
+    return data.ArrayLayout(signed(bits), plan.block)
+
+
+class Accumulators(wiring.Component):
+    """Add the array's partial sums into words of B sums, one memory per port and half.
+
+    ``sum_en``, ``sum_addr``, ``fresh`` describe a slot in the cycle in which its vector enters
+    south port 0 (or west port 0); ``latency`` cycles later port 0 has its partial sums, port p
+    ``p`` cycles after that. ``fresh`` overwrites. The top bit of an address names the half.
+
+    Timing: one slot per cycle; two additions to one word at least 3 cycles apart. ``done`` repeats
+    ``sum_done`` when the slot's last sum is stored. A drain read (``drain_en``) shows
+    ``drain_data`` one cycle later; it must not touch the half at work.
+
+    Parameters: ``banks``, one per port of the array; ``psum_bits`` of a partial sum; ``latency`` in
+    cycles (at least 1).
+    """
+
+    def __init__(self, plan: Plan, *, banks: int, psum_bits: int, latency: int):
+        self.plan, self.banks = plan, banks
+        self.psum_bits, self.latency = psum_bits, latency
+        self.words = plan.half_words
+        super().__init__(
+            {
+                "psums": In(sums_layout(plan, psum_bits)).array(banks),
+                "sum_en": In(1),
+                "sum_addr": In(range(2 * self.words)),
+                "fresh": In(1),
+                "sum_done": In(1),
+                "done": Out(1),
+                "drain_en": In(1),
+                "drain_port": In(range(max(banks, 2))),
+                "drain_addr": In(range(2 * self.words)),
+                "drain_data": Out(sums_layout(plan, plan.accumulator_bits)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        control = data.StructLayout({"en": 1, "addr": range(2 * self.words), "fresh": 1, "done": 1})
+        stage = Signal(control, name="control_0")
+        m.d.comb += [
+            stage.en.eq(self.sum_en),
+            stage.addr.eq(self.sum_addr),
+            stage.fresh.eq(self.fresh),
+            stage.done.eq(self.sum_done),
+        ]
+        for number in range(1, self.latency):  # the memory is read one cycle before the sums come
+            stage = self._delayed(m, stage, f"control_{number}")
+        drain_port = Signal.like(self.drain_port)
+        drain_half = Signal()
+        with m.If(self.drain_en):
+            m.d.sync += [drain_port.eq(self.drain_port), drain_half.eq(self.drain_addr[-1])]
+        halves = []
+        for port in range(self.banks):
+            halves.append(self._port(m, platform, port, stage))
+            if port + 1 < self.banks:
+                stage = self._delayed(m, stage, f"control_{self.latency + port}")
+        with m.Switch(drain_port):
+            for port, (low, high) in enumerate(halves):
+                with m.Case(port):
+                    drained = Mux(drain_half, high.read_data, low.read_data)
+                    m.d.comb += self.drain_data.eq(drained)
+        for number in range(2):  # from the read of the last port's word to its write
+            stage = self._delayed(m, stage, f"finish_{number}")
+        m.d.comb += self.done.eq(stage.done)
+        return m
+
+    @staticmethod
+    def _delayed(m, stage, name):
+        following = Signal(stage.shape(), name=name)
+        m.d.sync += following.eq(stage)
+        return following
+
+    def _port(self, m, platform, port, control):
+        """One port's two memories, and the addition between their ports."""
+        plan = self.plan
+        adding = self._delayed(m, control, f"adding_{port}")
+        storing = self._delayed(m, adding, f"storing_{port}")
+        halves = []
+        for half in range(2):
+            ram = Ram(width=plan.block * plan.accumulator_bits, depth=self.words)
+            m.submodules[f"sums_{port}_{half}"] = place(ram, platform)
+            halves.append(ram)
+            mine = control.en & ~control.fresh & (control.addr[-1] == half)
+            drains = self.drain_en & (self.drain_port == port) & (self.drain_addr[-1] == half)
+            m.d.comb += [
+                ram.read_en.eq(mine | drains),
+                ram.read_addr.eq(Mux(mine, control.addr[:-1], self.drain_addr[:-1])),
+                ram.write_en.eq(storing.en & (storing.addr[-1] == half)),
+                ram.write_addr.eq(storing.addr[:-1]),
+            ]
+        sums = Signal(sums_layout(plan, plan.accumulator_bits), name=f"sums_{port}")
+        for lane in range(plan.block):
+            width = plan.accumulator_bits
+            before = Mux(adding.addr[-1], halves[1].read_data, halves[0].read_data)
+            before = before.word_select(lane, width).as_signed()
+            before = Mux(adding.fresh, 0, before)
+            m.d.sync += sums[lane].eq(before + self.psums[port][lane])
+        for ram in halves:
+            m.d.comb += ram.write_data.eq(sums)
+        return halves

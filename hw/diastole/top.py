@@ -1,0 +1,173 @@
+"""The product's top: registers, command fetch, bus engines, and the machine between them."""
+
+from amaranth.hdl import ClockDomain, ClockSignal, DomainRenamer, Elaboratable, Module
+from amaranth.hdl import ResetSignal, Signal
+from amaranth.hdl._ir import PortDirection
+from amaranth.lib import wiring
+
+from diastole.bus.axi_reader import AxiReader
+from diastole.bus.axi_writer import AxiWriter
+from diastole.bus.axil_registers import AxilRegisters
+from diastole.bus.signature import AxiLiteSignature, AxiSignature, join_halves, top_ports
+from diastole.control.counters import COUNTERS, Counters
+from diastole.control.decode import CommandFetch
+from diastole.control.dispatch import Dispatch
+from diastole.emit.place import place
+from diastole.plan import ADDRESS_BITS, MAX_ELEMENT_BITS, Plan
+from diastole_sim.program.command import COMMAND_VERSION
+from diastole_sim.program.registers import VERSION
+
+
+class Top(Elaboratable):
+    """The whole machine behind AXI4-Lite (``s_axil_*``), AXI4 (``m_axi_*``) and ``irq``.
+
+    ``config``: a :class:`diastole.config.Config`. ``ports``: name to (signal, direction), as they
+    are in the Verilog; ``parameters`` and ``latencies`` are for the manifest.
+    """
+
+    def __init__(self, config):
+        self.config = config
+        self.plan = plan = Plan.from_config(config)
+        self.aclk, self.aresetn, self.irq = (Signal(name=n) for n in ("aclk", "aresetn", "irq"))
+        self.axil = AxiLiteSignature().flip().create(path=("s_axil",))
+        self.axi = AxiSignature(plan.data_width).create(path=("m_axi",))
+        lite = top_ports("s_axil", wiring.flipped(self.axil))
+        turned = {PortDirection.Input: PortDirection.Output}
+        turned |= {after: before for before, after in turned.items()}
+        self.ports = {
+            "aclk": (self.aclk, PortDirection.Input),
+            "aresetn": (self.aresetn, PortDirection.Input),
+            "irq": (self.irq, PortDirection.Output),
+            **{name: (signal, turned[flow]) for name, (signal, flow) in lite.items()},
+            **top_ports("m_axi", self.axi),
+        }
+
+    @property
+    def parameters(self) -> dict:
+        """Everything that a host must know of this machine; sizes in the units of the names."""
+        plan = self.plan
+        return {
+            "numerics": self.config.numerics.to_dict(),
+            "rows": plan.rows,
+            "cols": plan.cols,
+            "macs": plan.macs,
+            "in_place": plan.in_place,
+            "data_width": plan.data_width,
+            "address_width": ADDRESS_BITS,
+            "register_version": VERSION,
+            "command_version": COMMAND_VERSION,
+            "max_size": 2**MAX_ELEMENT_BITS - 1,
+            "max_convert_cols": self._max_convert_cols,
+            "fused_max_m": plan.fused_blocks_m * plan.block if plan.in_place else 0,
+            "fused_max_n": plan.fused_blocks_n * plan.block if plan.in_place else 0,
+        }
+
+    @property
+    def latencies(self) -> dict:
+        """In cycles."""
+        plan = self.plan
+        return {"pass_min_cycles": max(plan.rows * plan.block, 4), "hop_cycles": 1}
+
+    @property
+    def _max_convert_cols(self) -> int:
+        return min(2**MAX_ELEMENT_BITS - 1, self.plan.converter_blocks * self.plan.block)
+
+    def elaborate(self, platform):
+        m = Module()
+        plan = self.plan
+        m.domains.sync = ClockDomain()
+        m.domains.core = ClockDomain()
+        m.d.comb += [
+            ClockSignal().eq(self.aclk),
+            ResetSignal().eq(~self.aresetn),
+            ClockSignal("core").eq(self.aclk),
+        ]
+        units = {
+            "registers": AxilRegisters(config_hash=int(self.config.config_sha256[:8], 16)),
+            "fetch": CommandFetch(
+                block=plan.block,
+                headroom=plan.headroom,
+                data_width=plan.data_width,
+                max_size=2**MAX_ELEMENT_BITS - 1,
+                max_convert_cols=self._max_convert_cols,
+            ),
+            "reader": AxiReader(data_width=plan.data_width),
+            "writer": AxiWriter(data_width=plan.data_width),
+            "counters": Counters(),
+        }
+        for name, unit in units.items():
+            m.submodules[name] = place(unit, platform)
+        dispatch = Dispatch(plan, self.config.numerics)
+        m.submodules.dispatch = DomainRenamer("core")(place(dispatch, platform))
+        self._host(m, units, dispatch)
+        self._buses(m, units, dispatch)
+        self._reset(m, units)
+        return m
+
+    def _host(self, m, units, dispatch):
+        """Registers to and from the command fetch, the counters and the machine's flags."""
+        registers, fetch, counters = units["registers"], units["fetch"], units["counters"]
+        for path, member, outer in self.axil.signature.flatten(self.axil):
+            inner = getattr(registers.axil, path[-1])
+            towards = member.flow == wiring.In  # of the machine
+            m.d.comb += inner.eq(outer) if towards else outer.eq(inner)
+        m.d.comb += [
+            self.irq.eq(registers.irq),
+            fetch.start.eq(registers.start),
+            fetch.address.eq(registers.command_address),
+            fetch.count.eq(registers.command_count),
+            registers.finished.eq(fetch.finished),
+            registers.error_code.eq(fetch.error_code),
+            registers.error_index.eq(fetch.error_index),
+            registers.flags.eq(dispatch.flags),
+            dispatch.seed.eq(registers.seed),
+            dispatch.command.valid.eq(fetch.command.valid),
+            dispatch.command.payload.eq(fetch.command.payload),
+            fetch.command.ready.eq(dispatch.command.ready),
+            fetch.done.eq(dispatch.done),
+            counters.events.eq(dispatch.events),
+            counters.read_moved.eq(units["reader"].moved),
+            counters.write_moved.eq(units["writer"].moved),
+            counters.clear.eq(registers.clear),
+        ]
+        m.d.comb += [getattr(registers, name).eq(getattr(counters, name)) for name in COUNTERS]
+
+    def _buses(self, m, units, dispatch):
+        """The reader serves the command fetch between commands, and the machine during them."""
+        registers, fetch = units["registers"], units["fetch"]
+        reader, writer = units["reader"], units["writer"]
+        join_halves(m, self.axi, reader.axi, writer.axi)
+        with m.If(dispatch.busy):
+            wiring.connect(m, dispatch.read_requests, reader.request)
+            wiring.connect(m, reader.data, dispatch.read_data)
+        with m.Else():
+            wiring.connect(m, fetch.request, reader.request)
+            wiring.connect(m, reader.data, fetch.data)
+        wiring.connect(m, dispatch.write_requests, writer.request)
+        wiring.connect(m, dispatch.write_beats, writer.data)
+        m.d.comb += [
+            dispatch.writer_idle.eq(writer.idle),
+            reader.base.eq(registers.read_base),
+            reader.limit.eq(registers.read_limit),
+            writer.base.eq(registers.write_base),
+            writer.limit.eq(registers.write_limit),
+            fetch.fault.eq(reader.error_code | writer.error_code),
+        ]
+        with m.If(reader.error):  # the first of two in one cycle: codes must not mix
+            m.d.comb += fetch.fault.eq(reader.error_code)
+
+    def _reset(self, m, units):
+        """The reset bit: forget everything but the settings, once the open bursts have ended."""
+        registers, reader, writer = units["registers"], units["reader"], units["writer"]
+        resetting = Signal()
+        with m.If(registers.reset):
+            m.d.sync += resetting.eq(1)
+        with m.Elif(reader.idle & writer.idle):
+            m.d.sync += resetting.eq(0)
+        m.d.comb += [
+            ResetSignal("core").eq(~self.aresetn | resetting),
+            reader.clear.eq(resetting),
+            writer.clear.eq(resetting),
+            units["fetch"].clear.eq(registers.reset | resetting),
+            registers.busy.eq(units["fetch"].busy | resetting),
+        ]

@@ -1,0 +1,135 @@
+"""Runs commands on a machine: settings, start, interrupt, and what went wrong in words."""
+
+from collections.abc import Sequence
+
+from diastole_sim.program.command import COMMAND_BYTES, ERROR_MEANINGS, Command, ErrorCode
+from diastole_sim.program.registers import BY_NAME, REGISTERS
+from diastole_sim.rtl.errors import CommandError, HardwareError, HardwareHang, ProtocolError
+from diastole_sim.rtl.machine import AddressRange, Machine
+
+WORD_BITS = 32
+RESET_CYCLES = 100_000  # after which a reset that is still busy counts as hung
+
+
+def control_bit(name: str) -> int:
+    """The mask of a bit of the register ``control``."""
+    return 1 << BY_NAME["control"].bit(name)
+
+
+class Control:
+    """The registers of a machine by name, and commands on top of them."""
+
+    def __init__(self, machine: Machine):
+        self.machine = machine
+        self._settings: dict[str, int] = {}
+
+    def read(self, name: str) -> int:
+        """A register by its name, both halves of a wide one."""
+        register = BY_NAME[name]
+        words = [self.machine.read(register.offset + 4 * n) for n in range(register.words)]
+        return sum(word << WORD_BITS * n for n, word in enumerate(words))
+
+    def write(self, name: str, value: int) -> None:
+        """A register by its name, both halves of a wide one."""
+        register = BY_NAME[name]
+        for n in range(register.words):
+            self.machine.write(register.offset + 4 * n, value >> WORD_BITS * n & 0xFFFF_FFFF)
+
+    def set(self, name: str, value: int) -> None:
+        """Write a setting unless it has this value already."""
+        if self._settings.get(name) != value:
+            self.write(name, value)
+            self._settings[name] = value
+
+    def status(self, name: str) -> bool:
+        """A bit of the register ``status``."""
+        return bool(self.read("status") >> BY_NAME["status"].bit(name) & 1)
+
+    def execute(
+        self,
+        commands: Sequence[Command | bytes],
+        *,
+        at: int,
+        reads: AddressRange,
+        writes: Sequence[AddressRange],
+        limit: int | None = None,
+    ) -> int:
+        """Clear counters and flags, run the commands; return the cycles until the interrupt.
+
+        ``at`` is the address to put the commands at. ``reads`` becomes the read window, widened to
+        include the commands; the hull of ``writes`` becomes the write window, and the memory itself
+        checks that nothing but ``writes`` is written. HardwareHang after ``limit`` cycles.
+
+        CommandError if the machine stops with an error; it is reset then, and ready again.
+        HardwareHang and ProtocolError carry all registers in their report.
+        """
+        encoded = b"".join(c.encode() if isinstance(c, Command) else c for c in commands)
+        if len(encoded) != COMMAND_BYTES * len(commands):
+            raise ValueError(f"every command has {COMMAND_BYTES} bytes")
+        self.machine.bytes_at(at, len(encoded))[:] = bytearray(encoded)
+        window = min(reads[0], at), max(reads[1], at + len(encoded))
+        self.set("command_count", len(commands))
+        self.set("command_address", at)
+        self.set_windows(window, (min(w[0] for w in writes), max(w[1] for w in writes)))
+        return self.start(writes, limit=limit)
+
+    def set_windows(self, reads: AddressRange, writes: AddressRange) -> None:
+        """Where the machine may read and write."""
+        self.set("read_base", reads[0])
+        self.set("read_limit", reads[1])
+        self.set("write_base", writes[0])
+        self.set("write_limit", writes[1])
+
+    def start(self, writes: Sequence[AddressRange], *, limit: int | None = None) -> int:
+        """Run the commands that the registers name; the rest is as in :meth:`execute`."""
+        self.machine.traffic(clear=True)
+        self.machine.allow_writes(*writes)
+        try:
+            self.write("control", control_bit("clear") | control_bit("irq_enable"))
+            self.write("control", control_bit("start") | control_bit("irq_enable"))
+            cycles = self.machine.run(limit)
+        except HardwareError as error:
+            raise type(error)(error.message, f"{error.report}\n{self.report()}") from error
+        self._check()
+        self.write("status", 1 << BY_NAME["status"].bit("done"))
+        return cycles
+
+    def _check(self) -> None:
+        traffic = self.machine.traffic()
+        if traffic.strays:
+            raise ProtocolError(
+                f"{traffic.strays} beats were written outside of the results, "
+                f"the first at {traffic.first_stray:#x}",
+                self.report(),
+            )
+        if not self.status("error"):
+            return
+        code, index, report = self.read("error_code"), self.read("error_index"), self.report()
+        self.reset()
+        known = code in tuple(ErrorCode)
+        meaning = ERROR_MEANINGS[ErrorCode(code)] if known else "an unknown error"
+        raise CommandError(
+            f"command {index} was refused with error {code}: {meaning}",
+            code=code,
+            index=index,
+            report=report,
+        )
+
+    def reset(self) -> None:
+        """Use the machine's reset bit, and wait until it is ready again."""
+        self.write("control", control_bit("reset") | control_bit("irq_enable"))
+        waited = self.machine.state.cycle + RESET_CYCLES
+        while self.status("busy"):
+            if self.machine.state.cycle > waited:
+                raise HardwareHang(f"still busy {RESET_CYCLES} cycles after a reset", self.report())
+            self.machine.idle(100)
+
+    def report(self) -> str:
+        """All registers, a line each; for people."""
+        lines: list[str] = []
+        for register in REGISTERS:
+            try:
+                lines.append(f"{register.name} = {self.read(register.name):#x}")
+            except HardwareError as error:
+                return "\n".join([*lines, f"{register.name} cannot be read: {error.message}"])
+        return "\n".join(lines)

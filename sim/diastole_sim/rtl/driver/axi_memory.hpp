@@ -1,0 +1,281 @@
+// The product's memory: an AXI4 slave behind the ports m_axi_*, and a checker of what the product
+// does there. One read beat and one write beat per cycle; the first beat of a burst comes
+// `read_latency` cycles after its address, a write's response `write_latency` cycles after its last
+// beat. A write takes effect when its response is given and not before, so a product that reads
+// back what it wrote without waiting for the response gets the old data.
+#pragma once
+
+#include "common.hpp"
+
+enum Response { OKAY = 0, SLVERR = 2, DECERR = 3 };
+
+// Options of the memory; mirrored by ctypes in machine.py.
+struct MemoryOptions {
+    uint64_t base;           // first address
+    uint64_t bytes;          // size; addresses outside answer DECERR
+    uint32_t read_latency;   // cycles, at least 1
+    uint32_t write_latency;  // cycles, at least 1
+    uint32_t outstanding;    // bursts accepted ahead in each direction, 1 to 64
+    uint32_t reserved;
+};
+
+// What happened on the bus since the last clear; mirrored by ctypes in machine.py.
+struct Traffic {
+    uint64_t read_bursts;
+    uint64_t read_beats;
+    uint64_t write_bursts;
+    uint64_t write_beats;
+    uint64_t first_written;  // lowest address written; all ones if nothing was
+    uint64_t end_written;    // one past the highest address written
+    uint64_t strays;         // writes that left the allowed ranges, in beats
+    uint64_t first_stray;    // address of the first of them
+};
+
+class AxiMemory {
+    static constexpr uint32_t BURSTS = 64;
+    static constexpr uint32_t BEATS = 1024;
+
+    struct Burst {
+        uint64_t address;
+        uint32_t beats;
+        uint32_t done;
+        uint64_t due;  // cycle of the first data beat, or of the response
+        uint8_t response;
+    };
+    struct Beat {
+        uint8_t data[DATA_BYTES];
+        uint64_t strobes;
+        bool last;
+    };
+    struct Address {  // a sampled address channel, to see whether it stays as it is until accepted
+        bool waiting = false;
+        uint64_t address = 0;
+        uint32_t shape = 0;
+    };
+
+    Queue<Burst, BURSTS> m_reads;
+    Queue<Burst, BURSTS> m_writes;     // addresses whose data is not complete
+    Queue<Burst, BURSTS> m_responses;  // complete writes
+    Queue<Beat, BEATS> m_beats;        // data of incomplete and of complete, uncommitted writes
+    uint32_t m_committable = 0;        // beats that belong to m_responses
+    bool m_r_held = false;             // rvalid is up and not yet accepted
+    bool m_b_held = false;
+    Address m_ar;
+    Address m_aw;
+    bool m_w_waiting = false;
+    Beat m_w;
+
+public:
+    MemoryOptions options{};
+    uint8_t* data = nullptr;
+    Ranges allowed;  // writes may go here; empty: anywhere
+    Ranges bad_reads;
+    Ranges bad_writes;
+    Traffic traffic{};
+    uint64_t handshakes = 0;
+
+    void clear_traffic() {
+        traffic = Traffic{};
+        traffic.first_written = traffic.first_stray = ~0ull;
+    }
+
+    void reset() {
+        m_reads.clear();
+        m_writes.clear();
+        m_responses.clear();
+        m_beats.clear();
+        m_committable = 0;
+        m_r_held = m_b_held = m_w_waiting = false;
+        m_ar.waiting = m_aw.waiting = false;
+    }
+
+    uint32_t open_reads() const { return m_reads.size(); }
+    uint32_t open_writes() const { return m_writes.size() + m_responses.size(); }
+
+    // Set the product's inputs for the coming cycle. Reads only what is settled after a clock edge,
+    // except `awvalid` and `wvalid` of the cycle before in the pairings that wait.
+    void drive(Vproduct& top, Stalls& stalls, uint64_t cycle) {
+        top.m_axi_arready = m_reads.size() < options.outstanding && !stalls.hold(AR);
+        bool give = m_r_held;
+        if (!give && !m_reads.empty() && m_reads.front().due <= cycle) give = !stalls.hold(R);
+        if (give && !m_r_held) present(top, m_reads.front());
+        top.m_axi_rvalid = m_r_held = give;
+
+        bool room = open_writes() < options.outstanding;
+        bool data_seen = m_beats.size() > m_committable || m_w_waiting;
+        if (stalls.pairing == Stalls::ADDRESS_WAITS_FOR_DATA) room = room && data_seen;
+        top.m_axi_awready = room && !stalls.hold(AW);
+        bool take = m_beats.size() < BEATS;
+        if (stalls.pairing == Stalls::DATA_WAITS_FOR_ADDRESS) take = take && !m_writes.empty();
+        top.m_axi_wready = take && !stalls.hold(W);
+
+        give = m_b_held;
+        if (!give && !m_responses.empty() && m_responses.front().due <= cycle)
+            give = !stalls.hold(B);
+        if (give && !m_b_held) {
+            top.m_axi_bresp = m_responses.front().response;
+            commit(m_responses.front());
+        }
+        top.m_axi_bvalid = m_b_held = give;
+    }
+
+    // Look at the settled cycle, just before its clock edge.
+    void sample(const Vproduct& top, Stalls& stalls, Fault& fault, uint64_t cycle) {
+        if (top.m_axi_arvalid || m_ar.waiting) sample_ar(top, stalls, fault, cycle);
+        if (top.m_axi_awvalid || m_aw.waiting) sample_aw(top, fault, cycle);
+        if (top.m_axi_wvalid || m_w_waiting) sample_w(top, fault, cycle);
+        if (m_r_held && top.m_axi_rready) {
+            m_r_held = false;
+            ++handshakes;
+            ++traffic.read_beats;
+            Burst& burst = m_reads.front();
+            if (++burst.done == burst.beats) m_reads.pop();
+        }
+        if (m_b_held && top.m_axi_bready) {
+            m_b_held = false;
+            ++handshakes;
+            m_responses.pop();
+        }
+        complete(stalls, fault, cycle);
+    }
+
+    // With the reset held for some cycles, a product must not ask for anything (AXI A3.1.2).
+    void check_reset(const Vproduct& top, Fault& fault, uint64_t cycle) const {
+        if (top.m_axi_arvalid || top.m_axi_awvalid || top.m_axi_wvalid)
+            fault.raise(cycle, "m_axi: a valid signal is high in reset");
+    }
+
+private:
+    bool inside(uint64_t address) const {
+        return address >= options.base && address - options.base + DATA_BYTES <= options.bytes;
+    }
+
+    void present(Vproduct& top, const Burst& burst) {
+        uint64_t address = burst.address + uint64_t(burst.done) * DATA_BYTES;
+        bool known = inside(address);
+        if (known)
+            memcpy(&top.m_axi_rdata, data + (address - options.base), DATA_BYTES);
+        else
+            memset(&top.m_axi_rdata, 0, DATA_BYTES);
+        bool bad = bad_reads.touch(address, address + DATA_BYTES);
+        top.m_axi_rresp = !known ? DECERR : bad ? SLVERR : OKAY;
+        top.m_axi_rlast = burst.done + 1 == burst.beats;
+    }
+
+    static void check_address(Fault& fault, uint64_t cycle, const char* channel, uint64_t address,
+                              uint32_t beats, uint32_t size, uint32_t burst) {
+        auto at = static_cast<unsigned long long>(address);
+        if (burst != 1) fault.raise(cycle, "%s: burst type %u at %#llx, not INCR", channel, burst, at);
+        if ((1u << size) != DATA_BYTES)
+            fault.raise(cycle, "%s: %u bytes a beat at %#llx", channel, 1u << size, at);
+        if (address % DATA_BYTES) fault.raise(cycle, "%s: misaligned address %#llx", channel, at);
+        if ((address & 4095) + uint64_t(beats) * DATA_BYTES > 4096)
+            fault.raise(cycle, "%s: %u beats at %#llx cross 4 KiB", channel, beats, at);
+    }
+
+    static void check_stable(Fault& fault, uint64_t cycle, const char* channel, Address& seen,
+                             bool valid, uint64_t address, uint32_t shape) {
+        if (!seen.waiting) return;
+        if (!valid) fault.raise(cycle, "%s: valid fell before ready", channel);
+        if (valid && (address != seen.address || shape != seen.shape))
+            fault.raise(cycle, "%s: payload changed before ready", channel);
+    }
+
+    void sample_ar(const Vproduct& top, Stalls& stalls, Fault& fault, uint64_t cycle) {
+        uint64_t address = top.m_axi_araddr;
+        uint32_t shape = top.m_axi_arlen | top.m_axi_arsize << 8 | top.m_axi_arburst << 12 |
+                         top.m_axi_arcache << 16 | top.m_axi_arprot << 20;
+        check_stable(fault, cycle, "m_axi_ar", m_ar, top.m_axi_arvalid, address, shape);
+        m_ar = {top.m_axi_arvalid && !top.m_axi_arready, address, shape};
+        if (!top.m_axi_arvalid || !top.m_axi_arready) return;
+        uint32_t beats = top.m_axi_arlen + 1u;
+        check_address(fault, cycle, "m_axi_ar", address, beats, top.m_axi_arsize, top.m_axi_arburst);
+        m_reads.push() = {address, beats, 0, cycle + options.read_latency + stalls.extra(), OKAY};
+        ++traffic.read_bursts;
+        ++handshakes;
+    }
+
+    void sample_aw(const Vproduct& top, Fault& fault, uint64_t cycle) {
+        uint64_t address = top.m_axi_awaddr;
+        uint32_t shape = top.m_axi_awlen | top.m_axi_awsize << 8 | top.m_axi_awburst << 12 |
+                         top.m_axi_awcache << 16 | top.m_axi_awprot << 20;
+        check_stable(fault, cycle, "m_axi_aw", m_aw, top.m_axi_awvalid, address, shape);
+        m_aw = {top.m_axi_awvalid && !top.m_axi_awready, address, shape};
+        if (!top.m_axi_awvalid || !top.m_axi_awready) return;
+        uint32_t beats = top.m_axi_awlen + 1u;
+        check_address(fault, cycle, "m_axi_aw", address, beats, top.m_axi_awsize, top.m_axi_awburst);
+        m_writes.push() = {address, beats, 0, 0, OKAY};
+        ++traffic.write_bursts;
+        ++handshakes;
+    }
+
+    void sample_w(const Vproduct& top, Fault& fault, uint64_t cycle) {
+        Beat beat;
+        memcpy(beat.data, &top.m_axi_wdata, DATA_BYTES);
+        beat.strobes = uint64_t(top.m_axi_wstrb);
+        beat.last = top.m_axi_wlast;
+        if (m_w_waiting) {
+            if (!top.m_axi_wvalid)
+                fault.raise(cycle, "m_axi_w: valid fell before ready");
+            else if (beat.strobes != m_w.strobes || beat.last != m_w.last ||
+                     memcmp(beat.data, m_w.data, DATA_BYTES) != 0)
+                fault.raise(cycle, "m_axi_w: payload changed before ready");
+        }
+        m_w_waiting = top.m_axi_wvalid && !top.m_axi_wready;
+        m_w = beat;
+        if (!top.m_axi_wvalid || !top.m_axi_wready) return;
+        m_beats.push() = beat;
+        ++traffic.write_beats;
+        ++handshakes;
+    }
+
+    // Give the newest data beats to the oldest address that lacks data.
+    void complete(Stalls& stalls, Fault& fault, uint64_t cycle) {
+        while (!m_writes.empty() && m_beats.size() > m_committable) {
+            Burst& burst = m_writes.front();
+            ++burst.done;
+            bool last = m_beats.at(m_committable++).last;
+            if (last != (burst.done == burst.beats))
+                fault.raise(cycle, "m_axi_w: wlast is %d at beat %u of %u", last, burst.done,
+                            burst.beats);
+            if (burst.done < burst.beats) continue;
+            burst.due = cycle + options.write_latency + stalls.extra();
+            burst.response = judge(burst);
+            m_responses.push() = burst;
+            m_writes.pop();
+        }
+    }
+
+    uint8_t judge(const Burst& burst) const {
+        uint64_t end = burst.address + uint64_t(burst.beats) * DATA_BYTES;
+        if (!inside(burst.address) || !inside(end - DATA_BYTES)) return DECERR;
+        return bad_writes.touch(burst.address, end) ? SLVERR : OKAY;
+    }
+
+    void commit(const Burst& burst) {
+        for (uint32_t n = 0; n < burst.beats; ++n) {
+            const Beat& beat = m_beats.at(n);
+            if (beat.strobes) store(burst.address + uint64_t(n) * DATA_BYTES, beat, burst.response);
+        }
+        m_beats.pop(burst.beats);
+        m_committable -= burst.beats;
+    }
+
+    void store(uint64_t address, const Beat& beat, uint8_t response) {
+        uint64_t first = address + __builtin_ctzll(beat.strobes);
+        uint64_t end = address + 64 - __builtin_clzll(beat.strobes);
+        if (first < traffic.first_written) traffic.first_written = first;
+        if (end > traffic.end_written) traffic.end_written = end;
+        if (allowed.count && !allowed.contain(first, end)) {
+            if (!traffic.strays++) traffic.first_stray = first;
+        }
+        if (response != OKAY) return;
+        uint8_t* to = data + (address - options.base);
+        if (end - first == DATA_BYTES && ~beat.strobes << (64 - DATA_BYTES) == 0) {
+            memcpy(to, beat.data, DATA_BYTES);
+            return;
+        }
+        for (unsigned byte = 0; byte < DATA_BYTES; ++byte)
+            if (beat.strobes >> byte & 1) to[byte] = beat.data[byte];
+    }
+};

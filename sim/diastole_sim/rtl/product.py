@@ -1,0 +1,73 @@
+"""A product directory, as its manifest describes it."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from diastole_sim.rtl.errors import ProductError
+
+MANIFEST = "manifest.json"
+VERILOG_SUFFIXES = (".v", ".sv")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Product:
+    """What the simulation needs to know of a product; ``manifest`` has the rest.
+
+    ``sources``: the Verilog files, in the manifest's order. ``data_width``: of the memory bus, in
+    bits. The files are taken as they are on disk, also when somebody has changed them since.
+    """
+
+    directory: Path
+    name: str
+    top: str
+    sources: tuple[Path, ...]
+    data_width: int
+    manifest: Mapping[str, Any]
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """The configuration as the generator used it."""
+        return self.manifest["parameters"]
+
+    @classmethod
+    def load(cls, directory: Path | str) -> "Product":
+        """Read the manifest; ProductError if the directory is no product or lacks a file."""
+        directory = Path(directory)
+        path = directory / MANIFEST
+        try:
+            manifest = json.loads(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise ProductError(f"{directory} is no product: no {MANIFEST} can be read") from error
+        except ValueError as error:
+            raise ProductError(f"{path} is no JSON: {error}") from error
+        try:
+            sources = tuple(
+                directory / file["path"]
+                for file in manifest["files"]
+                if Path(file["path"]).suffix in VERILOG_SUFFIXES
+                and file["kind"].partition("-")[0] in ("verilog", "memory")
+            )
+            product = cls(
+                directory=directory,
+                name=manifest["name"],
+                top=manifest["top"],
+                sources=sources,
+                data_width=manifest["parameters"]["data_width"],
+                manifest=manifest,
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ProductError(f"{path} lacks or misspells a key: {error!r}") from error
+        product._check()
+        return product
+
+    def _check(self) -> None:
+        if not self.sources:
+            raise ProductError(f"{self.directory / MANIFEST} lists no Verilog file")
+        missing = [str(path) for path in self.sources if not path.is_file()]
+        if missing:
+            raise ProductError(f"{self.directory} lacks {', '.join(missing)}")
+        if self.data_width not in (32, 64, 128, 256, 512):
+            raise ProductError(f"data_width is {self.data_width}, not a power of two in 32..512")

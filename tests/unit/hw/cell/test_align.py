@@ -1,0 +1,67 @@
+# amaranth: UnusedElaboratable=no
+"""AlignAdd against fractions, over every block sum and shift of small widths."""
+
+import pytest
+from amaranth.sim import Simulator
+
+from diastole.cell.align import AlignAdd
+from oracle.cell import aligned
+
+
+def wrapped(value, bits):
+    return (value + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
+
+
+def check(dut, cases):
+    async def bench(ctx):
+        for block_sum, shift, psum in cases:
+            ctx.set(dut.block_sum, block_sum)
+            ctx.set(dut.shift, shift)
+            ctx.set(dut.psum, psum)
+            want = wrapped(psum + aligned(block_sum, shift, dut.fraction), dut.psum_bits)
+            got = ctx.get(dut.total)
+            assert got == want, f"{block_sum=} {shift=} {psum=}: {got}, not {want}"
+
+    sim = Simulator(dut)
+    sim.add_testbench(bench)
+    sim.run()
+
+
+@pytest.mark.parametrize("fraction", [0, 1, 2, 4])
+def test_every_sum_and_shift(fraction, rng):
+    dut = AlignAdd(sum_bits=5, fraction=fraction, psum_bits=6 + fraction)
+    top = 1 << (5 + fraction)
+    psums = [0, -1, 1, top - 1, -top]
+    cases = [
+        (block_sum, shift, psum)
+        for block_sum in range(-16, 16)
+        for shift in range(1 << len(dut.shift))
+        for psum in [*psums, rng.randrange(-top, top)]
+    ]
+    check(dut, cases)
+
+
+@pytest.mark.parametrize("sum_bits, fraction, psum_bits", [(12, 18, 31), (22, 32, 60)])
+def test_wide(sum_bits, fraction, psum_bits, rng):
+    dut = AlignAdd(sum_bits=sum_bits, fraction=fraction, psum_bits=psum_bits)
+    half, top = 1 << (sum_bits - 1), 1 << (psum_bits - 1)
+    cases = [
+        (block_sum, shift, rng.randrange(-top, top))
+        for shift in range(1 << len(dut.shift))
+        for block_sum in (-half, half - 1, 1, -1, rng.randrange(-half, half))
+    ]
+    check(dut, cases)
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"sum_bits": 4}, "sum_bits must be an integer in 5..22, not 4"),
+        ({"fraction": 33}, "fraction must be an integer in 0..32, not 33"),
+        ({"psum_bits": 29}, "psum_bits must be an integer in 30..63, not 29"),
+    ],
+)
+def test_bad_parameters(change, message):
+    with pytest.raises(ValueError) as caught:
+        AlignAdd(**{"sum_bits": 12, "fraction": 18, "psum_bits": 31} | change)
+    assert str(caught.value) == message

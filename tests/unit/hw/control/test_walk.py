@@ -1,0 +1,82 @@
+"""The tile walk against nested loops in Python."""
+
+import pytest
+
+from diastole.control.descriptors import Mode
+from diastole.control.walk import TileWalk
+from diastole.plan import Plan
+from diastole_sim.formats import BlockFormat
+from support.bench import get, run
+
+FORMAT = BlockFormat(name="bfp4", mantissa_bits=4)
+
+
+def plan(rows, cols, block=4, in_place=True):
+    return Plan(
+        rows=rows, cols=cols, block=block, in_place=in_place, x=FORMAT, w=FORMAT, dy=FORMAT,
+        fraction=18, headroom=14, data_width=64,
+    )  # fmt: skip
+
+
+def steps(plan, mode):
+    """T tile, lane tile and chunk in blocks, as the design states them."""
+    if mode == Mode.FUSED:
+        return plan.fused_tile_blocks, plan.fused_blocks_n, plan.cols
+    if mode == Mode.DX and plan.in_place:
+        return plan.tile_blocks, plan.groups * plan.cols, plan.chunk(plan.rows)
+    return plan.tile_blocks, plan.groups * plan.rows, plan.chunk(plan.cols)
+
+
+def expected(plan, mode, t_size, lanes, contraction):
+    t_step, l_step, c_step = steps(plan, mode)
+    t_blocks = -(-t_size // plan.block)
+    for t0 in range(0, t_blocks, t_step):
+        t_count = min(t_step * plan.block, t_size - t0 * plan.block)
+        for l0 in range(0, lanes, l_step):
+            for c0 in range(0, contraction, c_step):
+                yield (
+                    (t0, min(t_step, t_blocks - t0), t_count),
+                    (l0, min(l_step, lanes - l0)),
+                    (c0, min(c_step, contraction - c0)),
+                    (c0 == 0, c0 + c_step >= contraction, t0 == 0),
+                )
+
+
+@pytest.mark.parametrize(
+    "rows, cols, in_place", [(1, 1, True), (2, 2, True), (3, 2, True), (2, 3, False)]
+)
+@pytest.mark.parametrize("mode", list(Mode))
+@pytest.mark.parametrize("sizes", [(1, 1, 1), (129, 3, 5), (300, 40, 70)])
+def test_every_chunk_once_in_order(rows, cols, in_place, mode, sizes, rng):
+    if mode == Mode.FUSED and not in_place:
+        return  # no such use
+    shape = plan(rows, cols, in_place=in_place)
+    t_size, lanes, contraction = sizes
+    if mode == Mode.FUSED:
+        lanes, contraction = (
+            min(lanes, shape.fused_blocks_n),
+            min(contraction, shape.fused_blocks_m),
+        )
+    dut = TileWalk(shape)
+
+    async def check(ctx):
+        product = {"t_size": t_size, "t_blocks": -(-t_size // shape.block), "l_blocks": lanes}
+        ctx.set(dut.product.mode, mode)
+        for name, value in (product | {"c_blocks": contraction}).items():
+            ctx.set(dut.product[name], value)
+        ctx.set(dut.start, 1)
+        await ctx.tick()
+        ctx.set(dut.start, 0)
+        for want in expected(shape, mode, *sizes[:1], lanes, contraction):
+            c = await get(ctx, dut.chunks, willing=lambda: rng.random() < 0.7)
+            got = (
+                (c.t0, c.t_blocks, c.t_count),
+                (c.l0, c.l_blocks),
+                (c.c0, c.c_blocks),
+                (c.first, c.last, c.first_tile),
+            )
+            assert got == want, f"{mode} {sizes}"
+        await ctx.tick()
+        assert not ctx.get(dut.busy)
+
+    run(dut, check)

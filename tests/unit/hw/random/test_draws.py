@@ -1,0 +1,102 @@
+# amaranth: UnusedElaboratable=no
+"""Draws of consecutive elements: of any alignment, in any order, under any stalls."""
+
+import pytest
+
+from diastole.random.draws import Draws
+from diastole_sim.random import tensor_draws
+from oracle.threefry import draw
+from support.bench import get, put, run
+
+LANES = (1, 2, 4, 8, 16)
+
+
+def model(first, lanes, bits, seed, tag, step):
+    """Draws of the elements from ``first`` on, in one word."""
+    indices = ((first + n) % 2**34 for n in range(lanes))
+    draws = (draw(seed=seed, tag=tag, step=step, index=n, bits=bits) for n in indices)
+    return sum(value << n * bits for n, value in enumerate(draws))
+
+
+async def set_keys(ctx, dut, seed, tag, step):
+    ctx.set(dut.seed, seed)
+    ctx.set(dut.tag, tag)
+    ctx.set(dut.step, step)
+
+
+@pytest.mark.parametrize("lanes, bits", [(1, 16), (2, 8), (4, 1), (8, 5), (16, 3)])
+@pytest.mark.parametrize("p_ready", [1.0, 0.3], ids=["free", "stalled"])
+def test_matches_model(lanes, bits, p_ready, rng):
+    dut = Draws(lanes=lanes, random_bits=bits)
+    keys = [rng.getrandbits(32) for _ in range(3)]
+    indices = []
+    for start in (*range(lanes + 2), 2**34 - 3 * lanes - 1, rng.getrandbits(34), 6, 5, 5, 9, 1):
+        indices += [(start + n * lanes) % 2**34 for n in range(rng.randrange(1, 5))]
+
+    async def drive(ctx):
+        await set_keys(ctx, dut, *keys)
+        await put(ctx, dut.i, indices, lambda: rng.random() < p_ready)
+
+    async def check(ctx):
+        for index in indices:
+            got = await get(ctx, dut.o, lambda: rng.random() < p_ready)
+            assert got == model(index, lanes, bits, *keys), f"{index=} {keys=}"
+        for _ in range(20):
+            assert not (await ctx.tick().sample(dut.o.valid))[-1], "extra output"
+
+    run(dut, drive, check)
+
+
+def test_model_agrees_with_golden():
+    want = tensor_draws(3, 5, seed=1, tag=2, step=3, bits=8).reshape(-1)
+    assert [model(n, 1, 8, 1, 2, 3) for n in range(15)] == want.tolist()
+
+
+def test_restart_forgets():
+    dut = Draws(lanes=2, random_bits=8)
+
+    async def main(ctx):
+        for tag in range(3):
+            await set_keys(ctx, dut, 1, tag, 0)
+            ctx.set(dut.restart, 1)
+            await ctx.tick()
+            ctx.set(dut.restart, 0)
+            for index in (0, 1):
+                await put(ctx, dut.i, [index])
+                assert await get(ctx, dut.o) == model(index, 2, 8, 1, tag, 0), f"{tag=}"
+
+    run(dut, main)
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_rate(lanes):
+    """1.25 cycles per lane in the long run, at most 5, whatever the alignment."""
+    dut = Draws(lanes=lanes, random_bits=8)
+    words = 40
+    given = []
+
+    async def drive(ctx):
+        await put(ctx, dut.i, (3 + n * lanes for n in range(words)))
+
+    async def check(ctx):
+        ctx.set(dut.o.ready, 1)
+        cycle = 0
+        while len(given) < words:
+            given.extend([cycle] * (await ctx.tick().sample(dut.o.valid))[-1])
+            cycle += 1
+
+    run(dut, drive, check)
+    assert (given[-1] - given[7]) / (words - 8) <= min(5, 1.25 * lanes) + 0.2
+
+
+@pytest.mark.parametrize(
+    "lanes, bits, message",
+    [
+        (3, 8, "lanes must be one of 1, 2, 4, 8, 16, not 3"),
+        (2, 17, "random_bits must be an integer in 1..16, not 17"),
+    ],
+)
+def test_errors(lanes, bits, message):
+    with pytest.raises(ValueError) as caught:
+        Draws(lanes=lanes, random_bits=bits)
+    assert str(caught.value) == message

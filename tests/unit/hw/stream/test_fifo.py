@@ -1,0 +1,92 @@
+# amaranth: UnusedElaboratable=no
+"""The queue, of registers and of memory, at every depth where they differ."""
+
+from collections import deque
+
+import pytest
+from amaranth.hdl import unsigned
+from amaranth.lib import data
+
+from diastole.stream.fifo import REGISTERS, StreamFifo
+from support.bench import get, put, run
+
+DEPTHS = [1, 2, 3, REGISTERS, REGISTERS + 1, 40]
+RATES = [(1.0, 1.0), (0.3, 1.0), (1.0, 0.3), (0.5, 0.5)]
+
+
+@pytest.mark.parametrize("depth", DEPTHS)
+@pytest.mark.parametrize("p_put, p_get", RATES)
+def test_values_come_out_as_they_went_in(depth, p_put, p_get, rng):
+    layout = data.StructLayout({"low": unsigned(5), "high": unsigned(9)})
+    dut = StreamFifo(layout, depth)
+    cases = [{"low": rng.randrange(32), "high": rng.randrange(512)} for _ in range(150)]
+
+    async def drive(ctx):
+        await put(ctx, dut.i, cases, willing=lambda: rng.random() < p_put)
+
+    async def check(ctx):
+        for n, case in enumerate(cases):
+            got = await get(ctx, dut.o, willing=lambda: rng.random() < p_get)
+            assert (got.low, got.high) == (case["low"], case["high"]), f"value {n}"
+        await ctx.tick().repeat(3)
+        assert not ctx.get(dut.o.valid), "extra output"
+        assert ctx.get(dut.level) == 0
+
+    run(dut, drive, check)
+
+
+@pytest.mark.parametrize("depth", DEPTHS)
+def test_holds_exactly_its_depth(depth):
+    dut = StreamFifo(unsigned(8), depth)
+
+    async def bench(ctx):
+        for count in range(depth):
+            assert ctx.get(dut.level) == count
+            await put(ctx, dut.i, [count])
+        assert ctx.get(dut.level) == depth and not ctx.get(dut.i.ready)
+        ctx.set(dut.i.valid, 1)  # refused, and nothing is overwritten
+        ctx.set(dut.i.payload, 99)
+        await ctx.tick().repeat(3)
+        ctx.set(dut.i.valid, 0)
+        for count in range(depth):
+            assert await get(ctx, dut.o) == count
+            assert ctx.get(dut.level) == depth - count - 1
+
+    run(dut, bench)
+
+
+@pytest.mark.parametrize("depth", DEPTHS)
+def test_latency_and_throughput(depth):
+    """As the docstring has them; the model is a deque with the latency of the queue's kind."""
+    dut = StreamFifo(unsigned(16), depth)
+    latency = 1 if depth <= REGISTERS else 2
+    inside = deque()  # (value, cycle in which it can leave)
+    taken, given = [], []
+
+    async def bench(ctx):
+        ctx.set(dut.i.valid, 1)
+        ctx.set(dut.o.ready, 1)
+        for cycle in range(60):
+            ctx.set(dut.i.payload, cycle)
+            _, _, ready, valid, value = await ctx.tick().sample(
+                dut.i.ready, dut.o.valid, dut.o.payload
+            )
+            assert valid == bool(inside and inside[0][1] <= cycle), f"cycle {cycle}"
+            assert ready == (len(inside) < depth), f"cycle {cycle}"
+            if valid:
+                assert value == inside.popleft()[0]
+                given.append(cycle)
+            if ready:
+                inside.append((cycle, cycle + latency))
+                taken.append(cycle)
+
+    run(dut, bench)
+    assert given[0] == latency
+    assert len(given) == (30 if depth == 1 else 60 - latency)
+
+
+@pytest.mark.parametrize("depth", [0, 65537])
+def test_refused_depth(depth):
+    with pytest.raises(ValueError) as raised:
+        StreamFifo(unsigned(1), depth)
+    assert str(raised.value) == f"depth must be an integer in 1..65536, not {depth}"

@@ -1,0 +1,35 @@
+"""A product for the driver's tests: hand-written, small, and able to misbehave."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+FIXTURE = Path(__file__).parent / "fixture" / "copier.v"
+
+
+def write_product(folder: Path, data_width: int) -> Path:
+    folder.mkdir(parents=True)
+    text = FIXTURE.read_text().replace("DATA_WIDTH", str(data_width))
+    (folder / "copier.v").write_text(text)
+    manifest = {
+        "name": "copier",
+        "config_sha256": "0123456789abcdef",
+        "top": "copier",
+        "files": [{"path": "copier.v", "kind": "verilog", "sha256": ""}],
+        "parameters": {"data_width": data_width, "address_width": 40},
+        "ports": [],
+    }
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    return folder
+
+
+@pytest.fixture
+def copier(tmp_path):
+    """``copier(data_width=64)``: the folder of a product that copies memory."""
+
+    def folder(data_width: int = 64) -> Path:
+        path = tmp_path / f"copier{data_width}"
+        return path if path.exists() else write_product(path, data_width)
+
+    return folder

@@ -1,0 +1,40 @@
+"""Pieces never overlap, never touch, and come back."""
+
+import random
+
+import pytest
+
+from diastole_sim.rtl.heap import Heap
+
+
+def test_random_use():
+    rng = random.Random(1)
+    heap = Heap(0x1000, 1 << 16)
+    taken = {}
+    for _ in range(3000):
+        if taken and rng.random() < 0.5:
+            address = rng.choice(list(taken))
+            heap.free(address)
+            del taken[address]
+            continue
+        size = rng.randrange(1, 3000)
+        try:
+            address = heap.allocate(size)
+        except MemoryError:
+            continue
+        assert address % 64 == 0 and address >= 0x1000 and address + size <= 0x1000 + (1 << 16)
+        for other, length in taken.items():
+            assert address + size < other or other + length < address, "pieces touch"
+        taken[address] = size
+    for address in taken:
+        heap.free(address)
+    assert heap.taken_bytes == 0
+    assert heap.allocate((1 << 16) - 64) == 0x1000, "free pieces were not joined"
+
+
+def test_errors():
+    heap = Heap(0, 1024)
+    with pytest.raises(MemoryError, match="no room for 1000 bytes in the machine's memory"):
+        heap.allocate(1000)
+    with pytest.raises(KeyError):
+        heap.free(64)
