@@ -38,8 +38,7 @@ def make_device(
         yield GoldenDevice(config.numerics, seed=seed)
         return
     from diastole_sim.rtl.device import Device as RtlDevice
-
-    from diastole_sim.rtl.errors import BuildError, CommandError, HardwareError
+    from diastole_sim.rtl.errors import BuildError, CommandError, HardwareError, ProductError
 
     try:
         folder = product or cached_product(config)
@@ -51,7 +50,7 @@ def make_device(
         raise CheckFailed(str(error)) from error
     except MemoryError as error:
         raise BadInput(f"too large for this computer: {error or 'no memory'}") from error
-    except (HardwareError, BuildError) as error:
+    except (HardwareError, BuildError, ProductError) as error:
         raise CheckFailed(str(error)) from error
 
 

@@ -1,19 +1,29 @@
 """The product's top: registers, command fetch, bus engines, and the machine between them."""
 
-from amaranth.hdl import ClockDomain, ClockSignal, DomainRenamer, Elaboratable, Module
-from amaranth.hdl import ResetSignal, Signal
+from amaranth.hdl import (
+    ClockDomain,
+    ClockSignal,
+    DomainRenamer,
+    Elaboratable,
+    Module,
+    ResetSignal,
+    Signal,
+    unsigned,
+)
 from amaranth.hdl._ir import PortDirection
 from amaranth.lib import wiring
 
 from diastole.bus.axi_reader import AxiReader
 from diastole.bus.axi_writer import AxiWriter
 from diastole.bus.axil_registers import AxilRegisters
+from diastole.bus.service import request_layout, write_beat_layout
 from diastole.bus.signature import AxiLiteSignature, AxiSignature, join_halves, top_ports
 from diastole.control.counters import COUNTERS, Counters
 from diastole.control.decode import CommandFetch
 from diastole.control.dispatch import Dispatch
 from diastole.emit.place import place
 from diastole.plan import ADDRESS_BITS, MAX_ELEMENT_BITS, Plan
+from diastole.stream.fifo import StreamFifo
 from diastole_sim.program.command import COMMAND_VERSION
 from diastole_sim.program.registers import VERSION
 
@@ -100,7 +110,7 @@ class Top(Elaboratable):
         dispatch = Dispatch(plan, self.config.numerics)
         m.submodules.dispatch = DomainRenamer("core")(place(dispatch, platform))
         self._host(m, units, dispatch)
-        self._buses(m, units, dispatch)
+        self._buses(m, units, dispatch, self._queues(m, platform))
         self._reset(m, units)
         return m
 
@@ -132,21 +142,39 @@ class Top(Elaboratable):
         ]
         m.d.comb += [getattr(registers, name).eq(getattr(counters, name)) for name in COUNTERS]
 
-    def _buses(self, m, units, dispatch):
+    def _queues(self, m, platform) -> dict[str, StreamFifo]:
+        """Short queues before the bus engines: no path crosses from the bus into the machine."""
+        beat = write_beat_layout(self.plan.data_width)
+        queues = {
+            "read_requests": StreamFifo(request_layout(), 2),
+            "read_data": StreamFifo(unsigned(self.plan.data_width), 2),
+            "write_requests": StreamFifo(request_layout(), 2),
+            "write_beats": StreamFifo(beat, 2),
+        }
+        for name, queue in queues.items():
+            m.submodules[f"{name}_queue"] = DomainRenamer("core")(place(queue, platform))
+        return queues
+
+    def _buses(self, m, units, dispatch, queues):
         """The reader serves the command fetch between commands, and the machine during them."""
         registers, fetch = units["registers"], units["fetch"]
         reader, writer = units["reader"], units["writer"]
         join_halves(m, self.axi, reader.axi, writer.axi)
         with m.If(dispatch.busy):
-            wiring.connect(m, dispatch.read_requests, reader.request)
-            wiring.connect(m, reader.data, dispatch.read_data)
+            wiring.connect(m, dispatch.read_requests, queues["read_requests"].i)
+            wiring.connect(m, queues["read_data"].o, dispatch.read_data)
         with m.Else():
-            wiring.connect(m, fetch.request, reader.request)
-            wiring.connect(m, reader.data, fetch.data)
-        wiring.connect(m, dispatch.write_requests, writer.request)
-        wiring.connect(m, dispatch.write_beats, writer.data)
+            wiring.connect(m, fetch.request, queues["read_requests"].i)
+            wiring.connect(m, queues["read_data"].o, fetch.data)
+        wiring.connect(m, queues["read_requests"].o, reader.request)
+        wiring.connect(m, reader.data, queues["read_data"].i)
+        wiring.connect(m, dispatch.write_requests, queues["write_requests"].i)
+        wiring.connect(m, dispatch.write_beats, queues["write_beats"].i)
+        wiring.connect(m, queues["write_requests"].o, writer.request)
+        wiring.connect(m, queues["write_beats"].o, writer.data)
+        waiting = queues["write_requests"].o.valid | queues["write_beats"].o.valid
         m.d.comb += [
-            dispatch.writer_idle.eq(writer.idle),
+            dispatch.writer_idle.eq(writer.idle & ~waiting),
             reader.base.eq(registers.read_base),
             reader.limit.eq(registers.read_limit),
             writer.base.eq(registers.write_base),

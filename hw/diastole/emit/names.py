@@ -125,7 +125,7 @@ def _legalise_in(module: str) -> str:
     declared = {name for _, _, name in _DECLARED.findall(module)}
     news = {}
     for name in sorted(declared - set(_PORT.findall(module))):
-        if name in KEYWORDS or re.fullmatch(r"\w+(\$\d+)+", name):
+        if name in KEYWORDS or re.fullmatch(r"(?!U\$)\w+(\$\d+)+", name):
             new = f"{name}_" if name in KEYWORDS else name.replace("$", "_")
             while new in declared:
                 new += "_"

@@ -72,7 +72,7 @@ class Device:
         self.control.set("seed", self.seed)
 
     def _identify(self) -> None:
-        """ProductError unless the registers name this kind of machine, and this configuration."""
+        """ProductError unless the registers name this kind of machine and this configuration."""
         wanted = {
             "magic": MAGIC,
             "config_hash": int(self.product.manifest["config_sha256"][:8], 16),

@@ -174,7 +174,10 @@ def test_open_bursts_are_read_to_their_end_though_nobody_takes_them():
 
     async def bench(ctx):
         await open_window(ctx, dut, 0, 0x2000)
-        await put(ctx, dut.request, requests([(0x1E00, 64), (0x1000, 1), (0x2000, 1)]))
+        await put(ctx, dut.request, requests([(0x1E00, 64), (0x1000, 1)]))
+        while not ctx.get(dut.data.valid):
+            await ctx.tick()
+        await put(ctx, dut.request, requests([(0x2000, 1)]))
         for _ in range(120):
             await ctx.tick()
         assert ctx.get(dut.error) and not memory._beats

@@ -118,18 +118,28 @@ MACHINES = {
 }
 
 
-@pytest.mark.parametrize("mode", list(Mode), ids=lambda mode: mode.name.lower())
-@pytest.mark.parametrize("machine", MACHINES)
-@pytest.mark.parametrize("sizes", [(1, 1, 1), (3, 5, 7), (13, 9, 35)], ids=str)
-def test_small_products(mode, machine, sizes):
-    if mode == Mode.FUSED and machine.startswith("edge"):
-        return  # the edge has no fused pass
+USES = {machine: [Mode.FORWARD, Mode.DX, Mode.DW, Mode.FUSED] for machine in MACHINES}
+USES["edge2x1"].remove(Mode.FUSED)  # without a west side there is no fused pass
+CASES = [(machine, mode) for machine, modes in USES.items() for mode in modes]
+
+
+@pytest.mark.parametrize("machine, mode", CASES, ids=lambda value: getattr(value, "name", value))
+def test_less_than_a_tile(machine, mode):
     numerics = make_numerics(block=2)
     plan = make_plan(numerics, **MACHINES[machine])
-    run_product(plan, numerics, mode, sizes, seed=3)
+    run_product(plan, numerics, mode, (3, 5, 7), seed=3)
 
 
-@pytest.mark.parametrize("mode", list(Mode), ids=lambda mode: mode.name.lower())
+@pytest.mark.parametrize("mode", list(Mode), ids=lambda mode: mode.name)
+def test_several_tiles_and_chunks(mode):
+    """On 3x2 cells of side 2: lanes beyond one tile, a contraction of two chunks, two k tiles."""
+    numerics = make_numerics(block=2)
+    plan = make_plan(numerics, **MACHINES["3x2"])
+    sizes = {Mode.FORWARD: (9, 51, 35), Mode.DX: (9, 51, 35), Mode.DW: (35, 51, 9)}
+    run_product(plan, numerics, mode, sizes.get(mode, (13, 9, 35)), seed=4)
+
+
+@pytest.mark.parametrize("mode", list(Mode), ids=lambda mode: mode.name)
 def test_stalls_change_nothing(mode, request):
     rng = random.Random(zlib.crc32(request.node.nodeid.encode()))
     numerics = make_numerics(block=2, formats=("bfp3", "bfp5", "bfp2"), fraction=3)

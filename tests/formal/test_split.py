@@ -1,0 +1,119 @@
+"""The burst splitter, which makes the addresses of the bus: in the window, every beat once."""
+
+import pytest
+from amaranth.hdl import Assert, Assume, Module, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In
+
+from diastole.bus.service import request_layout
+from diastole.bus.split import BurstSplitter
+from formal.prove import prove, refute
+
+ASSERTIONS = 7
+PAGE = 4096  # bytes; no burst of AXI crosses a multiple of it
+
+
+class SplitSpec(wiring.Component):
+    """The beats of a request that are still due, counted beside the splitter.
+
+    Assumes aligned requests of at least one beat, as the unit does, and a window that stays.
+    ``left`` is a probe of the beats that the unit has to give.
+    """
+
+    i: In(stream.Signature(request_layout()))
+    ready: In(1)
+    base: In(40)
+    limit: In(40)
+    stop: In(1)
+    clear: In(1)
+    left: In(16)
+
+    def __init__(self, dut: BurstSplitter):
+        self.dut = dut
+        super().__init__()
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.dut = dut = self.dut
+        wiring.connect(m, wiring.flipped(self.i), dut.i)
+        for name in ("base", "limit", "stop", "clear"):
+            m.d.comb += getattr(dut, name).eq(getattr(self, name))
+        m.d.comb += dut.o.ready.eq(self.ready)
+        size = dut.data_width // 8
+        m.d.comb += Assume((self.i.p.addr % size == 0) & (self.i.p.beats != 0))
+
+        address = Signal(41)  # of the next beat; a request may run over the end of memory
+        due = Signal(16)
+        beats = Signal(9)
+        given = Signal()
+        end = Signal(42)
+        m.d.comb += [
+            beats.eq(dut.o.p.len + 1),
+            given.eq(dut.o.valid & self.ready),
+            end.eq(address + beats * size),
+        ]
+        with m.If(given):
+            m.d.sync += [address.eq(end), due.eq(due - beats)]
+        with m.If(self.i.valid & self.i.ready):
+            m.d.sync += [address.eq(self.i.p.addr), due.eq(self.i.p.beats)]
+        with m.If(self.clear):
+            m.d.sync += due.eq(0)
+
+        m.d.comb += Assert(dut.held == (due != 0), "a request forgotten, or not ended")
+        with m.If(dut.held):
+            m.d.comb += Assert(self.left == due, "count of the beats")
+            m.d.comb += Assert(dut.o.p.addr == address[:40], "a beat skipped or repeated")
+            m.d.comb += Assert(beats <= due, "more beats than were asked for")
+        with m.If(dut.o.valid):
+            m.d.comb += Assert((address >= self.base) & (end <= self.limit), "outside the window")
+            within = (dut.o.p.addr // PAGE == (end - 1) // PAGE) & (beats <= 256)
+            m.d.comb += Assert(within & ~self.stop, "a burst that AXI forbids, or that was stopped")
+        waiting = dut.held & ~dut.o.valid & ~self.stop
+        blocked = (address < self.base) | (end > self.limit)
+        m.d.comb += Assert(~waiting | (dut.outside & blocked), "waits without a reason")
+        return m
+
+
+@pytest.mark.parametrize("data_width", [32, 64, 512])
+def test_splitter(data_width):
+    dut = BurstSplitter(data_width=data_width)
+    prove(SplitSpec(dut), assertions=ASSERTIONS, probes={"left": "dut.left"})
+
+
+class Edited(BurstSplitter):
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        self.edit(m)
+        return m
+
+
+class IgnoresTheWindow(Edited):
+    def edit(self, m):
+        m.d.comb += self.o.valid.eq(self.held & ~self.stop)
+
+
+class CrossesPages(Edited):
+    def edit(self, m):
+        whole = Signal(8)
+        m.d.comb += whole.eq(63)
+        with m.If(self.o.p.addr[:6] == 0):
+            m.d.comb += self.o.p.len.eq(whole)
+
+
+class TakesOneTooFew(Edited):
+    def edit(self, m):
+        with m.If(self.i.valid & self.i.ready & (self.i.p.beats > 1)):
+            m.d.sync += self.held.eq(self.i.p.beats != 2)
+
+
+class StopsForNothing(Edited):
+    def edit(self, m):
+        with m.If(self.o.p.addr[20]):
+            m.d.comb += self.o.valid.eq(0)
+
+
+@pytest.mark.parametrize(
+    "broken", [IgnoresTheWindow, CrossesPages, TakesOneTooFew, StopsForNothing]
+)
+def test_broken_splitter_is_refuted(broken):
+    refute(SplitSpec(broken(data_width=64)), assertions=ASSERTIONS, probes={"left": "dut.left"})

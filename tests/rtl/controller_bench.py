@@ -1,0 +1,96 @@
+"""The controller with all that it moves: every product over whole tensors, operands converted."""
+
+import random
+
+import cocotb
+import numpy as np
+
+from diastole.control.descriptors import Mode
+from diastole_sim.golden.machine import GoldenDevice
+from diastole_sim.program.image import FloatLayout, image_layout
+from rtl.ports import Ports, sometimes
+from rtl.service_memory import ServiceMemory
+from rtl.tensors import tensor
+from rtl.units import ENGINE, make_engine
+
+SIZES = [(1, 1, 1), (3, 5, 7), (9, 11, 18)]
+PORTS = ("read_requests", "read_data", "write_requests", "write_beats")
+GUARD = 64  # bytes around every tensor that nobody may touch
+SPREAD = 12  # of exponents: some sums of deficits are above F
+
+
+def products(golden, x, w, dy):
+    return {
+        Mode.FORWARD: {"y": golden.forward(x, w)},
+        Mode.DX: {"dx": golden.dx(w, dy)},
+        Mode.DW: {"dw": golden.dw(x, dy)},
+        Mode.FUSED: dict.fromkeys(("dx", "dw"), golden.backward(x, w, dy)),
+    }
+
+
+def place_tensors(memory, operands, results, data_width):
+    """Images of ``operands`` into memory, room for ``results``; addresses and layouts by name."""
+    at, addresses, layouts = 256, {}, {}
+    for name, quantised in operands.items():
+        image = image_layout(quantised, data_width).pack(quantised).tobytes()
+        memory.bytes[at : at + len(image)] = image
+        addresses[name] = at
+        at += len(image) + GUARD
+    for name, (rows, cols) in results.items():
+        layouts[name] = FloatLayout(rows=rows, cols=cols, data_width=data_width)
+        addresses[name] = at
+        at += layouts[name].total_bytes + GUARD
+    assert at < len(memory.bytes)
+    return addresses, layouts
+
+
+async def run_until_done(ports):
+    """Flags that were set on the way."""
+    ports.set("start", 1)
+    await ports.sample("busy")
+    ports.set("start", 0)
+    seen, done = [0, 0], 0
+    while not done:
+        done, *flags = await ports.sample("done", "inexact", "overflow")
+        seen = [a | b for a, b in zip(seen, flags, strict=True)]
+    return seen
+
+
+async def multiply(ports, memory, golden, sizes, rng):
+    """Every product of one set of tensors."""
+    m, n, k = sizes
+    shapes = {"x": (m, k), "w": (k, n), "dy": (m, n)}
+    operands = {
+        name: golden.convert(tensor(rng, *shape, spread=SPREAD), name, tag=tag)
+        for tag, (name, shape) in enumerate(shapes.items())
+    }
+    results = {"y": (m, n), "dw": (k, n), "dx": (m, k)}
+    for mode, wanted in products(golden, *operands.values()).items():
+        memory.bytes[:] = b"\xa5" * len(memory.bytes)
+        addresses, layouts = place_tensors(memory, operands, results, ENGINE.bus.data_width)
+        want = bytearray(memory.bytes)
+        for name, result in wanted.items():
+            image = layouts[name].pack(getattr(result, name)).tobytes()
+            want[addresses[name] : addresses[name] + len(image)] = image
+        ports.set("mode", mode.value)
+        ports.set("operands", {"m": m, "n": n, "k": k, **addresses})
+        inexact, overflow = await run_until_done(ports)
+        what = f"{mode.name.lower()} of {sizes}"
+        wrong = [at for at in range(len(want)) if want[at] != memory.bytes[at]]
+        assert not wrong, f"{what}: bytes {wrong[:8]}, tensors at {addresses}"
+        result = next(iter(wanted.values()))
+        assert inexact == (not result.exact) and overflow == result.overflow, what
+
+
+@cocotb.test(timeout_time=1, timeout_unit="ms")
+@cocotb.parametrize(p_move=[1.0, 0.5])
+async def matches_model(dut, p_move):
+    ports = Ports(dut, make_engine())
+    memory = ServiceMemory(ports, PORTS, size=1 << 13, beat=ENGINE.bus.data_width // 8)
+    memory.willing = sometimes(p_move)
+    await ports.start()
+    memory.start()
+    rng = np.random.default_rng(random.getrandbits(32))
+    golden = GoldenDevice(ENGINE.numerics, seed=1)
+    for sizes in SIZES:
+        await multiply(ports, memory, golden, sizes, rng)

@@ -1,0 +1,30 @@
+"""Every bench on every simulator that is there."""
+
+import zlib
+
+import pytest
+
+from rtl.simulate import run_bench, simulators
+from rtl.units import UNITS, machine_verilog, unit_verilog
+
+SIMULATORS = simulators()
+
+
+def seed_of(name: str) -> int:
+    return zlib.crc32(name.encode())
+
+
+@pytest.mark.parametrize("simulator", SIMULATORS)
+@pytest.mark.parametrize("unit", UNITS)
+def test_unit(unit, simulator):
+    top = f"{unit}_unit"  # `cell` is a keyword
+    verilog = unit_verilog(UNITS[unit](), top)
+    run_bench(f"rtl.{unit}_bench", top, verilog, simulator, seed=seed_of(unit))
+
+
+@pytest.mark.parametrize("simulator", SIMULATORS)
+def test_top(simulator):
+    name, verilog = machine_verilog()
+    # The constructors of cocotbext-axi warn of what cocotb will change.
+    warnings = "default::DeprecationWarning"
+    run_bench("rtl.top_bench", name, verilog, simulator, seed=seed_of(name), warnings=warnings)

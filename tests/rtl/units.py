@@ -1,0 +1,93 @@
+# amaranth: UnusedElaboratable=no
+"""The units that have a bench: small, with three formats of different widths and odd sizes."""
+
+from amaranth.lib import wiring
+
+from diastole.array.array import Array
+from diastole.cell.cell import Cell
+from diastole.config import ArrayConfig, BusConfig, Config, FormatConfig
+from diastole.control.engine import ProductEngine
+from diastole.convert.converter import Converter
+from diastole.emit.place import convert_ports
+from diastole.emit.verilog import emit
+from diastole.plan import Plan
+from diastole.top import Top
+from rtl.wrapper import wrapped
+
+MACHINE = Config(
+    name="machine",
+    array=ArrayConfig(rows=2, cols=1, block=2),
+    format=FormatConfig(x="bfp4", w="bfp3", dy="bfp5"),
+    bus=BusConfig(data_width=32),
+)
+"""The configuration of the top's bench."""
+ENGINE = MACHINE.model_copy(
+    update={"array": ArrayConfig(rows=2, cols=2, block=2), "bus": BusConfig(data_width=64)}
+)
+"""The configuration of the controller's bench."""
+
+
+def make_cell() -> Cell:
+    return Cell(
+        rows=4,
+        block=4,
+        south_bits=3,
+        west_bits=5,
+        held_bits=4,
+        sum_bits=12,
+        psum_bits=20,
+        fraction=6,
+    )
+
+
+def make_array() -> Array:
+    return Array(
+        rows=3,
+        cols=2,
+        block=2,
+        south_bits=3,
+        west_bits=5,
+        held_bits=4,
+        sum_bits=11,
+        fraction=6,
+    )
+
+
+def make_converter() -> Converter:
+    return Converter(
+        block=2,
+        data_width=64,
+        mantissa_bits=(4, 3, 5),
+        rounding=("nearest", "stochastic-c", "stochastic-b"),
+        random_bits=8,
+        max_col_blocks=40,
+    )
+
+
+def make_engine() -> ProductEngine:
+    return ProductEngine(Plan.from_config(ENGINE))
+
+
+UNITS = {
+    "cell": make_cell,
+    "array": make_array,
+    "converter": make_converter,
+    "controller": make_engine,
+}
+"""Name to a function that makes the unit; the bench of ``cell`` is ``cell_bench.py``."""
+
+
+def unit_verilog(unit: wiring.Component, name: str) -> str:
+    """Verilog of a unit, as a module of this name, and of all below it."""
+    return joined(emit(unit, name=name, ports=convert_ports(unit)))
+
+
+def machine_verilog() -> tuple[str, str]:
+    """Name and Verilog of the whole machine of ``MACHINE``, wrapped for the models of its buses."""
+    top = Top(MACHINE)
+    name, wrapper = wrapped(MACHINE.name, top.ports)
+    return name, joined(emit(top, name=MACHINE.name, ports=top.ports)) + "\n" + wrapper
+
+
+def joined(emitted) -> str:
+    return "\n".join([emitted.verilog, *(memory.verilog for memory in emitted.memories)])
