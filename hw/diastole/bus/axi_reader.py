@@ -85,7 +85,8 @@ class AxiReader(wiring.Component):
         opened = Signal(range(self.outstanding + 1))  # bursts asked for, last beat not seen
         dropping = Signal()  # a clear came while bursts were open
         stop = Signal()
-        asked, ended = Signal(), Signal()
+        asked = Signal()
+        ended = Signal()
         m.d.comb += [
             self.error.eq(self.error_code != 0),
             stop.eq(self.error | dropping | self.clear),

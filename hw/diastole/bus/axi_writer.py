@@ -88,7 +88,8 @@ class AxiWriter(wiring.Component):
         opened = Signal(range(self.outstanding + 1))  # bursts asked for, response not seen
         ending = Signal()  # a clear came while bursts were open
         stop = Signal()
-        asked, answered = Signal(), Signal()
+        asked = Signal()
+        answered = Signal()
         room = (opened != self.outstanding) & lengths.i.ready
         m.d.comb += [
             self.error.eq(self.error_code != 0),
@@ -136,7 +137,9 @@ class AxiWriter(wiring.Component):
         """Fill the output register while there is a burst to fill; with strobes 0 once stopped."""
         axi = self.axi
         count = Signal(8)  # beats of the burst that are done
-        free, taken, last = Signal(), Signal(), Signal()
+        free = Signal()
+        taken = Signal()
+        last = Signal()
         m.d.comb += [
             free.eq(length.valid & (~axi.wvalid | axi.wready)),
             self.data.ready.eq(free & ~stop),

@@ -80,7 +80,8 @@ class AxilRegisters(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        irq_enable, done = Signal(), Signal()
+        irq_enable = Signal()
+        done = Signal()
         flags = Signal.like(self.flags)
         error = self.error_code != 0
         values = {

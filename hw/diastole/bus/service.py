@@ -1,4 +1,4 @@
-"""What units say to the bus engines: plain requests and beats, no bursts and no handshakes of AXI."""
+"""What units say to the bus engines: plain requests and beats, without the handshakes of AXI."""
 
 from amaranth.hdl import unsigned
 from amaranth.lib import data

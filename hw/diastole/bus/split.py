@@ -90,7 +90,8 @@ class BurstSplitter(wiring.Component):
             self.o.p.addr.eq(Cat(Const(0, low), beat)),
             self.o.p.len.eq(burst - 1),
         ]
-        given, last = Signal(), Signal()
+        given = Signal()
+        last = Signal()
         m.d.comb += [
             given.eq(self.o.valid & self.o.ready),
             last.eq(left == burst),

@@ -207,7 +207,8 @@ class Cell(wiring.Component):
             {"shift": unsigned(self.deficit_bits), "inexact": 1, "direction": 1}
         )
         stage = Signal(layout, name="arriving")
-        deficit, meet = Signal(self.deficit_bits + 1), Signal()
+        deficit = Signal(self.deficit_bits + 1)
+        meet = Signal()
         held = Mux(direction, hold.deficit_north, hold.deficit_east)
         # All ones shift a block sum out of the window: every sum of deficits beyond it, and
         # every block that is not there.

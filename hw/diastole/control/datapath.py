@@ -3,8 +3,8 @@
 from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from diastole.array.array import Array
 
+from diastole.array.array import Array
 from diastole.control.descriptors import Region
 from diastole.control.execute import held_read_layout, slot_layout
 from diastole.control.fill import scratch_write_layout

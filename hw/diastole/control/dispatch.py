@@ -84,7 +84,9 @@ class Dispatch(wiring.Component):
         m.submodules.engine = place(engine, platform)
         m.submodules.converter = place(converter, platform)
         command = Signal(command_layout())
-        converting, multiplying, second = Signal(), Signal(), Signal()
+        converting = Signal()
+        multiplying = Signal()
+        second = Signal()
         self._operands(m, command, second)
         self._services(m, converting)
         m.d.comb += [

@@ -134,7 +134,8 @@ class EmitRows(wiring.Component):
         plan, beat = self.plan, self.beats.p
         parts = plan.data_width // (32 * plan.block)
         bytes_ = FLOAT_BYTES * plan.block
-        part, offset = Signal(range(parts)), Signal(range(parts))
+        part = Signal(range(parts))
+        offset = Signal(range(parts))
         held = Signal(plan.data_width)
         strobes = Signal(plan.beat_bytes)
         filled = Signal.like(held, name="filled")

@@ -206,7 +206,8 @@ class ProductEngine(wiring.Component):
 
     def _sequence(self, m):
         u = self._units
-        in_flight, quiet = Signal(), Signal(range(QUIET_CYCLES + 1))
+        in_flight = Signal()
+        quiet = Signal(range(QUIET_CYCLES + 1))
         busy_units = [
             u["walk"].busy,
             ~u["chunks"].empty,

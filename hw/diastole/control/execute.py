@@ -96,7 +96,8 @@ class PassWalk(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         plan, chunk, out = self.plan, self.chunks.p, self.passes.p
-        fused, north = Signal(), Signal()  # north: dX alone, from west to north
+        fused = Signal()
+        north = Signal()  # north: dX alone, from west to north
         m.d.comb += fused.eq(self.mode == Mode.FUSED)
         if plan.in_place:
             m.d.comb += north.eq(self.mode == Mode.DX)
@@ -104,20 +105,21 @@ class PassWalk(wiring.Component):
         # Along the contraction: slices of cols (rows if north); along the lanes: the other way.
         side_c = Mux(north, plan.rows, plan.cols)
         side_l = Mux(north, plan.cols, plan.rows)
-        slice_, group = Signal(range(plan.groups + 1)), Signal(range(plan.half_words + 1))
-        c_left, l_left = (
-            Signal.like(chunk.c_blocks, name="c_left"),
-            Signal.like(chunk.l_blocks, name="l_left"),
-        )
-        c_done, l_done = (
-            Signal.like(chunk.c_blocks, name="c_done"),
-            Signal.like(chunk.l_blocks, name="l_done"),
-        )
-        half, west_half = Signal(), Signal()
-        east_half, north_half = Signal(), Signal()
+        slice_ = Signal(range(plan.groups + 1))
+        group = Signal(range(plan.half_words + 1))
+        c_left = Signal.like(chunk.c_blocks, name="c_left")
+        l_left = Signal.like(chunk.l_blocks, name="l_left")
+        c_done = Signal.like(chunk.c_blocks, name="c_done")
+        l_done = Signal.like(chunk.l_blocks, name="l_done")
+        half = Signal()
+        west_half = Signal()
+        east_half = Signal()
+        north_half = Signal()
         width = max(len(out.rows_valid), len(out.cols_valid))
-        c_valid, l_valid = Signal(width, name="c_valid"), Signal(width, name="l_valid")
-        last_c, last_l = Signal(), Signal()
+        c_valid = Signal(width, name="c_valid")
+        l_valid = Signal(width, name="l_valid")
+        last_c = Signal()
+        last_l = Signal()
         m.d.comb += [
             c_left.eq(chunk.c_blocks - c_done),
             l_left.eq(chunk.l_blocks - l_done),
@@ -128,7 +130,8 @@ class PassWalk(wiring.Component):
         ]
         first_c = chunk.first & (slice_ == 0)
         self._addresses(m, fused, north, slice_, group, half, west_half, east_half, north_half)
-        opens_east, opens_north = Signal(), Signal()
+        opens_east = Signal()
+        opens_north = Signal()
         free = Signal()
         m.d.comb += [
             out.t_count.eq(chunk.t_count),
@@ -221,17 +224,24 @@ class PassRun(wiring.Component):
         m = Module()
         plan = self.plan
         words = plan.rows * plan.block
-        loading, loaded = Signal(), Signal()
-        ahead, now = Signal(pass_layout(plan)), Signal(pass_layout(plan))
+        loading = Signal()
+        loaded = Signal()
+        ahead = Signal(pass_layout(plan))
+        now = Signal(pass_layout(plan))
         word = Signal(range(words + 1))
-        row, index = Signal(range(max(plan.rows, 2))), Signal(range(max(plan.block, 2)))
-        running, north = Signal(), Signal()
-        t, age = Signal(range(plan.tile_words + 1)), Signal(range(SHORTEST_PASS + 1))
+        row = Signal(range(max(plan.rows, 2)))
+        index = Signal(range(max(plan.block, 2)))
+        running = Signal()
+        north = Signal()
+        t = Signal(range(plan.tile_words + 1))
+        age = Signal(range(SHORTEST_PASS + 1))
         swap = Signal()
-        last_t, ends = Signal(), Signal()
+        last_t = Signal()
+        ends = Signal()
 
         # The first word is read in the cycle of the swap, when the shadow blocks become free.
-        starts, last_word = Signal(), Signal()
+        starts = Signal()
+        last_word = Signal()
         source = Signal(pass_layout(plan))
         m.d.comb += [
             self.passes.ready.eq(~loading & (~loaded | swap)),

@@ -109,7 +109,8 @@ class Fill(wiring.Component):
         region = Signal(region_layout(plan))
         run_blocks = Signal(range(GROUP + 1))  # blocks whose descriptions are still to be made
         exponents = Signal(8 * max(GROUP, plan.exponent_beats * plan.beat_bytes))
-        row, col = Signal.like(region.rows, name="row"), Signal.like(region.cols, name="col")
+        row = Signal.like(region.rows, name="row")
+        col = Signal.like(region.cols, name="col")
         self._front(m, region, row, col, run_blocks, exponents, unpack, max_beats)
         self._describe_blocks(m, region, row, col, run_blocks, exponents, blocks.i)
         self._write(m, unpack, turn, blocks)
@@ -119,7 +120,8 @@ class Fill(wiring.Component):
         """Which beat is what: maxima, exponents, or mantissas, which Unpack takes from here."""
         plan = self.plan
         beat = Signal(range(max(plan.exponent_beats, max_beats, plan.maxima_depth) + 1))
-        left, whole = Signal.like(col, name="left"), Signal(range(GROUP + 1))
+        left = Signal.like(col, name="left")
+        whole = Signal(range(GROUP + 1))
         offset = Signal(range(GROUP))
         run_beats = Signal.like(beat)
         room = Signal(range(GROUP + 1))
@@ -211,7 +213,8 @@ class Fill(wiring.Component):
         row_at, col_at = self._positions(m, "row", region), self._positions(m, "col", region)
         looked_up = Signal()
         push = Signal()
-        q, p = Signal.like(row, name="q"), Signal.like(row, name="p")
+        q = Signal.like(row, name="q")
+        p = Signal.like(row, name="p")
         m.d.comb += [
             q.eq(Mux(region.by_column, row, col)),
             p.eq(Mux(region.by_column, col, row)),
@@ -359,7 +362,8 @@ class Fill(wiring.Component):
             self.write.deficit_north.eq(head.deficit_north),
             self.write.nonzero.eq(head.nonzero),
         ]
-        taken, last = Signal(), Signal()
+        taken = Signal()
+        last = Signal()
         m.d.comb += [
             last.eq((count == plan.block - 1) & head.last),
             taken.eq(blocks.o.valid & arrived & (~last | self.chunks_out.ready)),

@@ -47,7 +47,8 @@ class RegionIssue(wiring.Component):
         m = Module()
         plan = self.plan
         chunk = Signal(chunk_layout(plan))
-        half, west_half = Signal(init=1), Signal(init=1)  # flipped before the first use
+        half = Signal(init=1)
+        west_half = Signal(init=1)  # flipped before the first use
         step = Signal(range(STEPS))
         table = RegionSteps(plan)
         table.elaborate(m, step, chunk, self.product)
@@ -57,12 +58,12 @@ class RegionIssue(wiring.Component):
         m.d.comb += maxima.eq(table.kind.as_value()[2])
         self._describe(m, table, chunk, step, half, west_half)
 
-        row_addr, group_addr = Signal(ADDRESS_BITS), Signal(ADDRESS_BITS)
-        factor, addend = Signal(len(table.row0)), Signal(ADDRESS_BITS)
-        rows_left, cols_left = (
-            Signal.like(table.rows, name="rows_left"),
-            Signal.like(table.cols, name="cols_left"),
-        )
+        row_addr = Signal(ADDRESS_BITS)
+        group_addr = Signal(ADDRESS_BITS)
+        factor = Signal(len(table.row0))
+        addend = Signal(ADDRESS_BITS)
+        rows_left = Signal.like(table.rows, name="rows_left")
+        cols_left = Signal.like(table.cols, name="cols_left")
         at_mantissas = Signal()
         offset = Signal(range(GROUP))
 
@@ -162,7 +163,8 @@ class RegionIssue(wiring.Component):
 
     def _request_group(self, m, table, group_addr, cols_left, offset, at_mantissas):
         plan, p = self.plan, self.requests.p
-        blocks, whole = Signal(range(GROUP + 1)), Signal(range(GROUP + 1))
+        blocks = Signal(range(GROUP + 1))
+        whole = Signal(range(GROUP + 1))
         beats = Signal(range(max(plan.mantissa_beats(c, GROUP) for c in range(3)) + 1))
         skipped = Signal(16)
         room = Signal(range(GROUP + 1))

@@ -3,11 +3,11 @@
 from amaranth.hdl import Array, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
-from diastole.convert.to_float import ToFloat
 
 from diastole.bus.service import request_layout, write_beat_layout
 from diastole.control.descriptors import RESULT, Mode, chunk_layout
 from diastole.control.emit_rows import EmitRows, span_layout
+from diastole.convert.to_float import ToFloat
 from diastole.emit.place import place
 from diastole.memory.accumulators import sums_layout
 from diastole.memory.maxima import lookup_layout
@@ -70,7 +70,8 @@ class Drain(wiring.Component):
         turned = Signal()
         if self.north:
             m.d.comb += turned.eq(self.mode == Mode.FUSED)
-        advance, reading = Signal(), Signal()
+        advance = Signal()
+        reading = Signal()
         self._walk(m, spans.i, turned, advance, reading)
         vectors = self._pipeline(m, platform, advance, reading)
 
@@ -103,15 +104,21 @@ class Drain(wiring.Component):
         """Addresses of the sums of one tile, in the order in which the result's rows need them."""
         plan = self.plan
         tile = self.tiles.p
-        t, inner = Signal(range(plan.tile_words + 1)), Signal.like(tile.l_blocks, name="inner")
+        t = Signal(range(plan.tile_words + 1))
+        inner = Signal.like(tile.l_blocks, name="inner")
         # Rows: t outermost, blocks of lanes inside. Turned: ports, blocks of t, vectors of a block.
-        port, group = Signal(range(max(self.ports, 2))), Signal(range(plan.half_words + 1))
+        port = Signal(range(max(self.ports, 2)))
+        group = Signal(range(plan.half_words + 1))
         half = Signal()
         row_addr = Signal(ADDRESS_BITS)
-        started, last_read = Signal(), Signal()
+        started = Signal()
+        last_read = Signal()
         words = self._tile_words()
         unit = self._t_index(t)
-        last_inner, last_t, ends, span_due = Signal(), Signal(), Signal(), Signal()
+        last_inner = Signal()
+        last_t = Signal()
+        ends = Signal()
+        span_due = Signal()
         m.d.comb += reading.eq(self.tiles.valid & started & (~span_due | spans.ready))
 
         # The bank is free when the pipeline has taken its last word from the memory's output.
@@ -186,7 +193,8 @@ class Drain(wiring.Component):
         plan = self.plan
         first_col = Signal(len(tile.l0) + plan.log_block, name="first_col")
         first_row = Signal(len(tile.l0) + plan.log_block, name="first_row")
-        cols, rows = Signal.like(first_col, name="cols"), Signal.like(first_row, name="rows")
+        cols = Signal.like(first_col, name="cols")
+        rows = Signal.like(first_row, name="rows")
         most_cols = Signal.like(first_col)
         span = spans.p
         m.d.comb += [
@@ -207,7 +215,8 @@ class Drain(wiring.Component):
         plan = self.plan
         bytes_, shift = plan.beat_bytes, plan.beat_bytes.bit_length() - 1
         fused = self.mode == Mode.FUSED
-        stream_entry, held_entry = Signal(16), Signal(16)
+        stream_entry = Signal(16)
+        held_entry = Signal(16)
         held_slot = Mux(fused, 0, tile.tile * pow2ceil(plan.held_maxima_words))
         held_first = Mux(fused, 0, tile.l0 & (bytes_ - 1))
         m.d.comb += [

@@ -32,8 +32,10 @@ class StoreArbiter(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         left = Signal(len(self.requests.p.beats))
-        owner, chosen = Signal(), Signal()  # 0 first, 1 second
-        idle, offered = Signal(), Signal()  # offered: second's request waits, and stays chosen
+        owner = Signal()
+        chosen = Signal()  # 0 first, 1 second
+        idle = Signal()
+        offered = Signal()  # offered: second's request waits, and stays chosen
         m.d.comb += [idle.eq(left == 0), chosen.eq(offered | ~self.first_requests.valid)]
         m.d.sync += offered.eq(self.requests.valid & ~self.requests.ready & chosen)
         sources = (

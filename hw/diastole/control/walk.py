@@ -46,14 +46,18 @@ class TileWalk(wiring.Component):
         plan, product, chunk = self.plan, self.product, self.chunks.p
         t0, l0, c0 = (Signal(POSITION, name=name) for name in ("t0", "l0", "c0"))
         t_step, l_step, c_step = self._steps(m)
-        t_first, tile = Signal(), Signal(2)
+        t_first = Signal()
+        tile = Signal(2)
         layout = chunk_layout(plan)
 
         t_blocks = clip(m, "t", product.t_blocks, t0, t_step, plan.tile_blocks)
         l_blocks = clip(m, "l", product.l_blocks, l0, l_step, 2 ** len(chunk.l_blocks) - 1)
         c_blocks = clip(m, "c", product.c_blocks, c0, c_step, 2 ** len(chunk.c_blocks) - 1)
-        t_start, t_rest = Signal(POSITION), Signal(POSITION)
-        last_t, last_l, last_c = Signal(), Signal(), Signal()
+        t_start = Signal(POSITION)
+        t_rest = Signal(POSITION)
+        last_t = Signal()
+        last_l = Signal()
+        last_c = Signal()
         m.d.comb += [
             t_start.eq(t0 << plan.log_block),
             t_rest.eq(product.t_size - t_start),

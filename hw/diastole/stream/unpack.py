@@ -77,7 +77,8 @@ class Unpack(wiring.Component):
                     mark.eq(self.run.p.mark),
                 ]
         with m.Else():
-            out, left = Signal(), Signal.like(count)
+            out = Signal()
+            left = Signal.like(count)
             taken = Signal(widest + self.beat)
             m.d.comb += [
                 self.o.valid.eq(count >= width),

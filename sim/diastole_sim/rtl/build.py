@@ -16,6 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from diastole_sim.rtl.errors import BuildError
+from diastole_sim.rtl.harness import NAME as HARNESS
+from diastole_sim.rtl.harness import harness
 from diastole_sim.rtl.product import Product
 from diastole_sim.tools import Tool, find_compiler, find_verilator, verilator_root
 
@@ -85,8 +87,9 @@ class _Recipe:
         self.compiler = compiler
         self.waves = waves
         self.root = verilator_root(verilator)
+        self.harness = harness(product)
         self.verilator_flags = [word for flag in VERILATOR_FLAGS for word in flag.split()]
-        self.verilator_flags += ["--top-module", product.top, "--prefix", "Vproduct"]
+        self.verilator_flags += ["--top-module", HARNESS, "--prefix", "Vproduct"]
         self.defines = [*DEFINES, f"-DVM_TRACE={waves:d}", f"-DVM_TRACE_VCD={waves:d}"]
         self.own_defines = [f"-DDATA_BYTES={product.data_width // 8}"]
         if waves:
@@ -97,7 +100,14 @@ class _Recipe:
     def key(self) -> str:
         hasher = hashlib.sha256()
         recipe = [self.verilator_flags, self.defines, self.own_defines, self.verilator.version]
-        recipe += [self.compiler.version, COMMON_FLAGS, FAST_FLAGS, SLOW_FLAGS, LINK_FLAGS]
+        recipe += [
+            self.harness,
+            self.compiler.version,
+            COMMON_FLAGS,
+            FAST_FLAGS,
+            SLOW_FLAGS,
+            LINK_FLAGS,
+        ]
         hasher.update(repr(recipe).encode())
         for path in (*self.product.sources, *sorted(DRIVER.iterdir())):
             content = path.read_bytes()
@@ -108,8 +118,11 @@ class _Recipe:
     def compile(self, folder: Path) -> Path:
         runtime = self.runtime()
         prefix = runtime[0].parent / PREFIX
+        top = folder / f"{HARNESS}.v"
+        top.write_text(self.harness)
+        sources = [*self.product.sources, top]
         run_tool(
-            [self.verilator.path, *self.verilator_flags, "-Mdir", folder, *self.product.sources],
+            [self.verilator.path, *self.verilator_flags, "-Mdir", folder, *sources],
             env={**os.environ, "VERILATOR_ROOT": str(self.root)},
         )
         generated = sorted(folder.glob("*.cpp"), key=lambda path: -path.stat().st_size)

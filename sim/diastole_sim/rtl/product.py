@@ -16,14 +16,16 @@ VERILOG_SUFFIXES = (".v", ".sv")
 class Product:
     """What the simulation needs to know of a product; ``manifest`` has the rest.
 
-    ``sources``: the Verilog files, in the manifest's order. ``data_width``: of the memory bus, in
-    bits. The files are taken as they are on disk, also when somebody has changed them since.
+    ``sources``: the Verilog files, in the manifest's order. ``ports``: (name, direction, width) of
+    the top's ports. ``data_width``: of the memory bus, in bits. The files are taken as they are on
+    disk, also when somebody has changed them since.
     """
 
     directory: Path
     name: str
     top: str
     sources: tuple[Path, ...]
+    ports: tuple[tuple[str, str, int], ...]
     data_width: int
     manifest: Mapping[str, Any]
 
@@ -55,6 +57,9 @@ class Product:
                 name=manifest["name"],
                 top=manifest["top"],
                 sources=sources,
+                ports=tuple(
+                    (port["name"], port["direction"], port["width"]) for port in manifest["ports"]
+                ),
                 data_width=manifest["parameters"]["data_width"],
                 manifest=manifest,
             )

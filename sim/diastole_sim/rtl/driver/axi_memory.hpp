@@ -92,8 +92,7 @@ public:
     uint32_t open_reads() const { return m_reads.size(); }
     uint32_t open_writes() const { return m_writes.size() + m_responses.size(); }
 
-    // Set the product's inputs for the coming cycle. Reads only what is settled after a clock edge,
-    // except `awvalid` and `wvalid` of the cycle before in the pairings that wait.
+    // Set the product's inputs for the coming cycle, from what was sampled up to the last one.
     void drive(Vproduct& top, Stalls& stalls, uint64_t cycle) {
         top.m_axi_arready = m_reads.size() < options.outstanding && !stalls.hold(AR);
         bool give = m_r_held;
@@ -119,7 +118,7 @@ public:
         top.m_axi_bvalid = m_b_held = give;
     }
 
-    // Look at the settled cycle, just before its clock edge.
+    // Look at the settled cycle, just before the clock edge that ends it.
     void sample(const Vproduct& top, Stalls& stalls, Fault& fault, uint64_t cycle) {
         if (top.m_axi_arvalid || m_ar.waiting) sample_ar(top, stalls, fault, cycle);
         if (top.m_axi_awvalid || m_aw.waiting) sample_aw(top, fault, cycle);

@@ -88,10 +88,8 @@ public:
         fault = Fault{};
         for (uint32_t n = 0; n < RESET_CYCLES; ++n) {
             m_top->aresetn = 0;
-            drive_idle();
-            edge(0);
+            begin_cycle();
             if (n > 1) m_memory.check_reset(*m_top, fault, m_cycle);
-            edge(1);
             ++m_cycle;
         }
         m_top->aresetn = 1;
@@ -172,22 +170,24 @@ private:
         m_top->eval();
 #ifdef TRACE_VCD
         // A clock of 100 MHz; time in units of the 1 ns that the build sets.
-        if (m_trace) m_trace->dump(m_cycle * 10 + (level ? 5 : 0));
+        if (m_trace) m_trace->dump(m_cycle * 10 + (level ? 0 : 5));
 #endif
     }
 
-    void drive_idle() {
+    // The harness takes the inputs at the rising edge, with the product's own registers; so one
+    // evaluation settles the whole cycle, and the falling edge is next to nothing.
+    void begin_cycle() {
         m_stalls.tick();
         m_memory.drive(*m_top, m_stalls, m_cycle);
         m_registers.drive(*m_top, m_stalls);
+        edge(1);
+        edge(0);
     }
 
     void cycle() {
-        drive_idle();
-        edge(0);
+        begin_cycle();
         m_memory.sample(*m_top, m_stalls, fault, m_cycle);
         m_registers.sample(*m_top, fault, m_cycle);
-        edge(1);
         ++m_cycle;
     }
 

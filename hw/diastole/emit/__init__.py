@@ -1,0 +1,1 @@
+"""Emission: from components to a product directory."""

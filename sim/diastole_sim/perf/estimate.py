@@ -1,0 +1,111 @@
+"""One product command: cycles, and beats to the last."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from diastole_sim.check import require_choice, require_int
+from diastole_sim.perf.execute import Execute
+from diastole_sim.perf.load import Load
+from diastole_sim.perf.machine import Machine, ceil_div
+from diastole_sim.perf.store import Store
+from diastole_sim.perf.walk import Chunk, fused_chunks, product_chunks
+from diastole_sim.program.image import MAX_SIZE
+
+OPERATIONS = ("forward", "dx", "dw", "backward")
+QUIET = 7  # cycles from the last acknowledged write to the end of the command
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """What a command costs. ``macs`` unpadded; ``idle``: cycles in which the array had no slot.
+
+    ``cycles`` is an estimate (within 2 % and 100 cycles of the hardware where it was compared);
+    ``read_beats`` and ``write_beats`` are exact. ``slots``: cycles in which the array had work.
+    ``idle`` by what was awaited: ``load`` (the first chunk included), ``accumulator`` (a bank),
+    ``short`` (passes shorter than the loading of held blocks), ``tail`` (the last results).
+    ``turn``: cycles in which a vector waited for the turning array, hidden or not.
+    """
+
+    op: str
+    m: int
+    n: int
+    k: int
+    fused: bool
+    multipliers: int
+    beat_bytes: int
+    cycles: int
+    slots: int
+    read_beats: int
+    write_beats: int
+    idle: dict[str, int]
+    turn: int
+
+    @property
+    def macs(self) -> int:
+        return self.m * self.n * self.k * (2 if self.op == "backward" else 1)
+
+    @property
+    def utilisation(self) -> float:
+        """Part of the array's multiplications that are of the product, 0 to 1."""
+        return self.macs / (self.cycles * self.multipliers)
+
+    @property
+    def read_bytes(self) -> int:
+        return self.read_beats * self.beat_bytes
+
+    @property
+    def write_bytes(self) -> int:
+        return self.write_beats * self.beat_bytes
+
+
+def estimate(machine: Machine, op: str, m: int, n: int, k: int) -> Estimate:
+    """``op``: forward, dx, dw or backward, of X (m x k), W (k x n), dY (m x n) elements.
+
+    A backward pass that does not fit as one runs as dx, then dw. ValueError if out of range.
+    """
+    require_choice("op", op, OPERATIONS)
+    for name, size in (("m", m), ("n", n), ("k", k)):
+        require_int(name, size, 1, MAX_SIZE)
+    if op == "backward":
+        if machine.fuses(m, n):
+            return _run(machine, op, (m, n, k), fused_chunks(machine, m, n, k), fused=True)
+        parts = [estimate(machine, part, m, n, k) for part in ("dx", "dw")]
+        return _joined(op, parts)
+    return _run(machine, op, (m, n, k), product_chunks(machine, op, m, n, k))
+
+
+def _run(machine: Machine, op: str, sizes, chunks: Iterable[Chunk], fused: bool = False):
+    m, n, k = sizes
+    # The addresses of the maxima are products: as many cycles as the larger factor has bits.
+    setup = max(ceil_div(size, machine.block).bit_length() for size in (m, k)) + 4
+    load, store = Load(machine, ask=setup), Store(machine, fused)
+    execute = Execute(machine, store)
+    freed = [setup] * machine.buffers
+    slots = 0
+    for chunk in chunks:
+        loaded = load.chunk(chunk, freed[-machine.buffers])
+        freed.append(execute.chunk(chunk, loaded))
+        slots += chunk.slots * sum(chunk.uses) * chunk.slices * chunk.groups
+    end = store.finish() + QUIET
+    assert execute.end is not None
+    idle = execute.idle | {"tail": end - execute.end}
+    return Estimate(
+        op=op, m=m, n=n, k=k, fused=fused,
+        multipliers=machine.multipliers, beat_bytes=machine.beat_bytes,
+        cycles=end, slots=slots, read_beats=load.beats, write_beats=store.beats,
+        idle=idle, turn=load.turn_stalls,
+    )  # fmt: skip
+
+
+def _joined(op: str, parts: list[Estimate]) -> Estimate:
+    one = parts[0]
+    return Estimate(
+        op=op, m=one.m, n=one.n, k=one.k, fused=False,
+        multipliers=one.multipliers, beat_bytes=one.beat_bytes,
+        cycles=sum(part.cycles for part in parts),
+        slots=sum(part.slots for part in parts),
+        read_beats=sum(part.read_beats for part in parts),
+        write_beats=sum(part.write_beats for part in parts),
+        idle={name: sum(part.idle[name] for part in parts) for name in one.idle},
+        turn=sum(part.turn for part in parts),
+    )  # fmt: skip

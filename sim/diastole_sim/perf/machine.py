@@ -1,0 +1,161 @@
+"""What the model knows of a machine and of the memory behind it."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import lcm
+
+from diastole_sim.check import require_choice, require_int
+from diastole_sim.program.image import DATA_WIDTHS, GROUP_BLOCKS
+
+
+def ceil_div(value: int, by: int) -> int:
+    return -(-value // by)
+
+
+def power_of_two(value: int) -> int:
+    """The smallest power of two that is at least ``value``."""
+    return 1 << (value - 1).bit_length()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Memory:
+    """The bus and the memory as the machine's units see them, in cycles; one beat per cycle.
+
+    ``read_cycles``: from a read request to its first beat. ``write_gap_cycles``: lost between a
+    write request and its first beat. ``response_cycles``: from a request's last beat to the moment
+    at which the machine knows that it is written.
+    """
+
+    read_cycles: int = 1
+    write_gap_cycles: int = 0
+    response_cycles: int = 0
+
+    @classmethod
+    def axi(cls, latency: int = 20) -> "Memory":
+        """An AXI memory that answers ``latency`` cycles after an address or a last write beat.
+
+        Added to it are the registers of the bus engines and of the queues before them.
+        """
+        require_int("latency", latency, 1, 10_000)
+        return cls(read_cycles=latency + 5, write_gap_cycles=1, response_cycles=latency + 5)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """Sizes of the array and of its tiles, stated anew from the rules, not from the hardware.
+
+    ``rows``, ``cols`` in cells; ``block`` B; ``mantissas`` magnitude bits of x, w, dy;
+    ``data_width`` in bits; ``in_place``: the array turns, else the edge does. The last three are
+    for questions of the kind "what if": ``banks`` of accumulators per direction, ``buffers`` of the
+    scratchpads, vectors that are filled per cycle (1 in the hardware). ValueError if out of range.
+    """
+
+    rows: int
+    cols: int
+    block: int
+    mantissas: tuple[int, int, int]
+    data_width: int
+    in_place: bool = True
+    banks: int = 2
+    buffers: int = 2
+    fill_vectors: int = 1
+    memory: Memory = field(default_factory=Memory.axi)
+
+    def __post_init__(self) -> None:
+        require_int("rows", self.rows, 1, 64)
+        require_int("cols", self.cols, 1, 64)
+        require_choice("block", self.block, (1, 2, 4, 8, 16, 32))
+        require_choice("data_width", self.data_width, DATA_WIDTHS)
+        require_int("banks", self.banks, 1, 2)
+        require_int("buffers", self.buffers, 1, 2)
+        require_int("fill_vectors", self.fill_vectors, 1, 64)
+        require_int("len(mantissas)", len(self.mantissas), 3, 3)
+        for bits in self.mantissas:
+            require_int("mantissas", bits, 2, 8)
+
+    @property
+    def multipliers(self) -> int:
+        return self.rows * self.cols * self.block**2
+
+    # The memory image.
+
+    @property
+    def beat_bytes(self) -> int:
+        return self.data_width // 8
+
+    @property
+    def exponent_beats(self) -> int:
+        """Beats of the exponent field of a group."""
+        return ceil_div(GROUP_BLOCKS, self.beat_bytes)
+
+    def block_bits(self, cls: int) -> int:
+        return self.block**2 * (self.mantissas[cls] + 1)
+
+    def vector_bits(self, cls: int) -> int:
+        return self.block * (self.mantissas[cls] + 1)
+
+    def mantissa_beats(self, cls: int, blocks: int) -> int:
+        """Beats that the first ``blocks`` blocks of a group's mantissa field reach into."""
+        return ceil_div(blocks * self.block_bits(cls), self.data_width)
+
+    def aligned_blocks(self, cls: int) -> int:
+        """Blocks of a group after which the next block starts on a beat."""
+        return min(GROUP_BLOCKS, lcm(self.block_bits(cls), self.data_width) // self.block_bits(cls))
+
+    def stored_beats(self, cls: int, rows: int, cols: int) -> int:
+        """Beats of a tensor's whole image; sizes in elements."""
+        row_blocks, col_blocks = ceil_div(rows, self.block), ceil_div(cols, self.block)
+        groups = row_blocks * ceil_div(col_blocks, GROUP_BLOCKS)
+        maxima = ceil_div(row_blocks, self.beat_bytes) + ceil_div(col_blocks, self.beat_bytes)
+        return groups * (self.exponent_beats + self.mantissa_beats(cls, GROUP_BLOCKS)) + maxima
+
+    # Tiles, in blocks.
+
+    @cached_property
+    def tile(self) -> int:
+        """Of the streamed dimension: 128 elements at least, a group at least, R at least."""
+        return max(GROUP_BLOCKS, power_of_two(self.rows), 128 // self.block)
+
+    @cached_property
+    def groups(self) -> int:
+        """Slices of lanes in an output tile: 4, or more until tiles are whole groups and beats."""
+        groups = 4
+        while not all(
+            groups * side % GROUP_BLOCKS == 0
+            and groups * side * self.block * 4 % self.beat_bytes == 0
+            for side in (self.rows, self.cols)
+        ):
+            groups *= 2
+        return groups
+
+    def chunk(self, side: int) -> int:
+        """Of a contraction that is cut into slices of ``side``."""
+        return lcm(side, GROUP_BLOCKS)
+
+    @property
+    def bank_words(self) -> int:
+        """Sums (of B) in a bank of accumulators, per port."""
+        return self.groups * self.tile * self.block
+
+    # The fused backward pass.
+
+    @cached_property
+    def fused_tile(self) -> int:
+        """Blocks of a k tile: no shorter than loading the held blocks takes, 16 elements, a beat."""
+        shortest = max(ceil_div(self.rows, 2), 16 // self.block, self.aligned_blocks(0), 1)
+        return power_of_two(shortest)
+
+    @property
+    def fused_blocks_n(self) -> int:
+        """The most blocks along N: dW's sums of a k tile fill a bank."""
+        return self.bank_words // (self.fused_tile * self.block) * self.rows
+
+    @property
+    def fused_blocks_m(self) -> int:
+        return ceil_div(self.fused_blocks_n, self.cols) * self.cols
+
+    def fuses(self, m: int, n: int) -> bool:
+        """Whether the backward pass of dY (m x n elements) runs as one."""
+        blocks_m, blocks_n = ceil_div(m, self.block), ceil_div(n, self.block)
+        fits = blocks_n <= self.fused_blocks_n and blocks_m <= self.fused_blocks_m
+        return self.in_place and fits

@@ -1,0 +1,112 @@
+"""The store unit in time: a drain per direction, one writer; rows go out one request each."""
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from diastole_sim.perf.machine import Machine, ceil_div
+from diastole_sim.perf.walk import Span
+
+EAST, NORTH = 0, 1
+PIPELINE = 5  # vectors between the accumulators and the beats
+
+
+@dataclass
+class _Drain:
+    """One direction: tiles whose sums are complete, and the rows of the one at work."""
+
+    turned: int  # vectors that wait in the turning array
+    tiles: deque[tuple[int, tuple[Span, ...]]] = field(default_factory=deque)
+    spans: deque[Span] = field(default_factory=deque)
+    row: int = 0
+    ready: int = 0  # when its next request is offered
+    data: int = 0  # when the first vector of a tile is there
+    announced: int = 0  # vectors of all tiles so far
+    written: int = 0  # vectors that have left
+    emptied: deque[tuple[int, int]] = field(default_factory=deque)  # (vectors, not before)
+    freed: list[int] = field(default_factory=list)  # when each tile's bank became free
+    opened: int = 0
+
+
+@dataclass
+class Store:
+    """Drains that are advanced in order of time, as far as somebody asks about a bank.
+
+    The north drain's rows go first where both wait. A bank is free when its last vector is read:
+    those in the pipeline and in the turning array are still to be written then.
+    """
+
+    machine: Machine
+    fused: bool
+    writer: int = 0  # when the writer takes the next request
+    last_beat: int = 0
+    beats: int = 0
+
+    def __post_init__(self) -> None:
+        self.drains = (_Drain(0), _Drain(self.machine.block if self.fused else 0))
+
+    def tile(self, direction: int, cycle: int, spans: tuple[Span, ...]) -> None:
+        """The sums of a tile are complete at ``cycle``."""
+        drain = self.drains[direction]
+        drain.tiles.append((cycle, spans))
+        vectors = sum(span.vectors * span.whole for span in spans)
+        drain.announced += vectors
+        ahead = PIPELINE + drain.turned
+        drain.emptied.append((drain.announced - ahead, cycle + 2 + vectors))
+        self._free(drain, 0)
+
+    def bank(self, direction: int) -> int:
+        """Take a bank for a new tile; the cycle in which there is one."""
+        drain = self.drains[direction]
+        drain.opened += 1
+        needed = drain.opened - self.machine.banks
+        while len(drain.freed) < needed:
+            self._advance()
+        return drain.freed[needed - 1] if needed > 0 else 0
+
+    def finish(self) -> int:
+        """Drain what is left; the cycle in which the last write is acknowledged."""
+        while any(drain.spans or drain.tiles for drain in self.drains):
+            self._advance()
+        return self.last_beat + self.machine.memory.response_cycles
+
+    def _advance(self) -> None:
+        """Write the next row of whichever drain's turn it is."""
+        waiting = []
+        for direction, drain in enumerate(self.drains):
+            if not drain.spans and drain.tiles:
+                cycle, spans = drain.tiles.popleft()
+                drain.spans.extend(spans)
+                drain.ready = max(drain.ready + 1, cycle + 5)
+                drain.data = cycle + 2 + PIPELINE + drain.turned
+                drain.row = 0
+            if drain.spans:  # north first if both have come by the time the writer is free
+                waiting.append((max(drain.ready, self.writer), -direction))
+        start, direction = min(waiting)
+        self._row(self.drains[-direction], start)
+
+    def _row(self, drain: _Drain, start: int) -> None:
+        span = drain.spans[0]
+        first = max(start + self.machine.memory.write_gap_cycles, drain.data)
+        cycles = max(span.beats, span.vectors)
+        end = first + cycles  # cycle of its last beat
+        self.last_beat = end
+        self.writer = end + 1
+        self.beats += span.beats
+        drain.written += span.vectors
+        drain.ready = end + 1
+        drain.row += 1
+        self._free(drain, end, ceil_div(cycles, span.vectors))
+        if drain.row == span.rows:
+            dropped = span.whole - span.rows
+            drain.written += dropped * span.vectors
+            drain.ready += dropped * (1 + span.vectors) + 1
+            drain.row = 0
+            drain.spans.popleft()
+            self._free(drain, drain.ready)
+
+    @staticmethod
+    def _free(drain: _Drain, end: int, vector_cycles: int = 1) -> None:
+        """Banks whose last vector has been read by now; ``end``: of the last vector written."""
+        while drain.emptied and drain.emptied[0][0] <= drain.written:
+            vectors, earliest = drain.emptied.popleft()
+            drain.freed.append(max(earliest, end - (drain.written - vectors) * vector_cycles))

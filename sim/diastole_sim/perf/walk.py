@@ -1,0 +1,202 @@
+"""The loops of a product: its chunks, what each needs from memory, and what leaves it.
+
+Positions and lengths are in blocks unless a name says otherwise.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from diastole_sim.perf.machine import Machine, ceil_div
+from diastole_sim.program.image import GROUP_BLOCKS
+
+X, W, DY = range(3)
+
+
+@dataclass(frozen=True)
+class Run:
+    """Neighbouring blocks of one group: what one look at its exponents brings.
+
+    ``requests``: beats of each read request. ``exponents`` and ``mantissas`` in beats, ``blocks``
+    those that the mantissas are cut into.
+    """
+
+    cls: int
+    requests: tuple[int, ...]
+    exponents: int
+    mantissas: int
+    blocks: int
+
+
+@dataclass(frozen=True)
+class Region:
+    """Rows of blocks of one tensor, each row cut into the same runs; or beats of maxima."""
+
+    rows: int
+    first_row: int = 0
+    runs: tuple[Run, ...] = ()
+    turned: bool = False
+    maxima_beats: int = 0
+
+    @property
+    def beats(self) -> int:
+        return self.maxima_beats + self.rows * sum(sum(run.requests) for run in self.runs)
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A part of a contraction: its ``regions`` in the order of loading, then its passes.
+
+    ``slots`` per pass and direction; ``slices`` of the contraction by ``groups`` of lanes; the
+    directions in use; for each direction whether the chunk opens and closes an output tile.
+    """
+
+    regions: tuple[Region, ...]
+    slots: int
+    slices: int
+    groups: int
+    uses: tuple[bool, bool]  # east, north
+    opens: tuple[bool, bool]
+    closes: tuple[bool, bool]
+    spans: "tuple[tuple[Span, ...], tuple[Span, ...]]"  # of the tiles that it closes
+
+
+@dataclass(frozen=True)
+class Span:
+    """Rows of a result, written one request each: of ``vectors`` B-float vectors, ``beats`` beats.
+
+    ``whole`` rows come out of the accumulators; those beyond ``rows`` are dropped.
+    """
+
+    rows: int
+    whole: int
+    vectors: int
+    beats: int
+
+
+@dataclass(frozen=True)
+class Use:
+    """One use of the array: which tensor streams, which is held, and how they lie.
+
+    ``cols_t``: the streamed dimension runs along the stream's columns. ``lanes_down``: the lanes
+    run along the rows of the held tensor. ``turned_held``: at the edge.
+    """
+
+    stream: int
+    held: int
+    cols_t: bool = False
+    lanes_down: bool = False
+    turned_held: bool = False
+    north: bool = False
+
+
+def use_of(machine: Machine, op: str) -> Use:
+    dx = Use(DY, W, lanes_down=True, north=machine.in_place, turned_held=not machine.in_place)
+    return {"forward": Use(X, W), "dx": dx, "dw": Use(X, DY, cols_t=True)}[op]
+
+
+def steps(total: int, step: int) -> Iterator[tuple[int, int]]:
+    """(start, length) of every part of ``total``."""
+    return ((start, min(step, total - start)) for start in range(0, total, step))
+
+
+def maxima(machine: Machine, first: int, count: int) -> Region:
+    beat = machine.beat_bytes
+    return Region(rows=0, maxima_beats=ceil_div(first + count, beat) - first // beat)
+
+
+def blocks(machine: Machine, cls: int, rows, cols, *, turned: bool = False) -> Region:
+    """A rectangle of blocks; ``rows`` and ``cols`` are (start, length)."""
+    runs = []
+    col, end = cols[0], sum(cols)
+    while col < end:
+        offset = col % GROUP_BLOCKS
+        count = min(GROUP_BLOCKS - offset, end - col)
+        unit = machine.aligned_blocks(cls)
+        count_whole = ceil_div(count, unit) * unit
+        beats = machine.mantissa_beats(cls, count_whole)
+        exponents = machine.exponent_beats
+        requests = (exponents, beats) if offset else (exponents + beats,)
+        runs.append(Run(cls, requests, exponents, beats, count_whole))
+        col += count
+    return Region(rows=rows[1], first_row=rows[0], runs=tuple(runs), turned=turned)
+
+
+def product_chunks(machine: Machine, op: str, m: int, n: int, k: int) -> Iterator[Chunk]:
+    """``op``: forward, dx or dw; sizes in elements."""
+    use = use_of(machine, op)
+    sizes = {"forward": (m, n, k), "dx": (m, k, n), "dw": (k, n, m)}[op]
+    t_blocks, l_blocks, c_blocks = (ceil_div(size, machine.block) for size in sizes)
+    c_side, l_side = (
+        (machine.rows, machine.cols) if use.north else (machine.cols, machine.rows)
+    )
+    uses = (not use.north, use.north)
+    for t in steps(t_blocks, machine.tile):
+        slots = min(machine.tile * machine.block, sizes[0] - t[0] * machine.block)
+        for lanes in steps(l_blocks, machine.groups * l_side):
+            cols = min(lanes[1] * machine.block, sizes[1] - lanes[0] * machine.block)
+            span = Span(slots, slots, lanes[1], ceil_div(4 * cols, machine.beat_bytes))
+            for c in steps(c_blocks, machine.chunk(c_side)):
+                first, last = c[0] == 0, sum(c) == c_blocks
+                regions = []
+                if first:
+                    regions += [maxima(machine, *t), maxima(machine, *lanes)]
+                held = (lanes, c) if use.lanes_down else (c, lanes)
+                regions.append(blocks(machine, use.held, *held, turned=use.turned_held))
+                streamed = (c, t) if use.cols_t else (t, c)
+                regions.append(blocks(machine, use.stream, *streamed, turned=use.cols_t))
+                done = ((span,) if last else ())
+                yield Chunk(
+                    regions=tuple(regions),
+                    slots=slots,
+                    slices=ceil_div(c[1], c_side),
+                    groups=ceil_div(lanes[1], l_side),
+                    uses=uses,
+                    opens=(first and uses[0], first and uses[1]),
+                    closes=(last and uses[0], last and uses[1]),
+                    spans=((), done) if use.north else (done, ()),
+                )
+
+
+def fused_chunks(machine: Machine, m: int, n: int, k: int) -> Iterator[Chunk]:
+    """The fused backward pass: k tiles outermost, then slices of M; N inside a chunk."""
+    size = machine.block
+    m_blocks, n_blocks, k_blocks = (ceil_div(value, size) for value in (m, n, k))
+    all_m, all_n = (0, m_blocks), (0, n_blocks)
+    for t in steps(k_blocks, machine.fused_tile):
+        slots = min(machine.fused_tile * size, k - t[0] * size)
+        for c in steps(m_blocks, machine.cols):
+            first, last, first_tile = c[0] == 0, sum(c) == m_blocks, t[0] == 0
+            regions = [maxima(machine, *t)] if first else []
+            if first and first_tile:
+                regions.append(maxima(machine, *all_n))
+            if first:
+                regions.append(maxima(machine, *t))
+                if first_tile:
+                    regions.append(maxima(machine, *all_m))
+                regions.append(blocks(machine, W, t, all_n))
+            if first_tile:
+                regions.append(blocks(machine, DY, c, all_n))
+            regions.append(blocks(machine, X, c, t, turned=True))
+            east = Span(slots, slots, n_blocks, ceil_div(4 * n, machine.beat_bytes))
+            yield Chunk(
+                regions=tuple(regions),
+                slots=slots,
+                slices=1,
+                groups=ceil_div(n_blocks, machine.rows),
+                uses=(True, True),
+                opens=(first, True),
+                closes=(last, True),
+                spans=((east,) if last else (), turned_spans(machine, m, k, c, t)),
+            )
+
+
+def turned_spans(machine: Machine, m: int, k: int, c, t) -> tuple[Span, ...]:
+    """dX of one slice of M and one k tile: block by block, its columns turned into rows."""
+    size, beat = machine.block, machine.beat_bytes
+    spans = []
+    for row in range(c[0], sum(c)):
+        for col in range(t[0], sum(t)):
+            first, end = 4 * size * col, 4 * min(size * (col + 1), k)
+            beats = ceil_div(end, beat) - first // beat
+            spans.append(Span(min(size, m - row * size), size, 1, beats))
+    return tuple(spans)
