@@ -52,8 +52,8 @@ def verilator_root(verilator: Tool) -> Path:
 
 
 def find_compiler() -> Tool:
-    """The C++ compiler: ``$CXX``, else ``g++``; ToolMissing if there is none."""
-    name = os.environ.get("CXX") or "g++"
+    """``g++``, whatever ``$CXX`` says, since the flags are its own; ToolMissing if absent."""
+    name = "g++"
     found = shutil.which(name)
     if found is None:
         raise ToolMissing(name, COMPILER_INSTALL)

@@ -1,8 +1,15 @@
-"""The products of the small presets, generated once."""
+"""Products, generated once, and running machines, compiled once for the same Verilog."""
 
+import zlib
+
+import numpy as np
 import pytest
 
+from diastole.backend import cached_product
 from diastole.presets import PRESETS
+from diastole_sim.golden.machine import GoldenDevice
+from diastole_sim.rtl import Device
+from support.products import MACHINES, SEED
 
 
 @pytest.fixture(scope="session", params=["pico", "nano"])
@@ -18,3 +25,33 @@ def product(preset, tmp_path_factory):
     directory = tmp_path_factory.mktemp("products") / preset.name
     generate(preset, directory)
     return directory
+
+
+@pytest.fixture
+def np_rng(request):
+    """A numpy generator seeded from the test's id."""
+    return np.random.default_rng(zlib.crc32(request.node.nodeid.encode()))
+
+
+@pytest.fixture(scope="session")
+def devices():
+    """``devices(name, stalls)``: a running machine of ``MACHINES``, the same for all tests."""
+    opened = {}
+
+    def device(name: str, stalls: int | None = None) -> Device:
+        if (name, stalls) not in opened:
+            product = cached_product(MACHINES[name])
+            opened[name, stalls] = Device(
+                product, seed=SEED, stalls=stalls, memory_bytes=1 << 24, watchdog_cycles=20_000
+            )
+        return opened[name, stalls]
+
+    yield device
+    for each in opened.values():
+        each.close()
+
+
+@pytest.fixture(scope="session")
+def goldens():
+    """``goldens(name)``: the golden model with the numbers of that machine."""
+    return lambda name: GoldenDevice(MACHINES[name].numerics, seed=SEED)

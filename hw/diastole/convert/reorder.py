@@ -76,13 +76,15 @@ class Reorder(wiring.Component):
         full = Signal(range(3))  # halves to be read
         move = Signal()
         read = Signal()
+        last = Signal()
+        m.d.comb += self.o.p.last.eq(last)
         m.d.comb += move.eq(self.o.ready | ~self.o.valid)
         m.d.comb += read.eq(move & full.any())
         end = count == sizes.group_words - 1
         m.d.comb += self.freed.eq(read & end)
         m.d.sync += full.eq(full + self.filled - self.freed)
         with m.If(move):
-            m.d.sync += [self.o.valid.eq(full.any()), self.o.p.last.eq(end)]
+            m.d.sync += [self.o.valid.eq(full.any()), last.eq(end)]
         with m.If(read):
             m.d.sync += count.eq(count + 1)
             with m.If(end):

@@ -1,6 +1,7 @@
 """The load unit in time: requests ahead, then groups of blocks parsed, cut, turned and written."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from diastole_sim.perf.machine import Machine, ceil_div
 from diastole_sim.perf.walk import Chunk, Region, Run
@@ -55,8 +56,7 @@ class Load:
             self.front += 1 if row else 2
             for run in region.runs:
                 self._run(run, region.turned)
-            self.front += 1  # the end of the row
-        self.front = max(self.front, self.described)
+            self.front = max(self.front, self.described) + 1  # the end of the row
 
     def _arrive(self, asked: int, wanted: int) -> int:
         """The cycle in which the first beat of a request is taken."""
@@ -83,7 +83,11 @@ class Load:
             description + 2 * (run.blocks - 1) + machine.block - 1,
         )
         if turned:
-            last = self._turn(run, first, last)
+            if width > data_width:
+                room = max(map(machine.vector_bits, range(3)))
+                cycles, waits = turn_wide(machine.block, vectors, width, data_width, room)
+                last = max(last, first - ceil_div(width, data_width) + cycles)
+                self.turn_stalls += waits
             self.written = last + machine.block
             self.turner = self.written + 1
         else:
@@ -99,17 +103,34 @@ class Load:
         waiting = (BLOCKS_AHEAD * machine.block + (machine.block if turned else 0)) // per_cycle
         self.described = max(accepted + 2 * run.blocks + 1, last - waiting + 2)
 
-    def _turn(self, run: Run, first: int, last: int) -> int:
-        """A block that no vector follows at once leaves alone, and the next one waits for it.
 
-        Where a vector takes more than a beat, that is every block.
-        """
-        machine = self.machine
-        width = machine.vector_bits(run.cls)
-        if width <= machine.data_width:
-            return last
-        own = ceil_div(machine.block * width, machine.data_width)
-        ahead = min(machine.block, 1 + machine.data_width // width)  # came while it left
-        each = machine.block + max(machine.block, own - ahead)
-        self.turn_stalls += (run.blocks - 1) * machine.block
-        return max(last, first + own + (run.blocks - 1) * each)
+@lru_cache(maxsize=1024)
+def turn_wide(side: int, vectors: int, width: int, beat: int, room: int) -> tuple[int, int]:
+    """Vectors that take more than a beat each, on their way through the turning array.
+
+    A block leaves alone, ``side`` cycles, where its successor's first vector is not there in time.
+    Returns the cycles from the first beat to the last vector's entry, and those in which a vector
+    waited. ``room``: bits that the gearbox may hold when it takes a beat. Counted cycle by cycle.
+    """
+    held, left, beats = 0, vectors, ceil_div(vectors * width, beat)
+    step, full, entering = 0, False, False
+    cycle, waits = 0, 0
+    while True:
+        valid = held >= width
+        inserts = valid if step == 0 and full else entering or not full
+        if step == 0:
+            entering = inserts
+        if inserts and valid:
+            held -= width
+            left -= 1
+        waits += valid and not inserts
+        if left == 0:
+            return cycle, waits
+        if not inserts or valid:
+            step += 1
+            if step == side:
+                step, full = 0, inserts
+        if beats and held <= room:
+            held += beat
+            beats -= 1
+        cycle += 1

@@ -37,7 +37,7 @@ class Memory:
         Added to it are the registers of the bus engines and of the queues before them.
         """
         require_int("latency", latency, 1, 10_000)
-        return cls(read_cycles=latency + 5, write_gap_cycles=1, response_cycles=latency + 5)
+        return cls(read_cycles=latency + 5, write_gap_cycles=1, response_cycles=latency + 3)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,7 +141,7 @@ class Machine:
 
     @cached_property
     def fused_tile(self) -> int:
-        """Blocks of a k tile: no shorter than loading the held blocks takes, 16 elements, a beat."""
+        """Blocks of a k tile: as long as loading held blocks takes, 16 elements, a beat."""
         shortest = max(ceil_div(self.rows, 2), 16 // self.block, self.aligned_blocks(0), 1)
         return power_of_two(shortest)
 

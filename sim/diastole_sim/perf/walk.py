@@ -126,9 +126,7 @@ def product_chunks(machine: Machine, op: str, m: int, n: int, k: int) -> Iterato
     use = use_of(machine, op)
     sizes = {"forward": (m, n, k), "dx": (m, k, n), "dw": (k, n, m)}[op]
     t_blocks, l_blocks, c_blocks = (ceil_div(size, machine.block) for size in sizes)
-    c_side, l_side = (
-        (machine.rows, machine.cols) if use.north else (machine.cols, machine.rows)
-    )
+    c_side, l_side = (machine.rows, machine.cols) if use.north else (machine.cols, machine.rows)
     uses = (not use.north, use.north)
     for t in steps(t_blocks, machine.tile):
         slots = min(machine.tile * machine.block, sizes[0] - t[0] * machine.block)
@@ -144,7 +142,7 @@ def product_chunks(machine: Machine, op: str, m: int, n: int, k: int) -> Iterato
                 regions.append(blocks(machine, use.held, *held, turned=use.turned_held))
                 streamed = (c, t) if use.cols_t else (t, c)
                 regions.append(blocks(machine, use.stream, *streamed, turned=use.cols_t))
-                done = ((span,) if last else ())
+                done = (span,) if last else ()
                 yield Chunk(
                     regions=tuple(regions),
                     slots=slots,

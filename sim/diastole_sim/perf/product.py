@@ -12,7 +12,7 @@ from diastole_sim.perf.walk import Chunk, fused_chunks, product_chunks
 from diastole_sim.program.image import MAX_SIZE
 
 OPERATIONS = ("forward", "dx", "dw", "backward")
-QUIET = 7  # cycles from the last acknowledged write to the end of the command
+QUIET = 3  # cycles from the last acknowledged write to the end of the command
 
 
 @dataclass(frozen=True, kw_only=True)

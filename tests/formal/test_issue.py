@@ -1,0 +1,298 @@
+"""The block address generator: inside the images of the tensors, and every wanted beat once."""
+
+import pytest
+from amaranth.hdl import Array, Assert, Assume, Cat, Module, Mux, Signal, Value
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In
+
+from diastole.control.descriptors import TENSOR, Mode, Region, chunk_layout
+from diastole.control.issue import RegionIssue
+from diastole.control.region import DY, STEPS, W, X
+from diastole.plan import ADDRESS_BITS, GROUP
+from formal.prove import prove, refute
+from support.plans import make_numerics, make_plan
+
+ASSERTIONS = 11
+CHUNK, STEP, MULTIPLY, ROW, GROUPS = range(5)  # states of the unit
+
+# Rows and columns of what a chunk is made of; t streamed, l lanes, c contraction.
+OPERANDS = {
+    Mode.FORWARD: {X: "tc", W: "cl"},  # Y[t,l] = sum over c of X[t,c] W[c,l]
+    Mode.DX: {DY: "tc", W: "lc"},  # dX[t,l] = sum over c of dY[t,c] W[l,c]
+    Mode.DW: {X: "ct", DY: "cl"},  # dW[t,l] = sum over c of X[c,t] dY[c,l]
+    Mode.FUSED: {X: "ct", DY: "cl", W: "tl"},  # dW, and dX[c,t] = sum over l of dY[c,l] W[t,l]
+}
+# What is read of them in which step: blocks, or the maxima that lie along the result.
+BLOCKS, ROW_MAX, COL_MAX = range(3)
+REGIONS = {
+    Mode.FORWARD: {
+        Region.MAXIMA_SOUTH: (0, X, ROW_MAX), Region.MAXIMA_EAST: (1, W, COL_MAX),
+        Region.HELD: (5, W, BLOCKS), Region.SOUTH: (6, X, BLOCKS),
+    },
+    Mode.DX: {
+        Region.MAXIMA_WEST: (0, DY, ROW_MAX), Region.MAXIMA_NORTH: (1, W, ROW_MAX),
+        Region.HELD: (5, W, BLOCKS), Region.WEST: (6, DY, BLOCKS),
+    },
+    Mode.DW: {
+        Region.MAXIMA_SOUTH: (0, X, COL_MAX), Region.MAXIMA_EAST: (1, DY, COL_MAX),
+        Region.HELD: (5, DY, BLOCKS), Region.SOUTH: (6, X, BLOCKS),
+    },
+    Mode.FUSED: {
+        Region.MAXIMA_SOUTH: (0, X, COL_MAX), Region.MAXIMA_EAST: (1, DY, COL_MAX),
+        Region.MAXIMA_WEST: (2, W, ROW_MAX), Region.MAXIMA_NORTH: (3, DY, ROW_MAX),
+        Region.WEST: (4, W, BLOCKS), Region.HELD: (5, DY, BLOCKS), Region.SOUTH: (6, X, BLOCKS),
+    },
+}  # fmt: skip
+POSITION_PROBES = {  # registers of the unit, and their bits
+    "row_addr": ADDRESS_BITS, "group_addr": ADDRESS_BITS, "factor": 24, "addend": ADDRESS_BITS,
+    "rows_left": 7, "cols_left": 7, "at_mantissas": 1, "offset": 3, "step": 3,
+}  # fmt: skip
+PROBES = {name: f"dut.{name}" for name in POSITION_PROBES}
+PROBES |= {"state": "dut.fsm_state", "kept": "dut.chunk"}
+
+
+class IssueSpec(wiring.Component):
+    """Watch one beat that a chunk needs: of the exponents or elements of a block, or of maxima.
+
+    Assumes that product, chunk and watched beat stay; 1 to 8 blocks of each dimension from a
+    position below 16 on, columns from whole granules on; images that hold them, of at most 31 x 31
+    blocks, at addresses below 256, maxima at whole beats; in the fused pass all of N in a chunk, as
+    the walk has it. Images of other tensors than the watched one may be anything.
+    """
+
+    def __init__(self, dut: RegionIssue, mode: Mode):
+        self.dut, self.mode = dut, mode
+        chunk = chunk_layout(dut.plan)
+        self.constant = {
+            "tensors": data.ArrayLayout(TENSOR, 3),
+            "c_blocks": 5,  # of the whole contraction
+            "chunk": chunk,
+            "image_rows": 5,  # blocks of the watched tensor
+            "image_cols": 5,
+            "watched": Region,
+            "watched_row": 5,  # a block
+            "watched_col": 5,
+            "watched_beat": 5,  # of the block's group, or of the maxima
+        }
+        free = {"offered": 1, "chunk_taken": 1, "credit": 1, "region_taken": 1, "ready": 1}
+        probes = POSITION_PROBES | {"state": 3, "kept": chunk}
+        super().__init__({n: In(s) for n, s in (self.constant | free | probes).items()})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.dut = dut = self.dut
+        m.d.comb += [
+            dut.product.mode.eq(self.mode),
+            dut.product.tensors.eq(self.tensors),
+            dut.product.c_blocks.eq(self.c_blocks),
+            dut.chunks_in.valid.eq(self.offered),
+            dut.chunks_in.payload.eq(self.chunk),
+            dut.chunks_out.ready.eq(self.chunk_taken),
+            dut.credit.eq(self.credit),
+            dut.regions.ready.eq(self.region_taken),
+            dut.requests.ready.eq(self.ready),
+        ]
+        now = Cat(*(Value.cast(getattr(self, name)) for name in self.constant))
+        before = Signal(len(now))
+        m.d.sync += before.eq(now)
+        m.d.comb += Assume(before == now)
+        self._axes(m)
+        self._watch(m)
+        self._place(m)
+        self._requests(m)
+        self._induction(m)
+        return m
+
+    def _axes(self, m):
+        """First block and number of blocks of the chunk, by dimension."""
+        chunk, most = self.chunk, self.dut.plan.chunk(1)
+        pairs = ((chunk.t0, chunk.t_blocks), (chunk.l0, chunk.l_blocks), (chunk.c0, chunk.c_blocks))
+        for first, count in pairs:
+            m.d.comb += Assume((first < 16) & (count != 0) & (count <= most))
+        if self.mode == Mode.FUSED:
+            m.d.comb += Assume(chunk.l0 == 0)
+            m.d.comb += Assume(chunk.c0 + chunk.c_blocks <= self.c_blocks)
+        self.axes = dict(zip("tlc", pairs, strict=True))
+
+    def _watch(self, m):
+        """What is known of the watched region: its tensor, rectangle, step, and whether it is due.
+
+        Maxima are a row of ``cols`` entries from ``col0`` on.
+        """
+        plan = self.dut.plan
+        widths = {"base": 8, "pitch": 10, "group_bytes": 8, "row0": 5, "rows": 5, "col0": 5}
+        widths |= {"cols": 5, "due": 1, "due_step": 3, "blocks": 1, "first_beat": 5, "end_beat": 5}
+        for name, width in widths.items():
+            setattr(self, name, Signal(width, name=name))
+        chunk = self.chunk
+        groups = (self.image_cols + (GROUP - 1)) >> 3
+        with m.Switch(self.watched):
+            for kind, (step, cls, part) in REGIONS[self.mode].items():
+                with m.Case(kind):
+                    rows, cols = (self.axes[axis] for axis in OPERANDS[self.mode][cls])
+                    due = chunk.first
+                    if part == BLOCKS:
+                        due = {W: chunk.first, DY: chunk.first_tile, X: 1}[cls]
+                        if self.mode != Mode.FUSED:
+                            due = 1
+                    elif self.mode == Mode.FUSED and cls == DY:  # once, for the whole pass
+                        due = chunk.first & chunk.first_tile
+                        rows = 0, self.c_blocks
+                    tensor = self.tensors[cls]
+                    base = (tensor.base, tensor.row_max, tensor.col_max)[part]
+                    m.d.comb += [
+                        self.base.eq(base),
+                        self.due.eq(due),
+                        self.due_step.eq(step),
+                        self.blocks.eq(part == BLOCKS),
+                        self.group_bytes.eq(plan.group_beats(cls) * plan.beat_bytes),
+                        self.pitch.eq(groups * plan.group_beats(cls) * plan.beat_bytes),
+                    ]
+                    m.d.comb += Assume((base < 256) & (tensor.base < 256))
+                    m.d.comb += Assume(tensor.pitch == self.pitch)
+                    if part == BLOCKS:
+                        m.d.comb += [self.row0.eq(rows[0]), self.rows.eq(rows[1])]
+                        m.d.comb += [self.col0.eq(cols[0]), self.cols.eq(cols[1])]
+                        m.d.comb += Assume(cols[0] % plan.granule(cls) == 0)
+                        self._beats_of_block(m, cls)
+                    else:
+                        first, count = rows if part == ROW_MAX else cols
+                        m.d.comb += [self.col0.eq(first), self.cols.eq(count), self.rows.eq(1)]
+                        m.d.comb += Assume(base % plan.beat_bytes == 0)
+                        length = self.image_rows if part == ROW_MAX else self.image_cols
+                        m.d.comb += Assume(first + count <= length)
+            with m.Default():
+                m.d.comb += Assume(0)
+
+    def _beats_of_block(self, m, cls):
+        """Beats of the group in which the watched block has elements."""
+        plan = self.dut.plan
+        bits = plan.block * plan.vector_bits(cls)
+        starts = [plan.exponent_beats + j * bits // plan.data_width for j in range(GROUP)]
+        ends = [
+            plan.exponent_beats + -(-(j + 1) * bits // plan.data_width) for j in range(GROUP)
+        ]
+        place = self.watched_col % GROUP
+        m.d.comb += [self.first_beat.eq(Array(starts)[place]), self.end_beat.eq(Array(ends)[place])]
+
+    def _place(self, m):
+        """The address of the watched beat, which the chunk needs."""
+        plan = self.dut.plan
+        col, beat = self.watched_col, self.watched_beat
+        in_rows = (self.watched_row >= self.row0) & (self.watched_row < self.row0 + self.rows)
+        in_cols = (col >= self.col0) & (col < self.col0 + self.cols)
+        m.d.comb += Assume(in_rows & in_cols)
+        exponents = beat < plan.exponent_beats
+        elements = (beat >= self.first_beat) & (beat < self.end_beat)
+        maximum = beat == col >> (plan.beat_bytes.bit_length() - 1)
+        m.d.comb += Assume(Mux(self.blocks, exponents | elements, maximum))
+        m.d.comb += Assume(~self.blocks | (self.row0 + self.rows <= self.image_rows))
+        m.d.comb += Assume(~self.blocks | (self.col0 + self.cols <= self.image_cols))
+        self.group_start = Signal(16)
+        self.address = Signal(16)
+        start = self.watched_row * self.pitch + (col >> 3) * self.group_bytes
+        m.d.comb += self.group_start.eq(self.base + Mux(self.blocks, start, 0))
+        m.d.comb += self.address.eq(self.group_start + beat * plan.beat_bytes)
+
+    def _requests(self, m):
+        """Requests of the watched region are inside its image, and one has the watched beat."""
+        plan, dut = self.dut.plan, self.dut
+        request = dut.requests.p
+        self.kind = kind = Signal(Region)  # of the region that was announced last
+        announced = dut.regions.valid & self.region_taken
+        with m.If(announced):
+            m.d.sync += kind.eq(dut.regions.p.kind)
+        current = Mux(announced, dut.regions.p.kind.as_value(), kind.as_value())
+        mine = current == self.watched.as_value()
+        asks = dut.requests.valid & mine
+        end = request.addr + request.beats * plan.beat_bytes
+        last_maxima = self.base + self._whole_beats(self.col0 + self.cols)
+        image_end = Mux(self.blocks, self.base + self.image_rows * self.pitch, last_maxima)
+        self.seen = seen = Signal()
+        self.ran = ran = Signal()
+        hit = Signal()
+        m.d.comb += hit.eq(asks & self.ready & (request.addr <= self.address) & (self.address < end))
+        with m.If(dut.take):
+            m.d.sync += [ran.eq(1), seen.eq(0)]
+        with m.Elif(hit):
+            m.d.sync += seen.eq(1)
+        m.d.comb += Assert(~asks | self.due, "asked for what is not due")
+        m.d.comb += Assert(
+            ~asks | ((request.addr >= self.base) & (end <= image_end)), "outside the image"
+        )
+        m.d.comb += Assert(~asks | (request.beats != 0), "an empty request")
+        m.d.comb += Assert(~(hit & seen), "a beat twice")
+        m.d.comb += Assert(~dut.take | ~ran | ~self.due | seen, "a beat left out")
+
+    def _whole_beats(self, bytes_):
+        unit = self.dut.plan.beat_bytes
+        return (bytes_ + (unit - 1)) // unit * unit
+
+    def _induction(self, m):
+        """How the unit's registers stand to its position: what induction needs."""
+        steps = [step for step, _, part in REGIONS[self.mode].values() if part == BLOCKS]
+        inside = self.state >= MULTIPLY
+        here = (self.state != CHUNK) & (self.step == self.due_step)
+        moving = here & inside & self.blocks
+        m.d.comb += Assert(self.state <= GROUPS, "no such state")
+        m.d.comb += Assert(
+            (self.state == CHUNK) | (self.ran & (self.kept == self.chunk) & (self.step < STEPS)),
+            "the chunk changed",
+        )
+        at_blocks = 0
+        for kind, (step, _, part) in REGIONS[self.mode].items():
+            if part == BLOCKS:
+                at_blocks |= (self.step == step) & (self.kind == kind)
+        m.d.comb += Assert(~inside | at_blocks, "not the blocks that were announced")
+        row = Signal(8)  # of the rectangle: the one at work, or the next
+        col = Signal(8)
+        m.d.comb += row.eq(self.rows - self.rows_left - (self.state == GROUPS))
+        m.d.comb += col.eq(self.col0 + self.cols - self.cols_left)
+        m.d.comb += Assert(~(moving) | self.due, "at work on what is not due")
+        start = self.base + (self.col0 >> 3) * self.group_bytes
+        m.d.comb += Assert(~moving | self._position(start, row, col), "lost")
+
+        wanted = self.watched_row - self.row0
+        same_group = (col >> 3) == (self.watched_col >> 3)
+        later_group = (col >> 3) > (self.watched_col >> 3)
+        in_exponents = self.watched_beat < self.dut.plan.exponent_beats
+        past_group = later_group | (same_group & self.at_mantissas & in_exponents)
+        past_row = (row > wanted) | ((self.state == GROUPS) & (row == wanted) & past_group)
+        past = (self.step > self.due_step) | (here & inside & (self.state != MULTIPLY) & past_row)
+        past = Mux(self.state == CHUNK, self.ran, past)
+        m.d.comb += Assert(~self.due | (self.seen == past), "out of order")
+
+    def _position(self, start, row, col):
+        multiplying = 0  # after k cycles the low k bits of the first row have been used
+        for k in range(6):
+            multiplying |= (
+                (self.factor == self.row0 >> k)
+                & (self.addend == self.pitch << k)
+                & (self.row_addr == start + (self.row0 & ((1 << k) - 1)) * self.pitch)
+            )
+        multiplying &= self.rows_left == self.rows
+        next_row = self.row0 + row + (self.state == GROUPS)
+        rows = (self.rows_left <= self.rows) & (self.row_addr == start + next_row * self.pitch)
+        group = self.base + (self.row0 + row) * self.pitch + (col >> 3) * self.group_bytes
+        groups = (
+            (self.rows_left < self.rows)
+            & (self.cols_left != 0)
+            & (self.cols_left <= self.cols)
+            & (self.offset == col % GROUP)
+            & (self.group_addr == group)
+            & (~self.at_mantissas | (self.offset != 0))
+        )
+        return Mux(
+            self.state == MULTIPLY, multiplying, rows & ((self.state == ROW) | groups)
+        )
+
+
+def issue(mode, unit=RegionIssue):
+    formats = ("bfp3", "bfp5", "bfp2")  # granules of 2, 4 and 8 blocks
+    numerics = make_numerics(block=2, formats=formats, fraction=3, headroom=2)
+    return IssueSpec(unit(make_plan(numerics, data_width=32)), mode)
+
+
+@pytest.mark.parametrize("mode", list(Mode), ids=lambda mode: mode.name)
+def test_issue(mode):
+    prove(issue(mode), assertions=ASSERTIONS, probes=PROBES)

@@ -1,0 +1,235 @@
+"""Machines for the tests of whole products, data for them, and what each result must be.
+
+Two judges: the golden model, bit for bit, and an independent check in exact arithmetic of what the
+hardware stored and what it made of it.
+"""
+
+from fractions import Fraction
+
+import numpy as np
+
+from diastole.config import (
+    AccumulatorConfig,
+    ArrayConfig,
+    BusConfig,
+    Config,
+    FormatConfig,
+    RoundingConfig,
+)
+from diastole.presets import PRESETS
+from diastole_sim.device_api import OPERATIONS
+from oracle import bfp
+from oracle.product import aligned_product, binary32, transpose
+
+MACHINES = {
+    "pico": PRESETS["pico"],
+    "nano": PRESETS["nano"],
+    # Three formats, a coarse accumulator, an array that is not square, a bus wider than a group.
+    "mixed": Config(
+        name="mixed",
+        array=ArrayConfig(rows=3, cols=2, block=2),
+        format=FormatConfig(x="bfp3", w="bfp5", dy="bfp2"),
+        rounding=RoundingConfig(x="stochastic-a", w="nearest", dy="stochastic-c", bits=5),
+        accumulator=AccumulatorConfig(fraction=3, headroom=9),
+        bus=BusConfig(data_width=128),
+    ),
+    # The textbook systolic array: a cell is one multiplier, an exponent belongs to one element.
+    "textbook": Config(
+        name="textbook",
+        array=ArrayConfig(rows=4, cols=1, block=1),
+        format=FormatConfig(x="bfp8", w="bfp7", dy="bfp8"),
+        rounding=RoundingConfig(x="nearest", w="stochastic-b", dy="stochastic-a", bits=16),
+        accumulator=AccumulatorConfig(fraction=6, headroom=10),
+        bus=BusConfig(data_width=32),
+    ),
+    # Transposes at the edge; the numbers of `pico`.
+    "turning": Config(name="turning", array=ArrayConfig(rows=2, cols=1, block=4, transpose="edge")),
+    # The numbers of `pico` again.
+    "wide": Config(name="wide", array=ArrayConfig(rows=3, cols=2, block=4)),
+}
+
+SEED = 7
+CLASSES = {"X": "x", "W": "w", "dY": "dy"}
+TAGS = {"X": 0, "W": 1, "dY": 2}
+SHAPES = {"X": "MK", "W": "KN", "dY": "MN"}
+FACTORS = {"Y": ("X", "W"), "dX": ("dY", "W^T"), "dW": ("X^T", "dY")}
+
+# Data.
+
+
+def plain(rng, shape):
+    """Signed, a tenth zeros, exponents within a few powers of two."""
+    values = rng.standard_normal(shape) * np.exp2(rng.integers(-3, 4, shape))
+    return np.where(rng.random(shape) < 0.1, 0, values).astype(np.float32)
+
+
+def wide(rng, shape):
+    """Exponents far apart, from row to row and column to column too: deficits beyond F."""
+    rows, cols = (rng.integers(-20, 21, side) for side in shape)
+    return np.ldexp(plain(rng, shape), rows[:, None] + cols[None, :]).astype(np.float32)
+
+
+def special(rng, shape):
+    """Any bit pattern: NaN, Inf, subnormals and zeros of both signs, huge and tiny."""
+    bits = rng.integers(0, 2**32, shape, dtype=np.uint32)
+    ends = rng.choice(np.array([0, 1, 2, 40, 215, 253, 254, 255], np.uint32), shape)
+    bits = np.where(rng.random(shape) < 0.5, bits & 0x807F_FFFF | ends << 23, bits)
+    named = [0, 1 << 31, 1, 0x807F_FFFF, 0x7F80_0000, 0xFF80_0000, 0x7FC0_0000, 0xFF80_0001]
+    chosen = rng.choice(np.array([*named, 0x7F7F_FFFF, 0x0080_0000], np.uint32), shape)
+    return np.where(rng.random(shape) < 0.3, chosen, bits).astype(np.uint32).view(np.float32)
+
+
+def huge(rng, shape):
+    """Products overflow: all near the top of binary32."""
+    return np.ldexp(plain(rng, shape), 120).astype(np.float32)
+
+
+def tiny(rng, shape):
+    """Products are around the smallest normal number, where results are flushed."""
+    return np.ldexp(plain(rng, shape), -63).astype(np.float32)
+
+
+def ties(rng, shape):
+    """Few significant bits: values between two elements, magnitudes that saturate."""
+    return rng.integers(-1023, 1024, shape).astype(np.float32)
+
+
+KINDS = {f.__name__: f for f in (plain, wide, special, huge, tiny, ties)}
+
+
+def tensors(rng, sizes, kind):
+    """X, W and dY for (M, K, N)."""
+    length = dict(zip("MKN", sizes, strict=True))
+    shape = {name: tuple(length[side] for side in sides) for name, sides in SHAPES.items()}
+    with np.errstate(over="ignore"):
+        return {name: KINDS[kind](rng, shape[name]) for name in SHAPES}
+
+
+# The golden model judges.
+
+
+def convert(device, data, step=0):
+    """Every tensor once, as X, W and dY."""
+    return {
+        name: device.convert(array, CLASSES[name], tag=TAGS[name], step=step)
+        for name, array in data.items()
+    }
+
+
+def multiply(device, op, operands):
+    return getattr(device, op)(*(operands[name] for name in OPERATIONS[op]))
+
+
+def same_bits(got, want, what):
+    """AssertionError, with the first place, unless two float32 arrays have the same bits."""
+    assert got.shape == want.shape, what
+    differs = np.argwhere(got.view(np.uint32) != want.view(np.uint32))
+    if differs.size:
+        at = tuple(differs[0])
+        raise AssertionError(
+            f"{what}: {len(differs)} of {got.size} differ, first at {at}: "
+            f"{got[at]!r} ({got.view(np.uint32)[at]:#x}), "
+            f"expected {want[at]!r} ({want.view(np.uint32)[at]:#x})"
+        )
+
+
+def check_tensor(got, want, what):
+    """A converted tensor on the device has the golden model's image, padding and all."""
+    image = got.layout.pack(want)
+    assert (got.image == image).all(), f"{what}: image, from byte {(got.image != image).argmax()}"
+    assert (got.nan, got.inf, got.saturated) == (want.nan, want.inf, want.saturated), what
+
+
+def check_result(got, want, what):
+    for name, values in want.values.items():
+        same_bits(got.values[name], values, f"{what} {name}")
+    assert (got.exact, got.overflow) == (want.exact, want.overflow), f"{what}: exact, overflow"
+
+
+def check_against_golden(device, golden, data, step=0):
+    """Convert, then all four products; returns the operands and the results, by name."""
+    operands, wanted = convert(device, data, step), convert(golden, data, step)
+    for name, tensor in operands.items():
+        check_tensor(tensor, wanted[name], name)
+    results = {op: multiply(device, op, operands) for op in OPERATIONS}
+    for op, result in results.items():
+        check_result(result, multiply(golden, op, wanted), op)
+    for name, tensor in operands.items():
+        check_tensor(tensor, wanted[name], f"{name} after the products")
+    return operands, results
+
+
+# The independent judge: definitions in fractions, from the data and from what is stored.
+
+
+def check_quantisation(device, data, operands, step=0):
+    """Every stored tensor is the correct quantisation of its data."""
+    for name, array in data.items():
+        numerics = device.numerics
+        chosen = numerics.tensor_class(CLASSES[name])
+        want = bfp.quantise(
+            array.tolist(),
+            mantissa_bits=chosen.format.mantissa_bits,
+            rule=chosen.rounding,
+            block=numerics.block,
+            bits=numerics.random_bits,
+            seed=device.seed,
+            tag=TAGS[name],
+            step=step,
+        )
+        got = operands[name].read()
+        assert got.magnitudes.tolist() == want.mags, name
+        assert got.negative.astype(int).tolist() == want.signs, name
+        assert got.exponents.tolist() == want.exponents, name
+        assert (got.row_max.tolist(), got.col_max.tolist()) == (want.row_max, want.col_max), name
+        assert (got.nan, got.inf) == (want.nan, want.inf), name
+        assert got.saturated == want.saturated, name
+        stored = [[Fraction(value) for value in row] for row in got.values().tolist()]
+        assert stored == want.values, name
+
+
+def check_products(operands, results):
+    """Results are the exact products of the stored tensors, rounded once, where ``exact``."""
+    scale = 2**149  # every binary32 is a whole number of 2^-149
+    whole = {
+        name: np.array(
+            [[int(Fraction(v) * scale) for v in row] for row in tensor.values().tolist()], object
+        )
+        for name, tensor in operands.items()
+    }
+    whole |= {f"{name}^T": array.T for name, array in whole.items()}
+    for op, result in results.items():
+        if not result.exact:
+            continue
+        overflows = False
+        for name, values in result.values.items():
+            first, second = FACTORS[name]
+            exact = whole[first] @ whole[second]
+            rounded = [[binary32(Fraction(int(v), scale**2)) for v in row] for row in exact]
+            want = np.array([[value for value, _ in row] for row in rounded], np.float32)
+            same_bits(values, want, f"{op} {name}, exact product rounded once")
+            overflows |= any(over for row in rounded for _, over in row)
+        assert result.overflow == overflows, op
+
+
+def check_aligned(device, operands, results):
+    """Results, exact or not, are the aligned sums of the stored tensors, rounded once."""
+    stored = {name: tensor.read() for name, tensor in operands.items()}
+    sides = {name: (t.signed().astype(int).tolist(), t.exponents.tolist(), t.format.mantissa_bits)
+             for name, t in stored.items()}  # fmt: skip
+    sides |= {f"{n}^T": (transpose(v), transpose(e), m) for n, (v, e, m) in sides.items()}
+    options = {"block": device.numerics.block, "fraction": device.numerics.fraction}
+    found = {}
+    for name, (first, second) in FACTORS.items():
+        total, exact = aligned_product(*sides[first], *sides[second], **options)
+        found[name] = [[binary32(value) for value in row] for row in total], exact
+    for op, result in results.items():
+        assert result.exact == all(found[name][1] for name in result.values), op
+        overflows = False
+        for name, values in result.values.items():
+            rows, cols = values.shape
+            rounded = [row[:cols] for row in found[name][0][:rows]]
+            want = np.array([[value for value, _ in row] for row in rounded], np.float32)
+            same_bits(values, want, f"{op} {name}, aligned sums rounded once")
+            overflows |= any(over for row in rounded for _, over in row)
+        assert result.overflow == overflows, op

@@ -1,0 +1,167 @@
+"""Commands with one fault among good ones, and what must be left of them."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from diastole_sim.golden.machine import GoldenDevice
+from diastole_sim.program.command import COMMAND_BYTES, Command, Opcode
+from diastole_sim.program.image import FloatLayout
+from diastole_sim.rtl import Device
+from support import products as p
+
+SIZES = {"m": 5, "n": 6, "k": 7}
+UNTOUCHED = 0x5C
+MOST_COMMANDS = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """Where one command writes: its address, and what its bytes must become.
+
+    ``pad`` marks those behind the end of a row of floats; they may be left as they are.
+    """
+
+    address: int
+    want: np.ndarray
+    pad: np.ndarray
+
+    @property
+    def range(self):
+        return self.address, self.address + self.want.size
+
+    def found(self, device: Device):
+        return device.machine.bytes_at(self.address, self.want.size)
+
+    def is_right(self, device: Device) -> bool:
+        found = self.found(device)
+        return bool(((found == self.want) | (self.pad & (found == UNTOUCHED))).all())
+
+
+class Scenario:
+    """Operands in the memory of ``device``, and one good command of each kind on them.
+
+    ``commands`` and ``results``: by name, ``convert``, ``forward``, ``dx``, ``dw``, ``backward``;
+    a result is a list of :class:`Result`. Memory that nobody may write holds ``UNTOUCHED``.
+    """
+
+    def __init__(self, device: Device, golden: GoldenDevice, rng):
+        self.device, self.machine = device, device.machine
+        data = p.tensors(rng, (SIZES["m"], SIZES["k"], SIZES["n"]), "plain")
+        wanted = p.convert(golden, data)
+        self.machine.memory[:] = UNTOUCHED
+        self.operands = {name: device.upload(tensor) for name, tensor in wanted.items()}
+        self.floats = FloatLayout(
+            rows=SIZES["m"], cols=SIZES["k"], data_width=device.product.data_width
+        )
+        self.source = device.heap.allocate(self.floats.total_bytes)
+        self.machine.bytes_at(self.source, self.floats.total_bytes)[:] = self.floats.pack(data["X"])
+        self.at = device.heap.allocate(COMMAND_BYTES * MOST_COMMANDS)
+        self._allocated = [self.source, self.at]
+        self.commands: dict[str, Command] = {}
+        self.results: dict[str, list[Result]] = {}
+        self._add_convert(wanted["X"])
+        for op, places in {
+            "forward": {"out_a": "Y"},
+            "dx": {"out_a": "dX"},
+            "dw": {"out_a": "dW"},
+            "backward": {"out_a": "dW", "out_b": "dX"},
+        }.items():
+            self._add_product(op, places, p.multiply(golden, op, wanted).values)
+        self.reads = (device.machine.memory_base, device.machine.memory_base + (1 << 23))
+
+    def close(self):
+        for address in self._allocated:
+            self.device.heap.free(address)
+
+    def _result(self, image, pad=None) -> Result:
+        self._allocated.append(self.device.heap.allocate(image.size))
+        none = np.zeros(image.size, bool)
+        return Result(address=self._allocated[-1], want=image, pad=none if pad is None else pad)
+
+    def _add_convert(self, wanted):
+        result = self._result(self.operands["X"].layout.pack(wanted))
+        self.results["convert"] = [result]
+        self.commands["convert"] = Command.convert(
+            "x",
+            rows=SIZES["m"],
+            cols=SIZES["k"],
+            source=self.source,
+            destination=result.address,
+            tag=0,
+            step=0,
+        )
+
+    def _add_product(self, op, places, values):
+        self.results[op], addresses = [], {}
+        for place, name in places.items():
+            rows, cols = values[name].shape
+            layout = FloatLayout(rows=rows, cols=cols, data_width=self.floats.data_width)
+            pad = np.ones((rows, layout.pitch_bytes), bool)
+            pad[:, : 4 * cols] = False
+            self.results[op].append(self._result(layout.pack(values[name]), pad.reshape(-1)))
+            addresses[place] = self.results[op][-1].address
+        command = Command.product(
+            Opcode[op.upper()],
+            **SIZES,
+            **{
+                field: self.operands[name].address
+                for field, name in (("address_x", "X"), ("address_w", "W"), ("address_dy", "dY"))
+                if name in p.OPERATIONS[op]
+            },
+            **addresses,
+        )
+        self.commands[op] = command
+
+    def changed(self, op: str, **fields) -> Command:
+        """That good command with other values in some fields."""
+        return replace(self.commands[op], **fields)
+
+    def copy_of(self, name: str):
+        """A second copy of an operand, that no good command reads."""
+        return self.device.upload(self.operands[name].read())
+
+    def ranges(self, *ops: str):
+        return [result.range for op in ops for result in self.results[op]]
+
+    def clear(self):
+        """Forget all results."""
+        for result in sum(self.results.values(), []):
+            result.found(self.device)[:] = UNTOUCHED
+
+    def run(self, commands, *, reads=None, writes=None):
+        """Run them; ``writes``: what the memory accepts, by default all results."""
+        self.clear()
+        before = self.machine.memory.copy()
+        writes = self.ranges(*self.results) if writes is None else writes
+        try:
+            self.device.control.execute(
+                commands, at=self.at, reads=reads or self.reads, writes=writes, limit=1_000_000
+            )
+        finally:
+            self._check_outside(before, writes)
+
+    def _check_outside(self, before, writes):
+        """Nothing has changed but the commands and what may be written."""
+        base = self.machine.memory_base
+        after = self.machine.memory.copy()
+        own = (self.at, self.at + COMMAND_BYTES * MOST_COMMANDS)  # written by the host
+        for first, end in [*writes, own]:
+            after[first - base : end - base] = before[first - base : end - base]
+        changed = np.flatnonzero(after != before)
+        assert not changed.size, f"written outside, first at offset {changed[0]:#x}"
+
+    def assert_right(self, *ops: str):
+        for op in ops:
+            for result in self.results[op]:
+                assert result.is_right(self.device), op
+
+    def assert_untouched(self, *ops: str):
+        for op in ops:
+            for result in self.results[op]:
+                assert (result.found(self.device) == UNTOUCHED).all(), op
+
+    def assert_works(self):
+        """Every command runs, one after the other, and is right."""
+        self.run([self.commands[op] for op in self.commands])
+        self.assert_right(*self.results)
