@@ -60,13 +60,17 @@ def specials(rows, cols, rng):
     return np.where(rng.random((rows, cols)) < 0.15, rng.choice(odd, (rows, cols)), values)
 
 
-def convert(dut, jobs, rng, p_ready=1.0):
+def convert(dut, jobs, rng, p_ready=1.0, p_write=None):
     """Run jobs (values, cls, tag, step) one after the other, check all that they leave in memory.
 
+    ``p_ready``: how often the memory is willing, and ``p_write``, if it differs, to take writes.
     Returns the cycles of each.
     """
     beat = dut.data_width // 8
+    p_write = p_ready if p_write is None else p_write
     memory = ServiceMemory(1 << 16, beat, stall=lambda: rng.random() >= p_ready)
+    sink = ServiceMemory(0, beat, stall=lambda: rng.random() >= p_write)
+    sink.bytes = memory.bytes
     cycles = []
 
     async def main(ctx):
@@ -83,7 +87,7 @@ def convert(dut, jobs, rng, p_ready=1.0):
             memory.bytes[source : source + len(floats)] = floats.tobytes()
             want = bytearray(memory.bytes)
             want[destination : destination + len(image)] = image.tobytes()
-            memory.reads, memory.writes = [], []
+            memory.reads, sink.writes = [], []
             command = {"cls": cls, "rows": rows, "cols": cols, "source": source}
             command |= {"destination": destination, "tag": tag, "step": step}
             await put(ctx, dut.command, [command])
@@ -93,7 +97,7 @@ def convert(dut, jobs, rng, p_ready=1.0):
             await ctx.tick()
             wrong = [n - destination for n in range(len(want)) if want[n] != memory.bytes[n]]
             assert not wrong, f"{what}: bytes {wrong[:8]} of {len(image)}"
-            assert sum(beats for _, beats in memory.writes) * beat == len(image), what
+            assert sum(beats for _, beats in sink.writes) * beat == len(image), what
             again = 2 if dut.geometry.floats > dut.geometry.lanes else 1
             assert sum(beats for _, beats in memory.reads) * beat <= again * len(floats), what
             got = tuple(ctx.get(flag) for flag in (dut.nan, dut.inf, dut.saturated))
@@ -104,7 +108,7 @@ def convert(dut, jobs, rng, p_ready=1.0):
         await memory.read(ctx, dut.read_request, dut.read_data)
 
     async def write(ctx):
-        await memory.write(ctx, dut.write_request, dut.write_data)
+        await sink.write(ctx, dut.write_request, dut.write_data)
 
     run(dut, main, background=[read, write], limit=100_000)
     return cycles
@@ -125,6 +129,7 @@ def convert(dut, jobs, rng, p_ready=1.0):
         (1, 32, (4, 4, 2), [(3, 5), (6, 17)]),
         (16, 256, (5, 4, 2), [(3, 130)]),
         (1, 256, (3, 4, 2), [(3, 11)]),
+        (8, 32, (3, 4, 2), [(7, 5)]),
     ],
 )
 @pytest.mark.parametrize("p_ready", [1.0, 0.4], ids=["free", "stalled"])
@@ -135,6 +140,14 @@ def test_image(block, data_width, mantissa_bits, shapes, p_ready, rng):
         for number, shape in enumerate(shapes)
     ]
     convert(dut, jobs, rng, p_ready)
+
+
+@pytest.mark.parametrize("p_ready, p_write", [(1.0, 0.05), (0.05, 1.0)], ids=["write", "read"])
+def test_one_slow_side(p_ready, p_write, rng):
+    """Every buffer inside fills up, or runs empty."""
+    convert(
+        make(2, 64), [(specials(3, 75, rng), cls, 1, 2) for cls in (0, 1)], rng, p_ready, p_write
+    )
 
 
 def test_largest_block(rng):

@@ -137,6 +137,12 @@ def test_limits_are_included():
     assert code_of(bits_of(Command.convert("x", rows=1, cols=101, **wide))) == ErrorCode.TOO_LARGE
 
 
+@pytest.mark.parametrize("size", ["m", "n", "k"])
+def test_a_size_has_all_bits_of_its_word(size):
+    top = bits_of(product(Opcode.DX)) | 1 << 32 * ("mnk".index(size) + 1) + 31
+    assert code_of(top) == ErrorCode.TOO_LARGE
+
+
 def test_the_first_in_order_is_reported():
     everything = product(Opcode.FORWARD, m=0, n=1001, k=65, address_x=1, address_w=1)
     bits = bits_of(everything) | 1 << 31 | 2 << 8 | 3 << 16

@@ -113,16 +113,22 @@ def test_counters(device):
     assert counters.stall_load_cycles == 4
 
 
-def test_flags_are_each_tensors_own(device):
-    clean = np.ones((4, 4), np.float32)
-    dirty = clean.copy()
-    dirty[1, 1], dirty[2, 2] = np.nan, -np.inf
-    first = device.convert(dirty, "w", tag=0)
-    second = device.convert(clean, "w", tag=0)
-    assert (first.nan, first.inf) == (True, True)
-    assert (second.nan, second.inf) == (False, False)
+@pytest.mark.parametrize("name", ["x", "w", "dy"])
+def test_flags_are_each_tensors_own(device, name):
+    for nan, inf in ((True, False), (False, True), (True, True), (False, False)):
+        array = np.ones((4, 4), np.float32)
+        if nan:
+            array[1, 1] = np.nan
+        if inf:
+            array[2, 2] = -np.inf
+        tensor = device.convert(array, name, tag=0)
+        assert (tensor.nan, tensor.inf) == (nan, inf)
+
+
+def test_saturated(device):
     large = np.full((4, 4), np.float32(1.99))
     assert device.convert(large, "x", tag=0).saturated == 16
+    assert device.convert(large / 2 * 1.5, "x", tag=0).saturated == 0
 
 
 def test_memory_comes_back(device):

@@ -158,10 +158,11 @@ def test_error_responses(copier):
         assert (copy == data).all()
 
 
-def test_outside_of_memory(copier):
+@pytest.mark.parametrize("register", [0x24, 0x2C], ids=["reads", "writes"])
+def test_outside_of_memory(copier, register):
     with Machine(copier(), memory_bytes=AWAY + 400) as machine:
-        machine.write(0x24, 0x7F)
-        machine.write(COUNT, 3)
+        prepare(machine, 3)
+        machine.write(register, 0x7F)
         start(machine)
         machine.run()
         assert machine.read(STATUS) == ERROR

@@ -1,0 +1,143 @@
+"""The model against the hardware that it describes: sizes, beats to the last, cycles nearly."""
+
+import random
+import zlib
+
+import pytest
+
+from diastole.control.descriptors import Mode
+from diastole.control.engine import ProductEngine
+from diastole.plan import GROUP, Plan
+from diastole_sim.formats import BlockFormat
+from diastole_sim.perf import Machine, Memory, estimate
+from diastole_sim.program.image import FloatLayout, ImageLayout, round_up
+from support.bench import run
+from support.bus import ServiceMemory
+from support.plans import make_numerics, make_plan
+
+SERVICES = Memory(read_cycles=1, write_gap_cycles=0, response_cycles=1)
+MODES = {"forward": Mode.FORWARD, "dx": Mode.DX, "dw": Mode.DW, "backward": Mode.FUSED}
+
+
+def machine_of(plan: Plan, memory: Memory = SERVICES) -> Machine:
+    return Machine(
+        rows=plan.rows, cols=plan.cols, block=plan.block, mantissas=plan.mantissas,
+        data_width=plan.data_width, in_place=plan.in_place, memory=memory,
+    )  # fmt: skip
+
+
+def test_sizes_equal_the_plan(request):
+    rng = random.Random(zlib.crc32(request.node.nodeid.encode()))
+    for _ in range(400):
+        bits = [rng.randint(2, 8) for _ in range(3)]
+        x, w, dy = (BlockFormat(name=f"bfp{b}", mantissa_bits=b) for b in bits)
+        plan = Plan(
+            rows=rng.randint(1, 64), cols=rng.randint(1, 64), block=2 ** rng.randint(0, 5),
+            in_place=rng.random() < 0.5, x=x, w=w, dy=dy, fraction=18, headroom=14,
+            data_width=2 ** rng.randint(5, 9),
+        )  # fmt: skip
+        machine = machine_of(plan)
+        pairs = {
+            "tile": plan.tile_blocks,
+            "groups": plan.groups,
+            "bank_words": plan.half_words,
+            "exponent_beats": plan.exponent_beats,
+            "multipliers": plan.macs,
+        }
+        if plan.in_place:
+            pairs |= {
+                "fused_tile": plan.fused_tile_blocks,
+                "fused_blocks_n": plan.fused_blocks_n,
+                "fused_blocks_m": plan.fused_blocks_m,
+            }
+        for name, want in pairs.items():
+            assert getattr(machine, name) == want, f"{name} of {plan}"
+        for side in (plan.rows, plan.cols):
+            assert machine.chunk(side) == plan.chunk(side), plan
+        for cls in range(3):
+            assert machine.aligned_blocks(cls) == plan.granule(cls), plan
+            for blocks in range(GROUP + 1):
+                want = plan.mantissa_beats(cls, blocks)
+                assert machine.mantissa_beats(cls, blocks) == want, plan
+
+
+def run_engine(plan: Plan, op: str, m: int, n: int, k: int):
+    """(cycles, read beats, write beats, stalls by cause) of a product of zeros."""
+    operands = {"m": m, "n": n, "k": k}
+    at = 0
+    sides = {"x": (m, k), "w": (k, n), "dy": (m, n)}
+    for (name, (rows, cols)), bits in zip(sides.items(), plan.mantissas, strict=True):
+        image = ImageLayout(
+            rows=rows, cols=cols, block=plan.block, mantissa_bits=bits, data_width=plan.data_width
+        )
+        operands[name] = at
+        at += round_up(image.total_bytes, 4096)
+    for name, (rows, cols) in {"y": (m, n), "dw": (k, n), "dx": (m, k)}.items():
+        operands[name] = at
+        result = FloatLayout(rows=rows, cols=cols, data_width=plan.data_width)
+        at += round_up(result.total_bytes, 4096)
+    memory = ServiceMemory(at, plan.beat_bytes)
+    dut = ProductEngine(plan)
+    seen = {"cycles": 0, "load": 0, "accumulator": 0, "turn": 0}
+
+    async def bench(ctx):
+        ctx.set(dut.mode, MODES[op])
+        for name, value in operands.items():
+            ctx.set(dut.operands[name], value)
+        ctx.set(dut.start, 1)
+        done = 0
+        while not done:
+            _, _, done, load, accumulator, turn = await ctx.tick().sample(
+                dut.done, dut.stall_load, dut.stall_accumulator, dut.stall_turn
+            )
+            ctx.set(dut.start, 0)
+            seen["cycles"] += 1
+            seen["load"] += load
+            seen["accumulator"] += accumulator
+            seen["turn"] += turn
+
+    async def reads(ctx):
+        await memory.read(ctx, dut.read_requests, dut.read_data)
+
+    async def writes(ctx):
+        await memory.write(ctx, dut.write_requests, dut.write_beats, dut.writer_idle)
+
+    run(dut, bench, background=(reads, writes), limit=30_000)
+    beats = [sum(count for _, count in requests) for requests in (memory.reads, memory.writes)]
+    return seen, *beats
+
+
+MACHINES = {
+    "1x1b4": {"block": 4, "data_width": 32},
+    "2x2b4": {"block": 4, "rows": 2, "cols": 2},
+    "3x2b2": {"block": 2, "rows": 3, "cols": 2, "formats": ("bfp3", "bfp5", "bfp2")},
+    "2x1b4": {"block": 4, "rows": 2, "formats": ("bfp8", "bfp8", "bfp8"), "data_width": 32},
+    "1x2b1": {"block": 1, "rows": 1, "cols": 2},
+    "edge2x1b8": {"block": 8, "rows": 2, "cols": 1, "in_place": False},
+}
+SIZES = {
+    "1x1b4": [("forward", 130, 9, 11), ("backward", 13, 30, 22)],
+    "2x2b4": [("dx", 5, 70, 67), ("backward", 33, 57, 19)],
+    "3x2b2": [("forward", 1, 1, 1), ("dw", 31, 17, 40)],
+    "2x1b4": [("dw", 40, 12, 35)],  # vectors of 36 bits through a bus of 32, turned
+    "1x2b1": [("backward", 9, 13, 18)],
+    "edge2x1b8": [("dx", 40, 35, 33)],
+}
+
+
+@pytest.mark.parametrize(
+    "name, op, m, n, k", [(name, *case) for name, cases in SIZES.items() for case in cases]
+)
+def test_beats_and_cycles_of_the_engine(name, op, m, n, k):
+    sizes = dict(MACHINES[name])
+    numerics = make_numerics(
+        block=sizes.pop("block"), formats=sizes.pop("formats", ("bfp4", "bfp4", "bfp4"))
+    )
+    plan = make_plan(numerics, **sizes)
+    seen, reads, writes = run_engine(plan, op, m, n, k)
+    guess = estimate(machine_of(plan), op, m, n, k)
+    assert guess.fused == (op == "backward")
+    assert (guess.read_beats, guess.write_beats) == (reads, writes)
+    text = f"{guess.cycles} cycles for {seen['cycles']}: {guess.idle}, turn {guess.turn} for {seen}"
+    share = 0.005 if plan.block >= 4 else 0.02  # small blocks: queues between units fill up
+    assert abs(guess.cycles - seen["cycles"]) <= share * seen["cycles"] + 8, text
