@@ -149,7 +149,7 @@ class Top(Elaboratable):
             "read_requests": StreamFifo(request_layout(), 2),
             "read_data": StreamFifo(unsigned(self.plan.data_width), 2),
             "write_requests": StreamFifo(request_layout(), 2),
-            "write_beats": StreamFifo(beat, 2),
+            "write_beats": StreamFifo(beat, 4),
         }
         for name, queue in queues.items():
             m.submodules[f"{name}_queue"] = DomainRenamer("core")(place(queue, platform))

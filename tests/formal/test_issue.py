@@ -1,7 +1,7 @@
 """The block address generator: inside the images of the tensors, and every wanted beat once."""
 
 import pytest
-from amaranth.hdl import Array, Assert, Assume, Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Array, Assert, Assume, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In
 
@@ -13,6 +13,7 @@ from formal.prove import prove, refute
 from support.plans import make_numerics, make_plan
 
 ASSERTIONS = 11
+IMAGE_GROUPS = 3
 CHUNK, STEP, MULTIPLY, ROW, GROUPS = range(5)  # states of the unit
 
 # Rows and columns of what a chunk is made of; t streamed, l lanes, c contraction.
@@ -55,9 +56,10 @@ class IssueSpec(wiring.Component):
     """Watch one beat that a chunk needs: of the exponents or elements of a block, or of maxima.
 
     Assumes that product, chunk and watched beat stay; 1 to 8 blocks of each dimension from a
-    position below 16 on, columns from whole granules on; images that hold them, of at most 31 x 31
-    blocks, at addresses below 256, maxima at whole beats; in the fused pass all of N in a chunk, as
-    the walk has it. Images of other tensors than the watched one may be anything.
+    position below 16 on, of the watched rectangle 1 to 3 rows from one below 4 on; columns from
+    whole granules on; an image of at most 7 rows of blocks and of three groups that holds it, at an
+    address below 64, maxima at whole beats; in the fused pass all of N in a chunk, as the walk has
+    it. Images of other tensors than the watched one may be anything.
     """
 
     def __init__(self, dut: RegionIssue, mode: Mode):
@@ -70,9 +72,9 @@ class IssueSpec(wiring.Component):
             "image_rows": 5,  # blocks of the watched tensor
             "image_cols": 5,
             "watched": Region,
-            "watched_row": 5,  # a block
+            "watched_row": 3,  # a block
             "watched_col": 5,
-            "watched_beat": 5,  # of the block's group, or of the maxima
+            "watched_beat": 4,  # of the block's group, or of the maxima
         }
         free = {"offered": 1, "chunk_taken": 1, "credit": 1, "region_taken": 1, "ready": 1}
         probes = POSITION_PROBES | {"state": 3, "kept": chunk}
@@ -95,7 +97,8 @@ class IssueSpec(wiring.Component):
         now = Cat(*(Value.cast(getattr(self, name)) for name in self.constant))
         before = Signal(len(now))
         m.d.sync += before.eq(now)
-        m.d.comb += Assume(before == now)
+        self.ran = Signal()  # a chunk has been taken
+        m.d.comb += Assume((before == now) | ~self.ran)
         self._axes(m)
         self._watch(m)
         self._place(m)
@@ -120,12 +123,13 @@ class IssueSpec(wiring.Component):
         Maxima are a row of ``cols`` entries from ``col0`` on.
         """
         plan = self.dut.plan
-        widths = {"base": 8, "pitch": 10, "group_bytes": 8, "row0": 5, "rows": 5, "col0": 5}
-        widths |= {"cols": 5, "due": 1, "due_step": 3, "blocks": 1, "first_beat": 5, "end_beat": 5}
+        widths = {"base": 6, "row0": 2, "rows": 2, "col0": 4, "cols": 5, "due": 1}
+        widths |= {"due_step": 3, "blocks": 1, "first_beat": 5, "end_beat": 5}
         for name, width in widths.items():
             setattr(self, name, Signal(width, name=name))
+        self.starts = Array(Signal(10, name=f"start_{g}") for g in range(8 * IMAGE_GROUPS))
         chunk = self.chunk
-        groups = (self.image_cols + (GROUP - 1)) >> 3
+        m.d.comb += Assume((self.image_cols > 2 * GROUP) & (self.image_cols <= 3 * GROUP))
         with m.Switch(self.watched):
             for kind, (step, cls, part) in REGIONS[self.mode].items():
                 with m.Case(kind):
@@ -145,14 +149,17 @@ class IssueSpec(wiring.Component):
                         self.due.eq(due),
                         self.due_step.eq(step),
                         self.blocks.eq(part == BLOCKS),
-                        self.group_bytes.eq(plan.group_beats(cls) * plan.beat_bytes),
-                        self.pitch.eq(groups * plan.group_beats(cls) * plan.beat_bytes),
                     ]
-                    m.d.comb += Assume((base < 256) & (tensor.base < 256))
-                    m.d.comb += Assume(tensor.pitch == self.pitch)
+                    m.d.comb += [
+                        start.eq(group * self._group_bytes(cls))
+                        for group, start in enumerate(self.starts)
+                    ]
+                    m.d.comb += Assume((base < 64) & (tensor.base < 64))
+                    m.d.comb += Assume(tensor.pitch == self._group_bytes(cls) * IMAGE_GROUPS)
                     if part == BLOCKS:
                         m.d.comb += [self.row0.eq(rows[0]), self.rows.eq(rows[1])]
                         m.d.comb += [self.col0.eq(cols[0]), self.cols.eq(cols[1])]
+                        m.d.comb += Assume((rows[0] < 4) & (rows[1] < 4) & (self.image_rows < 8))
                         m.d.comb += Assume(cols[0] % plan.granule(cls) == 0)
                         self._beats_of_block(m, cls)
                     else:
@@ -163,6 +170,13 @@ class IssueSpec(wiring.Component):
                         m.d.comb += Assume(first + count <= length)
             with m.Default():
                 m.d.comb += Assume(0)
+
+    def _group_bytes(self, cls):
+        return self.dut.plan.group_beats(cls) * self.dut.plan.beat_bytes
+
+    def _offset(self, row, col=0):
+        """Bytes from the watched image's start to the group of a block."""
+        return self.starts[(row * IMAGE_GROUPS + (col >> 3))[:5]]
 
     def _beats_of_block(self, m, cls):
         """Beats of the group in which the watched block has elements."""
@@ -190,8 +204,8 @@ class IssueSpec(wiring.Component):
         m.d.comb += Assume(~self.blocks | (self.col0 + self.cols <= self.image_cols))
         self.group_start = Signal(16)
         self.address = Signal(16)
-        start = self.watched_row * self.pitch + (col >> 3) * self.group_bytes
-        m.d.comb += self.group_start.eq(self.base + Mux(self.blocks, start, 0))
+        start = Mux(self.blocks, self._offset(self.watched_row, col), 0)
+        m.d.comb += self.group_start.eq(self.base + start)
         m.d.comb += self.address.eq(self.group_start + beat * plan.beat_bytes)
 
     def _requests(self, m):
@@ -207,13 +221,12 @@ class IssueSpec(wiring.Component):
         asks = dut.requests.valid & mine
         end = request.addr + request.beats * plan.beat_bytes
         last_maxima = self.base + self._whole_beats(self.col0 + self.cols)
-        image_end = Mux(self.blocks, self.base + self.image_rows * self.pitch, last_maxima)
+        image_end = Mux(self.blocks, self.base + self._offset(self.image_rows), last_maxima)
         self.seen = seen = Signal()
-        self.ran = ran = Signal()
         hit = Signal()
         m.d.comb += hit.eq(asks & self.ready & (request.addr <= self.address) & (self.address < end))
         with m.If(dut.take):
-            m.d.sync += [ran.eq(1), seen.eq(0)]
+            m.d.sync += [self.ran.eq(1), seen.eq(0)]
         with m.Elif(hit):
             m.d.sync += seen.eq(1)
         m.d.comb += Assert(~asks | self.due, "asked for what is not due")
@@ -222,7 +235,7 @@ class IssueSpec(wiring.Component):
         )
         m.d.comb += Assert(~asks | (request.beats != 0), "an empty request")
         m.d.comb += Assert(~(hit & seen), "a beat twice")
-        m.d.comb += Assert(~dut.take | ~ran | ~self.due | seen, "a beat left out")
+        m.d.comb += Assert(~dut.take | ~self.ran | ~self.due | seen, "a beat left out")
 
     def _whole_beats(self, bytes_):
         unit = self.dut.plan.beat_bytes
@@ -244,13 +257,12 @@ class IssueSpec(wiring.Component):
             if part == BLOCKS:
                 at_blocks |= (self.step == step) & (self.kind == kind)
         m.d.comb += Assert(~inside | at_blocks, "not the blocks that were announced")
-        row = Signal(8)  # of the rectangle: the one at work, or the next
-        col = Signal(8)
+        row = Signal(4)  # of the rectangle: the one at work, or the next
+        col = Signal(5)
         m.d.comb += row.eq(self.rows - self.rows_left - (self.state == GROUPS))
         m.d.comb += col.eq(self.col0 + self.cols - self.cols_left)
         m.d.comb += Assert(~(moving) | self.due, "at work on what is not due")
-        start = self.base + (self.col0 >> 3) * self.group_bytes
-        m.d.comb += Assert(~moving | self._position(start, row, col), "lost")
+        m.d.comb += Assert(~moving | self._position(row, col), "lost")
 
         wanted = self.watched_row - self.row0
         same_group = (col >> 3) == (self.watched_col >> 3)
@@ -260,25 +272,26 @@ class IssueSpec(wiring.Component):
         past_row = (row > wanted) | ((self.state == GROUPS) & (row == wanted) & past_group)
         past = (self.step > self.due_step) | (here & inside & (self.state != MULTIPLY) & past_row)
         past = Mux(self.state == CHUNK, self.ran, past)
-        m.d.comb += Assert(~self.due | (self.seen == past), "out of order")
+        m.d.comb += Assert(self.seen == (past & self.due), "out of order")
 
-    def _position(self, start, row, col):
+    def _position(self, row, col):
         multiplying = 0  # after k cycles the low k bits of the first row have been used
-        for k in range(6):
+        for k in range(4):
             multiplying |= (
                 (self.factor == self.row0 >> k)
-                & (self.addend == self.pitch << k)
-                & (self.row_addr == start + (self.row0 & ((1 << k) - 1)) * self.pitch)
+                & (self.addend == self._offset(Const(1)) << k)
+                & (self.row_addr == self.base + self._offset(self.row0 & ((1 << k) - 1), self.col0))
             )
         multiplying &= self.rows_left == self.rows
-        next_row = self.row0 + row + (self.state == GROUPS)
-        rows = (self.rows_left <= self.rows) & (self.row_addr == start + next_row * self.pitch)
-        group = self.base + (self.row0 + row) * self.pitch + (col >> 3) * self.group_bytes
+        next_row = self.base + self._offset(self.row0 + row + (self.state == GROUPS), self.col0)
+        rows = (self.rows_left <= self.rows) & (self.row_addr == next_row)
+        group = self.base + self._offset(self.row0 + row, col)
         groups = (
             (self.rows_left < self.rows)
             & (self.cols_left != 0)
             & (self.cols_left <= self.cols)
             & (self.offset == col % GROUP)
+            & ((self.offset == 0) | (self.cols_left == self.cols))
             & (self.group_addr == group)
             & (~self.at_mantissas | (self.offset != 0))
         )
@@ -296,3 +309,68 @@ def issue(mode, unit=RegionIssue):
 @pytest.mark.parametrize("mode", list(Mode), ids=lambda mode: mode.name)
 def test_issue(mode):
     prove(issue(mode), assertions=ASSERTIONS, probes=PROBES)
+
+
+class Edited(RegionIssue):
+    """The generator, with something overridden."""
+
+    def _request_maxima(self, m, table, tensor):
+        super()._request_maxima(m, table, tensor)
+        self.edit_maxima(m, table, tensor, self.requests.p)
+
+    def _request_group(self, m, table, group_addr, cols_left, offset, at_mantissas):
+        super()._request_group(m, table, group_addr, cols_left, offset, at_mantissas)
+        self.edit_group(m, group_addr, offset, at_mantissas)
+
+    def edit_maxima(self, m, table, tensor, request):
+        pass
+
+    def edit_group(self, m, group_addr, offset, at_mantissas):
+        pass
+
+
+class ReadsPastTheMaxima(Edited):
+    """One beat too many."""
+
+    def edit_maxima(self, m, table, tensor, request):
+        m.d.comb += request.beats.eq(self.regions.p.beats + 1)
+
+
+class ReadsTheOtherMaxima(Edited):
+    """Those of rows always."""
+
+    def edit_maxima(self, m, table, tensor, request):
+        aligned = table.row0 & ~(self.plan.beat_bytes - 1)
+        m.d.comb += request.addr.eq(tensor.row_max + aligned[: len(table.row0)])
+
+
+class SkipsTheExponents(Edited):
+    """Reads the elements of a group, and no exponents."""
+
+    def edit_group(self, m, group_addr, offset, at_mantissas):
+        with m.If(offset == 0):
+            start = group_addr + self.plan.exponent_beats * self.plan.beat_bytes
+            m.d.comb += self.requests.p.addr.eq(start)
+
+
+class DoesNotWait(Edited):
+    """Gives the exponents up when they are not taken at once."""
+
+    def edit_group(self, m, group_addr, offset, at_mantissas):
+        with m.If((offset != 0) & ~self.requests.ready):
+            m.d.sync += at_mantissas.eq(1)
+
+
+class MistakesTheTensor(Edited):
+    """Takes every group to be as long as one of X."""
+
+    def _group_bytes(self, table):
+        return Const(self.plan.group_beats(X) * self.plan.beat_bytes)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [ReadsPastTheMaxima, ReadsTheOtherMaxima, SkipsTheExponents, DoesNotWait, MistakesTheTensor],
+)
+def test_broken_issue_is_refuted(broken):
+    refute(issue(Mode.FUSED, broken), assertions=ASSERTIONS, probes=PROBES, depth=12)

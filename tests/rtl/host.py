@@ -7,6 +7,7 @@ from cocotb.clock import Clock
 from cocotb.triggers import ClockCycles, RisingEdge
 from cocotbext.axi import AxiBus, AxiLiteBus, AxiLiteMaster, AxiRam
 
+from diastole_sim.program.command import ADDRESS_BITS
 from diastole_sim.program.registers import BY_NAME
 
 BASE = 0x92_3456_7000  # most of the 40 address bits are used
@@ -20,7 +21,7 @@ def pauses(probability: float):
 
 
 class Host:
-    """``dut``: the wrapped machine. ``p_pause``: how often each channel of each bus is held back."""
+    """``dut``: the wrapped machine. ``p_pause``: how often each channel of a bus is held back."""
 
     def __init__(self, dut, p_pause: float):
         self.dut, self.p_pause = dut, p_pause
@@ -33,7 +34,8 @@ class Host:
         Clock(dut.aclk, 10, unit="ns").start()
         reset = {"reset": dut.aresetn, "reset_active_level": False}
         self.registers = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "s_axil"), dut.aclk, **reset)
-        self.memory = AxiRam(AxiBus.from_prefix(dut, "m_axi"), dut.aclk, **reset)
+        bus = AxiBus.from_prefix(dut, "m_axi")
+        self.memory = AxiRam(bus, dut.aclk, size=1 << ADDRESS_BITS, **reset)
         await ClockCycles(dut.aclk, 5)
         dut.aresetn.value = 1
         await ClockCycles(dut.aclk, 2)

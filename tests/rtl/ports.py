@@ -47,11 +47,18 @@ class Ports:
         self.dut.rst.value = 0
 
     async def sample(self, *names):
-        """The ports' values at the end of this cycle; returns in the next one."""
+        """The ports' values at the end of this cycle; returns in the next one.
+
+        A stream's payload without its ``valid`` means nothing, and is None.
+        """
         await ReadOnly()
-        values = [self.get(name) for name in names]
+        values = [self.get(name) if self._means_something(name) else None for name in names]
         await RisingEdge(self.dut.clk)
         return values
+
+    def _means_something(self, name: str) -> bool:
+        stream, _, part = name.rpartition("__")
+        return part != "payload" or self.get(f"{stream}__valid")
 
     async def put(self, stream: str, payload):
         """Send one value."""

@@ -2,7 +2,9 @@
 
 import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
+from unittest import mock
 
 from cocotb_tools.check_results import get_results
 from cocotb_tools.runner import get_runner
@@ -24,13 +26,23 @@ MAKE_VARIABLES = {
 VISIBLE_PORTS = '`verilator_config\npublic_flat_rw -module "{top}" -var "*"\n'
 BUILD_ARGS = {
     "verilator": ["--no-public-flat-rw", "-Wno-fatal", "-Wno-lint", "-Wno-style", "-fno-dfg"],
-    "icarus": ["-g2005-sv"],
+    "icarus": ["-g2005"],  # the last one counts; the runner asks for SystemVerilog
 }
 
 
 def simulators() -> list[str]:
     """The simulators to run on: Verilator, which must be there, and Icarus where it is."""
     return [name for name in PROGRAMS if name == REQUIRED or shutil.which(PROGRAMS[name])]
+
+
+def missing() -> dict[str, str]:
+    """The optional programs that are not there, and the command that installs each."""
+    found = simulators()
+    return {
+        program: f"sudo apt-get install {program}"
+        for name, program in PROGRAMS.items()
+        if name not in found
+    }
 
 
 def run_bench(bench, top, verilog, simulator, *, seed, warnings="error::DeprecationWarning"):
@@ -41,30 +53,12 @@ def run_bench(bench, top, verilog, simulator, *, seed, warnings="error::Deprecat
     """
     folder = ROOT / f"{top}-{simulator}"
     folder.mkdir(parents=True, exist_ok=True)
-    sources = [write_changed(folder / f"{top}.v", verilog)]
-    if simulator == "verilator":
-        text = VISIBLE_PORTS.format(top=top)
-        sources.insert(0, write_changed(folder / "visible.vlt", text))
     runner = get_runner(simulator)
-    environment = dict(os.environ)
-    os.environ["MAKEFLAGS"] = " ".join(f"{name}={text}" for name, text in MAKE_VARIABLES.items())
-    try:
-        runner.build(
-            sources=sources,
-            hdl_toplevel=top,
-            build_dir=folder,
-            build_args=BUILD_ARGS[simulator],
-            timescale=TIMESCALE,
-            log_file=folder / "build.log",
-        )
-    except SystemExit as error:
-        raise AssertionError(f"{top} does not build:\n{tail(folder / 'build.log')}") from error
-    finally:
-        os.environ.clear()
-        os.environ.update(environment)
+    build(runner, top, verilog, simulator, folder)
     results, log = folder / "results.xml", folder / "run.log"
     results.unlink(missing_ok=True)
-    try:
+    # What failed, the results say; that there are none is a failure too.
+    with suppress(SystemExit, RuntimeError):
         runner.test(
             test_module=bench,
             hdl_toplevel=top,
@@ -77,9 +71,28 @@ def run_bench(bench, top, verilog, simulator, *, seed, warnings="error::Deprecat
             timescale=None if simulator == "verilator" else TIMESCALE,
             log_file=log,
         )
-    except SystemExit:
-        pass  # the results say what failed; that there are none is a failure too
     require_passed(results, log)
+
+
+def build(runner, top, verilog, simulator, folder):
+    """AssertionError with the end of the log if the simulator or the compiler refuses."""
+    sources = [write_changed(folder / f"{top}.v", verilog)]
+    if simulator == "verilator":
+        text = VISIBLE_PORTS.format(top=top)
+        sources.insert(0, write_changed(folder / "visible.vlt", text))
+    variables = " ".join(f"{name}={value}" for name, value in MAKE_VARIABLES.items())
+    try:
+        with mock.patch.dict(os.environ, MAKEFLAGS=variables):
+            runner.build(
+                sources=sources,
+                hdl_toplevel=top,
+                build_dir=folder,
+                build_args=BUILD_ARGS[simulator],
+                timescale=TIMESCALE,
+                log_file=folder / "build.log",
+            )
+    except (SystemExit, RuntimeError) as error:
+        raise AssertionError(f"{top} does not build:\n{tail(folder / 'build.log')}") from error
 
 
 def require_passed(results: Path, log: Path):
@@ -98,4 +111,6 @@ def write_changed(path: Path, text: str) -> Path:
 
 
 def tail(log: Path, lines: int = 60) -> str:
+    if not log.exists():
+        return ""
     return "\n".join(log.read_text(errors="replace").splitlines()[-lines:])

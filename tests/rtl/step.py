@@ -103,4 +103,4 @@ class Step:
     @property
     def described(self) -> str:
         places = {address - BASE: name.tensor_class for name, address in self.addresses.items()}
-        return f"tensors at {places}"
+        return f"converted tensors at {places}"

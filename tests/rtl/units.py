@@ -90,4 +90,24 @@ def machine_verilog() -> tuple[str, str]:
 
 
 def joined(emitted) -> str:
-    return "\n".join([emitted.verilog, *(memory.verilog for memory in emitted.memories)])
+    return "\n".join([emitted.verilog, *map(powered_up, emitted.memories)])
+
+
+def powered_up(memory) -> str:
+    """A memory's Verilog, with anything in it at the start, as in silicon.
+
+    Without this a simulator with four states carries X from words that are not yet written through
+    arithmetic whose result does not depend on them.
+    """
+    text, end, rest = memory.verilog.rpartition("endmodule")
+    anything = f"{{{-(-memory.width // 32)}{{$random(seed)}}}}"
+    lines = [
+        "  integer seed, word;",
+        "  initial begin",
+        f"    seed = {memory.width};",
+        f"    read_data = {anything};",
+        f"    for (word = 0; word < {memory.depth}; word = word + 1)",
+        f"      ram_words[word] = {anything};",
+        "  end",
+    ]
+    return text + "\n".join([*lines, end]) + rest

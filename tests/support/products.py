@@ -79,6 +79,11 @@ def special(rng, shape):
     return np.where(rng.random(shape) < 0.3, chosen, bits).astype(np.uint32).view(np.float32)
 
 
+def long(rng, shape):
+    """All positive, exponents near each other: sums of many bits, which no float holds."""
+    return np.ldexp(rng.uniform(1, 2, shape), -rng.integers(0, 4, shape)).astype(np.float32)
+
+
 def huge(rng, shape):
     """Products overflow: all near the top of binary32."""
     return np.ldexp(plain(rng, shape), 120).astype(np.float32)
@@ -86,7 +91,7 @@ def huge(rng, shape):
 
 def tiny(rng, shape):
     """Products are around the smallest normal number, where results are flushed."""
-    return np.ldexp(plain(rng, shape), -63).astype(np.float32)
+    return np.ldexp(plain(rng, shape), -65).astype(np.float32)
 
 
 def ties(rng, shape):
@@ -94,7 +99,7 @@ def ties(rng, shape):
     return rng.integers(-1023, 1024, shape).astype(np.float32)
 
 
-KINDS = {f.__name__: f for f in (plain, wide, special, huge, tiny, ties)}
+KINDS = {f.__name__: f for f in (plain, wide, special, long, huge, tiny, ties)}
 
 
 def tensors(rng, sizes, kind):

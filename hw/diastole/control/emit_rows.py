@@ -5,7 +5,9 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole.bus.service import request_layout, write_beat_layout
+from diastole.emit.place import place
 from diastole.plan import ADDRESS_BITS, MAX_ELEMENT_BITS, Plan
+from diastole.stream.fifo import StreamFifo
 
 FLOAT_BYTES = 4
 
@@ -29,9 +31,10 @@ class EmitRows(wiring.Component):
 
     Where a vector is shorter than a beat (32 B < D), a row may start inside a beat; only bytes of
     its own vectors are enabled. Otherwise a row starts on a beat and its last beat is filled up.
+    Requests run ahead of the beats, which come in the same order.
 
-    Timing: one beat per cycle, or one vector per cycle where that is slower; one cycle per request.
-    ``pitch`` in bytes must be stable while ``busy``.
+    Timing: one beat per cycle, or one vector per cycle where that is slower; one idle cycle per
+    span. ``pitch`` in bytes must be stable while ``busy``.
     """
 
     spans: stream.Interface
@@ -54,57 +57,79 @@ class EmitRows(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        plan = self.plan
-        span = Signal(span_layout(plan))
-        row = Signal.like(span.whole)
-        vector = Signal.like(span.vectors)
-        left = Signal.like(span.cols)  # floats of the row that are still to come
-        beat_mask = plan.beat_bytes - 1
-        first = span.addr & beat_mask
-        shift = plan.beat_bytes.bit_length() - 1
+        asks = StreamFifo(span_layout(self.plan), 2)
+        packs = StreamFifo(span_layout(self.plan), 2)
+        m.submodules.asks = place(asks, platform)
+        m.submodules.packs = place(packs, platform)
         m.d.comb += [
-            self.requests.p.addr.eq(span.addr & ~beat_mask),
-            self.requests.p.beats.eq((first + span.cols * FLOAT_BYTES + beat_mask) >> shift),
+            self.spans.ready.eq(asks.i.ready & packs.i.ready),
+            asks.i.payload.eq(self.spans.payload),
+            packs.i.payload.eq(self.spans.payload),
+            asks.i.valid.eq(self.spans.valid & packs.i.ready),
+            packs.i.valid.eq(self.spans.valid & asks.i.ready),
+            self.busy.eq(self.spans.valid | asks.o.valid | packs.o.valid),
         ]
-        masked = Signal(32 * plan.block)
-        lanes = [Mux(lane < left, self.vectors.payload[lane], 0) for lane in range(plan.block)]
-        m.d.comb += masked.eq(Cat(*lanes))
-        taken = Signal()  # the vector leaves
-        last_vector = Signal()
-        m.d.comb += last_vector.eq(vector == span.vectors - 1)
-
-        with m.FSM() as fsm:
-            m.d.comb += self.busy.eq(~fsm.ongoing("SPAN") | self.spans.valid)
-            with m.State("SPAN"):
-                m.d.comb += self.spans.ready.eq(1)
-                m.d.sync += [span.eq(self.spans.payload), row.eq(0), vector.eq(0)]
-                with m.If(self.spans.valid):
-                    m.next = "ROW"
-            with m.State("ROW"):
-                m.d.sync += left.eq(span.cols)
-                with m.If(row >= span.repeat):
-                    m.next = "DROP"
-                with m.Else():
-                    m.d.comb += self.requests.valid.eq(1)
-                    with m.If(self.requests.ready):
-                        m.next = "BEATS"
-            with m.State("BEATS"):
-                self._pack(m, span, masked, left, last_vector, taken)
-                self._advance(m, span, row, vector, left, taken, last_vector)
-            with m.State("DROP"):
-                m.d.comb += taken.eq(self.vectors.valid)
-                self._advance(m, span, row, vector, left, taken, last_vector)
-            m.d.comb += self.vectors.ready.eq(taken)
+        self._ask(m, asks.o)
+        self._rows(m, packs.o)
         return m
 
-    def _advance(self, m, span, row, vector, left, taken, last_vector):
-        with m.If(taken):
-            m.d.sync += [vector.eq(vector + 1), left.eq(left - self.plan.block)]
-            with m.If(last_vector):
-                m.d.sync += [vector.eq(0), row.eq(row + 1), span.addr.eq(span.addr + self.pitch)]
-                m.next = "ROW"
-                with m.If(row == span.whole - 1):
-                    m.next = "SPAN"
+    def _ask(self, m, spans):
+        """A request for every row that is written; the span leaves with its last one."""
+        plan, span = self.plan, spans.p
+        row = Signal.like(span.repeat, name="ask_row")
+        ahead = Signal(ADDRESS_BITS)  # of the row, from the span's first
+        addr = Signal(ADDRESS_BITS)
+        beat_mask = plan.beat_bytes - 1
+        shift = plan.beat_bytes.bit_length() - 1
+        first = addr & beat_mask
+        m.d.comb += [
+            addr.eq(span.addr + ahead),
+            self.requests.p.addr.eq(addr & ~beat_mask),
+            self.requests.p.beats.eq((first + span.cols * FLOAT_BYTES + beat_mask) >> shift),
+            self.requests.valid.eq(spans.valid),
+            spans.ready.eq(self.requests.ready & (row == span.repeat - 1)),
+        ]
+        with m.If(self.requests.valid & self.requests.ready):
+            m.d.sync += [row.eq(row + 1), ahead.eq(ahead + self.pitch)]
+            with m.If(spans.ready):
+                m.d.sync += [row.eq(0), ahead.eq(0)]
+
+    def _rows(self, m, spans):
+        """Vectors to beats, or to nowhere in rows that are not written."""
+        plan = self.plan
+        span = Signal(span_layout(plan))
+        row = Signal.like(span.whole, name="row")
+        vector = Signal.like(span.vectors, name="vector")
+        left = Signal.like(span.cols, name="left")  # floats of the row that are still to come
+        masked = Signal(32 * plan.block)
+        lanes = [Mux(lane < left, self.vectors.payload[lane], 0) for lane in range(plan.block)]
+        taken = Signal()  # the vector leaves
+        last_vector = Signal()
+        ends = Signal()
+        m.d.comb += [
+            masked.eq(Cat(*lanes)),
+            last_vector.eq(vector == span.vectors - 1),
+            self.vectors.ready.eq(taken),
+            spans.ready.eq(taken & ends),
+        ]
+        with m.FSM():
+            with m.State("SPAN"):
+                m.d.sync += [span.eq(spans.payload), row.eq(0), vector.eq(0), left.eq(spans.p.cols)]
+                with m.If(spans.valid):
+                    m.next = "ROWS"
+            with m.State("ROWS"):
+                m.d.comb += ends.eq(last_vector & (row == span.whole - 1))
+                with m.If(row >= span.repeat):
+                    m.d.comb += taken.eq(self.vectors.valid)
+                with m.Else():
+                    self._pack(m, span, masked, left, last_vector, taken)
+                with m.If(taken):
+                    m.d.sync += [vector.eq(vector + 1), left.eq(left - plan.block)]
+                    with m.If(last_vector):
+                        m.d.sync += [vector.eq(0), row.eq(row + 1), left.eq(span.cols)]
+                        m.d.sync += span.addr.eq(span.addr + self.pitch)
+                    with m.If(ends):
+                        m.next = "SPAN"
 
     def _pack(self, m, span, masked, left, last_vector, taken):
         if 32 * self.plan.block >= self.plan.data_width:

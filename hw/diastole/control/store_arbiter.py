@@ -34,9 +34,13 @@ class StoreArbiter(wiring.Component):
         left = Signal(len(self.requests.p.beats))
         owner = Signal()
         chosen = Signal()  # 0 first, 1 second
-        idle = Signal()
+        moves = self.beats.valid & self.beats.ready
+        idle = Signal()  # or about to be
         offered = Signal()  # offered: second's request waits, and stays chosen
-        m.d.comb += [idle.eq(left == 0), chosen.eq(offered | ~self.first_requests.valid)]
+        m.d.comb += [
+            idle.eq((left == 0) | ((left == 1) & moves)),
+            chosen.eq(offered | ~self.first_requests.valid),
+        ]
         m.d.sync += offered.eq(self.requests.valid & ~self.requests.ready & chosen)
         sources = (
             (0, self.first_requests, self.first_beats),
@@ -49,7 +53,7 @@ class StoreArbiter(wiring.Component):
                     self.requests.valid.eq(requests.valid & idle),
                     requests.ready.eq(self.requests.ready & idle),
                 ]
-            with m.If((owner == number) & ~idle):
+            with m.If((owner == number) & (left != 0)):
                 m.d.comb += [
                     self.beats.payload.eq(beats.payload),
                     self.beats.valid.eq(beats.valid),
@@ -57,6 +61,6 @@ class StoreArbiter(wiring.Component):
                 ]
         with m.If(self.requests.valid & self.requests.ready):
             m.d.sync += [left.eq(self.requests.p.beats), owner.eq(chosen)]
-        with m.Elif(self.beats.valid & self.beats.ready):
+        with m.Elif(moves):
             m.d.sync += left.eq(left - 1)
         return m

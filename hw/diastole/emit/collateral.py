@@ -6,6 +6,7 @@ VERILATOR_WAIVERS = {
     "CASEINCOMPLETE": "a case only overrides the default that is assigned before it",
     "CASEOVERLAP": "the first of the cases that match is meant",
     "DECLFILENAME": "the modules of a product share one file",
+    "INITIALDLY": "a delayed assignment at time 0 is what starts the combinational processes",
     "PROCASSINIT": "registers have a power-up value, for targets that can load one",
     "UNUSEDSIGNAL": "sums and structures have bits that nobody reads, and nets have second names",
     "VARHIDDEN": "a signal may have the name of the instance that it is in: scopes are apart",

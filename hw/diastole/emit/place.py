@@ -172,7 +172,12 @@ def convert_ports(component: wiring.Component) -> dict:
 
 
 def constructor_parameters(component: wiring.Component) -> dict[str, object]:
-    """The arguments that made the component, read from its attributes of the same names."""
+    """The arguments that made the component, read from its attributes of the same names.
+
+    A class for which fewer of them matter says so itself, in ``placed_parameters``.
+    """
+    if hasattr(component, "placed_parameters"):
+        return component.placed_parameters
     parameters = {}
     if type(component).__init__ is wiring.Component.__init__:
         return parameters  # members by annotation, nothing to choose

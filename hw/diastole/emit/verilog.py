@@ -29,6 +29,8 @@ write_verilog
 # Yosys writes each combinational process so that it runs once at time 0, when this register moves,
 # but forgets it in a process of one constant: that would never run.
 _TIME_ZERO = re.compile(r"\\\$auto\$verilog_backend\.cc:\d+:dump_module\$\d+ ")
+# In SystemVerilog a value in a declaration is there before time 0, and nothing moves.
+_MOVES_AT_TIME_ZERO = "  reg time_zero;\n  initial time_zero <= 0;\n"
 
 
 class EmissionError(Exception):
@@ -117,15 +119,16 @@ def write_verilog(rtlil: str) -> str:
     )
     if done.returncode:
         raise EmissionError(f"Yosys refuses the design: {done.stderr.strip()}")
-    return _TIME_ZERO.sub("time_zero", done.stdout)
+    verilog = _TIME_ZERO.sub("time_zero", done.stdout)
+    return verilog.replace("  reg time_zero = 0;\n", _MOVES_AT_TIME_ZERO)
 
 
 def start_constants(module: str) -> str:
     """Make the processes of one statement run at time 0, as Yosys makes the longer ones."""
     start = r"  always @* begin\n    if (time_zero) begin end\n    \1\n  end\n"
     changed = re.sub(r"^  always @\*\n    (.*;)\n", start, module, flags=re.MULTILINE)
-    if changed != module and "  reg time_zero = 0;\n" not in changed:
-        changed = changed.replace(");\n", ");\n  reg time_zero = 0;\n", 1)
+    if changed != module and _MOVES_AT_TIME_ZERO not in changed:
+        changed = changed.replace(");\n", ");\n" + _MOVES_AT_TIME_ZERO, 1)
     return changed
 
 

@@ -19,6 +19,15 @@ module {module} (
 );
   reg [{data}:0] ram_words [0:{last}];
 
+`ifndef SYNTHESIS
+`ifndef VERILATOR
+  // Simulators with unknown values start from zeros: a word that was never written is masked or
+  // multiplied by 0, but unknown times 0 is unknown.
+  integer word;
+  initial for (word = 0; word <= {last}; word = word + 1) ram_words[word] = 0;
+`endif
+`endif
+
   always @(posedge clk) begin
     if (write_en) ram_words[write_addr] <= write_data;
     if (read_en) read_data <= ram_words[read_addr];

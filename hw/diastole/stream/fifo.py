@@ -52,6 +52,11 @@ class StreamFifo(wiring.Component):
             }
         )
 
+    @property
+    def placed_parameters(self) -> dict[str, int]:
+        """Queues of values of the same width are one module, whatever the values mean."""
+        return {"width": Shape.cast(self.shape).width, "depth": self.depth}
+
     def elaborate(self, platform):
         m = Module()
         taken = Signal()

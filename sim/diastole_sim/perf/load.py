@@ -42,7 +42,6 @@ class Load:
         return self.written
 
     def _maxima(self, region: Region) -> None:
-        self.front = max(self.front, self.described)
         start = self._arrive(self.ask, self.front + 1)
         self.bus = start + region.maxima_beats
         self.front = self.bus
@@ -50,13 +49,11 @@ class Load:
 
     def _blocks(self, region: Region) -> None:
         self.ask += 2 + region.first_row.bit_length() + 1  # its address is a product
-        self.front = max(self.front, self.described)
-        for row in range(region.rows):
+        self.front += 1
+        for _ in range(region.rows):
             self.ask += 1
-            self.front += 1 if row else 2
             for run in region.runs:
                 self._run(run, region.turned)
-            self.front = max(self.front, self.described) + 1  # the end of the row
 
     def _arrive(self, asked: int, wanted: int) -> int:
         """The cycle in which the first beat of a request is taken."""
@@ -64,10 +61,10 @@ class Load:
 
     def _run(self, run: Run, turned: bool) -> None:
         machine = self.machine
-        exponents = self._arrive(self.ask, max(self.front, self.described))
+        exponents = self._arrive(self.ask, self.front)
         self.ask += len(run.requests)
         self.bus = exponents + run.exponents
-        accepted = max(self.bus, self.cutter)
+        accepted = max(self.bus, self.cutter, self.described)
         first_beat = self._arrive(self.ask - 1, accepted + 1)
 
         vectors, width = run.blocks * machine.block, machine.vector_bits(run.cls)
@@ -80,7 +77,7 @@ class Load:
         last = max(
             first + ceil_div(vectors, per_cycle) - 1,
             first_beat + ceil_div(vectors * width, data_width),
-            description + 2 * (run.blocks - 1) + machine.block - 1,
+            description + 2 * (run.blocks - 1) + (-1 if turned else machine.block - 1),
         )
         if turned:
             if width > data_width:
@@ -100,7 +97,7 @@ class Load:
         last_beat = max(first_beat + run.mantissas - 1, last - ceil_div(before, per_cycle))
         self.bus = last_beat + 1
         self.front = last_beat + 1
-        waiting = (BLOCKS_AHEAD * machine.block + (machine.block if turned else 0)) // per_cycle
+        waiting = (BLOCKS_AHEAD - turned) * machine.block // per_cycle
         self.described = max(accepted + 2 * run.blocks + 1, last - waiting + 2)
 
 

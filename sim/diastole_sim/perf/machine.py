@@ -37,7 +37,7 @@ class Memory:
         Added to it are the registers of the bus engines and of the queues before them.
         """
         require_int("latency", latency, 1, 10_000)
-        return cls(read_cycles=latency + 5, write_gap_cycles=1, response_cycles=latency + 3)
+        return cls(read_cycles=latency + 5, write_gap_cycles=0, response_cycles=latency + 3)
 
 
 @dataclass(frozen=True, kw_only=True)

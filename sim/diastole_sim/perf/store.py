@@ -76,7 +76,7 @@ class Store:
             if not drain.spans and drain.tiles:
                 cycle, spans = drain.tiles.popleft()
                 drain.spans.extend(spans)
-                drain.ready = max(drain.ready + 1, cycle + 5)
+                drain.ready = max(drain.ready, cycle + 5)
                 drain.data = cycle + 2 + PIPELINE + drain.turned
                 drain.row = 0
             if drain.spans:  # north first if both have come by the time the writer is free
@@ -90,16 +90,16 @@ class Store:
         cycles = max(span.beats, span.vectors)
         end = first + cycles  # cycle of its last beat
         self.last_beat = end
-        self.writer = end + 1
+        self.writer = end
         self.beats += span.beats
         drain.written += span.vectors
-        drain.ready = end + 1
+        drain.ready = end
         drain.row += 1
         self._free(drain, end, ceil_div(cycles, span.vectors))
         if drain.row == span.rows:
             dropped = span.whole - span.rows
             drain.written += dropped * span.vectors
-            drain.ready += dropped * (1 + span.vectors) + 1
+            drain.ready += dropped * span.vectors + 1
             drain.row = 0
             drain.spans.popleft()
             self._free(drain, drain.ready)
