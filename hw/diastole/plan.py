@@ -134,8 +134,12 @@ class Plan:
 
     @cached_property
     def tile_blocks(self) -> int:
-        """Blocks of a T tile; a power of two, so that addresses are shifts."""
-        return max(GROUP, pow2ceil(self.rows), 128 // self.block)
+        """Blocks of a T tile; a power of two, so that addresses are shifts.
+
+        128 vectors, or 64 where R B is so small that loading the next blocks hides in less.
+        """
+        vectors = max(64, min(128, pow2ceil(16 * self.rows * self.block)))
+        return max(GROUP, pow2ceil(self.rows), vectors // self.block)
 
     @cached_property
     def groups(self) -> int:

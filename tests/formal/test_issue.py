@@ -1,13 +1,13 @@
 """The block address generator: inside the images of the tensors, and every wanted beat once."""
 
 import pytest
-from amaranth.hdl import Array, Assert, Assume, Cat, Const, Module, Mux, Signal, Value
+from amaranth.hdl import Array, Assert, Assume, Cat, Const, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In
 
-from diastole.control.descriptors import TENSOR, Mode, Region, chunk_layout
+from diastole.control.descriptors import POSITION, TENSOR, Mode, Region, chunk_layout
 from diastole.control.issue import RegionIssue
-from diastole.control.region import DY, STEPS, W, X
+from diastole.control.region import DY, STEPS, W, X, region_layout
 from diastole.plan import ADDRESS_BITS, GROUP
 from formal.prove import prove, refute
 from support.plans import make_numerics, make_plan
@@ -44,12 +44,13 @@ REGIONS = {
         Region.WEST: (4, W, BLOCKS), Region.HELD: (5, DY, BLOCKS), Region.SOUTH: (6, X, BLOCKS),
     },
 }  # fmt: skip
-POSITION_PROBES = {  # registers of the unit, and their bits
-    "row_addr": ADDRESS_BITS, "group_addr": ADDRESS_BITS, "factor": 24, "addend": ADDRESS_BITS,
-    "rows_left": 7, "cols_left": 7, "at_mantissas": 1, "offset": 3, "step": 3,
-}  # fmt: skip
-PROBES = {name: f"dut.{name}" for name in POSITION_PROBES}
-PROBES |= {"state": "dut.fsm_state", "kept": "dut.chunk"}
+PROBES = {
+    name: f"dut.{name}"
+    for name in (
+        "step", "row_addr", "group_addr", "factor", "addend", "rows_left", "cols_left",
+        "at_mantissas", "offset",
+    )
+} | {"state": "dut.fsm_state", "kept": "dut.chunk"}  # fmt: skip
 
 
 class IssueSpec(wiring.Component):
@@ -62,8 +63,9 @@ class IssueSpec(wiring.Component):
     it. Images of other tensors than the watched one may be anything.
     """
 
-    def __init__(self, dut: RegionIssue, mode: Mode):
+    def __init__(self, dut: RegionIssue, mode: Mode, parts):
         self.dut, self.mode = dut, mode
+        self.regions = {k: found for k, found in REGIONS[mode].items() if found[2] in parts}
         chunk = chunk_layout(dut.plan)
         self.constant = {
             "tensors": data.ArrayLayout(TENSOR, 3),
@@ -77,7 +79,11 @@ class IssueSpec(wiring.Component):
             "watched_beat": 4,  # of the block's group, or of the maxima
         }
         free = {"offered": 1, "chunk_taken": 1, "credit": 1, "region_taken": 1, "ready": 1}
-        probes = POSITION_PROBES | {"state": 3, "kept": chunk}
+        region = region_layout(dut.plan)
+        probes = dict.fromkeys(("row_addr", "group_addr", "addend"), unsigned(ADDRESS_BITS))
+        probes |= dict.fromkeys(("rows_left", "cols_left"), region["rows"].shape)
+        probes |= {"factor": POSITION, "at_mantissas": 1, "offset": range(GROUP)}
+        probes |= {"step": range(STEPS), "state": 3, "kept": chunk}
         super().__init__({n: In(s) for n, s in (self.constant | free | probes).items()})
 
     def elaborate(self, platform):
@@ -131,7 +137,7 @@ class IssueSpec(wiring.Component):
         chunk = self.chunk
         m.d.comb += Assume((self.image_cols > 2 * GROUP) & (self.image_cols <= 3 * GROUP))
         with m.Switch(self.watched):
-            for kind, (step, cls, part) in REGIONS[self.mode].items():
+            for kind, (step, cls, part) in self.regions.items():
                 with m.Case(kind):
                     rows, cols = (self.axes[axis] for axis in OPERANDS[self.mode][cls])
                     due = chunk.first
@@ -183,9 +189,7 @@ class IssueSpec(wiring.Component):
         plan = self.dut.plan
         bits = plan.block * plan.vector_bits(cls)
         starts = [plan.exponent_beats + j * bits // plan.data_width for j in range(GROUP)]
-        ends = [
-            plan.exponent_beats + -(-(j + 1) * bits // plan.data_width) for j in range(GROUP)
-        ]
+        ends = [plan.exponent_beats + -(-(j + 1) * bits // plan.data_width) for j in range(GROUP)]
         place = self.watched_col % GROUP
         m.d.comb += [self.first_beat.eq(Array(starts)[place]), self.end_beat.eq(Array(ends)[place])]
 
@@ -224,7 +228,9 @@ class IssueSpec(wiring.Component):
         image_end = Mux(self.blocks, self.base + self._offset(self.image_rows), last_maxima)
         self.seen = seen = Signal()
         hit = Signal()
-        m.d.comb += hit.eq(asks & self.ready & (request.addr <= self.address) & (self.address < end))
+        m.d.comb += hit.eq(
+            asks & self.ready & (request.addr <= self.address) & (self.address < end)
+        )
         with m.If(dut.take):
             m.d.sync += [self.ran.eq(1), seen.eq(0)]
         with m.Elif(hit):
@@ -243,7 +249,7 @@ class IssueSpec(wiring.Component):
 
     def _induction(self, m):
         """How the unit's registers stand to its position: what induction needs."""
-        steps = [step for step, _, part in REGIONS[self.mode].values() if part == BLOCKS]
+        steps = [step for step, _, part in self.regions.values() if part == BLOCKS]
         inside = self.state >= MULTIPLY
         here = (self.state != CHUNK) & (self.step == self.due_step)
         moving = here & inside & self.blocks
@@ -253,7 +259,7 @@ class IssueSpec(wiring.Component):
             "the chunk changed",
         )
         at_blocks = 0
-        for kind, (step, _, part) in REGIONS[self.mode].items():
+        for kind, (step, _, part) in self.regions.items():
             if part == BLOCKS:
                 at_blocks |= (self.step == step) & (self.kind == kind)
         m.d.comb += Assert(~inside | at_blocks, "not the blocks that were announced")
@@ -295,15 +301,13 @@ class IssueSpec(wiring.Component):
             & (self.group_addr == group)
             & (~self.at_mantissas | (self.offset != 0))
         )
-        return Mux(
-            self.state == MULTIPLY, multiplying, rows & ((self.state == ROW) | groups)
-        )
+        return Mux(self.state == MULTIPLY, multiplying, rows & ((self.state == ROW) | groups))
 
 
-def issue(mode, unit=RegionIssue):
+def issue(mode, unit=RegionIssue, parts=(BLOCKS, ROW_MAX, COL_MAX)):
     formats = ("bfp3", "bfp5", "bfp2")  # granules of 2, 4 and 8 blocks
     numerics = make_numerics(block=2, formats=formats, fraction=3, headroom=2)
-    return IssueSpec(unit(make_plan(numerics, data_width=32)), mode)
+    return IssueSpec(unit(make_plan(numerics, data_width=32)), mode, parts)
 
 
 @pytest.mark.parametrize("mode", list(Mode), ids=lambda mode: mode.name)
@@ -311,66 +315,88 @@ def test_issue(mode):
     prove(issue(mode), assertions=ASSERTIONS, probes=PROBES)
 
 
-class Edited(RegionIssue):
-    """The generator, with something overridden."""
+class ReadsPastTheMaxima(RegionIssue):
+    """One beat too many."""
 
     def _request_maxima(self, m, table, tensor):
         super()._request_maxima(m, table, tensor)
-        self.edit_maxima(m, table, tensor, self.requests.p)
+        m.d.comb += self.requests.p.beats.eq(self.regions.p.beats + 1)
+
+
+class ReadsTheOtherMaxima(RegionIssue):
+    """Those of rows always."""
+
+    def _request_maxima(self, m, table, tensor):
+        super()._request_maxima(m, table, tensor)
+        aligned = table.row0 & ~(self.plan.beat_bytes - 1)
+        m.d.comb += self.requests.p.addr.eq(tensor.row_max + aligned[: len(table.row0)])
+
+
+@pytest.mark.parametrize("broken", [ReadsPastTheMaxima, ReadsTheOtherMaxima])
+def test_broken_maxima_are_refuted(broken):
+    refute(issue(Mode.FUSED, broken), assertions=ASSERTIONS, probes=PROBES)
+
+
+class BlocksOnly(RegionIssue):
+    """Leaves the maxima out, so that a fault in what follows is found in few steps."""
+
+    def _describe(self, m, table, chunk, step, half, west_half):
+        super()._describe(m, table, chunk, step, half, west_half)
+        self._step = step
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        with m.If(self.take):
+            m.d.sync += self._step.eq(REGIONS[Mode.FUSED][Region.WEST][0])
+        return m
 
     def _request_group(self, m, table, group_addr, cols_left, offset, at_mantissas):
         super()._request_group(m, table, group_addr, cols_left, offset, at_mantissas)
-        self.edit_group(m, group_addr, offset, at_mantissas)
+        self.edit(m, group_addr, offset, at_mantissas)
 
-    def edit_maxima(self, m, table, tensor, request):
-        pass
-
-    def edit_group(self, m, group_addr, offset, at_mantissas):
+    def edit(self, m, group_addr, offset, at_mantissas):
         pass
 
 
-class ReadsPastTheMaxima(Edited):
-    """One beat too many."""
-
-    def edit_maxima(self, m, table, tensor, request):
-        m.d.comb += request.beats.eq(self.regions.p.beats + 1)
-
-
-class ReadsTheOtherMaxima(Edited):
-    """Those of rows always."""
-
-    def edit_maxima(self, m, table, tensor, request):
-        aligned = table.row0 & ~(self.plan.beat_bytes - 1)
-        m.d.comb += request.addr.eq(tensor.row_max + aligned[: len(table.row0)])
-
-
-class SkipsTheExponents(Edited):
+class SkipsTheExponents(BlocksOnly):
     """Reads the elements of a group, and no exponents."""
 
-    def edit_group(self, m, group_addr, offset, at_mantissas):
+    def edit(self, m, group_addr, offset, at_mantissas):
         with m.If(offset == 0):
             start = group_addr + self.plan.exponent_beats * self.plan.beat_bytes
             m.d.comb += self.requests.p.addr.eq(start)
 
 
-class DoesNotWait(Edited):
+class DoesNotWait(BlocksOnly):
     """Gives the exponents up when they are not taken at once."""
 
-    def edit_group(self, m, group_addr, offset, at_mantissas):
+    def edit(self, m, group_addr, offset, at_mantissas):
         with m.If((offset != 0) & ~self.requests.ready):
             m.d.sync += at_mantissas.eq(1)
 
 
-class MistakesTheTensor(Edited):
+class ReadsOn(BlocksOnly):
+    """Takes the group after as well."""
+
+    def edit(self, m, group_addr, offset, at_mantissas):
+        m.d.comb += self.requests.p.beats.eq(2 * self.plan.group_beats(W))
+
+
+class MistakesTheTensor(BlocksOnly):
     """Takes every group to be as long as one of X."""
 
     def _group_bytes(self, table):
         return Const(self.plan.group_beats(X) * self.plan.beat_bytes)
 
 
-@pytest.mark.parametrize(
-    "broken",
-    [ReadsPastTheMaxima, ReadsTheOtherMaxima, SkipsTheExponents, DoesNotWait, MistakesTheTensor],
-)
-def test_broken_issue_is_refuted(broken):
-    refute(issue(Mode.FUSED, broken), assertions=ASSERTIONS, probes=PROBES, depth=12)
+def blocks_only(unit):
+    return issue(Mode.FUSED, unit, parts=(BLOCKS,))
+
+
+def test_blocks_only():
+    prove(blocks_only(BlocksOnly), assertions=ASSERTIONS, probes=PROBES)
+
+
+@pytest.mark.parametrize("broken", [SkipsTheExponents, DoesNotWait, ReadsOn, MistakesTheTensor])
+def test_broken_blocks_are_refuted(broken):
+    refute(blocks_only(broken), assertions=ASSERTIONS, probes=PROBES)

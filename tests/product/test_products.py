@@ -95,7 +95,8 @@ def test_the_data_reach_what_they_are_meant_to(name, goldens, np_rng):
         results = [p.multiply(goldens(name), op, operands) for op in OPERATIONS]
         seen[kind] = (operands, results)
     exact = {kind: [result.exact for result in results] for kind, (_, results) in seen.items()}
-    assert any(exact["long"]) and not all(exact["wide"]) and not all(exact["special"])
+    assert any(any(found) for found in exact.values())
+    assert not all(exact["wide"]) and not all(exact["special"])
     assert all(result.overflow for result in seen["huge"][1])
     assert not any(result.overflow for result in seen["plain"][1])
     for tensor in seen["special"][0].values():

@@ -113,8 +113,9 @@ class Machine:
 
     @cached_property
     def tile(self) -> int:
-        """Of the streamed dimension: 128 elements at least, a group at least, R at least."""
-        return max(GROUP_BLOCKS, power_of_two(self.rows), 128 // self.block)
+        """Of the streamed dimension: a group and R at least, and 128 elements (64 if R B < 8)."""
+        elements = 128 if self.rows * self.block > 4 else 64
+        return max(GROUP_BLOCKS, power_of_two(self.rows), elements // self.block)
 
     @cached_property
     def groups(self) -> int:
