@@ -249,7 +249,6 @@ class IssueSpec(wiring.Component):
 
     def _induction(self, m):
         """How the unit's registers stand to its position: what induction needs."""
-        steps = [step for step, _, part in self.regions.values() if part == BLOCKS]
         inside = self.state >= MULTIPLY
         here = (self.state != CHUNK) & (self.step == self.due_step)
         moving = here & inside & self.blocks
@@ -347,7 +346,7 @@ class BlocksOnly(RegionIssue):
     def elaborate(self, platform):
         m = super().elaborate(platform)
         with m.If(self.take):
-            m.d.sync += self._step.eq(REGIONS[Mode.FUSED][Region.WEST][0])
+            m.d.sync += self._step.eq(REGIONS[Mode.FORWARD][Region.HELD][0])
         return m
 
     def _request_group(self, m, table, group_addr, cols_left, offset, at_mantissas):
@@ -375,13 +374,6 @@ class DoesNotWait(BlocksOnly):
             m.d.sync += at_mantissas.eq(1)
 
 
-class ReadsOn(BlocksOnly):
-    """Takes the group after as well."""
-
-    def edit(self, m, group_addr, offset, at_mantissas):
-        m.d.comb += self.requests.p.beats.eq(2 * self.plan.group_beats(W))
-
-
 class MistakesTheTensor(BlocksOnly):
     """Takes every group to be as long as one of X."""
 
@@ -390,13 +382,13 @@ class MistakesTheTensor(BlocksOnly):
 
 
 def blocks_only(unit):
-    return issue(Mode.FUSED, unit, parts=(BLOCKS,))
+    return issue(Mode.FORWARD, unit, parts=(BLOCKS,))
 
 
 def test_blocks_only():
     prove(blocks_only(BlocksOnly), assertions=ASSERTIONS, probes=PROBES)
 
 
-@pytest.mark.parametrize("broken", [SkipsTheExponents, DoesNotWait, ReadsOn, MistakesTheTensor])
+@pytest.mark.parametrize("broken", [SkipsTheExponents, DoesNotWait, MistakesTheTensor])
 def test_broken_blocks_are_refuted(broken):
     refute(blocks_only(broken), assertions=ASSERTIONS, probes=PROBES)
