@@ -357,15 +357,6 @@ class BlocksOnly(RegionIssue):
         pass
 
 
-class SkipsTheExponents(BlocksOnly):
-    """Reads the elements of a group, and no exponents."""
-
-    def edit(self, m, group_addr, offset, at_mantissas):
-        with m.If(offset == 0):
-            start = group_addr + self.plan.exponent_beats * self.plan.beat_bytes
-            m.d.comb += self.requests.p.addr.eq(start)
-
-
 class DoesNotWait(BlocksOnly):
     """Gives the exponents up when they are not taken at once."""
 
@@ -389,6 +380,6 @@ def test_blocks_only():
     prove(blocks_only(BlocksOnly), assertions=ASSERTIONS, probes=PROBES)
 
 
-@pytest.mark.parametrize("broken", [SkipsTheExponents, DoesNotWait, MistakesTheTensor])
+@pytest.mark.parametrize("broken", [DoesNotWait, MistakesTheTensor])
 def test_broken_blocks_are_refuted(broken):
     refute(blocks_only(broken), assertions=ASSERTIONS, probes=PROBES)

@@ -2,8 +2,8 @@
 
 A *beat* is ``data_width / 8`` bytes, what the bus moves in one cycle. Every tensor starts on a
 beat. The padding of an image is zeros; that of floats is ignored when they are read, and zeros or
-left as it was when they are written. Everything is little-endian: bit n of a field is bit n % 8 of its
-byte n / 8.
+left as it was when they are written. Everything is little-endian: bit n of a field is bit n % 8 of
+its byte n / 8.
 
 A float tensor is stored row by row; a row starts on a beat.
 

@@ -1,0 +1,51 @@
+# amaranth: UnusedElaboratable=no
+"""Counters against sums in Python."""
+
+from diastole.control.counters import COUNTERS, STALLS, Counters
+from diastole_sim.program.registers import BY_NAME
+from support.bench import run
+
+
+def amounts(events, read_moved, write_moved):
+    """What one cycle adds to each counter."""
+    running = events["multiplying"]
+    return {
+        "cycles": running,
+        "convert_cycles": events["converting"],
+        "read_beats": running and read_moved,
+        "write_beats": running and write_moved,
+        "saturated": events["saturated"],
+    } | {name: running and events[name] for name in STALLS}
+
+
+def random_events(rng):
+    bits = ("converting", "multiplying", *STALLS)
+    events = {name: rng.randrange(2) for name in bits}
+    return events | {"saturated": rng.choice([0, 0, rng.randrange(1000), 2**31 - 1])}
+
+
+def test_counts_until_cleared(rng):
+    dut = Counters()
+
+    async def bench(ctx):
+        totals = dict.fromkeys(COUNTERS, 0)
+        for _ in range(400):
+            events, read, write = random_events(rng), rng.randrange(2), rng.randrange(2)
+            clear = rng.random() < 0.02
+            ctx.set(dut.events, events)
+            ctx.set(dut.read_moved, read)
+            ctx.set(dut.write_moved, write)
+            ctx.set(dut.clear, clear)
+            await ctx.tick()
+            for name, amount in amounts(events, read, write).items():
+                totals[name] = 0 if clear else (totals[name] + amount) % 2 ** BY_NAME[name].bits
+            got = {name: ctx.get(getattr(dut, name)) for name in COUNTERS}
+            assert got == totals
+
+    run(dut, bench)
+
+
+def test_every_counter_is_as_wide_as_its_register():
+    dut = Counters()
+    widths = {name: len(getattr(dut, name)) for name in COUNTERS}
+    assert widths == {name: BY_NAME[name].bits for name in COUNTERS}

@@ -1,0 +1,274 @@
+"""Passes against nested loops, and their slots and held words against what a pass promises."""
+
+import pytest
+
+from diastole.control.descriptors import Mode
+from diastole.control.execute import SHORTEST_PASS, PassRun, PassWalk
+from support.bench import put, run
+from support.plans import make_numerics, make_plan
+
+MACHINES = {
+    "1x1": {"rows": 1, "cols": 1},
+    "2x3": {"rows": 2, "cols": 3},
+    "3x2": {"rows": 3, "cols": 2},
+    "edge2x1": {"rows": 2, "cols": 1, "in_place": False},
+}
+CASES = [
+    (machine, mode)
+    for machine in MACHINES
+    for mode in Mode
+    if (machine, mode) != ("edge2x1", Mode.FUSED)  # no such use
+]
+
+
+def machine_plan(name, block=4):
+    return make_plan(make_numerics(block=block), **MACHINES[name])
+
+
+def random_chunks(rng, plan, mode, tiles):
+    """The chunks of some output tiles, with lengths that need not be those of a walk."""
+    north = mode == Mode.DX and plan.in_place
+    side_c, side_l = (plan.rows, plan.cols) if north else (plan.cols, plan.rows)
+    for _ in range(tiles):
+        count = rng.randrange(1, 4)
+        lanes = rng.randrange(1, plan.groups * side_l + 1)
+        t_count = rng.randrange(1, plan.tile_words + 1)
+        for index in range(count):
+            most = side_c if mode == Mode.FUSED else plan.chunk(side_c)
+            yield {
+                "t_count": t_count,
+                "l_blocks": lanes,
+                "c_blocks": rng.randrange(1, most + 1),
+                "index": index,
+                "first": index == 0,
+                "last": index == count - 1,
+            }
+
+
+class Walk:
+    """The passes of a run of chunks; which halves are at work is counted here."""
+
+    def __init__(self, plan, mode):
+        self.plan, self.mode = plan, mode
+        self.fused = mode == Mode.FUSED
+        self.north = mode == Mode.DX and plan.in_place
+        self.half = self.tile = self.east = self.bank_north = 0
+
+    def passes(self, chunk):
+        plan = self.plan
+        side_c, side_l = (plan.rows, plan.cols) if self.north else (plan.cols, plan.rows)
+        for slice_, c in enumerate(range(0, chunk["c_blocks"], side_c)):
+            for group, lane in enumerate(range(0, chunk["l_blocks"], side_l)):
+                c_valid = min(side_c, chunk["c_blocks"] - c)
+                l_valid = min(side_l, chunk["l_blocks"] - lane)
+                last_c = c + side_c >= chunk["c_blocks"]
+                last_l = lane + side_l >= chunk["l_blocks"]
+                first_c = chunk["first"] and slice_ == 0
+                ends = chunk["last"] and last_c and last_l
+                want = {
+                    "t_count": chunk["t_count"],
+                    "rows_valid": c_valid if self.north else l_valid,
+                    "cols_valid": l_valid if self.north else c_valid,
+                    "use_east": not self.north,
+                    "use_north": self.north or self.fused,
+                    "release": last_c and last_l,
+                    "done_east": ends and not self.north,
+                    "done_north": last_l if self.fused else ends and self.north,
+                }
+                if want["use_east"]:
+                    want["fresh_east"] = first_c
+                if want["use_north"]:
+                    want["fresh_north"] = group == 0 if self.fused else first_c
+                opens = first_c and group == 0
+                takes = (opens and not self.north, group == 0 if self.fused else opens & self.north)
+                yield want | self._addresses(chunk, slice_, group), takes
+                self.bank_north ^= want["done_north"]
+                self.east ^= want["done_east"]
+        self.half ^= 1
+        self.tile ^= chunk["last"]
+
+    def _addresses(self, chunk, slice_, group):
+        plan = self.plan
+        words = plan.rows * plan.block  # of a pass, in each held bank
+        if self.fused:
+            k_tile = group * plan.fused_tile_words
+            return {
+                "held_addr": chunk["index"] * plan.fused_held_stride + group * words,
+                "south_addr": self.half * plan.half_words,
+                "west_addr": self.tile * plan.half_words + k_tile,
+                "east_addr": self.east * plan.half_words + k_tile,
+                "north_addr": self.bank_north * plan.half_words,
+            }
+        row, col = (group, slice_) if self.north else (slice_, group)
+        held = self.half * plan.held_half_words + row * plan.held_stride + col * words
+        streamed = self.half * plan.half_words + slice_ * plan.tile_words
+        sums = (self.bank_north if self.north else self.east) * plan.half_words
+        side, port = ("west_addr", "north_addr") if self.north else ("south_addr", "east_addr")
+        return {"held_addr": held, side: streamed, port: sums + group * plan.tile_words}
+
+
+@pytest.mark.parametrize("machine, mode", CASES, ids=lambda value: getattr(value, "name", value))
+def test_passes_are_the_slices_and_groups_of_the_chunks(machine, mode, rng):
+    plan = machine_plan(machine)
+    dut = PassWalk(plan)
+    chunks = list(random_chunks(rng, plan, mode, tiles=3))
+
+    async def drive(ctx):
+        ctx.set(dut.mode, mode)
+        await put(ctx, dut.chunks, chunks, lambda: rng.random() < 0.7)
+
+    async def check(ctx):
+        walk = Walk(plan, mode)
+        for chunk in chunks:
+            for want, takes in walk.passes(chunk):
+                got = await next_pass(ctx, dut, rng, takes)
+                assert {name: got[name] for name in want} == want, f"{chunk=}"
+        await ctx.tick()
+        assert not ctx.get(dut.passes.valid), "an extra pass"
+
+    run(dut, drive, check)
+
+
+async def next_pass(ctx, dut, rng, takes):
+    """Take one pass; banks are free and the taker is ready at random."""
+    while True:
+        free = [rng.random() < 0.6 for _ in range(2)]
+        ready = rng.random() < 0.6
+        ctx.set(dut.east_free, free[0])
+        ctx.set(dut.north_free, free[1])
+        ctx.set(dut.passes.ready, ready)
+        _, _, offered, valid, waits, got, tile, given, *taken = await ctx.tick().sample(
+            dut.chunks.valid, dut.passes.valid, dut.wait_accumulator, dut.passes.payload,
+            dut.tile, dut.chunks.payload, dut.take_east, dut.take_north,
+        )  # fmt: skip
+        may = all(f or not t for f, t in zip(free, takes, strict=True))
+        assert (valid, waits) == (offered and may, offered and not may)
+        moved = valid and ready
+        assert taken == [moved and t for t in takes]
+        if moved:
+            assert tile == given, "not the chunk whose pass is shown"
+            return got
+
+
+# The slots of passes, and the loads between them.
+
+
+def random_pass(rng, plan, uses, t_count=None):
+    most_held = plan.held_words - plan.rows * plan.block
+    most_sum = 2 * plan.half_words - plan.tile_words
+    east, north = uses
+    return {
+        "t_count": t_count or rng.randrange(1, 20),
+        "held_addr": rng.randrange(most_held + 1),
+        "rows_valid": rng.randrange(1, plan.rows + 1),
+        "cols_valid": rng.randrange(1, plan.cols + 1),
+        "south_addr": rng.randrange(most_sum),
+        "west_addr": rng.randrange(most_sum),
+        "east_addr": rng.randrange(most_sum),
+        "north_addr": rng.randrange(most_sum),
+        "use_east": east,
+        "use_north": north,
+    } | {
+        name: rng.randrange(2)
+        for name in ("fresh_east", "fresh_north", "release", "done_east", "done_north")
+    }
+
+
+async def record(ctx, dut, cycles):
+    """Slots and held words of every cycle."""
+    slots, held = [], []
+    for _ in range(cycles):
+        _, _, slot, word = await ctx.tick().sample(dut.slot, dut.held)
+        slots.append(slot)
+        held.append(word)
+    assert not ctx.get(dut.busy) and ctx.get(dut.starved)
+    return slots, held
+
+
+def slots_of(given):
+    """What the slots of a pass say: first all of one direction, then all of the other."""
+    for north in (0, 1):
+        if not given[("use_east", "use_north")[north]]:
+            continue
+        side, name = (("south", "east"), ("west", "north"))[north]
+        for t in range(given["t_count"]):
+            last = t == given["t_count"] - 1
+            ends = last and (north or not given["use_north"])
+            yield {
+                "direction": north,
+                f"{side}_addr": given[f"{side}_addr"] + t,
+                "sum_addr": given[f"{name}_addr"] + t,
+                "fresh": given[f"fresh_{name}"],
+                "release": ends and given["release"],
+                "done_east": not north and last and given["done_east"],
+                "done_north": north and last and given["done_north"],
+            }
+
+
+def check_passes(plan, given, slots, held):
+    """Every slot and held word, in their order; returns the cycles of the swaps."""
+    words = plan.rows * plan.block
+    swaps = [cycle for cycle, slot in enumerate(slots) if slot.swap]
+    loads = [cycle for cycle, word in enumerate(held) if word.valid]
+    assert len(swaps) == len(given)
+    assert len(loads) == words * len(given)
+    due = set()
+    for number, (one, swap) in enumerate(zip(given, swaps, strict=True)):
+        for cycle, want in enumerate(slots_of(one), start=swap + 1):
+            got = {name: slots[cycle][name] for name in want}
+            assert got == want, f"pass {number}, slot {cycle - swap - 1}"
+            due.add(cycle)
+        cycles = loads[words * number : words * (number + 1)]
+        assert cycles[-1] < swap, "the blocks become active before they are loaded"
+        assert number == 0 or cycles[0] >= swaps[number - 1], "loads over blocks that wait"
+        for word, cycle in enumerate(cycles):
+            want = {name: one[name] for name in ("rows_valid", "cols_valid")}
+            want |= {"row": word // plan.block, "index": word % plan.block}
+            want |= {"addr": one["held_addr"] + word}
+            assert {name: held[cycle][name] for name in want} == want, f"pass {number}, {word=}"
+    assert due == {cycle for cycle, slot in enumerate(slots) if slot.valid}, "slots of no pass"
+    return swaps, loads
+
+
+USES = {"east": (1, 0), "north": (0, 1), "both": (1, 1)}
+
+
+@pytest.mark.parametrize("uses", USES.values(), ids=USES)
+@pytest.mark.parametrize("machine, block", [("1x1", 1), ("1x1", 4), ("2x3", 2), ("3x2", 4)])
+def test_passes_follow_each_other_without_bubbles(machine, block, uses, rng):
+    """A pass costs max(slots, R B, 4) cycles, and the next is loaded from its swap on."""
+    plan = machine_plan(machine, block)
+    dut = PassRun(plan)
+    counts = [1, 2, 3, 4, 5, 1, 11, 12, 13, 1, 1, 30, 1]
+    given = [random_pass(rng, plan, uses, count) for count in counts]
+    words = plan.rows * plan.block
+    costs = [max(count * sum(uses), words, SHORTEST_PASS) for count in counts]
+    found = []
+
+    async def drive(ctx):
+        await put(ctx, dut.passes, given)
+
+    async def check(ctx):
+        found.extend(await record(ctx, dut, sum(costs) + words + 20))
+
+    run(dut, drive, check)
+    swaps, loads = check_passes(plan, given, *found)
+    assert [b - a for a, b in zip(swaps, swaps[1:], strict=False)] == costs[:-1]
+    assert loads[words::words] == swaps[:-1], "the first word of a pass comes with the swap"
+
+
+@pytest.mark.parametrize("uses", USES.values(), ids=USES)
+def test_passes_that_come_late(uses, rng):
+    plan = machine_plan("2x3", 2)
+    dut = PassRun(plan)
+    given = [random_pass(rng, plan, uses) for _ in range(25)]
+    found = []
+
+    async def drive(ctx):
+        await put(ctx, dut.passes, given, lambda: rng.random() < 0.1)
+
+    async def check(ctx):
+        found.extend(await record(ctx, dut, 1500))
+
+    run(dut, drive, check)
+    check_passes(plan, given, *found)
