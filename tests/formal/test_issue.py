@@ -11,39 +11,12 @@ from diastole.control.region import DY, STEPS, W, X, region_layout
 from diastole.plan import ADDRESS_BITS, GROUP
 from formal.prove import prove, refute
 from support.plans import make_numerics, make_plan
+from support.regions import BLOCKS, COL_MAX, OPERANDS, REGIONS, ROW_MAX
 
 ASSERTIONS = 11
 IMAGE_GROUPS = 3
 CHUNK, STEP, MULTIPLY, ROW, GROUPS = range(5)  # states of the unit
 
-# Rows and columns of what a chunk is made of; t streamed, l lanes, c contraction.
-OPERANDS = {
-    Mode.FORWARD: {X: "tc", W: "cl"},  # Y[t,l] = sum over c of X[t,c] W[c,l]
-    Mode.DX: {DY: "tc", W: "lc"},  # dX[t,l] = sum over c of dY[t,c] W[l,c]
-    Mode.DW: {X: "ct", DY: "cl"},  # dW[t,l] = sum over c of X[c,t] dY[c,l]
-    Mode.FUSED: {X: "ct", DY: "cl", W: "tl"},  # dW, and dX[c,t] = sum over l of dY[c,l] W[t,l]
-}
-# What is read of them in which step: blocks, or the maxima that lie along the result.
-BLOCKS, ROW_MAX, COL_MAX = range(3)
-REGIONS = {
-    Mode.FORWARD: {
-        Region.MAXIMA_SOUTH: (0, X, ROW_MAX), Region.MAXIMA_EAST: (1, W, COL_MAX),
-        Region.HELD: (5, W, BLOCKS), Region.SOUTH: (6, X, BLOCKS),
-    },
-    Mode.DX: {
-        Region.MAXIMA_WEST: (0, DY, ROW_MAX), Region.MAXIMA_NORTH: (1, W, ROW_MAX),
-        Region.HELD: (5, W, BLOCKS), Region.WEST: (6, DY, BLOCKS),
-    },
-    Mode.DW: {
-        Region.MAXIMA_SOUTH: (0, X, COL_MAX), Region.MAXIMA_EAST: (1, DY, COL_MAX),
-        Region.HELD: (5, DY, BLOCKS), Region.SOUTH: (6, X, BLOCKS),
-    },
-    Mode.FUSED: {
-        Region.MAXIMA_SOUTH: (0, X, COL_MAX), Region.MAXIMA_EAST: (1, DY, COL_MAX),
-        Region.MAXIMA_WEST: (2, W, ROW_MAX), Region.MAXIMA_NORTH: (3, DY, ROW_MAX),
-        Region.WEST: (4, W, BLOCKS), Region.HELD: (5, DY, BLOCKS), Region.SOUTH: (6, X, BLOCKS),
-    },
-}  # fmt: skip
 PROBES = {
     name: f"dut.{name}"
     for name in (
@@ -57,10 +30,10 @@ class IssueSpec(wiring.Component):
     """Watch one beat that a chunk needs: of the exponents or elements of a block, or of maxima.
 
     Assumes that product, chunk and watched beat stay; 1 to 8 blocks of each dimension from a
-    position below 16 on, of the watched rectangle 1 to 3 rows from one below 4 on; columns from
-    whole granules on; an image of at most 7 rows of blocks and of three groups that holds it, at an
-    address below 64, maxima at whole beats; in the fused pass all of N in a chunk, as the walk has
-    it. Images of other tensors than the watched one may be anything.
+    position below 16 on, columns from whole granules on; of the watched rectangle 1 or 2 rows, from
+    one below 4 on; its image of at most 7 rows of blocks and of three groups, below address 16,
+    maxima at whole beats; in the fused pass all of N in a chunk, as the walk has it. Images of
+    other tensors than the watched one may be anything.
     """
 
     def __init__(self, dut: RegionIssue, mode: Mode, parts):
@@ -160,12 +133,12 @@ class IssueSpec(wiring.Component):
                         start.eq(group * self._group_bytes(cls))
                         for group, start in enumerate(self.starts)
                     ]
-                    m.d.comb += Assume((base < 64) & (tensor.base < 64))
+                    m.d.comb += Assume((base < 16) & (tensor.base < 16))
                     m.d.comb += Assume(tensor.pitch == self._group_bytes(cls) * IMAGE_GROUPS)
                     if part == BLOCKS:
                         m.d.comb += [self.row0.eq(rows[0]), self.rows.eq(rows[1])]
                         m.d.comb += [self.col0.eq(cols[0]), self.cols.eq(cols[1])]
-                        m.d.comb += Assume((rows[0] < 4) & (rows[1] < 4) & (self.image_rows < 8))
+                        m.d.comb += Assume((rows[0] < 4) & (rows[1] < 3) & (self.image_rows < 8))
                         m.d.comb += Assume(cols[0] % plan.granule(cls) == 0)
                         self._beats_of_block(m, cls)
                     else:
@@ -349,20 +322,13 @@ class BlocksOnly(RegionIssue):
             m.d.sync += self._step.eq(REGIONS[Mode.FORWARD][Region.HELD][0])
         return m
 
+
+class ReadsOn(BlocksOnly):
+    """Takes all blocks of every group."""
+
     def _request_group(self, m, table, group_addr, cols_left, offset, at_mantissas):
         super()._request_group(m, table, group_addr, cols_left, offset, at_mantissas)
-        self.edit(m, group_addr, offset, at_mantissas)
-
-    def edit(self, m, group_addr, offset, at_mantissas):
-        pass
-
-
-class DoesNotWait(BlocksOnly):
-    """Gives the exponents up when they are not taken at once."""
-
-    def edit(self, m, group_addr, offset, at_mantissas):
-        with m.If((offset != 0) & ~self.requests.ready):
-            m.d.sync += at_mantissas.eq(1)
+        m.d.comb += self.requests.p.beats.eq(self.plan.group_beats(W))
 
 
 class MistakesTheTensor(BlocksOnly):
@@ -380,6 +346,6 @@ def test_blocks_only():
     prove(blocks_only(BlocksOnly), assertions=ASSERTIONS, probes=PROBES)
 
 
-@pytest.mark.parametrize("broken", [DoesNotWait, MistakesTheTensor])
+@pytest.mark.parametrize("broken", [ReadsOn, MistakesTheTensor])
 def test_broken_blocks_are_refuted(broken):
     refute(blocks_only(broken), assertions=ASSERTIONS, probes=PROBES)

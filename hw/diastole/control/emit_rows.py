@@ -127,7 +127,6 @@ class EmitRows(wiring.Component):
                     m.d.sync += [vector.eq(vector + 1), left.eq(left - plan.block)]
                     with m.If(last_vector):
                         m.d.sync += [vector.eq(0), row.eq(row + 1), left.eq(span.cols)]
-                        m.d.sync += span.addr.eq(span.addr + self.pitch)
                     with m.If(ends):
                         m.next = "SPAN"
 

@@ -18,8 +18,8 @@ class RegionIssue(wiring.Component):
     last block is written. Requests: the exponents and mantissas of the blocks in one group, a row
     of blocks at a time; a region that starts inside a group needs two per group.
 
-    Timing: one request per cycle, and for each region of blocks as many cycles as its first row
-    number has bits, to find its address.
+    Timing: one request per cycle, and for each region of blocks one cycle more than its first
+    row number has bits, to find its address.
     """
 
     chunks_in: stream.Interface

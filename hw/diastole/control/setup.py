@@ -29,8 +29,8 @@ OPERANDS = data.StructLayout(
 class Setup(wiring.Component):
     """Compute ``product`` for ``mode`` and ``operands``, both stable from ``start`` on.
 
-    Timing: ``done`` is high from MAX_ELEMENT_BITS cycles after ``start`` at the latest, until the
-    next ``start``: as many cycles as the larger of M and K has bits in blocks, and two more.
+    Timing: ``done`` is high from MAX_ELEMENT_BITS + 2 cycles after ``start`` at the latest, until
+    the next ``start``: as many cycles as the larger of M and K has bits in blocks, and two more.
     ``fits`` (combinational): the fused backward pass has room for dY.
     """
 

@@ -10,8 +10,8 @@ from diastole.bus.service import request_layout, write_beat_layout
 class StoreArbiter(wiring.Component):
     """Merge two sources of write requests and beats; ``first`` goes before ``second``.
 
-    A request's beats pass before the next request is chosen. Timing: requests combinational, one
-    beat per cycle.
+    A request passes at the earliest with the last beat of the one before it, so that no beat is
+    lost. Timing: all combinational, one beat per cycle.
     """
 
     def __init__(self, *, data_width: int):

@@ -1,0 +1,214 @@
+"""Read requests against the layout of the memory image."""
+
+import pytest
+
+from diastole.control.descriptors import Mode
+from diastole.control.issue import RegionIssue
+from diastole.control.region import DY, STEPS, W
+from diastole_sim.program.image import GROUP_BLOCKS, ImageLayout, round_up
+from support.bench import run
+from support.plans import make_numerics, make_plan
+from support.regions import BLOCKS, OPERANDS, ROW_MAX, regions_of
+
+MACHINES = {
+    "1x1": {"block": 2, "data_width": 32},
+    "2x2": {"block": 8, "data_width": 64, "rows": 2, "cols": 2},
+    "3x2": {"block": 4, "data_width": 256, "rows": 3, "cols": 2},
+    "edge2x1": {"block": 1, "data_width": 32, "rows": 2, "in_place": False},
+    "wide": {"block": 2, "data_width": 512},
+}
+CASES = [
+    (machine, mode)
+    for machine in MACHINES
+    for mode in Mode
+    if (machine, mode) != ("edge2x1", Mode.FUSED)  # no such use
+]
+
+
+def machine_plan(name):
+    sizes = dict(MACHINES[name])
+    numerics = make_numerics(block=sizes.pop("block"), formats=("bfp3", "bfp5", "bfp2"))
+    return make_plan(numerics, **sizes)
+
+
+def random_chunk(rng, plan, mode):
+    """First block and number of blocks by dimension; columns start on a granule, as in a walk."""
+    fused = mode == Mode.FUSED
+    most = {
+        "t": plan.fused_tile_blocks if fused else plan.tile_blocks,
+        "l": min(plan.fused_blocks_n if fused else plan.groups * min(plan.rows, plan.cols), 20),
+        "c": plan.cols if fused else min(plan.chunk(plan.rows), plan.chunk(plan.cols)),
+    }
+    granule = {"t": 1, "l": 1, "c": 1}
+    for cls, (_, cols) in OPERANDS[mode].items():
+        granule[cols] = max(granule[cols], plan.granule(cls))
+    chunk = {
+        axis: (granule[axis] * rng.randrange(24 // granule[axis]), rng.randrange(1, most[axis] + 1))
+        for axis in "tlc"
+    }
+    if fused:  # all of N
+        chunk["l"] = (0, chunk["l"][1])
+    return chunk | {"first": rng.random() < 0.6, "first_tile": rng.random() < 0.6}
+
+
+def images(rng, plan, mode, chunks, whole_c):
+    """By class, an address and a layout that holds what the chunks want."""
+    ends = {axis: max(sum(chunk[axis]) for chunk in chunks) for axis in "tl"} | {"c": whole_c}
+    found = {}
+    for cls, axes in OPERANDS[mode].items():
+        rows, cols = (plan.block * (ends[axis] + rng.randrange(9)) for axis in axes)
+        layout = ImageLayout(
+            rows=rows, cols=cols, block=plan.block, mantissa_bits=plan.mantissas[cls],
+            data_width=plan.data_width,
+        )  # fmt: skip
+        found[cls] = rng.randrange(2**20) * plan.beat_bytes, layout
+    return found
+
+
+def maxima_requests(base, layout, part, first, count):
+    start = base + (layout.row_max_offset if part == ROW_MAX else layout.col_max_offset)
+    beat = layout.beat_bytes
+    begin, end = first // beat * beat, round_up(first + count, beat)
+    yield start + begin, (end - begin) // beat
+
+
+def block_requests(base, layout, rows, cols):
+    """Exponents and elements of each group; together where the region has its first block."""
+    beat = layout.beat_bytes
+    bits = layout.block**2 * layout.element_bits
+    granule = next((n for n in (1, 2, 4) if n * bits % (8 * beat) == 0), GROUP_BLOCKS)
+    for row in range(rows[0], sum(rows)):
+        col = cols[0]
+        while col < sum(cols):
+            group, place = divmod(col, GROUP_BLOCKS)
+            end = min(sum(cols) - group * GROUP_BLOCKS, GROUP_BLOCKS)
+            start = base + layout.group_offset(row, group)
+            elements = start + layout.exponent_bytes
+            first = place * bits // 8
+            last = round_up(round_up(end, granule) * bits, 8 * beat) // 8
+            if place == 0:
+                yield start, (layout.exponent_bytes + last) // beat
+            else:
+                yield start, layout.exponent_bytes // beat
+                yield elements + first, (last - first) // beat
+            col = (group + 1) * GROUP_BLOCKS
+
+
+def due(mode, cls, part, chunk):
+    """What stays from earlier chunks is not loaded again."""
+    first, first_tile = chunk["first"], chunk["first_tile"]
+    if mode != Mode.FUSED:
+        return part == BLOCKS or first
+    if part != BLOCKS:
+        return first and (cls != DY or first_tile)
+    return {W: first, DY: first_tile}.get(cls, True)
+
+
+def expected(plan, mode, chunk, found, whole_c):
+    """Regions (kind, class, rows, columns, offset, last) and requests of one chunk."""
+    for kind, (step, cls, part) in regions_of(mode, plan.in_place).items():
+        if not due(mode, cls, part, chunk):
+            continue
+        rows, cols = (chunk[axis] for axis in OPERANDS[mode][cls])
+        if part == BLOCKS:
+            requests = block_requests(*found[cls], rows, cols)
+            size = (rows[1], cols[1], cols[0] % GROUP_BLOCKS)
+        else:
+            side = rows if part == ROW_MAX else cols
+            if mode == Mode.FUSED and (cls, part) == (DY, ROW_MAX):
+                side = (0, whole_c)
+            requests = maxima_requests(*found[cls], part, *side)
+            size = None
+        yield (kind, cls, size, step == STEPS - 1), list(requests)
+
+
+def set_product(ctx, dut, mode, found, whole_c):
+    ctx.set(dut.product.mode, mode)
+    ctx.set(dut.product.c_blocks, whole_c)
+    for cls, (base, layout) in found.items():
+        tensor = dut.product.tensors[cls]
+        ctx.set(tensor.base, base)
+        ctx.set(tensor.pitch, layout.pitch_bytes)
+        ctx.set(tensor.row_max, base + layout.row_max_offset)
+        ctx.set(tensor.col_max, base + layout.col_max_offset)
+
+
+def chunk_members(chunk):
+    members = {name: chunk[name] for name in ("first", "first_tile")}
+    for axis in "tlc":
+        members[f"{axis}0"], members[f"{axis}_blocks"] = chunk[axis]
+    return members
+
+
+@pytest.mark.parametrize("machine, mode", CASES, ids=lambda value: getattr(value, "name", value))
+def test_requests_are_those_of_the_image(machine, mode, rng):
+    plan = machine_plan(machine)
+    dut = RegionIssue(plan)
+    chunks = [random_chunk(rng, plan, mode) for _ in range(7)]
+    whole_c = max(sum(chunk["c"]) for chunk in chunks) + rng.randrange(9)
+    found = images(rng, plan, mode, chunks, whole_c)
+    want = [list(expected(plan, mode, chunk, found, whole_c)) for chunk in chunks]
+    halves = []
+
+    async def bench(ctx):
+        set_product(ctx, dut, mode, found, whole_c)
+        ctx.set(dut.chunks_in.valid, 1)
+        for number, (chunk, regions) in enumerate(zip(chunks, want, strict=True)):
+            await take_chunk(ctx, dut, chunk, rng)
+            for region, requests in regions:
+                got, asked = await take_region(ctx, dut, len(requests), rng)
+                size = (got.rows, got.cols, got.offset) if region[2] is not None else None
+                assert (got.kind, got.cls, size, got.last) == region, f"{number=} {chunk}"
+                assert asked == requests, f"{region}, {chunk}"
+                if size is None:
+                    assert got.beats == requests[0][1]
+            halves.append(got.half)
+        ctx.set(dut.chunks_in.valid, 0)
+        for stream in (dut.requests, dut.regions):
+            ctx.set(stream.ready, 1)
+        for _ in range(10):
+            _, _, *valid = await ctx.tick().sample(dut.requests.valid, dut.regions.valid)
+            assert valid == [0, 0], "extra output"
+
+    run(dut, bench)
+    assert halves == [0, 1, 0, 1, 0, 1, 0]
+
+
+async def take_chunk(ctx, dut, chunk, rng):
+    """Once there is a credit and room, the chunk goes on and the credit is taken."""
+    ctx.set(dut.chunks_in.payload, chunk_members(chunk))
+    while True:
+        credit, room = rng.randrange(2), rng.randrange(2)
+        ctx.set(dut.credit, credit)
+        ctx.set(dut.chunks_out.ready, room)
+        _, _, ready, take, valid, came, went = await ctx.tick().sample(
+            dut.chunks_in.ready, dut.take, dut.chunks_out.valid,
+            dut.chunks_in.payload, dut.chunks_out.payload,
+        )  # fmt: skip
+        if take:
+            assert (credit, room, ready, valid) == (1, 1, 1, 1) and came == went
+            ctx.set(dut.credit, 0)
+            ctx.set(dut.chunks_out.ready, 0)
+            return
+        assert not (valid and room) and not (ready and room)
+
+
+async def take_region(ctx, dut, count, rng):
+    """One region, then its requests; maxima come in the same cycle."""
+    region, asked = None, []
+    while region is None or len(asked) < count:
+        ready = [rng.random() < 0.7 for _ in range(2)]
+        ctx.set(dut.regions.ready, ready[0] and region is None)
+        ctx.set(dut.requests.ready, ready[1])
+        _, _, announced, described, asks, request = await ctx.tick().sample(
+            dut.regions.valid & dut.regions.ready, dut.regions.payload,
+            dut.requests.valid & dut.requests.ready, dut.requests.payload,
+        )  # fmt: skip
+        if announced:
+            region = described
+        if asks:
+            assert region is not None, "asked before the region is known"
+            asked.append((request.addr, request.beats))
+    ctx.set(dut.regions.ready, 0)
+    ctx.set(dut.requests.ready, 0)
+    return region, asked
