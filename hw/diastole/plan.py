@@ -10,11 +10,13 @@ from functools import cached_property
 from math import ceil, lcm
 
 from diastole_sim.formats import BlockFormat
+from diastole_sim.program.command import ADDRESS_BITS
+from diastole_sim.program.image import GROUP_BLOCKS as GROUP
+from diastole_sim.program.image import MAX_SIZE
 
-GROUP = 8  # blocks that share one exponent field in the memory image
+__all__ = ["ADDRESS_BITS", "GROUP", "MAX_ELEMENT_BITS", "Plan", "pow2ceil"]
 
-MAX_ELEMENT_BITS = 24  # a dimension of a tensor is at most 2**24 - 1 elements
-ADDRESS_BITS = 40
+MAX_ELEMENT_BITS = MAX_SIZE.bit_length()
 
 
 def pow2ceil(value: int) -> int:

@@ -22,9 +22,10 @@ from diastole.control.counters import COUNTERS, Counters
 from diastole.control.decode import CommandFetch
 from diastole.control.dispatch import Dispatch
 from diastole.emit.place import place
-from diastole.plan import ADDRESS_BITS, MAX_ELEMENT_BITS, Plan
+from diastole.plan import ADDRESS_BITS, Plan
 from diastole.stream.fifo import StreamFifo
 from diastole_sim.program.command import COMMAND_VERSION
+from diastole_sim.program.image import MAX_SIZE
 from diastole_sim.program.registers import VERSION
 
 
@@ -66,7 +67,7 @@ class Top(Elaboratable):
             "address_width": ADDRESS_BITS,
             "register_version": VERSION,
             "command_version": COMMAND_VERSION,
-            "max_size": 2**MAX_ELEMENT_BITS - 1,
+            "max_size": MAX_SIZE,
             "max_convert_cols": self._max_convert_cols,
             "fused_max_m": plan.fused_blocks_m * plan.block if plan.in_place else 0,
             "fused_max_n": plan.fused_blocks_n * plan.block if plan.in_place else 0,
@@ -80,7 +81,7 @@ class Top(Elaboratable):
 
     @property
     def _max_convert_cols(self) -> int:
-        return min(2**MAX_ELEMENT_BITS - 1, self.plan.converter_blocks * self.plan.block)
+        return min(MAX_SIZE, self.plan.converter_blocks * self.plan.block)
 
     def elaborate(self, platform):
         m = Module()
@@ -98,7 +99,7 @@ class Top(Elaboratable):
                 block=plan.block,
                 headroom=plan.headroom,
                 data_width=plan.data_width,
-                max_size=2**MAX_ELEMENT_BITS - 1,
+                max_size=MAX_SIZE,
                 max_convert_cols=self._max_convert_cols,
             ),
             "reader": AxiReader(data_width=plan.data_width),

@@ -5,22 +5,22 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import exact_log2
 
+from diastole.bus.service import request_layout, write_beat_layout
 from diastole.convert.geometry import Geometry
 from diastole.convert.intake import Intake, measured_layout
-from diastole.convert.output import Output, write_layout
+from diastole.convert.output import Output
 from diastole.convert.pack import Packer
 from diastole.convert.quantise import check_classes
 from diastole.convert.reorder import Reorder
 from diastole.convert.stage import QuantiseStage
 from diastole.convert.walk import (
-    ADDRESS_BITS,
     GroupWalk,
     ReadRequests,
     group_layout,
-    request_layout,
 )
 from diastole.emit.place import place
 from diastole.memory.ram import Ram
+from diastole.plan import ADDRESS_BITS
 from diastole.stream.fifo import StreamFifo
 from diastole_sim.check import require_int
 
@@ -127,10 +127,10 @@ class Converter(wiring.Component):
                 "nan": Out(1),
                 "inf": Out(1),
                 "saturated": Out(32),
-                "read_request": Out(stream.Signature(request_layout)),
+                "read_request": Out(stream.Signature(request_layout())),
                 "read_data": In(stream.Signature(unsigned(data_width))),
-                "write_request": Out(stream.Signature(request_layout)),
-                "write_data": Out(stream.Signature(write_layout(data_width))),
+                "write_request": Out(stream.Signature(request_layout())),
+                "write_data": Out(stream.Signature(write_beat_layout(data_width))),
             }
         )
 

@@ -1,21 +1,17 @@
 """Last step of the converter: exponents, mantissas and maxima to the writer."""
 
 from amaranth.hdl import Array, Module, Signal, unsigned
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
+from diastole.bus.service import request_layout, write_beat_layout
 from diastole.convert.geometry import Geometry
 from diastole.convert.intake import measured_layout
 from diastole.convert.maxima import ColumnMaxima, RowMaxima
-from diastole.convert.walk import ADDRESS_BITS, request_layout
 from diastole.emit.place import place
+from diastole.plan import ADDRESS_BITS
 from diastole_sim.program.image import GROUP_BLOCKS
-
-
-def write_layout(data_width: int) -> data.StructLayout:
-    """A beat for the writer, with one strobe per byte."""
-    return data.StructLayout({"data": unsigned(data_width), "strb": unsigned(data_width // 8)})
 
 
 class Output(wiring.Component):
@@ -68,8 +64,8 @@ class Output(wiring.Component):
                 "destination": In(ADDRESS_BITS),
                 "i": In(stream.Signature(measured_layout(block))),
                 "mantissas": In(stream.Signature(unsigned(data_width))),
-                "request": Out(stream.Signature(request_layout)),
-                "o": Out(stream.Signature(write_layout(data_width))),
+                "request": Out(stream.Signature(request_layout())),
+                "o": Out(stream.Signature(write_beat_layout(data_width))),
                 "done": Out(1),
             }
         )

@@ -5,12 +5,10 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
+from diastole.bus.service import request_layout
+from diastole.plan import ADDRESS_BITS
 from diastole.random.draws import INDEX_BITS
 from diastole_sim.program.image import GROUP_BLOCKS
-
-ADDRESS_BITS = 40
-
-request_layout = data.StructLayout({"addr": unsigned(ADDRESS_BITS), "beats": unsigned(16)})
 
 
 def group_layout(block: int) -> data.StructLayout:
@@ -143,7 +141,7 @@ class ReadRequests(wiring.Component):
             {
                 "i": In(stream.Signature(group_layout(block))),
                 "pitch": In(35),
-                "o": Out(stream.Signature(request_layout)),
+                "o": Out(stream.Signature(request_layout())),
             }
         )
 

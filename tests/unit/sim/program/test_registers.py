@@ -73,8 +73,7 @@ def test_header_compiles_and_has_everything(tmp_path):
     source = tmp_path / "check.c"
     source.write_text('#include "diastole.h"\n#include "diastole.h"\n' + asserts)
     compiler = shutil.which("gcc") or shutil.which("cc")
-    if compiler is None:
-        pytest.skip("no C compiler")
+    assert compiler is not None, "no C compiler, which g++ brings"
     command = [compiler, "-std=c11", "-Wall", "-Werror", "-c", str(source), "-o", "/dev/null"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
