@@ -17,16 +17,18 @@ import tempfile
 from pathlib import Path
 
 from amaranth.back import verilog
+from amaranth.lib import wiring
 
+from diastole.array.signature import CellShape, Element
 from diastole.cell.cell import Cell
 
 LIBRARY = Path(__file__).parent / "pdk" / "sg13g2_stdcell_typ_1p20V_25C.lib"
 NAND2_UM2 = 7.2576
 VARIANTS = {
     "in_place": {},
-    "edge": {"in_place": False},
+    "edge": {"directions": ("east",)},
     "in_place, product registers": {"product_registers": True},
-    "edge, product registers": {"in_place": False, "product_registers": True},
+    "edge, product registers": {"directions": ("east",), "product_registers": True},
 }
 COMMANDS = """\
 read_verilog cell.v
@@ -39,22 +41,22 @@ tee -o area.txt stat -liberty cells.lib
 
 def bare_cell(*, block: int, mantissa: int, fraction: int, side: int, **options) -> Cell:
     """A cell of an array of side x side cells, all three classes ``mantissa`` bits wide."""
-    sum_bits = 2 * mantissa + 1 + (block - 1).bit_length()
-    return Cell(
+    element = Element(significand_bits=mantissa)
+    shape = CellShape(
         rows=side,
         block=block,
-        south_bits=mantissa,
-        west_bits=mantissa,
-        held_bits=mantissa,
-        sum_bits=sum_bits,
-        psum_bits=sum_bits + fraction + (side - 1).bit_length(),
+        south=element,
+        west=element,
+        held=element,
+        sum_bits=2 * mantissa + block.bit_length(),
         fraction=fraction,
         **options,
     )
+    return Cell(shape=shape, psum_bits=shape.sum_bits + fraction + (side - 1).bit_length())
 
 
-def area_um2(cell: Cell, yosys: str) -> float:
-    """Area of the mapped cell in square micrometres."""
+def area_um2(cell: wiring.Component, yosys: str) -> float:
+    """Area of the mapped component in square micrometres."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         text = verilog.convert(cell, name="bare_cell", emit_src=False, strip_internal_attrs=True)

@@ -64,7 +64,7 @@ def utilisation() -> Iterator[Row]:
             used = macs / result.counters.cycles / config.macs
             least = 0.90 if op == "backward" else 0.92
             yield row(f"utilisation of nano, {op}, {SIDE}^3", used, least, "{:.2%}")
-        stored = sum(tensor.layout.total_bytes for tensor in held.values())
+        stored = sum(i.layout.total_bytes for tensor in held.values() for i in tensor.images)
         speed = device.cycles_per_second
     ratio = results["backward"].counters.read_bytes / stored
     yield row("bytes read by backward / stored", ratio, 1.05, "{:.4f}", least=False)
@@ -124,7 +124,9 @@ def accuracy() -> Iterator[Row]:
 
 
 def geometry() -> Iterator[Row]:
-    found = dict(bench_geometry.hashes())
+    found = dict(
+        bench_geometry.hashes(dict(bench_geometry.bfp4_everywhere(bench_geometry.STEPS))["bfp4"])
+    )
     count = len(set(found.values()))
     yield Row(
         what=f"hashes of {len(found)} trainings on {len(bench_geometry.CELLS)} arrays",

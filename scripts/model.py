@@ -52,7 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--size", type=int, default=512, help="of M, N and K, elements")
     for name, default in (("rows", 2), ("cols", 2), ("block", 8), ("data-width", 64)):
         parser.add_argument(f"--{name}", type=int, default=default)
-    parser.add_argument("--mantissa", type=int, default=4, help="magnitude bits of every class")
+    parser.add_argument("--bits", type=int, default=5, help="of a stored element of every class")
     parser.add_argument("--latency", type=int, default=20, help="of the memory, cycles")
     parser.add_argument("--edge", action="store_true", help="transposition at the edge")
     given = parser.parse_args(arguments)
@@ -61,7 +61,7 @@ def main(arguments: list[str] | None = None) -> int:
             rows=given.rows,
             cols=given.cols,
             block=given.block,
-            mantissas=(given.mantissa,) * 3,
+            element_bits=(given.bits,) * 3,
             data_width=given.data_width,
             in_place=not given.edge,
             memory=Memory.axi(given.latency),

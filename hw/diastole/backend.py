@@ -8,7 +8,8 @@ from diastole import product_cache, tools
 from diastole.config import Config
 from diastole.console import note
 from diastole.errors import BadInput, CheckFailed
-from diastole_sim.device_api import Device
+from diastole_sim.device_api import ConvertedTensor, Device
+from diastole_sim.golden.convert import Quantised
 from diastole_sim.tools import find_compiler, find_verilator
 
 REFUSED_BY_SIZE = (9, 11)
@@ -52,6 +53,17 @@ def make_device(
         raise BadInput(f"too large for this computer: {error or 'no memory'}") from error
     except (HardwareError, BuildError, ProductError) as error:
         raise CheckFailed(str(error)) from error
+
+
+def held(device: Device, tensor: Quantised) -> ConvertedTensor:
+    """A tensor that is stored already, as an operand of the device."""
+    upload = getattr(device, "upload", None)  # the golden model takes it as it is
+    return tensor if upload is None else upload(tensor)
+
+
+def stored(tensor: ConvertedTensor) -> Quantised:
+    """What a device made of a tensor: the golden model's own, or what the machine's memory has."""
+    return tensor if isinstance(tensor, Quantised) else tensor.read()
 
 
 def cached_product(config: Config) -> Path:

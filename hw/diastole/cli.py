@@ -10,12 +10,12 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from diastole.commands import check, doctor, generate, init, run, train
+from diastole.commands import check, doctor, formats, generate, init, run, train
 from diastole.console import fail
 from diastole.errors import BadInput, CheckFailed
 from diastole_sim.tools import ToolMissing
 
-COMMANDS = (init, check, generate, run, train, doctor)
+COMMANDS = (init, check, generate, run, train, formats, doctor)
 
 DONE, CHECK_FAILED, BAD_INPUT, TOOL_MISSING, INTERRUPTED = 0, 1, 2, 3, 130
 

@@ -7,25 +7,100 @@ the comments that `init` writes come from these descriptions.
 import hashlib
 import json
 import re
-from typing import Any, Literal, get_args, get_origin
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+)
 
 from diastole.keywords import KEYWORDS
-from diastole_sim.formats import FORMAT_NAMES
-from diastole_sim.numerics import BLOCK_SIDES, Numerics
+from diastole_sim.formats import (
+    FORMAT_NAMES,
+    GROUP_SIZES,
+    SCALE_CODE_RULES,
+    SCALE_RULES,
+    parse_format,
+    parse_grouping,
+)
+from diastole_sim.numerics import (
+    BLOCK_SIDES,
+    CLASS_NAMES,
+    MAX_WINDOW,
+    MIN_WINDOW,
+    OVERFLOWS,
+    SOURCES,
+    SPECIALS,
+    Numerics,
+)
 from diastole_sim.rounding import RULES
 
+
+@dataclass(frozen=True)
+class Accepted:
+    """The values of a key in words, where its type does not say them."""
+
+    text: str
+
+
+def _named(parse: Callable[[str], object]) -> AfterValidator:
+    """Lets a text through, as it is, if ``parse`` knows it."""
+
+    def check(text: str | None) -> str | None:
+        if text is not None:
+            parse(text)
+        return text
+
+    return AfterValidator(check)
+
+
+def _window(value: int | None) -> int | None:
+    if value and not MIN_WINDOW <= value <= MAX_WINDOW:
+        raise ValueError("out of range")
+    return value
+
+
 Block = Literal[BLOCK_SIDES]
-Format = Literal[FORMAT_NAMES]
 Rounding = Literal[tuple(RULES)]
+Overflow = Literal[OVERFLOWS]
+Format = Annotated[
+    str,
+    _named(parse_format),
+    Accepted(
+        f"one of {', '.join(FORMAT_NAMES)}, e<E>m<M> (E in 2..5, M in 1..5, 1 + E + M at most 8)"
+    ),
+]
+# None: the format's default, which is not known before the format is.
+GroupingText = Annotated[
+    str | None,
+    _named(parse_grouping),
+    Accepted(
+        'squares such as "8x8", vectors such as "1x16" or "tensor"; sides are powers of two, '
+        f"at most {GROUP_SIZES[-1]}"
+    ),
+]
+Scale = Annotated[
+    Literal[(*SCALE_RULES, *SCALE_CODE_RULES)] | None,
+    Accepted(f"one of {', '.join(SCALE_RULES)}, or {' or '.join(SCALE_CODE_RULES)} for nvfp4"),
+]
+Window = Annotated[
+    int | None,
+    AfterValidator(_window),
+    Accepted(f"0 or an integer in {MIN_WINDOW}..{MAX_WINDOW}"),
+]
 
 
 def _integer(default: int, low: int, high: int, about: str) -> Any:
     return Field(default=default, ge=low, le=high, description=about)
 
 
-def _choice(default: int | str, about: str) -> Any:
+def _choice(default: int | str | None, about: str) -> Any:
     return Field(default=default, description=about)
 
 
@@ -50,7 +125,7 @@ class ArrayConfig(Section):
     rows: int = _integer(2, 1, 64, "Rows of cells")
     cols: int = _integer(2, 1, 64, "Columns of cells")
     block: Block = _choice(
-        8, "Side B of a block: B x B elements share an exponent, and a cell has B x B multipliers"
+        8, "Side B of a block: a cell has B x B multipliers, and groups are multiples of B"
     )
     transpose: Literal["in_place", "edge"] = _choice(
         "in_place",
@@ -59,11 +134,39 @@ class ArrayConfig(Section):
 
 
 class FormatConfig(Section):
-    """Storage format of each class of tensor: bfpM has M magnitude bits and a sign."""
+    """Storage format of each class of tensor; `diastole formats` lists them."""
 
     x: Format = _choice("bfp4", "Format of activations")
     w: Format = _choice("bfp4", "Format of weights")
     dy: Format = _choice("bfp4", "Format of gradients")
+
+
+class BlockConfig(Section):
+    """Which elements of a tensor share a scale; vectors run along the contraction."""
+
+    x: GroupingText = _choice(None, "Groups of activations")
+    w: GroupingText = _choice(None, "Groups of weights")
+    dy: GroupingText = _choice(None, "Groups of gradients")
+
+
+class ScaleConfig(Section):
+    """How the scale of a group follows from its largest magnitude."""
+
+    x: Scale = _choice(None, "Rule of activations")
+    w: Scale = _choice(None, "Rule of weights")
+    dy: Scale = _choice(None, "Rule of gradients")
+    source: Literal[SOURCES] = _choice(
+        "current",
+        "Where a scale of a whole tensor comes from: its data, those of the step before, or you",
+    )
+
+
+class OverflowConfig(Section):
+    """What finite values beyond the largest element become: it, or Inf or NaN as OCP has it."""
+
+    x: Overflow = _choice("saturate", "Overflow of activations")
+    w: Overflow = _choice("saturate", "Overflow of weights")
+    dy: Overflow = _choice("saturate", "Overflow of gradients")
 
 
 class RoundingConfig(Section):
@@ -73,6 +176,14 @@ class RoundingConfig(Section):
     w: Rounding = _choice("nearest", "Rounding of weights")
     dy: Rounding = _choice("stochastic-b", "Rounding of gradients; a biased one destroys training")
     bits: int = _integer(8, 1, 16, "Random bits of each stochastic rounding")
+
+
+class CellConfig(Section):
+    """The multipliers and adders of a cell."""
+
+    window: Window = _choice(
+        None, "Bits that a product is rounded to before it is added; 0 rounds none"
+    )
 
 
 class AccumulatorConfig(Section):
@@ -98,9 +209,17 @@ class Config(Section):
     """
 
     name: str = Field(default="diastole", description="Name of the top module and of the product")
+    special: Literal[SPECIALS] = _choice(
+        "flag",
+        "What NaN and Inf become: 0 and the largest element, or NaN in every result they reach",
+    )
     array: ArrayConfig = ArrayConfig()
     format: FormatConfig = FormatConfig()
+    block: BlockConfig = BlockConfig()
+    scale: ScaleConfig = ScaleConfig()
+    overflow: OverflowConfig = OverflowConfig()
     rounding: RoundingConfig = RoundingConfig()
+    cell: CellConfig = CellConfig()
     accumulator: AccumulatorConfig = AccumulatorConfig()
     bus: BusConfig = BusConfig()
 
@@ -118,29 +237,43 @@ class Config(Section):
 
     @property
     def numerics(self) -> Numerics:
-        """What the numbers depend on, and nothing else, as the golden model takes it."""
-        return Numerics.from_dict(
-            {
-                "block": self.array.block,
-                **{
-                    name: {
-                        "format": getattr(self.format, name),
-                        "rounding": getattr(self.rounding, name),
-                    }
-                    for name in ("x", "w", "dy")
-                },
-                "random_bits": self.rounding.bits,
-                "fraction": self.accumulator.fraction,
-                "headroom": self.accumulator.headroom,
+        """What the numbers depend on, and nothing else, as the golden model takes it.
+
+        ValueError if the keys contradict each other, which ``read`` has ruled out.
+        """
+        return Numerics.from_dict(self.numeric_values())
+
+    def numeric_values(self) -> dict[str, Any]:
+        """The keys of :attr:`numerics`; None is left to the format."""
+        classes = {
+            name: {
+                "format": getattr(self.format, name),
+                "rounding": getattr(self.rounding, name),
+                "grouping": getattr(self.block, name),
+                "scale": getattr(self.scale, name),
+                "overflow": getattr(self.overflow, name),
             }
-        )
+            for name in CLASS_NAMES
+        }
+        return classes | {
+            "block": self.array.block,
+            "random_bits": self.rounding.bits,
+            "fraction": self.accumulator.fraction,
+            "headroom": self.accumulator.headroom,
+            "window": self.cell.window,
+            "special": self.special,
+            "source": self.scale.source,
+        }
 
     def to_dict(self) -> dict[str, Any]:
-        """Every key with its value, nested as in the file; plain types only."""
+        """Every key with its value, nested as in the file; plain types only, None where absent."""
         return self.model_dump()
 
     @property
     def config_sha256(self) -> str:
-        """SHA-256 in hexadecimal of the canonical content: all keys, sorted, as compact JSON."""
+        """SHA-256 in hexadecimal of the canonical content: all keys, sorted, as compact JSON.
+
+        A key that is absent counts as null, not as the default of its format.
+        """
         canonical = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()

@@ -3,6 +3,7 @@
 import difflib
 import json
 import re
+import textwrap
 import tomllib
 from collections.abc import Iterable, Sequence
 from itertools import combinations
@@ -11,10 +12,10 @@ from typing import Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from diastole.config import Config
+from diastole.config import Accepted, Config
+from diastole.contradictions import contradictions
 from diastole.errors import BadInput
-from diastole_sim.formats import block_sum_bits, parse_format
-from diastole_sim.numerics import MAX_ACCUMULATOR_BITS
+from diastole_sim.numerics import CLASS_NAMES, Numerics
 
 SECTIONS = tuple(
     name
@@ -28,7 +29,8 @@ FIELDS = {
     for key, inner in Config.model_fields[name].annotation.model_fields.items()
 } | {name: field for name, field in Config.model_fields.items() if name not in SECTIONS}
 
-_ABSENT = object()
+WIDTH = 100
+"""Columns of the file that `init` writes."""
 
 
 def read(path: Path, overrides: Sequence[str] = ()) -> Config:
@@ -61,19 +63,19 @@ def from_document(
             overridden.add(_override(document, text))
         except BadInput as error:
             problems += error.problems
-    config = None
     wrong = set()
     try:
         config = Config.model_validate(document)
     except ValidationError as errors:
         for error in errors.errors(include_url=False, include_context=False):
-            wrong.add(".".join(map(str, error["loc"][:2])))
+            wrong.add(error["loc"][:2])
             place = "--set" if _written(error["loc"][:2]) in overridden else source
             problems.append(f"{place}: {_say(error)}")
-    problems += (f"{source}: {problem}" for problem in _contradictions(document, wrong))
+        config = Config.model_validate(_without(document, wrong))
+    faults = contradictions(config, {_written(location) for location in wrong})
+    problems += (f"{source}: {fault}" for fault in faults)
     if problems:
         raise BadInput(*problems)
-    assert config is not None
     return config
 
 
@@ -84,6 +86,9 @@ def accepted(key: str) -> str:
     if key == "name":
         return "[a-z][a-z0-9_]* and no Verilog or SystemVerilog keyword"
     field = FIELDS[key]
+    for meaning in field.metadata:
+        if isinstance(meaning, Accepted):
+            return meaning.text
     if get_origin(field.annotation) is Literal:
         return "one of " + ", ".join(map(str, get_args(field.annotation)))
     low = next(limit.ge for limit in field.metadata if hasattr(limit, "ge"))
@@ -103,7 +108,10 @@ def nearest(key: str) -> str:
 
 
 def to_toml(config: Config) -> str:
-    """A commented file that reads back as ``config``: each key with its meaning and its range."""
+    """A commented file that reads back as ``config``: each key with its meaning and its range.
+
+    A key that is absent stays so: it stands in a comment, with the value that it has by default.
+    """
     lines = [
         "# Configuration of a Diastole machine. A key that is left out has its default.",
         "# Any key can be changed for one command: --set array.rows=4",
@@ -113,17 +121,58 @@ def to_toml(config: Config) -> str:
         if key in SECTIONS:
             about = field.annotation.__doc__.strip().splitlines()[0]
             lines += ["", f"# {about}", f"[{key}]"]
+            said: dict[str, str] = {}
             for inner in field.annotation.model_fields:
-                lines += _entry(f"{key}.{inner}", values[key][inner])
+                lines += _entry(f"{key}.{inner}", values[key][inner], config, said)
         else:
-            lines += ["", *_entry(key, values[key])]
+            lines += ["", *_entry(key, values[key], config, {})]
     return "\n".join(lines) + "\n"
 
 
-def _entry(key: str, value: Any) -> Iterable[str]:
+def _entry(key: str, value: Any, config: Config, said: dict[str, str]) -> Iterable[str]:
+    """The lines of a key; ``said`` has what is accepted, and where in the table that was said."""
     yield f"# {FIELDS[key].description}."
-    yield f"# Accepted: {accepted(key)}."
-    yield f"{_last(key)} = {_show(value)}"
+    words = f"Accepted: {accepted(key)}."
+    if len(words) > WIDTH - 2 and words in said:
+        words = f"Accepted: as for {said[words]}."
+    said.setdefault(words, _last(key))
+    yield from _comment(words)
+    if value is not None:
+        yield f"{_last(key)} = {_show(value)}"
+        return
+    default = absent_value(key, config.numerics)
+    if default is None:
+        yield "# Left out: the format has its own and takes no other."
+    else:
+        yield f"# Left out: the default of the format, here {_show(default)}."
+        yield f"# {_last(key)} = {_show(default)}"
+
+
+def absent_value(key: str, numerics: Numerics) -> str | int | None:
+    """The value that a key which is left out has by its format, as it would be written.
+
+    None where the format takes none. ``key``: one of those whose default is None.
+    """
+    if key == "cell.window":
+        pairs = list(combinations(CLASS_NAMES, 2))
+        windowed = any(numerics.is_windowed(a, b) for a, b in pairs)
+        return max(numerics.product_bits(a, b) for a, b in pairs) if windowed else 0
+    section, _, name = key.partition(".")
+    chosen = numerics.tensor_class(name)
+    if section == "block":
+        return str(chosen.grouping)
+    return chosen.scale if chosen.format.scale_rules else None
+
+
+def _comment(text: str) -> list[str]:
+    return textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent="# ",
+        subsequent_indent="# ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _override(document: dict[str, Any], text: str) -> str:
@@ -160,28 +209,16 @@ def _say(error: Any) -> str:
     return f"{key} must be {accepted(key)}, not {_show(error['input'])}"
 
 
-def _contradictions(document: dict[str, Any], wrong: set[str]) -> Iterable[str]:
-    """What no single key is to blame for; silent about keys that are wrong by themselves."""
-    involved = ("format.x", "format.w", "format.dy", "array.block")
-    involved += ("accumulator.fraction", "accumulator.headroom")
-    if wrong & ({*involved} | {key.partition(".")[0] for key in involved}):
-        return
-    *formats, block, fraction, headroom = (_value(document, key) for key in involved)
-    pairs = combinations(map(parse_format, formats), 2)
-    sum_bits = max(block_sum_bits(a, b, block) for a, b in pairs)
-    width = sum_bits + fraction + headroom
-    if width > MAX_ACCUMULATOR_BITS:
-        yield (
-            f"accumulator.fraction and accumulator.headroom must make SW + F + G at most "
-            f"{MAX_ACCUMULATOR_BITS} bits, not {sum_bits} + {fraction} + {headroom} = {width} "
-            f"(SW follows from the formats and array.block)"
-        )
-
-
-def _value(document: dict[str, Any], key: str) -> Any:
-    section, _, name = key.partition(".")
-    value = document.get(section, {}).get(name, _ABSENT)
-    return FIELDS[key].default if value is _ABSENT else value
+def _without(document: dict[str, Any], wrong: set[tuple[Any, ...]]) -> dict[str, Any]:
+    """The document without its wrong keys and tables, which then have their defaults."""
+    kept: dict[str, Any] = {}
+    for key, value in document.items():
+        if (key,) in wrong:
+            continue
+        if isinstance(value, dict):
+            value = {inner: v for inner, v in value.items() if (key, inner) not in wrong}
+        kept[key] = value
+    return kept
 
 
 def _written(location: Sequence[Any]) -> str:

@@ -3,13 +3,19 @@
 Words used here. A *slice* is what the array holds at once along one dimension: ``cols`` blocks
 along a, ``rows`` blocks along b. A *T tile* is the run of vectors that a pass streams. A *chunk* is
 the part of a contraction that is loaded at a time. All tile lengths are in blocks unless said.
+A class is *grouped* if its tensors are in vector groups and so have two images.
 """
 
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil, lcm
 
-from diastole_sim.formats import BlockFormat
+from amaranth.utils import bits_for
+
+from diastole.array.signature import CellShape, Element
+from diastole.uses import DY, PRODUCTS, Mode, Use, W, X, use_of
+from diastole_sim.formats import Format
+from diastole_sim.numerics import CLASS_NAMES, Numerics, TensorClass
 from diastole_sim.program.command import ADDRESS_BITS
 from diastole_sim.program.image import GROUP_BLOCKS as GROUP
 from diastole_sim.program.image import MAX_SIZE
@@ -28,82 +34,169 @@ def pow2ceil(value: int) -> int:
 class Plan:
     """Sizes of tiles, banks and words; the only place where they are chosen.
 
-    ``rows``, ``cols`` in cells; ``block`` B; ``x``, ``w``, ``dy`` the formats of the three classes;
-    ``fraction`` F and ``headroom`` G in bits; ``data_width`` D of the memory bus in bits.
+    ``rows``, ``cols`` in cells; ``numerics``: formats, groups, block side B, F and G;
+    ``in_place``: the cells transpose, else the edge does; ``data_width`` D of the memory bus in
+    bits. ValueError for vector groups of W or dY where the edge transposes.
     """
 
     rows: int
     cols: int
-    block: int
     in_place: bool
-    x: BlockFormat
-    w: BlockFormat
-    dy: BlockFormat
-    fraction: int
-    headroom: int
+    numerics: Numerics
     data_width: int
+
+    def __post_init__(self):
+        if not self.in_place and (self.grouped(W) or self.grouped(DY)):
+            raise ValueError("vector groups of W or dY need an array that transposes in place")
 
     @classmethod
     def from_config(cls, config) -> "Plan":
-        n = config.numerics
         return cls(
             rows=config.array.rows,
             cols=config.array.cols,
-            block=n.block,
             in_place=config.array.transpose == "in_place",
-            x=n.x.format,
-            w=n.w.format,
-            dy=n.dy.format,
-            fraction=n.fraction,
-            headroom=n.headroom,
+            numerics=config.numerics,
             data_width=config.bus.data_width,
         )
 
-    # Widths in bits.
+    # What the numbers ask for.
 
     @property
-    def formats(self) -> tuple[BlockFormat, BlockFormat, BlockFormat]:
-        """By class number: x, w, dy."""
-        return (self.x, self.w, self.dy)
-
-    @property
-    def mantissas(self) -> tuple[int, int, int]:
-        return tuple(f.mantissa_bits for f in self.formats)
-
-    @property
-    def south_bits(self) -> int:
-        """Magnitude bits of a vector from the south: X, and dY where W turns at the edge."""
-        x, _, dy = self.mantissas
-        return x if self.in_place else max(x, dy)
-
-    @property
-    def west_bits(self) -> int:
-        _, w, dy = self.mantissas
-        return max(w, dy)
-
-    @property
-    def held_bits(self) -> int:
-        _, w, dy = self.mantissas
-        return max(w, dy)
-
-    @cached_property
-    def sum_bits(self) -> int:
-        """SW of the widest of the three products (design, section 4)."""
-        x, w, dy = self.mantissas
-        return max(x + w, w + dy, x + dy) + 1 + (self.block - 1).bit_length()
-
-    @property
-    def deficit_bits(self) -> int:
-        return (self.sum_bits + self.fraction).bit_length()
-
-    @property
-    def accumulator_bits(self) -> int:
-        """W = SW + F + G."""
-        return self.sum_bits + self.fraction + self.headroom
+    def block(self) -> int:
+        return self.numerics.block
 
     @property
     def log_block(self) -> int:
         return (self.block - 1).bit_length()
+
+    @property
+    def fraction(self) -> int:
+        return self.numerics.fraction
+
+    @property
+    def headroom(self) -> int:
+        return self.numerics.headroom
+
+    def chosen(self, cls: int) -> TensorClass:
+        """The class by its number."""
+        return self.numerics.tensor_class(CLASS_NAMES[cls])
+
+    @property
+    def formats(self) -> tuple[Format, Format, Format]:
+        """By class number: x, w, dy."""
+        return tuple(self.chosen(cls).format for cls in range(3))
+
+    def grouped(self, cls: int) -> bool:
+        """Whether the class is in vector groups: an exponent per row of a block, two images."""
+        return self.chosen(cls).two_copies
+
+    def product_bits(self, use: Use) -> int:
+        """w of a product's tree."""
+        return self.numerics.product_bits(CLASS_NAMES[use.stream], CLASS_NAMES[use.held])
+
+    @property
+    def significands(self) -> bool:
+        """Groups have scales that are no powers of two (NVFP4)."""
+        return self.numerics.scale_significands
+
+    @property
+    def poison(self) -> bool:
+        return self.numerics.special == "poison"
+
+    # The uses of the array.
+
+    def use(self, mode: Mode) -> Use:
+        """One of the three products; not the fused pass."""
+        return use_of(mode, tuple(self.grouped(cls) for cls in range(3)), self.in_place)
+
+    @property
+    def directions(self) -> tuple[str, ...]:
+        """Which of ``east`` and ``north`` the array has."""
+        north = {self.use(mode).north for mode in PRODUCTS}
+        return ("east",) * (False in north) + ("north",) * (True in north)
+
+    @property
+    def east(self) -> bool:
+        """Vectors come from the south, sums leave to the east."""
+        return "east" in self.directions
+
+    @property
+    def north(self) -> bool:
+        """Vectors come from the west, sums leave to the north."""
+        return "north" in self.directions
+
+    @property
+    def fused(self) -> bool:
+        """Both gradients in one pass: dY has one image, and the array both directions.
+
+        A slice of M must begin on a beat where X is read along it.
+        """
+        aligned = not self.grouped(X) or self.cols % self.granule(X) == 0
+        return self.in_place and not self.grouped(DY) and aligned
+
+    def streamed(self, side: str) -> tuple[int, ...]:
+        """The classes whose vectors come from the ``south`` or the ``west``."""
+        uses = [self.use(mode) for mode in PRODUCTS]
+        classes = {use.stream for use in uses if use.north == (side == "west")}
+        if self.fused:
+            classes.add(W if side == "west" else X)
+        return tuple(sorted(classes))
+
+    @property
+    def lane_deficits(self) -> bool:
+        """A held block may have a deficit per row."""
+        return self.grouped(W) or self.grouped(DY)
+
+    # Elements and sums.
+
+    def element(self, classes: tuple[int, ...] = (X, W, DY)) -> Element:
+        """What holds the elements of all these classes inside the array."""
+        formats = [self.formats[cls] for cls in classes] or [self.formats[W]]
+        depth = max(f.depth for f in self.formats)
+        return Element(
+            significand_bits=max(f.precision for f in formats),
+            depth=max(f.depth for f in formats) if depth else 0,
+        )
+
+    @cached_property
+    def shape(self) -> CellShape:
+        """The cell."""
+        south, west = self.streamed("south"), self.streamed("west")
+        held = (W, DY)
+        minifloats = any(f.depth for f in self.formats)
+        window = max(self.product_bits(self.use(mode)) for mode in PRODUCTS) if minifloats else None
+        names = [(CLASS_NAMES[u.stream], CLASS_NAMES[u.held]) for u in map(self.use, PRODUCTS)]
+        windowed = any(self.numerics.is_windowed(a, b) for a, b in names)
+        return CellShape(
+            rows=self.rows,
+            block=self.block,
+            south=self.element(south or west),
+            west=self.element(west or south),
+            held=self.element(held),
+            window=window,
+            exact=not windowed,
+            sum_bits=self.sum_bits,
+            fraction=self.fraction,
+            directions=self.directions,
+            lane_deficits=self.lane_deficits,
+            significands=self.significands,
+            extents=windowed,
+            poison=self.poison,
+        )
+
+    @property
+    def sum_bits(self) -> int:
+        """SW of the widest of the three products (design, section 4)."""
+        return self.numerics.block_sum_bits
+
+    @property
+    def deficit_bits(self) -> int:
+        return bits_for(self.sum_bits + self.fraction)
+
+    @property
+    def accumulator_bits(self) -> int:
+        """W = SW + F + G."""
+        return self.numerics.accumulator_bits
 
     @property
     def beat_bytes(self) -> int:
@@ -111,19 +204,33 @@ class Plan:
 
     # The memory image, in beats.
 
-    @property
-    def exponent_beats(self) -> int:
-        return ceil(GROUP / self.beat_bytes)
+    def header_beats(self, cls: int) -> int:
+        """In front of an image: the tensor's exponent, where groups have scales of their own."""
+        return int(self.formats[cls].scale == "e4m3")
+
+    def exponent_bytes(self, cls: int) -> int:
+        """Of a group of eight blocks: one per block, or one per row and run of a vector group."""
+        if not self.grouped(cls):
+            return GROUP
+        return self.block * self.runs(cls)
+
+    def runs(self, cls: int) -> int:
+        """Vector groups side by side in a group of eight blocks; 1 if they are longer than it."""
+        return max(1, GROUP * self.block // self.chosen(cls).grouping.size)
+
+    def exponent_beats(self, cls: int) -> int:
+        return ceil(self.exponent_bytes(cls) / self.beat_bytes)
 
     def vector_bits(self, cls: int) -> int:
-        return self.block * (self.mantissas[cls] + 1)
+        """Of B stored elements."""
+        return self.block * self.formats[cls].element_bits
 
     def mantissa_beats(self, cls: int, blocks: int) -> int:
-        """Beats that hold the first ``blocks`` blocks of a group's mantissa field."""
+        """Beats that hold the first ``blocks`` blocks of a group's element field."""
         return ceil(blocks * self.block * self.vector_bits(cls) / self.data_width)
 
     def group_beats(self, cls: int) -> int:
-        return self.exponent_beats + self.mantissa_beats(cls, GROUP)
+        return self.exponent_beats(cls) + self.mantissa_beats(cls, GROUP)
 
     def granule(self, cls: int) -> int:
         """Blocks after which a block of a group starts on a beat: 1, 2, 4 or 8."""
@@ -214,26 +321,35 @@ class Plan:
     def held_words(self) -> int:
         """Depth of a held bank: two halves for products, or the whole of dY."""
         halves = 2 * self.held_half_words
-        return (
-            max(halves, self.fused_slices_m * self.fused_held_stride) if self.in_place else halves
-        )
+        return max(halves, self.fused_slices_m * self.fused_held_stride) if self.fused else halves
 
-    # Maxima.
+    # Maxima: bytes, one per block, or one per row of a block where a class is grouped.
+
+    @property
+    def stream_entries(self) -> int:
+        """Bytes of maxima per block of a T tile."""
+        classes = {*self.streamed("south"), *self.streamed("west")}
+        return self.block if any(map(self.grouped, classes)) else 1
+
+    @property
+    def held_entries(self) -> int:
+        """Bytes of maxima per block of lanes."""
+        return self.block if self.lane_deficits else 1
 
     @property
     def stream_maxima_words(self) -> int:
         """Beats of one slot of stream maxima: a T tile that may start inside a beat."""
-        return ceil(self.tile_blocks / self.beat_bytes) + 1
+        return ceil(self.tile_blocks * self.stream_entries / self.beat_bytes) + 1
 
     @property
     def held_maxima_words(self) -> int:
         lanes = self.groups * max(self.rows, self.cols)
-        return ceil(lanes / self.beat_bytes) + 1
+        return ceil(lanes * self.held_entries / self.beat_bytes) + 1
 
     @property
     def held_maxima_depth(self) -> int:
         """Four slots, or in the fused pass the maxima of the whole of dY."""
-        whole = max(self.fused_blocks_n, self.fused_blocks_m) if self.in_place else 0
+        whole = max(self.fused_blocks_n, self.fused_blocks_m) if self.fused else 0
         return max(4 * pow2ceil(self.held_maxima_words), ceil(whole / self.beat_bytes))
 
     @property

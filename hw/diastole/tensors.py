@@ -1,21 +1,35 @@
-"""The user's tensors: read from an .npz file, checked against each other, written back whole."""
+"""The user's tensors: read from an .npz file, checked against each other, written back whole.
+
+An operand X is an array of floats, or what its number format stores: element codes and scales, one
+set for each of its quantised copies (``X_codes_k``, ``X_scales_k``, ...), as
+:mod:`diastole_sim.standard` defines them.
+"""
 
 import os
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from diastole.errors import BadInput
+from diastole_sim.codes import from_codes, suffixes
 from diastole_sim.device_api import OPERATIONS, OUTPUTS
-from diastole_sim.numerics import Numerics
+from diastole_sim.golden.convert import Quantised
+from diastole_sim.numerics import CLASS_NAMES, Numerics
+from diastole_sim.standard import Codes, Form, exponent_of, problems
 
 Floats = NDArray[np.float32]
+Array = NDArray[Any]
+Operand = Floats | Quantised
+
+CLASSES = dict(zip(("X", "W", "dY"), CLASS_NAMES, strict=True))
+"""The class of each operand."""
 
 AXES = {"X": ("M", "K"), "W": ("K", "N"), "dY": ("M", "N")}
 """What the rows and columns of each tensor are called in Y = X W."""
@@ -39,30 +53,166 @@ class Sizes:
         return self.m * self.k * self.n * len(OUTPUTS[op])
 
 
-def read(path: Path, op: str) -> tuple[dict[str, Floats], list[str]]:
-    """The tensors that ``op`` needs, in float32, and notes about those that were converted.
+@dataclass(frozen=True)
+class Given:
+    """The operands of a product as the user gave them, by name.
 
-    Raises :class:`BadInput` if the file is no .npz, or with a line for each array that is absent or
-    is no matrix of numbers, or has an empty axis.
+    ``tensors``: float32, or stored already. ``scales``: exponents of the tensors' scales, for
+    ``convert``. ``notes`` about what was taken otherwise than it was written.
     """
-    problems: list[str] = []
-    notes: list[str] = []
-    tensors: dict[str, Floats] = {}
-    for name, array in _load(path, OPERATIONS[op], problems).items():
-        problem = _unusable(name, array)
-        if problem:
-            problems.append(f"{path}: {problem}")
+
+    tensors: dict[str, Operand] = field(default_factory=dict)
+    scales: dict[str, int] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+def read(path: Path, op: str, numerics: Numerics, *, codes: bool = False) -> Given:
+    """The operands that ``op`` needs, and their scales if the configuration has them given.
+
+    With ``codes`` an operand may be given as codes. Raises :class:`BadInput` if the file is no
+    .npz, or with a line for each array that is absent or not what it must be.
+    """
+    file = _Archive(path)
+    given = Given()
+    for name in OPERATIONS[op]:
+        if codes and file.has_codes(name):
+            _read_codes(file, name, numerics, given)
+        else:
+            _read_floats(file, name, given)
+        _read_scale(file, name, numerics, given)
+    if file.problems:
+        raise BadInput(*file.problems)
+    return given
+
+
+class _Archive:
+    """The arrays of an .npz file, each read when it is asked for; what is wrong is collected."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        self.problems: list[str] = []
+        try:
+            with zipfile.ZipFile(path) as members:
+                names = [n.removesuffix(".npy") for n in members.namelist() if n.endswith(".npy")]
+        except OSError as error:
+            raise BadInput(f"{path}: {error.strerror}") from None
+        except zipfile.BadZipFile:
+            raise BadInput(f"{path}: is no .npz file") from None
+        self.names = names
+
+    def problem(self, text: str) -> None:
+        line = f"{self.path}: {text}"
+        if line not in self.problems:  # what both copies have is said once
+            self.problems.append(line)
+
+    def has_codes(self, name: str) -> bool:
+        """Whether an operand is there as codes."""
+        prefixes = f"{name}_codes", f"{name}_codes_"
+        return any(n == prefixes[0] or n.startswith(prefixes[1]) for n in self.names)
+
+    def get(self, name: str) -> Array | None:
+        """The array, or None, and then there is a problem more."""
+        if name not in self.names:
+            self.problem(f"has no array {name} (it has {', '.join(self.names) or 'none'})")
+            return None
+        with np.load(self.path, allow_pickle=False) as file:
+            try:
+                return file[name]
+            except (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
+                self.problem(f"the array {name} cannot be read: {error}")
+        return None
+
+    def optional(self, name: str) -> Array | None:
+        return self.get(name) if name in self.names else None
+
+
+def _read_floats(file: _Archive, name: str, given: Given) -> None:
+    array = file.get(name)
+    if array is None:
+        return
+    problem = _unusable(name, array)
+    if problem:
+        file.problem(problem)
+        return
+    with np.errstate(over="ignore"):  # what is too large becomes Inf, which is warned of
+        given.tensors[name] = np.ascontiguousarray(array, dtype=np.float32)
+    if array.dtype != np.float32:
+        given.notes.append(f"{name} was converted from {array.dtype} to float32")
+
+
+def _read_scale(file: _Archive, name: str, numerics: Numerics, given: Given) -> None:
+    """The scalar X_scale, a power of two, as the exponent that a conversion takes."""
+    key, chosen = f"{name}_scale", numerics.tensor_class(CLASSES[name])
+    if key not in file.names or isinstance(given.tensors.get(name), Quantised):
+        return
+    if not (chosen.has_tensor_scale and numerics.source == "given"):
+        given.notes.append(
+            f"{key} is not used: {name} is {chosen.format.name} in groups {chosen.grouping}, and "
+            f"scale.source is {numerics.source}"
+        )
+        return
+    scale = file.get(key)
+    if scale is None:
+        return
+    low, high = Form.of(chosen).unit_exponents
+    exponent = exponent_of(scale)
+    if exponent is None or not low <= exponent <= high:
+        shown = f"{scale.dtype} of shape {scale.shape}" if scale.size != 1 else f"{scale.item()!r}"
+        file.problem(f"{key} must be a power of two in 2^{low}..2^{high}, not {shown}")
+        return
+    top = 0 if chosen.format.scale == "e4m3" else chosen.format.top_exponent
+    given.scales[name] = exponent + top
+
+
+def _read_codes(file: _Archive, name: str, numerics: Numerics, given: Given) -> None:
+    """An operand by its codes: X_format, X_tensor_scale and, for each copy, codes and scales."""
+    before = len(file.problems)
+    if name in file.names:
+        file.problem(f"{name} and its codes are both there; give one of them")
+    tensor_class = CLASSES[name]
+    chosen = numerics.tensor_class(tensor_class)
+    form = Form.of(chosen)
+    _check_form(file, name, form)
+    scale = file.optional(f"{name}_tensor_scale")
+    copies: list[Codes] = []
+    for axis, suffix in zip((1, 0), suffixes(tensor_class, chosen), strict=False):
+        codes = file.get(f"{name}_codes{suffix}")
+        if codes is None:
             continue
-        with np.errstate(over="ignore"):  # what is too large becomes Inf, which is warned of
-            tensors[name] = np.ascontiguousarray(array, dtype=np.float32)
-        if array.dtype != np.float32:
-            notes.append(f"{name} was converted from {array.dtype} to float32")
-    if problems:
-        raise BadInput(*problems)
-    return tensors, notes
+        scales = file.optional(f"{name}_scales{suffix}")
+        found = list(problems(form, codes, scales, scale, axis, _labels(name, suffix)))
+        for problem in found:
+            file.problem(problem)
+        if not found:
+            unit = None if scale is None else float(scale.item())
+            copies.append(
+                Codes(form=form, codes=codes, scales=scales, tensor_scale=unit, axis=axis)
+            )
+    if len(file.problems) > before:
+        return
+    try:
+        given.tensors[name] = from_codes(copies, tensor_class, numerics)
+    except ValueError as error:
+        file.problem(f"{name}: {error}")
+    clamped = sum(codes.clamped for codes in copies)
+    if clamped:
+        given.notes.append(f"{name}_codes: {clamped} elements of -128 were taken as -127")
 
 
-def check_sizes(op: str, tensors: Mapping[str, Floats], numerics: Numerics) -> Sizes:
+def _labels(name: str, suffix: str) -> Callable[[str], str]:
+    return lambda part: f"{name}_{part}" + ("" if part == "tensor_scale" else suffix)
+
+
+def _check_form(file: _Archive, name: str, form: Form) -> None:
+    written = file.get(f"{name}_format")
+    if written is None:
+        return
+    text = str(written) if written.dtype.kind == "U" and written.ndim == 0 else repr(written.dtype)
+    if text != str(form):
+        file.problem(f'{name}_format must be "{form}", as the configuration has it, not "{text}"')
+
+
+def check_sizes(op: str, tensors: Mapping[str, Operand], numerics: Numerics) -> Sizes:
     """M, K and N, if the tensors agree in them and no contraction is too long for the machine.
 
     Raises :class:`BadInput` with a line for each fault.
@@ -94,19 +244,25 @@ def check_sizes(op: str, tensors: Mapping[str, Floats], numerics: Numerics) -> S
     return sizes
 
 
-def warnings(tensors: Mapping[str, Floats]) -> list[str]:
+BECOMES = {
+    "flag": {"NaN": "taken as +0", "Inf": "taken as the largest magnitude of its group"},
+    "poison": dict.fromkeys(("NaN", "Inf"), "which makes every result that it reaches NaN"),
+}
+"""What becomes of NaN and Inf, by ``special``."""
+
+
+def warnings(tensors: Mapping[str, Operand], special: str) -> list[str]:
     """One line for each tensor that holds NaN or Inf, with what becomes of them."""
-    lines = []
+    lines: list[str] = []
     for name, tensor in tensors.items():
-        nans = int(np.count_nonzero(np.isnan(tensor)))
-        infinities = int(np.count_nonzero(np.isinf(tensor)))
-        if nans:
-            lines.append(f"{name} holds NaN ({nans} of {tensor.size} elements), taken as +0")
-        if infinities:
-            lines.append(
-                f"{name} holds Inf ({infinities} of {tensor.size} elements), "
-                "taken as the largest magnitude of its block"
-            )
+        values = tensor.values() if isinstance(tensor, Quantised) else tensor
+        for kind, found in (("NaN", np.isnan(values)), ("Inf", np.isinf(values))):
+            count = int(np.count_nonzero(found))
+            if count:
+                lines.append(
+                    f"{name} holds {kind} ({count} of {values.size} elements), "
+                    f"{BECOMES[special][kind]}"
+                )
     return lines
 
 
@@ -120,7 +276,7 @@ def check_writable(path: Path) -> None:
         raise BadInput(f"{path}: the folder {path.parent} is not writable")
 
 
-def write(path: Path, tensors: Mapping[str, Floats]) -> None:
+def write(path: Path, tensors: Mapping[str, Array]) -> None:
     """Writes an .npz beside ``path`` and renames it, so that no half-written file is ever seen."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
@@ -133,28 +289,6 @@ def write(path: Path, tensors: Mapping[str, Floats]) -> None:
         raise
 
 
-def _load(path: Path, names: Sequence[str], problems: list[str]) -> dict[str, NDArray]:
-    arrays: dict[str, NDArray] = {}
-    try:
-        with zipfile.ZipFile(path) as members:
-            present = [n.removesuffix(".npy") for n in members.namelist() if n.endswith(".npy")]
-    except OSError as error:
-        raise BadInput(f"{path}: {error.strerror}") from None
-    except zipfile.BadZipFile:
-        raise BadInput(f"{path}: is no .npz file") from None
-    absent = [name for name in names if name not in present]
-    for name in absent:
-        problems.append(f"{path}: has no array {name} (it has {', '.join(present) or 'none'})")
-    with np.load(path, allow_pickle=False) as file:
-        for name in names:
-            if name not in absent:
-                try:
-                    arrays[name] = file[name]
-                except (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
-                    problems.append(f"{path}: the array {name} cannot be read: {error}")
-    return arrays
-
-
 def _unusable(name: str, array: NDArray) -> str | None:
     if array.dtype.kind not in "fiub":
         return f"{name} must hold real numbers, not {array.dtype}"
@@ -165,5 +299,5 @@ def _unusable(name: str, array: NDArray) -> str | None:
     return None
 
 
-def _shape(tensor: Floats) -> str:
+def _shape(tensor: Operand) -> str:
     return f"({tensor.shape[0]} x {tensor.shape[1]})"

@@ -69,8 +69,8 @@ class Top(Elaboratable):
             "command_version": COMMAND_VERSION,
             "max_size": MAX_SIZE,
             "max_convert_cols": self._max_convert_cols,
-            "fused_max_m": plan.fused_blocks_m * plan.block if plan.in_place else 0,
-            "fused_max_n": plan.fused_blocks_n * plan.block if plan.in_place else 0,
+            "fused_max_m": plan.fused_blocks_m * plan.block if plan.fused else 0,
+            "fused_max_n": plan.fused_blocks_n * plan.block if plan.fused else 0,
         }
 
     @property
@@ -108,7 +108,7 @@ class Top(Elaboratable):
         }
         for name, unit in units.items():
             m.submodules[name] = place(unit, platform)
-        dispatch = Dispatch(plan, self.config.numerics)
+        dispatch = Dispatch(plan)
         m.submodules.dispatch = DomainRenamer("core")(place(dispatch, platform))
         self._host(m, units, dispatch)
         self._buses(m, units, dispatch, self._queues(m, platform))
@@ -141,7 +141,7 @@ class Top(Elaboratable):
             counters.write_moved.eq(units["writer"].moved),
             counters.clear.eq(registers.clear),
         ]
-        m.d.comb += [getattr(registers, name).eq(getattr(counters, name)) for name in COUNTERS]
+        m.d.comb += [getattr(registers, name).eq(getattr(counters, name)) for name in (*COUNTERS, "amax")]
 
     def _queues(self, m, platform) -> dict[str, StreamFifo]:
         """Short queues before the bus engines: no path crosses from the bus into the machine."""

@@ -1,5 +1,33 @@
-"""Numbers and time of Diastole: formats, the golden model, memory image, timing; no hardware."""
+"""Numbers and time of Diastole: formats, the golden model, memory image, timing; no hardware.
 
-from diastole_sim.rtl.device import Device
+``quantise`` and ``dequantise`` are for any number format on numpy arrays (:mod:`.api`), ``Codes``
+what they exchange; ``Device`` runs a generated product (:mod:`.rtl`). Each is imported when it is
+asked for, so that what needs one alone does not pay for all.
+"""
 
-__all__ = ["Device"]
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from diastole_sim.api import dequantise, quantise
+    from diastole_sim.rtl.device import Device
+    from diastole_sim.standard import Codes
+
+__all__ = ["Codes", "Device", "dequantise", "quantise"]
+
+_HOMES = {
+    "Codes": "diastole_sim.standard",
+    "Device": "diastole_sim.rtl.device",
+    "dequantise": "diastole_sim.api",
+    "quantise": "diastole_sim.api",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -8,6 +8,11 @@ A tensor is converted once and then serves every product that needs it::
     both = device.backward(x, w, dy)  # both.dx, both.dw
 
 A product also takes float32 arrays, which it converts with ``tags`` and ``step``.
+
+A class in vector groups (``1x16``) has two quantised *copies* of every tensor, both made from the
+wide values, since groups run along the contraction of the product that reads them: copy 0 has them
+along the tensor's rows, copy 1 down its columns (it is stored as a copy of the transposed tensor).
+``COPIES`` says which one a product reads. Other classes have copy 0 only, for every product.
 """
 
 from collections.abc import Mapping
@@ -35,13 +40,25 @@ OUTPUTS: dict[str, tuple[str, ...]] = {
 }
 """The tensors that each product writes."""
 
+COPIES: dict[str, dict[str, int]] = {
+    "Y": {"X": 0, "W": 1},
+    "dX": {"dY": 0, "W": 0},
+    "dW": {"X": 1, "dY": 1},
+}
+"""By result and operand, the copy that is read: 0 if its columns are contracted, 1 if its rows. A
+tensor of one copy is read along the same axis. The order is that of the factors."""
+
+COPY_SUFFIXES: dict[str, tuple[str, str]] = {"x": ("k", "m"), "w": ("n", "k"), "dy": ("n", "m")}
+"""By class, the names of copy 0 and copy 1: the axis that their groups run along."""
+
 
 class ConvertedTensor(Protocol):
     """A tensor in its storage format, held by the device that converted it.
 
     ``shape``: rows and columns, unpadded. ``tensor_class``: ``x``, ``w`` or ``dy``. ``nan``,
     ``inf``: whether the data held one. ``saturated``: finite elements whose rounded magnitude did
-    not fit.
+    not fit. ``underflowed``: finite elements that became zero and were not. Both count over all
+    copies.
     """
 
     @property
@@ -54,9 +71,16 @@ class ConvertedTensor(Protocol):
     def inf(self) -> bool: ...
     @property
     def saturated(self) -> int: ...
+    @property
+    def underflowed(self) -> int: ...
 
-    def values(self) -> Floats:
-        """The stored numbers, unpadded, each exactly (some are binary32 subnormals)."""
+    def values(self, copy: int = 0) -> Floats:
+        """The stored numbers of a copy in the tensor's own orientation, unpadded, each exactly
+        (some are binary32 subnormals; beyond the largest binary32, in NVFP4, Inf)."""
+        ...
+
+    def copy_values(self) -> Mapping[str, Floats]:
+        """:meth:`values` of every copy, by ``COPY_SUFFIXES``; ``""`` where there is one."""
         ...
 
 
@@ -122,9 +146,21 @@ class Device(Protocol):
     """
 
     def convert(
-        self, array: Floats, tensor_class: str, *, tag: int, step: int = 0
+        self,
+        array: Floats,
+        tensor_class: str,
+        *,
+        tag: int,
+        step: int = 0,
+        scale: int | None = None,
     ) -> ConvertedTensor:
-        """Quantise as the class says; the draws are those of (seed, tag, step)."""
+        """Quantise as the class says; the draws are those of (seed, tag, step).
+
+        ``scale``: of a tensor with a scale of its own where ``scale.source`` is ``given``, the
+        exponent of its largest elements' binade, or T of NVFP4; None is a scale of 1. ValueError
+        elsewhere, and out of range. Where it is ``delayed``, the scale is what the last tensor of
+        this class and tag that this device converted would have had, unless that was zero.
+        """
         ...
 
     def forward(

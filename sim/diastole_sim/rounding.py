@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from diastole_sim.check import require_choice, require_int
 
 Integers = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
 MAX_MAGNITUDE_BITS = 24
 MAX_RANDOM_BITS = 16
@@ -30,42 +31,42 @@ SHIFT_LIMIT = MAX_MAGNITUDE_BITS + MAX_RANDOM_BITS + 2
 """From this shift on nu < 2^-18 and no rule increments; shifts are clamped to it."""
 
 
-def _split(magnitude: Integers, shift: Integers) -> tuple[Integers, Integers]:
-    kept = magnitude >> shift
-    return kept, magnitude - (kept << shift)
-
-
-def _nearest(magnitude: Integers, shift: Integers, draw: Integers, bits: int) -> Integers:
+def _nearest(kept: Integers, part: Integers, rest: Mask, draw: Integers, bits: int) -> Integers:
     """Nearest, ties to even; takes no draw."""
-    kept, dropped = _split(magnitude, shift)
-    twice, unit = dropped << 1, np.int64(1) << shift
-    return kept + ((twice > unit) | ((twice == unit) & (kept & 1 == 1)))
+    half = 1 << bits
+    return kept + ((part > half) | ((part == half) & (rest | (kept & 1 == 1))))
 
 
-def _stochastic_a(magnitude: Integers, shift: Integers, draw: Integers, bits: int) -> Integers:
+def _stochastic_a(
+    kept: Integers, part: Integers, rest: Mask, draw: Integers, bits: int
+) -> Integers:
     """Add the draw below the kept part and truncate; too low by up to 2^-bits in the mean."""
-    kept, dropped = _split(magnitude, shift)
-    return kept + ((((dropped << bits) >> shift) + draw) >> bits)
+    return kept + (((part >> 1) + draw) >> bits)
 
 
-def _stochastic_b(magnitude: Integers, shift: Integers, draw: Integers, bits: int) -> Integers:
+def _stochastic_b(
+    kept: Integers, part: Integers, rest: Mask, draw: Integers, bits: int
+) -> Integers:
     """As A, with a constant half below the draw's last bit."""
-    kept, dropped = _split(magnitude, shift)
-    return kept + ((((dropped << (bits + 1)) >> shift) + 2 * draw + 1) >> (bits + 1))
+    return kept + ((part + 2 * draw + 1) >> (bits + 1))
 
 
-def _stochastic_c(magnitude: Integers, shift: Integers, draw: Integers, bits: int) -> Integers:
+def _stochastic_c(
+    kept: Integers, part: Integers, rest: Mask, draw: Integers, bits: int
+) -> Integers:
     """Round the dropped part to ``bits`` bits, nearest even, then as A."""
-    kept, dropped = _split(magnitude, shift)
-    return kept + ((_nearest(dropped << bits, shift, draw, bits) + draw) >> bits)
+    whole = part >> 1
+    whole += part & 1 & (rest | whole)
+    return kept + ((whole + draw) >> bits)
 
 
-RULES: dict[str, Callable[[Integers, Integers, Integers, int], Integers]] = {
+RULES: dict[str, Callable[[Integers, Integers, Mask, Integers, int], Integers]] = {
     "nearest": _nearest,
     "stochastic-a": _stochastic_a,
     "stochastic-b": _stochastic_b,
     "stochastic-c": _stochastic_c,
 }
+"""Each from the kept part, floor(nu * 2^(bits+1)), whether that left a rest, draw and bits."""
 
 
 def is_stochastic(rule: str) -> bool:
@@ -83,7 +84,25 @@ def round_magnitude(
     """
     require_choice("rounding", rule, tuple(RULES))
     require_int("bits", bits, 1, MAX_RANDOM_BITS)
-    clamped = np.minimum(np.asarray(shift, dtype=np.int64), SHIFT_LIMIT)
-    return RULES[rule](
-        np.asarray(magnitude, dtype=np.int64), clamped, np.asarray(draw, dtype=np.int64), bits
-    )
+    magnitude = np.asarray(magnitude, dtype=np.int64)
+    shift = np.minimum(np.asarray(shift, dtype=np.int64), SHIFT_LIMIT)
+    kept = magnitude >> shift
+    dropped = (magnitude - (kept << shift)) << (bits + 1)
+    part = dropped >> shift
+    rest = part << shift != dropped
+    return RULES[rule](kept, part, rest, np.asarray(draw, dtype=np.int64), bits)
+
+
+def round_quotient(
+    rule: str, numerator: ArrayLike, divisor: ArrayLike, draw: ArrayLike = 0, bits: int = 1
+) -> Integers:
+    """``numerator`` / ``divisor``, an exact fraction, to an integer by ``rule``; arrays broadcast.
+
+    ``numerator``: 0..2^24 - 1; ``divisor``: 1..2^46; the rest as for :func:`round_magnitude`.
+    """
+    require_choice("rounding", rule, tuple(RULES))
+    require_int("bits", bits, 1, MAX_RANDOM_BITS)
+    divisor = np.asarray(divisor, dtype=np.int64)
+    kept, dropped = np.divmod(np.asarray(numerator, dtype=np.int64), divisor)
+    part, rest = np.divmod(dropped << (bits + 1), divisor)
+    return RULES[rule](kept, part, rest != 0, np.asarray(draw, dtype=np.int64), bits)

@@ -5,10 +5,11 @@ from amaranth.hdl import Array, Assert, Assume, Cat, Const, Module, Mux, Signal,
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In
 
-from diastole.control.descriptors import POSITION, TENSOR, Mode, Region, chunk_layout
+from diastole.control.descriptors import POSITION, TENSOR, Region, chunk_layout
 from diastole.control.issue import RegionIssue
-from diastole.control.region import DY, STEPS, W, X, region_layout
+from diastole.control.region import STEPS, region_layout
 from diastole.plan import ADDRESS_BITS, GROUP
+from diastole.uses import DY, Mode, W, X
 from formal.prove import prove, refute
 from support.plans import make_numerics, make_plan
 from support.regions import BLOCKS, COL_MAX, OPERANDS, REGIONS, ROW_MAX
@@ -161,8 +162,9 @@ class IssueSpec(wiring.Component):
         """Beats of the group in which the watched block has elements."""
         plan = self.dut.plan
         bits = plan.block * plan.vector_bits(cls)
-        starts = [plan.exponent_beats + j * bits // plan.data_width for j in range(GROUP)]
-        ends = [plan.exponent_beats + -(-(j + 1) * bits // plan.data_width) for j in range(GROUP)]
+        first = plan.exponent_beats(cls)
+        starts = [first + j * bits // plan.data_width for j in range(GROUP)]
+        ends = [first + -(-(j + 1) * bits // plan.data_width) for j in range(GROUP)]
         place = self.watched_col % GROUP
         m.d.comb += [self.first_beat.eq(Array(starts)[place]), self.end_beat.eq(Array(ends)[place])]
 
@@ -173,7 +175,7 @@ class IssueSpec(wiring.Component):
         in_rows = (self.watched_row >= self.row0) & (self.watched_row < self.row0 + self.rows)
         in_cols = (col >= self.col0) & (col < self.col0 + self.cols)
         m.d.comb += Assume(in_rows & in_cols)
-        exponents = beat < plan.exponent_beats
+        exponents = beat < plan.exponent_beats(X)  # as of every class
         elements = (beat >= self.first_beat) & (beat < self.end_beat)
         maximum = beat == col >> (plan.beat_bytes.bit_length() - 1)
         m.d.comb += Assume(Mux(self.blocks, exponents | elements, maximum))
@@ -245,7 +247,7 @@ class IssueSpec(wiring.Component):
         wanted = self.watched_row - self.row0
         same_group = (col >> 3) == (self.watched_col >> 3)
         later_group = (col >> 3) > (self.watched_col >> 3)
-        in_exponents = self.watched_beat < self.dut.plan.exponent_beats
+        in_exponents = self.watched_beat < self.dut.plan.exponent_beats(X)
         past_group = later_group | (same_group & self.at_mantissas & in_exponents)
         past_row = (row > wanted) | ((self.state == GROUPS) & (row == wanted) & past_group)
         past = (self.step > self.due_step) | (here & inside & (self.state != MULTIPLY) & past_row)

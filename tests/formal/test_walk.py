@@ -5,10 +5,11 @@ from amaranth.hdl import Assert, Assume, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
-from diastole.control.descriptors import POSITION, Mode
+from diastole.control.descriptors import POSITION
 from diastole.control.walk import TileWalk
 from diastole.plan import Plan
 from diastole.presets import PRESETS
+from diastole.uses import Mode
 from formal.prove import prove, refute
 
 ASSERTIONS = 5
@@ -44,6 +45,7 @@ class WalkSpec(wiring.Component):
         m.d.comb += [
             t_blocks.eq((self.t_size + (1 << log_block) - 1) >> log_block),
             product.mode.eq(self.mode),
+            product.north.eq(self.mode == Mode.DX),
             product.t_size.eq(self.t_size),
             product.t_blocks.eq(t_blocks),
             product.l_blocks.eq(self.l_blocks),

@@ -1,22 +1,20 @@
-"""Matrix products of quantised tensors: exact ones, and aligned accumulation block by block.
+"""Matrix products of stored tensors: exact ones, and aligned accumulation block by block.
 
-Operands are lists of lists of Python integers: signed magnitudes padded to whole blocks, and
-stored exponents per block. A product is A B with A's columns and B's rows contracted.
+Everything is a Python integer or a fraction. An operand has its rows along the contraction, and a
+product is A B^T. Of a format only its bits and the kinds of its specials and scales are taken;
+what the codes mean is said here again, from the standards' side: a minifloat has its own exponent,
+and d is how far it is below that of the format's largest number.
 """
 
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import gmpy2
 
 
 def transpose(rows):
     return [list(column) for column in zip(*rows, strict=True)]
-
-
-def exact_product(a, b):
-    """A B of lists of lists of fractions."""
-    columns = transpose(b)
-    return [[sum(x * y for x, y in zip(r, c, strict=True)) for c in columns] for r in a]
 
 
 def binary32(value):
@@ -32,34 +30,233 @@ def binary32(value):
     return float(exact), False
 
 
+# Elements and scales.
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A format: bits of exponent and fraction, ``none``, ``nan`` or ``ieee`` specials, the kind of
+    scale."""
+
+    exponent_bits: int
+    fraction_bits: int
+    specials: str
+    scale: str
+
+    @classmethod
+    def of(cls, described):
+        """Of anything that has these four."""
+        names = ("exponent_bits", "fraction_bits", "specials", "scale")
+        return cls(*(getattr(described, name) for name in names))
+
+    @property
+    def precision(self):
+        return self.fraction_bits + (self.exponent_bits > 0)
+
+    @cached_property
+    def elements(self):
+        """By stored element: (signed significand, d), or ``"nan"``, ``"inf"``, ``"-inf"``."""
+        bits = self.exponent_bits + self.fraction_bits
+        return [self._element(code % 2**bits, code >> bits) for code in range(2 ** (bits + 1))]
+
+    def _element(self, code, sign):
+        field, fraction = divmod(code, 2**self.fraction_bits)
+        ones, top = 2**self.exponent_bits - 1, 2**self.fraction_bits - 1
+        if self.exponent_bits == 0:
+            return (-code if sign else code), 0
+        if self.specials == "nan" and (field, fraction) == (ones, top):
+            return "nan"
+        if self.specials == "ieee" and field == ones:
+            return "nan" if fraction else "-inf" if sign else "inf"
+        significand = fraction if field == 0 else 2**self.fraction_bits + fraction
+        highest = ones - (self.specials == "ieee")
+        return (-significand if sign else significand), highest - max(field, 1)
+
+    @property
+    def largest(self):
+        """The significand of the largest number."""
+        return max(e[0] for e in self.elements if not isinstance(e, str) and (e[1] == 0))
+
+    def scale_exponent(self, byte):
+        """What deficits are differences of."""
+        return max(byte // 8, 1) if self.scale == "e4m3" else byte
+
+    def scale_significand(self, byte):
+        """In eighths."""
+        if self.scale != "e4m3":
+            return 8
+        return byte % 8 if byte < 8 else 8 + byte % 8
+
+    def top_exponent(self, byte, tensor_exponent):
+        """Exponent e of the top binade of a group, an NVFP4 scale's significand apart: E2M1 has its
+        largest binade at 4, and E4M3 a bias of 7."""
+        if self.scale == "e4m3":
+            return self.scale_exponent(byte) - 7 + tensor_exponent + 2
+        return byte - 127
+
+    @property
+    def nan_byte(self):
+        return 0x7F if self.scale == "e4m3" else 0xFF
+
+
+# Operands.
+
+
+@dataclass(frozen=True)
+class Operand:
+    """Rows along the contraction, padded to whole blocks: stored elements, the stored scale of each
+    one's group, and the largest stored scale of each row; NVFP4's T."""
+
+    codes: list
+    scales: list
+    maxima: list
+    kind: Kind
+    tensor_exponent: int | None = None
+
+    def element(self, row, place, poison=False):
+        """(signed significand, d) as it counts in a sum; the group is not looked at."""
+        found = self.kind.elements[self.codes[row][place]]
+        if not isinstance(found, str):
+            return found
+        if poison or found == "nan":
+            return 0, 0
+        return (self.kind.largest if found == "inf" else -self.kind.largest), 0
+
+    def counts(self, row, place):
+        """Whether the element's group is neither of zeros nor a NaN."""
+        return self.scales[row][place] not in (0, self.kind.nan_byte)
+
+    def is_poison(self, row):
+        return any(scale == self.kind.nan_byte for scale in self.scales[row]) or any(
+            isinstance(self.kind.elements[code], str) for code in self.codes[row]
+        )
+
+    def value(self, row, place):
+        """The number that an element stands for, NaN and Inf as :meth:`element` has them."""
+        if not self.counts(row, place):
+            return Fraction(0)
+        significand, d = self.element(row, place)
+        byte = self.scales[row][place]
+        e = self.kind.top_exponent(byte, self.tensor_exponent)
+        scale = Fraction(self.kind.scale_significand(byte), 8)
+        return significand * scale * Fraction(2) ** (e - d - self.kind.precision + 1)
+
+
+def read(tensor, number):
+    """The operand that a product reads as copy ``number`` of a stored tensor: contracting the
+    tensor's columns (0) or rows (1). Takes numpy arrays for lists."""
+    kind, grouping, block = Kind.of(tensor.chosen.format), tensor.chosen.grouping, tensor.block
+    if grouping.kind == "vector":
+        copy = tensor.copies[number]
+        down, along, turned = 1, grouping.size, False
+    else:
+        (copy,) = tensor.copies
+        down, along, turned = block, block, number == 1
+    codes, scales = copy.codes.tolist(), copy.exponents.tolist()
+    per_element = [
+        [scales[row // down][column // along] for column in range(len(codes[0]))]
+        for row in range(len(codes))
+    ]
+    stored = (copy.col_max if turned else copy.row_max).tolist()
+    maxima = [maximum for maximum in stored for _ in range(down)]
+    if turned:
+        codes, per_element = transpose(codes), transpose(per_element)
+    return Operand(codes, per_element, maxima, kind, tensor.tensor_exponent)
+
+
+# Products.
+
+
+def exact_product(a, b, *, poison=False):
+    """A B^T of two operands' values, as fractions; None where the result is NaN."""
+    first, second = (
+        [[side.value(row, c) for c in range(len(side.codes[0]))] for row in range(len(side.codes))]
+        for side in (a, b)
+    )
+    spoilt = [
+        {row for row in range(len(side.codes)) if poison and side.is_poison(row)} for side in (a, b)
+    ]
+    return [
+        [
+            None
+            if t in spoilt[0] or lane in spoilt[1]
+            else sum(x * y for x, y in zip(row, other, strict=True))
+            for lane, other in enumerate(second)
+        ]
+        for t, row in enumerate(first)
+    ]
+
+
+def rounded(numerator, shift):
+    """numerator / 2^shift to the nearest integer, ties away from zero."""
+    magnitude = (2 * abs(numerator) + 2**shift) // 2 ** (shift + 1)
+    return -magnitude if numerator < 0 else magnitude
+
+
 def _shifted(block_sum, d, fraction):
     """(s << F) >> d to nearest, ties upward."""
-    value = Fraction(block_sum * 2**fraction, 2**d) + Fraction(1, 2)
-    return value.numerator // value.denominator
+    return (2 * block_sum * 2**fraction + 2**d) // 2 ** (d + 1)
 
 
-def aligned_product(a, a_exponents, a_bits, b, b_exponents, b_bits, *, block, fraction):
-    """The product as the array computes it: (fractions before the last rounding, exact).
+def _block_sum(a, b, t, lane, places, product_bits, poison):
+    """Sum of the block's products as they enter the tree, times the scales' significands."""
+    up = product_bits - a.kind.precision - b.kind.precision
+    total = 0
+    for place in places:
+        sig_a, d_a = a.element(t, place, poison)
+        sig_b, d_b = b.element(lane, place, poison)
+        total += rounded(sig_a * sig_b * 2**up, d_a + d_b)
+    if a.kind.scale == "e4m3":
+        total *= a.kind.scale_significand(a.scales[t][places[0]])
+        total *= b.kind.scale_significand(b.scales[lane][places[0]])
+    return total
 
-    ``a_bits``, ``b_bits``: mantissa bits. Bounds and deficits come from the stored exponents.
+
+def _deficit(side, row, place):
+    kind = side.kind
+    return kind.scale_exponent(side.maxima[row]) - kind.scale_exponent(side.scales[row][place])
+
+
+def _extent(side, places, poison):
+    """The largest d + p of an element that is not zero, in one block of the contraction."""
+    found = [
+        side.element(row, place, poison)
+        for row in range(len(side.codes))
+        for place in places
+        if side.counts(row, place)
+    ]
+    return max((d + side.kind.precision for significand, d in found if significand), default=0)
+
+
+def aligned_product(a, b, *, block, fraction, product_bits, poison=False):
+    """A B^T as the array computes it: (fractions before the last rounding, exact).
+
+    An entry is None where the result is NaN. Rows of padding are computed too.
     """
-    sum_bits = a_bits + b_bits + 1 + block.bit_length() - 1
-    row_max = [max(row) for row in a_exponents]
-    col_max = [max(column) for column in transpose(b_exponents)]
-    exact, result = True, []
-    for i, a_row in enumerate(a):
+    exact = True
+    blocks = [range(k, k + block) for k in range(0, len(a.codes[0]), block)]
+    for places in blocks:
+        extents = [_extent(side, places, poison) for side in (a, b)]
+        exact = exact and (0 in extents or sum(extents) <= product_bits)
+    result = []
+    for t in range(len(a.codes)):
         result.append([])
-        for j in range(len(b[0])):
-            bi, bj, total = i // block, j // block, 0
-            for k in range(len(b_exponents)):
-                ea, eb = a_exponents[bi][k], b_exponents[k][bj]
-                if ea == 0 or eb == 0:
+        for lane in range(len(b.codes)):
+            total = 0
+            for places in blocks:
+                first = places[0]
+                if not (a.counts(t, first) and b.counts(lane, first)):
                     continue
-                d = min(row_max[bi] - ea + col_max[bj] - eb, sum_bits + fraction)
+                d = _deficit(a, t, first) + _deficit(b, lane, first)
                 exact = exact and d <= fraction
-                places = range(k * block, (k + 1) * block)
-                total += _shifted(sum(a_row[p] * b[p][j] for p in places), d, fraction)
-            bound = (row_max[bi] - 127) + (col_max[bj] - 127)
-            scale = bound - fraction - (a_bits - 1) - (b_bits - 1)
-            result[-1].append(total * Fraction(2) ** scale)
+                block_sum = _block_sum(a, b, t, lane, places, product_bits, poison)
+                total += _shifted(block_sum, d, fraction)
+            bound = sum(
+                side.kind.top_exponent(side.maxima[row], side.tensor_exponent)
+                for side, row in ((a, t), (b, lane))
+            )
+            bound -= 6 if a.kind.scale == "e4m3" else 0
+            value = total * Fraction(2) ** (bound - fraction - (product_bits - 2))
+            poisoned = poison and (a.is_poison(t) or b.is_poison(lane))
+            result[-1].append(None if poisoned else value)
     return result, exact

@@ -65,7 +65,7 @@ MALFORMED = {
     "K too long": (lambda s: s.changed("forward", k=longest(s) + 1), ErrorCode.TOO_LONG),
     "N too long": (lambda s: s.changed("backward", n=longest(s) + 1), ErrorCode.TOO_LONG),
     "X off the beat": (
-        lambda s: s.changed("forward", address_x=s.operands["X"].address + 1),
+        lambda s: s.changed("forward", address_x=s.operands["X"].address(0) + 1),
         ErrorCode.MISALIGNED,
     ),
     "dX off the beat": (
@@ -185,10 +185,10 @@ def test_commands_outside_the_read_window(scenario):
 @pytest.mark.parametrize("op", PRODUCTS)
 def test_error_answer_to_a_read(op, part, scenario):
     operand = scenario.copy_of(INPUT[op])
-    layout, first = operand.layout, operand.address
+    layout, first = operand.images[0].layout, operand.address(0)
     if part == "maxima":
         first += layout.row_max_offset if op == "dx" else layout.col_max_offset
-    check_read_error(scenario, op, operand.address, first)
+    check_read_error(scenario, op, operand.address(0), first)
 
 
 @pytest.mark.parametrize("part", ["first beat", "last beat"])

@@ -13,7 +13,8 @@ from diastole.backend import cached_product
 from diastole_sim.device_api import OPERATIONS
 from support import products as p
 
-MACHINES = ["pico", "nano", "mixed", "textbook", "turning"]
+SQUARES = ["pico", "nano", "mixed", "textbook", "turning"]
+MACHINES = [*SQUARES, *p.FORMAT_MACHINES]
 ODD = [(1, 1, 1), (3, 5, 7), (31, 32, 17)]
 STALLS = 11
 SMALL = 20_000  # multiplications that the exact arithmetic takes in a second
@@ -82,7 +83,7 @@ def test_draws_follow_tag_and_step(name, devices, goldens, np_rng):
     for tag, step in ((2, 0), (6, 0), (2, 1), (2**32 - 1, 2**32 - 1)):
         tensor = device.convert(array, "dy", tag=tag, step=step)
         p.check_tensor(tensor, golden.convert(array, "dy", tag=tag, step=step), f"{tag}, {step}")
-        images.append(tensor.image.tobytes())
+        images.append(b"".join(image.data.tobytes() for image in tensor.images))
     assert len(set(images)) == len(images)
 
 

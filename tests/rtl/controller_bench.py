@@ -5,10 +5,10 @@ import random
 import cocotb
 import numpy as np
 
-from diastole.control.descriptors import Mode
 from diastole.plan import Plan
+from diastole.uses import Mode
 from diastole_sim.golden.machine import GoldenDevice
-from diastole_sim.program.image import FloatLayout, image_layout
+from diastole_sim.program.image import FloatLayout, image_layouts
 from rtl.ports import Ports, sometimes
 from rtl.service_memory import ServiceMemory
 from rtl.tensors import tensor
@@ -34,7 +34,10 @@ def place_tensors(memory, operands, results, data_width):
     """Images of ``operands`` into memory, room for ``results``; addresses and layouts by name."""
     at, addresses, layouts = 256, {}, {}
     for name, quantised in operands.items():
-        image = image_layout(quantised, data_width).pack(quantised).tobytes()
+        (layout,) = image_layouts(
+            quantised.chosen, quantised.shape, block=quantised.block, data_width=data_width
+        )
+        image = layout.pack(quantised.copies[0], quantised.tensor_exponent).tobytes()
         memory.bytes[at : at + len(image)] = image
         addresses[name] = at
         at += len(image) + GUARD

@@ -4,7 +4,7 @@ import random
 
 from diastole_sim.golden.machine import GoldenDevice
 from diastole_sim.program.command import Command, ErrorCode, Opcode
-from diastole_sim.program.image import FloatLayout, image_layout
+from diastole_sim.program.image import FloatLayout, image_layouts
 from diastole_sim.program.registers import BY_NAME
 from rtl.host import BASE, SIZE, Host
 
@@ -33,7 +33,7 @@ class Step:
         self._begin()
 
     def _begin(self):
-        self.commands, self.saturated, self.exact = [], 0, True
+        self.commands, self.saturated, self.underflowed, self.exact = [], 0, 0, True
 
     def allocate(self, size: int) -> int:
         address, self.end = BASE + self.end, self.end + size + 4 * random.randrange(8)
@@ -54,7 +54,10 @@ class Step:
         rows, cols = values.shape
         floats = FloatLayout(rows=rows, cols=cols, data_width=self.width).pack(values).tobytes()
         quantised = self.golden.convert(values, cls, tag=tag, step=self.step)
-        image = image_layout(quantised, self.width).pack(quantised).tobytes()
+        (layout,) = image_layouts(  # the benches' tensors have one copy
+            quantised.chosen, values.shape, block=quantised.block, data_width=self.width
+        )
+        image = layout.pack(quantised.copies[0], quantised.tensor_exponent).tobytes()
         source, destination = self.allocate(len(floats)), self.allocate(len(image))
         self.put(source, floats)
         self.expect(destination, image)
@@ -62,12 +65,15 @@ class Step:
         self.commands.append(Command.convert(cls, tag=tag, step=self.step, **place).encode())
         self.addresses[quantised] = destination
         self.saturated += quantised.saturated
+        self.underflowed += quantised.underflowed
         return quantised
 
     def product(self, opcode: Opcode, *, m: int, n: int, k: int, **operands):
         """Queue a product of converted tensors, by name; the golden results."""
         result = getattr(self.golden, opcode.name.lower())(*operands.values())
         fields = {f"address_{name}": self.addresses[given] for name, given in operands.items()}
+        if opcode == Opcode.BACKWARD:
+            fields["address_dy_m"] = 0
         for name, field in RESULTS[opcode].items():
             values = getattr(result, name)
             rows, cols = values.shape
@@ -95,6 +101,7 @@ class Step:
         wrong = [at for at in range(SIZE) if got[at] != self.want[at]]
         assert not wrong, f"{len(wrong)} bytes from {wrong[0]} to {wrong[-1]}: {self.described}"
         assert await host.read("saturated") == self.saturated
+        assert await host.read("underflowed") == self.underflowed
         inexact = 1 << BY_NAME["flags"].bit("inexact")
         assert await host.read("flags") == (0 if self.exact else inexact)
         self.given[:] = self.want

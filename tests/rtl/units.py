@@ -13,6 +13,7 @@ from diastole.emit.verilog import emit
 from diastole.plan import Plan
 from diastole.top import Top
 from rtl.wrapper import wrapped
+from support.cells import shape_of
 
 MACHINE = Config(
     name="machine",
@@ -28,29 +29,13 @@ ENGINE = MACHINE.model_copy(
 
 
 def make_cell() -> Cell:
-    return Cell(
-        rows=4,
-        block=4,
-        south_bits=3,
-        west_bits=5,
-        held_bits=4,
-        sum_bits=12,
-        psum_bits=20,
-        fraction=6,
-    )
+    """With everything that a cell can have."""
+    shape = shape_of("everything", rows=4, block=4, fraction=6)
+    return Cell(shape=shape, psum_bits=shape.sum_bits + 6 + 3)
 
 
 def make_array() -> Array:
-    return Array(
-        rows=3,
-        cols=2,
-        block=2,
-        south_bits=3,
-        west_bits=5,
-        held_bits=4,
-        sum_bits=11,
-        fraction=6,
-    )
+    return Array(shape=shape_of("E4M3 and E5M2", rows=3, block=2, fraction=6), cols=2)
 
 
 def make_converter() -> Converter:

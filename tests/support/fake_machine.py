@@ -5,7 +5,7 @@ It stands for the hardware in tests of what is above the registers. ``sabotage``
 
 import numpy as np
 
-from diastole_sim.golden.convert import Quantised, quantise
+from diastole_sim.golden.convert import Copy, Quantised, quantise
 from diastole_sim.golden.product import forward, input_gradient, weight_gradient
 from diastole_sim.numerics import CLASS_NAMES, Numerics
 from diastole_sim.program.command import (
@@ -16,7 +16,7 @@ from diastole_sim.program.command import (
     Opcode,
     decode,
 )
-from diastole_sim.program.image import FloatLayout, ImageLayout, StoredTensor
+from diastole_sim.program.image import FloatLayout, image_layouts
 from diastole_sim.program.registers import BY_NAME, MAGIC, REGISTERS
 from diastole_sim.rtl.errors import HardwareHang
 from diastole_sim.rtl.machine import State, Traffic
@@ -136,12 +136,11 @@ class FakeMachine:
         else:
             self.multiply(command)
 
-    def layout(self, name, rows, cols):
-        return ImageLayout(
-            rows=rows,
-            cols=cols,
+    def layouts(self, name, rows, cols):
+        return image_layouts(
+            self.numerics.tensor_class(name),
+            (rows, cols),
             block=self.numerics.block,
-            mantissa_bits=self.numerics.tensor_class(name).format.mantissa_bits,
             data_width=self.product.data_width,
         )
 
@@ -149,6 +148,7 @@ class FakeMachine:
         name = CLASS_NAMES[command.class_x]
         floats = FloatLayout(rows=command.m, cols=command.n, data_width=self.product.data_width)
         array = floats.unpack(self.fetch(command.address_x, floats.total_bytes))
+        bias = 138 if self.numerics.scale_significands else 127
         tensor = quantise(
             array,
             name,
@@ -156,51 +156,73 @@ class FakeMachine:
             seed=self.get("seed"),
             tag=command.tag,
             step=command.step,
+            scale=command.scale - bias if command.scale else None,
         )
-        stored = StoredTensor(
-            **{
-                key: getattr(tensor, key)
-                for key in ("magnitudes", "negative", "exponents", "row_max", "col_max")
-            }
-        )
-        self.store(command.address_w, self.layout(name, command.m, command.n).pack(stored))
+        layouts = self.layouts(name, command.m, command.n)
+        places = (command.address_w, command.address_dy)[: len(layouts)]
+        for layout, copy, place in zip(layouts, tensor.copies, places, strict=True):
+            header = tensor.tensor_exponent if layout.header else None
+            image = layout.pack(copy, header)
+            if self.sabotage == "second copy" and place == command.address_dy:
+                image[layout.group_offset(0, 0)] = 1  # the exponent 2^-126
+            self.store(place, image)
         flags = tensor.nan << 2 * command.class_x | tensor.inf << 2 * command.class_x + 1
         self.put("flags", self.get("flags") | flags)
         self.put("saturated", self.get("saturated") + tensor.saturated)
+        self.put("underflowed", self.get("underflowed") + tensor.underflowed)
+        self.put("amax", tensor.amax)
         self.put("convert_cycles", self.get("convert_cycles") + 1000)
 
-    def operand(self, name, address, rows, cols):
-        layout = self.layout(name, rows, cols)
-        stored = layout.unpack(self.fetch(address, layout.total_bytes))
+    def operand(self, name, shape, addresses):
+        """A tensor of which only the copies that have an address are there."""
+        layouts = self.layouts(name, *shape)
+        copies, exponent = [], None
+        for number, layout in enumerate(layouts):
+            address = addresses.get(number if len(layouts) > 1 else None)
+            if address is None:
+                copies.append(None)
+                continue
+            stored, exponent = layout.unpack(self.fetch(address, layout.total_bytes))
+            copies.append(
+                Copy(
+                    transposed=number == 1,
+                    shape=(layout.rows, layout.cols),
+                    folds=np.zeros_like(stored.exponents),
+                    **vars(stored),
+                )
+            )
         return Quantised(
-            shape=(rows, cols),
+            shape=shape,
             tensor_class=name,
-            format=self.numerics.tensor_class(name).format,
+            chosen=self.numerics.tensor_class(name),
             block=self.numerics.block,
-            **vars(stored),
+            copies=tuple(copies),
+            tensor_exponent=exponent,
+            amax=0,
             nan=False,
             inf=False,
             saturated=0,
+            underflowed=0,
         )
 
     def multiply(self, command):
         m, n, k = command.m, command.n, command.k
         op, out = command.opcode, {}
-        x = w = dy = None
-        if command.address_x:
-            x = self.operand("x", command.address_x, m, k)
-        if command.address_w:
-            w = self.operand("w", command.address_w, k, n)
-        if command.address_dy:
-            dy = self.operand("dy", command.address_dy, m, n)
+        x_address, w_address = command.address_x, command.address_w
         if op == Opcode.FORWARD:
+            x = self.operand("x", (m, k), {None: x_address, 0: x_address})
+            w = self.operand("w", (k, n), {None: w_address, 1: w_address})
             out[command.out_a] = forward(x, w, self.numerics)
-        if op == Opcode.DX:
-            out[command.out_a] = input_gradient(w, dy, self.numerics)
+        if op in (Opcode.DX, Opcode.BACKWARD):
+            w = self.operand("w", (k, n), {None: w_address, 0: w_address})
+            dy = self.operand("dy", (m, n), dict.fromkeys((None, 0), command.address_dy))
+            place = command.out_b if op == Opcode.BACKWARD else command.out_a
+            out[place] = input_gradient(w, dy, self.numerics)
         if op in (Opcode.DW, Opcode.BACKWARD):
+            x = self.operand("x", (m, k), {None: x_address, 1: x_address})
+            second = command.address_dy_m if op == Opcode.BACKWARD else command.address_dy
+            dy = self.operand("dy", (m, n), {None: command.address_dy, 1: second})
             out[command.out_a] = weight_gradient(x, dy, self.numerics)
-        if op == Opcode.BACKWARD:
-            out[command.out_b] = input_gradient(w, dy, self.numerics)
         flags = 0
         for address, result in out.items():
             rows, cols = result.values.shape

@@ -168,7 +168,7 @@ def check(device: Device) -> None:
     scenario.machine.fail_writes(result)
     expect_error(scenario, ErrorCode.WRITE_RESPONSE)
     scenario.machine.fail_writes()
-    scenario.machine.fail_reads(scenario.operands["X"].range)
+    scenario.machine.fail_reads(scenario.operands["X"].images[0].range)
     expect_error(scenario, ErrorCode.READ_RESPONSE)
 
 

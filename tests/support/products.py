@@ -16,10 +16,11 @@ from diastole.config import (
     FormatConfig,
     RoundingConfig,
 )
+from diastole.config_file import from_document
 from diastole.presets import PRESETS
 from diastole_sim.device_api import OPERATIONS
-from oracle import bfp
-from oracle.product import aligned_product, binary32, transpose
+from oracle import formats as oracle
+from oracle.product import aligned_product, binary32, exact_product, read
 
 MACHINES = {
     "pico": PRESETS["pico"],
@@ -48,11 +49,41 @@ MACHINES = {
     "wide": Config(name="wide", array=ArrayConfig(rows=3, cols=2, block=4)),
 }
 
+
+def machine(name, formats, *, rows=1, cols=1, side=4, data_width=64, **tables) -> Config:
+    """A machine from the tables of a file; ``formats``: one for all classes, or x, w and dy;
+    ``side`` of a block."""
+    names = [formats] * 3 if isinstance(formats, str) else formats
+    document = {
+        "name": name,
+        "array": {"rows": rows, "cols": cols, "block": side},
+        "format": dict(zip(("x", "w", "dy"), names, strict=True)),
+        "bus": {"data_width": data_width},
+    }
+    return from_document(document | tables)
+
+
+def grouped(grouping):
+    return {"block": dict.fromkeys(("x", "w", "dy"), grouping)}
+
+
+# One machine for each kind of format, each of another shape; `nano` is bfp4 in squares.
+FORMAT_MACHINES = {
+    "bfp4_1x16": machine("bfp4_1x16", "bfp4", rows=2, side=8, **grouped("1x16")),
+    "mxfp8_e4m3": machine("mxfp8", "mxfp8_e4m3", cols=2, data_width=128),
+    "fp8_e5m2": machine("fp8", "fp8_e5m2", rows=2, cols=2),
+    "nvfp4": machine("nvfp4_32", "nvfp4", rows=1, cols=2, side=8, data_width=32),
+    "mxfp4_e2m1": machine("mxfp4", "mxfp4_e2m1", rows=3, cols=2, side=2, data_width=256),
+}
+MACHINES |= FORMAT_MACHINES
+
 SEED = 7
 CLASSES = {"X": "x", "W": "w", "dY": "dy"}
 TAGS = {"X": 0, "W": 1, "dY": 2}
 SHAPES = {"X": "MK", "W": "KN", "dY": "MN"}
-FACTORS = {"Y": ("X", "W"), "dX": ("dY", "W^T"), "dW": ("X^T", "dY")}
+READ = {"Y": (("X", 0), ("W", 1)), "dX": (("dY", 0), ("W", 0)), "dW": (("X", 1), ("dY", 1))}
+"""By result, the operands, and what is contracted: their columns (0) or their rows (1)."""
+NAN = float("nan")
 
 # Data.
 
@@ -138,11 +169,19 @@ def same_bits(got, want, what):
         )
 
 
+def packed_image(layout, copy, tensor):
+    """The image of a copy of a golden tensor."""
+    return layout.pack(copy, tensor.tensor_exponent if layout.header else None)
+
+
 def check_tensor(got, want, what):
-    """A converted tensor on the device has the golden model's image, padding and all."""
-    image = got.layout.pack(want)
-    assert (got.image == image).all(), f"{what}: image, from byte {(got.image != image).argmax()}"
-    assert (got.nan, got.inf, got.saturated) == (want.nan, want.inf, want.saturated), what
+    """A converted tensor on the device has the golden model's images, padding and all."""
+    for number, (image, copy) in enumerate(zip(got.images, want.copies, strict=True)):
+        packed = packed_image(image.layout, copy, want)
+        differs = image.data != packed
+        assert not differs.any(), f"{what}: image {number}, from byte {differs.argmax()}"
+    for name in ("nan", "inf", "saturated", "underflowed", "amax"):
+        assert getattr(got, name) == getattr(want, name), f"{what}: {name}"
 
 
 def check_result(got, want, what):
@@ -169,72 +208,81 @@ def check_against_golden(device, golden, data, step=0):
 
 def check_quantisation(device, data, operands, step=0):
     """Every stored tensor is the correct quantisation of its data."""
+    numerics = device.numerics
     for name, array in data.items():
-        numerics = device.numerics
         chosen = numerics.tensor_class(CLASSES[name])
-        want = bfp.quantise(
+        want = oracle.quantise(
             array.tolist(),
-            mantissa_bits=chosen.format.mantissa_bits,
-            rule=chosen.rounding,
+            name=chosen.format.name,
+            kind=chosen.grouping.kind,
+            size=chosen.grouping.size,
             block=numerics.block,
+            scale_rule=chosen.scale,
+            rule=chosen.rounding,
             bits=numerics.random_bits,
             seed=device.seed,
             tag=TAGS[name],
             step=step,
+            overflow=chosen.overflow,
+            special=numerics.special,
+            folded=numerics.folds(CLASSES[name]),
         )
         got = operands[name].read()
-        assert got.magnitudes.tolist() == want.mags, name
-        assert got.negative.astype(int).tolist() == want.signs, name
-        assert got.exponents.tolist() == want.exponents, name
-        assert (got.row_max.tolist(), got.col_max.tolist()) == (want.row_max, want.col_max), name
-        assert (got.nan, got.inf) == (want.nan, want.inf), name
-        assert got.saturated == want.saturated, name
-        stored = [[Fraction(value) for value in row] for row in got.values().tolist()]
-        assert stored == want.values, name
+        assert len(got.copies) == len(want.copies), name
+        for copy, expected in zip(got.copies, want.copies, strict=True):
+            assert copy.codes.tolist() == expected.codes, name
+            assert copy.exponents.tolist() == expected.exponents, name
+            assert copy.row_max.tolist() == expected.row_max, name
+            assert copy.col_max.tolist() == expected.col_max, name
+        for counted in ("nan", "inf", "saturated", "underflowed"):
+            assert getattr(got, counted) == getattr(want, counted), f"{name}: {counted}"
+
+
+def sides(operands, name):
+    """Both operands of a result, rows along the contraction, as the hardware stored them."""
+    (first, a), (second, b) = READ[name]
+    return read(operands[first].read(), a), read(operands[second].read(), b)
 
 
 def check_products(operands, results):
     """Results are the exact products of the stored tensors, rounded once, where ``exact``."""
-    scale = 2**149  # every binary32 is a whole number of 2^-149
-    whole = {
-        name: np.array(
-            [[int(Fraction(v) * scale) for v in row] for row in tensor.values().tolist()], object
-        )
-        for name, tensor in operands.items()
-    }
-    whole |= {f"{name}^T": array.T for name, array in whole.items()}
     for op, result in results.items():
         if not result.exact:
             continue
         overflows = False
         for name, values in result.values.items():
-            first, second = FACTORS[name]
-            exact = whole[first] @ whole[second]
-            rounded = [[binary32(Fraction(int(v), scale**2)) for v in row] for row in exact]
-            want = np.array([[value for value, _ in row] for row in rounded], np.float32)
-            same_bits(values, want, f"{op} {name}, exact product rounded once")
-            overflows |= any(over for row in rounded for _, over in row)
+            exact = exact_product(*sides(operands, name))
+            overflows |= _compare(values, exact, f"{op} {name}, exact product rounded once")
         assert result.overflow == overflows, op
 
 
 def check_aligned(device, operands, results):
     """Results, exact or not, are the aligned sums of the stored tensors, rounded once."""
-    stored = {name: tensor.read() for name, tensor in operands.items()}
-    sides = {name: (t.signed().astype(int).tolist(), t.exponents.tolist(), t.format.mantissa_bits)
-             for name, t in stored.items()}  # fmt: skip
-    sides |= {f"{n}^T": (transpose(v), transpose(e), m) for n, (v, e, m) in sides.items()}
-    options = {"block": device.numerics.block, "fraction": device.numerics.fraction}
+    numerics = device.numerics
     found = {}
-    for name, (first, second) in FACTORS.items():
-        total, exact = aligned_product(*sides[first], *sides[second], **options)
-        found[name] = [[binary32(value) for value in row] for row in total], exact
+    for name, ((first, _), (second, _)) in READ.items():
+        found[name] = aligned_product(
+            *sides(operands, name),
+            block=numerics.block,
+            fraction=numerics.fraction,
+            product_bits=numerics.product_bits(CLASSES[first], CLASSES[second]),
+            poison=numerics.special == "poison",
+        )
     for op, result in results.items():
         assert result.exact == all(found[name][1] for name in result.values), op
         overflows = False
         for name, values in result.values.items():
-            rows, cols = values.shape
-            rounded = [row[:cols] for row in found[name][0][:rows]]
-            want = np.array([[value for value, _ in row] for row in rounded], np.float32)
-            same_bits(values, want, f"{op} {name}, aligned sums rounded once")
-            overflows |= any(over for row in rounded for _, over in row)
+            overflows |= _compare(values, found[name][0], f"{op} {name}, aligned sums rounded once")
         assert result.overflow == overflows, op
+
+
+def _compare(values, exact, what):
+    """AssertionError unless ``values`` are the fractions rounded; whether one overflows."""
+    rows, cols = values.shape
+    rounded = [[_rounded(value) for value in row[:cols]] for row in exact[:rows]]
+    same_bits(values, np.array([[v for v, _ in row] for row in rounded], np.float32), what)
+    return any(over for row in rounded for _, over in row)
+
+
+def _rounded(value):
+    return (NAN, False) if value is None else binary32(Fraction(value))

@@ -1,7 +1,7 @@
 """What a chunk of each use is made of, from the equations of the products."""
 
-from diastole.control.descriptors import Mode, Region
-from diastole.control.region import DY, W, X
+from diastole.control.descriptors import Region
+from diastole.uses import DY, Mode, W, X
 
 # Dimensions along rows and columns; t streamed, l lanes, c contraction.
 OPERANDS = {
@@ -41,5 +41,51 @@ EDGE_DX = {
 }  # fmt: skip
 
 
-def regions_of(mode: Mode, in_place: bool = True) -> dict:
-    return EDGE_DX if mode == Mode.DX and not in_place else REGIONS[mode]
+# All three in vector groups: the rows of every image are what is streamed, or the lanes.
+GROUPED_OPERANDS = {
+    Mode.FORWARD: {X: "tc", W: "lc"},
+    Mode.DX: {DY: "tc", W: "lc"},
+    Mode.DW: {X: "tc", DY: "lc"},
+}
+
+
+def _north(stream, held):
+    return {
+        Region.MAXIMA_WEST: (0, stream, ROW_MAX), Region.MAXIMA_NORTH: (1, held, ROW_MAX),
+        Region.HELD: (5, held, BLOCKS), Region.WEST: (6, stream, BLOCKS),
+    }  # fmt: skip
+
+
+GROUPED_REGIONS = {
+    Mode.FORWARD: _north(X, W), Mode.DX: _north(DY, W), Mode.DW: _north(X, DY),
+}  # fmt: skip
+# X alone in vector groups: its image for dW has rows along t, which need not be turned.
+X_GROUPED_OPERANDS = OPERANDS | {
+    Mode.DW: {X: "tc", DY: "cl"},
+    Mode.FUSED: {X: "tc", DY: "cl", W: "tl"},
+}
+X_GROUPED_REGIONS = {
+    mode: {
+        kind: (step, cls, ROW_MAX if cls == X and part == COL_MAX else part)
+        for kind, (step, cls, part) in regions.items()
+    }
+    for mode, regions in REGIONS.items()
+}
+
+
+def operands_of(plan) -> dict:
+    """By mode and class, the dimensions along the rows and the columns of the image."""
+    return {3: GROUPED_OPERANDS, 1: X_GROUPED_OPERANDS, 0: OPERANDS}[_grouped(plan)]
+
+
+def regions_of(mode: Mode, plan) -> dict:
+    if mode == Mode.DX and not plan.in_place:
+        return EDGE_DX
+    return {3: GROUPED_REGIONS, 1: X_GROUPED_REGIONS, 0: REGIONS}[_grouped(plan)][mode]
+
+
+def _grouped(plan) -> int:
+    """How many classes are in vector groups: none, X, or all."""
+    grouped = [plan.grouped(cls) for cls in (X, W, DY)]
+    assert grouped in ([False] * 3, [True, False, False], [True] * 3)
+    return sum(grouped)

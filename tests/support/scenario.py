@@ -38,6 +38,15 @@ class Result:
         return bool(((found == self.want) | (self.pad & (found == UNTOUCHED))).all())
 
 
+READ = {
+    "forward": (("address_x", "X", 0), ("address_w", "W", 1)),
+    "dx": (("address_w", "W", 0), ("address_dy", "dY", 0)),
+    "dw": (("address_x", "X", 1), ("address_dy", "dY", 1)),
+    "backward": (("address_x", "X", 1), ("address_w", "W", 0), ("address_dy", "dY", 0)),
+}
+"""By operation, the fields of its operands, and which copy of them it reads."""
+
+
 class Scenario:
     """Operands in the memory of ``device``, and one good command of each kind on them.
 
@@ -80,14 +89,18 @@ class Scenario:
         return Result(address=self._allocated[-1], want=image, pad=none if pad is None else pad)
 
     def _add_convert(self, wanted):
-        result = self._result(self.operands["X"].layout.pack(wanted))
-        self.results["convert"] = [result]
+        images = zip(self.operands["X"].images, wanted.copies, strict=True)
+        results = [
+            self._result(p.packed_image(image.layout, copy, wanted)) for image, copy in images
+        ]
+        self.results["convert"] = results
         self.commands["convert"] = Command.convert(
             "x",
             rows=SIZES["m"],
             cols=SIZES["k"],
             source=self.source,
-            destination=result.address,
+            destination=results[0].address,
+            second=results[1].address if len(results) == 2 else 0,
             tag=0,
             step=0,
         )
@@ -104,14 +117,16 @@ class Scenario:
         command = Command.product(
             Opcode[op.upper()],
             **SIZES,
-            **{
-                field: self.operands[name].address
-                for field, name in (("address_x", "X"), ("address_w", "W"), ("address_dy", "dY"))
-                if name in p.OPERATIONS[op]
-            },
+            **{field: self.operands[name].address(copy) for field, name, copy in READ[op]},
             **addresses,
+            **({"address_dy_m": self._second_dy()} if op == "backward" else {}),
         )
         self.commands[op] = command
+
+    def _second_dy(self):
+        """Where the second copy of dY is, 0 if it has one."""
+        images = self.operands["dY"].images
+        return images[1].address if len(images) == 2 else 0
 
     def changed(self, op: str, **fields) -> Command:
         """That good command with other values in some fields."""

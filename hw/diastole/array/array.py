@@ -5,13 +5,15 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole.array.signature import (
+    EAST,
+    NORTH,
+    CellShape,
     control_layout,
-    deficit_bits,
     held_layout,
     sum_layout,
     vector_layout,
 )
-from diastole.cell.cell import Cell, pipeline_stages, require_cell_parameters
+from diastole.cell.cell import Cell
 from diastole.emit.place import place
 from diastole_sim.check import require_int
 
@@ -31,94 +33,60 @@ class Array(wiring.Component):
 
     Loading: word n at ``load[c]`` in cycle t + c. If word 0 comes not before the swap of the
     previous pass, and the last word before the swap of its own, both counted without the skew,
-    every word arrives in time.
+    every word arrives in time. Words may come in any order, but where
+    :func:`diastole.array.signature.held_layout` asks for a block's first word first.
 
     Parameters
     ----------
-    rows, cols : int
-        R and C, 1 to 64.
-    block, south_bits, west_bits, held_bits, fraction, in_place, product_registers
-        As :class:`diastole.cell.cell.Cell`; without ``in_place`` no ``west`` and ``north``.
-    sum_bits : int
-        SW: bits that hold every block sum which occurs.
+    shape : CellShape
+        R and all of a cell; with one direction there are no ports of the other.
+    cols : int
+        C, 1 to 64.
 
     Members
     -------
-    control, west, east : R times
-    south, load, north : C times
+    control : R times
+    load : C times
+    south, east : C, R times, with the direction east
+    west, north : R, C times, with the direction north
 
-    ``psum_bits`` = SW + F + ceil(log2 max(R, C)), ``deficit_bits``, ``east_latency`` and
+    ``rows``, ``block``, ``psum_bits`` = SW + F + ceil(log2 max(R, C)), ``east_latency`` and
     ``north_latency`` (cycles from south[0] or west[0] to port 0) are attributes. ValueError if a
     parameter is out of range.
     """
 
-    def __init__(
-        self,
-        *,
-        rows: int,
-        cols: int,
-        block: int,
-        south_bits: int,
-        west_bits: int,
-        held_bits: int,
-        sum_bits: int,
-        fraction: int,
-        in_place: bool = True,
-        product_registers: bool = False,
-    ):
-        require_cell_parameters(
-            rows=rows,
-            block=block,
-            south_bits=south_bits,
-            west_bits=west_bits,
-            held_bits=held_bits,
-            sum_bits=sum_bits,
-            fraction=fraction,
-        )
+    def __init__(self, *, shape: CellShape, cols: int):
         require_int("cols", cols, 1, 64)
-        self.rows, self.cols, self.block = rows, cols, block
-        self.south_bits, self.west_bits, self.held_bits = south_bits, west_bits, held_bits
-        self.sum_bits, self.fraction = sum_bits, fraction
-        self.in_place, self.product_registers = in_place, product_registers
-        self.psum_bits = sum_bits + fraction + (max(rows, cols) - 1).bit_length()
-        self.deficit_bits = deficit_bits(sum_bits, fraction)
-        stages = pipeline_stages(product_registers)
-        self.east_latency, self.north_latency = cols + stages, rows + stages
-        sums = sum_layout(block, self.psum_bits)
+        self.shape, self.rows, self.cols, self.block = shape, shape.rows, cols, shape.block
+        growth = (max(self.rows, cols) - 1).bit_length()
+        self.psum_bits = shape.sum_bits + shape.fraction + growth
+        self.east_latency, self.north_latency = cols + shape.stages, self.rows + shape.stages
+        sums = sum_layout(shape.block, self.psum_bits, shape.poison)
         members = {
-            "control": In(control_layout()).array(rows),
-            "south": In(vector_layout(block, south_bits, self.deficit_bits)).array(cols),
-            "load": In(held_layout(rows, block, held_bits, self.deficit_bits)).array(cols),
-            "east": Out(sums).array(rows),
+            "control": In(control_layout()).array(self.rows),
+            "load": In(held_layout(shape)).array(cols),
         }
-        if in_place:
-            west = vector_layout(block, west_bits, self.deficit_bits)
-            members |= {"west": In(west).array(rows), "north": Out(sums).array(cols)}
+        if EAST in shape.directions:
+            south = vector_layout(shape, shape.south)
+            members |= {"south": In(south).array(cols), "east": Out(sums).array(self.rows)}
+        if NORTH in shape.directions:
+            west = vector_layout(shape, shape.west)
+            members |= {"west": In(west).array(self.rows), "north": Out(sums).array(cols)}
         super().__init__(members)
-
-    def _cell(self) -> Cell:
-        return Cell(
-            rows=self.rows,
-            block=self.block,
-            south_bits=self.south_bits,
-            west_bits=self.west_bits,
-            held_bits=self.held_bits,
-            sum_bits=self.sum_bits,
-            psum_bits=self.psum_bits,
-            fraction=self.fraction,
-            in_place=self.in_place,
-            product_registers=self.product_registers,
-        )
 
     def elaborate(self, platform):
         m = Module()
-        cells = [[self._cell() for _ in range(self.cols)] for _ in range(self.rows)]
+        cells = [
+            [Cell(shape=self.shape, psum_bits=self.psum_bits) for _ in range(self.cols)]
+            for _ in range(self.rows)
+        ]
         for r, row in enumerate(cells):
             for c, cell in enumerate(row):
                 m.submodules[f"cell_{r}_{c}"] = place(cell, platform)
                 self._wire(m, cells, r, c)
-            m.d.comb += self.east[r].eq(row[-1].psum)
-        if self.in_place:
+            if EAST in self.shape.directions:
+                m.d.comb += self.east[r].eq(row[-1].psum)
+        if NORTH in self.shape.directions:
             for c, cell in enumerate(cells[-1]):
                 m.d.comb += self.north[c].eq(cell.psum)
         return m
@@ -130,12 +98,13 @@ class Array(wiring.Component):
         south = cells[r - 1][c] if r else None
         m.d.comb += [
             cell.control.eq(west.control_east if west else self.control[r]),
-            cell.south.eq(south.north if south else self.south[c]),
             cell.load.eq(south.load_north if south else self.load[c]),
         ]
-        if west:
-            m.d.comb += cell.psum_west.eq(west.psum)
-        if self.in_place:
+        if EAST in self.shape.directions:
+            m.d.comb += cell.south.eq(south.north if south else self.south[c])
+            if west:
+                m.d.comb += cell.psum_west.eq(west.psum)
+        if NORTH in self.shape.directions:
             m.d.comb += cell.west.eq(west.east if west else self.west[r])
             if south:
                 m.d.comb += cell.psum_south.eq(south.psum)

@@ -18,7 +18,7 @@ class AlignAdd(wiring.Component):
     Parameters
     ----------
     sum_bits, fraction : int
-        SW (5 to 22) and F (0 to 32) in bits.
+        SW (3 to 57) and F (0 to 32) in bits.
     psum_bits : int
         Bits of a partial sum, SW + F to 63; ``total`` wraps beyond them.
 
@@ -32,7 +32,7 @@ class AlignAdd(wiring.Component):
     """
 
     def __init__(self, *, sum_bits: int, fraction: int, psum_bits: int):
-        require_int("sum_bits", sum_bits, 5, 22)
+        require_int("sum_bits", sum_bits, 3, 57)
         require_int("fraction", fraction, 0, 32)
         require_int("psum_bits", psum_bits, sum_bits + fraction, 63)
         self.sum_bits, self.fraction, self.psum_bits = sum_bits, fraction, psum_bits

@@ -4,16 +4,21 @@ from amaranth.hdl import Cat, Module, Signal, signed, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from diastole.array.signature import Element
+from diastole.cell.packed import packed_bits
+from diastole.cell.product import Product
+from diastole.emit.place import place
 from diastole_sim.check import require_choice, require_int
 from diastole_sim.numerics import BLOCK_SIDES
 
 
 class BlockSum(wiring.Component):
-    """``block_sum`` = sum over k of vector[k] * held[k], exact. Elements are sign and magnitude.
+    """``block_sum`` = sum over k of the signed products of vector[k] and held[k].
 
-    A negative product enters the tree as the complement of its magnitude, and a 1 that makes it the
-    negative is the carry-in of an adder; the sign extensions add up to one constant, which flips
-    the top bit.
+    A product is that of :class:`diastole.cell.product.Product`, rounded to the window if it has
+    one; the sum of the products is exact. A negative product enters the tree as the complement of
+    its magnitude, and a 1 that makes it the negative is the carry-in of an adder, as is what rounds
+    a product up; the sign extensions add up to one constant, which flips the top bit.
 
     Timing: combinational; with ``product_registers`` one register after each product.
 
@@ -21,15 +26,16 @@ class BlockSum(wiring.Component):
     ----------
     block : int
         B, a power of two, 1 to 32.
-    vector_bits, held_bits : int
-        Magnitude bits of the elements, 2 to 8.
+    vector_element, held_element, window, exact
+        As :class:`diastole.cell.product.Product`.
     sum_bits : int
-        Bits of ``block_sum``, 5 to 22; it wraps if a sum needs more, which is not checked.
+        Bits of ``block_sum``, 3 to 57; it wraps if a sum needs more, which is not checked.
     product_registers : bool
 
     Members
     -------
-    vector, held : In(array of B times unsigned(bits + 1))
+    vector : In(array of B times unsigned(vector_element.bits))
+    held : In(array of B times unsigned(packed_bits(held_element)))
     block_sum : Out(signed(sum_bits))
 
     ValueError if out of range.
@@ -39,47 +45,66 @@ class BlockSum(wiring.Component):
         self,
         *,
         block: int,
-        vector_bits: int,
-        held_bits: int,
+        vector_element: Element,
+        held_element: Element,
+        window: int | None,
+        exact: bool,
         sum_bits: int,
         product_registers: bool,
     ):
         require_choice("block", block, BLOCK_SIDES)
-        require_int("vector_bits", vector_bits, 2, 8)
-        require_int("held_bits", held_bits, 2, 8)
-        require_int("sum_bits", sum_bits, 5, 22)
-        self.block, self.vector_bits, self.held_bits = block, vector_bits, held_bits
-        self.sum_bits, self.product_registers = sum_bits, product_registers
+        require_int("sum_bits", sum_bits, 3, 57)
+        self.block, self.sum_bits = block, sum_bits
+        self.vector_element, self.held_element = vector_element, held_element
+        self.window, self.exact = window, exact
+        self.product_registers = product_registers
         super().__init__(
             {
-                "vector": In(data.ArrayLayout(unsigned(vector_bits + 1), block)),
-                "held": In(data.ArrayLayout(unsigned(held_bits + 1), block)),
+                "vector": In(data.ArrayLayout(unsigned(vector_element.bits), block)),
+                "held": In(data.ArrayLayout(unsigned(packed_bits(held_element)), block)),
                 "block_sum": Out(signed(sum_bits)),
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        bits = self.vector_bits + self.held_bits
         terms, carries = [], []
         for k in range(self.block):
-            vector, held = self.vector[k], self.held[k]
-            negative = Signal(name=f"negative_{k}", reset_less=True)
-            magnitude = Signal(bits, name=f"magnitude_{k}", reset_less=True)
-            domain = m.d.sync if self.product_registers else m.d.comb
-            domain += negative.eq(vector[-1] ^ held[-1])
-            domain += magnitude.eq(vector[:-1] * held[:-1])
+            magnitude, up, negative = self._product(m, platform, k)
+            bits = len(magnitude)
             term = Signal(bits + 1, name=f"term_{k}")
             # The product plus 2^bits - 1 if negative, plus 2^bits if not: never below zero.
             m.d.comb += term.eq(Cat(magnitude ^ negative.replicate(bits), ~negative))
             terms.append(term)
-            carries.append(negative)
+            # -(magnitude + up) is the complement of the magnitude, and 1 - up.
+            carries.append(negative ^ up)
         total = self._tree(m, terms, carries)
         log_block = (self.block - 1).bit_length()
-        exact = Signal(signed(bits + 1 + log_block))
-        m.d.comb += exact.eq(total ^ (1 << (bits + log_block)))  # less B * 2^bits
-        m.d.comb += self.block_sum.eq(exact)
+        summed = Signal(signed(bits + 1 + log_block))
+        m.d.comb += summed.eq(total ^ (1 << (bits + log_block)))  # less B * 2^bits
+        m.d.comb += self.block_sum.eq(summed)
         return m
+
+    def _product(self, m, platform, k):
+        """Magnitude, whether it is rounded up, and sign of product k."""
+        product = Product(
+            vector_element=self.vector_element,
+            held_element=self.held_element,
+            window=self.window,
+            exact=self.exact,
+        )
+        m.submodules[f"product_{k}"] = place(product, platform)
+        m.d.comb += [product.vector.eq(self.vector[k]), product.held.eq(self.held[k])]
+        names = ("magnitude", "up", "negative")
+        if not self.product_registers:
+            return tuple(getattr(product, name) for name in names)
+        registers = []
+        for name in names:
+            port = getattr(product, name)
+            register = Signal(port.shape(), name=f"{name}_{k}", reset_less=True)
+            m.d.sync += register.eq(port)
+            registers.append(register)
+        return tuple(registers)
 
     @staticmethod
     def _tree(m: Module, terms: list, carries: list):

@@ -1,9 +1,11 @@
 """`diastole check`: says everything that is wrong with a configuration, at once."""
 
 import argparse
+from itertools import combinations
 
 from diastole.commands.arguments import add_config, read_config
 from diastole.console import say
+from diastole_sim.numerics import CLASS_NAMES, Numerics
 
 
 def add_parser(commands) -> None:
@@ -16,10 +18,29 @@ def add_parser(commands) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     config = read_config(arguments)
-    array = config.array
+    array, numerics = config.array, config.numerics
     say(
         f"{arguments.file}: good: {config.name}, {array.rows} x {array.cols} cells with blocks of "
         f"{array.block} x {array.block}, {config.macs} multipliers, "
-        f"accumulators of {config.numerics.accumulator_bits} bits"
+        f"accumulators of {numerics.accumulator_bits} bits"
     )
+    for line in describe(numerics):
+        say(f"  {line}")
     return 0
+
+
+def describe(numerics: Numerics) -> list[str]:
+    """What the keys that were left out have become: each class of tensor, and the products."""
+    lines = []
+    for name in CLASS_NAMES:
+        chosen = numerics.tensor_class(name)
+        copies = ", two copies" if chosen.two_copies else ""
+        lines.append(
+            f"{name}: {chosen.format.name} by {chosen.grouping}, scale {chosen.scale}, "
+            f"rounded {chosen.rounding}{copies}"
+        )
+    pairs = list(combinations(CLASS_NAMES, 2))
+    bits = max(numerics.product_bits(a, b) for a, b in pairs)
+    rounded = any(numerics.is_windowed(a, b) for a, b in pairs)
+    lines.append(f"products: {'rounded to' if rounded else 'exact in'} {bits} bits")
+    return lines

@@ -1,10 +1,9 @@
 """`diastole init`: writes a commented configuration to start from."""
 
 import argparse
-import os
-import tempfile
 from pathlib import Path
 
+from diastole import atomic
 from diastole.config_file import to_toml
 from diastole.console import say
 from diastole.errors import BadInput
@@ -29,7 +28,7 @@ def execute(arguments: argparse.Namespace) -> int:
         raise BadInput(f"{path}: is a directory")
     text = to_toml(PRESETS[arguments.preset])
     if arguments.force:
-        _replace(path, text)
+        atomic.replace(path, lambda file: file.write(text.encode()))
     else:
         try:
             with path.open("x", encoding="utf-8") as file:
@@ -38,16 +37,3 @@ def execute(arguments: argparse.Namespace) -> int:
             raise BadInput(f"{path}: exists; --force overwrites it") from None
     say(f"wrote {path} (preset {arguments.preset})")
     return 0
-
-
-def _replace(path: Path, text: str) -> None:
-    """Writes beside the file and renames, so that an interrupted run leaves the old one whole."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise

@@ -14,6 +14,8 @@ from diastole.memory.scratchpad import HeldScratchpad, StreamScratchpad
 from diastole.plan import Plan
 
 DIRECTIONS = ("east", "north")
+SIDES = {"east": ("south", Region.SOUTH), "north": ("west", Region.WEST)}
+"""By direction: where its vectors come from."""
 
 
 class Datapath(wiring.Component):
@@ -34,85 +36,93 @@ class Datapath(wiring.Component):
             "released": Out(1),
             "inexact": Out(1),
         }
-        for name, banks in self._directions(plan):
+        for name in plan.directions:
             members |= {
                 f"{name}_done": Out(1),
                 f"{name}_drain_en": In(1),
-                f"{name}_drain_port": In(range(max(banks, 2))),
+                f"{name}_drain_port": In(range(max(self._banks(name), 2))),
                 f"{name}_drain_addr": In(range(2 * plan.half_words)),
                 f"{name}_drain_data": Out(sums_layout(plan, plan.accumulator_bits)),
             }
         super().__init__(members)
 
-    @staticmethod
-    def _directions(plan: Plan):
-        banks = (("east", plan.rows), ("north", plan.cols))
-        return banks if plan.in_place else banks[:1]
+    def _banks(self, direction: str) -> int:
+        return self.plan.rows if direction == "east" else self.plan.cols
+
+    def _issues(self, direction: str):
+        """Whether the slot has a vector in this direction."""
+        if len(self.plan.directions) == 1:
+            return self.slot.valid
+        return self.slot.valid & (self.slot.direction == DIRECTIONS.index(direction))
 
     def elaborate(self, platform):
         m = Module()
         plan = self.plan
-        self._array = array = Array(
-            rows=plan.rows,
-            cols=plan.cols,
-            block=plan.block,
-            south_bits=plan.south_bits,
-            west_bits=plan.west_bits,
-            held_bits=plan.held_bits,
-            sum_bits=plan.sum_bits,
-            fraction=plan.fraction,
-            in_place=plan.in_place,
-        )
+        array = Array(shape=plan.shape, cols=plan.cols)
         m.submodules.array = place(array, platform)
-        self._scratchpads(m, platform, array)
+        held = HeldScratchpad(plan)
+        m.submodules.held_scratchpad = place(held, platform)
+        self._write(m, held, Region.HELD, held.deficits)
+        m.d.comb += held.read.eq(self.held)
+        for port, word in zip(array.load, held.ports, strict=True):
+            m.d.comb += port.eq(word)
         self._control(m, array)
         marks = []  # a bubble carries none, so no slot has to be looked at
-        for name, banks in self._directions(plan):
-            self._accumulators(m, platform, array, name, banks)
+        for name in plan.directions:
+            self._stream(m, platform, array, name)
+            self._accumulators(m, platform, array, name)
             marks += [port.inexact for port in getattr(array, name)]
         m.d.sync += self.inexact.eq(Cat(*marks).any())
         return m
 
-    def _scratchpads(self, m, platform, array):
+    def _write(self, m, pad, kind, deficits):
+        """The write port of one scratchpad."""
         plan, write = self.plan, self.write
-        south = StreamScratchpad(
-            plan, banks=plan.cols, bits=plan.south_bits, words=2 * plan.half_words
-        )
-        pads = {Region.SOUTH: south, Region.HELD: HeldScratchpad(plan)}
-        names = {Region.SOUTH: "south", Region.HELD: "held", Region.WEST: "west"}
-        if plan.in_place:
-            pads[Region.WEST] = StreamScratchpad(
-                plan, banks=plan.rows, bits=plan.west_bits, words=2 * plan.half_words
-            )
-        for kind, pad in pads.items():
-            m.submodules[f"{names[kind]}_scratchpad"] = place(pad, platform)
-            deficits = [write.deficit, write.nonzero]
-            if kind == Region.HELD and plan.in_place:
-                deficits.insert(1, write.deficit_north)
-            m.d.comb += [
-                pad.write_en.eq(self.write_en & (write.kind == kind)),
-                pad.write_bank.eq(write.bank),
-                pad.write_addr.eq(write.addr),
-                pad.write_elements.eq(write.elements),
-                pad.write_deficit.eq(Cat(*deficits)),
-            ]
         m.d.comb += [
-            south.read_en.eq(self.slot.valid & ~self.slot.direction),
-            south.read_addr.eq(self.slot.south_addr),
-            pads[Region.HELD].read.eq(self.held),
+            pad.write_en.eq(self.write_en & (write.kind == kind)),
+            pad.write_bank.eq(write.bank),
+            pad.write_addr.eq(write.addr),
+            pad.write_elements.eq(write.elements),
+            pad.write_nonzero.eq(write.nonzero),
         ]
-        for port, vector in zip(array.south, south.ports, strict=False):
+        for name in deficits:
+            source = write.deficit_north if name == "deficit_north" else write.deficit
+            m.d.comb += getattr(pad, f"write_{name}").eq(source)
+        if plan.significands:
+            m.d.comb += pad.write_significand.eq(write.significand)
+        if plan.shape.extents:
+            m.d.comb += pad.write_extent.eq(write.extent)
+        if plan.poison:
+            mask = write.poison if kind == Region.HELD else write.poison.any()
+            m.d.comb += pad.write_poison.eq(mask)
+
+    def _stream(self, m, platform, array, direction):
+        """The side from which the vectors of a direction come."""
+        plan = self.plan
+        side, kind = SIDES[direction]
+        pad = StreamScratchpad(plan, side=side)
+        m.submodules[f"{side}_scratchpad"] = place(pad, platform)
+        self._write(m, pad, kind, ("deficit",))
+        m.d.comb += [
+            pad.read_en.eq(self._issues(direction)),
+            pad.read_addr.eq(getattr(self.slot, f"{side}_addr")),
+        ]
+        if plan.poison:
+            m.d.comb += pad.read_banks.eq(self._contraction(m, direction))
+        for port, vector in zip(getattr(array, side), pad.ports, strict=True):
             m.d.comb += port.eq(vector)
-        for port, word in zip(array.load, pads[Region.HELD].ports, strict=False):
-            m.d.comb += port.eq(word)
-        if plan.in_place:
-            west = pads[Region.WEST]
-            m.d.comb += [
-                west.read_en.eq(self.slot.valid & self.slot.direction),
-                west.read_addr.eq(self.slot.west_addr),
-            ]
-            for port, vector in zip(array.west, west.ports, strict=False):
-                m.d.comb += port.eq(vector)
+
+    def _contraction(self, m, direction):
+        """Blocks of the contraction that the pass at work has: its held words told it."""
+        member = "cols_valid" if direction == "east" else "rows_valid"
+        told = getattr(self.held, member)
+        loaded = Signal(told.shape(), name=f"{direction}_loaded")
+        active = Signal(told.shape(), name=f"{direction}_active")
+        with m.If(self.held.valid):
+            m.d.sync += loaded.eq(told)
+        with m.If(self.slot.swap):
+            m.d.sync += active.eq(loaded)
+        return active
 
     def _control(self, m, array):
         """Direction and swap enter every row with its skew; a release waits for the last bank."""
@@ -134,8 +144,8 @@ class Datapath(wiring.Component):
             released = delayed
         m.d.comb += self.released.eq(released)
 
-    def _accumulators(self, m, platform, array, name, banks):
-        plan, slot = self.plan, self.slot
+    def _accumulators(self, m, platform, array, name):
+        plan, slot, banks = self.plan, self.slot, self._banks(name)
         outputs = getattr(array, name)
         latency = array.east_latency if name == "east" else array.north_latency
         sums = Accumulators(
@@ -145,9 +155,8 @@ class Datapath(wiring.Component):
             latency=1 + latency,  # from the slot's addresses to the partial sums of port 0
         )
         m.submodules[f"{name}_accumulators"] = place(sums, platform)
-        mine = slot.valid & (slot.direction == DIRECTIONS.index(name))
         m.d.comb += [
-            sums.sum_en.eq(mine),
+            sums.sum_en.eq(self._issues(name)),
             sums.sum_addr.eq(slot.sum_addr),
             sums.fresh.eq(slot.fresh),
             sums.sum_done.eq(getattr(slot, f"done_{name}")),
@@ -158,4 +167,6 @@ class Datapath(wiring.Component):
             getattr(self, f"{name}_drain_data").eq(sums.drain_data),
         ]
         for port in range(banks):
-            m.d.comb += sums.psums[port].eq(outputs[port].sums)
+            m.d.comb += sums.psums[port].sums.eq(outputs[port].sums)
+            if plan.poison:
+                m.d.comb += sums.psums[port].poison.eq(outputs[port].poison)

@@ -66,8 +66,9 @@ class Decoder(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         values = {field.name: self.bits[field.low : field.low + field.bits] for field in FIELDS}
-        for name in self.o.shape().members:
-            m.d.comb += self.o[name].eq(values[name])
+        for field in FIELDS:
+            if field.name in self.o.shape().members:
+                m.d.comb += self.o[field.name].eq(self._own(field, values))
 
         found = {}
         for code in table.PRECEDENCE:
@@ -83,6 +84,20 @@ class Decoder(wiring.Component):
             with m.If(found[code]):
                 m.d.comb += self.error_code.eq(code)
         return m
+
+    @staticmethod
+    def _own(field, values):
+        """The field's bits; 0 in an operation that has another field there."""
+        shared = any(
+            other.low < field.low + field.bits and field.low < other.low + other.bits
+            for other in FIELDS
+            if other is not field
+        )
+        value = values[field.name]
+        if not shared:
+            return value
+        mine = _any(values["opcode"] == opcode for opcode in field.uses)
+        return Mux(mine, value, 0)
 
     def _faults(self, opcode, values):
         used = {field.name for field in table.fields_of(opcode)}

@@ -3,21 +3,15 @@
 Positions and lengths are in blocks unless a name says ``count`` or ``size`` (elements).
 """
 
-from amaranth.hdl import unsigned
+from amaranth.hdl import signed, unsigned
 from amaranth.lib import data, enum
 
 from diastole.plan import ADDRESS_BITS, MAX_ELEMENT_BITS, Plan
+from diastole.uses import Mode
+
+__all__ = ["POSITION", "PRODUCT", "RESULT", "TENSOR", "Mode", "Region", "chunk_layout"]
 
 POSITION = unsigned(MAX_ELEMENT_BITS)
-
-
-class Mode(enum.Enum, shape=2):
-    """The four uses of the array (design, section 4)."""
-
-    FORWARD = 0
-    DX = 1
-    DW = 2
-    FUSED = 3
 
 
 class Region(enum.Enum, shape=3):
@@ -54,13 +48,15 @@ RESULT = data.StructLayout(
 PRODUCT = data.StructLayout(
     {
         "mode": Mode,
+        "north": 1,  # sums leave to the north only; the fused pass has both
         "t_size": POSITION,  # elements along the streamed dimension
         "t_blocks": POSITION,
         "l_blocks": POSITION,  # blocks along the lanes
         "c_blocks": POSITION,  # blocks along the contraction
-        "tensors": data.ArrayLayout(TENSOR, 3),  # by class: x, w, dy
-        "east": RESULT,
-        "north": RESULT,
+        "tensors": data.ArrayLayout(TENSOR, 3),  # by class: x, w, dy; the image that is read
+        "exponents": data.ArrayLayout(signed(10), 3),  # of tensors whose groups have scales, else 0
+        "to_east": RESULT,
+        "to_north": RESULT,
     }
 )
 

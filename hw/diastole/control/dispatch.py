@@ -6,12 +6,11 @@ from amaranth.lib.wiring import In, Out
 
 from diastole.bus.service import request_layout, write_beat_layout
 from diastole.control.decode import command_layout
-from diastole.control.descriptors import Mode
 from diastole.control.engine import ProductEngine
 from diastole.convert.converter import Converter
 from diastole.emit.place import place
 from diastole.plan import Plan
-from diastole_sim.numerics import Numerics
+from diastole.uses import DY, Mode
 from diastole_sim.program.command import Opcode
 
 FLAGS = data.StructLayout(
@@ -34,7 +33,10 @@ EVENTS = data.StructLayout(
         "stall_store": 1,
         "stall_accumulator": 1,
         "stall_turn": 1,
-        "saturated": unsigned(32),  # elements of the tensor just converted, for one cycle
+        "converted": 1,  # for one cycle, with what follows: a tensor has been converted
+        "saturated": unsigned(32),  # its elements that did, over all copies
+        "underflowed": unsigned(32),
+        "amax": unsigned(31),  # its largest finite magnitude, as binary32 without a sign
     }
 )
 
@@ -45,13 +47,14 @@ class Dispatch(wiring.Component):
     """Take a command, run it to its last write response, pulse ``done``.
 
     A ``backward`` that the fused pass has no room for runs as ``dx``, then ``dw``: the same bits.
+    So does every one where dY is in vector groups.
     ``flags`` and ``events`` are shown in the cycles in which they happen.
 
     The reader and writer services belong to this unit from a command's first cycle to its last.
     """
 
-    def __init__(self, plan: Plan, numerics: Numerics):
-        self.plan, self.numerics = plan, numerics
+    def __init__(self, plan: Plan):
+        self.plan = plan
         super().__init__(
             {
                 "command": In(stream.Signature(command_layout())),
@@ -70,15 +73,11 @@ class Dispatch(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        plan, numerics = self.plan, self.numerics
-        classes = (numerics.x, numerics.w, numerics.dy)
+        plan = self.plan
         self._engine = engine = ProductEngine(plan)
         self._converter = converter = Converter(
-            block=plan.block,
+            numerics=plan.numerics,
             data_width=plan.data_width,
-            mantissa_bits=plan.mantissas,
-            rounding=tuple(c.rounding for c in classes),
-            random_bits=numerics.random_bits,
             max_col_blocks=plan.converter_blocks,
         )
         m.submodules.engine = place(engine, platform)
@@ -158,10 +157,15 @@ class Dispatch(wiring.Component):
             convert.cols.eq(command.n),
             convert.source.eq(command.address_x),
             convert.destination.eq(command.address_w),
+            convert.destination_t.eq(command.address_dy),
+            convert.scale.eq(command.scale),
             convert.tag.eq(command.tag),
             convert.step.eq(command.step),
             self._converter.seed.eq(self.seed),
         ]
+        if self.plan.grouped(DY):  # the two gradients read its two images
+            with m.If(backward & second):
+                m.d.comb += given.dy.eq(command.address_dy_m)
         with m.Switch(command.opcode):
             for opcode, mode in MODES.items():
                 with m.Case(opcode):
@@ -188,7 +192,12 @@ class Dispatch(wiring.Component):
     def _report(self, m, command):
         """What the converter saw in the tensor, by its class."""
         converter, flags = self._converter, self.flags
-        m.d.comb += self.events.saturated.eq(converter.saturated)
+        m.d.comb += [
+            self.events.converted.eq(1),
+            self.events.saturated.eq(converter.saturated),
+            self.events.underflowed.eq(converter.underflowed),
+            self.events.amax.eq(converter.amax),
+        ]
         seen = (
             (flags.x_nan, flags.x_inf),
             (flags.w_nan, flags.w_inf),

@@ -1,17 +1,35 @@
 """The order in which an output tile's sums leave the accumulators, and where their rows go."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
 
 from diastole.control.descriptors import RESULT, Mode, chunk_layout
 from diastole.control.emit_rows import span_layout
-from diastole.memory.maxima import lookup_layout
+from diastole.memory.maxima import OF_DIRECTION, lookup_layout, maxima_entries
 from diastole.plan import ADDRESS_BITS, Plan, pow2ceil
+from diastole.uses import DY, PRODUCTS, W, X
+
+
+def operands(plan: Plan, *, north: bool) -> dict[Mode, tuple[int, int]]:
+    """By mode that has sums in this direction: the class that streams, and the one that is held."""
+    uses = {mode: plan.use(mode) for mode in PRODUCTS}
+    found = {mode: (use.stream, use.held) for mode, use in uses.items() if use.north == north}
+    if plan.fused:
+        found[Mode.FUSED] = (W if north else X, DY)
+    return found
+
+
+def drain_lookups(plan: Plan, *, north: bool) -> dict[str, int]:
+    """How many maxima the drain of a direction gets of what streams, and of what is held."""
+    names = OF_DIRECTION["north" if north else "east"]
+    entries = [maxima_entries(plan, name, "drain") for name in names]
+    return dict(zip(("stream", "held"), entries, strict=True))
 
 
 class DrainWalk(wiring.Component):
-    """Read every sum of a tile once, word by word, with the two maxima that bound it.
+    """Read every sum of a tile once, word by word, with the maxima that bound it.
 
     *By rows*: the tile's vectors are rows of the result; t outermost, blocks of lanes inside, and
     one span for the tile. *Turned* (the north side of the fused pass): its vectors are columns of
@@ -30,7 +48,10 @@ class DrainWalk(wiring.Component):
     def __init__(self, plan: Plan, *, north: bool):
         self.plan, self.north = plan, north
         self.ports = plan.cols if north else plan.rows
-        lookup = lookup_layout(plan.maxima_depth, plan.beat_bytes)
+        lookups = {
+            f"{part}_index": Out(lookup_layout(plan, entries))
+            for part, entries in drain_lookups(plan, north=north).items()
+        }
         super().__init__(
             {
                 "mode": In(Mode),
@@ -41,17 +62,16 @@ class DrainWalk(wiring.Component):
                 "read_valid": Out(1),
                 "read_port": Out(range(max(self.ports, 2))),
                 "read_addr": Out(range(2 * plan.half_words)),
-                "stream_index": Out(lookup),
-                "held_index": Out(lookup),
                 "freed": Out(1),
             }
+            | lookups
         )
 
     def elaborate(self, platform):
         m = Module()
         plan, tile = self.plan, self.tiles.p
         self._turned = Signal(name="turned")
-        if self.north:
+        if self._turns:
             m.d.comb += self._turned.eq(self.mode == Mode.FUSED)
         self._t = Signal(range(plan.tile_words + 1), name="t")
         self._lane = Signal.like(tile.l_blocks, name="lane")
@@ -79,7 +99,7 @@ class DrainWalk(wiring.Component):
         ]
         with m.If(self.advance):
             m.d.sync += last_read.eq(self.tiles.ready)
-        if self.north:
+        if self._turns:
             with m.If(self._turned):
                 self._by_blocks(m, span_due, steps)
             with m.Else():
@@ -93,13 +113,17 @@ class DrainWalk(wiring.Component):
         return m
 
     @property
+    def _turns(self) -> bool:
+        return self.north and self.plan.fused
+
+    @property
     def _t_block(self):
         """Block of the tile that vector t belongs to."""
         return self._t >> self.plan.log_block
 
     def _tile_words(self):
         plan = self.plan
-        if not plan.in_place:
+        if not plan.fused:
             return plan.tile_words
         return Mux(self.mode == Mode.FUSED, plan.fused_tile_words, plan.tile_words)
 
@@ -166,10 +190,13 @@ class DrainWalk(wiring.Component):
         ]
 
     def _lookups(self, m):
-        """The maxima of the word's block of t and of its block of lanes."""
+        """The maxima of the word's vector, or block of t, and of its block of lanes."""
         plan, tile, turned = self.plan, self.tiles.p, self._turned
-        fused = self.mode == Mode.FUSED  # which keeps the maxima of all of dY, from 0 on
-        bytes_, shift = plan.beat_bytes, plan.beat_bytes.bit_length() - 1
+        fused = Const(0, 1)  # which keeps the maxima of all of dY, from 0 on
+        if plan.fused:
+            fused = self.mode == Mode.FUSED
+        stream_by_row, held_by_row = (self._by_row(m, part) for part in ("stream", "held"))
+        bytes_, log_block = plan.beat_bytes, plan.log_block
         stream_entry = Signal(16, name="stream_entry")
         held_entry = Signal(16, name="held_entry")
         stream_slot = tile.tile * pow2ceil(plan.stream_maxima_words)
@@ -178,8 +205,33 @@ class DrainWalk(wiring.Component):
         m.d.comb += [
             stream_entry.eq((tile.t0 & (bytes_ - 1)) + self._t_block),
             held_entry.eq(Mux(turned, tile.c0 + self._port, held_first + self._lane)),
-            self.stream_index.word.eq(stream_slot + (stream_entry >> shift)),
-            self.stream_index.byte.eq(stream_entry),
-            self.held_index.word.eq(held_slot + (held_entry >> shift)),
-            self.held_index.byte.eq(held_entry),
         ]
+        with m.If(stream_by_row):
+            m.d.comb += stream_entry.eq(((tile.t0 << log_block) & (bytes_ - 1)) + self._t)
+        with m.If(held_by_row):  # never in the fused pass
+            first = (tile.l0 << log_block) & (bytes_ - 1)
+            m.d.comb += held_entry.eq(first + (self._lane << log_block))
+        for index, slot, entry in (
+            (self.stream_index, stream_slot, stream_entry),
+            (self.held_index, held_slot, held_entry),
+        ):
+            m.d.comb += [
+                index.word.eq(slot + (entry >> exact_log2(bytes_))),
+                index.byte.eq(entry),
+            ]
+        if "by_row" in self.held_index.shape().members:
+            m.d.comb += self.held_index.by_row.eq(held_by_row)
+
+    def _by_row(self, m, part):
+        """Whether the class of the mode at hand has a maximum per row of elements."""
+        plan = self.plan
+        place_ = ("stream", "held").index(part)
+        modes = operands(plan, north=self.north)
+        grouped = {mode for mode, classes in modes.items() if plan.grouped(classes[place_])}
+        if grouped in (set(), set(modes)):
+            return Const(int(bool(grouped)), 1)
+        by_row = Signal(name=f"{part}_by_row")
+        with m.Switch(self.mode):
+            with m.Case(*grouped):
+                m.d.comb += by_row.eq(1)
+        return by_row

@@ -7,9 +7,10 @@ from amaranth.lib.wiring import In, Out
 from diastole.bus.service import request_layout, write_beat_layout
 from diastole.control.credit import Credit
 from diastole.control.datapath import Datapath
-from diastole.control.descriptors import Mode, chunk_layout
+from diastole.control.descriptors import PRODUCT, chunk_layout
 from diastole.control.execute import PassRun, PassWalk, pass_layout
 from diastole.control.fill import Fill
+from diastole.control.headers import Headers
 from diastole.control.issue import RegionIssue
 from diastole.control.region import region_layout
 from diastole.control.setup import OPERANDS, Setup
@@ -17,9 +18,10 @@ from diastole.control.store import Drain
 from diastole.control.store_arbiter import StoreArbiter
 from diastole.control.walk import TileWalk
 from diastole.emit.place import place
-from diastole.memory.maxima import NAMES, Maxima
+from diastole.memory.maxima import Maxima
 from diastole.plan import Plan
 from diastole.stream.fifo import StreamFifo
+from diastole.uses import Mode
 
 QUIET_CYCLES = 4  # without anything in flight before a product counts as done
 
@@ -77,6 +79,8 @@ class ProductEngine(wiring.Component):
             "buffers": Credit(most=2),
             "chunks": Credit(most=15),
         }
+        if plan.significands:
+            units["headers"] = Headers(plan)
         for name, unit in units.items():
             m.submodules[name] = place(unit, platform)
         self._load(m, platform)
@@ -88,12 +92,14 @@ class ProductEngine(wiring.Component):
     def _load(self, m, platform):
         u = self._units
         setup, walk, issue, fill = u["setup"], u["walk"], u["issue"], u["fill"]
+        self._product = Signal(PRODUCT, name="product")
+        m.d.comb += self._product.eq(setup.product)
         m.d.comb += [
             setup.mode.eq(self.mode),
             setup.operands.eq(self.operands),
             self.fits.eq(setup.fits),
-            walk.product.eq(setup.product),
-            issue.product.eq(setup.product),
+            walk.product.eq(self._product),
+            issue.product.eq(self._product),
             issue.credit.eq(~u["buffers"].full),
             u["buffers"].take.eq(issue.take),
             u["buffers"].give.eq(u["datapath"].released),
@@ -103,9 +109,8 @@ class ProductEngine(wiring.Component):
         wiring.connect(m, walk.chunks, issue.chunks_in)
         wiring.connect(m, issue.chunks_out, u["loading"].i)
         wiring.connect(m, issue.regions, u["regions"].i)
-        wiring.connect(m, wiring.flipped(self.read_requests), issue.requests)
+        self._reader(m, issue.requests, fill.data)
         wiring.connect(m, u["regions"].o, fill.regions)
-        wiring.connect(m, wiring.flipped(self.read_data), fill.data)
         wiring.connect(m, u["loading"].o, fill.chunks_in)
         wiring.connect(m, fill.chunks_out, u["loaded"].i)
         maxima, datapath = u["maxima"], u["datapath"]
@@ -118,11 +123,27 @@ class ProductEngine(wiring.Component):
             datapath.write_en.eq(fill.write_en),
             datapath.write.eq(fill.write),
         ]
-        for name in NAMES[: 4 if self.plan.in_place else 2]:
+        for name in fill.names:
             m.d.comb += [
                 getattr(maxima, f"load_{name}_index").eq(getattr(fill, f"{name}_index")),
                 getattr(fill, f"{name}_value").eq(getattr(maxima, f"load_{name}_value")),
             ]
+
+    def _reader(self, m, requests, data):
+        """The reader is the load unit's, but while the headers of tensors are read."""
+        if not self.plan.significands:
+            wiring.connect(m, wiring.flipped(self.read_requests), requests)
+            wiring.connect(m, wiring.flipped(self.read_data), data)
+            return
+        headers = self._units["headers"]
+        m.d.comb += [headers.mode.eq(self.mode), headers.operands.eq(self.operands)]
+        m.d.comb += self._product.exponents.eq(headers.exponents)
+        with m.If(headers.busy):
+            wiring.connect(m, wiring.flipped(self.read_requests), headers.requests)
+            wiring.connect(m, wiring.flipped(self.read_data), headers.data)
+        with m.Else():
+            wiring.connect(m, wiring.flipped(self.read_requests), requests)
+            wiring.connect(m, wiring.flipped(self.read_data), data)
 
     def _execute(self, m):
         u = self._units
@@ -131,7 +152,8 @@ class ProductEngine(wiring.Component):
         wiring.connect(m, pass_walk.passes, u["passes"].i)
         wiring.connect(m, u["passes"].o, pass_run.passes)
         m.d.comb += [
-            pass_walk.mode.eq(u["setup"].product.mode),
+            pass_walk.north.eq(self._product.north),
+            pass_walk.fused.eq(self._product.mode == Mode.FUSED),
             datapath.slot.eq(pass_run.slot),
             datapath.held.eq(pass_run.held),
             u["chunks"].give.eq(pass_walk.chunks.valid & pass_walk.chunks.ready),
@@ -148,11 +170,11 @@ class ProductEngine(wiring.Component):
         m.submodules.arbiter = place(arbiter, platform)
         wiring.connect(m, wiring.flipped(self.write_requests), arbiter.requests)
         wiring.connect(m, wiring.flipped(self.write_beats), arbiter.beats)
-        drains = [self._drain(m, platform, "east", arbiter.second_requests, arbiter.second_beats)]
-        if plan.in_place:
-            drains.append(
-                self._drain(m, platform, "north", arbiter.first_requests, arbiter.first_beats)
-            )
+        services = {
+            "east": (arbiter.second_requests, arbiter.second_beats),
+            "north": (arbiter.first_requests, arbiter.first_beats),
+        }
+        drains = [self._drain(m, platform, name, *services[name]) for name in plan.directions]
         m.d.comb += [
             self.overflow.eq(Cat(*(drain.overflow for drain in drains)).any()),
             self.stall_store.eq(Cat(*(drain.stalled for drain in drains)).any()),
@@ -185,8 +207,9 @@ class ProductEngine(wiring.Component):
             drain.tiles.valid.eq(tiles.o.valid & ~ended.empty),
             drain.tiles.payload.eq(tiles.o.payload),
             tiles.o.ready.eq(drain.tiles.ready & ~ended.empty),
-            drain.mode.eq(u["setup"].product.mode),
-            drain.result.eq(getattr(u["setup"].product, name)),
+            drain.mode.eq(self._product.mode),
+            drain.exponents.eq(self._product.exponents),
+            drain.result.eq(getattr(self._product, f"to_{name}")),
             getattr(datapath, f"{name}_drain_en").eq(drain.read_en),
             getattr(datapath, f"{name}_drain_port").eq(drain.read_port),
             getattr(datapath, f"{name}_drain_addr").eq(drain.read_addr),
@@ -223,10 +246,15 @@ class ProductEngine(wiring.Component):
             m.d.comb += self.busy.eq(~fsm.ongoing("IDLE"))
             with m.State("IDLE"):
                 m.d.comb += u["setup"].start.eq(self.start)
+                if "headers" in u:
+                    m.d.comb += u["headers"].start.eq(self.start)
                 with m.If(self.start):
                     m.next = "SETUP"
             with m.State("SETUP"):
-                with m.If(u["setup"].done):
+                ready = u["setup"].done
+                if "headers" in u:
+                    ready = ready & ~u["headers"].busy
+                with m.If(ready):
                     m.d.comb += u["walk"].start.eq(1)
                     m.next = "RUN"
             with m.State("RUN"):

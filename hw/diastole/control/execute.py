@@ -1,10 +1,10 @@
 """The execute unit: passes of the array, back to back, over the chunks that are loaded."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole.control.descriptors import Mode, chunk_layout
+from diastole.control.descriptors import chunk_layout
 from diastole.plan import Plan
 
 SHORTEST_PASS = 4  # cycles; the accumulators need 3 between two additions to the same word
@@ -81,7 +81,8 @@ class PassWalk(wiring.Component):
         self.plan = plan
         super().__init__(
             {
-                "mode": In(Mode),
+                "north": In(1),  # from west to north alone
+                "fused": In(1),
                 "chunks": In(stream.Signature(chunk_layout(plan))),
                 "passes": Out(stream.Signature(pass_layout(plan))),
                 "tile": Out(chunk_layout(plan)),  # the chunk whose pass is shown
@@ -96,11 +97,8 @@ class PassWalk(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         plan, chunk, out = self.plan, self.chunks.p, self.passes.p
-        fused = Signal()
-        north = Signal()  # north: dX alone, from west to north
-        m.d.comb += fused.eq(self.mode == Mode.FUSED)
-        if plan.in_place:
-            m.d.comb += north.eq(self.mode == Mode.DX)
+        fused = self.fused if plan.fused else Const(0, 1)
+        north = self.north if plan.east and plan.north else Const(int(plan.north), 1)
 
         # Along the contraction: slices of cols (rows if north); along the lanes: the other way.
         side_c = Mux(north, plan.rows, plan.cols)
@@ -187,7 +185,7 @@ class PassWalk(wiring.Component):
             out.east_addr.eq(east),
             out.north_addr.eq(north_half * plan.half_words + group * plan.tile_words),
         ]
-        if plan.in_place:
+        if plan.fused:
             with m.If(fused):
                 words = plan.fused_tile_words
                 m.d.comb += [

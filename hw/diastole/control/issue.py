@@ -3,11 +3,13 @@
 from amaranth.hdl import Array, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
 
 from diastole.bus.service import request_layout
 from diastole.control.descriptors import PRODUCT, chunk_layout
 from diastole.control.region import STEPS, RegionSteps, granules, region_layout
 from diastole.plan import ADDRESS_BITS, GROUP, Plan
+from diastole.uses import Mode
 
 
 class RegionIssue(wiring.Component):
@@ -125,10 +127,23 @@ class RegionIssue(wiring.Component):
                 self._request_group(m, table, group_addr, cols_left, offset, at_mantissas)
         return m
 
+    def _entries(self, m, table):
+        """First maximum of the region in bytes, and how many: a grouped class has B per block."""
+        plan = self.plan
+        first = Signal(len(table.row0) + plan.log_block, name="first_entry")
+        count = Signal(len(table.rows) + plan.log_block, name="entries")
+        m.d.comb += [first.eq(table.row0), count.eq(table.rows)]
+        for cls in filter(plan.grouped, range(3)):
+            with m.If(table.tensor == cls):
+                m.d.comb += first.eq(table.row0 << plan.log_block)
+                m.d.comb += count.eq(table.rows << plan.log_block)
+        return first, count
+
     def _describe(self, m, table, chunk, step, half, west_half):
         region = self.regions.p
         bytes_ = self.plan.beat_bytes
-        first = table.row0 & (bytes_ - 1)
+        first, count = self._entries(m, table)
+        fused = self.product.mode == Mode.FUSED
         m.d.comb += [
             region.kind.eq(table.kind),
             region.cls.eq(table.tensor),
@@ -137,23 +152,37 @@ class RegionIssue(wiring.Component):
             region.offset.eq(table.col0),
             region.by_column.eq(table.by_column),
             region.turned.eq(table.turned),
-            region.stream_offset.eq(chunk.t0),
-            region.held_offset.eq(chunk.l0),
-            region.beats.eq((first + table.rows + bytes_ - 1) >> (bytes_.bit_length() - 1)),
+            region.stream_offset.eq(self._offset(m, table, chunk.t0, "stream")),
+            region.held_offset.eq(self._offset(m, table, chunk.l0, "held")),
+            region.beats.eq(
+                ((first & (bytes_ - 1)) + count + (bytes_ - 1)) >> (bytes_.bit_length() - 1)
+            ),
             region.index.eq(chunk.index),
             region.c0.eq(chunk.c0),
-            region.fused.eq(self.product.mode.as_value() == 3),
+            region.fused.eq(fused),
             region.tile.eq(chunk.tile),
             region.half.eq(half),
-            region.west_half.eq(Mux(self.product.mode.as_value() == 3, west_half, half)),
+            region.west_half.eq(Mux(fused, west_half, half)),
             region.last.eq(step == STEPS - 1),
         ]
+        self._first_entry = first
+
+    def _offset(self, m, table, position, name):
+        """Byte in its beat of the first maximum of a tile of the region's class."""
+        plan = self.plan
+        offset = Signal(range(plan.beat_bytes), name=f"{name}_offset")
+        m.d.comb += offset.eq(position)
+        for cls in filter(plan.grouped, range(3)):
+            with m.If(table.tensor == cls):
+                m.d.comb += offset.eq(position << plan.log_block)
+        return offset
 
     def _request_maxima(self, m, table, tensor):
         base = Mux(table.maxima_of_columns, tensor.col_max, tensor.row_max)
-        aligned = table.row0 & ~(self.plan.beat_bytes - 1)
+        first = self._first_entry
+        aligned = first & ~(self.plan.beat_bytes - 1)
         m.d.comb += [
-            self.requests.p.addr.eq(base + aligned[: len(table.row0)]),
+            self.requests.p.addr.eq(base + aligned[: len(first)]),
             self.requests.p.beats.eq(self.regions.p.beats),
         ]
 
@@ -166,6 +195,7 @@ class RegionIssue(wiring.Component):
         blocks = Signal(range(GROUP + 1))
         whole = Signal(range(GROUP + 1))
         beats = Signal(range(max(plan.mantissa_beats(c, GROUP) for c in range(3)) + 1))
+        exponents = Signal(range(max(plan.exponent_beats(c) for c in range(3)) + 1))
         skipped = Signal(16)
         room = Signal(range(GROUP + 1))
         m.d.comb += [room.eq(GROUP - offset), blocks.eq(Mux(cols_left < room, cols_left, room))]
@@ -176,8 +206,8 @@ class RegionIssue(wiring.Component):
                     whole.eq(granules(blocks, plan.granule(cls))),
                     beats.eq(Array(beat_table)[whole]),
                     skipped.eq(Array(beat_table)[offset] * plan.beat_bytes),
+                    exponents.eq(plan.exponent_beats(cls)),
                 ]
-        exponents = plan.exponent_beats
         done = Signal()
         m.d.comb += self.requests.valid.eq(1)
         with m.If(offset == 0):
@@ -185,7 +215,7 @@ class RegionIssue(wiring.Component):
         with m.Elif(~at_mantissas):
             m.d.comb += [p.addr.eq(group_addr), p.beats.eq(exponents)]
         with m.Else():
-            m.d.comb += p.addr.eq(group_addr + exponents * plan.beat_bytes + skipped)
+            m.d.comb += p.addr.eq(group_addr + (exponents << exact_log2(plan.beat_bytes)) + skipped)
             m.d.comb += [p.beats.eq(beats), done.eq(1)]
         with m.If(self.requests.ready):
             m.d.sync += at_mantissas.eq(~at_mantissas)

@@ -3,6 +3,7 @@
 from amaranth.hdl import Array, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
 
 from diastole.control.region import granules, region_layout
 from diastole.plan import GROUP, Plan, pow2ceil
@@ -13,17 +14,33 @@ def max_mantissa_beats(plan: Plan) -> int:
     return max(plan.mantissa_beats(cls, GROUP) for cls in range(3))
 
 
+def max_exponent_beats(plan: Plan) -> int:
+    return max(plan.exponent_beats(cls) for cls in range(3))
+
+
+def any_grouped(plan: Plan) -> bool:
+    return any(map(plan.grouped, range(3)))
+
+
+def blocks_per_run(plan: Plan, cls: int) -> int:
+    """Blocks side by side that share the exponents of their rows, in one group of eight."""
+    return GROUP // plan.runs(cls)
+
+
 def group_layout(plan: Plan) -> data.StructLayout:
     """The blocks of one group that a region wants: whose they are, which, and their exponents."""
     region = region_layout(plan)
+    exponents = max(plan.exponent_bytes(cls) for cls in range(3))
+    place = {"place": range(GROUP)} if any_grouped(plan) else {}  # of the first one in its group
     return data.StructLayout(
         {
             "region": region,
             "row": region["rows"].shape,  # of the region
             "col": region["cols"].shape,  # of the first of the blocks
             "blocks": range(GROUP + 1),  # whole granules: some may be beyond the region
-            "exponents": unsigned(8 * GROUP),  # the first block's lowest
+            "exponents": unsigned(8 * exponents),  # those of the first block lowest
         }
+        | place
     )
 
 
@@ -65,16 +82,17 @@ class RegionParse(wiring.Component):
         m = Module()
         plan = self.plan
         region = Signal(region_layout(plan))
-        beat = Signal(
-            range(max(plan.exponent_beats, max_mantissa_beats(plan), plan.maxima_depth) + 1)
-        )
+        most_beats = max(max_exponent_beats(plan), max_mantissa_beats(plan), plan.maxima_depth)
+        beat = Signal(range(most_beats + 1))
         row = Signal.like(region.rows, name="row")
         col = Signal.like(region.cols, name="col")
         blocks = Signal(range(GROUP + 1))
         run_beats = Signal(range(max_mantissa_beats(plan) + 1))
         offset = Signal(range(GROUP))
-        exponents = Signal(max(8 * GROUP, plan.exponent_beats * plan.data_width))
+        exponents = Signal(max_exponent_beats(plan) * plan.data_width)
+        exponent_beats = Array([plan.exponent_beats(cls) for cls in (0, 1, 2, 2)])[region.cls]
         self._group(m, region, col, offset, blocks, run_beats)
+        self._exponents(m, region, offset, exponents)
         m.d.comb += [
             self.maxima_select.eq(region.kind.as_value()[:2]),
             self.maxima_data.eq(self.data.payload),
@@ -82,7 +100,6 @@ class RegionParse(wiring.Component):
             self.groups.p.region.eq(region),
             self.groups.p.row.eq(row),
             self.groups.p.col.eq(col),
-            self.groups.p.exponents.eq(exponents >> (offset << 3)),
             self.mantissas.payload.eq(self.data.payload),
         ]
         with m.FSM():
@@ -104,11 +121,11 @@ class RegionParse(wiring.Component):
                 m.d.comb += self.data.ready.eq(1)
                 with m.If(self.data.valid):
                     m.d.sync += beat.eq(beat + 1)
-                    for k in range(plan.exponent_beats):
+                    for k in range(max_exponent_beats(plan)):
                         with m.If(beat == k):
                             part = exponents.word_select(k, plan.data_width)
                             m.d.sync += part.eq(self.data.payload)
-                    with m.If(beat == plan.exponent_beats - 1):
+                    with m.If(beat == exponent_beats - 1):
                         m.next = "OPEN"
             with m.State("OPEN"):  # the group and the run are taken together
                 both = self.groups.ready & self.runs.ready
@@ -151,6 +168,19 @@ class RegionParse(wiring.Component):
                 table = [plan.mantissa_beats(cls, n) for n in range(GROUP + 1)]
                 m.d.comb += whole.eq(granules(blocks, plan.granule(cls)))
                 m.d.comb += run_beats.eq(Array(table)[whole])
+
+    def _exponents(self, m, region, offset, exponents):
+        """Those of the group's first block that the region has come first."""
+        plan, out = self.plan, self.groups.p.exponents
+        if not all(map(plan.grouped, range(3))):
+            m.d.comb += out.eq(exponents[: 8 * GROUP] >> (offset << 3))
+        if any_grouped(plan):
+            m.d.comb += self.groups.p.place.eq(offset)
+        for cls in filter(plan.grouped, range(3)):
+            run = offset >> exact_log2(blocks_per_run(plan, cls))
+            with m.If(region.cls == cls):
+                whole = exponents[: 8 * plan.exponent_bytes(cls)]
+                m.d.comb += out.eq(whole >> (run << exact_log2(8 * plan.block)))
 
     def _slot(self, region):
         """First beat of the region's tile among its maxima; the fused pass keeps all of dY's."""

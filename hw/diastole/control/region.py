@@ -3,10 +3,10 @@
 from amaranth.hdl import Module, Mux, Signal, unsigned
 from amaranth.lib import data
 
-from diastole.control.descriptors import POSITION, Mode, Region
+from diastole.control.descriptors import POSITION, Region
 from diastole.plan import GROUP, Plan
+from diastole.uses import DY, PRODUCTS, Mode, Use, W, X
 
-X, W, DY = range(3)
 STEPS = 7  # of a chunk: four maxima, then the west, held and stream regions
 
 
@@ -20,6 +20,7 @@ def region_layout(plan: Plan) -> data.StructLayout:
         plan.fused_blocks_n,
         plan.fused_blocks_m,
     )
+    entries = max(plan.stream_entries, plan.held_entries)
     return data.StructLayout(
         {
             "kind": Region,
@@ -31,7 +32,7 @@ def region_layout(plan: Plan) -> data.StructLayout:
             "turned": 1,
             "stream_offset": range(plan.beat_bytes),  # of the tile's first maximum in its beat
             "held_offset": range(plan.beat_bytes),
-            "beats": range(blocks // plan.beat_bytes + 3),  # maxima only
+            "beats": range(blocks * entries // plan.beat_bytes + 3),  # maxima only
             "index": range(plan.fused_slices_m + 1),
             "c0": range(plan.fused_blocks_m + 1),
             "fused": 1,
@@ -67,15 +68,11 @@ class RegionSteps:
 
     def elaborate(self, m: Module, step, chunk, product):
         self._m, self._chunk = m, chunk
-        mode = product.mode
-        with m.Switch(mode):
-            with m.Case(Mode.FORWARD):
-                self._product(step, X, W, cols_t=False, held_rows="c", cols_maxima=True)
-            with m.Case(Mode.DX):
-                self._product(step, DY, W, cols_t=False, held_rows="l", cols_maxima=False)
-            with m.Case(Mode.DW):
-                self._product(step, X, DY, cols_t=True, held_rows="c", cols_maxima=True)
-            if self.plan.in_place:
+        with m.Switch(product.mode):
+            for mode in PRODUCTS:
+                with m.Case(mode):
+                    self._product(step, self.plan.use(mode))
+            if self.plan.fused:
                 with m.Case(Mode.FUSED):
                     self._fused(step, product)
 
@@ -110,33 +107,33 @@ class RegionSteps:
             self.turned.eq(turned),
         ]
 
-    def _product(self, step, stream, held, *, cols_t, held_rows, cols_maxima):
-        """``cols_t``: T runs along the stream's columns; ``cols_maxima``: lanes along the held."""
+    def _product(self, step, use: Use):
         m, first = self._m, self._chunk.first
-        dx = held_rows == "l"
-        west = dx and self.plan.in_place
-        edge = dx and not self.plan.in_place
+        stream, held = use.stream, use.held
         with m.Switch(step):
             with m.Case(0):
-                kind = Region.MAXIMA_WEST if west else Region.MAXIMA_SOUTH
-                self._maxima(kind, stream, "t", cols_t, first)
+                kind = Region.MAXIMA_WEST if use.north else Region.MAXIMA_SOUTH
+                self._maxima(kind, stream, "t", use.stream_turned, first)
             with m.Case(1):
-                kind = Region.MAXIMA_NORTH if west else Region.MAXIMA_EAST
-                self._maxima(kind, held, "l", cols_maxima, first)
+                kind = Region.MAXIMA_NORTH if use.north else Region.MAXIMA_EAST
+                self._maxima(kind, held, "l", not use.held_by_lanes, first)
             with m.Case(5):
-                rows, cols = ("l", "c") if dx else ("c", "l")
-                self._blocks(Region.HELD, held, rows, cols, by_column=edge, turned=edge)
+                rows, cols = ("l", "c") if use.held_by_lanes else ("c", "l")
+                turned = use.held_turned
+                self._blocks(Region.HELD, held, rows, cols, by_column=turned, turned=turned)
             with m.Case(6):
-                rows, cols = ("c", "t") if cols_t else ("t", "c")
-                kind = Region.WEST if west else Region.SOUTH
-                self._blocks(kind, stream, rows, cols, by_column=not cols_t, turned=cols_t)
+                turned = use.stream_turned
+                rows, cols = ("c", "t") if turned else ("t", "c")
+                kind = Region.WEST if use.north else Region.SOUTH
+                self._blocks(kind, stream, rows, cols, by_column=not turned, turned=turned)
 
     def _fused(self, step, product):
         m, chunk = self._m, self._chunk
         once = chunk.first & chunk.first_tile
+        turned = not self.plan.grouped(X)
         with m.Switch(step):
             with m.Case(0):
-                self._maxima(Region.MAXIMA_SOUTH, X, "t", 1, chunk.first)
+                self._maxima(Region.MAXIMA_SOUTH, X, "t", turned, chunk.first)
             with m.Case(1):
                 self._maxima(Region.MAXIMA_EAST, DY, "l", 1, once)
             with m.Case(2):
@@ -148,7 +145,8 @@ class RegionSteps:
             with m.Case(5):
                 self._blocks(Region.HELD, DY, "c", "l", enabled=chunk.first_tile)
             with m.Case(6):
-                self._blocks(Region.SOUTH, X, "c", "t", turned=1)
+                rows, cols = ("c", "t") if turned else ("t", "c")
+                self._blocks(Region.SOUTH, X, rows, cols, by_column=not turned, turned=turned)
 
 
 def granules(blocks, granule: int):

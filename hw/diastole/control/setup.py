@@ -4,13 +4,15 @@ from amaranth.hdl import Module, Signal, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole.control.descriptors import PRODUCT, Mode
+from diastole.control.descriptors import PRODUCT
 from diastole.plan import ADDRESS_BITS, GROUP, MAX_ELEMENT_BITS, Plan
+from diastole.uses import DY, PRODUCTS, Mode, W, X
 
 SIZE = unsigned(MAX_ELEMENT_BITS)
 ADDRESS = unsigned(ADDRESS_BITS)
 
-# What a product command says: sizes in elements, byte addresses of images and results.
+# What a product command says: sizes in elements, byte addresses of images and results. A tensor in
+# vector groups has two images; each address is that of the one which the product reads.
 OPERANDS = data.StructLayout(
     {
         "m": SIZE,
@@ -24,13 +26,21 @@ OPERANDS = data.StructLayout(
         "y": ADDRESS,
     }
 )
+_SIDES = {X: ("m", "k"), W: ("k", "n"), DY: ("m", "n")}
+"""Rows and columns of the tensors."""
+_TRANSPOSED = {X: (Mode.DW, Mode.FUSED), W: (Mode.FORWARD,), DY: (Mode.DW,)}
+"""The modes that read the image of the transposed tensor, of a class that has two."""
+_RESULTS = {Mode.FORWARD: ("y", "m", "n"), Mode.DX: ("dx", "m", "k"), Mode.DW: ("dw", "k", "n")}
+"""What a product makes, its rows and columns."""
 
 
 class Setup(wiring.Component):
-    """Compute ``product`` for ``mode`` and ``operands``, both stable from ``start`` on.
+    """Compute ``product``, its exponents apart, for ``mode`` and ``operands``, both stable from
+    ``start`` on.
 
     Timing: ``done`` is high from MAX_ELEMENT_BITS + 2 cycles after ``start`` at the latest, until
-    the next ``start``: as many cycles as the larger of M and K has bits in blocks, and two more.
+    the next ``start``: as many cycles as the largest of M, N and K has bits in blocks, and two
+    more.
     ``fits`` (combinational): the fused backward pass has room for dY.
     """
 
@@ -58,33 +68,16 @@ class Setup(wiring.Component):
             blocks[name] = Signal(MAX_ELEMENT_BITS, name=f"blocks_{name}")
             size = given[name]
             m.d.comb += blocks[name].eq((size + (plan.block - 1)) >> plan.log_block)
-        if plan.in_place:
+        if plan.fused:
             m.d.comb += self.fits.eq(
                 (blocks["n"] <= plan.fused_blocks_n) & (blocks["m"] <= plan.fused_blocks_m)
             )
         m.d.sync += product.mode.eq(self.mode)
-
-        # Rows and columns of X, W and dY; row_max stands behind rows * pitch bytes of blocks.
         busy = Signal()
-        sides = (("m", "k", given.x), ("k", "n", given.w), ("m", "n", given.dy))
-        factors = []
-        for cls, (rows, cols, base) in enumerate(sides):
-            tensor = product.tensors[cls]
-            pitch = Signal(32, name=f"pitch_{cls}")
-            factor = Signal(MAX_ELEMENT_BITS, name=f"factor_{cls}")
-            addend = Signal(ADDRESS_BITS, name=f"addend_{cls}")
-            groups = (blocks[cols] + (GROUP - 1)) >> (GROUP.bit_length() - 1)
-            m.d.comb += pitch.eq(groups * (plan.group_beats(cls) * plan.beat_bytes))
-            with m.If(self.start):
-                m.d.sync += [factor.eq(blocks[rows]), addend.eq(pitch)]
-                m.d.sync += [tensor.base.eq(base), tensor.pitch.eq(pitch), tensor.row_max.eq(base)]
-            with m.Elif(busy):
-                m.d.sync += [factor.eq(factor >> 1), addend.eq(addend << 1)]
-                with m.If(factor[0]):
-                    m.d.sync += tensor.row_max.eq(tensor.row_max + addend)
-            padded = self._beats(blocks[rows])
-            m.d.sync += tensor.col_max.eq(tensor.row_max + padded)
-            factors.append(factor)
+        factors = [
+            self._locate(m, cls, base, blocks, busy)
+            for cls, base in ((X, given.x), (W, given.w), (DY, given.dy))
+        ]
         ready = Signal()
         m.d.comb += ready.eq((factors[0] | factors[1] | factors[2]) == 0)
         with m.If(self.start):
@@ -94,14 +87,48 @@ class Setup(wiring.Component):
         self._sizes(m, blocks)
         return m
 
+    def _locate(self, m, cls, base, blocks, busy):
+        """Pitch and addresses of an image; row_max stands behind rows * pitch bytes of blocks.
+
+        Returns what is left of the multiplication's first factor.
+        """
+        plan, tensor = self.plan, self.product.tensors[cls]
+        rows = Signal(MAX_ELEMENT_BITS, name=f"rows_{cls}")
+        cols = Signal(MAX_ELEMENT_BITS, name=f"cols_{cls}")
+        pitch = Signal(32, name=f"pitch_{cls}")
+        factor = Signal(MAX_ELEMENT_BITS, name=f"factor_{cls}")
+        addend = Signal(ADDRESS_BITS, name=f"addend_{cls}")
+        first = Signal(ADDRESS_BITS, name=f"first_{cls}")  # the first block
+        groups = (cols + (GROUP - 1)) >> (GROUP.bit_length() - 1)
+        height, width = _SIDES[cls]
+        m.d.comb += [rows.eq(blocks[height]), cols.eq(blocks[width])]
+        if plan.grouped(cls):
+            with m.Switch(self.mode):
+                with m.Case(*_TRANSPOSED[cls]):
+                    m.d.comb += [rows.eq(blocks[width]), cols.eq(blocks[height])]
+        m.d.comb += [
+            pitch.eq(groups * (plan.group_beats(cls) * plan.beat_bytes)),
+            first.eq(base + plan.header_beats(cls) * plan.beat_bytes),
+        ]
+        with m.If(self.start):
+            m.d.sync += [factor.eq(rows), addend.eq(pitch)]
+            m.d.sync += [tensor.base.eq(first), tensor.pitch.eq(pitch), tensor.row_max.eq(first)]
+        with m.Elif(busy):
+            m.d.sync += [factor.eq(factor >> 1), addend.eq(addend << 1)]
+            with m.If(factor[0]):
+                m.d.sync += tensor.row_max.eq(tensor.row_max + addend)
+        if not plan.grouped(cls):  # else there are no maxima of columns
+            m.d.sync += tensor.col_max.eq(tensor.row_max + self._beats(rows))
+        return factor
+
     def _beats(self, bytes_):
         mask = self.plan.beat_bytes - 1
         return (bytes_ + mask) & ~mask & ((1 << (len(bytes_) + 1)) - 1)
 
-    def _result(self, m, result, base, rows, cols):
+    def _result(self, m, result, name, rows, cols):
         given = self.operands
         m.d.sync += [
-            result.base.eq(base),
+            result.base.eq(given[name]),
             result.rows.eq(given[rows]),
             result.cols.eq(given[cols]),
             result.pitch.eq(self._beats(given[cols] << 2)),
@@ -109,22 +136,27 @@ class Setup(wiring.Component):
 
     def _sizes(self, m, blocks):
         """Which dimension is streamed, which lies along the lanes, which is contracted."""
-        plan, given, product = self.plan, self.operands, self.product
-        axes = {Mode.FORWARD: "mnk", Mode.DX: "mkn", Mode.DW: "knm", Mode.FUSED: "knm"}
+        plan, product = self.plan, self.product
         with m.Switch(self.mode):
-            for mode, (t, lanes, contraction) in axes.items():
+            for mode in PRODUCTS:
+                use = plan.use(mode)
                 with m.Case(mode):
-                    m.d.sync += [
-                        product.t_size.eq(given[t]),
-                        product.t_blocks.eq(blocks[t]),
-                        product.l_blocks.eq(blocks[lanes]),
-                        product.c_blocks.eq(blocks[contraction]),
-                    ]
-                    if mode == Mode.FORWARD:
-                        self._result(m, product.east, given.y, "m", "n")
-                    elif mode == Mode.DX and not plan.in_place:
-                        self._result(m, product.east, given.dx, "m", "k")
-                    elif mode != Mode.DX:
-                        self._result(m, product.east, given.dw, "k", "n")
-                    if mode in (Mode.DX, Mode.FUSED):
-                        self._result(m, product.north, given.dx, "m", "k")
+                    m.d.sync += self._walked(blocks, use)
+                    m.d.sync += product.north.eq(use.north)
+                    side = product.to_north if use.north else product.to_east
+                    self._result(m, side, *_RESULTS[mode])
+            if plan.fused:
+                with m.Case(Mode.FUSED):
+                    m.d.sync += self._walked(blocks, plan.use(Mode.DW))
+                    self._result(m, product.to_east, *_RESULTS[Mode.DW])
+                    self._result(m, product.to_north, *_RESULTS[Mode.DX])
+
+    def _walked(self, blocks, use):
+        """Sizes along the dimensions of a use."""
+        product = self.product
+        return [
+            product.t_size.eq(self.operands[use.t]),
+            product.t_blocks.eq(blocks[use.t]),
+            product.l_blocks.eq(blocks[use.lanes]),
+            product.c_blocks.eq(blocks[use.contraction]),
+        ]

@@ -5,17 +5,23 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole.bus.service import request_layout, write_beat_layout
-from diastole.control.descriptors import RESULT, Mode, chunk_layout
-from diastole.control.drain_walk import DrainWalk
+from diastole.control.descriptors import PRODUCT, RESULT, Mode, chunk_layout
+from diastole.control.drain_walk import DrainWalk, drain_lookups, operands
 from diastole.control.emit_rows import EmitRows, span_layout
 from diastole.convert.float_lanes import FloatLanes
 from diastole.emit.place import place
 from diastole.memory.accumulators import sums_layout
-from diastole.memory.maxima import lookup_layout
+from diastole.memory.maxima import lookup_layout, scale_exponent, values_layout
 from diastole.plan import Plan
 from diastole.stream.fifo import StreamFifo
 from diastole.stream.turn import Turn
-from diastole_sim.formats import EXPONENT_BIAS
+from diastole_sim.formats import EXPONENT_BIAS, SIGNIFICAND_FRACTION
+from diastole_sim.numerics import CLASS_NAMES
+
+EXPONENTS = PRODUCT["exponents"].shape
+# Where scales are numbers of their own (NVFP4): twice the bias of their exponents, less the 2 of an
+# element's largest exponent; and the fraction bits of their two significands.
+SCALE_OFFSET = 2 * (7 - 2) + 2 * SIGNIFICAND_FRACTION
 
 
 class Drain(wiring.Component):
@@ -38,10 +44,15 @@ class Drain(wiring.Component):
     def __init__(self, plan: Plan, *, north: bool):
         self.plan, self.north = plan, north
         ports = plan.cols if north else plan.rows
-        lookup = lookup_layout(plan.maxima_depth, plan.beat_bytes)
+        self.entries = drain_lookups(plan, north=north)
+        lookups = {}
+        for part, entries in self.entries.items():
+            lookups[f"{part}_index"] = Out(lookup_layout(plan, entries))
+            lookups[f"{part}_value"] = In(values_layout(entries))
         super().__init__(
             {
                 "mode": In(Mode),
+                "exponents": In(EXPONENTS),
                 "result": In(RESULT),
                 "tiles": In(stream.Signature(chunk_layout(plan))),
                 "freed": Out(1),
@@ -50,22 +61,24 @@ class Drain(wiring.Component):
                 "read_port": Out(range(max(ports, 2))),
                 "read_addr": Out(range(2 * plan.half_words)),
                 "read_data": In(sums_layout(plan, plan.accumulator_bits)),
-                "stream_index": Out(lookup),
-                "held_index": Out(lookup),
-                "stream_value": In(8),
-                "held_value": In(8),
                 "overflow": Out(1),
                 "requests": Out(stream.Signature(request_layout())),
                 "beats": Out(stream.Signature(write_beat_layout(plan.data_width))),
                 "stalled": Out(1),
             }
+            | lookups
         )
 
     def elaborate(self, platform):
         m = Module()
         plan = self.plan
         walk = DrainWalk(plan, north=self.north)
-        floats = FloatLanes(lanes=plan.block, sum_bits=plan.accumulator_bits)
+        floats = FloatLanes(
+            lanes=plan.block,
+            sum_bits=plan.accumulator_bits,
+            bounds=self.entries["held"],
+            poisonable=plan.poison,
+        )
         spans = StreamFifo(span_layout(plan), 4)
         emit = EmitRows(plan)
         units = {"walk": walk, "floats": floats, "spans": spans, "emit": emit}
@@ -87,30 +100,38 @@ class Drain(wiring.Component):
             self.stream_index.eq(walk.stream_index),
             self.held_index.eq(walk.held_index),
             floats.read_valid.eq(walk.read_valid),
-            floats.sums.eq(self.read_data),
-            floats.maxima[0].eq(self.stream_value),
-            floats.maxima[1].eq(self.held_value),
-            floats.offset.eq(Array(self._offsets())[self.mode.as_value()]),
+            floats.sums.eq(self.read_data.sums),
+            floats.stream.eq(scale_exponent(plan, self.stream_value[0])),
             emit.pitch.eq(self.result.pitch),
             self.overflow.eq(floats.overflow),
             self.stalled.eq(walk.read_valid & ~floats.advance),
         ]
+        for lane, value in enumerate(self.held_value):
+            m.d.comb += floats.held[lane].eq(scale_exponent(plan, value))
+        if plan.poison:
+            m.d.comb += floats.poison.eq(self.read_data.poison)
+        self._offset(m, floats.offset)
         turning = self._turn(m, platform, floats.o, emit.vectors)
         waiting = self.tiles.valid | floats.busy | spans.o.valid
         m.d.comb += self.busy.eq(waiting | turning | emit.busy)
         return m
 
-    def _offsets(self) -> list[int]:
+    def _offset(self, m, offset):
         """By mode: what is in the sum of two stored exponents beside a sum's scale."""
         plan = self.plan
-        x, w, dy = (f.point for f in plan.formats)
-        points = {Mode.FORWARD: x + w, Mode.DX: w + dy, Mode.DW: x + dy}
-        points[Mode.FUSED] = w + dy if self.north else x + dy
-        return [2 * EXPONENT_BIAS + plan.fraction + points[mode] for mode in Mode]
+        by_mode = {}
+        for mode, (streamed, held) in operands(plan, north=self.north).items():
+            width = plan.numerics.product_bits(CLASS_NAMES[streamed], CLASS_NAMES[held])
+            by_mode[mode] = 2 * EXPONENT_BIAS + plan.fraction + width - 2
+            if plan.significands:
+                fixed = SCALE_OFFSET + plan.fraction + width - 2
+                by_mode[mode] = fixed - self.exponents[streamed] - self.exponents[held]
+        table = [by_mode.get(mode, 0) for mode in Mode]
+        m.d.comb += offset.eq(Array(table)[self.mode.as_value()])
 
     def _turn(self, m, platform, floats, vectors):
         """Between floats and rows; returns whether anything is in the turning array."""
-        if not self.north:
+        if not (self.north and self.plan.fused):
             wiring.connect(m, floats, vectors)
             return 0
         turn = Turn(side=self.plan.block, width=32)

@@ -4,8 +4,9 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole.control.descriptors import POSITION, PRODUCT, Mode, chunk_layout
+from diastole.control.descriptors import POSITION, PRODUCT, chunk_layout
 from diastole.plan import Plan
+from diastole.uses import Mode
 
 
 def clip(m, name: str, total, start, step, limit: int):
@@ -99,15 +100,14 @@ class TileWalk(wiring.Component):
         t_step = Signal(range(plan.tile_blocks + 1))
         l_step = Signal(POSITION)
         c_step = Signal(range(max(plan.chunk(plan.rows), plan.chunk(plan.cols)) + 1))
-        west_to_north = plan.in_place
-        m.d.comb += [
-            t_step.eq(plan.tile_blocks),
-            l_step.eq(plan.groups * plan.rows),
-            c_step.eq(plan.chunk(plan.cols)),
-        ]
-        if west_to_north:
-            with m.If(self.product.mode == Mode.DX):
-                m.d.comb += [l_step.eq(plan.groups * plan.cols), c_step.eq(plan.chunk(plan.rows))]
+        m.d.comb += t_step.eq(plan.tile_blocks)
+        east = [l_step.eq(plan.groups * plan.rows), c_step.eq(plan.chunk(plan.cols))]
+        north = [l_step.eq(plan.groups * plan.cols), c_step.eq(plan.chunk(plan.rows))]
+        m.d.comb += east if plan.east else north
+        if plan.east and plan.north:
+            with m.If(self.product.north):
+                m.d.comb += north
+        if plan.fused:
             with m.If(self.product.mode == Mode.FUSED):
                 m.d.comb += t_step.eq(plan.fused_tile_blocks)
                 m.d.comb += [l_step.eq(plan.fused_blocks_n), c_step.eq(plan.cols)]

@@ -1,143 +1,196 @@
-"""First pass over a group: from the reader into the buffer, with the blocks' exponents."""
+"""First pass over a tile: from the reader into the buffer, with the exponents of its units."""
 
 from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
+from diastole.convert.gather import largest
 from diastole.convert.geometry import Geometry
-from diastole.convert.walk import group_layout
-from diastole_sim.program.image import GROUP_BLOCKS
+from diastole.convert.scale import LaneScale
+from diastole.convert.walk import tile_layout
+from diastole.emit.place import place
+from diastole_sim.numerics import Numerics
 
 
-def measured_layout(block: int) -> data.StructLayout:
-    """A group of :func:`group_layout` and the largest exponent field of each of its blocks."""
-    exponents = data.ArrayLayout(unsigned(8), GROUP_BLOCKS)
-    return data.StructLayout({"group": group_layout(block), "exponents": exponents})
+def word_layout(sizes: Geometry) -> data.StructLayout:
+    """Where a word lies in the buffer: its place in a tile, and which tile of the buffer."""
+    return data.StructLayout(
+        {
+            "word": range(sizes.tile_row_words),
+            "row": range(sizes.max_tile_rows),
+            "half": unsigned(sizes.half_bits),
+        }
+    )
 
 
 class Intake(wiring.Component):
-    """Write the words of groups into the halves of a buffer, and find their blocks' exponents.
+    """Write the words of tiles into the buffer, and say what a unit of each of their elements would
+    have for exponent; or only find the largest magnitude of a tensor.
 
-    Words go to address ``(half * block + row) * row_words + word``, half 0 first, then in turn.
-    What lies outside the tensor is written as zeros; no data are taken for such words, and pad
-    lanes of a beat are ignored. A block's exponent is the largest exponent field of its finite
-    numbers (0 for subnormals: a block without finite normal numbers has exponent 0).
+    Only words that begin inside the tensor are taken; what such a word has beside it becomes
+    zeros. With two tiles in the buffer they go to half 0 first, then in turn.
 
-    Timing: one word per cycle. A group takes ``block * row_words`` cycles and waits for a free half
-    first; ``o`` is valid 2 cycles after its last word was taken, when all its words are written.
-    ``data.ready`` does not depend on ``data.valid``.
+    Timing: one word per cycle. A tile waits for room in the buffer first. ``add`` and its values
+    are 2 cycles after their word was taken, 1 after it was written. ``data.ready`` does not depend
+    on ``data.valid``.
 
     Parameters
     ----------
-    block, data_width : int
-        Block side and bits of a beat, as in :class:`Geometry`.
+    numerics : Numerics
+    data_width : int
+        As in :class:`Geometry`.
 
     Members
     -------
-    group : In(stream of :func:`group_layout`)
+    restart : In(1)
+        A pulse before the first tile of a tensor; forgets ``amax``.
+    scan : In(1)
+        Only look: nothing is written or added. Must hold from the first tile's word to ``done``.
+    cls : In(2)
+    scale : In(8)
+        As in :class:`LaneScale`; must hold while words are on their way.
+    tile : In(stream of :func:`tile_layout`)
     data : In(stream of unsigned(data_width))
         The beats that :class:`ReadRequests` asks for.
     freed : In(1)
-        A pulse: the half filled longest ago may be written again.
+        A pulse: the tile written longest ago is not needed any more.
     write_en : Out(1)
-    write_addr : Out(range of 2 * group words)
+    write_at : Out(:func:`word_layout`)
     write_data : Out(32 * lanes)
-    o : Out(stream of :func:`measured_layout`)
+    taken : Out(stream of :func:`tile_layout`)
+        A tile, in the cycle in which its last word is taken; ``ready`` is not looked at.
+    add, row_end, last_row : Out(1)
+    at : Out(:func:`word_layout`)
+    values : Out(array of lanes unsigned(8))
+        As :class:`Gather` takes them.
+    done : Out(1)
+        A pulse after the tensor's last tile, when ``amax`` is complete.
+    amax : Out(31)
+        Bits 30..0 of the largest normal number so far, 0 if there is none.
     """
 
-    def __init__(self, *, block: int, data_width: int):
-        self.geometry = Geometry(block=block, data_width=data_width)
-        self.block, self.data_width = block, data_width
+    def __init__(self, *, numerics: Numerics, data_width: int):
+        self.numerics, self.data_width = numerics, data_width
+        sizes = self.geometry = Geometry(numerics=numerics, data_width=data_width)
         super().__init__(
             {
-                "group": In(stream.Signature(group_layout(block))),
+                "restart": In(1),
+                "scan": In(1),
+                "cls": In(2),
+                "scale": In(8),
+                "tile": In(stream.Signature(tile_layout(sizes))),
                 "data": In(stream.Signature(unsigned(data_width))),
                 "freed": In(1),
                 "write_en": Out(1),
-                "write_addr": Out(range(2 * self.geometry.group_words)),
-                "write_data": Out(32 * self.geometry.lanes),
-                "o": Out(stream.Signature(measured_layout(block))),
+                "write_at": Out(word_layout(sizes)),
+                "write_data": Out(32 * sizes.lanes),
+                "taken": Out(stream.Signature(tile_layout(sizes))),
+                "add": Out(1),
+                "row_end": Out(1),
+                "last_row": Out(1),
+                "at": Out(word_layout(sizes)),
+                "values": Out(data.ArrayLayout(unsigned(8), sizes.lanes)),
+                "done": Out(1),
+                "amax": Out(31),
             }
         )
 
     def elaborate(self, platform):
         m = Module()
         sizes = self.geometry
-        row = Signal(range(sizes.block))
-        word = Signal(range(sizes.row_words))
-        half = Signal()
-        free = Signal(range(3), init=2)
-        move = Signal()  # the second stage is not held up by `o`
+        at = Signal(word_layout(sizes))
+        free = Signal(range(sizes.halves + 1), init=sizes.halves)
         take = Signal()
-        inside = Signal()
-        first = (row == 0) & (word == 0)
-        last = (row == sizes.block - 1) & (word == sizes.row_words - 1)
-        column = word << exact_log2(sizes.lanes)
-        m.d.comb += move.eq(self.o.ready | ~self.o.valid)
-        m.d.comb += inside.eq((row < self.group.p.rows) & (column < self.group.p.cols))
-        may = self.group.valid & move & free.any()
-        m.d.comb += self.data.ready.eq(may & inside)
-        m.d.comb += take.eq(may & (self.data.valid | ~inside))
-        m.d.comb += self.group.ready.eq(take & last)
-        m.d.sync += free.eq(free + self.freed - (take & last))
-
+        row_end = Signal()
+        last_row = Signal()
+        last = Signal()
+        column = at.word << exact_log2(sizes.lanes)
+        may = self.tile.valid & (self.scan | free.any())
+        m.d.comb += [
+            row_end.eq(column + sizes.lanes >= self.tile.p.cols),
+            last_row.eq(at.row + 1 == self.tile.p.rows),
+            take.eq(may & self.data.valid),
+            last.eq(take & row_end & last_row),
+            self.data.ready.eq(may & (row_end | self._beat_end(at.word))),
+            self.tile.ready.eq(last),
+            self.taken.valid.eq(last & ~self.scan),
+            self.taken.payload.eq(self.tile.payload),
+        ]
+        m.d.sync += free.eq(free + self.freed - self.taken.valid)
         with m.If(take):
-            m.d.sync += word.eq(word + 1)
-            with m.If(word == sizes.row_words - 1):
-                m.d.sync += [word.eq(0), row.eq(row + 1)]
+            m.d.sync += at.word.eq(at.word + 1)
+            with m.If(row_end):
+                m.d.sync += [at.word.eq(0), at.row.eq(at.row + 1)]
             with m.If(last):
-                m.d.sync += [row.eq(0), half.eq(~half)]
-            m.d.sync += self.write_addr.eq(Cat(word, row, half))
-            m.d.sync += self.write_data.eq(self._masked(column, inside))
-        with m.If(move):
-            m.d.sync += self.write_en.eq(take)
-        self._measure(m, take, first, last, move)
+                m.d.sync += at.row.eq(0)
+        with m.If(self.taken.valid):
+            m.d.sync += at.half.eq(~at.half)
+        m.d.sync += [
+            self.write_en.eq(take & ~self.scan),
+            self.write_at.eq(at),
+            self.write_data.eq(self._masked(at.word, column)),
+        ]
+        self._measure(m, platform, row_end, last_row)
+        seen = Signal()
+        taken = Signal()
+        end = last & self.tile.p.last_row & self.tile.p.last_col
+        m.d.sync += [taken.eq(take), seen.eq(end), self.done.eq(seen)]
+        self._find_largest(m, taken)
         return m
 
-    def _masked(self, column, inside):
+    def _part(self, word):
+        """Which word of a beat is taken; a beat may hold those of several tiles."""
+        sizes = self.geometry
+        bits = exact_log2(sizes.beat_words)
+        if not bits:
+            return None
+        start = self.tile.p.address[exact_log2(4 * sizes.lanes) :][:bits]
+        return (start + word)[:bits]
+
+    def _beat_end(self, word):
+        part = self._part(word)
+        return 1 if part is None else part.all()
+
+    def _masked(self, word, column):
         """The word taken: zeros in the lanes that lie outside the tensor."""
         sizes = self.geometry
-        beat = self.data.payload
-        if sizes.floats > sizes.lanes:  # a beat holds the rows of several groups
-            part = self.group.p.address[exact_log2(4 * sizes.lanes) : exact_log2(4 * sizes.floats)]
+        beat, part = self.data.payload, self._part(word)
+        if part is not None:
             beat = beat.word_select(part, 32 * sizes.lanes)
-        keep = (inside & (column + n < self.group.p.cols) for n in range(sizes.lanes))
+        keep = (column + n < self.tile.p.cols for n in range(sizes.lanes))
         return Cat(Mux(k, beat.word_select(n, 32), 0) for n, k in enumerate(keep))
 
-    def _measure(self, m, take, first, last, move):
-        """Second stage: join the exponents of the word written to those of its blocks."""
-        written_first = Signal()
-        written_last = Signal()
-        group = Signal(group_layout(self.geometry.block))
-        so_far = Signal(data.ArrayLayout(unsigned(8), GROUP_BLOCKS))
-        joined = Signal(data.ArrayLayout(unsigned(8), GROUP_BLOCKS))
-        for n in range(GROUP_BLOCKS):
-            exponent = self._chunk_exponent(m, n)
-            before = Mux(written_first, 0, so_far[n])
-            m.d.comb += joined[n].eq(Mux(exponent > before, exponent, before))
-        with m.If(move):
-            m.d.sync += [written_first.eq(first), written_last.eq(take & last)]
-            m.d.sync += self.o.valid.eq(written_last)
-            with m.If(self.write_en):
-                m.d.sync += so_far.eq(joined)
-            with m.If(written_last):
-                m.d.sync += [self.o.p.group.eq(group), self.o.p.exponents.eq(joined)]
-            with m.If(take & last):
-                m.d.sync += group.eq(self.group.p)
-
-    def _chunk_exponent(self, m, n):
-        """Largest exponent field that the word written has in block ``n``, 0 if it has none."""
+    def _measure(self, m, platform, row_end, last_row):
+        """What the lanes say of the word written, and beside it where that belongs."""
         sizes = self.geometry
-        word = self.write_addr[: exact_log2(sizes.row_words)]
-        here = word >> exact_log2(sizes.block_words) == n // sizes.word_chunks
-        start = n % sizes.word_chunks * sizes.chunk
-        largest = 0
-        for lane in range(start, start + sizes.chunk):
-            field = Signal(8, name=f"block{n}_field{lane}")
-            field_all = self.write_data.word_select(lane, 32)[23:31]
-            m.d.comb += field.eq(Mux(here & (field_all != 0xFF), field_all, 0))
-            larger = Signal(8, name=f"block{n}_largest{lane}")
-            m.d.comb += larger.eq(Mux(field > largest, field, largest))
-            largest = larger
-        return largest
+        for n in range(sizes.lanes):
+            m.submodules[f"scale{n}"] = place(lane := LaneScale(numerics=self.numerics), platform)
+            m.d.comb += [
+                lane.cls.eq(self.cls),
+                lane.scale.eq(self.scale),
+                lane.value.eq(self.write_data.word_select(n, 32)),
+                self.values[n].eq(lane.stored),
+            ]
+        written_row_end = Signal()
+        written_last_row = Signal()
+        m.d.sync += [
+            written_row_end.eq(row_end),
+            written_last_row.eq(last_row),
+            self.row_end.eq(written_row_end),
+            self.last_row.eq(written_last_row),
+            self.at.eq(self.write_at),
+            self.add.eq(self.write_en),
+        ]
+
+    def _find_largest(self, m, taken):
+        numbers = (self.write_data.word_select(n, 32) for n in range(self.geometry.lanes))
+        magnitudes = [
+            Mux(number[23:31].any() & ~number[23:31].all(), number[:31], 0) for number in numbers
+        ]
+        in_word = Signal(31)
+        m.d.comb += in_word.eq(largest(magnitudes))
+        with m.If(taken & (in_word > self.amax)):
+            m.d.sync += self.amax.eq(in_word)
+        with m.If(self.restart):
+            m.d.sync += self.amax.eq(0)

@@ -1,60 +1,113 @@
-"""Last step of the converter: exponents, mantissas and maxima to the writer."""
+"""Last step of the converter: headers, exponents, elements and maxima to the writer."""
 
-from amaranth.hdl import Array, Module, Signal, unsigned
-from amaranth.lib import stream, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.hdl import Module, Mux, Signal, signed, unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import exact_log2
 
 from diastole.bus.service import request_layout, write_beat_layout
-from diastole.convert.geometry import Geometry
-from diastole.convert.intake import measured_layout
-from diastole.convert.maxima import ColumnMaxima, RowMaxima
+from diastole.convert.geometry import Geometry, by_class
+from diastole.convert.maxima import Maxima
+from diastole.convert.pack import Packer
+from diastole.convert.quantise import TENSOR_SCALE_OFFSET
+from diastole.convert.stage import group_layout
 from diastole.emit.place import place
 from diastole.plan import ADDRESS_BITS
-from diastole_sim.program.image import GROUP_BLOCKS
+from diastole.stream.fifo import StreamFifo
+from diastole_sim.numerics import Numerics
+
+_GROUPS_AHEAD = 4  # begun in the lanes, and not yet written
 
 
-class Output(wiring.Component):
-    """Write the groups of an image in their order, and its maxima.
-
-    A group is one request: its exponent beats, then its mantissa beats. The beats of row_max are
-    written as they fill, col_max after the last group. Every strobe is set: pads are zeros.
-
-    Timing: 1 cycle per group besides its beats, and 1 where it ends a beat of row_max.
-    ``request.valid`` and ``o.valid`` do not depend on their ``ready``.
-
-    Parameters
-    ----------
-    block, data_width : int
-        Block side and bits of a beat, as in :class:`Geometry`.
-    mantissa_bits : tuple of 3 int
-        Magnitude bits of the classes x, w and dy.
-    max_col_blocks : int
-        Most columns of blocks of a tensor, at least 1. More are not checked for, and give wrong
-        col_max.
+class Locate(wiring.Component):
+    """``base`` + ``count`` * ``pitch``, one bit of ``count`` per cycle.
 
     Members
     -------
     start : In(1)
-        Begin an image.
+    base, pitch : In(40)
+    count : In(32)
+        In the cycle of ``start``.
+    next : In(1)
+        Add ``beat``; only when ``ready``.
+    beat : In(8)
+    ready : Out(1)
+    address : Out(40)
+        While ``ready``.
+    """
+
+    def __init__(self):
+        super().__init__(
+            {
+                "start": In(1),
+                "base": In(ADDRESS_BITS),
+                "pitch": In(ADDRESS_BITS),
+                "count": In(32),
+                "next": In(1),
+                "beat": In(8),
+                "ready": Out(1),
+                "address": Out(ADDRESS_BITS),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        left = Signal(32)
+        term = Signal(ADDRESS_BITS)
+        m.d.comb += self.ready.eq(~left.any())
+        with m.If(left.any()):
+            m.d.sync += [left.eq(left >> 1), term.eq(term << 1)]
+            with m.If(left[0]):
+                m.d.sync += self.address.eq(self.address + term)
+        with m.Elif(self.next):
+            m.d.sync += self.address.eq(self.address + self.beat)
+        with m.If(self.start):
+            m.d.sync += [left.eq(self.count), term.eq(self.pitch), self.address.eq(self.base)]
+        return m
+
+
+class Output(wiring.Component):
+    """Write the groups of a tensor's images as they come, and the maxima.
+
+    A group is one request: its exponent beats, then its element beats. The beats of the maxima are
+    written one by one as they fill. Headers come first. Every strobe is set: pads are zeros.
+
+    Timing: 1 cycle per group besides its beats, and 2 per beat of maxima and per header.
+    ``request.valid`` and ``o.valid`` do not depend on their ``ready``.
+
+    Parameters
+    ----------
+    numerics : Numerics
+    data_width : int
+        As in :class:`Geometry`.
+    max_col_blocks : int
+        As in :class:`Maxima`.
+
+    Members
+    -------
+    start : In(1)
+        Begin a tensor.
     cls : In(2)
     rows, cols : In(32)
-    destination : In(40)
+    destination, destination_t : In(40)
+    scale : In(8)
         As in :class:`Converter`; must hold until ``done``.
-    i : In(stream of :func:`measured_layout`)
-    mantissas : In(stream of unsigned(data_width))
-        The beats of the groups' mantissa fields.
+    group : In(stream of :func:`group_layout`)
+        Every group, before its bytes.
+    exponents : In(stream of {"byte": unsigned(8), "last": 1})
+    elements : In(stream of unsigned(data_width))
+        The bytes of the groups' exponent fields, the beats of their element fields.
     request : Out(stream of {"addr": unsigned(40), "beats": unsigned(16)})
     o : Out(stream of {"data": unsigned(data_width), "strb": unsigned(data_width // 8)})
     done : Out(1)
         A pulse when the last beat is taken.
     """
 
-    def __init__(self, *, block: int, data_width: int, mantissa_bits: tuple, max_col_blocks: int):
-        self.geometry = Geometry(block=block, data_width=data_width)
-        self.block, self.data_width = block, data_width
-        self.mantissa_bits = tuple(mantissa_bits)
+    def __init__(self, *, numerics: Numerics, data_width: int, max_col_blocks: int):
+        self.numerics, self.data_width = numerics, data_width
         self.max_col_blocks = max_col_blocks
+        self.geometry = Geometry(numerics=numerics, data_width=data_width)
+        byte = data.StructLayout({"byte": unsigned(8), "last": 1})
         super().__init__(
             {
                 "start": In(1),
@@ -62,8 +115,11 @@ class Output(wiring.Component):
                 "rows": In(32),
                 "cols": In(32),
                 "destination": In(ADDRESS_BITS),
-                "i": In(stream.Signature(measured_layout(block))),
-                "mantissas": In(stream.Signature(unsigned(data_width))),
+                "destination_t": In(ADDRESS_BITS),
+                "scale": In(8),
+                "group": In(stream.Signature(group_layout())),
+                "exponents": In(stream.Signature(byte)),
+                "elements": In(stream.Signature(unsigned(data_width))),
                 "request": Out(stream.Signature(request_layout())),
                 "o": Out(stream.Signature(write_beat_layout(data_width))),
                 "done": Out(1),
@@ -72,121 +128,273 @@ class Output(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
+        maxima = Maxima(
+            numerics=self.numerics,
+            data_width=self.data_width,
+            max_col_blocks=self.max_col_blocks,
+        )
+        packer = Packer(lanes=1, element_bits=(8,), data_width=self.data_width)
+        groups = StreamFifo(shape=group_layout(), depth=_GROUPS_AHEAD)
+        of_maxima = StreamFifo(shape=group_layout(), depth=_GROUPS_AHEAD)
+        m.submodules.maxima = place(maxima, platform)
+        m.submodules.packer = place(packer, platform)
+        m.submodules.groups = place(groups, platform)
+        m.submodules.of_maxima = place(of_maxima, platform)
+        for fifo, other in ((groups, of_maxima), (of_maxima, groups)):
+            m.d.comb += fifo.i.payload.eq(self.group.payload)
+            m.d.comb += fifo.i.valid.eq(self.group.valid & other.i.ready)
+        m.d.comb += self.group.ready.eq(groups.i.ready & of_maxima.i.ready)
+        connect(m, of_maxima.o, maxima.group)
+        connect(m, flipped(self.exponents), maxima.i)
+        m.d.comb += [
+            maxima.cls.eq(self.cls),
+            maxima.cols.eq(self.cols),
+            packer.i.valid.eq(maxima.o.valid),
+            packer.i.p.elements.eq(maxima.o.p.byte),
+            packer.i.p.last.eq(maxima.o.p.last),
+            maxima.o.ready.eq(packer.i.ready),
+        ]
+        self._sequence(m, platform, groups.o, packer.o, maxima.beats)
+        return m
+
+    def _sequence(self, m, platform, groups, exponents, maxima):
         sizes = self.geometry
-        width = sizes.data_width
-        depth = max(2, -(-self.max_col_blocks // GROUP_BLOCKS))
-        rows = RowMaxima(data_width=width)
-        columns = ColumnMaxima(data_width=width, depth=depth)
-        m.submodules.row_maxima = place(rows, platform)
-        m.submodules.column_maxima = place(columns, platform)
-        self._connect_maxima(m, rows, columns)
-
-        beats = Signal(16)
-        mantissa_beats = [sizes.mantissa_beats(bits) for bits in self.mantissa_bits]
-        m.d.comb += beats.eq(Array(mantissa_beats)[self.cls])
+        exponent_beats = by_class(
+            m, self.cls, sizes.of_classes(sizes.exponent_beats), "exponent_beats"
+        )
+        element_beats = by_class(
+            m, self.cls, sizes.of_classes(sizes.element_beats), "element_beats"
+        )
         address = Signal(ADDRESS_BITS)
-        row_address = Signal(ADDRESS_BITS)
-        located = self._locate_rows(m, row_address, rows.o.valid & rows.o.ready)
-        with m.If(self.start):
-            m.d.sync += address.eq(self.destination)
-
+        group_done = Signal()
+        maximum_done = Signal()
+        maximum_address, located, last_maximum = self._locate_maxima(m, platform, maximum_done)
+        m.d.comb += address.eq(self._locate_groups(m, groups, group_done))
         m.d.comb += self.o.p.strb.eq(~0)
         count = Signal(16)
-        last = Signal()
+        second = Signal()  # of the headers
         with m.FSM():
+            with m.State("header request" if sizes.header else "idle"):
+                with m.If(self.start):
+                    m.next = "header" if sizes.header else "request"
+            if sizes.header:
+                self._headers(m, second)
             with m.State("request"):
-                m.d.comb += [self.request.valid.eq(self.i.valid), self.request.p.addr.eq(address)]
-                m.d.comb += self.request.p.beats.eq(beats + sizes.exponent_beats)
-                with m.If(self.i.valid & self.request.ready):
-                    m.d.comb += [rows.add.eq(1), columns.add.eq(1)]
-                    m.d.sync += address.eq(address + self._bytes(self.request.p.beats))
-                    m.d.sync += [count.eq(0), last.eq(self.i.p.group.last)]
-                    m.next = "exponents"
-            with m.State("exponents"):
-                exponents = self.i.p.exponents.as_value()
-                m.d.comb += [self.o.valid.eq(1), self.o.p.data.eq(exponents)]
-                if sizes.exponent_beats > 1:
-                    m.d.comb += self.o.p.data.eq(exponents.word_select(count[0], width))
-                with m.If(self.o.ready):
-                    m.d.sync += count.eq(count + 1)
-                    with m.If(count == sizes.exponent_beats - 1):
-                        m.d.comb += self.i.ready.eq(1)
+                # Maxima wait for groups whose exponents are there, and never the other way round:
+                # while maxima wait to go out, no exponents come in.
+                m.d.comb += self.request.p.addr.eq(maximum_address)
+                m.d.comb += self.request.p.beats.eq(1)
+                with m.If(groups.valid & exponents.valid):
+                    m.d.comb += self.request.p.addr.eq(address)
+                    m.d.comb += self.request.p.beats.eq(exponent_beats + element_beats)
+                    m.d.comb += self.request.valid.eq(1)
+                    with m.If(self.request.ready):
+                        m.d.comb += group_done.eq(1)
                         m.d.sync += count.eq(0)
-                        m.next = "mantissas"
-            with m.State("mantissas"):
-                m.d.comb += self.o.valid.eq(self.mantissas.valid)
-                m.d.comb += self.o.p.data.eq(self.mantissas.payload)
-                m.d.comb += self.mantissas.ready.eq(self.o.ready)
+                        m.next = "exponents"
+                with m.Elif(maxima.valid & located & ~(last_maximum & groups.valid)):
+                    m.d.comb += self.request.valid.eq(1)
+                    with m.If(self.request.ready):
+                        m.next = "maxima"
+            with m.State("exponents"):
+                m.d.comb += [
+                    self.o.valid.eq(exponents.valid),
+                    self.o.p.data.eq(exponents.payload),
+                    exponents.ready.eq(self.o.ready),
+                ]
                 with m.If(self.o.valid & self.o.ready):
                     m.d.sync += count.eq(count + 1)
-                    with m.If(count == beats - 1):
+                    with m.If(count == exponent_beats - 1):
+                        m.d.sync += count.eq(0)
+                        m.next = "elements"
+            with m.State("elements"):
+                m.d.comb += [
+                    self.o.valid.eq(self.elements.valid),
+                    self.o.p.data.eq(self.elements.payload),
+                    self.elements.ready.eq(self.o.ready),
+                ]
+                with m.If(self.o.valid & self.o.ready):
+                    m.d.sync += count.eq(count + 1)
+                    with m.If(count == element_beats - 1):
                         m.next = "request"
-                        with m.If(rows.o.valid):
-                            m.next = "row request"
-            with m.State("row request"):
-                m.d.comb += [self.request.valid.eq(located), self.request.p.beats.eq(1)]
-                m.d.comb += self.request.p.addr.eq(row_address)
-                with m.If(self.request.valid & self.request.ready):
-                    m.next = "row maxima"
-            with m.State("row maxima"):
-                m.d.comb += [self.o.valid.eq(1), self.o.p.data.eq(rows.o.payload)]
-                m.d.comb += rows.o.ready.eq(self.o.ready)
+            with m.State("maxima"):
+                m.d.comb += [
+                    self.o.valid.eq(maxima.valid),
+                    self.o.p.data.eq(maxima.payload),
+                    maxima.ready.eq(self.o.ready),
+                ]
                 with m.If(self.o.ready):
+                    m.d.comb += maximum_done.eq(1)
                     m.next = "request"
-                    with m.If(last):
-                        m.next = "column request"
-            with m.State("column request"):
-                m.d.comb += [self.request.valid.eq(1), self.request.p.addr.eq(row_address)]
-                m.d.comb += self.request.p.beats.eq(columns.beats)
-                with m.If(self.request.ready):
-                    m.d.comb += columns.drain.eq(1)
-                    m.next = "column maxima"
-            with m.State("column maxima"):
-                m.d.comb += self.o.valid.eq(columns.o.valid)
-                m.d.comb += self.o.p.data.eq(columns.o.p.data)
-                m.d.comb += columns.o.ready.eq(self.o.ready)
-                with m.If(self.o.valid & self.o.ready & columns.o.p.last):
-                    m.d.comb += self.done.eq(1)
-                    m.next = "request"
-        return m
+                    with m.If(last_maximum):
+                        m.d.comb += self.done.eq(1)
+                        m.next = "header request" if sizes.header else "idle"
+        m.d.comb += groups.ready.eq(group_done)
+
+    def _headers(self, m, second):
+        """The tensor's exponent, a beat at the beginning of each image."""
+        sizes = self.geometry
+        vectors = by_class(m, self.cls, map(int, sizes.vectors), "vectors_header").bool()
+        exponent = Signal(signed(16))
+        m.d.comb += exponent.eq(self.scale - TENSOR_SCALE_OFFSET)
+        with m.State("header"):
+            m.d.comb += [
+                self.request.valid.eq(1),
+                self.request.p.addr.eq(Mux(second, self.destination_t, self.destination)),
+                self.request.p.beats.eq(1),
+            ]
+            with m.If(self.request.ready):
+                m.next = "header beat"
+        with m.State("header beat"):
+            m.d.comb += [self.o.valid.eq(1), self.o.p.data.eq(exponent.as_unsigned())]
+            with m.If(self.o.ready):
+                m.d.sync += second.eq(vectors & ~second)
+                m.next = "request"
+                with m.If(vectors & ~second):
+                    m.next = "header"
 
     def _bytes(self, beats):
         return beats << exact_log2(self.geometry.beat_bytes)
 
-    def _connect_maxima(self, m, rows, columns):
-        shift = exact_log2(self.geometry.block) + exact_log2(self.geometry.beat_bytes)
+    def _pitches(self, m):
+        """Bytes of a group, and of a row of blocks of each copy."""
+        sizes = self.geometry
+        shift = exact_log2(sizes.group_cols)
+        beats = by_class(m, self.cls, sizes.of_classes(sizes.group_beats), "group_beats")
+        pitches = []
+        for name, length in (("pitch", self.cols), ("pitch_t", self.rows)):
+            pitch = Signal(ADDRESS_BITS, name=name)
+            groups = (length + (2**shift - 1)) >> shift
+            m.d.comb += pitch.eq(self._bytes(groups * beats))
+            pitches.append(pitch)
+        return self._bytes(beats), *pitches
+
+    def _locate_maxima(self, m, platform, done):
+        """Where the next beat of maxima goes, whether that is known, and whether it is the last."""
+        sizes = self.geometry
+        _, pitch, pitch_t = self._pitches(m)
+        block_bits, beat_bits = exact_log2(sizes.block), exact_log2(sizes.beat_bytes)
+        header = sizes.beat_bytes * sizes.header
+        row_blocks = (self.rows + (sizes.block - 1)) >> block_bits
+        col_blocks = (self.cols + (sizes.block - 1)) >> block_bits
+        vectors = by_class(m, self.cls, map(int, sizes.vectors), "vectors_maxima").bool()
+
+        def beats_of(blocks, name):
+            entries = Mux(vectors, blocks << block_bits, blocks)
+            left = Signal(32, name=name)
+            with m.If(self.start):
+                m.d.sync += left.eq((entries + (sizes.beat_bytes - 1)) >> beat_bits)
+            return left
+
+        rows_left = beats_of(row_blocks, "rows_left")
+        columns_left = beats_of(col_blocks, "columns_left")
+        of_rows = rows_left.any()
+        with m.If(done):
+            with m.If(of_rows):
+                m.d.sync += rows_left.eq(rows_left - 1)
+            with m.Else():
+                m.d.sync += columns_left.eq(columns_left - 1)
+        m.submodules.locate = place(locate := Locate(), platform)
         m.d.comb += [
-            rows.exponents.eq(self.i.p.exponents),
-            rows.last_group.eq(self.i.p.group.last_group),
-            rows.last.eq(self.i.p.group.last),
-            columns.exponents.eq(self.i.p.exponents),
-            columns.first_row.eq(self.i.p.group.first_row),
-            columns.last_group.eq(self.i.p.group.last_group),
-            columns.beats.eq((self.cols + (2**shift - 1)) >> shift),
+            locate.start.eq(self.start),
+            locate.base.eq(self.destination + header),
+            locate.pitch.eq(pitch),
+            locate.count.eq(row_blocks),
+            locate.next.eq(done & (of_rows | ~vectors)),
+            locate.beat.eq(sizes.beat_bytes),
         ]
+        last = (rows_left == 0) & (columns_left == 1)
+        if not sizes.two_copies:
+            return locate.address, locate.ready, last
+        m.submodules.locate_t = place(locate_t := Locate(), platform)
+        m.d.comb += [
+            locate_t.start.eq(self.start),
+            locate_t.base.eq(self.destination_t + header),
+            locate_t.pitch.eq(pitch_t),
+            locate_t.count.eq(col_blocks),
+            locate_t.next.eq(done & ~of_rows),
+            locate_t.beat.eq(sizes.beat_bytes),
+        ]
+        turned = vectors & ~of_rows
+        return (
+            Mux(turned, locate_t.address, locate.address),
+            Mux(turned, locate_t.ready, locate.ready),
+            last,
+        )
 
-    def _locate_rows(self, m, row_address, taken):
-        """Where row_max begins: after rows of blocks times groups times beats; then beat by beat.
+    def _locate_groups(self, m, groups, done):
+        """Address of the next group; ``done`` when it is used."""
+        sizes = self.geometry
+        group_bytes, pitch, pitch_t = self._pitches(m)
+        header = sizes.beat_bytes * sizes.header
+        if (sizes.max_tile_rows, sizes.max_tile_cols) == (sizes.block, sizes.group_cols):
+            here = Signal(ADDRESS_BITS)  # tiles are groups, and come in the order of the image
+            with m.If(done):
+                m.d.sync += here.eq(here + group_bytes)
+            with m.If(self.start):
+                m.d.sync += here.eq(self.destination + header)
+            return here
+        first = self._locate_first(m, groups.p, done, group_bytes, pitch)
+        if not sizes.two_copies:
+            return first
+        second = self._locate_second(m, groups.p, done, group_bytes, pitch_t)
+        return Mux(groups.p.copy, second, first)
 
-        One bit of the number of rows of blocks per cycle, while the first group is read.
-        """
-        block_shift = exact_log2(self.geometry.block)
-        group_shift = exact_log2(self.geometry.group_cols)
-        row_bytes = Signal(ADDRESS_BITS)
-        left = Signal(32)
-        beats = Array(
-            self.geometry.mantissa_beats(bits) + self.geometry.exponent_beats
-            for bits in self.mantissa_bits
-        )[self.cls]
-        groups = (self.cols + (2**group_shift - 1)) >> group_shift
-        with m.If(left.any()):
-            m.d.sync += [left.eq(left >> 1), row_bytes.eq(row_bytes << 1)]
-            with m.If(left[0]):
-                m.d.sync += row_address.eq(row_address + row_bytes)
-        with m.Elif(taken):
-            m.d.sync += row_address.eq(row_address + self.geometry.beat_bytes)
+    def _shifted(self, m, value, counts, name):
+        """``value`` times a count of each class, all powers of two."""
+        shift = by_class(m, self.cls, [exact_log2(count) for count in counts], f"{name}_shift")
+        shifted = Signal(ADDRESS_BITS, name=name)
+        m.d.comb += shifted.eq(value << shift)
+        return shifted
+
+    def _locate_first(self, m, group, done, group_bytes, pitch):
+        """In a tile of the first copy: rows of blocks, from top to bottom."""
+        sizes = self.geometry
+        row_counts = [sizes.tile_rows(cls) // sizes.block for cls in range(3)]
+        col_counts = [sizes.tile_cols(cls) // sizes.group_cols for cls in range(3)]
+        row_bytes = self._shifted(m, pitch, row_counts, "tile_row_bytes")
+        tile_bytes = self._shifted(m, group_bytes, col_counts, "tile_bytes")
+        tiles = Signal(ADDRESS_BITS)  # the first group of this row of tiles, of this tile, of this
+        tile = Signal(ADDRESS_BITS)  # row of blocks in the tile, and the next
+        line = Signal(ADDRESS_BITS)
+        here = Signal(ADDRESS_BITS)
+        next_tile = Signal(ADDRESS_BITS)
+        m.d.comb += next_tile.eq(tile + tile_bytes)
+        with m.If(group.last_col):
+            m.d.comb += next_tile.eq(tiles + row_bytes)
+        with m.If(done & ~group.copy):
+            m.d.sync += here.eq(here + group_bytes)
+            with m.If(group.copy_end):
+                m.d.sync += [here.eq(next_tile), line.eq(next_tile), tile.eq(next_tile)]
+                with m.If(group.last_col):
+                    m.d.sync += tiles.eq(next_tile)
+            with m.Elif(group.line_end):
+                m.d.sync += [here.eq(line + pitch), line.eq(line + pitch)]
         with m.If(self.start):
-            m.d.sync += left.eq((self.rows + (2**block_shift - 1)) >> block_shift)
-            m.d.sync += row_bytes.eq(self._bytes(groups * beats))
-            m.d.sync += row_address.eq(self.destination)
-        return ~left.any()
+            start = self.destination + sizes.beat_bytes * sizes.header
+            m.d.sync += [signal.eq(start) for signal in (tiles, tile, line, here)]
+        return here
+
+    def _locate_second(self, m, group, done, group_bytes, pitch):
+        """In a tile of the second copy: columns of blocks, from left to right; so from tile to
+        tile."""
+        sizes = self.geometry
+        counts = [max(1, sizes.tile_rows(cls) // sizes.group_cols) for cls in range(3)]
+        tile_bytes = self._shifted(m, group_bytes, counts, "tile_bytes_t")
+        tiles = Signal(ADDRESS_BITS, name="tiles_t")
+        line = Signal(ADDRESS_BITS, name="line_t")
+        here = Signal(ADDRESS_BITS, name="here_t")
+        next_line = Signal(ADDRESS_BITS)
+        m.d.comb += next_line.eq(line + pitch)
+        with m.If(group.copy_end & group.last_col):
+            m.d.comb += next_line.eq(tiles + tile_bytes)
+        with m.If(done & group.copy):
+            m.d.sync += here.eq(here + group_bytes)
+            with m.If(group.line_end):
+                m.d.sync += [here.eq(next_line), line.eq(next_line)]
+            with m.If(group.copy_end & group.last_col):
+                m.d.sync += tiles.eq(next_line)
+        with m.If(self.start):
+            start = self.destination_t + sizes.beat_bytes * sizes.header
+            m.d.sync += [signal.eq(start) for signal in (tiles, line, here)]
+        return here

@@ -9,6 +9,7 @@ from diastole_sim.check import require_int
 
 SIGNIFICAND_BITS, EXPONENT_BITS, EXPONENT_BIAS = 24, 8, 127
 INFINITE = 2**EXPONENT_BITS - 1
+NAN = 0x7FC0_0000
 
 
 class ToFloat(wiring.Component):
@@ -16,7 +17,7 @@ class ToFloat(wiring.Component):
 
     A value that is 2^128 or more after rounding to 24 bits becomes Inf with its sign, and
     ``overflow`` is set; one that is below 2^-126 after it becomes +0, and so does a sum of 0.
-    There is no NaN.
+    What comes with ``poison`` becomes NaN, without ``overflow``.
 
     Timing: ``latency`` cycles in which ``enable`` is high, one value per such cycle; every register
     holds while it is low. There is no valid bit: the user delays one alongside.
@@ -27,13 +28,16 @@ class ToFloat(wiring.Component):
         W, 2 to 63.
     scale_bits : int
         8 to 16.
+    poisonable : bool
+        Whether there is a member ``poison``; without it there is no NaN.
 
     Members
     -------
     enable : In(1)
     sum : In(signed(sum_bits))
     scale : In(signed(scale_bits))
-        For a sum in the accumulator: bound - F - (mA - 1) - (mB - 1), unbiased.
+        For a sum in the accumulator: bound - F - (w - 2), unbiased.
+    poison : In(1)
     result : Out(unsigned(32))
     overflow : Out(1)
 
@@ -42,31 +46,29 @@ class ToFloat(wiring.Component):
 
     latency = 4
 
-    def __init__(self, *, sum_bits: int, scale_bits: int):
+    def __init__(self, *, sum_bits: int, scale_bits: int, poisonable: bool = False):
         require_int("sum_bits", sum_bits, 2, 63)
         require_int("scale_bits", scale_bits, 8, 16)
-        self.sum_bits, self.scale_bits = sum_bits, scale_bits
-        super().__init__(
-            {
-                "enable": In(1),
-                "sum": In(signed(sum_bits)),
-                "scale": In(signed(scale_bits)),
-                "result": Out(unsigned(32)),
-                "overflow": Out(1),
-            }
-        )
+        self.sum_bits, self.scale_bits, self.poisonable = sum_bits, scale_bits, poisonable
+        members = {
+            "enable": In(1),
+            "sum": In(signed(sum_bits)),
+            "scale": In(signed(scale_bits)),
+            "result": Out(unsigned(32)),
+            "overflow": Out(1),
+        }
+        super().__init__(members | ({"poison": In(1)} if poisonable else {}))
 
     def elaborate(self, platform):
         m = Module()
         width = max(self.sum_bits, SIGNIFICAND_BITS + 1)  # room for the bit that decides a tie
-        layout = data.StructLayout(
-            {
-                "negative": unsigned(1),
-                "magnitude": unsigned(width),
-                # The biased exponent of a result whose leading bit is the magnitude's top bit.
-                "exponent": signed(self.scale_bits + 2),
-            }
-        )
+        members = {
+            "negative": unsigned(1),
+            "magnitude": unsigned(width),
+            # The biased exponent of a result whose leading bit is the magnitude's top bit.
+            "exponent": signed(self.scale_bits + 2),
+        }
+        layout = data.StructLayout(members | ({"poison": 1} if self.poisonable else {}))
         absolute, coarse, fine = (
             Signal(layout, name=name, reset_less=True) for name in ("absolute", "coarse", "fine")
         )
@@ -76,6 +78,12 @@ class ToFloat(wiring.Component):
                 absolute.magnitude.eq(Mux(self.sum < 0, -self.sum, self.sum)),
                 absolute.exponent.eq(self.scale + (width - 1 + EXPONENT_BIAS)),
             ]
+            if self.poisonable:
+                m.d.sync += [
+                    absolute.poison.eq(self.poison),
+                    coarse.poison.eq(absolute.poison),
+                    fine.poison.eq(coarse.poison),
+                ]
             levels = range(bits_for(width - 1))
             self._normalise(m, coarse, absolute, levels[len(levels) // 2 :])
             self._normalise(m, fine, coarse, levels[: len(levels) // 2])
@@ -127,3 +135,6 @@ class ToFloat(wiring.Component):
         with m.Else():
             finite = Cat(rounded[: fraction_bits + EXPONENT_BITS], normal.negative)
             m.d.sync += self.result.eq(finite)
+        if self.poisonable:
+            with m.If(normal.poison):
+                m.d.sync += [self.result.eq(NAN), self.overflow.eq(0)]

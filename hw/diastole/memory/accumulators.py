@@ -1,6 +1,6 @@
 """Accumulators: running sums of W bits behind the array's ports, two banks, so that one drains."""
 
-from amaranth.hdl import Module, Mux, Signal, signed
+from amaranth.hdl import Module, Mux, Signal, signed, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -9,8 +9,10 @@ from diastole.memory.ram import Ram
 from diastole.plan import Plan
 
 
-def sums_layout(plan: Plan, bits: int) -> data.ArrayLayout:
-    return data.ArrayLayout(signed(bits), plan.block)
+def sums_layout(plan: Plan, bits: int) -> data.StructLayout:
+    """B sums; in a machine that has it, a bit for each that is not a number."""
+    members = {"sums": data.ArrayLayout(signed(bits), plan.block)}
+    return data.StructLayout(members | ({"poison": unsigned(plan.block)} if plan.poison else {}))
 
 
 class Accumulators(wiring.Component):
@@ -18,7 +20,8 @@ class Accumulators(wiring.Component):
 
     ``sum_en``, ``sum_addr``, ``fresh`` describe a slot in the cycle in which its vector enters
     south port 0 (or west port 0); ``latency`` cycles later port 0 has its partial sums, port p
-    ``p`` cycles after that. ``fresh`` overwrites. The top bit of an address names the half.
+    ``p`` cycles after that. ``fresh`` overwrites. The top bit of an address names the half. A sum
+    stays poisoned until it is overwritten.
 
     Timing: one slot per cycle; two additions to one word at least 3 cycles apart. ``done`` repeats
     ``sum_done`` when the slot's last sum is stored. A drain read (``drain_en``) shows
@@ -91,7 +94,7 @@ class Accumulators(wiring.Component):
         storing = self._delayed(m, adding, f"storing_{port}")
         halves = []
         for half in range(2):
-            ram = Ram(width=plan.block * plan.accumulator_bits, depth=self.words)
+            ram = Ram(width=self.drain_data.shape().size, depth=self.words)
             m.submodules[f"sums_{port}_{half}"] = place(ram, platform)
             halves.append(ram)
             mine = control.en & ~control.fresh & (control.addr[-1] == half)
@@ -102,13 +105,16 @@ class Accumulators(wiring.Component):
                 ram.write_en.eq(storing.en & (storing.addr[-1] == half)),
                 ram.write_addr.eq(storing.addr[:-1]),
             ]
-        sums = Signal(sums_layout(plan, plan.accumulator_bits), name=f"sums_{port}")
+        word = self.drain_data.shape()
+        added = Signal(word, name=f"sums_{port}")
+        before = Signal(word, name=f"before_{port}")
+        read = Mux(adding.addr[-1], halves[1].read_data, halves[0].read_data)
+        m.d.comb += before.eq(Mux(adding.fresh, 0, read))
+        psums = self.psums[port]
         for lane in range(plan.block):
-            width = plan.accumulator_bits
-            before = Mux(adding.addr[-1], halves[1].read_data, halves[0].read_data)
-            before = before.word_select(lane, width).as_signed()
-            before = Mux(adding.fresh, 0, before)
-            m.d.sync += sums[lane].eq(before + self.psums[port][lane])
+            m.d.sync += added.sums[lane].eq(before.sums[lane] + psums.sums[lane])
+        if plan.poison:
+            m.d.sync += added.poison.eq(before.poison | psums.poison)
         for ram in halves:
-            m.d.comb += ram.write_data.eq(sums)
+            m.d.comb += ram.write_data.eq(added)
         return halves

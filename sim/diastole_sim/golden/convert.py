@@ -1,112 +1,121 @@
-"""The converter: a float32 tensor to square blocks that share an exponent."""
+"""The converter: a float32 tensor to elements in groups that share a scale.
+
+Everything is decided on integers: the exponent fields and 24-bit significands of binary32; its
+subnormals count as zeros throughout. This file has the tensor and its one scale, ``copies`` each
+stored copy, ``scale`` the rules from a largest magnitude to an exponent, ``element`` the rounding,
+``codes`` the elements' codes and folding.
+"""
 
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from diastole_sim.device_api import Floats
-from diastole_sim.formats import EXPONENT_BIAS, BlockFormat
-from diastole_sim.numerics import Numerics
+from diastole_sim.check import require_int
+from diastole_sim.device_api import COPY_SUFFIXES, Floats
+from diastole_sim.formats import MAX_EXPONENT
+from diastole_sim.golden.copies import Copy, Counts, Fields, convert_copy, copy_values
+from diastole_sim.golden.scale import TENSOR_EXPONENTS, amax_exponent
+from diastole_sim.numerics import Numerics, TensorClass
 from diastole_sim.random import tensor_draws
-from diastole_sim.rounding import is_stochastic, round_magnitude
+from diastole_sim.rounding import is_stochastic
 
-Scalar = TypeVar("Scalar", bound=np.generic)
+__all__ = [
+    "Copy",
+    "Quantised",
+    "amax_exponent",
+    "quantise",
+    "require_matrix",
+]
 
-SIGNIFICAND_BITS = 24
-"""Of binary32, the hidden bit included."""
-SPECIAL_EXPONENT = 255
-"""Exponent field of Inf and NaN."""
+SECOND_COPY = 0x80000000
+"""The draws of copy 1 are those of the tensor's tag with this bit flipped."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Quantised:
-    """A tensor in blocks; a :class:`diastole_sim.device_api.ConvertedTensor`.
+    """A tensor as stored; a :class:`diastole_sim.device_api.ConvertedTensor`.
 
-    ``shape``: rows and columns, unpadded. ``magnitudes`` (0..max) and ``negative``: elements,
-    padded with zeros to RB x CB whole blocks of side ``block``; a zero is never negative.
-    ``exponents``: RB x CB stored exponents (e + 127, 1..254; 0 for a block of zeros). ``row_max``
-    (RB) and ``col_max`` (CB): the largest of each row and column of them. ``nan``, ``inf``: whether
-    the data held one. ``saturated``: finite elements whose rounded magnitude did not fit.
+    ``shape``: rows and columns, unpadded. ``copies``: one, or with vector groups two, of the tensor
+    and of its transpose. ``tensor_exponent``: of the tensor's scale, e of its top binade, or T of
+    NVFP4; None if it has none. ``amax``: bits of the largest finite magnitude as binary32, 0 if
+    there is none. ``nan``, ``inf``: whether the data held one. ``saturated``: finite elements
+    beyond the largest, whatever they became; ``underflowed``: finite elements that were not zero
+    and are stored so; both over all copies, without the groups that are not numbers.
     """
 
     shape: tuple[int, int]
     tensor_class: str
-    format: BlockFormat
+    chosen: TensorClass
     block: int
-    magnitudes: NDArray[np.uint8]
-    negative: NDArray[np.bool_]
-    exponents: NDArray[np.uint8]
-    row_max: NDArray[np.uint8]
-    col_max: NDArray[np.uint8]
+    copies: tuple[Copy, ...]
+    tensor_exponent: int | None
+    amax: int
     nan: bool
     inf: bool
     saturated: int
+    underflowed: int
 
-    def signed(self) -> NDArray[np.float64]:
-        """Sign and magnitude as one integer per element, padded; exact in float64."""
-        magnitudes = self.magnitudes.astype(np.float64)
-        return np.where(self.negative, -magnitudes, magnitudes)
+    def values(self, copy: int = 0) -> Floats:
+        """The numbers of a copy in the tensor's own orientation; see ``copies.copy_values``."""
+        stored = self.copies[copy]
+        values = copy_values(stored, self.chosen, self.block, self.tensor_exponent)
+        return np.ascontiguousarray(values.T) if stored.transposed else values
 
-    def values(self) -> Floats:
-        """The stored numbers, unpadded: (-1)^s * mag * 2^(e - point).
-
-        Each is exact in float32. Those of a block with an exponent near -126 may be subnormal.
-        """
-        scale = self.exponents.astype(np.int32) - (EXPONENT_BIAS + self.format.point)
-        rows, columns = self.shape
-        values = np.ldexp(self.signed(), expand(scale, self.block))[:rows, :columns]
-        return values.astype(np.float32)
+    def copy_values(self) -> dict[str, Floats]:
+        """:meth:`values` of every copy, by ``COPY_SUFFIXES``; ``""`` where there is one."""
+        names = COPY_SUFFIXES[self.tensor_class] if len(self.copies) > 1 else ("",)
+        return {name: self.values(number) for number, name in enumerate(names)}
 
 
 def quantise(
-    array: Floats, tensor_class: str, numerics: Numerics, *, seed: int, tag: int, step: int
+    array: Floats,
+    tensor_class: str,
+    numerics: Numerics,
+    *,
+    seed: int,
+    tag: int,
+    step: int,
+    scale: int | None = None,
 ) -> Quantised:
     """Convert a float32 array of at least 1 x 1 as its class says.
 
-    A block's exponent is the largest exponent field of its finite elements. An element's magnitude
-    is |x| / 2^(e - m + 1), rounded once by the class's rule with the element's own draw; above
-    2^m - 1 it saturates and is counted. Subnormals count as zero. NaN becomes +0; Inf becomes the
-    largest magnitude with its sign, uncounted; neither counts for the exponent. A block without a
-    finite element that is not zero is a block of zeros. ValueError if the array is no such array.
+    A group's exponent follows from its largest finite magnitude by the class's rule, or all have
+    the tensor's: ``scale`` (e, or T of NVFP4), or what follows from the whole tensor's largest.
+    Every element is rounded once by the class's rule with its own draw, which is that of its place
+    in the untransposed tensor. What exceeds the largest element becomes it, or with
+    ``specification`` the format's Inf or NaN. With ``flag`` NaN becomes +0 and Inf the largest
+    element, or a zero in a group of zeros; with ``poison`` they become the codes of their kind, or
+    if the format has none their whole group is not a number. Zeros keep a sign where the format
+    has it. ValueError if the array is no such array, or ``scale`` out of range or out of place.
     """
     require_matrix(array)
     chosen = numerics.tensor_class(tensor_class)
-    block, (rows, columns) = numerics.block, array.shape
-    bits = _padded(array, block).view(np.uint32)
-    field = (bits >> 23).astype(np.int64) & 0xFF
-    fraction = (bits & 0x7FFFFF).astype(np.int64)
-    special = field == SPECIAL_EXPONENT
-    infinite = special & (fraction == 0)
-    exponents = _block_max(np.where(special, 0, field), block)
-
-    shared = expand(exponents, block)
-    significand = np.where(special | (field == 0), 0, fraction | 1 << (SIGNIFICAND_BITS - 1))
-    shift = chosen.format.kept_shift(SIGNIFICAND_BITS) + np.maximum(shared - field, 0)
-    draws: NDArray[np.int64] = np.zeros((1, 1), dtype=np.int64)
-    if is_stochastic(chosen.rounding):
-        draws = np.zeros(bits.shape, dtype=np.int64)
-        draws[:rows, :columns] = tensor_draws(
-            rows, columns, seed=seed, tag=tag, step=step, bits=numerics.random_bits
-        )
-    rounded = round_magnitude(chosen.rounding, significand, shift, draws, numerics.random_bits)
-    largest = chosen.format.max_magnitude
-    magnitudes = np.minimum(rounded, largest)
-    magnitudes[infinite & (shared != 0)] = largest
+    fields = Fields.of(array)
+    amax = int(fields.finite.max())
+    exponent = _tensor_exponent(chosen, amax, scale)
+    rows, columns = array.shape
+    done: list[tuple[Copy, Counts]] = []
+    for transposed in (False, True)[: 1 + chosen.two_copies]:
+        draws: NDArray[np.int64] = np.zeros((1, 1), dtype=np.int64)
+        if is_stochastic(chosen.rounding):
+            own = tag ^ SECOND_COPY if transposed else tag
+            draws = tensor_draws(
+                rows, columns, seed=seed, tag=own, step=step, bits=numerics.random_bits
+            )
+        done.append(convert_copy(fields, draws, numerics, tensor_class, exponent, transposed))
     return Quantised(
         shape=(rows, columns),
         tensor_class=tensor_class,
-        format=chosen.format,
-        block=block,
-        magnitudes=_frozen(magnitudes.astype(np.uint8)),
-        negative=_frozen((bits >> 31 == 1) & (magnitudes != 0)),
-        exponents=_frozen(exponents.astype(np.uint8)),
-        row_max=_frozen(exponents.max(axis=1).astype(np.uint8)),
-        col_max=_frozen(exponents.max(axis=0).astype(np.uint8)),
-        nan=bool((special & ~infinite).any()),
-        inf=bool(infinite.any()),
-        saturated=int((rounded > largest).sum()),
+        chosen=chosen,
+        block=numerics.block,
+        copies=tuple(copy for copy, _ in done),
+        tensor_exponent=exponent,
+        amax=amax,
+        nan=bool(fields.nan.any()),
+        inf=bool(fields.inf.any()),
+        saturated=sum(counts.saturated for _, counts in done),
+        underflowed=sum(counts.underflowed for _, counts in done),
     )
 
 
@@ -120,23 +129,14 @@ def require_matrix(array: Floats) -> None:
         raise ValueError(f"a tensor must have two axes, none empty, not the shape {shape or '()'}")
 
 
-def expand(per_block: NDArray[Scalar], block: int) -> NDArray[Scalar]:
-    """Repeat every entry ``block`` times along both axes: from one per block to one per element."""
-    return per_block.repeat(block, axis=0).repeat(block, axis=1)
-
-
-def _padded(array: Floats, block: int) -> Floats:
-    rows, columns = (-(-side // block) * block for side in array.shape)
-    padded = np.zeros((rows, columns), dtype=np.float32)
-    padded.view(np.uint32)[: array.shape[0], : array.shape[1]] = array.view(np.uint32)
-    return padded
-
-
-def _block_max(field: NDArray[np.int64], block: int) -> NDArray[np.int64]:
-    rows, columns = (side // block for side in field.shape)
-    return field.reshape(rows, block, columns, block).max(axis=(1, 3))
-
-
-def _frozen(array: NDArray[Scalar]) -> NDArray[Scalar]:
-    array.flags.writeable = False
-    return array
+def _tensor_exponent(chosen: TensorClass, amax: int, given: int | None) -> int | None:
+    if not chosen.has_tensor_scale:
+        if given is not None:
+            name, grouping = chosen.format.name, chosen.grouping
+            raise ValueError(f"scale must be absent: {name} in groups {grouping} has no tensor's")
+        return None
+    if given is None:
+        return amax_exponent(amax, chosen)
+    if chosen.format.scale == "e4m3":
+        return require_int("scale", given, *TENSOR_EXPONENTS)
+    return require_int("scale", given, chosen.format.lowest_exponent, MAX_EXPONENT)

@@ -4,9 +4,9 @@ import numpy as np
 
 from diastole_sim.check import require_int
 from diastole_sim.device_api import OPERATIONS, OUTPUTS, Floats, Operand, ProductResult
-from diastole_sim.golden.convert import Quantised, quantise
+from diastole_sim.golden.convert import Quantised, amax_exponent, quantise
 from diastole_sim.golden.product import forward, input_gradient, require_equal, weight_gradient
-from diastole_sim.numerics import Numerics
+from diastole_sim.numerics import Numerics, TensorClass
 
 CLASS_OF = {"X": "x", "W": "w", "dY": "dy"}
 """The class that a tensor must have in a product, by the tensor's name."""
@@ -19,6 +19,40 @@ PRODUCTS = {
 """Every result, the operands that its function takes, and the function."""
 
 
+class TensorScales:
+    """The host's part of tensor scales: what a conversion is told, and what is kept of it.
+
+    One per device, for ``numerics``; it remembers the largest magnitude that each class and tag
+    was last converted with, where scales are ``delayed``.
+    """
+
+    def __init__(self, numerics: Numerics):
+        self.numerics = numerics
+        self._amax: dict[tuple[str, int], int] = {}
+
+    def choose(self, tensor_class: str, tag: int, given: int | None = None) -> int | None:
+        """The scale to convert with, None to measure it; ``given``: what the caller asks for.
+
+        ValueError if ``given`` has no place here.
+        """
+        chosen, source = self.numerics.tensor_class(tensor_class), self.numerics.source
+        if given is not None and not (source == "given" and chosen.has_tensor_scale):
+            raise ValueError(
+                f"scale must be absent: a {tensor_class} tensor has no scale that is given "
+                f"({chosen.format.name} in {chosen.grouping}, scale.source = {source})"
+            )
+        if not chosen.has_tensor_scale or source == "current":
+            return None
+        if source == "given":
+            return amax_exponent(0, chosen) if given is None else given
+        before = self._amax.get((tensor_class, tag), 0)
+        return amax_exponent(before, chosen) if before else None
+
+    def remember(self, tensor_class: str, tag: int, amax: int) -> None:
+        """A tensor was converted whose largest finite magnitude has these bits as binary32."""
+        self._amax[tensor_class, tag] = amax
+
+
 class GoldenDevice:
     """A :class:`diastole_sim.device_api.Device` in numpy, bit-exact to the generated hardware.
 
@@ -28,10 +62,29 @@ class GoldenDevice:
     def __init__(self, numerics: Numerics, seed: int = 0):
         self.numerics = numerics
         self.seed = require_int("seed", seed, 0, 2**32 - 1)
+        self._scales = TensorScales(numerics)
 
-    def convert(self, array: Floats, tensor_class: str, *, tag: int, step: int = 0) -> Quantised:
+    def convert(
+        self,
+        array: Floats,
+        tensor_class: str,
+        *,
+        tag: int,
+        step: int = 0,
+        scale: int | None = None,
+    ) -> Quantised:
         """Quantise a float32 array; see :func:`diastole_sim.golden.convert.quantise`."""
-        return quantise(array, tensor_class, self.numerics, seed=self.seed, tag=tag, step=step)
+        converted = quantise(
+            array,
+            tensor_class,
+            self.numerics,
+            seed=self.seed,
+            tag=tag,
+            step=step,
+            scale=self._scales.choose(tensor_class, tag, scale),
+        )
+        self._scales.remember(tensor_class, tag, converted.amax)
+        return converted
 
     def forward(
         self, x: Operand, w: Operand, *, tags: tuple[int, int] = (0, 1), step: int = 0
@@ -96,10 +149,17 @@ class GoldenDevice:
             raise ValueError(
                 f"{name} must be a tensor of class {wanted}, not {operand.tensor_class}"
             )
-        chosen = self.numerics.tensor_class(wanted)
-        if (operand.format, operand.block) != (chosen.format, self.numerics.block):
+        ours = self.numerics.tensor_class(wanted), self.numerics.block
+        if (operand.chosen, operand.block) != ours:
             raise ValueError(
-                f"{name} is {operand.format.name} in blocks of {operand.block}; this device has "
-                f"{chosen.format.name} in blocks of {self.numerics.block}"
+                f"{name} is {_words(operand.chosen, operand.block)}; "
+                f"this device has {_words(*ours)}"
             )
         return operand
+
+
+def _words(chosen: TensorClass, block: int) -> str:
+    return (
+        f"{chosen.format.name} in groups of {chosen.grouping} and blocks of {block} "
+        f"({chosen.rounding}, {chosen.scale}, {chosen.overflow})"
+    )

@@ -1,39 +1,43 @@
 """Matrix products by aligned accumulation: what the array and its edge compute, bit for bit.
 
-With A = X or one of its kin, in blocks of side B, and likewise the other operand::
+C[t,l] is the sum over c of A[t,c] B[l,c], both operands as rows along the contraction, which is cut
+into blocks k of side B. With w the bits that a product is given (``Numerics.product_bits``)::
 
-    d     = (row_max_A[i] - e_A[i,k]) + (col_max_B[j] - e_B[k,j])
-    acc  += round((s << F) >> d)           for every block k of the contraction, s the block sum
-    value = acc * 2^(row_max_A[i] + col_max_B[j] - F - point_A - point_B)
+    product = round(sigA * sigB * 2^(w - pA - pB) / 2^(dA + dB)), half away from zero, signed
+    s       = sum of the B products of a block;  NVFP4: times the significands of both scales
+    d       = (maxA[t] - eA[t,k]) + (maxB[l] - eB[l,k])
+    acc    += round((s << F) >> d)                         for every block k of the contraction
+    value   = acc * 2^(maxA[t] + maxB[l] - F - (w - 2));   NVFP4: times 2^-6
 
 The shift rounds each block sum once, to the nearest integer, ties upward; integer addition is
-associative, so no schedule changes a bit. ``value`` is rounded once more, to binary32.
+associative, so no schedule changes a bit. ``value`` is rounded once more, to binary32. What NaN and
+Inf count as: :func:`diastole_sim.golden.side.read_side`.
 
-The sums run in float64, as integers scaled by powers of two: below 2^53 they are exact in any
-order of addition. Blocks whose deficits are too large for that, or larger than F, are taken one
-contraction block at a time.
+Where no bit is lost before the last rounding, the sums run in float64, as integers scaled by powers
+of two: below 2^53 they are exact in any order of addition. Vectors for which that does not hold are
+taken one block of the contraction at a time.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from diastole_sim.device_api import Floats
-from diastole_sim.formats import EXPONENT_BIAS
-from diastole_sim.golden.convert import Quantised, expand
+from diastole_sim.device_api import COPIES, Floats
+from diastole_sim.golden.convert import Quantised
+from diastole_sim.golden.side import Doubles, Integers, Mask, Side, power_of_two, read_side
 from diastole_sim.numerics import Numerics
 
 FLOAT64_BITS = 53
 SLAB_ELEMENTS = 1 << 15
-"""Results held at once while block sums are shifted one by one: what stays in a near cache."""
+"""Results held at once while block sums are made and shifted: what stays in a near cache."""
+MAX_SHIFT = 63
+ABOVE_ONE = 1 + 2.0**-50
+"""What moves ties, and nothing else, beyond the half: see :func:`_rounded_sums`."""
 FLOAT32_BITS = 24
 MIN_NORMAL = 2.0**-126
 OVERFLOW = 2.0**128
-
-Integers = NDArray[np.int64]
-Doubles = NDArray[np.float64]
-Mask = NDArray[np.bool_]
+NAN_BITS = 0x7FC00000
+"""The only NaN that is ever a result."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -45,58 +49,76 @@ class Product:
     overflow: bool
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Side:
-    """An operand as a product sees it: free axis by contraction, in blocks.
-
-    ``scaled``: elements times 2^-deficit, in units of the bound; float64, free x contraction,
-    padded. ``deficits``: per block, 0 for a block of zeros. ``nonzero``: per block. ``maxima``:
-    stored exponents, one per row of blocks. ``length``: free elements, unpadded.
-    """
-
-    scaled: Doubles
-    deficits: Integers
-    nonzero: Mask
-    maxima: Integers
-    length: int
-    max_magnitude: int
-    point: int
-    block: int
-
-
 def forward(x: Quantised, w: Quantised, numerics: Numerics) -> Product:
     """Y = X W. ValueError if the shapes do not agree or the contraction is too long."""
     require_equal("the columns of X", x.shape[1], "the rows of W", w.shape[0])
-    return multiply(_rows(x), _columns(w), x.shape[1], numerics)
+    return _product("Y", {"X": x, "W": w}, x.shape[1], numerics)
 
 
 def input_gradient(w: Quantised, dy: Quantised, numerics: Numerics) -> Product:
     """dX = dY W^T. ValueError as in :func:`forward`."""
     require_equal("the columns of dY", dy.shape[1], "the columns of W", w.shape[1])
-    return multiply(_rows(dy), _rows(w), dy.shape[1], numerics)
+    return _product("dX", {"dY": dy, "W": w}, dy.shape[1], numerics)
 
 
 def weight_gradient(x: Quantised, dy: Quantised, numerics: Numerics) -> Product:
     """dW = X^T dY. ValueError as in :func:`forward`."""
     require_equal("the rows of X", x.shape[0], "the rows of dY", dy.shape[0])
-    return multiply(_columns(x), _columns(dy), x.shape[0], numerics)
+    return _product("dW", {"X": x, "dY": dy}, x.shape[0], numerics)
 
 
-def multiply(a: Side, b: Side, contraction: int, numerics: Numerics) -> Product:
-    """A B^T for two operands whose second axis is the contraction, of ``contraction`` elements."""
+def _product(
+    name: str, operands: dict[str, Quantised], contraction: int, numerics: Numerics
+) -> Product:
     if contraction > numerics.max_contraction:
         raise ValueError(
             f"the contraction has {contraction} elements, more than the "
             f"{numerics.max_contraction} that a headroom of {numerics.headroom} bits allows "
             f"(2^{numerics.headroom} blocks of {numerics.block})"
         )
-    accumulated = _accumulate(a, b, numerics.fraction)
-    bound = a.maxima[:, None] + b.maxima[None, :] - 2 * EXPONENT_BIAS
-    scale = expand(bound - (numerics.fraction + a.point + b.point), a.block)
-    values, overflow = to_binary32(accumulated[: a.length, : b.length], scale)
-    return Product(
-        values=values, exact=_largest_deficit(a, b) <= numerics.fraction, overflow=overflow
+    poison = numerics.special == "poison"
+    first, second = (
+        read_side(tensor, COPIES[name][which], poison=poison) for which, tensor in operands.items()
     )
+    classes = (tensor.tensor_class for tensor in operands.values())
+    return multiply(first, second, Trees.of(*classes, numerics))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trees:
+    """What decides the bits of a product of two sides.
+
+    ``product_bits``: w. ``rounds``: whether a product may lose bits there. ``sum_bits``: SW.
+    ``fraction``: F. ``significands``: whether elements come times those of their scales.
+    """
+
+    product_bits: int
+    rounds: bool
+    sum_bits: int
+    fraction: int
+    significands: bool
+
+    @classmethod
+    def of(cls, first: str, second: str, numerics: Numerics) -> "Trees":
+        """Those of two tensor classes."""
+        return cls(
+            product_bits=numerics.product_bits(first, second),
+            rounds=numerics.is_windowed(first, second),
+            sum_bits=numerics.block_sum_bits,
+            fraction=numerics.fraction,
+            significands=numerics.scale_significands,
+        )
+
+
+def multiply(a: Side, b: Side, trees: Trees) -> Product:
+    """A B^T for two operands whose second axis is the contraction."""
+    accumulated = _accumulate(a, b, trees)[: a.length, : b.length]
+    poisoned = (a.poisoned[:, None] | b.poisoned)[: a.length, : b.length]
+    accumulated[poisoned] = 0
+    bound = a.maxima[:, None] + b.maxima - 6 * trees.significands
+    values, overflow = to_binary32(accumulated, bound - (trees.fraction + trees.product_bits - 2))
+    values.view(np.uint32)[poisoned] = NAN_BITS
+    return Product(values=values, exact=_is_exact(a, b, trees), overflow=overflow)
 
 
 def to_binary32(accumulated: Integers, scale: Integers) -> tuple[Floats, bool]:
@@ -120,83 +142,132 @@ def to_binary32(accumulated: Integers, scale: Integers) -> tuple[Floats, bool]:
     return values, bool(too_large.any())
 
 
-def _rows(tensor: Quantised) -> Side:
-    """Contract the columns."""
-    return _side(tensor, tensor.signed(), tensor.exponents, tensor.row_max, tensor.shape[0])
-
-
-def _columns(tensor: Quantised) -> Side:
-    """Contract the rows."""
-    return _side(tensor, tensor.signed().T, tensor.exponents.T, tensor.col_max, tensor.shape[1])
-
-
-def _side(
-    tensor: Quantised,
-    signed: Doubles,
-    exponents: NDArray[np.uint8],
-    maxima: NDArray[np.uint8],
-    length: int,
-) -> Side:
-    nonzero = exponents != 0
-    wide = maxima.astype(np.int64)
-    deficits = np.where(nonzero, wide[:, None] - exponents.astype(np.int64), 0)
-    return Side(
-        scaled=np.ldexp(signed, expand(-deficits.astype(np.int32), tensor.block)),
-        deficits=deficits,
-        nonzero=nonzero,
-        maxima=wide,
-        length=length,
-        max_magnitude=tensor.format.max_magnitude,
-        point=tensor.format.point,
-        block=tensor.block,
-    )
-
-
-def _largest_deficit(a: Side, b: Side) -> int:
-    """Largest d with which two non-zero blocks meet; every A block of a column meets every B."""
+def _is_exact(a: Side, b: Side, trees: Trees) -> bool:
+    """Whether no bit could be lost: in each block of the contraction every vector of A meets every
+    one of B, so the largest of both decide."""
     meet = a.nonzero.any(axis=0) & b.nonzero.any(axis=0)
-    return int(np.where(meet, a.deficits.max(axis=0) + b.deficits.max(axis=0), 0).max())
+    d = a.deficits.max(axis=0) + b.deficits.max(axis=0)
+    first, second = a.extents.max(axis=0), b.extents.max(axis=0)
+    rounded = (first != 0) & (second != 0) & (first + second > trees.product_bits)
+    return not ((meet & (d > trees.fraction)) | rounded).any()
 
 
-def _accumulate(a: Side, b: Side, fraction: int) -> Integers:
-    """Sum of the shifted block sums, in units of 2^-fraction; a.rows x b.rows, padded."""
-    largest_sum = a.scaled.shape[1] * a.max_magnitude * b.max_magnitude
-    limit = min(fraction, FLOAT64_BITS - largest_sum.bit_length())
-    if _largest_deficit(a, b) <= limit:
-        return (a.scaled @ b.scaled.T * 2.0**fraction).astype(np.int64)
-    wide_a = a.nonzero & (a.deficits + b.deficits.max(axis=0) > limit)
-    wide_b = b.nonzero & (b.deficits + a.deficits.max(axis=0) > limit)
-    a_wide = np.where(expand(wide_a, a.block), a.scaled, 0.0)
-    b_wide = np.where(expand(wide_b, b.block), b.scaled, 0.0)
-    narrow = (a.scaled - a_wide) @ b.scaled.T + a_wide @ (b.scaled - b_wide).T
-    accumulated = (narrow * 2.0**fraction).astype(np.int64)
-    columns = np.flatnonzero(wide_a.any(axis=0) & wide_b.any(axis=0))
-    _add_block_sums(accumulated, a_wide * 2.0**fraction, b_wide, columns, a.block)
+def _accumulate(a: Side, b: Side, trees: Trees) -> Integers:
+    """Sum of the shifted block sums, in units of 2^-F; a.rows x b.rows, padded."""
+    unit = 2.0 ** (trees.product_bits - a.format.precision - b.format.precision)
+    reach = FLOAT64_BITS - _largest_sum(a, b).bit_length()
+    lossy_a, lossy_b = _lossy(a, b, trees, reach), _lossy(b, a, trees, reach)
+    columns = np.flatnonzero(lossy_a.any(axis=0) & lossy_b.any(axis=0))
+    aligned_a, aligned_b = a.aligned(a.elements * unit), b.aligned(b.elements)
+    if not columns.size:
+        return (aligned_a @ aligned_b.T * 2.0**trees.fraction).astype(np.int64)
+    apart_a, apart_b = a.only(lossy_a) * unit, b.only(lossy_b)
+    rest_a, rest_b = aligned_a - a.aligned(apart_a), aligned_b - b.aligned(apart_b)
+    exact = rest_a @ aligned_b.T + (aligned_a - rest_a) @ rest_b.T
+    accumulated = (exact * 2.0**trees.fraction).astype(np.int64)
+    whole = 2.0**b.format.depth  # makes integers of B's elements, and of A's if no product is cut
+    _add_block_sums(
+        accumulated,
+        (apart_a / whole, a.deficits),
+        (apart_b * whole, b.deficits),
+        columns,
+        trees,
+    )
     return accumulated
 
 
-def _add_block_sums(
-    accumulated: Integers, a: Doubles, b: Doubles, columns: NDArray[np.intp], block: int
-) -> None:
-    """Add round(a b^T) of every listed block of the contraction to ``accumulated``.
+def _largest_sum(a: Side, b: Side) -> int:
+    """Bound of any sum of products, in units of the smallest product of two elements."""
+    first, second = (2**side.format.precision - 1 for side in (a, b))
+    scales = 15 * 15 if a.format.scale == "e4m3" else 1
+    return a.elements.shape[1] * first * second * scales
 
-    A block sum is a 22-bit integer times a power of two, so every float64 below is exact, but for
-    fractions under 2^-53, which round to the same integer as what they stand for.
+
+def _lossy(side: Side, other: Side, trees: Trees, reach: int) -> Mask:
+    """The vectors that, with some vector they meet, lose a bit or leave the bits of a float64."""
+    return side.nonzero & (
+        (side.reach + other.reach.max(axis=0) > reach)
+        | (side.deficits + other.deficits.max(axis=0) > trees.fraction)
+        | (side.extents + other.extents.max(axis=0) > trees.product_bits)
+    )
+
+
+def _add_block_sums(
+    accumulated: Integers,
+    a: tuple[Doubles, Integers],
+    b: tuple[Doubles, Integers],
+    columns: Integers,
+    trees: Trees,
+) -> None:
+    """Add the shifted block sums of every listed block of the contraction to ``accumulated``.
+
+    ``a``, ``b``: elements and deficits of both sides.
     """
-    height = max(1, SLAB_ELEMENTS // b.shape[0])
+    elements, deficits = a
+    block = elements.shape[1] // deficits.shape[1]
+    height = max(1, SLAB_ELEMENTS // accumulated.shape[1])
+    shifted_sums = _sums_in_doubles if trees.sum_bits < FLOAT64_BITS else _sums_in_integers
     for column in columns:
         place = slice(column * block, (column + 1) * block)
-        held = np.ascontiguousarray(b[:, place].T)
-        for top in range(0, a.shape[0], height):
-            streamed = np.ascontiguousarray(a[top : top + height, place])
-            if not streamed.any():
-                continue
-            sums = streamed @ held
-            whole = np.floor(sums)
-            sums -= whole
-            slab = accumulated[top : top + height]
-            slab += whole.astype(np.int64)
-            slab += sums >= 0.5
+        held = np.ascontiguousarray(b[0][:, place].T)
+        held_deficits = b[1][:, column]
+        for top in range(0, elements.shape[0], height):
+            slab = slice(top, top + height)
+            streamed = np.ascontiguousarray(elements[slab, place])
+            if streamed.any():
+                d = deficits[slab, column, None], held_deficits
+                accumulated[slab] += shifted_sums(streamed, held, d, trees)
+
+
+def _sums_in_doubles(
+    streamed: Doubles, held: Doubles, d: tuple[Integers, Integers], trees: Trees
+) -> Integers:
+    """Shifted block sums of a slab, for SW <= 52; ``d``: deficits of both, which broadcast.
+
+    All but the addition of the half is exact, and that one too, but where it cannot matter: below
+    2^-53 of a half, and above 2^52, where every number is whole and stays as it is.
+    """
+    scales = power_of_two(trees.fraction - d[0]), power_of_two(-d[1])
+    if trees.rounds:
+        sums = _rounded_sums(streamed, held)
+        sums *= scales[0]
+        sums *= scales[1]
+    else:
+        sums = (streamed * scales[0]) @ (held * scales[1])
+    sums += 0.5
+    return np.floor(sums, out=sums).astype(np.int64)
+
+
+def _sums_in_integers(
+    streamed: Doubles, held: Doubles, d: tuple[Integers, Integers], trees: Trees
+) -> Integers:
+    """The same for any SW; with SW + F <= 62 a bit more than the result fits too."""
+    if trees.rounds:
+        sums = _rounded_sums(streamed, held).astype(np.int64)
+    else:
+        sums = streamed.astype(np.int64) @ held.astype(np.int64)
+    sums <<= trees.fraction + 1
+    sums >>= np.minimum(d[0] + d[1], MAX_SHIFT)
+    sums += 1
+    sums >>= 1
+    return sums
+
+
+def _rounded_sums(streamed: Doubles, held: Doubles) -> Doubles:
+    """Block sums of products that are rounded, half away from zero.
+
+    The products have at most 16 bits and are below 2^48. Times 1 + 2^-50 they move by less than a
+    quarter and less than their last place, so that rounding to nearest even does what is wanted:
+    what was a tie has become more than a half, and nothing else has reached one.
+    """
+    streamed = streamed * ABOVE_ONE
+    sums = np.zeros((streamed.shape[0], held.shape[1]))
+    products = np.empty_like(sums)
+    for c, row in enumerate(held):
+        np.multiply(streamed[:, c, None], row, out=products)
+        np.rint(products, out=products)
+        sums += products
+    return sums
 
 
 def _bit_length(magnitude: Integers) -> Integers:

@@ -44,7 +44,7 @@ class Memory:
 class Machine:
     """Sizes of the array and of its tiles, stated anew from the rules, not from the hardware.
 
-    ``rows``, ``cols`` in cells; ``block`` B; ``mantissas`` magnitude bits of x, w, dy;
+    ``rows``, ``cols`` in cells; ``block`` B; ``element_bits`` of x, w, dy as stored;
     ``data_width`` in bits; ``in_place``: the array turns, else the edge does. The last three are
     for questions of the kind "what if": ``banks`` of accumulators per direction, ``buffers`` of the
     scratchpads, vectors that are filled per cycle (1 in the hardware). ValueError if out of range.
@@ -53,7 +53,7 @@ class Machine:
     rows: int
     cols: int
     block: int
-    mantissas: tuple[int, int, int]
+    element_bits: tuple[int, int, int]
     data_width: int
     in_place: bool = True
     banks: int = 2
@@ -69,9 +69,9 @@ class Machine:
         require_int("banks", self.banks, 1, 2)
         require_int("buffers", self.buffers, 1, 2)
         require_int("fill_vectors", self.fill_vectors, 1, 64)
-        require_int("len(mantissas)", len(self.mantissas), 3, 3)
-        for bits in self.mantissas:
-            require_int("mantissas", bits, 2, 8)
+        require_int("len(element_bits)", len(self.element_bits), 3, 3)
+        for bits in self.element_bits:
+            require_int("element_bits", bits, 2, 16)
 
     @property
     def multipliers(self) -> int:
@@ -89,10 +89,10 @@ class Machine:
         return ceil_div(GROUP_BLOCKS, self.beat_bytes)
 
     def block_bits(self, cls: int) -> int:
-        return self.block**2 * (self.mantissas[cls] + 1)
+        return self.block**2 * self.element_bits[cls]
 
     def vector_bits(self, cls: int) -> int:
-        return self.block * (self.mantissas[cls] + 1)
+        return self.block * self.element_bits[cls]
 
     def mantissa_beats(self, cls: int, blocks: int) -> int:
         """Beats that the first ``blocks`` blocks of a group's mantissa field reach into."""

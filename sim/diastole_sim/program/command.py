@@ -1,11 +1,19 @@
 """Commands: what the machine is told to do, 64 bytes each, in an array in memory.
 
 This table is the only description of their bits: the host's encoder, the hardware's decoder, the C
-header and the documentation come from it. Bits that no field of an operation covers must be 0.
+header and the documentation come from it. Bits that no field of an operation covers must be 0; two
+fields may have the same bits if no operation uses both.
+
+The addresses of a product's operands are those of the copies that it reads (where vectors share a
+scale, a tensor has two): forward, X's first and W's second; dx, dY's first and W's first; dw, X's
+second and dY's second; backward, X's second, W's first, and dY's first, or both (``address_dy_m``),
+and then it is done as dx and dw.
 """
 
 from dataclasses import dataclass, fields
 from enum import IntEnum
+from functools import reduce
+from operator import or_
 
 from diastole_sim.check import require_choice, require_int
 from diastole_sim.numerics import CLASS_NAMES
@@ -100,14 +108,36 @@ FIELDS = (
     _field("class_x", 0, 2, _CONVERT + _READS_X, "class of X (0); convert: of the tensor", low=16),
     _field("class_w", 0, 2, _READS_W, "class of W (1)", low=18),
     _field("class_dy", 0, 2, _READS_DY, "class of dY (2)", low=20),
+    _field(
+        "scale",
+        0,
+        8,
+        _CONVERT,
+        "exponent of the tensor's scale: 0 to measure it, else e + 127, e of the largest binade; "
+        "nvfp4: T + 138, of the tensor's scale itself",
+        low=24,
+    ),
     _field("m", 1, 32, _ALL, "M, rows of X; convert: rows of the tensor"),
     _field("n", 2, 32, _ALL, "N, columns of W; convert: columns of the tensor"),
     _field("k", 3, 32, PRODUCTS, "K, columns of X"),
     _field("address_x", 4, ADDRESS_BITS, _CONVERT + _READS_X, "of X; convert: of the floats"),
     _field("address_w", 6, ADDRESS_BITS, _CONVERT + _READS_W, "of W; convert: of the image"),
-    _field("address_dy", 8, ADDRESS_BITS, _READS_DY, "of dY"),
+    _field(
+        "address_dy",
+        8,
+        ADDRESS_BITS,
+        _CONVERT + _READS_DY,
+        "of dY; convert: of the image of the second copy, 0 where there is one copy",
+    ),
     _field("out_a", 10, ADDRESS_BITS, PRODUCTS, "of the result: Y, dX or dW; backward: dW"),
     _field("out_b", 12, ADDRESS_BITS, (Opcode.BACKWARD,), "of dX"),
+    _field(
+        "address_dy_m",
+        14,
+        ADDRESS_BITS,
+        (Opcode.BACKWARD,),
+        "of the second copy of dY, 0 where there is one copy",
+    ),
     _field("tag", 14, 32, _CONVERT, "the tensor's tag, from which its random bits are drawn"),
     _field("step", 15, 32, _CONVERT, "the training step, likewise"),
 )
@@ -123,6 +153,26 @@ CONTRACTIONS = {
 
 OPERAND_CLASSES = {"class_x": 0, "class_w": 1, "class_dy": 2}
 """The class that a product demands in each operand's place."""
+
+
+MEASURE = 0
+"""The value of the field ``scale`` with which the machine measures the tensor's scale."""
+SCALE_BIAS = {False: 127, True: 138}
+"""Of the field ``scale``; True for nvfp4, whose tensor scales are 11 binades below others'."""
+
+
+def scale_field(exponent: int | None, *, two_level: bool) -> int:
+    """The field ``scale`` for a tensor's scale: the exponent of its top binade, or that of an nvfp4
+    tensor's scale (``two_level``); None: to measure it. ValueError if it does not fit."""
+    if exponent is None:
+        return MEASURE
+    bias, largest = SCALE_BIAS[two_level], 255 if two_level else 254
+    return require_int("scale's exponent", exponent, 1 - bias, largest - bias) + bias
+
+
+def scale_exponent(field: int, *, two_level: bool) -> int | None:
+    """The inverse of :func:`scale_field`."""
+    return None if field == MEASURE else field - SCALE_BIAS[two_level]
 
 
 def fields_of(opcode: Opcode) -> tuple[Field, ...]:
@@ -178,6 +228,8 @@ class Command:
     address_dy: int = 0
     out_a: int = 0
     out_b: int = 0
+    address_dy_m: int = 0
+    scale: int = 0
     tag: int = 0
     step: int = 0
 
@@ -194,10 +246,16 @@ class Command:
         cols: int,
         source: int,
         destination: int,
+        second: int = 0,
         tag: int,
         step: int,
+        scale: int = 0,
     ) -> "Command":
-        """Quantise the float32 tensor at ``source`` into an image at ``destination``."""
+        """Quantise the float32 tensor at ``source`` into an image at ``destination``.
+
+        ``second``: where the second copy's image goes, if the class has two. ``scale``: as the
+        field of that name (:func:`scale_field`).
+        """
         require_choice("tensor class", tensor_class, CLASS_NAMES)
         return cls(
             opcode=Opcode.CONVERT,
@@ -206,17 +264,22 @@ class Command:
             n=cols,
             address_x=source,
             address_w=destination,
+            address_dy=second,
             tag=tag,
             step=step,
+            scale=scale,
         )
 
     @classmethod
     def product(cls, opcode: Opcode, *, m: int, n: int, k: int, **addresses: int) -> "Command":
-        """A product; ``addresses`` are those of ``FIELDS`` that it uses, and all of them."""
+        """A product; ``addresses`` are those of ``FIELDS`` that it uses, and all of them.
+
+        ``address_dy_m`` may be left out where dY has one copy.
+        """
         require_choice("opcode", opcode, PRODUCTS)
         used = {field.name for field in fields_of(opcode)}
         wanted = {name for name in used if name.startswith(("address_", "out_"))}
-        if set(addresses) != wanted:
+        if set(addresses) not in (wanted, wanted - {"address_dy_m"}):
             raise ValueError(
                 f"{opcode.name.lower()} needs {', '.join(sorted(wanted))}, "
                 f"not {', '.join(sorted(addresses)) or 'nothing'}"
@@ -226,7 +289,7 @@ class Command:
 
     def encode(self) -> bytes:
         """The 64 bytes, unchecked: a malformed command can be written too."""
-        bits = sum(getattr(self, field.name) << field.low for field in FIELDS)
+        bits = reduce(or_, (getattr(self, field.name) << field.low for field in FIELDS))
         return bits.to_bytes(COMMAND_BYTES, "little")
 
 
@@ -239,18 +302,20 @@ def decode(data: bytes, limits: Limits) -> Command:
     for code in PRECEDENCE:
         if code in found:
             raise CommandError(code)
-    command = Command(**{f.name: bits >> f.low & (1 << f.bits) - 1 for f in FIELDS})
-    assert len(fields(command)) == len(FIELDS)
-    return command
+    assert len(fields(Command)) == len(FIELDS)
+    return Command(**_values(bits, fields_of(Opcode(bits & 0xFF))))
+
+
+def _values(bits: int, chosen: tuple[Field, ...]) -> dict[str, int]:
+    return {field.name: bits >> field.low & (1 << field.bits) - 1 for field in chosen}
 
 
 def faults(bits: int, limits: Limits) -> set[ErrorCode]:
     """Every fault of a command given as one number of 512 bits."""
-    value = {f.name: bits >> f.low & (1 << f.bits) - 1 for f in FIELDS}
-    if value["opcode"] not in tuple(Opcode):
+    if bits & 0xFF not in tuple(Opcode):
         return {ErrorCode.BAD_OPCODE}
-    opcode = Opcode(value["opcode"])
-    used = {name: value[name] for name in (field.name for field in fields_of(opcode))}
+    opcode = Opcode(bits & 0xFF)
+    used = _values(bits, fields_of(opcode))
     sizes = {name: used[name] for name in ("m", "n", "k") if name in used}
     addresses = [used[name] for name in used if name.startswith(("address_", "out_"))]
     most = dict.fromkeys(sizes, limits.max_size)
@@ -261,7 +326,7 @@ def faults(bits: int, limits: Limits) -> set[ErrorCode]:
         bad_class = any(used.get(name, place) != place for name, place in OPERAND_CLASSES.items())
     longest = limits.block << limits.headroom
     present = {
-        ErrorCode.BAD_VERSION: value["version"] != COMMAND_VERSION,
+        ErrorCode.BAD_VERSION: used["version"] != COMMAND_VERSION,
         ErrorCode.RESERVED: bits & reserved_mask(opcode) != 0,
         ErrorCode.BAD_CLASS: bad_class,
         ErrorCode.ZERO_SIZE: 0 in sizes.values(),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from diastole_sim.program.command import ADDRESS_BITS
 
 MAGIC = int.from_bytes(b"DIAS", "little")
-VERSION = 0x0001_0000
+VERSION = 0x0001_0001
 """Major and minor version of this table, 16 bits each."""
 
 CONSTANT, STATUS, SETTING, SPECIAL = "constant", "status", "setting", "special"
@@ -105,9 +105,11 @@ REGISTERS = (
         _bit(4, "dy_nan", "w1c", "NaN in a gradient tensor"),
         _bit(5, "dy_inf", "w1c", "Inf in a gradient tensor"),
         _bit(6, "overflow", "w1c", "a result was too large and is Inf"),
-        _bit(7, "inexact", "w1c", "a product is not exact: two blocks met with d > F"),
+        _bit(7, "inexact", "w1c", "not exact: groups met with d > F, or beyond the window"),
     ),
     _register("saturated", 0x54, 32, STATUS, "elements that saturated when they were converted"),
+    _register("underflowed", 0x58, 32, STATUS, "elements that became zeros when converted"),
+    _register("amax", 0x5C, 32, STATUS, "largest finite magnitude that was converted last"),
     _register("cycles", 0x60, 64, STATUS, "cycles of product commands, to the last write response"),
     _register("convert_cycles", 0x68, 64, STATUS, "cycles of convert commands, likewise"),
     _register("read_beats", 0x70, 64, STATUS, "beats that product commands read"),

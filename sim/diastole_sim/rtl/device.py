@@ -8,10 +8,19 @@ from typing import Any
 import numpy as np
 
 from diastole_sim.check import require_int
-from diastole_sim.device_api import OPERATIONS, OUTPUTS, Counters, Floats, Operand, ProductResult
-from diastole_sim.golden.convert import Quantised, require_matrix
-from diastole_sim.numerics import Numerics
-from diastole_sim.program.command import COMMAND_BYTES, Command, Opcode
+from diastole_sim.device_api import (
+    COPIES,
+    OPERATIONS,
+    OUTPUTS,
+    Counters,
+    Floats,
+    Operand,
+    ProductResult,
+)
+from diastole_sim.golden.convert import Quantised, amax_exponent, require_matrix
+from diastole_sim.golden.machine import TensorScales
+from diastole_sim.numerics import Numerics, TensorClass
+from diastole_sim.program.command import COMMAND_BYTES, Command, Opcode, scale_field
 from diastole_sim.program.image import FloatLayout
 from diastole_sim.program.registers import BY_NAME, MAGIC
 from diastole_sim.rtl.control import Control
@@ -68,6 +77,7 @@ class Device:
         self.heap = Heap(self.machine.memory_base, self.machine.memory.size)
         self._commands = self.heap.allocate(COMMAND_BYTES)
         self._patience = 1 if stalls is None else 20
+        self._scales = TensorScales(self.numerics)
         self._identify()
         self.control.set("seed", self.seed)
 
@@ -106,19 +116,28 @@ class Device:
 
     # Tensors.
 
-    def convert(self, array: Floats, tensor_class: str, *, tag: int, step: int = 0) -> DeviceTensor:
-        """Quantise on the hardware; the draws are those of (seed, tag, step)."""
-        return self._convert(array, tensor_class, tag, step)[0]
+    def convert(
+        self,
+        array: Floats,
+        tensor_class: str,
+        *,
+        tag: int,
+        step: int = 0,
+        scale: int | None = None,
+    ) -> DeviceTensor:
+        """Quantise on the hardware; the draws are those of (seed, tag, step).
 
-    def _convert(
-        self, array: Floats, tensor_class: str, tag: int, step: int
-    ) -> tuple[DeviceTensor, int]:
-        """The tensor, and the cycles that its conversion took."""
+        ``scale``: exponent of the tensor's scale (e of its top binade, T of nvfp4), for classes
+        that have one and whose source is ``given``; 1 is the scale if it is left out there.
+        """
         require_matrix(array)
         require_int("tag", tag, 0, 2**32 - 1)
         require_int("step", step, 0, 2**32 - 1)
+        exponent = self._scales.choose(tensor_class, tag, scale)
+        field = scale_field(exponent, two_level=self.numerics.scale_significands)
         tensor = DeviceTensor(self, array.shape, tensor_class)
-        tensor.image[:] = UNWRITTEN
+        for image in tensor.images:
+            image.data[:] = UNWRITTEN
         source, layout = self._put_floats(array)
         try:
             command = Command.convert(
@@ -126,29 +145,41 @@ class Device:
                 rows=array.shape[0],
                 cols=array.shape[1],
                 source=source,
-                destination=tensor.address,
+                destination=tensor.images[0].address,
+                second=tensor.images[1].address if tensor.chosen.two_copies else 0,
                 tag=tag,
                 step=step,
+                scale=field,
             )
             reads = (source, source + layout.total_bytes)
-            self.execute([command], reads=reads, writes=[tensor.range], work=array.size)
+            self.execute([command], reads=reads, writes=tensor.ranges, work=2 * array.size)
         finally:
             self.heap.free(source)
-        tensor.nan = self._flag(f"{tensor_class}_nan")
-        tensor.inf = self._flag(f"{tensor_class}_inf")
-        tensor.saturated = self.control.read("saturated")
-        return tensor, self.control.read("convert_cycles")
+        self._note(tensor, exponent)
+        self._scales.remember(tensor_class, tag, tensor.amax)
+        return tensor
+
+    def _note(self, tensor: DeviceTensor, exponent: int | None) -> None:
+        """What the registers say of the tensor that was converted with this scale."""
+        read = self.control.read
+        tensor.nan = self._flag(f"{tensor.tensor_class}_nan")
+        tensor.inf = self._flag(f"{tensor.tensor_class}_inf")
+        tensor.saturated, tensor.underflowed = read("saturated"), read("underflowed")
+        tensor.amax, tensor.convert_cycles = read("amax"), read("convert_cycles")
+        if tensor.chosen.has_tensor_scale:
+            measured = amax_exponent(tensor.amax, tensor.chosen)
+            tensor.tensor_exponent = measured if exponent is None else exponent
 
     def upload(self, tensor: Quantised) -> DeviceTensor:
         """Write a tensor that the golden model converted into the machine's memory.
 
-        ValueError if its format is not the device's.
+        ValueError if its class is not the device's.
         """
         chosen = self.numerics.tensor_class(tensor.tensor_class)
-        if (tensor.format, tensor.block) != (chosen.format, self.numerics.block):
+        if (tensor.chosen, tensor.block) != (chosen, self.numerics.block):
             raise ValueError(
-                f"the tensor is {tensor.format.name} in blocks of {tensor.block}; this device has "
-                f"{chosen.format.name} in blocks of {self.numerics.block}"
+                f"the tensor is {_described(tensor.chosen, tensor.block)}; this device has "
+                f"{_described(chosen, self.numerics.block)}"
             )
         uploaded = DeviceTensor(self, tensor.shape, tensor.tensor_class)
         uploaded.write(tensor)
@@ -239,8 +270,8 @@ class Device:
         for name, operand, tag in zip(names, given, tags, strict=True):
             if not isinstance(operand, DeviceTensor):
                 assert isinstance(operand, np.ndarray)
-                operand, cycles = self._convert(operand, CLASS_OF[name], tag, step)
-                convert_cycles += cycles
+                operand = self.convert(operand, CLASS_OF[name], tag=tag, step=step)
+                convert_cycles += operand.convert_cycles
             operands[name] = operand
         values = self._multiply(op, operands, sizes)
         return ProductResult(
@@ -255,8 +286,8 @@ class Device:
     def _multiply(
         self, op: str, operands: dict[str, DeviceTensor], sizes: dict[str, int]
     ) -> dict[str, Floats]:
-        addresses = {ADDRESS_FIELD[name]: operand.address for name, operand in operands.items()}
-        ranges = [operand.range for operand in operands.values()]
+        addresses = _addresses(op, operands)
+        ranges = [area for operand in operands.values() for area in operand.ranges]
         layouts = {
             name: FloatLayout(
                 rows=sizes[AXES[name][0]],
@@ -334,6 +365,18 @@ def _sizes(operands: dict[str, Operand]) -> dict[str, int]:
     return sizes
 
 
+def _addresses(op: str, operands: dict[str, DeviceTensor]) -> dict[str, int]:
+    """By field, where the copies are that a product reads."""
+    addresses = {
+        ADDRESS_FIELD[name]: operands[name].address(copy)
+        for result in reversed(OUTPUTS[op])  # of backward's dX and dW, address_dy is for dX
+        for name, copy in COPIES[result].items()
+    }
+    if op == "backward" and operands["dY"].chosen.two_copies:
+        addresses["address_dy_m"] = operands["dY"].address(COPIES["dW"]["dY"])
+    return addresses
+
+
 def _block_steps(sizes: dict[str, int], block: int) -> int:
     """Vector issues of both gradients on a single cell."""
     blocks = [-(-size // block) for size in sizes.values()]
@@ -342,3 +385,7 @@ def _block_steps(sizes: dict[str, int], block: int) -> int:
 
 def _area(layout: FloatLayout) -> int:
     return layout.rows * layout.cols
+
+
+def _described(chosen: TensorClass, block: int) -> str:
+    return f"{chosen.format.name} in groups of {chosen.grouping} and blocks of {block}"

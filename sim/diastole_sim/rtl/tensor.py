@@ -1,84 +1,122 @@
 """A converted tensor where the hardware has it."""
 
 import weakref
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from diastole_sim.device_api import Floats
-from diastole_sim.golden.convert import Quantised
-from diastole_sim.program.image import ImageLayout, StoredTensor
-from diastole_sim.rtl.machine import AddressRange
+from diastole_sim.golden.convert import Copy, Quantised
+from diastole_sim.program.image import ImageLayout, image_layouts
+from diastole_sim.rtl.machine import AddressRange, Machine
 
 if TYPE_CHECKING:
     from diastole_sim.rtl.device import Device
 
 
-class DeviceTensor:
-    """A converted tensor in the machine's memory.
+@dataclass(frozen=True, kw_only=True)
+class StoredImage:
+    """The image of one copy in a machine's memory."""
 
-    A :class:`diastole_sim.device_api.ConvertedTensor`. Its memory is free again when the last
-    reference to it is gone.
-    """
-
-    def __init__(self, device: "Device", shape: tuple[int, int], tensor_class: str):
-        chosen = device.numerics.tensor_class(tensor_class)
-        self.device = device
-        self.shape = shape
-        self.tensor_class = tensor_class
-        self.nan, self.inf, self.saturated = False, False, 0
-        self.layout = ImageLayout(
-            rows=shape[0],
-            cols=shape[1],
-            block=device.numerics.block,
-            mantissa_bits=chosen.format.mantissa_bits,
-            data_width=device.product.data_width,
-        )
-        self.address = device.heap.allocate(self.layout.total_bytes)
-        weakref.finalize(self, device.heap.free, self.address).atexit = False
+    machine: Machine
+    layout: ImageLayout
+    address: int
 
     @property
     def range(self) -> AddressRange:
-        """The addresses of its image."""
+        """Its addresses."""
         return self.address, self.address + self.layout.total_bytes
 
     @property
-    def image(self) -> NDArray[np.uint8]:
-        """The bytes of its image, as they are in the machine's memory now."""
-        return self.device.machine.bytes_at(self.address, self.layout.total_bytes)
+    def data(self) -> NDArray[np.uint8]:
+        """A view of its bytes, as they are in the machine's memory now."""
+        return self.machine.bytes_at(self.address, self.layout.total_bytes)
+
+
+class DeviceTensor:
+    """A converted tensor in the machine's memory.
+
+    A :class:`diastole_sim.device_api.ConvertedTensor`. ``images``: one for each copy; their memory
+    is free again when the last reference to the tensor is gone. ``amax``: binary32 bits of the
+    largest finite magnitude of the data. ``tensor_exponent``: of the tensor's scale, where there is
+    one. ``convert_cycles``: what its conversion took, 0 if it was uploaded.
+    """
+
+    def __init__(self, device: "Device", shape: tuple[int, int], tensor_class: str):
+        self.device = device
+        self.shape = shape
+        self.tensor_class = tensor_class
+        self.chosen = device.numerics.tensor_class(tensor_class)
+        self.nan, self.inf = False, False
+        self.saturated, self.underflowed, self.amax, self.convert_cycles = 0, 0, 0, 0
+        self.tensor_exponent: int | None = None
+        images: list[StoredImage] = []
+        for layout in image_layouts(
+            self.chosen, shape, block=device.numerics.block, data_width=device.product.data_width
+        ):
+            address = device.heap.allocate(layout.total_bytes)
+            weakref.finalize(self, device.heap.free, address).atexit = False
+            images.append(StoredImage(machine=device.machine, layout=layout, address=address))
+        self.images = tuple(images)
+
+    @property
+    def ranges(self) -> list[AddressRange]:
+        """The addresses of its images."""
+        return [image.range for image in self.images]
+
+    def address(self, copy: int) -> int:
+        """Of the image of a copy; where there is one only, of that."""
+        return self.images[copy if len(self.images) > 1 else 0].address
 
     def read(self) -> Quantised:
-        """The tensor as the hardware wrote it, in the golden model's form."""
-        stored = self.layout.unpack(self.image)
+        """The tensor as the hardware wrote it, in the golden model's form.
+
+        What was folded cannot be seen in memory, so ``folds`` are 0. The exponent of the tensor's
+        scale is the header's, where images have one.
+        """
+        copies: list[Copy] = []
+        exponent = self.tensor_exponent
+        for number, image in enumerate(self.images):
+            stored, in_header = image.layout.unpack(image.data)
+            exponent = exponent if in_header is None else in_header
+            copies.append(
+                Copy(
+                    transposed=number == 1,
+                    shape=(image.layout.rows, image.layout.cols),
+                    folds=np.zeros_like(stored.exponents),
+                    **vars(stored),
+                )
+            )
         return Quantised(
             shape=self.shape,
             tensor_class=self.tensor_class,
-            format=self.device.numerics.tensor_class(self.tensor_class).format,
-            block=self.layout.block,
-            magnitudes=stored.magnitudes,
-            negative=stored.negative,
-            exponents=stored.exponents,
-            row_max=stored.row_max,
-            col_max=stored.col_max,
+            chosen=self.chosen,
+            block=self.device.numerics.block,
+            copies=tuple(copies),
+            tensor_exponent=exponent,
+            amax=self.amax,
             nan=self.nan,
             inf=self.inf,
             saturated=self.saturated,
+            underflowed=self.underflowed,
         )
 
-    def values(self) -> Floats:
-        """The stored numbers, unpadded, each exactly."""
-        return self.read().values()
+    def values(self, copy: int = 0) -> Floats:
+        """The stored numbers of a copy, unpadded, in the tensor's own orientation."""
+        return self.read().values(copy)
+
+    def copy_values(self) -> Mapping[str, Floats]:
+        """:meth:`values` of every copy, by the axis of its groups; ``""`` where there is one."""
+        return self.read().copy_values()
 
     def write(self, tensor: Quantised) -> None:
         """Put a tensor of the same shape and class there that the golden model converted."""
-        self.image[:] = self.layout.pack(
-            StoredTensor(
-                magnitudes=tensor.magnitudes,
-                negative=tensor.negative,
-                exponents=tensor.exponents,
-                row_max=tensor.row_max,
-                col_max=tensor.col_max,
-            )
-        )
-        self.nan, self.inf, self.saturated = tensor.nan, tensor.inf, tensor.saturated
+        for image, copy in zip(self.images, tensor.copies, strict=True):
+            header = tensor.tensor_exponent if image.layout.header else None
+            image.data[:] = image.layout.pack(copy, header)
+        self.nan, self.inf, self.amax = tensor.nan, tensor.inf, tensor.amax
+        self.saturated, self.underflowed = tensor.saturated, tensor.underflowed
+        self.tensor_exponent = tensor.tensor_exponent

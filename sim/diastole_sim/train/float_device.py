@@ -4,6 +4,7 @@ Not a model of any hardware. A product adds in ascending order of the contractio
 multiplication and one rounded addition per step, so that it too gives the same bits everywhere.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,13 +21,17 @@ class FloatTensor:
     nan: bool = False
     inf: bool = False
     saturated: int = 0
+    underflowed: int = 0
 
     @property
     def shape(self) -> tuple[int, int]:
         return self.array.shape[0], self.array.shape[1]
 
-    def values(self) -> Floats:
+    def values(self, copy: int = 0) -> Floats:
         return self.array
+
+    def copy_values(self) -> Mapping[str, Floats]:
+        return {"": self.array}
 
 
 class FloatDevice:

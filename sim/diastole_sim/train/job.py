@@ -61,6 +61,7 @@ class TrainResult:
     seconds: float
     inexact_products: int
     saturated: int
+    underflowed: int
     first_mismatch: Mismatch | None
     history: History
     float_history: History
@@ -126,6 +127,7 @@ def run_task(
         seconds=seconds,
         inexact_products=session.inexact,
         saturated=session.saturated,
+        underflowed=session.underflowed,
         first_mismatch=session.first,
         history=history,
         float_history=float_history,

@@ -64,7 +64,8 @@ class Session:
     Attributes: ``compared`` and ``mismatches`` count elements; ``first`` is the first difference
     in the order of work, then by row and column; ``cycles`` of the product commands, None while no
     product brought counters; ``macs`` multiplications and additions that the products needed,
-    unpadded; ``inexact`` products that were rounded more than once; ``saturated`` elements.
+    unpadded; ``inexact`` products that were rounded more than once; ``saturated`` and
+    ``underflowed`` elements, over all copies.
     """
 
     def __init__(self, device: Trainer, reference: Trainer | None = None):
@@ -77,17 +78,20 @@ class Session:
         self.macs = 0
         self.inexact = 0
         self.saturated = 0
+        self.underflowed = 0
 
     def convert(self, array: Floats, tensor_class: str, *, layer: int, step: int) -> Held:
         """Quantise once, for all products; the tag of the draws is 4 * layer + class number."""
         tag = 4 * layer + CLASS_NAMES.index(tensor_class)
         held = self.device.convert(array, tensor_class, tag=tag, step=step)
         self.saturated += held.saturated
+        self.underflowed += held.underflowed
         if self.reference is None:
             return Held(device=held, reference=None)
         expected = self.reference.convert(array, tensor_class, tag=tag, step=step)
-        name = f"layer{layer}.{TENSOR_NAMES[tensor_class]}_q"
-        self._compare(name, step, held.values(), expected.values())
+        name, wanted = f"layer{layer}.{TENSOR_NAMES[tensor_class]}_q", expected.copy_values()
+        for axis, values in held.copy_values().items():
+            self._compare(name + (axis and f"_{axis}"), step, values, wanted[axis])
         return Held(device=held, reference=expected)
 
     def forward(self, x: Held, w: Held, *, layer: int, step: int) -> Floats:

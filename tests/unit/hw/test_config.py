@@ -1,10 +1,12 @@
 """The configuration object: presets, derived values, the hash."""
 
+import tomllib
+
 import pytest
 from pydantic import ValidationError
 
-from diastole.config import AccumulatorConfig, ArrayConfig, Config
-from diastole.config_file import FIELDS
+from diastole.config import AccumulatorConfig, ArrayConfig, CellConfig, Config
+from diastole.config_file import FIELDS, from_document
 from diastole.keywords import KEYWORDS
 from diastole.presets import PRESETS
 from diastole_sim.numerics import Numerics
@@ -23,8 +25,13 @@ def test_presets_are_those_of_the_contract(preset, cells, block, bus, macs):
     config = PRESETS[preset]
     assert config.to_dict() == {
         "name": f"diastole_{preset}",
+        "special": "flag",
         "array": {"rows": cells, "cols": cells, "block": block, "transpose": "in_place"},
         "format": {"x": "bfp4", "w": "bfp4", "dy": "bfp4"},
+        "block": {"x": None, "w": None, "dy": None},
+        "scale": {"x": None, "w": None, "dy": None, "source": "current"},
+        "overflow": {"x": "saturate", "w": "saturate", "dy": "saturate"},
+        "cell": {"window": None},
         "rounding": {"x": "nearest", "w": "nearest", "dy": "stochastic-b", "bits": 8},
         "accumulator": {"fraction": 18, "headroom": 14},
         "bus": {"data_width": bus},
@@ -50,6 +57,39 @@ def test_numerics_carries_what_decides_the_bits():
     )
 
 
+@pytest.mark.parametrize(
+    "override, key, value",
+    [
+        ("format.x=mxint8", "x", ("mxint8", "1x32", "floor", "saturate")),
+        ("block.w=1x16", "w", ("bfp4", "1x16", "floor", "saturate")),
+        ("scale.dy=rceil", "dy", ("bfp4", "8x8", "rceil", "saturate")),
+        ("overflow.w=specification", "w", ("bfp4", "8x8", "floor", "specification")),
+    ],
+)
+def test_numerics_has_what_is_said_of_a_class(override, key, value):
+    numerics = from_document({}, [override]).numerics.to_dict()
+    parts = ("format", "grouping", "scale", "overflow")
+    assert tuple(numerics[key][part] for part in parts) == value
+    plain = Config().numerics.to_dict()
+    assert {k: v for k, v in numerics.items() if k != key} == {
+        k: v for k, v in plain.items() if k != key
+    }
+
+
+@pytest.mark.parametrize(
+    "override, key, value",
+    [
+        ("cell.window=0", "window", 0),
+        ("cell.window=48", "window", 48),
+        ("special=poison", "special", "poison"),
+        ("scale.source=delayed", "source", "delayed"),
+    ],
+)
+def test_numerics_has_what_is_said_of_the_machine(override, key, value):
+    expected = Config().numerics.to_dict() | {key: value}
+    assert from_document({}, [override]).numerics.to_dict() == expected
+
+
 def test_numerics_does_not_know_the_array():
     assert PRESETS["nano"].numerics == PRESETS["server"].numerics
 
@@ -61,15 +101,24 @@ def test_hash_is_of_the_content():
         Config(name="other").config_sha256,
         Config(array=ArrayConfig(rows=3)).config_sha256,
         Config(accumulator=AccumulatorConfig(fraction=17)).config_sha256,
+        Config(cell=CellConfig(window=0)).config_sha256,
         *(preset.config_sha256 for preset in PRESETS.values()),
     }
-    assert len(hashes) == 8
+    assert len(hashes) == 9
 
 
 def test_hash_stays_from_release_to_release():
     assert PRESETS["nano"].config_sha256 == (
-        "9343f6e9430612bcfeadd29cba745d957ca43d3abe03cfa9727cd73fdcd3f3e9"
+        "a2db254b53edd58ea21a8fa3b29f4f8586a1ef7d6669bf2cd59ef046de6f92ed"
     )
+
+
+def test_hash_is_the_same_however_the_content_is_written():
+    one = tomllib.loads('block.x = "1x8"\n[format]\nx = "bfp3"\nw = "bfp4"')
+    other = tomllib.loads('format = {w = "bfp4", x = "bfp3"}\n[block]\nx = "1x8"')
+    hashes = {from_document(text).config_sha256 for text in (one, other)}
+    assert len(hashes) == 1
+    assert from_document(one, ["block.w=8x8"]).config_sha256 not in hashes
 
 
 def test_config_is_frozen():
@@ -87,15 +136,27 @@ def test_every_key_has_a_default_and_a_description():
         "array.cols",
         "array.rows",
         "array.transpose",
+        "block.dy",
+        "block.w",
+        "block.x",
         "bus.data_width",
+        "cell.window",
         "format.dy",
         "format.w",
         "format.x",
         "name",
+        "overflow.dy",
+        "overflow.w",
+        "overflow.x",
         "rounding.bits",
         "rounding.dy",
         "rounding.w",
         "rounding.x",
+        "scale.dy",
+        "scale.source",
+        "scale.w",
+        "scale.x",
+        "special",
     ]
     assert all(field.description and not field.is_required() for field in FIELDS.values())
 

@@ -6,11 +6,13 @@ import pytest
 
 from diastole.plan import GROUP, Plan, pow2ceil
 from diastole.presets import PRESETS
-from diastole_sim.formats import FORMAT_NAMES, parse_format
-from diastole_sim.numerics import BLOCK_SIDES
+from diastole.uses import DY, PRODUCTS, Mode, W, X
+from diastole_sim.formats import FORMAT_NAMES
+from diastole_sim.numerics import BLOCK_SIDES, CLASS_NAMES
 from diastole_sim.program.image import DATA_WIDTHS, ImageLayout
+from support.plans import make_numerics, make_plan
 
-FORMATS = [parse_format(name) for name in FORMAT_NAMES]
+MIXED = [name for name in FORMAT_NAMES if name != "nvfp4"]  # which goes with itself only
 SIDES = range(1, 65)  # cells
 
 
@@ -18,15 +20,32 @@ def is_power_of_two(value):
     return value > 0 and value & (value - 1) == 0
 
 
+def random_numerics(rng, block, in_place):
+    """Formats at random, in squares or in vector groups where they may be."""
+    if rng.random() < 0.1:
+        formats = ["nvfp4"] * 3
+    else:
+        formats = [rng.choice(MIXED) for _ in range(3)]
+    groupings = []
+    for cls, name in enumerate(formats):
+        choices = ["tensor"] if name[:4] in ("fp8_", "bf16") else [f"{block}x{block}"]
+        if name != "bf16" and (in_place or cls == X):
+            choices.append(f"1x{block * rng.choice([2, 4])}")
+        groupings.append(rng.choice(choices))
+    return make_numerics(
+        block=block, formats=formats, groupings=groupings,
+        fraction=rng.randrange(20), headroom=rng.randrange(1, 10),
+    )  # fmt: skip
+
+
 def plans(rng, block, data_width, in_place=True):
-    """Every number of rows, each with some numbers of columns; formats at random."""
+    """Every number of rows, each with some numbers of columns; numbers at random."""
     for rows in SIDES:
         for cols in rng.sample(SIDES, 16):
-            x, w, dy = (rng.choice(FORMATS) for _ in range(3))
-            yield Plan(
-                rows=rows, cols=cols, block=block, in_place=in_place, x=x, w=w, dy=dy,
-                fraction=rng.randrange(33), headroom=rng.randrange(1, 17), data_width=data_width,
-            )  # fmt: skip
+            numerics = random_numerics(rng, block, in_place)
+            yield make_plan(
+                numerics, rows=rows, cols=cols, in_place=in_place, data_width=data_width
+            )
 
 
 def check_tiles(plan):
@@ -46,7 +65,8 @@ def check_tiles(plan):
 def check_fused(plan):
     words = plan.fused_tile_words
     assert is_power_of_two(plan.fused_tile_blocks)
-    assert plan.fused_tile_blocks % plan.granule(0) == 0, "X is read in parts of a granule"
+    along = plan.cols if plan.grouped(X) else plan.fused_tile_blocks
+    assert along % plan.granule(X) == 0, "X is read in parts of a granule"
     assert 2 * words >= plan.rows * plan.block, "the next blocks are not loaded in time"
     assert plan.fused_slices_n >= 1 and plan.half_words % words == 0
     assert plan.fused_slices_n * words <= plan.half_words, "dW's sums, or W's vectors"
@@ -60,9 +80,9 @@ def check_fused(plan):
 def check_maxima(plan):
     """Four slots, each for a tile that may start at any byte of a beat that its size allows."""
     beat = plan.beat_bytes
-    lanes = (plan.groups * side for side in (plan.rows, plan.cols))
+    lanes = (plan.groups * side * plan.held_entries for side in (plan.rows, plan.cols))
     for length, words in (
-        (plan.tile_blocks, plan.stream_maxima_words),
+        (plan.tile_blocks * plan.stream_entries, plan.stream_maxima_words),
         *((length, plan.held_maxima_words) for length in lanes),
     ):
         latest = beat - gcd(length, beat)  # tiles start at multiples of their length
@@ -71,24 +91,31 @@ def check_maxima(plan):
 
 
 def check_widths(plan):
-    x, w, dy = (f.mantissa_bits for f in plan.formats)
-    for a, b in ((x, w), (w, dy), (x, dy)):
-        largest = plan.block * (2**a - 1) * (2**b - 1)
-        assert largest < 2 ** (plan.sum_bits - 1), "a block sum does not fit"
+    scales = 15**2 if plan.significands else 1
+    for mode in PRODUCTS:
+        use = plan.use(mode)
+        a, b = plan.formats[use.stream], plan.formats[use.held]
+        unit = plan.product_bits(use) - a.precision - b.precision
+        largest = plan.block * (2**a.precision - 1) * (2**b.precision - 1) * 2**unit * scales
+        assert unit >= 0 and largest < 2 ** (plan.sum_bits - 1), "a block sum does not fit"
+        stream = plan.shape.west if use.north else plan.shape.south
+        for element, form in ((stream, a), (plan.shape.held, b)):
+            assert element.significand_bits >= form.precision and element.depth >= form.depth
     assert plan.deficit_bits == (plan.sum_bits + plan.fraction).bit_length()
-    assert plan.accumulator_bits == plan.sum_bits + plan.fraction + plan.headroom
-    assert plan.south_bits >= (x if plan.in_place else max(x, dy))
-    assert min(plan.west_bits, plan.held_bits) >= max(w, dy)
+    assert plan.accumulator_bits == plan.sum_bits + plan.fraction + plan.headroom <= 63
 
 
 def check_image(plan):
-    for cls, form in enumerate(plan.formats):
+    for cls, name in enumerate(CLASS_NAMES):
+        chosen = plan.numerics.tensor_class(name)
         layout = ImageLayout(
-            rows=1, cols=1, block=plan.block, mantissa_bits=form.mantissa_bits,
-            data_width=plan.data_width,
+            rows=1, cols=1, block=plan.block, element_bits=chosen.format.element_bits,
+            vector=chosen.grouping.size if chosen.two_copies else None,
+            header=chosen.format.name == "nvfp4", data_width=plan.data_width,
         )  # fmt: skip
         assert plan.group_beats(cls) * plan.beat_bytes == layout.group_bytes
-        assert plan.exponent_beats * plan.beat_bytes == layout.exponent_bytes
+        assert plan.exponent_beats(cls) * plan.beat_bytes == layout.exponent_bytes
+        assert plan.header_beats(cls) * plan.beat_bytes == layout.group_offset(0, 0)
         bits = plan.block**2 * layout.element_bits
         whole = [n for n in (1, 2, 4) if n * bits % plan.data_width == 0]
         assert plan.granule(cls) == min(whole, default=GROUP)
@@ -105,7 +132,8 @@ def test_every_array(block, data_width, rng):
                 check_tiles(plan)
                 check_maxima(plan)
                 check_widths(plan)
-                if in_place:
+                check_directions(plan)
+                if plan.fused:
                     check_fused(plan)
             except AssertionError as error:
                 raise AssertionError(f"{error}: {plan}") from error
@@ -113,10 +141,30 @@ def test_every_array(block, data_width, rng):
 
 @pytest.mark.parametrize("block", BLOCK_SIDES)
 @pytest.mark.parametrize("data_width", DATA_WIDTHS)
-@pytest.mark.parametrize("form", FORMATS, ids=FORMAT_NAMES)
-def test_image(block, data_width, form):
-    sizes = {"rows": 1, "cols": 1, "block": block, "in_place": True, "data_width": data_width}
-    check_image(Plan(**sizes, x=form, w=form, dy=form, fraction=0, headroom=1))
+@pytest.mark.parametrize("name", FORMAT_NAMES)
+def test_image(block, data_width, name):
+    numerics = make_numerics(block=block, formats=name, fraction=0, headroom=1)
+    check_image(make_plan(numerics, data_width=data_width))
+
+
+def test_the_edge_takes_no_vector_groups_of_what_is_held():
+    for groupings in (("4x4", "1x8", "4x4"), ("4x4", "4x4", "1x8")):
+        numerics = make_numerics(groupings=groupings)
+        with pytest.raises(ValueError, match="^vector groups of W or dY need an array that trans"):
+            make_plan(numerics, in_place=False)
+    make_plan(make_numerics(groupings=("1x8", "4x4", "4x4")), in_place=False)
+
+
+def check_directions(plan):
+    """A held tensor in vector groups has a row per lane, so its sums go north."""
+    norths = {mode: plan.use(mode).north for mode in PRODUCTS}
+    assert plan.east == (False in norths.values()) and plan.north == (True in norths.values())
+    if not plan.in_place:
+        assert plan.directions == ("east",)
+        return
+    want = {Mode.FORWARD: plan.grouped(W), Mode.DX: True, Mode.DW: plan.grouped(DY)}
+    assert norths == want
+    assert not plan.fused or plan.directions == ("east", "north")
 
 
 def memory_bits(plan):
@@ -127,9 +175,9 @@ def memory_bits(plan):
         vectors = words * b * (bits + 1)
         return vectors + words // b * (directions * plan.deficit_bits + 1)
 
-    streams = plan.cols * bank(2 * plan.half_words, plan.south_bits)
-    streams += plan.rows * bank(2 * plan.half_words, plan.west_bits)
-    held = plan.cols * bank(plan.held_words, plan.held_bits, directions=2)
+    bits = plan.shape.held.significand_bits
+    streams = (plan.rows + plan.cols) * bank(2 * plan.half_words, bits)
+    held = plan.cols * bank(plan.held_words, bits, directions=2)
     ports = plan.rows + plan.cols
     sums = ports * 2 * plan.half_words * b * plan.accumulator_bits
     maxima = 8 * plan.maxima_depth * plan.data_width  # four memories, each with two readers

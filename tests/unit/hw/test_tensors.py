@@ -8,6 +8,7 @@ import pytest
 from diastole import tensors
 from diastole.errors import BadInput
 from diastole.presets import PRESETS
+from diastole_sim.numerics import Numerics
 
 NUMERICS = PRESETS["nano"].numerics
 SHORT = (
@@ -49,11 +50,11 @@ def refused(function, *arguments):
 def test_reads_what_the_operation_needs(npz, op, names):
     zeros = np.zeros((2, 2), np.float32)
     path = npz(X=zeros, W=zeros, dY=zeros, other=np.zeros(3))
-    got, notes = tensors.read(path, op)
-    assert list(got) == names
-    assert notes == []
+    given = tensors.read(path, op, NUMERICS)
+    assert list(given.tensors) == names
+    assert (given.notes, given.scales) == ([], {})
     path = npz(other=zeros)
-    assert refused(tensors.read, path, op) == [
+    assert refused(tensors.read, path, op, NUMERICS) == [
         f"{path}: has no array {name} (it has other)" for name in names
     ]
 
@@ -61,27 +62,33 @@ def test_reads_what_the_operation_needs(npz, op, names):
 @pytest.mark.parametrize("kind", ["float64", "float16", "int64", "uint8", "bool", ">f4"])
 def test_other_numbers_are_converted_and_that_is_said(npz, kind):
     values = np.array([[0, 1, 0], [1, 1, 0]], kind)
-    got, notes = tensors.read(npz(X=values, W=values.T.astype(np.float32)), "forward")
+    given = tensors.read(npz(X=values, W=values.T.astype(np.float32)), "forward", NUMERICS)
+    got = given.tensors
     assert got["X"].dtype == np.dtype(np.float32) and got["X"].flags.c_contiguous
     assert np.array_equal(got["X"], values)
-    assert notes == [f"X was converted from {np.dtype(kind)} to float32"]
+    assert given.notes == [f"X was converted from {np.dtype(kind)} to float32"]
 
 
 def test_conversion_rounds_once_and_overflows_to_inf(npz):
     values = np.array([[1 + 2.0**-24, 1e300, 2**53 + 1]])
-    got, _ = tensors.read(npz(X=values, W=np.zeros((3, 1), np.float32)), "forward")
+    path = npz(X=values, W=np.zeros((3, 1), np.float32))
+    got = tensors.read(path, "forward", NUMERICS).tensors
     assert got["X"].tolist() == [[1.0, np.inf, 2.0**53]]
-    assert tensors.warnings(got) == [
-        "X holds Inf (1 of 3 elements), taken as the largest magnitude of its block"
+    assert tensors.warnings(got, "flag") == [
+        "X holds Inf (1 of 3 elements), taken as the largest magnitude of its group"
     ]
 
 
 def test_warnings_name_the_tensor():
     bad = np.array([[np.nan, np.inf], [-np.inf, 0]], np.float32)
     good = np.zeros((2, 2), np.float32)
-    assert tensors.warnings({"X": good, "W": bad}) == [
+    assert tensors.warnings({"X": good, "W": bad}, "flag") == [
         "W holds NaN (1 of 4 elements), taken as +0",
-        "W holds Inf (2 of 4 elements), taken as the largest magnitude of its block",
+        "W holds Inf (2 of 4 elements), taken as the largest magnitude of its group",
+    ]
+    assert tensors.warnings({"X": good, "W": bad}, "poison") == [
+        "W holds NaN (1 of 4 elements), which makes every result that it reaches NaN",
+        "W holds Inf (2 of 4 elements), which makes every result that it reaches NaN",
     ]
 
 
@@ -103,15 +110,15 @@ def test_warnings_name_the_tensor():
 )
 def test_unusable_arrays(npz, array, message):
     path = npz(X=array, W=np.zeros((2, 2)))
-    assert refused(tensors.read, path, "forward") == [f"{path}: {message}"]
+    assert refused(tensors.read, path, "forward", NUMERICS) == [f"{path}: {message}"]
 
 
 def test_every_unusable_array_is_named(npz):
     path = npz(X=np.zeros(1), W=np.zeros((0, 1)))
-    assert refused(tensors.read, path, "backward") == [
-        f"{path}: has no array dY (it has X, W)",
+    assert refused(tensors.read, path, "backward", NUMERICS) == [
         f"{path}: X must have 2 dimensions, not 1 (its shape is (1,))",
         f"{path}: W must not have an empty axis (its shape is (0, 1))",
+        f"{path}: has no array dY (it has X, W)",
     ]
 
 
@@ -125,13 +132,13 @@ def as_npy():
 def test_no_npz(tmp_path, content):
     path = tmp_path / "a.npz"
     path.write_bytes(content)
-    assert refused(tensors.read, path, "forward") == [f"{path}: is no .npz file"]
+    assert refused(tensors.read, path, "forward", NUMERICS) == [f"{path}: is no .npz file"]
 
 
 def test_truncated_npz(npz):
     path = npz(X=np.zeros((50, 50)), W=np.zeros((50, 50)))
     path.write_bytes(path.read_bytes()[:-200])
-    assert refused(tensors.read, path, "forward") == [f"{path}: is no .npz file"]
+    assert refused(tensors.read, path, "forward", NUMERICS) == [f"{path}: is no .npz file"]
 
 
 def test_damaged_array(npz):
@@ -139,15 +146,17 @@ def test_damaged_array(npz):
     content = bytearray(path.read_bytes())
     content[1000] ^= 1
     path.write_bytes(content)
-    assert refused(tensors.read, path, "forward") == [
+    assert refused(tensors.read, path, "forward", NUMERICS) == [
         f"{path}: the array X cannot be read: Bad CRC-32 for file 'X.npy'"
     ]
 
 
 def test_no_file(tmp_path):
     path = tmp_path / "a.npz"
-    assert refused(tensors.read, path, "forward") == [f"{path}: No such file or directory"]
-    assert refused(tensors.read, tmp_path, "forward") == [f"{tmp_path}: Is a directory"]
+    assert refused(tensors.read, path, "forward", NUMERICS) == [
+        f"{path}: No such file or directory"
+    ]
+    assert refused(tensors.read, tmp_path, "forward", NUMERICS) == [f"{tmp_path}: Is a directory"]
 
 
 def floats(**shapes):
@@ -242,4 +251,202 @@ def test_where_no_file_can_be(tmp_path):
     assert refused(tensors.check_writable, tmp_path) == [f"{tmp_path}: is a directory"]
     assert refused(tensors.check_writable, missing) == [
         f"{missing}: there is no folder {missing.parent}"
+    ]
+
+
+# Scales and codes.
+
+
+def chosen(source="current", special="flag", **given):
+    """Numerics with classes of one kind, in blocks of 4."""
+    classes = dict.fromkeys(("x", "w", "dy"), {"rounding": "nearest"} | given)
+    return Numerics.from_dict(
+        classes
+        | {"block": 4, "random_bits": 8, "fraction": 9, "headroom": 4}
+        | {"source": source, "special": special}
+    )
+
+
+GIVEN = chosen("given", format="fp8_e4m3")
+ONES = {"X": np.ones((2, 3), np.float32), "W": np.ones((3, 2), np.float32)}
+
+
+@pytest.mark.parametrize(
+    "scale, exponent",
+    [
+        (1, 8),
+        (1.0, 8),
+        (np.float32(0.25), 6),
+        (np.int64(1024), 18),
+        ([2.0], 9),
+        (2.0**-134, -126),
+        (2.0**119, 127),
+    ],
+)
+def test_scales_that_are_given(npz, scale, exponent):
+    got = tensors.read(npz(**ONES, X_scale=scale), "forward", GIVEN)
+    assert (got.scales, got.notes) == ({"X": exponent}, [])
+    two_level = chosen("given", format="nvfp4")
+    if exponent <= 117 + 8:
+        got = tensors.read(npz(**ONES, W_scale=scale), "forward", two_level)
+        assert got.scales == {"W": exponent - 8}
+
+
+@pytest.mark.parametrize(
+    "scale, shown",
+    [
+        (3, "3"),
+        (0, "0"),
+        (-2, "-2"),
+        (np.nan, "nan"),
+        (np.inf, "inf"),
+        (2.0**120, repr(2.0**120)),
+        (2.0**-135, repr(2.0**-135)),
+        (True, "True"),
+        ("2", "'2'"),
+        ([1.0, 1.0], "float64 of shape (2,)"),
+    ],
+)
+def test_scales_that_are_none(npz, scale, shown):
+    path = npz(**ONES, X_scale=scale)
+    assert refused(tensors.read, path, "forward", GIVEN) == [
+        f"{path}: X_scale must be a power of two in 2^-134..2^119, not {shown}"
+    ]
+
+
+@pytest.mark.parametrize(
+    "numerics, what",
+    [
+        (NUMERICS, "bfp4 in groups 8x8, and scale.source is current"),
+        (chosen(format="fp8_e4m3"), "fp8_e4m3 in groups tensor, and scale.source is current"),
+        (chosen("given", format="bf16"), "bf16 in groups tensor, and scale.source is given"),
+    ],
+)
+def test_scales_that_are_not_used(npz, numerics, what):
+    got = tensors.read(npz(**ONES, X_scale=2), "forward", numerics)
+    assert (got.scales, got.notes) == ({}, [f"X_scale is not used: X is {what}"])
+
+
+MX = chosen(format="mxfp8_e4m3", grouping="1x4")
+MX_X = {
+    "X_format": "mxfp8_e4m3 1x4",
+    "X_codes_k": np.array([[0x38, 0x80, 0xB8, 0x01, 0x7E]], np.uint8),
+    "X_scales_k": np.array([[127, 130]], np.uint8),
+    "X_codes_m": np.full((1, 5), 0x38, np.uint8),
+    "X_scales_m": np.full((1, 5), 126, np.uint8),
+}
+MX_W = {"W": np.ones((5, 2), np.float32)}
+
+
+def test_operands_by_codes(npz):
+    got = tensors.read(npz(**MX_X, **MX_W), "forward", MX, codes=True)
+    x = got.tensors["X"]
+    assert (x.shape, got.notes) == ((1, 5), [])
+    assert x.values(0).tolist() == [[1.0, 0.0, -1.0, 2.0**-9, 448 * 8]]
+    assert x.values(1).tolist() == [[0.5] * 5]
+    assert got.tensors["W"].dtype == np.float32
+    assert tensors.check_sizes("forward", got.tensors, MX) == tensors.Sizes(m=1, k=5, n=2)
+    path = npz(**MX_X, **MX_W)
+    assert f"{path}: has no array X (it has" in refused(tensors.read, path, "forward", MX)[0]
+
+
+def test_nan_and_inf_in_codes_are_warned_of(npz):
+    numerics = chosen(format="fp8_e5m2", special="poison")
+    codes = np.array([[0x7C, 0xFC, 0x7F, 0x3C]], np.uint8)
+    coded = {"X_codes": codes, "X_format": "fp8_e5m2 tensor", "X_tensor_scale": [2.0]}
+    got = tensors.read(npz(**coded, W=np.ones((4, 1))), "forward", numerics, codes=True)
+    assert tensors.warnings(got.tensors, "poison") == [
+        "X holds NaN (1 of 4 elements), which makes every result that it reaches NaN",
+        "X holds Inf (2 of 4 elements), which makes every result that it reaches NaN",
+    ]
+
+
+def test_minus_128_is_noted(npz):
+    numerics = chosen(format="mxint8", grouping="4x4")
+    coded = {
+        "X_format": "mxint8 4x4",
+        "X_codes": np.array([[0x80, 0x81, 0x7F, 0x80]], np.uint8),
+        "X_scales": np.array([[127 + 6]], np.uint8),
+    }
+    got = tensors.read(npz(**coded, W=np.ones((4, 1), np.float32)), "forward", numerics, codes=True)
+    assert got.notes == ["X_codes: 2 elements of -128 were taken as -127"]
+    assert got.tensors["X"].values().tolist() == [[-127, -127, 127, -127]]
+
+
+@pytest.mark.parametrize(
+    "change, messages",
+    [
+        ({"X_codes_m": None}, ["has no array X_codes_m (it has {names})"]),
+        ({"X_format": None}, ["has no array X_format (it has {names})"]),
+        (
+            {"X_format": "mxfp8_e5m2 1x4"},
+            [
+                'X_format must be "mxfp8_e4m3 1x4", as the configuration has it, '
+                'not "mxfp8_e5m2 1x4"'
+            ],
+        ),
+        (
+            {"X_format": "mxfp8_e4m3 1x32"},
+            [
+                'X_format must be "mxfp8_e4m3 1x4", as the configuration has it, '
+                'not "mxfp8_e4m3 1x32"'
+            ],
+        ),
+        (
+            {"X_codes_k": MX_X["X_codes_k"].astype(np.int64)},
+            ["X_codes_k must be uint8 for mxfp8_e4m3 1x4, not int64"],
+        ),
+        (
+            {"X_scales_k": MX_X["X_scales_k"].T},
+            [
+                "X_scales_k must be uint8 of shape (1, 2) for mxfp8_e4m3 1x4, "
+                "not uint8 of shape (2, 1)"
+            ],
+        ),
+        (
+            {"X_scales_m": None},
+            ["X_scales_m must be uint8 of shape (1, 5) for mxfp8_e4m3 1x4, not absent"],
+        ),
+        (
+            {"X_scales_k": np.array([[0, 130]], np.uint8)},
+            ["X_scales_k must not be 0 where elements are not zero, as 3 are not"],
+        ),
+        (
+            {"X_tensor_scale": 1.0},
+            ["X_tensor_scale must be absent: mxfp8_e4m3 1x4 has none"],
+        ),
+        ({"X": np.ones((1, 5))}, ["X and its codes are both there; give one of them"]),
+        (
+            {"X_codes_m": np.full((2, 5), 1, np.uint8)},
+            ["X: both copies of a tensor must have one shape and one tensor scale"],
+        ),
+        (
+            {"X_scales_m": np.full((1, 5), 254, np.uint8), "X_codes_m": MX_X["X_codes_m"] + 64},
+            ["X: mxfp8_e4m3 elements must be at most 1.75 * 2^127 in a machine"],
+        ),
+    ],
+)
+def test_codes_that_are_refused(npz, change, messages):
+    arrays = MX_X | MX_W | change
+    arrays = {name: array for name, array in arrays.items() if array is not None}
+    path = npz(**arrays)
+    names = ", ".join(arrays)
+    assert refused(lambda: tensors.read(path, "forward", MX, codes=True)) == [
+        f"{path}: {message.format(names=names)}" for message in messages
+    ]
+
+
+def test_codes_out_of_range(npz):
+    numerics = chosen(format="mxfp6_e2m3", grouping="1x4")
+    copies = {
+        f"X_{part}_{axis}": array
+        for axis in "km"
+        for part, array in (("codes", np.full((4, 4), 64, np.uint8)), ("scales", None))
+        if array is not None
+    }
+    scales = {"X_scales_k": np.full((4, 1), 127, np.uint8)}
+    scales["X_scales_m"] = scales["X_scales_k"].T
+    path = npz(X_format="mxfp6_e2m3 1x4", **copies, **scales, W=np.ones((4, 1)))
+    assert refused(lambda: tensors.read(path, "forward", numerics, codes=True)) == [
+        f"{path}: X_codes_{axis} must hold codes of mxfp6_e2m3, 0..63, not 64" for axis in "km"
     ]

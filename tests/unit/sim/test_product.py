@@ -7,231 +7,581 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
+from diastole_sim.device_api import COPIES
+from diastole_sim.formats import FORMAT_NAMES
 from diastole_sim.golden import product
-from diastole_sim.golden.convert import quantise
 from diastole_sim.golden.product import to_binary32
-from diastole_sim.numerics import Numerics
+from diastole_sim.numerics import BLOCK_SIDES
 from oracle import product as oracle
+from support.stored import Draws, by_hand, make_numerics, stored
 
 SHAPES = [(1, 1, 1), (3, 5, 7), (9, 17, 8)]
-FORMATS = [(2, 8, 4), (3, 5, 7), (4, 4, 4), (5, 3, 2), (6, 2, 8), (7, 6, 5), (8, 7, 6), (8, 8, 8)]
-OPS = ("forward", "dx", "dw")
+RESULTS = ("Y", "dX", "dW")
+FACTORS = {
+    "Y": (("X", 0), ("W", 1)),
+    "dX": (("dY", 0), ("W", 0)),
+    "dW": (("X", 1), ("dY", 1)),
+}
+"""The factors of every result, and whether their columns (0) or their rows (1) are contracted."""
+
+FORMATS = {
+    **{name: (name,) for name in FORMAT_NAMES if name not in ("bf16", "nvfp4")},
+    "bf16": ("bf16",),
+    "three bfp": ("bfp1", "bfp8", "bfp3"),
+    "nvfp4": (("nvfp4", "1x4"), ("nvfp4", "8x8"), ("nvfp4", "1x8")),
+    "vectors": (("bfp7", "1x4"), ("bfp4", "1x8"), ("bfp3", "1x16")),
+    "large squares": (("bfp4", "8x8"), ("fp8_e4m3", "16x16"), ("mxfp6_e3m2", "4x4")),
+    "tensor and vectors": ("fp8_e5m2", ("mxfp8_e4m3", "1x8"), ("e2m5", "1x4")),
+    "square dY": (("mxfp8_e4m3", "1x4"), ("mxfp8_e4m3", "1x8"), ("mxfp8_e5m2", "8x8")),
+    "generic": ("e3m4", ("e5m1", "4x4"), ("e4m2", "1x4")),
+    "exact beside windowed": ("bfp8", "mxfp4_e2m1", "bf16"),
+}
+"""Formats of x, w and dy, in blocks of 4."""
 
 
-def numerics(*, block=4, bits=(4, 4, 4), fraction=18, headroom=14):
-    classes = {
-        name: {"format": f"bfp{m}", "rounding": "nearest"}
-        for name, m in zip(("x", "w", "dy"), bits, strict=True)
-    }
-    scalars = {"block": block, "random_bits": 8, "fraction": fraction, "headroom": headroom}
-    return Numerics.from_dict({**scalars, **classes})
+def tensors(np_rng, shape, chosen, **options):
+    """X, W and dY of M, K, N."""
+    return Draws(np_rng, chosen, **options).tensors(*shape)
 
 
-def tensors(np_rng, shape, chosen, spread):
-    """X, W and dY of M, K, N; signed, each block moved by up to ``spread`` binades, some zero."""
-    m, k, n = shape
-    quantised = []
-    for name, (rows, columns) in zip(("x", "w", "dy"), ((m, k), (k, n), (m, n)), strict=True):
-        blocks = [-(-side // chosen.block) for side in (rows, columns)]
-        powers = np_rng.integers(-spread, spread + 1, blocks)
-        factors = np.where(np_rng.random(blocks) < 0.1, 0.0, 2.0**powers)
-        factors = factors.repeat(chosen.block, 0).repeat(chosen.block, 1)[:rows, :columns]
-        array = (np_rng.standard_normal((rows, columns)) * factors).astype(np.float32)
-        quantised.append(quantise(array, name, chosen, seed=0, tag=0, step=0))
-    return quantised
-
-
-def integers(tensor):
-    signed = np.where(tensor.negative, -tensor.magnitudes.astype(int), tensor.magnitudes)
-    return signed.astype(int).tolist()
-
-
-def operands(op, x, w, dy):
-    """(A, A's exponents, A's bits, B, ...) of a product A B, by the equations."""
-
-    def plain(tensor):
-        return integers(tensor), tensor.exponents.tolist(), tensor.format.mantissa_bits
-
-    def turned(tensor):
-        rows, exponents, bits = plain(tensor)
-        return oracle.transpose(rows), oracle.transpose(exponents), bits
-
+def golden(name, x, w, dy, chosen):
     return {
-        "forward": lambda: (*plain(x), *plain(w)),
-        "dx": lambda: (*plain(dy), *turned(w)),
-        "dw": lambda: (*turned(x), *plain(dy)),
-    }[op]()
-
-
-def golden(op, x, w, dy, chosen):
-    return {
-        "forward": lambda: product.forward(x, w, chosen),
-        "dx": lambda: product.input_gradient(w, dy, chosen),
-        "dw": lambda: product.weight_gradient(x, dy, chosen),
-    }[op]()
-
-
-def exact_values(op, x, w, dy):
-    """The product of the operands' values, as fractions."""
-
-    def values(tensor):
-        return [[Fraction(value) for value in row] for row in tensor.values().tolist()]
-
-    pair = {
-        "forward": lambda: (values(x), values(w)),
-        "dx": lambda: (values(dy), oracle.transpose(values(w))),
-        "dw": lambda: (oracle.transpose(values(x)), values(dy)),
-    }[op]()
-    return oracle.exact_product(*pair)
+        "Y": lambda: product.forward(x, w, chosen),
+        "dX": lambda: product.input_gradient(w, dy, chosen),
+        "dW": lambda: product.weight_gradient(x, dy, chosen),
+    }[name]()
 
 
 def bits_of(values):
     return np.asarray(values, np.float32).view(np.uint32)
 
 
-def check(op, x, w, dy, chosen):
+def last_rounding(rows, shape):
+    """(float32 values, whether one overflowed) of padded fractions, and of None for NaN."""
+    rounded = [
+        [(float("nan"), False) if v is None else oracle.binary32(v) for v in row[: shape[1]]]
+        for row in rows[: shape[0]]
+    ]
+    values = np.array([[value for value, _ in row] for row in rounded], np.float32)
+    return values, any(over for row in rounded for _, over in row)
+
+
+def check(name, x, w, dy, chosen):
     """One product against both references; returns it."""
-    got = golden(op, x, w, dy, chosen)
+    got = golden(name, x, w, dy, chosen)
+    (first, _), (second, _) = factors = FACTORS[name]
+    named = {"X": x, "W": w, "dY": dy}
+    sides = [oracle.read(named[which], number) for which, number in factors]
+    poison = chosen.special == "poison"
     sums, exact = oracle.aligned_product(
-        *operands(op, x, w, dy), block=chosen.block, fraction=chosen.fraction
+        *sides,
+        block=chosen.block,
+        fraction=chosen.fraction,
+        product_bits=chosen.product_bits(first.lower(), second.lower()),
+        poison=poison,
     )
-    rows, columns = got.values.shape
-    rounded = [[oracle.binary32(value) for value in row[:columns]] for row in sums[:rows]]
-    want = [[value for value, _ in row] for row in rounded]
-    np.testing.assert_array_equal(bits_of(got.values), bits_of(want))
-    assert got.exact == exact
-    assert got.overflow == any(over for row in rounded for _, over in row)
+    values, overflow = last_rounding(sums, got.values.shape)
+    np.testing.assert_array_equal(bits_of(got.values), bits_of(values))
+    assert (got.exact, got.overflow) == (exact, overflow)
     assert got.values.dtype == np.float32
     if exact:
-        once = [[oracle.binary32(v)[0] for v in row] for row in exact_values(op, x, w, dy)]
+        whole = oracle.exact_product(*sides, poison=poison)
+        once, _ = last_rounding(whole, got.values.shape)
         np.testing.assert_array_equal(bits_of(got.values), bits_of(once))
     return got
 
 
-@pytest.mark.parametrize("op", OPS)
-@pytest.mark.parametrize("bits", FORMATS)
+# Formats and windows.
+
+
+@pytest.mark.parametrize("name", RESULTS)
+@pytest.mark.parametrize("formats", FORMATS.values(), ids=FORMATS)
 @pytest.mark.parametrize("shape", SHAPES)
-def test_mixed_formats(op, bits, shape, np_rng):
-    chosen = numerics(bits=bits)
-    assert check(op, *tensors(np_rng, shape, chosen, 2), chosen).exact
-    check(op, *tensors(np_rng, shape, chosen, 14), chosen)
+def test_formats(name, formats, shape, np_rng):
+    chosen = make_numerics(*formats)
+    for options in ({"spread": 2}, {"spread": 14}, {"deep": 1.0}, {"deep": 0.0}):
+        check(name, *tensors(np_rng, shape, chosen, **options), chosen)
 
 
-@pytest.mark.parametrize("op", OPS)
-@pytest.mark.parametrize("block", [1, 2, 4, 8, 16, 32])
+EXACT = {
+    "bfp": (("bfp3", ("bfp8", "8x8"), ("bfp5", "1x4")), 18, 9),
+    "e2m1": ((("mxfp4_e2m1", "1x4"),), 18, 9),
+    "nvfp4": ((("nvfp4", "1x4"), ("nvfp4", "4x4"), ("nvfp4", "1x8")), 28, 9),
+    "e2m3": ((("mxfp6_e2m3", "1x8"),), 18, 9),
+    "e3m2": ((("mxfp6_e3m2", "4x4"),), 18, 9),
+    "e4m3": (("fp8_e4m3",), 8, 5),
+    "mx e4m3": ((("mxfp8_e4m3", "1x4"),), 9, 12),
+    "e4m3 and e5m2": (("fp8_e4m3", "bfp8", "fp8_e5m2"), 6, 3),
+    "e5m2 and bfp": (("fp8_e5m2", "bfp2", "mxint8"), 8, 9),
+}
+"""Formats, fraction and headroom."""
+
+
+@pytest.mark.parametrize("name", RESULTS)
+@pytest.mark.parametrize("formats, fraction, headroom", EXACT.values(), ids=EXACT)
+def test_a_window_of_zero_makes_every_product_exact(name, formats, fraction, headroom, np_rng):
+    """Where deficits allow it; any code beside any other."""
+    chosen = make_numerics(*formats, window=0, fraction=fraction, headroom=headroom)
+    for shape in ((3, 5, 7), (9, 17, 18)):
+        assert check(name, *tensors(np_rng, shape, chosen, spread=1, deep=1.0), chosen).exact
+
+
+@pytest.mark.parametrize("window", [11, 16, 17, 24, 33, 47, 48])
+@pytest.mark.parametrize("block", [1, 4, 32])
+def test_windows(window, block, np_rng):
+    """Products of any size in windows of any size, to the widest, which needs all of a float64."""
+    formats = ("fp8_e4m3", "fp8_e5m2") if window < 16 else ("fp8_e5m2", "bf16")
+    chosen = make_numerics(*formats, window=window, block=block, fraction=3, headroom=3)
+    for deep in (0.0, 0.3, 1.0):
+        check("Y", *tensors(np_rng, (3, 2 * block + 1, 5), chosen, deep=deep), chosen)
+
+
+@pytest.mark.parametrize("sign", [0, 0x80])
+def test_the_widest_window_keeps_every_bit(sign):
+    """Large products that cancel, and one of the last place among them.
+
+    1.75 * 1.75 is four times 1.75 * 0.4375, so that what one of these alone lost would be seen.
+    """
+    chosen = make_numerics("fp8_e5m2", window=48, block=32, fraction=0, headroom=2)
+    x, w = np.zeros((32, 32), int), np.zeros((32, 32), int)
+    x[0, :31] = 0x7B | sign  # 1.75 in the top binade
+    w[:6, 0], w[6:30, 0] = 0x7B, 0x7B - 8 | 0x80
+    x[0, 30], w[30, 0] = 0x78 - 4 * 23, 0x78 - 4 * 23  # 2^-23
+    pair = by_hand("x", chosen, x, [[127]]), by_hand("w", chosen, w, [[127]])
+    assert check("Y", *pair, None, chosen).values[0, 0] == 2.0**-46
+
+
+def test_the_widest_exact_tree_keeps_every_bit():
+    """The same in 50 bits, where block sums outgrow a float64 before they cancel."""
+    chosen = make_numerics(
+        "fp8_e4m3", "fp8_e5m2", "bfp2", window=0, block=32, fraction=0, headroom=2
+    )
+    x, w = np.zeros((32, 32), int), np.zeros((32, 32), int)
+    x[0, :31], w[:31, 0] = 0x7E, 0x7B
+    x[0, 16:31] |= 0x80
+    x[0, 15], w[15, 0] = 0x01, 0x01
+    pair = by_hand("x", chosen, x, [[127]]), by_hand("w", chosen, w, [[127]])
+    got = check("Y", *pair, None, chosen)
+    assert got.exact and got.values[0, 0] == 2.0**-48
+
+
+def test_sums_of_nvfp4_beyond_float64():
+    """Large sums that cancel, and the smallest product that there is."""
+    chosen = make_numerics(("nvfp4", "32x32"), block=32, fraction=28)
+    row, scales = np.full(511 * 32, 7), np.full(511, 0x7E)  # 6 under scales of 448
+    row[255 * 32 : 256 * 32], row[255 * 32], scales[255] = 0, 1, 1  # 0.5 under 2^-9
+    negative = np.where(np.arange(row.size) < 256 * 32, 0, 8)
+    x, w = np.zeros((32, row.size), int), np.zeros((row.size, 32), int)
+    x[0], w[:, 0] = row | negative, row
+    x = by_hand("x", chosen, x, scales[None], tensor_exponent=0)
+    w = by_hand("w", chosen, w, scales[:, None], tensor_exponent=0)
+    got = product.forward(x, w, chosen)
+    assert got.exact and got.values[0, 0] == 2.0**-20 and not got.values[0, 1:].any()
+
+
+PAIRS = {
+    "e4m3": (("fp8_e4m3", "fp8_e4m3"), 36),
+    "e5m2": (("fp8_e5m2", "fp8_e5m2"), None),
+    "e4m3 x e5m2": (("fp8_e4m3", "fp8_e5m2"), 50),
+}
+"""Formats, and the bits of the window that makes their products exact, if there may be one."""
+WINDOWS = [
+    (name, window) for name in PAIRS for window in (16, 20, 24, 0) if window or name != "e5m2"
+]
+
+
+@pytest.mark.parametrize("special", ["flag", "poison"])
+@pytest.mark.parametrize("pair, window", WINDOWS)
+def test_every_product_of_two_bytes(pair, window, special):
+    """All 65 536, each alone in its block, from what the standard says that the bytes are."""
+    formats, exact_bits = PAIRS[pair]
+    options = {"block": 1, "fraction": 0, "headroom": 1, "special": special, "window": window}
+    chosen = make_numerics(*formats, "bfp2", **options)
+    bytes_, exponents = np.arange(256)[:, None], np.full((256, 1), 127)
+    x, w = by_hand("x", chosen, bytes_, exponents), by_hand("w", chosen, bytes_.T, exponents.T)
+    got = product.forward(x, w, chosen)
+    numbers = [[standard(name, byte, special) for byte in range(256)] for name in formats]
+    places = (window or exact_bits) - 2
+    want = np.array([[in_tree(x, y, places) for y in numbers[1]] for x in numbers[0]], np.float32)
+    np.testing.assert_array_equal(bits_of(got.values), bits_of(want))
+    assert got.exact == (window == 0) and not got.overflow
+
+
+def standard(name, byte, special):
+    """An OFP8 byte as a fraction, divided by the power of two below the largest number; None if it
+    poisons."""
+    exponent_bits, fraction_bits, bias = {"fp8_e4m3": (4, 3, 7), "fp8_e5m2": (5, 2, 15)}[name]
+    sign, magnitude = (-1) ** (byte >> 7), byte & 0x7F
+    largest = 0x7E if name == "fp8_e4m3" else 0x7B
+    if magnitude > largest and special == "poison":
+        return None
+    if magnitude > largest:
+        return Fraction(sign * 7, 4) if name == "fp8_e5m2" and magnitude == 0x7C else Fraction(0)
+    field, fraction = divmod(magnitude, 2**fraction_bits)
+    significand = Fraction(fraction, 2**fraction_bits) + (field != 0)
+    top = largest // 2**fraction_bits - bias
+    return sign * significand * Fraction(2) ** (max(field, 1) - bias - top)
+
+
+def in_tree(x, y, places):
+    """x y rounded to ``places`` binary places, half away from zero; NaN if one is None."""
+    if x is None or y is None:
+        return np.nan
+    scaled = abs(x * y) * 2**places
+    whole = (2 * scaled + 1) // 2
+    return float(Fraction(whole, 2**places)) * (-1 if x * y < 0 and whole else 1)
+
+
+def test_ties_of_a_window_go_away_from_zero():
+    chosen = make_numerics("fp8_e4m3", window=16, block=2, fraction=0, headroom=1)
+    x = by_hand("x", chosen, [[0x78, 0x78], [0, 0]], [[127]])  # 1 in the top binade
+    for low, want in ((0x08, 1), (0x01, 0), (0x03, 0), (0x04, 1), (0x05, 1), (0x0C, 2)):
+        for sign in (0, 0x80):  # low: 1, 1/8, 3/8, 1/2, 5/8, 3/2 of the last place, 2^-14
+            w = by_hand("w", chosen, [[low | sign, 0], [0, 0]], [[127]])
+            got = check("Y", x, w, None, chosen).values[0, 0]
+            assert got == (-want if sign else want) * 2.0**-14, (low, sign)
+
+
+@pytest.mark.parametrize("d, exact", [(7, True), (8, False)])
+def test_exact_says_whether_a_window_could_cut(d, exact):
+    """E4M3 in 16 bits: elements of 4 + d and 4 + 1 bits that never meet, but could."""
+    chosen = make_numerics("fp8_e4m3", window=16, block=2, fraction=0, headroom=1)
+    top = by_hand("w", chosen, [[0x7E, 0], [0, 0]], [[127]])
+    below = by_hand("w", chosen, [[0x7E, 0x76], [0, 0]], [[127]])
+    nothing = by_hand("w", chosen, [[0, 0], [0, 0]], [[127]])
+    first = by_hand("x", chosen, [[0x7E, 0x7E - 8 * d], [0, 0]], [[127]])
+    deepest = by_hand("x", chosen, [[0x7E, 0x01], [0, 0]], [[127]])
+    assert check("Y", first, top, None, chosen).exact
+    assert check("Y", first, below, None, chosen).exact == exact
+    assert not check("Y", deepest, top, None, chosen).exact
+    assert check("Y", deepest, nothing, None, chosen).exact
+
+
+@pytest.mark.parametrize("special", ["flag", "poison"])
+def test_an_infinity_has_an_extent_where_it_is_an_element(special):
+    """Where it is poison, no bit is lost of any number."""
+    chosen = make_numerics("fp8_e5m2", window=16, block=2, special=special)
+    x = by_hand("x", chosen, [[0x7C, 0], [0, 0]], [[127]])
+    w = by_hand("w", chosen, [[0x7B, 0x01], [0, 0]], [[127]])
+    assert check("Y", x, w, None, chosen).exact == (special == "poison")
+
+
+def test_a_window_could_cut_only_inside_a_block_of_the_contraction():
+    chosen = make_numerics("fp8_e4m3", window=16, block=2, fraction=0, headroom=2)
+    top, deep, zero = [0x7E, 0x7E], [0x7E, 0x01], [0, 0]
+    x = by_hand("x", chosen, [deep + zero, zero + zero], [[127, 127]])
+    for rows, exact in (([zero, zero, top, deep], True), ([top, top, zero, zero], False)):
+        w = by_hand("w", chosen, rows, [[127], [127]])
+        assert check("Y", x, w, None, chosen).exact == exact
+
+
+# Groups and scales.
+
+
+@pytest.mark.parametrize("name", RESULTS)
+@pytest.mark.parametrize("block", BLOCK_SIDES)
+def test_vector_groups_of_any_length(name, block, np_rng):
+    """A deficit per row on both sides; groups of 32, and of 128, longer than the tensor."""
+    group = ("bfp4", "1x128")
+    chosen = make_numerics(group, ("bfp3", "1x32"), group, block=block, fraction=4)
+    sides = {"Y": (3, 70, 5), "dX": (3, 5, 70), "dW": (70, 3, 5)}[name]
+    check(name, *tensors(np_rng, sides, chosen, spread=3), chosen)
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_only_the_copy_of_the_right_axis_is_read(name, np_rng):
+    """The hosts' table of copies says which; the other one is not even there."""
+    chosen = make_numerics(("mxfp8_e4m3", "1x4"))
+    given_ = dict(zip(("X", "W", "dY"), tensors(np_rng, (6, 7, 5), chosen), strict=True))
+    want = golden(name, *given_.values(), chosen).values
+    assert COPIES[name] == dict(FACTORS[name])
+    for which, number in COPIES[name].items():
+        tensor = given_[which]
+        copies = [copy if place == number else None for place, copy in enumerate(tensor.copies)]
+        given_[which] = stored(tensor.tensor_class, chosen, tensor.shape, copies)
+    np.testing.assert_array_equal(golden(name, *given_.values(), chosen).values, want)
+
+
+@pytest.mark.parametrize("exponent", [0, -30, 17])
+def test_every_scale_of_nvfp4_beside_every_other(exponent):
+    """One element of 6 under each; scales are 1 to 1.875 times a power of two, or subnormal."""
+    chosen = make_numerics(("nvfp4", "1x1"), block=1, fraction=28, headroom=9)
+    scales = np.arange(1, 127)[:, None]
+    sixes = np.full(scales.shape, 7)
+    x = by_hand("x", chosen, sixes, scales, tensor_exponent=exponent)
+    w = by_hand("w", chosen, sixes.T, scales.T, tensor_exponent=3)
+    got = check("Y", x, w, None, chosen)
+    field, fraction = np.divmod(np.arange(1, 127), 8)
+    e4m3 = np.ldexp(fraction / 8 + (field != 0), np.maximum(field, 1) - 7)
+    np.testing.assert_array_equal(got.values, 36 * np.outer(e4m3, e4m3) * 2.0 ** (exponent + 3))
+
+
+@pytest.mark.parametrize("fraction", [27, 28])
+def test_the_fraction_that_nvfp4_needs(fraction):
+    """Scales of 2^-9 and of 448 in both operands of a contraction: deficits of 14 each."""
+    chosen = make_numerics(("nvfp4", "1x1"), block=1, fraction=fraction, headroom=9)
+    x = by_hand("x", chosen, [[7, 1]], [[0x7E, 0x01]], tensor_exponent=0)
+    w = by_hand("w", chosen, [[7], [1]], [[0x7E], [0x01]], tensor_exponent=0)
+    assert check("Y", x, w, None, chosen).exact == (fraction == 28)
+
+
+# Deficits.
+
+
+@pytest.mark.parametrize("name", RESULTS)
+@pytest.mark.parametrize("block", BLOCK_SIDES)
 @pytest.mark.parametrize(
     "spread, fraction", [(1, 18), (3, 8), (9, 18), (20, 32), (100, 18), (1, 0)]
 )
-def test_blocks_and_spreads(op, block, spread, fraction, np_rng):
+def test_blocks_and_spreads(name, block, spread, fraction, np_rng):
     """From exact products to those where nearly every block sum is shifted out."""
-    shape = (5, 4 * block + 3, 6) if op == "forward" else (9, 7, 2 * block + 1)
-    shape = (4 * block + 3, 5, 6) if op == "dw" else shape
-    chosen = numerics(block=block, bits=(4, 8, 5), fraction=fraction, headroom=9)
-    check(op, *tensors(np_rng, shape, chosen, spread), chosen)
+    long = 4 * block + 3
+    shape = {"Y": (5, long, 6), "dX": (5, 6, long), "dW": (long, 5, 6)}[name]
+    chosen = make_numerics("bfp4", "bfp8", "bfp5", block=block, fraction=fraction)
+    check(name, *tensors(np_rng, shape, chosen, spread=spread), chosen)
 
 
+@pytest.mark.parametrize("formats", ["bfp4", "bfp8", "mxfp8_e4m3", "nvfp4"])
 @pytest.mark.parametrize("fraction", [0, 1, 18, 32])
-@pytest.mark.parametrize("headroom", [9, 14])
-def test_every_deficit_around_the_limits(fraction, headroom, np_rng):
+def test_every_deficit_around_the_limits(formats, fraction, np_rng):
     """Two blocks of the contraction, the second d below the first: d from 0 past SW + F."""
-    bits = (8, 8, 8) if headroom == 9 else (4, 4, 4)
-    chosen = numerics(block=2, bits=bits, fraction=fraction, headroom=headroom)
-    for d in range(chosen.block_sum_bits + fraction + 4):
-        split = int(np_rng.integers(0, d + 1))
-        x = np_rng.uniform(-2, 2, (2, 4))
-        w = np_rng.uniform(-2, 2, (4, 2))
-        x[0, 0] = x[0, 2] = w[0, 0] = w[2, 0] = 1.5
-        x[:, 2:] *= 2.0**-split
-        w[2:] *= 2.0 ** (split - d)
-        qx = quantise(x.astype(np.float32), "x", chosen, seed=0, tag=0, step=0)
-        qw = quantise(w.astype(np.float32), "w", chosen, seed=0, tag=0, step=0)
-        assert check("forward", qx, qw, None, chosen).exact == (d <= fraction), d
-
-
-def test_ties_round_upward():
-    """A block sum of +1 and of -1, one half below the unit: 1 and 0."""
-    chosen = numerics(block=1, fraction=0, headroom=4)
-    for sign, half in ((1, 1), (-1, 0)):
-        x = np.array([[1.0, sign * 0.125]], np.float32)
-        w = np.array([[1.0], [0.125]], np.float32)
-        small = 8 * 8 * Fraction(1, 64)  # the second sum in units of the first: 64 * 2^-6 = 1
-        assert small == 1
-        x[0, 1] /= 2  # now one half
-        result = check(
-            "forward",
-            quantise(x, "x", chosen, seed=0, tag=0, step=0),
-            quantise(w, "w", chosen, seed=0, tag=0, step=0),
-            None,
-            chosen,
+    chosen = make_numerics((formats, "2x2"), block=2, fraction=fraction)
+    two_level = formats == "nvfp4"
+    draws = Draws(np_rng, chosen)
+    for d in range(29 if two_level else chosen.block_sum_bits + fraction + 4):
+        split = int(np_rng.integers(max(0, d - 14), min(d, 14) + 1)) if two_level else d // 3
+        top, unit = (15, 8) if two_level else (200, 1)  # fields of E4M3, or exponents
+        x, w = draws.tensor("x", (2, 4)), draws.tensor("w", (4, 2))
+        exponents = (
+            unit * np.array([[top, top - split]]),
+            unit * np.array([[top], [top - d + split]]),
         )
-        assert result.values[0, 0] == (64 + half) / 64
-        assert not result.exact
+        x, w = (
+            by_hand(name, chosen, t.copies[0].codes, bytes_, tensor_exponent=0)
+            for name, t, bytes_ in (("x", x, exponents[0]), ("w", w, exponents[1]))
+        )
+        got = check("Y", x, w, None, chosen)
+        assert formats.startswith("mxfp8") or got.exact == (d <= fraction), d
+
+
+def test_ties_of_the_shift_go_upward():
+    """A second block sum of one half of a unit, and of minus one half: 1 and 0."""
+    chosen = make_numerics("bfp4", block=1, fraction=0, headroom=4)
+    w = by_hand("w", chosen, [[8], [8]], [[127], [124]])  # 64 * 2^-7 is the second sum
+    for sign, half in ((0, 1), (0x10, 0)):
+        x = by_hand("x", chosen, [[8, 8 | sign]], [[127, 123]])
+        got = check("Y", x, w, None, chosen)
+        assert got.values[0, 0] == (64 + half) / 64 and not got.exact
 
 
 @pytest.mark.parametrize("x_tail, w_tail, exact", [(1, 0, True), (0, 1, True), (1, 1, False)])
 def test_a_zero_block_meets_nothing(x_tail, w_tail, exact):
     """A large deficit against a block of zeros drops nothing, and the product stays exact."""
-    chosen = numerics(block=1, fraction=2, headroom=4)
-    x = np.array([[1.0, x_tail * 2.0**-40]], np.float32)
-    w = np.array([[1.0], [w_tail * 2.0**-40]], np.float32)
-    qx = quantise(x, "x", chosen, seed=0, tag=0, step=0)
-    qw = quantise(w, "w", chosen, seed=0, tag=0, step=0)
-    assert check("forward", qx, qw, None, chosen).exact == exact
+    chosen = make_numerics("bfp4", block=1, fraction=2, headroom=4)
+    x = by_hand("x", chosen, [[8, 8 * x_tail]], [[127, 87 * x_tail]])
+    w = by_hand("w", chosen, [[8], [8 * w_tail]], [[127], [87 * w_tail]])
+    assert check("Y", x, w, None, chosen).exact == exact
 
 
 def test_sums_beyond_float64():
     """Large sums that cancel around a small block 2^-32 below them: 60 bits, none may be lost."""
-    chosen = numerics(block=32, bits=(8, 8, 8), fraction=32, headroom=9)
-    large = np.full(32 * 32, 255 / 128, np.float32)
-    small = np.full(32, 2.0**-16, np.float32)
-    small[0] *= 255 / 128  # its sum has an odd last bit
-    x = np.concatenate([large, small, -large, small])[None, :]
-    w = np.abs(x).T.copy()
-    qx = quantise(np.repeat(x, 3, axis=0), "x", chosen, seed=0, tag=0, step=0)
-    qw = quantise(np.repeat(w, 5, axis=1), "w", chosen, seed=0, tag=0, step=0)
-    assert check("forward", qx, qw, None, chosen).exact
+    chosen = make_numerics("bfp8", block=32, fraction=32)
+    small = np.full(32, 128)
+    small[0] = 255  # its sum has an odd last bit
+    row = np.concatenate([np.full(1024, 255), small, np.full(1024, 255), small])
+    negative = np.concatenate([np.zeros(1056, int), np.full(1024, 256), np.zeros(32, int)])
+    exponents = np.array([[127] * 32 + [111] + [127] * 32 + [111]])
+    pad = np.zeros((31, row.size), int)
+    x = by_hand("x", chosen, np.vstack([row | negative, pad]), exponents)
+    w = by_hand("w", chosen, np.vstack([row, pad]).T, exponents.T)
+    got = product.forward(x, w, chosen)
+    want, _ = oracle.binary32(Fraction(2 * (255**2 + 31 * 128**2), 2 ** (14 + 32)))
+    assert got.exact and got.values[0, 0] == want and not got.values[0, 1:].any()
 
 
-@pytest.mark.parametrize("op", OPS)
-def test_zeros_give_plus_zero(op, np_rng):
-    chosen = numerics()
-    x, w, dy = tensors(np_rng, (5, 6, 7), chosen, 1)
-    nothing = -0.0 * np.ones((5, 6 if op != "dx" else 7), np.float32)
-    place = "dy" if op == "dx" else "x"
-    zeros = quantise(nothing, place, chosen, seed=0, tag=0, step=0)
-    result = check(op, x, w, zeros, chosen) if op == "dx" else check(op, zeros, w, dy, chosen)
-    assert (bits_of(result.values) == 0).all()
+@pytest.mark.parametrize("sign", [0, 0x100])
+def test_largest_sums_at_the_widest_accumulator(sign):
+    """Every element at its largest, W = 63, the contraction as long as headroom allows."""
+    chosen = make_numerics("bfp8", block=32, fraction=32, headroom=9)
+    assert chosen.accumulator_bits == 63
+    length = chosen.max_contraction
+    exponents = np.full((1, length // 32), 127)
+    x = by_hand("x", chosen, np.full((32, length), 255 | sign), exponents)
+    w = by_hand("w", chosen, np.full((length, 32), 255), exponents.T)
+    got = product.forward(x, w, chosen)
+    want = Fraction((-1 if sign else 1) * length * 255 * 255, 128 * 128)
+    assert (got.values == oracle.binary32(want)[0]).all() and got.exact
+
+
+# Zeros and the ends of the range.
+
+
+@pytest.mark.parametrize("name", RESULTS)
+@pytest.mark.parametrize("formats", ["bfp4", "fp8_e4m3", ("mxfp8_e5m2", "1x4"), ("nvfp4", "1x4")])
+def test_zeros_give_plus_zero(name, formats, np_rng):
+    """Groups of zeros, and zeros of both signs in groups of numbers."""
+    chosen = make_numerics(formats)
+    x, w, dy = tensors(np_rng, (5, 6, 7), chosen)
+    for of_zeros in (False, True):
+        changed = dy if name == "dX" else x
+        for copy in changed.copies:
+            copy.codes[...] &= 1 << chosen.x.format.magnitude_bits
+            copy.exponents[...] *= not of_zeros
+        assert (bits_of(check(name, x, w, dy, chosen).values) == 0).all()
 
 
 def test_cancelled_sums_give_plus_zero():
-    chosen = numerics()
-    cancelled = quantise(np.array([[1, -1]], np.float32), "x", chosen, seed=0, tag=0, step=0)
-    ones = quantise(np.ones((2, 3), np.float32), "w", chosen, seed=0, tag=0, step=0)
-    assert (bits_of(check("forward", cancelled, ones, None, chosen).values) == 0).all()
+    chosen = make_numerics("bfp4")
+    cancelled, ones = np.zeros((4, 4), int), np.full((4, 4), 8)
+    cancelled[:, 0], cancelled[:, 3] = 8, 0x18
+    x, w = by_hand("x", chosen, cancelled, [[127]]), by_hand("w", chosen, ones, [[127]])
+    assert (bits_of(check("Y", x, w, None, chosen).values) == 0).all()
 
 
-def scaled(np_rng, shape, power):
-    return np.ldexp(np_rng.uniform(-2, 2, shape), power).astype(np.float32)
+ENDS = [(70, 56), (70, 57), (63, 63), (63, 64), (127, 127), (127, 0)]
 
 
-@pytest.mark.parametrize("powers", [(70, 56), (70, 57), (63, 63), (63, 64), (127, 127), (127, 0)])
-def test_overflow_to_inf(powers, np_rng):
-    chosen = numerics()
-    x = quantise(scaled(np_rng, (6, 9), powers[0]), "x", chosen, seed=0, tag=0, step=0)
-    w = quantise(scaled(np_rng, (9, 6), powers[1]), "w", chosen, seed=0, tag=0, step=0)
-    result = check("forward", x, w, None, chosen)
+@pytest.mark.parametrize("formats", ["bfp4", ("mxfp8_e4m3", "4x4"), "bf16"])
+@pytest.mark.parametrize("powers", [*ENDS, (-63, -63), (-66, -64), (-126, -126), (-126, 0)])
+def test_ends_of_the_range(formats, powers, np_rng):
+    """Inf where a result is too large, and said; +0 where it is too small."""
+    chosen = make_numerics(formats)
+    draws = Draws(np_rng, chosen, deep=0.0, spread=0)
+    pair = []
+    for name, shape, power in (("x", (8, 12), powers[0]), ("w", (12, 8), powers[1])):
+        codes = draws.tensor(name, shape).copies[0].codes
+        exponents = np.full([side // 4 for side in shape], power + 127)
+        pair.append(by_hand(name, chosen, codes, exponents))
+    result = check("Y", *pair, None, chosen)
     assert result.overflow == bool(np.isinf(result.values).any())
-    assert result.overflow == (sum(powers) > 125)
+    if sum(powers) != 126:  # there it depends on the data
+        assert result.overflow == (sum(powers) > 126)
+    assert (np.abs(result.values[result.values != 0]) >= 2.0**-126).all()
 
 
-@pytest.mark.parametrize("powers", [(-63, -63), (-64, -64), (-66, -64), (-126, -126), (-126, 0)])
-def test_flush_to_plus_zero(powers, np_rng):
-    chosen = numerics()
-    x = quantise(scaled(np_rng, (6, 9), powers[0]), "x", chosen, seed=0, tag=0, step=0)
-    w = quantise(scaled(np_rng, (9, 6), powers[1]), "w", chosen, seed=0, tag=0, step=0)
-    values = check("forward", x, w, None, chosen).values
-    assert (np.abs(values[values != 0]) >= 2.0**-126).all()
+# What is not a number.
+
+
+def with_code(tensor, place, code):
+    """The element at ``place`` of the tensor, in every copy."""
+    for copy in tensor.copies:
+        copy.codes[place[::-1] if copy.transposed else place] = code
+
+
+@pytest.mark.parametrize("formats", ["fp8_e5m2", ("mxfp8_e5m2", "1x4"), "fp8_e4m3"])
+@pytest.mark.parametrize("code", [0x7F, 0xFF, 0x7C, 0xFD])
+def test_poison_reaches_its_row_or_its_column(formats, code, np_rng):
+    """A NaN or an Inf: nothing beside the results that it contributes to, whatever it meets."""
+    chosen = make_numerics(formats, special="poison")
+    code = code if formats != "fp8_e4m3" else code | 0x7F
+    x, w, dy = tensors(np_rng, (5, 9, 6), chosen)
+    with_code(x, (2, 7), code)
+    with_code(w, (3, 4), code)
+    y, dx, dw = (check(name, x, w, dy, chosen).values for name in RESULTS)
+    rows, columns = np.indices(y.shape)
+    np.testing.assert_array_equal(np.isnan(y), (rows == 2) | (columns == 4))
+    np.testing.assert_array_equal(np.isnan(dx), np.indices(dx.shape)[1] == 3)
+    np.testing.assert_array_equal(np.isnan(dw), np.indices(dw.shape)[0] == 7)
+    assert set(bits_of(y)[np.isnan(y)]) == {0x7FC00000}
+
+
+@pytest.mark.parametrize(
+    "formats, byte, lanes",
+    [
+        ("bfp4", 255, (0, 1, 2, 3)),
+        (("bfp4", "1x8"), 255, (2,)),
+        (("mxfp4_e2m1", "1x4"), 255, (2,)),
+        (("nvfp4", "1x4"), 127, (2,)),
+        (("nvfp4", "8x8"), 127, (0, 1, 2, 3, 4)),
+    ],
+)
+@pytest.mark.parametrize("special", ["flag", "poison"])
+def test_groups_that_are_no_numbers(formats, byte, lanes, special, np_rng):
+    """They poison the rows that they are in; with ``flag`` they are zeros."""
+    chosen = make_numerics(formats, special=special)
+    x, w, dy = tensors(np_rng, (5, 9, 6), chosen)
+    (copy, *_) = x.copies
+    groups = [lane if chosen.x.two_copies else lane // 4 for lane in lanes]
+    copy.exponents[groups, 0] = byte
+    if chosen.x.grouping.size == 8 and not chosen.x.two_copies:
+        copy.exponents[groups, 1] = byte
+    y = check("Y", x, w, dy, chosen).values
+    poisoned = np.isin(np.indices(y.shape)[0], lanes) & (special == "poison")
+    np.testing.assert_array_equal(np.isnan(y), poisoned)
+    copy.exponents[groups, 0] = 0
+    if chosen.x.grouping.size == 8 and not chosen.x.two_copies:
+        copy.exponents[groups, 1] = 0
+    zeros = golden("Y", x, w, dy, chosen).values
+    np.testing.assert_array_equal(bits_of(y)[~poisoned], bits_of(zeros)[~poisoned])
+
+
+@pytest.mark.parametrize("name", RESULTS)
+@pytest.mark.parametrize("special", ["flag", "poison"])
+@pytest.mark.parametrize("formats", ["fp8_e4m3", ("mxfp8_e5m2", "1x8"), "bf16", ("nvfp4", "1x4")])
+def test_specials_of_any_kind(name, special, formats, np_rng):
+    chosen = make_numerics(formats, special=special)
+    for shape in ((5, 9, 6), (17, 18, 19)):
+        given_ = tensors(np_rng, shape, chosen, specials=0.02, nans=0.02)
+        values = check(name, *given_, chosen).values
+        assert np.isfinite(values).all() if special == "flag" else np.isfinite(values).any()
+
+
+def test_flagged_infinities_are_the_largest_elements():
+    chosen = make_numerics("fp8_e5m2", block=2, fraction=0, headroom=1)
+    w = by_hand("w", chosen, [[0x78, 0x78], [0x78, 0x78]], [[127]])  # 1 in the top binade
+    x = by_hand("x", chosen, [[0x7C, 0x7E], [0xFC, 0xFF]], [[127]])
+    assert check("Y", x, w, None, chosen).values.tolist() == [[1.75] * 2, [-1.75] * 2]
+
+
+def test_what_is_poisoned_overflows_not():
+    chosen = make_numerics("fp8_e5m2", block=2, special="poison")
+    w = by_hand("w", chosen, [[0x78, 0x78], [0x78, 0x78]], [[250]])
+    for code, overflow in ((0x7C, False), (0x7B, True)):
+        x = by_hand("x", chosen, [[0x78, code], [0, 0]], [[250]])
+        assert check("Y", x, w, None, chosen).overflow == overflow
+
+
+# Everything at once.
+
+ANY_FORMAT = st.sampled_from([*FORMAT_NAMES, "e2m2", "e3m4", "e4m3", "e5m1"])
+
+
+@st.composite
+def machines(draw):
+    block = draw(st.sampled_from((1, 2, 4, 8)))
+    names = [draw(ANY_FORMAT) for _ in range(3)]
+    if "nvfp4" in names:
+        names = ["nvfp4"] * 3
+    groupings = [None, f"1x{max(block, 2)}", f"1x{2 * block}", f"{block}x{block}", "16x16"]
+    formats = [
+        (name, None if name == "bf16" else draw(st.sampled_from(groupings))) for name in names
+    ]
+    options = {
+        "window": draw(st.sampled_from((None, 0, 16, 19, 30, 48))),
+        "fraction": draw(st.integers(0, 20)),
+        "headroom": draw(st.integers(4, 9)),
+        "special": draw(st.sampled_from(("flag", "poison"))),
+    }
+    try:
+        return make_numerics(*formats, block=block, **options)
+    except ValueError:
+        assume(False)
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(machines(), st.integers(0, 2**32), st.sampled_from((0, 2, 20)), st.sampled_from((0.0, 0.02)))
+def test_any_machine(chosen, seed, spread, rare):
+    np_rng = np.random.default_rng(seed)
+    shape = np_rng.integers(1, 14, 3)
+    given_ = tensors(np_rng, shape, chosen, spread=spread, specials=rare, nans=rare)
+    for name in RESULTS:
+        check(name, *given_, chosen)
+
+
+# The last rounding.
 
 
 def test_last_rounding_on_any_integer(np_rng):
@@ -275,29 +625,17 @@ def test_last_rounding_at_the_edges(integer, scale, want):
     assert overflow == (abs(want) == np.inf)
 
 
-def test_largest_sums_at_the_widest_accumulator():
-    """Every element at its largest, W = 63, the contraction as long as headroom allows."""
-    chosen = numerics(block=32, bits=(8, 8, 8), fraction=32, headroom=9)
-    assert chosen.accumulator_bits == 63
-    length = chosen.max_contraction
-    for sign in (1, -1):
-        x = np.full((1, length), sign * 255 / 128, np.float32)
-        w = np.full((length, 1), 255 / 128, np.float32)
-        got = product.forward(
-            quantise(x, "x", chosen, seed=0, tag=0, step=0),
-            quantise(w, "w", chosen, seed=0, tag=0, step=0),
-            chosen,
-        )
-        want, _ = oracle.binary32(Fraction(sign * length * 255 * 255, 128 * 128))
-        assert got.values[0, 0] == want and got.exact
+# Paths, padding, refusals.
 
 
-def test_path_does_not_matter(np_rng, monkeypatch):
-    """The same bits when all block sums are taken one by one, and for any slab."""
-    chosen = numerics(block=2)
-    x, w, dy = tensors(np_rng, (13, 21, 9), chosen, 3)
+@pytest.mark.parametrize("formats", ["bfp4", "fp8_e4m3", ("mxfp6_e3m2", "1x4"), ("nvfp4", "1x4")])
+@pytest.mark.parametrize("bits", [10, 26])
+def test_path_does_not_matter(formats, bits, np_rng, monkeypatch):
+    """The same bits when all block sums are taken one by one, in integers too, for any slab."""
+    chosen = make_numerics(formats, block=2)
+    x, w, dy = tensors(np_rng, (13, 21, 9), chosen, spread=3)
     want = product.forward(x, w, chosen)
-    monkeypatch.setattr(product, "FLOAT64_BITS", 20)
+    monkeypatch.setattr(product, "FLOAT64_BITS", bits)
     for elements in (1, 40, 1 << 15):
         monkeypatch.setattr(product, "SLAB_ELEMENTS", elements)
         got = product.forward(x, w, chosen)
@@ -305,60 +643,55 @@ def test_path_does_not_matter(np_rng, monkeypatch):
         assert got.exact == want.exact
 
 
-def test_padding_changes_nothing(np_rng):
+@pytest.mark.parametrize("formats", ["bfp4", "fp8_e4m3", ("nvfp4", "4x4")])
+def test_padding_changes_nothing(formats, np_rng):
     """Zero rows and columns beside the data, in blocks of their own, give the same values."""
-    chosen = numerics(block=4)
-    x, w = (np_rng.standard_normal(shape).astype(np.float32) for shape in ((5, 6), (6, 7)))
-    wide_x = np.zeros((12, 16), np.float32)
-    wide_w = np.zeros((16, 12), np.float32)
-    wide_x[:5, :6], wide_w[:6, :7] = x, w
-    one, other = (
-        product.forward(
-            quantise(a, "x", chosen, seed=0, tag=0, step=0),
-            quantise(b, "w", chosen, seed=0, tag=0, step=0),
-            chosen,
-        ).values
-        for a, b in ((x, w), (wide_x, wide_w))
-    )
-    np.testing.assert_array_equal(bits_of(one), bits_of(other[:5, :7]))
-    assert not other[5:].any() and not other[:, 7:].any()
+    chosen = make_numerics(formats)
+    pair, wide = [], []
+    for name, shape in (("x", (8, 12)), ("w", (12, 8))):
+        tensor = Draws(np_rng, chosen).tensor(name, shape)
+        (copy,) = tensor.copies
+        pair.append(by_hand(name, chosen, copy.codes, copy.exponents, tensor_exponent=0))
+        codes, exponents = (np.pad(a, (0, n)) for a, n in ((copy.codes, 8), (copy.exponents, 2)))
+        wide.append(by_hand(name, chosen, codes, exponents, tensor_exponent=0))
+    one, other = (product.forward(*given_, chosen).values for given_ in (pair, wide))
+    np.testing.assert_array_equal(bits_of(one), bits_of(other[:8, :8]))
+    assert not other[8:].any() and not other[:, 8:].any()
 
 
-@pytest.mark.parametrize("op", OPS)
-def test_longest_contraction(op, np_rng):
-    chosen = numerics(block=2, headroom=2)
-    shapes = {"forward": (2, 8, 2), "dx": (2, 2, 8), "dw": (8, 2, 2)}[op]
-    check(op, *tensors(np_rng, shapes, chosen, 1), chosen)
-    longer = tuple(9 if side == 8 else side for side in shapes)
+@pytest.mark.parametrize("name", RESULTS)
+def test_longest_contraction(name, np_rng):
+    chosen = make_numerics("bfp4", block=2, headroom=2)
+    shape = {"Y": (2, 8, 2), "dX": (2, 2, 8), "dW": (8, 2, 2)}[name]
+    check(name, *tensors(np_rng, shape, chosen), chosen)
+    longer = tuple(9 if side == 8 else side for side in shape)
     message = (
         "the contraction has 9 elements, more than the 8 that a headroom of 2 bits allows "
         "(2^2 blocks of 2)"
     )
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        golden(op, *tensors(np_rng, longer, chosen, 1), chosen)
+        golden(name, *tensors(np_rng, longer, chosen), chosen)
 
 
 @pytest.mark.parametrize(
-    "op, shapes, message",
+    "name, shapes, message",
     [
-        ("forward", ((3, 5), (4, 5), (3, 5)), "the columns of X are 5, but the rows of W are 4"),
-        ("dx", ((3, 5), (5, 7), (3, 6)), "the columns of dY are 6, but the columns of W are 7"),
-        ("dw", ((3, 5), (5, 7), (4, 7)), "the rows of X are 3, but the rows of dY are 4"),
+        ("Y", ((3, 5), (4, 5), (3, 5)), "the columns of X are 5, but the rows of W are 4"),
+        ("dX", ((3, 5), (5, 7), (3, 6)), "the columns of dY are 6, but the columns of W are 7"),
+        ("dW", ((3, 5), (5, 7), (4, 7)), "the rows of X are 3, but the rows of dY are 4"),
     ],
 )
-def test_shapes_must_agree(op, shapes, message):
-    chosen = numerics()
-    x, w, dy = (
-        quantise(np.ones(shape, np.float32), name, chosen, seed=0, tag=0, step=0)
-        for name, shape in zip(("x", "w", "dy"), shapes, strict=True)
-    )
+def test_shapes_must_agree(name, shapes, message, np_rng):
+    chosen = make_numerics("bfp4")
+    draws = Draws(np_rng, chosen)
+    given_ = (draws.tensor(cls, shape) for cls, shape in zip(("x", "w", "dy"), shapes, strict=True))
     with pytest.raises(ValueError, match=f"^{message}; they must be equal$"):
-        golden(op, x, w, dy, chosen)
+        golden(name, *given_, chosen)
 
 
 def test_the_oracle_does_not_import_the_code_under_test():
     code = (
-        "import sys; from oracle import bfp, product, rounding, threefry; "
+        "import sys; from oracle import product; "
         "sys.exit(any(name.split('.')[0] in ('diastole', 'diastole_sim', 'numpy') "
         "for name in sys.modules))"
     )

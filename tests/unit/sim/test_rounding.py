@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 from gfloat import Domain, FormatInfo, RoundMode, round_ndarray
 
-from diastole_sim.rounding import RULES, SHIFT_LIMIT, is_stochastic, round_magnitude
+from diastole_sim.rounding import (
+    RULES,
+    SHIFT_LIMIT,
+    is_stochastic,
+    round_magnitude,
+    round_quotient,
+)
 from oracle.rounding import round_fraction
 
 STOCHASTIC = [rule for rule in RULES if is_stochastic(rule)]
@@ -48,6 +54,21 @@ def test_wide_cases_against_fractions(rule, bits, np_rng):
                 want = round_fraction(rule, Fraction(magnitude, 2**shift), draw, bits)
                 got = round_magnitude(rule, magnitude, shift, draw, bits)
                 assert got == want, (magnitude, shift, draw)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("bits", [1, 3, 16])
+def test_quotients_against_fractions(rule, bits, np_rng):
+    """Every divisor of four bits, alone and far up; exact quotients and ties among them."""
+    for divisor in range(1, 16):
+        for shift in (0, 1, 5, 18, 42):
+            wide = np_rng.integers(2**23, 2**24, 4)
+            halves = [divisor * odd << shift >> 1 for odd in (1, 2, 3, 4, 5)]
+            for numerator in {0, 1, *map(int, wide), *(half for half in halves if half < 2**24)}:
+                for random in {0, 1, 2**bits - 1, int(np_rng.integers(2**bits))}:
+                    want = round_fraction(rule, Fraction(numerator, divisor << shift), random, bits)
+                    got = round_quotient(rule, numerator, divisor << shift, random, bits)
+                    assert got == want, (numerator, divisor, shift, random)
 
 
 @pytest.mark.parametrize("rule", RULES)

@@ -22,6 +22,8 @@ COUNTERS = {
     "error_code": (0x14, 8),
     "error_index": (0x18, 32),
     "saturated": (0x54, 32),
+    "underflowed": (0x58, 32),
+    "amax": (0x5C, 32),
     "cycles": (0x60, 64),
     "convert_cycles": (0x68, 64),
     "read_beats": (0x70, 64),
@@ -109,7 +111,7 @@ def test_identification():
 
     async def bench(ctx):
         got = [await value(ctx, dut, address) for address in (0, 4, 8)]
-        assert got == [0x53414944, 0x00010000, 0xC0FFEE11]
+        assert got == [0x53414944, 0x00010001, 0xC0FFEE11]
         assert bytes.fromhex("44494153") == got[0].to_bytes(4, "little") == b"DIAS"
 
     run(dut, bench)

@@ -41,7 +41,9 @@ def test_every_sum_and_shift(fraction, rng):
     check(dut, cases)
 
 
-@pytest.mark.parametrize("sum_bits, fraction, psum_bits", [(12, 18, 31), (22, 32, 60)])
+@pytest.mark.parametrize(
+    "sum_bits, fraction, psum_bits", [(3, 0, 3), (12, 18, 31), (22, 32, 60), (57, 6, 63)]
+)
 def test_wide(sum_bits, fraction, psum_bits, rng):
     dut = AlignAdd(sum_bits=sum_bits, fraction=fraction, psum_bits=psum_bits)
     half, top = 1 << (sum_bits - 1), 1 << (psum_bits - 1)
@@ -56,9 +58,10 @@ def test_wide(sum_bits, fraction, psum_bits, rng):
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({"sum_bits": 4}, "sum_bits must be an integer in 5..22, not 4"),
+        ({"sum_bits": 2}, "sum_bits must be an integer in 3..57, not 2"),
         ({"fraction": 33}, "fraction must be an integer in 0..32, not 33"),
         ({"psum_bits": 29}, "psum_bits must be an integer in 30..63, not 29"),
+        ({"psum_bits": 64}, "psum_bits must be an integer in 30..63, not 64"),
     ],
 )
 def test_bad_parameters(change, message):

@@ -1,44 +1,57 @@
 # amaranth: UnusedElaboratable=no
-"""BlockSum against Python's integers; exhaustive where the operands are small."""
+"""BlockSum against fractions; exhaustive where the operands are small."""
 
 from itertools import product
 
 import pytest
 from amaranth.sim import Simulator
 
+from diastole.array.signature import Element
 from diastole.cell.block_sum import BlockSum
-from oracle.cell import value
+from oracle.cell import encoded
+from oracle.cell import product as windowed
 from support.bench import run
+from support.cells import ANY, BFP8
 
 
-def make(block, vector_bits, held_bits, registered=False):
+def bfp(bits):
+    return Element(significand_bits=bits)
+
+
+def make(block, vector, held, window=None, registered=False, exact=False):
+    bits = vector.significand_bits + held.significand_bits if window is None else window
     return BlockSum(
         block=block,
-        vector_bits=vector_bits,
-        held_bits=held_bits,
-        sum_bits=vector_bits + held_bits + 1 + (block - 1).bit_length(),
+        vector_element=vector,
+        held_element=held,
+        window=window,
+        exact=exact,
+        sum_bits=bits + block.bit_length(),
         product_registers=registered,
     )
 
 
-def elements(bits):
-    return [(sign, magnitude) for sign in (0, 1) for magnitude in range(1 << bits)]
+def elements(kind):
+    """Every sign and significand at d = 0."""
+    return [(sign, sig, 0) for sign in (0, 1) for sig in range(1 << kind.significand_bits)]
 
 
 def check(dut, cases):
     """Every case, a sum per cycle; the sum comes a cycle later if products are registered."""
+    kinds = dut.vector_element, dut.held_element
 
     async def bench(ctx):
         before = None
-        for vector, held in cases:
-            ctx.set(dut.vector, [sign << dut.vector_bits | mag for sign, mag in vector])
-            ctx.set(dut.held, [sign << dut.held_bits | mag for sign, mag in held])
-            want = sum(value(v) * value(h) for v, h in zip(vector, held, strict=True))
+        for case in cases:
+            for port, kind, values in zip((dut.vector, dut.held), kinds, case, strict=True):
+                ctx.set(port, [encoded(kind, element) for element in values])
+            pairs = zip(*case, strict=True)
+            want = sum(windowed(kinds[0], v, kinds[1], h, dut.window) for v, h in pairs)
             if dut.product_registers:
                 before, want = want, before
             if want is not None:
                 got = ctx.get(dut.block_sum)
-                assert got == want, f"{vector=} {held=}: {got}, not {want}"
+                assert got == want, f"{case=}: {got}, not {want}"
             if dut.product_registers:
                 await ctx.tick()
 
@@ -50,46 +63,65 @@ def check(dut, cases):
         sim.run()
 
 
-@pytest.mark.parametrize("vector_bits, held_bits", [(2, 2), (4, 4), (3, 5)])
+@pytest.mark.parametrize("vector_bits, held_bits", [(1, 1), (2, 2), (4, 4), (3, 5)])
 def test_one_product_exhaustively(vector_bits, held_bits):
-    pairs = product(elements(vector_bits), elements(held_bits))
-    check(make(1, vector_bits, held_bits), [([v], [h]) for v, h in pairs])
+    vector, held = bfp(vector_bits), bfp(held_bits)
+    pairs = product(elements(vector), elements(held))
+    check(make(1, vector, held), [([v], [h]) for v, h in pairs])
 
 
 def test_two_products_exhaustively():
-    signs = product(elements(2), repeat=2)
-    cases = [(v, h) for v in signs for h in product(elements(2), repeat=2)]
-    check(make(2, 2, 2), cases)
+    signs = product(elements(bfp(2)), repeat=2)
+    cases = [(v, h) for v in signs for h in product(elements(bfp(2)), repeat=2)]
+    check(make(2, bfp(2), bfp(2)), cases)
+
+
+def test_two_rounded_products_exhaustively():
+    """Each is rounded alone, half away from zero, whatever the signs."""
+    kind = Element(significand_bits=1, depth=3)
+    values = [(sign, 1, d) for sign in (0, 1) for d in range(4)] + [(1, 0, 0)]
+    cases = product(product(values, repeat=2), repeat=2)
+    check(make(2, kind, kind, window=4), cases)
 
 
 @pytest.mark.parametrize("registered", [False, True], ids=["combinational", "registered"])
 @pytest.mark.parametrize("block", [1, 2, 4, 8, 32])
-@pytest.mark.parametrize("vector_bits, held_bits", [(4, 4), (2, 8), (8, 3)])
-def test_signed_operands_and_extremes(block, vector_bits, held_bits, registered, rng):
-    def vector(bits, full):
-        top = (1 << bits) - 1
-        return [(rng.getrandbits(1), top if full else rng.randint(0, top)) for _ in range(block)]
+@pytest.mark.parametrize(
+    "vector, held, window",
+    [(bfp(4), bfp(4), None), (bfp(2), bfp(8), None), (ANY, ANY, 16), (BFP8, ANY, 12)],
+    ids=["4 by 4", "2 by 8", "minifloats", "bfp8 and minifloats"],
+)
+def test_signed_operands_and_extremes(block, vector, held, window, registered, rng):
+    def one(kind, full):
+        top = (1 << kind.significand_bits) - 1
+        d = 0 if full else min(rng.randint(0, 9), kind.depth)
+        return (rng.getrandbits(1), top if full else rng.randint(0, top), d)
 
-    def uniform(bits, sign):
-        return [(sign, (1 << bits) - 1)] * block
+    def uniform(kind, sign):
+        return [(sign, (1 << kind.significand_bits) - 1, 0)] * block
 
-    cases = [
-        (uniform(vector_bits, sv), uniform(held_bits, sh)) for sv in (0, 1) for sh in (0, 1)
-    ] + [(vector(vector_bits, k % 3 == 0), vector(held_bits, k % 2 == 0)) for k in range(60)]
-    check(make(block, vector_bits, held_bits, registered), cases)
+    cases = [(uniform(vector, sv), uniform(held, sh)) for sv in (0, 1) for sh in (0, 1)]
+    for k in range(60):
+        full = k % 3 == 0, k % 2 == 0
+        cases.append(
+            tuple(
+                [one(kind, each) for _ in range(block)]
+                for kind, each in zip((vector, held), full, strict=True)
+            )
+        )
+    check(make(block, vector, held, window, registered), cases)
 
 
 @pytest.mark.parametrize(
     "change, message",
     [
         ({"block": 3}, "block must be one of 1, 2, 4, 8, 16, 32, not 3"),
-        ({"vector_bits": 1}, "vector_bits must be an integer in 2..8, not 1"),
-        ({"held_bits": 9}, "held_bits must be an integer in 2..8, not 9"),
-        ({"sum_bits": 23}, "sum_bits must be an integer in 5..22, not 23"),
+        ({"sum_bits": 58}, "sum_bits must be an integer in 3..57, not 58"),
     ],
 )
 def test_bad_parameters(change, message):
-    good = {"block": 8, "vector_bits": 4, "held_bits": 4, "sum_bits": 12}
+    good = {"block": 8, "vector_element": bfp(4), "held_element": bfp(4), "sum_bits": 12}
+    options = {"window": None, "exact": True, "product_registers": False}
     with pytest.raises(ValueError) as caught:
-        BlockSum(**good | change, product_registers=False)
+        BlockSum(**good | options | change)
     assert str(caught.value) == message

@@ -15,6 +15,23 @@ def test_init_writes_a_preset(diastole, tmp_path, preset):
     assert config_file.read(tmp_path / "new.toml") == PRESETS[preset]
 
 
+def test_init_keeps_what_is_left_out_in_comments(diastole, tmp_path):
+    assert diastole("init", "new.toml").code == 0
+    text = (tmp_path / "new.toml").read_text()
+    table = text[text.index("[block]") : text.index("[scale]")].splitlines()
+    assert table[:8] == [
+        "[block]",
+        "# Groups of activations.",
+        '# Accepted: squares such as "8x8", vectors such as "1x16" or "tensor"; '
+        "sides are powers of two, at",
+        "# most 128.",
+        '# Left out: the default of the format, here "8x8".',
+        '# x = "8x8"',
+        "# Groups of weights.",
+        "# Accepted: as for x.",
+    ]
+
+
 def test_init_writes_nano_if_not_told(diastole, tmp_path):
     assert diastole("init", "new.toml").code == 0
     assert config_file.read(tmp_path / "new.toml") == PRESETS["nano"]

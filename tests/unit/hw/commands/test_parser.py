@@ -8,18 +8,20 @@ import pytest
 from command_line import error
 from diastole import cli
 
+COMMANDS = ("init", "check", "generate", "run", "train", "formats", "doctor")
+
 
 def test_help_names_the_commands_that_exist(capsys):
     with pytest.raises(SystemExit) as caught:
         cli.main(["--help"])
     assert caught.value.code == 0
     text = capsys.readouterr().out
-    for command in ("init", "check", "generate", "run", "train", "doctor"):
+    for command in COMMANDS:
         assert f"    {command} " in text
     assert "estimate" not in text and "synth" not in text
 
 
-@pytest.mark.parametrize("command", ["init", "check", "generate", "run", "train", "doctor"])
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help(capsys, command):
     with pytest.raises(SystemExit) as caught:
         cli.main([command, "--help"])

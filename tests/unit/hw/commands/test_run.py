@@ -7,12 +7,16 @@ from command_line import Faulty, error, pretend
 from diastole.commands import run as run_command
 from diastole.errors import CheckFailed
 from diastole.presets import PRESETS
+from diastole_sim import quantise
 from diastole_sim.golden.machine import GoldenDevice
+from diastole_sim.rtl import device as rtl
+from diastole_sim.rtl.product import Product
+from support.fake_machine import FakeMachine
 
 RUN = ("run", "nano.toml", "--in", "a.npz", "--out", "b.npz", "--backend", "golden")
 RUN_KEYS = (
     "op backend m k n cycles convert_cycles macs utilisation read_bytes write_bytes stalls exact "
-    "saturated verified mismatches compared"
+    "saturated underflowed verified mismatches compared"
 ).split()
 
 
@@ -70,7 +74,7 @@ def test_run_says_what_it_converted_and_warns(diastole, tmp_path):
         "diastole: X was converted from float64 to float32",
         "diastole: warning: X holds NaN (1 of 2 elements), taken as +0",
         "diastole: warning: X holds Inf (1 of 2 elements), taken as the largest magnitude of its "
-        "block",
+        "group",
     ]
 
 
@@ -160,3 +164,170 @@ def test_run_on_hardware_that_hangs(diastole, npz, monkeypatch, tmp_path):
     result = diastole(*arguments)
     assert (result.code, result.err) == (1, error("the hardware hung"))
     assert not (tmp_path / "b.npz").exists()
+
+
+# Two copies, codes and scales.
+
+
+def change(**keys):
+    """``--set`` for every key, in blocks of 4."""
+    pairs = {"array.block": 4, **{key.replace("__", "."): value for key, value in keys.items()}}
+    return [word for key, value in pairs.items() for word in ("--set", f"{key}={value}")]
+
+
+def all_of(kind, **keys):
+    return change(format__x=kind, format__w=kind, format__dy=kind, accumulator__fraction=9, **keys)
+
+
+def load(path="b.npz"):
+    with np.load(path) as file:
+        return {name: file[name] for name in file}
+
+
+@pytest.fixture
+def hardware(monkeypatch, tmp_path):
+    """The device above the registers, on a machine of numpy."""
+    monkeypatch.setattr(rtl, "Machine", FakeMachine)
+
+    def device(numerics, seed):
+        parameters = {"numerics": numerics.to_dict(), "data_width": 64}
+        product = Product(
+            directory=tmp_path,
+            name="fake",
+            top="fake",
+            sources=(),
+            ports=(),
+            data_width=64,
+            manifest={"config_sha256": "0123456789abcdef", "parameters": parameters},
+        )
+        return rtl.Device(product, seed=seed)
+
+    pretend(monkeypatch, run_command, device)
+
+
+RTL = ("run", "nano.toml", "--in", "a.npz", "--out", "b.npz")
+
+
+def test_every_copy_is_written_and_compared(diastole, npz, hardware):
+    result = diastole(*RTL, "--op", "backward", *all_of("mxfp4_e2m1"), "--verify", "--json")
+    assert (result.code, result.err) == (0, [])
+    written = load()
+    names = {"X_q_k": "X", "X_q_m": "X", "W_q_n": "W", "W_q_k": "W", "dY_q_n": "dY", "dY_q_m": "dY"}
+    assert set(written) == {"dX", "dW", *names}
+    assert all(written[name].shape == npz[of].shape for name, of in names.items())
+    assert (written["dY_q_n"] != written["dY_q_m"]).any()  # each has draws of its own
+    assert result.json["compared"] == 15 + 35 + 2 * (15 + 35 + 21)
+    assert result.json["convert_cycles"] == 3000
+
+
+def test_a_wrong_second_copy_is_found(diastole, npz, hardware, monkeypatch):
+    monkeypatch.setattr(FakeMachine, "sabotage", "second copy")
+    arguments = [*RTL, "--op", "forward", *all_of("mxfp4_e2m1")]
+    result = diastole(*arguments, "--verify", "--json")
+    assert result.code == 1
+    assert "elements differ from the golden model; first " in result.err[0]
+    assert result.json["mismatches"] > 0
+
+
+def test_underflowed_is_told(diastole, tmp_path):
+    x = np.array([[1, 2.0**-30, 0, 0]], np.float32)
+    np.savez(tmp_path / "a.npz", X=x, W=np.ones((4, 1), np.float32))
+    result = diastole(*RUN, "--op", "forward", "--json")
+    assert (result.json["underflowed"], result.json["saturated"]) == (1, 0)
+    assert "1 elements became zeros when converted" in diastole(*RUN, "--op", "forward").out
+
+
+CODED = {
+    "mxfp8_e4m3": ("mxfp8_e4m3 1x32", {"k": ((3, 5), (3, 1)), "m": ((3, 5), (1, 5))}),
+    "mxint8": ("mxint8 1x32", {"k": ((3, 5), (3, 1)), "m": ((3, 5), (1, 5))}),
+    "nvfp4": ("nvfp4 1x16", {"k": ((3, 5), (3, 1)), "m": ((3, 5), (1, 5))}),
+    "bfp4": ("bfp4 4x4", {"": ((3, 5), (1, 2))}),
+    "fp8_e5m2": ("fp8_e5m2 tensor", {"": ((3, 5), None)}),
+    "bf16": ("bf16 tensor", {"": ((3, 5), None)}),
+}
+
+
+@pytest.mark.parametrize("backend", ["golden", "rtl"])
+@pytest.mark.parametrize("kind", CODED)
+def test_codes_are_written_and_read(diastole, npz, hardware, kind, backend):
+    """What is written is what ``quantise`` says, and gives the same results when it is read."""
+    text, copies = CODED[kind]
+    run = [*RTL[:2], "--op", "backward", *all_of(kind), "--backend", backend, "--codes"]
+    assert diastole(*run, "--in", "a.npz", "--out", "b.npz").code == 0
+    written = load()
+    assert written["X_format"].item() == text
+    for axis, (shape, scales) in copies.items():
+        suffix = axis and f"_{axis}"
+        grouping = {"grouping": "4x4"} if kind == "bfp4" else {}
+        wanted = quantise(npz["X"], kind, axis=0 if axis == "m" else 1, **grouping)
+        codes = written[f"X_codes{suffix}"]
+        assert codes.shape == shape and codes.dtype == wanted.codes.dtype
+        assert np.array_equal(codes, wanted.codes)
+        if scales is None:
+            assert f"X_scales{suffix}" not in written
+        else:
+            assert written[f"X_scales{suffix}"].shape == scales
+            assert np.array_equal(written[f"X_scales{suffix}"], wanted.scales)
+        same = wanted.values().view(np.uint32) == written[f"X_q{suffix}"].view(np.uint32)
+        assert same.all()
+        assert ("X_tensor_scale" in written) == (wanted.tensor_scale is not None)
+        assert written.get("X_tensor_scale") == wanted.tensor_scale
+    assert diastole(*run, "--in", "b.npz", "--out", "c.npz").code == 0
+    again = load("c.npz")
+    assert set(again) == set(written)
+    for name, array in written.items():
+        assert np.array_equal(again[name], array), name
+
+
+def test_codes_and_floats_go_together(diastole, npz, hardware):
+    run = [*RTL[:2], "--op", "forward", *all_of("mxfp8_e4m3"), "--codes"]
+    assert diastole(*run, "--in", "a.npz", "--out", "b.npz").code == 0
+    written = load()
+    coded = {name: array for name, array in written.items() if name.startswith("X_")}
+    np.savez("c.npz", W=npz["W"], **coded)
+    assert diastole(*run, "--in", "c.npz", "--out", "d.npz", "--verify").code == 0
+    assert np.array_equal(load("d.npz")["Y"], written["Y"])
+
+
+def test_codes_that_are_wrong_leave_no_file(diastole, npz, tmp_path):
+    run = [*RTL[:2], "--op", "forward", *all_of("mxfp8_e4m3"), "--codes", "--backend", "golden"]
+    assert diastole(*run, "--in", "a.npz", "--out", "b.npz").code == 0
+    arrays = load()
+    del arrays["W_codes_k"]
+    arrays["X_scales_k"] = arrays["X_scales_k"].astype(np.int32)
+    np.savez("c.npz", **arrays)
+    result = diastole(*run, "--in", "c.npz", "--out", "d.npz")
+    assert (result.code, result.out) == (2, "")
+    assert result.err == [
+        *error(
+            "c.npz: X_scales_k must be uint8 of shape (3, 1) for mxfp8_e4m3 1x32, "
+            "not int32 of shape (3, 1)"
+        ),
+        *error(f"c.npz: has no array W_codes_k (it has {', '.join(arrays)})"),
+    ]
+    assert not (tmp_path / "d.npz").exists()
+
+
+def test_codes_of_a_machine_that_is_wrong(diastole, npz, hardware, monkeypatch, tmp_path):
+    monkeypatch.setattr(FakeMachine, "sabotage", "second copy")
+    result = diastole(*RTL, "--op", "forward", *all_of("mxfp8_e4m3"), "--codes")
+    assert result.code == 1
+    assert "stored elements have no code of mxfp8_e4m3 under the tensor's scales" in result.err[0]
+    assert not (tmp_path / "b.npz").exists()
+
+
+@pytest.mark.parametrize("backend", ["golden", "rtl"])
+@pytest.mark.parametrize("kind", ["fp8_e4m3", "nvfp4"])
+def test_given_scales(diastole, npz, hardware, kind, backend):
+    np.savez("a.npz", X_scale=4, **npz)
+    given = all_of(kind, scale__source="given")
+    run = [*RTL, "--op", "forward", *given, "--backend", backend, "--codes"]
+    assert diastole(*run).code == 0
+    written = load()
+    assert (written["X_tensor_scale"], written["W_tensor_scale"]) == (4.0, 1.0)
+    wanted = quantise(npz["X"], kind, tensor_scale=4.0, axis=1)
+    suffix = "_k" if kind == "nvfp4" else ""
+    assert np.array_equal(written[f"X_codes{suffix}"], wanted.codes)
+    np.savez("a.npz", X_scale=3, **npz)
+    result = diastole(*run)
+    assert result.code == 2 and "a.npz: X_scale must be a power of two in 2^-" in result.err[0]

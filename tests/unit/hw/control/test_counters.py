@@ -15,13 +15,16 @@ def amounts(events, read_moved, write_moved):
         "read_beats": running and read_moved,
         "write_beats": running and write_moved,
         "saturated": events["saturated"],
+        "underflowed": events["underflowed"],
     } | {name: running and events[name] for name in STALLS}
 
 
 def random_events(rng):
-    bits = ("converting", "multiplying", *STALLS)
+    bits = ("converting", "multiplying", "converted", *STALLS)
     events = {name: rng.randrange(2) for name in bits}
-    return events | {"saturated": rng.choice([0, 0, rng.randrange(1000), 2**31 - 1])}
+    for name in ("saturated", "underflowed"):
+        events[name] = rng.choice([0, 0, rng.randrange(1000), 2**31 - 1])
+    return events | {"amax": rng.randrange(2**31)}
 
 
 def test_counts_until_cleared(rng):
@@ -29,6 +32,7 @@ def test_counts_until_cleared(rng):
 
     async def bench(ctx):
         totals = dict.fromkeys(COUNTERS, 0)
+        amax = 0  # of the tensor converted last
         for _ in range(400):
             events, read, write = random_events(rng), rng.randrange(2), rng.randrange(2)
             clear = rng.random() < 0.02
@@ -39,13 +43,16 @@ def test_counts_until_cleared(rng):
             await ctx.tick()
             for name, amount in amounts(events, read, write).items():
                 totals[name] = 0 if clear else (totals[name] + amount) % 2 ** BY_NAME[name].bits
+            amax = events["amax"] if events["converted"] else amax
+            amax = 0 if clear else amax
             got = {name: ctx.get(getattr(dut, name)) for name in COUNTERS}
-            assert got == totals
+            assert (got, ctx.get(dut.amax)) == (totals, amax)
 
     run(dut, bench)
 
 
 def test_every_counter_is_as_wide_as_its_register():
     dut = Counters()
-    widths = {name: len(getattr(dut, name)) for name in COUNTERS}
-    assert widths == {name: BY_NAME[name].bits for name in COUNTERS}
+    names = (*COUNTERS, "amax")
+    widths = {name: len(getattr(dut, name)) for name in names}
+    assert widths == {name: BY_NAME[name].bits for name in names}

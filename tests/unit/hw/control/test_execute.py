@@ -2,8 +2,8 @@
 
 import pytest
 
-from diastole.control.descriptors import Mode
 from diastole.control.execute import SHORTEST_PASS, PassRun, PassWalk
+from diastole.uses import Mode
 from support.bench import put, run
 from support.plans import make_numerics, make_plan
 
@@ -12,22 +12,28 @@ MACHINES = {
     "2x3": {"rows": 2, "cols": 3},
     "3x2": {"rows": 3, "cols": 2},
     "edge2x1": {"rows": 2, "cols": 1, "in_place": False},
+    "vectors3x2": {"rows": 3, "cols": 2},
 }
 CASES = [
     (machine, mode)
     for machine in MACHINES
     for mode in Mode
-    if (machine, mode) != ("edge2x1", Mode.FUSED)  # no such use
+    if mode != Mode.FUSED or machine not in ("edge2x1", "vectors3x2")  # no such use
 ]
 
 
 def machine_plan(name, block=4):
-    return make_plan(make_numerics(block=block), **MACHINES[name])
+    groupings = f"1x{2 * block}" if name.startswith("vectors") else None
+    return make_plan(make_numerics(block=block, groupings=groupings), **MACHINES[name])
+
+
+def goes_north(plan, mode):
+    return mode != Mode.FUSED and plan.use(mode).north
 
 
 def random_chunks(rng, plan, mode, tiles):
     """The chunks of some output tiles, with lengths that need not be those of a walk."""
-    north = mode == Mode.DX and plan.in_place
+    north = goes_north(plan, mode)
     side_c, side_l = (plan.rows, plan.cols) if north else (plan.cols, plan.rows)
     for _ in range(tiles):
         count = rng.randrange(1, 4)
@@ -51,7 +57,7 @@ class Walk:
     def __init__(self, plan, mode):
         self.plan, self.mode = plan, mode
         self.fused = mode == Mode.FUSED
-        self.north = mode == Mode.DX and plan.in_place
+        self.north = goes_north(plan, mode)
         self.half = self.tile = self.east = self.bank_north = 0
 
     def passes(self, chunk):
@@ -114,7 +120,8 @@ def test_passes_are_the_slices_and_groups_of_the_chunks(machine, mode, rng):
     chunks = list(random_chunks(rng, plan, mode, tiles=3))
 
     async def drive(ctx):
-        ctx.set(dut.mode, mode)
+        ctx.set(dut.north, goes_north(plan, mode))
+        ctx.set(dut.fused, mode == Mode.FUSED)
         await put(ctx, dut.chunks, chunks, lambda: rng.random() < 0.7)
 
     async def check(ctx):

@@ -2,13 +2,13 @@
 
 import pytest
 
-from diastole.control.descriptors import Mode
 from diastole.control.issue import RegionIssue
-from diastole.control.region import DY, STEPS, W
+from diastole.control.region import STEPS
+from diastole.uses import DY, Mode, W, X
 from diastole_sim.program.image import GROUP_BLOCKS, ImageLayout, round_up
 from support.bench import run
 from support.plans import make_numerics, make_plan
-from support.regions import BLOCKS, OPERANDS, ROW_MAX, regions_of
+from support.regions import BLOCKS, ROW_MAX, operands_of, regions_of
 
 MACHINES = {
     "1x1": {"block": 2, "data_width": 32},
@@ -16,19 +16,25 @@ MACHINES = {
     "3x2": {"block": 4, "data_width": 256, "rows": 3, "cols": 2},
     "edge2x1": {"block": 1, "data_width": 32, "rows": 2, "in_place": False},
     "wide": {"block": 2, "data_width": 512},
+    "vectors": {"block": 8, "data_width": 64, "rows": 3, "cols": 2, "formats": "mxfp8_e4m3"},
+    "short vectors": {"block": 4, "data_width": 256, "groupings": "1x8"},
+    "x in vectors": {"block": 8, "rows": 2, "cols": 3, "groupings": ("1x16", "8x8", "8x8")},
 }
+NUMBERS = ("block", "formats", "groupings")
+
+
+def machine_plan(name):
+    sizes = {"formats": ("bfp3", "bfp5", "bfp2")} | MACHINES[name]
+    numerics = make_numerics(**{key: sizes.pop(key) for key in NUMBERS if key in sizes})
+    return make_plan(numerics, **sizes)
+
+
 CASES = [
     (machine, mode)
     for machine in MACHINES
     for mode in Mode
-    if (machine, mode) != ("edge2x1", Mode.FUSED)  # no such use
+    if mode != Mode.FUSED or machine_plan(machine).fused
 ]
-
-
-def machine_plan(name):
-    sizes = dict(MACHINES[name])
-    numerics = make_numerics(block=sizes.pop("block"), formats=("bfp3", "bfp5", "bfp2"))
-    return make_plan(numerics, **sizes)
 
 
 def random_chunk(rng, plan, mode):
@@ -40,7 +46,7 @@ def random_chunk(rng, plan, mode):
         "c": plan.cols if fused else min(plan.chunk(plan.rows), plan.chunk(plan.cols)),
     }
     granule = {"t": 1, "l": 1, "c": 1}
-    for cls, (_, cols) in OPERANDS[mode].items():
+    for cls, (_, cols) in operands_of(plan)[mode].items():
         granule[cols] = max(granule[cols], plan.granule(cls))
     chunk = {
         axis: (granule[axis] * rng.randrange(24 // granule[axis]), rng.randrange(1, most[axis] + 1))
@@ -55,10 +61,11 @@ def images(rng, plan, mode, chunks, whole_c):
     """By class, an address and a layout that holds what the chunks want."""
     ends = {axis: max(sum(chunk[axis]) for chunk in chunks) for axis in "tl"} | {"c": whole_c}
     found = {}
-    for cls, axes in OPERANDS[mode].items():
+    for cls, axes in operands_of(plan)[mode].items():
         rows, cols = (plan.block * (ends[axis] + rng.randrange(9)) for axis in axes)
         layout = ImageLayout(
-            rows=rows, cols=cols, block=plan.block, mantissa_bits=plan.mantissas[cls],
+            rows=rows, cols=cols, block=plan.block, element_bits=plan.formats[cls].element_bits,
+            vector=plan.chosen(cls).grouping.size if plan.grouped(cls) else None, header=False,
             data_width=plan.data_width,
         )  # fmt: skip
         found[cls] = rng.randrange(2**20) * plan.beat_bytes, layout
@@ -66,6 +73,8 @@ def images(rng, plan, mode, chunks, whole_c):
 
 
 def maxima_requests(base, layout, part, first, count):
+    if layout.vector:  # a maximum per element
+        first, count = first * layout.block, count * layout.block
     start = base + (layout.row_max_offset if part == ROW_MAX else layout.col_max_offset)
     beat = layout.beat_bytes
     begin, end = first // beat * beat, round_up(first + count, beat)
@@ -106,10 +115,10 @@ def due(mode, cls, part, chunk):
 
 def expected(plan, mode, chunk, found, whole_c):
     """Regions (kind, class, rows, columns, offset, last) and requests of one chunk."""
-    for kind, (step, cls, part) in regions_of(mode, plan.in_place).items():
+    for kind, (step, cls, part) in regions_of(mode, plan).items():
         if not due(mode, cls, part, chunk):
             continue
-        rows, cols = (chunk[axis] for axis in OPERANDS[mode][cls])
+        rows, cols = (chunk[axis] for axis in operands_of(plan)[mode][cls])
         if part == BLOCKS:
             requests = block_requests(*found[cls], rows, cols)
             size = (rows[1], cols[1], cols[0] % GROUP_BLOCKS)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from diastole.control.descriptors import Mode
 from diastole.control.setup import Setup
 from diastole.plan import MAX_ELEMENT_BITS
+from diastole.uses import Mode
 from diastole_sim.program.image import FloatLayout, ImageLayout
 from support.bench import run
 from support.plans import make_numerics, make_plan
@@ -17,8 +17,24 @@ USES = {
     Mode.DW: ("knm", "dw", None),
     Mode.FUSED: ("knm", "dw", "dx"),
 }
+# Which image of a tensor in vector groups a product reads: of the tensor or of its transpose.
+TRANSPOSED = {
+    Mode.FORWARD: {"x": False, "w": True},
+    Mode.DX: {"w": False, "dy": False},
+    Mode.DW: {"x": True, "dy": True},
+    Mode.FUSED: {"x": True, "w": False, "dy": False},
+}
 RESULTS = {"y": "mn", "dw": "kn", "dx": "mk"}
 FORMATS = ("bfp3", "bfp5", "bfp2")
+MACHINES = {
+    "textbook": ({"block": 1, "formats": FORMATS}, {"data_width": 32}),
+    "edge": ({"block": 4, "formats": FORMATS}, {"in_place": False}),
+    "squares": ({"block": 8, "formats": FORMATS}, {"data_width": 128}),
+    "large": ({"block": 32, "formats": FORMATS}, {"data_width": 512}),
+    "vectors": ({"block": 4, "formats": "mxfp8_e4m3"}, {"data_width": 128}),
+    "x in vectors": ({"block": 8, "groupings": ("1x16", "8x8", "8x8")}, {}),
+    "w in squares": ({"block": 8, "formats": "nvfp4"}, {"data_width": 32}),
+}
 MOST = 2**MAX_ELEMENT_BITS - 1
 
 
@@ -44,13 +60,20 @@ async def set_up(ctx, dut, mode, operands):
     return cycles
 
 
-def check_tensors(ctx, plan, product, operands):
+def check_tensors(ctx, plan, product, operands, mode):
     for cls, (name, (rows, cols)) in enumerate(SHAPES.items()):
+        if name not in TRANSPOSED[mode]:
+            continue
+        chosen = plan.numerics.tensor_class(name)
+        if chosen.two_copies and TRANSPOSED[mode][name]:
+            rows, cols = cols, rows
         layout = ImageLayout(
             rows=operands[rows],
             cols=operands[cols],
             block=plan.block,
-            mantissa_bits=plan.mantissas[cls],
+            element_bits=chosen.format.element_bits,
+            vector=chosen.grouping.size if chosen.two_copies else None,
+            header=chosen.format.name == "nvfp4",
             data_width=plan.data_width,
         )
         base = operands[name]
@@ -58,13 +81,15 @@ def check_tensors(ctx, plan, product, operands):
             continue  # not inside memory; refused before
         tensor = product.tensors[cls]
         got = {field: ctx.get(getattr(tensor, field)) for field in ("base", "pitch")}
-        got |= {field: ctx.get(getattr(tensor, field)) for field in ("row_max", "col_max")}
+        got["row_max"] = ctx.get(tensor.row_max)
         want = {
-            "base": base,
+            "base": base + layout.group_offset(0, 0),
             "pitch": layout.pitch_bytes,
             "row_max": base + layout.row_max_offset,
-            "col_max": base + layout.col_max_offset,
         }
+        if not chosen.two_copies:
+            got["col_max"] = ctx.get(tensor.col_max)
+            want["col_max"] = base + layout.col_max_offset
         assert got == want, f"{name} of {operands[rows]} x {operands[cols]}"
 
 
@@ -76,15 +101,13 @@ def check_result(ctx, plan, got, name, operands):
     assert values == want, f"{name}, {rows} x {cols}"
 
 
-@pytest.mark.parametrize(
-    "block, data_width, in_place", [(1, 32, True), (4, 64, False), (8, 128, True), (32, 512, True)]
-)
+@pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("mode", list(Mode), ids=lambda mode: mode.name)
-def test_addresses_and_sizes(block, data_width, in_place, mode, rng):
-    if mode == Mode.FUSED and not in_place:
+def test_addresses_and_sizes(machine, mode, rng):
+    numbers, sizes = MACHINES[machine]
+    plan = make_plan(make_numerics(**numbers), rows=2, **sizes)
+    if mode == Mode.FUSED and not plan.fused:
         return  # no such use
-    numerics = make_numerics(block=block, formats=FORMATS)
-    plan = make_plan(numerics, rows=2, in_place=in_place, data_width=data_width)
     dut = Setup(plan)
 
     async def bench(ctx):
@@ -93,18 +116,23 @@ def test_addresses_and_sizes(block, data_width, in_place, mode, rng):
             if number == 0:
                 operands |= {"m": MOST, "n": 1, "k": 1}
             cycles = await set_up(ctx, dut, mode, operands)
-            blocks = {name: -(-operands[name] // block) for name in "mnk"}
-            assert cycles == max(blocks["m"], blocks["k"]).bit_length() + 2
+            blocks = {name: -(-operands[name] // plan.block) for name in "mnk"}
+            assert 2 < cycles <= max(blocks.values()).bit_length() + 2
             product = dut.product
             assert ctx.get(product.mode) == mode
-            check_tensors(ctx, plan, product, operands)
+            check_tensors(ctx, plan, product, operands, mode)
             (t, lanes, contraction), east, north = USES[mode]
-            if north == "dx" and not in_place:
+            if north == "dx" and machine == "edge":
                 east, north = "dx", None
+            held = {Mode.FORWARD: "w", Mode.DW: "dy"}.get(mode)
+            if held and plan.numerics.tensor_class(held).two_copies:
+                east, north = None, east
+            if mode != Mode.FUSED:
+                assert ctx.get(product.north) == (north is not None)
             sizes = (product.t_size, product.t_blocks, product.l_blocks, product.c_blocks)
             want = (operands[t], blocks[t], blocks[lanes], blocks[contraction])
             assert tuple(ctx.get(size) for size in sizes) == want, operands
-            for got, name in ((product.east, east), (product.north, north)):
+            for got, name in ((product.to_east, east), (product.to_north, north)):
                 if name is not None:
                     check_result(ctx, plan, got, name, operands)
 

@@ -2,27 +2,17 @@
 
 import pytest
 
-from diastole.control.descriptors import Mode
 from diastole.control.walk import TileWalk
-from diastole.plan import Plan
-from diastole_sim.formats import BlockFormat
+from diastole.uses import Mode
 from support.bench import get, run
-
-FORMAT = BlockFormat(name="bfp4", mantissa_bits=4)
-
-
-def plan(rows, cols, block=4, in_place=True):
-    return Plan(
-        rows=rows, cols=cols, block=block, in_place=in_place, x=FORMAT, w=FORMAT, dy=FORMAT,
-        fraction=18, headroom=14, data_width=64,
-    )  # fmt: skip
+from support.plans import make_numerics, make_plan
 
 
 def steps(plan, mode):
     """T tile, lane tile and chunk in blocks, as the design states them."""
     if mode == Mode.FUSED:
         return plan.fused_tile_blocks, plan.fused_blocks_n, plan.cols
-    if mode == Mode.DX and plan.in_place:
+    if plan.use(mode).north:
         return plan.tile_blocks, plan.groups * plan.cols, plan.chunk(plan.rows)
     return plan.tile_blocks, plan.groups * plan.rows, plan.chunk(plan.cols)
 
@@ -43,14 +33,22 @@ def expected(plan, mode, t_size, lanes, contraction):
 
 
 @pytest.mark.parametrize(
-    "rows, cols, in_place", [(1, 1, True), (2, 2, True), (3, 2, True), (2, 3, False)]
+    "rows, cols, in_place, groupings",
+    [
+        (1, 1, True, None),
+        (2, 2, True, None),
+        (3, 2, True, None),
+        (2, 3, False, None),
+        (3, 2, True, "1x8"),
+        (3, 1, True, ("1x8", "4x4", "1x8")),
+    ],
 )
 @pytest.mark.parametrize("mode", list(Mode))
 @pytest.mark.parametrize("sizes", [(1, 1, 1), (129, 3, 5), (300, 40, 70)])
-def test_every_chunk_once_in_order(rows, cols, in_place, mode, sizes, rng):
-    if mode == Mode.FUSED and not in_place:
+def test_every_chunk_once_in_order(rows, cols, in_place, groupings, mode, sizes, rng):
+    shape = make_plan(make_numerics(groupings=groupings), rows, cols, in_place)
+    if mode == Mode.FUSED and not shape.fused:
         return  # no such use
-    shape = plan(rows, cols, in_place=in_place)
     t_size, lanes, contraction = sizes
     if mode == Mode.FUSED:
         lanes, contraction = (
@@ -62,6 +60,7 @@ def test_every_chunk_once_in_order(rows, cols, in_place, mode, sizes, rng):
     async def check(ctx):
         product = {"t_size": t_size, "t_blocks": -(-t_size // shape.block), "l_blocks": lanes}
         ctx.set(dut.product.mode, mode)
+        ctx.set(dut.product.north, mode != Mode.FUSED and shape.use(mode).north)
         for name, value in (product | {"c_blocks": contraction}).items():
             ctx.set(dut.product[name], value)
         ctx.set(dut.start, 1)

@@ -3,52 +3,31 @@
 
 import numpy as np
 import pytest
-from amaranth.back import verilog
 
 from diastole.convert.converter import Converter
 from diastole.emit.place import convert_ports
-from diastole_sim.formats import parse_format
+from diastole.emit.verilog import emit
 from diastole_sim.golden.convert import quantise
-from diastole_sim.numerics import CLASS_NAMES, Numerics, TensorClass
-from diastole_sim.program.image import FloatLayout, StoredTensor, image_layout
+from diastole_sim.numerics import CLASS_NAMES
+from diastole_sim.program.image import FloatLayout, image_layouts
 from diastole_sim.rounding import RULES
 from support.bench import put, run
 from support.bus import ServiceMemory
+from support.classes import make_numerics
 
 SEED = 0xC0FFEE11
 MIXED = ("nearest", "stochastic-b", "stochastic-c")
 
 
-def make(block, data_width, mantissa_bits=(4, 4, 4), rounding=MIXED, random_bits=8):
-    return Converter(
-        block=block,
-        data_width=data_width,
-        mantissa_bits=mantissa_bits,
-        rounding=rounding,
-        random_bits=random_bits,
-        max_col_blocks=80,
-    )
+def make(block, data_width, formats=("bfp4",) * 3, rounding=MIXED, max_col_blocks=80, **keys):
+    numerics = make_numerics(*formats, block=block, rounding=rounding, **{"random_bits": 8} | keys)
+    return Converter(numerics=numerics, data_width=data_width, max_col_blocks=max_col_blocks)
 
 
-def expected(dut, values, cls, tag, step):
-    """The golden model's result, and its image."""
-    classes = {
-        name: TensorClass(format=parse_format(f"bfp{bits}"), rounding=rule)
-        for name, bits, rule in zip(CLASS_NAMES, dut.mantissa_bits, dut.rounding, strict=True)
-    }
-    numerics = Numerics(
-        block=dut.block, random_bits=dut.random_bits, fraction=4, headroom=4, **classes
-    )
-    golden = quantise(values, CLASS_NAMES[cls], numerics, seed=SEED, tag=tag, step=step)
-    names = ("magnitudes", "negative", "exponents", "row_max", "col_max")
-    stored = StoredTensor(**{name: getattr(golden, name) for name in names})
-    return golden, image_layout(golden, dut.data_width).pack(stored)
-
-
-def specials(rows, cols, rng):
+def specials(rows, cols, rng, rate=0.15):
     """A float32 tensor of mixed sizes and signs, with NaN, Inf, zeros, subnormals and ties."""
     rng = np.random.default_rng(rng.getrandbits(32))
-    exponents = rng.integers(-6, 4, size=(rows, cols))
+    exponents = rng.integers(-6, 4, size=(rows, cols)) - 9 * (rng.random((rows, cols)) < 0.2)
     values = np.ldexp(rng.standard_normal((rows, cols)), exponents).astype(np.float32)
     ties = np.ldexp(rng.integers(-63, 64, size=(rows, cols)), -4).astype(np.float32)
     values = np.where(rng.random((rows, cols)) < 0.3, ties, values)
@@ -57,51 +36,81 @@ def specials(rows, cols, rng):
         + [0x00800000, 0x80800000, 0x3FFFFFFF, 0xBFFFFFFF],
         dtype=np.uint32,
     ).view(np.float32)
-    return np.where(rng.random((rows, cols)) < 0.15, rng.choice(odd, (rows, cols)), values)
+    return np.where(rng.random((rows, cols)) < rate, rng.choice(odd, (rows, cols)), values)
+
+
+def command_scale(golden, scale):
+    """The field of the command."""
+    if scale is None:
+        return 0
+    return scale + (138 if golden.chosen.format.scale == "e4m3" else 127)
 
 
 def convert(dut, jobs, rng, p_ready=1.0, p_write=None):
-    """Run jobs (values, cls, tag, step) one after the other, check all that they leave in memory.
+    """Run jobs (values, cls, tag, step, scale) one after the other, check all that they leave.
 
-    ``p_ready``: how often the memory is willing, and ``p_write``, if it differs, to take writes.
-    Returns the cycles of each.
+    ``scale``: None, or e or T. ``p_ready``: how often the memory is willing, and ``p_write``, if it
+    differs, to take writes. Returns the cycles of each.
     """
     beat = dut.data_width // 8
     p_write = p_ready if p_write is None else p_write
-    memory = ServiceMemory(1 << 16, beat, stall=lambda: rng.random() >= p_ready)
+    memory = ServiceMemory(1 << 17, beat, stall=lambda: rng.random() >= p_ready)
     sink = ServiceMemory(0, beat, stall=lambda: rng.random() >= p_write)
     sink.bytes = memory.bytes
     cycles = []
 
     async def main(ctx):
         ctx.set(dut.seed, SEED)
-        for values, cls, tag, step in jobs:
+        for values, cls, tag, step, scale in jobs:
             rows, cols = values.shape
-            what = f"{rows}x{cols} class {cls}"
+            what = f"{rows}x{cols} class {cls} {scale=}"
             floats = FloatLayout(rows=rows, cols=cols, data_width=dut.data_width).pack(values)
             floats.reshape(rows, -1)[:, 4 * cols :] = 0x7F  # what lies beside a row is ignored
-            golden, image = expected(dut, values, cls, tag, step)
+            golden = quantise(
+                values, CLASS_NAMES[cls], dut.numerics, seed=SEED, tag=tag, step=step, scale=scale
+            )
+            layouts = image_layouts(
+                golden.chosen, values.shape, block=dut.numerics.block, data_width=dut.data_width
+            )
+            header = golden.tensor_exponent if layouts[0].header else None
+            images = [
+                layout.pack(copy, header)
+                for layout, copy in zip(layouts, golden.copies, strict=True)
+            ]
             source = beat * rng.randrange(1, 8)
-            destination = source + len(floats) + beat * rng.randrange(8)
             memory.bytes[:] = rng.randbytes(len(memory.bytes))
             memory.bytes[source : source + len(floats)] = floats.tobytes()
             want = bytearray(memory.bytes)
-            want[destination : destination + len(image)] = image.tobytes()
+            at, places = source + len(floats), []
+            for image in images[:: rng.choice([1, -1])]:
+                at += beat * rng.randrange(8)
+                places.append((at, image))
+                want[at : at + len(image)] = image.tobytes()
+                at += len(image)
+            assert at <= len(want)
+            addresses = [next(at for at, other in places if other is image) for image in images]
             memory.reads, sink.writes = [], []
             command = {"cls": cls, "rows": rows, "cols": cols, "source": source}
-            command |= {"destination": destination, "tag": tag, "step": step}
+            command |= {"destination": addresses[0], "destination_t": addresses[-1]}
+            command |= {"tag": tag, "step": step, "scale": command_scale(golden, scale)}
             await put(ctx, dut.command, [command])
             cycles.append(1)
             while not (await ctx.tick().sample(dut.done))[-1]:
                 cycles[-1] += 1
             await ctx.tick()
-            wrong = [n - destination for n in range(len(want)) if want[n] != memory.bytes[n]]
-            assert not wrong, f"{what}: bytes {wrong[:8]} of {len(image)}"
-            assert sum(beats for _, beats in sink.writes) * beat == len(image), what
-            again = 2 if dut.geometry.floats > dut.geometry.lanes else 1
+            for number, (address, image) in enumerate(zip(addresses, images, strict=True)):
+                wrong = [n for n in range(len(image)) if memory.bytes[address + n] != image[n]]
+                where = f"copy {number}, group bytes {layouts[number].group_bytes}"
+                assert not wrong, f"{what}: {where}: bytes {wrong[:8]} of {len(image)}"
+            assert memory.bytes == want, what
+            written = sum(beats for _, beats in sink.writes) * beat
+            assert written == sum(len(image) for image in images), what
+            again = max(1, dut.geometry.floats // dut.geometry.max_tile_cols)
+            again *= 2 if dut.geometry.scanned[cls] and scale is None else 1
             assert sum(beats for _, beats in memory.reads) * beat <= again * len(floats), what
-            got = tuple(ctx.get(flag) for flag in (dut.nan, dut.inf, dut.saturated))
-            assert got == (golden.nan, golden.inf, golden.saturated), what
+            got = [ctx.get(flag) for flag in (dut.nan, dut.inf, dut.saturated, dut.underflowed)]
+            assert got == [golden.nan, golden.inf, golden.saturated, golden.underflowed], what
+            assert ctx.get(dut.amax) == golden.amax, what
             assert not ctx.get(dut.busy), what
 
     async def read(ctx):
@@ -110,8 +119,23 @@ def convert(dut, jobs, rng, p_ready=1.0, p_write=None):
     async def write(ctx):
         await sink.write(ctx, dut.write_request, dut.write_data)
 
-    run(dut, main, background=[read, write], limit=100_000)
+    run(dut, main, background=[read, write], limit=200_000)
     return cycles
+
+
+def some_jobs(shapes, rng, classes=(0, 1, 2)):
+    """Tensors of these shapes, of the classes in turn."""
+    start = rng.randrange(len(classes))
+    return [
+        (
+            specials(*shape, rng),
+            classes[(start + number) % len(classes)],
+            rng.getrandbits(32),
+            rng.getrandbits(32),
+            None,
+        )
+        for number, shape in enumerate(shapes)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -127,46 +151,159 @@ def convert(dut, jobs, rng, p_ready=1.0, p_write=None):
         (2, 512, (2, 4, 8), [(1, 1), (5, 40)]),
         (4, 512, (2, 4, 8), [(3, 5), (9, 70)]),
         (1, 32, (4, 4, 2), [(3, 5), (6, 17)]),
-        (16, 256, (5, 4, 2), [(3, 130)]),
+        (16, 256, (5, 4, 1), [(3, 130)]),
         (1, 256, (3, 4, 2), [(3, 11)]),
         (8, 32, (3, 4, 2), [(7, 5)]),
     ],
 )
 @pytest.mark.parametrize("p_ready", [1.0, 0.4], ids=["free", "stalled"])
-def test_image(block, data_width, mantissa_bits, shapes, p_ready, rng):
-    dut = make(block, data_width, mantissa_bits)
-    jobs = [
-        (specials(*shape, rng), (number + 2) % 3, rng.getrandbits(32), rng.getrandbits(32))
-        for number, shape in enumerate(shapes)
-    ]
-    convert(dut, jobs, rng, p_ready)
+def test_squares(block, data_width, mantissa_bits, shapes, p_ready, rng):
+    """Block floating point in blocks of their own."""
+    dut = make(block, data_width, [f"bfp{bits}" for bits in mantissa_bits])
+    convert(dut, some_jobs(shapes, rng), rng, p_ready)
+
+
+ALL = [(1, 1), (3, 5), (9, 34)]
+
+
+@pytest.mark.parametrize(
+    "block, data_width, formats, keys, shapes",
+    [
+        (4, 64, ("bfp4",) * 3, {"grouping": ("16x16", "4x4", "8x8")}, [*ALL, (33, 70)]),
+        (4, 64, ("bfp4",) * 3, {"grouping": ("64x64", "8x8", "4x4")}, [*ALL, (66, 70)]),
+        (2, 256, ("bfp4", "mxint8", "bfp2"), {"grouping": ("8x8", "4x4", "16x16")}, ALL),
+        (8, 128, ("bfp4",) * 3, {"grouping": ("16x16",) * 3}, [(1, 1), (33, 130)]),
+        (4, 32, ("bfp4",) * 3, {"scale": ("even", "ceil", "rceil")}, ALL),
+        (4, 64, ("mxfp4_e2m1",) * 3, {"grouping": ("32x32", "4x4", "16x16")}, [*ALL, (40, 33)]),
+    ],
+)
+@pytest.mark.parametrize("p_ready", [1.0, 0.4], ids=["free", "stalled"])
+def test_larger_squares(block, data_width, formats, keys, shapes, p_ready, rng):
+    dut = make(block, data_width, formats, fraction=0, **keys)
+    convert(dut, some_jobs(shapes, rng), rng, p_ready)
+
+
+@pytest.mark.parametrize(
+    "block, data_width, formats, keys, shapes",
+    [
+        (8, 64, ("bfp4",) * 3, {"grouping": ("1x16", "1x8", "8x8")}, [*ALL, (20, 67)]),
+        (4, 64, ("bfp4",) * 3, {"grouping": ("1x16", "1x4", "16x16")}, [*ALL, (37, 70)]),
+        (4, 128, ("mxfp4_e2m1",) * 3, {}, [*ALL, (37, 70)]),
+        (1, 64, ("mxfp4_e2m1",) * 3, {}, [(1, 1), (3, 5), (34, 33)]),
+        (1, 512, ("bfp3", "bfp4", "bfp5"), {"grouping": ("1x2", "1x4", "1x1")}, ALL),
+        (2, 32, ("bfp3", "mxint8", "bfp5"), {"grouping": ("1x64", "1x32", "2x2")}, [*ALL, (9, 70)]),
+        (8, 512, ("bfp4", "bfp8", "bfp2"), {"grouping": ("1x16", "1x64", "1x8")}, [*ALL, (66, 9)]),
+        (2, 64, ("bfp4",) * 3, {"grouping": ("1x128", "1x8", "128x128")}, [(1, 1), (130, 5)]),
+    ],
+)
+@pytest.mark.parametrize("p_ready", [1.0, 0.4], ids=["free", "stalled"])
+def test_two_copies(block, data_width, formats, keys, shapes, p_ready, rng):
+    dut = make(block, data_width, formats, **keys)
+    convert(dut, some_jobs(shapes, rng), rng, p_ready)
+
+
+def given(jobs, scale):
+    """The same jobs with a scale of the host's."""
+    return [(*job[:4], scale) for job in jobs]
+
+
+@pytest.mark.parametrize("special", ["flag", "poison"])
+@pytest.mark.parametrize("overflow", ["saturate", "specification"])
+@pytest.mark.parametrize(
+    "formats, window", [(("fp8_e4m3", "fp8_e5m2", "e3m4"), 16), (("e2m5", "fp8_e4m3", "e3m4"), 0)]
+)
+def test_tensor_scales(formats, window, overflow, special, rng):
+    """Measured and given; with a window the blocks' exponents are folded."""
+    dut = make(4, 64, formats, window=window, overflow=(overflow,) * 3, special=special, headroom=1)
+    assert any(dut.geometry.folds) == bool(window)
+    jobs = some_jobs([(3, 5), (9, 34), (5, 33)], rng)
+    jobs += given(some_jobs([(3, 5), (5, 33), (1, 1)], rng), rng.randrange(-3, 9))
+    convert(dut, jobs, rng, 0.8)
+
+
+def test_tensor_without_numbers(rng):
+    """Its scale is 1, and nothing shows it."""
+    dut = make(2, 64, ("nvfp4",) * 3)
+    hollow = np.full((3, 5), 1e-40, dtype=np.float32)
+    hollow[0, 0], hollow[2, 4], hollow[1, 1] = np.inf, -np.inf, np.nan
+    convert(dut, [(hollow, cls, 0, 0, None) for cls in (0, 1)], rng)
+
+
+@pytest.mark.parametrize("special", ["flag", "poison"])
+@pytest.mark.parametrize(
+    "block, data_width, formats, keys",
+    [
+        (4, 64, ("mxfp8_e4m3",) * 3, {"scale": ("rceil", "floor", "even")}),
+        (8, 128, (*("mxfp8_e4m3",) * 2, "mxfp8_e5m2"), {"grouping": ("1x32", "1x32", "32x32")}),
+        (4, 32, ("fp8_e5m2", "mxfp8_e5m2", "bf16"), {"grouping": ("16x16", "1x64", "tensor")}),
+        (2, 512, ("fp8_e5m2", "e5m1", "fp8_e4m3"), {"grouping": ("16x16", "2x2", "4x4")}),
+    ],
+)
+def test_folding(block, data_width, formats, keys, special, rng):
+    """The exponents of squares, vectors and blocks are lowered to what is in them."""
+    dut = make(block, data_width, formats, special=special, headroom=1, **keys)
+    assert any(dut.geometry.folds)
+    convert(dut, some_jobs([(3, 5), (9, 34), (18, 7)], rng), rng, 0.8)
+
+
+@pytest.mark.parametrize("special", ["flag", "poison"])
+@pytest.mark.parametrize("block, data_width", [(8, 64), (4, 128), (1, 32)])
+@pytest.mark.parametrize("rule", ["nearest", "up"])
+def test_nvfp4(rule, block, data_width, special, rng):
+    """W in squares of 16, the others in vectors; a scale per tensor, measured and given."""
+    dut = make(block, data_width, ("nvfp4",) * 3, scale=(rule,) * 3, special=special)
+    jobs = some_jobs([(3, 5), (18, 20), (17, 5)], rng)
+    jobs += given(some_jobs([(3, 5), (1, 18)], rng), rng.randrange(-12, 2))
+    convert(dut, jobs, rng, 0.8)
+
+
+@pytest.mark.parametrize("special", ["flag", "poison"])
+def test_underflow_of_mx(special, rng):
+    """Groups whose scale would be below 2^-126 are zeros, and counted."""
+    dut = make(2, 64, ("mxfp6_e3m2", "mxfp4_e2m1", "mxint8"), special=special)
+    values = np.ldexp(specials(5, 35, rng, 0.02), -122).astype(np.float32)
+    convert(dut, [(values, cls, 0, 0, None) for cls in range(3)], rng)
+
+
+def test_largest_numbers(rng):
+    """Exponents above 127 do not exist: what would need one saturates."""
+    dut = make(2, 64, ("bfp4", "mxfp8_e4m3", "fp8_e4m3"), scale=("ceil", "rceil", "rceil"))
+    values = np.ldexp(1 + np.random.default_rng(1).random((4, 9)), 127).astype(np.float32)
+    convert(dut, [(values, cls, 0, 0, None) for cls in range(3)], rng)
 
 
 @pytest.mark.parametrize("p_ready, p_write", [(1.0, 0.05), (0.05, 1.0)], ids=["write", "read"])
-def test_one_slow_side(p_ready, p_write, rng):
+@pytest.mark.parametrize("formats", [("bfp4",) * 3, ("nvfp4",) * 3])
+def test_one_slow_side(formats, p_ready, p_write, rng):
     """Every buffer inside fills up, or runs empty."""
-    convert(
-        make(2, 64), [(specials(3, 75, rng), cls, 1, 2) for cls in (0, 1)], rng, p_ready, p_write
-    )
+    jobs = [(specials(3, 60, rng), cls, 1, 2, None) for cls in (0, 1)]
+    convert(make(2, 64, formats), jobs, rng, p_ready, p_write)
 
 
 def test_largest_block(rng):
-    convert(make(32, 64), [(specials(5, 40, rng), 2, 1, 2)], rng, 0.8)
+    convert(make(32, 64), [(specials(5, 40, rng), 2, 1, 2, None)], rng, 0.8)
 
 
 @pytest.mark.parametrize("random_bits", [1, 16])
 @pytest.mark.parametrize("rule", RULES)
 def test_every_rule(rule, random_bits, rng):
-    dut = make(4, 64, (2, 4, 8), (rule,) * 3, random_bits)
+    dut = make(4, 64, ("bfp2", "bfp4", "bfp8"), (rule,) * 3, random_bits=random_bits)
     values = specials(7, 37, rng)
-    convert(dut, [(values, cls, 9, 5) for cls in range(3)], rng)
+    convert(dut, [(values, cls, 9, 5, None) for cls in range(3)], rng)
 
 
 def test_draws_of_each_command_are_its_own(rng):
     """The same few elements again, under another tag, then under another step."""
     dut = make(2, 64, rounding=("stochastic-a",) * 3)
     values = np.array([[1.17, 0.33]], dtype=np.float32)
-    convert(dut, [(values, 0, tag, step) for tag in range(8) for step in (0, 1)], rng)
+    convert(dut, [(values, 0, tag, step, None) for tag in range(8) for step in (0, 1)], rng)
+
+
+def test_copies_draw_separately(rng):
+    """Again and again: neither copy's draws, nor those of the command before, stay behind."""
+    dut = make(2, 64, ("mxfp4_e2m1",) * 3, rounding=("stochastic-a",) * 3)
+    values = np.array([[1.17, 0.33], [0.7, 1.9]], dtype=np.float32)
+    convert(dut, [(values, 0, tag, 0, None) for tag in (0, 0x80000000, 1, 0)], rng)
 
 
 def test_only_zeros_and_specials(rng):
@@ -174,7 +311,7 @@ def test_only_zeros_and_specials(rng):
     empty = np.zeros((5, 9), dtype=np.float32)
     hollow = np.full((5, 9), 1e-40, dtype=np.float32)
     hollow[0, 0], hollow[4, 8], hollow[2, 5] = np.inf, -np.inf, np.nan
-    convert(dut, [(hollow, 0, 0, 0), (empty, 0, 0, 0)], rng)
+    convert(dut, [(hollow, 0, 0, 0, None), (empty, 0, 0, 0, None)], rng)
 
 
 def test_timing(rng):
@@ -182,27 +319,45 @@ def test_timing(rng):
     dut = make(4, 64)
     groups = 10
     values = np.random.default_rng(1).standard_normal((4, 32 * groups)).astype(np.float32)
-    nearest, stochastic = convert(dut, [(values, cls, 0, 0) for cls in (0, 1)], rng)
+    nearest, stochastic = convert(dut, [(values, cls, 0, 0, None) for cls in (0, 1)], rng)
     words = dut.geometry.group_words
     assert nearest <= (groups + 2) * words + 4 * groups + 40
     assert stochastic <= (groups * 2.7 + 2) * words + 4 * groups + 40
 
 
-@pytest.mark.parametrize("block, data_width", [(8, 64), (1, 512), (32, 32)])
-def test_becomes_verilog(block, data_width):
-    dut = make(block, data_width)
-    text = verilog.convert(dut, name="converter", ports=convert_ports(dut), emit_src=False)
-    assert "\nmodule converter(" in text
+def test_timing_of_passes(rng):
+    """A word per cycle and pass: the tensor's scan, one pass per copy, two where a class folds."""
+    shape = (32, 128)
+    values = np.random.default_rng(1).standard_normal(shape).astype(np.float32)
+    dut = make(4, 64, ("mxfp4_e2m1", "mxfp8_e4m3", "fp8_e4m3"), rounding=("nearest",) * 3)
+    got = convert(dut, [(values, cls, 0, 0, None) for cls in range(3)], rng)
+    words = values.size // dut.geometry.lanes
+    tile = 32 * 32 // dut.geometry.lanes
+    for cycles, passes in zip(got, (2, 4, 3), strict=True):
+        assert cycles <= passes * words + 2 * tile + 40 * 4 * passes + 400, passes
+
+
+@pytest.mark.parametrize(
+    "block, data_width, formats",
+    [
+        (8, 64, ("bfp4",) * 3),
+        (1, 512, ("bfp4",) * 3),
+        (32, 32, ("bfp4",) * 3),
+        (4, 64, ("nvfp4",) * 3),
+        (4, 128, ("mxfp8_e4m3", "fp8_e5m2", "bfp4")),
+        (2, 32, ("bf16", "mxint8", "mxfp4_e2m1")),
+    ],
+)
+def test_becomes_verilog(block, data_width, formats):
+    dut = make(block, data_width, formats)
+    emitted = emit(dut, name="converter", ports=convert_ports(dut))
+    assert "\nmodule converter(" in "\n" + emitted.verilog
 
 
 def test_errors():
     with pytest.raises(ValueError) as caught:
-        Converter(
-            block=8,
-            data_width=64,
-            mantissa_bits=(4, 4, 4),
-            rounding=MIXED,
-            random_bits=8,
-            max_col_blocks=0,
-        )
+        make(8, 64, max_col_blocks=0)
     assert str(caught.value) == "max_col_blocks must be an integer in 1..65536, not 0"
+    with pytest.raises(ValueError) as caught:
+        make(8, 96)
+    assert str(caught.value) == "data_width must be one of 32, 64, 128, 256, 512, not 96"

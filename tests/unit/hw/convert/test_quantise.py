@@ -1,135 +1,241 @@
 # amaranth: UnusedElaboratable=no
-"""One lane: every rounding rule and format against the golden rules, and the specials."""
+"""One lane: every format and rounding rule against tables of values, and the specials."""
 
-import struct
+from fractions import Fraction
 from itertools import product
 
 import pytest
 
 from diastole.convert.quantise import LaneQuantiser
-from diastole_sim.rounding import RULES, round_magnitude
+from diastole_sim.rounding import RULES
+from oracle.formats import deficit, element, round_to_code
 from support.bench import run
+from support.classes import make_numerics
 
-LATENCY = 2
+NAN_BYTES = (0x7F, 0xFF)
 
 
-def model(bits, rule, value, exponent, random, random_bits):
-    """Element, saturated, nan, inf; from the definition."""
+def folded(chosen, code, by):
+    """The code of the same value where the scale is lower by 2^by."""
+    return chosen.values.index(chosen.values[code] * 2**by) if code <= chosen.top else code
+
+
+def model(numerics, cls, value, exponent, fold, random, scale):
+    """Element, top, saturated, underflowed, nan, inf; from the definition."""
+    name = ("x", "w", "dy")[cls]
+    tensor_class = numerics.tensor_class(name)
+    chosen = element(tensor_class.format.name)
     sign, field, fraction = value >> 31, value >> 23 & 0xFF, value & 0x7FFFFF
     nan, inf = field == 255 and fraction != 0, field == 255 and fraction == 0
-    top = 2**bits - 1
-    if exponent == 0 or nan or field == 0:
-        return 0, 0, int(nan), int(inf)
-    if inf:
-        return sign << bits | top, 0, 0, 1
-    shift = 24 - bits + exponent - field
-    magnitude = int(round_magnitude(rule, fraction | 1 << 23, shift, random, random_bits))
-    saturated = int(magnitude > top)
-    magnitude = min(magnitude, top)
-    return (sign << bits if magnitude else 0) | magnitude, saturated, 0, 0
+    flags = (int(nan), int(inf))
+    poison = numerics.special == "poison"
+    two_level = chosen.scale == "e4m3"
+    if poison and chosen.nan is None and exponent == NAN_BYTES[not two_level]:
+        return 0, 0, 0, 0, *flags
+    saturated = underflowed = 0
+    code = 0
+    if nan or inf:
+        if poison and chosen.nan is not None:
+            code = chosen.nan if nan else chosen.beyond
+        elif inf and exponent:
+            code = chosen.top
+        sign = 0 if nan and not poison else sign
+    elif field:
+        if exponent:
+            unit = Fraction(2) ** (exponent - 127 - chosen.largest_exponent)
+            if two_level:
+                e4m3 = element("fp8_e4m3").values
+                unit = e4m3[exponent] * Fraction(2) ** (scale - 138)
+            magnitude = Fraction(fraction | 1 << 23) * Fraction(2) ** (field - 150) / unit
+            rule = tensor_class.rounding
+            code = round_to_code(chosen, magnitude, rule, random, numerics.random_bits)
+            saturated = int(code > chosen.top)
+            if saturated:
+                code = chosen.top
+                if tensor_class.overflow == "specification" and chosen.beyond is not None:
+                    code = chosen.beyond
+        underflowed = int(code == 0)
+    top = 0
+    if numerics.folds(name):
+        depth = tensor_class.format.depth
+        if 0 < code <= chosen.top:
+            by = deficit(chosen, code)
+            too_large = chosen.values[code] * 2**by not in chosen.values
+            top = depth + 1 - by + too_large
+            code = folded(chosen, code, depth + 1 - max(fold, top))
+    if not chosen.signed_zero:
+        sign = sign and code != 0
+    return sign << chosen.bits | code, top, saturated, underflowed, *flags
 
 
-def check(mantissa_bits, rounding, random_bits, cases):
-    """Cases (cls, value, exponent, random), one per cycle; cls changes only with its run."""
-    dut = LaneQuantiser(mantissa_bits=mantissa_bits, rounding=rounding, random_bits=random_bits)
-    outputs = (dut.element, dut.saturated, dut.nan, dut.inf)
+def check(numerics, cases):
+    """Cases (cls, value, exponent, fold, random, scale), one per cycle; classes and scales change
+    with pauses only. A fold below the element's own ``top`` is raised to it."""
+    dut = LaneQuantiser(numerics=numerics)
+    latency = dut.latency
+    outputs = (dut.element, dut.top, dut.saturated, dut.underflowed, dut.nan, dut.inf)
 
     async def main(ctx):
-        for cls in range(3):
-            mine = [case[1:] for case in cases if case[0] == cls]
+        for cls, scale in sorted({(case[0], case[5]) for case in cases}):
+            mine = [case[1:5] for case in cases if (case[0], case[5]) == (cls, scale)]
             ctx.set(dut.cls, cls)
-            for n in range(len(mine) + LATENCY):
+            ctx.set(dut.scale, scale)
+            wants = []
+            for n in range(len(mine) + latency):
                 if n < len(mine):
-                    value, exponent, random = mine[n]
+                    value, exponent, fold, random = mine[n]
+                    want = model(numerics, cls, value, exponent, fold, random, scale)
+                    wants.append(want)
                     ctx.set(dut.value, value)
                     ctx.set(dut.exponent, exponent)
+                    ctx.set(dut.fold, max(fold, want[1]))
                     ctx.set(dut.random, random)
                 got = (await ctx.tick().sample(*outputs))[2:]
-                if n >= LATENCY:
-                    old = mine[n - LATENCY]
-                    want = model(mantissa_bits[cls], rounding[cls], *old, random_bits)
-                    value, exponent, random = old
-                    what = (
-                        f"m={mantissa_bits[cls]} {rounding[cls]} {value=:#x} {exponent=} {random=}"
-                    )
-                    assert got == want, what
+                if n >= latency:
+                    value, exponent, fold, random = mine[n - latency]
+                    what = f"{cls=} {value=:#x} {exponent=} {fold=} {random=} {scale=}"
+                    assert got == wants[n - latency], what
 
-    run(dut, main)
+    run(dut, main, limit=200_000)
 
 
 def float_bits(field, significand, sign=0):
     return sign << 31 | field << 23 | significand & 0x7FFFFF
 
 
+def near(precision, extra):
+    """Significands around every border that a rule may look at."""
+    shown = precision + extra
+    for top, rest in product(range(2 ** (shown - 1), 2**shown), (0, 1)):
+        yield top << (24 - shown) | rest
+
+
 @pytest.mark.parametrize("rule", RULES)
-def test_small_exhaustive(rule):
-    """2 and 3 magnitude bits, 2 random bits: every kept part, fraction, remainder and draw."""
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("bfp2", "bfp3", "bfp1"),
+        ("mxfp4_e2m1", "mxfp6_e2m3", "mxint8"),
+        ("mxfp6_e3m2", "mxfp4_e2m1", "bfp4"),
+    ],
+)
+def test_small_exhaustive(rule, names):
+    """2 random bits: every kept part, fraction, remainder and draw, at every depth."""
+    numerics = make_numerics(*names, rounding=(rule,) * 3, random_bits=2)
     cases = []
-    for cls, bits in enumerate((2, 3, 4)):
-        shown = bits + 3  # significand bits down to one below the fraction that rules look at
-        for distance, top in product(range(bits + 5), range(2 ** (shown - 1), 2**shown)):
-            for rest, draw in product((0, 1), range(4)):
-                if cls == 2 and (rest ^ draw ^ distance) & 1:
-                    continue  # half of the largest
-                significand = top << (24 - shown) | rest
-                cases.append((cls, float_bits(120, significand, draw & 1), 120 + distance, draw))
-    check((2, 3, 4), (rule,) * 3, 2, cases)
+    for cls, name in enumerate(("x", "w", "dy")):
+        kind = numerics.tensor_class(name).format
+        distances = range(kind.depth + kind.precision + 5)
+        for distance, significand in product(distances, near(min(kind.precision, 3), 3)):
+            for draw in range(4):
+                if (distance ^ draw ^ cls) & 1:
+                    continue
+                value = float_bits(120, significand, draw >> 1)
+                cases.append((cls, value, 120 + distance, 0, draw, 0))
+    check(numerics, cases)
+
+
+WIDE = ("fp8_e4m3", "fp8_e5m2", "bf16")
+GENERIC = ("e5m1", "e2m5", "e3m4")
+
+
+def random_cases(numerics, rng, count, folds=False):
+    cases = []
+    for cls, _ in product(range(3), range(count)):
+        kind = numerics.tensor_class(("x", "w", "dy")[cls]).format
+        distance = rng.choice([0, 0, 1, 2, kind.depth, rng.randrange(kind.depth + 12)])
+        exponent = min(254, rng.randrange(1, 255) + rng.randrange(3))
+        if numerics.tensor_class(("x", "w", "dy")[cls]).has_tensor_scale:
+            distance -= rng.choice([0, 0, 0, 1, 5])
+        if kind.scale == "one":
+            exponent = 254
+        significand = rng.getrandbits(23) & -1 << rng.choice([0, 12, 15, 18, 20, 21])
+        field = min(254, max(1, exponent - distance))
+        if kind.scale != "power":
+            field = min(field, exponent)
+        value = float_bits(field, significand, rng.getrandbits(1))
+        bits = numerics.random_bits
+        draw = rng.choice([0, 2**bits - 1, rng.getrandbits(bits)])
+        fold = rng.randrange(1, kind.depth + 2) if folds else 0
+        cases.append((cls, value, exponent, fold, draw, 0))
+    return cases
+
+
+@pytest.mark.parametrize("overflow", ["saturate", "specification"])
+@pytest.mark.parametrize("special", ["flag", "poison"])
+@pytest.mark.parametrize("window", [0, 24])
+@pytest.mark.parametrize("names", [WIDE, GENERIC, ("fp8_e4m3", "fp8_e4m3", "bfp8")])
+def test_wide_formats(names, window, special, overflow, rng):
+    """With and without folding, numbers above the top binade where there is a tensor scale."""
+    if window == 0 and names != GENERIC:
+        window = 16 if names != WIDE else 20
+    numerics = make_numerics(
+        *names,
+        rounding=("nearest", "stochastic-c", "stochastic-b"),
+        window=window,
+        special=special,
+        overflow=(overflow,) * 3,
+    )
+    check(numerics, random_cases(numerics, rng, 400, folds=True))
 
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("random_bits", [1, 8, 16])
-@pytest.mark.parametrize("mantissa_bits", [(2, 5, 8), (4, 6, 7)])
-def test_random(rule, random_bits, mantissa_bits, rng):
+@pytest.mark.parametrize("names", [("bfp2", "bfp5", "bfp8"), ("bfp4", "mxfp8_e5m2", "bfp7")])
+def test_random(rule, random_bits, names, rng):
+    numerics = make_numerics(*names, rounding=(rule,) * 3, random_bits=random_bits, fraction=4)
+    check(numerics, random_cases(numerics, rng, 250))
+
+
+@pytest.mark.parametrize("special", ["flag", "poison"])
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("random_bits", [2, 16])
+def test_nvfp4(rule, random_bits, special, rng):
+    """Every scale code, with numbers around its elements' values and borders."""
+    rounding = ("nearest", rule, rule)
+    numerics = make_numerics(
+        *("nvfp4",) * 3, rounding=rounding, random_bits=random_bits, special=special
+    )
+    e4m3, e2m1 = element("fp8_e4m3").values, element("mxfp4_e2m1").values
+    borders = [Fraction(n, 4) for n in range(1, 33)] + list(e2m1[1:])
     cases = []
-    for cls, _ in product(range(3), range(250)):
-        distance = rng.choice([0, 0, 1, 2, rng.randrange(12), rng.randrange(200)])
-        exponent = rng.randrange(max(1, distance), 255)
-        significand = rng.getrandbits(23) & -1 << rng.choice([0, 12, 15, 18, 20])
-        value = float_bits(max(1, exponent - distance), significand, rng.getrandbits(1))
-        draw = rng.choice([0, 2**random_bits - 1, rng.getrandbits(random_bits)])
-        cases.append((cls, value, exponent, draw))
-    check(mantissa_bits, (rule,) * 3, random_bits, cases)
+    for code, cls in product(range(0x80), (0, 1, 2)):
+        scale = rng.choice([1, 100, 138, 255])
+        for border in rng.sample(borders, 6):
+            wanted = border * (e4m3[code] if 0 < code < 0x7F else 1) * Fraction(2) ** (scale - 138)
+            field = 127
+            while wanted >= 2:
+                wanted, field = wanted / 2, field + 1
+            while wanted < 1:
+                wanted, field = wanted * 2, field - 1
+            significand = int(wanted * 2**23) + rng.choice([-1, 0, 0, 1])
+            if not 0 < field < 255 or significand < 2**23:
+                continue
+            draw = rng.choice([0, 2**random_bits - 1, rng.getrandbits(random_bits)])
+            value = float_bits(field, significand, rng.getrandbits(1))
+            if code != 0x7F or special == "poison":
+                cases.append((cls, value, code, 0, draw, scale))
+    check(numerics, cases)
 
 
-def test_classes_have_their_own_rules(rng):
-    cases = [
-        (cls, float_bits(100, rng.getrandbits(23), rng.getrandbits(1)), 100, rng.getrandbits(8))
-        for cls in range(3)
-        for _ in range(200)
-    ]
-    check((3, 7, 5), ("stochastic-c", "nearest", "stochastic-a"), 8, cases)
-
-
-def test_specials():
-    odd = (float("nan"), float("inf"), -float("inf"), 0.0, -0.0, 1e-40, -1e-40, 2.0**-126)
-    values = [struct.unpack("<I", struct.pack("<f", x))[0] for x in odd]
-    values += [0x7F800001, 0xFFFFFFFF, 0x7F7FFFFF, 0xFF7FFFFF, 0x00FFFFFF]
+@pytest.mark.parametrize("overflow", ["saturate", "specification"])
+@pytest.mark.parametrize("special", ["flag", "poison"])
+@pytest.mark.parametrize(
+    "names",
+    [("bfp2", "bfp4", "bfp8"), WIDE, ("mxfp8_e4m3", "mxfp4_e2m1", "mxfp8_e5m2"), GENERIC],
+)
+def test_specials(names, special, overflow):
+    numerics = make_numerics(*names, window=None, special=special, overflow=(overflow,) * 3)
+    values = [0, 0x80000000, 1, 0x807FFFFF, 0x7F800000, 0xFF800000, 0x7FC00000, 0xFF800001]
+    values += [0x7F7FFFFF, 0xFF7FFFFF, 0x00FFFFFF, 0x00800000]
     cases = []
-    for cls, value, draw in product(range(3), values, (0, 255)):
+    for cls, value in product(range(3), values):
         field = value >> 23 & 0xFF
         exponents = {max(1, field), 254} if field != 255 else {0, 1, 254}
-        cases += [(cls, value, exponent, draw) for exponent in exponents]
-        cases += [(cls, value, 0, draw)] if field in (0, 255) else []
-    check((2, 4, 8), ("nearest", "stochastic-a", "stochastic-b"), 8, cases)
-
-
-@pytest.mark.parametrize(
-    "change, message",
-    [
-        ({"mantissa_bits": (4, 9, 4)}, "mantissa_bits must be an integer in 2..8, not 9"),
-        ({"random_bits": 0}, "random_bits must be an integer in 1..16, not 0"),
-        (
-            {"rounding": ("nearest", "nearest", "up")},
-            "rounding must be one of nearest, stochastic-a, stochastic-b, stochastic-c, not 'up'",
-        ),
-        (
-            {"mantissa_bits": (4, 4)},
-            "mantissa_bits and rounding must have one entry per class, x, w, dy",
-        ),
-    ],
-)
-def test_errors(change, message):
-    good = {"mantissa_bits": (4, 4, 4), "rounding": ("nearest",) * 3, "random_bits": 8}
-    with pytest.raises(ValueError) as caught:
-        LaneQuantiser(**good | change)
-    assert str(caught.value) == message
+        exponents |= {0, 255}
+        if special == "flag" or element(names[cls]).nan is not None:
+            exponents.discard(255)
+        elif field == 255:
+            exponents = {255}  # the group is not a number then
+        cases += [(cls, value, exponent, 0, 5, 0) for exponent in exponents]
+    check(numerics, cases)

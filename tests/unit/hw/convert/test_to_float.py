@@ -53,6 +53,36 @@ def convert(sum_bits, cases, rng, p_enable=1.0, scale_bits=12):
     return got
 
 
+@pytest.mark.parametrize("p_enable", [1.0, 0.5], ids=["free", "stalled"])
+def test_poison_is_nan_and_no_overflow(p_enable, rng):
+    """Between values that are not poisoned, of which some are too large."""
+    dut = ToFloat(sum_bits=40, scale_bits=12, poisonable=True)
+    cases = [
+        (rng.randrange(-(2**39), 2**39), rng.randint(60, 110), rng.randrange(2)) for _ in range(200)
+    ]
+    cases += [(0, 0, 1), (0, 0, 0), (1, 300, 1), (1, 300, 0), (-1, -400, 1)]
+    got = []
+
+    async def bench(ctx):
+        for number, (total, scale, poison) in enumerate([*cases, *[(0, 0, 0)] * dut.latency]):
+            if number >= dut.latency:
+                got.append((ctx.get(dut.result), ctx.get(dut.overflow)))
+            while rng.random() >= p_enable:
+                ctx.set(dut.enable, 0)
+                ctx.set(dut.poison, rng.randrange(2))
+                await ctx.tick()
+            ctx.set(dut.sum, total)
+            ctx.set(dut.scale, scale)
+            ctx.set(dut.poison, poison)
+            ctx.set(dut.enable, 1)
+            await ctx.tick()
+
+    run(dut, bench)
+    want = [(0x7FC00000, False) if poison else binary32(t, scale) for t, scale, poison in cases]
+    assert got == want
+    assert (0x7F800000, True) in want
+
+
 def check(sum_bits, cases, rng, **options):
     got = convert(sum_bits, cases, rng, **options)
     assert len(got) == len(cases)

@@ -14,8 +14,24 @@ def signed_word(rng, block):
     return [rng.randrange(-(2 ** (PSUM_BITS - 1)), 2 ** (PSUM_BITS - 1)) for _ in range(block)]
 
 
+def random_part(rng, plan):
+    """Partial sums of one port, few of them poisoned."""
+    poison = rng.getrandbits(plan.block) & rng.getrandbits(plan.block) if plan.poison else 0
+    return signed_word(rng, plan.block), poison
+
+
+def set_part(ctx, psums, part):
+    sums, poison = part
+    ctx.set(psums.sums, sums)
+    if hasattr(psums, "poison"):
+        ctx.set(psums.poison, poison)
+
+
 class Slots:
-    """A run of random slots in one half: what they are, and what they leave in it."""
+    """A run of random slots in one half: what they are, and what they leave in it.
+
+    A word is its sums, and the mask of those that are poisoned: 0 where nothing can be.
+    """
 
     def __init__(self, rng, dut, half, count):
         self.sums = {}  # (port, address): B sums
@@ -31,12 +47,13 @@ class Slots:
             while addr in recent[1 - APART :]:
                 self._bubble(recent)
             fresh = (0, addr) not in self.sums or rng.random() < 0.2
-            parts = [signed_word(rng, dut.plan.block) for _ in range(dut.banks)]
+            parts = [random_part(rng, dut.plan) for _ in range(dut.banks)]
             self.slots.append((addr, fresh, last, parts))
             recent.append(addr)
-            for port, part in enumerate(parts):
-                before = [0] * len(part) if fresh else self.sums[port, addr]
-                self.sums[port, addr] = [a + b for a, b in zip(before, part, strict=True)]
+            for port, (part, poison) in enumerate(parts):
+                before = ([0] * len(part), 0) if fresh else self.sums[port, addr]
+                sums = [a + b for a, b in zip(before[0], part, strict=True)]
+                self.sums[port, addr] = sums, before[1] | poison
 
     def _bubble(self, recent):
         self.slots.append(None)
@@ -59,8 +76,7 @@ async def drive(ctx, dut, slots, rng):
         else:
             ctx.set(dut.sum_done, 0)
         for port in range(dut.banks):
-            part = due.get((cycle, port)) or signed_word(rng, dut.plan.block)
-            ctx.set(dut.psums[port], part)
+            set_part(ctx, dut.psums[port], due.get((cycle, port)) or random_part(rng, dut.plan))
         done = ctx.get(dut.done)
         ends = cycle - dut.latency - dut.banks
         assert done == (0 <= ends < len(slots) and slots[ends] is not None and slots[ends][2])
@@ -78,15 +94,17 @@ async def drain(ctx, dut, sums, rng):
         for _ in range(rng.choice([1, 1, 3])):
             ctx.set(dut.drain_port, rng.randrange(dut.banks))
             ctx.set(dut.drain_addr, rng.randrange(2 * dut.words))
-            got = list(ctx.get(dut.drain_data))
-            assert got == want, f"port {port}, word {addr}"
+            data = dut.drain_data
+            poison = ctx.get(data.poison) if dut.plan.poison else 0
+            assert (list(ctx.get(data.sums)), poison) == want, f"port {port}, word {addr}"
             await ctx.tick()
 
 
 @pytest.mark.parametrize("banks", [1, 2, 3])
 @pytest.mark.parametrize("latency", [1, 2, 7])
-def test_sums_while_the_other_half_drains(banks, latency, rng):
-    plan = make_plan(make_numerics(block=2))
+@pytest.mark.parametrize("special", ["flag", "poison"])
+def test_sums_while_the_other_half_drains(banks, latency, special, rng):
+    plan = make_plan(make_numerics(block=2, special=special))
     dut = Accumulators(plan, banks=banks, psum_bits=PSUM_BITS, latency=latency)
     runs = [Slots(rng, dut, number % 2, 60) for number in range(4)]
     finished = []
@@ -119,7 +137,7 @@ def test_one_addition_every_three_cycles_to_one_word(banks):
             ctx.set(dut.sum_en, cycle % APART == 0)
             ctx.set(dut.fresh, cycle == 0)
             for port in range(banks):
-                ctx.set(dut.psums[port], [1, -1])
+                ctx.set(dut.psums[port].sums, [1, -1])
             await ctx.tick()
         ctx.set(dut.sum_en, 0)
         for _ in range(dut.latency + banks + 1):
@@ -128,6 +146,6 @@ def test_one_addition_every_three_cycles_to_one_word(banks):
             ctx.set(dut.drain_en, 1)
             ctx.set(dut.drain_port, port)
             await ctx.tick()
-            assert list(ctx.get(dut.drain_data)) == [11, -11]
+            assert list(ctx.get(dut.drain_data.sums)) == [11, -11]
 
     run(dut, bench)

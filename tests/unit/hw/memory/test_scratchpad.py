@@ -6,96 +6,171 @@ from diastole.memory.scratchpad import HeldScratchpad, StreamScratchpad
 from support.bench import run
 from support.plans import make_numerics, make_plan
 
-FORMATS = ("bfp3", "bfp5", "bfp2")
+MIXED = {"formats": ("bfp3", "bfp5", "bfp2")}
+VECTORS = {"formats": ("bfp4", "bfp4", "bfp4"), "groupings": ("1x8", "1x8", "1x8")}
+X_VECTORS = MIXED | {"groupings": ("1x8", None, None)}
+W_VECTORS = MIXED | {"groupings": (None, "1x8", None), "special": "poison"}
+WINDOWED = {  # poison and extents, significands of 4, 3 and 8 bits, depths of 14, 29 and 0
+    "formats": ("fp8_e4m3", "fp8_e5m2", "bfp8"),
+    "groupings": ("8x8", "tensor", None),
+    "fraction": 4, "headroom": 8, "special": "poison",
+}  # fmt: skip
+NVFP4 = {"formats": ("nvfp4",) * 3, "fraction": 9, "headroom": 8, "special": "poison"}
+
+
+def limits(plan, *classes):
+    """Bits of a significand and of a depth, in elements that hold those of these classes."""
+    formats = [plan.formats[cls] for cls in classes]
+    depth = max(f.depth for f in formats)
+    return max(f.precision for f in formats), depth.bit_length()
+
+
+def packed(limit, element):
+    sig, fall, negative = element
+    return sig | fall << limit[0] | negative << sum(limit)
+
+
+def unpacked(limit, bits):
+    return bits % 2 ** limit[0], bits >> limit[0] & 2 ** limit[1] - 1, bits >> sum(limit)
 
 
 class Banks:
-    """What was written; vectors and deficits, written in whole blocks."""
+    """What was written, in whole blocks; elements as (sig, d, sign) of ``cls``, a class that goes
+    to these banks. ``marks``: bits of each mark; ``by_row``: those that differ within a block."""
 
-    def __init__(self, rng, plan, banks, bits, words, deficits):
-        self.plan, self.bits, self.deficits = plan, bits, deficits
-        self.count, self.words, self.rng = banks, words, rng
-        self.vectors = {}  # (bank, address): elements, as they are written
-        self.blocks = {}  # (bank, block): deficits, nonzero
+    def __init__(self, rng, plan, banks, words, marks, by_row, cls):
+        self.rng, self.plan, self.count, self.words = rng, plan, banks, words
+        self.marks, self.by_row, self.cls = marks, by_row, cls
+        self.aligned_top = any(f.depth for f in plan.formats)
+        self.vectors = {}  # (bank, address): elements, marks
 
-    def wide(self, magnitude, sign):
-        """An element of the widest format: magnitude low, sign on top."""
-        return magnitude | sign << max(self.plan.mantissas)
-
-    def narrow(self, element):
-        top = max(self.plan.mantissas)
-        return element & (1 << self.bits) - 1 | (element >> top) << self.bits
+    def element(self, limit, sig, fall, negative):
+        """In elements of ``limit``: at the top of sig, or in plain block floating point below."""
+        missing = limit[0] - self.plan.formats[self.cls].precision
+        return packed(limit, (sig << missing * self.aligned_top, fall, negative))
 
     async def fill(self, ctx, dut, blocks):
         """Write blocks, vector by vector, with pauses; returns the addresses of their vectors."""
         rng, side = self.rng, self.plan.block
+        stored, wide = self.plan.formats[self.cls], limits(self.plan, 0, 1, 2)
         addresses = rng.sample(range(self.words // side), blocks)
         order = [(bank, block) for bank in range(self.count) for block in addresses]
         for bank, block in rng.sample(order, len(order)):
-            deficits = [rng.randrange(2**self.plan.deficit_bits) for _ in range(self.deficits)]
-            nonzero = rng.randrange(2)
-            self.blocks[bank, block] = deficits, nonzero
-            packed = sum(d << k * self.plan.deficit_bits for k, d in enumerate(deficits))
-            packed |= nonzero << self.deficits * self.plan.deficit_bits
+            marks = {name: rng.getrandbits(bits) for name, bits in self.marks.items()}
             for addr in range(block * side, (block + 1) * side):
                 elements = [
-                    self.wide(rng.randrange(2**self.bits), rng.randrange(2)) for _ in range(side)
+                    (
+                        rng.randrange(2**stored.precision),
+                        rng.randrange(stored.depth + 1),
+                        rng.randrange(2),
+                    )
+                    for _ in range(side)
                 ]
-                self.vectors[bank, addr] = [self.narrow(element) for element in elements]
+                marks |= {name: rng.getrandbits(self.marks[name]) for name in self.by_row}
+                self.vectors[bank, addr] = elements, dict(marks)
                 ctx.set(dut.write_en, 1)
                 ctx.set(dut.write_bank, bank)
                 ctx.set(dut.write_addr, addr)
-                ctx.set(dut.write_elements, elements)
-                ctx.set(dut.write_deficit, packed)
+                ctx.set(dut.write_elements, [self.element(wide, *each) for each in elements])
+                for name, value in marks.items():
+                    ctx.set(getattr(dut, f"write_{name}"), value)
                 await ctx.tick()
                 if rng.random() < 0.2:  # other values on the port are not written
                     ctx.set(dut.write_en, 0)
                     ctx.set(dut.write_elements, [0] * side)
-                    ctx.set(dut.write_deficit, 0)
+                    for name in marks:
+                        ctx.set(getattr(dut, f"write_{name}"), 0)
                     await ctx.tick()
         ctx.set(dut.write_en, 0)
         return [block * side + k for block in addresses for k in range(side)]
 
-    def block(self, bank, addr):
-        return self.blocks[bank, addr >> self.plan.log_block]
+    def expected(self, bank, addr, limit):
+        elements, marks = self.vectors[bank, addr]
+        return [self.element(limit, *each) for each in elements], dict(marks)
 
 
-@pytest.mark.parametrize("banks, block, bits", [(1, 1, 3), (1, 4, 5), (3, 2, 5), (2, 8, 3)])
-def test_stream(banks, block, bits, rng):
-    plan = make_plan(make_numerics(block=block, formats=FORMATS), cols=banks)
-    words = 2 * plan.half_words
-    dut = StreamScratchpad(plan, banks=banks, bits=bits, words=words)
-    model = Banks(rng, plan, banks, bits, words, 1)
+def mark_bits(plan, deficits, poison_bits):
+    """Bits of the marks that the machine has."""
+    bits = dict.fromkeys(deficits, plan.deficit_bits) | {"nonzero": 1}
+    bits |= {"significand": 4} if plan.significands else {}
+    bits |= {"extent": plan.shape.extent_bits} if plan.shape.extents else {}
+    return bits | ({"poison": poison_bits} if plan.poison else {})
+
+
+STREAMS = {  # numerics, block, rows, cols, side, class written, the side's classes, vector groups
+    "bfp": (MIXED, 4, 1, 1, "south", 0, (0,), False),
+    "bfp, narrower than the widest": (MIXED, 1, 3, 1, "west", 2, (1, 2), False),
+    "bfp, side by side": (MIXED, 8, 1, 2, "south", 0, (0,), False),
+    "vectors": (VECTORS, 4, 2, 1, "west", 0, (0, 2), True),
+    "vectors of X": (X_VECTORS, 2, 1, 3, "south", 0, (0,), True),
+    "squares beside vectors of X": (X_VECTORS, 2, 2, 2, "west", 2, (2,), False),
+    "windowed": (WINDOWED, 4, 1, 2, "south", 0, (0,), False),
+    "windowed, two classes": (WINDOWED, 2, 2, 1, "west", 2, (1, 2), False),
+    "nvfp4": (NVFP4, 8, 1, 2, "south", 0, (0,), True),
+}
+
+
+@pytest.mark.parametrize("case", STREAMS)
+def test_stream(case, rng):
+    numerics, block, rows, cols, side, cls, classes, grouped = STREAMS[case]
+    plan = make_plan(make_numerics(block=block, **numerics), rows=rows, cols=cols)
+    dut = StreamScratchpad(plan, side=side)
+    banks = cols if side == "south" else rows
+    marks = mark_bits(plan, ("deficit",), 1)
+    own = {"extent", "poison"} | ({"deficit", "nonzero", "significand"} if grouped else set())
+    model = Banks(rng, plan, banks, dut.words, marks, sorted(own & set(marks)), cls)
+    limit = limits(plan, *classes)
+    assert dut.words == 2 * plan.half_words
 
     async def bench(ctx):
         addresses = await model.fill(ctx, dut, 6)
-        reads = []  # by cycle: an address, or None
+        reads = []  # by cycle: an address and how many banks are meant, or None
         for cycle in range(150):
             addr = rng.choice(addresses) if rng.random() < 0.7 else None
-            reads.append(addr)
+            meant = rng.randrange(banks + 1)
+            reads.append(None if addr is None else (addr, meant))
             ctx.set(dut.read_en, addr is not None)
-            ctx.set(dut.read_addr, addr if addr is not None else rng.randrange(words))
+            ctx.set(dut.read_addr, addr if addr is not None else rng.randrange(dut.words))
+            if plan.poison:
+                ctx.set(dut.read_banks, meant)
             for number in range(min(banks, cycle)):
                 port, read = dut.ports[number], reads[cycle - 1 - number]
                 if read is None:
                     assert not ctx.get(port.nonzero), f"port {number} shows what was not read"
+                    assert not plan.poison or not ctx.get(port.poison), f"port {number} poisoned"
                     continue
-                (deficit,), nonzero = model.block(number, read)
-                got = (list(ctx.get(port.elements)), ctx.get(port.deficit), ctx.get(port.nonzero))
-                assert got == (model.vectors[number, read], deficit, nonzero), f"port {number}"
+                elements, want = model.expected(number, read[0], limit)
+                if plan.poison and number >= read[1]:
+                    want["poison"] = 0
+                assert list(ctx.get(port.elements)) == elements, f"port {number}"
+                assert {name: ctx.get(port[name]) for name in want} == want, f"port {number}"
             await ctx.tick()
 
     run(dut, bench)
 
 
-@pytest.mark.parametrize(
-    "rows, cols, block, in_place", [(1, 1, 4, True), (2, 3, 2, True), (3, 2, 1, False)]
-)
-def test_held(rows, cols, block, in_place, rng):
-    numerics = make_numerics(block=block, formats=FORMATS)
+HELD = {  # numerics, block, rows, cols, in place, deficits, whether words have their own
+    "bfp": (MIXED, 4, 1, 1, True, ("east", "north"), False),
+    "bfp, 2x3": (MIXED, 2, 2, 3, True, ("east", "north"), False),
+    "edge": (MIXED, 1, 3, 2, False, ("east",), False),
+    "vectors": (VECTORS, 4, 2, 2, True, ("north",), True),
+    "vectors of W": (W_VECTORS, 2, 2, 2, True, ("east", "north"), True),
+    "windowed": (WINDOWED, 2, 1, 2, True, ("east", "north"), False),
+    "nvfp4": (NVFP4, 4, 2, 1, True, ("east", "north"), True),
+}
+
+
+@pytest.mark.parametrize("case", HELD)
+@pytest.mark.parametrize("cls", [1, 2], ids=["w", "dy"])
+def test_held(case, cls, rng):
+    numerics, block, rows, cols, in_place, directions, own = HELD[case]
+    numerics = make_numerics(block=block, **numerics)
     plan = make_plan(numerics, rows=rows, cols=cols, in_place=in_place)
     dut = HeldScratchpad(plan)
-    model = Banks(rng, plan, cols, plan.held_bits, plan.held_words, 2 if in_place else 1)
+    marks = mark_bits(plan, [f"deficit_{name}" for name in directions], block)
+    by_row = {"extent", "poison"} | ({"deficit_north", "nonzero", "significand"} if own else set())
+    model = Banks(rng, plan, cols, plan.held_words, marks, sorted(by_row & set(marks)), cls)
+    limit = limits(plan, 1, 2)
 
     def random_read(addresses):
         return {
@@ -112,14 +187,13 @@ def test_held(rows, cols, block, in_place, rng):
         assert ctx.get(word.valid) == read["valid"]
         if not read["valid"]:
             return
-        deficits, nonzero = model.block(number, read["addr"])
-        inside = read["row"] < read["rows_valid"] and number < read["cols_valid"]
-        elements = model.vectors[number, read["addr"]] if inside else [0] * block
-        got = [ctx.get(getattr(word, name)) for name in ("row", "index", "nonzero")]
-        assert got == [read["row"], read["index"], inside and nonzero], f"port {number}, {read}"
+        elements, want = model.expected(number, read["addr"], limit)
+        if not (read["row"] < read["rows_valid"] and number < read["cols_valid"]):
+            elements = [0] * block
+            want |= dict.fromkeys({"nonzero", "extent", "poison"} & set(want), 0)
+        want |= {"row": read["row"], "index": read["index"]}
+        assert {name: ctx.get(word[name]) for name in want} == want, f"port {number}, {read}"
         assert list(ctx.get(word.elements)) == elements, f"port {number}, {read}"
-        got = [ctx.get(word.deficit_east), ctx.get(word.deficit_north)]
-        assert got[: len(deficits)] == deficits, f"port {number}, {read}"
 
     async def bench(ctx):
         addresses = await model.fill(ctx, dut, 4)

@@ -8,7 +8,7 @@ import pytest
 
 from diastole_sim.perf import Machine, Memory, estimate
 
-NANO = Machine(rows=2, cols=2, block=8, mantissas=(4, 4, 4), data_width=64)
+NANO = Machine(rows=2, cols=2, block=8, element_bits=(5, 5, 5), data_width=64)
 X, W, DY = range(3)
 
 
@@ -24,7 +24,7 @@ class Count:
         self.beats = 0
 
     def blocks(self, cls, rows, cols):
-        size = self.machine.block**2 * (self.machine.mantissas[cls] + 1)
+        size = self.machine.block**2 * self.machine.element_bits[cls]
         for _ in rows:
             for group in sorted({col // 8 for col in cols}):
                 places = [col % 8 for col in cols if col // 8 == group]
@@ -100,7 +100,7 @@ def counted_writes(machine, op, m, n, k):
 def random_machine(rng):
     return Machine(
         rows=rng.randint(1, 5), cols=rng.randint(1, 5), block=2 ** rng.randint(0, 5),
-        mantissas=tuple(rng.randint(2, 8) for _ in range(3)), data_width=2 ** rng.randint(5, 9),
+        element_bits=tuple(rng.randint(2, 9) for _ in range(3)), data_width=2 ** rng.randint(5, 9),
         in_place=rng.random() < 0.7,
     )  # fmt: skip
 
@@ -147,7 +147,7 @@ def test_nano_reaches_its_utilisation():
 
 def test_what_two_banks_and_hidden_loads_are_worth():
     def utilisation(**changes):
-        sizes = {"rows": 2, "cols": 2, "block": 8, "mantissas": (4, 4, 4), "data_width": 64}
+        sizes = {"rows": 2, "cols": 2, "block": 8, "element_bits": (5, 5, 5), "data_width": 64}
         return estimate(Machine(**sizes | changes), "forward", 512, 512, 512).utilisation
 
     assert utilisation(banks=1) < 0.85 < utilisation()
@@ -173,12 +173,12 @@ def test_bad_input():
     for text, given in refused.items():
         with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
             estimate(*given)
-    sizes = {"rows": 2, "cols": 2, "block": 8, "mantissas": (4, 4, 4), "data_width": 64}
+    sizes = {"rows": 2, "cols": 2, "block": 8, "element_bits": (5, 5, 5), "data_width": 64}
     wrong = {
         "rows must be an integer in 1..64, not 0": {"rows": 0},
         "block must be one of 1, 2, 4, 8, 16, 32, not 3": {"block": 3},
-        "mantissas must be an integer in 2..8, not 9": {"mantissas": (4, 4, 9)},
-        "len(mantissas) must be an integer in 3..3, not 2": {"mantissas": (4, 4)},
+        "element_bits must be an integer in 2..16, not 17": {"element_bits": (5, 5, 17)},
+        "len(element_bits) must be an integer in 3..3, not 2": {"element_bits": (5, 5)},
         "data_width must be one of 32, 64, 128, 256, 512, not 48": {"data_width": 48},
         "banks must be an integer in 1..2, not 3": {"banks": 3},
         "buffers must be an integer in 1..2, not 0": {"buffers": 0},

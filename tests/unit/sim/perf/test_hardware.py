@@ -5,23 +5,24 @@ import zlib
 
 import pytest
 
-from diastole.control.descriptors import Mode
 from diastole.control.engine import ProductEngine
 from diastole.plan import GROUP, Plan
-from diastole_sim.formats import BlockFormat
+from diastole.uses import Mode
 from diastole_sim.perf import Machine, Memory, estimate
 from diastole_sim.program.image import FloatLayout, ImageLayout, round_up
 from support.bench import run
 from support.bus import ServiceMemory
 from support.plans import make_numerics, make_plan
 
+FORMATS = (*(f"bfp{m}" for m in range(1, 9)), "fp8_e4m3", "fp8_e5m2", "bf16", "e2m1")
 SERVICES = Memory(read_cycles=1, write_gap_cycles=0, response_cycles=1)
 MODES = {"forward": Mode.FORWARD, "dx": Mode.DX, "dw": Mode.DW, "backward": Mode.FUSED}
 
 
 def machine_of(plan: Plan, memory: Memory = SERVICES) -> Machine:
     return Machine(
-        rows=plan.rows, cols=plan.cols, block=plan.block, mantissas=plan.mantissas,
+        rows=plan.rows, cols=plan.cols, block=plan.block,
+        element_bits=tuple(f.element_bits for f in plan.formats),
         data_width=plan.data_width, in_place=plan.in_place, memory=memory,
     )  # fmt: skip
 
@@ -29,19 +30,18 @@ def machine_of(plan: Plan, memory: Memory = SERVICES) -> Machine:
 def test_sizes_equal_the_plan(request):
     rng = random.Random(zlib.crc32(request.node.nodeid.encode()))
     for _ in range(400):
-        bits = [rng.randint(2, 8) for _ in range(3)]
-        x, w, dy = (BlockFormat(name=f"bfp{b}", mantissa_bits=b) for b in bits)
-        plan = Plan(
-            rows=rng.randint(1, 64), cols=rng.randint(1, 64), block=2 ** rng.randint(0, 5),
-            in_place=rng.random() < 0.5, x=x, w=w, dy=dy, fraction=18, headroom=14,
-            data_width=2 ** rng.randint(5, 9),
+        names = tuple(rng.choice(FORMATS) for _ in range(3))
+        numerics = make_numerics(block=2 ** rng.randint(0, 5), formats=names, headroom=10)
+        plan = make_plan(
+            numerics, rows=rng.randint(1, 64), cols=rng.randint(1, 64),
+            in_place=rng.random() < 0.5, data_width=2 ** rng.randint(5, 9),
         )  # fmt: skip
         machine = machine_of(plan)
         pairs = {
             "tile": plan.tile_blocks,
             "groups": plan.groups,
             "bank_words": plan.half_words,
-            "exponent_beats": plan.exponent_beats,
+            "exponent_beats": plan.exponent_beats(0),
             "multipliers": plan.macs,
         }
         if plan.in_place:
@@ -66,10 +66,11 @@ def run_engine(plan: Plan, op: str, m: int, n: int, k: int):
     operands = {"m": m, "n": n, "k": k}
     at = 0
     sides = {"x": (m, k), "w": (k, n), "dy": (m, n)}
-    for (name, (rows, cols)), bits in zip(sides.items(), plan.mantissas, strict=True):
+    for (name, (rows, cols)), fmt in zip(sides.items(), plan.formats, strict=True):
         image = ImageLayout(
-            rows=rows, cols=cols, block=plan.block, mantissa_bits=bits, data_width=plan.data_width
-        )
+            rows=rows, cols=cols, block=plan.block, element_bits=fmt.element_bits,
+            vector=None, header=False, data_width=plan.data_width,
+        )  # fmt: skip
         operands[name] = at
         at += round_up(image.total_bytes, 4096)
     for name, (rows, cols) in {"y": (m, n), "dw": (k, n), "dx": (m, k)}.items():

@@ -14,13 +14,23 @@ from diastole_sim.program.command import (
     Opcode,
     decode,
     reserved_mask,
+    scale_exponent,
+    scale_field,
 )
 
 LIMITS = Limits(block=8, headroom=3, data_width=64, max_size=1000, max_convert_cols=100)
 HIGH = 0x12_3456_7890
 
 CONVERT = Command.convert(
-    "dy", rows=3, cols=5, source=HIGH, destination=0x2000, tag=0xDEADBEEF, step=7
+    "dy",
+    rows=3,
+    cols=5,
+    source=HIGH,
+    destination=0x2000,
+    second=HIGH + 0x2000,
+    tag=0xDEADBEEF,
+    step=7,
+    scale=0x9A,
 )
 PRODUCTS = {
     Opcode.FORWARD: {"address_x": HIGH, "address_w": 0x40, "out_a": 0x80},
@@ -30,6 +40,7 @@ PRODUCTS = {
         "address_x": 0x10,
         "address_w": 0x40,
         "address_dy": 0x80,
+        "address_dy_m": HIGH + 0x40,
         "out_a": 0xC0,
         "out_b": HIGH,
     },
@@ -53,9 +64,10 @@ def words(command):
 
 def test_convert_is_what_the_text_says():
     expected = [0] * 16
-    expected[0] = 1 | 1 << 8 | 2 << 16
+    expected[0] = 1 | 1 << 8 | 2 << 16 | 0x9A << 24
     expected[1:3] = 3, 5
     expected[4:7] = HIGH & 0xFFFFFFFF, HIGH >> 32, 0x2000
+    expected[8:10] = HIGH + 0x2000 & 0xFFFFFFFF, HIGH >> 32
     expected[14:16] = 0xDEADBEEF, 7
     assert list(words(CONVERT)) == expected
 
@@ -71,6 +83,7 @@ def test_convert_is_what_the_text_says():
 )
 def test_product_is_what_the_text_says(opcode, first):
     place = {"address_x": 4, "address_w": 6, "address_dy": 8, "out_a": 10, "out_b": 12}
+    place["address_dy_m"] = 14
     expected = [first, 3, 5, 7] + [0] * 12
     for name, address in PRODUCTS[opcode].items():
         expected[place[name] : place[name] + 2] = address & 0xFFFFFFFF, address >> 32
@@ -80,6 +93,30 @@ def test_product_is_what_the_text_says(opcode, first):
 @pytest.mark.parametrize("command", EVERY, ids=name)
 def test_what_is_encoded_is_decoded(command):
     assert decode(command.encode(), LIMITS) == command
+
+
+def test_backward_with_one_copy_of_dy():
+    addresses = PRODUCTS[Opcode.BACKWARD] | {"address_dy_m": 0}
+    both = Command.product(Opcode.BACKWARD, m=1, n=1, k=1, **addresses)
+    del addresses["address_dy_m"]
+    assert Command.product(Opcode.BACKWARD, m=1, n=1, k=1, **addresses) == both
+    assert words(both)[14:] == (0, 0)
+
+
+@pytest.mark.parametrize("two_level, bias, last", [(False, 127, 254), (True, 138, 255)])
+def test_scale_field(two_level, bias, last):
+    for value in range(1, last + 1):
+        assert scale_field(value - bias, two_level=two_level) == value
+        assert scale_exponent(value, two_level=two_level) == value - bias
+    assert scale_field(None, two_level=two_level) == 0
+    assert scale_exponent(0, two_level=two_level) is None
+    for wrong in (-bias, last + 1 - bias):
+        with pytest.raises(ValueError) as raised:
+            scale_field(wrong, two_level=two_level)
+        accepted = f"{1 - bias}..{last - bias}"
+        assert (
+            str(raised.value) == f"scale's exponent must be an integer in {accepted}, not {wrong}"
+        )
 
 
 def code_of(bits):
@@ -98,7 +135,10 @@ def test_every_reserved_bit_is_refused(command):
     for n in range(512):
         if mask >> n & 1:
             assert code_of(bits_of(command) | 1 << n) == ErrorCode.RESERVED, f"bit {n}"
-    assert mask >> 22 & 0x3FF == 0x3FF and mask >> (32 * 5 + 8) & 0xFFFFFF == 0xFFFFFF
+    assert mask >> 22 & 3 == 3 and mask >> (32 * 5 + 8) & 0xFFFFFF == 0xFFFFFF
+    assert (mask >> 24 & 0xFF) == (0 if command is CONVERT else 0xFF)
+    last = {Opcode.CONVERT: 0, Opcode.BACKWARD: 0xFFFFFF << 40}.get(command.opcode, 2**64 - 1)
+    assert mask >> 32 * 14 == last
 
 
 @pytest.mark.parametrize(
@@ -121,7 +161,9 @@ def test_every_reserved_bit_is_refused(command):
         (bits_of(product(Opcode.BACKWARD, m=65)), ErrorCode.TOO_LONG),
         (bits_of(product(Opcode.BACKWARD, n=65)), ErrorCode.TOO_LONG),
         (bits_of(product(Opcode.BACKWARD, out_b=4)), ErrorCode.MISALIGNED),
+        (bits_of(product(Opcode.BACKWARD, address_dy_m=2)), ErrorCode.MISALIGNED),
         (bits_of(product(Opcode.DX, address_dy=HIGH + 1)), ErrorCode.MISALIGNED),
+        (bits_of(CONVERT) | 1 << 32 * 8, ErrorCode.MISALIGNED),
     ],
     ids=lambda value: value.name if isinstance(value, ErrorCode) else "bits",
 )

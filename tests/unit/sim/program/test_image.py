@@ -5,119 +5,204 @@ from itertools import product
 import numpy as np
 import pytest
 
-from diastole_sim.golden.convert import quantise
 from diastole_sim.numerics import Numerics
 from diastole_sim.program.image import (
     DATA_WIDTHS,
     FloatLayout,
     ImageLayout,
-    StoredTensor,
-    image_layout,
+    StoredCopy,
+    image_layouts,
 )
 
+SIDES = (1, 2, 4, 8, 16, 32)
 SHAPES = [(1, 1), (3, 5), (8, 64), (9, 65), (17, 70)]
+FIELDS = ("codes", "exponents", "row_max", "col_max")
 
 
 def stored(layout, rng):
     """Random whole blocks; no relation between the fields, so that none can stand for another."""
-    shape = (layout.row_blocks * layout.block, layout.col_blocks * layout.block)
-    blocks = (layout.row_blocks, layout.col_blocks)
-    return StoredTensor(
-        magnitudes=rng.integers(0, 2**layout.mantissa_bits, shape, dtype=np.uint8),
-        negative=rng.integers(0, 2, shape).astype(bool),
-        exponents=rng.integers(0, 256, blocks, dtype=np.uint8),
-        row_max=rng.integers(0, 256, blocks[0], dtype=np.uint8),
-        col_max=rng.integers(0, 256, blocks[1], dtype=np.uint8),
+    side = layout.block
+    rows, cols = (-(-size // side) for size in (layout.rows, layout.cols))
+    vectors = (rows * side, -(-cols * side // layout.vector)) if layout.vector else (rows, cols)
+
+    def byte(*shape):
+        return rng.integers(0, 256, shape, dtype=np.uint8)
+
+    return StoredCopy(
+        codes=rng.integers(0, 2**layout.element_bits, (rows * side, cols * side), dtype=np.uint16),
+        exponents=byte(*vectors),
+        row_max=byte(rows * side if layout.vector else rows),
+        col_max=byte(0 if layout.vector else cols),
     )
 
 
-def written_bit_by_bit(tensor, rows, cols, side, m, width):
+def bits_of(value, count):
+    return [int(value) >> k & 1 for k in range(count)]
+
+
+def written_bit_by_bit(copy, tensor_exponent, *, rows, cols, side, bits, width, vector, header):
     """The image from the text of the format, one value after the other; as a list of bytes."""
     image = []
 
-    def put(bits):
+    def put(*values):
         """Append bits (lowest first), then zeros up to a beat."""
-        bits = list(bits)
-        bits += [0] * (-len(bits) % width)
-        for n in range(0, len(bits), 8):
-            image.append(sum(bit << k for k, bit in enumerate(bits[n : n + 8])))
+        beat = [bit for value in values for bit in value]
+        beat += [0] * (-len(beat) % width)
+        for n in range(0, len(beat), 8):
+            image.append(sum(bit << k for k, bit in enumerate(beat[n : n + 8])))
 
-    def bits_of(value, count):
-        return [int(value) >> k & 1 for k in range(count)]
+    def exponent_field(row_block, first):
+        if vector is None:
+            blocks = range(first, first + 8)
+            return [copy.exponents[row_block, j] if j < col_blocks else 0 for j in blocks]
+        field = []
+        met = sorted({j * side // vector for j in range(first, first + 8)})
+        for run, row in product(met, range(side)):
+            there = run < copy.exponents.shape[1]
+            field.append(copy.exponents[row_block * side + row, run] if there else 0)
+        return field
 
+    if header:
+        put(bits_of(tensor_exponent, 16))
     row_blocks, col_blocks = (rows + side - 1) // side, (cols + side - 1) // side
     for row_block in range(row_blocks):
         for first in range(0, col_blocks, 8):
-            exponents, mantissas = [], []
-            for col_block in range(first, first + 8):
-                present = col_block < col_blocks
-                exponents += bits_of(tensor.exponents[row_block, col_block] if present else 0, 8)
-                for r, c in product(range(side), range(side)):
-                    if not present:
-                        mantissas += [0] * (m + 1)
-                        continue
-                    at = (row_block * side + r, col_block * side + c)
-                    mantissas += bits_of(tensor.magnitudes[at], m) + [int(tensor.negative[at])]
-            put(exponents)
-            put(mantissas)
-    put(bit for value in tensor.row_max for bit in bits_of(value, 8))
-    put(bit for value in tensor.col_max for bit in bits_of(value, 8))
+            put(*(bits_of(exponent, 8) for exponent in exponent_field(row_block, first)))
+            elements = []
+            for col_block, r, c in product(range(first, first + 8), range(side), range(side)):
+                at = (row_block * side + r, col_block * side + c)
+                elements.append(bits_of(copy.codes[at] if col_block < col_blocks else 0, bits))
+            put(*elements)
+    put(*(bits_of(value, 8) for value in copy.row_max))
+    if vector is None:
+        put(*(bits_of(value, 8) for value in copy.col_max))
     return image
 
 
+def check(rng, tensor_exponent=None, **given):
+    named = {"side": "block", "bits": "element_bits", "width": "data_width"}
+    layout = ImageLayout(**{named.get(key, key): value for key, value in given.items()})
+    copy = stored(layout, rng)
+    image = layout.pack(copy, tensor_exponent)
+    expected = written_bit_by_bit(copy, tensor_exponent, **given)
+    assert image.tolist() == expected, given
+    back, exponent = layout.unpack(image)
+    assert exponent == tensor_exponent, given
+    for name in FIELDS:
+        got, wanted = getattr(back, name), getattr(copy, name)
+        assert got.dtype == wanted.dtype and np.array_equal(got, wanted), (given, name)
+
+
 @pytest.mark.parametrize("width", DATA_WIDTHS)
-@pytest.mark.parametrize("m", range(2, 9))
-@pytest.mark.parametrize("side", [1, 2, 4, 8, 16, 32])
-def test_every_bit_is_where_the_format_has_it(side, m, width):
-    rng = np.random.default_rng([side, m, width])
+@pytest.mark.parametrize("bits", [2, 3, 4, 5, 8, 9, 16])
+@pytest.mark.parametrize("side", SIDES)
+def test_every_bit_of_squares(side, bits, width):
+    rng = np.random.default_rng([side, bits, width])
     for rows, cols in SHAPES[:: 1 if side in (1, 4) else 2]:
-        layout = ImageLayout(rows=rows, cols=cols, block=side, mantissa_bits=m, data_width=width)
-        tensor = stored(layout, rng)
-        image = layout.pack(tensor)
-        expected = written_bit_by_bit(tensor, rows, cols, side, m, width)
-        assert image.tolist() == expected, f"{rows} x {cols}"
-        back = layout.unpack(image)
-        for name in ("magnitudes", "negative", "exponents", "row_max", "col_max"):
-            assert np.array_equal(getattr(back, name), getattr(tensor, name)), (
-                f"{rows}x{cols} {name}"
-            )
+        given = {"rows": rows, "cols": cols, "side": side, "bits": bits, "width": width}
+        check(rng, vector=None, header=False, **given)
+
+
+@pytest.mark.parametrize("width", [32, 64, 512])
+@pytest.mark.parametrize("vector", [1, 2, 4, 8, 16, 32, 64, 128])
+@pytest.mark.parametrize("side", SIDES)
+def test_every_bit_of_vectors(side, vector, width):
+    if vector < side:
+        with pytest.raises(ValueError, match="vector must be one of "):
+            ImageLayout(rows=1, cols=1, block=side, element_bits=4, data_width=width, vector=vector)
+        return
+    rng = np.random.default_rng([side, vector, width])
+    for rows, cols in [*SHAPES[: 2 if side > 8 else 4], (3, 8 * side + vector + 1)]:
+        given = {"rows": rows, "cols": cols, "side": side, "bits": 4, "width": width}
+        check(rng, vector=vector, header=False, **given)
+
+
+@pytest.mark.parametrize("width", DATA_WIDTHS)
+@pytest.mark.parametrize("exponent", [-(2**15), -140, -1, 0, 116, 2**15 - 1])
+@pytest.mark.parametrize("vector", [None, 16])
+def test_header(vector, exponent, width):
+    rng = np.random.default_rng(7)
+    given = {"rows": 5, "cols": 70, "side": 8, "bits": 4, "width": width, "header": True}
+    check(rng, exponent, vector=vector, **given)
 
 
 def test_offsets_point_at_what_they_name():
-    layout = ImageLayout(rows=20, cols=80, block=8, mantissa_bits=4, data_width=64)
+    layout = ImageLayout(rows=20, cols=80, block=8, element_bits=5, data_width=64)
     assert (layout.row_blocks, layout.col_blocks, layout.row_groups) == (3, 10, 2)
     assert layout.group_bytes == 8 + 8 * 8 * 5
-    tensor = stored(layout, np.random.default_rng(1))
-    image = layout.pack(tensor)
-    assert image[layout.group_offset(2, 1)] == tensor.exponents[2, 8]
-    assert image[layout.row_max_offset :][:3].tolist() == tensor.row_max.tolist()
-    assert image[layout.col_max_offset :][:10].tolist() == tensor.col_max.tolist()
+    copy = stored(layout, np.random.default_rng(1))
+    image = layout.pack(copy)
+    assert image[layout.group_offset(2, 1)] == copy.exponents[2, 8]
+    assert image[layout.row_max_offset :][:3].tolist() == copy.row_max.tolist()
+    assert image[layout.col_max_offset :][:10].tolist() == copy.col_max.tolist()
     assert layout.total_bytes == 6 * 328 + 8 + 16
 
 
-def test_unpack_ignores_padding():
-    layout = ImageLayout(rows=3, cols=3, block=2, mantissa_bits=2, data_width=512)
-    tensor = stored(layout, np.random.default_rng(2))
-    image = layout.pack(tensor)
-    noisy = image.copy()
-    noisy[2:64] = 255  # the exponents of absent blocks, and padding
-    assert np.array_equal(layout.unpack(noisy).exponents, tensor.exponents)
-    assert np.array_equal(layout.unpack(noisy).magnitudes, tensor.magnitudes)
-
-
-def test_image_of_a_converted_tensor():
-    """What the golden model converts has the fields of a stored tensor, of their types."""
-    tensor_class = {"format": "bfp7", "rounding": "nearest"}
-    numerics = Numerics.from_dict(
-        {"block": 4, "x": tensor_class, "w": tensor_class, "dy": tensor_class}
-        | {"random_bits": 8, "fraction": 18, "headroom": 4}
+def test_offsets_of_vectors_behind_a_header():
+    layout = ImageLayout(
+        rows=20, cols=80, block=8, element_bits=4, data_width=128, vector=16, header=True
     )
-    values = np.random.default_rng(6).standard_normal((3, 5)).astype(np.float32)
-    converted = quantise(values, "x", numerics, seed=0, tag=0, step=0)
-    layout = image_layout(converted, 128)
-    assert layout == ImageLayout(rows=3, cols=5, block=4, mantissa_bits=7, data_width=128)
-    image = layout.pack(converted)
-    assert image.tolist() == written_bit_by_bit(converted, 3, 5, 4, 7, 128)
+    assert (layout.runs, layout.row_vectors, layout.exponent_bytes) == (4, 5, 32)
+    copy = stored(layout, np.random.default_rng(1))
+    image = layout.pack(copy, 0)
+    last = layout.group_offset(2, 1)
+    assert last == 16 + 5 * (32 + 256)
+    assert image[last : last + 8].tolist() == copy.exponents[16:24, 4].tolist()
+    assert not image[last + 8 : last + 32].any()
+    assert image[layout.row_max_offset :][:24].tolist() == copy.row_max.tolist()
+    assert layout.col_max_offset == layout.total_bytes == 16 + 6 * (32 + 256) + 32
+
+
+def test_a_long_vector_is_repeated():
+    """128 elements over 2 groups of 8 blocks of 8: both have the exponents of the same vector."""
+    layout = ImageLayout(rows=8, cols=130, block=8, element_bits=4, data_width=64, vector=128)
+    copy = stored(layout, np.random.default_rng(3))
+    image = layout.pack(copy)
+    fields = [image[layout.group_offset(0, group) :][:8].tolist() for group in range(3)]
+    first, second = copy.exponents.T.tolist()
+    assert fields == [first, first, second]
+    image[layout.group_offset(0, 1)] ^= 1
+    assert np.array_equal(layout.unpack(image)[0].exponents, copy.exponents)
+
+
+def test_unpack_ignores_padding():
+    layout = ImageLayout(rows=3, cols=3, block=2, element_bits=3, data_width=512, header=True)
+    copy = stored(layout, np.random.default_rng(2))
+    noisy = layout.pack(copy, -5)
+    noisy[2:64] = 255  # behind the header's exponent
+    noisy[66:128] = 255  # the exponents of absent blocks, and padding
+    back, exponent = layout.unpack(noisy)
+    assert exponent == -5
+    assert np.array_equal(back.exponents, copy.exponents)
+    assert np.array_equal(back.codes, copy.codes)
+
+
+def numerics(block, **classes):
+    default = {"format": "bfp4", "rounding": "nearest"}
+    chosen = {"x": default, "w": default, "dy": default} | classes
+    return Numerics.from_dict(
+        chosen | {"block": block, "random_bits": 8, "fraction": 9, "headroom": 4}
+    )
+
+
+def test_layouts_of_a_class():
+    def layouts(block, **chosen):
+        chosen = {"rounding": "nearest"} | chosen
+        found = numerics(block, **dict.fromkeys(("x", "w", "dy"), chosen)).x
+        return image_layouts(found, (3, 50), block=block, data_width=128)
+
+    common = {"block": 4, "data_width": 128}
+    assert layouts(4, format="bfp7") == (ImageLayout(rows=3, cols=50, element_bits=8, **common),)
+    assert layouts(4, format="bf16", rounding="stochastic-a") == (
+        ImageLayout(rows=3, cols=50, element_bits=16, **common),
+    )
+    assert layouts(4, format="mxfp6_e2m3") == tuple(
+        ImageLayout(rows=rows, cols=cols, element_bits=6, vector=32, **common)
+        for rows, cols in ((3, 50), (50, 3))
+    )
+    assert layouts(4, format="nvfp4", grouping="16x16") == (
+        ImageLayout(rows=3, cols=50, element_bits=4, header=True, **common),
+    )
 
 
 @pytest.mark.parametrize("width", DATA_WIDTHS)
@@ -143,28 +228,69 @@ def test_float_rows_start_on_a_beat(rows, cols, width):
         ({"rows": 0}, "rows must be an integer in 1..16777215, not 0"),
         ({"cols": 2**24}, "cols must be an integer in 1..16777215, not 16777216"),
         ({"block": 3}, "block must be one of 1, 2, 4, 8, 16, 32, not 3"),
-        ({"mantissa_bits": 9}, "mantissa_bits must be an integer in 2..8, not 9"),
+        ({"element_bits": 17}, "element_bits must be an integer in 2..16, not 17"),
+        ({"element_bits": 1}, "element_bits must be an integer in 2..16, not 1"),
         ({"data_width": 48}, "data_width must be one of 32, 64, 128, 256, 512, not 48"),
+        ({"block": 32, "vector": 16}, "vector must be one of 32, 64, 128, not 16"),
     ],
 )
 def test_refused_parameters(change, message):
-    good = {"rows": 3, "cols": 3, "block": 2, "mantissa_bits": 2, "data_width": 32}
+    good = {"rows": 3, "cols": 3, "block": 2, "element_bits": 2, "data_width": 32}
     with pytest.raises(ValueError) as raised:
         ImageLayout(**(good | change))
     assert str(raised.value) == message
 
 
-def test_refused_arrays():
-    layout = ImageLayout(rows=3, cols=3, block=2, mantissa_bits=2, data_width=32)
-    tensor = stored(layout, np.random.default_rng(4))
+@pytest.mark.parametrize(
+    "name, array, message",
+    [
+        ("codes", np.full((4, 4), 8, np.uint16), "largest code must be an integer in 0..7, not 8"),
+        (
+            "codes",
+            np.zeros((4, 4), np.uint8),
+            "codes must be uint16 of shape (4, 4), not uint8 of shape (4, 4)",
+        ),
+        (
+            "exponents",
+            np.zeros((2, 2), np.uint8),
+            "exponents must be uint8 of shape (4, 2), not uint8 of shape (2, 2)",
+        ),
+        (
+            "row_max",
+            np.zeros(2, np.uint8),
+            "row_max must be uint8 of shape (4,), not uint8 of shape (2,)",
+        ),
+        (
+            "col_max",
+            np.zeros(2, np.uint8),
+            "col_max must be uint8 of shape (0,), not uint8 of shape (2,)",
+        ),
+    ],
+)
+def test_refused_arrays(name, array, message):
+    layout = ImageLayout(rows=3, cols=3, block=2, element_bits=3, data_width=32, vector=2)
+    copy = stored(layout, np.random.default_rng(4))
     with pytest.raises(ValueError) as raised:
-        layout.unpack(np.zeros(layout.total_bytes + 1, dtype=np.uint8))
-    total = layout.total_bytes
+        layout.pack(StoredCopy(**vars(copy) | {name: array}))
+    assert str(raised.value) == message
+
+
+def test_refused_images_groups_and_exponents():
+    plain = ImageLayout(rows=3, cols=3, block=2, element_bits=3, data_width=32)
+    total = plain.total_bytes
+    with pytest.raises(ValueError) as raised:
+        plain.unpack(np.zeros(total + 1, dtype=np.uint8))
     expected = f"image must be uint8 of shape ({total},), not uint8 of shape ({total + 1},)"
     assert str(raised.value) == expected
-    tensor.magnitudes[0, 0] = 4
-    with pytest.raises(ValueError) as raised:
-        layout.pack(tensor)
-    assert str(raised.value) == "largest magnitude must be an integer in 0..3, not 4"
     with pytest.raises(ValueError, match="group must be an integer in 0..0, not 1"):
-        layout.group_offset(0, 1)
+        plain.group_offset(0, 1)
+    copy = stored(plain, np.random.default_rng(4))
+    with pytest.raises(ValueError) as raised:
+        plain.pack(copy, 3)
+    assert str(raised.value) == "tensor_exponent must be None where the image has no header"
+    headed = ImageLayout(rows=3, cols=3, block=2, element_bits=3, data_width=32, header=True)
+    for wrong in (None, 2**15):
+        with pytest.raises(ValueError) as raised:
+            headed.pack(copy, wrong)
+        message = f"tensor_exponent must be an integer in -32768..32767, not {wrong}"
+        assert str(raised.value) == message

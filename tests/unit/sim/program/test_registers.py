@@ -7,7 +7,7 @@ import pytest
 
 from diastole_sim.program.command import FIELDS, ErrorCode, Opcode
 from diastole_sim.program.publish import c_header, reference
-from diastole_sim.program.registers import BY_NAME, END, MAGIC, REGISTERS
+from diastole_sim.program.registers import BY_NAME, END, MAGIC, REGISTERS, VERSION
 
 OFFSETS = {
     "magic": 0x00,
@@ -26,6 +26,8 @@ OFFSETS = {
     "write_limit": 0x48,
     "flags": 0x50,
     "saturated": 0x54,
+    "underflowed": 0x58,
+    "amax": 0x5C,
     "cycles": 0x60,
     "convert_cycles": 0x68,
     "read_beats": 0x70,
@@ -41,6 +43,7 @@ def test_offsets_stay_where_they_are():
     assert {register.name: register.offset for register in REGISTERS} == OFFSETS
     assert MAGIC == 0x53414944
     assert END == 0x90
+    assert VERSION == 0x0001_0001
 
 
 def test_registers_do_not_overlap():
@@ -84,5 +87,8 @@ def test_reference_has_every_name():
     for register in REGISTERS:
         assert f"| 0x{register.offset:02X} | {register.bits} | {register.name.upper()} |" in text
     assert "| 4, 5 | 39:0 | address_x |" in text
+    assert "| 14, 15 | 39:0 | address_dy_m |" in text
+    assert "| 14 | 31:0 | tag |" in text
+    assert "| 0 | 31:24 | scale |" in text
     assert "| 9 | TOO_LONG | the contraction is longer than 2^headroom blocks |" in text
     assert "| 2 | forward |" in text

@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 
+from diastole_sim.device_api import OPERATIONS
 from diastole_sim.golden.machine import GoldenDevice
 from diastole_sim.numerics import Numerics
 from diastole_sim.program.command import Command, ErrorCode, Opcode
@@ -26,21 +27,60 @@ NUMERICS = {
 }
 
 
-@pytest.fixture
-def folder(copier):
-    path = copier(128) / "manifest.json"
-    manifest = json.loads(path.read_text())
-    manifest["parameters"]["numerics"] = NUMERICS
-    path.write_text(json.dumps(manifest))
-    return path.parent
+def of(source="current", fraction=18, special="flag", **chosen):
+    """Numerics with all classes of one kind."""
+    chosen = {"rounding": "nearest"} | chosen
+    return NUMERICS | {
+        "x": chosen,
+        "w": chosen,
+        "dy": chosen | {"rounding": "stochastic-b"},
+        "source": source,
+        "fraction": fraction,
+        "special": special,
+    }
+
+
+KINDS = {
+    "bfp": NUMERICS,
+    "large-squares": of(format="bfp4", grouping="8x8"),
+    "vectors": of(format="bfp4", grouping="1x8"),
+    "fp8": of(format="fp8_e4m3"),
+    "bf16": of(format="bf16"),
+    "mx": of(format="mxfp8_e4m3"),
+    "mxfp6-poison": of(format="mxfp6_e3m2", special="poison"),
+    "nvfp4": of(format="nvfp4"),
+    "vectors-but-dy": of(format="mxfp4_e2m1") | {"dy": NUMERICS["dy"]},
+}
 
 
 @pytest.fixture
-def device(folder, monkeypatch):
+def make(copier, monkeypatch):
+    """``make(numerics)``: a device and a golden one, of one seed."""
     monkeypatch.setattr(device_module, "Machine", fake_machine.FakeMachine)
-    with Device(folder, seed=7) as device:
-        yield device
-    assert device.machine.closed
+    devices = []
+
+    def make(numerics, seed=7):
+        path = copier(128) / "manifest.json"
+        manifest = json.loads(path.read_text())
+        manifest["parameters"]["numerics"] = numerics
+        path.write_text(json.dumps(manifest))
+        devices.append(Device(path.parent, seed=seed))
+        return devices[-1], GoldenDevice(Numerics.from_dict(numerics), seed=seed)
+
+    yield make
+    for device in devices:
+        device.close()
+        assert device.machine.closed
+
+
+@pytest.fixture
+def folder(make):
+    return make(NUMERICS)[0].product.directory
+
+
+@pytest.fixture
+def device(make):
+    return make(NUMERICS)[0]
 
 
 @pytest.fixture
@@ -58,8 +98,29 @@ def same(got, wanted):
     assert (got.view(np.uint32) == wanted.view(np.uint32)).all()
 
 
+def same_tensor(got, wanted):
+    """What the golden model converted, every copy of it, and what is known of it."""
+    copies, expected = got.copy_values(), wanted.copy_values()
+    assert list(copies) == list(expected)
+    for name, values in expected.items():
+        same(copies[name], values)
+    same(got.values(), wanted.values())
+    for name in ("shape", "tensor_class", "nan", "inf", "saturated", "underflowed", "amax"):
+        assert getattr(got, name) == getattr(wanted, name), name
+    read = got.read()
+    assert (read.chosen, read.block, read.amax) == (wanted.chosen, wanted.block, wanted.amax)
+    assert read.tensor_exponent == wanted.tensor_exponent
+    for stored, copy in zip(read.copies, wanted.copies, strict=True):
+        assert (stored.transposed, stored.shape) == (copy.transposed, copy.shape)
+        assert not stored.folds.any()
+        for name in ("codes", "exponents", "row_max", "col_max"):
+            assert np.array_equal(getattr(stored, name), getattr(copy, name)), name
+
+
 @pytest.mark.parametrize("m, k, n", [(1, 1, 1), (3, 5, 7), (17, 34, 9)])
-def test_products_equal_the_model(device, golden, m, k, n):
+@pytest.mark.parametrize("kind", KINDS)
+def test_products_equal_the_model(make, kind, m, k, n):
+    device, golden = make(KINDS[kind])
     x, w, dy = tensors(m, k, n)
     for got, wanted in (
         (device.forward(x, w), golden.forward(x, w)),
@@ -71,8 +132,87 @@ def test_products_equal_the_model(device, golden, m, k, n):
         for name, tensor in wanted.values.items():
             same(got.values[name], tensor)
         for name, tensor in wanted.operands.items():
-            same(got.operands[name].values(), tensor.values())
+            same_tensor(got.operands[name], tensor)
         assert (got.exact, got.overflow) == (wanted.exact, wanted.overflow)
+
+
+OUTLIERS = np.array([[1.0, 2.0**-20, -(2.0**-40), 3e38], [0, np.nan, -np.inf, 0.0]], np.float32)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_known_of_a_tensor(make, kind):
+    """Here something saturates or underflows, and there are NaN and Inf."""
+    device, golden = make(KINDS[kind])
+    for name in ("x", "w", "dy"):
+        for array in (OUTLIERS, OUTLIERS[:1], 0 * OUTLIERS[:1], 1.97 * OUTLIERS[:, :1]):
+            same_tensor(device.convert(array, name, tag=5), golden.convert(array, name, tag=5))
+
+
+def test_each_product_reads_its_copies(make):
+    """A copy that is broken spoils those products that read it, and no others."""
+    device, golden = make(KINDS["vectors"])
+    data = dict(zip(("x", "w", "dy"), tensors(9, 17, 10), strict=True))
+    wanted = {name: golden.convert(array, name, tag=0) for name, array in data.items()}
+    readers = {
+        ("x", 0): {"forward"},
+        ("x", 1): {"dw", "backward"},
+        ("w", 0): {"dx", "backward"},
+        ("w", 1): {"forward"},
+        ("dy", 0): {"dx", "backward"},
+        ("dy", 1): {"dw", "backward"},
+    }
+    for (name, copy), spoilt in readers.items():
+        held = {each: device.upload(tensor) for each, tensor in wanted.items()}
+        held[name].images[copy].data[:] = 0
+        found = set()
+        for op, operands in OPERATIONS.items():
+            classes = [operand.lower() for operand in operands]
+            got = getattr(device, op)(*(held[each] for each in classes))
+            right = getattr(golden, op)(*(wanted[each] for each in classes))
+            if any((got.values[k] != value).any() for k, value in right.values.items()):
+                found.add(op)
+        assert found == spoilt, (name, copy)
+
+
+@pytest.mark.parametrize("kind, unit", [("fp8_e4m3", 8), ("fp8_e5m2", 15), ("nvfp4", 0)])
+def test_given_scales(make, kind, unit):
+    device, golden = make(of(format=kind, source="given"))
+    bias = 138 if kind == "nvfp4" else 127
+    array = next(tensors(5, 6, 7)) * np.float32(100)
+    for scale in (None, -100, unit, unit + 3, 100):
+        got = device.convert(array, "x", tag=0, scale=scale)
+        same_tensor(got, golden.convert(array, "x", tag=0, scale=scale))
+        exponent = unit if scale is None else scale
+        assert got.tensor_exponent == exponent
+        assert device.machine.executed[-1].scale == exponent + bias
+    with pytest.raises(ValueError, match=f"scale's exponent must be an integer in {1 - bias}.."):
+        device.convert(array, "x", tag=0, scale=-bias)
+
+
+@pytest.mark.parametrize("kind", ["fp8_e4m3", "nvfp4"])
+def test_delayed_scales(make, kind):
+    """The scale is that of the tensor before, of the same class and tag, if that was not zero."""
+    device, golden = make(of(format=kind, source="delayed"))
+    array = next(tensors(5, 6, 7))
+    fields = []
+    for factor, name, tag in (
+        *((1, "x", 0), (1000, "x", 0), (1, "w", 0), (1, "x", 1), (1, "x", 0)),
+        *((0, "x", 1), (2**20, "x", 1), (1, "x", 1)),
+    ):
+        scaled = array * np.float32(factor)
+        got = device.convert(scaled, name, tag=tag)
+        same_tensor(got, golden.convert(scaled, name, tag=tag))
+        fields.append(device.machine.executed[-1].scale)
+    first, later = fields[1], fields[4]
+    assert later in (first + 9, first + 10)
+    assert fields == [0, first, 0, 0, later, first, 0, fields[7]] and fields[7] == first + 20
+
+
+def test_scales_that_have_no_place(make):
+    for numerics in (KINDS["bfp"], KINDS["fp8"], of(format="bf16", source="given")):
+        device, _ = make(numerics)
+        with pytest.raises(ValueError, match="scale must be absent: a x tensor has no scale that"):
+            device.convert(np.ones((2, 2), np.float32), "x", tag=0, scale=0)
 
 
 def test_tensors_are_converted_once(device, golden):
@@ -100,8 +240,21 @@ def test_upload(device, golden):
     same(device.forward(*uploaded).y, wanted.y)
     assert len(device.machine.executed) == 1
     other = GoldenDevice(Numerics.from_dict(NUMERICS | {"block": 8}))
-    with pytest.raises(ValueError, match="the tensor is bfp4 in blocks of 8; this device has bfp4"):
+    with pytest.raises(ValueError) as raised:
         device.upload(other.convert(x, "x", tag=0))
+    assert str(raised.value) == (
+        "the tensor is bfp4 in groups of 8x8 and blocks of 8; this device has bfp4 in groups of "
+        "4x4 and blocks of 4"
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_uploaded_is_read(make, kind):
+    device, golden = make(KINDS[kind])
+    wanted = golden.convert(next(tensors(9, 70, 11)), "x", tag=0)
+    uploaded = device.upload(wanted)
+    same_tensor(uploaded, wanted)
+    assert uploaded.convert_cycles == 0
 
 
 def test_counters(device):
@@ -131,7 +284,20 @@ def test_saturated(device):
     assert device.convert(large / 2 * 1.5, "x", tag=0).saturated == 0
 
 
-def test_memory_comes_back(device):
+def test_the_header_counts(make):
+    """What is read has the tensor's scale that the machine wrote."""
+    device, golden = make(KINDS["nvfp4"])
+    wanted = golden.convert(next(tensors(9, 70, 11)), "x", tag=0)
+    uploaded = device.upload(wanted)
+    for image in uploaded.images:
+        image.data[:2] = np.array([wanted.tensor_exponent + 3], "<i2").view(np.uint8)
+    assert uploaded.read().tensor_exponent == wanted.tensor_exponent + 3
+    same(uploaded.values(), wanted.values() * np.float32(8))
+
+
+@pytest.mark.parametrize("kind", ["bfp", "vectors"])
+def test_memory_comes_back(make, kind):
+    device, _ = make(KINDS[kind])
     x, w, dy = tensors(40, 40, 40)
     for _ in range(3):
         before = device.heap.taken_bytes

@@ -24,7 +24,7 @@ NANO = Numerics.from_dict(
 )
 KEYS = (
     "task backend steps seed loss accuracy float_accuracy cycles macs utilisation weights_sha256 "
-    "verified mismatches compared seconds"
+    "verified mismatches compared seconds saturated underflowed inexact_products"
 ).split()
 
 
@@ -114,6 +114,46 @@ def test_verification_compares_everything():
     held_out = 360 * (64 + 64 + 64 + 10) + sizes["w0"] + sizes["w1"]
     assert result.compared == 2 * step + held_out
     assert (result.verified, result.mismatches, result.first_mismatch) == (True, 0, None)
+
+
+MX = {"format": "mxfp4_e2m1", "rounding": "nearest"}
+VECTORS = Numerics.from_dict(
+    {"x": MX, "w": MX, "dy": MX | {"rounding": "stochastic-b"}}
+    | {"block": 8, "random_bits": 8, "fraction": 18, "headroom": 14}
+)
+
+
+def test_every_copy_is_compared():
+    """Two copies of each operand; and a wrong second one is named."""
+    once = train(steps=1, reference=GoldenDevice(NANO, 0)).compared
+    result = train(GoldenDevice(VECTORS, 0), steps=1, reference=GoldenDevice(VECTORS, 0))
+    operands = (64 + 360) * (64 + 64) + 2 * (64 * 64 + 64 * 10) + 64 * (64 + 10)
+    assert (result.verified, result.compared) == (True, once + operands)
+
+    class Odd(GoldenDevice):
+        def convert(self, array, tensor_class, *, tag, step=0, scale=None):
+            tensor = super().convert(array, tensor_class, tag=tag, step=step)
+            if tensor_class == "w":
+                tensor.copies[1].codes.flags.writeable = True
+                tensor.copies[1].codes[3, 5] ^= 8
+            return tensor
+
+    first = train(Odd(VECTORS, 0), steps=1, reference=GoldenDevice(VECTORS, 0)).first_mismatch
+    assert (first.tensor, first.index) == ("layer0.W_q_k", (5, 3))
+
+
+def test_underflowed_elements_are_counted():
+    counted = []
+
+    class Counting(GoldenDevice):
+        def convert(self, *given, **named):
+            tensor = super().convert(*given, **named)
+            counted.append((tensor.saturated, tensor.underflowed))
+            return tensor
+
+    result = train(Counting(VECTORS, 0), steps=1)
+    assert (result.saturated, result.underflowed) == tuple(map(sum, zip(*counted, strict=True)))
+    assert result.underflowed > 0 < result.saturated
 
 
 class Wrapped:

@@ -1,0 +1,302 @@
+"""One copy of a tensor: the tensor, or its transpose, converted for the products that read it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diastole_sim.device_api import Floats
+from diastole_sim.formats import EXPONENT_BIAS, SIGNIFICAND_FRACTION, Format
+from diastole_sim.golden.codes import (
+    decode_magnitudes,
+    fold,
+    is_inf,
+    is_nan,
+    is_negative,
+    smallest_depth,
+)
+from diastole_sim.golden.element import round_elements, round_quotients
+from diastole_sim.golden.scale import (
+    SIGNIFICAND_BITS,
+    group_exponents,
+    nan_byte,
+    scale_codes,
+    stored_parts,
+)
+from diastole_sim.golden.tiling import Tiling
+from diastole_sim.numerics import Numerics, TensorClass
+from diastole_sim.rounding import is_stochastic
+
+Integers = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+SPECIAL = 0x7F800000
+"""Magnitude bits of Inf; those of NaN are above."""
+MIN_NORMAL = 1 << (SIGNIFICAND_BITS - 1)
+"""Magnitude bits of 2^-126."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Copy:
+    """The elements of a tensor, or of its transpose, with the exponents of their groups.
+
+    ``shape``: rows and columns as they lie here, unpadded; RB x CB whole blocks of side B hold
+    them. ``codes``: RB*B x CB*B stored elements, the sign on top; 0 in the padding. ``exponents``:
+    RB x CB, or with vector groups of g columns RB*B x ceil(CB*B / g), stored bytes: e + 127 with e
+    the exponent of the top binade after folding, or an NVFP4 scale's E4M3 code; 0 for a group of
+    zeros, ``scale.nan_byte`` for one that is not a number. ``row_max``, ``col_max``: the largest of
+    each row and column of them, NaN counted as 0; with vector groups no ``col_max``. ``folds``: by
+    how much each exponent was lowered.
+    """
+
+    transposed: bool
+    shape: tuple[int, int]
+    codes: NDArray[np.uint16]
+    exponents: NDArray[np.uint8]
+    row_max: NDArray[np.uint8]
+    col_max: NDArray[np.uint8]
+    folds: NDArray[np.uint8]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Counts:
+    """Of finite elements, without those of groups that are not numbers."""
+
+    saturated: int
+    underflowed: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Fields:
+    """What the converter reads of binary32: the sign, the 31 magnitude bits (``finite``; 0 for
+    what is no normal number), and whether it is NaN or Inf."""
+
+    negative: Mask
+    finite: Integers
+    nan: Mask
+    inf: Mask
+
+    @classmethod
+    def of(cls, array: Floats) -> "Fields":
+        bits = np.ascontiguousarray(array).view(np.uint32).astype(np.int64)
+        magnitude = bits & 0x7FFFFFFF
+        normal = (magnitude >= MIN_NORMAL) & (magnitude < SPECIAL)
+        return cls(
+            negative=bits >> 31 == 1,
+            finite=np.where(normal, magnitude, 0),
+            nan=magnitude > SPECIAL,
+            inf=magnitude == SPECIAL,
+        )
+
+    def each(self, change: Callable[[NDArray[Any]], NDArray[Any]]) -> "Fields":
+        """``change`` of every array."""
+        return Fields(
+            negative=change(self.negative),
+            finite=change(self.finite),
+            nan=change(self.nan),
+            inf=change(self.inf),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Groups:
+    """Per group: ``e``, the scale's 4-bit ``significand``, the ``stored`` byte before folding (0
+    where every finite element becomes zero), and whether the group is no number."""
+
+    e: Integers
+    significand: Integers
+    stored: Integers
+    poisoned: Mask
+
+
+def convert_copy(
+    fields: Fields,
+    draws: Integers,
+    numerics: Numerics,
+    tensor_class: str,
+    tensor_exponent: int | None,
+    transposed: bool,
+) -> tuple[Copy, Counts]:
+    """Convert a tensor, or its transpose; see :func:`diastole_sim.golden.convert.quantise`.
+
+    ``fields``, ``draws``: of the tensor itself, unpadded; ``draws`` may be one 0.
+    """
+    chosen, block = numerics.tensor_class(tensor_class), numerics.block
+    tiling = Tiling.groups(chosen.grouping, block)
+    if transposed:
+        fields, draws = fields.each(np.transpose), draws.T
+    rows, columns = fields.finite.shape
+    padding = (-rows % max(tiling.rows, block), -columns % max(tiling.columns, block))
+    fields = fields.each(lambda elements: _pad(elements, padding))
+    if is_stochastic(chosen.rounding):
+        draws = _pad(draws, padding)
+
+    groups = _measure(fields, tiling, chosen, tensor_exponent, numerics.special)
+    code = _round(fields, groups, tiling, chosen, draws, numerics.random_bits)
+    code, negative, counts = _settle(code, fields, groups, tiling, chosen, numerics.special)
+    stored, by = groups.stored, np.zeros_like(groups.stored)
+    if numerics.folds(tensor_class):
+        code, stored, by = _fold(code, stored, tiling, chosen.format)
+    stored = np.where(groups.poisoned, nan_byte(chosen.format), stored)
+
+    return _assemble(code, negative, stored, by, chosen, block, transposed, (rows, columns)), counts
+
+
+def copy_values(copy: Copy, chosen: TensorClass, block: int, tensor_exponent: int | None) -> Floats:
+    """The stored numbers as they lie, unpadded.
+
+    Each is exact in float32 (some are subnormals), but those of NVFP4 from 2^128 on, which are Inf.
+    Inf and NaN codes are what they say; every element of a group that is not a number is NaN.
+    """
+    kind, cells = chosen.format, Tiling.cells(chosen.grouping, block)
+    rows, columns = copy.shape
+    codes = copy.codes[:rows, :columns]
+    e, significand = stored_parts(copy.exponents, kind, tensor_exponent)
+    sig, d = decode_magnitudes(codes, kind)
+    sig *= cells.spread(significand)[:rows, :columns]
+    ulp = cells.spread(e)[:rows, :columns] - d - (kind.precision - 1) - SIGNIFICAND_FRACTION
+    values = np.ldexp(sig.astype(np.float64), ulp.astype(np.int32))
+    values[is_inf(codes, kind)] = np.inf
+    poisoned = cells.spread(copy.exponents == nan_byte(kind))[:rows, :columns]
+    values[is_nan(codes, kind) | poisoned] = np.nan
+    np.negative(values, out=values, where=is_negative(codes, kind))
+    with np.errstate(over="ignore"):
+        return values.astype(np.float32)
+
+
+def _measure(
+    fields: Fields, tiling: Tiling, chosen: TensorClass, tensor_exponent: int | None, special: str
+) -> Groups:
+    kind = chosen.format
+    amax = tiling.reduce(np.maximum, fields.finite)
+    poisoned = np.zeros(amax.shape, dtype=np.bool_)
+    if special == "poison" and kind.nan_code is None:
+        poisoned = tiling.reduce(np.logical_or, fields.nan | fields.inf)
+    if kind.scale == "e4m3":
+        assert tensor_exponent is not None
+        stored = scale_codes(amax, tensor_exponent, chosen)
+        e, significand = stored_parts(stored, kind, tensor_exponent)
+        return Groups(e=e, significand=significand, stored=stored, poisoned=poisoned)
+    if tensor_exponent is None:
+        e = group_exponents(amax, chosen)
+    else:
+        e = np.full_like(amax, tensor_exponent)
+    present = (amax != 0) & (e >= kind.lowest_exponent)
+    stored = np.where(present, e + EXPONENT_BIAS, 0)
+    significand = np.full_like(amax, 1 << SIGNIFICAND_FRACTION)
+    return Groups(e=e, significand=significand, stored=stored, poisoned=poisoned)
+
+
+def _round(
+    fields: Fields,
+    groups: Groups,
+    tiling: Tiling,
+    chosen: TensorClass,
+    draws: Integers,
+    bits: int,
+) -> Integers:
+    """Magnitude codes of the finite elements, too large where they do not fit."""
+    finite = np.where(tiling.spread(groups.stored != 0), fields.finite, 0)
+    e = tiling.spread(groups.e)
+    if chosen.format.scale != "e4m3":
+        return round_elements(finite, e, chosen, draws, bits)
+    significand = tiling.spread(np.maximum(groups.significand, 1))
+    return round_quotients(finite, e, significand, chosen, draws, bits)
+
+
+def _settle(
+    code: Integers,
+    fields: Fields,
+    groups: Groups,
+    tiling: Tiling,
+    chosen: TensorClass,
+    special: str,
+) -> tuple[Integers, Mask, Counts]:
+    """What overflow, NaN, Inf and zeros become: magnitude codes, signs and counts."""
+    kind = chosen.format
+    counted = ~tiling.spread(groups.poisoned)
+    beyond = code > kind.max_code
+    overflow = kind.overflow_code if chosen.overflow == "specification" else None
+    code[beyond] = kind.max_code if overflow is None else overflow
+    counts = Counts(
+        saturated=int((beyond & counted).sum()),
+        underflowed=int(((fields.finite != 0) & (code == 0) & counted).sum()),
+    )
+    negative = fields.negative & counted
+    if special == "flag":
+        present = tiling.spread(groups.stored != 0)
+        code[fields.inf & present] = kind.max_code
+        negative &= ~fields.nan
+    elif kind.nan_code is not None and kind.overflow_code is not None:
+        code[fields.inf] = kind.overflow_code
+        code[fields.nan] = kind.nan_code
+    code[~counted] = 0
+    if not kind.signed_zero:
+        negative &= code != 0
+    return code, negative, counts
+
+
+def _fold(
+    code: Integers, stored: Integers, tiling: Tiling, kind: Format
+) -> tuple[Integers, Integers, Integers]:
+    """Codes and stored exponents of the same values, and by how much each group was lowered; a
+    group without an element that is finite and not zero is one of zeros."""
+    by = tiling.reduce(np.minimum, smallest_depth(code, kind))
+    zeros = by > kind.depth
+    by[zeros] = 0
+    return fold(code, tiling.spread(by), kind), np.where(zeros, 0, stored - by), by
+
+
+def _assemble(
+    code: Integers,
+    negative: Mask,
+    stored: Integers,
+    by: Integers,
+    chosen: TensorClass,
+    block: int,
+    transposed: bool,
+    shape: tuple[int, int],
+) -> Copy:
+    """The copy without the padding that is more than whole blocks."""
+    rows, columns = (-(-side // block) * block for side in shape)
+    elements = code | negative.astype(np.int64) << chosen.format.magnitude_bits
+    exponents = _per_cell(stored, chosen, block, (rows, columns))
+    row_max, col_max = _maxima(exponents, chosen)
+    return Copy(
+        transposed=transposed,
+        shape=shape,
+        codes=_frozen(elements[:rows, :columns].astype(np.uint16)),
+        exponents=_frozen(exponents),
+        row_max=_frozen(row_max),
+        col_max=_frozen(col_max),
+        folds=_frozen(_per_cell(by, chosen, block, (rows, columns))),
+    )
+
+
+def _per_cell(
+    groups: Integers, chosen: TensorClass, block: int, padded: tuple[int, int]
+) -> NDArray[np.uint8]:
+    """The stored bytes of a copy: a square that is larger than a block repeats its own."""
+    tiling, cells = Tiling.groups(chosen.grouping, block), Tiling.cells(chosen.grouping, block)
+    repeat = Tiling(rows=tiling.rows // cells.rows, columns=tiling.columns // cells.columns)
+    rows, columns = padded[0] // cells.rows, -(-padded[1] // cells.columns)
+    return repeat.spread(groups)[:rows, :columns].astype(np.uint8)
+
+
+def _maxima(
+    exponents: NDArray[np.uint8], chosen: TensorClass
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    numbers = np.where(exponents == nan_byte(chosen.format), 0, exponents).astype(np.uint8)
+    none = np.zeros(0, dtype=np.uint8)
+    return numbers.max(axis=1), none if chosen.two_copies else numbers.max(axis=0)
+
+
+def _pad(elements: NDArray[Any], padding: tuple[int, int]) -> NDArray[Any]:
+    return np.pad(elements, ((0, padding[0]), (0, padding[1]))) if any(padding) else elements
+
+
+def _frozen(array: NDArray[Any]) -> NDArray[Any]:
+    array.flags.writeable = False
+    return array

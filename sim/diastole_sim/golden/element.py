@@ -1,0 +1,64 @@
+"""Rounding the elements of a group: from binary32 and a scale to magnitude codes.
+
+``finite``: the 31 magnitude bits of each element, 0 for what counts as zero. ``e``: exponent of the
+top binade of its group. A code comes out larger than ``max_code`` where the element exceeds the
+largest; the caller decides what it becomes.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diastole_sim.golden.codes import encode_magnitudes
+from diastole_sim.golden.scale import (
+    MAX_QUOTIENT_SHIFT,
+    SCALE_BITS,
+    SIGNIFICAND_BITS,
+    exponents_of,
+    significands_of,
+)
+from diastole_sim.numerics import TensorClass
+from diastole_sim.rounding import round_magnitude, round_quotient
+
+Integers = NDArray[np.int64]
+
+
+def round_elements(
+    finite: Integers, e: Integers, chosen: TensorClass, draws: Integers, bits: int
+) -> Integers:
+    """Codes of elements whose scale is a power of two."""
+    kind = chosen.format
+    below = e - exponents_of(finite)
+    d = np.clip(below, 0, kind.depth)
+    shift = SIGNIFICAND_BITS - kind.precision + np.maximum(below, 0) - d
+    kept = round_magnitude(chosen.rounding, significands_of(finite), shift, draws, bits)
+    code = encode_magnitudes(kept, d, kind)
+    code[below < 0] = kind.max_code + 1
+    code[finite == 0] = 0
+    return code
+
+
+def round_quotients(
+    finite: Integers,
+    e: Integers,
+    significand: Integers,
+    chosen: TensorClass,
+    draws: Integers,
+    bits: int,
+) -> Integers:
+    """Codes of elements whose scale has a ``significand`` of 1 to 15 eighths besides ``e``.
+
+    The quotient of a 24-bit significand s by a 4-bit one is in the binade of s where s, aligned,
+    is not the smaller, else in the one below; with that known it is rounded once, exactly.
+    """
+    kind, s = chosen.format, significands_of(finite)
+    bit_length = np.array([number.bit_length() for number in range(1 << SCALE_BITS)])
+    lead = SCALE_BITS - bit_length[significand]
+    fits = s >= significand << (lead + SIGNIFICAND_BITS - SCALE_BITS)
+    below = e - exponents_of(finite) + 1 - fits - lead
+    d = np.clip(below, 0, kind.depth)
+    shift = SIGNIFICAND_BITS - kind.precision - SCALE_BITS + fits + lead + np.maximum(below, 0) - d
+    divisor = significand << np.minimum(shift, MAX_QUOTIENT_SHIFT)
+    code = encode_magnitudes(round_quotient(chosen.rounding, s, divisor, draws, bits), d, kind)
+    code[below < 0] = kind.max_code + 1
+    code[finite == 0] = 0
+    return code

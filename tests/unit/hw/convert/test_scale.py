@@ -1,0 +1,160 @@
+# amaranth: UnusedElaboratable=no
+"""The exponents of groups and of tensors: every rule, against comparisons of exact fractions."""
+
+from fractions import Fraction
+
+import pytest
+from amaranth.hdl import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole.convert.scale import LaneScale, tensor_scale
+from oracle.formats import element, top_binade
+from support.bench import run
+from support.classes import make_numerics
+
+BFP = ("bfp1", "bfp4", "bfp8")
+MX = ("mxfp8_e4m3", "mxfp6_e2m3", "mxfp8_e5m2")
+SCALES = element("fp8_e4m3").values
+
+
+def magnitude(bits):
+    return Fraction((bits & 0x7FFFFF) | 1 << 23) * Fraction(2) ** ((bits >> 23) - 150)
+
+
+def stored(name, rule, bits, scale, poison):
+    """The byte of a group whose largest magnitude is that of ``bits``."""
+    chosen = element(name)
+    if bits >> 23 == 255:
+        return {True: 0x7F if name == "nvfp4" else 255}.get(poison and chosen.nan is None, 0)
+    if bits >> 23 == 0:
+        return 0
+    if name == "nvfp4":
+        wanted = magnitude(bits) / (6 * Fraction(2) ** (scale - 138))
+        if wanted >= SCALES[-1]:
+            return len(SCALES) - 1
+        above = next(n for n, value in enumerate(SCALES) if value >= wanted)
+        if rule == "up" or above == 0:
+            return above
+        middle = (SCALES[above] + SCALES[above - 1]) / 2
+        return above - (wanted < middle or (wanted == middle and above % 2 == 1))
+    if chosen.scale == "power":
+        return scale
+    e = min(127, top_binade(chosen, rule, magnitude(bits)))
+    lowest = -126 + (chosen.largest_exponent if chosen.scale == "e8m0" else 0)
+    return e + 127 if e >= lowest else 0
+
+
+def cases_of(rng, count):
+    """Magnitudes, many of them at a border of few bits."""
+    for _ in range(count):
+        field = rng.choice([0, 1, 2, 3, 9, 127, 253, 254, 255, rng.randrange(256)])
+        fraction = rng.getrandbits(23) & -1 << rng.choice([0, 14, 16, 18, 19, 20, 21, 23])
+        yield field << 23 | max(0, min(2**23 - 1, fraction + rng.choice([-1, 0, 0, 1])))
+
+
+def check(numerics, cases):
+    """Cases (cls, bits, scale)."""
+    dut = LaneScale(numerics=numerics)
+
+    async def main(ctx):
+        for cls, bits, scale in cases:
+            ctx.set(dut.cls, cls)
+            ctx.set(dut.value, bits | bits % 2 << 31)
+            ctx.set(dut.scale, scale)
+            chosen = numerics.tensor_class(("x", "w", "dy")[cls])
+            poison = numerics.special == "poison"
+            want = stored(chosen.format.name, chosen.scale, bits, scale, poison)
+            await ctx.tick()
+            assert ctx.get(dut.stored) == want, f"{cls=} {bits=:#x} {scale=}"
+
+    run(dut, main)
+
+
+@pytest.mark.parametrize("special", ["flag", "poison"])
+@pytest.mark.parametrize("names", [BFP, MX, ("mxint8", "mxfp4_e2m1", "mxfp6_e3m2")])
+@pytest.mark.parametrize("rule", ["floor", "even", "ceil", "rceil"])
+def test_exponents(rule, names, special, rng):
+    numerics = make_numerics(*names, scale=(rule,) * 3, special=special)
+    check(numerics, [(n % 3, bits, 0) for n, bits in enumerate(cases_of(rng, 900))])
+
+
+@pytest.mark.parametrize("special", ["flag", "poison"])
+@pytest.mark.parametrize("rule", ["nearest", "up"])
+def test_scale_codes(rule, special, rng):
+    numerics = make_numerics(*("nvfp4",) * 3, scale=(rule,) * 3, special=special)
+    cases = []
+    for bits in cases_of(rng, 2500):
+        scale = min(255, max(1, (bits >> 23) + rng.randrange(-3, 22)))
+        cases.append((0, bits, scale))
+    for middle in range(1, 2 * len(SCALES)):  # every border, and its neighbours
+        border = (SCALES[middle // 2] + SCALES[min((middle + 1) // 2, len(SCALES) - 1)]) * 3
+        field = 127
+        while border >= 2:
+            border, field = border / 2, field + 1
+        while border < 1:
+            border, field = border * 2, field - 1
+        exact = int(border * 2**23) & 0x7FFFFF
+        cases += [(0, field << 23 | exact + step, 138) for step in (-1, 0, 1) if exact + step >= 0]
+    check(numerics, cases)
+
+
+def test_tensor_scales(rng):
+    """Of tensors the scale that there is."""
+    numerics = make_numerics(
+        "fp8_e4m3", "fp8_e5m2", "e3m4", scale=("rceil", "floor", "ceil"), special="poison"
+    )
+    check(numerics, [(n % 3, bits, n % 254 + 1) for n, bits in enumerate(cases_of(rng, 300))])
+
+
+class Tensors(wiring.Component):
+    """Every class's scale of a tensor."""
+
+    def __init__(self, numerics):
+        self.numerics = numerics
+        super().__init__({"amax": In(31), "scale0": Out(8), "scale1": Out(8), "scale2": Out(8)})
+
+    def elaborate(self, platform):
+        m = Module()
+        keep = Signal()
+        m.d.sync += keep.eq(~keep)  # the bench has a clock
+        for cls, name in enumerate(("x", "w", "dy")):
+            scale = tensor_scale(m, cls, self.numerics.tensor_class(name), self.amax)
+            m.d.comb += getattr(self, f"scale{cls}").eq(scale)
+        return m
+
+
+def largest_of_tensor(bits, rule, name):
+    if name == "nvfp4":
+        exponent = -140
+        while magnitude(bits) > 2688 * Fraction(2) ** exponent:
+            exponent += 1
+        return exponent + 138
+    return min(127, top_binade(element(name), rule, magnitude(bits))) + 127
+
+
+@pytest.mark.parametrize(
+    "names, rules",
+    [
+        (("fp8_e4m3", "fp8_e5m2", "e3m4"), ("rceil", "floor", "ceil")),
+        (("e2m5", "fp8_e4m3", "fp8_e5m2"), ("even", "even", "rceil")),
+        (("nvfp4",) * 3, ("nearest",) * 3),
+    ],
+)
+def test_of_tensor(names, rules, rng):
+    dut = Tensors(make_numerics(*names, scale=rules))
+
+    async def main(ctx):
+        for bits in cases_of(rng, 300):
+            if 0 < bits >> 23 < 255:
+                ctx.set(dut.amax, bits)
+                await ctx.delay(1e-9)
+                for cls in range(3):
+                    want = largest_of_tensor(bits, rules[cls], names[cls])
+                    assert ctx.get(getattr(dut, f"scale{cls}")) == want, f"{cls=} {bits=:#x}"
+        ctx.set(dut.amax, 0)
+        await ctx.delay(1e-9)
+        if names[0] == "nvfp4":
+            assert ctx.get(dut.scale0) == 138
+
+    run(dut, main)
