@@ -151,12 +151,7 @@ class Plan:
 
     def element(self, classes: tuple[int, ...] = (X, W, DY)) -> Element:
         """What holds the elements of all these classes inside the array."""
-        formats = [self.formats[cls] for cls in classes] or [self.formats[W]]
-        depth = max(f.depth for f in self.formats)
-        return Element(
-            significand_bits=max(f.precision for f in formats),
-            depth=max(f.depth for f in formats) if depth else 0,
-        )
+        return Element.holding(*(self.formats[cls] for cls in classes))
 
     @cached_property
     def shape(self) -> CellShape:

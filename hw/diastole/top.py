@@ -141,7 +141,8 @@ class Top(Elaboratable):
             counters.write_moved.eq(units["writer"].moved),
             counters.clear.eq(registers.clear),
         ]
-        m.d.comb += [getattr(registers, name).eq(getattr(counters, name)) for name in (*COUNTERS, "amax")]
+        for name in (*COUNTERS, "amax"):
+            m.d.comb += getattr(registers, name).eq(getattr(counters, name))
 
     def _queues(self, m, platform) -> dict[str, StreamFifo]:
         """Short queues before the bus engines: no path crosses from the bus into the machine."""

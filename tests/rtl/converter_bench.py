@@ -5,10 +5,9 @@ import random
 import cocotb
 import numpy as np
 
-from diastole_sim.formats import parse_format
 from diastole_sim.golden.convert import quantise
-from diastole_sim.numerics import CLASS_NAMES, Numerics, TensorClass
-from diastole_sim.program.image import FloatLayout, image_layout
+from diastole_sim.numerics import CLASS_NAMES
+from diastole_sim.program.image import FloatLayout, image_layouts
 from rtl.ports import Ports, sometimes
 from rtl.service_memory import ServiceMemory
 from rtl.tensors import special_tensor
@@ -18,39 +17,39 @@ SHAPES = [(1, 1), (3, 5), (6, 16), (7, 33), (2, 18), (5, 3)]
 PORTS = ("read_request", "read_data", "write_request", "write_data")
 
 
-def numerics_of(unit):
-    classes = {
-        name: TensorClass(format=parse_format(f"bfp{bits}"), rounding=rule)
-        for name, bits, rule in zip(CLASS_NAMES, unit.mantissa_bits, unit.rounding, strict=True)
-    }
-    return Numerics(
-        block=unit.block, random_bits=unit.random_bits, fraction=4, headroom=4, **classes
-    )
-
-
 async def convert(unit, ports, memory, values, cls, seed):
     """One command; everything that it leaves in memory and at the ports is as it should be."""
     rows, cols = values.shape
     what = f"{rows} x {cols}, class {cls}"
     command = {"tag": random.getrandbits(32), "step": random.getrandbits(32)}
-    golden = quantise(values, CLASS_NAMES[cls], numerics_of(unit), seed=seed, **command)
-    image = image_layout(golden, unit.data_width).pack(golden).tobytes()
+    golden = quantise(values, CLASS_NAMES[cls], unit.numerics, seed=seed, **command)
+    layouts = image_layouts(
+        golden.chosen, values.shape, block=unit.numerics.block, data_width=unit.data_width
+    )
+    images = [
+        layout.pack(copy).tobytes() for layout, copy in zip(layouts, golden.copies, strict=True)
+    ]
     floats = FloatLayout(rows=rows, cols=cols, data_width=unit.data_width).pack(values)
     floats.reshape(rows, -1)[:, 4 * cols :] = 0x7F  # what lies beside a row is ignored
     source = memory.beat * random.randrange(1, 8)
-    destination = source + len(floats) + memory.beat * random.randrange(8)
     memory.bytes[:] = random.randbytes(len(memory.bytes))
     memory.bytes[source : source + len(floats)] = floats.tobytes()
     want = bytearray(memory.bytes)
-    want[destination : destination + len(image)] = image
-    command |= {"cls": cls, "rows": rows, "cols": cols, "source": source}
-    await ports.put("command", command | {"destination": destination})
+    end, addresses = source + len(floats), []
+    for image in images:
+        addresses.append(end + memory.beat * random.randrange(8))
+        end = addresses[-1] + len(image)
+        want[addresses[-1] : end] = image
+    command |= {"cls": cls, "rows": rows, "cols": cols, "source": source, "scale": 0}
+    command |= {"destination": addresses[0], "destination_t": addresses[-1]}
+    await ports.put("command", command)
     while not (await ports.sample("done"))[0]:
         pass
-    flags = await ports.sample("nan", "inf", "saturated", "busy")
-    wrong = [n - destination for n in range(len(want)) if want[n] != memory.bytes[n]]
-    assert not wrong, f"{what}: bytes {wrong[:8]} of {len(image)}"
-    assert flags == [golden.nan, golden.inf, golden.saturated, 0], what
+    flags = await ports.sample("nan", "inf", "saturated", "underflowed", "amax", "busy")
+    wrong = [n - addresses[0] for n in range(len(want)) if want[n] != memory.bytes[n]]
+    assert not wrong, f"{what}: bytes {wrong[:8]} of {[len(image) for image in images]}"
+    seen = [golden.nan, golden.inf, golden.saturated, golden.underflowed, golden.amax]
+    assert flags == [*seen, 0], what
 
 
 @cocotb.test(timeout_time=1, timeout_unit="ms")

@@ -14,6 +14,7 @@ from diastole.plan import Plan
 from diastole.top import Top
 from rtl.wrapper import wrapped
 from support.cells import shape_of
+from support.classes import make_numerics
 
 MACHINE = Config(
     name="machine",
@@ -39,14 +40,14 @@ def make_array() -> Array:
 
 
 def make_converter() -> Converter:
-    return Converter(
-        block=2,
-        data_width=64,
-        mantissa_bits=(4, 3, 5),
+    """Blocks and vectors that fold, of fixed-point numbers and minifloats, and a tensor scale."""
+    numerics = make_numerics(
+        *("mxfp8_e4m3", "bfp3", "fp8_e5m2"),
+        grouping=("1x4", "2x2", "tensor"),
         rounding=("nearest", "stochastic-c", "stochastic-b"),
         random_bits=8,
-        max_col_blocks=40,
     )
+    return Converter(numerics=numerics, data_width=64, max_col_blocks=40)
 
 
 def make_engine() -> ProductEngine:

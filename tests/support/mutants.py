@@ -1,8 +1,11 @@
 """Faults put into the emitted Verilog, to see whether a short check of a product notices them.
 
-All faults are planted in one copy of a product, so that it is compiled once: each replaced
-expression becomes ``number == its own ? faulty : as emitted``. The number is the top byte of the
-seed register, which the golden model gets too; with 0 the machine is as it was emitted.
+All faults of a machine are planted in one copy of its product, so that it is compiled once: each
+replaced expression becomes ``number == its own ? faulty : as emitted``. The number is the top byte
+of the seed register, which the golden model gets too; with 0 the machine is as it was emitted.
+
+Patterns find expressions by the names of signals. Numbers of temporaries, bits and widths change
+with every line of the sources and are never named.
 """
 
 import re
@@ -19,15 +22,7 @@ from diastole_sim.rtl import CommandError, Device, HardwareError
 from support import products as p
 from support.scenario import Scenario
 
-# One cell of four multipliers; mantissas so long that sums are rounded when they become floats.
-CONFIG = Config(
-    name="faulty",
-    array=ArrayConfig(rows=1, cols=1, block=2),
-    format=FormatConfig(x="bfp8", w="bfp7", dy="bfp8"),
-    accumulator=AccumulatorConfig(fraction=12, headroom=8),
-    bus=BusConfig(data_width=32),
-)
-ELEMENT_BITS = 9  # the widest
+ELEMENT_BITS = 9  # the widest of `SQUARES`
 SEED = 5
 NUMBER_SHIFT = 24
 
@@ -46,79 +41,324 @@ class Fault:
     every: bool = False
 
 
-FAULTS = [
-    # The cell.
-    Fault("sign ignored", "block_sum", r"negative_0 = vector\[\d+\] \^ (held\[\d+\]);", "1'h0"),
-    Fault("product's top bit lost", "block_sum", r"magnitude_1 = (.+);", "({}) & 16'h7fff"),
-    Fault("shift drops its rounding bit", "align_add", r"\{ psum, (1'h1) \}", "1'h0"),
-    Fault(
-        "held block's deficit ignored",
-        "cell",
-        r"= vector\[\d+:\d+\] \+ (_\d+_);",
-        "{} & 1'h0",
-    ),
-    Fault("shift not clamped", "cell", r"= (deficit\[\d+\]) \| _\d+_;", "1'h0", every=True),
-    Fault("inexact never seen", "cell", r"= before_\[\d+\] \| (stage_\d\[\d+\]);", "1'h0"),
-    Fault(
-        "second row never swapped", "hold", r"if \(swap\) begin\s+_\d+_ = (shadow_1);", "active_1"
-    ),
-    # Around the array.
-    Fault(
-        "one lane's sums start anew in every chunk",
-        "accumulators",
-        r"= (adding_0\[\d+\]) \? \d+'[hd]0+ : _\d+_\[\d+:0\];",
-        "1'h1",
-    ),
-    Fault(
-        "input never turned",
-        f"turn_width{ELEMENT_BITS}",
-        r"= (~ rightwards);",
-        "rightwards",
-    ),
-    Fault("dX never turned", "turn_width32", r"= (~ rightwards);", "rightwards"),
-    Fault(
-        "last tile dropped", "tile_walk", r"<= \$signed\((\{ 1'h0, t_step \})\)", "{{t_step, 1'h0}}"
-    ),
-    Fault("fused pass beyond its limits", "setup", r"fits = (.+);", "1'h1"),
-    # Results.
-    Fault("result not rounded", "to_float", r"\bup = (_\d+_);", "1'h0"),
-    Fault("overflow is a number", "to_float", r"\{ fine\[0\], (31'h7f800000) \}", "31'h7f7fffff"),
-    Fault(
-        "small results not flushed",
-        "to_float",
-        r"(\$signed\(exponent\) <= \$signed\(1'h0\))",
-        "1'h0",
-        every=True,
-    ),
-    # The converter.
-    Fault("no saturation", "lane_quantiser", r"= full \| (_\d+_);", "1'h0", every=True),
-    Fault("ties away from zero", "lane_quantiser", r"= _\d+_ \| (fixed\[\d+\]);", "1'h1", True),
-    Fault("random bit stuck", "lane_quantiser", r"\{ (random_\d+), 1'h1 \}", "{} | 8'h08"),
-    Fault("NaN not flagged", "lane_quantiser", r"_ = (nan_\d+);", "1'h0"),
-    Fault("row maximum of the last group", "row_maxima", r"_ = (joined);", "8'h00"),
-    Fault(
-        "column maximum of the last row",
-        "column_maxima",
-        r"= (first_row) \? exponents\[7:0\] :",
-        "1'h1",
-    ),
-    # Bad input.
-    Fault("windows ignored", "burst_splitter", r"inside_ = (.+);", "1'h1"),
-    Fault("errors of writes ignored", "axi_writer", r"= answered & (axi__bresp\[1\]);", "1'h0"),
-    Fault("errors of reads ignored", "axi_reader", r"= moved & (axi__rresp\[1\]);", "1'h0"),
-    Fault("any version accepted", "decoder", r"\bbad_version = (_\d+_);", "1'h0", every=True),
-]
-NUMBERS = {fault.name: number for number, fault in enumerate(FAULTS, 1)}
+@dataclass(frozen=True)
+class Machine:
+    """A small machine, and the faults that its check must notice."""
+
+    config: Config
+    faults: tuple[Fault, ...]
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        """By name, the number that makes a fault active."""
+        return {fault.name: number for number, fault in enumerate(self.faults, 1)}
 
 
-def plant(product: Path, directory: Path) -> Path:
-    """A copy of ``product``, made from ``CONFIG``, with all of ``FAULTS`` in it."""
+BITS = r"\[\d+(?::\d+)?\]"
+CONSTANT = r"\d+'h[0-9a-f]+"
+QUANTISER_FAULTS = (
+    Fault("no saturation", "lane_quantiser", r"= (above\d) \?", "1'h0", every=True),
+    Fault("ties away from zero", "lane_quantiser", rf"= _\d+_ \| (fixed{BITS});", "1'h1", True),
+    Fault("random bit stuck", "lane_quantiser", r"\{ (random_\w+), 1'h1 \}", "{} | 8'h08"),
+    Fault("underflow not counted", "lane_quantiser", r"_\d+_ = (underflowed_\w+);", "1'h0", True),
+)
+# What a cell keeps of a lane to the north.
+LANE_MARKS = r"assign marks.+ = (active_{}_1);"
+
+# One cell of four multipliers; mantissas so long that sums are rounded when they become floats.
+SQUARES = Machine(
+    Config(
+        name="faulty",
+        array=ArrayConfig(rows=1, cols=1, block=2),
+        format=FormatConfig(x="bfp8", w="bfp7", dy="bfp8"),
+        accumulator=AccumulatorConfig(fraction=12, headroom=8),
+        bus=BusConfig(data_width=32),
+    ),
+    (
+        # The cell.
+        Fault("sign ignored", "product", rf"negative = vector{BITS} \^ (held{BITS});", "1'h0"),
+        Fault("product's top bit lost", "product", r"magnitude = (.+);", "({}) & 16'h7fff"),
+        Fault("shift drops its rounding bit", "align_add", r"\{ psum, (1'h1) \}", "1'h0"),
+        Fault(
+            "held block's deficit ignored",
+            "meet",
+            rf"deficit_\d = vector{BITS} \+ (.+);",
+            "{} & 1'h0",
+        ),
+        Fault("shift not clamped", "meet", rf"= (deficit_\d{BITS}) \| _\d+_;", "1'h0", every=True),
+        Fault("inexact never seen", "cell", rf"= before_{BITS} \| (met_\d{BITS});", "1'h0"),
+        Fault(
+            "second row never swapped",
+            "hold",
+            r"if \(swap\) begin\s+_\d+_ = (shadow_row_1);",
+            "active_row_1",
+        ),
+        # Around the array.
+        Fault(
+            "one port's sums start anew in every chunk",
+            "accumulators",
+            rf"before_0 = (adding_0{BITS}) \? {CONSTANT} :",
+            "1'h1",
+        ),
+        Fault(
+            "input never turned",
+            f"turn_width{ELEMENT_BITS}",
+            r"= (~ rightwards);",
+            "rightwards",
+        ),
+        Fault("dX never turned", "turn_width32", r"= (~ rightwards);", "rightwards"),
+        Fault(
+            "last tile dropped",
+            "tile_walk",
+            r"<= \$signed\((\{ 1'h0, t_step \})\)",
+            "{{t_step, 1'h0}}",
+        ),
+        Fault("fused pass beyond its limits", "setup", r"fits = (.+);", "1'h1"),
+        # Results.
+        Fault("result not rounded", "to_float", r"\bup = (_\d+_);", "1'h0"),
+        Fault(
+            "overflow is a number", "to_float", r"\{ fine\[0\], (31'h7f800000) \}", "31'h7f7fffff"
+        ),
+        Fault(
+            "small results not flushed",
+            "to_float",
+            r"(\$signed\(exponent\) <= \$signed\(1'h0\))",
+            "1'h0",
+            every=True,
+        ),
+        # The converter.
+        *QUANTISER_FAULTS,
+        Fault("NaN not flagged", "lane_quantiser", r"_\d+_ = (nan_\w+);", "1'h0"),
+        Fault(
+            "row maxima begin anew with every group",
+            "maxima_data_width32_max_col_blocks4096",
+            rf"= (group__payload{BITS} & fresh);",
+            "1'h1",
+        ),
+        Fault(
+            "column maxima begin anew with every row",
+            "maxima_data_width32_max_col_blocks4096",
+            rf"columns_first = (group__payload{BITS}) &",
+            "1'h1",
+        ),
+        # Bad input.
+        Fault("windows ignored", "burst_splitter", r"inside_ = (.+);", "1'h1"),
+        Fault(
+            "errors of writes ignored", "axi_writer", rf"= answered & (axi__bresp{BITS});", "1'h0"
+        ),
+        Fault("errors of reads ignored", "axi_reader", rf"= moved & (axi__rresp{BITS});", "1'h0"),
+        Fault("any version accepted", "decoder", r"\bbad_version = (_\d+_);", "1'h0", every=True),
+    ),
+)
+
+VECTORS_OF_4 = dict.fromkeys(("x", "w", "dy"), "1x4")
+
+# Minifloats of three kinds in vector groups, with a window, folded; NaN poisons. Two cells above
+# each other, so that partial sums pass on.
+WINDOWS = Machine(
+    p.machine(
+        "faulty_windows",
+        ("mxfp8_e4m3", "mxfp6_e3m2", "mxfp8_e5m2"),
+        rows=2,
+        side=2,
+        data_width=32,
+        special="poison",
+        block=VECTORS_OF_4,
+        scale=dict.fromkeys(("x", "w", "dy"), "rceil"),
+        accumulator={"fraction": 8, "headroom": 8},
+    ),
+    (
+        # The cell.
+        Fault("product not rounded", "product", rf"\bup = (shifted{BITS});", "1'h0"),
+        Fault(
+            "d of what is held ignored", "product", rf"vector{BITS} \+ (held{BITS});", "{} & 1'h0"
+        ),
+        Fault("d of a vector ignored", "product", rf"(vector{BITS}) \+ held{BITS};", "{} & 1'h0"),
+        Fault("extent never seen", "meet", rf"= (_\d+_ > {CONSTANT});", "1'h0"),
+        Fault("extent of the first word only", "hold", r"= (word_extent > shadow_extent);", "1'h0"),
+        Fault(
+            "extent of the last element only",
+            "fill",
+            rf"= (write{BITS} > write{BITS});",
+            "1'h0",
+        ),
+        Fault(
+            "deficit of another lane",
+            "hold",
+            LANE_MARKS.format("deficit_north"),
+            "active_deficit_north_0",
+        ),
+        Fault("zeros of another lane", "hold", LANE_MARKS.format("nonzero"), "active_nonzero_0"),
+        # Poison.
+        Fault("NaN elements do not poison", "fill", r"= (specials) \|", "{} & 2'h0"),
+        Fault(
+            "NaN scales do not poison",
+            "block_describe",
+            rf"= ((?:stored_\d|group{BITS}) == 8'hff);",
+            "1'h0",
+            every=True,
+        ),
+        Fault("poison of vectors lost", "meet", rf"= block{BITS} \| (.+);", "{} & 2'h0"),
+        Fault("poison of what is held lost", "meet", rf"= (block{BITS}) \| \{{", "{} & 2'h0"),
+        Fault(
+            "poison lost in partial sums",
+            "cell",
+            r"= (psum_south\[\d+:\d+\]) \| met_\d",
+            "{} & 2'h0",
+        ),
+        Fault(
+            "poison lost in accumulators",
+            "accumulators",
+            rf"= (before_\d{BITS}) \| psums",
+            "{} & 2'h0",
+        ),
+        Fault("poison lost in results", "to_float", rf"if \((fine{BITS})\)", "1'h0", every=True),
+        # Scales.
+        Fault(
+            "rceil is floor", "lane_scale", rf"= (value{BITS} > {CONSTANT});", "1'h0", every=True
+        ),
+        Fault(
+            "exponents too low for E8M0",
+            "lane_scale",
+            rf"= (_\d+_{BITS} < {CONSTANT});",
+            "1'h0",
+            True,
+        ),
+        Fault("largest exponent raised", "lane_scale", rf"= (value{BITS} == 8'hfe);", "1'h0", True),
+        Fault(
+            "NaN is the largest of a row",
+            "maxima_data_width32_max_col_blocks4096",
+            rf"= (i__payload{BITS} == 8'hff);",
+            "1'h0",
+        ),
+        # The converter.
+        *QUANTISER_FAULTS,
+        Fault("NaN becomes a number", "lane_quantiser", r"if \((nan_\w+)\)", "1'h0", every=True),
+        Fault("Inf becomes a number", "lane_quantiser", r"if \((inf_\w+)\)", "1'h0", every=True),
+        Fault("elements of no number", "lane_quantiser", r"assign poisoned = (.+);", "1'h0"),
+        Fault(
+            "fold not applied to the exponent",
+            "quantise_stage",
+            rf"lowered0 = (_\d+_{BITS});",
+            "exponent0",
+        ),
+        Fault(
+            "fold not applied to the code",
+            "lane_quantiser",
+            r"folded = (\{ code_late.+\});",
+            "code_late1",
+            True,
+        ),
+        Fault(
+            "folded into the code of NaN",
+            "lane_quantiser",
+            rf"= code_late\d{BITS} \+ (_\d+_);",
+            "1'h0",
+        ),
+        Fault(
+            "fold of a row's last element", "gather", r"= (_\d+_) \? 8'h00 : so_far;", "1'h1", True
+        ),
+        Fault("fold of a column's last element", "gather", r"= (first) \? 8'h00 :", "1'h1", True),
+        # The second copy.
+        Fault("second copy not turned", "quantise_stage", rf"write_copy = (late\d{BITS});", "1'h0"),
+        Fault(
+            "second copy draws with the first's tag",
+            "quantise_stage",
+            r"= (passes_copy) \?",
+            "1'h0",
+        ),
+        Fault(
+            "second copy has the first's exponents",
+            "quantise_stage",
+            r"\? (column_values) :",
+            "row_value",
+        ),
+        Fault(
+            "second copy has the first's folds",
+            "quantise_stage",
+            r"\? (gather_column_values) :",
+            "gather_row_value",
+        ),
+    ),
+)
+
+# NVFP4, W in squares and so in both directions; two cells side by side.
+TWO_LEVELS = Machine(
+    p.machine(
+        "faulty_two_levels",
+        "nvfp4",
+        cols=2,
+        side=2,
+        data_width=32,
+        block=VECTORS_OF_4 | {"w": "4x4"},
+        accumulator={"fraction": 8, "headroom": 8},
+    ),
+    (
+        # The cell.
+        Fault(
+            "significand of what is held ignored", "meet", rf"= vector{BITS} \* (.+);", "4'h8", True
+        ),
+        Fault("significand of vectors ignored", "meet", rf"= (vector{BITS}) \* ", "4'h8", True),
+        Fault(
+            "significand of another lane",
+            "hold",
+            LANE_MARKS.format("significand"),
+            "active_significand_0",
+        ),
+        Fault("partial sums of the west lost", "cell", r"before_ = (psum_west);", "{} & 1'h0"),
+        # The drain.
+        Fault(
+            "T ignored at the drain, east",
+            "drain_no_north",
+            rf"\$signed\((exponents{BITS})\)",
+            "{} & 1'h0",
+            True,
+        ),
+        Fault(
+            "T ignored at the drain, north",
+            "drain_north",
+            rf"\$signed\((exponents{BITS})\)",
+            "{} & 1'h0",
+            True,
+        ),
+        Fault(
+            "subnormal scale has exponent 0", "drain_north", rf"= (! stream_value{BITS});", "1'h0"
+        ),
+        Fault("T of the headers lost", "headers", r"exponents <= (_\d+_);", "{} & 1'h0"),
+        # Scales.
+        Fault("T is rounded down", "converter", rf"= (amax{BITS} > {CONSTANT});", "1'h0", True),
+        Fault("scale is truncated", "lane_scale", rf"= (shifted\d{BITS}) & _\d+_;", "1'h0", True),
+        Fault("scale's tie upwards", "lane_scale", rf"= _\d+_ \| (shifted\d{BITS});", "1'h1", True),
+        # The divider.
+        Fault("rest of a division ignored", "divide", r"sticky = (.+);", "1'h0"),
+        Fault("quotient below 1 not shifted", "divide", r"below = (.+);", "1'h0"),
+        Fault("subnormal scale not shifted", "lane_quantiser", r"\{ 1'h0, (lead) \}", "2'h0"),
+        Fault("subnormal scale's significand not shifted", "lane_quantiser", r"<< (lead);", "2'h0"),
+        *QUANTISER_FAULTS,
+        Fault(
+            "second copy draws with the first's tag",
+            "quantise_stage",
+            r"= (passes_copy) \?",
+            "1'h0",
+        ),
+        Fault(
+            "second header at the first's address", "output", r"= (second) \? destination_t", "1'h0"
+        ),
+    ),
+)
+MACHINES = (SQUARES, WINDOWS, TWO_LEVELS)
+
+
+def plant(machine: Machine, product: Path, directory: Path) -> Path:
+    """A copy of ``product``, made from the machine's configuration, with all its faults in it."""
     shutil.copytree(product, directory)
-    source = directory / "rtl" / f"{CONFIG.name}.v"
+    name = machine.config.name
+    source = directory / "rtl" / f"{name}.v"
     text = source.read_text()
-    for fault in FAULTS:
-        text = _change(text, f"{CONFIG.name}_{fault.module}", lambda m, f=fault: _plant(m, f))
-    source.write_text(_change(text, CONFIG.name, _add_number))
+    for number, fault in enumerate(machine.faults, 1):
+        active = f"{name}.fault_number == 8'd{number}"
+        text = _change(text, f"{name}_{fault.module}", lambda m, f=fault, a=active: _plant(m, f, a))
+    source.write_text(_change(text, name, _add_number))
     return directory
 
 
@@ -129,14 +369,13 @@ def _change(text: str, module: str, change) -> str:
     return text[: found.start()] + change(found[0]) + text[found.end() :]
 
 
-def _plant(module: str, fault: Fault) -> str:
+def _plant(module: str, fault: Fault, active: str) -> str:
     places = [match.span(1) for match in re.finditer(fault.pattern, module)]
     assert places and (fault.every or len(places) == 1), f"{fault.name}: at {len(places)} places"
     for start, end in reversed(places):
         good = module[start:end]
-        chosen = f"{CONFIG.name}.fault_number == 8'd{NUMBERS[fault.name]}"
         faulty = fault.faulty.format(good)
-        module = f"{module[:start]}({chosen} ? {faulty} : {good}){module[end:]}"
+        module = f"{module[:start]}({active} ? {faulty} : {good}){module[end:]}"
     return module
 
 
@@ -156,7 +395,7 @@ def open_mutant(directory: Path, number: int) -> Device:
 
 def check(device: Device) -> None:
     """A short test of the whole machine; AssertionError or HardwareError if it is not right."""
-    golden = GoldenDevice(CONFIG.numerics, seed=device.seed)
+    golden = GoldenDevice(device.numerics, seed=device.seed)
     rng = np.random.default_rng(0)
     for kind in ("plain", "ties", "wide", "long", "special", "huge", "tiny"):
         p.check_against_golden(device, golden, p.tensors(rng, (31, 37, 23), kind))

@@ -244,14 +244,15 @@ def sides(operands, name):
     return read(operands[first].read(), a), read(operands[second].read(), b)
 
 
-def check_products(operands, results):
-    """Results are the exact products of the stored tensors, rounded once, where ``exact``."""
+def check_products(operands, results, poison=False):
+    """Results are the exact products of the stored tensors, rounded once, where ``exact``;
+    ``poison``: NaN where NaN or Inf reaches."""
     for op, result in results.items():
         if not result.exact:
             continue
         overflows = False
         for name, values in result.values.items():
-            exact = exact_product(*sides(operands, name))
+            exact = exact_product(*sides(operands, name), poison=poison)
             overflows |= _compare(values, exact, f"{op} {name}, exact product rounded once")
         assert result.overflow == overflows, op
 

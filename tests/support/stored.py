@@ -59,7 +59,7 @@ class Draws:
         if chosen.grouping.kind == "square":
             bytes_ = shared(bytes_, chosen.grouping.size // block)
         codes = np.zeros(padded, np.uint16)
-        codes[: shape[0], : shape[1]] = self._codes(kind, shape)
+        codes[: shape[0], : shape[1]] = self.codes(kind, shape)
         spread = bytes_.repeat(down, 0).repeat(along, 1)[: padded[0], : padded[1]]
         finite = (codes & (2**kind.magnitude_bits - 1)) <= kind.max_code
         codes[(spread == 0) & finite] = 0
@@ -74,7 +74,8 @@ class Draws:
         chosen[self.rng.random(shape) < self.nans] = NAN_BYTES.get(kind.scale, 255)
         return chosen.astype(np.uint8)
 
-    def _codes(self, kind, shape):
+    def codes(self, kind, shape):
+        """Stored elements of a format."""
         top = self.rng.integers(
             max(1, kind.max_code - (2 << kind.precision)), kind.max_code + 1, shape
         )

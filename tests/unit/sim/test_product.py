@@ -135,8 +135,9 @@ def test_windows(window, block, np_rng):
     """Products of any size in windows of any size, to the widest, which needs all of a float64."""
     formats = ("fp8_e4m3", "fp8_e5m2") if window < 16 else ("fp8_e5m2", "bf16")
     chosen = make_numerics(*formats, window=window, block=block, fraction=3, headroom=3)
-    for deep in (0.0, 0.3, 1.0):
-        check("Y", *tensors(np_rng, (3, 2 * block + 1, 5), chosen, deep=deep), chosen)
+    for deep, spread in ((0.0, 2), (0.0, 25), (0.3, 2), (1.0, 2)):
+        given_ = tensors(np_rng, (3, 2 * block + 1, 5), chosen, deep=deep, spread=spread)
+        check("Y", *given_, chosen)
 
 
 @pytest.mark.parametrize("sign", [0, 0x80])
@@ -188,13 +189,12 @@ PAIRS = {
     "e4m3 x e5m2": (("fp8_e4m3", "fp8_e5m2"), 50),
 }
 """Formats, and the bits of the window that makes their products exact, if there may be one."""
-WINDOWS = [
-    (name, window) for name in PAIRS for window in (16, 20, 24, 0) if window or name != "e5m2"
-]
+CASES = [(name, window, "flag") for name in PAIRS for window in (16, 20, 24, 0)]
+CASES += [(name, 16, "poison") for name in PAIRS]
+CASES.remove(("e5m2", 0, "flag"))
 
 
-@pytest.mark.parametrize("special", ["flag", "poison"])
-@pytest.mark.parametrize("pair, window", WINDOWS)
+@pytest.mark.parametrize("pair, window, special", CASES)
 def test_every_product_of_two_bytes(pair, window, special):
     """All 65 536, each alone in its block, from what the standard says that the bytes are."""
     formats, exact_bits = PAIRS[pair]
@@ -346,25 +346,28 @@ def test_blocks_and_spreads(name, block, spread, fraction, np_rng):
 
 @pytest.mark.parametrize("formats", ["bfp4", "bfp8", "mxfp8_e4m3", "nvfp4"])
 @pytest.mark.parametrize("fraction", [0, 1, 18, 32])
-def test_every_deficit_around_the_limits(formats, fraction, np_rng):
-    """Two blocks of the contraction, the second d below the first: d from 0 past SW + F."""
+@pytest.mark.parametrize("bits", [product.FLOAT64_BITS, 10])
+def test_every_deficit_around_the_limits(formats, fraction, bits, np_rng, monkeypatch):
+    """Two blocks of the contraction, the second d below the first: d from 0 past SW + F.
+
+    Beside the sums of the first, and with zeros there, where every bit of the second is seen; in
+    float64, and all in integers.
+    """
+    monkeypatch.setattr(product, "FLOAT64_BITS", bits)
     chosen = make_numerics((formats, "2x2"), block=2, fraction=fraction)
     two_level = formats == "nvfp4"
+    top, unit = (15, 8) if two_level else (200, 1)  # fields of E4M3, or exponents
     draws = Draws(np_rng, chosen)
     for d in range(29 if two_level else chosen.block_sum_bits + fraction + 4):
         split = int(np_rng.integers(max(0, d - 14), min(d, 14) + 1)) if two_level else d // 3
-        top, unit = (15, 8) if two_level else (200, 1)  # fields of E4M3, or exponents
-        x, w = draws.tensor("x", (2, 4)), draws.tensor("w", (4, 2))
-        exponents = (
-            unit * np.array([[top, top - split]]),
-            unit * np.array([[top], [top - d + split]]),
-        )
-        x, w = (
-            by_hand(name, chosen, t.copies[0].codes, bytes_, tensor_exponent=0)
-            for name, t, bytes_ in (("x", x, exponents[0]), ("w", w, exponents[1]))
-        )
-        got = check("Y", x, w, None, chosen)
-        assert formats.startswith("mxfp8") or got.exact == (d <= fraction), d
+        exponents = [top, top - split], [top, top - d + split]
+        x, w = (draws.codes(chosen.x.format, shape) for shape in ((2, 4), (4, 2)))
+        right = by_hand("w", chosen, w, unit * np.array(exponents[1])[:, None], tensor_exponent=0)
+        for kept in (True, False):
+            x[:, :2] *= kept
+            left = by_hand("x", chosen, x, unit * np.array([exponents[0]]), tensor_exponent=0)
+            got = check("Y", left, right, None, chosen)
+            assert formats.startswith("mxfp8") or got.exact == (d <= fraction), d
 
 
 def test_ties_of_the_shift_go_upward():

@@ -204,9 +204,18 @@ def test_every_kind_of_format(name, mode):
     numerics = make_numerics(block=4, **FORMATS[name])
     plan = make_plan(numerics, rows=2, cols=1)
     if mode == Mode.FUSED and not plan.fused:
-        assert numerics.dy.two_copies, "the fused pass is for one copy of dY"
+        assert numerics.dy.two_copies or numerics.x.two_copies, "squares can be fused"
         return
     run_product(plan, numerics, mode, (18, 21, 37), seed=6)
+
+
+@pytest.mark.parametrize("groupings", [("1x16", "8x8", "8x8"), ("1x16", "1x8", "8x8")])
+def test_fused_with_vectors(groupings):
+    """dY in squares; X and W are read along M and N, whose slices begin on a beat."""
+    numerics = make_numerics(block=8, groupings=groupings)
+    plan = make_plan(numerics, rows=1, cols=2)
+    assert plan.fused
+    run_product(plan, numerics, Mode.FUSED, (35, 21, 18), seed=8)
 
 
 @pytest.mark.parametrize("block, data_width", [(1, 32), (2, 256), (8, 32), (8, 128)])

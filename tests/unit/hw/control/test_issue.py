@@ -4,7 +4,7 @@ import pytest
 
 from diastole.control.issue import RegionIssue
 from diastole.control.region import STEPS
-from diastole.uses import DY, Mode, W, X
+from diastole.uses import DY, Mode, W
 from diastole_sim.program.image import GROUP_BLOCKS, ImageLayout, round_up
 from support.bench import run
 from support.plans import make_numerics, make_plan

@@ -5,10 +5,10 @@ from itertools import product
 
 import pytest
 
-from diastole.convert.geometry import Geometry
 from diastole.convert.pack import Packer
 from diastole.convert.reorder import Reorder
 from support.bench import get, put, run
+from support.classes import make_numerics
 
 BLOCKS = (1, 2, 4, 8, 16, 32)
 WIDTHS = (32, 64, 128, 256, 512)
@@ -18,33 +18,40 @@ def words_of(values, bits):
     return sum(value << n * bits for n, value in enumerate(values))
 
 
-@pytest.mark.parametrize("block, data_width", list(product(BLOCKS, WIDTHS)))
-def test_reorder(block, data_width, rng):
-    sizes = Geometry(block=block, data_width=data_width)
-    groups = 3 if sizes.group_words <= 256 else 1
-    bits = 7
-    dut = Reorder(block=block, data_width=data_width, element_bits=bits)
-    tensors = [
-        [[rng.getrandbits(bits) for _ in range(sizes.group_cols)] for _ in range(block)]
-        for _ in range(groups)
-    ]
+SQUARES = ("bfp4", "bfp6", "bfp2")
+VECTORS = ("mxfp4_e2m1", "mxint8", "bfp6")
+
+
+def numerics_of(block, formats=SQUARES):
+    return make_numerics(*formats, block=block, fraction=0)
+
+
+async def hold(ctx, dut, groups, free):
+    """Write groups (of which copy, rows of elements as they lie in the tensor)."""
+    lanes, bits = dut.geometry.lanes, dut.element_bits
+    for copy, rows in groups:
+        while not free[0]:
+            await ctx.tick()
+        free[0] -= 1
+        words = list(product(range(len(rows)), range(0, len(rows[0]), lanes)))
+        for row, col in words:
+            ctx.set(dut.write_en, 1)
+            ctx.set(dut.write_copy, copy)
+            ctx.set(dut.write_at, {"row": row, "word": col // lanes})
+            ctx.set(dut.write_data, words_of(rows[row][col : col + lanes], bits))
+            ctx.set(dut.filled, (row, col) == words[-1])
+            await ctx.tick()
+            ctx.set(dut.write_en, 0)
+            ctx.set(dut.filled, 0)
+
+
+def check_reorder(dut, groups, rng):
+    """Groups come out block by block, those of the second copy turned."""
+    block, lanes = dut.geometry.block, dut.geometry.lanes
     free = [2]
 
     async def write(ctx):
-        for number, tensor in enumerate(tensors):
-            while not free[0]:
-                await ctx.tick()
-            free[0] -= 1
-            for row, word in product(range(block), range(sizes.row_words)):
-                part = tensor[row][word * sizes.lanes : (word + 1) * sizes.lanes]
-                address = (number % 2 * block + row) * sizes.row_words + word
-                ctx.set(dut.write_en, 1)
-                ctx.set(dut.write_addr, address)
-                ctx.set(dut.write_data, words_of(part, bits))
-                ctx.set(dut.filled, (row, word) == (block - 1, sizes.row_words - 1))
-                await ctx.tick()
-                ctx.set(dut.write_en, 0)
-                ctx.set(dut.filled, 0)
+        await hold(ctx, dut, groups, free)
 
     async def count_freed(ctx):
         while True:
@@ -52,24 +59,47 @@ def test_reorder(block, data_width, rng):
             free[0] += freed
 
     async def check(ctx):
-        for number, tensor in enumerate(tensors):
+        for number, (copy, rows) in enumerate(groups):
+            stored = list(zip(*rows, strict=True)) if copy else rows
             order = [
-                tensor[row][j * block + col]
+                stored[row][j * block + col]
                 for j, row, col in product(range(8), range(block), range(block))
             ]
-            for start in range(0, len(order), sizes.lanes):
+            for start in range(0, len(order), lanes):
                 got = await get(ctx, dut.o, lambda: rng.random() < 0.8)
-                want = words_of(order[start : start + sizes.lanes], bits)
+                want = words_of(order[start : start + lanes], dut.element_bits)
                 assert got.elements == want, f"group {number} element {start}"
-                assert got.last == (start + sizes.lanes == len(order))
+                assert got.last == (start + lanes == len(order))
         assert not ctx.get(dut.o.valid), "extra output"
         assert free[0] == 2
 
     run(dut, write, check, background=[count_freed])
 
 
+def random_rows(rows, cols, bits, rng):
+    return [[rng.getrandbits(bits) for _ in range(cols)] for _ in range(rows)]
+
+
+@pytest.mark.parametrize("block, data_width", list(product(BLOCKS, WIDTHS)))
+def test_reorder(block, data_width, rng):
+    dut = Reorder(numerics=numerics_of(block), data_width=data_width)
+    count = 3 if dut.geometry.group_words <= 256 else 1
+    bits = dut.element_bits
+    groups = [(0, random_rows(block, 8 * block, bits, rng)) for _ in range(count)]
+    check_reorder(dut, groups, rng)
+
+
+@pytest.mark.parametrize("block, data_width", list(product(BLOCKS, (32, 128, 512))))
+def test_reorder_of_copies(block, data_width, rng):
+    dut = Reorder(numerics=numerics_of(block, VECTORS), data_width=data_width)
+    copies = (0, 1, 1, 0) if dut.geometry.group_words <= 256 else (1,)
+    bits = dut.element_bits
+    shapes = ((block, 8 * block), (8 * block, block))
+    check_reorder(dut, [(copy, random_rows(*shapes[copy], bits, rng)) for copy in copies], rng)
+
+
 def test_reorder_timing():
-    dut = Reorder(block=2, data_width=64, element_bits=4)
+    dut = Reorder(numerics=numerics_of(2), data_width=64)
     given = []
 
     async def main(ctx):
@@ -80,7 +110,7 @@ def test_reorder_timing():
             ctx.set(dut.filled, 0)
 
     run(dut, main)
-    assert given == list(range(2, 2 + Geometry(block=2, data_width=64).group_words))
+    assert given == list(range(2, 2 + dut.geometry.group_words))
 
 
 @pytest.mark.parametrize(
@@ -119,27 +149,7 @@ def test_packer(lanes, element_bits, data_width, cls, p_ready, rng):
     run(dut, drive, check)
 
 
-@pytest.mark.parametrize(
-    "make, parameters, message",
-    [
-        (
-            Geometry,
-            {"block": 3, "data_width": 64},
-            "block must be one of 1, 2, 4, 8, 16, 32, not 3",
-        ),
-        (
-            Geometry,
-            {"block": 8, "data_width": 96},
-            "data_width must be one of 32, 64, 128, 256, 512, not 96",
-        ),
-        (
-            Packer,
-            {"lanes": 1, "element_bits": (33,), "data_width": 32},
-            "element_bits must be an integer in 1..32, not 33",
-        ),
-    ],
-)
-def test_errors(make, parameters, message):
+def test_errors():
     with pytest.raises(ValueError) as caught:
-        make(**parameters)
-    assert str(caught.value) == message
+        Packer(lanes=1, element_bits=(33,), data_width=32)
+    assert str(caught.value) == "element_bits must be an integer in 1..32, not 33"
