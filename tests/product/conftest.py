@@ -6,15 +6,14 @@ import numpy as np
 import pytest
 
 from diastole.backend import cached_product
-from diastole.presets import PRESETS
 from diastole_sim.golden.machine import GoldenDevice
 from diastole_sim.rtl import Device
 from support.products import MACHINES, SEED
 
 
-@pytest.fixture(scope="session", params=["pico", "nano"])
+@pytest.fixture(scope="session", params=["pico", "nano", "mxfp8_e4m3", "nvfp4"])
 def preset(request):
-    return PRESETS[request.param]
+    return MACHINES[request.param]
 
 
 @pytest.fixture(scope="session")

@@ -97,11 +97,16 @@ def test_the_data_reach_what_they_are_meant_to(name, goldens, np_rng):
         seen[kind] = (operands, results)
     exact = {kind: [result.exact for result in results] for kind, (_, results) in seen.items()}
     assert any(any(found) for found in exact.values())
-    assert not all(exact["wide"]) and not all(exact["special"])
+    if name in SQUARES:  # the scales of the others do not reach as far, or lose what is below
+        assert not all(exact["wide"]) and not all(exact["special"])
     assert all(result.overflow for result in seen["huge"][1])
     assert not any(result.overflow for result in seen["plain"][1])
     for tensor in seen["special"][0].values():
         assert tensor.nan and tensor.inf
-    assert any(tensor.saturated for tensor in seen["ties"][0].values())
+    rules = {goldens(name).numerics.tensor_class(cls).scale for cls in p.CLASSES.values()}
+    saturated = any(tensor.saturated for tensor in seen["ties"][0].values())
+    assert saturated == (rules != {"rceil"}), "only with rceil everything fits"
+    if name != "textbook":  # an element alone in its group is never too small for it
+        assert any(tensor.underflowed for tensor in seen["wide"][0].values())
     flushed = [(values == 0).mean() for r in seen["tiny"][1] for values in r.values.values()]
     assert all(0.01 < share < 0.99 for share in flushed), flushed

@@ -88,6 +88,7 @@ class ExponentField(wiring.Component):
         full = Signal(range(3))  # halves to be read
         move = Signal()
         read = Signal()
+        last = Signal()
         end = count == by_class(m, self.cls, [n - 1 for n in counts], "last_byte")
         m.d.comb += [
             move.eq(self.o.ready | ~self.o.valid),
@@ -96,7 +97,7 @@ class ExponentField(wiring.Component):
         ]
         m.d.sync += full.eq(full + self.filled - self.freed)
         with m.If(move):
-            m.d.sync += [self.o.valid.eq(full.any()), self.o.p.last.eq(end)]
+            m.d.sync += [self.o.valid.eq(full.any()), last.eq(end)]
         with m.If(read):
             m.d.sync += count.eq(count + 1)
             with m.If(end):
@@ -120,5 +121,5 @@ class ExponentField(wiring.Component):
                 ram.read_en.eq(read),
                 ram.read_addr.eq(Cat(row, half)),
             ]
-        m.d.comb += self.o.p.byte.eq(Array(results)[bank])
+        m.d.comb += [self.o.p.byte.eq(Array(results)[bank]), self.o.p.last.eq(last)]
         return m

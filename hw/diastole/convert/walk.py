@@ -85,8 +85,12 @@ class TileWalk(wiring.Component):
         row_index = Signal(INDEX_BITS)
         address = Signal(ADDRESS_BITS)
         index = Signal(INDEX_BITS)
+        first_row = Signal()
+        first_col = Signal()
         tile = self.o.p
         m.d.comb += [
+            tile.first_row.eq(first_row),
+            tile.first_col.eq(first_col),
             tile.address.eq(address),
             tile.index.eq(index),
             tile.rows.eq(Mux(tile.last_row, rows_left, tile_rows)),
@@ -101,20 +105,20 @@ class TileWalk(wiring.Component):
                 cols_left.eq(cols_left - tile_cols),
                 address.eq(address + (tile_cols << 2)),
                 index.eq(index + tile_cols),
-                tile.first_col.eq(0),
+                first_col.eq(0),
             ]
             with m.If(tile.last_col):
                 m.d.sync += [rows_left.eq(rows_left - tile_rows), cols_left.eq(self.cols)]
                 m.d.sync += [row_address.eq(next_address), address.eq(next_address)]
                 m.d.sync += [row_index.eq(next_index), index.eq(next_index)]
-                m.d.sync += [tile.first_row.eq(0), tile.first_col.eq(1)]
+                m.d.sync += [first_row.eq(0), first_col.eq(1)]
                 with m.If(tile.last_row):
                     m.d.sync += self.o.valid.eq(0)
         with m.If(self.start):
             m.d.sync += [rows_left.eq(self.rows), cols_left.eq(self.cols)]
             m.d.sync += [row_address.eq(self.source), address.eq(self.source)]
             m.d.sync += [row_index.eq(0), index.eq(0)]
-            m.d.sync += [tile.first_row.eq(1), tile.first_col.eq(1), self.o.valid.eq(1)]
+            m.d.sync += [first_row.eq(1), first_col.eq(1), self.o.valid.eq(1)]
         return m
 
     def _rows_of(self, m, one, name):

@@ -109,6 +109,7 @@ class StreamScratchpad(_Scratchpad):
         self.banks = plan.cols if side == "south" else plan.rows
         self.words = 2 * plan.half_words
         self.element = getattr(plan.shape, side)
+        self.by_row = any(map(plan.grouped, plan.streamed(side)))
         ports = {
             "read_en": In(1),
             "read_addr": In(range(self.words)),
@@ -119,11 +120,16 @@ class StreamScratchpad(_Scratchpad):
         marks = mark_layouts(plan, poison_bits=1, deficits=("deficit",))
         super().__init__(plan, self.banks, self.words, marks, ports)
 
+    @property
+    def placed_parameters(self) -> dict[str, object]:
+        """Both sides are one module where they have the same banks."""
+        names = ("plan", "banks", "element", "by_row")
+        return {name: getattr(self, name) for name in names}
+
     def elaborate(self, platform):
         m = Module()
         plan = self.plan
-        by_row = any(map(plan.grouped, plan.streamed(self.side)))
-        per_block = () if by_row else ("deficit", "nonzero", "significand")
+        per_block = () if self.by_row else ("deficit", "nonzero", "significand")
         layouts = self._layouts(self.element, per_block)
         enable, addr = self.read_en, self.read_addr
         meant = self.read_banks if plan.poison else None
