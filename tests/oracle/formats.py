@@ -34,8 +34,10 @@ _ELEMENTS = {
     "mxfp6_e2m3": (2, 3, 1, "none", "e8m0"),
     "mxfp4_e2m1": (2, 1, 1, "none", "e8m0"),
     "nvfp4": (2, 1, 1, "none", "e4m3"),
+    "e2m1": (2, 1, 1, "none", "power"),
     "e2m5": (2, 5, 1, "none", "power"),
     "e3m4": (3, 4, 3, "none", "power"),
+    "e4m2": (4, 2, 7, "none", "power"),
     "e5m1": (5, 1, 15, "none", "power"),
 }
 _FIXED_POINT = {f"bfp{m}": (m, "exponent") for m in range(1, 9)} | {"mxint8": (7, "e8m0")}

@@ -75,6 +75,20 @@ def test_backward_has_the_bits_of_two_products(name, devices, np_rng):
     p.same_bits(both.dw, p.multiply(device, "dw", operands).dw, "dW")
 
 
+@pytest.mark.parametrize("name", MACHINES)
+def test_operations_in_any_order(name, devices, goldens, np_rng):
+    """Each after each: nothing of one is left for the next."""
+    device, golden = devices(name), goldens(name)
+    data = p.tensors(np_rng, (21, 18, 35), "plain")
+    operands = p.convert(device, data)
+    wanted = p.convert(golden, data)
+    results = {op: p.multiply(golden, op, wanted) for op in OPERATIONS}
+    for before in OPERATIONS:
+        for op in OPERATIONS:
+            p.multiply(device, before, operands)
+            p.check_result(p.multiply(device, op, operands), results[op], f"{op} after {before}")
+
+
 @pytest.mark.parametrize("name", ["pico", "mixed"])
 def test_draws_follow_tag_and_step(name, devices, goldens, np_rng):
     device, golden = devices(name), goldens(name)

@@ -48,7 +48,7 @@ RESULT = data.StructLayout(
 PRODUCT = data.StructLayout(
     {
         "mode": Mode,
-        "north": 1,  # sums leave to the north only; the fused pass has both
+        "north": 1,  # sums leave to the north only; 0 in the fused pass, which has both
         "t_size": POSITION,  # elements along the streamed dimension
         "t_blocks": POSITION,
         "l_blocks": POSITION,  # blocks along the lanes

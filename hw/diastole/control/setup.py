@@ -148,6 +148,7 @@ class Setup(wiring.Component):
             if plan.fused:
                 with m.Case(Mode.FUSED):
                     m.d.sync += self._walked(blocks, plan.use(Mode.DW))
+                    m.d.sync += product.north.eq(0)
                     self._result(m, product.to_east, *_RESULTS[Mode.DW])
                     self._result(m, product.to_north, *_RESULTS[Mode.DX])
 
