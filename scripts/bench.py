@@ -1,9 +1,10 @@
 """Measures what the README claims.
 
-    python scripts/bench.py build/bench.json [utilisation area emission accuracy geometry]
+    python scripts/bench.py build/bench.json [utilisation formats area ...]
 
 Writes one JSON object: {"rows": [{"what", "asked", "measured", "met"}]}, and prints it as a table.
-All measurements unless some are named. Always exits with 0: it measures, the tests judge.
+Measurements: utilisation, formats, area, emission, accuracy, geometry; all unless some are named.
+Always exits with 0: it measures, the tests judge.
 """
 
 import json
@@ -20,10 +21,12 @@ import bench_geometry
 import numpy as np
 
 from diastole.backend import cached_product
+from diastole.config_file import from_document
 from diastole.emit.product import generate
 from diastole.presets import PRESETS
 from diastole_sim.device_api import OPERATIONS
 from diastole_sim.golden.machine import GoldenDevice
+from diastole_sim.numerics import CLASS_NAMES
 from diastole_sim.rtl import Device
 from diastole_sim.train import run_task
 
@@ -83,6 +86,34 @@ def utilisation() -> Iterator[Row]:
     yield row("simulated cycles per second, nano", speed, 200_000, "{:,.0f}")
 
 
+FORMATS = {
+    "bfp4 in 1x16": {"format": "bfp4", "block": "1x16"},
+    "mxfp8_e4m3": {"format": "mxfp8_e4m3"},
+    "fp8_e5m2": {"format": "fp8_e5m2"},
+    "nvfp4": {"format": "nvfp4"},
+}
+
+
+def formats() -> Iterator[Row]:
+    """As ``utilisation``, on `nano` in other formats; and what conversion costs."""
+    rng = np.random.default_rng(0)
+    tensors = {n: rng.standard_normal((SIDE, SIDE)).astype(np.float32) for n in ("X", "W", "dY")}
+    document = PRESETS["nano"].model_dump(exclude_none=True)
+    for label, tables in FORMATS.items():
+        alike = {table: dict.fromkeys(CLASS_NAMES, name) for table, name in tables.items()}
+        config = from_document(document | alike)
+        with Device(cached_product(config), memory_bytes=1 << 26) as device:
+            held = {}
+            for tag, (name, array) in enumerate(tensors.items()):
+                held[name] = device.convert(array, name.lower(), tag=tag)
+                cycles = held[name].convert_cycles / SIDE**2
+                yield row(f"{label}, cycles to convert an element, {name}", cycles, None, "{:.2f}")
+            for op, names in OPERATIONS.items():
+                result = getattr(device, op)(*(held[name] for name in names))
+                used = SIDE**3 * len(result.values) / result.counters.cycles / config.macs
+                yield row(f"{label}, utilisation, {op}, {SIDE}^3", used, None, "{:.2%}")
+
+
 def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
     return bool((a.view(np.uint32) == b.view(np.uint32)).all())
 
@@ -138,6 +169,7 @@ def geometry() -> Iterator[Row]:
 
 MEASUREMENTS = {
     "utilisation": utilisation,
+    "formats": formats,
     "area": cell_area,
     "emission": emission,
     "accuracy": accuracy,
