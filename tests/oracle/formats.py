@@ -8,6 +8,7 @@ in binary32.
 
 import bisect
 import math
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -34,10 +35,8 @@ _ELEMENTS = {
     "mxfp6_e2m3": (2, 3, 1, "none", "e8m0"),
     "mxfp4_e2m1": (2, 1, 1, "none", "e8m0"),
     "nvfp4": (2, 1, 1, "none", "e4m3"),
-    "e2m1": (2, 1, 1, "none", "power"),
     "e2m5": (2, 5, 1, "none", "power"),
     "e3m4": (3, 4, 3, "none", "power"),
-    "e4m2": (4, 2, 7, "none", "power"),
     "e5m1": (5, 1, 15, "none", "power"),
 }
 _FIXED_POINT = {f"bfp{m}": (m, "exponent") for m in range(1, 9)} | {"mxint8": (7, "e8m0")}
@@ -71,7 +70,11 @@ def element(name):
         m, scale = _FIXED_POINT[name]
         values = tuple(Fraction(code, 2 ** (m - 1)) for code in range(2**m))
         return Element(values, m, m, 0, 0, None, None, None, False, scale)
-    exponent_bits, fraction_bits, bias, reserved, scale = _ELEMENTS[name]
+    if name not in _ELEMENTS:  # any other e<E>m<M>, by the rule for all of them
+        exponent_bits, fraction_bits = map(int, re.fullmatch(r"e(\d)m(\d)", name).groups())
+        bias, reserved, scale = 2 ** (exponent_bits - 1) - 1, "none", "power"
+    else:
+        exponent_bits, fraction_bits, bias, reserved, scale = _ELEMENTS[name]
     codes = 2 ** (exponent_bits + fraction_bits)
     unreserved = {"none": codes, "nan": codes - 1, "ieee": codes - 2**fraction_bits}[reserved]
     values = []
