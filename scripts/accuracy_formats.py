@@ -1,11 +1,11 @@
 """Trains the handwritten digits on the golden model in every number format.
 
-    python scripts/accuracy_formats.py [--steps N] [--formats A,B,...] [--out FILE]
+    python scripts/accuracy_formats.py [--steps N] [--formats A,B,...] [--block 1x16] [--out FILE]
 
-Every format for X, W and dY alike, with its default groups and scales, and all other keys as in
-the preset `nano`: nearest rounding, stochastic for dY. Seeds 0, 1 and 2 decide weights, order and
-draws. Prints the mean held-out accuracy beside that of the same runs with float32 products; asserts
-nothing. Two processes; with all formats and steps, some minutes.
+Every format for X, W and dY alike, with its default scales, and groups unless ``--block`` says, and
+all other keys as in the preset `nano`: nearest rounding, stochastic for dY. Seeds 0, 1 and 2 decide
+weights, order and draws. Prints the mean held-out accuracy beside that of the same runs with
+float32 products; asserts nothing. Two processes; with all formats and steps, some minutes.
 """
 
 import os
@@ -40,16 +40,19 @@ SEEDS = (0, 1, 2)
 WORKERS = 2
 
 
-def numerics(name: str) -> Numerics:
-    """The preset `nano` in one format."""
+def numerics(name: str, grouping: str | None = None) -> Numerics:
+    """The preset `nano` in one format, in the format's own groups or in these."""
     document = PRESETS["nano"].model_dump(exclude_none=True)
-    return from_document(document | {"format": dict.fromkeys(CLASS_NAMES, name)}).numerics
+    document |= {"format": dict.fromkeys(CLASS_NAMES, name)}
+    if grouping is not None:
+        document |= {"block": dict.fromkeys(CLASS_NAMES, grouping)}
+    return from_document(document).numerics
 
 
-def train(job: tuple[str, int, int | None]) -> dict[str, Any]:
-    """One run: format, seed and steps (None: the task's own number)."""
-    name, seed, steps = job
-    device = GoldenDevice(numerics(name), seed)
+def train(job: tuple[str, str | None, int, int | None]) -> dict[str, Any]:
+    """One run: format, groups (None: its own), seed and steps (None: the task's own number)."""
+    name, grouping, seed, steps = job
+    device = GoldenDevice(numerics(name, grouping), seed)
     result = run_task(TASK, device, backend="golden", seed=seed, steps=steps).to_json()
     return {"format": name} | result
 
@@ -95,7 +98,9 @@ def main(arguments: argparse.Namespace) -> int:
     names = parse_names(arguments.formats)
     if arguments.out is not None:
         check_writable(arguments.out)
-    jobs = [(name, seed, arguments.steps) for name in names for seed in SEEDS]
+    for name in names:
+        numerics(name, arguments.block)  # BadInput, before anything runs
+    jobs = [(name, arguments.block, seed, arguments.steps) for name in names for seed in SEEDS]
     runs: list[dict[str, Any]] = []
     with multiprocessing.Pool(WORKERS) as pool:
         for run in pool.imap(train, jobs):
@@ -117,6 +122,7 @@ def read_arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--steps", metavar="N", type=integer(1, MAX_STEPS))
     parser.add_argument("--formats", metavar="A,B,...", default=",".join(FORMAT_NAMES))
+    parser.add_argument("--block", metavar="GROUPS", help='of all classes, as "1x16"')
     parser.add_argument(
         "--out", metavar="FILE", type=Path, help="the numbers of every run, in JSON"
     )

@@ -90,6 +90,7 @@ FORMATS = {
     "bfp4 in 1x16": {"format": "bfp4", "block": "1x16"},
     "mxfp8_e4m3": {"format": "mxfp8_e4m3"},
     "fp8_e5m2": {"format": "fp8_e5m2"},
+    "mxfp4_e2m1": {"format": "mxfp4_e2m1"},
     "nvfp4": {"format": "nvfp4"},
 }
 
@@ -103,6 +104,7 @@ def formats() -> Iterator[Row]:
         alike = {table: dict.fromkeys(CLASS_NAMES, name) for table, name in tables.items()}
         config = from_document(document | alike)
         with Device(cached_product(config), memory_bytes=1 << 26) as device:
+            yield row(f"{label}, memories, KiB", memory_kib(device), None, "{:.1f}")
             held = {}
             for tag, (name, array) in enumerate(tensors.items()):
                 held[name] = device.convert(array, name.lower(), tag=tag)
@@ -112,6 +114,12 @@ def formats() -> Iterator[Row]:
                 result = getattr(device, op)(*(held[name] for name in names))
                 used = SIDE**3 * len(result.values) / result.counters.cycles / config.macs
                 yield row(f"{label}, utilisation, {op}, {SIDE}^3", used, None, "{:.2%}")
+
+
+def memory_kib(device: Device) -> float:
+    """All memories of a product, by its manifest."""
+    memories = device.product.manifest["memories"]
+    return sum(m["width"] * m["depth"] * m["instances"] for m in memories) / 8192
 
 
 def same_bits(a: np.ndarray, b: np.ndarray) -> bool:

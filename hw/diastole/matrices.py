@@ -1,11 +1,10 @@
 """The matrices of a user's .npz file, whatever they are called."""
 
-import zipfile
-import zlib
 from pathlib import Path
 
 import numpy as np
 
+from diastole.archive import Archive
 from diastole.errors import BadInput
 from diastole.tensors import Floats
 
@@ -17,8 +16,10 @@ def read_matrices(path: Path) -> tuple[dict[str, Floats], list[str]]:
     """
     matrices: dict[str, Floats] = {}
     notes: list[str] = []
-    for name, array in _load(path).items():
-        problem = array if isinstance(array, str) else _unusable(array)
+    archive = Archive(path)
+    for name in archive.names:
+        array = archive.read(name)
+        problem = f"it {array}" if isinstance(array, str) else _unusable(array)
         if problem:
             notes.append(f"{name} was left out: {problem}")
             continue
@@ -31,28 +32,6 @@ def read_matrices(path: Path) -> tuple[dict[str, Floats], list[str]]:
             f"{path}: has no matrix of floats", *(f"{path}: {reason}" for reason in notes)
         )
     return matrices, notes
-
-
-def _load(path: Path) -> dict[str, np.ndarray | str]:
-    """The arrays by name, or why one cannot be read."""
-    arrays: dict[str, np.ndarray | str] = {}
-    try:
-        with zipfile.ZipFile(path) as members:
-            present = [name for name in members.namelist() if name.endswith(".npy")]
-        if not present:
-            return {}
-        with np.load(path, allow_pickle=False) as file:
-            for member in present:
-                name = member.removesuffix(".npy")
-                try:
-                    arrays[name] = file[member]
-                except (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
-                    arrays[name] = f"it cannot be read: {error}"
-    except OSError as error:
-        raise BadInput(f"{path}: {error.strerror}") from None
-    except zipfile.BadZipFile:
-        raise BadInput(f"{path}: is no .npz file") from None
-    return arrays
 
 
 def _unusable(array: np.ndarray) -> str | None:

@@ -6,9 +6,6 @@ set for each of its quantised copies (``X_codes_k``, ``X_scales_k``, ...), as
 """
 
 import os
-import tempfile
-import zipfile
-import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from diastole import atomic
+from diastole.archive import Archive
 from diastole.errors import BadInput
 from diastole_sim.codes import from_codes, suffixes
 from diastole_sim.device_api import OPERATIONS, OUTPUTS
@@ -72,7 +71,7 @@ def read(path: Path, op: str, numerics: Numerics, *, codes: bool = False) -> Giv
     With ``codes`` an operand may be given as codes. Raises :class:`BadInput` if the file is no
     .npz, or with a line for each array that is absent or not what it must be.
     """
-    file = _Archive(path)
+    file = _Operands(path)
     given = Given()
     for name in OPERATIONS[op]:
         if codes and file.has_codes(name):
@@ -85,20 +84,12 @@ def read(path: Path, op: str, numerics: Numerics, *, codes: bool = False) -> Giv
     return given
 
 
-class _Archive:
-    """The arrays of an .npz file, each read when it is asked for; what is wrong is collected."""
+class _Operands(Archive):
+    """Operands by name; what is wrong with the arrays is collected."""
 
     def __init__(self, path: Path):
-        self.path = path
+        super().__init__(path)
         self.problems: list[str] = []
-        try:
-            with zipfile.ZipFile(path) as members:
-                names = [n.removesuffix(".npy") for n in members.namelist() if n.endswith(".npy")]
-        except OSError as error:
-            raise BadInput(f"{path}: {error.strerror}") from None
-        except zipfile.BadZipFile:
-            raise BadInput(f"{path}: is no .npz file") from None
-        self.names = names
 
     def problem(self, text: str) -> None:
         line = f"{self.path}: {text}"
@@ -115,18 +106,17 @@ class _Archive:
         if name not in self.names:
             self.problem(f"has no array {name} (it has {', '.join(self.names) or 'none'})")
             return None
-        with np.load(self.path, allow_pickle=False) as file:
-            try:
-                return file[name]
-            except (ValueError, EOFError, OSError, zipfile.BadZipFile, zlib.error) as error:
-                self.problem(f"the array {name} cannot be read: {error}")
-        return None
+        array = self.read(name)
+        if isinstance(array, str):
+            self.problem(f"the array {name} {array}")
+            return None
+        return array
 
     def optional(self, name: str) -> Array | None:
         return self.get(name) if name in self.names else None
 
 
-def _read_floats(file: _Archive, name: str, given: Given) -> None:
+def _read_floats(file: _Operands, name: str, given: Given) -> None:
     array = file.get(name)
     if array is None:
         return
@@ -140,7 +130,7 @@ def _read_floats(file: _Archive, name: str, given: Given) -> None:
         given.notes.append(f"{name} was converted from {array.dtype} to float32")
 
 
-def _read_scale(file: _Archive, name: str, numerics: Numerics, given: Given) -> None:
+def _read_scale(file: _Operands, name: str, numerics: Numerics, given: Given) -> None:
     """The scalar X_scale, a power of two, as the exponent that a conversion takes."""
     key, chosen = f"{name}_scale", numerics.tensor_class(CLASSES[name])
     if key not in file.names or isinstance(given.tensors.get(name), Quantised):
@@ -164,7 +154,7 @@ def _read_scale(file: _Archive, name: str, numerics: Numerics, given: Given) -> 
     given.scales[name] = exponent + top
 
 
-def _read_codes(file: _Archive, name: str, numerics: Numerics, given: Given) -> None:
+def _read_codes(file: _Operands, name: str, numerics: Numerics, given: Given) -> None:
     """An operand by its codes: X_format, X_tensor_scale and, for each copy, codes and scales."""
     before = len(file.problems)
     if name in file.names:
@@ -203,7 +193,7 @@ def _labels(name: str, suffix: str) -> Callable[[str], str]:
     return lambda part: f"{name}_{part}" + ("" if part == "tensor_scale" else suffix)
 
 
-def _check_form(file: _Archive, name: str, form: Form) -> None:
+def _check_form(file: _Operands, name: str, form: Form) -> None:
     written = file.get(f"{name}_format")
     if written is None:
         return
@@ -277,16 +267,8 @@ def check_writable(path: Path) -> None:
 
 
 def write(path: Path, tensors: Mapping[str, Array]) -> None:
-    """Writes an .npz beside ``path`` and renames it, so that no half-written file is ever seen."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, **tensors)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    """Writes an .npz file, whole or not at all."""
+    atomic.replace(path, lambda file: np.savez(file, **tensors))
 
 
 def _unusable(name: str, array: NDArray) -> str | None:

@@ -6,6 +6,7 @@ what the codes mean is said here again, from the standards' side: a minifloat ha
 and d is how far it is below that of the format's largest number.
 """
 
+import struct
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -28,6 +29,12 @@ def binary32(value):
     if abs(exact) >= Fraction(2) ** 128:
         return float("inf") if exact > 0 else float("-inf"), True
     return float(exact), False
+
+
+def binary32_bits(total, scale):
+    """(bits, overflow) of ``total`` * 2^``scale``, rounded as by :func:`binary32`."""
+    value, overflow = binary32(Fraction(total) * Fraction(2) ** scale)
+    return struct.unpack("<I", struct.pack("<f", value))[0], overflow
 
 
 # Elements and scales.

@@ -9,8 +9,6 @@ from amaranth.lib import data, enum
 from diastole.plan import ADDRESS_BITS, MAX_ELEMENT_BITS, Plan
 from diastole.uses import Mode
 
-__all__ = ["POSITION", "PRODUCT", "RESULT", "TENSOR", "Mode", "Region", "chunk_layout"]
-
 POSITION = unsigned(MAX_ELEMENT_BITS)
 
 

@@ -5,11 +5,11 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from diastole.control.descriptors import RESULT, Mode, chunk_layout
+from diastole.control.descriptors import RESULT, chunk_layout
 from diastole.control.emit_rows import span_layout
 from diastole.memory.maxima import OF_DIRECTION, lookup_layout, maxima_entries
 from diastole.plan import ADDRESS_BITS, Plan, pow2ceil
-from diastole.uses import DY, PRODUCTS, W, X
+from diastole.uses import DY, PRODUCTS, Mode, W, X
 
 
 def operands(plan: Plan, *, north: bool) -> dict[Mode, tuple[int, int]]:

@@ -5,7 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole.bus.service import request_layout, write_beat_layout
-from diastole.control.descriptors import PRODUCT, RESULT, Mode, chunk_layout
+from diastole.control.descriptors import PRODUCT, RESULT, chunk_layout
 from diastole.control.drain_walk import DrainWalk, drain_lookups, operands
 from diastole.control.emit_rows import EmitRows, span_layout
 from diastole.convert.float_lanes import FloatLanes
@@ -15,6 +15,7 @@ from diastole.memory.maxima import lookup_layout, scale_exponent, values_layout
 from diastole.plan import Plan
 from diastole.stream.fifo import StreamFifo
 from diastole.stream.turn import Turn
+from diastole.uses import Mode
 from diastole_sim.formats import EXPONENT_BIAS, SIGNIFICAND_FRACTION
 from diastole_sim.numerics import CLASS_NAMES
 

@@ -38,7 +38,7 @@ def one_process(script, monkeypatch):
             return map(function, jobs)
 
     def train(job):
-        name, seed, steps = job
+        name, _, seed, steps = job
         measured = {"accuracy": 0.9 - seed / 10, "float_accuracy": 0.95, "saturated": seed}
         return {"format": name, "seed": seed, "steps": steps or 300} | measured
 
@@ -53,16 +53,22 @@ def test_numerics_are_those_of_nano(script):
     assert nvfp4["dy"]["rounding"] == "stochastic-b"
 
 
+def test_numerics_in_other_groups(script):
+    found = script.numerics("bfp4", "1x16").to_dict()
+    assert {found[name]["grouping"] for name in ("x", "w", "dy")} == {"1x16"}
+    assert script.numerics("bfp4").to_dict()["x"]["grouping"] == "8x8"
+
+
 @pytest.mark.parametrize("name", FORMAT_NAMES)
 def test_numerics_of_every_name(script, name):
     assert script.numerics(name).accumulator_bits <= 63
 
 
 def test_a_run(script):
-    run = script.train(("mxfp8_e4m3", 1, 2))
+    run = script.train(("mxfp8_e4m3", None, 1, 2))
     assert (run["format"], run["seed"], run["steps"]) == ("mxfp8_e4m3", 1, 2)
     assert 0 < run["accuracy"] < 1 and 0 < run["float_accuracy"] < 1
-    assert run == script.train(("mxfp8_e4m3", 1, 2)) | {"seconds": run["seconds"]}
+    assert run == script.train(("mxfp8_e4m3", None, 1, 2)) | {"seconds": run["seconds"]}
 
 
 def test_means_and_the_table(script, one_process, capsys, tmp_path):
@@ -92,7 +98,7 @@ def test_means_and_the_table(script, one_process, capsys, tmp_path):
 
 
 def test_every_format_and_its_own_steps_by_default(script):
-    expected = argparse.Namespace(steps=None, formats=",".join(FORMAT_NAMES), out=None)
+    expected = argparse.Namespace(steps=None, formats=",".join(FORMAT_NAMES), block=None, out=None)
     assert script.read_arguments([]) == expected
 
 

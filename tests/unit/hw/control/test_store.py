@@ -1,13 +1,10 @@
 """One direction's drain: from accumulators to rows of floats in memory, by the definition."""
 
-import struct
-from fractions import Fraction
-
-import gmpy2
 import pytest
 
-from diastole.control.descriptors import Mode
 from diastole.control.store import Drain
+from diastole.uses import Mode
+from oracle.product import binary32_bits
 from support.bench import put, run
 from support.bus import ServiceMemory
 from support.plans import make_numerics, make_plan
@@ -41,19 +38,6 @@ CASES = [
     for north in (False, True)
     if (make(name).fused if mode == Mode.FUSED else make(name).use(mode).north == north)
 ]
-
-
-def binary32(total, scale):
-    """(bits, overflow) of total * 2^scale, rounded once by MPFR with unbounded exponent."""
-    with gmpy2.context(precision=24, round=gmpy2.RoundToNearest):
-        value = gmpy2.mpfr(gmpy2.mpq(Fraction(total) * Fraction(2) ** scale))
-    exact = Fraction(*value.as_integer_ratio())
-    if abs(exact) < Fraction(2) ** -126:
-        return 0, False
-    sign = (total < 0) << 31
-    if abs(exact) >= Fraction(2) ** 128:
-        return sign | 0x7F800000, True
-    return struct.unpack("<I", struct.pack("<f", float(exact)))[0], False
 
 
 class Result:
@@ -157,7 +141,7 @@ class Result:
                 exponents = [self._exponent(0, t), self._exponent(1, lane)]
                 below = plan.fraction + plan.numerics.product_bits(*names) - 2
                 scale = sum(exponents) - below - 6 * plan.significands
-                bits, overflow = binary32(total, scale)
+                bits, overflow = binary32_bits(total, scale)
                 if poison >> k & 1:
                     bits, overflow = 0x7FC00000, False
                 yield ((lane, t) if self.turned else (t, lane)), bits, overflow
