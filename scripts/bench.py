@@ -68,7 +68,7 @@ def utilisation() -> Iterator[Row]:
             least = 0.90 if op == "backward" else 0.92
             yield row(f"utilisation of nano, {op}, {SIDE}^3", used, least, "{:.2%}")
         stored = sum(i.layout.total_bytes for tensor in held.values() for i in tensor.images)
-        speed = device.cycles_per_second
+        speed, memories = device.cycles_per_second, memory_kib(device)
     ratio = results["backward"].counters.read_bytes / stored
     yield row("bytes read by backward / stored", ratio, 1.05, "{:.4f}", least=False)
     same = all(
@@ -84,6 +84,7 @@ def utilisation() -> Iterator[Row]:
     for what, found in (("two products", same), ("the golden model", right)):
         yield Row(what=f"bits of {what}", asked="same", measured=str(found), met=found)
     yield row("simulated cycles per second, nano", speed, 200_000, "{:,.0f}")
+    yield row("memories of nano, KiB", memories, 400, "{:.1f}", least=False)
 
 
 FORMATS = {

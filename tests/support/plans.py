@@ -1,38 +1,8 @@
 """Small machines for tests, by what matters to them."""
 
 from diastole.plan import Plan
-from diastole_sim.numerics import CLASS_NAMES, Numerics
-
-
-def make_numerics(
-    block=4,
-    formats="bfp4",
-    groupings=None,
-    scales=None,
-    roundings=("nearest", "nearest", "stochastic-b"),
-    overflows=None,
-    fraction=18,
-    headroom=14,
-    random_bits=8,
-    **others,
-) -> Numerics:
-    """``formats`` and what follows them: one text for all classes, or one for each of x, w, dy;
-    None is the format's default. ``others``: window, special, source."""
-    per_class = {
-        "format": formats,
-        "grouping": groupings,
-        "scale": scales,
-        "rounding": roundings,
-        "overflow": overflows,
-    }
-    classes = {name: {} for name in CLASS_NAMES}
-    for key, given in per_class.items():
-        texts = (given,) * 3 if given is None or isinstance(given, str) else given
-        for name, text in zip(CLASS_NAMES, texts, strict=True):
-            if text is not None:
-                classes[name][key] = text
-    sizes = {"block": block, "random_bits": random_bits, "fraction": fraction, "headroom": headroom}
-    return Numerics.from_dict(sizes | others | classes)
+from diastole_sim.numerics import Numerics
+from support.numerics import make_numerics
 
 
 def make_plan(numerics: Numerics, rows=1, cols=1, in_place=True, data_width=64) -> Plan:

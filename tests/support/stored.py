@@ -7,7 +7,7 @@ one is seen.
 import numpy as np
 
 from diastole_sim.golden.convert import Copy, Quantised
-from diastole_sim.numerics import Numerics
+from support import numerics
 
 NAN_BYTES = {"e4m3": 0x7F}
 """Stored exponent of a group that is not a number, by kind of scale; 255 elsewhere."""
@@ -15,12 +15,12 @@ NAN_BYTES = {"e4m3": 0x7F}
 
 def make_numerics(x, w=None, dy=None, *, block=4, fraction=18, headroom=9, **options):
     """Numerics from formats: a name, or (name, grouping); ``w``, ``dy`` are as ``x`` if absent."""
-    classes = {"x": x, "w": w or x, "dy": dy or x}
-    plain = {"block": block, "random_bits": 8, "fraction": fraction, "headroom": headroom}
-    for name, given in classes.items():
-        kind, grouping = (given, None) if isinstance(given, str) else given
-        plain[name] = {"format": kind, "rounding": "nearest", "grouping": grouping}
-    return Numerics.from_dict({**plain, **options})
+    pairs = [(given, None) if isinstance(given, str) else given for given in (x, w or x, dy or x)]
+    formats, groupings = zip(*pairs, strict=True)
+    sizes = {"block": block, "fraction": fraction, "headroom": headroom}
+    return numerics.make_numerics(
+        formats=formats, groupings=groupings, roundings="nearest", **sizes, **options
+    )
 
 
 class Draws:
