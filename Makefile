@@ -1,27 +1,37 @@
 # Every target does its own set-up from a clean clone; scripts/setup.sh says what the system lacks.
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
+# A core takes the next test of another's share when its own are done.
+PARALLEL := $(PYTEST) -n auto --dist worksteal
 
-.PHONY: help setup demo test test-oracles unit sim formal lint format bench bench-formats clean
+.PHONY: help setup demo test unit sim formal mutate sweeps nightly lint format bench bench-formats clean
 help: ; @sed -n '/sed/d; s/^\([a-z-]*\): .*## /\1\t/p' Makefile
 setup: ; @scripts/setup.sh
 
 demo: setup ## generate the hardware, train it on handwritten digits; results in build/demo
 	$(BIN)/python scripts/demo.py build/demo
 
-test: unit sim formal ## every test
+test: setup ## every test, on every core, and a sample of the faults
+	$(PARALLEL) tests/unit tests/product tests/mutation tests/rtl tests/formal
 unit: setup ## unit tests, and the generated product
-	$(PYTEST) tests/unit tests/product
+	$(PARALLEL) tests/unit tests/product
 sim: setup ## cocotb benches on the generated Verilog
-	$(PYTEST) tests/rtl
+	$(PARALLEL) tests/rtl
 formal: setup ## proofs
-	$(PYTEST) tests/formal
-test-oracles: setup ## long sweeps: every format against other libraries, every product in Verilator
-	$(PYTEST) tests/oracles
+	$(PARALLEL) tests/formal
 
-lint: setup ## style and likely mistakes
+mutate: setup ## faults in the Verilog, all that are known and random ones: who notices them
+	$(BIN)/python scripts/mutation.py
+sweeps: setup ## long sweeps: every format against other libraries, every product in Verilator
+	$(PARALLEL) tests/sweeps
+nightly: mutate sweeps ## what takes long, and every figure with what is asked of it
+	$(BIN)/python scripts/bench.py build/bench.json --require
+	$(BIN)/python scripts/bench_formats.py --json build/formats.json --require
+
+lint: setup ## style, likely mistakes, types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/basedpyright --pythonpath $(BIN)/python
 format: setup ## rewrite the files in the project's style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -30,7 +40,9 @@ bench: setup ## measure what the README claims; results in build/bench.json
 	$(BIN)/python scripts/bench.py build/bench.json
 bench-formats: setup ## area of the cell of every format; results in build/formats.json
 	$(BIN)/python scripts/bench_formats.py --json build/formats.json
-clean: ## remove everything that was made here
+clean: ## remove everything that was made here; says what is kept elsewhere
 	rm -rf .venv build .pytest_cache .ruff_cache .hypothesis *.egg-info
-	find hw sim tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
+	find hw sim tool tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
+	@echo "left alone, for it is the user's: products and simulations that were made once, in"
+	@echo "$${XDG_CACHE_HOME:-$$HOME/.cache}/diastole (rm -r empties it; diastole doctor has its size)"
 .NOTPARALLEL:

@@ -14,10 +14,10 @@ from diastole.backend import make_device
 from diastole.cli import exit_code
 from diastole.commands.progress import progress
 from diastole.commands.train import describe, judge
-from diastole.config_file import read, to_toml
+from diastole.config.file import read, to_toml
+from diastole.config.presets import PRESETS
 from diastole.console import note
-from diastole.emit.product import generate
-from diastole.presets import PRESETS
+from diastole.product.generate import generate
 from diastole_sim.train import TrainResult, run_task
 from diastole_sim.train.report import write_picture
 

@@ -48,5 +48,8 @@ echo "setting up .venv with $("$python" --version): about a minute, once"
 pip="$venv/bin/python -m pip --disable-pip-version-check install --quiet --no-deps"
 $pip --requirement requirements.lock
 $pip --no-build-isolation --editable .
+# Type checkers run no hook of an editable installation, but read paths.
+site=$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+printf '%s\n' "$PWD/hw" "$PWD/sim" "$PWD/tool" >"$site/diastole-sources.pth"
 echo "$wanted $PWD" >"$stamp"
 echo "set up"

@@ -2,10 +2,11 @@
 
 import json
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 
-from diastole_sim.golden.machine import GoldenDevice
+from diastole_sim.golden.device import GoldenDevice
 
 
 class Result:
@@ -31,6 +32,37 @@ class Faulty(GoldenDevice):
         result = super().forward(x, w, **options)
         result.y.view(np.uint32)[1, 2] ^= 1
         return result
+
+
+REPORTS = {
+    "nan": lambda value: not value,
+    "inf": lambda value: not value,
+    "saturated": lambda value: value + 1,
+    "underflowed": lambda value: value + 1,
+    "amax": lambda value: value ^ 1,
+    "tensor_exponent": lambda value: 3 if value is None else value + 1,
+    "exact": lambda value: not value,
+    "overflow": lambda value: not value,
+}
+"""What a device reports, and how it lies about it."""
+
+
+def lying(report, of):
+    """A device that reports something wrong of one class of tensors, or of one operation."""
+
+    def changed(held):
+        return replace(held, **{report: REPORTS[report](getattr(held, report))})
+
+    class Lying(GoldenDevice):
+        def convert(self, array, tensor_class, **options):
+            tensor = super().convert(array, tensor_class, **options)
+            return changed(tensor) if tensor_class == of else tensor
+
+        def _multiply(self, operation, *given):
+            result = super()._multiply(operation, *given)
+            return changed(result) if operation.name == of else result
+
+    return Lying
 
 
 def pretend(monkeypatch, module, device_class):

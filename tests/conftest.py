@@ -25,6 +25,23 @@ def pytest_configure(config):
     os.environ["PATH"] = os.pathsep.join([*folders, os.environ.get("PATH", os.defpath)])
 
 
+def pytest_terminal_summary(terminalreporter):
+    """Says on which simulators the benches ran, in whatever process."""
+    reports = [report for each in terminalreporter.stats.values() for report in each]
+    ran = {getattr(report, "nodeid", "") for report in reports}
+    ran = {node for node in ran if node.startswith("tests/rtl/test_benches.py")}
+    if not ran:
+        return
+    from rtl.simulate import PROGRAMS, missing
+
+    used = [name for name in PROGRAMS if any(node.endswith(f"{name}]") for node in ran)]
+    terminalreporter.write_line(f"the benches of tests/rtl ran on: {', '.join(used)}")
+    for program, install in missing().items():
+        terminalreporter.write_line(
+            f"they did not run on {program}, which is not on PATH; to have it: {install}"
+        )
+
+
 @pytest.fixture
 def rng(request):
     """A :class:`random.Random`, seeded from the test's id: the same numbers in every run."""

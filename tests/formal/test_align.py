@@ -5,7 +5,7 @@ from amaranth.hdl import Assert, Const, Module, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
-from diastole.cell.align import AlignAdd
+from diastole_hw.cell.align import AlignAdd
 from formal.prove import prove, refute
 
 ASSERTIONS = 2

@@ -5,7 +5,7 @@ from amaranth.hdl import Assert, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
-from diastole.control.credit import Credit
+from diastole_hw.stream.credit import Credit
 from formal.prove import prove, refute
 
 ASSERTIONS = 4

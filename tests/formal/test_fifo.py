@@ -5,8 +5,8 @@ from amaranth.hdl import Array, Assert, Module, Mux, Signal, unsigned
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole.stream import fifo
-from diastole.stream.fifo import StreamFifo
+from diastole_hw.stream import fifo
+from diastole_hw.stream.fifo import StreamFifo
 from formal.prove import prove, refute
 
 BIT = stream.Signature(unsigned(1))

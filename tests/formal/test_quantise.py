@@ -1,12 +1,14 @@
 """The rounding unit: every binary32 number, against the definition of each rule."""
 
+import itertools
+
 import pytest
 from amaranth.hdl import Array, Assert, Assume, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
-from diastole.convert import quantise
-from diastole.convert.quantise import LaneQuantiser
+from diastole_hw.convert import quantise
+from diastole_hw.convert.quantise import LaneQuantiser
 from formal.prove import prove, refute
 from support.classes import make_numerics
 
@@ -98,7 +100,7 @@ class QuantiseSpec(wiring.Component):
             below, above = (
                 Signal(range(4 * values[-1]), name=name) for name in ("below", "above")
             )  # twice the borders to the neighbours
-            sums = [0] + [a + b for a, b in zip(values, values[1:], strict=False)]
+            sums = [0] + [a + b for a, b in itertools.pairwise(values)]
             m.d.comb += [below.eq(Array(sums)[code]), above.eq(Array(sums[1:])[code])]
             twice = significand << 1
             at_zero = code == 0
@@ -144,10 +146,10 @@ BROKEN_RULES = {
 
 @pytest.mark.parametrize("rule", BROKEN_RULES)
 def test_broken_rule_is_refuted(rule, monkeypatch):
-    def round_up(_rule, lowest, fraction, sticky, random, random_bits):
+    def rounds_up(_rule, lowest, fraction, sticky, random, random_bits):
         return BROKEN_RULES[rule](fraction[1:], random, fraction, sticky, lowest)
 
-    monkeypatch.setattr(quantise, "round_up", round_up)
+    monkeypatch.setattr(quantise, "rounds_up", rounds_up)
     refute(QuantiseSpec(LaneQuantiser, rule), assertions=ASSERTIONS)
 
 

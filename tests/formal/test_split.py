@@ -5,8 +5,8 @@ from amaranth.hdl import Assert, Assume, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In
 
-from diastole.bus.service import request_layout
-from diastole.bus.split import BurstSplitter
+from diastole_hw.bus.services import request_layout
+from diastole_hw.bus.split import BurstSplitter
 from formal.prove import prove, refute
 
 ASSERTIONS = 7

@@ -5,11 +5,10 @@ from amaranth.hdl import Assert, Assume, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
-from diastole.control.descriptors import POSITION
-from diastole.control.walk import TileWalk
-from diastole.plan import Plan
-from diastole.presets import PRESETS
-from diastole.uses import Mode
+from diastole.config.presets import PRESETS
+from diastole_hw.plan.uses import Mode
+from diastole_hw.schedule.tokens import POSITION
+from diastole_hw.schedule.walk import TileWalk
 from formal.prove import prove, refute
 
 ASSERTIONS = 5
@@ -97,7 +96,7 @@ class WalkSpec(wiring.Component):
 
 
 def walk(mode, unit=TileWalk, preset="pico"):
-    return WalkSpec(unit(Plan.from_config(PRESETS[preset])), mode)
+    return WalkSpec(unit(PRESETS[preset].plan), mode)
 
 
 @pytest.mark.parametrize("preset", ["pico", "nano"])
@@ -119,7 +118,7 @@ class LeavesTheTensor(Edited):
     """Chunks are not clipped at the end of the contraction."""
 
     def edit(self, m, chunk):
-        m.d.comb += chunk.c_blocks.eq(self.plan.chunk(self.plan.cols))
+        m.d.comb += chunk.c_blocks.eq(self.plan.chunk(north=False))
 
 
 class LeavesTheElements(Edited):

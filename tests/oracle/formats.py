@@ -269,7 +269,8 @@ class _Copy:
             for i, j in places:
                 self.values[i][j] = math.nan
             return
-        scale = self._scale_of(_largest(numbers))
+        infinite = self.options.special == "flag" and any(map(math.isinf, numbers))
+        scale = self._scale_of(_largest(numbers), infinite)
         codes = {(i, j): self._code(i, j, scale) for i, j in places}
         fold = self._fold(codes.values()) if self.options.folded else 0
         unit = scale.unit
@@ -287,11 +288,12 @@ class _Copy:
                 number *= unit
             self.values[i][j] = number
 
-    def _scale_of(self, largest):
-        """Of a group; with one scale for the tensor, of a block, which may be one of zeros."""
+    def _scale_of(self, largest, infinite):
+        """Of a group; with one scale for the tensor, of a block, which may be one of zeros: then an
+        Inf that becomes an element counts as one."""
         options = self.options
         if options.kind == "tensor":
-            return options.tensor_scale if largest else NOTHING
+            return options.tensor_scale if largest or infinite else NOTHING
         return _scale(self.chosen, options.scale_rule, largest, options.tensor_scale)
 
     def _store(self, cells, byte, fold):
@@ -382,8 +384,9 @@ def quantise(
         elif kind == "tensor":
             exponent = limited(chosen, top_binade(chosen, scale_rule, amax))
     of_tensor = exponent
-    if kind == "tensor":
-        of_tensor = NOTHING if exponent is None else _scale(chosen, scale_rule, amax, exponent)
+    if kind == "tensor":  # without a number it is 1
+        known = chosen.largest_exponent if exponent is None else exponent
+        of_tensor = _scale(chosen, scale_rule, amax, known)
     options = SimpleNamespace(
         name=name,
         kind=kind,

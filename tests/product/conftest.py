@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from diastole.backend import cached_product
-from diastole_sim.golden.machine import GoldenDevice
+from diastole_sim.golden.device import GoldenDevice
 from diastole_sim.rtl import Device
 from support.products import MACHINES, SEED
 
@@ -19,7 +19,7 @@ def preset(request):
 @pytest.fixture(scope="session")
 def product(preset, tmp_path_factory):
     """A product directory."""
-    from diastole.emit.product import generate
+    from diastole.product.generate import generate
 
     directory = tmp_path_factory.mktemp("products") / preset.name
     generate(preset, directory)

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from diastole_sim.program.command import COMMAND_BYTES, ErrorCode
-from diastole_sim.program.registers import BY_NAME
 from diastole_sim.rtl import CommandError
 from diastole_sim.rtl.control import control_bit
+from diastole_sim.spec.command import COMMAND_BYTES, ErrorCode
+from diastole_sim.spec.registers import BY_NAME
 from support.scenario import Scenario
 
 TOP_ADDRESS = 2**40
@@ -270,16 +270,19 @@ def test_interrupt_stays_until_the_reset(scenario):
     scenario.clear()
     start(scenario, replace(scenario.commands["forward"], opcode=9))
     machine.run(100_000)
-    assert machine.state.irq == 1 and status(scenario) == {"error"}
+    assert machine.state.irq == 1
+    assert status(scenario) == {"error"}
     assert control.read("error_code") == ErrorCode.BAD_OPCODE
     before = machine.traffic().read_beats
     start(scenario, scenario.commands["forward"])  # is ignored while there is an error
     machine.idle(2000)
     assert machine.traffic().read_beats == 0 < before
-    assert machine.state.irq == 1 and status(scenario) == {"error"}
+    assert machine.state.irq == 1
+    assert status(scenario) == {"error"}
     scenario.assert_untouched("forward")
     control.reset()
-    assert machine.state.irq == 0 and status(scenario) == set()
+    assert machine.state.irq == 0
+    assert status(scenario) == set()
     assert (control.read("error_code"), control.read("error_index")) == (0, 0)
     scenario.assert_works()
 
@@ -287,7 +290,8 @@ def test_interrupt_stays_until_the_reset(scenario):
 def test_no_interrupt_unless_enabled(scenario):
     start(scenario, replace(scenario.commands["forward"], version=7), irq=False)
     scenario.machine.idle(3000)
-    assert scenario.machine.state.irq == 0 and status(scenario) == {"error"}
+    assert scenario.machine.state.irq == 0
+    assert status(scenario) == {"error"}
     scenario.device.control.reset()
     scenario.assert_works()
 
@@ -315,4 +319,5 @@ def test_settings_survive_the_reset(scenario):
     before = {name: control.read(name) for name in names}
     control.reset()
     assert {name: control.read(name) for name in names} == before
-    assert before["seed"] == scenario.device.seed and before["read_limit"] > before["read_base"]
+    assert before["seed"] == scenario.device.seed
+    assert before["read_limit"] > before["read_base"]

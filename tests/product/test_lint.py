@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from diastole.emit.collateral import VERILATOR_WAIVERS
+from diastole.product.collateral import VERILATOR_WAIVERS
 from support import product_lint as lint
 
 
@@ -113,8 +113,8 @@ def generated_again(product, preset, tmp_path_factory):
     script = (
         "import json, pathlib, sys\n"
         "sys.path[:0] = json.loads(sys.argv[1])\n"
-        "from diastole.emit.product import generate\n"
-        "from diastole.config import Config\n"
+        "from diastole.product.generate import generate\n"
+        "from diastole.config.keys import Config\n"
         "generate(Config(**json.loads(sys.argv[2])), pathlib.Path(sys.argv[3]))\n"
     )
     arguments = [json.dumps(sys.path), json.dumps(preset.to_dict()), str(directory)]

@@ -6,15 +6,15 @@ import cocotb
 import numpy as np
 
 from diastole_sim.golden.convert import quantise
-from diastole_sim.numerics import CLASS_NAMES
-from diastole_sim.program.image import FloatLayout, image_layouts
+from diastole_sim.spec.image import FloatLayout, image_layouts
+from diastole_sim.spec.numerics import CLASS_NAMES
 from rtl.ports import Ports, sometimes
 from rtl.service_memory import ServiceMemory
 from rtl.tensors import special_tensor
 from rtl.units import make_converter
 
 SHAPES = [(1, 1), (3, 5), (6, 16), (7, 33), (2, 18), (5, 3)]
-PORTS = ("read_request", "read_data", "write_request", "write_data")
+PORTS = ("read__requests", "read__beats", "write__requests", "write__beats")
 
 
 async def convert(unit, ports, memory, values, cls, seed):
@@ -42,10 +42,11 @@ async def convert(unit, ports, memory, values, cls, seed):
         want[addresses[-1] : end] = image
     command |= {"cls": cls, "rows": rows, "cols": cols, "source": source, "scale": 0}
     command |= {"destination": addresses[0], "destination_t": addresses[-1]}
-    await ports.put("command", command)
-    while not (await ports.sample("done"))[0]:
+    await ports.put("control__command", command)
+    while not (await ports.sample("control__done"))[0]:
         pass
-    flags = await ports.sample("nan", "inf", "saturated", "underflowed", "amax", "busy")
+    reported = ("nan", "inf", "saturated", "underflowed", "amax")
+    flags = await ports.sample(*(f"control__{name}" for name in reported), "busy")
     wrong = [n - addresses[0] for n in range(len(want)) if want[n] != memory.bytes[n]]
     assert not wrong, f"{what}: bytes {wrong[:8]} of {[len(image) for image in images]}"
     seen = [golden.nan, golden.inf, golden.saturated, golden.underflowed, golden.amax]

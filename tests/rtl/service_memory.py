@@ -29,7 +29,8 @@ class ServiceMemory:
 
     def _beats(self, request):
         for address in range(request.addr, request.addr + request.beats * self.beat, self.beat):
-            assert address % self.beat == 0 and address < len(self.bytes), hex(address)
+            assert address % self.beat == 0, hex(address)
+            assert address < len(self.bytes), hex(address)
             yield address
 
     async def _read(self, requests, data):

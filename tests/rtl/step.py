@@ -2,10 +2,10 @@
 
 import random
 
-from diastole_sim.golden.machine import GoldenDevice
-from diastole_sim.program.command import Command, ErrorCode, Opcode
-from diastole_sim.program.image import FloatLayout, image_layouts
-from diastole_sim.program.registers import BY_NAME
+from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.spec.command import Command, ErrorCode, Opcode
+from diastole_sim.spec.image import FloatLayout, image_layouts
+from diastole_sim.spec.registers import BY_NAME
 from rtl.host import BASE, SIZE, Host
 
 COMMANDS = 512  # bytes at the start of memory

@@ -4,8 +4,21 @@ import numpy as np
 
 # Zeros, subnormals, Inf, NaN, the largest, the smallest, and one unit below powers of two.
 SPECIALS = np.array(
-    [0, 0x80000000, 1, 0x807FFFFF, 0x7F800000, 0xFF800000, 0x7FC00000, 0xFF800001, 0x7F7FFFFF]
-    + [0x00800000, 0x80800000, 0x3FFFFFFF, 0xBFFFFFFF],
+    [
+        0,
+        2147483648,
+        1,
+        2155872255,
+        2139095040,
+        4286578688,
+        2143289344,
+        4286578689,
+        2139095039,
+        8388608,
+        2155872256,
+        1073741823,
+        3221225471,
+    ],
     dtype=np.uint32,
 ).view(np.float32)
 

@@ -3,15 +3,14 @@
 
 from amaranth.lib import wiring
 
-from diastole.array.array import Array
-from diastole.cell.cell import Cell
-from diastole.config import ArrayConfig, BusConfig, Config, FormatConfig
-from diastole.control.engine import ProductEngine
-from diastole.convert.converter import Converter
-from diastole.emit.place import convert_ports
-from diastole.emit.verilog import emit
-from diastole.plan import Plan
-from diastole.top import Top
+from diastole.config.keys import ArrayConfig, BusConfig, Config, FormatConfig
+from diastole_hw.array.array import Array
+from diastole_hw.cell.cell import Cell
+from diastole_hw.convert.converter import Converter
+from diastole_hw.emit.verilog import emit
+from diastole_hw.engine.engine import ProductEngine
+from diastole_hw.place import convert_ports
+from diastole_hw.top import Top
 from rtl.wrapper import wrapped
 from support.cells import shape_of
 from support.classes import make_numerics
@@ -51,7 +50,7 @@ def make_converter() -> Converter:
 
 
 def make_engine() -> ProductEngine:
-    return ProductEngine(Plan.from_config(ENGINE))
+    return ProductEngine(ENGINE.plan)
 
 
 UNITS = {
@@ -70,7 +69,7 @@ def unit_verilog(unit: wiring.Component, name: str) -> str:
 
 def machine_verilog() -> tuple[str, str]:
     """Name and Verilog of the whole machine of ``MACHINE``, wrapped for the models of its buses."""
-    top = Top(MACHINE)
+    top = Top(MACHINE.plan, config_hash=MACHINE.identification)
     name, wrapper = wrapped(MACHINE.name, top.ports)
     return name, joined(emit(top, name=MACHINE.name, ports=top.ports)) + "\n" + wrapper
 
@@ -83,17 +82,17 @@ def powered_up(memory) -> str:
     """A memory's Verilog, with anything in it at the start, as in silicon.
 
     Without this a simulator with four states carries X from words that are not yet written through
-    arithmetic whose result does not depend on them.
+    arithmetic whose result does not depend on them. The names are not those that the memory has.
     """
     text, end, rest = memory.verilog.rpartition("endmodule")
     anything = f"{{{-(-memory.width // 32)}{{$random(seed)}}}}"
     lines = [
-        "  integer seed, word;",
+        "  integer seed, filled;",
         "  initial begin",
         f"    seed = {memory.width};",
         f"    read_data = {anything};",
-        f"    for (word = 0; word < {memory.depth}; word = word + 1)",
-        f"      ram_words[word] = {anything};",
+        f"    for (filled = 0; filled < {memory.depth}; filled = filled + 1)",
+        f"      ram_words[filled] = {anything};",
         "  end",
     ]
     return text + "\n".join([*lines, end]) + rest

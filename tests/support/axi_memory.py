@@ -122,7 +122,7 @@ class AxiMemory:
             self.strobed += seen["wstrb"] != 0
         self._complete()
         self.most_open = max(self.most_open, len(self._addresses) + len(self._responses))
-        offered = seen["wvalid"] and not seen["wready"] or self._data
+        offered = (seen["wvalid"] and not seen["wready"]) or self._data
         take_address = self.pairing != "data first" or offered
         ctx.set(axi.awready, bool(take_address) and not self.stall())
         # Each burst's data may be taken once its address was; count what is there already.

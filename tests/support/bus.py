@@ -28,7 +28,8 @@ class ServiceMemory:
                 self.reads.append((payload.addr, payload.beats))
                 for k in range(payload.beats):
                     at = payload.addr + k * self.beat
-                    assert at % self.beat == 0 and at + self.beat <= len(self.bytes), hex(at)
+                    assert at % self.beat == 0, hex(at)
+                    assert at + self.beat <= len(self.bytes), hex(at)
                     waiting.append(int.from_bytes(self.bytes[at : at + self.beat], "little"))
             if offered and taken:
                 waiting.popleft()
@@ -54,6 +55,7 @@ class ServiceMemory:
                         self.bytes[at + k] = beat.data >> (8 * k) & 255
             if asked and ready:
                 self.writes.append((request.addr, request.beats))
-                assert request.beats > 0 and request.addr % self.beat == 0
+                assert request.beats > 0
+                assert request.addr % self.beat == 0
                 for k in range(request.beats):
                     expected.append(request.addr + k * self.beat)

@@ -1,6 +1,6 @@
 """Shapes of small cells for the tests of the cell and of the array, one of every kind."""
 
-from diastole.array.signature import CellShape, Element
+from diastole_hw.cell.shape import CellShape, Element
 
 BFP3, BFP4, BFP5, BFP8 = (Element(significand_bits=bits) for bits in (3, 4, 5, 8))
 E2M1 = Element(significand_bits=2, depth=2, derived=True)

@@ -1,6 +1,6 @@
 """Classes of tensors, in a few words."""
 
-from diastole_sim.numerics import Numerics
+from diastole_sim.spec.numerics import Numerics
 from support import numerics
 
 PLURALS = {"grouping": "groupings", "scale": "scales", "overflow": "overflows"}

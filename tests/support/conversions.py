@@ -5,10 +5,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from diastole_sim.formats import FORMAT_NAMES, parse_format
 from diastole_sim.golden.convert import quantise
-from diastole_sim.golden.tiling import Tiling
-from diastole_sim.numerics import CLASS_NAMES, Numerics
+from diastole_sim.golden.partition import Partition
+from diastole_sim.spec.formats import FORMAT_NAMES, parse_format
+from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 from oracle.rounding import round_fraction
 from oracle.threefry import draw
 
@@ -48,7 +48,7 @@ def exponent_of(value):
 def top_binade(tensor, copy, row, column):
     """e of an element's group before folding, from the stored byte, and its scale's factor."""
     stored = tensor.copies[copy]
-    cells = Tiling.cells(tensor.chosen.grouping, tensor.block)
+    cells = Partition.cells(tensor.chosen.grouping, tensor.block)
     cell = row // cells.rows, column // cells.columns
     byte, folded = int(stored.exponents[cell]), int(stored.folds[cell])
     if byte == 0:
@@ -78,7 +78,8 @@ def check_elements(tensor, array, bits=8):
     for copy in range(len(tensor.copies)):
         tag = WHERE["tag"] ^ (0x80000000 if copy else 0)
         values = tensor.values(copy)
-        assert values.dtype == np.float32 and values.shape == array.shape
+        assert values.dtype == np.float32
+        assert values.shape == array.shape
         for i in range(rows):
             for j in range(columns):
                 place = (j, i) if copy else (i, j)

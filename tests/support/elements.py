@@ -71,5 +71,6 @@ def array_element(name: str, names, code: int, sign: int, poison: bool = False) 
     own = fall(name, value) if value else 0
     shift = sig_bits if depth_bits else precision(name)  # at the top, or at the bottom
     sig = value * 2 ** (own + shift - 1)
-    assert sig.denominator == 1 and sig < 2**sig_bits
+    assert sig.denominator == 1
+    assert sig < 2**sig_bits
     return int(sig) | own << sig_bits | sign << sig_bits + depth_bits

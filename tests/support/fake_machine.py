@@ -5,23 +5,27 @@ It stands for the hardware in tests of what is above the registers. ``sabotage``
 
 import numpy as np
 
-from diastole_sim.golden.convert import Copy, Quantised, quantise
+from diastole_sim.golden.convert import Quantised, quantise
+from diastole_sim.golden.copies import Copy
 from diastole_sim.golden.product import forward, input_gradient, weight_gradient
-from diastole_sim.numerics import CLASS_NAMES, Numerics
-from diastole_sim.program.command import (
+from diastole_sim.rtl.errors import HardwareHang
+from diastole_sim.rtl.machine import MachineState, Traffic
+from diastole_sim.spec.command import (
     COMMAND_BYTES,
     Command,
-    CommandError,
+    ErrorCode,
     Limits,
+    MalformedCommandError,
     Opcode,
     decode,
 )
-from diastole_sim.program.image import FloatLayout, image_layouts
-from diastole_sim.program.registers import BY_NAME, MAGIC, REGISTERS
-from diastole_sim.rtl.errors import HardwareHang
-from diastole_sim.rtl.machine import State, Traffic
+from diastole_sim.spec.image import FloatLayout, image_layouts
+from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
+from diastole_sim.spec.registers import BY_NAME, END, MAGIC, REGISTERS
 
 BASE = 0x40_0000_0000
+REFUSALS = {"refuses": ErrorCode.TOO_LONG, "bus fails": ErrorCode.READ_RESPONSE}
+"""What is said of the first command, though it is good."""
 
 
 class FakeMachine:
@@ -34,7 +38,7 @@ class FakeMachine:
         self.numerics = Numerics.from_dict(product.parameters["numerics"])
         self.memory_base = BASE
         self.memory = np.zeros(memory_bytes, np.uint8)
-        self.registers = dict.fromkeys(range(0, 0x90, 4), 0)
+        self.registers = dict.fromkeys(range(0, END, 4), 0)
         self.put("magic", MAGIC)
         self.put("config_hash", int(product.manifest["config_sha256"][:8], 16))
         self.allowed = []
@@ -46,7 +50,8 @@ class FakeMachine:
         self.closed = True
 
     def bytes_at(self, address, count):
-        assert address >= BASE and address + count <= BASE + self.memory.size
+        assert address >= BASE
+        assert address + count <= BASE + self.memory.size
         return self.memory[address - BASE :][:count]
 
     def get(self, name):
@@ -90,7 +95,7 @@ class FakeMachine:
 
     @property
     def state(self):
-        return State()
+        return MachineState()
 
     def idle(self, cycles):
         pass
@@ -109,9 +114,16 @@ class FakeMachine:
             data = self.fetch(self.get("command_address") + index * COMMAND_BYTES, COMMAND_BYTES)
             try:
                 self.perform(decode(data.tobytes(), limits))
-            except CommandError as error:
+            except MalformedCommandError as error:
+                if self.sabotage == "accepts all":
+                    continue
                 self.put("status", 4)
-                self.put("error_code", error.code)
+                self.put("error_code", error.code + (self.sabotage == "wrong code"))
+                self.put("error_index", index + (self.sabotage == "wrong index"))
+                break
+            if self.sabotage in REFUSALS:
+                self.put("status", 4)
+                self.put("error_code", REFUSALS[self.sabotage])
                 self.put("error_index", index)
                 break
         return 123

@@ -1,6 +1,6 @@
 """Numbers of small machines, by what matters to a test."""
 
-from diastole_sim.numerics import CLASS_NAMES, Numerics
+from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 
 
 def make_numerics(

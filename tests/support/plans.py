@@ -1,12 +1,20 @@
 """Small machines for tests, by what matters to them."""
 
-from diastole.plan import Plan
-from diastole_sim.numerics import Numerics
+from diastole_hw.plan.plan import Plan
+from diastole_hw.plan.policy import default_tiling
+from diastole_sim.spec.numerics import Numerics
 from support.numerics import make_numerics
 
 
-def make_plan(numerics: Numerics, rows=1, cols=1, in_place=True, data_width=64) -> Plan:
-    return Plan(rows=rows, cols=cols, in_place=in_place, numerics=numerics, data_width=data_width)
+def make_plan(
+    numerics: Numerics, rows=1, cols=1, in_place=True, data_width=64, tiling=None
+) -> Plan:
+    sizes = {"rows": rows, "cols": cols, "numerics": numerics, "data_width": data_width}
+    return Plan(
+        in_place=in_place,
+        **sizes,
+        tiling=tiling or default_tiling(**sizes),
+    )
 
 
 __all__ = ["make_numerics", "make_plan"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyslang.driver
 
-from diastole.keywords import KEYWORDS
+from diastole_hw.emit.keywords import KEYWORDS
 
 
 def manifest(product: Path) -> dict:
@@ -45,7 +45,8 @@ def slang(product: Path, capfd) -> tuple[list[str], list[dict]]:
     driver.addStandardArgs()
     options = [f"-f {product}/lint/slang.f", f"-F {product}/{name}.f", f"--top {name}"]
     assert driver.parseCommandLine(" ".join(["slang", *options]))
-    assert driver.processOptions() and driver.parseAllSources()
+    assert driver.processOptions()
+    assert driver.parseAllSources()
     compilation = driver.createCompilation()
     driver.reportCompilation(compilation, True)
     driver.reportDiagnostics(True)

@@ -8,7 +8,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from diastole.config import (
+from diastole.config.file import from_document
+from diastole.config.keys import (
     AccumulatorConfig,
     ArrayConfig,
     BusConfig,
@@ -16,9 +17,8 @@ from diastole.config import (
     FormatConfig,
     RoundingConfig,
 )
-from diastole.config_file import from_document
-from diastole.presets import PRESETS
-from diastole_sim.device_api import OPERATIONS
+from diastole.config.presets import PRESETS
+from diastole_sim.spec.operations import OPERATIONS
 from oracle import formats as oracle
 from oracle.product import aligned_product, binary32, exact_product, read
 
@@ -153,7 +153,7 @@ def convert(device, data, step=0):
 
 
 def multiply(device, op, operands):
-    return getattr(device, op)(*(operands[name] for name in OPERATIONS[op]))
+    return getattr(device, op)(*(operands[name] for name in OPERATIONS[op].operand_names))
 
 
 def same_bits(got, want, what):

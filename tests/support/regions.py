@@ -1,7 +1,7 @@
 """What a chunk of each use is made of, from the equations of the products."""
 
-from diastole.control.descriptors import Region
-from diastole.uses import DY, Mode, W, X
+from diastole_hw.plan.uses import DY, Mode, W, X
+from diastole_hw.schedule.tokens import Region
 
 # Dimensions along rows and columns; t streamed, l lanes, c contraction.
 OPERANDS = {

@@ -1,13 +1,15 @@
 """Commands with one fault among good ones, and what must be left of them."""
 
+import functools
+import operator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from diastole_sim.golden.machine import GoldenDevice
-from diastole_sim.program.command import COMMAND_BYTES, Command, Opcode
-from diastole_sim.program.image import FloatLayout
+from diastole_sim.golden.device import GoldenDevice
 from diastole_sim.rtl import Device
+from diastole_sim.spec.command import COMMAND_BYTES, Command, Opcode
+from diastole_sim.spec.image import FloatLayout
 from support import products as p
 
 SIZES = {"m": 5, "n": 6, "k": 7}
@@ -141,17 +143,17 @@ class Scenario:
 
     def clear(self):
         """Forget all results."""
-        for result in sum(self.results.values(), []):
+        for result in functools.reduce(operator.iadd, self.results.values(), []):
             result.found(self.device)[:] = UNTOUCHED
 
-    def run(self, commands, *, reads=None, writes=None):
+    def run(self, commands, *, reads=None, writes=None, limit=1_000_000):
         """Run them; ``writes``: what the memory accepts, by default all results."""
         self.clear()
         before = self.machine.memory.copy()
         writes = self.ranges(*self.results) if writes is None else writes
         try:
             self.device.control.execute(
-                commands, at=self.at, reads=reads or self.reads, writes=writes, limit=1_000_000
+                commands, at=self.at, reads=reads or self.reads, writes=writes, limit=limit
             )
         finally:
             self._check_outside(before, writes)

@@ -6,7 +6,8 @@ one is seen.
 
 import numpy as np
 
-from diastole_sim.golden.convert import Copy, Quantised
+from diastole_sim.golden.convert import Quantised
+from diastole_sim.golden.copies import Copy
 from support import numerics
 
 NAN_BYTES = {"e4m3": 0x7F}

@@ -2,8 +2,8 @@
 
 Everything is decided on integers: the exponent fields and 24-bit significands of binary32; its
 subnormals count as zeros throughout. This file has the tensor and its one scale, ``copies`` each
-stored copy, ``scale`` the rules from a largest magnitude to an exponent, ``element`` the rounding,
-``codes`` the elements' codes and folding.
+stored copy, ``element`` the rounding, ``magnitudes`` the elements' codes and folding, and
+:mod:`diastole_sim.spec.scales` the rules from a largest magnitude to an exponent.
 """
 
 from dataclasses import dataclass
@@ -11,30 +11,21 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from diastole_sim.check import require_int
-from diastole_sim.device_api import COPY_SUFFIXES, Floats
-from diastole_sim.formats import MAX_EXPONENT
+from diastole_sim.device.interface import Floats
+from diastole_sim.device.operands import require_matrix
 from diastole_sim.golden.copies import Copy, Counts, Fields, convert_copy, copy_values
-from diastole_sim.golden.scale import TENSOR_EXPONENTS, amax_exponent
-from diastole_sim.numerics import Numerics, TensorClass
-from diastole_sim.random import tensor_draws
-from diastole_sim.rounding import is_stochastic
-
-__all__ = [
-    "Copy",
-    "Quantised",
-    "amax_exponent",
-    "quantise",
-    "require_matrix",
-]
-
-SECOND_COPY = 0x80000000
-"""The draws of copy 1 are those of the tensor's tag with this bit flipped."""
+from diastole_sim.golden.random import tensor_draws
+from diastole_sim.spec.check import require_int
+from diastole_sim.spec.command import SECOND_COPY_TAG
+from diastole_sim.spec.numerics import Numerics, TensorClass
+from diastole_sim.spec.operations import OPERAND_OF
+from diastole_sim.spec.rounding import is_stochastic
+from diastole_sim.spec.scales import amax_exponent
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Quantised:
-    """A tensor as stored; a :class:`diastole_sim.device_api.ConvertedTensor`.
+    """A tensor as stored; a :class:`diastole_sim.device.interface.ConvertedTensor`.
 
     ``shape``: rows and columns, unpadded. ``copies``: one, or with vector groups two, of the tensor
     and of its transpose. ``tensor_exponent``: of the tensor's scale, e of its top binade, or T of
@@ -56,6 +47,10 @@ class Quantised:
     saturated: int
     underflowed: int
 
+    def read(self) -> "Quantised":
+        """The tensor as it is stored: itself."""
+        return self
+
     def values(self, copy: int = 0) -> Floats:
         """The numbers of a copy in the tensor's own orientation; see ``copies.copy_values``."""
         stored = self.copies[copy]
@@ -63,8 +58,8 @@ class Quantised:
         return np.ascontiguousarray(values.T) if stored.transposed else values
 
     def copy_values(self) -> dict[str, Floats]:
-        """:meth:`values` of every copy, by ``COPY_SUFFIXES``; ``""`` where there is one."""
-        names = COPY_SUFFIXES[self.tensor_class] if len(self.copies) > 1 else ("",)
+        """:meth:`values` of every copy, by the axis of its groups; ``""`` where there is one."""
+        names = OPERAND_OF[self.tensor_class].copy_names if len(self.copies) > 1 else ("",)
         return {name: self.values(number) for number, name in enumerate(names)}
 
 
@@ -85,8 +80,9 @@ def quantise(
     Every element is rounded once by the class's rule with its own draw, which is that of its place
     in the untransposed tensor. What exceeds the largest element becomes it, or with
     ``specification`` the format's Inf or NaN. With ``flag`` NaN becomes +0 and Inf the largest
-    element, or a zero in a group of zeros; with ``poison`` they become the codes of their kind, or
-    if the format has none their whole group is not a number. Zeros keep a sign where the format
+    element, or a zero in a group whose other elements give it no exponent (where the tensor has
+    one, it is always the largest); with ``poison`` they become the codes of their kind, or if the
+    format has none their whole group is not a number. Zeros keep a sign where the format
     has it. ValueError if the array is no such array, or ``scale`` out of range or out of place.
     """
     require_matrix(array)
@@ -99,7 +95,7 @@ def quantise(
     for transposed in (False, True)[: 1 + chosen.two_copies]:
         draws: NDArray[np.int64] = np.zeros((1, 1), dtype=np.int64)
         if is_stochastic(chosen.rounding):
-            own = tag ^ SECOND_COPY if transposed else tag
+            own = tag ^ SECOND_COPY_TAG if transposed else tag
             draws = tensor_draws(
                 rows, columns, seed=seed, tag=own, step=step, bits=numerics.random_bits
             )
@@ -119,16 +115,6 @@ def quantise(
     )
 
 
-def require_matrix(array: Floats) -> None:
-    """ValueError unless ``array`` is a two-dimensional float32 array with no empty axis."""
-    what = str(getattr(array, "dtype", type(array).__name__))
-    if what != "float32":
-        raise ValueError(f"a tensor must be a float32 array, not {what}")
-    if array.ndim != 2 or 0 in array.shape:
-        shape = " x ".join(str(side) for side in array.shape)
-        raise ValueError(f"a tensor must have two axes, none empty, not the shape {shape or '()'}")
-
-
 def _tensor_exponent(chosen: TensorClass, amax: int, given: int | None) -> int | None:
     if not chosen.has_tensor_scale:
         if given is not None:
@@ -137,6 +123,4 @@ def _tensor_exponent(chosen: TensorClass, amax: int, given: int | None) -> int |
         return None
     if given is None:
         return amax_exponent(amax, chosen)
-    if chosen.format.scale == "e4m3":
-        return require_int("scale", given, *TENSOR_EXPONENTS)
-    return require_int("scale", given, chosen.format.lowest_exponent, MAX_EXPONENT)
+    return require_int("scale", given, *chosen.format.tensor_exponents)

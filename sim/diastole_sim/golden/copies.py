@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from diastole_sim.device_api import Floats
-from diastole_sim.formats import EXPONENT_BIAS, SIGNIFICAND_FRACTION, Format
-from diastole_sim.golden.codes import (
+from diastole_sim.device.interface import Floats
+from diastole_sim.golden.element import round_elements, round_quotients
+from diastole_sim.golden.magnitudes import (
     decode_magnitudes,
     fold,
     is_inf,
@@ -17,24 +17,27 @@ from diastole_sim.golden.codes import (
     is_negative,
     smallest_depth,
 )
-from diastole_sim.golden.element import round_elements, round_quotients
-from diastole_sim.golden.scale import (
-    SIGNIFICAND_BITS,
+from diastole_sim.golden.partition import Partition
+from diastole_sim.spec.formats import (
+    BINARY32_SIGNIFICAND_BITS,
+    EXPONENT_BIAS,
+    SIGNIFICAND_FRACTION,
+    Format,
+)
+from diastole_sim.spec.numerics import Numerics, TensorClass
+from diastole_sim.spec.rounding import is_stochastic
+from diastole_sim.spec.scales import (
     group_exponents,
-    nan_byte,
     scale_codes,
     stored_parts,
 )
-from diastole_sim.golden.tiling import Tiling
-from diastole_sim.numerics import Numerics, TensorClass
-from diastole_sim.rounding import is_stochastic
 
 Integers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 SPECIAL = 0x7F800000
 """Magnitude bits of Inf; those of NaN are above."""
-MIN_NORMAL = 1 << (SIGNIFICAND_BITS - 1)
+MIN_NORMAL = 1 << (BINARY32_SIGNIFICAND_BITS - 1)
 """Magnitude bits of 2^-126."""
 
 
@@ -46,9 +49,9 @@ class Copy:
     them. ``codes``: RB*B x CB*B stored elements, the sign on top; 0 in the padding. ``exponents``:
     RB x CB, or with vector groups of g columns RB*B x ceil(CB*B / g), stored bytes: e + 127 with e
     the exponent of the top binade after folding, or an NVFP4 scale's E4M3 code; 0 for a group of
-    zeros, ``scale.nan_byte`` for one that is not a number. ``row_max``, ``col_max``: the largest of
-    each row and column of them, NaN counted as 0; with vector groups no ``col_max``. ``folds``: by
-    how much each exponent was lowered.
+    zeros, the format's ``nan_byte`` for one that is not a number. ``row_max``, ``col_max``: the
+    largest of each row and column of them, NaN counted as 0; with vector groups no ``col_max``.
+    ``folds``: by how much each exponent was lowered.
     """
 
     transposed: bool
@@ -101,9 +104,10 @@ class Fields:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Groups:
-    """Per group: ``e``, the scale's 4-bit ``significand``, the ``stored`` byte before folding (0
-    where every finite element becomes zero), and whether the group is no number."""
+class MeasuredGroups:
+    """Per group, or with a tensor scale per block: ``e``, the scale's 4-bit ``significand``, the
+    ``stored`` byte before folding (0 where every element becomes zero), and whether the group is
+    no number."""
 
     e: Integers
     significand: Integers
@@ -124,22 +128,22 @@ def convert_copy(
     ``fields``, ``draws``: of the tensor itself, unpadded; ``draws`` may be one 0.
     """
     chosen, block = numerics.tensor_class(tensor_class), numerics.block
-    tiling = Tiling.groups(chosen.grouping, block)
+    partition = Partition.groups(chosen.grouping, block)
     if transposed:
         fields, draws = fields.each(np.transpose), draws.T
     rows, columns = fields.finite.shape
-    padding = (-rows % max(tiling.rows, block), -columns % max(tiling.columns, block))
+    padding = (-rows % max(partition.rows, block), -columns % max(partition.columns, block))
     fields = fields.each(lambda elements: _pad(elements, padding))
     if is_stochastic(chosen.rounding):
         draws = _pad(draws, padding)
 
-    groups = _measure(fields, tiling, chosen, tensor_exponent, numerics.special)
-    code = _round(fields, groups, tiling, chosen, draws, numerics.random_bits)
-    code, negative, counts = _settle(code, fields, groups, tiling, chosen, numerics.special)
+    groups = _measure(fields, partition, chosen, tensor_exponent, numerics.special)
+    code = _round(fields, groups, partition, chosen, draws, numerics.random_bits)
+    code, negative, counts = _settle(code, fields, groups, partition, chosen, numerics.special)
     stored, by = groups.stored, np.zeros_like(groups.stored)
     if numerics.folds(tensor_class):
-        code, stored, by = _fold(code, stored, tiling, chosen.format)
-    stored = np.where(groups.poisoned, nan_byte(chosen.format), stored)
+        code, stored, by = _fold(code, stored, partition, chosen.format)
+    stored = np.where(groups.poisoned, chosen.format.nan_byte, stored)
 
     return _assemble(code, negative, stored, by, chosen, block, transposed, (rows, columns)), counts
 
@@ -150,7 +154,7 @@ def copy_values(copy: Copy, chosen: TensorClass, block: int, tensor_exponent: in
     Each is exact in float32 (some are subnormals), but those of NVFP4 from 2^128 on, which are Inf.
     Inf and NaN codes are what they say; every element of a group that is not a number is NaN.
     """
-    kind, cells = chosen.format, Tiling.cells(chosen.grouping, block)
+    kind, cells = chosen.format, Partition.cells(chosen.grouping, block)
     rows, columns = copy.shape
     codes = copy.codes[:rows, :columns]
     e, significand = stored_parts(copy.exponents, kind, tensor_exponent)
@@ -159,7 +163,7 @@ def copy_values(copy: Copy, chosen: TensorClass, block: int, tensor_exponent: in
     ulp = cells.spread(e)[:rows, :columns] - d - (kind.precision - 1) - SIGNIFICAND_FRACTION
     values = np.ldexp(sig.astype(np.float64), ulp.astype(np.int32))
     values[is_inf(codes, kind)] = np.inf
-    poisoned = cells.spread(copy.exponents == nan_byte(kind))[:rows, :columns]
+    poisoned = cells.spread(copy.exponents == kind.nan_byte)[:rows, :columns]
     values[is_nan(codes, kind) | poisoned] = np.nan
     np.negative(values, out=values, where=is_negative(codes, kind))
     with np.errstate(over="ignore"):
@@ -167,56 +171,64 @@ def copy_values(copy: Copy, chosen: TensorClass, block: int, tensor_exponent: in
 
 
 def _measure(
-    fields: Fields, tiling: Tiling, chosen: TensorClass, tensor_exponent: int | None, special: str
-) -> Groups:
+    fields: Fields,
+    partition: Partition,
+    chosen: TensorClass,
+    tensor_exponent: int | None,
+    special: str,
+) -> MeasuredGroups:
     kind = chosen.format
-    amax = tiling.reduce(np.maximum, fields.finite)
+    amax = partition.reduce(np.maximum, fields.finite)
     poisoned = np.zeros(amax.shape, dtype=np.bool_)
     if special == "poison" and kind.nan_code is None:
-        poisoned = tiling.reduce(np.logical_or, fields.nan | fields.inf)
-    if kind.scale == "e4m3":
+        poisoned = partition.reduce(np.logical_or, fields.nan | fields.inf)
+    if kind.two_level:
         assert tensor_exponent is not None
         stored = scale_codes(amax, tensor_exponent, chosen)
         e, significand = stored_parts(stored, kind, tensor_exponent)
-        return Groups(e=e, significand=significand, stored=stored, poisoned=poisoned)
+        return MeasuredGroups(e=e, significand=significand, stored=stored, poisoned=poisoned)
     if tensor_exponent is None:
         e = group_exponents(amax, chosen)
     else:
         e = np.full_like(amax, tensor_exponent)
-    present = (amax != 0) & (e >= kind.lowest_exponent)
+    counts = amax != 0
+    if special == "flag" and chosen.grouping.kind == "tensor":
+        # The exponent does not hang on the block: there Inf needs no number beside it.
+        counts |= partition.reduce(np.logical_or, fields.inf)
+    present = counts & (e >= kind.lowest_exponent)
     stored = np.where(present, e + EXPONENT_BIAS, 0)
     significand = np.full_like(amax, 1 << SIGNIFICAND_FRACTION)
-    return Groups(e=e, significand=significand, stored=stored, poisoned=poisoned)
+    return MeasuredGroups(e=e, significand=significand, stored=stored, poisoned=poisoned)
 
 
 def _round(
     fields: Fields,
-    groups: Groups,
-    tiling: Tiling,
+    groups: MeasuredGroups,
+    partition: Partition,
     chosen: TensorClass,
     draws: Integers,
     bits: int,
 ) -> Integers:
     """Magnitude codes of the finite elements, too large where they do not fit."""
-    finite = np.where(tiling.spread(groups.stored != 0), fields.finite, 0)
-    e = tiling.spread(groups.e)
-    if chosen.format.scale != "e4m3":
+    finite = np.where(partition.spread(groups.stored != 0), fields.finite, 0)
+    e = partition.spread(groups.e)
+    if not chosen.format.two_level:
         return round_elements(finite, e, chosen, draws, bits)
-    significand = tiling.spread(np.maximum(groups.significand, 1))
+    significand = partition.spread(np.maximum(groups.significand, 1))
     return round_quotients(finite, e, significand, chosen, draws, bits)
 
 
 def _settle(
     code: Integers,
     fields: Fields,
-    groups: Groups,
-    tiling: Tiling,
+    groups: MeasuredGroups,
+    partition: Partition,
     chosen: TensorClass,
     special: str,
 ) -> tuple[Integers, Mask, Counts]:
     """What overflow, NaN, Inf and zeros become: magnitude codes, signs and counts."""
     kind = chosen.format
-    counted = ~tiling.spread(groups.poisoned)
+    counted = ~partition.spread(groups.poisoned)
     beyond = code > kind.max_code
     overflow = kind.overflow_code if chosen.overflow == "specification" else None
     code[beyond] = kind.max_code if overflow is None else overflow
@@ -226,7 +238,7 @@ def _settle(
     )
     negative = fields.negative & counted
     if special == "flag":
-        present = tiling.spread(groups.stored != 0)
+        present = partition.spread(groups.stored != 0)
         code[fields.inf & present] = kind.max_code
         negative &= ~fields.nan
     elif kind.nan_code is not None and kind.overflow_code is not None:
@@ -239,14 +251,14 @@ def _settle(
 
 
 def _fold(
-    code: Integers, stored: Integers, tiling: Tiling, kind: Format
+    code: Integers, stored: Integers, partition: Partition, kind: Format
 ) -> tuple[Integers, Integers, Integers]:
     """Codes and stored exponents of the same values, and by how much each group was lowered; a
     group without an element that is finite and not zero is one of zeros."""
-    by = tiling.reduce(np.minimum, smallest_depth(code, kind))
+    by = partition.reduce(np.minimum, smallest_depth(code, kind))
     zeros = by > kind.depth
     by[zeros] = 0
-    return fold(code, tiling.spread(by), kind), np.where(zeros, 0, stored - by), by
+    return fold(code, partition.spread(by), kind), np.where(zeros, 0, stored - by), by
 
 
 def _assemble(
@@ -279,8 +291,8 @@ def _per_cell(
     groups: Integers, chosen: TensorClass, block: int, padded: tuple[int, int]
 ) -> NDArray[np.uint8]:
     """The stored bytes of a copy: a square that is larger than a block repeats its own."""
-    tiling, cells = Tiling.groups(chosen.grouping, block), Tiling.cells(chosen.grouping, block)
-    repeat = Tiling(rows=tiling.rows // cells.rows, columns=tiling.columns // cells.columns)
+    cells = Partition.cells(chosen.grouping, block)
+    repeat = Partition.groups(chosen.grouping, block).over(cells)
     rows, columns = padded[0] // cells.rows, -(-padded[1] // cells.columns)
     return repeat.spread(groups)[:rows, :columns].astype(np.uint8)
 
@@ -288,7 +300,7 @@ def _per_cell(
 def _maxima(
     exponents: NDArray[np.uint8], chosen: TensorClass
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    numbers = np.where(exponents == nan_byte(chosen.format), 0, exponents).astype(np.uint8)
+    numbers = np.where(exponents == chosen.format.nan_byte, 0, exponents).astype(np.uint8)
     none = np.zeros(0, dtype=np.uint8)
     return numbers.max(axis=1), none if chosen.two_copies else numbers.max(axis=0)
 

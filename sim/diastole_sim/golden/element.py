@@ -8,16 +8,15 @@ largest; the caller decides what it becomes.
 import numpy as np
 from numpy.typing import NDArray
 
-from diastole_sim.golden.codes import encode_magnitudes
-from diastole_sim.golden.scale import (
+from diastole_sim.golden.magnitudes import encode_magnitudes
+from diastole_sim.spec.formats import BINARY32_SIGNIFICAND_BITS, SCALE_SIGNIFICAND_BITS
+from diastole_sim.spec.numerics import TensorClass
+from diastole_sim.spec.rounding import round_magnitude, round_quotient
+from diastole_sim.spec.scales import (
     MAX_QUOTIENT_SHIFT,
-    SCALE_BITS,
-    SIGNIFICAND_BITS,
     exponents_of,
     significands_of,
 )
-from diastole_sim.numerics import TensorClass
-from diastole_sim.rounding import round_magnitude, round_quotient
 
 Integers = NDArray[np.int64]
 
@@ -29,7 +28,7 @@ def round_elements(
     kind = chosen.format
     below = e - exponents_of(finite)
     d = np.clip(below, 0, kind.depth)
-    shift = SIGNIFICAND_BITS - kind.precision + np.maximum(below, 0) - d
+    shift = BINARY32_SIGNIFICAND_BITS - kind.precision + np.maximum(below, 0) - d
     kept = round_magnitude(chosen.rounding, significands_of(finite), shift, draws, bits)
     code = encode_magnitudes(kept, d, kind)
     code[below < 0] = kind.max_code + 1
@@ -51,12 +50,20 @@ def round_quotients(
     is not the smaller, else in the one below; with that known it is rounded once, exactly.
     """
     kind, s = chosen.format, significands_of(finite)
-    bit_length = np.array([number.bit_length() for number in range(1 << SCALE_BITS)])
-    lead = SCALE_BITS - bit_length[significand]
-    fits = s >= significand << (lead + SIGNIFICAND_BITS - SCALE_BITS)
+    bit_length = np.array([number.bit_length() for number in range(1 << SCALE_SIGNIFICAND_BITS)])
+    lead = SCALE_SIGNIFICAND_BITS - bit_length[significand]
+    fits = s >= significand << (lead + BINARY32_SIGNIFICAND_BITS - SCALE_SIGNIFICAND_BITS)
     below = e - exponents_of(finite) + 1 - fits - lead
     d = np.clip(below, 0, kind.depth)
-    shift = SIGNIFICAND_BITS - kind.precision - SCALE_BITS + fits + lead + np.maximum(below, 0) - d
+    shift = (
+        BINARY32_SIGNIFICAND_BITS
+        - kind.precision
+        - SCALE_SIGNIFICAND_BITS
+        + fits
+        + lead
+        + np.maximum(below, 0)
+        - d
+    )
     divisor = significand << np.minimum(shift, MAX_QUOTIENT_SHIFT)
     code = encode_magnitudes(round_quotient(chosen.rounding, s, divisor, draws, bits), d, kind)
     code[below < 0] = kind.max_code + 1

@@ -11,21 +11,36 @@ into blocks k of side B. With w the bits that a product is given (``Numerics.pro
 
 The shift rounds each block sum once, to the nearest integer, ties upward; integer addition is
 associative, so no schedule changes a bit. ``value`` is rounded once more, to binary32. What NaN and
-Inf count as: :func:`diastole_sim.golden.side.read_side`.
+Inf count as: :func:`diastole_sim.golden.operand_rows.read_operand_rows`.
 
 Where no bit is lost before the last rounding, the sums run in float64, as integers scaled by powers
 of two: below 2^53 they are exact in any order of addition. Vectors for which that does not hold are
 taken one block of the contraction at a time.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from diastole_sim.device_api import COPIES, Floats
+from diastole_sim.device.interface import Floats
+from diastole_sim.device.operands import require_contractions, sizes_of
 from diastole_sim.golden.convert import Quantised
-from diastole_sim.golden.side import Doubles, Integers, Mask, Side, power_of_two, read_side
-from diastole_sim.numerics import Numerics
+from diastole_sim.golden.operand_rows import (
+    Doubles,
+    Integers,
+    Mask,
+    OperandRows,
+    power_of_two,
+    read_operand_rows,
+)
+from diastole_sim.spec.numerics import Numerics
+from diastole_sim.spec.operations import (
+    FORWARD,
+    INPUT_GRADIENT,
+    WEIGHT_GRADIENT,
+    MatrixProduct,
+)
 
 FLOAT64_BITS = 53
 SLAB_ELEMENTS = 1 << 15
@@ -41,47 +56,44 @@ NAN_BITS = 0x7FC00000
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Product:
-    """One float32 tensor; ``exact`` and ``overflow`` as in ``device_api.ProductResult``."""
+class ResultTensor:
+    """One float32 tensor; ``exact`` and ``overflow`` as in ``device.interface.ProductResult``."""
 
     values: Floats
     exact: bool
     overflow: bool
 
 
-def forward(x: Quantised, w: Quantised, numerics: Numerics) -> Product:
-    """Y = X W. ValueError if the shapes do not agree or the contraction is too long."""
-    require_equal("the columns of X", x.shape[1], "the rows of W", w.shape[0])
-    return _product("Y", {"X": x, "W": w}, x.shape[1], numerics)
+def forward(x: Quantised, w: Quantised, numerics: Numerics) -> ResultTensor:
+    """Y = X W; as :func:`matrix_product`."""
+    return matrix_product(FORWARD, {"X": x, "W": w}, numerics)
 
 
-def input_gradient(w: Quantised, dy: Quantised, numerics: Numerics) -> Product:
-    """dX = dY W^T. ValueError as in :func:`forward`."""
-    require_equal("the columns of dY", dy.shape[1], "the columns of W", w.shape[1])
-    return _product("dX", {"dY": dy, "W": w}, dy.shape[1], numerics)
+def input_gradient(w: Quantised, dy: Quantised, numerics: Numerics) -> ResultTensor:
+    """dX = dY W^T; as :func:`matrix_product`."""
+    return matrix_product(INPUT_GRADIENT, {"W": w, "dY": dy}, numerics)
 
 
-def weight_gradient(x: Quantised, dy: Quantised, numerics: Numerics) -> Product:
-    """dW = X^T dY. ValueError as in :func:`forward`."""
-    require_equal("the rows of X", x.shape[0], "the rows of dY", dy.shape[0])
-    return _product("dW", {"X": x, "dY": dy}, x.shape[0], numerics)
+def weight_gradient(x: Quantised, dy: Quantised, numerics: Numerics) -> ResultTensor:
+    """dW = X^T dY; as :func:`matrix_product`."""
+    return matrix_product(WEIGHT_GRADIENT, {"X": x, "dY": dy}, numerics)
 
 
-def _product(
-    name: str, operands: dict[str, Quantised], contraction: int, numerics: Numerics
-) -> Product:
-    if contraction > numerics.max_contraction:
-        raise ValueError(
-            f"the contraction has {contraction} elements, more than the "
-            f"{numerics.max_contraction} that a headroom of {numerics.headroom} bits allows "
-            f"(2^{numerics.headroom} blocks of {numerics.block})"
-        )
+def matrix_product(
+    product: MatrixProduct, operands: Mapping[str, Quantised], numerics: Numerics
+) -> ResultTensor:
+    """The product of its factors among ``operands``, by name. ValueError if their shapes do not
+    agree or the contraction is too long."""
+    factors = {tensor.name: operands[tensor.name] for tensor in product.factors}
+    sizes = sizes_of({name: factor.shape for name, factor in factors.items()})
+    require_contractions([product], sizes, numerics)
     poison = numerics.special == "poison"
     first, second = (
-        read_side(tensor, COPIES[name][which], poison=poison) for which, tensor in operands.items()
+        read_operand_rows(factors[tensor.name], product.copy(tensor), poison=poison)
+        for tensor in product.factors
     )
-    classes = (tensor.tensor_class for tensor in operands.values())
-    return multiply(first, second, Trees.of(*classes, numerics))
+    streamed, held = (factor.tensor_class for factor in factors.values())
+    return multiply(first, second, Trees.of(streamed, held, numerics))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +122,7 @@ class Trees:
         )
 
 
-def multiply(a: Side, b: Side, trees: Trees) -> Product:
+def multiply(a: OperandRows, b: OperandRows, trees: Trees) -> ResultTensor:
     """A B^T for two operands whose second axis is the contraction."""
     accumulated = _accumulate(a, b, trees)[: a.length, : b.length]
     poisoned = (a.poisoned[:, None] | b.poisoned)[: a.length, : b.length]
@@ -118,7 +130,7 @@ def multiply(a: Side, b: Side, trees: Trees) -> Product:
     bound = a.maxima[:, None] + b.maxima - 6 * trees.significands
     values, overflow = to_binary32(accumulated, bound - (trees.fraction + trees.product_bits - 2))
     values.view(np.uint32)[poisoned] = NAN_BITS
-    return Product(values=values, exact=_is_exact(a, b, trees), overflow=overflow)
+    return ResultTensor(values=values, exact=_is_exact(a, b, trees), overflow=overflow)
 
 
 def to_binary32(accumulated: Integers, scale: Integers) -> tuple[Floats, bool]:
@@ -142,7 +154,7 @@ def to_binary32(accumulated: Integers, scale: Integers) -> tuple[Floats, bool]:
     return values, bool(too_large.any())
 
 
-def _is_exact(a: Side, b: Side, trees: Trees) -> bool:
+def _is_exact(a: OperandRows, b: OperandRows, trees: Trees) -> bool:
     """Whether no bit could be lost: in each block of the contraction every vector of A meets every
     one of B, so the largest of both decide."""
     meet = a.nonzero.any(axis=0) & b.nonzero.any(axis=0)
@@ -152,7 +164,7 @@ def _is_exact(a: Side, b: Side, trees: Trees) -> bool:
     return not ((meet & (d > trees.fraction)) | rounded).any()
 
 
-def _accumulate(a: Side, b: Side, trees: Trees) -> Integers:
+def _accumulate(a: OperandRows, b: OperandRows, trees: Trees) -> Integers:
     """Sum of the shifted block sums, in units of 2^-F; a.rows x b.rows, padded."""
     unit = 2.0 ** (trees.product_bits - a.format.precision - b.format.precision)
     reach = FLOAT64_BITS - _largest_sum(a, b).bit_length()
@@ -176,14 +188,14 @@ def _accumulate(a: Side, b: Side, trees: Trees) -> Integers:
     return accumulated
 
 
-def _largest_sum(a: Side, b: Side) -> int:
+def _largest_sum(a: OperandRows, b: OperandRows) -> int:
     """Bound of any sum of products, in units of the smallest product of two elements."""
     first, second = (2**side.format.precision - 1 for side in (a, b))
-    scales = 15 * 15 if a.format.scale == "e4m3" else 1
+    scales = 15 * 15 if a.format.two_level else 1
     return a.elements.shape[1] * first * second * scales
 
 
-def _lossy(side: Side, other: Side, trees: Trees, reach: int) -> Mask:
+def _lossy(side: OperandRows, other: OperandRows, trees: Trees, reach: int) -> Mask:
     """The vectors that, with some vector they meet, lose a bit or leave the bits of a float64."""
     return side.nonzero & (
         (side.reach + other.reach.max(axis=0) > reach)
@@ -276,9 +288,3 @@ def _bit_length(magnitude: Integers) -> Integers:
     That one changes no result: rounding to 24 or to 23 bits gives the same power of two.
     """
     return np.frexp(magnitude.astype(np.float64))[1].astype(np.int64)
-
-
-def require_equal(what: str, length: int, other: str, other_length: int) -> None:
-    """ValueError unless the two sides, described by words, have the same length."""
-    if length != other_length:
-        raise ValueError(f"{what} are {length}, but {other} are {other_length}; they must be equal")

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from diastole_sim.perf.machine import Machine
+from diastole_sim.perf.machine import ModelledMachine
 from diastole_sim.perf.store import Store
 from diastole_sim.perf.walk import Chunk
 
@@ -19,7 +19,7 @@ class Execute:
     whatever is longest.
     """
 
-    machine: Machine
+    machine: ModelledMachine
     store: Store
     taken: int = 0  # when the pass at hand left the walk
     swaps: list[int] = field(default_factory=lambda: [-SHORTEST_PASS])
@@ -57,6 +57,7 @@ class Execute:
                 self._close(0, swap + chunk.slots, chunk)
             if chunk.closes[1] and last_of_chunk and last_group:
                 self._close(1, self.end, chunk)
+        assert self.end is not None, "a chunk without passes"
         return self.end + 2 + max(self.machine.rows, self.machine.cols)
 
     def _waited(self, cycles: int, ready: int, have: int, free: int) -> None:

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from functools import lru_cache
 
-from diastole_sim.perf.machine import Machine, ceil_div
-from diastole_sim.perf.walk import Chunk, Region, Run
+from diastole_sim.perf.machine import ModelledMachine, ceil_div
+from diastole_sim.perf.walk import Chunk, LoadedRegion, Run
 
 BLOCKS_AHEAD = 4  # blocks whose descriptions may wait for their vectors
 
@@ -18,7 +18,7 @@ class Load:
     for the next exponents, and where blocks are turned for the last one to leave the turning array.
     """
 
-    machine: Machine
+    machine: ModelledMachine
     ask: int  # when the next request may go out
     bus: int = 0  # when the bus may give its next beat
     front: int = 0  # when the front may look at the next beat
@@ -41,13 +41,13 @@ class Load:
         self.ask += 1
         return self.written
 
-    def _maxima(self, region: Region) -> None:
+    def _maxima(self, region: LoadedRegion) -> None:
         start = self._arrive(self.ask, self.front + 1)
         self.bus = start + region.maxima_beats
         self.front = self.bus
         self.ask += 1
 
-    def _blocks(self, region: Region) -> None:
+    def _blocks(self, region: LoadedRegion) -> None:
         self.ask += 2 + region.first_row.bit_length() + 1  # its address is a product
         self.front += 1
         for _ in range(region.rows):

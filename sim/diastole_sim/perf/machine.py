@@ -4,15 +4,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import lcm
 
-from diastole_sim.check import require_choice, require_int
-from diastole_sim.program.image import DATA_WIDTHS, GROUP_BLOCKS
+from diastole_sim.spec.check import require_choice, require_int
+from diastole_sim.spec.image import DATA_WIDTHS, GROUP_BLOCKS
 
 
 def ceil_div(value: int, by: int) -> int:
     return -(-value // by)
 
 
-def power_of_two(value: int) -> int:
+def next_power_of_two(value: int) -> int:
     """The smallest power of two that is at least ``value``."""
     return 1 << (value - 1).bit_length()
 
@@ -41,7 +41,7 @@ class Memory:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Machine:
+class ModelledMachine:
     """Sizes of the array and of its tiles, stated anew from the rules, not from the hardware.
 
     ``rows``, ``cols`` in cells; ``block`` B; ``element_bits`` of x, w, dy as stored;
@@ -115,7 +115,7 @@ class Machine:
     def tile(self) -> int:
         """Of the streamed dimension: a group and R at least, and 128 elements (64 if R B < 8)."""
         elements = 128 if self.rows * self.block > 4 else 64
-        return max(GROUP_BLOCKS, power_of_two(self.rows), elements // self.block)
+        return max(GROUP_BLOCKS, next_power_of_two(self.rows), elements // self.block)
 
     @cached_property
     def groups(self) -> int:
@@ -144,7 +144,7 @@ class Machine:
     def fused_tile(self) -> int:
         """Blocks of a k tile: as long as loading held blocks takes, 16 elements, a beat."""
         shortest = max(ceil_div(self.rows, 2), 16 // self.block, self.aligned_blocks(0), 1)
-        return power_of_two(shortest)
+        return next_power_of_two(shortest)
 
     @property
     def fused_blocks_n(self) -> int:

@@ -3,16 +3,15 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from diastole_sim.check import require_choice, require_int
 from diastole_sim.perf.execute import Execute
 from diastole_sim.perf.load import Load
-from diastole_sim.perf.machine import Machine, ceil_div
+from diastole_sim.perf.machine import ModelledMachine, ceil_div
 from diastole_sim.perf.store import Store
 from diastole_sim.perf.walk import Chunk, fused_chunks, product_chunks
-from diastole_sim.program.image import MAX_SIZE
+from diastole_sim.spec.check import require_choice, require_int
+from diastole_sim.spec.image import MAX_SIZE
 
 OPERATIONS = ("forward", "dx", "dw", "backward")
-QUIET = 3  # cycles from the last acknowledged write to the end of the command
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +57,7 @@ class Estimate:
         return self.write_beats * self.beat_bytes
 
 
-def estimate(machine: Machine, op: str, m: int, n: int, k: int) -> Estimate:
+def estimate(machine: ModelledMachine, op: str, m: int, n: int, k: int) -> Estimate:
     """``op``: forward, dx, dw or backward, of X (m x k), W (k x n), dY (m x n) elements.
 
     A backward pass that does not fit as one runs as dx, then dw. ValueError if out of range.
@@ -74,7 +73,13 @@ def estimate(machine: Machine, op: str, m: int, n: int, k: int) -> Estimate:
     return _run(machine, op, (m, n, k), product_chunks(machine, op, m, n, k))
 
 
-def _run(machine: Machine, op: str, sizes, chunks: Iterable[Chunk], fused: bool = False):
+def _run(
+    machine: ModelledMachine,
+    op: str,
+    sizes: tuple[int, int, int],
+    chunks: Iterable[Chunk],
+    fused: bool = False,
+) -> Estimate:
     m, n, k = sizes
     # The addresses of the maxima are products: as many cycles as the larger factor has bits.
     setup = max(ceil_div(size, machine.block).bit_length() for size in (m, k)) + 4
@@ -86,7 +91,7 @@ def _run(machine: Machine, op: str, sizes, chunks: Iterable[Chunk], fused: bool 
         loaded = load.chunk(chunk, freed[-machine.buffers])
         freed.append(execute.chunk(chunk, loaded))
         slots += chunk.slots * sum(chunk.uses) * chunk.slices * chunk.groups
-    end = store.finish() + QUIET
+    end = store.finish()
     assert execute.end is not None
     idle = execute.idle | {"tail": end - execute.end}
     return Estimate(

@@ -3,7 +3,7 @@
 from collections import deque
 from dataclasses import dataclass, field
 
-from diastole_sim.perf.machine import Machine, ceil_div
+from diastole_sim.perf.machine import ModelledMachine, ceil_div
 from diastole_sim.perf.walk import Span
 
 EAST, NORTH = 0, 1
@@ -35,7 +35,7 @@ class Store:
     those in the pipeline and in the turning array are still to be written then.
     """
 
-    machine: Machine
+    machine: ModelledMachine
     fused: bool
     writer: int = 0  # when the writer takes the next request
     last_beat: int = 0
@@ -71,7 +71,7 @@ class Store:
 
     def _advance(self) -> None:
         """Write the next row of whichever drain's turn it is."""
-        waiting = []
+        waiting: list[tuple[int, int]] = []
         for direction, drain in enumerate(self.drains):
             if not drain.spans and drain.tiles:
                 cycle, spans = drain.tiles.popleft()

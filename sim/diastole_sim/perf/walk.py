@@ -5,11 +5,14 @@ Positions and lengths are in blocks unless a name says otherwise.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
-from diastole_sim.perf.machine import Machine, ceil_div
-from diastole_sim.program.image import GROUP_BLOCKS
+from diastole_sim.perf.machine import ModelledMachine, ceil_div
+from diastole_sim.spec.image import GROUP_BLOCKS
 
 X, W, DY = range(3)
+Stretch: TypeAlias = tuple[int, int]
+"""The first block and how many."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Region:
+class LoadedRegion:
     """Rows of blocks of one tensor, each row cut into the same runs; or beats of maxima."""
 
     rows: int
@@ -50,7 +53,7 @@ class Chunk:
     directions in use; for each direction whether the chunk opens and closes an output tile.
     """
 
-    regions: tuple[Region, ...]
+    regions: tuple[LoadedRegion, ...]
     slots: int
     slices: int
     groups: int
@@ -74,7 +77,7 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Use:
+class Roles:
     """One use of the array: which tensor streams, which is held, and how they lie.
 
     ``cols_t``: the streamed dimension runs along the stream's columns. ``lanes_down``: the lanes
@@ -89,24 +92,26 @@ class Use:
     north: bool = False
 
 
-def use_of(machine: Machine, op: str) -> Use:
-    dx = Use(DY, W, lanes_down=True, north=machine.in_place, turned_held=not machine.in_place)
-    return {"forward": Use(X, W), "dx": dx, "dw": Use(X, DY, cols_t=True)}[op]
+def roles_of(machine: ModelledMachine, op: str) -> Roles:
+    dx = Roles(DY, W, lanes_down=True, north=machine.in_place, turned_held=not machine.in_place)
+    return {"forward": Roles(X, W), "dx": dx, "dw": Roles(X, DY, cols_t=True)}[op]
 
 
-def steps(total: int, step: int) -> Iterator[tuple[int, int]]:
-    """(start, length) of every part of ``total``."""
+def steps(total: int, step: int) -> Iterator[Stretch]:
+    """Every part of ``total``."""
     return ((start, min(step, total - start)) for start in range(0, total, step))
 
 
-def maxima(machine: Machine, first: int, count: int) -> Region:
+def maxima(machine: ModelledMachine, first: int, count: int) -> LoadedRegion:
     beat = machine.beat_bytes
-    return Region(rows=0, maxima_beats=ceil_div(first + count, beat) - first // beat)
+    return LoadedRegion(rows=0, maxima_beats=ceil_div(first + count, beat) - first // beat)
 
 
-def blocks(machine: Machine, cls: int, rows, cols, *, turned: bool = False) -> Region:
-    """A rectangle of blocks; ``rows`` and ``cols`` are (start, length)."""
-    runs = []
+def blocks(
+    machine: ModelledMachine, cls: int, rows: Stretch, cols: Stretch, *, turned: bool = False
+) -> LoadedRegion:
+    """A rectangle of blocks."""
+    runs: list[Run] = []
     col, end = cols[0], sum(cols)
     while col < end:
         offset = col % GROUP_BLOCKS
@@ -118,16 +123,16 @@ def blocks(machine: Machine, cls: int, rows, cols, *, turned: bool = False) -> R
         requests = (exponents, beats) if offset else (exponents + beats,)
         runs.append(Run(cls, requests, exponents, beats, count_whole))
         col += count
-    return Region(rows=rows[1], first_row=rows[0], runs=tuple(runs), turned=turned)
+    return LoadedRegion(rows=rows[1], first_row=rows[0], runs=tuple(runs), turned=turned)
 
 
-def product_chunks(machine: Machine, op: str, m: int, n: int, k: int) -> Iterator[Chunk]:
+def product_chunks(machine: ModelledMachine, op: str, m: int, n: int, k: int) -> Iterator[Chunk]:
     """``op``: forward, dx or dw; sizes in elements."""
-    use = use_of(machine, op)
+    roles = roles_of(machine, op)
     sizes = {"forward": (m, n, k), "dx": (m, k, n), "dw": (k, n, m)}[op]
     t_blocks, l_blocks, c_blocks = (ceil_div(size, machine.block) for size in sizes)
-    c_side, l_side = (machine.rows, machine.cols) if use.north else (machine.cols, machine.rows)
-    uses = (not use.north, use.north)
+    c_side, l_side = (machine.rows, machine.cols) if roles.north else (machine.cols, machine.rows)
+    uses = (not roles.north, roles.north)
     for t in steps(t_blocks, machine.tile):
         slots = min(machine.tile * machine.block, sizes[0] - t[0] * machine.block)
         for lanes in steps(l_blocks, machine.groups * l_side):
@@ -135,13 +140,13 @@ def product_chunks(machine: Machine, op: str, m: int, n: int, k: int) -> Iterato
             span = Span(slots, slots, lanes[1], ceil_div(4 * cols, machine.beat_bytes))
             for c in steps(c_blocks, machine.chunk(c_side)):
                 first, last = c[0] == 0, sum(c) == c_blocks
-                regions = []
+                regions: list[LoadedRegion] = []
                 if first:
                     regions += [maxima(machine, *t), maxima(machine, *lanes)]
-                held = (lanes, c) if use.lanes_down else (c, lanes)
-                regions.append(blocks(machine, use.held, *held, turned=use.turned_held))
-                streamed = (c, t) if use.cols_t else (t, c)
-                regions.append(blocks(machine, use.stream, *streamed, turned=use.cols_t))
+                held = (lanes, c) if roles.lanes_down else (c, lanes)
+                regions.append(blocks(machine, roles.held, *held, turned=roles.turned_held))
+                streamed = (c, t) if roles.cols_t else (t, c)
+                regions.append(blocks(machine, roles.stream, *streamed, turned=roles.cols_t))
                 done = (span,) if last else ()
                 yield Chunk(
                     regions=tuple(regions),
@@ -151,11 +156,11 @@ def product_chunks(machine: Machine, op: str, m: int, n: int, k: int) -> Iterato
                     uses=uses,
                     opens=(first and uses[0], first and uses[1]),
                     closes=(last and uses[0], last and uses[1]),
-                    spans=((), done) if use.north else (done, ()),
+                    spans=((), done) if roles.north else (done, ()),
                 )
 
 
-def fused_chunks(machine: Machine, m: int, n: int, k: int) -> Iterator[Chunk]:
+def fused_chunks(machine: ModelledMachine, m: int, n: int, k: int) -> Iterator[Chunk]:
     """The fused backward pass: k tiles outermost, then slices of M; N inside a chunk."""
     size = machine.block
     m_blocks, n_blocks, k_blocks = (ceil_div(value, size) for value in (m, n, k))
@@ -188,10 +193,12 @@ def fused_chunks(machine: Machine, m: int, n: int, k: int) -> Iterator[Chunk]:
             )
 
 
-def turned_spans(machine: Machine, m: int, k: int, c, t) -> tuple[Span, ...]:
+def turned_spans(
+    machine: ModelledMachine, m: int, k: int, c: Stretch, t: Stretch
+) -> tuple[Span, ...]:
     """dX of one slice of M and one k tile: block by block, its columns turned into rows."""
     size, beat = machine.block, machine.beat_bytes
-    spans = []
+    spans: list[Span] = []
     for row in range(c[0], sum(c)):
         for col in range(t[0], sum(t)):
             first, end = 4 * size * col, 4 * min(size * (col + 1), k)

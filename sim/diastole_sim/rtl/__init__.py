@@ -13,8 +13,8 @@ from diastole_sim.rtl.errors import (
     ProductError,
     ProtocolError,
 )
+from diastole_sim.rtl.programs import ToolMissing
 from diastole_sim.rtl.tensor import DeviceTensor
-from diastole_sim.tools import ToolMissing
 
 __all__ = [
     "BuildError",

@@ -5,21 +5,21 @@ makefile that Verilator writes, because that one is slow here (it compiles Veril
 for every product) and its rule for precompiled headers does not work with the packaged Verilator.
 """
 
-import fcntl
 import hashlib
 import os
+import shutil
 import subprocess
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeAlias
 
+from diastole_sim.rtl.cache import Cache, user_folder
 from diastole_sim.rtl.errors import BuildError
 from diastole_sim.rtl.harness import NAME as HARNESS
 from diastole_sim.rtl.harness import harness
 from diastole_sim.rtl.product import Product
-from diastole_sim.tools import Tool, find_compiler, find_verilator, verilator_root
+from diastole_sim.rtl.programs import Program, find_compiler, find_verilator, verilator_root
 
 JOBS = 2
 DRIVER = Path(__file__).parent / "driver"
@@ -49,39 +49,31 @@ DEFINES = ("-DVERILATOR=1", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TIMING=0", "-D
 PREFIX = "prefix.h"  # read before every file, precompiled: Verilator's headers take 0.4 s each time
 RUNTIME = ("verilated.cpp", "verilated_threads.cpp")
 RUNTIME_WAVES = ("verilated_vcd_c.cpp",)
+LIBRARY = "product.so"
+_Job: TypeAlias = tuple[Path, Sequence[str], Path]
+"""A source, the flags for it, and the folder of its object."""
 
 
 def cache_folder() -> Path:
     """Where libraries are kept: ``diastole/verilator`` in the user's cache folder."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "diastole" / "verilator"
+    return user_folder() / "verilator"
 
 
 def build(product: Product, *, waves: bool = False) -> Path:
     """The product's shared library, built if there is none yet for just this content.
 
-    The key is a hash of the Verilog, the driver, the flags and the tools' versions. The library
-    appears under its name only when it is complete, and builds of the same content wait for each
-    other. ``waves`` asks for the slower variant that can record waves.
+    The key is a hash of the Verilog, the driver, the flags and the tools' versions. ``waves`` asks
+    for the slower variant that can record waves. See :class:`diastole_sim.rtl.cache.Cache`: a
+    library is there whole or not at all, and is checked before it is loaded.
 
     ToolMissing without Verilator or a compiler; BuildError if one of them refuses.
     """
-    verilator, compiler = find_verilator(), find_compiler()
-    recipe = _Recipe(product, verilator, compiler, waves)
-    library = cache_folder() / f"{product.name}-{recipe.key}.so"
-    if library.exists():
-        return library
-    library.parent.mkdir(parents=True, exist_ok=True)
-    with _locked(library.with_suffix(".lock")):
-        if not library.exists():
-            with tempfile.TemporaryDirectory(prefix="build-", dir=library.parent) as folder:
-                built = recipe.compile(Path(folder))
-                os.replace(built, library)
-    return library
+    recipe = _Recipe(product, find_verilator(), find_compiler(), waves)
+    return Cache(cache_folder()).get(f"{product.name}-{recipe.key}", recipe.compile) / LIBRARY
 
 
 class _Recipe:
-    def __init__(self, product: Product, verilator: Tool, compiler: Tool, waves: bool):
+    def __init__(self, product: Product, verilator: Program, compiler: Program, waves: bool):
         self.product = product
         self.verilator = verilator
         self.compiler = compiler
@@ -115,30 +107,34 @@ class _Recipe:
             hasher.update(content)
         return hasher.hexdigest()[:32]
 
-    def compile(self, folder: Path) -> Path:
+    def compile(self, folder: Path) -> None:
+        """Put the library into ``folder``."""
         runtime = self.runtime()
         prefix = runtime[0].parent / PREFIX
-        top = folder / f"{HARNESS}.v"
+        work = folder / "work"
+        work.mkdir()
+        top = work / f"{HARNESS}.v"
         top.write_text(self.harness)
         sources = [*self.product.sources, top]
         run_tool(
-            [self.verilator.path, *self.verilator_flags, "-Mdir", folder, *sources],
+            [self.verilator.path, *self.verilator_flags, "-Mdir", work, *sources],
             env={**os.environ, "VERILATOR_ROOT": str(self.root)},
         )
-        generated = sorted(folder.glob("*.cpp"), key=lambda path: -path.stat().st_size)
+        generated = sorted(work.glob("*.cpp"), key=lambda path: -path.stat().st_size)
         ahead = ["-include", str(prefix)]
-        jobs = [(path, [*_flags_for(path), *ahead], folder) for path in generated]
-        jobs.append((DRIVER / "driver.cpp", [*FAST_FLAGS, *ahead, *self.own_defines], folder))
+        jobs = [(path, [*_flags_for(path), *ahead], work) for path in generated]
+        jobs.append((DRIVER / "driver.cpp", [*FAST_FLAGS, *ahead, *self.own_defines], work))
         objects = self.compile_all(jobs)
-        library = folder / "product.so"
+        library = folder / LIBRARY
         run_tool([self.compiler.path, *LINK_FLAGS, "-o", library, *objects, *runtime])
-        return library
+        shutil.rmtree(work)
 
-    def compile_all(self, jobs: Sequence[tuple[Path, Sequence[str], Path]]) -> list[Path]:
+    def compile_all(self, jobs: Sequence[_Job]) -> list[Path]:
         with ThreadPoolExecutor(max_workers=JOBS) as pool:
-            return list(pool.map(lambda job: self.compile_one(*job), jobs))
+            return list(pool.map(self.compile_one, jobs))
 
-    def compile_one(self, source: Path, flags: Sequence[str], folder: Path) -> Path:
+    def compile_one(self, job: _Job) -> Path:
+        source, flags, folder = job
         header = source.suffix == ".h"
         target = folder / (f"{source.name}.gch" if header else f"{source.stem}.o")
         includes = [folder, DRIVER, self.root / "include", self.root / "include" / "vltstd"]
@@ -152,35 +148,31 @@ class _Recipe:
         """Verilator's own run-time, compiled once for all products; its headers lie beside it."""
         names = RUNTIME + (RUNTIME_WAVES if self.waves else ())
         recipe = repr(
-            [self.verilator.version, str(self.root), self.compiler.version, COMMON_FLAGS]
-            + [self.defines, FAST_FLAGS, names]
+            [
+                self.verilator.version,
+                str(self.root),
+                self.compiler.version,
+                COMMON_FLAGS,
+                self.defines,
+                FAST_FLAGS,
+                names,
+            ]
         )
-        folder = cache_folder() / f"runtime-{hashlib.sha256(recipe.encode()).hexdigest()[:16]}"
-        objects = [folder / f"{Path(name).stem}.o" for name in names]
-        with _locked(folder.with_suffix(".lock")):
-            if not folder.exists():
-                with tempfile.TemporaryDirectory(prefix="build-", dir=folder.parent) as built:
-                    target = Path(built) / "runtime"
-                    target.mkdir()
-                    sources = [self.root / "include" / name for name in names]
-                    header = target / PREFIX
-                    header.write_text('#include "verilated.h"\n')
-                    sources.append(header)
-                    self.compile_all([(source, FAST_FLAGS, target) for source in sources])
-                    os.replace(target, folder)
-        return objects
+        key = f"verilated-{hashlib.sha256(recipe.encode()).hexdigest()[:16]}"
+
+        def compile_into(folder: Path) -> None:
+            sources = [self.root / "include" / name for name in names]
+            header = folder / PREFIX
+            header.write_text('#include "verilated.h"\n')
+            sources.append(header)
+            self.compile_all([(source, FAST_FLAGS, folder) for source in sources])
+
+        folder = Cache(cache_folder()).get(key, compile_into)
+        return [folder / f"{Path(name).stem}.o" for name in names]
 
 
 def _flags_for(generated: Path) -> Sequence[str]:
     return SLOW_FLAGS if generated.stem.endswith("Slow") else FAST_FLAGS
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold a file lock, which the system gives back even when the process is killed."""
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def run_tool(command: Sequence[object], *, env: dict[str, str] | None = None) -> None:

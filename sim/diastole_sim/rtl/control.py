@@ -2,10 +2,18 @@
 
 from collections.abc import Sequence
 
-from diastole_sim.program.command import COMMAND_BYTES, ERROR_MEANINGS, Command, ErrorCode
-from diastole_sim.program.registers import BY_NAME, REGISTERS
 from diastole_sim.rtl.errors import CommandError, HardwareError, HardwareHang, ProtocolError
 from diastole_sim.rtl.machine import AddressRange, Machine
+from diastole_sim.spec.command import (
+    COMMAND_BYTES,
+    ERROR_MEANINGS,
+    PRECEDENCE,
+    Command,
+    ErrorCode,
+    Limits,
+    first_refused,
+)
+from diastole_sim.spec.registers import BY_NAME, REGISTERS
 
 WORD_BITS = 32
 RESET_CYCLES = 100_000  # after which a reset that is still busy counts as hung
@@ -17,10 +25,13 @@ def control_bit(name: str) -> int:
 
 
 class Control:
-    """The registers of a machine by name, and commands on top of them."""
+    """The registers of a machine by name, and commands on top of them.
 
-    def __init__(self, machine: Machine):
-        self.machine = machine
+    ``limits`` of the machine: given, what it refuses is compared with what it must.
+    """
+
+    def __init__(self, machine: Machine, limits: Limits | None = None):
+        self.machine, self.limits = machine, limits
         self._settings: dict[str, int] = {}
 
     def read(self, name: str) -> int:
@@ -61,17 +72,42 @@ class Control:
         checks that nothing but ``writes`` is written. HardwareHang after ``limit`` cycles.
 
         CommandError if the machine stops with an error; it is reset then, and ready again.
-        HardwareHang and ProtocolError carry all registers in their report.
+        ProtocolError if it is not that which :func:`diastole_sim.spec.command.decode` finds, or if
+        there is none where that finds one. HardwareHang and ProtocolError carry all registers in
+        their report.
         """
-        encoded = b"".join(c.encode() if isinstance(c, Command) else c for c in commands)
-        if len(encoded) != COMMAND_BYTES * len(commands):
+        every = [c.encode() if isinstance(c, Command) else c for c in commands]
+        encoded = b"".join(every)
+        if any(len(each) != COMMAND_BYTES for each in every):
             raise ValueError(f"every command has {COMMAND_BYTES} bytes")
         self.machine.bytes_at(at, len(encoded))[:] = bytearray(encoded)
         window = min(reads[0], at), max(reads[1], at + len(encoded))
         self.set("command_count", len(commands))
         self.set("command_address", at)
         self.set_windows(window, (min(w[0] for w in writes), max(w[1] for w in writes)))
-        return self.start(writes, limit=limit)
+        try:
+            cycles = self.start(writes, limit=limit)
+        except CommandError as error:
+            self._require_refusal(every, error)
+            raise
+        self._require_refusal(every, None)
+        return cycles
+
+    def _require_refusal(self, commands: Sequence[bytes], error: CommandError | None) -> None:
+        """ProtocolError unless the machine refused what it must, and for the same reason."""
+        if self.limits is None or not commands:
+            return
+        expected = first_refused(commands, self.limits)
+        found = None if error is None else (error.index, error.code)
+        if error is not None and error.code not in PRECEDENCE:  # by the bus, while a command ran
+            wrong = expected is not None and expected[0] < error.index
+        else:
+            wrong = found != expected
+        if wrong:
+            raise ProtocolError(
+                f"{_refusal(found)}; by their table, {_refusal(expected)}",
+                self.report() if error is None else error.report,
+            )
 
     def set_windows(self, reads: AddressRange, writes: AddressRange) -> None:
         """Where the machine may read and write."""
@@ -106,10 +142,8 @@ class Control:
             return
         code, index, report = self.read("error_code"), self.read("error_index"), self.report()
         self.reset()
-        known = code in tuple(ErrorCode)
-        meaning = ERROR_MEANINGS[ErrorCode(code)] if known else "an unknown error"
         raise CommandError(
-            f"command {index} was refused with error {code}: {meaning}",
+            _refusal((index, code)),
             code=code,
             index=index,
             report=report,
@@ -133,3 +167,12 @@ class Control:
             except HardwareError as error:
                 return "\n".join([*lines, f"{register.name} cannot be read: {error.message}"])
         return "\n".join(lines)
+
+
+def _refusal(found: tuple[int, int] | None) -> str:
+    if found is None:
+        return "no command was refused"
+    index, code = found
+    known = code in tuple(ErrorCode)
+    meaning = ERROR_MEANINGS[ErrorCode(code)] if known else "an unknown error"
+    return f"command {index} was refused with error {code}: {meaning}"

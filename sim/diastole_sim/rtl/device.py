@@ -1,52 +1,41 @@
 """The generated hardware as a device: numpy in and out, everything between on the product."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 
-from diastole_sim.check import require_int
-from diastole_sim.device_api import (
-    COPIES,
-    OPERATIONS,
-    OUTPUTS,
-    Counters,
-    Floats,
-    Operand,
-    ProductResult,
+from diastole_sim.device.interface import CommandCounters, Floats, ProductResult
+from diastole_sim.device.operands import (
+    require_contractions,
+    require_matrix,
+    require_storage,
 )
-from diastole_sim.golden.convert import Quantised, amax_exponent, require_matrix
-from diastole_sim.golden.machine import TensorScales
-from diastole_sim.numerics import Numerics, TensorClass
-from diastole_sim.program.command import COMMAND_BYTES, Command, Opcode, scale_field
-from diastole_sim.program.image import FloatLayout
-from diastole_sim.program.registers import BY_NAME, MAGIC
+from diastole_sim.device.products import Products
+from diastole_sim.device.scales import TensorScales
+from diastole_sim.golden.convert import Quantised
 from diastole_sim.rtl.control import Control
 from diastole_sim.rtl.errors import ProductError
 from diastole_sim.rtl.heap import Heap
 from diastole_sim.rtl.machine import AddressRange, Machine
 from diastole_sim.rtl.product import Product
 from diastole_sim.rtl.tensor import DeviceTensor
+from diastole_sim.spec.check import require_int
+from diastole_sim.spec.command import COMMAND_BYTES, Command, Limits, Opcode, scale_field
+from diastole_sim.spec.image import FloatLayout
+from diastole_sim.spec.numerics import Numerics
+from diastole_sim.spec.operations import Operation
+from diastole_sim.spec.registers import BY_NAME, MAGIC, STALL_REGISTERS
+from diastole_sim.spec.scales import amax_exponent
 
-CLASS_OF = {"X": "x", "W": "w", "dY": "dy"}
-AXES = {"X": "mk", "W": "kn", "dY": "mn", "Y": "mn", "dX": "mk", "dW": "kn"}
-"""What the rows and the columns of each tensor count."""
-CONTRACTED = {"forward": "k", "dx": "n", "dw": "m", "backward": "nm"}
-ADDRESS_FIELD = {"X": "address_x", "W": "address_w", "dY": "address_dy"}
-OUTPUT_FIELDS = {
-    "forward": {"Y": "out_a"},
-    "dx": {"dX": "out_a"},
-    "dw": {"dW": "out_a"},
-    "backward": {"dW": "out_a", "dX": "out_b"},
-}
 UNWRITTEN = 0xA5
 """Fills where results go, so that what was not written shows."""
 
 
-class Device:
-    """A product in Verilator; a :class:`diastole_sim.device_api.Device`.
+class Device(Products[DeviceTensor]):
+    """A product in Verilator; a :class:`diastole_sim.device.interface.DeviceProtocol`.
 
     ``product`` is a product directory. ``seed`` (32 bits) is of the stochastic roundings,
     ``stalls`` of the delays on every handshake; ``trace`` records waves to a file. ``options`` are
@@ -73,7 +62,9 @@ class Device:
         except (KeyError, TypeError, ValueError) as error:
             raise ProductError(f"{self.product.directory}: bad numerics: {error}") from error
         self.machine = Machine(self.product, stalls=stalls, trace=trace, **options)
-        self.control = Control(self.machine)
+        self.control = Control(
+            self.machine, Limits.of(self.numerics, data_width=self.product.data_width)
+        )
         self.heap = Heap(self.machine.memory_base, self.machine.memory.size)
         self._commands = self.heap.allocate(COMMAND_BYTES)
         self._patience = 1 if stalls is None else 20
@@ -134,8 +125,8 @@ class Device:
         require_int("tag", tag, 0, 2**32 - 1)
         require_int("step", step, 0, 2**32 - 1)
         exponent = self._scales.choose(tensor_class, tag, scale)
-        field = scale_field(exponent, two_level=self.numerics.scale_significands)
         tensor = DeviceTensor(self, array.shape, tensor_class)
+        field = scale_field(exponent, tensor.chosen.format)
         for image in tensor.images:
             image.data[:] = UNWRITTEN
         source, layout = self._put_floats(array)
@@ -175,12 +166,8 @@ class Device:
 
         ValueError if its class is not the device's.
         """
-        chosen = self.numerics.tensor_class(tensor.tensor_class)
-        if (tensor.chosen, tensor.block) != (chosen, self.numerics.block):
-            raise ValueError(
-                f"the tensor is {_described(tensor.chosen, tensor.block)}; this device has "
-                f"{_described(chosen, self.numerics.block)}"
-            )
+        own = self.numerics.tensor_class(tensor.tensor_class)
+        require_storage("the tensor", tensor.chosen, tensor.block, own, self.numerics.block)
         uploaded = DeviceTensor(self, tensor.shape, tensor.tensor_class)
         uploaded.write(tensor)
         return uploaded
@@ -227,83 +214,60 @@ class Device:
 
     # Products.
 
-    def forward(
-        self, x: Operand, w: Operand, *, tags: tuple[int, int] = (0, 1), step: int = 0
-    ) -> ProductResult:
-        """Y = X W."""
-        return self._run("forward", (x, w), tags, step)
+    def _own(self, operand: object) -> DeviceTensor | None:
+        if isinstance(operand, DeviceTensor) and operand.device is self:
+            return operand
+        return None
 
-    def dx(
-        self, w: Operand, dy: Operand, *, tags: tuple[int, int] = (1, 2), step: int = 0
-    ) -> ProductResult:
-        """dX = dY W^T."""
-        return self._run("dx", (w, dy), tags, step)
+    def _check_sizes(self, operation: Operation, sizes: Mapping[str, int]) -> None:
+        require_contractions(operation.products, sizes, self.numerics)
 
-    def dw(
-        self, x: Operand, dy: Operand, *, tags: tuple[int, int] = (0, 2), step: int = 0
-    ) -> ProductResult:
-        """dW = X^T dY."""
-        return self._run("dw", (x, dy), tags, step)
-
-    def backward(
+    def _multiply(
         self,
-        x: Operand,
-        w: Operand,
-        dy: Operand,
-        *,
-        tags: tuple[int, int, int] = (0, 1, 2),
-        step: int = 0,
+        operation: Operation,
+        operands: Mapping[str, DeviceTensor],
+        sizes: Mapping[str, int],
+        converted: Sequence[DeviceTensor],
     ) -> ProductResult:
-        """dX and dW; ``exact`` and ``overflow`` are of both together."""
-        return self._run("backward", (x, w, dy), tags, step)
-
-    def _run(
-        self, op: str, given: Sequence[Operand], tags: Sequence[int], step: int
-    ) -> ProductResult:
-        names = OPERATIONS[op]
-        for name, operand in zip(names, given, strict=True):
-            self._check_operand(name, operand)
-        sizes = _sizes(dict(zip(names, given, strict=True)))
-        self._check_contractions(op, sizes)
-        operands: dict[str, DeviceTensor] = {}
-        convert_cycles = 0
-        for name, operand, tag in zip(names, given, tags, strict=True):
-            if not isinstance(operand, DeviceTensor):
-                assert isinstance(operand, np.ndarray)
-                operand = self.convert(operand, CLASS_OF[name], tag=tag, step=step)
-                convert_cycles += operand.convert_cycles
-            operands[name] = operand
-        values = self._multiply(op, operands, sizes)
+        values = self._command(operation, operands, sizes)
         return ProductResult(
-            op=op,
+            op=operation.name,
             values=values,
             operands=operands,
             exact=not self._flag("inexact"),
             overflow=self._flag("overflow"),
-            counters=self._counters(convert_cycles),
+            counters=self._counters(sum(tensor.convert_cycles for tensor in converted)),
         )
 
-    def _multiply(
-        self, op: str, operands: dict[str, DeviceTensor], sizes: dict[str, int]
+    def _command(
+        self,
+        operation: Operation,
+        operands: Mapping[str, DeviceTensor],
+        sizes: Mapping[str, int],
     ) -> dict[str, Floats]:
-        addresses = _addresses(op, operands)
+        """Run it; the results by name."""
+        addresses = {
+            read.field: operands[read.operand.name].address(read.copy)
+            for read in operation.reads
+            if not read.second or operands[read.operand.name].chosen.two_copies
+        }
         ranges = [area for operand in operands.values() for area in operand.ranges]
         layouts = {
-            name: FloatLayout(
-                rows=sizes[AXES[name][0]],
-                cols=sizes[AXES[name][1]],
+            tensor.name: FloatLayout(
+                rows=sizes[tensor.rows],
+                cols=sizes[tensor.columns],
                 data_width=self.product.data_width,
             )
-            for name in OUTPUTS[op]
+            for tensor in operation.results
         }
         places: dict[str, int] = {}
         try:
-            for name, layout in layouts.items():
+            for (name, layout), field in zip(layouts.items(), operation.result_fields, strict=True):
                 places[name] = self.heap.allocate(layout.total_bytes)
                 self.machine.bytes_at(places[name], layout.total_bytes)[:] = UNWRITTEN
-                addresses[OUTPUT_FIELDS[op][name]] = places[name]
+                addresses[field] = places[name]
             self.execute(
-                [Command.product(Opcode[op.upper()], **sizes, **addresses)],
+                [Command.product(Opcode[operation.name.upper()], **sizes, **addresses)],
                 reads=(min(r[0] for r in ranges), max(r[1] for r in ranges)),
                 writes=[(places[n], places[n] + layouts[n].total_bytes) for n in layouts],
                 work=_block_steps(sizes, self.numerics.block) + sum(map(_area, layouts.values())),
@@ -316,68 +280,18 @@ class Device:
             for address in places.values():
                 self.heap.free(address)
 
-    def _counters(self, convert_cycles: int) -> Counters:
+    def _counters(self, convert_cycles: int) -> CommandCounters:
         read, beat_bytes = self.control.read, self.product.data_width // 8
-        return Counters(
+        return CommandCounters(
             cycles=read("cycles"),
             convert_cycles=convert_cycles,
             read_bytes=read("read_beats") * beat_bytes,
             write_bytes=read("write_beats") * beat_bytes,
-            stall_load_cycles=read("stall_load"),
-            stall_store_cycles=read("stall_store"),
-            stall_accumulator_cycles=read("stall_accumulator"),
-            stall_turn_cycles=read("stall_turn"),
+            stall_cycles={cause: read(name) for cause, name in STALL_REGISTERS.items()},
         )
 
-    def _check_operand(self, name: str, operand: Operand) -> None:
-        if isinstance(operand, np.ndarray):
-            require_matrix(operand)
-        elif not isinstance(operand, DeviceTensor) or operand.device is not self:
-            raise ValueError(f"{name} must be a float32 array or a tensor of this device")
-        elif operand.tensor_class != CLASS_OF[name]:
-            raise ValueError(
-                f"{name} must be a tensor of class {CLASS_OF[name]}, not {operand.tensor_class}"
-            )
 
-    def _check_contractions(self, op: str, sizes: dict[str, int]) -> None:
-        for axis in CONTRACTED[op]:
-            if sizes[axis] > self.numerics.max_contraction:
-                raise ValueError(
-                    f"the contraction has {sizes[axis]} elements, more than the "
-                    f"{self.numerics.max_contraction} that a headroom of "
-                    f"{self.numerics.headroom} bits allows (2^{self.numerics.headroom} blocks of "
-                    f"{self.numerics.block})"
-                )
-
-
-def _sizes(operands: dict[str, Operand]) -> dict[str, int]:
-    """M, N and K by their small letters; ValueError if two operands do not agree."""
-    sizes: dict[str, int] = {}
-    said: dict[str, str] = {}
-    for name, operand in operands.items():
-        for axis, length, where in zip(AXES[name], operand.shape, ("rows", "columns"), strict=True):
-            what = f"the {where} of {name}"
-            if sizes.setdefault(axis, length) != length:
-                raise ValueError(
-                    f"{said[axis]} are {sizes[axis]}, but {what} are {length}; they must be equal"
-                )
-            said.setdefault(axis, what)
-    return sizes
-
-
-def _addresses(op: str, operands: dict[str, DeviceTensor]) -> dict[str, int]:
-    """By field, where the copies are that a product reads."""
-    addresses = {
-        ADDRESS_FIELD[name]: operands[name].address(copy)
-        for result in reversed(OUTPUTS[op])  # of backward's dX and dW, address_dy is for dX
-        for name, copy in COPIES[result].items()
-    }
-    if op == "backward" and operands["dY"].chosen.two_copies:
-        addresses["address_dy_m"] = operands["dY"].address(COPIES["dW"]["dY"])
-    return addresses
-
-
-def _block_steps(sizes: dict[str, int], block: int) -> int:
+def _block_steps(sizes: Mapping[str, int], block: int) -> int:
     """Vector issues of both gradients on a single cell."""
     blocks = [-(-size // block) for size in sizes.values()]
     return 2 * block * int(np.prod(blocks, dtype=np.int64))
@@ -385,7 +299,3 @@ def _block_steps(sizes: dict[str, int], block: int) -> int:
 
 def _area(layout: FloatLayout) -> int:
     return layout.rows * layout.cols
-
-
-def _described(chosen: TensorClass, block: int) -> str:
-    return f"{chosen.format.name} in groups of {chosen.grouping} and blocks of {block}"

@@ -1,6 +1,6 @@
 """Where tensors go in the machine's memory."""
 
-from diastole_sim.program.image import round_up
+from diastole_sim.spec.image import round_up
 
 ALIGNMENT = 64  # bytes: the widest beat
 GAP = 64  # left free after every piece, so that neighbours never touch

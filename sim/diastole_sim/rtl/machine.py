@@ -1,6 +1,7 @@
 """A running product: registers, memory, clock. Tensors come one layer above, in ``device``."""
 
 import ctypes
+import os
 import time
 from collections.abc import Sequence
 from ctypes import POINTER, byref, c_char_p, c_int, c_uint32, c_uint64, c_void_p
@@ -33,7 +34,7 @@ class _MemoryOptions(ctypes.Structure):
         ("read_latency", c_uint32),
         ("write_latency", c_uint32),
         ("outstanding", c_uint32),
-        ("reserved", c_uint32),
+        ("write_pause", c_uint32),
     ]
 
 
@@ -70,7 +71,7 @@ class Traffic(ctypes.Structure):
     ]
 
 
-class State(ctypes.Structure):
+class MachineState(ctypes.Structure):
     """Cycle count and pins; ``valid`` and ``ready`` have one bit per channel of ``CHANNELS``."""
 
     _fields_ = [
@@ -88,8 +89,10 @@ class State(ctypes.Structure):
     def report(self) -> str:
         """The state in words, one line for each channel that waits."""
         lines = [
-            f"cycle {self.cycle}, {self.idle_cycles} cycles without a handshake, irq {self.irq}, "
-            f"{self.open_reads} reads and {self.open_writes} writes open"
+            (
+                f"cycle {self.cycle}, {self.idle_cycles} cycles without a handshake, irq "
+                f"{self.irq}, {self.open_reads} reads and {self.open_writes} writes open"
+            )
         ]
         for bit, channel in enumerate(CHANNELS):
             valid, ready = self.valid >> bit & 1, self.ready >> bit & 1
@@ -109,7 +112,7 @@ def _load(path: Path) -> Any:
         "write": (c_int, [c_void_p, c_uint32, c_uint32, POINTER(c_uint32)]),
         "run": (c_int, [c_void_p, c_uint64]),
         "idle": (c_int, [c_void_p, c_uint64]),
-        "state": (None, [c_void_p, POINTER(State)]),
+        "state": (None, [c_void_p, POINTER(MachineState)]),
         "fault": (c_char_p, [c_void_p]),
         "traffic": (None, [c_void_p, POINTER(Traffic), c_int]),
         "ranges": (c_int, [c_void_p, c_int, POINTER(_Range), c_uint32]),
@@ -134,6 +137,8 @@ class Machine:
         Cycles from an address to its first beat, and from the last beat to its response.
     outstanding : int
         Bursts that the memory accepts ahead in each direction (1 to 64).
+    write_pause : int
+        Cycles: data to be written is accepted in every other stretch of so many; 0: always.
     stalls : int or None
         Seed that delays every handshake at random, and starts what has no initial value at random.
     watchdog_cycles : int
@@ -154,6 +159,7 @@ class Machine:
         read_latency: int = 20,
         write_latency: int = 20,
         outstanding: int = 16,
+        write_pause: int = 0,
         stalls: int | None = None,
         watchdog_cycles: int = 200_000,
         trace: Path | str | None = None,
@@ -168,6 +174,7 @@ class Machine:
                 read_latency=read_latency,
                 write_latency=write_latency,
                 outstanding=outstanding,
+                write_pause=write_pause,
             ),
             watchdog_cycles=watchdog_cycles,
             stall_seed=(stalls or 0) & (1 << 64) - 1,
@@ -183,14 +190,14 @@ class Machine:
         pages = (ctypes.c_uint8 * memory_bytes).from_address(
             self._library.machine_memory(self._handle)
         )
-        self.memory: NDArray[np.uint8] = np.frombuffer(pages, np.uint8)
+        self.memory: NDArray[np.uint8] = np.frombuffer(memoryview(pages), np.uint8)
         if trace is not None:
             self._open_trace(Path(trace))
         self.reset()
 
     def _open_trace(self, path: Path) -> None:
         path.open("wb").close()  # so that an unwritable path is an OSError that says why
-        if not self._library.machine_open_trace(self._handle, str(path).encode()):
+        if not self._library.machine_open_trace(self._handle, os.fsencode(path)):
             raise OSError(f"cannot write waves to {path}")
 
     def close(self) -> None:
@@ -254,9 +261,9 @@ class Machine:
     # Clock.
 
     @property
-    def state(self) -> State:
+    def state(self) -> MachineState:
         """Cycle count and pins, as they are now."""
-        state = State()
+        state = MachineState()
         self._library.machine_state(self._handle, byref(state))
         return state
 
@@ -286,7 +293,7 @@ class Machine:
         self._check_response(response.value, f"write of register {address:#x}")
 
     def run(self, limit: int | None = None) -> int:
-        """Run until ``irq``; return the cycles that took. HangError after ``limit`` cycles."""
+        """Run until ``irq``; return the cycles that took. HardwareHang after ``limit`` cycles."""
         start, began, outcome = self.state.cycle, time.perf_counter(), RUNNING
         while outcome == RUNNING:
             done = self.state.cycle - start

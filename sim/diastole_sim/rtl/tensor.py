@@ -3,18 +3,28 @@
 import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from diastole_sim.device_api import Floats
-from diastole_sim.golden.convert import Copy, Quantised
-from diastole_sim.program.image import ImageLayout, image_layouts
+from diastole_sim.device.interface import Floats
+from diastole_sim.golden.convert import Quantised
+from diastole_sim.golden.copies import Copy
+from diastole_sim.rtl.heap import Heap
 from diastole_sim.rtl.machine import AddressRange, Machine
+from diastole_sim.rtl.product import Product
+from diastole_sim.spec.image import ImageLayout, image_layouts
+from diastole_sim.spec.numerics import Numerics
 
-if TYPE_CHECKING:
-    from diastole_sim.rtl.device import Device
+
+class Holder(Protocol):
+    """What a tensor needs of the device that has it."""
+
+    numerics: Numerics
+    product: Product
+    machine: Machine
+    heap: Heap
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,13 +49,13 @@ class StoredImage:
 class DeviceTensor:
     """A converted tensor in the machine's memory.
 
-    A :class:`diastole_sim.device_api.ConvertedTensor`. ``images``: one for each copy; their memory
-    is free again when the last reference to the tensor is gone. ``amax``: binary32 bits of the
-    largest finite magnitude of the data. ``tensor_exponent``: of the tensor's scale, where there is
-    one. ``convert_cycles``: what its conversion took, 0 if it was uploaded.
+    A :class:`diastole_sim.device.interface.ConvertedTensor`. ``images``: one for each copy; their
+    memory is free again when the last reference to the tensor is gone. ``amax``: binary32 bits of
+    the largest finite magnitude of the data. ``tensor_exponent``: of the tensor's scale, where
+    there is one. ``convert_cycles``: what its conversion took, 0 if it was uploaded.
     """
 
-    def __init__(self, device: "Device", shape: tuple[int, int], tensor_class: str):
+    def __init__(self, device: Holder, shape: tuple[int, int], tensor_class: str):
         self.device = device
         self.shape = shape
         self.tensor_class = tensor_class

@@ -4,12 +4,15 @@ Not a model of any hardware. A product adds in ascending order of the contractio
 multiplication and one rounded addition per step, so that it too gives the same bits everywhere.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from diastole_sim.device_api import OPERATIONS, ConvertedTensor, Floats, ProductResult
+from diastole_sim.device.interface import Floats, ProductResult
+from diastole_sim.device.operands import require_matrix
+from diastole_sim.device.products import Products
+from diastole_sim.spec.operations import Operation, Tensor
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -34,30 +37,49 @@ class FloatTensor:
         return {"": self.array}
 
 
-class FloatDevice:
-    """The part of :class:`diastole_sim.device_api.Device` that training uses, in binary32.
+class FloatDevice(Products[FloatTensor]):
+    """A :class:`diastole_sim.device.interface.DeviceProtocol` in binary32."""
 
-    Operands are what :meth:`convert` returned.
-    """
-
-    def convert(self, array: Floats, tensor_class: str, *, tag: int, step: int = 0) -> FloatTensor:
-        """Keep the tensor; nothing is rounded, so ``tag`` and ``step`` do not matter."""
+    def convert(
+        self,
+        array: Floats,
+        tensor_class: str,
+        *,
+        tag: int,
+        step: int = 0,
+        scale: int | None = None,
+    ) -> FloatTensor:
+        """Keep the tensor; nothing is rounded or scaled, so the other arguments do not matter."""
+        require_matrix(array)
         return FloatTensor(array=array, tensor_class=tensor_class)
 
-    def forward(self, x: ConvertedTensor, w: ConvertedTensor) -> ProductResult:
-        """Y = X W."""
-        return _result("forward", (x, w), Y=product(x.values(), w.values()))
+    def _own(self, operand: object) -> FloatTensor | None:
+        return operand if isinstance(operand, FloatTensor) else None
 
-    def dw(self, x: ConvertedTensor, dy: ConvertedTensor) -> ProductResult:
-        """dW = X^T dY."""
-        return _result("dw", (x, dy), dW=product(x.values().T, dy.values()))
-
-    def backward(
-        self, x: ConvertedTensor, w: ConvertedTensor, dy: ConvertedTensor
+    def _multiply(
+        self,
+        operation: Operation,
+        operands: Mapping[str, FloatTensor],
+        sizes: Mapping[str, int],
+        converted: Sequence[FloatTensor],
     ) -> ProductResult:
-        """dX = dY W^T and dW = X^T dY."""
-        dx = product(dy.values(), w.values().T)
-        return _result("backward", (x, w, dy), dX=dx, dW=product(x.values().T, dy.values()))
+        def along(tensor: Tensor, axis: str) -> Floats:
+            """An operand with that axis in its rows."""
+            array = operands[tensor.name].array
+            return array if tensor.rows == axis else array.T
+
+        return ProductResult(
+            op=operation.name,
+            values={
+                each.result.name: product(
+                    along(each.streamed, each.result.rows), along(each.held, each.contraction)
+                )
+                for each in operation.products
+            },
+            operands=operands,
+            exact=False,
+            overflow=False,
+        )
 
 
 def product(a: Floats, b: Floats) -> Floats:
@@ -66,13 +88,3 @@ def product(a: Floats, b: Floats) -> Floats:
     for column, row in zip(a.T, b, strict=True):
         total = total + column[:, None] * row
     return total
-
-
-def _result(op: str, operands: tuple[ConvertedTensor, ...], **values: Floats) -> ProductResult:
-    return ProductResult(
-        op=op,
-        values=values,
-        operands=dict(zip(OPERATIONS[op], operands, strict=True)),
-        exact=False,
-        overflow=False,
-    )

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from diastole_sim.check import require_int
+from diastole_sim.golden.compare import Mismatch, ReportMismatch
+from diastole_sim.spec.check import require_int
 from diastole_sim.train import host
 from diastole_sim.train.draws import ORDER_TAG, permutation
 from diastole_sim.train.float_device import FloatDevice
 from diastole_sim.train.network import Perceptron
-from diastole_sim.train.session import Mismatch, Session, Trainer
+from diastole_sim.train.session import Session, Trainer
 from diastole_sim.train.tasks import Samples, Task, find_task, split
 
 MAX_STEPS = 1_000_000
@@ -41,6 +42,8 @@ class TrainResult:
     ``cycles`` of all product commands, training and held-out samples; ``macs`` are theirs,
     unpadded; ``utilisation`` their share of what the multipliers could have done in these cycles;
     both None without a clock. ``verified``: compared with a reference, without a mismatch.
+    ``compared``, ``mismatches``, ``first_mismatch``, ``reports_differ``: as
+    :class:`diastole_sim.golden.compare.Comparison` counts them, elements and reported values.
     ``seconds`` of wall time, float run excluded.
     """
 
@@ -62,7 +65,8 @@ class TrainResult:
     inexact_products: int
     saturated: int
     underflowed: int
-    first_mismatch: Mismatch | None
+    first_mismatch: Mismatch | ReportMismatch | None
+    reports_differ: list[str]
     history: History
     float_history: History
 
@@ -94,9 +98,9 @@ def run_task(
     ``backend`` names the device in the result. ``seed`` decides initial weights, split and order;
     the draws of roundings come from the seed that the devices were made with, to be the same.
     ``steps``: 1 to 1 000 000, the task's own number by default. ``reference``: a second device;
-    every converted operand and every product of every step must have the same bits on both.
-    ``multipliers`` of the array, for the utilisation. ValueError for an unknown task or number of
-    steps.
+    every converted operand and every product of every step must have the same bits on both, and
+    what is reported of them be the same. ``multipliers`` of the array, for the utilisation.
+    ValueError for an unknown task or number of steps.
     """
     chosen = find_task(task)
     count = chosen.steps if steps is None else require_int("steps", steps, 1, MAX_STEPS)
@@ -121,14 +125,15 @@ def run_task(
         macs=session.macs,
         utilisation=session.macs / available if available else None,
         weights_sha256=network.sha256(),
-        verified=reference is not None and session.mismatches == 0,
-        mismatches=session.mismatches,
-        compared=session.compared,
+        verified=reference is not None and session.comparison.mismatches == 0,
+        mismatches=session.comparison.mismatches,
+        compared=session.comparison.compared,
         seconds=seconds,
         inexact_products=session.inexact,
         saturated=session.saturated,
         underflowed=session.underflowed,
-        first_mismatch=session.first,
+        first_mismatch=session.comparison.first,
+        reports_differ=session.comparison.reports_differ,
         history=history,
         float_history=float_history,
     )

@@ -1,11 +1,12 @@
-"""A multi-layer perceptron: its products on a device, everything between them in :mod:`.host`."""
+"""A multi-layer perceptron: products on a device, the rest in :mod:`diastole_sim.train.host`."""
 
 import hashlib
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
 
-from diastole_sim.device_api import Floats
+from diastole_sim.device.interface import Floats
 from diastole_sim.train import host
 from diastole_sim.train.draws import initial_weights
 from diastole_sim.train.session import Held, Session
@@ -46,7 +47,7 @@ class Perceptron:
     """
 
     def __init__(self, sizes: tuple[int, ...], *, seed: int):
-        pairs = list(zip(sizes, sizes[1:], strict=False))
+        pairs = list(itertools.pairwise(sizes))
         self.weights = [
             Parameter.at(initial_weights(inputs, outputs, seed=seed, layer=layer))
             for layer, (inputs, outputs) in enumerate(pairs)

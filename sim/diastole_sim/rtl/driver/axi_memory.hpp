@@ -16,7 +16,7 @@ struct MemoryOptions {
     uint32_t read_latency;   // cycles, at least 1
     uint32_t write_latency;  // cycles, at least 1
     uint32_t outstanding;    // bursts accepted ahead in each direction, 1 to 64
-    uint32_t reserved;
+    uint32_t write_pause;    // cycles: data is taken in every other such stretch; 0: always
 };
 
 // What happened on the bus since the last clear; mirrored by ctypes in machine.py.
@@ -99,12 +99,14 @@ public:
         if (!give && !m_reads.empty() && m_reads.front().due <= cycle) give = !stalls.hold(R);
         if (give && !m_r_held) present(top, m_reads.front());
         top.m_axi_rvalid = m_r_held = give;
+        if (!give && stalls.on()) nonsense(top);
 
         bool room = open_writes() < options.outstanding;
         bool data_seen = m_beats.size() > m_committable || m_w_waiting;
         if (stalls.pairing == Stalls::ADDRESS_WAITS_FOR_DATA) room = room && data_seen;
         top.m_axi_awready = room && !stalls.hold(AW);
         bool take = m_beats.size() < BEATS;
+        if (options.write_pause) take = take && (cycle / options.write_pause & 1);
         if (stalls.pairing == Stalls::DATA_WAITS_FOR_ADDRESS) take = take && !m_writes.empty();
         top.m_axi_wready = take && !stalls.hold(W);
 
@@ -116,6 +118,7 @@ public:
             commit(m_responses.front());
         }
         top.m_axi_bvalid = m_b_held = give;
+        if (!give && stalls.on()) top.m_axi_bresp = SLVERR;
     }
 
     // Look at the settled cycle, just before the clock edge that ends it.
@@ -159,6 +162,13 @@ private:
         bool bad = bad_reads.touch(address, address + DATA_BYTES);
         top.m_axi_rresp = !known ? DECERR : bad ? SLVERR : OKAY;
         top.m_axi_rlast = burst.done + 1 == burst.beats;
+    }
+
+    // What nobody may look at, since nothing is valid.
+    static void nonsense(Vproduct& top) {
+        memset(&top.m_axi_rdata, 0x5a, DATA_BYTES);
+        top.m_axi_rresp = SLVERR;
+        top.m_axi_rlast = 1;
     }
 
     static void check_address(Fault& fault, uint64_t cycle, const char* channel, uint64_t address,

@@ -103,6 +103,8 @@ public:
         pairing = on ? static_cast<Pairing>(draw() % 3) : FREE;
     }
 
+    bool on() const { return m_on; }
+
     void tick() {
         if (!m_on) return;
         m_bits = draw();

@@ -55,10 +55,12 @@ public:
         top.s_axil_rready = m_reading && !stalls.hold(LITE_R);
         top.s_axil_bready = m_writing && !stalls.hold(LITE_B);
         if (!busy()) return;
-        top.s_axil_araddr = top.s_axil_awaddr = m_address;
+        // Without its valid signal a channel says the opposite, which nobody may look at.
+        top.s_axil_araddr = (m_ar_up ? m_address : ~m_address) & 0xfff;
+        top.s_axil_awaddr = (m_aw_up ? m_address : ~m_address) & 0xfff;
         top.s_axil_arprot = top.s_axil_awprot = 0;
-        top.s_axil_wdata = m_value;
-        top.s_axil_wstrb = m_strobes;
+        top.s_axil_wdata = m_w_up ? m_value : ~m_value;
+        top.s_axil_wstrb = m_w_up ? m_strobes : 15;
     }
 
     void sample(const Vproduct& top, Fault& fault, uint64_t cycle) {

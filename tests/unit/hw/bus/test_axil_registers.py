@@ -1,10 +1,15 @@
 # amaranth: UnusedElaboratable=no
 """The register file through its AXI4-Lite port; offsets are written here by hand, once more."""
 
-import pytest
+import inspect
+import re
 
-from diastole.bus.axil_registers import AxilRegisters
+import pytest
+from amaranth.hdl import Signal
+
+from diastole_hw.bus.axil_registers import AxilRegisters
 from support.bench import run
+from support.texts import exactly
 
 CONTROL, STATUS, ERROR_CODE, COUNT, ADDRESS, FLAGS = 0x0C, 0x10, 0x14, 0x1C, 0x20, 0x50
 START, RESET, CLEAR, IRQ = 1, 2, 4, 256
@@ -53,7 +58,8 @@ async def write(ctx, dut, address, value, strobes=15, order="together", delay=0)
     if order != "together":
         for _ in range(3):
             _, _, aw, w = await ctx.tick().sample(axil.awready, axil.wready)
-            assert not aw and not w
+            assert not aw
+            assert not w
         ctx.set(axil.awvalid, 1)
         ctx.set(axil.wvalid, 1)
     while True:
@@ -70,7 +76,8 @@ async def write(ctx, dut, address, value, strobes=15, order="together", delay=0)
         responses.add(response)
     ctx.set(axil.bready, 1)
     _, _, valid, response = await ctx.tick().sample(axil.bvalid, axil.bresp)
-    assert valid and responses <= {response}
+    assert valid
+    assert responses <= {response}
     ctx.set(axil.bready, 0)
     assert not ctx.get(axil.bvalid)
     return response
@@ -94,7 +101,8 @@ async def read(ctx, dut, address, delay=0):
         answers.add(tuple(answer))
     ctx.set(axil.rready, 1)
     _, _, valid, *answer = await ctx.tick().sample(axil.rvalid, axil.rdata, axil.rresp)
-    assert valid and answers <= {tuple(answer)}
+    assert valid
+    assert answers <= {tuple(answer)}
     ctx.set(axil.rready, 0)
     assert not ctx.get(axil.rvalid)
     return tuple(answer)
@@ -259,22 +267,27 @@ def test_done_and_interrupt():
 
     async def bench(ctx):
         await pulse(ctx, dut.finished)
-        assert await value(ctx, dut, STATUS) == 2 and not ctx.get(dut.irq)
+        assert await value(ctx, dut, STATUS) == 2
+        assert not ctx.get(dut.irq)
         await write(ctx, dut, CONTROL, IRQ)
         assert ctx.get(dut.irq)
         await write(ctx, dut, STATUS, 5)  # busy and error are not cleared by writing, nor is done
-        assert await value(ctx, dut, STATUS) == 2 and ctx.get(dut.irq)
+        assert await value(ctx, dut, STATUS) == 2
+        assert ctx.get(dut.irq)
         await write(ctx, dut, STATUS, 2, strobes=2)
         assert ctx.get(dut.irq)
         await write(ctx, dut, STATUS, 2)
-        assert await value(ctx, dut, STATUS) == 0 and not ctx.get(dut.irq)
+        assert await value(ctx, dut, STATUS) == 0
+        assert not ctx.get(dut.irq)
         for bits in (START, RESET):
             await pulse(ctx, dut.finished)
             assert ctx.get(dut.irq)
             await write(ctx, dut, CONTROL, bits | IRQ)
-            assert await value(ctx, dut, STATUS) == 0 and not ctx.get(dut.irq)
+            assert await value(ctx, dut, STATUS) == 0
+            assert not ctx.get(dut.irq)
         ctx.set(dut.error_code, 9)
-        assert await value(ctx, dut, STATUS) == 4 and ctx.get(dut.irq)
+        assert await value(ctx, dut, STATUS) == 4
+        assert ctx.get(dut.irq)
         assert await value(ctx, dut, ERROR_CODE) == 9
         await write(ctx, dut, CONTROL, 0, strobes=1)
         assert ctx.get(dut.irq), "the enable has a strobe of its own"
@@ -320,7 +333,9 @@ def test_an_access_every_cycle():
             ctx.set(axil.wdata, n + 1)
             signals = (axil.awready, axil.arready, axil.bvalid, axil.rvalid, axil.rdata)
             _, _, aw, ar, b, r, data = await ctx.tick().sample(*signals)
-            assert aw and ar and b == r == (n > 0)
+            assert aw
+            assert ar
+            assert b == r == (n > 0)
             assert n == 0 or data == n - 1  # read in the cycle in which the next one is written
 
     run(dut, bench)
@@ -349,12 +364,28 @@ def test_an_access_waits_for_the_answer_before_it():
             ctx.set(signal, 0)
         _, _, *seen = await ctx.tick().sample(axil.bvalid, axil.bresp, axil.rvalid, axil.rresp)
         assert seen == [1, DECERR, 1, DECERR]
-        assert not ctx.get(axil.bvalid) and not ctx.get(axil.rvalid), "an answer too many"
+        assert not ctx.get(axil.bvalid), "an answer too many"
+        assert not ctx.get(axil.rvalid), "an answer too many"
 
     run(dut, bench)
 
 
 def test_refused_parameter():
-    with pytest.raises(ValueError) as raised:
+    with pytest.raises(
+        ValueError, match=exactly("config_hash must be an integer in 0..4294967295, not 4294967296")
+    ):
         AxilRegisters(config_hash=2**32)
-    assert str(raised.value) == "config_hash must be an integer in 0..4294967295, not 4294967296"
+
+
+def test_the_docstring_lists_every_member_with_its_width():
+    text = inspect.getdoc(AxilRegisters).partition("Members\n-------\n")[2]
+    listed = {}
+    for names, flow, bits in re.findall(r"^([\w, ]+) : (In|Out)\((\w+)\)", text, re.MULTILINE):
+        listed |= dict.fromkeys(names.split(", "), (flow, bits))
+    members = AxilRegisters(config_hash=0).signature.members
+    assert listed.pop("axil") == ("In", "AxiLiteSignature")
+    assert {name for name, member in members.items() if member.is_port} == set(listed)
+    for name, (flow, bits) in listed.items():
+        assert (members[name].flow.name, len(Signal(members[name].shape))) == (flow, int(bits)), (
+            name
+        )

@@ -3,10 +3,11 @@
 
 import pytest
 
-from diastole.cell.cell import Cell
+from diastole_hw.cell.cell import Cell
 from oracle.cell import Loading, Operands, Slots, added, sums_const
 from support.bench import run
 from support.cells import KINDS, shape_of
+from support.texts import exactly
 
 SIZES = [(1, 0), (2, 4), (4, 18)]  # block, F
 
@@ -90,6 +91,5 @@ def check(shape, cycles, rng):
     ],
 )
 def test_bad_psum_bits(psum_bits, message):
-    with pytest.raises(ValueError) as caught:
+    with pytest.raises(ValueError, match=exactly(message)):
         Cell(shape=shape_of("bfp", rows=2, block=4, fraction=15), psum_bits=psum_bits)
-    assert str(caught.value) == message

@@ -1,7 +1,7 @@
 # amaranth: UnusedElaboratable=no
 """The memory of maxima: every order of the same few places."""
 
-from diastole.convert.maxima import MaxMemory
+from diastole_hw.convert.maxima import MaxMemory
 from support.bench import run
 
 

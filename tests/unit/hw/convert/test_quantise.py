@@ -6,8 +6,8 @@ from itertools import product
 
 import pytest
 
-from diastole.convert.quantise import LaneQuantiser
-from diastole_sim.rounding import RULES
+from diastole_hw.convert.quantise import LaneQuantiser
+from diastole_sim.spec.rounding import RULES
 from oracle.formats import deficit, element, round_to_code
 from support.bench import run
 from support.classes import make_numerics

@@ -1,21 +1,17 @@
 # amaranth: UnusedElaboratable=no
-"""The reorder memory and the packer: the image's order and its bits, for every geometry."""
+"""The reorder memory: the image's order, for every geometry."""
 
 from itertools import product
 
 import pytest
 
-from diastole.convert.pack import Packer
-from diastole.convert.reorder import Reorder
-from support.bench import get, put, run
+from diastole_hw.convert.reorder import Reorder
+from support.bench import get, run
 from support.classes import make_numerics
+from support.tiles import joined
 
 BLOCKS = (1, 2, 4, 8, 16, 32)
 WIDTHS = (32, 64, 128, 256, 512)
-
-
-def words_of(values, bits):
-    return sum(value << n * bits for n, value in enumerate(values))
 
 
 SQUARES = ("bfp4", "bfp6", "bfp2")
@@ -38,7 +34,7 @@ async def hold(ctx, dut, groups, free):
             ctx.set(dut.write_en, 1)
             ctx.set(dut.write_copy, copy)
             ctx.set(dut.write_at, {"row": row, "word": col // lanes})
-            ctx.set(dut.write_data, words_of(rows[row][col : col + lanes], bits))
+            ctx.set(dut.write_data, joined(rows[row][col : col + lanes], bits))
             ctx.set(dut.filled, (row, col) == words[-1])
             await ctx.tick()
             ctx.set(dut.write_en, 0)
@@ -67,7 +63,7 @@ def check_reorder(dut, groups, rng):
             ]
             for start in range(0, len(order), lanes):
                 got = await get(ctx, dut.o, lambda: rng.random() < 0.8)
-                want = words_of(order[start : start + lanes], dut.element_bits)
+                want = joined(order[start : start + lanes], dut.element_bits)
                 assert got.elements == want, f"group {number} element {start}"
                 assert got.last == (start + lanes == len(order))
         assert not ctx.get(dut.o.valid), "extra output"
@@ -111,45 +107,3 @@ def test_reorder_timing():
 
     run(dut, main)
     assert given == list(range(2, 2 + dut.geometry.group_words))
-
-
-@pytest.mark.parametrize(
-    "lanes, element_bits, data_width",
-    [(1, (5, 9, 3), 32), (2, (5, 8, 3), 64), (16, (5, 9, 4), 512), (8, (9, 3, 4), 512)],
-)
-@pytest.mark.parametrize("cls", range(3))
-@pytest.mark.parametrize("p_ready", [1.0, 0.4], ids=["free", "stalled"])
-def test_packer(lanes, element_bits, data_width, cls, p_ready, rng):
-    dut = Packer(lanes=lanes, element_bits=element_bits, data_width=data_width)
-    pitch, bits = max(element_bits), element_bits[cls]
-    groups = []
-    for _ in range(12):
-        words = rng.randrange(1, 4 * data_width // (lanes * bits))
-        groups.append([rng.getrandbits(bits) for _ in range(words * lanes)])
-
-    async def drive(ctx):
-        ctx.set(dut.cls, cls)
-        for group in groups:
-            for start in range(0, len(group), lanes):
-                noisy = (x | rng.getrandbits(9) << bits for x in group[start : start + lanes])
-                elements = words_of([x % 2**pitch for x in noisy], pitch)
-                word = {"elements": elements, "last": start + lanes == len(group)}
-                await put(ctx, dut.i, [word], lambda: rng.random() < p_ready)
-
-    async def check(ctx):
-        for number, group in enumerate(groups):
-            want = words_of(group, bits)
-            for beat in range(-(-len(group) * bits // data_width)):
-                got = await get(ctx, dut.o, lambda: rng.random() < p_ready)
-                assert got == want % 2**data_width, f"group {number} beat {beat}"
-                want >>= data_width
-        for _ in range(5):
-            assert not (await ctx.tick().sample(dut.o.valid))[-1], "extra output"
-
-    run(dut, drive, check)
-
-
-def test_errors():
-    with pytest.raises(ValueError) as caught:
-        Packer(lanes=1, element_bits=(33,), data_width=32)
-    assert str(caught.value) == "element_bits must be an integer in 1..32, not 33"

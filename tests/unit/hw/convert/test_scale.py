@@ -8,7 +8,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole.convert.scale import LaneScale, tensor_scale
+from diastole_hw.convert.scale import LaneScale, tensor_scale
 from oracle.formats import element, top_binade
 from support.bench import run
 from support.classes import make_numerics
@@ -25,6 +25,8 @@ def magnitude(bits):
 def stored(name, rule, bits, scale, poison):
     """The byte of a group whose largest magnitude is that of ``bits``."""
     chosen = element(name)
+    if bits == 0x7F800000 and not poison and chosen.scale in ("power", "one"):
+        return scale if chosen.scale == "power" else 254
     if bits >> 23 == 255:
         return {True: 0x7F if name == "nvfp4" else 255}.get(poison and chosen.nan is None, 0)
     if bits >> 23 == 0:
@@ -38,8 +40,8 @@ def stored(name, rule, bits, scale, poison):
             return above
         middle = (SCALES[above] + SCALES[above - 1]) / 2
         return above - (wanted < middle or (wanted == middle and above % 2 == 1))
-    if chosen.scale == "power":
-        return scale
+    if chosen.scale in ("power", "one"):
+        return scale if chosen.scale == "power" else 254
     e = min(127, top_binade(chosen, rule, magnitude(bits)))
     lowest = -126 + (chosen.largest_exponent if chosen.scale == "e8m0" else 0)
     return e + 127 if e >= lowest else 0
@@ -99,12 +101,32 @@ def test_scale_codes(rule, special, rng):
     check(numerics, cases)
 
 
-def test_tensor_scales(rng):
-    """Of tensors the scale that there is."""
-    numerics = make_numerics(
-        "fp8_e4m3", "fp8_e5m2", "e3m4", scale=("rceil", "floor", "ceil"), special="poison"
-    )
-    check(numerics, [(n % 3, bits, n % 254 + 1) for n, bits in enumerate(cases_of(rng, 300))])
+@pytest.mark.parametrize("special", ["flag", "poison"])
+@pytest.mark.parametrize("names", [("fp8_e4m3", "fp8_e5m2", "e3m4"), ("bf16", "e5m2", "e2m1")])
+def test_tensor_scales(names, special, rng):
+    """Of tensors the scale that there is, of Inf too where it becomes an element."""
+    rules = ("fixed" if names[0] == "bf16" else "rceil", "floor", "ceil")
+    numerics = make_numerics(*names, scale=rules, special=special, headroom=1, window=16)
+    cases = [(n % 3, bits, n % 254 + 1) for n, bits in enumerate(cases_of(rng, 300))]
+    infinite = [(cls, 0x7F800000 + nan, 9) for cls in range(3) for nan in (0, 1, 1 << 22)]
+    check(numerics, cases + infinite)
+
+
+@pytest.mark.parametrize("name", ["fp8_e4m3", "e3m4"])
+def test_groups_of_their_own(name, rng):
+    """The same formats in squares: an Inf says nothing of its group."""
+    numerics = make_numerics(*(name,) * 3, grouping=("4x4",) * 3)
+    dut = LaneScale(numerics=numerics)
+
+    async def main(ctx):
+        for cls in range(3):
+            ctx.set(dut.cls, cls)
+            ctx.set(dut.scale, rng.randrange(1, 255))
+            ctx.set(dut.value, 0x7F800000 | rng.getrandbits(1) << 31)
+            await ctx.tick()
+            assert ctx.get(dut.stored) == 0
+
+    run(dut, main)
 
 
 class Tensors(wiring.Component):
@@ -154,7 +176,8 @@ def test_of_tensor(names, rules, rng):
                     assert ctx.get(getattr(dut, f"scale{cls}")) == want, f"{cls=} {bits=:#x}"
         ctx.set(dut.amax, 0)
         await ctx.delay(1e-9)
-        if names[0] == "nvfp4":
-            assert ctx.get(dut.scale0) == 138
+        for cls, name in enumerate(names):  # a scale of 1
+            want = 138 if name == "nvfp4" else 127 + element(name).largest_exponent
+            assert ctx.get(getattr(dut, f"scale{cls}")) == want
 
     run(dut, main)

@@ -8,10 +8,10 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole.emit.names import module_names, rename_modules, snake_case, tidy
-from diastole.emit.place import EmitPlatform, convert_ports, place
-from diastole.emit.verilog import EmissionError, emit
-from diastole.memory.ram import Ram
+from diastole_hw.emit.names import module_names, rename_modules, snake_case, tidy
+from diastole_hw.emit.verilog import EmissionError, emit
+from diastole_hw.memory.ram import Ram
+from diastole_hw.place import EmitPlatform, convert_ports, place
 
 
 @pytest.fixture
@@ -56,9 +56,9 @@ def test_instances_and_their_ports_have_readable_names(emitted):
 def test_same_bytes_whatever_the_hash_seed():
     script = (
         "import sys; sys.path[:0] = sys.argv[1:]\n"
-        "from diastole.emit.place import convert_ports\n"
-        "from diastole.emit.verilog import emit\n"
-        "from diastole.stream.fifo import StreamFifo\n"
+        "from diastole_hw.place import convert_ports\n"
+        "from diastole_hw.emit.verilog import emit\n"
+        "from diastole_hw.stream.fifo import StreamFifo\n"
         "top = StreamFifo(8, 40)\n"
         "print(emit(top, name='queue', ports=convert_ports(top)).verilog)\n"
     )

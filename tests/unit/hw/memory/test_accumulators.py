@@ -2,7 +2,7 @@
 
 import pytest
 
-from diastole.memory.accumulators import Accumulators
+from diastole_hw.memory.accumulators import Accumulators
 from support.bench import run
 from support.plans import make_numerics, make_plan
 
@@ -86,15 +86,15 @@ async def drive(ctx, dut, slots, rng):
 async def drain(ctx, dut, sums, rng):
     """Read every word that was written; what is shown stays until the next read."""
     for (port, addr), want in rng.sample(sorted(sums.items()), len(sums)):
-        ctx.set(dut.drain_en, 1)
-        ctx.set(dut.drain_port, port)
-        ctx.set(dut.drain_addr, addr)
+        ctx.set(dut.drain.en, 1)
+        ctx.set(dut.drain.port, port)
+        ctx.set(dut.drain.addr, addr)
         await ctx.tick()
-        ctx.set(dut.drain_en, 0)
+        ctx.set(dut.drain.en, 0)
         for _ in range(rng.choice([1, 1, 3])):
-            ctx.set(dut.drain_port, rng.randrange(dut.banks))
-            ctx.set(dut.drain_addr, rng.randrange(2 * dut.words))
-            data = dut.drain_data
+            ctx.set(dut.drain.port, rng.randrange(dut.banks))
+            ctx.set(dut.drain.addr, rng.randrange(2 * dut.words))
+            data = dut.drain.data
             poison = ctx.get(data.poison) if dut.plan.poison else 0
             assert (list(ctx.get(data.sums)), poison) == want, f"port {port}, word {addr}"
             await ctx.tick()
@@ -143,9 +143,9 @@ def test_one_addition_every_three_cycles_to_one_word(banks):
         for _ in range(dut.latency + banks + 1):
             await ctx.tick()
         for port in range(banks):
-            ctx.set(dut.drain_en, 1)
-            ctx.set(dut.drain_port, port)
+            ctx.set(dut.drain.en, 1)
+            ctx.set(dut.drain.port, port)
             await ctx.tick()
-            assert list(ctx.get(dut.drain_data.sums)) == [11, -11]
+            assert list(ctx.get(dut.drain.data.sums)) == [11, -11]
 
     run(dut, bench)

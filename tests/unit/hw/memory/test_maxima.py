@@ -3,11 +3,12 @@
 
 import pytest
 
-from diastole.memory.maxima import Maxima, maxima_entries
+from diastole_hw.memory.maxima import Maxima
 from support.bench import run
 from support.plans import make_numerics, make_plan
 
 NAMES = ["south", "east", "west", "north"]
+DRAINS = {"east": ("south", "east"), "north": ("west", "north")}  # of what streams, of what is held
 SQUARES, VECTORS = (None, None, None), ("1x8", "1x8", "1x8")
 MACHINES = {
     "squares": (4, SQUARES, True, 32),
@@ -37,15 +38,34 @@ def make(machine):
     return make_plan(numerics, rows=2, cols=2, in_place=in_place, data_width=data_width)
 
 
+def readers(dut):
+    """By a name for each: its port, and the memories that its look-ups are for."""
+    found = {"load": (dut.load, {name: name for name in NAMES if hasattr(dut.load, name)})}
+    for direction, names in DRAINS.items():
+        if hasattr(dut.drain, direction):
+            roles = dict(zip(("stream", "held"), names, strict=True))
+            found[f"drain {direction}"] = getattr(dut.drain, direction), roles
+    return found
+
+
+def lookups(dut):
+    """By reader (load or drain) and memory."""
+    return {
+        (reader.split()[0], name): getattr(port, role)
+        for reader, (port, roles) in readers(dut).items()
+        for role, name in roles.items()
+    }
+
+
 @pytest.mark.parametrize("machine", ROWS)
 def test_memories_and_entries(machine):
     plan = make(machine)
     dut = Maxima(plan)
-    assert list(dut.names) == [name for name in NAMES if name in ROWS[machine]]
-    for name, readers in ROWS[machine].items():
-        for reader in ("load", "drain"):
-            entries = len(getattr(dut, f"{reader}_{name}_value"))
-            assert entries == (plan.block if reader in readers.split() else 1), f"{reader} {name}"
+    found = lookups(dut)
+    assert {name for _, name in found} == set(ROWS[machine])
+    for (reader, name), lookup in found.items():
+        rows = reader in ROWS[machine][name].split()
+        assert len(lookup.value) == (plan.block if rows else 1), f"{reader} {name}"
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -53,15 +73,15 @@ def test_two_readers_of_each_memory(machine, rng):
     """One entry for the block, or as many as it has rows."""
     plan = make(machine)
     dut = Maxima(plan)
-    names = dut.names
+    names = [name for name in NAMES if hasattr(dut.load, name)]
     memory = {name: {} for name in names}  # number of a byte: what it is
-    shown = {}  # (reader, name): what the last read gave
+    shown = {}  # (reader, name): a lookup and what its last read gave
     beat = plan.beat_bytes
     both = set()  # kinds of lookups that have happened
 
-    def look_up(ctx, reader, name, busy):
+    def look_up(ctx, lookup, name, busy):
         """Set the index; returns what is to be shown, None if that is not known."""
-        entries = maxima_entries(plan, name, reader)
+        entries = len(lookup.value)
         by_row = entries > 1 and rng.random() < 0.5
         count = entries if by_row else 1
         known = [
@@ -71,7 +91,7 @@ def test_two_readers_of_each_memory(machine, rng):
             and all(at + k in memory[name] and (at + k) // beat != busy for k in range(count))
         ]
         at = rng.choice(known) if known else 0
-        index = getattr(dut, f"{reader}_{name}_index")
+        index = lookup.index
         ctx.set(index.word, at // beat)
         ctx.set(index.byte, at % beat)
         if entries > 1:
@@ -84,36 +104,32 @@ def test_two_readers_of_each_memory(machine, rng):
 
     async def bench(ctx):
         for _ in range(400):
-            name, word = rng.choice(names), rng.randrange(min(dut.depth, 24))
+            name, word = rng.choice(names), rng.randrange(min(plan.maxima_depth, 24))
             value = rng.randbytes(beat)
             write = rng.random() < 0.7
-            ctx.set(dut.write_en, write)
-            ctx.set(dut.write_select, NAMES.index(name))
-            ctx.set(dut.write_addr, word)
-            ctx.set(dut.write_data, int.from_bytes(value, "little"))
-            for reader, enable, those in [
-                ("load", "load_en", names),
-                ("drain", "drain_east_en", ("south", "east")),
-                ("drain", "drain_north_en", ("west", "north")),
-            ]:
-                if not set(those) & set(names):
-                    assert not hasattr(dut, enable)
-                    continue
+            ctx.set(dut.write.enable, write)
+            ctx.set(dut.write.memory, NAMES.index(name))
+            ctx.set(dut.write.addr, word)
+            ctx.set(dut.write.data, int.from_bytes(value, "little"))
+            for reader, (port, roles) in readers(dut).items():
                 enabled = rng.random() < 0.6
-                ctx.set(getattr(dut, enable), enabled)
-                for one in those:
+                ctx.set(port.enable, enabled)
+                for role, one in roles.items():
                     busy = word if write and one == name else None
-                    found = look_up(ctx, reader, one, busy)
+                    lookup = getattr(port, role)
+                    found = look_up(ctx, lookup, one, busy)
                     if enabled:
-                        shown[reader, one] = found
+                        shown[reader, one] = lookup, found
             await ctx.tick()
             if write:
                 memory[name] |= {word * beat + k: byte for k, byte in enumerate(value)}
-            for (reader, one), want in shown.items():
-                got = list(ctx.get(getattr(dut, f"{reader}_{one}_value")))
-                assert want is None or got == want, f"{reader} {one}"
+            for which, (lookup, want) in shown.items():
+                got = list(ctx.get(lookup.value))
+                assert want is None or got == want, which
 
     run(dut, bench)
-    assert all(memory.values()) and None not in shown.values()
-    by_row = any(maxima_entries(plan, name, "load") > 1 for name in names)
+    assert all(memory.values())
+    assert len(shown) == 2 * len(names)
+    assert None not in [want for _, want in shown.values()]
+    by_row = any(len(lookup.value) > 1 for lookup in lookups(dut).values())
     assert both == ({False, True} if by_row else {False})

@@ -2,7 +2,7 @@
 
 import pytest
 
-from diastole.memory.scratchpad import HeldScratchpad, StreamScratchpad
+from diastole_hw.memory.scratchpad import HeldScratchpad, StreamScratchpad
 from support.bench import run
 from support.plans import make_numerics, make_plan
 
@@ -68,20 +68,17 @@ class Banks:
                 ]
                 marks |= {name: rng.getrandbits(self.marks[name]) for name in self.by_row}
                 self.vectors[bank, addr] = elements, dict(marks)
-                ctx.set(dut.write_en, 1)
-                ctx.set(dut.write_bank, bank)
-                ctx.set(dut.write_addr, addr)
-                ctx.set(dut.write_elements, [self.element(wide, *each) for each in elements])
-                for name, value in marks.items():
-                    ctx.set(getattr(dut, f"write_{name}"), value)
+                ctx.set(dut.write.en, 1)
+                ctx.set(dut.write.bank, bank)
+                ctx.set(dut.write.addr, addr)
+                vector = {"elements": [self.element(wide, *each) for each in elements]}
+                ctx.set(dut.write.vector, vector | marks)
                 await ctx.tick()
                 if rng.random() < 0.2:  # other values on the port are not written
-                    ctx.set(dut.write_en, 0)
-                    ctx.set(dut.write_elements, [0] * side)
-                    for name in marks:
-                        ctx.set(getattr(dut, f"write_{name}"), 0)
+                    ctx.set(dut.write.en, 0)
+                    ctx.set(dut.write.vector, {"elements": [0] * side} | dict.fromkeys(marks, 0))
                     await ctx.tick()
-        ctx.set(dut.write_en, 0)
+        ctx.set(dut.write.en, 0)
         return [block * side + k for block in addresses for k in range(side)]
 
     def expected(self, bank, addr, limit):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from diastole.random.threefry import Threefry
+from diastole_hw.random.threefry import Threefry
 from oracle.threefry import threefry2x32
 from support.bench import get, put, run
 

@@ -5,9 +5,9 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole.array.signature import Element
-from diastole.stream.elements import decoded, extent
-from diastole_sim.formats import parse_format
+from diastole_hw.cell.shape import Element
+from diastole_hw.stream.elements import decoded, extent
+from diastole_sim.spec.formats import parse_format
 from support.bench import run
 from support.elements import INTEGERS, MINIFLOATS, array_element, stored_value, widest
 from support.plans import make_numerics, make_plan

@@ -7,8 +7,9 @@ import pytest
 from amaranth.hdl import unsigned
 from amaranth.lib import data
 
-from diastole.stream.fifo import REGISTERS, StreamFifo
+from diastole_hw.stream.fifo import REGISTERS, StreamFifo
 from support.bench import get, put, run
+from support.texts import exactly
 
 DEPTHS = [1, 2, 3, REGISTERS, REGISTERS + 1, 40]
 RATES = [(1.0, 1.0), (0.3, 1.0), (1.0, 0.3), (0.5, 0.5)]
@@ -43,7 +44,8 @@ def test_holds_exactly_its_depth(depth):
         for count in range(depth):
             assert ctx.get(dut.level) == count
             await put(ctx, dut.i, [count])
-        assert ctx.get(dut.level) == depth and not ctx.get(dut.i.ready)
+        assert ctx.get(dut.level) == depth
+        assert not ctx.get(dut.i.ready)
         ctx.set(dut.i.valid, 1)  # refused, and nothing is overwritten
         ctx.set(dut.i.payload, 99)
         await ctx.tick().repeat(3)
@@ -85,8 +87,46 @@ def test_latency_and_throughput(depth):
     assert len(given) == (30 if depth == 1 else 60 - latency)
 
 
+@pytest.mark.parametrize("depth", DEPTHS)
+def test_every_cycle_against_a_deque(depth, rng):
+    """Both sides at random, from empty to full and back: what is full takes nothing, even as a
+    value leaves it, and what is empty gives nothing."""
+    dut = StreamFifo(unsigned(16), depth)
+    latency = 1 if depth <= REGISTERS else 2
+    inside = deque()  # (value, cycle in which it can leave)
+    full_and_leaving = 0
+
+    async def bench(ctx):
+        nonlocal full_and_leaving
+        rising = True
+        for cycle in range(40 * depth + 100):
+            if len(inside) in (0, depth):
+                rising = not inside
+            offers = rng.random() < (0.9 if rising else 0.3)
+            willing = rng.random() < (0.3 if rising else 0.9)
+            ctx.set(dut.i.valid, offers)
+            ctx.set(dut.i.payload, cycle)
+            ctx.set(dut.o.ready, willing)
+            _, _, ready, valid, value, level = await ctx.tick().sample(
+                dut.i.ready, dut.o.valid, dut.o.payload, dut.level
+            )
+            assert (ready, level) == (len(inside) < depth, len(inside)), f"{cycle=}"
+            assert valid == bool(inside and inside[0][1] <= cycle), f"{cycle=}"
+            if valid:
+                assert value == inside[0][0], f"{cycle=}"
+            full_and_leaving += offers and not ready and valid and willing
+            if valid and willing:
+                inside.popleft()
+            if offers and ready:
+                inside.append((cycle, cycle + latency))
+
+    run(dut, bench)
+    assert full_and_leaving
+
+
 @pytest.mark.parametrize("depth", [0, 65537])
 def test_refused_depth(depth):
-    with pytest.raises(ValueError) as raised:
+    with pytest.raises(
+        ValueError, match=exactly(f"depth must be an integer in 1..65536, not {depth}")
+    ):
         StreamFifo(unsigned(1), depth)
-    assert str(raised.value) == f"depth must be an integer in 1..65536, not {depth}"

@@ -1,6 +1,7 @@
+# amaranth: UnusedElaboratable=no
 import pytest
 
-from diastole.stream.turn import Turn
+from diastole_hw.stream.turn import Turn
 from support.bench import get, put, run
 
 
@@ -47,3 +48,62 @@ def test_one_vector_per_cycle(rng):
 
     run(dut, drive, check)
     assert cycles == list(range(side, side + side * count))
+
+
+def test_a_block_leaves_alone_where_none_follows(rng):
+    """The input waits while it does; what comes in the meantime leaves as the next block."""
+    side = 4
+    dut = Turn(side=side, width=4)
+    came, went = [], []
+
+    async def drive(ctx):
+        await put(ctx, dut.i, [[k] * side for k in range(side)])
+        await ctx.tick()  # the first column is taken with nothing behind it
+        await put(ctx, dut.i, [[k] * side for k in range(side)])
+
+    async def watch(ctx):
+        ctx.set(dut.o.ready, 1)
+        moves = dut.i.valid & dut.i.ready, dut.o.valid & dut.o.ready
+        for cycle in range(5 * side):
+            _, _, entered, left, level = await ctx.tick().sample(*moves, dut.level)
+            came.extend([cycle] * entered)
+            went.extend([cycle] * left)
+            assert level == (0 < cycle < 2 * side or 2 * side < cycle < 4 * side)
+
+    run(dut, drive, watch)
+    assert came == [*range(side), *range(2 * side, 3 * side)]
+    assert went == [*range(side, 2 * side), *range(3 * side, 4 * side)]
+
+
+def test_a_column_leaves_as_a_row_comes():
+    """Once a successor has begun to enter, neither moves without the other."""
+    side = 4
+    dut = Turn(side=side, width=4)
+
+    async def bench(ctx):
+        ctx.set(dut.i.valid, 1)
+        await ctx.tick().repeat(side)
+        ctx.set(dut.o.ready, 1)
+        for step in range(3 * side):
+            for comes, goes in [(0, 0), (0, 1), (1, 0), (1, 1)]:
+                if step % side == 0 and not comes:
+                    continue  # the block may leave alone then
+                ctx.set(dut.i.valid, comes)
+                ctx.set(dut.o.ready, goes)
+                assert ctx.get(dut.o.valid) == comes, step
+                assert ctx.get(dut.i.ready) == goes, step
+            await ctx.tick()
+
+    run(dut, bench)
+
+
+@pytest.mark.parametrize(
+    "sizes, text",
+    [
+        ({"side": 0}, r"side must be an integer in 1\.\.32, not 0"),
+        ({"width": 65}, r"width must be an integer in 1\.\.64, not 65"),
+    ],
+)
+def test_refused_parameters(sizes, text):
+    with pytest.raises(ValueError, match=f"^{text}$"):
+        Turn(**({"side": 4, "width": 4} | sizes))

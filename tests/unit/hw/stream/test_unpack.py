@@ -1,6 +1,6 @@
 import pytest
 
-from diastole.stream.unpack import Unpack
+from diastole_hw.stream.unpack import Unpack
 from support.bench import get, put, run
 
 
@@ -33,7 +33,8 @@ def test_vectors_are_the_bits_in_order(beat, widths, sends, takes, rng):
             for k in range(vectors):
                 got = await get(ctx, dut.o, willing=lambda: rng.random() < takes)
                 mask = 2 ** widths[kind] - 1
-                assert got.kind == kind and got.mark == vectors & 1
+                assert got.kind == kind
+                assert got.mark == vectors & 1
                 assert got.bits & mask == bits >> (k * widths[kind]) & mask, (
                     f"run {number} vector {k}"
                 )
@@ -41,3 +42,57 @@ def test_vectors_are_the_bits_in_order(beat, widths, sends, takes, rng):
         assert not ctx.get(dut.o.valid), "extra output"
 
     run(dut, describe, drive, check)
+
+
+def cycles_of(beat, widths, runs):
+    """When runs and beats are taken and vectors given, where nothing ever waits."""
+    cycle, found = 0, ([], [], [])
+    for kind, vectors, beats in runs:
+        found[0].append(cycle)
+        cycle += 1
+        bits = 0
+        while vectors or beats:
+            if vectors and bits >= widths[kind]:
+                found[2].append(cycle)
+                bits -= widths[kind]
+                vectors -= 1
+                given = True
+            else:
+                given = False
+            if beats and (bits <= max(widths) or (not vectors and not given)):
+                found[1].append(cycle)
+                bits += beat
+                beats -= 1
+            cycle += 1
+    return found
+
+
+@pytest.mark.parametrize("beat", [32, 64])
+@pytest.mark.parametrize("widths", [(5,), (40, 40, 72), (20, 64, 96)])
+def test_cycles(beat, widths, rng):
+    runs = []
+    for _ in range(8):
+        kind, vectors = rng.randrange(len(widths)), rng.randrange(1, 17)
+        runs.append((kind, vectors, -(-vectors * widths[kind] // beat) + rng.randrange(3)))
+    dut = Unpack(beat=beat, vectors=widths, max_beats=200, max_vectors=16)
+    want = cycles_of(beat, widths, runs)
+    streams = (dut.run, dut.i, dut.o)
+    got = ([], [], [])
+
+    async def drive(ctx):
+        items = [
+            {"kind": kind, "vectors": vectors, "beats": beats} for kind, vectors, beats in runs
+        ]
+        await put(ctx, dut.run, items)
+
+    async def check(ctx):
+        ctx.set(dut.i.valid, 1)
+        ctx.set(dut.o.ready, 1)
+        moves = [stream.valid & stream.ready for stream in streams]
+        for cycle in range(max(map(max, want)) + 10):
+            _, _, *moved = await ctx.tick().sample(*moves)
+            for cycles, move in zip(got, moved, strict=True):
+                cycles.extend([cycle] * move)
+
+    run(dut, drive, check)
+    assert got == want

@@ -9,11 +9,8 @@ import pytest
 from gfloat import RoundMode, encode_ndarray, round_ndarray
 from gfloat import formats as published
 
-from diastole_sim.formats import parse_format
-from diastole_sim.golden.codes import (
-    is_nan,
-    unfold,
-)
+from diastole_sim.golden.magnitudes import is_nan, unfold
+from diastole_sim.spec.formats import parse_format
 from support.conversions import (
     TINY,
     convert,

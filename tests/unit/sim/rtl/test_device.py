@@ -6,15 +6,16 @@ import json
 import numpy as np
 import pytest
 
-from diastole_sim.device_api import OPERATIONS
-from diastole_sim.golden.machine import GoldenDevice
-from diastole_sim.numerics import Numerics
-from diastole_sim.program.command import Command, ErrorCode, Opcode
+from diastole_sim.golden.device import GoldenDevice
 from diastole_sim.rtl import device as device_module
 from diastole_sim.rtl.device import Device
 from diastole_sim.rtl.errors import CommandError, HardwareHang, ProductError, ProtocolError
 from diastole_sim.rtl.product import Product
+from diastole_sim.spec.command import Command, ErrorCode, Opcode
+from diastole_sim.spec.numerics import Numerics
+from diastole_sim.spec.operations import OPERATIONS
 from support import fake_machine
+from support.texts import exactly
 
 NUMERICS = {
     "block": 4,
@@ -94,7 +95,8 @@ def tensors(m, k, n, seed=0):
 
 
 def same(got, wanted):
-    assert got.dtype == wanted.dtype and got.shape == wanted.shape
+    assert got.dtype == wanted.dtype
+    assert got.shape == wanted.shape
     assert (got.view(np.uint32) == wanted.view(np.uint32)).all()
 
 
@@ -128,7 +130,8 @@ def test_products_equal_the_model(make, kind, m, k, n):
         (device.dw(x, dy, tags=(8, 10)), golden.dw(x, dy, tags=(8, 10))),
         (device.backward(x, w, dy), golden.backward(x, w, dy)),
     ):
-        assert got.op == wanted.op and set(got.values) == set(wanted.values)
+        assert got.op == wanted.op
+        assert set(got.values) == set(wanted.values)
         for name, tensor in wanted.values.items():
             same(got.values[name], tensor)
         for name, tensor in wanted.operands.items():
@@ -165,8 +168,8 @@ def test_each_product_reads_its_copies(make):
         held = {each: device.upload(tensor) for each, tensor in wanted.items()}
         held[name].images[copy].data[:] = 0
         found = set()
-        for op, operands in OPERATIONS.items():
-            classes = [operand.lower() for operand in operands]
+        for op, operation in OPERATIONS.items():
+            classes = [operand.tensor_class for operand in operation.operands]
             got = getattr(device, op)(*(held[each] for each in classes))
             right = getattr(golden, op)(*(wanted[each] for each in classes))
             if any((got.values[k] != value).any() for k, value in right.values.items()):
@@ -205,7 +208,8 @@ def test_delayed_scales(make, kind):
         fields.append(device.machine.executed[-1].scale)
     first, later = fields[1], fields[4]
     assert later in (first + 9, first + 10)
-    assert fields == [0, first, 0, 0, later, first, 0, fields[7]] and fields[7] == first + 20
+    assert fields == [0, first, 0, 0, later, first, 0, fields[7]]
+    assert fields[7] == first + 20
 
 
 def test_scales_that_have_no_place(make):
@@ -240,12 +244,14 @@ def test_upload(device, golden):
     same(device.forward(*uploaded).y, wanted.y)
     assert len(device.machine.executed) == 1
     other = GoldenDevice(Numerics.from_dict(NUMERICS | {"block": 8}))
-    with pytest.raises(ValueError) as raised:
+    with pytest.raises(
+        ValueError,
+        match=exactly(
+            "the tensor is bfp4 in groups of 8x8 and blocks of 8 (nearest, floor, saturate); this "
+            "device has bfp4 in groups of 4x4 and blocks of 4 (nearest, floor, saturate)"
+        ),
+    ):
         device.upload(other.convert(x, "x", tag=0))
-    assert str(raised.value) == (
-        "the tensor is bfp4 in groups of 8x8 and blocks of 8; this device has bfp4 in groups of "
-        "4x4 and blocks of 4"
-    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -263,7 +269,7 @@ def test_counters(device):
     assert counters.convert_cycles == 2000
     assert counters.read_bytes == 16 * ((2 << 32) + 7)
     assert counters.write_bytes == 16 * ((3 << 32) + 7)
-    assert counters.stall_load_cycles == 4
+    assert counters.stall_cycles == {"load": 4, "store": 0, "accumulator": 0, "turn": 0}
 
 
 @pytest.mark.parametrize("name", ["x", "w", "dy"])
@@ -309,7 +315,7 @@ def test_memory_comes_back(make, kind):
 
 
 def test_operands_that_do_not_fit(device, golden):
-    x, w, dy = tensors(4, 5, 6)
+    x, w, _dy = tensors(4, 5, 6)
     cases = [
         (lambda: device.forward(x, x), "the columns of X are 5, but the rows of W are 4"),
         (lambda: device.backward(x, w, w), "the rows of X are 4, but the rows of dY are 5"),
@@ -350,6 +356,42 @@ def test_refused_commands(device):
     assert caught.value.message == "command 1 was refused with error 1: unknown opcode"
     assert "error_index = 0x1" in caught.value.report
     device.forward(x, w)
+
+
+LONG = "error 9: the contraction is longer than 2^headroom blocks"
+
+
+@pytest.mark.parametrize(
+    "sabotage, words",
+    [
+        ("wrong code", "command 1 was refused with error 2: command version is not 1; {}"),
+        ("wrong index", "command 2 was refused with error 1: unknown opcode; {}"),
+        ("accepts all", "no command was refused; {}"),
+        ("refuses", "command 0 was refused with " + LONG + "; {}"),
+    ],
+)
+def test_refusals_are_compared_with_the_table(device, sabotage, words):
+    """The second of three commands is malformed; the machine must say so, and just so."""
+    area = (device.machine.memory_base, device.machine.memory_base + 4096)
+    good = Command.convert("x", rows=1, cols=1, source=area[0], destination=area[0], tag=0, step=0)
+    expected = "by their table, command 1 was refused with error 1: unknown opcode"
+    device.machine.sabotage = sabotage
+    with pytest.raises(ProtocolError) as caught:
+        device.execute([good, Command(opcode=9), good], reads=area, writes=[area])
+    assert caught.value.message == words.format(expected)
+    assert "command_count = 0x3" in caught.value.report
+
+
+def test_good_commands_that_are_refused(device):
+    x, w, _ = tensors(4, 4, 4)
+    device.machine.sabotage = "refuses"
+    with pytest.raises(ProtocolError) as refused:
+        device.forward(x, w)
+    assert refused.value.message.endswith("; by their table, no command was refused")
+    device.machine.sabotage = "bus fails"  # which no table foretells
+    with pytest.raises(CommandError) as caught:
+        device.forward(x, w)
+    assert (caught.value.code, caught.value.index) == (ErrorCode.READ_RESPONSE, 0)
 
 
 def test_failures_carry_the_registers(device):

@@ -22,7 +22,9 @@ def test_random_use():
             address = heap.allocate(size)
         except MemoryError:
             continue
-        assert address % 64 == 0 and address >= 0x1000 and address + size <= 0x1000 + (1 << 16)
+        assert address % 64 == 0
+        assert address >= 0x1000
+        assert address + size <= 0x1000 + (1 << 16)
         for other, length in taken.items():
             assert address + size < other or other + length < address, "pieces touch"
         taken[address] = size

@@ -2,19 +2,22 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from diastole_sim.device_api import Counters
-from diastole_sim.golden.machine import GoldenDevice
-from diastole_sim.numerics import Numerics
+from command_line import REPORTS, lying
+from diastole_sim.device.interface import CommandCounters
+from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.spec.numerics import Numerics
 from diastole_sim.train import host, run_task
 from diastole_sim.train.job import minibatches
 from diastole_sim.train.network import Perceptron
 from diastole_sim.train.report import write_picture
 from diastole_sim.train.session import Session
 from diastole_sim.train.tasks import load_digits, split
+from support.texts import exactly
 
 CLASSES = {name: {"format": "bfp4", "rounding": "nearest"} for name in ("x", "w")}
 NANO = Numerics.from_dict(
@@ -105,6 +108,16 @@ def test_result_without_clock_and_reference():
     assert len(result.history.losses) == len(result.float_history.losses) == 2
 
 
+OF_A_TENSOR = 7  # NaN, Inf, saturated, underflowed, amax, scale, and what lies in the padding
+OF_A_PRODUCT = 2  # exact, overflow
+
+
+def beside(rows, columns):
+    """Exponents of blocks of 8, and the largest of each row and column of them."""
+    high, wide = -(-rows // 8), -(-columns // 8)
+    return high * wide + high + wide
+
+
 def test_verification_compares_everything():
     result = train(steps=2, reference=GoldenDevice(NANO, 0))
     sizes = {"in": 64 * 64, "hidden": 64 * 64, "w0": 64 * 64, "w1": 64 * 10, "out": 64 * 10}
@@ -112,8 +125,13 @@ def test_verification_compares_everything():
     step += 2 * sizes["w0"] + 2 * sizes["w1"] + 2 * sizes["out"]  # W and dW; Y1 and dY1
     step += 2 * sizes["hidden"]  # dX1 and dY0
     held_out = 360 * (64 + 64 + 64 + 10) + sizes["w0"] + sizes["w1"]
-    assert result.compared == 2 * step + held_out
+    stored = 5 * beside(64, 64) + 2 * beside(64, 10) - beside(64, 64)  # X, W, X, dY; W, dY
+    stored_held_out = 2 * beside(360, 64) + beside(64, 64) + beside(64, 10)
+    reports = 6 * OF_A_TENSOR + 4 * OF_A_PRODUCT, 4 * OF_A_TENSOR + 2 * OF_A_PRODUCT
+    want = 2 * (step + stored + reports[0]) + held_out + stored_held_out + reports[1]
+    assert result.compared == want
     assert (result.verified, result.mismatches, result.first_mismatch) == (True, 0, None)
+    assert result.reports_differ == []
 
 
 MX = {"format": "mxfp4_e2m1", "rounding": "nearest"}
@@ -128,6 +146,13 @@ def test_every_copy_is_compared():
     once = train(steps=1, reference=GoldenDevice(NANO, 0)).compared
     result = train(GoldenDevice(VECTORS, 0), steps=1, reference=GoldenDevice(VECTORS, 0))
     operands = (64 + 360) * (64 + 64) + 2 * (64 * 64 + 64 * 10) + 64 * (64 + 10)
+    shapes = [(64, 64)] * 5 + [(64, 10)] * 3 + [(360, 64)] * 2
+    for rows, columns in shapes:
+        operands -= beside(rows, columns)
+        for lines, length in ((rows, columns), (columns, rows)):
+            lines += -lines % 8
+            operands += lines * -(-length // 32) + lines  # exponents, and the largest of each line
+    operands += len(shapes)  # padding
     assert (result.verified, result.compared) == (True, once + operands)
 
     class Odd(GoldenDevice):
@@ -212,6 +237,41 @@ def test_one_wrong_bit_is_found(op, call, name, tensor, step, index):
     assert result.to_json()["first_mismatch"] == str(first)
 
 
+@pytest.mark.parametrize("report", REPORTS)
+def test_one_wrong_report_is_found(report):
+    """In the second step; what comes after it is right again."""
+    op, of = ("backward", "layer1.backward") if report in ("exact", "overflow") else (None, None)
+    calls, told = (1, []) if op else (9, [])  # the dY of layer 1, among six conversions a step
+
+    def lie(this_op, this_call, result):
+        if (this_op, this_call) != (op or "convert", calls + (0 if op else 1)):
+            return result
+        told.append(getattr(result, report))
+        return replace(result, **{report: REPORTS[report](told[0])})
+
+    result = train(Wrapped(lie), steps=3, reference=GoldenDevice(NANO, 0))
+    words = (
+        f"{report} of {of or 'layer1.dY'} in step 1 is {REPORTS[report](told[0])}, "
+        f"expected {told[0]}"
+    )
+    assert (result.verified, result.mismatches) == (False, 1)
+    assert (str(result.first_mismatch), result.reports_differ) == (words, [words])
+    record = result.to_json()
+    assert (record["first_mismatch"], record["reports_differ"]) == (words, [words])
+
+
+def test_a_report_that_lies_always_is_told_once():
+    result = train(lying("saturated", "w")(NANO, 0), steps=3, reference=GoldenDevice(NANO, 0))
+    assert result.mismatches == 2 * 3 + 2
+    layers = [line.partition(" is ")[0] for line in result.reports_differ]
+    assert layers == [
+        "saturated of layer0.W in step 0",
+        "saturated of layer1.W in step 0",
+        "saturated of layer2.W in step 2",  # of the held-out samples
+        "saturated of layer3.W in step 2",
+    ]
+
+
 def test_a_wrong_operand_is_found():
     """Another seed rounds dY differently; nothing that is converted before may differ."""
     result = train(GoldenDevice(NANO, 1), steps=1, reference=GoldenDevice(NANO, 0))
@@ -227,14 +287,17 @@ def test_a_device_that_returns_nonsense_is_compared_to_the_end():
         return result
 
     result = train(Wrapped(spoil), steps=3, reference=GoldenDevice(NANO, 0))
-    assert result.first_mismatch.tensor == "layer0.Y" and result.mismatches == 64 * 64
+    assert result.first_mismatch.tensor == "layer0.Y"
+    assert result.mismatches == 64 * 64
 
 
 def test_utilisation_is_of_the_product_commands():
     def count(op, call, result):
         if op == "convert":
             return result
-        counters = Counters(**dict.fromkeys(Counters.__dataclass_fields__, 0) | {"cycles": 1000})
+        counters = CommandCounters(
+            cycles=1000, convert_cycles=0, read_bytes=0, write_bytes=0, stall_cycles={}
+        )
         object.__setattr__(result, "counters", counters)
         return result
 
@@ -257,7 +320,7 @@ def test_steps_out_of_range(steps):
 
 
 def test_unknown_task():
-    with pytest.raises(ValueError, match="^task must be one of digits, not 'letters'$"):
+    with pytest.raises(ValueError, match=exactly("task must be one of digits, not 'letters'")):
         run_task("letters", GoldenDevice(NANO, 0), backend="golden")
 
 

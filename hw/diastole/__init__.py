@@ -1,1 +1,0 @@
-"""Diastole: from one configuration file to the hardware that trains neural networks."""

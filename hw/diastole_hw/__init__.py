@@ -1,0 +1,1 @@
+"""The hardware of Diastole: everything that becomes gates, and nothing else."""

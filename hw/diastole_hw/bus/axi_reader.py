@@ -1,0 +1,140 @@
+"""Reads memory: requests of any length in, their beats out in order."""
+
+from amaranth.hdl import Module, Signal, unsigned
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
+
+from diastole_hw.bus.services import request_layout
+from diastole_hw.bus.signature import CACHE, INCR, PROT, AxiReadSignature
+from diastole_hw.bus.split import BurstSplitter
+from diastole_hw.place import place
+from diastole_sim.spec.check import require_int
+from diastole_sim.spec.command import ADDRESS_BITS, ErrorCode
+
+
+class AxiReader(wiring.Component):
+    """AXI4 read manager: bursts ahead, every burst inside the window, beats in order.
+
+    On the first error, a burst outside the window or an error response, it keeps the error's code,
+    asks for nothing more, takes no requests, and drops the beats of open bursts. ``clear`` forgets
+    the error, the request at hand and the beats of bursts that are still open; when ``idle`` is
+    high again, the reader is as new. Address and payload stay as they are until they are accepted,
+    and open bursts are read to their end, whatever happens.
+
+    Timing: one beat per cycle; a beat leaves in the cycle after it came. A burst is asked for 2
+    cycles after its request, then one burst per cycle. ``axi.rready`` is combinational from
+    ``data.ready``. Valid signals of ``axi`` are registers, 0 in reset.
+
+    Parameters
+    ----------
+    data_width : int
+        Bits of a beat (32, 64, 128, 256 or 512).
+    outstanding : int
+        Most bursts open at a time (1 to 256).
+
+    Members
+    -------
+    request : In(stream of {"addr": unsigned(40), "beats": unsigned(16)})
+        As of :class:`diastole_hw.bus.split.BurstSplitter`. Every beat that is asked for must be
+        taken from ``data``: there is no buffer, and a beat not taken stops the bus.
+    data : Out(stream of unsigned(data_width))
+        ``clear`` may take a valid beat away.
+    axi : Out(AxiReadSignature)
+    base, limit : In(40)
+        Window of bytes, the limit exclusive. Must hold unless idle.
+    clear : In(1)
+        A pulse, or held until ``idle``.
+    error : Out(1), error_code : Out(8)
+        ``WINDOW`` or ``READ_RESPONSE`` from the first error until ``clear``, else 0.
+    idle : Out(1)
+        No request, no open burst, no beat waiting.
+    moved : Out(1)
+        A beat came in this cycle.
+
+    ValueError if a parameter is out of range.
+    """
+
+    request: stream.Interface
+    data: stream.Interface
+
+    def __init__(self, *, data_width: int, outstanding: int = 32):
+        require_int("outstanding", outstanding, 1, 256)
+        self.data_width, self.outstanding = data_width, outstanding
+        super().__init__(
+            {
+                "request": In(stream.Signature(request_layout())),
+                "data": Out(stream.Signature(unsigned(data_width))),
+                "axi": Out(AxiReadSignature(data_width)),
+                "base": In(ADDRESS_BITS),
+                "limit": In(ADDRESS_BITS),
+                "clear": In(1),
+                "error": Out(1),
+                "error_code": Out(8),
+                "idle": Out(1),
+                "moved": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        axi = self.axi
+        split = BurstSplitter(data_width=self.data_width)
+        m.submodules.split = place(split, platform)
+        wiring.connect(m, wiring.flipped(self.request), split.i)
+        opened = Signal(range(self.outstanding + 1))  # bursts asked for, last beat not seen
+        dropping = Signal()  # a clear came while bursts were open
+        stop = Signal()
+        asked = Signal()
+        ended = Signal()
+        m.d.comb += [
+            self.error.eq(self.error_code != 0),
+            stop.eq(self.error | dropping | self.clear),
+            split.base.eq(self.base),
+            split.limit.eq(self.limit),
+            split.stop.eq(stop),
+            split.clear.eq(self.clear),
+            split.o.ready.eq((~axi.arvalid | axi.arready) & (opened != self.outstanding)),
+            asked.eq(split.o.valid & split.o.ready),
+            ended.eq(self.moved & axi.rlast),
+            self.idle.eq(~split.held & (opened == 0) & ~self.data.valid),
+        ]
+        m.d.sync += opened.eq(opened + asked - ended)
+        self._ask(m, split.o.p, asked)
+        self._beats(m, stop)
+
+        with m.If(self.moved & axi.rresp[1] & ~stop):
+            m.d.sync += self.error_code.eq(ErrorCode.READ_RESPONSE)
+        with m.Elif(split.outside & ~stop):
+            m.d.sync += self.error_code.eq(ErrorCode.WINDOW)
+        with m.If(self.clear):
+            m.d.sync += [self.error_code.eq(0), dropping.eq(1)]
+        with m.Elif(opened == 0):
+            m.d.sync += dropping.eq(0)
+        return m
+
+    def _ask(self, m, burst, asked):
+        axi = self.axi
+        m.d.comb += [
+            axi.arsize.eq(exact_log2(self.data_width // 8)),
+            axi.arburst.eq(INCR),
+            axi.arcache.eq(CACHE),
+            axi.arprot.eq(PROT),
+        ]
+        with m.If(axi.arready):
+            m.d.sync += axi.arvalid.eq(0)
+        with m.If(asked):
+            m.d.sync += [axi.araddr.eq(burst.addr), axi.arlen.eq(burst.len), axi.arvalid.eq(1)]
+
+    def _beats(self, m, stop):
+        axi = self.axi
+        m.d.comb += [
+            axi.rready.eq(stop | ~self.data.valid | self.data.ready),
+            self.moved.eq(axi.rvalid & axi.rready),
+        ]
+        with m.If(self.data.ready):
+            m.d.sync += self.data.valid.eq(0)
+        with m.If(self.moved & ~stop):
+            m.d.sync += [self.data.payload.eq(axi.rdata), self.data.valid.eq(~axi.rresp[1])]
+        with m.If(self.clear):
+            m.d.sync += self.data.valid.eq(0)

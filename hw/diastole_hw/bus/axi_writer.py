@@ -1,0 +1,159 @@
+"""Writes memory: requests of any length and their beats in, in the same order."""
+
+from amaranth.hdl import Module, Signal, unsigned
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
+
+from diastole_hw.bus.services import request_layout, write_beat_layout
+from diastole_hw.bus.signature import CACHE, INCR, PROT, AxiWriteSignature
+from diastole_hw.bus.split import BurstSplitter
+from diastole_hw.place import place
+from diastole_hw.stream.fifo import StreamFifo
+from diastole_sim.spec.check import require_int
+from diastole_sim.spec.command import ADDRESS_BITS, ErrorCode
+
+
+class AxiWriter(wiring.Component):
+    """AXI4 write manager: bursts ahead, every burst inside the window, beats in order.
+
+    On the first error, a burst outside the window or an error response, it keeps the error's code,
+    opens no more bursts, takes no requests and no data, and ends the open bursts with beats that
+    write nothing (strobes 0). ``clear`` forgets the error and the request at hand, and ends open
+    bursts in the same way; when ``idle`` is high again, the writer is as new. Address and payload
+    stay as they are until they are accepted, whatever happens. The data of a burst may be offered
+    before its address is accepted, as AXI4 allows.
+
+    Timing: one beat per cycle; a beat is offered to the bus in the cycle after it was taken. A
+    burst's address is offered 2 cycles after its request, its data 3; then one burst per cycle.
+    ``data.ready`` is combinational from ``axi.wready``. Valid signals of ``axi`` are registers, 0
+    in reset; responses are always accepted.
+
+    Parameters
+    ----------
+    data_width : int
+        Bits of a beat (32, 64, 128, 256 or 512).
+    outstanding : int
+        Most bursts open at a time (1 to 256).
+
+    Members
+    -------
+    request : In(stream of {"addr": unsigned(40), "beats": unsigned(16)})
+        As of :class:`diastole_hw.bus.split.BurstSplitter`.
+    data : In(stream of {"data": unsigned(data_width), "strb": unsigned(data_width / 8)})
+    axi : Out(AxiWriteSignature)
+    base, limit : In(40)
+        Window of bytes, the limit exclusive. Must hold unless idle.
+    clear : In(1)
+        A pulse, or held until ``idle``.
+    error : Out(1), error_code : Out(8)
+        ``WINDOW`` or ``WRITE_RESPONSE`` from the first error until ``clear``, else 0.
+    idle : Out(1)
+        No request, and every burst has its response: what was written is there.
+    moved : Out(1)
+        A beat was accepted by the bus in this cycle.
+
+    ValueError if a parameter is out of range.
+    """
+
+    request: stream.Interface
+    data: stream.Interface
+
+    def __init__(self, *, data_width: int, outstanding: int = 16):
+        require_int("outstanding", outstanding, 1, 256)
+        self.data_width, self.outstanding = data_width, outstanding
+        super().__init__(
+            {
+                "request": In(stream.Signature(request_layout())),
+                "data": In(stream.Signature(write_beat_layout(data_width))),
+                "axi": Out(AxiWriteSignature(data_width)),
+                "base": In(ADDRESS_BITS),
+                "limit": In(ADDRESS_BITS),
+                "clear": In(1),
+                "error": Out(1),
+                "error_code": Out(8),
+                "idle": Out(1),
+                "moved": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        axi = self.axi
+        split = BurstSplitter(data_width=self.data_width)
+        lengths = StreamFifo(unsigned(8), self.outstanding)  # of bursts that lack data
+        m.submodules.split = place(split, platform)
+        m.submodules.lengths = place(lengths, platform)
+        wiring.connect(m, wiring.flipped(self.request), split.i)
+        opened = Signal(range(self.outstanding + 1))  # bursts asked for, response not seen
+        ending = Signal()  # a clear came while bursts were open
+        stop = Signal()
+        asked = Signal()
+        answered = Signal()
+        room = (opened != self.outstanding) & lengths.i.ready
+        m.d.comb += [
+            self.error.eq(self.error_code != 0),
+            stop.eq(self.error | ending | self.clear),
+            split.base.eq(self.base),
+            split.limit.eq(self.limit),
+            split.stop.eq(stop),
+            split.clear.eq(self.clear),
+            split.o.ready.eq((~axi.awvalid | axi.awready) & room),
+            asked.eq(split.o.valid & split.o.ready),
+            lengths.i.valid.eq(asked),
+            lengths.i.payload.eq(split.o.p.len),
+            axi.bready.eq(1),
+            answered.eq(axi.bvalid & axi.bready),
+            self.idle.eq(~split.held & (opened == 0)),
+        ]
+        m.d.sync += opened.eq(opened + asked - answered)
+        self._ask(m, split.o.p, asked)
+        self._beats(m, lengths.o, stop)
+
+        with m.If(answered & axi.bresp[1] & ~stop):
+            m.d.sync += self.error_code.eq(ErrorCode.WRITE_RESPONSE)
+        with m.Elif(split.outside & ~stop):
+            m.d.sync += self.error_code.eq(ErrorCode.WINDOW)
+        with m.If(self.clear):
+            m.d.sync += [self.error_code.eq(0), ending.eq(1)]
+        with m.Elif(opened == 0):
+            m.d.sync += ending.eq(0)
+        return m
+
+    def _ask(self, m, burst, asked):
+        axi = self.axi
+        m.d.comb += [
+            axi.awsize.eq(exact_log2(self.data_width // 8)),
+            axi.awburst.eq(INCR),
+            axi.awcache.eq(CACHE),
+            axi.awprot.eq(PROT),
+        ]
+        with m.If(axi.awready):
+            m.d.sync += axi.awvalid.eq(0)
+        with m.If(asked):
+            m.d.sync += [axi.awaddr.eq(burst.addr), axi.awlen.eq(burst.len), axi.awvalid.eq(1)]
+
+    def _beats(self, m, length, stop):
+        """Fill the output register while there is a burst to fill; with strobes 0 once stopped."""
+        axi = self.axi
+        count = Signal(8)  # beats of the burst that are done
+        free = Signal()
+        taken = Signal()
+        last = Signal()
+        m.d.comb += [
+            free.eq(length.valid & (~axi.wvalid | axi.wready)),
+            self.data.ready.eq(free & ~stop),
+            taken.eq(free & (stop | self.data.valid)),
+            last.eq(count == length.payload),
+            length.ready.eq(taken & last),
+            self.moved.eq(axi.wvalid & axi.wready),
+        ]
+        with m.If(axi.wready):
+            m.d.sync += axi.wvalid.eq(0)
+        with m.If(taken):
+            m.d.sync += [axi.wvalid.eq(1), axi.wlast.eq(last), count.eq(count + 1)]
+            m.d.sync += [axi.wdata.eq(self.data.p.data), axi.wstrb.eq(self.data.p.strb)]
+            with m.If(stop):
+                m.d.sync += axi.wstrb.eq(0)
+            with m.If(last):
+                m.d.sync += count.eq(0)

@@ -1,0 +1,202 @@
+"""The register file: the table of :mod:`diastole_sim.spec.registers` behind AXI4-Lite."""
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole_hw.bus.signature import DECERR, OKAY, SLVERR, AxiLiteSignature
+from diastole_sim.spec.check import require_int
+from diastole_sim.spec.registers import (
+    ADDRESS_SPACE_BITS,
+    BY_NAME,
+    CONSTANT,
+    END,
+    MAGIC,
+    REGISTERS,
+    SETTING,
+    STATUS,
+    VERSION,
+)
+
+WORD_BITS = 32
+
+
+class AxilRegisters(wiring.Component):
+    """AXI4-Lite subordinate with every register of the table, and their wires to the machine.
+
+    Accesses are of whole words; the two lowest address bits are ignored. Write strobes are
+    honoured. Answers: DECERR and data 0 where there is no register; SLVERR, and nothing changed,
+    for a write to a register that is read only, or to a setting while ``busy``. Bits without a
+    register are ignored on write and read as 0.
+
+    Timing: a write is accepted when address and data are both there, its effect and its response
+    come in the next cycle; a read's data in the cycle after its address. One access of each kind
+    per cycle. ``start``, ``reset`` and ``clear`` are registers, high for one cycle.
+
+    Parameters
+    ----------
+    config_hash : int
+        What CONFIG_HASH reads (32 bits).
+
+    Members
+    -------
+    axil : In(AxiLiteSignature)
+    start, reset, clear : Out(1)
+        The host wrote the bits of CONTROL. ``start`` stays low while ``busy``, after an error, and
+        with ``reset`` in the same write.
+    irq : Out(1)
+        (done or error) and the interrupt is enabled; a level.
+    command_count, seed : Out(32)
+    command_address, read_base, read_limit, write_base, write_limit : Out(40)
+        The settings.
+    busy : In(1)
+    finished : In(1)
+        A pulse: all commands are done.
+    error_code : In(8)
+    error_index : In(32)
+        The error, 0 for none; must hold until ``reset``.
+    flags : In(8)
+        Sets the bits of FLAGS; in the order of the table.
+    saturated, underflowed : In(32)
+    cycles, convert_cycles, read_beats, write_beats : In(64)
+    stall_load, stall_store, stall_accumulator, stall_turn : In(32)
+        The counters; the machine clears them on ``clear``.
+    amax : In(32)
+        Magnitude bits of the last conversion, 0 above them.
+
+    ValueError if config_hash is out of range.
+    """
+
+    def __init__(self, *, config_hash: int):
+        require_int("config_hash", config_hash, 0, 2**WORD_BITS - 1)
+        self.config_hash = config_hash
+        members = {
+            "axil": In(AxiLiteSignature()),
+            "start": Out(1),
+            "reset": Out(1),
+            "clear": Out(1),
+            "irq": Out(1),
+            "busy": In(1),
+            "finished": In(1),
+            "flags": In(BY_NAME["flags"].bits),
+        }
+        flow = {SETTING: Out, STATUS: In}
+        members |= {r.name: flow[r.kind](r.bits) for r in REGISTERS if r.kind in flow}
+        super().__init__(members)
+
+    def elaborate(self, platform):
+        m = Module()
+        irq_enable = Signal()
+        done = Signal()
+        flags = Signal.like(self.flags)
+        error = self.error_code != 0
+        values = {
+            "magic": Const(MAGIC, WORD_BITS),
+            "version": Const(VERSION, WORD_BITS),
+            "config_hash": Const(self.config_hash, WORD_BITS),
+            "control": Cat(Const(0, BY_NAME["control"].bit("irq_enable")), irq_enable),
+            "status": Cat(self.busy, done, error),
+            "flags": flags,
+        }
+        values |= {r.name: getattr(self, r.name) for r in REGISTERS if r.kind in (SETTING, STATUS)}
+        self._read(m, values)
+        write = self._write_channel(m)
+        self._settings(m, write)
+        self._control(m, write, irq_enable, done, error)
+        self._flags(m, write, flags)
+        m.d.comb += self.irq.eq((done | error) & irq_enable)
+        return m
+
+    def _read(self, m, values):
+        axil = self.axil
+        m.d.comb += axil.arready.eq(~axil.rvalid | axil.rready)
+        with m.If(axil.rready):
+            m.d.sync += axil.rvalid.eq(0)
+        with m.If(axil.arvalid & axil.arready):
+            m.d.sync += [axil.rvalid.eq(1), axil.rdata.eq(0), axil.rresp.eq(OKAY)]
+            with m.Switch(axil.araddr[2:]):
+                for register in REGISTERS:
+                    value = values[register.name]
+                    for n in range(register.words):
+                        with m.Case(register.offset // 4 + n):
+                            m.d.sync += axil.rdata.eq(value[n * WORD_BITS : (n + 1) * WORD_BITS])
+                with m.Default():
+                    m.d.sync += axil.rresp.eq(DECERR)
+
+    def _write_channel(self, m):
+        """Accept and answer writes. Gives ``select``: that the word at an offset is written now."""
+        axil = self.axil
+        taken = Signal()
+        response = Signal(2)
+        m.d.comb += [
+            taken.eq(axil.awvalid & axil.wvalid & (~axil.bvalid | axil.bready)),
+            axil.awready.eq(taken),
+            axil.wready.eq(taken),
+        ]
+        with m.If(axil.bready):
+            m.d.sync += axil.bvalid.eq(0)
+        with m.If(taken):
+            m.d.sync += [axil.bvalid.eq(1), axil.bresp.eq(response)]
+        with m.Switch(axil.awaddr[2:]):
+            for register in REGISTERS:
+                refuse = Const(OKAY, 2)
+                if register.kind in (CONSTANT, STATUS):
+                    refuse = Const(SLVERR, 2)
+                elif register.kind == SETTING:
+                    refuse = Mux(self.busy, SLVERR, OKAY)
+                first = register.offset // 4
+                with m.Case(*range(first, first + register.words)):
+                    m.d.comb += response.eq(refuse)
+            with m.Default():
+                m.d.comb += response.eq(DECERR)
+
+        def select(offset: int):
+            return taken & (response == OKAY) & (axil.awaddr[2:] == offset // 4)
+
+        return select
+
+    def _settings(self, m, select):
+        axil = self.axil
+        for register in REGISTERS:
+            if register.kind == SETTING:
+                value = getattr(self, register.name)
+                for low in range(0, register.bits, 8):
+                    word, byte = divmod(low // 8, 4)
+                    with m.If(select(register.offset + 4 * word) & axil.wstrb[byte]):
+                        m.d.sync += value[low : low + 8].eq(axil.wdata[8 * byte : 8 * byte + 8])
+
+    def _control(self, m, select, irq_enable, done, error):
+        axil = self.axil
+        control, status = BY_NAME["control"], BY_NAME["status"]
+        asked, acknowledged = select(control.offset), select(status.offset)
+
+        def written(register, name, selected):
+            """The host writes 1 to this bit."""
+            low = register.bit(name)
+            return selected & axil.wdata[low] & axil.wstrb[low // 8]
+
+        reset = written(control, "reset", asked)
+        start = written(control, "start", asked) & ~reset & ~self.busy & ~error
+        m.d.sync += [
+            self.start.eq(start),
+            self.reset.eq(reset),
+            self.clear.eq(written(control, "clear", asked)),
+        ]
+        low = control.bit("irq_enable")
+        with m.If(asked & axil.wstrb[low // 8]):
+            m.d.sync += irq_enable.eq(axil.wdata[low])
+        with m.If(start | reset | written(status, "done", acknowledged)):
+            m.d.sync += done.eq(0)
+        with m.If(self.finished):
+            m.d.sync += done.eq(1)
+
+    def _flags(self, m, select, flags):
+        """Sticky: set wins over clear."""
+        register = BY_NAME["flags"]
+        axil = self.axil
+        written = select(register.offset) & axil.wstrb[0]
+        drop = Mux(written, axil.wdata[: register.bits], 0)
+        m.d.sync += flags.eq(self.flags | (flags & ~drop & ~self.clear.replicate(register.bits)))
+
+
+assert 1 << ADDRESS_SPACE_BITS >= END

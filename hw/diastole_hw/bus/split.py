@@ -1,0 +1,108 @@
+"""Requests of any length, cut into bursts that AXI4 allows and that stay inside a window."""
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
+
+from diastole_hw.bus.services import request_layout
+from diastole_sim.spec.check import require_choice
+from diastole_sim.spec.command import ADDRESS_BITS
+from diastole_sim.spec.image import DATA_WIDTHS
+
+BURST_BEATS = 64
+"""Bursts end at multiples of this many beats: 4 KiB is a multiple of it at every bus width."""
+
+BURST = data.StructLayout({"addr": unsigned(ADDRESS_BITS), "len": unsigned(8)})
+
+
+class BurstSplitter(wiring.Component):
+    """Cut requests into INCR bursts of 1 to 64 beats, none across a multiple of 64 beats.
+
+    A burst that is not wholly in [base, limit) is not given: ``outside`` is high instead, until
+    ``clear``. Together the bursts of a request are its beats, each once, ascending.
+
+    Timing: one burst per cycle, the first in the cycle after its request; no cycle is lost between
+    requests. ``o.valid`` and ``outside`` are functions of registers, window and ``stop``.
+
+    Parameters
+    ----------
+    data_width : int
+        Bits of a beat (32, 64, 128, 256 or 512).
+
+    Members
+    -------
+    i : In(stream of {"addr": unsigned(40), "beats": unsigned(16)})
+        First byte and number of beats, at least 1, not checked. The address is taken to be a
+        multiple of the beat: lower bits are ignored.
+    o : Out(stream of {"addr": unsigned(40), "len": unsigned(8)})
+        As araddr and arlen: ``len`` is the number of beats less one.
+    base, limit : In(40)
+        The window: first byte, and one past the last. Must hold while there is a request.
+    stop : In(1)
+        Give no bursts and take no requests.
+    clear : In(1)
+        Forget the request.
+    outside : Out(1)
+        The next burst is not in the window.
+    held : Out(1)
+        There is a request.
+
+    ValueError if data_width is none of these.
+    """
+
+    i: stream.Interface
+    o: stream.Interface
+
+    def __init__(self, *, data_width: int):
+        require_choice("data_width", data_width, DATA_WIDTHS)
+        self.data_width = data_width
+        super().__init__(
+            {
+                "i": In(stream.Signature(request_layout())),
+                "o": Out(stream.Signature(BURST)),
+                "base": In(ADDRESS_BITS),
+                "limit": In(ADDRESS_BITS),
+                "stop": In(1),
+                "clear": In(1),
+                "outside": Out(1),
+                "held": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        low = exact_log2(self.data_width // 8)  # bits of the place in a beat
+        beat = Signal(ADDRESS_BITS - low)  # number of the next beat
+        left = Signal(16)
+        room = Signal(range(BURST_BEATS + 1))
+        burst = Signal(range(BURST_BEATS + 1))
+        inside = Signal()
+        m.d.comb += [
+            room.eq(BURST_BEATS - beat[: exact_log2(BURST_BEATS)]),
+            burst.eq(Mux(left < room, left, room)),
+            inside.eq(
+                (Cat(Const(0, low), beat) >= self.base)
+                & (Cat(Const(0, low), beat + burst) <= self.limit)
+            ),
+            self.outside.eq(self.held & ~inside),
+            self.o.valid.eq(self.held & inside & ~self.stop),
+            self.o.p.addr.eq(Cat(Const(0, low), beat)),
+            self.o.p.len.eq(burst - 1),
+        ]
+        given = Signal()
+        last = Signal()
+        m.d.comb += [
+            given.eq(self.o.valid & self.o.ready),
+            last.eq(left == burst),
+            self.i.ready.eq(~self.stop & (~self.held | (given & last))),
+        ]
+        with m.If(given):
+            m.d.sync += [beat.eq(beat + burst), left.eq(left - burst)]
+            with m.If(last):
+                m.d.sync += self.held.eq(0)
+        with m.If(self.i.valid & self.i.ready):
+            m.d.sync += [beat.eq(self.i.p.addr[low:]), left.eq(self.i.p.beats), self.held.eq(1)]
+        with m.If(self.clear):
+            m.d.sync += self.held.eq(0)
+        return m

@@ -1,0 +1,125 @@
+"""The multipliers and the adder tree of one lane."""
+
+from amaranth.hdl import Cat, Module, Signal, signed, unsigned
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole_hw.cell.multiplier import Multiplier
+from diastole_hw.cell.packed import packed_bits
+from diastole_hw.cell.shape import Element
+from diastole_hw.place import place
+from diastole_sim.spec.check import require_choice, require_int
+from diastole_sim.spec.numerics import BLOCK_SIDES
+
+
+class BlockSum(wiring.Component):
+    """``block_sum`` = sum over k of the signed products of vector[k] and held[k].
+
+    A product is what :class:`diastole_hw.cell.multiplier.Multiplier` makes of two elements, rounded
+    to the window if there is one; the sum of the products is exact. A negative product enters the
+    tree as the complement of its magnitude, and a 1 that makes it the negative is the carry-in of
+    an adder, as is what rounds a product up; the sign extensions add up to one constant, which
+    flips the top bit.
+
+    Timing: combinational; with ``product_registers`` one register after each product.
+
+    Parameters
+    ----------
+    block : int
+        B, a power of two, 1 to 32.
+    vector_element, held_element, window, exact
+        As :class:`diastole_hw.cell.multiplier.Multiplier`.
+    sum_bits : int
+        Bits of ``block_sum``, 3 to 57; it wraps if a sum needs more, which is not checked.
+    product_registers : bool
+
+    Members
+    -------
+    vector : In(array of B times unsigned(vector_element.bits))
+    held : In(array of B times unsigned(packed_bits(held_element)))
+    block_sum : Out(signed(sum_bits))
+
+    ValueError if out of range.
+    """
+
+    def __init__(
+        self,
+        *,
+        block: int,
+        vector_element: Element,
+        held_element: Element,
+        window: int | None,
+        exact: bool,
+        sum_bits: int,
+        product_registers: bool,
+    ):
+        require_choice("block", block, BLOCK_SIDES)
+        require_int("sum_bits", sum_bits, 3, 57)
+        self.block, self.sum_bits = block, sum_bits
+        self.vector_element, self.held_element = vector_element, held_element
+        self.window, self.exact = window, exact
+        self.product_registers = product_registers
+        super().__init__(
+            {
+                "vector": In(data.ArrayLayout(unsigned(vector_element.bits), block)),
+                "held": In(data.ArrayLayout(unsigned(packed_bits(held_element)), block)),
+                "block_sum": Out(signed(sum_bits)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        terms, carries = [], []
+        for k in range(self.block):
+            magnitude, up, negative = self._product(m, platform, k)
+            bits = len(magnitude)
+            term = Signal(bits + 1, name=f"term_{k}")
+            # The product plus 2^bits - 1 if negative, plus 2^bits if not: never below zero.
+            m.d.comb += term.eq(Cat(magnitude ^ negative.replicate(bits), ~negative))
+            terms.append(term)
+            # -(magnitude + up) is the complement of the magnitude, and 1 - up.
+            carries.append(negative ^ up)
+        total = self._tree(m, terms, carries)
+        bits = len(terms[0]) - 1
+        log_block = (self.block - 1).bit_length()
+        summed = Signal(signed(bits + 1 + log_block))
+        m.d.comb += summed.eq(total ^ (1 << (bits + log_block)))  # less B * 2^bits
+        m.d.comb += self.block_sum.eq(summed)
+        return m
+
+    def _product(self, m, platform, k):
+        """Magnitude, whether it is rounded up, and sign of product k."""
+        multiplier = Multiplier(
+            vector_element=self.vector_element,
+            held_element=self.held_element,
+            window=self.window,
+            exact=self.exact,
+        )
+        m.submodules[f"multiplier_{k}"] = place(multiplier, platform)
+        m.d.comb += [multiplier.vector.eq(self.vector[k]), multiplier.held.eq(self.held[k])]
+        names = ("magnitude", "up", "negative")
+        if not self.product_registers:
+            return tuple(getattr(multiplier, name) for name in names)
+        registers = []
+        for name in names:
+            port = getattr(multiplier, name)
+            register = Signal(port.shape(), name=f"{name}_{k}", reset_less=True)
+            m.d.sync += register.eq(port)
+            registers.append(register)
+        return tuple(registers)
+
+    @staticmethod
+    def _tree(m: Module, terms: list, carries: list):
+        """Sum of B terms and B single bits, of which B - 1 are carry-ins of the tree's adders."""
+        *carries, last = carries
+        while len(terms) > 1:
+            level = []
+            for first, second in zip(terms[::2], terms[1::2], strict=True):
+                number = len(terms) + len(level)
+                carry = carries.pop()
+                partial = Signal(len(first) + 1, name=f"partial_{number}")
+                # Two equal bits below the operands carry into them exactly if they are set.
+                m.d.comb += partial.eq((Cat(carry, first) + Cat(carry, second))[1:])
+                level.append(partial)
+            terms = level
+        return terms[0] + last

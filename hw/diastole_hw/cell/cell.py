@@ -1,0 +1,207 @@
+"""The fMAC: a cell holds a B x B block and multiplies it by one vector per slot."""
+
+from contextlib import nullcontext
+
+from amaranth.hdl import Module, Mux, Signal, signed
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole_hw.cell.align import AlignAdd
+from diastole_hw.cell.block_sum import BlockSum
+from diastole_hw.cell.hold import Hold
+from diastole_hw.cell.layouts import (
+    control_layout,
+    held_layout,
+    sum_layout,
+    vector_layout,
+    vector_marks_layout,
+)
+from diastole_hw.cell.meet import Meet
+from diastole_hw.cell.shape import EAST, NORTH, CellShape
+from diastole_hw.place import place
+from diastole_sim.spec.check import require_int
+from diastole_sim.spec.numerics import MAX_ACCUMULATOR_BITS
+
+
+class Cell(wiring.Component):
+    """Multiply the held block S by one vector per cycle, in the direction of the slot::
+
+        south to east:  psum[b] = psum_west[b]  + aligned(sum over a of south[a] * S[a, b])
+        west to north:  psum[a] = psum_south[a] + aligned(sum over b of west[b] * S[a, b])
+
+    A product of two elements is rounded to the window, if there is one
+    (:class:`diastole_hw.cell.multiplier.Multiplier`). With ``significands`` the sum is multiplied
+    by that of the vector and that of the held block or lane. ``aligned`` shifts by d, the vector's
+    deficit plus that of the held block or lane in that direction, and rounds
+    (:class:`diastole_hw.cell.align.AlignAdd`). A block sum of which one operand has ``nonzero`` 0
+    adds nothing, whatever its elements.
+
+    ``psum.inexact`` is the incoming flag, or set if vector and block (in a lane: vector and lane)
+    are non-zero and d > F; with ``extents`` also if the vector is not zero, both extents are not,
+    and they add up to more than w. ``psum.poison`` of a lane is the incoming bit, the vector's, or
+    the held lane's. Where a slot is empty, sums and ``poison`` mean nothing.
+
+    Timing: vector and control of a slot arrive in cycle j, and are at ``north``, ``east`` and
+    ``control_east`` in j + 1; the incoming partial sum is read in j + ``shape.stages``, ``psum``
+    has the result one cycle later. One slot per cycle, directions mixed in any way: one register
+    serves both outputs of a vector, and one both outputs of a sum, since a slot has one direction.
+    ``control.swap`` and ``load`` as in :class:`diastole_hw.cell.hold.Hold`: ``swap`` in cycle j
+    is for the slots from j + 1 on.
+
+    Parameters
+    ----------
+    shape : CellShape
+        With one direction the control's is ignored, and there are no members of the other.
+    psum_bits : int
+        Bits of a partial sum, SW + F to 63. No block sum may need more than SW bits, no partial
+        sum more than ``psum_bits``; neither is checked.
+
+    Members
+    -------
+    control, control_east : In, Out(control_layout())
+    load, load_north : In, Out(held_layout(shape))
+    south, north : In, Out(vector_layout(shape, shape.south))
+    west, east : In, Out(vector_layout(shape, shape.west))
+    psum_west, psum_south, psum : In, In, Out(sum_layout(block, psum_bits, shape.poison))
+
+    ValueError if out of range. Source: the design's cell, array and aligned accumulation.
+    """
+
+    def __init__(self, *, shape: CellShape, psum_bits: int):
+        least = shape.sum_bits + shape.fraction
+        require_int("psum_bits", psum_bits, least, MAX_ACCUMULATOR_BITS)
+        self.shape, self.psum_bits = shape, psum_bits
+        held = held_layout(shape)
+        sums = sum_layout(shape.block, psum_bits, shape.poison)
+        members = {
+            "control": In(control_layout()),
+            "control_east": Out(control_layout()),
+            "load": In(held),
+            "load_north": Out(held),
+            "psum": Out(sums),
+        }
+        if EAST in shape.directions:
+            south = vector_layout(shape, shape.south)
+            members |= {"south": In(south), "north": Out(south), "psum_west": In(sums)}
+        if NORTH in shape.directions:
+            west = vector_layout(shape, shape.west)
+            members |= {"west": In(west), "east": Out(west), "psum_south": In(sums)}
+        super().__init__(members)
+
+    def elaborate(self, platform):
+        m = Module()
+        hold = Hold(shape=self.shape)
+        m.submodules.hold = place(hold, platform)
+        m.d.comb += [
+            hold.load.eq(self.load),
+            hold.swap.eq(self.control.swap),
+            self.load_north.eq(hold.load_north),
+        ]
+        vector = self._arrive(m)
+        met = self._meet(m, platform, vector, hold)
+        sums = []
+        for lane in range(self.shape.block):
+            tree = self._tree(m, platform, lane, vector, hold)
+            sums.append(self._block_sum(m, lane, tree, met))
+        self._add(m, platform, sums, met)
+        return m
+
+    def _arrive(self, m):
+        """The slot's vector, in the wider format; it and the control hop on."""
+        shape = self.shape
+        control = Signal(self.control.shape())
+        m.d.sync += control.swap.eq(self.control.swap)
+        m.d.comb += self.control_east.eq(control)
+        vector = Signal(vector_layout(shape, shape.vector_element))
+        hop = Signal(vector.shape(), reset_less=True)
+        m.d.sync += hop.eq(vector)
+        if shape.in_place:
+            m.d.sync += control.direction.eq(self.control.direction)
+        if EAST in shape.directions:
+            self._copy(m, vector, shape.vector_element, self.south, shape.south)
+            self._copy(m, self.north, shape.south, hop, shape.vector_element)
+        if NORTH in shape.directions:
+            with m.If(self.control.direction) if shape.in_place else nullcontext():
+                self._copy(m, vector, shape.vector_element, self.west, shape.west)
+            self._copy(m, self.east, shape.west, hop, shape.vector_element)
+        return vector
+
+    def _copy(self, m, target, target_element, source, source_element):
+        for name in vector_marks_layout(self.shape).members:
+            m.d.comb += target[name].eq(source[name])
+        for there, here in zip(target.elements, source.elements, strict=True):
+            m.d.comb += there.eq(self.shape.resized(here, source_element, target_element))
+
+    def _meet(self, m, platform, vector, hold):
+        """What the lanes need to know of a slot, by the cycle of its stage; 0 is its arrival."""
+        meet = Meet(shape=self.shape)
+        m.submodules.meet = place(meet, platform)
+        m.d.comb += [meet.direction.eq(self.control.direction), meet.block.eq(hold.marks)]
+        for name in meet.vector.shape().members:
+            m.d.comb += meet.vector[name].eq(vector[name])
+        stages = [Signal(data.StructLayout({"met": meet.met.shape(), "direction": 1}), name="met")]
+        m.d.comb += [stages[0].met.eq(meet.met), stages[0].direction.eq(self.control.direction)]
+        for number in range(self.shape.stages):
+            stage = Signal(stages[0].shape(), name=f"met_{number}", reset_less=True)
+            m.d.sync += stage.eq(stages[-1])
+            stages.append(stage)
+        return stages
+
+    def _tree(self, m, platform, lane, vector, hold):
+        """One lane's sum of products."""
+        shape = self.shape
+        tree = BlockSum(
+            block=shape.block,
+            vector_element=shape.vector_element,
+            held_element=shape.held,
+            window=shape.window,
+            exact=shape.exact,
+            sum_bits=shape.tree_bits,
+            product_registers=shape.product_registers,
+        )
+        m.submodules[f"tree_{lane}"] = place(tree, platform)
+        m.d.comb += tree.vector.eq(vector.elements)
+        for k in range(shape.block):
+            down, along = hold.elements[k][lane], hold.elements[lane][k]
+            if shape.in_place:
+                m.d.comb += tree.held[k].eq(Mux(self.control.direction, along, down))
+            else:
+                m.d.comb += tree.held[k].eq(along if NORTH in shape.directions else down)
+        return tree
+
+    def _block_sum(self, m, lane, tree, stages):
+        """One lane's register of block sums, scaled."""
+        bits = self.shape.sum_bits
+        register = Signal(signed(bits), name=f"block_sum_{lane}", reset_less=True)
+        scaled = tree.block_sum
+        if self.shape.significands:
+            scales = stages[-2].met.scales
+            scaled = scaled * scales[lane % len(scales)]
+        m.d.sync += register.eq(scaled)
+        return register
+
+    def _add(self, m, platform, sums, stages):
+        """Add the aligned block sums to the partial sums that arrive."""
+        shape, stage = self.shape, stages[-1]
+        before = Signal(self.psum.shape())
+        psum = Signal(self.psum.shape(), reset_less=True)
+        if EAST in shape.directions:
+            m.d.comb += before.eq(self.psum_west)
+        if NORTH in shape.directions:
+            with m.If(stage.direction) if shape.in_place else nullcontext():
+                m.d.comb += before.eq(self.psum_south)
+        m.d.comb += self.psum.eq(psum)
+        m.d.sync += psum.inexact.eq(before.inexact | stage.met.inexact)
+        if shape.poison:
+            m.d.sync += psum.poison.eq(before.poison | stage.met.poison)
+        for lane, block_sum in enumerate(sums):
+            align = AlignAdd(
+                sum_bits=shape.sum_bits, fraction=shape.fraction, psum_bits=self.psum_bits
+            )
+            m.submodules[f"align_{lane}"] = place(align, platform)
+            m.d.comb += [
+                align.block_sum.eq(block_sum),
+                align.shift.eq(stage.met.shifts[lane % shape.lanes]),
+                align.psum.eq(before.sums[lane]),
+            ]
+            m.d.sync += psum.sums[lane].eq(align.total)

@@ -1,0 +1,136 @@
+"""The double buffer of a cell: the block that works, and the one that is being loaded."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value, unsigned
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole_hw.cell.layouts import held_layout
+from diastole_hw.cell.packed import pack, packed_bits
+from diastole_hw.cell.shape import EAST, NORTH, CellShape
+from diastole_sim.spec.formats import SCALE_SIGNIFICAND_BITS
+
+
+def block_marks_layout(shape: CellShape) -> data.StructLayout:
+    """What is said of a held block; absent is what the shape has not.
+
+    ``nonzero``, ``significand`` and ``deficit_north`` are arrays: of one for the block, or of one
+    per lane to the north (to the east they are those of lane 0). ``extent`` is the largest of the
+    words that are not zero; ``poison_east`` and ``poison_north`` have a bit per lane.
+    """
+    members = {"nonzero": data.ArrayLayout(unsigned(1), shape.lanes)}
+    if EAST in shape.directions:
+        members["deficit_east"] = unsigned(shape.deficit_bits)
+    if NORTH in shape.directions:
+        members["deficit_north"] = data.ArrayLayout(unsigned(shape.deficit_bits), shape.lanes)
+    if shape.significands:
+        members["significand"] = data.ArrayLayout(unsigned(SCALE_SIGNIFICAND_BITS), shape.lanes)
+    if shape.extents:
+        members["extent"] = unsigned(shape.extent_bits)
+    if shape.poison:
+        members |= {f"poison_{name}": unsigned(shape.block) for name in shape.directions}
+    return data.StructLayout(members)
+
+
+class Hold(wiring.Component):
+    """Hold a block while the next one is loaded; pass on the words that are for other cells.
+
+    Timing: a word with ``row`` 0 in cycle j is in the shadow block from cycle j + 1 on; one with
+    another row leaves at ``load_north`` in cycle j + 1, its row less 1. ``swap`` in cycle j makes
+    the shadow block, as it was in cycle j, the active one from j + 1 on: a word that arrives
+    together with ``swap`` belongs to the block after that. Blocks start undefined. ``extent`` and
+    ``poison_east`` of a block begin anew with the word of index 0.
+
+    Parameters
+    ----------
+    shape : CellShape
+
+    Members
+    -------
+    load, load_north : In, Out(held_layout(shape))
+        Of ``load_north``, a deficit in a direction that the cell has not is 0.
+    swap : In(1)
+    elements : Out(B rows (a) of B packed elements (b))
+    marks : Out(block_marks_layout(shape))
+        Both of the active block.
+    """
+
+    def __init__(self, *, shape: CellShape):
+        self.shape = shape
+        word = held_layout(shape)
+        row = data.ArrayLayout(unsigned(packed_bits(shape.held)), shape.block)
+        super().__init__(
+            {
+                "load": In(word),
+                "load_north": Out(word),
+                "swap": In(1),
+                "elements": Out(data.ArrayLayout(row, shape.block)),
+                "marks": Out(block_marks_layout(shape)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        shape, word, mine = self.shape, self.load, Signal()
+        m.d.comb += mine.eq(word.valid & (word.row == 0))
+        self._pass_on(m)
+        at = [mine & (word.index == index) for index in range(shape.block)]
+        packed = Cat(*(pack(shape.held, element) for element in word.elements))
+        for index, write in enumerate(at):
+            self._keep(m, f"row_{index}", packed, write, self.elements[index])
+        for name in ("nonzero", "deficit_north", "significand"):
+            lanes = self.marks[name] if name in self.marks.shape().members else ()
+            for lane, active in enumerate(lanes):
+                write = at[lane] if shape.lanes > 1 else mine
+                self._keep(m, f"{name}_{lane}", word[name], write, active)
+        if EAST in shape.directions:
+            self._keep(m, "deficit_east", word.deficit_east, mine, self.marks.deficit_east)
+        if shape.extents:
+            self._keep_extent(m, word, mine)
+        if shape.poison:
+            self._keep_poison(m, word, mine, at)
+        return m
+
+    def _buffer(self, m, name, active):
+        """Shadow register of what the output ``active`` has; its writing is the caller's."""
+        shadow = Signal(len(active), name=f"shadow_{name}", reset_less=True)
+        register = Signal(len(active), name=f"active_{name}", reset_less=True)
+        with m.If(self.swap):
+            m.d.sync += register.eq(shadow)
+        m.d.comb += active.eq(register)
+        return shadow
+
+    def _keep(self, m, name, value, write, active):
+        shadow = self._buffer(m, name, Value.cast(active))
+        with m.If(write):
+            m.d.sync += shadow.eq(value)
+
+    def _keep_extent(self, m, word, mine):
+        shadow = self._buffer(m, "extent", self.marks.extent)
+        extent = Signal(len(shadow), name="word_extent")
+        m.d.comb += extent.eq(word.extent & word.nonzero.replicate(len(extent)))
+        with m.If(mine & ((word.index == 0) | (extent > shadow))):
+            m.d.sync += shadow.eq(extent)
+
+    def _keep_poison(self, m, word, mine, at):
+        if EAST in self.shape.directions:
+            shadow = self._buffer(m, "poison_east", self.marks.poison_east)
+            with m.If(mine):
+                m.d.sync += shadow.eq(word.poison | Mux(word.index == 0, 0, shadow))
+        if NORTH in self.shape.directions:
+            for lane, write in enumerate(at):
+                active = self.marks.poison_north[lane]
+                self._keep(m, f"poison_north_{lane}", word.poison.any(), write, active)
+
+    def _pass_on(self, m):
+        word, north = self.load, self.load_north
+        absent = {f"deficit_{name}" for name in (EAST, NORTH) if name not in self.shape.directions}
+        for name in word.shape().members:
+            if name in {"row", "valid"} | absent:
+                continue
+            hop = Signal(word[name].shape(), name=f"hop_{name}", reset_less=True)
+            m.d.sync += hop.eq(word[name])
+            m.d.comb += north[name].eq(hop)
+        hop_row = Signal(len(word.row), reset_less=True)
+        hop_valid = Signal()
+        m.d.sync += [hop_row.eq(word.row - 1), hop_valid.eq(word.valid & (word.row != 0))]
+        m.d.comb += [north.row.eq(hop_row), north.valid.eq(hop_valid)]

@@ -1,0 +1,79 @@
+"""One multiplier: two elements, and the bits of their product that enter the tree."""
+
+from amaranth.hdl import Cat, Const, Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole_hw.cell.packed import packed_bits, unpack
+from diastole_hw.cell.shape import Element
+from diastole_sim.spec.check import require_int
+
+
+class Multiplier(wiring.Component):
+    """``magnitude + up`` is |vector * held| in a window of w bits, rounded half away from zero::
+
+        magnitude + up = floor(sigV * sigH * 2^(w - Pv - Ph - dV - dH) + 1/2)
+
+    Where no product can lose a bit (``exact``, or no window), ``up`` is 0.
+
+    Timing: combinational.
+
+    Parameters
+    ----------
+    vector_element, held_element : Element
+    window : int or None
+        w, 2 to 56; None: both elements have D = 0, and w is Pv + Ph.
+    exact : bool
+        No pair of elements has a bit below the window; this is not checked.
+
+    Members
+    -------
+    vector : In(vector_element.bits)
+    held : In(packed_bits(held_element))
+        As :func:`diastole_hw.cell.packed.pack` made it.
+    magnitude : Out(w)
+    up : Out(1)
+    negative : Out(1)
+        The product of the signs, for a zero too.
+
+    ValueError if out of range. Source: the definition of a window (docs/design.md).
+    """
+
+    def __init__(
+        self, *, vector_element: Element, held_element: Element, window: int | None, exact: bool
+    ):
+        if window is not None:
+            require_int("window", window, 2, 56)
+        self.vector_element, self.held_element = vector_element, held_element
+        self.window, self.exact = window, exact
+        both = vector_element.significand_bits + held_element.significand_bits
+        super().__init__(
+            {
+                "vector": In(vector_element.bits),
+                "held": In(packed_bits(held_element)),
+                "magnitude": Out(both if window is None else window),
+                "up": Out(1),
+                "negative": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        vector_sig = self.vector_element.significand(self.vector)
+        held_sig, held_fall = unpack(self.held_element, self.held)
+        m.d.comb += self.negative.eq(self.vector[-1] ^ self.held[-1])
+        if self.window is None:
+            m.d.comb += self.magnitude.eq(vector_sig * held_sig)
+            return m
+        whole = Signal(len(vector_sig) + len(held_sig))
+        m.d.comb += whole.eq(vector_sig * held_sig)
+        # A bit below the rounding bit changes nothing, however far the product is shifted.
+        below = int(not self.exact)
+        kept = len(self.magnitude) + below
+        top = Cat(Const(0, max(kept - len(whole), 0)), whole)[-kept:]
+        fall = self.vector_element.fall(self.vector) + held_fall
+        shifted = Signal(kept)
+        m.d.comb += [shifted.eq(top >> fall), self.magnitude.eq(shifted[below:])]
+        if below:
+            m.d.comb += self.up.eq(shifted[0])
+        return m

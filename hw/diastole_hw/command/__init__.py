@@ -1,0 +1,1 @@
+"""Commands: fetched, checked, dispatched to an engine, counted."""

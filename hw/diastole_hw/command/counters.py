@@ -1,0 +1,63 @@
+"""The machine's counters: what a command cost, and what it waited for."""
+
+from amaranth.hdl import Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole_hw.command.dispatch import EVENTS
+from diastole_sim.spec.registers import BY_NAME, STALL_REGISTERS
+
+COUNTERS = ("cycles", "convert_cycles", "read_beats", "write_beats", *STALL_REGISTERS.values())
+COUNTERS += ("saturated", "underflowed")
+
+
+class Counters(wiring.Component):
+    """Count events until ``clear``; each counter is as wide as its register, and wraps.
+
+    Beats and stalls count only while a product command runs.
+
+    Timing: a counter shows an event in the cycle after it, and is 0 in the cycle after ``clear``,
+    whatever happened with it.
+
+    Members
+    -------
+    events : In(EVENTS)
+    read_moved : In(1)
+        A beat was read in this cycle.
+    write_moved : In(1)
+        A beat was written in this cycle.
+    clear : In(1)
+        A pulse: everything back to 0.
+    cycles : Out(BY_NAME["cycles"].bits)
+        And likewise every other name of ``COUNTERS``, as wide as its register.
+    amax : Out(BY_NAME["amax"].bits)
+        Of the tensor converted last, 0 after ``clear``.
+    """
+
+    def __init__(self):
+        super().__init__(
+            {"events": In(EVENTS), "read_moved": In(1), "write_moved": In(1), "clear": In(1)}
+            | {name: Out(BY_NAME[name].bits) for name in (*COUNTERS, "amax")}
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        events, running = self.events, self.events.multiplying
+        happened = {
+            "cycles": running,
+            "convert_cycles": events.converting,
+            "read_beats": running & self.read_moved,
+            "write_beats": running & self.write_moved,
+            "saturated": events.saturated,
+            "underflowed": events.underflowed,
+        } | {name: running & events.stalls[cause] for cause, name in STALL_REGISTERS.items()}
+        for name, amount in happened.items():
+            counter = getattr(self, name)
+            m.d.sync += counter.eq(counter + amount)
+            with m.If(self.clear):
+                m.d.sync += counter.eq(0)
+        with m.If(events.converted):
+            m.d.sync += self.amax.eq(events.amax)
+        with m.If(self.clear):
+            m.d.sync += self.amax.eq(0)
+        return m

@@ -1,0 +1,134 @@
+"""The front of the machine: fetches commands, refuses the malformed, hands the others on in
+order."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
+
+from diastole_sim.spec import command as table
+from diastole_sim.spec.check import require_choice, require_int
+from diastole_sim.spec.command import COMMAND_BYTES, FIELDS, ErrorCode
+from diastole_sim.spec.image import DATA_WIDTHS, MAX_SIZE
+from diastole_sim.spec.numerics import BLOCK_SIDES, CLASS_NAMES
+
+
+def command_layout() -> data.StructLayout:
+    """A command that is in order; what its operation does not use is 0.
+
+    Names are those of the command's fields; ``class_x`` is the class of a tensor to convert, the
+    classes of a product are those of the places. The opcode's numbers are those of the encoding.
+    """
+    size = unsigned(MAX_SIZE.bit_length())
+    narrower = {"opcode": unsigned(3), "m": size, "n": size, "k": size}
+    fixed = ("version", "class_w", "class_dy")
+    return data.StructLayout(
+        {f.name: narrower.get(f.name, unsigned(f.bits)) for f in FIELDS if f.name not in fixed}
+    )
+
+
+class Decoder(wiring.Component):
+    """Check one command and take it apart, as :func:`diastole_sim.spec.command.decode` does.
+
+    Timing: combinational.
+
+    Parameters
+    ----------
+    block, headroom, data_width : int
+        B, G and the bits of a beat.
+    max_size, max_convert_cols : int
+        Largest size, and most columns of a tensor to convert (1 to 2**24 - 1).
+
+    Members
+    -------
+    bits : In(512)
+        The command.
+    o : Out(command_layout())
+        Meaningful if ``error_code`` is 0.
+    error_code : Out(8)
+        The first fault in the order of ``PRECEDENCE``, 0 for none.
+
+    ValueError if a parameter is out of range.
+    """
+
+    def __init__(
+        self, *, block: int, headroom: int, data_width: int, max_size: int, max_convert_cols: int
+    ):
+        self.block, self.headroom, self.data_width = block, headroom, data_width
+        self.max_size, self.max_convert_cols = max_size, max_convert_cols
+        _check_limits(self)
+        super().__init__(
+            {"bits": In(8 * COMMAND_BYTES), "o": Out(command_layout()), "error_code": Out(8)}
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        values = {field.name: self.bits[field.low : field.low + field.bits] for field in FIELDS}
+        for field in FIELDS:
+            if field.name in self.o.shape().members:
+                m.d.comb += self.o[field.name].eq(self._own(field, values))
+
+        found = {}
+        for code in table.PRECEDENCE:
+            found[code] = Signal(name=code.name.lower())
+        with m.Switch(values["opcode"]):
+            for opcode in table.Opcode:
+                with m.Case(opcode):
+                    for code, fault in self._faults(opcode, values).items():
+                        m.d.comb += found[code].eq(fault)
+            with m.Default():
+                m.d.comb += found[ErrorCode.BAD_OPCODE].eq(1)
+        for code in reversed(table.PRECEDENCE):  # the last assignment wins
+            with m.If(found[code]):
+                m.d.comb += self.error_code.eq(code)
+        return m
+
+    @staticmethod
+    def _own(field, values):
+        """The field's bits; 0 in an operation that has another field there."""
+        shared = any(
+            other.low < field.low + field.bits and field.low < other.low + other.bits
+            for other in FIELDS
+            if other is not field
+        )
+        value = values[field.name]
+        if not shared:
+            return value
+        mine = _any(values["opcode"] == opcode for opcode in field.uses)
+        return Mux(mine, value, 0)
+
+    def _faults(self, opcode, values):
+        used = {field.name for field in table.fields_of(opcode)}
+        sizes = [name for name in ("m", "n", "k") if name in used]
+        most = dict.fromkeys(sizes, self.max_size)
+        if opcode == table.Opcode.CONVERT:
+            most["n"] = min(self.max_size, self.max_convert_cols)
+            bad_class = values["class_x"] >= len(CLASS_NAMES)
+        else:
+            places = table.OPERAND_CLASSES.items()
+            bad_class = _any(values[name] != place for name, place in places if name in used)
+        longest = self.block << self.headroom
+        low = exact_log2(self.data_width // 8)
+        addresses = [name for name in used if name.startswith(("address_", "out_"))]
+        return {
+            ErrorCode.BAD_VERSION: values["version"] != table.COMMAND_VERSION,
+            ErrorCode.RESERVED: (self.bits & table.reserved_mask(opcode)).any(),
+            ErrorCode.BAD_CLASS: bad_class,
+            ErrorCode.ZERO_SIZE: _any(values[name] == 0 for name in sizes),
+            ErrorCode.TOO_LARGE: _any(values[name] > most[name] for name in sizes),
+            ErrorCode.TOO_LONG: _any(values[n] > longest for n in table.CONTRACTIONS[opcode]),
+            ErrorCode.MISALIGNED: _any(values[name][:low].any() for name in sorted(addresses)),
+        }
+
+
+def _check_limits(unit):
+    require_choice("block", unit.block, BLOCK_SIDES)
+    require_int("headroom", unit.headroom, 1, 16)
+    require_choice("data_width", unit.data_width, DATA_WIDTHS)
+    require_int("max_size", unit.max_size, 1, MAX_SIZE)
+    require_int("max_convert_cols", unit.max_convert_cols, 1, MAX_SIZE)
+
+
+def _any(conditions):
+    """One bit: any of the conditions holds."""
+    return Cat(*conditions).any()

@@ -1,0 +1,161 @@
+"""The front of the machine: fetches commands and hands those that are in order on, in order."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import enum, stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
+
+from diastole_hw.bus.services import ReadSignature
+from diastole_hw.command.decode import Decoder, _check_limits, command_layout
+from diastole_hw.place import place
+from diastole_sim.spec.command import ADDRESS_BITS, COMMAND_BYTES, ErrorCode
+
+
+class CommandFetch(wiring.Component):
+    """Fetch and check the commands of an array one after the other, and wait for each to be done.
+
+    ``start`` begins with command 0; a count of 0 is the error ``ZERO_SIZE`` of command 0, an
+    address off the beat ``MISALIGNED``. A command that is in order is offered at ``command``; when
+    it is taken, ``done`` ends it, and the next is fetched. After the last, ``finished`` is high for
+    one cycle. The first error, of a command or ``fault``, stops the machine: nothing more is
+    fetched or offered, and the error stays until ``clear``. ``fault`` counts only while ``busy``,
+    and has precedence over ``done`` in the same cycle.
+
+    Timing: 2 cycles from the last beat of a command to ``command.valid``, a register. The request
+    of the first command is valid in the cycle after ``start``, that of the next in the cycle after
+    ``done``.
+
+    Parameters
+    ----------
+    block, headroom, data_width, max_size, max_convert_cols : int
+        As of :class:`Decoder`.
+
+    Members
+    -------
+    start : In(1)
+        Ignored while ``busy`` and while there is an error.
+    address, count : In(40), In(32)
+        Of the commands; must hold while ``busy``.
+    clear : In(1)
+        Stop and forget the error; the reader must be cleared with it.
+    read : Out(ReadSignature(data_width))
+    command : Out(stream of :func:`command_layout`)
+        The payload holds until ``done``, also after it was taken.
+    done : In(1)
+        A pulse: the command that was taken is done, its last write is answered. May come in the
+        cycle after it was taken, or later.
+    fault : In(8)
+        An error code from the buses, 0 for none.
+    busy, finished : Out(1)
+    error_code, error_index : Out(8), Out(32)
+
+    ValueError if a parameter is out of range.
+    """
+
+    read: wiring.PureInterface
+    command: stream.Interface
+
+    def __init__(
+        self, *, block: int, headroom: int, data_width: int, max_size: int, max_convert_cols: int
+    ):
+        self.block, self.headroom, self.data_width = block, headroom, data_width
+        self.max_size, self.max_convert_cols = max_size, max_convert_cols
+        _check_limits(self)
+        super().__init__(
+            {
+                "start": In(1),
+                "address": In(ADDRESS_BITS),
+                "count": In(32),
+                "clear": In(1),
+                "read": Out(ReadSignature(data_width)),
+                "command": Out(stream.Signature(command_layout())),
+                "done": In(1),
+                "fault": In(8),
+                "busy": Out(1),
+                "finished": Out(1),
+                "error_code": Out(8),
+                "error_index": Out(32),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        decoder = Decoder(
+            block=self.block,
+            headroom=self.headroom,
+            data_width=self.data_width,
+            max_size=self.max_size,
+            max_convert_cols=self.max_convert_cols,
+        )
+        m.submodules.decoder = place(decoder, platform)
+        bits = Signal(8 * COMMAND_BYTES)
+        index = Signal(32)
+        last = Signal()
+        beats = 8 * COMMAND_BYTES // self.data_width
+        beat = Signal(range(beats))
+        m.d.comb += [
+            decoder.bits.eq(bits),
+            last.eq(index + 1 == self.count),
+            self.read.requests.p.addr.eq(self.address + (index << exact_log2(COMMAND_BYTES))),
+            self.read.requests.p.beats.eq(beats),
+        ]
+        state = Signal(State)
+        code = Signal(8)  # of a fault that stops the machine in this cycle
+        m.d.sync += self.finished.eq(0)
+        with m.Switch(state):
+            with m.Case(State.IDLE):
+                with m.If(self.start & (self.error_code == 0)):
+                    m.d.sync += [index.eq(0), state.eq(State.REQUEST)]
+                    with m.If(self.count == 0):
+                        m.d.comb += code.eq(ErrorCode.ZERO_SIZE)
+                    with m.Elif(self.address[: exact_log2(self.data_width // 8)].any()):
+                        m.d.comb += code.eq(ErrorCode.MISALIGNED)
+            with m.Case(State.REQUEST):
+                m.d.comb += self.read.requests.valid.eq(1)
+                m.d.sync += beat.eq(0)
+                with m.If(self.read.requests.ready):
+                    m.d.sync += state.eq(State.BEATS)
+            with m.Case(State.BEATS):
+                m.d.comb += self.read.beats.ready.eq(1)
+                with m.If(self.read.beats.valid):
+                    m.d.sync += bits.eq(Cat(bits, self.read.beats.payload)[self.data_width :])
+                    m.d.sync += beat.eq(beat + 1)
+                    with m.If(beat == beats - 1):
+                        m.d.sync += state.eq(State.CHECK)
+            with m.Case(State.CHECK):
+                m.d.sync += [self.command.payload.eq(decoder.o), state.eq(State.OFFER)]
+                m.d.comb += code.eq(decoder.error_code)
+            with m.Case(State.OFFER):
+                m.d.comb += self.command.valid.eq(1)
+                with m.If(self.command.ready):
+                    m.d.sync += state.eq(State.WAIT)
+            with m.Case(State.WAIT):
+                with m.If(self.done):
+                    m.d.sync += [index.eq(index + 1), state.eq(State.REQUEST)]
+                    with m.If(last):
+                        m.d.sync += [state.eq(State.IDLE), self.finished.eq(1)]
+        m.d.comb += self.busy.eq(state != State.IDLE)
+        self._stop(m, state, index, code)
+        return m
+
+    def _stop(self, m, state, index, code):
+        """Errors and ``clear``; what is assigned here wins over the states."""
+        with m.If(self.busy & (self.fault != 0)):
+            m.d.comb += code.eq(self.fault)
+        with m.If(code != 0):
+            m.d.sync += [state.eq(State.IDLE), self.finished.eq(0), self.error_code.eq(code)]
+            m.d.sync += self.error_index.eq(Mux(self.busy, index, 0))
+        with m.If(self.clear):
+            m.d.sync += [state.eq(State.IDLE), self.finished.eq(0)]
+            m.d.sync += [self.error_code.eq(0), self.error_index.eq(0)]
+
+
+class State(enum.Enum, shape=3):
+    """Of :class:`CommandFetch`."""
+
+    IDLE = 0
+    REQUEST = 1
+    BEATS = 2
+    CHECK = 3
+    OFFER = 4
+    WAIT = 5

@@ -1,0 +1,322 @@
+"""The converter: executes the command ``convert``."""
+
+from amaranth.hdl import Array, Const, Module, Signal, unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+from amaranth.utils import exact_log2
+
+from diastole_hw.bus.services import ReadSignature, WriteSignature
+from diastole_hw.convert.exponents import ExponentField
+from diastole_hw.convert.gather import Gather, squares_layout
+from diastole_hw.convert.geometry import Geometry, by_class
+from diastole_hw.convert.image_writer import ImageWriter
+from diastole_hw.convert.intake import Intake
+from diastole_hw.convert.maxima import MAX_COL_BLOCKS
+from diastole_hw.convert.pack import Packer
+from diastole_hw.convert.reorder import Reorder
+from diastole_hw.convert.scale import tensor_scale
+from diastole_hw.convert.tile_quantiser import TileQuantiser
+from diastole_hw.convert.walk import ReadRequests, TensorWalk, tile_layout
+from diastole_hw.invariant import invariant
+from diastole_hw.memory.ram import Ram
+from diastole_hw.place import place
+from diastole_hw.stream.fifo import StreamFifo
+from diastole_hw.stream.fork import fork
+from diastole_sim.spec.check import require_int
+from diastole_sim.spec.command import ADDRESS_BITS
+from diastole_sim.spec.numerics import Numerics
+
+_TILES_AHEAD = 8  # asked for, and not yet read
+
+convert_layout = data.StructLayout(
+    {
+        "cls": 2,
+        "rows": unsigned(32),
+        "cols": unsigned(32),
+        "source": unsigned(ADDRESS_BITS),
+        "destination": unsigned(ADDRESS_BITS),
+        "destination_t": unsigned(ADDRESS_BITS),
+        "tag": unsigned(32),
+        "step": unsigned(32),
+        "scale": unsigned(8),
+    }
+)
+
+
+class ConverterControl(wiring.Signature):
+    """A converter, seen from who gives it commands.
+
+    Members
+    -------
+    command : Out(stream of :data:`convert_layout`)
+        Class 0 to 2; rows and cols at least 1, cols at most ``block * max_col_blocks``; source and
+        destinations aligned to beats, ``destination_t`` that of the transpose's image, if there is
+        one. ``scale``: 0, the tensor's scale follows from its data; else e + 127 of the tensor's
+        top binade, or T + 138 of NVFP4; only looked at in classes with a tensor scale. Not checked.
+    done : In(1)
+        A pulse when the writer takes the last beat (which is not yet in memory then).
+    nan, inf : In(1)
+        The tensor of the last command has a NaN, an Inf. Valid from ``done`` to the next command,
+        as are the others.
+    saturated, underflowed : In(32)
+        Finite elements of all its images that were too large; that became zero and were not.
+    amax : In(31)
+        Bits 30..0 of its largest finite magnitude; 0 if there is none that is no subnormal.
+    """
+
+    def __init__(self):
+        super().__init__(
+            {
+                "command": Out(stream.Signature(convert_layout)),
+                "done": In(1),
+                "nan": In(1),
+                "inf": In(1),
+                "saturated": In(32),
+                "underflowed": In(32),
+                "amax": In(31),
+            }
+        )
+
+
+class Converter(wiring.Component):
+    """Quantise a float32 tensor in memory as its class says, with its maxima; in vector groups both
+    the tensor and its transpose.
+
+    Numbers: as ``diastole_sim.golden.convert``; draws: as :class:`diastole_hw.random.draws.Draws`;
+    memory image: as in ``diastole_sim.spec.image``. A tensor is read once, twice where its scale
+    follows from all of it; its images are written once.
+
+    Timing: one command at a time. Tiles go through it one after the other (:class:`Geometry`), two
+    at a time where the buffer holds two; a word is ``lanes`` elements. A tile takes the longest of
+    reading it, a cycle per word; the lanes, a cycle per word and copy (1.25 cycles per element and
+    at least 5 per word where draws are needed), twice as long where the class folds; and writing
+    it. Padding to blocks takes time in the lanes as elements do, but is not read. Reading a tensor
+    for its scale comes before all that.
+
+    Parameters
+    ----------
+    numerics : Numerics
+        Block side and classes of tensors.
+    data_width : int
+        Bits of a beat (a power of two, 32 to 512).
+    max_col_blocks : int
+        Most columns of blocks of a tensor (1 to 65536).
+
+    Members
+    -------
+    control : In(ConverterControl())
+    seed : In(32)
+        Must not change while busy; not checked.
+    busy : Out(1)
+        A command is being executed; ``control.command.ready`` is its inverse.
+    read : Out(ReadSignature(data_width))
+    write : Out(WriteSignature(data_width))
+        Requests are aligned to beats; each beat that is written comes after its request is taken.
+
+    ValueError if out of range.
+    """
+
+    def __init__(self, *, numerics: Numerics, data_width: int, max_col_blocks: int):
+        require_int("max_col_blocks", max_col_blocks, 1, MAX_COL_BLOCKS)
+        self.numerics, self.data_width = numerics, data_width
+        self.max_col_blocks = max_col_blocks
+        self.geometry = Geometry(numerics=numerics, data_width=data_width)
+        super().__init__(
+            {
+                "control": In(ConverterControl()),
+                "seed": In(32),
+                "busy": Out(1),
+                "read": Out(ReadSignature(data_width)),
+                "write": Out(WriteSignature(data_width)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        job = Signal(convert_layout)
+        begin = Signal()  # the first reading of the tensor
+        start = Signal()  # the one for its images
+        scan = Signal()
+        command = self.control.command
+        m.d.comb += command.ready.eq(~self.busy)
+        m.d.sync += begin.eq(0)
+        with m.If(command.valid & command.ready):
+            m.d.sync += [job.eq(command.payload), self.busy.eq(1), begin.eq(1)]
+            m.d.sync += scan.eq(self._scans(m))
+        with m.If(self.control.done):
+            m.d.sync += self.busy.eq(0)
+        intake = self._read(m, platform, job, begin, start, scan)
+        self._start(m, job, intake, begin, start, scan)
+        quantiser = self._quantise(m, platform, job, start, intake)
+        self._write(m, platform, job, start, quantiser)
+        self._report(m, quantiser, intake, start)
+        return m
+
+    @property
+    def _sizes(self):
+        return {"numerics": self.numerics, "data_width": self.data_width}
+
+    def _scans(self, m):
+        """Whether the command that comes asks for the scale of the data."""
+        scanned = by_class(
+            m, self.control.command.p.cls, map(int, self.geometry.scanned), "scanned"
+        )
+        return scanned.bool() & (self.control.command.p.scale == 0)
+
+    def _start(self, m, job, intake, begin, start, scan):
+        """Begin with the images at once, or as soon as their scale is known."""
+        if not any(self.geometry.scanned):
+            m.d.comb += start.eq(begin)
+            return
+        m.d.sync += start.eq(intake.done & scan)
+        with m.If(begin & ~scan):
+            m.d.sync += start.eq(1)
+        with m.If(intake.done & scan):
+            m.d.sync += scan.eq(0)
+            scales = [
+                tensor_scale(m, cls, chosen, intake.amax) if chosen.has_tensor_scale else Const(0)
+                for cls, chosen in enumerate(self.geometry.classes)
+            ]
+            m.d.sync += job.scale.eq(Array(scales)[job.cls])
+
+    def _read(self, m, platform, job, begin, start, scan):
+        """Walk the tiles, ask for their data and take them in."""
+        layout = tile_layout(self.geometry)
+        m.submodules.walk = place(walk := TensorWalk(**self._sizes), platform)
+        m.submodules.requests = place(requests := ReadRequests(**self._sizes), platform)
+        m.submodules.intake = place(intake := Intake(**self._sizes), platform)
+        to_request = StreamFifo(shape=layout, depth=2)
+        to_read = StreamFifo(shape=layout, depth=_TILES_AHEAD)
+        m.submodules.to_request = place(to_request, platform)
+        m.submodules.to_read = place(to_read, platform)
+        pitch = Signal(35)
+        beat_shift = exact_log2(self.geometry.beat_bytes)
+        floats = self.geometry.floats
+        m.d.comb += pitch.eq(((job.cols + (floats - 1)) >> exact_log2(floats)) << beat_shift)
+        m.d.comb += [
+            walk.start.eq(start | (begin & scan)),
+            walk.cls.eq(job.cls),
+            walk.rows.eq(job.rows),
+            walk.cols.eq(job.cols),
+            walk.source.eq(job.source),
+            walk.pitch.eq(pitch),
+            requests.pitch.eq(pitch),
+            intake.restart.eq(begin),
+            intake.scan.eq(scan),
+            intake.cls.eq(job.cls),
+            intake.scale.eq(job.scale),
+        ]
+        fork(m, walk.o, to_request.i, to_read.i)
+        connect(m, to_request.o, requests.i)
+        connect(m, requests.o, flipped(self.read.requests))
+        connect(m, to_read.o, intake.tile)
+        connect(m, flipped(self.read.beats), intake.data)
+        return intake
+
+    def _quantise(self, m, platform, job, start, intake):
+        """The buffer, what is measured of its tiles, and the passes over them."""
+        sizes = self.geometry
+        m.submodules.gather = place(gather := Gather(**self._sizes), platform)
+        m.submodules.quantiser = place(quantiser := TileQuantiser(**self._sizes), platform)
+        tiles = StreamFifo(shape=tile_layout(sizes), depth=2)
+        squares = StreamFifo(shape=squares_layout(sizes), depth=2)
+        m.submodules.tiles = place(tiles, platform)
+        m.submodules.squares = place(squares, platform)
+        buffer = Ram(width=32 * sizes.lanes, depth=max(2, sizes.halves * sizes.tile_words))
+        m.submodules.buffer = place(buffer, platform)
+        # Each holds tiles that are in the buffer.
+        invariant(m, platform, ~intake.taken.valid | tiles.i.ready, "no room for a tile")
+        invariant(m, platform, ~gather.done | squares.i.ready, "no room for a tile's squares")
+        connect(m, intake.taken, tiles.i)
+        connect(m, tiles.o, quantiser.tile)
+        connect(m, squares.o, quantiser.squares)
+        m.d.comb += [
+            gather.cls.eq(job.cls),
+            gather.add.eq(intake.add),
+            gather.row.eq(intake.at.row),
+            gather.word.eq(intake.at.word),
+            gather.half.eq(intake.at.half),
+            gather.row_end.eq(intake.row_end),
+            gather.last_row.eq(intake.last_row),
+            gather.values.eq(intake.values),
+            squares.i.payload.eq(gather.squares),
+            squares.i.valid.eq(gather.done),
+            buffer.write_en.eq(intake.write_en),
+            buffer.write_addr.eq(intake.write_at.as_value()),
+            buffer.write_data.eq(intake.write_data),
+            buffer.read_en.eq(quantiser.read_en),
+            buffer.read_addr.eq(quantiser.read_at.as_value()),
+            quantiser.read_data.eq(buffer.read_data),
+            intake.freed.eq(quantiser.read_done),
+            quantiser.cls.eq(job.cls),
+            quantiser.scale.eq(job.scale),
+            quantiser.cols.eq(job.cols),
+            quantiser.seed.eq(self.seed),
+            quantiser.tag.eq(job.tag),
+            quantiser.step.eq(job.step),
+            quantiser.restart.eq(start),
+        ]
+        if sizes.two_copies:
+            m.d.comb += [
+                gather.read_en.eq(quantiser.read_en),
+                gather.read_row.eq(quantiser.read_at.row),
+                gather.read_word.eq(quantiser.read_at.word),
+                gather.read_half.eq(quantiser.read_at.half),
+                quantiser.row_value.eq(gather.row_value),
+                quantiser.column_values.eq(gather.column_values),
+            ]
+        return quantiser
+
+    def _write(self, m, platform, job, start, quantiser):
+        """Order, pack and write what the lanes made."""
+        sizes = self.geometry
+        m.submodules.reorder = place(reorder := Reorder(**self._sizes), platform)
+        m.submodules.field = place(field := ExponentField(**self._sizes), platform)
+        packer = Packer(
+            lanes=sizes.lanes, element_bits=sizes.element_bits, data_width=self.data_width
+        )
+        writer = ImageWriter(max_col_blocks=self.max_col_blocks, **self._sizes)
+        m.submodules.packer = place(packer, platform)
+        m.submodules.writer = place(writer, platform)
+        connect(m, reorder.o, packer.i)
+        connect(m, packer.o, writer.elements)
+        connect(m, field.o, writer.exponents)
+        connect(m, quantiser.group, writer.group)
+        connect(m, writer.request, flipped(self.write.requests))
+        connect(m, writer.o, flipped(self.write.beats))
+        m.d.comb += [
+            reorder.write_en.eq(quantiser.write_en),
+            reorder.write_copy.eq(quantiser.write_copy),
+            reorder.write_at.eq(quantiser.write_at),
+            reorder.write_data.eq(quantiser.write_data),
+            reorder.filled.eq(quantiser.written),
+            quantiser.freed.eq(reorder.freed),
+            field.cls.eq(job.cls),
+            field.write_en.eq(quantiser.field_en),
+            field.write_half.eq(quantiser.field_half),
+            field.write.eq(quantiser.field),
+            field.filled.eq(quantiser.written),
+            quantiser.field_freed.eq(field.freed),
+            packer.cls.eq(job.cls),
+            writer.start.eq(start),
+            writer.cls.eq(job.cls),
+            writer.rows.eq(job.rows),
+            writer.cols.eq(job.cols),
+            writer.destination.eq(job.destination),
+            writer.destination_t.eq(job.destination_t),
+            writer.scale.eq(job.scale),
+            self.control.done.eq(writer.done),
+        ]
+
+    def _report(self, m, quantiser, intake, start):
+        report = self.control
+        m.d.comb += report.amax.eq(intake.amax)
+        with m.If(quantiser.nan):
+            m.d.sync += report.nan.eq(1)
+        with m.If(quantiser.inf):
+            m.d.sync += report.inf.eq(1)
+        m.d.sync += report.saturated.eq(report.saturated + quantiser.saturated)
+        m.d.sync += report.underflowed.eq(report.underflowed + quantiser.underflowed)
+        with m.If(start):
+            m.d.sync += [report.nan.eq(0), report.inf.eq(0)]
+            m.d.sync += [report.saturated.eq(0), report.underflowed.eq(0)]

@@ -1,0 +1,231 @@
+"""The largest byte of every unit of a tile, while the tile's words go by."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
+
+from diastole_hw.convert.geometry import Geometry, by_class, of_vectors
+from diastole_hw.memory.ram import Ram
+from diastole_hw.place import place
+from diastole_sim.spec.image import GROUP_BLOCKS
+from diastole_sim.spec.numerics import Numerics
+
+
+def largest(values):
+    """The largest of some unsigned values."""
+    values = list(values)
+    while len(values) > 1:
+        pairs = zip(values[::2], values[1::2], strict=False)
+        rest = values[len(values) // 2 * 2 :]
+        values = [Mux(a > b, a, b) for a, b in pairs] + rest
+    return values[0]
+
+
+def squares_layout(sizes: Geometry) -> data.ArrayLayout:
+    """A byte for each square of a tile, from left to right; those that it lacks are 0. Nothing
+    where there are only vectors."""
+    return data.ArrayLayout(unsigned(8), GROUP_BLOCKS if sizes.squares else 0)
+
+
+class Gather(wiring.Component):
+    """Find the largest byte of each unit of a tile: of its squares, or of the vectors of its rows
+    and of its columns. With a tensor scale the units are the blocks, as squares.
+
+    Words come row by row. What lies outside the tensor need not come, and counts as 0 in a unit
+    that something comes of; the others hold anything, but squares 0.
+
+    Timing: one word per cycle. ``squares`` holds from ``done``, 2 cycles after the last word, to
+    the next tile's ``done``; vectors can be read from ``done`` on until they are written again.
+
+    Parameters
+    ----------
+    numerics : Numerics
+    data_width : int
+        As in :class:`Geometry`.
+
+    Members
+    -------
+    cls : In(2)
+        Must hold from a tile's first word to ``done``.
+    add : In(1)
+        A word comes.
+    row : In(range(max_tile_rows))
+    word : In(range(tile_row_words))
+    half : In(half_bits)
+        Its place in the tile, and where the vectors go; sizes of :class:`Geometry`.
+    row_end, last_row : In(1)
+        It is the last of its row, it is in the last row.
+    values : In(array of lanes unsigned(8))
+    squares : Out(:func:`squares_layout`)
+    done : Out(1)
+        A pulse: the tile is complete.
+    read_en : In(1)
+    read_row, read_word, read_half : In
+        Shapes as above: a word's place.
+    row_value : Out(8)
+        One cycle after ``read_en``, held until the next: what the vector of the row has that the
+        word lies in.
+    column_values : Out(array of lanes unsigned(8))
+        And those of the columns. The members from ``read_en`` on are there only with vectors.
+    """
+
+    def __init__(self, *, numerics: Numerics, data_width: int):
+        self.numerics, self.data_width = numerics, data_width
+        sizes = self.geometry = Geometry(numerics=numerics, data_width=data_width)
+        row, word = range(sizes.max_tile_rows), range(sizes.tile_row_words)
+        half = unsigned(sizes.half_bits)
+        lanes = data.ArrayLayout(unsigned(8), sizes.lanes)
+        members = {
+            "row": In(row),
+            "word": In(word),
+            "half": In(half),
+            "cls": In(2),
+            "add": In(1),
+            "row_end": In(1),
+            "last_row": In(1),
+            "values": In(lanes),
+            "squares": Out(squares_layout(sizes)),
+            "done": Out(1),
+        }
+        if sizes.two_copies:
+            members |= {
+                "read_row": In(row),
+                "read_word": In(word),
+                "read_half": In(half),
+                "read_en": In(1),
+                "row_value": Out(8),
+                "column_values": Out(lanes),
+            }
+        super().__init__(members)
+
+    def elaborate(self, platform):
+        m = Module()
+        last = Signal()
+        m.d.sync += [last.eq(self.add & self.row_end & self.last_row), self.done.eq(last)]
+        if self.geometry.squares:
+            self._squares(m, last)
+        if self.geometry.two_copies:
+            self._rows(m, platform)
+            self._columns(m, platform)
+        return m
+
+    def _squares(self, m, last):
+        so_far = Signal(squares_layout(self.geometry))
+        first = (self.row == 0) & (self.word == 0)
+        with m.If(self.add):
+            for n in range(GROUP_BLOCKS):
+                before = Mux(first, 0, so_far[n])
+                m.d.sync += so_far[n].eq(largest([self._of_square(m, n), before]))
+        with m.If(last):
+            m.d.sync += self.squares.eq(so_far)
+
+    def _of_square(self, m, n):
+        """Largest byte that the word has in square ``n``, 0 if it has none."""
+        sizes = self.geometry
+        parts = []
+        for chunk in range(sizes.word_chunks):
+            values = self.values[chunk * sizes.chunk : (chunk + 1) * sizes.chunk]
+            square = square_of(m, sizes, self.cls, self.word, chunk, f"square{n}_{chunk}")
+            part = Signal(8, name=f"square{n}_chunk{chunk}")
+            m.d.comb += part.eq(Mux(square == n, largest(values), 0))
+            parts.append(part)
+        return largest(parts)
+
+    def _rows(self, m, platform):
+        """A vector along a row is complete with the last of its words."""
+        sizes = self.geometry
+        words = [max(1, sizes.side(cls) // sizes.lanes) for cls in range(3)]
+        runs = max(sizes.runs(cls) for cls in range(3) if sizes.vectors[cls])
+        ram = Ram(width=8, depth=max(2, sizes.halves * sizes.max_tile_rows * runs))
+        m.submodules.rows = place(ram, platform)
+        mask = of_vectors(m, self.cls, sizes, [n - 1 for n in words], "vector_words")
+        shift = of_vectors(m, self.cls, sizes, [exact_log2(n) for n in words], "vector_shift")
+
+        def address(word, row, half):
+            run = Signal(exact_log2(runs), name=f"{word.name}_run")
+            m.d.comb += run.eq(word >> shift)
+            return Cat(run, row, half)
+
+        so_far = Signal(8)
+        joined = Signal(8)
+        first = (self.word & mask) == 0
+        m.d.comb += joined.eq(largest([*self.values, Mux(first, 0, so_far)]))
+        with m.If(self.add):
+            m.d.sync += so_far.eq(joined)
+        m.d.comb += [
+            ram.write_en.eq(self.add & (self.row_end | ((self.word & mask) == mask))),
+            ram.write_addr.eq(address(self.word, self.row, self.half)),
+            ram.write_data.eq(joined),
+            ram.read_en.eq(self.read_en),
+            ram.read_addr.eq(address(self.read_word, self.read_row, self.read_half)),
+            self.row_value.eq(ram.read_data),
+        ]
+
+    def _columns(self, m, platform):
+        """Vectors down the columns of a word grow in a memory of their own, row by row."""
+        sizes = self.geometry
+        width = 8 * sizes.lanes
+        growing = Ram(width=width, depth=max(2, sizes.tile_row_words))
+        sides = sizes.of_classes(sizes.side)
+        runs = max(sizes.runs(cls) for cls in range(3) if sizes.vectors[cls])
+        complete = Ram(width=width, depth=max(2, sizes.halves * sizes.tile_row_words * runs))
+        m.submodules.growing = place(growing, platform)
+        m.submodules.columns = place(complete, platform)
+        mask = of_vectors(m, self.cls, sizes, [n - 1 for n in sides], "vector_rows")
+        shift = of_vectors(m, self.cls, sizes, [exact_log2(n) for n in sides], "rows_shift")
+
+        def address(word, row, half):
+            run = Signal(exact_log2(runs), name=f"{row.name}_run")
+            m.d.comb += run.eq(row >> shift)
+            return Cat(word, run, half)
+
+        adding = Signal()
+        first = Signal()
+        end = Signal()
+        values = Signal(self.values.shape())
+        word = Signal.like(self.word)
+        to = Signal(len(complete.write_addr))
+        m.d.comb += [growing.read_en.eq(self.add), growing.read_addr.eq(self.word)]
+        m.d.sync += adding.eq(self.add)
+        with m.If(self.add):
+            m.d.sync += [
+                first.eq((self.row & mask) == 0),
+                end.eq(self.last_row | ((self.row & mask) == mask)),
+                values.eq(self.values),
+                word.eq(self.word),
+                to.eq(address(self.word, self.row, self.half)),
+            ]
+        joined = Signal(self.values.shape())
+        again = Signal()  # the word before was of the same columns: what is read is stale
+        before = Signal(self.values.shape())
+        m.d.sync += again.eq(adding & self.add & (word == self.word))
+        with m.If(adding):
+            m.d.sync += before.eq(joined)
+        stored = data.View(self.values.shape(), Mux(again, before, growing.read_data))
+        for n in range(sizes.lanes):
+            m.d.comb += joined[n].eq(largest([values[n], Mux(first, 0, stored[n])]))
+        m.d.comb += [
+            growing.write_en.eq(adding),
+            growing.write_addr.eq(word),
+            growing.write_data.eq(joined),
+            complete.write_en.eq(adding & end),
+            complete.write_addr.eq(to),
+            complete.write_data.eq(joined),
+            complete.read_en.eq(self.read_en),
+            complete.read_addr.eq(address(self.read_word, self.read_row, self.read_half)),
+            self.column_values.eq(complete.read_data),
+        ]
+
+
+def square_of(m, sizes: Geometry, cls, word, chunk: int, name: str):
+    """Number within the tile of the square in which a chunk of a word lies."""
+    block = Signal(range(max(2, sizes.max_tile_cols // sizes.block)), name=name)
+    first = word >> exact_log2(sizes.block_words) << exact_log2(sizes.word_chunks)
+    m.d.comb += block.eq(first | chunk)
+    sides = {sizes.side(n) for n, vectors in enumerate(sizes.vectors) if not vectors}
+    shifts = [
+        exact_log2((min(sides) if vectors else sizes.side(n)) // sizes.block)
+        for n, vectors in enumerate(sizes.vectors)
+    ]
+    return block >> by_class(m, cls, shifts, f"{name}_side")

@@ -1,0 +1,227 @@
+"""How the elements of tiles and groups lie in the converter's words, chunks and beats."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from amaranth.hdl import Array, Const, Signal, Value
+from amaranth.utils import exact_log2
+
+from diastole_sim.spec.check import require_choice
+from diastole_sim.spec.image import DATA_WIDTHS, GROUP_BLOCKS, GroupLayout
+from diastole_sim.spec.numerics import CLASS_NAMES, Numerics, TensorClass
+from diastole_sim.spec.rounding import is_stochastic
+
+DOUBLED_FLOATS = 4096
+"""Largest tile of which the buffer holds two, so that one is read while one is quantised."""
+
+
+def by_class(m, cls: Value, values, name: str) -> Value:
+    """What a class has of something: a constant where all classes have the same."""
+    values = list(values)
+    if len(set(values)) == 1:
+        return Const(values[0])
+    chosen = Signal(range(max(values) + 1), name=name)
+    m.d.comb += chosen.eq(Array(values)[cls])
+    return chosen
+
+
+def of_vectors(m, cls: Value, sizes: "Geometry", values, name: str) -> Value:
+    """As :func:`by_class` where a class has vector groups; anything where it has none."""
+    values = list(values)
+    known = min(value for value, vectors in zip(values, sizes.vectors, strict=True) if vectors)
+    pairs = zip(values, sizes.vectors, strict=True)
+    return by_class(m, cls, [value if vectors else known for value, vectors in pairs], name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Geometry:
+    """Sizes that follow from the classes of tensors and the width of the bus.
+
+    A *word* is what the converter works on in one cycle: ``lanes`` neighbours of one row. A *chunk*
+    is the part of a word that lies in one block: the whole word, or one of several blocks' rows. A
+    *group* is 8 neighbouring blocks of a row of blocks, of a copy as it is stored. A *tile* is what
+    is read before anything of it is quantised: whole groups of every copy, and whole groups that
+    share an exponent. A *unit* is what has a stored exponent of its own. All sizes are powers of
+    two. Methods take the number of a class.
+
+    Parameters
+    ----------
+    numerics : Numerics
+        Block side and classes of tensors.
+    data_width : int
+        Bits of a beat (a power of two, 32 to 512).
+    """
+
+    numerics: Numerics
+    data_width: int
+
+    def __post_init__(self):
+        require_choice("data_width", self.data_width, DATA_WIDTHS)
+
+    # Classes.
+
+    @cached_property
+    def classes(self) -> tuple[TensorClass, ...]:
+        return tuple(self.numerics.tensor_class(name) for name in CLASS_NAMES)
+
+    @cached_property
+    def folds(self) -> tuple[bool, ...]:
+        """Whether a class's exponents are lowered to the largest element of each unit."""
+        return tuple(self.numerics.folds(name) for name in CLASS_NAMES)
+
+    @property
+    def vectors(self) -> tuple[bool, ...]:
+        """Whether a class has vector groups, and so two copies."""
+        return tuple(chosen.two_copies for chosen in self.classes)
+
+    @property
+    def two_copies(self) -> bool:
+        """Whether any class has."""
+        return any(self.vectors)
+
+    @property
+    def squares(self) -> bool:
+        """Whether any class has none: its units are squares, or blocks."""
+        return not all(self.vectors)
+
+    @property
+    def scanned(self) -> tuple[bool, ...]:
+        """Whether a class's scale may follow from the whole tensor."""
+        return tuple(chosen.has_tensor_scale for chosen in self.classes)
+
+    @property
+    def draws(self) -> tuple[bool, ...]:
+        """Whether a class rounds stochastically."""
+        return tuple(is_stochastic(chosen.rounding) for chosen in self.classes)
+
+    @property
+    def element_bits(self) -> tuple[int, ...]:
+        return tuple(chosen.format.element_bits for chosen in self.classes)
+
+    @property
+    def header(self) -> bool:
+        """Whether images begin with the tensor's exponent (NVFP4)."""
+        return any(group.header for group in self.group_layouts)
+
+    def side(self, cls: int) -> int:
+        """Side of a square, length of a vector group; with a tensor scale the block's side."""
+        return self.classes[cls].grouping.size or self.block
+
+    # Words, groups and beats.
+
+    @property
+    def block(self) -> int:
+        return self.numerics.block
+
+    @property
+    def beat_bytes(self) -> int:
+        return self.data_width // 8
+
+    @property
+    def floats(self) -> int:
+        """Floats of a beat."""
+        return self.data_width // 32
+
+    @property
+    def group_cols(self) -> int:
+        """Elements of one row of a group."""
+        return GROUP_BLOCKS * self.block
+
+    @property
+    def lanes(self) -> int:
+        """Elements of a word: a beat of floats, unless a row of a group is shorter, or, where there
+        are two copies, a row of a block."""
+        return min(self.floats, self.block if self.two_copies else self.group_cols)
+
+    @property
+    def beat_words(self) -> int:
+        """Words of a beat of floats."""
+        return self.floats // self.lanes
+
+    @property
+    def row_words(self) -> int:
+        """Words of one row of a group."""
+        return self.group_cols // self.lanes
+
+    @property
+    def group_words(self) -> int:
+        return self.block * self.row_words
+
+    @property
+    def chunk(self) -> int:
+        """Elements of a chunk."""
+        return min(self.lanes, self.block)
+
+    @property
+    def word_chunks(self) -> int:
+        """Chunks of a word, each in another block."""
+        return self.lanes // self.chunk
+
+    @property
+    def block_words(self) -> int:
+        """Words of one row of a block: 1 if a word covers it or more."""
+        return self.block // self.chunk
+
+    @cached_property
+    def group_layouts(self) -> tuple[GroupLayout, ...]:
+        """By the number of a class: its groups as they are stored."""
+        sizes = {"block": self.block, "data_width": self.data_width}
+        return tuple(GroupLayout.of(chosen, **sizes) for chosen in self.classes)
+
+    def runs(self, cls: int) -> int:
+        """Q: vector groups of a row of elements that a group meets; 0 where there are none."""
+        return self.group_layouts[cls].runs
+
+    def exponent_entries(self, cls: int) -> int:
+        """Bytes of a group's exponent field, without padding."""
+        return self.group_layouts[cls].exponent_entries
+
+    def exponent_beats(self, cls: int) -> int:
+        """Beats of a group's exponent field."""
+        return self.group_layouts[cls].exponent_beats
+
+    def element_beats(self, cls: int) -> int:
+        """Beats of a group's element field."""
+        return self.group_layouts[cls].element_beats
+
+    def group_beats(self, cls: int) -> int:
+        return self.group_layouts[cls].group_beats
+
+    # Tiles.
+
+    def tile_rows(self, cls: int) -> int:
+        """Rows of elements of a tile."""
+        return max(self.side(cls), self.group_cols if self.vectors[cls] else self.block)
+
+    def tile_cols(self, cls: int) -> int:
+        return max(self.side(cls), self.group_cols)
+
+    @cached_property
+    def max_tile_rows(self) -> int:
+        return max(self.tile_rows(cls) for cls in range(len(CLASS_NAMES)))
+
+    @cached_property
+    def max_tile_cols(self) -> int:
+        return max(self.tile_cols(cls) for cls in range(len(CLASS_NAMES)))
+
+    @property
+    def tile_row_words(self) -> int:
+        """Words of one row of the largest tile."""
+        return self.max_tile_cols // self.lanes
+
+    @property
+    def tile_words(self) -> int:
+        return self.max_tile_rows * self.tile_row_words
+
+    @property
+    def halves(self) -> int:
+        """Tiles that the buffer holds."""
+        return 2 if self.max_tile_rows * self.max_tile_cols <= DOUBLED_FLOATS else 1
+
+    @property
+    def half_bits(self) -> int:
+        return exact_log2(self.halves)
+
+    def of_classes(self, method) -> tuple:
+        """A method's value for every class."""
+        return tuple(method(cls) for cls in range(len(CLASS_NAMES)))

@@ -1,0 +1,356 @@
+"""Last step of the converter: headers, exponents, elements and maxima to the writer."""
+
+from amaranth.hdl import Module, Mux, Signal, signed, unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+from amaranth.utils import exact_log2
+
+from diastole_hw.bus.services import request_layout, write_beat_layout
+from diastole_hw.convert.geometry import Geometry, by_class
+from diastole_hw.convert.maxima import MAX_COL_BLOCKS, ImageMaxima
+from diastole_hw.convert.pack import Packer
+from diastole_hw.convert.tile_quantiser import image_group_layout
+from diastole_hw.place import place
+from diastole_hw.stream.fifo import StreamFifo
+from diastole_hw.transfer.address import Locate
+from diastole_sim.spec.check import require_int
+from diastole_sim.spec.command import ADDRESS_BITS
+from diastole_sim.spec.formats import NVFP4
+from diastole_sim.spec.numerics import Numerics
+
+_GROUPS_AHEAD = 4  # begun in the lanes, and not yet written
+
+
+class ImageWriter(wiring.Component):
+    """Write the groups of a tensor's images as they come, and the maxima.
+
+    A group is one request: its exponent beats, then its element beats. The beats of the maxima are
+    written one by one as they fill. Headers come first. Every strobe is set: pads are zeros.
+
+    Timing: 1 cycle per group besides its beats, and 2 per beat of maxima and per header.
+    ``request.valid`` and ``o.valid`` do not depend on their ``ready``.
+
+    Parameters
+    ----------
+    numerics : Numerics
+    data_width : int
+        As in :class:`Geometry`.
+    max_col_blocks : int
+        As in :class:`ImageMaxima`.
+
+    Members
+    -------
+    start : In(1)
+        Begin a tensor.
+    cls : In(2)
+    rows, cols : In(32)
+    destination, destination_t : In(40)
+    scale : In(8)
+        As in :class:`diastole_hw.convert.converter.Converter`; must hold until ``done``.
+    group : In(stream of :func:`image_group_layout`)
+        Every group, before its bytes.
+    exponents : In(stream of {"byte": unsigned(8), "last": 1})
+    elements : In(stream of unsigned(data_width))
+        The bytes of the groups' exponent fields, the beats of their element fields.
+    request : Out(stream of {"addr": unsigned(40), "beats": unsigned(16)})
+    o : Out(stream of {"data": unsigned(data_width), "strb": unsigned(data_width // 8)})
+    done : Out(1)
+        A pulse when the last beat is taken.
+    """
+
+    def __init__(self, *, numerics: Numerics, data_width: int, max_col_blocks: int):
+        require_int("max_col_blocks", max_col_blocks, 1, MAX_COL_BLOCKS)
+        self.numerics, self.data_width = numerics, data_width
+        self.max_col_blocks = max_col_blocks
+        self.geometry = Geometry(numerics=numerics, data_width=data_width)
+        byte = data.StructLayout({"byte": unsigned(8), "last": 1})
+        super().__init__(
+            {
+                "start": In(1),
+                "cls": In(2),
+                "rows": In(32),
+                "cols": In(32),
+                "destination": In(ADDRESS_BITS),
+                "destination_t": In(ADDRESS_BITS),
+                "scale": In(8),
+                "group": In(stream.Signature(image_group_layout())),
+                "exponents": In(stream.Signature(byte)),
+                "elements": In(stream.Signature(unsigned(data_width))),
+                "request": Out(stream.Signature(request_layout())),
+                "o": Out(stream.Signature(write_beat_layout(data_width))),
+                "done": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        maxima = ImageMaxima(
+            numerics=self.numerics,
+            data_width=self.data_width,
+            max_col_blocks=self.max_col_blocks,
+        )
+        packer = Packer(lanes=1, element_bits=(8,), data_width=self.data_width)
+        groups = StreamFifo(shape=image_group_layout(), depth=_GROUPS_AHEAD)
+        of_maxima = StreamFifo(shape=image_group_layout(), depth=_GROUPS_AHEAD)
+        m.submodules.maxima = place(maxima, platform)
+        m.submodules.packer = place(packer, platform)
+        m.submodules.groups = place(groups, platform)
+        m.submodules.of_maxima = place(of_maxima, platform)
+        for fifo, other in ((groups, of_maxima), (of_maxima, groups)):
+            m.d.comb += fifo.i.payload.eq(self.group.payload)
+            m.d.comb += fifo.i.valid.eq(self.group.valid & other.i.ready)
+        m.d.comb += self.group.ready.eq(groups.i.ready & of_maxima.i.ready)
+        connect(m, of_maxima.o, maxima.group)
+        connect(m, flipped(self.exponents), maxima.i)
+        m.d.comb += [
+            maxima.cls.eq(self.cls),
+            maxima.cols.eq(self.cols),
+            packer.i.valid.eq(maxima.o.valid),
+            packer.i.p.elements.eq(maxima.o.p.byte),
+            packer.i.p.last.eq(maxima.o.p.last),
+            maxima.o.ready.eq(packer.i.ready),
+        ]
+        self._sequence(m, platform, groups.o, packer.o, maxima.beats)
+        return m
+
+    def _sequence(self, m, platform, groups, exponents, maxima):
+        sizes = self.geometry
+        exponent_beats = by_class(
+            m, self.cls, sizes.of_classes(sizes.exponent_beats), "exponent_beats"
+        )
+        element_beats = by_class(
+            m, self.cls, sizes.of_classes(sizes.element_beats), "element_beats"
+        )
+        address = Signal(ADDRESS_BITS)
+        group_done = Signal()
+        maximum_done = Signal()
+        maximum_address, located, last_maximum = self._locate_maxima(m, platform, maximum_done)
+        m.d.comb += address.eq(self._locate_groups(m, groups, group_done))
+        m.d.comb += self.o.p.strb.eq(~0)
+        count = Signal(16)
+        second = Signal()  # of the headers
+        with m.FSM():
+            with m.State("header request" if sizes.header else "idle"):
+                with m.If(self.start):
+                    m.next = "header" if sizes.header else "request"
+            if sizes.header:
+                self._headers(m, second)
+            with m.State("request"):
+                # Maxima wait for groups whose exponents are there, and never the other way round:
+                # while maxima wait to go out, no exponents come in.
+                m.d.comb += self.request.p.addr.eq(maximum_address)
+                m.d.comb += self.request.p.beats.eq(1)
+                with m.If(groups.valid & exponents.valid):
+                    m.d.comb += self.request.p.addr.eq(address)
+                    m.d.comb += self.request.p.beats.eq(exponent_beats + element_beats)
+                    m.d.comb += self.request.valid.eq(1)
+                    with m.If(self.request.ready):
+                        m.d.comb += group_done.eq(1)
+                        m.d.sync += count.eq(0)
+                        m.next = "exponents"
+                with m.Elif(maxima.valid & located & ~(last_maximum & groups.valid)):
+                    m.d.comb += self.request.valid.eq(1)
+                    with m.If(self.request.ready):
+                        m.next = "maxima"
+            with m.State("exponents"):
+                m.d.comb += [
+                    self.o.valid.eq(exponents.valid),
+                    self.o.p.data.eq(exponents.payload),
+                    exponents.ready.eq(self.o.ready),
+                ]
+                with m.If(self.o.valid & self.o.ready):
+                    m.d.sync += count.eq(count + 1)
+                    with m.If(count == exponent_beats - 1):
+                        m.d.sync += count.eq(0)
+                        m.next = "elements"
+            with m.State("elements"):
+                m.d.comb += [
+                    self.o.valid.eq(self.elements.valid),
+                    self.o.p.data.eq(self.elements.payload),
+                    self.elements.ready.eq(self.o.ready),
+                ]
+                with m.If(self.o.valid & self.o.ready):
+                    m.d.sync += count.eq(count + 1)
+                    with m.If(count == element_beats - 1):
+                        m.next = "request"
+            with m.State("maxima"):
+                m.d.comb += [
+                    self.o.valid.eq(maxima.valid),
+                    self.o.p.data.eq(maxima.payload),
+                    maxima.ready.eq(self.o.ready),
+                ]
+                with m.If(self.o.ready):
+                    m.d.comb += maximum_done.eq(1)
+                    m.next = "request"
+                    with m.If(last_maximum):
+                        m.d.comb += self.done.eq(1)
+                        m.next = "header request" if sizes.header else "idle"
+        m.d.comb += groups.ready.eq(group_done)
+
+    def _headers(self, m, second):
+        """The tensor's exponent, a beat at the beginning of each image."""
+        sizes = self.geometry
+        vectors = by_class(m, self.cls, map(int, sizes.vectors), "vectors_header").bool()
+        exponent = Signal(signed(16))
+        m.d.comb += exponent.eq(self.scale - NVFP4.tensor_scale_bias)
+        with m.State("header"):
+            m.d.comb += [
+                self.request.valid.eq(1),
+                self.request.p.addr.eq(Mux(second, self.destination_t, self.destination)),
+                self.request.p.beats.eq(1),
+            ]
+            with m.If(self.request.ready):
+                m.next = "header beat"
+        with m.State("header beat"):
+            m.d.comb += [self.o.valid.eq(1), self.o.p.data.eq(exponent.as_unsigned())]
+            with m.If(self.o.ready):
+                m.d.sync += second.eq(vectors & ~second)
+                m.next = "request"
+                with m.If(vectors & ~second):
+                    m.next = "header"
+
+    def _bytes(self, beats):
+        return beats << exact_log2(self.geometry.beat_bytes)
+
+    def _pitches(self, m):
+        """Bytes of a group, and of a row of blocks of each copy."""
+        sizes = self.geometry
+        shift = exact_log2(sizes.group_cols)
+        beats = by_class(m, self.cls, sizes.of_classes(sizes.group_beats), "group_beats")
+        pitches = []
+        for name, length in (("pitch", self.cols), ("pitch_t", self.rows)):
+            pitch = Signal(ADDRESS_BITS, name=name)
+            groups = (length + (2**shift - 1)) >> shift
+            m.d.comb += pitch.eq(self._bytes(groups * beats))
+            pitches.append(pitch)
+        return self._bytes(beats), *pitches
+
+    def _locate_maxima(self, m, platform, done):
+        """Where the next beat of maxima goes, whether that is known, and whether it is the last."""
+        sizes = self.geometry
+        _, pitch, pitch_t = self._pitches(m)
+        block_bits, beat_bits = exact_log2(sizes.block), exact_log2(sizes.beat_bytes)
+        header = sizes.beat_bytes * sizes.header
+        row_blocks = (self.rows + (sizes.block - 1)) >> block_bits
+        col_blocks = (self.cols + (sizes.block - 1)) >> block_bits
+        vectors = by_class(m, self.cls, map(int, sizes.vectors), "vectors_maxima").bool()
+
+        def beats_of(blocks, name):
+            entries = Mux(vectors, blocks << block_bits, blocks)
+            left = Signal(32, name=name)
+            with m.If(self.start):
+                m.d.sync += left.eq((entries + (sizes.beat_bytes - 1)) >> beat_bits)
+            return left
+
+        rows_left = beats_of(row_blocks, "rows_left")
+        columns_left = beats_of(col_blocks, "columns_left")
+        of_rows = rows_left.any()
+        with m.If(done):
+            with m.If(of_rows):
+                m.d.sync += rows_left.eq(rows_left - 1)
+            with m.Else():
+                m.d.sync += columns_left.eq(columns_left - 1)
+        m.submodules.locate = place(locate := Locate(count_bits=32, step_bits=8), platform)
+        m.d.comb += [
+            locate.start.eq(self.start),
+            locate.base.eq(self.destination + header),
+            locate.pitch.eq(pitch),
+            locate.count.eq(row_blocks),
+            locate.next.eq(done & (of_rows | ~vectors)),
+            locate.step.eq(sizes.beat_bytes),
+        ]
+        last = (rows_left == 0) & (columns_left == 1)
+        if not sizes.two_copies:
+            return locate.address, locate.ready, last
+        m.submodules.locate_t = place(locate_t := Locate(count_bits=32, step_bits=8), platform)
+        m.d.comb += [
+            locate_t.start.eq(self.start),
+            locate_t.base.eq(self.destination_t + header),
+            locate_t.pitch.eq(pitch_t),
+            locate_t.count.eq(col_blocks),
+            locate_t.next.eq(done & ~of_rows),
+            locate_t.step.eq(sizes.beat_bytes),
+        ]
+        turned = vectors & ~of_rows
+        return (
+            Mux(turned, locate_t.address, locate.address),
+            Mux(turned, locate_t.ready, locate.ready),
+            last,
+        )
+
+    def _locate_groups(self, m, groups, done):
+        """Address of the next group; ``done`` when it is used."""
+        sizes = self.geometry
+        group_bytes, pitch, pitch_t = self._pitches(m)
+        header = sizes.beat_bytes * sizes.header
+        if (sizes.max_tile_rows, sizes.max_tile_cols) == (sizes.block, sizes.group_cols):
+            here = Signal(ADDRESS_BITS)  # tiles are groups, and come in the order of the image
+            with m.If(done):
+                m.d.sync += here.eq(here + group_bytes)
+            with m.If(self.start):
+                m.d.sync += here.eq(self.destination + header)
+            return here
+        first = self._locate_first(m, groups.p, done, group_bytes, pitch)
+        if not sizes.two_copies:
+            return first
+        second = self._locate_second(m, groups.p, done, group_bytes, pitch_t)
+        return Mux(groups.p.copy, second, first)
+
+    def _shifted(self, m, value, counts, name):
+        """``value`` times a count of each class, all powers of two."""
+        shift = by_class(m, self.cls, [exact_log2(count) for count in counts], f"{name}_shift")
+        shifted = Signal(ADDRESS_BITS, name=name)
+        m.d.comb += shifted.eq(value << shift)
+        return shifted
+
+    def _locate_first(self, m, group, done, group_bytes, pitch):
+        """In a tile of the first copy: rows of blocks, from top to bottom."""
+        sizes = self.geometry
+        row_counts = [sizes.tile_rows(cls) // sizes.block for cls in range(3)]
+        col_counts = [sizes.tile_cols(cls) // sizes.group_cols for cls in range(3)]
+        row_bytes = self._shifted(m, pitch, row_counts, "tile_row_bytes")
+        tile_bytes = self._shifted(m, group_bytes, col_counts, "tile_bytes")
+        tiles = Signal(ADDRESS_BITS)  # the first group of this row of tiles, of this tile, of this
+        tile = Signal(ADDRESS_BITS)  # row of blocks in the tile, and the next
+        line = Signal(ADDRESS_BITS)
+        here = Signal(ADDRESS_BITS)
+        next_tile = Signal(ADDRESS_BITS)
+        m.d.comb += next_tile.eq(tile + tile_bytes)
+        with m.If(group.last_col):
+            m.d.comb += next_tile.eq(tiles + row_bytes)
+        with m.If(done & ~group.copy):
+            m.d.sync += here.eq(here + group_bytes)
+            with m.If(group.copy_end):
+                m.d.sync += [here.eq(next_tile), line.eq(next_tile), tile.eq(next_tile)]
+                with m.If(group.last_col):
+                    m.d.sync += tiles.eq(next_tile)
+            with m.Elif(group.line_end):
+                m.d.sync += [here.eq(line + pitch), line.eq(line + pitch)]
+        with m.If(self.start):
+            start = self.destination + sizes.beat_bytes * sizes.header
+            m.d.sync += [signal.eq(start) for signal in (tiles, tile, line, here)]
+        return here
+
+    def _locate_second(self, m, group, done, group_bytes, pitch):
+        """In a tile of the second copy: columns of blocks, from left to right; so from tile to
+        tile."""
+        sizes = self.geometry
+        counts = [max(1, sizes.tile_rows(cls) // sizes.group_cols) for cls in range(3)]
+        tile_bytes = self._shifted(m, group_bytes, counts, "tile_bytes_t")
+        tiles = Signal(ADDRESS_BITS, name="tiles_t")
+        line = Signal(ADDRESS_BITS, name="line_t")
+        here = Signal(ADDRESS_BITS, name="here_t")
+        next_line = Signal(ADDRESS_BITS)
+        m.d.comb += next_line.eq(line + pitch)
+        with m.If(group.copy_end & group.last_col):
+            m.d.comb += next_line.eq(tiles + tile_bytes)
+        with m.If(done & group.copy):
+            m.d.sync += here.eq(here + group_bytes)
+            with m.If(group.line_end):
+                m.d.sync += [here.eq(next_line), line.eq(next_line)]
+            with m.If(group.copy_end & group.last_col):
+                m.d.sync += tiles.eq(next_line)
+        with m.If(self.start):
+            start = self.destination_t + sizes.beat_bytes * sizes.header
+            m.d.sync += [signal.eq(start) for signal in (tiles, line, here)]
+        return here

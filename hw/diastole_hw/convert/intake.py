@@ -1,0 +1,198 @@
+"""First pass over a tile: from the reader into the buffer, with the exponents of its units."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
+
+from diastole_hw.convert.gather import largest
+from diastole_hw.convert.geometry import Geometry
+from diastole_hw.convert.scale import LaneScale
+from diastole_hw.convert.walk import tile_layout
+from diastole_hw.invariant import invariant
+from diastole_hw.place import place
+from diastole_sim.spec.numerics import Numerics
+
+
+def word_layout(sizes: Geometry) -> data.StructLayout:
+    """Where a word lies in the buffer: its place in a tile, and which tile of the buffer."""
+    return data.StructLayout(
+        {
+            "word": range(sizes.tile_row_words),
+            "row": range(sizes.max_tile_rows),
+            "half": unsigned(sizes.half_bits),
+        }
+    )
+
+
+class Intake(wiring.Component):
+    """Write the words of tiles into the buffer, and say what a unit of each of their elements would
+    have for exponent; or only find the largest magnitude of a tensor.
+
+    Only words that begin inside the tensor are taken; what such a word has beside it becomes
+    zeros. With two tiles in the buffer they go to half 0 first, then in turn.
+
+    Timing: one word per cycle. A tile waits for room in the buffer first. ``add`` and its values
+    are 2 cycles after their word was taken, 1 after it was written. ``data.ready`` does not depend
+    on ``data.valid``.
+
+    Parameters
+    ----------
+    numerics : Numerics
+    data_width : int
+        As in :class:`Geometry`.
+
+    Members
+    -------
+    restart : In(1)
+        A pulse before the first tile of a tensor; forgets ``amax``.
+    scan : In(1)
+        Only look: nothing is written or added. Must hold from the first tile's word to ``done``.
+    cls : In(2)
+    scale : In(8)
+        As in :class:`LaneScale`; must hold while words are on their way.
+    tile : In(stream of :func:`tile_layout`)
+    data : In(stream of unsigned(data_width))
+        The beats that :class:`diastole_hw.convert.walk.ReadRequests` asks for.
+    freed : In(1)
+        A pulse: the tile written longest ago is not needed any more.
+    write_en : Out(1)
+    write_at : Out(:func:`word_layout`)
+    write_data : Out(32 * lanes)
+    taken : Out(stream of :func:`tile_layout`)
+        A tile, in the cycle in which its last word is taken; ``ready`` is not looked at.
+    add, row_end, last_row : Out(1)
+    at : Out(:func:`word_layout`)
+    values : Out(array of lanes unsigned(8))
+        As :class:`diastole_hw.convert.gather.Gather` takes them.
+    done : Out(1)
+        A pulse 2 cycles after the tensor's last word was taken, when ``amax`` is complete.
+    amax : Out(31)
+        Bits 30..0 of the largest normal number so far, 0 if there is none.
+    """
+
+    def __init__(self, *, numerics: Numerics, data_width: int):
+        self.numerics, self.data_width = numerics, data_width
+        sizes = self.geometry = Geometry(numerics=numerics, data_width=data_width)
+        super().__init__(
+            {
+                "restart": In(1),
+                "scan": In(1),
+                "cls": In(2),
+                "scale": In(8),
+                "tile": In(stream.Signature(tile_layout(sizes))),
+                "data": In(stream.Signature(unsigned(data_width))),
+                "freed": In(1),
+                "write_en": Out(1),
+                "write_at": Out(word_layout(sizes)),
+                "write_data": Out(32 * sizes.lanes),
+                "taken": Out(stream.Signature(tile_layout(sizes))),
+                "add": Out(1),
+                "row_end": Out(1),
+                "last_row": Out(1),
+                "at": Out(word_layout(sizes)),
+                "values": Out(data.ArrayLayout(unsigned(8), sizes.lanes)),
+                "done": Out(1),
+                "amax": Out(31),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        sizes = self.geometry
+        at = Signal(word_layout(sizes))
+        free = Signal(range(sizes.halves + 1), init=sizes.halves)
+        take = Signal()
+        row_end = Signal()
+        last_row = Signal()
+        last = Signal()
+        column = at.word << exact_log2(sizes.lanes)
+        may = self.tile.valid & (self.scan | free.any())
+        m.d.comb += [
+            row_end.eq(column + sizes.lanes >= self.tile.p.cols),
+            last_row.eq(at.row + 1 == self.tile.p.rows),
+            take.eq(may & self.data.valid),
+            last.eq(take & row_end & last_row),
+            self.data.ready.eq(may & (row_end | self._beat_end(at.word))),
+            self.tile.ready.eq(last),
+            self.taken.valid.eq(last & ~self.scan),
+            self.taken.payload.eq(self.tile.payload),
+        ]
+        m.d.sync += free.eq(free + self.freed - self.taken.valid)
+        invariant(m, platform, ~self.freed | (free != sizes.halves), "a tile was freed twice")
+        with m.If(take):
+            m.d.sync += at.word.eq(at.word + 1)
+            with m.If(row_end):
+                m.d.sync += [at.word.eq(0), at.row.eq(at.row + 1)]
+            with m.If(last):
+                m.d.sync += at.row.eq(0)
+        with m.If(self.taken.valid):
+            m.d.sync += at.half.eq(~at.half)
+        m.d.sync += [
+            self.write_en.eq(take & ~self.scan),
+            self.write_at.eq(at),
+            self.write_data.eq(self._masked(at.word, column)),
+        ]
+        self._measure(m, platform, row_end, last_row)
+        seen = Signal()
+        taken = Signal()
+        end = last & self.tile.p.last_row & self.tile.p.last_col
+        m.d.sync += [taken.eq(take), seen.eq(end), self.done.eq(seen)]
+        self._find_largest(m, taken)
+        return m
+
+    def _part(self, word):
+        """Which word of a beat is taken; a beat may hold those of several tiles."""
+        sizes = self.geometry
+        bits = exact_log2(sizes.beat_words)
+        if not bits:
+            return None
+        start = self.tile.p.address[exact_log2(4 * sizes.lanes) :][:bits]
+        return (start + word)[:bits]
+
+    def _beat_end(self, word):
+        part = self._part(word)
+        return 1 if part is None else part.all()
+
+    def _masked(self, word, column):
+        """The word taken: zeros in the lanes that lie outside the tensor."""
+        sizes = self.geometry
+        beat, part = self.data.payload, self._part(word)
+        if part is not None:
+            beat = beat.word_select(part, 32 * sizes.lanes)
+        keep = (column + n < self.tile.p.cols for n in range(sizes.lanes))
+        return Cat(Mux(k, beat.word_select(n, 32), 0) for n, k in enumerate(keep))
+
+    def _measure(self, m, platform, row_end, last_row):
+        """What the lanes say of the word written, and beside it where that belongs."""
+        sizes = self.geometry
+        for n in range(sizes.lanes):
+            m.submodules[f"scale{n}"] = place(lane := LaneScale(numerics=self.numerics), platform)
+            m.d.comb += [
+                lane.cls.eq(self.cls),
+                lane.scale.eq(self.scale),
+                lane.value.eq(self.write_data.word_select(n, 32)),
+                self.values[n].eq(lane.stored),
+            ]
+        written_row_end = Signal()
+        written_last_row = Signal()
+        m.d.sync += [
+            written_row_end.eq(row_end),
+            written_last_row.eq(last_row),
+            self.row_end.eq(written_row_end),
+            self.last_row.eq(written_last_row),
+            self.at.eq(self.write_at),
+            self.add.eq(self.write_en),
+        ]
+
+    def _find_largest(self, m, taken):
+        numbers = (self.write_data.word_select(n, 32) for n in range(self.geometry.lanes))
+        magnitudes = [
+            Mux(number[23:31].any() & ~number[23:31].all(), number[:31], 0) for number in numbers
+        ]
+        in_word = Signal(31)
+        m.d.comb += in_word.eq(largest(magnitudes))
+        with m.If(taken & (in_word > self.amax)):
+            m.d.sync += self.amax.eq(in_word)
+        with m.If(self.restart):
+            m.d.sync += self.amax.eq(0)

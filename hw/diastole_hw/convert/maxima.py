@@ -1,0 +1,284 @@
+"""Row and column maxima of a copy's stored exponents, gathered while its groups go by."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
+
+from diastole_hw.convert.geometry import Geometry, by_class
+from diastole_hw.convert.pack import Packer
+from diastole_hw.convert.tile_quantiser import image_group_layout
+from diastole_hw.memory.ram import Ram
+from diastole_hw.place import place
+from diastole_sim.spec.check import require_int
+from diastole_sim.spec.image import GROUP_BLOCKS
+from diastole_sim.spec.numerics import Numerics
+
+MAX_COL_BLOCKS = 2**16
+
+
+class MaxMemory(wiring.Component):
+    """``depth`` bytes that only grow.
+
+    Timing: one ``add`` per cycle; what is added is read from 2 cycles later on. ``read_data`` is
+    one cycle after ``read_en``, and holds; not both in one cycle, not checked.
+
+    Parameters
+    ----------
+    depth : int
+        2 to 2^24.
+
+    Members
+    -------
+    add, first : In(1)
+        The byte at ``addr`` becomes the larger of itself and ``entry``; with ``first`` it is
+        ``entry``, whatever it was.
+    addr : In(range(depth))
+    entry : In(8)
+    read_en : In(1)
+        Read the byte at ``addr``.
+    read_data : Out(8)
+    """
+
+    def __init__(self, *, depth: int):
+        require_int("depth", depth, 2, 2**24)
+        self.depth = depth
+        super().__init__(
+            {
+                "add": In(1),
+                "first": In(1),
+                "addr": In(range(depth)),
+                "entry": In(8),
+                "read_en": In(1),
+                "read_data": Out(8),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.ram = place(ram := Ram(width=8, depth=self.depth), platform)
+        adding = Signal()
+        first = Signal()
+        addr = Signal.like(self.addr)
+        byte = Signal(8)
+        again = Signal()  # the byte before went to the same place: what is read is stale
+        before = Signal(8)
+        joined = Signal(8)
+        old = Mux(first, 0, Mux(again, before, ram.read_data))
+        m.d.comb += [
+            joined.eq(Mux(byte > old, byte, old)),
+            ram.read_en.eq(self.add | self.read_en),
+            ram.read_addr.eq(self.addr),
+            ram.write_en.eq(adding),
+            ram.write_addr.eq(addr),
+            ram.write_data.eq(joined),
+            self.read_data.eq(ram.read_data),
+        ]
+        m.d.sync += [
+            adding.eq(self.add),
+            first.eq(self.first),
+            addr.eq(self.addr),
+            byte.eq(self.entry),
+            again.eq(adding & (addr == self.addr)),
+            before.eq(joined),
+        ]
+        return m
+
+
+class ImageMaxima(wiring.Component):
+    """Pass on the bytes of exponent fields, and find the largest of each row and column.
+
+    Of squares one byte per row, then one per column of blocks; of vectors one per row of elements
+    of the first copy, then one per row of the second, which is a column of the tensor. NaN counts
+    as 0. Rows are put out when a row of tiles is complete, columns after the last group.
+
+    Timing: one byte per cycle. After a row of tiles, and at the end, ``i`` waits while the maxima
+    go out, a byte per cycle at most; within a group it does not.
+
+    Parameters
+    ----------
+    numerics : Numerics
+    data_width : int
+        As in :class:`Geometry`.
+    max_col_blocks : int
+        Most columns of blocks of a tensor (1 to 65536). More are not checked for, and give wrong
+        maxima.
+
+    Members
+    -------
+    cls : In(2)
+    cols : In(32)
+        Of the tensor; must hold until the last beat is taken.
+    group : In(stream of :func:`image_group_layout`)
+        A group whose bytes come.
+    i, o : In, Out(stream of {"byte": unsigned(8), "last": 1})
+    beats : Out(stream of unsigned(data_width))
+        Rows, up to a whole beat of zeros; then columns in the same way.
+    """
+
+    def __init__(self, *, numerics: Numerics, data_width: int, max_col_blocks: int):
+        require_int("max_col_blocks", max_col_blocks, 1, MAX_COL_BLOCKS)
+        self.numerics, self.data_width = numerics, data_width
+        self.max_col_blocks = max_col_blocks
+        self.geometry = Geometry(numerics=numerics, data_width=data_width)
+        byte = data.StructLayout({"byte": unsigned(8), "last": 1})
+        super().__init__(
+            {
+                "cls": In(2),
+                "cols": In(32),
+                "group": In(stream.Signature(image_group_layout())),
+                "i": In(stream.Signature(byte)),
+                "o": Out(stream.Signature(byte)),
+                "beats": Out(stream.Signature(unsigned(data_width))),
+            }
+        )
+
+    @property
+    def _row_entries(self) -> int:
+        """Of a row of tiles."""
+        sizes = self.geometry
+        rows = (
+            sizes.tile_rows(cls) // (1 if vectors else sizes.block)
+            for cls, vectors in enumerate(sizes.vectors)
+        )
+        return max(2, *rows)
+
+    @property
+    def _column_entries(self) -> int:
+        sizes = self.geometry
+        blocks = -(-self.max_col_blocks // GROUP_BLOCKS) * GROUP_BLOCKS
+        return blocks * (sizes.block if sizes.two_copies else 1)
+
+    def elaborate(self, platform):
+        m = Module()
+        sizes = self.geometry
+        m.submodules.rows = place(rows := MaxMemory(depth=self._row_entries), platform)
+        m.submodules.columns = place(columns := MaxMemory(depth=self._column_entries), platform)
+        vectors = by_class(m, self.cls, map(int, sizes.vectors), "vectors").bool()
+        draining = Signal()
+        took = Signal()
+        group = self.group.p
+        may = self.group.valid & ~draining
+        m.d.comb += [
+            self.o.payload.eq(self.i.payload),
+            self.o.valid.eq(self.i.valid & may),
+            self.i.ready.eq(self.o.ready & may),
+            took.eq(self.i.valid & self.i.ready),
+            self.group.ready.eq(took & self.i.p.last),
+        ]
+        number = Signal(range(max(sizes.of_classes(sizes.exponent_entries))))  # of the byte
+        fresh = Signal(init=1)  # the first group of a line
+        line = Signal(range(max(2, sizes.max_tile_rows // sizes.block)))  # in the tile
+        with m.If(took):
+            m.d.sync += number.eq(number + 1)
+        with m.If(self.group.ready):
+            m.d.sync += [number.eq(0), fresh.eq(group.line_end)]
+            with m.If(group.line_end):
+                m.d.sync += line.eq(Mux(group.copy_end, 0, line + 1))
+        m.d.comb += [rows.entry.eq(self._counted(m)), columns.entry.eq(rows.entry)]
+        self._add_rows(m, rows, took, number, fresh, line, vectors)
+        self._add_columns(m, columns, took, number, fresh, line, vectors)
+        self._drain(m, platform, rows, columns, line, vectors, draining)
+        return m
+
+    def _counted(self, m):
+        """The byte that comes, or 0 if it is NaN."""
+        byte = self.i.p.byte
+        if self.numerics.special != "poison":
+            return byte
+        return Mux(byte == self.geometry.classes[0].format.nan_byte, 0, byte)
+
+    def _add_rows(self, m, rows, took, number, fresh, line, vectors):
+        row_bits = exact_log2(self.geometry.block)
+        address = line
+        first = number == 0
+        if self.geometry.two_copies:
+            address = Mux(vectors, Cat(number[:row_bits], line), line)
+            first = (number >> Mux(vectors, row_bits, 0)) == 0
+        m.d.comb += [
+            rows.add.eq(took & ~self.group.p.copy),
+            rows.addr.eq(address),
+            rows.first.eq(self.group.p.first_col & fresh & first),
+        ]
+
+    def _add_columns(self, m, columns, took, number, fresh, line, vectors):
+        sizes, group = self.geometry, self.group.p
+        row_bits = exact_log2(sizes.block)
+        here = Signal.like(columns.addr, name="column")  # of the group's first byte, in its units
+        tile = Signal.like(columns.addr, name="tile_column")
+        with m.If(self.group.ready & (group.copy | ~vectors)):
+            last = group.copy_end & group.last_col
+            with m.If(vectors):
+                m.d.sync += here.eq(here + group.line_end)
+                with m.If(last):
+                    m.d.sync += here.eq(0)
+            with m.Else():
+                m.d.sync += here.eq(here + 1)
+                with m.If(group.copy_end):
+                    m.d.sync += tile.eq(here + 1)
+                with m.Elif(group.line_end):
+                    m.d.sync += here.eq(tile)
+                with m.If(last):
+                    m.d.sync += [here.eq(0), tile.eq(0)]
+        m.d.comb += [
+            columns.add.eq(took & ~vectors),
+            columns.addr.eq(Cat(number[: exact_log2(GROUP_BLOCKS)], here)),
+            columns.first.eq(group.first_row & (line == 0)),
+        ]
+        if sizes.two_copies:
+            with m.If(vectors):
+                m.d.comb += [
+                    columns.add.eq(took & group.copy),
+                    columns.addr.eq(Cat(number[:row_bits], here)),
+                    columns.first.eq(group.first_row & fresh & ((number >> row_bits) == 0)),
+                ]
+
+    def _drain(self, m, platform, rows, columns, line, vectors, draining):
+        """Put out the rows of a row of tiles, or the columns, or both."""
+        sizes, group = self.geometry, self.group.p
+        bits = exact_log2(sizes.block)
+        packer = Packer(lanes=1, element_bits=(8,), data_width=self.data_width)
+        m.submodules.packer = place(packer, platform)
+        col_blocks = (self.cols + (sizes.block - 1)) >> bits
+        entries = Signal(range(max(self._row_entries, self._column_entries) + 1))
+        drained = Signal.like(entries)
+        of_columns = Signal()
+        then_columns = Signal()
+        flush = Signal()
+        settled = Signal()  # the last byte has reached its memory
+        valid = Signal()
+        last = Signal()
+        move = Signal()
+        read = Signal()
+        m.d.comb += [
+            self.beats.payload.eq(packer.o.payload),
+            self.beats.valid.eq(packer.o.valid),
+            packer.o.ready.eq(self.beats.ready),
+            packer.i.valid.eq(valid),
+            packer.i.p.elements.eq(Mux(of_columns, columns.read_data, rows.read_data)),
+            packer.i.p.last.eq(last),
+            move.eq(packer.i.ready | ~valid),
+            read.eq(draining & settled & move & (drained != entries)),
+            rows.read_en.eq(read & ~of_columns),
+            columns.read_en.eq(read & of_columns),
+        ]
+        m.d.sync += settled.eq(draining)
+        with m.If(move):
+            m.d.sync += [valid.eq(read), last.eq(flush & (drained + 1 == entries))]
+        with m.If(draining):
+            m.d.comb += [rows.addr.eq(drained), columns.addr.eq(drained)]
+            m.d.sync += drained.eq(drained + read)
+            with m.If(settled & move & (drained == entries)):
+                m.d.sync += [draining.eq(then_columns), of_columns.eq(1), drained.eq(0)]
+                m.d.sync += [entries.eq(col_blocks), then_columns.eq(0)]
+        with m.If(self.group.ready & group.copy_end & group.last_col):
+            lines = Signal(len(line) + 1)
+            m.d.comb += lines.eq(line + 1)
+            m.d.sync += [drained.eq(0), flush.eq(group.last_row)]
+            with m.If(~group.copy):
+                m.d.sync += [draining.eq(1), of_columns.eq(0)]
+                m.d.sync += entries.eq(Mux(vectors, lines << bits, lines))
+                m.d.sync += then_columns.eq(group.last_row & ~vectors)
+            with m.Elif(group.last_row):
+                m.d.sync += [draining.eq(1), of_columns.eq(1), then_columns.eq(0)]
+                m.d.sync += entries.eq(col_blocks << bits)

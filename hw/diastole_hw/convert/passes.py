@@ -1,0 +1,206 @@
+"""The order in which the words of a tile go through the lanes, once or several times."""
+
+from amaranth.hdl import Module, Mux, Signal, unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
+
+from diastole_hw.convert.geometry import Geometry, by_class
+from diastole_hw.convert.intake import word_layout
+from diastole_hw.convert.walk import tile_layout
+from diastole_hw.random.draws import INDEX_BITS
+from diastole_sim.spec.numerics import Numerics
+
+
+def step_layout(sizes: Geometry) -> data.StructLayout:
+    """A word's turn. ``at``: where it lies. ``copy``: for which copy. ``find``: only to find what
+    its units are folded by, else to be stored. ``inside``: it begins inside the tensor. ``index``:
+    of its first element in the tensor. ``row_end``, ``last_row``: when found, it is the last
+    of its row, is in the last row inside. ``first``, ``last``: when stored, it is the first, the
+    last of a group. ``line_end``, ``copy_end``: that group is the last of its row of blocks, of the
+    copy, in the tile. ``tile_end``: it is the tile's last."""
+    flags = ("copy", "find", "inside", "row_end", "last_row")
+    flags += ("first", "last", "line_end", "copy_end", "tile_end")
+    fields = {"at": word_layout(sizes), "index": unsigned(INDEX_BITS)}
+    return data.StructLayout(fields | {flag: unsigned(1) for flag in flags})
+
+
+class Passes(wiring.Component):
+    """Give out the words of a tile: for each copy, if its class folds, every word inside the
+    tensor, row by row; then the groups of the copy, by rows of blocks as they are stored, each by
+    rows of the tile. Groups that have an element inside the tensor are given whole.
+
+    Between two passes it waits until all that was given has been used.
+
+    Timing: one word per cycle; 2 cycles between passes besides waiting, and none where a tile has
+    only one. ``o.valid`` does not depend on ``o.ready``.
+
+    Parameters
+    ----------
+    numerics : Numerics
+    data_width : int
+        As in :class:`Geometry`.
+
+    Members
+    -------
+    cls : In(2)
+    cols : In(32)
+        Of the tensor; must hold, as must ``cls``.
+    tile : In(stream of :func:`tile_layout`)
+        Must be measured when ``valid``; taken with its last word.
+    used : In(1)
+        Every word given has been read, and its draws taken.
+    found : In(1)
+        A pulse: what units are folded by is known, of the words given since the last pulse.
+    turn : Out(1)
+        A pulse: the words after this are of another copy than those before.
+    copy : Out(1)
+        Of the words that are given now.
+    o : Out(stream of :func:`step_layout`)
+    """
+
+    def __init__(self, *, numerics: Numerics, data_width: int):
+        self.numerics, self.data_width = numerics, data_width
+        sizes = self.geometry = Geometry(numerics=numerics, data_width=data_width)
+        super().__init__(
+            {
+                "cls": In(2),
+                "cols": In(32),
+                "tile": In(stream.Signature(tile_layout(sizes))),
+                "used": In(1),
+                "found": In(1),
+                "turn": Out(1),
+                "copy": Out(1),
+                "o": Out(stream.Signature(step_layout(sizes))),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        sizes = self.geometry
+        find = Signal(init=1)  # of this pass, if the class folds
+        settle = Signal()  # between two passes
+        at = self.o.p.at
+        place_ = Signal(word_layout(sizes))
+        folds = by_class(m, self.cls, map(int, sizes.folds), "folds")
+        vectors = by_class(m, self.cls, map(int, sizes.vectors), "vectors")
+        finding = Signal()
+        second = Signal()
+        m.d.comb += [
+            finding.eq(folds.bool() & find),
+            second.eq(vectors.bool() & self.copy),
+            at.eq(place_),
+            self.o.p.find.eq(finding),
+            self.o.p.copy.eq(second),
+            self.o.valid.eq(self.tile.valid & ~settle),
+        ]
+        column = place_.word << exact_log2(sizes.lanes)
+        m.d.comb += self.o.p.inside.eq(
+            (place_.row < self.tile.p.rows) & (column < self.tile.p.cols)
+        )
+        took = Signal()
+        m.d.comb += took.eq(self.o.valid & self.o.ready)
+        end = Signal()  # of the pass
+        offset = Signal(INDEX_BITS)  # of the row's first element from the tile's
+        m.d.comb += self.o.p.index.eq(self.tile.p.index + offset + column)
+        with m.If(~finding & ~second):
+            self._first(m, place_, took, end, offset)
+        if sizes.two_copies:
+            with m.If(~finding & second):
+                self._second(m, place_, took, end, offset)
+        if any(sizes.folds):
+            with m.If(finding):
+                self._find(m, place_, took, end, offset)
+        last_copy = ~vectors.bool() | self.copy
+        m.d.comb += self.o.p.tile_end.eq(end & ~finding & last_copy)
+        m.d.comb += self.tile.ready.eq(took & self.o.p.tile_end)
+        self._between(m, took & end, finding, find, folds, vectors, settle)
+        with m.If(took & end):
+            m.d.sync += [place_.row.eq(0), place_.word.eq(0), offset.eq(0)]
+        with m.If(self.tile.ready):
+            m.d.sync += place_.half.eq(~place_.half)
+        return m
+
+    def _between(self, m, end, finding, find, folds, vectors, settle):
+        """After a pass: which is next, and when."""
+        sizes = self.geometry
+        if not (sizes.two_copies or any(sizes.folds)):
+            return
+        found = Signal()
+        was_finding = Signal()
+        with m.If(end):
+            m.d.sync += [settle.eq(folds.bool() | vectors.bool()), was_finding.eq(finding)]
+        ready = Mux(was_finding, found, self.used)
+        started = Signal()  # the words given have reached what says `used`
+        m.d.sync += started.eq(settle)
+        with m.If(self.found):
+            m.d.sync += found.eq(1)
+        with m.If(settle & started & ready):
+            m.d.sync += [settle.eq(0), found.eq(0), started.eq(0)]
+            m.d.sync += find.eq(~was_finding)
+            with m.If(~was_finding):
+                m.d.comb += self.turn.eq(vectors.bool())
+                m.d.sync += self.copy.eq(vectors.bool() & ~self.copy)
+
+    def _find(self, m, at, took, end, offset):
+        """Row by row, only what lies inside the tensor."""
+        row_end = ((at.word + 1) << exact_log2(self.geometry.lanes)) >= self.tile.p.cols
+        last_row = at.row + 1 == self.tile.p.rows
+        m.d.comb += [
+            self.o.p.row_end.eq(row_end),
+            self.o.p.last_row.eq(last_row),
+            end.eq(row_end & last_row),
+        ]
+        with m.If(took):
+            m.d.sync += at.word.eq(at.word + 1)
+            with m.If(row_end):
+                m.d.sync += [at.word.eq(0), at.row.eq(at.row + 1), offset.eq(offset + self.cols)]
+
+    def _first(self, m, at, took, end, offset):
+        """Groups along the rows of the tile: 8 blocks wide."""
+        sizes = self.geometry
+        words, rows = sizes.row_words - 1, sizes.block - 1
+        line = Signal(INDEX_BITS)  # offset of the line's first row
+        word_end = (at.word & words) == words
+        group_end = word_end & ((at.row & rows) == rows)
+        line_end = ((at.word | words) + 1 << exact_log2(sizes.lanes)) >= self.tile.p.cols
+        last_line = (at.row | rows) + 1 >= self.tile.p.rows
+        self._mark(m, (at.word & words) | (at.row & rows), group_end, line_end, last_line, end)
+        below = offset + self.cols
+        with m.If(took):
+            m.d.sync += at.word.eq(at.word + 1)
+            with m.If(word_end):
+                m.d.sync += [at.word.eq(at.word & ~words), at.row.eq(at.row + 1), offset.eq(below)]
+            with m.If(group_end):
+                m.d.sync += [at.word.eq(at.word + 1), at.row.eq(at.row & ~rows), offset.eq(line)]
+                with m.If(line_end):
+                    m.d.sync += [at.word.eq(0), at.row.eq(at.row + 1)]
+                    m.d.sync += [offset.eq(below), line.eq(below)]
+            with m.If(end):
+                m.d.sync += line.eq(0)
+
+    def _second(self, m, at, took, end, offset):
+        """Groups down the columns of the tile: 8 blocks high."""
+        sizes = self.geometry
+        words, rows = sizes.block_words - 1, sizes.group_cols - 1
+        word_end = (at.word & words) == words
+        group_end = word_end & ((at.row & rows) == rows)
+        line_end = (at.row | rows) + 1 >= self.tile.p.rows
+        last_line = ((at.word | words) + 1 << exact_log2(sizes.lanes)) >= self.tile.p.cols
+        self._mark(m, (at.word & words) | (at.row & rows), group_end, line_end, last_line, end)
+        with m.If(took):
+            m.d.sync += at.word.eq(at.word + 1)
+            with m.If(word_end):
+                m.d.sync += at.word.eq(at.word & ~words)
+                m.d.sync += [at.row.eq(at.row + 1), offset.eq(offset + self.cols)]
+            with m.If(group_end & line_end):
+                m.d.sync += [at.word.eq(at.word + 1), at.row.eq(0), offset.eq(0)]
+
+    def _mark(self, m, within, group_end, line_end, last_line, end):
+        m.d.comb += [
+            self.o.p.first.eq(within == 0),
+            self.o.p.last.eq(group_end),
+            self.o.p.line_end.eq(line_end),
+            self.o.p.copy_end.eq(line_end & last_line),
+            end.eq(group_end & line_end & last_line),
+        ]

@@ -1,0 +1,348 @@
+"""One lane of the converter: a binary32 number to an element of its group."""
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole_hw.convert.divide import Divide, division_cycles
+from diastole_hw.convert.geometry import by_class
+from diastole_hw.place import place
+from diastole_sim.spec.formats import EXPONENT_BIAS, NVFP4, SIGNIFICAND_FRACTION
+from diastole_sim.spec.numerics import CLASS_NAMES, Numerics, TensorClass
+from diastole_sim.spec.rounding import is_stochastic
+
+# The scale field is T + tensor_scale_bias, and e = sE + T - scale_offset.
+_SCALE_OFFSET = NVFP4.tensor_scale_bias - EXPONENT_BIAS + NVFP4.scale_offset
+_DISTANCE_BITS = 11
+
+
+def rounds_up(rule, lowest, fraction, sticky, random, random_bits):
+    """Whether a magnitude is rounded away from zero, one bit.
+
+    Parameters
+    ----------
+    rule : str
+        One of ``diastole_sim.spec.rounding.RULES``; ``nearest`` sends ties to even, the others are
+        A, B and C of the P3109 interim report.
+    lowest : Value
+        Lowest bit kept.
+    fraction : Value
+        First ``random_bits + 1`` bits below it, the most significant on top.
+    sticky : Value
+        Whether any bit below those is set.
+    random : Value
+        ``random_bits`` random bits; not used by ``nearest``.
+    """
+    half = fraction[-1]
+    if rule == "nearest":
+        return half & (fraction[:-1].any() | sticky | lowest)
+    kept = fraction[1:]
+    if rule == "stochastic-a":
+        return (kept + random)[random_bits]
+    if rule == "stochastic-b":
+        return (fraction + Cat(Const(1, 1), random))[random_bits + 1]
+    tie_or_more = fraction[0] & (sticky | kept[0])
+    return (kept + tie_or_more + random)[random_bits]
+
+
+class LaneQuantiser(wiring.Component):
+    """Quantise a binary32 number by the exponent of its group, and round it.
+
+    With e the exponent of the group, x and s the number's exponent and 24-bit significand, p, D and
+    the codes those of the class's format: d = min(max(e - x, 0), D), significand =
+    round(s / 2^(24 - p + e - x - d)), code = ((D - d) << (p - 1)) + significand. A code above the
+    largest, and every x > e, saturates or overflows as the class has it. NVFP4 divides the number
+    by its scale's significand first, exactly.
+
+    Subnormals count as zero, and so does everything in a group of stored exponent 0. NaN and Inf
+    are as ``special`` has them: NaN is +0 and Inf the largest element, or their own codes; in a
+    group that is not a number all is +0. Zeros have a sign in formats with a sign of zero.
+
+    ``top`` is what a unit is folded by: D + 1 - d of a finite element that is not zero, after
+    rounding, one more where its significand is larger than the largest element's; else 0. With
+    ``fold`` the largest of a unit's ``top``, the element is that of a group whose exponent is lower
+    by D + 1 - ``fold``.
+
+    Timing: latency :attr:`latency` cycles, one number per cycle, no handshake: all outputs belong
+    to the inputs of so many cycles ago.
+
+    Parameters
+    ----------
+    numerics : Numerics
+        Classes x, w and dy.
+
+    Members
+    -------
+    cls : In(2)
+        Class of the tensor, 0 to 2; not checked. Must not change within the latency.
+    scale : In(8)
+        T + 138 of an NVFP4 tensor; as ``cls``.
+    value : In(32)
+        binary32.
+    exponent : In(8)
+        Stored exponent of its group, before folding: e + 127, an NVFP4 scale's code, 0, or that of
+        a group that is not a number.
+    fold : In(8)
+        Only looked at in a class that folds; at least the ``top`` of the element.
+    random : In(random_bits)
+        Uniform random bits; not looked at by a class that rounds to nearest.
+    element : Out(largest element_bits of the classes)
+        Magnitude code, the sign above it, zeros above that.
+    top : Out(8)
+        0 in a class that does not fold.
+    saturated, underflowed, nan, inf : Out(1)
+        Finite and above the largest element; finite, not zero, and zero as an element; what
+        ``value`` was. The former two are not said of groups that are not numbers.
+    """
+
+    def __init__(self, *, numerics: Numerics):
+        self.numerics = numerics
+        super().__init__(
+            {
+                "cls": In(2),
+                "scale": In(8),
+                "value": In(32),
+                "exponent": In(8),
+                "fold": In(8),
+                "random": In(numerics.random_bits),
+                "element": Out(max(c.format.element_bits for c in self._classes)),
+                "top": Out(8),
+                "saturated": Out(1),
+                "underflowed": Out(1),
+                "nan": Out(1),
+                "inf": Out(1),
+            }
+        )
+
+    @property
+    def _classes(self) -> list[TensorClass]:
+        return [self.numerics.tensor_class(name) for name in CLASS_NAMES]
+
+    @property
+    def _folds(self) -> list[bool]:
+        return [self.numerics.folds(name) for name in CLASS_NAMES]
+
+    @property
+    def _precision(self) -> int:
+        """The largest p."""
+        return max(c.format.precision for c in self._classes)
+
+    @property
+    def _drawn_bits(self) -> int:
+        """Random bits that any class looks at, at least 1."""
+        drawn = any(is_stochastic(c.rounding) for c in self._classes)
+        return self.numerics.random_bits if drawn else 1
+
+    @property
+    def _quotient_bits(self) -> int:
+        """Of a number by its scale's significand: all that is looked at, the rest is sticky."""
+        return self._precision + self._drawn_bits + 1
+
+    @property
+    def latency(self) -> int:
+        """Cycles."""
+        divided = division_cycles(self._quotient_bits) if self.numerics.scale_significands else 0
+        return 2 + any(self._folds) + divided
+
+    def elaborate(self, platform):
+        m = Module()
+        operand = self._read(m)
+        if self.numerics.scale_significands:
+            operand = self._divide(m, operand, platform)
+        aligned = self._align(m, operand)
+        code = Signal(len(self.element))  # with the sign
+        saturated = Signal()
+        underflowed = Signal()
+        with m.Switch(self.cls):
+            for cls in range(len(CLASS_NAMES)):
+                with m.Case(cls):
+                    self._round(m, cls, aligned, code, saturated, underflowed)
+        results = {
+            "saturated": saturated,
+            "underflowed": underflowed,
+            "nan": aligned["nan"],
+            "inf": aligned["inf"],
+        }
+        if any(self._folds):
+            code = _late(m, code, "code")
+            results = {name: _late(m, value, name) for name, value in results.items()}
+            folded = Signal(len(self.element))
+            fold = _late(m, self.fold, "fold", self.latency - 1)
+            top = Signal(8)
+            with m.Switch(self.cls):
+                for cls in range(len(CLASS_NAMES)):
+                    with m.Case(cls):
+                        self._fold(m, cls, code, fold, folded, top)
+            m.d.sync += self.top.eq(top)
+            code = folded
+        m.d.sync += [
+            self.element.eq(code),
+            self.saturated.eq(results["saturated"]),
+            self.underflowed.eq(results["underflowed"]),
+            self.nan.eq(results["nan"]),
+            self.inf.eq(results["inf"]),
+        ]
+        return m
+
+    def _read(self, m):
+        """What is said of the number and of its group."""
+        field, fraction = self.value[23:31], self.value[:23]
+        special = Signal()
+        poisoned = Signal()
+        distance = Signal(signed(_DISTANCE_BITS))
+        m.d.comb += special.eq(field == 0xFF)
+        m.d.comb += distance.eq(self.exponent - field)
+        # A format without NaN leaves it to the group.
+        groups = [
+            self.numerics.special == "poison" and c.format.nan_code is None for c in self._classes
+        ]
+        if any(groups):
+            byte = self._classes[groups.index(True)].format.nan_byte
+            of_class = by_class(m, self.cls, map(int, groups), "groups_poisoned")
+            m.d.comb += poisoned.eq(of_class.bool() & (self.exponent == byte))
+        return {
+            "sign": self.value[31],
+            "finite": field.any() & ~special,
+            "nan": special & fraction.any(),
+            "inf": special & ~fraction.any(),
+            "present": self.exponent.any() & ~poisoned,
+            "poisoned": poisoned,
+            "distance": distance,
+            "significand": Cat(fraction, Const(1, 1)),
+            "sticky": Const(0, 1),
+            "random": self.random,
+        }
+
+    def _divide(self, m, operand, platform):
+        """The number divided by its scale, as the same record, some cycles later."""
+        divider = Divide(bits=self._quotient_bits)
+        cycles = division_cycles(divider.bits)
+        m.submodules.divide = place(divider, platform)
+        code = self.exponent[:7]
+        low, subnormal = code[:3], code[3:] == 0
+        lead = Signal(2)  # by how much a subnormal scale is shifted to a significand from 8 on
+        with m.If(subnormal):
+            m.d.comb += lead.eq(Mux(low[2], 1, Mux(low[1], 2, 3)))
+        m.d.comb += divider.significand.eq(operand["significand"])
+        m.d.comb += divider.divisor.eq(Mux(subnormal, low << lead, low | 1 << SIGNIFICAND_FRACTION))
+        distance = Signal(signed(_DISTANCE_BITS))
+        exponent = Mux(subnormal, 1, code[3:]) + self.scale - _SCALE_OFFSET - lead  # e + 127
+        m.d.comb += distance.eq(exponent - self.value[23:31])
+        late = {
+            name: _late(m, value, f"{name}_divided", cycles)
+            for name, value in (operand | {"distance": distance}).items()
+            if name not in ("significand", "sticky")
+        }
+        quotient_distance = Signal(signed(_DISTANCE_BITS))
+        m.d.comb += quotient_distance.eq(late["distance"].as_signed() + divider.below)
+        return late | {
+            "significand": divider.quotient,
+            "sticky": divider.sticky,
+            "distance": quotient_distance,
+        }
+
+    def _align(self, m, operand):
+        """First cycle after that: shift right by what the number lies below the last binade.
+
+        The record gets ``fixed``, on whose top the p bits of the element are, ``sticky``, ``high``,
+        which is D - d, and ``beyond``: it lies above the top binade.
+        """
+        significand = operand["significand"]
+        width = max(len(significand), self._precision + self._drawn_bits + 1)
+        depths = [c.format.depth for c in self._classes]
+        depth = by_class(m, self.cls, depths, "depth")
+        distance = operand["distance"].as_signed()
+        finite = operand["finite"] & operand["present"]
+        deep = Signal(signed(_DISTANCE_BITS + 1))
+        shift = Signal(range(width + 1))
+        above = Signal(range(max(depths) + 1))
+        m.d.comb += deep.eq(distance - depth)
+        with m.If(deep < 0):
+            m.d.comb += above.eq(Mux(distance < 0, depth, -deep))
+        with m.Else():
+            m.d.comb += shift.eq(Mux(deep > width, width, deep))
+        wide = Signal(2 * width)
+        m.d.comb += wide.eq(Cat(Const(0, 2 * width - len(significand)), significand) >> shift)
+        fixed = Signal(width)
+        sticky = Signal()
+        high = Signal(range(max(depths) + 1))
+        beyond = Signal()
+        m.d.sync += [
+            fixed.eq(Mux(finite, wide[width:], 0)),
+            sticky.eq(finite & (wide[:width].any() | operand["sticky"])),
+            high.eq(Mux(finite, above, 0)),
+            beyond.eq(finite & (distance < 0)),
+        ]
+        flags = ("sign", "finite", "present", "poisoned", "nan", "inf", "random")
+        late = {name: _late(m, operand[name], f"{name}_aligned") for name in flags}
+        return late | {"fixed": fixed, "sticky": sticky, "high": high, "beyond": beyond}
+
+    def _round(self, m, cls, aligned, result, saturated, underflowed):
+        """Second cycle: round to the class's code, limit it, attach the sign."""
+        chosen = self._classes[cls]
+        kind, bits = chosen.format, self._drawn_bits
+        fixed = aligned["fixed"]
+        kept, below = fixed[-kind.precision :], fixed[: -kind.precision]
+        fraction, rest = below[-(bits + 1) :], below[: -(bits + 1)].any() | aligned["sticky"]
+        rounded = Signal(kind.magnitude_bits + 1, name=f"rounded{cls}")
+        up = rounds_up(chosen.rounding, kept[0], fraction, rest, aligned["random"], bits)
+        high = aligned["high"] << (kind.precision - 1) if kind.depth else Const(0)
+        m.d.comb += rounded.eq(high + kept + up)
+
+        largest = kind.max_code
+        overflow = kind.overflow_code if chosen.overflow == "specification" else None
+        poison = self.numerics.special == "poison" and kind.nan_code is not None
+        code = Signal(kind.magnitude_bits, name=f"code{cls}")
+        above = Signal(name=f"above{cls}")
+        m.d.comb += above.eq(aligned["beyond"] | (rounded > largest))
+        m.d.comb += code.eq(Mux(above, largest if overflow is None else overflow, rounded))
+        if poison:
+            with m.If(aligned["nan"]):
+                m.d.comb += code.eq(kind.nan_code)
+            with m.If(aligned["inf"]):
+                m.d.comb += code.eq(kind.overflow_code)
+        else:
+            with m.If(aligned["inf"] & aligned["present"]):
+                m.d.comb += code.eq(largest)
+        signed_ = code.any()
+        if kind.signed_zero:
+            signed_ = ~aligned["poisoned"] & (Const(int(poison)) | ~aligned["nan"])
+        m.d.comb += [
+            result.eq(Cat(code, aligned["sign"] & signed_)),
+            saturated.eq(above),
+            underflowed.eq(aligned["finite"] & ~aligned["poisoned"] & ~code.any()),
+        ]
+
+    def _fold(self, m, cls, code, fold, folded, top):
+        """Third cycle: what the code says of its group's exponent; the code with another one."""
+        kind = self._classes[cls].format
+        m.d.comb += folded.eq(code)
+        if not self._folds[cls]:
+            return
+        low_bits = kind.precision - 1
+        magnitude = code[: kind.magnitude_bits]
+        field, low = magnitude[low_bits:], magnitude[:low_bits]
+        normal = field.any()
+        too_large = low.all() if kind.specials == "nan" else Const(0)
+        counts = magnitude.any() & (magnitude <= kind.max_code)
+        by = Signal(range(kind.depth + 2), name=f"by{cls}")
+        m.d.comb += by.eq(kind.depth + 1 - fold)
+        missing = Signal(range(kind.precision + 1), name=f"missing{cls}")
+        for bit in range(low_bits):  # the highest bit set is the last to be heard
+            with m.If(~normal & low[bit]):
+                m.d.comb += missing.eq(low_bits - bit)
+        up = Signal(range(kind.precision + 1), name=f"up{cls}")
+        m.d.comb += up.eq(Mux(missing < by, missing, by))
+        lower = ((by - up) << low_bits) + Mux(normal, magnitude, low << up)
+        with m.If(counts):
+            m.d.comb += top.eq(Mux(normal, field + too_large, 1))
+            m.d.comb += folded.eq(Cat(lower[: kind.magnitude_bits], code[kind.magnitude_bits :]))
+
+
+def _late(m, value, name, cycles=1):
+    """A value so many cycles ago."""
+    for cycle in range(cycles):
+        late = Signal(len(value), name=f"{name}_late{cycle + 1}")
+        m.d.sync += late.eq(value)
+        value = late
+    return value

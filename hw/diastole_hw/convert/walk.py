@@ -1,0 +1,191 @@
+"""The order in which the converter reads a tensor: tiles, and the requests for their rows."""
+
+from amaranth.hdl import Module, Mux, Signal, unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
+
+from diastole_hw.bus.services import request_layout
+from diastole_hw.convert.geometry import Geometry, by_class
+from diastole_hw.invariant import invariant
+from diastole_hw.random.draws import INDEX_BITS
+from diastole_sim.spec.command import ADDRESS_BITS
+from diastole_sim.spec.numerics import Numerics
+
+
+def tile_layout(sizes: Geometry) -> data.StructLayout:
+    """One tile, clipped to the tensor.
+
+    ``address``: of its first float, bytes. ``index``: of its first element in the tensor.
+    ``rows``, ``cols``: how many lie in the tensor. ``first_row``, ``first_col``, ``last_row``,
+    ``last_col``: it lies in the first or last row or column of tiles.
+    """
+    return data.StructLayout(
+        {
+            "address": unsigned(ADDRESS_BITS),
+            "index": unsigned(INDEX_BITS),
+            "rows": range(sizes.max_tile_rows + 1),
+            "cols": range(sizes.max_tile_cols + 1),
+            "first_row": 1,
+            "first_col": 1,
+            "last_row": 1,
+            "last_col": 1,
+        }
+    )
+
+
+class TensorWalk(wiring.Component):
+    """Visit the tiles of a tensor, row of tiles by row of tiles.
+
+    Timing: the first tile is valid in the cycle after ``start``; one tile per cycle. ``o.valid`` is
+    a register, ``o.payload`` combinational from registers and ``cls``.
+
+    Parameters
+    ----------
+    numerics : Numerics
+    data_width : int
+        As in :class:`Geometry`, which has the sizes of each class's tiles.
+
+    Members
+    -------
+    start : In(1)
+        Begin a tensor; only while no tile is left of the one before, not checked.
+    cls : In(2)
+    rows, cols : In(32)
+        At least 1; not checked. Must hold until the last tile is taken, as must the others.
+    source : In(40)
+        Address of the float tensor, aligned to beats.
+    pitch : In(35)
+        Bytes from one row of floats to the next.
+    o : Out(stream of :func:`tile_layout`)
+    """
+
+    def __init__(self, *, numerics: Numerics, data_width: int):
+        self.numerics, self.data_width = numerics, data_width
+        self.geometry = Geometry(numerics=numerics, data_width=data_width)
+        super().__init__(
+            {
+                "start": In(1),
+                "cls": In(2),
+                "rows": In(32),
+                "cols": In(32),
+                "source": In(ADDRESS_BITS),
+                "pitch": In(35),
+                "o": Out(stream.Signature(tile_layout(self.geometry))),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        some = self.rows.any() & self.cols.any()
+        invariant(m, platform, ~self.start | ~self.o.valid, "started with tiles left")
+        invariant(m, platform, ~self.start | some, "started without elements")
+        sizes = self.geometry
+        tile_rows = by_class(m, self.cls, sizes.of_classes(sizes.tile_rows), "tile_rows")
+        tile_cols = by_class(m, self.cls, sizes.of_classes(sizes.tile_cols), "tile_cols")
+        rows_left = Signal(32)
+        cols_left = Signal(32)
+        row_address = Signal(ADDRESS_BITS)
+        row_index = Signal(INDEX_BITS)
+        address = Signal(ADDRESS_BITS)
+        index = Signal(INDEX_BITS)
+        first_row = Signal()
+        first_col = Signal()
+        tile = self.o.p
+        m.d.comb += [
+            tile.first_row.eq(first_row),
+            tile.first_col.eq(first_col),
+            tile.address.eq(address),
+            tile.index.eq(index),
+            tile.rows.eq(Mux(tile.last_row, rows_left, tile_rows)),
+            tile.cols.eq(Mux(tile.last_col, cols_left, tile_cols)),
+            tile.last_row.eq(rows_left <= tile_rows),
+            tile.last_col.eq(cols_left <= tile_cols),
+        ]
+        next_address = (row_address + self._rows_of(m, self.pitch, "pitch"))[:ADDRESS_BITS]
+        next_index = (row_index + self._rows_of(m, self.cols, "elements"))[:INDEX_BITS]
+        with m.If(self.o.valid & self.o.ready):
+            m.d.sync += [
+                cols_left.eq(cols_left - tile_cols),
+                address.eq(address + (tile_cols << 2)),
+                index.eq(index + tile_cols),
+                first_col.eq(0),
+            ]
+            with m.If(tile.last_col):
+                m.d.sync += [rows_left.eq(rows_left - tile_rows), cols_left.eq(self.cols)]
+                m.d.sync += [row_address.eq(next_address), address.eq(next_address)]
+                m.d.sync += [row_index.eq(next_index), index.eq(next_index)]
+                m.d.sync += [first_row.eq(0), first_col.eq(1)]
+                with m.If(tile.last_row):
+                    m.d.sync += self.o.valid.eq(0)
+        with m.If(self.start):
+            m.d.sync += [rows_left.eq(self.rows), cols_left.eq(self.cols)]
+            m.d.sync += [row_address.eq(self.source), address.eq(self.source)]
+            m.d.sync += [row_index.eq(0), index.eq(0)]
+            m.d.sync += [first_row.eq(1), first_col.eq(1), self.o.valid.eq(1)]
+        return m
+
+    def _rows_of(self, m, one, name):
+        """What a row of tiles has of something of which a row of elements has ``one``."""
+        sizes = self.geometry
+        shifts = [exact_log2(rows) for rows in sizes.of_classes(sizes.tile_rows)]
+        if len(set(shifts)) == 1:
+            return one << shifts[0]
+        shifted = Signal(len(one) + max(shifts), name=f"tile_{name}")
+        with m.Switch(self.cls):
+            for cls, shift in enumerate(shifts):
+                with m.Case(cls):
+                    m.d.comb += shifted.eq(one << shift)
+        return shifted
+
+
+class ReadRequests(wiring.Component):
+    """Ask the reader for the row segments of a tile, those rows only that lie in the tensor.
+
+    A segment is read in whole beats; where it is shorter than a beat, the beat that it lies in.
+
+    Timing: one request per cycle, combinational from the tile at the input.
+
+    Parameters
+    ----------
+    numerics : Numerics
+    data_width : int
+        As in :class:`Geometry`.
+
+    Members
+    -------
+    i : In(stream of :func:`tile_layout`)
+    pitch : In(35)
+        Bytes from one row of floats to the next, a multiple of the beat; not checked.
+    o : Out(stream of {"addr": unsigned(40), "beats": unsigned(16)})
+    """
+
+    def __init__(self, *, numerics: Numerics, data_width: int):
+        self.numerics, self.data_width = numerics, data_width
+        self.geometry = Geometry(numerics=numerics, data_width=data_width)
+        super().__init__(
+            {
+                "i": In(stream.Signature(tile_layout(self.geometry))),
+                "pitch": In(35),
+                "o": Out(stream.Signature(request_layout())),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        beat_shift = exact_log2(self.geometry.beat_bytes)
+        floats = self.geometry.floats
+        row = Signal(range(self.geometry.max_tile_rows + 1))
+        offset = Signal(ADDRESS_BITS)
+        address = Signal(ADDRESS_BITS)
+        m.d.comb += address.eq(self.i.p.address + offset)
+        m.d.comb += self.o.p.addr[beat_shift:].eq(address[beat_shift:])
+        m.d.comb += self.o.p.beats.eq((self.i.p.cols + (floats - 1)) >> exact_log2(floats))
+        m.d.comb += self.o.valid.eq(self.i.valid)
+        last = row + 1 == self.i.p.rows
+        m.d.comb += self.i.ready.eq(self.o.ready & last)
+        with m.If(self.o.valid & self.o.ready):
+            m.d.sync += [row.eq(row + 1), offset.eq(offset + self.pitch)]
+            with m.If(last):
+                m.d.sync += [row.eq(0), offset.eq(0)]
+        return m

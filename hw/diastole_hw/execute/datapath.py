@@ -1,0 +1,210 @@
+"""The array between its scratchpads and its accumulators, with the skew of every port in place."""
+
+from dataclasses import dataclass
+
+from amaranth.hdl import Cat, Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole_hw.array.array import Array
+from diastole_hw.memory.accumulators import Accumulators, sums_read_signature
+from diastole_hw.memory.scratchpad import HeldScratchpad, StreamScratchpad
+from diastole_hw.place import place
+from diastole_hw.plan.plan import Plan
+from diastole_hw.schedule.tokens import Region, held_read_layout, scratch_write_layout, slot_layout
+
+
+@dataclass(frozen=True, kw_only=True)
+class Way:
+    """A direction through the array: its number in a slot, the side its vectors come from, and
+    what tokens call what is its own."""
+
+    number: int
+    side: str
+    region: Region
+    vector_addr: str  # of a slot
+    done: str  # of a slot
+    contraction: str  # of a held word: blocks of the contraction that the tensor has
+
+
+WAYS = {
+    "east": Way(
+        number=0,
+        side="south",
+        region=Region.SOUTH,
+        vector_addr="south_addr",
+        done="done_east",
+        contraction="cols_valid",
+    ),
+    "north": Way(
+        number=1,
+        side="west",
+        region=Region.WEST,
+        vector_addr="west_addr",
+        done="done_north",
+        contraction="rows_valid",
+    ),
+}
+
+
+def way_signature(plan: Plan, direction: str) -> wiring.Signature:
+    """The sums of a direction, as the datapath has them.
+
+    ``done``: the last sums of a tile are being stored, and can be read from the next cycle on.
+    ``drain``: how they are read.
+    """
+    banks = plan.rows if direction == "east" else plan.cols
+    return wiring.Signature({"done": Out(1), "drain": In(sums_read_signature(plan, banks))})
+
+
+class Datapath(wiring.Component):
+    """Slots in, sums in the accumulators out.
+
+    Vectors and blocks are written beside. A vector's words must have been written before the slot
+    that reads them, and none of a half that is being read is written; a held word comes in the
+    order that :class:`diastole_hw.array.array.Array` asks for. Neither is checked.
+
+    Timing: a slot's vector is at south port c 1 + c cycles after it (at west port r, 1 + r), its
+    sums at the accumulators' port p after 1 + ``latency`` + p, the array's latency in the slot's
+    direction; ``done`` comes after 1 + ``latency`` + the ports of the direction. ``released``
+    comes max(R, C) cycles after the slot with ``release``, when every bank has been read.
+    ``inexact`` is a register behind the array's outputs. One slot, one held word and one write per
+    cycle.
+
+    Members
+    -------
+    write_en, write : In(1), In(scratch_write_layout(plan))
+        A vector for the scratchpad of its ``kind``.
+    slot : In(slot_layout(plan))
+    held : In(held_read_layout(plan))
+    released : Out(1)
+        The chunk's half of the scratchpads has been read for the last time.
+    inexact : Out(1)
+        A sum that left the array has lost something, or might have; in any cycle.
+    east, north : Out(way_signature(plan, ...)), of the directions that the array has
+    """
+
+    def __init__(self, plan: Plan):
+        self.plan = plan
+        super().__init__(
+            {
+                "write_en": In(1),
+                "write": In(scratch_write_layout(plan)),
+                "slot": In(slot_layout(plan)),
+                "held": In(held_read_layout(plan)),
+                "released": Out(1),
+                "inexact": Out(1),
+            }
+            | {name: Out(way_signature(plan, name)) for name in plan.directions}
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        plan = self.plan
+        array = Array(shape=plan.shape, cols=plan.cols)
+        m.submodules.array = place(array, platform)
+        held = HeldScratchpad(plan)
+        m.submodules.held_scratchpad = place(held, platform)
+        self._write(m, held, Region.HELD)
+        m.d.comb += held.read.eq(self.held)
+        for port, word in zip(array.load, held.ports, strict=True):
+            m.d.comb += port.eq(word)
+        self._control(m, array)
+        marks = []  # a bubble carries none, so no slot has to be looked at
+        for name in plan.directions:
+            self._stream(m, platform, array, WAYS[name], name)
+            self._accumulators(m, platform, array, WAYS[name], name)
+            marks += [port.inexact for port in getattr(array, name)]
+        m.d.sync += self.inexact.eq(Cat(*marks).any())
+        return m
+
+    def _issues(self, way):
+        """Whether the slot has a vector in this direction."""
+        if len(self.plan.directions) == 1:
+            return self.slot.valid
+        return self.slot.valid & (self.slot.direction == way.number)
+
+    def _write(self, m, pad, region):
+        """The write port of one scratchpad."""
+        write, vector = self.write, pad.write.vector
+        m.d.comb += [
+            pad.write.en.eq(self.write_en & (write.kind == region)),
+            pad.write.bank.eq(write.bank),
+            pad.write.addr.eq(write.addr),
+        ]
+        for name in vector.shape().members:
+            if name == "deficit_east":  # of a held block
+                value = write.deficit
+            elif name == "poison" and region != Region.HELD:  # one bit for all elements
+                value = write.poison.any()
+            else:
+                value = write[name]
+            m.d.comb += vector[name].eq(value)
+
+    def _stream(self, m, platform, array, way, direction):
+        """The side from which the vectors of a direction come."""
+        pad = StreamScratchpad(self.plan, side=way.side)
+        m.submodules[f"{way.side}_scratchpad"] = place(pad, platform)
+        self._write(m, pad, way.region)
+        m.d.comb += [
+            pad.read_en.eq(self._issues(way)),
+            pad.read_addr.eq(self.slot[way.vector_addr]),
+        ]
+        if self.plan.poison:
+            m.d.comb += pad.read_banks.eq(self._contraction(m, way, direction))
+        for port, vector in zip(getattr(array, way.side), pad.ports, strict=True):
+            m.d.comb += port.eq(vector)
+
+    def _contraction(self, m, way, direction):
+        """Blocks of the contraction that the pass at work has: its held words told it."""
+        told = self.held[way.contraction]
+        loaded = Signal(told.shape(), name=f"{direction}_loaded")
+        active = Signal(told.shape(), name=f"{direction}_active")
+        with m.If(self.held.valid):
+            m.d.sync += loaded.eq(told)
+        with m.If(self.slot.swap):
+            m.d.sync += active.eq(loaded)
+        return active
+
+    def _control(self, m, array):
+        """Direction and swap enter every row with its skew; a release waits for the last bank."""
+        plan = self.plan
+        direction, swap = self.slot.direction, self.slot.swap
+        for row in range(plan.rows):
+            direction_next = Signal(name=f"direction_{row}")
+            swap_next = Signal(name=f"swap_{row}")
+            m.d.sync += [direction_next.eq(direction), swap_next.eq(swap)]
+            direction, swap = direction_next, swap_next
+            m.d.comb += [
+                array.control[row].direction.eq(direction),
+                array.control[row].swap.eq(swap),
+            ]
+        released = self.slot.release
+        for number in range(max(plan.rows, plan.cols)):
+            delayed = Signal(name=f"release_{number}")
+            m.d.sync += delayed.eq(released)
+            released = delayed
+        m.d.comb += self.released.eq(released)
+
+    def _accumulators(self, m, platform, array, way, direction):
+        """Behind the ports at which the sums of a direction leave."""
+        slot, outer, outputs = self.slot, getattr(self, direction), getattr(array, direction)
+        latency = array.east_latency if direction == "east" else array.north_latency
+        sums = Accumulators(
+            self.plan,
+            banks=len(outputs),
+            psum_bits=array.psum_bits,
+            latency=1 + latency,  # a vector enters the array one cycle after its slot
+        )
+        m.submodules[f"{direction}_accumulators"] = place(sums, platform)
+        wiring.connect(m, wiring.flipped(outer.drain), sums.drain)
+        m.d.comb += [
+            sums.sum_en.eq(self._issues(way)),
+            sums.sum_addr.eq(slot.sum_addr),
+            sums.fresh.eq(slot.fresh),
+            sums.sum_done.eq(slot[way.done]),
+            outer.done.eq(sums.done),
+        ]
+        for psums, output in zip(sums.psums, outputs, strict=True):
+            for name in psums.shape().members:
+                m.d.comb += psums[name].eq(output[name])

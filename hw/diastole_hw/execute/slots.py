@@ -1,0 +1,134 @@
+"""The slots of passes: what streams, while the blocks of the next pass are loaded."""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole_hw.plan.plan import Plan
+from diastole_hw.schedule.tokens import held_read_layout, pass_layout, slot_layout
+
+
+class PassRun(wiring.Component):
+    """Run passes: stream the vectors of one while the blocks of the next are loaded.
+
+    A pass streams ``t_count`` vectors to the east, if it uses that direction, then as many to the
+    north, if it uses that. Its blocks are R B held words, in the order of rows and of indices.
+
+    Timing: a pass costs max(its slots, R B, ``plan.shortest_pass``) cycles, and follows its
+    predecessor without a bubble if it came R B cycles before that one ends; reset counts as one
+    that is short. ``slot`` and ``held`` are registers. ``slot.swap`` comes one cycle before a
+    pass's first vector and after its last held word; the first held word of the next pass comes
+    with it at the earliest, one per cycle from then on. ``passes.ready`` is of registers only; two
+    passes may be inside, one that streams and one that is loaded.
+
+    Members
+    -------
+    passes : In(stream of pass_layout(plan))
+        ``t_count`` is at least 1, and a direction at least is used. Not checked.
+    slot : Out(slot_layout(plan))
+        ``done_east`` and ``done_north`` come with the last vector of the direction, ``release``
+        with the last of the pass. While ``valid`` is 0, only ``swap``, ``release`` and both
+        ``done`` mean something.
+    held : Out(held_read_layout(plan))
+    busy : Out(1)
+        A pass is inside. The last slot is shown one cycle after the last cycle of ``busy``.
+    starved : Out(1)
+        No pass is: the opposite.
+    """
+
+    passes: stream.Interface
+
+    def __init__(self, plan: Plan):
+        self.plan = plan
+        super().__init__(
+            {
+                "passes": In(stream.Signature(pass_layout(plan))),
+                "slot": Out(slot_layout(plan)),
+                "held": Out(held_read_layout(plan)),
+                "busy": Out(1),
+                "starved": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        plan = self.plan
+        words = plan.rows * plan.block
+        loading = Signal()
+        loaded = Signal()
+        ahead = Signal(pass_layout(plan))
+        now = Signal(pass_layout(plan))
+        word = Signal(range(words + 1))
+        row = Signal(range(max(plan.rows, 2)))
+        index = Signal(range(max(plan.block, 2)))
+        running = Signal()
+        north = Signal()
+        t = Signal(range(plan.tile_words + 1))
+        age = Signal(range(plan.shortest_pass + 1))
+        swap = Signal()
+        last_t = Signal()
+        ends = Signal()
+
+        # The first word is read in the cycle of the swap, when the shadow blocks become free.
+        starts = Signal()
+        last_word = Signal()
+        source = Signal(pass_layout(plan))
+        m.d.comb += [
+            self.passes.ready.eq(~loading & (~loaded | swap)),
+            starts.eq(self.passes.valid & self.passes.ready),
+            source.eq(Mux(loading, ahead, self.passes.payload)),
+            last_word.eq(word == words - 1),
+        ]
+        with m.If(starts):
+            m.d.sync += [ahead.eq(self.passes.payload), loading.eq(1)]
+        with m.If(starts | loading):
+            m.d.sync += [word.eq(word + 1), index.eq(index + 1)]
+            with m.If(index == plan.block - 1):
+                m.d.sync += [index.eq(0), row.eq(row + 1)]
+            with m.If(last_word):
+                m.d.sync += [loading.eq(0), loaded.eq(1), word.eq(0), row.eq(0), index.eq(0)]
+        m.d.sync += [
+            self.held.valid.eq(starts | loading),
+            self.held.addr.eq(source.held_addr + word),
+            self.held.row.eq(row),
+            self.held.index.eq(index),
+            self.held.rows_valid.eq(source.rows_valid),
+            self.held.cols_valid.eq(source.cols_valid),
+        ]
+
+        m.d.comb += [
+            last_t.eq(t == now.t_count - 1),
+            ends.eq(running & last_t & (north | ~now.use_north)),
+            swap.eq(loaded & ((~running | ends) & (age == plan.shortest_pass))),
+            self.busy.eq(loading | loaded | running),
+            self.starved.eq(~running & ~loaded & ~loading),
+        ]
+        with m.If(age != plan.shortest_pass):
+            m.d.sync += age.eq(age + 1)
+        with m.If(running):
+            m.d.sync += t.eq(t + 1)
+            with m.If(last_t):
+                m.d.sync += [t.eq(0), north.eq(1)]
+            with m.If(ends):
+                m.d.sync += running.eq(0)
+        with m.If(swap):
+            m.d.sync += [now.eq(ahead), running.eq(1), t.eq(0), age.eq(1)]
+            m.d.sync += loaded.eq((starts | loading) & last_word)
+            m.d.sync += north.eq(~ahead.use_east)
+        self._slot(m, now, t, running, north, swap, ends)
+        return m
+
+    def _slot(self, m, now, t, running, north, swap, ends):
+        slot = self.slot
+        m.d.sync += [
+            slot.valid.eq(running),
+            slot.direction.eq(north),
+            slot.swap.eq(swap),
+            slot.south_addr.eq(now.south_addr + t),
+            slot.west_addr.eq(now.west_addr + t),
+            slot.sum_addr.eq(Mux(north, now.north_addr, now.east_addr) + t),
+            slot.fresh.eq(Mux(north, now.fresh_north, now.fresh_east)),
+            slot.release.eq(ends & now.release),
+            slot.done_east.eq(running & ~north & (t == now.t_count - 1) & now.done_east),
+            slot.done_north.eq(running & north & (t == now.t_count - 1) & now.done_north),
+        ]

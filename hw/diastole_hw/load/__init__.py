@@ -1,0 +1,1 @@
+"""From memory to the scratchpads: requests, parsing, block targets."""

@@ -1,0 +1,275 @@
+"""Where a block that comes from memory goes, and by how much its sums will be shifted."""
+
+from functools import reduce
+from operator import or_
+from typing import NamedTuple
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
+
+from diastole_hw.load.parse import blocks_per_run
+from diastole_hw.memory.maxima import load_signature, maxima_names, scale_exponent
+from diastole_hw.plan.plan import Plan
+from diastole_hw.plan.policy import pow2ceil
+from diastole_hw.schedule.tokens import Region, any_grouped, block_group_layout, block_layout
+from diastole_sim.spec.formats import NAN_EXPONENT, NVFP4, SIGNIFICAND_FRACTION
+from diastole_sim.spec.image import GROUP_BLOCKS
+
+
+def any_of(conditions):
+    return reduce(or_, conditions, Const(0, 1))
+
+
+def scale_significand(code):
+    """Of a group's E4M3 scale."""
+    normal = code[SIGNIFICAND_FRACTION:] != 0
+    return Cat(code[:SIGNIFICAND_FRACTION], normal)
+
+
+class Position(NamedTuple):
+    """Where the blocks with some number, along one dimension of a region, stand: registers."""
+
+    bank: Signal
+    slice: Signal
+
+
+def advance(m, at: Position, banks):
+    """In the next cycle ``at`` is that of the next number: by counting, not by dividing."""
+    with m.If(at.bank == banks - 1):
+        m.d.sync += [at.bank.eq(0), at.slice.eq(at.slice + 1)]
+    with m.Else():
+        m.d.sync += at.bank.eq(at.bank + 1)
+
+
+def restart(m, at: Position):
+    """In the next cycle ``at`` is that of number 0."""
+    m.d.sync += [at.bank.eq(0), at.slice.eq(0)]
+
+
+class BlockTargets(wiring.Component):
+    """Describe the blocks of each group, one after the other: where each goes, and its deficits.
+
+    A region's block in row ``row`` and column ``col`` has number p across the banks and q within
+    them: (col, row) with ``by_column``, else (row, col). It goes to bank p mod S, from word
+    (p div S) * stride + q B of the chunk's part of the bank on. S is the number of banks: the
+    array's rows to the west, its columns elsewhere. The stride is that of a slice.
+
+    A deficit is the maximum of the block's row or column (of the row of elements, where those have
+    groups of their own) less its exponent, at most SW + F. A group of zeros, or one whose scale is
+    NaN, has deficit 0 and ``nonzero`` 0. Deficits of directions that the product at hand does not
+    have are anything; so are all where a maximum is less than an exponent.
+
+    Not checked: that the groups of a region come row by row and without gaps.
+
+    Timing: a group is taken in the first cycle, block k of it (from 0 on) is looked up 1 + 2 k
+    cycles later and given in the cycle after; the next group is taken in the cycle after the last
+    block: 2 n + 1 cycles for n blocks. A block that is not taken stays. All outputs but what
+    depends on ``lookup``'s values are functions of registers only.
+
+    Members
+    -------
+    groups : In(stream of block_group_layout(plan))
+    blocks : Out(stream of block_layout(plan))
+    lookup : Out(load_signature(plan))
+        Values are read in the cycle after ``lookup.enable`` and as long as ``blocks`` waits.
+    """
+
+    groups: stream.Interface
+    blocks: stream.Interface
+    lookup: wiring.PureInterface
+
+    def __init__(self, plan: Plan):
+        self.plan = plan
+        super().__init__(
+            {
+                "groups": In(stream.Signature(block_group_layout(plan))),
+                "blocks": Out(stream.Signature(block_layout(plan))),
+                "lookup": Out(load_signature(plan)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        group = Signal(block_group_layout(self.plan))
+        left = Signal(range(GROUP_BLOCKS + 1))  # blocks of the group still to be described
+        looked_up = Signal()
+        row_at = self._position("row")
+        col_at = self._position("col")
+        m.d.comb += [
+            self.groups.ready.eq(left == 0),
+            self.lookup.enable.eq((left != 0) & ~looked_up),
+            self.blocks.valid.eq(looked_up),
+        ]
+        with m.If(self.groups.valid & self.groups.ready):
+            new = self.groups.p
+            m.d.sync += [group.eq(self.groups.payload), left.eq(new.blocks)]
+            with m.If(new.col == 0):
+                restart(m, col_at)
+                advance(m, row_at, self._banks(group.region))
+                with m.If(new.row == 0):
+                    restart(m, row_at)
+        with m.If(self.lookup.enable):
+            m.d.sync += looked_up.eq(1)
+        with m.If(looked_up & self.blocks.ready):
+            m.d.sync += [looked_up.eq(0), left.eq(left - 1), group.col.eq(group.col + 1)]
+            self._next_exponents(m, group)
+            advance(m, col_at, self._banks(group.region))
+        self._lookups(m, group)
+        self._block(m, group, left, row_at, col_at)
+        return m
+
+    def _next_exponents(self, m, group):
+        """Those of the following block: of the same rows, until its groups end."""
+        plan = self.plan
+        if any_grouped(plan):
+            m.d.sync += group.place.eq(group.place + 1)
+        for cls in range(3):
+            with m.If(group.region.cls == cls):
+                if not plan.grouped(cls):
+                    m.d.sync += group.exponents.eq(group.exponents >> 8)
+                    continue
+                last = blocks_per_run(plan, cls) - 1
+                with m.If((group.place & last) == last):
+                    m.d.sync += group.exponents.eq(group.exponents >> (8 * plan.block))
+
+    def _position(self, name) -> Position:
+        """Registers for the next block's, along one dimension of the region."""
+        plan = self.plan
+        width = len(self.groups.p.region.rows)
+        return Position(
+            Signal(range(max(plan.rows, plan.cols, 2)), name=f"{name}_bank"),
+            Signal(width, name=f"{name}_slice"),
+        )
+
+    def _banks(self, region):
+        """On the side that the region goes to."""
+        plan = self.plan
+        if not plan.north:
+            return plan.cols
+        return Mux(region.kind == Region.WEST, plan.rows, plan.cols)
+
+    def _by_row(self, region):
+        """Whether the region's class has an exponent per row of a block."""
+        return any_of(region.cls == cls for cls in filter(self.plan.grouped, range(3)))
+
+    def _lookups(self, m, group):
+        """Entries of the memories of maxima that belong to this block: p across banks, q within."""
+        plan, region = self.plan, group.region
+        p = self._entry(m, "p", region, Mux(region.by_column, group.col, group.row))
+        q = self._entry(m, "q", region, Mux(region.by_column, group.row, group.col))
+        stream_slot = region.tile * pow2ceil(plan.stream_maxima_words)
+        held_slot = Mux(region.fused, 0, region.tile * pow2ceil(plan.held_maxima_words))
+        held_first = Mux(region.fused, 0, region.held_offset)
+        entries = {
+            "south": (stream_slot, region.stream_offset + q),
+            "west": (stream_slot, region.stream_offset + q),
+            "east": (held_slot, held_first + q),
+            "north": (held_slot, Mux(region.fused, region.c0, region.held_offset) + p),
+        }
+        shift = exact_log2(plan.beat_bytes)
+        for name in maxima_names(plan):
+            slot, entry = entries[name]
+            lookup = getattr(self.lookup, name)
+            index = lookup.index
+            m.d.comb += [index.word.eq(slot + (entry >> shift)), index.byte.eq(entry)]
+            if len(lookup.value) > 1:
+                m.d.comb += index.by_row.eq(self._by_row(region))
+
+    def _entry(self, m, name, region, blocks):
+        """Maxima of as many blocks."""
+        if not any_grouped(self.plan):
+            return blocks
+        entry = Signal(len(blocks) + self.plan.log_block, name=f"{name}_entry")
+        scaled = blocks << self.plan.log_block
+        m.d.comb += entry.eq(Mux(self._by_row(region), scaled, blocks))
+        return entry
+
+    def _block(self, m, group, left, row_at, col_at):
+        plan, region, block = self.plan, group.region, self.blocks.p
+        by_column = region.by_column
+        q = Mux(by_column, group.row, group.col)
+        bank = Mux(by_column, col_at.bank, row_at.bank)
+        slice_ = Mux(by_column, col_at.slice, row_at.slice)
+        within = slice_ * self._stride(region) + (q << plan.log_block)
+        last_col = group.col >= region.cols - 1
+        last_row = group.row == region.rows - 1
+        m.d.comb += [
+            block.kind.eq(region.kind),
+            block.bank.eq(bank),
+            block.addr.eq(self._half(region) + within),
+            block.turned.eq(region.turned),
+            block.drop.eq(group.col >= region.cols),
+            block.last.eq(region.last & last_row & (left == 1) & last_col),
+        ]
+        if plan.element().depth:
+            m.d.comb += block.cls.eq(region.cls)
+        self._rows(m, group)
+
+    def _rows(self, m, group):
+        """What the rows of the block, or the block, say of their elements."""
+        plan, block = self.plan, self.blocks.p
+        nan = NVFP4.nan_byte if plan.significands else NAN_EXPONENT
+        for row in range(max(plan.stream_entries, plan.held_entries)):
+            stored = Signal(8, name=f"stored_{row}")
+            nonzero = Signal(name=f"nonzero_{row}")
+            own = group.exponents.word_select(row, 8)
+            if row:
+                own = Mux(self._by_row(group.region), own, group.exponents[:8])
+            m.d.comb += [
+                stored.eq(own),
+                nonzero.eq((stored != 0) & (stored != nan)),
+                block.nonzero[row].eq(nonzero),
+            ]
+            if row < plan.stream_entries:
+                deficit = self._deficit(m, f"own_{row}", self._maximum(group.region, row), stored)
+                m.d.comb += block.deficit[row].eq(Mux(nonzero, deficit, 0))
+            if plan.north and row < plan.held_entries:
+                deficit = self._deficit(m, f"north_{row}", self.lookup.north.value[row], stored)
+                m.d.comb += block.deficit_north[row].eq(Mux(nonzero, deficit, 0))
+            if plan.poison:
+                m.d.comb += block.poison[row].eq(stored == nan)
+            if plan.significands:
+                m.d.comb += block.significand[row].eq(scale_significand(stored))
+
+    def _maximum(self, region, row):
+        """Of a streamed vector, or of a held block to the east."""
+
+        def of(lookup):
+            return lookup.value[row % len(lookup.value)]
+
+        if not self.plan.east:
+            return of(self.lookup.west)
+        streamed = of(self.lookup.south)
+        if self.plan.north:
+            streamed = Mux(region.kind == Region.WEST, of(self.lookup.west), streamed)
+        return Mux(region.kind == Region.HELD, of(self.lookup.east), streamed)
+
+    def _deficit(self, m, name, maximum, stored):
+        plan = self.plan
+        maximum, exponent = scale_exponent(plan, maximum), scale_exponent(plan, stored)
+        most = plan.sum_bits + plan.fraction
+        difference = Signal(signed(9), name=f"{name}_difference")
+        deficit = Signal(plan.deficit_bits, name=f"{name}_deficit")
+        m.d.comb += difference.eq(maximum - exponent)
+        m.d.comb += deficit.eq(Mux(difference > most, most, difference))
+        return deficit
+
+    def _stride(self, region):
+        """Words of a bank from one slice to the next."""
+        plan = self.plan
+        held, streamed = plan.held_stride, plan.tile_words
+        if plan.fused:
+            held = Mux(region.fused, plan.fused_held_stride, held)
+            streamed = Mux(region.fused, plan.fused_tile_words, streamed)
+        return Mux(region.kind == Region.HELD, held, streamed)
+
+    def _half(self, region):
+        """First word of the half of a bank that the chunk fills; dY's place in the fused pass."""
+        plan = self.plan
+        held, half = region.half * plan.held_half_words, region.half
+        if plan.fused:
+            held = Mux(region.fused, region.index * plan.fused_held_stride, held)
+            half = Mux(region.kind == Region.WEST, region.west_half, region.half)
+        return Mux(region.kind == Region.HELD, held, half * plan.half_words)

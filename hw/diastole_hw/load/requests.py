@@ -1,0 +1,267 @@
+"""The load unit's first half: turns chunks into read requests, ahead of the data."""
+
+from amaranth.hdl import Array, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
+
+from diastole_hw.bus.services import request_layout
+from diastole_hw.place import place
+from diastole_hw.plan.plan import Plan
+from diastole_hw.plan.uses import Mode
+from diastole_hw.schedule.regions import STEPS, RegionSteps, granules
+from diastole_hw.schedule.tokens import PRODUCT, chunk_layout, region_layout
+from diastole_hw.transfer.address import Locate
+from diastole_sim.spec.command import ADDRESS_BITS
+from diastole_sim.spec.image import GROUP_BLOCKS
+
+
+class RegionRequests(wiring.Component):
+    """Request every beat that a chunk needs, region by region, and tell
+    :class:`diastole_hw.load.fill.Fill` what comes.
+
+    A chunk starts when a half of the stream buffers is free. Its descriptor goes on to
+    ``chunks_out`` at once; Fill releases it when the last block is written. Requests for blocks: a
+    row of blocks at a time, group by group, the exponent field and the elements from it to the end
+    of the last block wanted, rounded up to whole granules. In a group whose first block is not
+    wanted the exponent field and the elements are two requests.
+
+    Not checked: that a region starts on a whole granule of its group, and that a tensor's ``base``
+    and maxima stand at whole beats.
+
+    Timing: 1 cycle for a chunk, once ``credit`` is high and ``chunks_out`` is ready; then the steps
+    of :class:`diastole_hw.schedule.regions.RegionSteps` in order:
+
+    - one that asks for nothing takes 1 cycle;
+    - one of maxima 1: ``regions`` and ``requests`` are valid when both are ready, and are taken
+      together;
+    - one of blocks n + 3 for the region, ``row0`` of n bits, then for each of its rows 1 more than
+      it has requests. The region is described in the first of these cycles. A row's requests are
+      valid in cycles that follow each other.
+
+    Members
+    -------
+    product : In(PRODUCT)
+        Stable while chunks come; its ``mode``, ``c_blocks`` and ``tensors`` are read.
+    chunks_in, chunks_out : In, Out(stream of chunk_layout(plan))
+        A chunk passes through in the cycle in which it is taken.
+    credit : In(1)
+        A half of the stream buffers is free.
+    take : Out(1)
+        High in the cycle in which a chunk is taken, with ``credit`` high.
+    regions : Out(stream of region_layout(plan))
+        ``half`` alternates from chunk to chunk, from 0 on; so does ``west_half``, but from tile to
+        tile in the fused pass. ``beats`` counts for maxima only.
+    requests : Out(stream of request_layout())
+    """
+
+    chunks_in: stream.Interface
+    chunks_out: stream.Interface
+    regions: stream.Interface
+    requests: stream.Interface
+    product: data.View
+
+    def __init__(self, plan: Plan):
+        self.plan = plan
+        chunk = stream.Signature(chunk_layout(plan))
+        super().__init__(
+            {
+                "product": In(PRODUCT),
+                "chunks_in": In(chunk),
+                "chunks_out": Out(chunk),
+                "credit": In(1),
+                "take": Out(1),
+                "regions": Out(stream.Signature(region_layout(plan))),
+                "requests": Out(stream.Signature(request_layout())),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        plan = self.plan
+        chunk = Signal(chunk_layout(plan))
+        half = Signal(init=1)
+        west_half = Signal(init=1)  # flipped before the first use
+        step = Signal(range(STEPS))
+        table = RegionSteps(plan)
+        m.submodules.table = place(table, platform)
+        m.d.comb += [
+            table.step.eq(step),
+            table.chunk.eq(chunk),
+            table.mode.eq(self.product.mode),
+            table.c_blocks.eq(self.product.c_blocks),
+        ]
+        tensor = Signal(self.product.tensors[0].shape())
+        m.d.comb += tensor.eq(Array(self.product.tensors)[table.tensor])
+        maxima = Signal()
+        m.d.comb += maxima.eq(table.kind.as_value()[2])
+        first, count = self._entries(m, table)
+        self._describe(m, table, chunk, step, half, west_half)
+        m.d.comb += self.regions.p.beats.eq(self._beats_of_maxima(first, count))
+
+        first_row = Locate(count_bits=len(table.row0), step_bits=len(tensor.pitch))
+        m.submodules.first_row = place(first_row, platform)
+        m.d.comb += [
+            first_row.base.eq(tensor.base + self._group_bytes(table) * (table.col0 >> 3)),
+            first_row.pitch.eq(tensor.pitch),
+            first_row.count.eq(table.row0),
+            first_row.step.eq(tensor.pitch),
+        ]
+        group_addr = Signal(ADDRESS_BITS)
+        rows_left = Signal.like(table.rows, name="rows_left")
+        cols_left = Signal.like(table.cols, name="cols_left")
+        at_mantissas = Signal()
+        offset = Signal(range(GROUP_BLOCKS))
+
+        with m.FSM():
+            with m.State("CHUNK"):
+                ready = Signal()
+                m.d.comb += [
+                    ready.eq(self.chunks_in.valid & self.credit),
+                    self.chunks_out.valid.eq(ready),
+                    self.chunks_out.payload.eq(self.chunks_in.payload),
+                    self.chunks_in.ready.eq(self.credit & self.chunks_out.ready),
+                    self.take.eq(ready & self.chunks_out.ready),
+                ]
+                with m.If(self.take):
+                    m.d.sync += [chunk.eq(self.chunks_in.payload), step.eq(0), half.eq(~half)]
+                    with m.If(self.chunks_in.p.first):
+                        m.d.sync += west_half.eq(~west_half)
+                    m.next = "STEP"
+            with m.State("STEP"):
+                with m.If(~table.enabled):
+                    m.d.sync += step.eq(step + 1)
+                with m.Elif(maxima):
+                    self._request_maxima(m, table, tensor, first)
+                    with m.If(self.requests.ready & self.regions.ready):
+                        m.d.comb += [self.requests.valid.eq(1), self.regions.valid.eq(1)]
+                        m.d.sync += step.eq(step + 1)
+                with m.Else():
+                    m.d.comb += self.regions.valid.eq(1)
+                    with m.If(self.regions.ready):
+                        m.d.comb += first_row.start.eq(1)
+                        m.d.sync += rows_left.eq(table.rows)
+                        m.next = "LOCATE"
+            with m.State("LOCATE"):
+                with m.If(first_row.ready):
+                    m.next = "ROW"
+            with m.State("ROW"):
+                m.d.comb += first_row.next.eq(1)
+                m.d.sync += [
+                    group_addr.eq(first_row.address),
+                    rows_left.eq(rows_left - 1),
+                    cols_left.eq(table.cols),
+                    offset.eq(table.col0),
+                    at_mantissas.eq(0),
+                ]
+                m.next = "GROUP_BLOCKS"
+                with m.If(rows_left == 0):
+                    m.d.sync += step.eq(step + 1)
+                    m.next = "STEP"
+                    with m.If(step == STEPS - 1):
+                        m.next = "CHUNK"
+            with m.State("GROUP_BLOCKS"):
+                self._request_group(m, table, group_addr, cols_left, offset, at_mantissas)
+        return m
+
+    def _entries(self, m, table):
+        """First maximum of the region in bytes, and how many: a grouped class has B per block."""
+        plan = self.plan
+        first = Signal(len(table.row0) + plan.log_block, name="first_entry")
+        count = Signal(len(table.rows) + plan.log_block, name="entries")
+        m.d.comb += [first.eq(table.row0), count.eq(table.rows)]
+        for cls in filter(plan.grouped, range(3)):
+            with m.If(table.tensor == cls):
+                m.d.comb += first.eq(table.row0 << plan.log_block)
+                m.d.comb += count.eq(table.rows << plan.log_block)
+        return first, count
+
+    def _describe(self, m, table, chunk, step, half, west_half):
+        region = self.regions.p
+        fused = self.product.mode == Mode.FUSED
+        m.d.comb += [
+            region.kind.eq(table.kind),
+            region.cls.eq(table.tensor),
+            region.rows.eq(table.rows),
+            region.cols.eq(table.cols),
+            region.offset.eq(table.col0),
+            region.by_column.eq(table.by_column),
+            region.turned.eq(table.turned),
+            region.stream_offset.eq(self._offset(m, table, chunk.t0, "stream")),
+            region.held_offset.eq(self._offset(m, table, chunk.l0, "held")),
+            region.index.eq(chunk.index),
+            region.c0.eq(chunk.c0),
+            region.fused.eq(fused),
+            region.tile.eq(chunk.tile),
+            region.half.eq(half),
+            region.west_half.eq(Mux(fused, west_half, half)),
+            region.last.eq(step == STEPS - 1),
+        ]
+
+    def _beats_of_maxima(self, first, count):
+        bytes_ = self.plan.beat_bytes
+        return ((first & (bytes_ - 1)) + count + (bytes_ - 1)) >> exact_log2(bytes_)
+
+    def _offset(self, m, table, position, name):
+        """Byte in its beat of the first maximum of a tile of the region's class."""
+        plan = self.plan
+        offset = Signal(range(plan.beat_bytes), name=f"{name}_offset")
+        m.d.comb += offset.eq(position)
+        for cls in filter(plan.grouped, range(3)):
+            with m.If(table.tensor == cls):
+                m.d.comb += offset.eq(position << plan.log_block)
+        return offset
+
+    def _request_maxima(self, m, table, tensor, first):
+        base = Mux(table.maxima_of_columns, tensor.col_max, tensor.row_max)
+        aligned = first & ~(self.plan.beat_bytes - 1)
+        m.d.comb += [
+            self.requests.p.addr.eq(base + aligned[: len(first)]),
+            self.requests.p.beats.eq(self.regions.p.beats),
+        ]
+
+    def _group_bytes(self, table):
+        plan = self.plan
+        return Array([plan.group_beats(c) * plan.beat_bytes for c in (0, 1, 2, 2)])[table.tensor]
+
+    def _request_group(self, m, table, group_addr, cols_left, offset, at_mantissas):
+        plan, p = self.plan, self.requests.p
+        blocks = Signal(range(GROUP_BLOCKS + 1))
+        whole = Signal(range(GROUP_BLOCKS + 1))
+        beats = Signal(range(max(plan.mantissa_beats(c, GROUP_BLOCKS) for c in range(3)) + 1))
+        exponents = Signal(range(max(plan.exponent_beats(c) for c in range(3)) + 1))
+        skipped = Signal(16)
+        room = Signal(range(GROUP_BLOCKS + 1))
+        m.d.comb += [
+            room.eq(GROUP_BLOCKS - offset),
+            blocks.eq(Mux(cols_left < room, cols_left, room)),
+        ]
+        for cls in range(3):
+            with m.If(table.tensor == cls):
+                beat_table = [plan.mantissa_beats(cls, n) for n in range(GROUP_BLOCKS + 1)]
+                m.d.comb += [
+                    whole.eq(granules(blocks, plan.granule(cls))),
+                    beats.eq(Array(beat_table)[whole]),
+                    skipped.eq(Array(beat_table)[offset] * plan.beat_bytes),
+                    exponents.eq(plan.exponent_beats(cls)),
+                ]
+        done = Signal()
+        m.d.comb += self.requests.valid.eq(1)
+        with m.If(offset == 0):
+            m.d.comb += [p.addr.eq(group_addr), p.beats.eq(beats + exponents), done.eq(1)]
+        with m.Elif(~at_mantissas):
+            m.d.comb += [p.addr.eq(group_addr), p.beats.eq(exponents)]
+        with m.Else():
+            m.d.comb += p.addr.eq(group_addr + (exponents << exact_log2(plan.beat_bytes)) + skipped)
+            m.d.comb += [p.beats.eq(beats), done.eq(1)]
+        with m.If(self.requests.ready):
+            m.d.sync += at_mantissas.eq(~at_mantissas)
+            with m.If(done):
+                m.d.sync += [
+                    group_addr.eq(group_addr + self._group_bytes(table)),
+                    cols_left.eq(cols_left - blocks),
+                    offset.eq(0),
+                    at_mantissas.eq(0),
+                ]
+                with m.If(cols_left == blocks):
+                    m.next = "ROW"

@@ -1,0 +1,155 @@
+"""Accumulators: running sums of W bits behind the array's ports, two banks, so that one drains."""
+
+from amaranth.hdl import Module, Mux, Signal, signed, unsigned
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole_hw.memory.ram import Ram
+from diastole_hw.place import place
+from diastole_hw.plan.plan import Plan
+
+
+def sums_layout(plan: Plan, bits: int) -> data.StructLayout:
+    """B sums; in a machine that has it, a bit for each that is not a number."""
+    members = {"sums": data.ArrayLayout(signed(bits), plan.block)}
+    return data.StructLayout(members | ({"poison": unsigned(plan.block)} if plan.poison else {}))
+
+
+def sums_read_signature(plan: Plan, banks: int) -> wiring.Signature:
+    """A word of sums is looked up, as its reader sees it: of which port of the array, and which.
+
+    Timing: ``data`` is the word one cycle after ``en``, and holds while ``en`` is low.
+    """
+    return wiring.Signature(
+        {
+            "en": Out(1),
+            "port": Out(range(max(banks, 2))),
+            "addr": Out(range(2 * plan.half_words)),
+            "data": In(sums_layout(plan, plan.accumulator_bits)),
+        }
+    )
+
+
+class Accumulators(wiring.Component):
+    """Add the array's partial sums into words of B sums, one memory per port and half.
+
+    A sum stays poisoned until it is overwritten. A sum of more than W bits wraps, which is not
+    checked.
+
+    Timing: ``sum_en`` and what goes with it describe a slot; its partial sums are at port p
+    ``latency`` + p cycles later. One slot per cycle; two additions to one word at least 3 cycles
+    apart. ``done`` repeats ``sum_done`` ``latency`` + ``banks`` cycles later, as the slot's last
+    sum is written: it can be read from the next cycle on. A read shows its word one cycle later,
+    until the next read.
+
+    Parameters
+    ----------
+    plan : Plan
+        B, W, the words of a half, and whether there is poison.
+    banks : int
+        Ports of the array.
+    psum_bits : int
+        Of a partial sum.
+    latency : int
+        Cycles from a slot to its partial sums at port 0, at least 1.
+
+    Members
+    -------
+    psums : In(sums_layout(plan, psum_bits)), an array of ``banks``
+    sum_en, sum_addr : In(1), In(range(2 * plan.half_words))
+        The top bit of an address names the half.
+    fresh : In(1)
+        Overwrite the word instead of adding to it.
+    sum_done : In(1)
+    done : Out(1)
+    drain : In(sums_read_signature(plan, banks))
+        Reads must not touch the half at work, which is not checked.
+    """
+
+    drain: wiring.PureInterface
+
+    def __init__(self, plan: Plan, *, banks: int, psum_bits: int, latency: int):
+        self.plan, self.banks = plan, banks
+        self.psum_bits, self.latency = psum_bits, latency
+        self.words = plan.half_words
+        super().__init__(
+            {
+                "psums": In(sums_layout(plan, psum_bits)).array(banks),
+                "sum_en": In(1),
+                "sum_addr": In(range(2 * self.words)),
+                "fresh": In(1),
+                "sum_done": In(1),
+                "done": Out(1),
+                "drain": In(sums_read_signature(plan, banks)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        drain = self.drain
+        control = data.StructLayout({"en": 1, "addr": range(2 * self.words), "fresh": 1, "done": 1})
+        stage = Signal(control, name="control_0")
+        m.d.comb += [
+            stage.en.eq(self.sum_en),
+            stage.addr.eq(self.sum_addr),
+            stage.fresh.eq(self.fresh),
+            stage.done.eq(self.sum_done),
+        ]
+        for number in range(1, self.latency):  # the memory is read one cycle before the sums come
+            stage = self._delayed(m, stage, f"control_{number}")
+        drain_port = Signal.like(drain.port)
+        drain_half = Signal()
+        with m.If(drain.en):
+            m.d.sync += [drain_port.eq(drain.port), drain_half.eq(drain.addr[-1])]
+        halves = []
+        for port in range(self.banks):
+            halves.append(self._port(m, platform, port, stage))
+            if port + 1 < self.banks:
+                stage = self._delayed(m, stage, f"control_{self.latency + port}")
+        with m.Switch(drain_port):
+            for port, (low, high) in enumerate(halves):
+                with m.Case(port):
+                    drained = Mux(drain_half, high.read_data, low.read_data)
+                    m.d.comb += drain.data.eq(drained)
+        for number in range(2):  # from the read of the last port's word to its write
+            stage = self._delayed(m, stage, f"finish_{number}")
+        m.d.comb += self.done.eq(stage.done)
+        return m
+
+    @staticmethod
+    def _delayed(m, stage, name):
+        following = Signal(stage.shape(), name=name)
+        m.d.sync += following.eq(stage)
+        return following
+
+    def _port(self, m, platform, port, control):
+        """One port's two memories, and the addition between their ports."""
+        plan, drain = self.plan, self.drain
+        adding = self._delayed(m, control, f"adding_{port}")
+        storing = self._delayed(m, adding, f"storing_{port}")
+        word = drain.data.shape()
+        halves = []
+        for half in range(2):
+            ram = Ram(width=word.size, depth=self.words)
+            m.submodules[f"sums_{port}_{half}"] = place(ram, platform)
+            halves.append(ram)
+            mine = control.en & ~control.fresh & (control.addr[-1] == half)
+            drains = drain.en & (drain.port == port) & (drain.addr[-1] == half)
+            m.d.comb += [
+                ram.read_en.eq(mine | drains),
+                ram.read_addr.eq(Mux(mine, control.addr[:-1], drain.addr[:-1])),
+                ram.write_en.eq(storing.en & (storing.addr[-1] == half)),
+                ram.write_addr.eq(storing.addr[:-1]),
+            ]
+        added = Signal(word, name=f"sums_{port}")
+        before = Signal(word, name=f"before_{port}")
+        read = Mux(adding.addr[-1], halves[1].read_data, halves[0].read_data)
+        m.d.comb += before.eq(Mux(adding.fresh, 0, read))
+        psums = self.psums[port]
+        for lane in range(plan.block):
+            m.d.sync += added.sums[lane].eq(before.sums[lane] + psums.sums[lane])
+        if plan.poison:
+            m.d.sync += added.poison.eq(before.poison | psums.poison)
+        for ram in halves:
+            m.d.comb += ram.write_data.eq(added)
+        return halves

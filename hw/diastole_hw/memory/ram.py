@@ -1,0 +1,102 @@
+"""A memory with one write port and one read port; the only kind that products contain."""
+
+from amaranth.hdl import Module, unsigned
+from amaranth.lib import memory, wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole_sim.spec.check import require_int
+
+_TEMPLATE = """\
+// {depth} words of {width} bits, one write port and one read port: block RAM, or to be replaced.
+module {module} (
+  input clk,
+  input write_en,
+  input [{address}:0] write_addr,
+  input [{data}:0] write_data,
+  input read_en,
+  input [{address}:0] read_addr,
+  output reg [{data}:0] read_data
+);
+  reg [{data}:0] ram_words [0:{last}];
+
+`ifndef SYNTHESIS
+`ifndef VERILATOR
+  // Simulators with unknown values start from zeros: a word that was never written is masked or
+  // multiplied by 0, but unknown times 0 is unknown.
+  integer word;
+  initial for (word = 0; word <= {last}; word = word + 1) ram_words[word] = 0;
+`endif
+`endif
+
+  always @(posedge clk) begin
+    if (write_en) ram_words[write_addr] <= write_data;
+    if (read_en) read_data <= ram_words[read_addr];
+  end
+endmodule
+"""
+
+
+class Ram(wiring.Component):
+    """``depth`` words of ``width`` bits, one write port, one read port, same clock.
+
+    Timing: a write with ``write_en`` is seen by reads from the next cycle on. ``read_data`` is the
+    word at ``read_addr`` one cycle after ``read_en``, and holds while ``read_en`` is low. A read of
+    the word that is written in the same cycle gives the old word or anything: users avoid it.
+    Addresses of ``depth`` and above are not checked. Contents and ``read_data`` start undefined.
+
+    Add it with :func:`diastole_hw.place.place`: as a module of its own a flow can replace it.
+
+    Parameters
+    ----------
+    width, depth : int
+        Bits of a word (1 to 65536); words (2 to 2**24).
+
+    Members
+    -------
+    write_en, write_addr, write_data : In(1), In(range(depth)), In(width)
+    read_en, read_addr : In(1), In(range(depth))
+    read_data : Out(width)
+
+    ValueError if out of range.
+    """
+
+    def __init__(self, *, width: int, depth: int):
+        require_int("width", width, 1, 65536)
+        require_int("depth", depth, 2, 2**24)
+        self.width, self.depth = width, depth
+        super().__init__(
+            {
+                "write_en": In(1),
+                "write_addr": In(range(depth)),
+                "write_data": In(width),
+                "read_en": In(1),
+                "read_addr": In(range(depth)),
+                "read_data": Out(width),
+            }
+        )
+
+    def template(self, module: str) -> str:
+        """Behavioural Verilog-2001 of the memory, as a module of this name."""
+        return _TEMPLATE.format(
+            module=module,
+            width=self.width,
+            depth=self.depth,
+            address=len(self.read_addr) - 1,
+            data=self.width - 1,
+            last=self.depth - 1,
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        words = memory.Memory(shape=unsigned(self.width), depth=self.depth, init=[])
+        m.submodules.words = words
+        write, read = words.write_port(), words.read_port()
+        m.d.comb += [
+            write.en.eq(self.write_en),
+            write.addr.eq(self.write_addr),
+            write.data.eq(self.write_data),
+            read.en.eq(self.read_en),
+            read.addr.eq(self.read_addr),
+            self.read_data.eq(read.data),
+        ]
+        return m

@@ -1,0 +1,292 @@
+"""Scratchpads: banks of vectors in front of the array's ports, read with the array's skew."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole_hw.cell.layouts import held_layout, vector_layout
+from diastole_hw.cell.shape import Element
+from diastole_hw.memory.ram import Ram
+from diastole_hw.place import place
+from diastole_hw.plan.plan import Plan
+from diastole_hw.schedule.tokens import held_read_layout
+from diastole_sim.spec.formats import SCALE_SIGNIFICAND_BITS
+
+
+def mark_shapes(plan: Plan, *, poison_bits: int, deficits: tuple[str, ...]) -> dict:
+    """What may be kept beside the elements of a vector, in a machine that has it."""
+    marks = dict.fromkeys(deficits, unsigned(plan.deficit_bits)) | {"nonzero": unsigned(1)}
+    if plan.significands:
+        marks["significand"] = unsigned(SCALE_SIGNIFICAND_BITS)
+    if plan.shape.extents:
+        marks["extent"] = unsigned(plan.shape.extent_bits)
+    if plan.poison:
+        marks["poison"] = unsigned(poison_bits)
+    return marks
+
+
+def elements_layout(plan: Plan, element: Element) -> data.ArrayLayout:
+    """B elements."""
+    return data.ArrayLayout(unsigned(element.bits), plan.block)
+
+
+def write_signature(plan: Plan, *, banks: int, words: int, marks: dict) -> wiring.Signature:
+    """Vectors are written, as the writer sees it: one per cycle into one bank.
+
+    ``vector`` has ``elements`` as of :meth:`diastole_hw.plan.plan.Plan.element`, and the marks.
+    """
+    elements = elements_layout(plan, plan.element())
+    return wiring.Signature(
+        {
+            "en": Out(1),
+            "bank": Out(range(max(banks, 2))),
+            "addr": Out(range(max(words, 2))),
+            "vector": Out(data.StructLayout({"elements": elements} | marks)),
+        }
+    )
+
+
+class Bank(wiring.Component):
+    """One bank: a word per vector, and a word per block for what its vectors have in common.
+
+    Every vector that is written writes its block's word too; the last one counts.
+
+    Timing: as :class:`diastole_hw.memory.ram.Ram`.
+
+    Parameters
+    ----------
+    vectors, blocks : data.StructLayout
+        Of both words, each in a memory of its own. ``blocks`` may be empty.
+    depth : int
+        Vectors.
+    log_block : int
+        Vectors of a block: 2^``log_block``.
+
+    Members
+    -------
+    write_en, write_addr : In(1), In(range(depth))
+    write_data : In(struct of the members of ``vectors`` and ``blocks``)
+    read_en, read_addr : In(1), In(range(depth))
+    read_data : Out(the same struct)
+    """
+
+    write_data: data.View
+    read_data: data.View
+
+    def __init__(
+        self, *, vectors: data.StructLayout, blocks: data.StructLayout, depth: int, log_block: int
+    ):
+        self.vectors, self.blocks = vectors, blocks
+        self.depth, self.log_block = depth, log_block
+        both = data.StructLayout(dict(vectors.members) | dict(blocks.members))
+        super().__init__(
+            {
+                "write_en": In(1),
+                "write_addr": In(range(depth)),
+                "write_data": In(both),
+                "read_en": In(1),
+                "read_addr": In(range(depth)),
+                "read_data": Out(both),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        self._memory(m, platform, "vectors", self.vectors, 0)
+        if self.blocks.members:
+            self._memory(m, platform, "blocks", self.blocks, self.log_block)
+        return m
+
+    def _memory(self, m, platform, name, layout, shift):
+        ram = Ram(width=layout.size, depth=max(self.depth >> shift, 2))
+        m.submodules[name] = place(ram, platform)
+        word = data.View(layout, ram.read_data)
+        m.d.comb += [
+            ram.write_en.eq(self.write_en),
+            ram.write_addr.eq(self.write_addr >> shift),
+            ram.write_data.eq(Cat(self.write_data[member] for member in layout.members)),
+            ram.read_en.eq(self.read_en),
+            ram.read_addr.eq(self.read_addr >> shift),
+            *(self.read_data[member].eq(word[member]) for member in layout.members),
+        ]
+
+
+def add_bank(m, platform, number, pad, element: Element, per_block: set[str]) -> Bank:
+    """Bank ``number`` of ``pad``, with its share of the write port.
+
+    It keeps its elements as ``element``; ``per_block``: marks that a block's vectors share.
+    """
+    plan, write = pad.plan, pad.write
+    marks = dict(write.vector.shape().members)
+    del marks["elements"]
+    vectors = {"elements": elements_layout(plan, element)}
+    vectors |= {name: shape for name, shape in marks.items() if name not in per_block}
+    blocks = {name: shape for name, shape in marks.items() if name in per_block}
+    bank = Bank(
+        vectors=data.StructLayout(vectors),
+        blocks=data.StructLayout(blocks),
+        depth=pad.words,
+        log_block=plan.log_block,
+    )
+    m.submodules[f"bank_{number}"] = place(bank, platform)
+    resized, wide = plan.shape.resized, plan.element()
+    m.d.comb += [
+        bank.write_en.eq(write.en & (write.bank == number)),
+        bank.write_addr.eq(write.addr),
+        *(bank.write_data[name].eq(write.vector[name]) for name in marks),
+        *(
+            kept.eq(resized(came, wide, element))
+            for kept, came in zip(bank.write_data.elements, write.vector.elements, strict=True)
+        ),
+    ]
+    return bank
+
+
+def delayed(m, value, name):
+    """``value`` of the cycle before."""
+    following = Signal(value.shape(), name=name)
+    m.d.sync += following.eq(value)
+    return following
+
+
+class StreamScratchpad(wiring.Component):
+    """The vectors that stream into the array from one side; bank b feeds port b.
+
+    Where vectors are of squares, a block has one deficit, ``nonzero`` and significand: of the
+    vectors of a block the one that is written last says them for all.
+
+    Timing: one read and one write per cycle, of different words. ``read_en`` with ``read_addr`` in
+    cycle t gives port b its vector in cycle t + 1 + b; in other cycles a port shows a vector with
+    ``nonzero`` and ``poison`` 0. A vector is seen by reads that reach its bank (bank b in cycle
+    t + b) from the cycle after its write on.
+
+    Parameters
+    ----------
+    plan : Plan
+    side : str
+        ``south`` or ``west``.
+
+    Members
+    -------
+    write : In(write_signature(plan, banks=banks, words=words, marks=...))
+        Marks: ``deficit``, ``nonzero``, and what the machine has of ``significand``, ``extent``
+        and ``poison`` (1 bit).
+    read_en, read_addr : In(1), In(range(words))
+    read_banks : In(range(banks + 1))
+        In a machine that has poison only: how many banks the read means. The others show none.
+    ports : Out(vector_layout(plan.shape, element)), an array of ``banks``
+
+    ``banks`` (C at the south, R at the west), ``words`` of a bank and ``element`` are attributes.
+    """
+
+    write: wiring.PureInterface
+
+    def __init__(self, plan: Plan, *, side: str):
+        self.plan, self.side = plan, side
+        self.banks = plan.cols if side == "south" else plan.rows
+        self.words = 2 * plan.half_words
+        self.element = getattr(plan.shape, side)
+        self.by_row = any(map(plan.grouped, plan.streamed(side)))
+        marks = mark_shapes(plan, poison_bits=1, deficits=("deficit",))
+        write = write_signature(plan, banks=self.banks, words=self.words, marks=marks)
+        members = {
+            "write": In(write),
+            "read_en": In(1),
+            "read_addr": In(range(self.words)),
+            "ports": Out(vector_layout(plan.shape, self.element)).array(self.banks),
+        }
+        super().__init__(
+            members | ({"read_banks": In(range(self.banks + 1))} if plan.poison else {})
+        )
+
+    @property
+    def placed_parameters(self) -> dict[str, object]:
+        """Both sides are one module where they have the same banks."""
+        names = ("plan", "banks", "element", "by_row")
+        return {name: getattr(self, name) for name in names}
+
+    def elaborate(self, platform):
+        m = Module()
+        plan = self.plan
+        per_block = set() if self.by_row else {"deficit", "nonzero", "significand"}
+        enable, addr = self.read_en, self.read_addr
+        meant = self.read_banks if plan.poison else None
+        for number, port in enumerate(self.ports):
+            bank = add_bank(m, platform, number, self, self.element, per_block)
+            m.d.comb += [bank.read_en.eq(enable), bank.read_addr.eq(addr)]
+            shown = delayed(m, enable, f"shown_{number}")
+            for name in bank.read_data.shape().members:
+                value = bank.read_data[name]
+                if name == "nonzero":
+                    value = shown & value
+                if name == "poison":
+                    value = value & delayed(m, enable & (number < meant), f"meant_{number}")
+                m.d.comb += port[name].eq(value)
+            enable = delayed(m, enable, f"enable_{number + 1}")
+            addr = delayed(m, addr, f"addr_{number + 1}")
+            if plan.poison:
+                meant = delayed(m, meant, f"read_banks_{number + 1}")
+        return m
+
+
+class HeldScratchpad(wiring.Component):
+    """The blocks that the array holds; bank c feeds load port c.
+
+    Blocks outside the slice (``rows_valid``, ``cols_valid``) leave as zeros: elements, ``nonzero``,
+    ``extent`` and ``poison`` are 0. What a block has once is said by its vector that is written
+    last: deficits, ``nonzero`` and significand, but with lane deficits for ``deficit_east`` only.
+
+    Timing: a read in cycle t reaches load port c in cycle t + 1 + c; one per cycle, beside one
+    write of another word. While ``read.valid`` is 0, ``valid`` of a port is 0, and the rest
+    anything. A word is seen by reads that reach its bank (bank c in cycle t + c) from the cycle
+    after its write on.
+
+    Members
+    -------
+    write : In(write_signature(plan, banks=C, words=plan.held_words, marks=...))
+        Marks: a deficit for each direction that the array has, ``nonzero``, and what the machine
+        has of ``significand``, ``extent`` and ``poison`` (B bits, one for each element).
+    read : In(held_read_layout(plan))
+    ports : Out(held_layout(plan.shape)), an array of C
+        A deficit in a direction that the array has not is 0.
+    """
+
+    write: wiring.PureInterface
+
+    def __init__(self, plan: Plan):
+        self.plan = plan
+        self.words = plan.held_words
+        self.deficits = tuple(f"deficit_{direction}" for direction in plan.directions)
+        marks = mark_shapes(plan, poison_bits=plan.block, deficits=self.deficits)
+        write = write_signature(plan, banks=plan.cols, words=self.words, marks=marks)
+        super().__init__(
+            {
+                "write": In(write),
+                "read": In(held_read_layout(plan)),
+                "ports": Out(held_layout(plan.shape)).array(plan.cols),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        plan, read = self.plan, self.read
+        own = {"deficit_north", "nonzero", "significand"} if plan.lane_deficits else set()
+        per_block = {*self.deficits, "nonzero", "significand"} - own
+        for number, word in enumerate(self.ports):
+            bank = add_bank(m, platform, number, self, plan.shape.held, per_block)
+            m.d.comb += [bank.read_en.eq(read.valid), bank.read_addr.eq(read.addr)]
+            shown = delayed(m, read, f"shown_{number}")
+            inside = Signal(name=f"inside_{number}")
+            m.d.comb += [
+                inside.eq((shown.row < shown.rows_valid) & (number < shown.cols_valid)),
+                word.valid.eq(shown.valid),
+                word.row.eq(shown.row),
+                word.index.eq(shown.index),
+            ]
+            for name in bank.read_data.shape().members:
+                value = bank.read_data[name]
+                if name in ("elements", "nonzero", "extent", "poison"):
+                    value = Mux(inside, value, 0)
+                m.d.comb += word[name].eq(value)
+            read = delayed(m, read, f"read_{number + 1}")
+        return m

@@ -1,0 +1,1 @@
+"""What follows from a configuration: sizes, uses of the array, tile lengths."""

@@ -1,0 +1,166 @@
+"""Random draws of consecutive tensor elements, starting at any element."""
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
+
+from diastole_hw.place import place
+from diastole_hw.random.threefry import Threefry
+from diastole_hw.stream.fifo import StreamFifo
+from diastole_sim.spec.check import require_choice, require_int
+
+INDEX_BITS = 34  # a quarter of the index is the 32-bit counter
+_DRAW_BITS = 16
+_DRAWS_PER_HASH = 4
+
+
+class Draws(wiring.Component):
+    """Hand out the random bits of ``lanes`` consecutive elements; a function of their index only.
+
+    Element ``index`` draws the top ``random_bits`` of the 16 bits at ``16 * (index & 3)`` of the
+    Threefry-2x32-20 hash of counter ``(index >> 2, step)`` under key ``(seed, tag)``. What was
+    drawn before, and how long anybody waited, changes nothing.
+
+    max(1, lanes / 4) hash units give aligned groups of draws, in the order in which the
+    indices need them; the last two groups are kept, so indices that ascend by ``lanes`` compute
+    every hash once, whatever their alignment.
+
+    Timing: up to 4 + 12 / lanes indices are taken ahead of their draws. Of indices that ascend by
+    ``lanes``, one word per 1.25 * lanes cycles in the long run, and at most 5.
+    ``o`` is combinational from registers, not from ``o.ready``.
+
+    Parameters
+    ----------
+    lanes : int
+        Draws per index (a power of two, 1 to 16).
+    random_bits : int
+        Bits per draw (1 to 16).
+
+    Members
+    -------
+    i : In(stream of unsigned(34))
+        Index of the first element of a word: row * columns + column of the unpadded tensor.
+    seed, tag, step : In(32)
+        Must not change between ``restart`` and the last draw; not checked.
+    restart : In(1)
+        Forget the groups kept, as the next index may have another seed, tag or step. Only while no
+        index is on its way; not checked.
+    o : Out(stream of unsigned(lanes * random_bits))
+        Draw of element ``i + n`` (modulo 2^34) at bit ``n * random_bits``.
+
+    ValueError if out of range.
+    """
+
+    def __init__(self, *, lanes: int, random_bits: int):
+        require_choice("lanes", lanes, (1, 2, 4, 8, 16))
+        require_int("random_bits", random_bits, 1, _DRAW_BITS)
+        self.lanes, self.random_bits = lanes, random_bits
+        self.ahead = 4 + 12 // lanes  # indices whose draws are under way: three groups at least
+        self.group = max(_DRAWS_PER_HASH, lanes)  # draws of one round of hashes, aligned
+        super().__init__(
+            {
+                "i": In(stream.Signature(unsigned(INDEX_BITS))),
+                "seed": In(32),
+                "tag": In(32),
+                "step": In(32),
+                "restart": In(1),
+                "o": Out(stream.Signature(unsigned(lanes * random_bits))),
+            }
+        )
+
+    @property
+    def _cut_layout(self):
+        """How to cut a word: how many new groups to take first, from where, in one or in both."""
+        fields = {"groups": range(3), "offset": range(self.group), "both": 1}
+        return data.StructLayout(fields)
+
+    def elaborate(self, platform):
+        m = Module()
+        cuts = StreamFifo(shape=self._cut_layout, depth=self.ahead)
+        m.submodules.cuts = place(cuts, platform)
+        hash_in, hash_out = self._hashes(m, platform)
+        self._plan(m, cuts.i, hash_in)
+        self._cut(m, cuts.o, hash_out)
+        return m
+
+    def _hashes(self, m, platform):
+        """Lockstep hash units; streams of a group's number and of its draws."""
+        units = self.group // _DRAWS_PER_HASH
+        number = stream.Signature(unsigned(INDEX_BITS - exact_log2(self.group))).create()
+        draws = stream.Signature(unsigned(units * 64)).create()
+        hashes = []
+        for n in range(units):
+            m.submodules[f"hash{n}"] = place(unit := Threefry(), platform)
+            hashes.append(unit)
+            m.d.comb += [
+                unit.key_low.eq(self.seed),
+                unit.key_high.eq(self.tag),
+                unit.i.p.low.eq(Cat(Const(n, exact_log2(units)), number.payload)),
+                unit.i.p.high.eq(self.step),
+            ]
+        # The units run in lockstep: they take and give together, so the first speaks for all.
+        m.d.comb += number.ready.eq(hashes[0].i.ready)
+        m.d.comb += draws.valid.eq(hashes[0].o.valid)
+        m.d.comb += draws.payload.eq(Cat(unit.o.payload for unit in hashes))
+        for unit in hashes:
+            m.d.comb += unit.i.valid.eq(number.valid)
+            m.d.comb += unit.o.ready.eq(draws.ready)
+        return number, draws
+
+    def _plan(self, m, cuts, groups):
+        """Ask for the groups that an index needs, but not again for the one asked for last."""
+        shift = exact_log2(self.group)
+        first = self.i.payload[shift:]
+        end = (self.i.payload + (self.lanes - 1))[shift:INDEX_BITS]
+        last = Signal(groups.payload.shape())
+        known = Signal()
+        asked_first = Signal()
+        need_first = Signal()
+        need_end = Signal()
+        m.d.comb += [
+            need_first.eq(~asked_first & ~(known & (last == first))),
+            need_end.eq(first != end),
+            groups.payload.eq(Mux(need_first, first, end)),
+            groups.valid.eq(self.i.valid & cuts.ready & (need_first | need_end)),
+            cuts.p.groups.eq((need_first | asked_first) + need_end),
+            cuts.p.offset.eq(self.i.payload[:shift]),
+            cuts.p.both.eq(need_end),
+        ]
+        with m.If(groups.valid & groups.ready):
+            m.d.sync += [last.eq(groups.payload), known.eq(1)]
+        with m.If(need_first & need_end):  # two groups: stay for the second
+            with m.If(groups.valid & groups.ready):
+                m.d.sync += asked_first.eq(1)
+        with m.Else():
+            enough = groups.ready | ~(need_first | need_end)
+            m.d.comb += self.i.ready.eq(cuts.ready & enough)
+            m.d.comb += cuts.valid.eq(self.i.valid & enough)
+            with m.If(self.i.valid & self.i.ready):
+                m.d.sync += asked_first.eq(0)
+        with m.If(self.restart):
+            m.d.sync += known.eq(0)
+
+    def _cut(self, m, cuts, groups):
+        """Take as many groups as planned, and cut the word out of the last one or two."""
+        current = Signal(self.group * _DRAW_BITS)
+        previous = Signal(self.group * _DRAW_BITS)
+        taken = Signal(range(3))
+        missing = Signal()
+        m.d.comb += missing.eq(taken != cuts.p.groups)
+        m.d.comb += groups.ready.eq(cuts.valid & missing)
+        with m.If(groups.valid & groups.ready):
+            m.d.sync += [previous.eq(current), current.eq(groups.payload), taken.eq(taken + 1)]
+        with m.If(cuts.valid & cuts.ready):
+            m.d.sync += taken.eq(0)
+        window = Signal(2 * len(current))
+        word = Signal(self.lanes * _DRAW_BITS)
+        start = Cat(Const(0, exact_log2(_DRAW_BITS)), cuts.p.offset)
+        m.d.comb += [
+            window.eq(Mux(cuts.p.both, Cat(previous, current), current)),
+            word.eq(window.bit_select(start, len(word))),
+            self.o.valid.eq(cuts.valid & ~missing),
+            cuts.ready.eq(self.o.ready & ~missing),
+        ]
+        draws = (word.word_select(n, _DRAW_BITS) for n in range(self.lanes))
+        m.d.comb += self.o.payload.eq(Cat(draw[-self.random_bits :] for draw in draws))

@@ -1,0 +1,1 @@
+"""The loops of a product, what its units tell each other, and which blocks each part needs."""

@@ -1,0 +1,164 @@
+"""Regions: which rectangles of blocks a chunk needs, and where they go."""
+
+from amaranth.hdl import Module, Mux
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole_hw.plan.plan import Plan
+from diastole_hw.plan.uses import DY, PRODUCTS, Mode, Use, W, X
+from diastole_hw.schedule.tokens import POSITION, Region, chunk_layout, region_layout
+
+STEPS = 7  # of a chunk: four maxima, then the west, held and stream regions
+
+
+class RegionSteps(wiring.Component):
+    """What each step of a chunk asks of memory, and where it goes.
+
+    A step of blocks asks for rows ``row0`` to ``row0 + rows - 1`` and columns ``col0`` to
+    ``col0 + cols - 1`` of the blocks of a tensor. A step of maxima asks for ``rows`` entries from
+    ``row0`` on, of its columns with ``maxima_of_columns``, else of its rows; where the class is in
+    vector groups, an entry here is those of a block's B rows.
+
+    What stays from earlier chunks is not asked for again: maxima come with the first chunk of a
+    tile. In the fused pass W comes with the first chunk of a tile too, dY with each chunk of the
+    first tile, and dY's maxima, all of them, with the first chunk of all.
+
+    Timing: combinational.
+
+    Members
+    -------
+    step : In(range(STEPS))
+    chunk : In(chunk_layout(plan))
+    mode : In(Mode)
+    c_blocks : In(POSITION)
+        Of the whole product, as in ``PRODUCT``.
+    enabled : Out(1)
+        The step asks for something; else the other outputs mean nothing.
+    kind : Out(Region)
+    tensor : Out(2)
+        Its class.
+    row0, col0 : Out(POSITION)
+    rows, cols : Out(region_layout(plan)["rows"].shape)
+        ``col0`` and ``cols`` are 0 in a step of maxima.
+    by_column : Out(1)
+        Blocks go to a bank by their column, not by their row.
+    turned : Out(1)
+        Blocks are turned on their way.
+    maxima_of_columns : Out(1)
+    """
+
+    chunk: data.View
+
+    def __init__(self, plan: Plan):
+        self.plan = plan
+        blocks = region_layout(plan)["rows"].shape
+        super().__init__(
+            {
+                "step": In(range(STEPS)),
+                "chunk": In(chunk_layout(plan)),
+                "mode": In(Mode),
+                "c_blocks": In(POSITION),
+                "enabled": Out(1),
+                "kind": Out(Region),
+                "tensor": Out(2),
+                "row0": Out(POSITION),
+                "col0": Out(POSITION),
+                "rows": Out(blocks),
+                "cols": Out(blocks),
+                "by_column": Out(1),
+                "turned": Out(1),
+                "maxima_of_columns": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        with m.Switch(self.mode):
+            for mode in PRODUCTS:
+                with m.Case(mode):
+                    self._product(m, self.plan.use(mode))
+            if self.plan.fused:
+                with m.Case(Mode.FUSED):
+                    self._fused(m)
+        return m
+
+    def _maxima(self, m, kind, tensor, axis, of_columns, enabled, count=None):
+        chunk = self.chunk
+        first, length = {"t": (chunk.t0, chunk.t_blocks), "l": (chunk.l0, chunk.l_blocks)}[axis]
+        m.d.comb += [
+            self.enabled.eq(enabled),
+            self.kind.eq(kind),
+            self.tensor.eq(tensor),
+            self.row0.eq(first),
+            self.rows.eq(length if count is None else count),
+            self.maxima_of_columns.eq(of_columns),
+        ]
+
+    def _blocks(self, m, kind, tensor, rows, cols, *, enabled=1, by_column=0, turned=0):
+        chunk = self.chunk
+        axes = {
+            "t": (chunk.t0, chunk.t_blocks),
+            "l": (chunk.l0, chunk.l_blocks),
+            "c": (chunk.c0, chunk.c_blocks),
+        }
+        m.d.comb += [
+            self.enabled.eq(enabled),
+            self.kind.eq(kind),
+            self.tensor.eq(tensor),
+            self.row0.eq(axes[rows][0]),
+            self.rows.eq(axes[rows][1]),
+            self.col0.eq(axes[cols][0]),
+            self.cols.eq(axes[cols][1]),
+            self.by_column.eq(by_column),
+            self.turned.eq(turned),
+        ]
+
+    def _product(self, m, use: Use):
+        first = self.chunk.first
+        stream, held = use.stream, use.held
+        with m.Switch(self.step):
+            with m.Case(0):
+                kind = Region.MAXIMA_WEST if use.north else Region.MAXIMA_SOUTH
+                self._maxima(m, kind, stream, "t", use.stream_turned, first)
+            with m.Case(1):
+                kind = Region.MAXIMA_NORTH if use.north else Region.MAXIMA_EAST
+                self._maxima(m, kind, held, "l", not use.held_by_lanes, first)
+            with m.Case(5):
+                rows, cols = ("l", "c") if use.held_by_lanes else ("c", "l")
+                turned = use.held_turned
+                self._blocks(m, Region.HELD, held, rows, cols, by_column=turned, turned=turned)
+            with m.Case(6):
+                turned = use.stream_turned
+                rows, cols = ("c", "t") if turned else ("t", "c")
+                kind = Region.WEST if use.north else Region.SOUTH
+                self._blocks(m, kind, stream, rows, cols, by_column=not turned, turned=turned)
+
+    def _fused(self, m):
+        chunk = self.chunk
+        once = chunk.first & chunk.first_tile
+        turned = not self.plan.grouped(X)
+        with m.Switch(self.step):
+            with m.Case(0):
+                self._maxima(m, Region.MAXIMA_SOUTH, X, "t", turned, chunk.first)
+            with m.Case(1):
+                self._maxima(m, Region.MAXIMA_EAST, DY, "l", 1, once)
+            with m.Case(2):
+                self._maxima(m, Region.MAXIMA_WEST, W, "t", 0, chunk.first)
+            with m.Case(3):  # l0 is 0: all of N is one lane tile, and so is all of M
+                self._maxima(m, Region.MAXIMA_NORTH, DY, "l", 0, once, count=self.c_blocks)
+            with m.Case(4):
+                self._blocks(m, Region.WEST, W, "t", "l", enabled=chunk.first, by_column=1)
+            with m.Case(5):
+                self._blocks(m, Region.HELD, DY, "c", "l", enabled=chunk.first_tile)
+            with m.Case(6):
+                rows, cols = ("c", "t") if turned else ("t", "c")
+                self._blocks(m, Region.SOUTH, X, rows, cols, by_column=not turned, turned=turned)
+
+
+def granules(blocks, granule: int):
+    """``blocks`` rounded up to whole granules (a power of two)."""
+    return (
+        Mux(blocks[: granule.bit_length() - 1] != 0, (blocks | (granule - 1)) + 1, blocks)
+        if granule > 1
+        else blocks
+    )

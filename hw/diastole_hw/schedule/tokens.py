@@ -1,0 +1,295 @@
+"""What the decoupled units of the controller tell each other; one place for every layout.
+
+Positions and lengths are in blocks unless a name says ``count`` or ``size`` (elements).
+"""
+
+from amaranth.hdl import signed, unsigned
+from amaranth.lib import data, enum
+
+from diastole_hw.plan.plan import MAX_ELEMENT_BITS, Plan
+from diastole_hw.plan.uses import Mode
+from diastole_sim.spec.command import ADDRESS_BITS
+from diastole_sim.spec.formats import SCALE_SIGNIFICAND_BITS
+from diastole_sim.spec.image import GROUP_BLOCKS
+
+POSITION = unsigned(MAX_ELEMENT_BITS)
+
+
+class Region(enum.Enum, shape=3):
+    """Where a run of beats goes: a scratchpad, or one of the four maxima memories."""
+
+    SOUTH = 0
+    WEST = 1
+    HELD = 2
+    MAXIMA_SOUTH = 4
+    MAXIMA_EAST = 5
+    MAXIMA_WEST = 6
+    MAXIMA_NORTH = 7
+
+
+TENSOR = data.StructLayout(
+    {
+        "base": unsigned(ADDRESS_BITS),
+        "pitch": unsigned(32),  # bytes from one row of blocks to the next
+        "row_max": unsigned(ADDRESS_BITS),
+        "col_max": unsigned(ADDRESS_BITS),
+    }
+)
+
+RESULT = data.StructLayout(
+    {
+        "base": unsigned(ADDRESS_BITS),
+        "pitch": unsigned(MAX_ELEMENT_BITS + 3),  # bytes from one row to the next
+        "rows": unsigned(MAX_ELEMENT_BITS),
+        "cols": unsigned(MAX_ELEMENT_BITS),
+    }
+)
+
+# One product, as the units see it while it runs; constant from its start to its end.
+PRODUCT = data.StructLayout(
+    {
+        "mode": Mode,
+        "north": 1,  # sums leave to the north only; 0 in the fused pass, which has both
+        "t_size": POSITION,  # elements along the streamed dimension
+        "t_blocks": POSITION,
+        "l_blocks": POSITION,  # blocks along the lanes
+        "c_blocks": POSITION,  # blocks along the contraction
+        "tensors": data.ArrayLayout(TENSOR, 3),  # by class: x, w, dy; the image that is read
+        "exponents": data.ArrayLayout(signed(10), 3),  # of tensors whose groups have scales, else 0
+        "to_east": RESULT,
+        "to_north": RESULT,
+    }
+)
+
+
+def chunk_layout(plan: Plan) -> data.StructLayout:
+    """A chunk of a contraction, for one output tile."""
+    lanes = max(plan.groups * max(plan.rows, plan.cols), plan.fused_blocks_n)
+    chunk = plan.most_chunk_blocks
+    return data.StructLayout(
+        {
+            "t0": POSITION,
+            "t_blocks": range(plan.tile_blocks + 1),
+            "t_count": range(plan.tile_words + 1),
+            "l0": POSITION,
+            "l_blocks": range(lanes + 1),
+            "c0": POSITION,
+            "c_blocks": range(chunk + 1),
+            "index": range(plan.fused_slices_m + 1),  # of the chunk in its tile; fused pass only
+            "first": 1,  # of its tile
+            "last": 1,
+            "first_tile": 1,
+            "tile": range(plan.tiling.tiles_in_flight),  # number of the output tile, modulo as many
+        }
+    )
+
+
+def region_layout(plan: Plan) -> data.StructLayout:
+    """One rectangle of blocks (or run of maxima) on its way from memory to a scratchpad."""
+    blocks = max(
+        plan.tile_blocks,
+        plan.groups * max(plan.rows, plan.cols),
+        plan.most_chunk_blocks,
+        plan.fused_blocks_n,
+        plan.fused_blocks_m,
+    )
+    entries = max(plan.stream_entries, plan.held_entries)
+    return data.StructLayout(
+        {
+            "kind": Region,
+            "cls": unsigned(2),
+            "rows": range(blocks + 1),
+            "cols": range(blocks + 1),
+            "offset": range(GROUP_BLOCKS),  # block of its group in which the first column stands
+            "by_column": 1,  # which bank: by the block's column, or by its row
+            "turned": 1,
+            "stream_offset": range(plan.beat_bytes),  # of the tile's first maximum in its beat
+            "held_offset": range(plan.beat_bytes),
+            "beats": range(blocks * entries // plan.beat_bytes + 3),  # maxima only
+            "index": range(plan.fused_slices_m + 1),
+            "c0": range(plan.fused_blocks_m + 1),
+            "fused": 1,
+            "tile": range(plan.tiling.tiles_in_flight),
+            "half": 1,
+            "west_half": 1,
+            "last": 1,  # region of its chunk
+        }
+    )
+
+
+def max_mantissa_beats(plan: Plan) -> int:
+    return max(plan.mantissa_beats(cls, GROUP_BLOCKS) for cls in range(3))
+
+
+def max_exponent_beats(plan: Plan) -> int:
+    return max(plan.exponent_beats(cls) for cls in range(3))
+
+
+def any_grouped(plan: Plan) -> bool:
+    return any(map(plan.grouped, range(3)))
+
+
+def block_group_layout(plan: Plan) -> data.StructLayout:
+    """The blocks of one group that a region wants: whose they are, which, and their exponents."""
+    region = region_layout(plan)
+    exponents = max(plan.exponent_bytes(cls) for cls in range(3))
+    place = (
+        {"place": range(GROUP_BLOCKS)} if any_grouped(plan) else {}
+    )  # of the first one in its group
+    return data.StructLayout(
+        {
+            "region": region,
+            "row": region["rows"].shape,  # of the region
+            "col": region["cols"].shape,  # of the first of the blocks
+            "blocks": range(GROUP_BLOCKS + 1),  # whole granules: some may be beyond the region
+            "exponents": unsigned(8 * exponents),  # those of the first block lowest
+        }
+        | place
+    )
+
+
+def block_layout(plan: Plan) -> data.StructLayout:
+    """A block whose vectors are about to come; ``addr`` is that of its first one in the bank.
+
+    What may differ from vector to vector has as many entries as the rows of a block that may.
+    """
+    deficit = unsigned(plan.deficit_bits)
+    entries = max(plan.stream_entries, plan.held_entries)
+    members = {
+        "kind": Region,
+        "cls": unsigned(2),
+        "bank": range(max(plan.rows, plan.cols)),
+        "addr": range(max(plan.held_words, 2 * plan.half_words)),
+        # Of the vectors; of a held block to the east, which has one.
+        "deficit": data.ArrayLayout(deficit, plan.stream_entries),
+        "deficit_north": data.ArrayLayout(deficit, plan.held_entries),
+        "nonzero": data.ArrayLayout(unsigned(1), entries),
+        "significand": data.ArrayLayout(unsigned(SCALE_SIGNIFICAND_BITS), entries),
+        "poison": data.ArrayLayout(unsigned(1), entries),  # the group's scale is no number
+        "turned": 1,
+        "drop": 1,  # it only fills a granule
+        "last": 1,  # of its chunk
+    }
+    absent = {
+        "cls": not plan.element().depth,
+        "deficit_north": not plan.north,
+        "significand": not plan.significands,
+        "poison": not plan.poison,
+    }
+    return data.StructLayout({k: v for k, v in members.items() if not absent.get(k)})
+
+
+def scratch_write_layout(plan: Plan) -> data.StructLayout:
+    """One vector on its way into a scratchpad; ``addr`` counts vectors within the bank.
+
+    ``deficit``, of a vector or of a held block to the east, to ``significand`` are those of its
+    group; ``extent`` and ``poison``, a bit for each element, are of what it holds.
+    """
+    block = block_layout(plan).members
+    deficit = unsigned(plan.deficit_bits)
+    members = {name: block[name] for name in ("kind", "bank", "addr")}
+    members["elements"] = data.ArrayLayout(unsigned(plan.element().bits), plan.block)
+    members["deficit"] = deficit
+    if plan.north:
+        members["deficit_north"] = deficit
+    members["nonzero"] = unsigned(1)
+    if plan.significands:
+        members["significand"] = unsigned(SCALE_SIGNIFICAND_BITS)
+    if plan.shape.extents:
+        members["extent"] = unsigned(plan.shape.extent_bits)
+    if plan.poison:
+        members["poison"] = unsigned(plan.block)
+    return data.StructLayout(members)
+
+
+def slot_layout(plan: Plan) -> data.StructLayout:
+    """What one slot of the array does, before the skew of its ports."""
+    return data.StructLayout(
+        {
+            "valid": 1,
+            "direction": 1,  # 0 south to east, 1 west to north
+            "swap": 1,  # the next slot is the first of a pass: the loaded blocks become active
+            "south_addr": range(2 * plan.half_words),
+            "west_addr": range(2 * plan.half_words),
+            "sum_addr": range(2 * plan.half_words),
+            "fresh": 1,  # first slice of its contraction: overwrite, do not add
+            "release": 1,  # last slot that reads its chunk's half
+            "done_east": 1,  # last slot of its output tile, per direction
+            "done_north": 1,
+        }
+    )
+
+
+def held_read_layout(plan: Plan) -> data.StructLayout:
+    """One held word on its way to the load ports, before the skew."""
+    return data.StructLayout(
+        {
+            "valid": 1,
+            "addr": range(plan.held_words),
+            "row": range(max(plan.rows, 2)),
+            "index": range(max(plan.block, 2)),
+            "rows_valid": range(plan.rows + 1),  # blocks of the slice that the tensor has
+            "cols_valid": range(plan.cols + 1),
+        }
+    )
+
+
+def pass_layout(plan: Plan) -> data.StructLayout:
+    slot = slot_layout(plan).members
+    held = held_read_layout(plan).members
+    return data.StructLayout(
+        {
+            "t_count": range(plan.tile_words + 1),
+            "held_addr": held["addr"],
+            "rows_valid": held["rows_valid"],
+            "cols_valid": held["cols_valid"],
+            "south_addr": slot["south_addr"],
+            "west_addr": slot["west_addr"],
+            "east_addr": slot["sum_addr"],
+            "north_addr": slot["sum_addr"],
+            "fresh_east": 1,
+            "fresh_north": 1,
+            "use_east": 1,
+            "use_north": 1,
+            "release": 1,
+            "done_east": 1,
+            "done_north": 1,
+        }
+    )
+
+
+def span_layout(plan: Plan) -> data.StructLayout:
+    """Rows of equal length, ``pitch`` apart: ``repeat`` to write of the ``whole`` that come."""
+    vectors = max(plan.groups * max(plan.rows, plan.cols), plan.fused_blocks_n)
+    return data.StructLayout(
+        {
+            "addr": unsigned(ADDRESS_BITS),
+            "cols": range(vectors * plan.block + 1),  # floats of a row
+            "vectors": range(vectors + 1),  # of a row
+            "repeat": range(plan.tile_words + 1),
+            "whole": range(plan.tile_words + 1),
+        }
+    )
+
+
+SIZE = unsigned(MAX_ELEMENT_BITS)
+
+
+ADDRESS = unsigned(ADDRESS_BITS)
+
+
+# What a product command says: sizes in elements, byte addresses of images and results. A tensor in
+# vector groups has two images; each address is that of the one which the product reads.
+OPERANDS = data.StructLayout(
+    {
+        "m": SIZE,
+        "n": SIZE,
+        "k": SIZE,
+        "x": ADDRESS,
+        "w": ADDRESS,
+        "dy": ADDRESS,
+        "dw": ADDRESS,  # results, by name
+        "dx": ADDRESS,
+        "y": ADDRESS,
+    }
+)

@@ -1,0 +1,123 @@
+"""The tile walk: the loops over output tiles and contraction chunks, in hardware."""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole_hw.plan.plan import Plan
+from diastole_hw.plan.uses import Mode
+from diastole_hw.schedule.tokens import POSITION, PRODUCT, chunk_layout
+
+
+def clip(m, name: str, total, start, step, limit: int):
+    """min(step, total - start), as a signal of ``limit``'s width; start < total."""
+    left = Signal.like(total, name=f"{name}_left")
+    clipped = Signal(range(limit + 1), name=f"{name}_clipped")
+    m.d.comb += [left.eq(total - start), clipped.eq(Mux(left < step, left, step))]
+    return clipped
+
+
+class TileWalk(wiring.Component):
+    """Every chunk of a product once, in order: T tiles outermost, then lane tiles, then chunks.
+
+    In the fused pass a T tile is a short k tile, all of N is one lane tile, and a chunk is one
+    slice of M (docs/design.md, "Load, execute, store"). Positions stay inside the tensors; lengths
+    are clipped at their ends. Not checked: that no size is 0, and that dY fits in the fused pass.
+
+    Timing: ``start`` while not ``busy`` takes a product; from the next cycle on a chunk is valid in
+    every cycle, and ``busy`` is high, to the one in which the last chunk is taken. ``start`` while
+    ``busy`` is ignored.
+
+    Members
+    -------
+    start : In(1)
+    product : In(PRODUCT)
+        Stable while ``busy``; its ``mode``, ``north`` and sizes are read.
+    busy : Out(1)
+    chunks : Out(stream of chunk_layout(plan))
+    """
+
+    product: data.View
+    chunks: stream.Interface
+
+    def __init__(self, plan: Plan):
+        self.plan = plan
+        super().__init__(
+            {
+                "start": In(1),
+                "product": In(PRODUCT),
+                "busy": Out(1),
+                "chunks": Out(stream.Signature(chunk_layout(plan))),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        plan, product, chunk = self.plan, self.product, self.chunks.p
+        t0, l0, c0 = (Signal(POSITION, name=name) for name in ("t0", "l0", "c0"))
+        t_step, l_step, c_step = self._steps(m)
+        t_first = Signal()
+        tile = Signal(range(plan.tiling.tiles_in_flight))
+        layout = chunk_layout(plan)
+
+        t_blocks = clip(m, "t", product.t_blocks, t0, t_step, plan.tile_blocks)
+        l_blocks = clip(m, "l", product.l_blocks, l0, l_step, 2 ** len(chunk.l_blocks) - 1)
+        c_blocks = clip(m, "c", product.c_blocks, c0, c_step, 2 ** len(chunk.c_blocks) - 1)
+        t_start = Signal(POSITION)
+        t_rest = Signal(POSITION)
+        last_t = Signal()
+        last_l = Signal()
+        last_c = Signal()
+        m.d.comb += [
+            t_start.eq(t0 << plan.log_block),
+            t_rest.eq(product.t_size - t_start),
+            last_t.eq(product.t_blocks - t0 <= t_step),
+            last_l.eq(product.l_blocks - l0 <= l_step),
+            last_c.eq(product.c_blocks - c0 <= c_step),
+            self.chunks.valid.eq(self.busy),
+            chunk.t0.eq(t0),
+            chunk.t_blocks.eq(t_blocks),
+            chunk.t_count.eq(Mux(last_t, t_rest, t_step << plan.log_block)),
+            chunk.l0.eq(l0),
+            chunk.l_blocks.eq(l_blocks),
+            chunk.c0.eq(c0),
+            chunk.c_blocks.eq(c_blocks),
+            chunk.first.eq(c0 == 0),
+            chunk.last.eq(last_c),
+            chunk.first_tile.eq(t_first),
+            chunk.tile.eq(tile),
+        ]
+        index = Signal(layout["index"].shape)
+        m.d.comb += chunk.index.eq(index)
+
+        with m.If(self.busy):
+            with m.If(self.chunks.ready):
+                m.d.sync += [c0.eq(c0 + c_step), index.eq(index + 1)]
+                with m.If(last_c):
+                    m.d.sync += [c0.eq(0), index.eq(0), l0.eq(l0 + l_step), tile.eq(tile + 1)]
+                    with m.If(last_l):
+                        m.d.sync += [l0.eq(0), t0.eq(t0 + t_step), t_first.eq(0)]
+                        m.d.sync += self.busy.eq(~last_t)
+        with m.Elif(self.start):
+            m.d.sync += [self.busy.eq(1), t_first.eq(1), tile.eq(0)]
+            m.d.sync += [t0.eq(0), l0.eq(0), c0.eq(0), index.eq(0)]
+        return m
+
+    def _steps(self, m):
+        """Lengths of a T tile, a lane tile and a chunk in blocks, by use."""
+        plan = self.plan
+        t_step = Signal(range(plan.tile_blocks + 1))
+        l_step = Signal(POSITION)
+        c_step = Signal(range(plan.most_chunk_blocks + 1))
+        m.d.comb += t_step.eq(plan.tile_blocks)
+        east = [l_step.eq(plan.groups * plan.rows), c_step.eq(plan.chunk(north=False))]
+        north = [l_step.eq(plan.groups * plan.cols), c_step.eq(plan.chunk(north=True))]
+        m.d.comb += east if plan.east else north
+        if plan.east and plan.north:
+            with m.If(self.product.north):
+                m.d.comb += north
+        if plan.fused:
+            with m.If(self.product.mode == Mode.FUSED):
+                m.d.comb += t_step.eq(plan.fused_tile_blocks)
+                m.d.comb += [l_step.eq(plan.fused_blocks_n), c_step.eq(plan.cols)]
+        return t_step, l_step, c_step

@@ -1,0 +1,1 @@
+"""From the accumulators to memory: drains, floats, rows."""

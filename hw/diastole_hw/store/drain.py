@@ -1,0 +1,174 @@
+"""The store unit: drains finished tiles of sums, makes them floats, and writes them to memory."""
+
+from amaranth.hdl import Array, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole_hw.bus.services import request_layout, write_beat_layout
+from diastole_hw.memory.accumulators import sums_read_signature
+from diastole_hw.memory.maxima import drain_entries, drain_signature, scale_exponent
+from diastole_hw.place import place
+from diastole_hw.plan.plan import Plan
+from diastole_hw.plan.uses import Mode
+from diastole_hw.schedule.tokens import PRODUCT, RESULT, chunk_layout, span_layout
+from diastole_hw.store.drain_walk import DrainWalk, operands
+from diastole_hw.store.float_lanes import FloatLanes
+from diastole_hw.store.rows import EmitRows
+from diastole_hw.stream.fifo import StreamFifo
+from diastole_hw.stream.turn import Turn
+from diastole_sim.spec.formats import EXPONENT_BIAS, NVFP4, SIGNIFICAND_FRACTION
+from diastole_sim.spec.numerics import CLASS_NAMES
+
+EXPONENTS = PRODUCT["exponents"].shape
+# Where scales are numbers of their own: both exponents' offsets, and the fraction bits of their
+# two significands.
+SCALE_OFFSET = 2 * NVFP4.scale_offset + 2 * SIGNIFICAND_FRACTION
+
+
+class Drain(wiring.Component):
+    """Drain one direction's output tiles: walk, floats, turning where columns come, rows.
+
+    Timing: B sums per cycle while ``beats`` takes them, but for the idle cycles that
+    :class:`diastole_hw.store.drain_walk.DrainWalk` has per tile, and
+    :class:`diastole_hw.store.rows.EmitRows` per span. A word that is read in cycle t is in a beat
+    from t + 1 + ``ToFloat.latency`` on, one that is turned B cycles later.
+
+    Parameters
+    ----------
+    plan : Plan
+    north : bool
+        The direction.
+
+    Members
+    -------
+    mode : In(Mode)
+        Stable while ``busy``, as ``exponents`` and ``result``.
+    exponents : In(EXPONENTS)
+        By class: what its groups' exponents are relative to; read where groups have scales.
+    result : In(RESULT)
+    tiles : In(stream of chunk_layout(plan))
+        Tiles whose sums are complete, in the order that the walk asks for.
+    freed : Out(1)
+        A tile's bank has been read: a pulse for each.
+    busy : Out(1)
+        A tile is here, or some of its floats.
+    read : Out(sums_read_signature(plan, ports))
+        The accumulators' words.
+    lookup : Out(drain_signature(plan, direction))
+        The maxima that bound a word, looked up with ``read``.
+    overflow : Out(1)
+        High in the cycles in which a vector with a result that is too large waits to be taken.
+    requests : Out(stream of request_layout())
+    beats : Out(stream of write_beat_layout(plan.data_width))
+        Of every request, in their order; neither stream waits for the other.
+    stalled : Out(1)
+        A word could be read, and the bus did not take what is before it.
+    """
+
+    result: data.View
+    read: wiring.PureInterface
+    tiles: stream.Interface
+    requests: stream.Interface
+    beats: stream.Interface
+    lookup: wiring.PureInterface
+
+    def __init__(self, plan: Plan, *, north: bool):
+        self.plan, self.north = plan, north
+        ports = plan.cols if north else plan.rows
+        self.direction = "north" if north else "east"
+        super().__init__(
+            {
+                "mode": In(Mode),
+                "exponents": In(EXPONENTS),
+                "result": In(RESULT),
+                "tiles": In(stream.Signature(chunk_layout(plan))),
+                "freed": Out(1),
+                "busy": Out(1),
+                "read": Out(sums_read_signature(plan, ports)),
+                "overflow": Out(1),
+                "requests": Out(stream.Signature(request_layout())),
+                "beats": Out(stream.Signature(write_beat_layout(plan.data_width))),
+                "stalled": Out(1),
+                "lookup": Out(drain_signature(plan, self.direction)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        plan = self.plan
+        walk = DrainWalk(plan, north=self.north)
+        floats = FloatLanes(
+            lanes=plan.block,
+            sum_bits=plan.accumulator_bits,
+            bounds=drain_entries(plan, self.direction)["held"],
+            poisonable=plan.poison,
+        )
+        spans = StreamFifo(span_layout(plan), 4)
+        emit = EmitRows(plan)
+        units = {"walk": walk, "floats": floats, "spans": spans, "emit": emit}
+        for name, unit in units.items():
+            m.submodules[name] = place(unit, platform)
+        wiring.connect(m, wiring.flipped(self.tiles), walk.tiles)
+        wiring.connect(m, walk.spans, spans.i)
+        wiring.connect(m, spans.o, emit.spans)
+        wiring.connect(m, wiring.flipped(self.requests), emit.requests)
+        wiring.connect(m, wiring.flipped(self.beats), emit.beats)
+        m.d.comb += [
+            walk.mode.eq(self.mode),
+            walk.result.eq(self.result),
+            walk.advance.eq(floats.advance),
+            self.freed.eq(walk.freed),
+            self.read.en.eq(walk.read_valid & floats.advance),
+            self.read.port.eq(walk.read_port),
+            self.read.addr.eq(walk.read_addr),
+            self.lookup.enable.eq(self.read.en),
+            self.lookup.stream.index.eq(walk.index.stream),
+            self.lookup.held.index.eq(walk.index.held),
+            floats.read_valid.eq(walk.read_valid),
+            floats.sums.eq(self.read.data.sums),
+            floats.stream.eq(scale_exponent(plan, self.lookup.stream.value[0])),
+            emit.pitch.eq(self.result.pitch),
+            self.overflow.eq(floats.overflow),
+            self.stalled.eq(walk.read_valid & ~floats.advance),
+        ]
+        for lane, value in enumerate(self.lookup.held.value):
+            m.d.comb += floats.held[lane].eq(scale_exponent(plan, value))
+        if plan.poison:
+            m.d.comb += floats.poison.eq(self.read.data.poison)
+        self._offset(m, floats.offset)
+        turning = self._turn(m, platform, floats.o, emit.vectors)
+        waiting = self.tiles.valid | floats.busy | spans.o.valid
+        m.d.comb += self.busy.eq(waiting | turning | emit.busy)
+        return m
+
+    def _offset(self, m, offset):
+        """By mode: what is in the sum of two stored exponents beside a sum's scale."""
+        plan = self.plan
+        by_mode = {}
+        for mode, (streamed, held) in operands(plan, north=self.north).items():
+            width = plan.numerics.product_bits(CLASS_NAMES[streamed], CLASS_NAMES[held])
+            by_mode[mode] = 2 * EXPONENT_BIAS + plan.fraction + width - 2
+            if plan.significands:
+                fixed = SCALE_OFFSET + plan.fraction + width - 2
+                by_mode[mode] = fixed - self.exponents[streamed] - self.exponents[held]
+        table = [by_mode.get(mode, 0) for mode in Mode]
+        m.d.comb += offset.eq(Array(table)[self.mode.as_value()])
+
+    def _turn(self, m, platform, floats, vectors):
+        """Between floats and rows; returns whether anything is in the turning array."""
+        if not (self.north and self.plan.fused):
+            wiring.connect(m, floats, vectors)
+            return 0
+        turn = Turn(side=self.plan.block, width=32)
+        m.submodules.turn = place(turn, platform)
+        turned = Signal()
+        m.d.comb += [
+            turned.eq(self.mode == Mode.FUSED),
+            turn.i.payload.eq(floats.payload),
+            turn.i.valid.eq(floats.valid & turned),
+            turn.o.ready.eq(vectors.ready & turned),
+            vectors.valid.eq(Mux(turned, turn.o.valid, floats.valid)),
+            vectors.payload.eq(Mux(turned, turn.o.payload, floats.payload)),
+            floats.ready.eq(Mux(turned, turn.i.ready, vectors.ready)),
+        ]
+        return turn.level

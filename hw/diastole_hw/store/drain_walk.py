@@ -1,0 +1,271 @@
+"""The order in which an output tile's sums leave the accumulators, and where their rows go."""
+
+from dataclasses import dataclass
+
+from amaranth.hdl import Const, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
+
+from diastole_hw.memory.maxima import drain_entries, lookup_layout
+from diastole_hw.plan.plan import Plan
+from diastole_hw.plan.policy import pow2ceil
+from diastole_hw.plan.uses import DY, PRODUCTS, Mode, W, X
+from diastole_hw.schedule.tokens import RESULT, chunk_layout, span_layout
+from diastole_sim.spec.command import ADDRESS_BITS
+
+
+def operands(plan: Plan, *, north: bool) -> dict[Mode, tuple[int, int]]:
+    """By mode that has sums in this direction: the class that streams, and the one that is held."""
+    uses = {mode: plan.use(mode) for mode in PRODUCTS}
+    found = {mode: (use.stream, use.held) for mode, use in uses.items() if use.north == north}
+    if plan.fused:
+        found[Mode.FUSED] = (W if north else X, DY)
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cursor:
+    """Where in its tile the walk stands; registers but ``turned`` and ``ends``."""
+
+    turned: Signal  # the tile's vectors are columns of the result
+    ends: Signal  # this is the last word of the tile
+    t: Signal  # vector of the tile
+    lane: Signal  # block of lanes; by rows only
+    port: Signal
+    group: Signal  # of blocks of lanes, one for each port; by rows only
+    row_addr: Signal  # of the tile's first row, or of its block's
+
+    def t_block(self, plan: Plan):
+        """Block of the tile that vector t belongs to."""
+        return self.t >> plan.log_block
+
+
+class DrainWalk(wiring.Component):
+    """Read every sum of a tile once, word by word, with the maxima that bound it.
+
+    *By rows*: the tile's vectors are rows of the result; t outermost, blocks of lanes inside, and
+    one span for the tile. *Turned* (the north side of the fused pass): its vectors are columns of
+    dX; ports outermost, then blocks of t, then the vectors of a block, and one span per block.
+    Its last block is read to its end, whatever ``t_count`` says.
+
+    The address of a row follows from the tile before. So a result's tiles come from its corner on,
+    without gaps, those side by side first (turned: those below each other). Halves of the
+    accumulators alternate from tile to tile, and go on with the next result.
+
+    Timing: a tile waits one cycle; then one word per cycle in which ``read_valid`` and ``advance``
+    are high, and the tile leaves with its last. A word that begins a span waits for
+    ``spans.ready``, and the span comes with it. ``freed`` is high for one cycle, the first one with
+    ``advance`` after that of the last word: its bank may be overwritten.
+
+    Parameters
+    ----------
+    plan : Plan
+    north : bool
+        The direction: whether tiles may be turned, and how many ports there are.
+
+    Members
+    -------
+    mode : In(Mode)
+        One that has sums in this direction, not checked. Stable while there are tiles, as
+        ``result``.
+    result : In(RESULT)
+    tiles : In(stream of chunk_layout(plan))
+        The last chunk of a tile, of which its place, its sizes and ``tile`` are read.
+    spans : Out(stream of span_layout(plan))
+    advance : In(1)
+        What is behind the memory moves: it takes what the memory shows, and the word being read.
+    read_valid, read_port, read_addr : Out(1), Out(range(max(ports, 2))), Out(range(2 * half_words))
+    freed : Out(1)
+    index : Out({"stream": Out(lookup_layout(plan, entries["stream"])), "held": ...})
+        Of the maxima that bound the word, with ``read_valid``; ``entries`` as of
+        :func:`diastole_hw.memory.maxima.drain_entries`.
+    """
+
+    tiles: stream.Interface
+    spans: stream.Interface
+    result: data.View
+    index: wiring.PureInterface
+
+    def __init__(self, plan: Plan, *, north: bool):
+        self.plan, self.north = plan, north
+        self.ports = plan.cols if north else plan.rows
+        entries = drain_entries(plan, "north" if north else "east")
+        indices = {role: Out(lookup_layout(plan, count)) for role, count in entries.items()}
+        super().__init__(
+            {
+                "mode": In(Mode),
+                "result": In(RESULT),
+                "tiles": In(stream.Signature(chunk_layout(plan))),
+                "spans": Out(stream.Signature(span_layout(plan))),
+                "advance": In(1),
+                "read_valid": Out(1),
+                "read_port": Out(range(max(self.ports, 2))),
+                "read_addr": Out(range(2 * plan.half_words)),
+                "freed": Out(1),
+                "index": Out(wiring.Signature(indices)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        plan, tile = self.plan, self.tiles.p
+        at = Cursor(
+            turned=Signal(name="turned"),
+            ends=Signal(name="ends"),
+            t=Signal(range(plan.tile_words + 1), name="t"),
+            lane=Signal.like(tile.l_blocks, name="lane"),
+            port=Signal(range(max(self.ports, 2)), name="port"),
+            group=Signal(range(plan.half_words + 1), name="group"),
+            row_addr=Signal(ADDRESS_BITS, name="row_addr"),
+        )
+        started = Signal()
+        span_due = Signal()
+        half = Signal()
+        last_read = Signal()
+        steps = Signal()
+
+        with m.If(self.tiles.valid & ~started):
+            m.d.sync += started.eq(1)
+            self._start(m, at)
+        m.d.comb += [
+            self.read_valid.eq(self.tiles.valid & started & (~span_due | self.spans.ready)),
+            steps.eq(self.read_valid & self.advance),
+            self.read_port.eq(at.port),
+            self.read_addr.eq(half * plan.half_words + at.group * self._tile_words() + at.t),
+            self.spans.valid.eq(self.tiles.valid & started & span_due & self.advance),
+            self.tiles.ready.eq(steps & at.ends),
+            self.freed.eq(last_read & self.advance),
+        ]
+        with m.If(self.advance):
+            m.d.sync += last_read.eq(self.tiles.ready)
+        if self._turns:
+            m.d.comb += at.turned.eq(self.mode == Mode.FUSED)
+            with m.If(at.turned):
+                self._by_blocks(m, at, span_due, steps)
+            with m.Else():
+                self._by_rows(m, at, span_due, steps)
+        else:
+            self._by_rows(m, at, span_due, steps)
+        with m.If(steps & at.ends):
+            m.d.sync += [started.eq(0), half.eq(~half)]
+        self._span(m, at)
+        self._lookups(m, at)
+        return m
+
+    @property
+    def _turns(self) -> bool:
+        return self.north and self.plan.fused
+
+    def _tile_words(self):
+        plan = self.plan
+        if not plan.fused:
+            return plan.tile_words
+        return Mux(self.mode == Mode.FUSED, plan.fused_tile_words, plan.tile_words)
+
+    def _start(self, m, at):
+        """First word of a tile; the address of its first row follows from the tile before."""
+        tile, base, pitch = self.tiles.p, self.result.base, self.result.pitch
+        m.d.sync += [at.t.eq(0), at.lane.eq(0), at.port.eq(0), at.group.eq(0)]
+        first = Mux(at.turned, tile.c0 == 0, tile.t0 == 0)
+        with m.If(first):
+            m.d.sync += at.row_addr.eq(base)
+        with m.Elif(~at.turned & (tile.l0 == 0)):
+            m.d.sync += at.row_addr.eq(at.row_addr + pitch * self._tile_words())
+
+    def _by_rows(self, m, at, span_due, steps):
+        tile, t, lane, port, group = self.tiles.p, at.t, at.lane, at.port, at.group
+        last_lane = lane == tile.l_blocks - 1
+        m.d.comb += [
+            at.ends.eq(last_lane & (t == tile.t_count - 1)),
+            span_due.eq((t == 0) & (lane == 0)),
+        ]
+        with m.If(steps):
+            m.d.sync += [lane.eq(lane + 1), port.eq(port + 1)]
+            with m.If(port == self.ports - 1):
+                m.d.sync += [port.eq(0), group.eq(group + 1)]
+            with m.If(last_lane):
+                m.d.sync += [lane.eq(0), port.eq(0), group.eq(0), t.eq(t + 1)]
+
+    def _by_blocks(self, m, at, span_due, steps):
+        """t runs to the end of its last block; what is beyond is masked later."""
+        plan, tile, t, port = self.plan, self.tiles.p, at.t, at.port
+        in_block = t & (plan.block - 1)
+        last_t = (at.t_block(plan) == tile.t_blocks - 1) & (in_block == plan.block - 1)
+        m.d.comb += [
+            at.ends.eq((port == tile.c_blocks - 1) & last_t),
+            span_due.eq(in_block == 0),
+        ]
+        with m.If(steps):
+            m.d.sync += t.eq(t + 1)
+            with m.If(last_t):
+                m.d.sync += [t.eq(0), port.eq(port + 1)]
+                m.d.sync += at.row_addr.eq(at.row_addr + (self.result.pitch << plan.log_block))
+
+    def _span(self, m, at):
+        plan, tile, span, turned = self.plan, self.tiles.p, self.spans.p, at.turned
+        bits = len(tile.l0) + plan.log_block
+        first_col = Signal(bits, name="first_col")
+        first_row = Signal(bits, name="first_row")
+        cols = Signal(bits, name="cols")
+        rows = Signal(bits, name="rows")
+        most_cols = Signal(bits, name="most_cols")
+        m.d.comb += [
+            first_col.eq(Mux(turned, tile.t0 + at.t_block(plan), tile.l0) << plan.log_block),
+            first_row.eq((tile.c0 + at.port) << plan.log_block),
+            cols.eq(self.result.cols - first_col),
+            rows.eq(self.result.rows - first_row),
+            most_cols.eq(Mux(turned, plan.block, tile.l_blocks << plan.log_block)),
+            span.addr.eq(at.row_addr + (first_col << 2)),
+            span.cols.eq(Mux(cols < most_cols, cols, most_cols)),
+            span.vectors.eq(Mux(turned, 1, tile.l_blocks)),
+            span.repeat.eq(Mux(turned, Mux(rows < plan.block, rows, plan.block), tile.t_count)),
+            span.whole.eq(Mux(turned, plan.block, tile.t_count)),
+        ]
+
+    def _lookups(self, m, at):
+        """The maxima of the word's vector, or block of t, and of its block of lanes."""
+        plan, tile, turned = self.plan, self.tiles.p, at.turned
+        fused = Const(0, 1)  # which keeps the maxima of all of dY, from 0 on
+        if plan.fused:
+            fused = self.mode == Mode.FUSED
+        stream_by_row, held_by_row = (self._by_row(m, part) for part in ("stream", "held"))
+        bytes_, log_block = plan.beat_bytes, plan.log_block
+        stream_entry = Signal(16, name="stream_entry")
+        held_entry = Signal(16, name="held_entry")
+        stream_slot = tile.tile * pow2ceil(plan.stream_maxima_words)
+        held_slot = Mux(fused, 0, tile.tile * pow2ceil(plan.held_maxima_words))
+        held_first = Mux(fused, 0, tile.l0 & (bytes_ - 1))
+        m.d.comb += [
+            stream_entry.eq((tile.t0 & (bytes_ - 1)) + at.t_block(plan)),
+            held_entry.eq(Mux(turned, tile.c0 + at.port, held_first + at.lane)),
+        ]
+        with m.If(stream_by_row):
+            m.d.comb += stream_entry.eq(((tile.t0 << log_block) & (bytes_ - 1)) + at.t)
+        with m.If(held_by_row):  # never in the fused pass
+            first = (tile.l0 << log_block) & (bytes_ - 1)
+            m.d.comb += held_entry.eq(first + (at.lane << log_block))
+        for index, slot, entry in (
+            (self.index.stream, stream_slot, stream_entry),
+            (self.index.held, held_slot, held_entry),
+        ):
+            m.d.comb += [
+                index.word.eq(slot + (entry >> exact_log2(bytes_))),
+                index.byte.eq(entry),
+            ]
+        if "by_row" in self.index.held.shape().members:
+            m.d.comb += self.index.held.by_row.eq(held_by_row)
+
+    def _by_row(self, m, part):
+        """Whether the class of the mode at hand has a maximum per row of elements."""
+        plan = self.plan
+        place_ = ("stream", "held").index(part)
+        modes = operands(plan, north=self.north)
+        grouped = {mode for mode, classes in modes.items() if plan.grouped(classes[place_])}
+        if grouped in (set(), set(modes)):
+            return Const(int(bool(grouped)), 1)
+        by_row = Signal(name=f"{part}_by_row")
+        with m.Switch(self.mode):
+            with m.Case(*grouped):
+                m.d.comb += by_row.eq(1)
+        return by_row

@@ -1,0 +1,193 @@
+"""Rows of floats on their way out: one write request per row, and its vectors packed into beats."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole_hw.bus.services import request_layout, write_beat_layout
+from diastole_hw.place import place
+from diastole_hw.plan.plan import MAX_ELEMENT_BITS, Plan
+from diastole_hw.schedule.tokens import span_layout
+from diastole_hw.stream.fifo import StreamFifo
+from diastole_sim.spec.command import ADDRESS_BITS
+
+FLOAT_BYTES = 4
+
+
+class EmitRows(wiring.Component):
+    """Write rows of B-float vectors. Floats beyond a row's end are zeros, or not written at all.
+
+    Where a vector is shorter than a beat (32 B < D), a row may start inside a beat; only bytes of
+    its own vectors are enabled. Otherwise a row starts on a beat and its last beat is filled up.
+    Requests run ahead of the beats, which come in the same order; neither waits for the other.
+
+    Timing: one beat per cycle, or one vector per cycle where that is slower; one idle cycle per
+    span. One request per cycle. Requests are combinational from registers; ``beats`` are so from
+    ``vectors``, and ``vectors.ready`` from ``beats.ready``. Two spans wait at most.
+
+    Parameters
+    ----------
+    plan : Plan
+        B and D.
+
+    Members
+    -------
+    pitch : In(MAX_ELEMENT_BITS + 3)
+        Bytes from one row to the next, whole beats. Stable while ``busy``.
+    spans : In(stream of span_layout(plan))
+        At least one float, vector and row; ``repeat`` is at most ``whole``.
+    vectors : In(stream of B times unsigned(32))
+        Of every span ``whole`` times ``vectors``, row by row.
+    requests : Out(stream of request_layout())
+        ``repeat`` of each span.
+    beats : Out(stream of write_beat_layout(plan.data_width))
+    busy : Out(1)
+        A span is here whose requests or vectors are not all through.
+
+    None of what is asked for is checked.
+    """
+
+    spans: stream.Interface
+    vectors: stream.Interface
+    requests: stream.Interface
+    beats: stream.Interface
+
+    def __init__(self, plan: Plan):
+        self.plan = plan
+        super().__init__(
+            {
+                "pitch": In(MAX_ELEMENT_BITS + 3),
+                "spans": In(stream.Signature(span_layout(plan))),
+                "vectors": In(stream.Signature(data.ArrayLayout(unsigned(32), plan.block))),
+                "requests": Out(stream.Signature(request_layout())),
+                "beats": Out(stream.Signature(write_beat_layout(plan.data_width))),
+                "busy": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        asks = StreamFifo(span_layout(self.plan), 2)
+        packs = StreamFifo(span_layout(self.plan), 2)
+        m.submodules.asks = place(asks, platform)
+        m.submodules.packs = place(packs, platform)
+        m.d.comb += [
+            self.spans.ready.eq(asks.i.ready & packs.i.ready),
+            asks.i.payload.eq(self.spans.payload),
+            packs.i.payload.eq(self.spans.payload),
+            asks.i.valid.eq(self.spans.valid & packs.i.ready),
+            packs.i.valid.eq(self.spans.valid & asks.i.ready),
+            self.busy.eq(self.spans.valid | asks.o.valid | packs.o.valid),
+        ]
+        self._ask(m, asks.o)
+        self._rows(m, packs.o)
+        return m
+
+    def _ask(self, m, spans):
+        """A request for every row that is written; the span leaves with its last one."""
+        plan, span = self.plan, spans.p
+        row = Signal.like(span.repeat, name="ask_row")
+        ahead = Signal(ADDRESS_BITS)  # of the row, from the span's first
+        addr = Signal(ADDRESS_BITS)
+        beat_mask = plan.beat_bytes - 1
+        shift = plan.beat_bytes.bit_length() - 1
+        first = addr & beat_mask
+        m.d.comb += [
+            addr.eq(span.addr + ahead),
+            self.requests.p.addr.eq(addr & ~beat_mask),
+            self.requests.p.beats.eq((first + span.cols * FLOAT_BYTES + beat_mask) >> shift),
+            self.requests.valid.eq(spans.valid),
+            spans.ready.eq(self.requests.ready & (row == span.repeat - 1)),
+        ]
+        with m.If(self.requests.valid & self.requests.ready):
+            m.d.sync += [row.eq(row + 1), ahead.eq(ahead + self.pitch)]
+            with m.If(spans.ready):
+                m.d.sync += [row.eq(0), ahead.eq(0)]
+
+    def _rows(self, m, spans):
+        """Vectors to beats, or to nowhere in rows that are not written."""
+        plan = self.plan
+        span = Signal(span_layout(plan))
+        row = Signal.like(span.whole, name="row")
+        vector = Signal.like(span.vectors, name="vector")
+        left = Signal.like(span.cols, name="left")  # floats of the row that are still to come
+        masked = Signal(32 * plan.block)
+        lanes = [Mux(lane < left, self.vectors.payload[lane], 0) for lane in range(plan.block)]
+        taken = Signal()  # the vector leaves
+        last_vector = Signal()
+        ends = Signal()
+        m.d.comb += [
+            masked.eq(Cat(*lanes)),
+            last_vector.eq(vector == span.vectors - 1),
+            self.vectors.ready.eq(taken),
+            spans.ready.eq(taken & ends),
+        ]
+        with m.FSM():
+            with m.State("SPAN"):
+                m.d.sync += [span.eq(spans.payload), row.eq(0), vector.eq(0), left.eq(spans.p.cols)]
+                with m.If(spans.valid):
+                    m.next = "ROWS"
+            with m.State("ROWS"):
+                m.d.comb += ends.eq(last_vector & (row == span.whole - 1))
+                with m.If(row >= span.repeat):
+                    m.d.comb += taken.eq(self.vectors.valid)
+                with m.Else():
+                    self._pack(m, span, masked, left, last_vector, taken)
+                with m.If(taken):
+                    m.d.sync += [vector.eq(vector + 1), left.eq(left - plan.block)]
+                    with m.If(last_vector):
+                        m.d.sync += [vector.eq(0), row.eq(row + 1), left.eq(span.cols)]
+                    with m.If(ends):
+                        m.next = "SPAN"
+
+    def _pack(self, m, span, masked, left, last_vector, taken):
+        if 32 * self.plan.block >= self.plan.data_width:
+            self._split(m, masked, left, taken)
+        else:
+            self._join(m, span, masked, last_vector, taken)
+
+    def _split(self, m, masked, left, taken):
+        """A vector is one or more beats; those without a float of the row are left out."""
+        plan, beat = self.plan, self.beats.p
+        parts = 32 * plan.block // plan.data_width
+        floats = plan.data_width // 32
+        part = Signal(range(max(parts, 2)))
+        last = Signal()
+        m.d.comb += [
+            last.eq((part == parts - 1) | (left <= (part + 1) * floats)),
+            beat.data.eq(masked.word_select(part, plan.data_width)),
+            beat.strb.eq(~0),
+            self.beats.valid.eq(self.vectors.valid),
+            taken.eq(self.vectors.valid & self.beats.ready & last),
+        ]
+        with m.If(self.beats.valid & self.beats.ready):
+            m.d.sync += part.eq(Mux(last, 0, part + 1))
+
+    def _join(self, m, span, masked, last_vector, taken):
+        """Several vectors make a beat; the first of a row stands where its address says."""
+        plan, beat = self.plan, self.beats.p
+        parts = plan.data_width // (32 * plan.block)
+        bytes_ = FLOAT_BYTES * plan.block
+        part = Signal(range(parts))
+        offset = Signal(range(parts))
+        held = Signal(plan.data_width)
+        strobes = Signal(plan.beat_bytes)
+        filled = Signal.like(held, name="filled")
+        enabled = Signal.like(strobes, name="enabled")
+        whole = Signal()
+        m.d.comb += [
+            part.eq((span.addr >> (bytes_.bit_length() - 1)) + offset),
+            filled.eq(held | (masked << (part * (8 * bytes_)))),
+            enabled.eq(strobes | (((1 << bytes_) - 1) << (part * bytes_))),
+            whole.eq((part == parts - 1) | last_vector),
+            beat.data.eq(filled),
+            beat.strb.eq(enabled),
+            self.beats.valid.eq(self.vectors.valid & whole),
+            taken.eq(self.vectors.valid & (~whole | self.beats.ready)),
+        ]
+        with m.If(taken):
+            m.d.sync += [offset.eq(offset + 1), held.eq(filled), strobes.eq(enabled)]
+            with m.If(whole):
+                m.d.sync += [held.eq(0), strobes.eq(0)]
+            with m.If(last_vector):
+                m.d.sync += offset.eq(0)

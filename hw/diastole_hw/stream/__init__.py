@@ -1,0 +1,1 @@
+"""Parts of streams: queues, credits, forks, gearboxes, turning arrays, stored elements."""

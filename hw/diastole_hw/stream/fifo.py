@@ -1,0 +1,112 @@
+"""A first-in first-out queue between two streams; the only kind that products contain."""
+
+from amaranth.hdl import Array, Module, Mux, Shape, Signal, Value
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole_hw.memory.ram import Ram
+from diastole_hw.place import place
+from diastole_sim.spec.check import require_int
+
+REGISTERS = 16
+"""Deepest queue that is made of registers; deeper ones keep their words in a :class:`Ram`."""
+
+
+class StreamFifo(wiring.Component):
+    """Pass values from ``i`` to ``o`` in order; holds up to ``depth`` of them.
+
+    Timing: 1 value per cycle in and out (depth 1: one every second cycle); a value taken leaves 1
+    cycle later up to a depth of ``REGISTERS``, 2 cycles later above. ``i.ready``, ``o.valid`` and
+    ``level`` are functions of registers only, so the queue cuts every path through a handshake; a
+    full queue takes nothing in the cycle in which a value leaves it. ``o.payload`` while
+    ``o.valid`` is low is anything.
+
+    Parameters
+    ----------
+    shape : ShapeLike
+        Of the payload.
+    depth : int
+        Values it can hold (1 to 65536).
+
+    Members
+    -------
+    i : In(stream of shape)
+    o : Out(stream of shape)
+    level : Out(range(depth + 1))
+        Values in the queue.
+
+    ValueError if depth is out of range.
+    """
+
+    i: stream.Interface
+    o: stream.Interface
+
+    def __init__(self, shape, depth: int):
+        require_int("depth", depth, 1, 65536)
+        self.shape, self.depth = shape, depth
+        super().__init__(
+            {
+                "i": In(stream.Signature(shape)),
+                "o": Out(stream.Signature(shape)),
+                "level": Out(range(depth + 1)),
+            }
+        )
+
+    @property
+    def placed_parameters(self) -> dict[str, int]:
+        """Queues of values of the same width are one module, whatever the values mean."""
+        return {"width": Shape.cast(self.shape).width, "depth": self.depth}
+
+    def elaborate(self, platform):
+        m = Module()
+        taken = Signal()
+        given = Signal()
+        m.d.comb += [
+            self.i.ready.eq(self.level != self.depth),
+            taken.eq(self.i.valid & self.i.ready),
+            given.eq(self.o.valid & self.o.ready),
+        ]
+        m.d.sync += self.level.eq(self.level + taken - given)
+        if self.depth <= REGISTERS:
+            self._registers(m, taken, given)
+        else:
+            self._memory(m, taken, given, platform)
+        return m
+
+    def _registers(self, m, taken, given):
+        width = Shape.cast(self.shape).width
+        words = Array(Signal(width, name=f"word{n}") for n in range(self.depth))
+        write = Signal(range(self.depth))
+        read = Signal(range(self.depth))
+        m.d.comb += self.o.valid.eq(self.level != 0)
+        m.d.comb += Value.cast(self.o.payload).eq(words[read])
+        with m.If(taken):
+            m.d.sync += words[write].eq(self.i.payload)
+            m.d.sync += write.eq(self._after(write))
+        with m.If(given):
+            m.d.sync += read.eq(self._after(read))
+
+    def _memory(self, m, taken, given, platform):
+        """The memory's own output register holds the oldest value."""
+        ram = Ram(width=Shape.cast(self.shape).width, depth=self.depth)
+        m.submodules.ram = place(ram, platform)
+        waiting = Signal(range(self.depth + 1))  # in the memory, written in an earlier cycle
+        m.d.comb += [
+            ram.write_en.eq(taken),
+            ram.write_data.eq(self.i.payload),
+            ram.read_en.eq((waiting != 0) & (given | ~self.o.valid)),
+            Value.cast(self.o.payload).eq(ram.read_data),
+        ]
+        write = Signal(range(self.depth))
+        read = Signal(range(self.depth))
+        m.d.comb += [ram.write_addr.eq(write), ram.read_addr.eq(read)]
+        m.d.sync += waiting.eq(waiting + taken - ram.read_en)
+        with m.If(taken):
+            m.d.sync += write.eq(self._after(write))
+        with m.If(ram.read_en):
+            m.d.sync += read.eq(self._after(read))
+        with m.If(given | ram.read_en):
+            m.d.sync += self.o.valid.eq(ram.read_en)
+
+    def _after(self, pointer):
+        return Mux(pointer == self.depth - 1, 0, pointer + 1)

@@ -1,0 +1,1 @@
+"""What everybody needs who moves rows of a tensor: addresses."""

@@ -1,0 +1,70 @@
+"""Addresses: a base and a number of pitches, then step after step."""
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole_hw.invariant import invariant
+from diastole_sim.spec.check import require_int
+from diastole_sim.spec.command import ADDRESS_BITS
+
+
+class Locate(wiring.Component):
+    """``base`` + ``count`` * ``pitch``, modulo 2^40, by shifts and additions.
+
+    Timing: ``ready`` from as many cycles after ``start`` as ``count`` has bits, plus 1; ``address``
+    is a register.
+
+    Parameters
+    ----------
+    count_bits, step_bits : int
+        Of ``count`` and ``step``, 1 to 40.
+
+    Members
+    -------
+    start : In(1)
+        Forget what is under way, and begin.
+    base, pitch : In(40)
+    count : In(count_bits)
+        Looked at in the cycle of ``start``.
+    next : In(1)
+        Add ``step``; only when ``ready``.
+    step : In(step_bits)
+    ready : Out(1)
+    address : Out(40)
+        While ``ready``.
+
+    ValueError if a parameter is out of range.
+    """
+
+    def __init__(self, *, count_bits: int, step_bits: int):
+        self.count_bits = require_int("count_bits", count_bits, 1, ADDRESS_BITS)
+        self.step_bits = require_int("step_bits", step_bits, 1, ADDRESS_BITS)
+        super().__init__(
+            {
+                "start": In(1),
+                "base": In(ADDRESS_BITS),
+                "pitch": In(ADDRESS_BITS),
+                "count": In(count_bits),
+                "next": In(1),
+                "step": In(step_bits),
+                "ready": Out(1),
+                "address": Out(ADDRESS_BITS),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        left = Signal(self.count_bits)
+        term = Signal(ADDRESS_BITS)
+        m.d.comb += self.ready.eq(~left.any())
+        invariant(m, platform, ~self.next | self.ready, "a step before the address is known")
+        with m.If(left.any()):
+            m.d.sync += [left.eq(left >> 1), term.eq(term << 1)]
+            with m.If(left[0]):
+                m.d.sync += self.address.eq(self.address + term)
+        with m.Elif(self.next):
+            m.d.sync += self.address.eq(self.address + self.step)
+        with m.If(self.start):
+            m.d.sync += [left.eq(self.count), term.eq(self.pitch), self.address.eq(self.base)]
+        return m

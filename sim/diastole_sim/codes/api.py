@@ -1,0 +1,233 @@
+"""Numpy arrays to any number format and back: the converter's arithmetic, without a machine.
+
+::
+
+    >>> import numpy as np
+    >>> from diastole_sim import dequantise, quantise
+    >>> q = quantise(np.array([[1.0, -3.0, 0.3, 8.0]], np.float32), "mxfp4_e2m1")
+    >>> q.codes, q.scales
+    (array([[ 1, 11,  0,  6]], dtype=uint8), array([[128]], dtype=uint8))
+    >>> q.values()
+    array([[ 1., -3.,  0.,  8.]], dtype=float32)
+    >>> dequantise(q.codes, q.scales, "mxfp4_e2m1")
+    array([[ 1., -3.,  0.,  8.]], dtype=float32)
+
+What is computed is what a machine computes that stores its operands so, bit for bit.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from diastole_sim.codes.codes import to_codes
+from diastole_sim.codes.standard import Array, Codes, Form, exponent_of
+from diastole_sim.device.interface import Floats
+from diastole_sim.golden.convert import Quantised
+from diastole_sim.golden.convert import quantise as convert
+from diastole_sim.spec.check import require_int
+from diastole_sim.spec.formats import Grouping, parse_format, parse_grouping
+from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
+
+DEFAULT_BLOCK = 8
+"""Side of the squares of block floating point, if no grouping is said."""
+
+
+def quantise(
+    array: ArrayLike,
+    format: str,
+    *,
+    grouping: str | None = None,
+    axis: int = -1,
+    scale: str | None = None,
+    tensor_scale: float | None = None,
+    rounding: str = "nearest",
+    overflow: str = "saturate",
+    special: str = "flag",
+    random_bits: int = 8,
+    seed: int = 0,
+    tag: int = 0,
+    step: int = 0,
+) -> Codes:
+    """Round an array to a number format.
+
+    Parameters
+    ----------
+    array : array of numbers
+        Integers, floats of any size (bfloat16 and the like of ml_dtypes too) or booleans (0 and 1),
+        taken as float32; no masked array. Two axes where groups are squares, else any number of
+        them; not empty.
+    format : str
+        ``bfp1`` to ``bfp8``, ``fp8_e4m3``, ``fp8_e5m2``, ``bf16``, ``mxint8``, ``mxfp8_e4m3``,
+        ``mxfp8_e5m2``, ``mxfp6_e3m2``, ``mxfp6_e2m3``, ``mxfp4_e2m1``, ``nvfp4``, ``e<E>m<M>``.
+    grouping : str
+        Which elements share a scale: ``"8x8"`` (squares), ``"1x32"`` (vectors), ``"tensor"``.
+        Default: bfp 8x8, fp8, bf16 and e<E>m<M> tensor, mx 1x32, nvfp4 1x16.
+    axis : int
+        The one along which vectors run; of no meaning to squares and tensors.
+    scale : str
+        How a scale follows from the largest magnitude that has it: ``floor`` (default of bfp and
+        mx), ``even``, ``ceil``, ``rceil`` (default of fp8); nvfp4: ``nearest`` (default), ``up``.
+    tensor_scale : float
+        Of a tensor with one scale, and of nvfp4: this power of two, instead of what follows from
+        the data.
+    rounding : str
+        ``nearest`` (ties to even), ``stochastic-a``, ``stochastic-b``, ``stochastic-c``, with
+        ``random_bits`` (1 to 16) for each element, drawn from (``seed``, ``tag``, ``step``).
+    overflow : str
+        What becomes of what is too large: ``saturate``, or with ``specification`` the format's own
+        Inf or NaN where it has one.
+    special : str
+        What becomes of NaN and Inf: 0 and the largest element (``flag``), or themselves
+        (``poison``; where the format cannot say that, its whole group is NaN). ``poison`` refuses
+        both where neither a code nor the scale of a group can: e<E>m<M> in groups ``tensor``.
+
+    Returns
+    -------
+    Codes
+        ``.codes``, ``.scales``, ``.tensor_scale`` as :mod:`diastole_sim.codes.standard` has them,
+        and ``.values()``, the float32 numbers that they mean.
+
+    ValueError if a parameter is none of these, or if they do not go together.
+    """
+    wide = _as_floats(array)
+    form = Form(format=parse_format(format), grouping=_grouping(format, grouping))
+    if wide.size == 0 or wide.ndim == 0:
+        raise ValueError(f"array must have a dimension, and none empty, not the shape {wide.shape}")
+    if form.grouping.kind == "square" and wide.ndim != 2:
+        raise ValueError(f"array must have 2 dimensions for {form}, not {wide.ndim}")
+    require_int("axis", axis, -wide.ndim, wide.ndim - 1)
+    for name, value in (("seed", seed), ("tag", tag), ("step", step)):
+        require_int(name, value, 0, 2**32 - 1)
+    numerics = _numerics(form, scale, rounding, overflow, special, random_bits)
+    if special == "poison" and not form.has_nan and not np.isfinite(wide).all():
+        raise ValueError(
+            f'array must be finite for {form} where special is "poison": it has no code for NaN '
+            'and Inf, nor scales that could say it; special "flag" takes them'
+        )
+    place = axis % wide.ndim
+    second = form.grouping.kind == "vector" and wide.ndim == 2 and place == 0
+    matrix = wide if second else _flat(wide, place, form)
+    converted = convert(
+        np.ascontiguousarray(matrix),
+        "x",
+        numerics,
+        seed=seed,
+        tag=tag,
+        step=step,
+        scale=_exponent(form, tensor_scale),
+    )
+    return _codes(converted, wide.shape, place, second)
+
+
+def dequantise(
+    codes: Array,
+    scales: Array | None,
+    format: str,
+    *,
+    grouping: str | None = None,
+    axis: int = -1,
+    tensor_scale: float | None = None,
+) -> Floats:
+    """The float32 numbers that codes and scales mean, whoever made them.
+
+    The parameters are those of :func:`quantise`, and what it returns. ``scales``: None where the
+    tensor has one scale only. ValueError if they do not go together, or hold what the format has
+    not; the message says what would be accepted.
+    """
+    form = Form(format=parse_format(format), grouping=_grouping(format, grouping))
+    for name, array in (("codes", codes), ("scales", scales)):
+        if isinstance(array, np.ma.MaskedArray):
+            raise ValueError(f"{name} must be an array that is not masked")
+    return Codes(
+        form=form,
+        codes=np.asarray(codes),
+        scales=None if scales is None else np.asarray(scales),
+        tensor_scale=tensor_scale,
+        axis=axis,
+    ).values()
+
+
+def _as_floats(array: ArrayLike) -> Floats:
+    found = np.asarray(array)
+    # Number types that numpy does not have itself, such as bfloat16, are of kind V as records are.
+    foreign = found.dtype.kind == "V" and not issubclass(found.dtype.type, np.void)
+    if _is_masked(array) or not (foreign or found.dtype.kind in "fiub"):
+        raise ValueError(f"array must hold real numbers, not {_held(array, found)}")
+    with np.errstate(over="ignore"):  # what binary32 cannot hold is Inf
+        return found.astype(np.float32)
+
+
+def _is_masked(array: object) -> bool:
+    return isinstance(array, np.ma.MaskedArray)
+
+
+def _held(array: object, found: Array) -> str:
+    if _is_masked(array):
+        return "masked ones"
+    if found.dtype.kind != "O":
+        return str(found.dtype)
+    types = sorted({type(element).__name__ for element in found.flat})
+    return f"objects ({', '.join(types)})"
+
+
+def _grouping(format: str, text: str | None) -> Grouping:
+    if text is None:
+        return parse_format(format).default_grouping(DEFAULT_BLOCK, "x")
+    return parse_grouping(text)
+
+
+def _numerics(
+    form: Form, scale: str | None, rounding: str, overflow: str, special: str, random_bits: int
+) -> Numerics:
+    """A machine whose converter does this; what is behind it does not matter here."""
+    chosen = {
+        "format": form.format.name,
+        "grouping": str(form.grouping),
+        "scale": scale,
+        "rounding": rounding,
+        "overflow": overflow,
+    }
+    return Numerics.from_dict(
+        dict.fromkeys(CLASS_NAMES, chosen)
+        | {"block": min(DEFAULT_BLOCK, form.grouping.size or DEFAULT_BLOCK)}
+        | {"random_bits": random_bits, "fraction": 0, "headroom": 1, "special": special}
+    )
+
+
+def _exponent(form: Form, tensor_scale: float | None) -> int | None:
+    if tensor_scale is None:
+        return None
+    exponent, (low, high) = exponent_of(tensor_scale), form.unit_exponents
+    if not form.has_tensor_scale or form.format.scale == "one":
+        raise ValueError(f"tensor_scale must be absent: that of {form} cannot be chosen")
+    if exponent is None or not low <= exponent <= high:
+        raise ValueError(
+            f"tensor_scale must be a power of two in 2^{low}..2^{high} for {form}, "
+            f"not {tensor_scale!r}"
+        )
+    return exponent + form.format.unit_exponent
+
+
+def _flat(array: Floats, axis: int, form: Form) -> Floats:
+    """A matrix whose rows the groups run along."""
+    if form.grouping.kind == "vector":
+        array = np.moveaxis(array, axis, -1)
+    return array.reshape(-1, array.shape[-1])
+
+
+def _codes(converted: Quantised, shape: tuple[int, ...], axis: int, second: bool) -> Codes:
+    """The codes of one copy, as an array of the shape that was given."""
+    found = to_codes(converted)[1 if second else 0]
+    if len(shape) == 2 and (second or found.form.grouping.kind != "vector" or axis == 1):
+        return found
+    if found.form.grouping.kind != "vector":
+        codes, scales = found.codes.reshape(shape), None
+    else:
+        lengths = [length for place, length in enumerate(shape) if place != axis]
+        assert found.scales is not None
+        codes, scales = (
+            np.ascontiguousarray(np.moveaxis(part.reshape(*lengths, part.shape[1]), -1, axis))
+            for part in (found.codes, found.scales)
+        )
+    return Codes(
+        form=found.form, codes=codes, scales=scales, tensor_scale=found.tensor_scale, axis=axis
+    )

@@ -1,0 +1,268 @@
+"""Between what a device stores and what formats define: codes and scales, for exchange.
+
+Memory and machine keep elements as magnitude codes, folded where products have a window (see
+:mod:`diastole_sim.golden.magnitudes`); outside nobody does. No value changes on the way.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diastole_sim.codes.standard import (
+    MIN_EXPONENT,
+    Array,
+    Codes,
+    Form,
+    Integers,
+    is_twos_complement,
+)
+from diastole_sim.golden.convert import Quantised
+from diastole_sim.golden.copies import Copy
+from diastole_sim.golden.magnitudes import (
+    fold,
+    is_inf,
+    is_negative,
+    magnitudes,
+    smallest_depth,
+    unfold,
+)
+from diastole_sim.golden.partition import Partition
+from diastole_sim.spec.formats import EXPONENT_BIAS, MAX_EXPONENT, Format
+from diastole_sim.spec.numerics import Numerics, TensorClass
+from diastole_sim.spec.operations import OPERAND_OF
+
+
+def suffixes(tensor_class: str, chosen: TensorClass) -> tuple[str, ...]:
+    """What the copies of a tensor are called in names: ``("",)``, or such as ``("_k", "_m")``."""
+    if not chosen.two_copies:
+        return ("",)
+    return tuple(f"_{axis}" for axis in OPERAND_OF[tensor_class].copy_names)
+
+
+# From a device.
+
+
+def to_codes(tensor: Quantised, standard: Quantised | None = None) -> tuple[Codes, ...]:
+    """Every copy with its format's own codes and scales, in the tensor's orientation.
+
+    ``standard``: whose scales they are, where ``tensor`` was read from a machine and shows folded
+    exponents only: what the golden model converted, or what was uploaded. ValueError if a value has
+    no code under these scales, that is, if the machine is wrong; or if a block is not a number
+    where neither a code nor a group's scale can say so (``Form.has_nan``).
+    """
+    standard = tensor if standard is None else standard
+    form = Form.of(tensor.chosen)
+    if tensor.tensor_exponent != standard.tensor_exponent:
+        raise ValueError(
+            f"the tensor's scale has the exponent {tensor.tensor_exponent}, "
+            f"not {standard.tensor_exponent}"
+        )
+    for copy in () if form.has_nan else tensor.copies:
+        if (copy.exponents == form.format.nan_byte).any():
+            raise ValueError(f"{form} has no code for NaN and Inf, nor scales that could say it")
+    found: list[Codes] = []
+    for copy, wanted in zip(tensor.copies, standard.copies, strict=True):
+        codes = _codes(copy, wanted, form, tensor.block)
+        scales = _scales(wanted, form, tensor.block) if form.has_scales else None
+        if copy.transposed:
+            codes, scales = codes.T, None if scales is None else scales.T
+        found.append(
+            Codes(
+                form=form,
+                codes=np.ascontiguousarray(codes),
+                scales=None if scales is None else np.ascontiguousarray(scales),
+                tensor_scale=_tensor_scale(tensor.tensor_exponent, form),
+                axis=0 if copy.transposed else 1,
+            )
+        )
+    return tuple(found)
+
+
+def _tensor_scale(exponent: int | None, form: Form) -> float | None:
+    if exponent is None:  # of bf16 it is 1
+        return 1.0 if form.has_tensor_scale else None
+    return 2.0 ** (exponent - form.format.unit_exponent)
+
+
+def _codes(copy: Copy, standard: Copy, form: Form, block: int) -> Array:
+    """The elements under the scales of ``standard``, as they lie."""
+    kind, (rows, columns) = form.format, copy.shape
+    stored = standard.exponents.astype(np.int64) + standard.folds
+    by = np.where(standard.exponents == 0, -1, stored - copy.exponents)
+    if kind.two_level:
+        by = np.where(standard.exponents == copy.exponents, 0, -1)
+    by = Partition.cells(form.grouping, block).spread(by)[:rows, :columns]
+    codes = copy.codes[:rows, :columns]
+    code, sign = _unfolded(magnitudes(codes, kind), by, kind), is_negative(codes, kind)
+    if is_twos_complement(kind):
+        return np.where(sign, -code, code).astype(np.int8).view(np.uint8)
+    return (code | sign.astype(np.int64) << kind.magnitude_bits).astype(form.code_type)
+
+
+def _unfolded(code: Integers, by: Integers, kind: Format) -> Integers:
+    """ValueError where a value is none of a group whose exponent is higher by ``by``."""
+    finite = (code != 0) & (code <= kind.max_code)
+    by = np.where(finite, by, 0)
+    plain = unfold(code, np.maximum(by, 0), kind)
+    wrong = fold(plain, by, kind) != code
+    if wrong.any():
+        row, column = np.argwhere(wrong)[0]
+        raise ValueError(
+            f"{int(wrong.sum())} stored elements have no code of {kind.name} under the tensor's "
+            f"scales, the first at [{row}, {column}]"
+        )
+    return plain
+
+
+def _scales(copy: Copy, form: Form, block: int) -> Array:
+    """The scales of a copy, one per group, as they lie."""
+    kind, cells = form.format, Partition.cells(form.grouping, block)
+    stored = copy.exponents.astype(np.int64)
+    if not kind.two_level:
+        zero, nan = stored == 0, stored == kind.nan_byte
+        stored = form.scales_of(stored + copy.folds - EXPONENT_BIAS)
+        stored[zero] = form.scale_range[0]
+        stored[nan] = form.nan_scale
+    step = form.grouping.size // cells.columns
+    return stored[: -(-copy.shape[0] // cells.rows) : step, ::step].astype(form.scale_type)
+
+
+# To a device.
+
+
+def from_codes(given: Sequence[Codes], tensor_class: str, numerics: Numerics) -> Quantised:
+    """The tensor whose copies these are, as a device with ``numerics`` stores it.
+
+    ``given``: matrices, in the order of the copies. Nothing is rounded. Where ``special`` is
+    ``flag``, a group whose scale is NaN becomes one of zeros. ValueError if they are not copies of
+    this class, or if an element is beyond what a machine holds.
+    """
+    chosen = numerics.tensor_class(tensor_class)
+    _require_copies(given, chosen)
+    kind = chosen.format
+    values = np.abs(np.concatenate([codes.values().reshape(-1) for codes in given]))
+    bits = np.where(np.isfinite(values), values, np.float32(0)).view(np.uint32)
+    exponent = None
+    if chosen.has_tensor_scale:
+        exponent = given[0].unit_exponent + kind.unit_exponent
+    rows, columns = given[0].shape
+    return Quantised(
+        shape=(rows, columns),
+        tensor_class=tensor_class,
+        chosen=chosen,
+        block=numerics.block,
+        copies=tuple(_stored(codes, tensor_class, numerics) for codes in given),
+        tensor_exponent=exponent,
+        amax=int(np.where(bits >> 23 == 0, 0, bits).max()),
+        nan=bool(np.isnan(values).any()),
+        inf=any(bool(is_inf(codes.elements(), kind).any()) for codes in given),
+        saturated=0,
+        underflowed=0,
+    )
+
+
+def _require_copies(given: Sequence[Codes], chosen: TensorClass) -> None:
+    form, count = Form.of(chosen), 1 + chosen.two_copies
+    if len(given) != count:
+        raise ValueError(f"a tensor of {form} must have {count} copies, not {len(given)}")
+    for axis, codes in zip((1, 0), given, strict=False):
+        if codes.form != form or codes.codes.ndim != 2 or (count > 1 and codes.axis != axis):
+            wanted, found = (
+                f"of {each}" + (f" along axis {place}" if count > 1 else "")
+                for each, place in ((form, axis), (codes.form, codes.axis))
+            )
+            raise ValueError(f"a copy must be a matrix {wanted}, not {found}")
+        if codes.shape != given[0].shape or codes.tensor_scale != given[0].tensor_scale:
+            raise ValueError("both copies of a tensor must have one shape and one tensor scale")
+
+
+def _stored(given: Codes, tensor_class: str, numerics: Numerics) -> Copy:
+    """A copy in blocks, its groups folded as the machine would have them."""
+    form, kind, block = given.form, given.form.format, numerics.block
+    turned = form.grouping.kind == "vector" and given.axis == 0
+    codes, scales, groups = _as_stored(given, turned)
+    partition, (rows, columns) = Partition.groups(form.grouping, block), codes.shape
+    whole = rows + -rows % max(partition.rows, block), columns + -columns % partition.columns
+    codes, counts = _pad(codes, whole), (whole[0] // partition.rows, whole[1] // partition.columns)
+    e, nan, zero = (_per_group(each, form, counts) for each in groups)
+
+    code, sign = magnitudes(codes, kind), codes & (1 << kind.magnitude_bits)
+    sign[partition.spread(nan)] = 0
+    code[partition.spread(nan)] = 0
+    if kind.two_level:
+        assert scales is not None
+        code[partition.spread(zero)] = 0
+        by, stored = np.zeros_like(e), _pad(scales, counts).astype(np.int64)
+    else:
+        present = (smallest_depth(code, kind) <= kind.depth) | (
+            is_inf(code, kind) & (numerics.special == "flag")  # the largest element there
+        )
+        zero = zero | ~partition.reduce(np.logical_or, present)
+        by = np.where(zero, 0, _folds(code, e, partition, kind, numerics.folds(tensor_class)))
+        stored = np.where(zero, 0, e + EXPONENT_BIAS - by)
+    stored[nan] = kind.nan_byte if numerics.special == "poison" else 0
+    code = fold(code, partition.spread(by), kind)
+
+    high, wide = rows + -rows % block, columns + -columns % block
+    exponents, folds = (_per_cell(each, form, block, (high, wide)) for each in (stored, by))
+    numbers = np.where(exponents == kind.nan_byte, np.uint8(0), exponents)
+    vectors = form.grouping.kind == "vector"
+    return Copy(
+        transposed=turned,
+        shape=(rows, columns),
+        codes=(code | sign).astype(np.uint16)[:high, :wide],
+        exponents=exponents,
+        row_max=numbers.max(axis=1),
+        col_max=np.zeros(0, np.uint8) if vectors else numbers.max(axis=0),
+        folds=folds,
+    )
+
+
+def _as_stored(
+    given: Codes, turned: bool
+) -> tuple[NDArray[np.uint16], Array | None, tuple[Array, Array, Array]]:
+    """As they lie: elements, scales, and of each group e, whether it is NaN, whether zeros."""
+    groups, codes, scales = given.groups(), given.elements(), given.scales
+    parts = groups.e, groups.nan, groups.zero
+    if not turned:
+        return codes, scales, parts
+    e, nan, zero = (part.T for part in parts)
+    return np.ascontiguousarray(codes.T), None if scales is None else scales.T, (e, nan, zero)
+
+
+def _per_cell(groups: Integers, form: Form, block: int, padded: tuple[int, int]) -> Array:
+    """The stored bytes of a copy: a square that is larger than a block repeats its own."""
+    cells = Partition.cells(form.grouping, block)
+    repeat = Partition.groups(form.grouping, block).over(cells)
+    rows, columns = padded[0] // cells.rows, -(-padded[1] // cells.columns)
+    return repeat.spread(groups.astype(np.uint8))[:rows, :columns]
+
+
+def _folds(
+    code: Integers, e: Integers, partition: Partition, kind: Format, window: bool
+) -> Integers:
+    """By how much each group's exponent is lowered: as much as it can be where products have a
+    window, else as little as a stored exponent needs."""
+    can = partition.reduce(np.minimum, smallest_depth(code, kind))
+    needed = np.maximum(e - MAX_EXPONENT, 0)
+    present = can <= kind.depth
+    if (present & (can < needed)).any():
+        largest = kind.max_significand / 2 ** (kind.precision - 1)
+        raise ValueError(
+            f"{kind.name} elements must be at most {largest} * 2^{MAX_EXPONENT} in a machine"
+        )
+    wanted = np.where(present & window, can, needed)
+    return np.clip(wanted, needed, np.maximum(e - MIN_EXPONENT, 0))
+
+
+def _per_group(parts: Array, form: Form, counts: tuple[int, int]) -> Array:
+    """One for each group that is folded alone; with one scale for the tensor that is each block."""
+    if form.has_scales:
+        return _pad(parts, counts)
+    return np.broadcast_to(parts, counts).copy()
+
+
+def _pad(array: Array, shape: tuple[int, int]) -> Array:
+    """Zeros behind the last row and column."""
+    return np.pad(array, [(0, want - have) for want, have in zip(shape, array.shape, strict=True)])

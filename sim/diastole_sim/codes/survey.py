@@ -1,0 +1,173 @@
+"""What number formats make of a tensor: noise, range, and the deficits that its blocks would meet.
+
+To choose formats for one's own data, before any hardware is generated.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diastole_sim.device.interface import Floats
+from diastole_sim.golden.convert import Quantised, quantise
+from diastole_sim.golden.copies import Copy
+from diastole_sim.spec.formats import SIGNIFICAND_FRACTION, Format, Grouping, parse_format
+from diastole_sim.spec.image import GROUP_BLOCKS
+from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
+
+Integers: TypeAlias = NDArray[np.int64]
+
+USUAL = 99
+"""The percentile that is told beside the largest."""
+BINARY32 = np.finfo(np.float32)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bits:
+    """Whole numbers of bits, one per group: the largest, and what 99 % do not exceed."""
+
+    largest: int
+    usual: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Survey:
+    """One tensor in one format, rounded to nearest, saturating; over both copies if there are two.
+
+    ``snr_db``: power of the finite elements over that of what rounding adds, in decibels; None
+    where nothing is added. ``saturated``, ``underflowed``: shares of the elements, 0 to 1.
+    ``spread``: largest minus smallest exponent of the non-zero elements of each group, before
+    rounding. ``row_deficit``, ``column_deficit``: how far the exponent of each group that is not
+    zero lies below the largest of its row, or column, of blocks (vectors: of elements), with the
+    default window; F is to cover the sum of two operands'. None where no group has an element.
+    """
+
+    format: str
+    grouping: str
+    copies: int
+    snr_db: float | None
+    saturated: float
+    underflowed: float
+    spread: Bits | None
+    row_deficit: Bits | None
+    column_deficit: Bits | None
+
+
+def survey_numerics(name: str, block: int) -> Numerics:
+    """All classes in one format, with its default groups and scales, rounded to nearest."""
+    plain = {"format": name, "rounding": "nearest"}
+    sizes = {"block": block, "random_bits": 8, "fraction": 0, "headroom": 1}
+    return Numerics.from_dict(sizes | dict.fromkeys(CLASS_NAMES, plain))
+
+
+def survey(array: Floats, name: str, *, block: int, tensor_class: str = "x") -> Survey:
+    """What the format called ``name`` makes of a float32 matrix, with blocks of side ``block``.
+
+    ``tensor_class``: ``x``, ``w`` or ``dy``, on which default groups depend (NVFP4). NaN, Inf and
+    subnormals have no part in the noise. ValueError if there is no such format, block or class, or
+    if the array is no float32 array with two axes, none empty.
+    """
+    numerics = survey_numerics(name, block)
+    grouping = numerics.tensor_class(tensor_class).grouping
+    result = quantise(array, tensor_class, numerics, seed=0, tag=0, step=0)
+    elements = array.size * len(result.copies)
+    turned = [array.T if copy.transposed else array for copy in result.copies]
+    rows, columns = deficits(result)
+    return Survey(
+        format=name,
+        grouping=str(grouping),
+        copies=len(result.copies),
+        snr_db=noise(array, result),
+        saturated=result.saturated / elements,
+        underflowed=result.underflowed / elements,
+        spread=_bits([spread(each, grouping) for each in turned]),
+        row_deficit=_bits(rows),
+        column_deficit=_bits(columns),
+    )
+
+
+def noise(array: Floats, result: Quantised) -> float | None:
+    """``snr_db`` of :class:`Survey`."""
+    wide = array.astype(np.float64)
+    counted = np.isfinite(array) & (np.abs(wide) >= BINARY32.tiny)
+    signal = added = 0.0
+    for number in range(len(result.copies)):
+        stored = np.clip(result.values(number)[counted], BINARY32.min, BINARY32.max)
+        signal += float(np.square(wide[counted]).sum())
+        added += float(np.square(wide[counted] - stored).sum())
+    return 10 * math.log10(signal / added) if added else None
+
+
+def spread(array: Floats, grouping: Grouping) -> Integers:
+    """Largest minus smallest exponent of each group, vectors along the rows; of groups that have a
+    finite element other than 0 (subnormals count as 0)."""
+    field = (np.ascontiguousarray(array).view(np.uint32) >> 23).astype(np.int64) & 0xFF
+    counted = (field != 0) & (field != 0xFF)
+    largest = _reduce(np.maximum, np.where(counted, field, 0), grouping, 0)
+    smallest = _reduce(np.minimum, np.where(counted, field, 0xFF), grouping, 0xFF)
+    return (largest - smallest)[largest != 0]
+
+
+def deficits(result: Quantised) -> tuple[list[Integers], list[Integers]]:
+    """The deficits of every group that is not zero, along the tensor's rows and its columns."""
+    rows: list[Integers] = []
+    columns: list[Integers] = []
+    for copy in result.copies:
+        along_rows = _below(copy, copy.row_max[:, None], result.chosen.format)
+        (columns if copy.transposed else rows).append(along_rows)
+        if copy.col_max.size:
+            columns.append(_below(copy, copy.col_max[None, :], result.chosen.format))
+    return rows, columns
+
+
+def _below(copy: Copy, largest: NDArray[np.uint8], kind: Format) -> Integers:
+    bits = _exponents(largest, kind) - _exponents(copy.exponents, kind)
+    return bits[copy.exponents != 0]
+
+
+def _exponents(stored: NDArray[np.uint8], kind: Format) -> Integers:
+    """Stored exponents, all with one bias; those of NVFP4 are in E4M3 codes."""
+    wide = stored.astype(np.int64)
+    return np.maximum(wide >> SIGNIFICAND_FRACTION, 1) if kind.two_level else wide
+
+
+def _bits(parts: list[Integers]) -> Bits | None:
+    every = np.concatenate(parts)
+    if not every.size:
+        return None
+    usual = np.percentile(every, USUAL, method="inverted_cdf")
+    return Bits(largest=int(every.max()), usual=int(usual))
+
+
+def _reduce(function: np.ufunc, values: Integers, grouping: Grouping, padding: int) -> Integers:
+    """``function`` over the elements of each group; ``padding`` fills the last ones up."""
+    if grouping.kind == "tensor":
+        return function.reduce(values, axis=None, keepdims=True)
+    height, width = 1 if grouping.kind == "vector" else grouping.size, grouping.size
+    rows, columns = values.shape
+    padded = np.pad(values, ((0, -rows % height), (0, -columns % width)), constant_values=padding)
+    tall, long = padded.shape
+    tiles = padded.reshape(tall // height, height, long // width, width)
+    return function.reduce(tiles, axis=(1, 3))
+
+
+def element_range(chosen: Format) -> tuple[float, float]:
+    """Largest and smallest positive element with a scale of 1 (a shared exponent of 0), exactly."""
+    unit = 2.0 ** (chosen.top_exponent - chosen.precision + 1)
+    return chosen.max_significand * unit, unit * 2.0**-chosen.depth
+
+
+def bits_per_element(name: str, block: int, tensor_class: str = "x") -> tuple[float, float]:
+    """Bits in memory of an element of a large tensor with its share of the exponents: in one copy,
+    and in all copies.
+
+    Every block has an exponent, whatever shares it; vectors one for each of their rows in a group
+    of blocks of the memory image.
+    """
+    chosen = survey_numerics(name, block).tensor_class(tensor_class)
+    vector = min(chosen.grouping.size, GROUP_BLOCKS * block)
+    sharing = vector if chosen.two_copies else block * block
+    bits = parse_format(name).element_bits + 8 / sharing
+    return bits, bits * (1 + chosen.two_copies)

@@ -1,0 +1,1 @@
+"""What every device does, be it simulated hardware or the golden model."""

@@ -1,1 +1,0 @@
-"""What host and machine agree on: the memory image, commands and registers."""

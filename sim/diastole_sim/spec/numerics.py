@@ -1,0 +1,290 @@
+"""What decides the bits of a result: formats, groups, scales, roundings, block, accumulator."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Any
+
+from diastole_sim.spec.check import require_choice, require_int
+from diastole_sim.spec.formats import (
+    Format,
+    Grouping,
+    default_product_bits,
+    exact_product_bits,
+    parse_format,
+    parse_grouping,
+)
+from diastole_sim.spec.rounding import RULES
+
+BLOCK_SIDES = (1, 2, 4, 8, 16, 32)
+CLASS_NAMES = ("x", "w", "dy")
+"""Tensor classes: activations, weights, gradients. A class's number is its place here."""
+MAX_ACCUMULATOR_BITS = 63
+OVERFLOWS = ("saturate", "specification")
+"""What becomes of finite values beyond the largest element: it, or OCP's Inf or NaN."""
+SPECIALS = ("flag", "poison")
+"""What becomes of NaN and Inf: 0 and the largest element, or NaN in every result they reach."""
+SOURCES = ("current", "delayed", "given")
+"""Where a tensor's scale comes from: its data, those of the step before, or the host."""
+MIN_WINDOW, MAX_WINDOW = 8, 48
+
+
+@dataclass(frozen=True, kw_only=True)
+class TensorClass:
+    """How tensors of one class are stored and rounded.
+
+    ``rounding`` is a key of ``RULES``; ``scale`` one of the format's ``scale_rules`` (``fixed`` if
+    it has none); ``overflow`` one of ``OVERFLOWS``. ValueError where they do not go together.
+    """
+
+    format: Format
+    rounding: str
+    grouping: Grouping
+    scale: str
+    overflow: str = "saturate"
+
+    def __post_init__(self) -> None:
+        require_choice("rounding", self.rounding, tuple(RULES))
+        require_choice("overflow", self.overflow, OVERFLOWS)
+        require_choice(f"grouping of {self.format.name}", self.grouping.kind, self.format.groupings)
+        require_choice(
+            f"scale of {self.format.name}", self.scale, self.format.scale_rules or ("fixed",)
+        )
+
+    @property
+    def two_copies(self) -> bool:
+        """Whether there is a copy for each axis: groups along the rows, and down the columns."""
+        return self.grouping.kind == "vector"
+
+    @property
+    def has_tensor_scale(self) -> bool:
+        """Whether a scale belongs to the whole tensor (beside those of its groups, in NVFP4)."""
+        return self.format.two_level or (
+            self.grouping.kind == "tensor" and self.format.scale != "one"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Numerics:
+    """Everything that a result depends on, besides the tensors, their tags, the seed and the step.
+
+    ``block``: side of a block, 1 to 32, a power of two. ``x``, ``w``, ``dy``: the tensor classes.
+    ``random_bits``: bits of a stochastic rounding's draw (1..16). ``fraction``: F, bits kept below
+    the unit of an aligned block sum (0..32). ``headroom``: G, up to 2^G blocks are summed (1..16).
+    ``window``: None, or the bits that a product is rounded to before it enters its tree (8..48), 0
+    for none. ``special``, ``source``: of ``SPECIALS`` and ``SOURCES``. ValueError if one is out of
+    range, or if they do not go together (:func:`contradictions`).
+    """
+
+    block: int
+    x: TensorClass
+    w: TensorClass
+    dy: TensorClass
+    random_bits: int
+    fraction: int
+    headroom: int
+    window: int | None = None
+    special: str = "flag"
+    source: str = "current"
+
+    def __post_init__(self) -> None:
+        require_choice("block", self.block, BLOCK_SIDES)
+        require_int("random_bits", self.random_bits, 1, 16)
+        require_int("fraction", self.fraction, 0, 32)
+        require_int("headroom", self.headroom, 1, 16)
+        if self.window:
+            require_int("window", self.window, MIN_WINDOW, MAX_WINDOW)
+        require_choice("special", self.special, SPECIALS)
+        require_choice("source", self.source, SOURCES)
+        for _, text in contradictions(self):
+            raise ValueError(text)
+
+    # Products.
+
+    @cached_property
+    def _widest_window(self) -> int:
+        return max(
+            _window(self.window, a.format, b.format)
+            for a, b in combinations((self.x, self.w, self.dy), 2)
+        )
+
+    def product_bits(self, a: str, b: str) -> int:
+        """w: bits of the tree that products of two classes enter; one for the whole machine, but
+        where no class has exponents of its own and every product is exact."""
+        first, second = self.tensor_class(a).format, self.tensor_class(b).format
+        if any(self.tensor_class(name).format.depth for name in CLASS_NAMES):
+            return self._widest_window
+        return exact_product_bits(first, second)
+
+    def is_windowed(self, a: str, b: str) -> bool:
+        """Whether a product of two classes may lose bits in the tree."""
+        first, second = self.tensor_class(a).format, self.tensor_class(b).format
+        return self.product_bits(a, b) < exact_product_bits(first, second)
+
+    def folds(self, name: str) -> bool:
+        """Whether the converter counts a class's d from the largest element of each group.
+
+        So that a window is spent on what is there: where one of its products is windowed.
+        """
+        others = (other for other in CLASS_NAMES if other != name)
+        return self.tensor_class(name).format.depth > 0 and any(
+            self.is_windowed(name, other) for other in others
+        )
+
+    @property
+    def scale_significands(self) -> bool:
+        """Whether groups have scales that are no powers of two (NVFP4)."""
+        return self.x.format.two_level
+
+    @property
+    def block_sum_bits(self) -> int:
+        """SW: bits of a two's complement register that holds any block sum of the three products:
+        w + 1 + log2(block), and 8 more for the two scale significands of NVFP4."""
+        widest = max(self.product_bits(a, b) for a, b in combinations(CLASS_NAMES, 2))
+        return widest + self.block.bit_length() + 8 * self.scale_significands
+
+    @property
+    def accumulator_bits(self) -> int:
+        """W: bits of an accumulator, sign included."""
+        return self.block_sum_bits + self.fraction + self.headroom
+
+    @property
+    def max_contraction(self) -> int:
+        """Longest contraction, in elements, that no accumulator can overflow on."""
+        return self.block << self.headroom
+
+    @property
+    def fused(self) -> bool:
+        """Whether both gradients can be computed in one pass: dY has one copy only then."""
+        return not self.dy.two_copies
+
+    def tensor_class(self, name: str) -> TensorClass:
+        """The class called ``name``: ``x``, ``w`` or ``dy``; ValueError for another."""
+        require_choice("tensor class", name, CLASS_NAMES)
+        return {"x": self.x, "w": self.w, "dy": self.dy}[name]
+
+    # As plain values.
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values that JSON holds; the ``parameters.numerics`` of a manifest."""
+        classes = {
+            name: {
+                "format": chosen.format.name,
+                "rounding": chosen.rounding,
+                "grouping": str(chosen.grouping),
+                "scale": chosen.scale,
+                "overflow": chosen.overflow,
+            }
+            for name, chosen in ((name, self.tensor_class(name)) for name in CLASS_NAMES)
+        }
+        return {key: getattr(self, key) for key in _SCALARS} | classes
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "Numerics":
+        """The inverse of :meth:`to_dict`; what is absent of ``window``, ``special``, ``source`` and
+        of a class's ``grouping``, ``scale`` and ``overflow`` has its default (or is None).
+
+        ValueError for a key that is missing or unknown.
+        """
+        _require_keys("numerics", values, (*_REQUIRED, *CLASS_NAMES), _DEFAULTED)
+        require_choice("block", values["block"], BLOCK_SIDES)
+        classes = {
+            name: make_class(name, values["block"], f"numerics.{name}", values[name])
+            for name in CLASS_NAMES
+        }
+        return cls(**classes, **{key: values[key] for key in _SCALARS if key in values})
+
+
+_REQUIRED = ("block", "random_bits", "fraction", "headroom")
+_DEFAULTED = ("window", "special", "source")
+_SCALARS = (*_REQUIRED, *_DEFAULTED)
+
+
+def make_class(name: str, block: int, where: str, values: Mapping[str, Any]) -> TensorClass:
+    """The class ``name`` from plain values, its absent ones replaced by the format's defaults."""
+    _require_keys(where, values, ("format", "rounding"), ("grouping", "scale", "overflow"))
+    chosen = parse_format(values["format"])
+    grouping, scale = values.get("grouping"), values.get("scale")
+    return TensorClass(
+        format=chosen,
+        rounding=values["rounding"],
+        grouping=(
+            chosen.default_grouping(block, name) if grouping is None else parse_grouping(grouping)
+        ),
+        scale=chosen.default_scale_rule if scale is None else scale,
+        overflow=values.get("overflow") or "saturate",
+    )
+
+
+def contradictions(numerics: Numerics) -> Iterator[tuple[tuple[str, ...], str]]:
+    """What does not go together: the keys that are to blame, as the configuration file has them,
+    and a line that says what would be accepted."""
+    classes = {name: numerics.tensor_class(name) for name in CLASS_NAMES}
+    two_level = [name for name in CLASS_NAMES if classes[name].format.two_level]
+    if 0 < len(two_level) < len(CLASS_NAMES):
+        yield (
+            tuple(f"format.{name}" for name in CLASS_NAMES),
+            (
+                "format.x, format.w and format.dy must all be nvfp4, or none: its scales are no "
+                f"powers of two (nvfp4 is chosen for {' and '.join(two_level)})"
+            ),
+        )
+    for name, chosen in classes.items():
+        size = chosen.grouping.size
+        if chosen.grouping.kind != "tensor" and size % numerics.block:
+            kind = chosen.grouping.kind
+            first = numerics.block
+            shown = f"{first}x{first}" if kind == "square" else f"1x{max(first, 2)}"
+            yield (
+                (f"block.{name}", "array.block"),
+                (
+                    f"block.{name} must be a multiple of array.block = {numerics.block} "
+                    f'(such as "{shown}"), not "{chosen.grouping}"'
+                ),
+            )
+    pairs = list(combinations(CLASS_NAMES, 2))
+    needed = max(classes[a].format.precision + classes[b].format.precision for a, b in pairs)
+    if numerics.window and numerics.window < needed:
+        yield (
+            ("cell.window",),
+            (
+                f"cell.window must be 0 or at least {needed}, the bits of a product of two "
+                f"significands, not {numerics.window}"
+            ),
+        )
+        return
+    width = numerics.accumulator_bits
+    if width > MAX_ACCUMULATOR_BITS:
+        sum_bits, f, g = numerics.block_sum_bits, numerics.fraction, numerics.headroom
+        room = MAX_ACCUMULATOR_BITS - sum_bits
+        advice = (
+            f"F + G of at most {room} would do"
+            if room >= 1
+            else "no F and G would do; a cell.window of 16 or 24 would"
+        )
+        yield (
+            ("cell.window", "accumulator.fraction", "accumulator.headroom"),
+            (
+                f"accumulator.fraction and accumulator.headroom must make SW + F + G at most "
+                f"{MAX_ACCUMULATOR_BITS} bits, not {sum_bits} + {f} + {g} = {width} (SW follows "
+                f"from the formats, cell.window and array.block): {advice}"
+            ),
+        )
+
+
+def _window(asked: int | None, a: Format, b: Format) -> int:
+    exact = exact_product_bits(a, b)
+    if asked is None:
+        return default_product_bits(a, b)
+    return min(asked, exact) if asked else exact
+
+
+def _require_keys(
+    where: str, values: Mapping[str, Any], keys: tuple[str, ...], optional: tuple[str, ...] = ()
+) -> None:
+    given = set(values)
+    if not set(keys) <= given <= {*keys, *optional}:
+        raise ValueError(
+            f"{where} must have the keys {', '.join(sorted(keys))}, not {', '.join(sorted(given))}"
+        )

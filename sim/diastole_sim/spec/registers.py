@@ -1,0 +1,150 @@
+"""Registers: the machine as its host sees it, behind AXI4-Lite, in words of 32 bits.
+
+This table is the only description: the hardware, the driver, the C header and the documentation
+come from it. A register of more than 32 bits takes two words, the lower first; it may change
+between the reads of its halves while the machine is busy.
+"""
+
+from dataclasses import dataclass
+
+from diastole_sim.spec.command import ADDRESS_BITS
+
+MAGIC = int.from_bytes(b"DIAS", "little")
+VERSION = 0x0001_0001
+"""Major and minor version of this table, 16 bits each."""
+
+CONSTANT, STATUS, SETTING, SPECIAL = "constant", "status", "setting", "special"
+"""Kinds of register. A *constant* and a *status*, which the machine drives, are read only. A
+*setting* is read and written by the host, and locked while the machine is busy. *special* ones have
+the meaning of each bit in their table."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bit:
+    """One bit of a register: ``access`` is r (read), rw, w (write 1 to act; reads 0), w1c (read;
+    write 1 to clear)."""
+
+    name: str
+    low: int
+    access: str
+    meaning: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Register:
+    """``bits`` bits (1 to 64) from byte ``offset`` on, little-endian."""
+
+    name: str
+    offset: int
+    bits: int
+    kind: str
+    meaning: str
+    layout: tuple[Bit, ...] = ()
+
+    @property
+    def words(self) -> int:
+        return -(-self.bits // 32)
+
+    def bit(self, name: str) -> int:
+        """Position of a bit by its name; KeyError if there is none."""
+        return {bit.name: bit.low for bit in self.layout}[name]
+
+
+def _register(name: str, offset: int, bits: int, kind: str, meaning: str, *layout: Bit) -> Register:
+    return Register(name=name, offset=offset, bits=bits, kind=kind, meaning=meaning, layout=layout)
+
+
+def _bit(low: int, name: str, access: str, meaning: str) -> Bit:
+    return Bit(name=name, low=low, access=access, meaning=meaning)
+
+
+FLAG_BITS = tuple(
+    _bit(low, name, "w1c", meaning)
+    for low, (name, meaning) in enumerate(
+        (
+            ("x_nan", "NaN in an activation tensor"),
+            ("x_inf", "Inf in an activation tensor"),
+            ("w_nan", "NaN in a weight tensor"),
+            ("w_inf", "Inf in a weight tensor"),
+            ("dy_nan", "NaN in a gradient tensor"),
+            ("dy_inf", "Inf in a gradient tensor"),
+            ("overflow", "a result was too large and is Inf"),
+            ("inexact", "not exact: groups met with d > F, or beyond the window"),
+        )
+    )
+)
+"""The bits of the register ``flags``, from the lowest on."""
+
+_STALLS = {
+    "load": "cycles in which the array waited for operands",
+    "store": "cycles in which results waited for the bus",
+    "accumulator": "cycles of waiting for an accumulator bank",
+    "turn": "cycles of waiting for a turning buffer",
+}
+_FIRST_STALL = 0x80
+STALL_CAUSES = tuple(_STALLS)
+"""What the array may wait for; each has a counter of cycles, the register of
+:data:`STALL_REGISTERS`. A new cause comes last."""
+STALL_REGISTERS = {cause: f"stall_{cause}" for cause in STALL_CAUSES}
+"""By cause, the name of its register."""
+
+REGISTERS = (
+    _register("magic", 0x00, 32, CONSTANT, 'the letters "DIAS"'),
+    _register("version", 0x04, 32, CONSTANT, "of this register map: major, minor, 16 bits each"),
+    _register("config_hash", 0x08, 32, CONSTANT, "first 4 bytes of the configuration's SHA-256"),
+    _register(
+        "control",
+        0x0C,
+        32,
+        SPECIAL,
+        "what the host asks for",
+        _bit(0, "start", "w", "run the commands; ignored while busy or after an error"),
+        _bit(1, "reset", "w", "stop, forget the error and what was done; settings stay"),
+        _bit(2, "clear", "w", "set all counters and flags to 0"),
+        _bit(8, "irq_enable", "rw", "interrupt on done and on error"),
+    ),
+    _register(
+        "status",
+        0x10,
+        32,
+        SPECIAL,
+        "what the machine is at",
+        _bit(0, "busy", "r", "commands are being done, or a reset is"),
+        _bit(1, "done", "w1c", "all commands are done; cleared by start and reset too"),
+        _bit(2, "error", "r", "stopped by an error; cleared by reset"),
+    ),
+    _register("error_code", 0x14, 8, STATUS, "the error, 0 for none"),
+    _register("error_index", 0x18, 32, STATUS, "number of the command that failed, from 0"),
+    _register("command_count", 0x1C, 32, SETTING, "how many commands to do"),
+    _register("command_address", 0x20, ADDRESS_BITS, SETTING, "of the first command; on a beat"),
+    _register("seed", 0x28, 32, SETTING, "of all random bits"),
+    _register("read_base", 0x30, ADDRESS_BITS, SETTING, "first byte that may be read"),
+    _register("read_limit", 0x38, ADDRESS_BITS, SETTING, "one past the last byte that may be read"),
+    _register("write_base", 0x40, ADDRESS_BITS, SETTING, "first byte that may be written"),
+    _register("write_limit", 0x48, ADDRESS_BITS, SETTING, "one past the last that may be written"),
+    _register(
+        "flags",
+        0x50,
+        len(FLAG_BITS),
+        SPECIAL,
+        "what was seen since they were cleared",
+        *FLAG_BITS,
+    ),
+    _register("saturated", 0x54, 32, STATUS, "elements that saturated when they were converted"),
+    _register("underflowed", 0x58, 32, STATUS, "elements that became zeros when converted"),
+    _register("amax", 0x5C, 32, STATUS, "largest finite magnitude that was converted last"),
+    _register("cycles", 0x60, 64, STATUS, "cycles of product commands, to the last write response"),
+    _register("convert_cycles", 0x68, 64, STATUS, "cycles of convert commands, likewise"),
+    _register("read_beats", 0x70, 64, STATUS, "beats that product commands read"),
+    _register("write_beats", 0x78, 64, STATUS, "beats that product commands wrote"),
+    *(
+        _register(STALL_REGISTERS[cause], _FIRST_STALL + 4 * number, 32, STATUS, meaning)
+        for number, (cause, meaning) in enumerate(_STALLS.items())
+    ),
+)
+
+BY_NAME = {register.name: register for register in REGISTERS}
+END = max(register.offset + 4 * register.words for register in REGISTERS)
+"""One past the last register, bytes."""
+ADDRESS_SPACE_BITS = 12
+"""Of the AXI4-Lite address; offsets without a register answer DECERR."""

@@ -1,0 +1,108 @@
+"""Dropping low bits of a magnitude: the rules of the converter, on integers.
+
+Each rule takes a magnitude, how many of its low bits to drop, and a draw of ``bits`` random bits,
+and returns the kept part, incremented or not. With nu = the part dropped, in units of the kept
+part's last place, 0 <= nu < 1, and R = the draw, it increments when
+
+===============  ==========================================================
+nearest          nu > 1/2, or nu = 1/2 and the kept part is odd
+stochastic-a     floor(nu * 2^bits) + R >= 2^bits
+stochastic-b     floor(nu * 2^(bits+1)) + 2 R + 1 >= 2^(bits+1)
+stochastic-c     nearest_even(nu * 2^bits) + R >= 2^bits
+===============  ==========================================================
+
+The names A, B, C follow the interim report of IEEE P3109. No rule changes a value that needs no
+rounding (nu = 0).
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from diastole_sim.spec.check import require_choice, require_int
+
+Integers = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+MAX_MAGNITUDE_BITS = 24
+MAX_RANDOM_BITS = 16
+SHIFT_LIMIT = MAX_MAGNITUDE_BITS + MAX_RANDOM_BITS + 2
+"""From this shift on nu < 2^-18 and no rule increments; shifts are clamped to it."""
+
+
+def _nearest(kept: Integers, part: Integers, rest: Mask, draw: Integers, bits: int) -> Integers:
+    """Nearest, ties to even; takes no draw."""
+    half = 1 << bits
+    return kept + ((part > half) | ((part == half) & (rest | (kept & 1 == 1))))
+
+
+def _stochastic_a(
+    kept: Integers, part: Integers, rest: Mask, draw: Integers, bits: int
+) -> Integers:
+    """Add the draw below the kept part and truncate; too low by up to 2^-bits in the mean."""
+    return kept + (((part >> 1) + draw) >> bits)
+
+
+def _stochastic_b(
+    kept: Integers, part: Integers, rest: Mask, draw: Integers, bits: int
+) -> Integers:
+    """As A, with a constant half below the draw's last bit."""
+    return kept + ((part + 2 * draw + 1) >> (bits + 1))
+
+
+def _stochastic_c(
+    kept: Integers, part: Integers, rest: Mask, draw: Integers, bits: int
+) -> Integers:
+    """Round the dropped part to ``bits`` bits, nearest even, then as A."""
+    whole = part >> 1
+    whole += part & 1 & (rest | whole)
+    return kept + ((whole + draw) >> bits)
+
+
+RULES: dict[str, Callable[[Integers, Integers, Mask, Integers, int], Integers]] = {
+    "nearest": _nearest,
+    "stochastic-a": _stochastic_a,
+    "stochastic-b": _stochastic_b,
+    "stochastic-c": _stochastic_c,
+}
+"""Each from the kept part, floor(nu * 2^(bits+1)), whether that left a rest, draw and bits."""
+
+
+def is_stochastic(rule: str) -> bool:
+    """Whether ``rule`` takes draws."""
+    return rule != "nearest"
+
+
+def round_magnitude(
+    rule: str, magnitude: ArrayLike, shift: ArrayLike, draw: ArrayLike = 0, bits: int = 1
+) -> Integers:
+    """Drop the low ``shift`` bits of ``magnitude`` by ``rule``; arrays broadcast.
+
+    ``magnitude``: 0..2^24 - 1; ``shift``: 0 or more; ``draw``: 0..2^bits - 1; ``bits``: 1..16.
+    The ranges of the arrays are not checked. ValueError for an unknown rule or bits out of range.
+    """
+    require_choice("rounding", rule, tuple(RULES))
+    require_int("bits", bits, 1, MAX_RANDOM_BITS)
+    magnitude = np.asarray(magnitude, dtype=np.int64)
+    shift = np.minimum(np.asarray(shift, dtype=np.int64), SHIFT_LIMIT)
+    kept = magnitude >> shift
+    dropped = (magnitude - (kept << shift)) << (bits + 1)
+    part = dropped >> shift
+    rest = part << shift != dropped
+    return RULES[rule](kept, part, rest, np.asarray(draw, dtype=np.int64), bits)
+
+
+def round_quotient(
+    rule: str, numerator: ArrayLike, divisor: ArrayLike, draw: ArrayLike = 0, bits: int = 1
+) -> Integers:
+    """``numerator`` / ``divisor``, an exact fraction, to an integer by ``rule``; arrays broadcast.
+
+    ``numerator``: 0..2^24 - 1; ``divisor``: 1..2^46; the rest as for :func:`round_magnitude`.
+    """
+    require_choice("rounding", rule, tuple(RULES))
+    require_int("bits", bits, 1, MAX_RANDOM_BITS)
+    divisor = np.asarray(divisor, dtype=np.int64)
+    kept, dropped = np.divmod(np.asarray(numerator, dtype=np.int64), divisor)
+    part, rest = np.divmod(dropped << (bits + 1), divisor)
+    return RULES[rule](kept, part, rest != 0, np.asarray(draw, dtype=np.int64), bits)

@@ -1,0 +1,126 @@
+"""From the largest magnitude of a group or a tensor to its exponent, and NVFP4's scale codes.
+
+``amax`` is always the 31 bits of a finite binary32 magnitude, 0 where there is no element (or only
+zeros and subnormals, which count as zeros). With amax = s * 2^(x - 23), s of 24 bits:
+
+=======  =====================================================================
+floor    x
+even     x + 1 if s rounded to p bits (nearest, ties to even) is 2^p, else x
+ceil     x if amax is a power of two, else x + 1
+rceil    the smallest e with amax <= (largest element of a group of exponent e)
+=======  =====================================================================
+
+and no exponent is above 127.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diastole_sim.spec.formats import (
+    BINARY32_SIGNIFICAND_BITS,
+    EXPONENT_BIAS,
+    MAX_EXPONENT,
+    SCALE_FORMAT,
+    SIGNIFICAND_FRACTION,
+    TWO_LEVEL_EXPONENT,
+    TWO_LEVEL_LARGEST,
+    Format,
+)
+from diastole_sim.spec.numerics import TensorClass
+
+Integers = NDArray[np.int64]
+
+MAX_QUOTIENT_SHIFT = 42
+"""A significand of 24 bits shifted down by as much is below 2^-18, where no rule increments."""
+
+
+def exponents_of(amax: Integers) -> Integers:
+    """x: floor(log2 amax) of non-zero magnitudes; -127 for 0."""
+    return (amax >> (BINARY32_SIGNIFICAND_BITS - 1)) - EXPONENT_BIAS
+
+
+def significands_of(amax: Integers) -> Integers:
+    """s, 2^23 to 2^24 - 1; meaningless for 0."""
+    hidden = 1 << (BINARY32_SIGNIFICAND_BITS - 1)
+    return amax & (hidden - 1) | hidden
+
+
+def group_exponents(amax: Integers, chosen: TensorClass) -> Integers:
+    """e by the class's scale rule; meaningless where amax is 0."""
+    kind, s = chosen.format, significands_of(amax)
+    dropped = BINARY32_SIGNIFICAND_BITS - kind.precision
+    if chosen.scale == "fixed":  # a scale of 1, and bf16 has the exponents of binary32
+        return np.full_like(amax, MAX_EXPONENT)
+    raised = {
+        "floor": np.zeros(s.shape, dtype=np.bool_),
+        "even": s >= (1 << BINARY32_SIGNIFICAND_BITS) - (1 << (dropped - 1)),
+        "ceil": s > 1 << (BINARY32_SIGNIFICAND_BITS - 1),
+        "rceil": s > kind.max_significand << dropped,
+    }[chosen.scale]
+    return np.minimum(exponents_of(amax) + raised, MAX_EXPONENT)
+
+
+def two_level_exponent(amax: Integers) -> Integers:
+    """T of NVFP4: the smallest with amax <= 2688 * 2^T; meaningless where amax is 0."""
+    lowest = BINARY32_SIGNIFICAND_BITS - TWO_LEVEL_LARGEST.bit_length()
+    above = significands_of(amax) > TWO_LEVEL_LARGEST << lowest
+    return exponents_of(amax) - TWO_LEVEL_EXPONENT + above
+
+
+def amax_exponent(amax: int, chosen: TensorClass) -> int:
+    """The e of a tensor's scale, or T of NVFP4, that follows from the tensor's ``amax``.
+
+    That of the scale 1 if ``amax`` is 0. The class must have a scale per tensor.
+    """
+    if amax == 0:
+        return chosen.format.unit_exponent
+    one = np.array([amax], dtype=np.int64)
+    if chosen.format.two_level:
+        return int(two_level_exponent(one)[0])
+    return int(group_exponents(one, chosen)[0])
+
+
+def scale_codes(amax: Integers, exponent: int, chosen: TensorClass) -> Integers:
+    """E4M3 of amax / (6 * 2^T), ``nearest`` (ties to even) or ``up``, at most 448; 0 for 0.
+
+    With amax = s * 2^(x - 23) the quotient is s / 3 * 2^(x - 24 - T), and s / 3 lies in 2^21 to
+    2^23: two comparisons tell its binade, and a division by 3 * 2^n rounds it.
+    """
+    s = np.where(amax == 0, 0, significands_of(amax))
+    upper = s >= 3 << 22
+    binade = exponents_of(amax) - 3 - exponent + upper
+    lowest = 1 - SCALE_FORMAT.bias
+    kept = np.maximum(binade, lowest)
+    divisor = np.int64(3) << np.minimum(18 + upper + kept - binade, MAX_QUOTIENT_SHIFT)
+    whole, rest = np.divmod(s, divisor)
+    if chosen.scale == "up":
+        whole += rest > 0
+    else:
+        whole += (2 * rest > divisor) | ((2 * rest == divisor) & (whole & 1 == 1))
+    code = ((kept - lowest) << SIGNIFICAND_FRACTION) + whole
+    return np.where(amax == 0, 0, np.minimum(code, SCALE_FORMAT.max_code))
+
+
+def scale_parts(code: NDArray[Any]) -> tuple[Integers, Integers]:
+    """sE (1 to 15) and the 4-bit significand of E4M3 codes: sig4 * 2^(sE - 7 - 3)."""
+    wide = code.astype(np.int64)
+    field = wide >> SIGNIFICAND_FRACTION
+    hidden = np.where(field == 0, 0, 1 << SIGNIFICAND_FRACTION)
+    return np.maximum(field, 1), hidden + (wide & ((1 << SIGNIFICAND_FRACTION) - 1))
+
+
+def stored_parts(
+    stored: NDArray[Any], kind: Format, exponent: int | None
+) -> tuple[Integers, Integers]:
+    """e and the 4-bit significand (8 where scales are powers of two) of stored exponents.
+
+    ``exponent``: T, of NVFP4. Those of zeros and of NaN are meaningless.
+    """
+    if not kind.two_level:
+        e = stored.astype(np.int64) - EXPONENT_BIAS
+        return e, np.full_like(e, 1 << SIGNIFICAND_FRACTION)
+    assert exponent is not None
+    field, significand = scale_parts(stored)
+    return field + exponent - kind.scale_offset, significand

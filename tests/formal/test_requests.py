@@ -1,0 +1,361 @@
+"""The block address generator: inside the images of the tensors, and every wanted beat once."""
+
+import pytest
+from amaranth.hdl import Array, Assert, Assume, Cat, Const, Module, Mux, Signal, Value, unsigned
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In
+
+from diastole_hw.load.requests import RegionRequests
+from diastole_hw.plan.uses import DY, Mode, W, X
+from diastole_hw.schedule.regions import STEPS
+from diastole_hw.schedule.tokens import POSITION, TENSOR, Region, chunk_layout, region_layout
+from diastole_sim.spec.command import ADDRESS_BITS
+from diastole_sim.spec.image import GROUP_BLOCKS
+from formal.prove import prove, refute
+from support.plans import make_numerics, make_plan
+from support.regions import BLOCKS, COL_MAX, OPERANDS, REGIONS, ROW_MAX
+
+ASSERTIONS = 13  # one of them is the address unit's own
+IMAGE_GROUPS = 3
+CHUNK, STEP, LOCATE, ROW, GROUPS = range(5)  # states of the unit
+
+PROBES = {
+    name: f"dut.{name}"
+    for name in ("step", "group_addr", "rows_left", "cols_left", "at_mantissas", "offset")
+} | {
+    "row_addr": "dut.first_row.address",
+    "factor": "dut.first_row.left",
+    "addend": "dut.first_row.term",
+    "state": "dut.fsm_state",
+    "kept": "dut.chunk",
+}
+
+
+class RequestsSpec(wiring.Component):
+    """Watch one beat that a chunk needs: of the exponents or elements of a block, or of maxima.
+
+    Assumes that product, chunk and watched beat stay; 1 to 8 blocks of each dimension from a
+    position below 16 on, columns from whole granules on; of the watched rectangle 1 or 2 rows, from
+    one below 4 on; its image of at most 7 rows of blocks and of three groups, below address 16,
+    maxima at whole beats; in the fused pass all of N in a chunk, as the walk has it. Images of
+    other tensors than the watched one may be anything.
+    """
+
+    def __init__(self, dut: RegionRequests, mode: Mode, parts):
+        self.dut, self.mode = dut, mode
+        self.regions = {k: found for k, found in REGIONS[mode].items() if found[2] in parts}
+        chunk = chunk_layout(dut.plan)
+        self.constant = {
+            "tensors": data.ArrayLayout(TENSOR, 3),
+            "c_blocks": 5,  # of the whole contraction
+            "chunk": chunk,
+            "image_rows": 5,  # blocks of the watched tensor
+            "image_cols": 5,
+            "watched": Region,
+            "watched_row": 3,  # a block
+            "watched_col": 5,
+            "watched_beat": 4,  # of the block's group, or of the maxima
+        }
+        free = {"offered": 1, "chunk_taken": 1, "credit": 1, "region_taken": 1, "ready": 1}
+        region = region_layout(dut.plan)
+        probes = dict.fromkeys(("row_addr", "group_addr", "addend"), unsigned(ADDRESS_BITS))
+        probes |= dict.fromkeys(("rows_left", "cols_left"), region["rows"].shape)
+        probes |= {"factor": POSITION, "at_mantissas": 1, "offset": range(GROUP_BLOCKS)}
+        probes |= {"step": range(STEPS), "state": 3, "kept": chunk}
+        super().__init__({n: In(s) for n, s in (self.constant | free | probes).items()})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.dut = dut = self.dut
+        m.d.comb += [
+            dut.product.mode.eq(self.mode),
+            dut.product.tensors.eq(self.tensors),
+            dut.product.c_blocks.eq(self.c_blocks),
+            dut.chunks_in.valid.eq(self.offered),
+            dut.chunks_in.payload.eq(self.chunk),
+            dut.chunks_out.ready.eq(self.chunk_taken),
+            dut.credit.eq(self.credit),
+            dut.regions.ready.eq(self.region_taken),
+            dut.requests.ready.eq(self.ready),
+        ]
+        now = Cat(*(Value.cast(getattr(self, name)) for name in self.constant))
+        before = Signal(len(now))
+        m.d.sync += before.eq(now)
+        self.ran = Signal()  # a chunk has been taken
+        m.d.comb += Assume((before == now) | ~self.ran)
+        self._axes(m)
+        self._watch(m)
+        self._place(m)
+        self._requests(m)
+        self._induction(m)
+        return m
+
+    def _axes(self, m):
+        """First block and number of blocks of the chunk, by dimension."""
+        chunk, most = self.chunk, self.dut.plan.chunk(north=False)
+        pairs = ((chunk.t0, chunk.t_blocks), (chunk.l0, chunk.l_blocks), (chunk.c0, chunk.c_blocks))
+        for first, count in pairs:
+            m.d.comb += Assume((first < 16) & (count != 0) & (count <= most))
+        if self.mode == Mode.FUSED:
+            m.d.comb += Assume(chunk.l0 == 0)
+            m.d.comb += Assume(chunk.c0 + chunk.c_blocks <= self.c_blocks)
+        self.axes = dict(zip("tlc", pairs, strict=True))
+
+    def _watch(self, m):
+        """What is known of the watched region: its tensor, rectangle, step, and whether it is due.
+
+        Maxima are a row of ``cols`` entries from ``col0`` on.
+        """
+        plan = self.dut.plan
+        widths = {"base": 6, "row0": 2, "rows": 2, "col0": 4, "cols": 5, "due": 1}
+        widths |= {"due_step": 3, "blocks": 1, "first_beat": 5, "end_beat": 5}
+        for name, width in widths.items():
+            setattr(self, name, Signal(width, name=name))
+        self.starts = Array(Signal(10, name=f"start_{g}") for g in range(8 * IMAGE_GROUPS))
+        chunk = self.chunk
+        m.d.comb += Assume(
+            (self.image_cols > 2 * GROUP_BLOCKS) & (self.image_cols <= 3 * GROUP_BLOCKS)
+        )
+        with m.Switch(self.watched):
+            for kind, (step, cls, part) in self.regions.items():
+                with m.Case(kind):
+                    rows, cols = (self.axes[axis] for axis in OPERANDS[self.mode][cls])
+                    due = chunk.first
+                    if part == BLOCKS:
+                        due = {W: chunk.first, DY: chunk.first_tile, X: 1}[cls]
+                        if self.mode != Mode.FUSED:
+                            due = 1
+                    elif self.mode == Mode.FUSED and cls == DY:  # once, for the whole pass
+                        due = chunk.first & chunk.first_tile
+                        rows = 0, self.c_blocks
+                    tensor = self.tensors[cls]
+                    base = (tensor.base, tensor.row_max, tensor.col_max)[part]
+                    m.d.comb += [
+                        self.base.eq(base),
+                        self.due.eq(due),
+                        self.due_step.eq(step),
+                        self.blocks.eq(part == BLOCKS),
+                    ]
+                    m.d.comb += [
+                        start.eq(group * self._group_bytes(cls))
+                        for group, start in enumerate(self.starts)
+                    ]
+                    m.d.comb += Assume((base < 16) & (tensor.base < 16))
+                    m.d.comb += Assume(tensor.pitch == self._group_bytes(cls) * IMAGE_GROUPS)
+                    if part == BLOCKS:
+                        m.d.comb += [self.row0.eq(rows[0]), self.rows.eq(rows[1])]
+                        m.d.comb += [self.col0.eq(cols[0]), self.cols.eq(cols[1])]
+                        m.d.comb += Assume((rows[0] < 4) & (rows[1] < 3) & (self.image_rows < 8))
+                        m.d.comb += Assume(cols[0] % plan.granule(cls) == 0)
+                        self._beats_of_block(m, cls)
+                    else:
+                        first, count = rows if part == ROW_MAX else cols
+                        m.d.comb += [self.col0.eq(first), self.cols.eq(count), self.rows.eq(1)]
+                        m.d.comb += Assume(base % plan.beat_bytes == 0)
+                        length = self.image_rows if part == ROW_MAX else self.image_cols
+                        m.d.comb += Assume(first + count <= length)
+            with m.Default():
+                m.d.comb += Assume(0)
+
+    def _group_bytes(self, cls):
+        return self.dut.plan.group_beats(cls) * self.dut.plan.beat_bytes
+
+    def _offset(self, row, col=0):
+        """Bytes from the watched image's start to the group of a block."""
+        return self.starts[(row * IMAGE_GROUPS + (col >> 3))[:5]]
+
+    def _beats_of_block(self, m, cls):
+        """Beats of the group in which the watched block has elements."""
+        plan = self.dut.plan
+        bits = plan.block * plan.vector_bits(cls)
+        first = plan.exponent_beats(cls)
+        starts = [first + j * bits // plan.data_width for j in range(GROUP_BLOCKS)]
+        ends = [first + -(-(j + 1) * bits // plan.data_width) for j in range(GROUP_BLOCKS)]
+        place = self.watched_col % GROUP_BLOCKS
+        m.d.comb += [self.first_beat.eq(Array(starts)[place]), self.end_beat.eq(Array(ends)[place])]
+
+    def _place(self, m):
+        """The address of the watched beat, which the chunk needs."""
+        plan = self.dut.plan
+        col, beat = self.watched_col, self.watched_beat
+        in_rows = (self.watched_row >= self.row0) & (self.watched_row < self.row0 + self.rows)
+        in_cols = (col >= self.col0) & (col < self.col0 + self.cols)
+        m.d.comb += Assume(in_rows & in_cols)
+        exponents = beat < plan.exponent_beats(X)  # as of every class
+        elements = (beat >= self.first_beat) & (beat < self.end_beat)
+        maximum = beat == col >> (plan.beat_bytes.bit_length() - 1)
+        m.d.comb += Assume(Mux(self.blocks, exponents | elements, maximum))
+        m.d.comb += Assume(~self.blocks | (self.row0 + self.rows <= self.image_rows))
+        m.d.comb += Assume(~self.blocks | (self.col0 + self.cols <= self.image_cols))
+        self.group_start = Signal(16)
+        self.address = Signal(16)
+        start = Mux(self.blocks, self._offset(self.watched_row, col), 0)
+        m.d.comb += self.group_start.eq(self.base + start)
+        m.d.comb += self.address.eq(self.group_start + beat * plan.beat_bytes)
+
+    def _requests(self, m):
+        """Requests of the watched region are inside its image, and one has the watched beat."""
+        plan, dut = self.dut.plan, self.dut
+        request = dut.requests.p
+        self.kind = kind = Signal(Region)  # of the region that was announced last
+        announced = dut.regions.valid & self.region_taken
+        with m.If(announced):
+            m.d.sync += kind.eq(dut.regions.p.kind)
+        current = Mux(announced, dut.regions.p.kind.as_value(), kind.as_value())
+        mine = current == self.watched.as_value()
+        asks = dut.requests.valid & mine
+        end = request.addr + request.beats * plan.beat_bytes
+        last_maxima = self.base + self._whole_beats(self.col0 + self.cols)
+        image_end = Mux(self.blocks, self.base + self._offset(self.image_rows), last_maxima)
+        self.seen = seen = Signal()
+        hit = Signal()
+        m.d.comb += hit.eq(
+            asks & self.ready & (request.addr <= self.address) & (self.address < end)
+        )
+        with m.If(dut.take):
+            m.d.sync += [self.ran.eq(1), seen.eq(0)]
+        with m.Elif(hit):
+            m.d.sync += seen.eq(1)
+        m.d.comb += Assert(~asks | self.due, "asked for what is not due")
+        m.d.comb += Assert(
+            ~asks | ((request.addr >= self.base) & (end <= image_end)), "outside the image"
+        )
+        m.d.comb += Assert(~asks | (request.beats != 0), "an empty request")
+        m.d.comb += Assert(~(hit & seen), "a beat twice")
+        m.d.comb += Assert(~dut.take | ~self.ran | ~self.due | seen, "a beat left out")
+
+    def _whole_beats(self, bytes_):
+        unit = self.dut.plan.beat_bytes
+        return (bytes_ + (unit - 1)) // unit * unit
+
+    def _induction(self, m):
+        """How the unit's registers stand to its position: what induction needs."""
+        inside = self.state >= LOCATE
+        here = (self.state != CHUNK) & (self.step == self.due_step)
+        moving = here & inside & self.blocks
+        m.d.comb += Assert(self.state <= GROUPS, "no such state")
+        m.d.comb += Assert(
+            (self.state == CHUNK) | (self.ran & (self.kept == self.chunk) & (self.step < STEPS)),
+            "the chunk changed",
+        )
+        at_blocks = 0
+        for kind, (step, _, part) in self.regions.items():
+            if part == BLOCKS:
+                at_blocks |= (self.step == step) & (self.kind == kind)
+        m.d.comb += Assert(~inside | at_blocks, "not the blocks that were announced")
+        row = Signal(4)  # of the rectangle: the one at work, or the next
+        col = Signal(5)
+        m.d.comb += row.eq(self.rows - self.rows_left - (self.state == GROUPS))
+        m.d.comb += col.eq(self.col0 + self.cols - self.cols_left)
+        sought = self.factor != 0  # the address of the first row is not known yet
+        m.d.comb += Assert((self.state == LOCATE) | ~sought, "goes on without the address")
+        m.d.comb += Assert(~(moving) | self.due, "at work on what is not due")
+        m.d.comb += Assert(~moving | self._position(row, col), "lost")
+
+        wanted = self.watched_row - self.row0
+        same_group = (col >> 3) == (self.watched_col >> 3)
+        later_group = (col >> 3) > (self.watched_col >> 3)
+        in_exponents = self.watched_beat < self.dut.plan.exponent_beats(X)
+        past_group = later_group | (same_group & self.at_mantissas & in_exponents)
+        past_row = (row > wanted) | ((self.state == GROUPS) & (row == wanted) & past_group)
+        past = (self.step > self.due_step) | (here & inside & (self.state != LOCATE) & past_row)
+        past = Mux(self.state == CHUNK, self.ran, past)
+        m.d.comb += Assert(self.seen == (past & self.due), "out of order")
+
+    def _position(self, row, col):
+        multiplying = 0  # after k cycles the low k bits of the first row have been used
+        for k in range(4):
+            multiplying |= (
+                (self.factor == self.row0 >> k)
+                & (self.addend == self._offset(Const(1)) << k)
+                & (self.row_addr == self.base + self._offset(self.row0 & ((1 << k) - 1), self.col0))
+            )
+        multiplying &= self.rows_left == self.rows
+        next_row = self.base + self._offset(self.row0 + row + (self.state == GROUPS), self.col0)
+        rows = (self.rows_left <= self.rows) & (self.row_addr == next_row)
+        group = self.base + self._offset(self.row0 + row, col)
+        groups = (
+            (self.rows_left < self.rows)
+            & (self.cols_left != 0)
+            & (self.cols_left <= self.cols)
+            & (self.offset == col % GROUP_BLOCKS)
+            & ((self.offset == 0) | (self.cols_left == self.cols))
+            & (self.group_addr == group)
+            & (~self.at_mantissas | (self.offset != 0))
+        )
+        return Mux(self.state == LOCATE, multiplying, rows & ((self.state == ROW) | groups))
+
+
+def requests(mode, unit=RegionRequests, parts=(BLOCKS, ROW_MAX, COL_MAX)):
+    formats = ("bfp3", "bfp5", "bfp2")  # granules of 2, 4 and 8 blocks
+    numerics = make_numerics(block=2, formats=formats, fraction=3, headroom=2)
+    return RequestsSpec(unit(make_plan(numerics, data_width=32)), mode, parts)
+
+
+@pytest.mark.parametrize("mode", list(Mode), ids=lambda mode: mode.name)
+def test_requests(mode):
+    prove(requests(mode), assertions=ASSERTIONS, probes=PROBES)
+
+
+class ReadsPastTheMaxima(RegionRequests):
+    """One beat too many."""
+
+    def _request_maxima(self, m, table, tensor, first):
+        super()._request_maxima(m, table, tensor, first)
+        m.d.comb += self.requests.p.beats.eq(self.regions.p.beats + 1)
+
+
+class ReadsTheOtherMaxima(RegionRequests):
+    """Those of rows always."""
+
+    def _request_maxima(self, m, table, tensor, first):
+        super()._request_maxima(m, table, tensor, first)
+        aligned = table.row0 & ~(self.plan.beat_bytes - 1)
+        m.d.comb += self.requests.p.addr.eq(tensor.row_max + aligned[: len(table.row0)])
+
+
+@pytest.mark.parametrize("broken", [ReadsPastTheMaxima, ReadsTheOtherMaxima])
+def test_broken_maxima_are_refuted(broken):
+    refute(requests(Mode.FUSED, broken), assertions=ASSERTIONS, probes=PROBES)
+
+
+class BlocksOnly(RegionRequests):
+    """Leaves the maxima out, so that a fault in what follows is found in few steps."""
+
+    def _describe(self, m, table, chunk, step, half, west_half):
+        super()._describe(m, table, chunk, step, half, west_half)
+        self._step = step
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        with m.If(self.take):
+            m.d.sync += self._step.eq(REGIONS[Mode.FORWARD][Region.HELD][0])
+        return m
+
+
+class ReadsOn(BlocksOnly):
+    """Takes all blocks of every group."""
+
+    def _request_group(self, m, table, group_addr, cols_left, offset, at_mantissas):
+        super()._request_group(m, table, group_addr, cols_left, offset, at_mantissas)
+        m.d.comb += self.requests.p.beats.eq(self.plan.group_beats(W))
+
+
+class MistakesTheTensor(BlocksOnly):
+    """Takes every group to be as long as one of X."""
+
+    def _group_bytes(self, table):
+        return Const(self.plan.group_beats(X) * self.plan.beat_bytes)
+
+
+def blocks_only(unit):
+    return requests(Mode.FORWARD, unit, parts=(BLOCKS,))
+
+
+def test_blocks_only():
+    prove(blocks_only(BlocksOnly), assertions=ASSERTIONS, probes=PROBES)
+
+
+@pytest.mark.parametrize("broken", [ReadsOn, MistakesTheTensor])
+def test_broken_blocks_are_refuted(broken):
+    refute(blocks_only(broken), assertions=ASSERTIONS, probes=PROBES)

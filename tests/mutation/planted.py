@@ -1,0 +1,365 @@
+"""The machines whose Verilog gets faults, and the faults that are placed by hand.
+
+Patterns find expressions by the names of signals. Numbers of temporaries, bits and widths change
+with every line of the sources and are never named. Another fault is another line.
+"""
+
+from dataclasses import dataclass, replace
+
+from diastole.config.keys import AccumulatorConfig, ArrayConfig, BusConfig, Config, FormatConfig
+from mutation import planted_units as units
+from mutation.plant import Fault
+from mutation.planted_units import BITS, CONSTANT
+from support import products as p
+
+ELEMENT_BITS = 9  # the widest of `SQUARES`
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A machine, the faults placed by hand that its check must notice, and how many random ones are
+    drawn beside them."""
+
+    config: Config
+    faults: tuple[Fault, ...] = ()
+    random: int = 0
+
+    @property
+    def name(self) -> str:
+        return self.config.name
+
+    def also(self, faults: tuple[Fault, ...]) -> "Machine":
+        return replace(self, faults=self.faults + faults)
+
+
+QUANTISER_FAULTS = (
+    Fault("no saturation", "lane_quantiser", r"= (above\d) \?", "1'h0", every=True),
+    Fault("ties away from zero", "lane_quantiser", rf"= _\d+_ \| (fixed{BITS});", "1'h1", True),
+    Fault("random bit stuck", "lane_quantiser", r"\{ (random_\w+), 1'h1 \}", "{} | 8'h08"),
+    Fault("underflow not counted", "lane_quantiser", r"_\d+_ = (underflowed_\w+);", "1'h0", True),
+)
+# What a cell keeps of a lane to the north.
+LANE_MARKS = r"assign marks.+ = (active_{}_1);"
+
+# One cell of four multipliers; mantissas so long that sums are rounded when they become floats.
+SQUARES = Machine(
+    Config(
+        name="faulty",
+        array=ArrayConfig(rows=1, cols=1, block=2),
+        format=FormatConfig(x="bfp8", w="bfp7", dy="bfp8"),
+        accumulator=AccumulatorConfig(fraction=12, headroom=8),
+        bus=BusConfig(data_width=32),
+    ),
+    (
+        # The cell.
+        Fault("sign ignored", "multiplier", rf"negative = vector{BITS} \^ (held{BITS});", "1'h0"),
+        Fault("product's top bit lost", "multiplier", r"magnitude = (.+);", "({}) & 16'h7fff"),
+        Fault("shift drops its rounding bit", "align_add", r"\{ psum, (1'h1) \}", "1'h0"),
+        Fault(
+            "held block's deficit ignored",
+            "meet",
+            rf"deficit_\d = vector{BITS} \+ (.+);",
+            "{} & 1'h0",
+        ),
+        Fault("shift not clamped", "meet", rf"= (deficit_\d{BITS}) \| _\d+_;", "1'h0", every=True),
+        Fault("inexact never seen", "cell", rf"= before_{BITS} \| (met_\d{BITS});", "1'h0"),
+        Fault(
+            "second row never swapped",
+            "hold",
+            r"if \(swap\) begin\s+_\d+_ = (shadow_row_1);",
+            "active_row_1",
+        ),
+        # Around the array.
+        Fault(
+            "one port's sums start anew in every chunk",
+            "accumulators",
+            rf"before_0 = (adding_0{BITS}) \? {CONSTANT} :",
+            "1'h1",
+        ),
+        Fault(
+            "input never turned",
+            f"turn_width{ELEMENT_BITS}",
+            r"= (~ rightwards);",
+            "rightwards",
+        ),
+        Fault("dX never turned", "turn_width32", r"= (~ rightwards);", "rightwards"),
+        Fault(
+            "last tile dropped",
+            "tile_walk",
+            r"<= \$signed\((\{ 1'h0, t_step \})\)",
+            "{{t_step, 1'h0}}",
+        ),
+        Fault("fused pass beyond its limits", "setup", r"fits = (.+);", "1'h1"),
+        # Results.
+        Fault("result not rounded", "to_float", r"\bup = (_\d+_);", "1'h0"),
+        Fault(
+            "overflow is a number", "to_float", r"\{ fine\[0\], (31'h7f800000) \}", "31'h7f7fffff"
+        ),
+        Fault(
+            "small results not flushed",
+            "to_float",
+            r"(\$signed\(exponent\) <= \$signed\(1'h0\))",
+            "1'h0",
+            every=True,
+        ),
+        # The converter.
+        *QUANTISER_FAULTS,
+        Fault("NaN not flagged", "lane_quantiser", r"_\d+_ = (nan_\w+);", "1'h0"),
+        Fault(
+            "row maxima begin anew with every group",
+            "image_maxima",
+            rf"= (group__payload{BITS} & fresh);",
+            "1'h1",
+        ),
+        Fault(
+            "column maxima begin anew with every row",
+            "image_maxima",
+            rf"columns_first = (group__payload{BITS}) &",
+            "1'h1",
+        ),
+        # Bad input.
+        Fault("windows ignored", "burst_splitter", r"inside_ = (.+);", "1'h1"),
+        Fault(
+            "errors of writes ignored", "axi_writer", rf"= answered & (axi__bresp{BITS});", "1'h0"
+        ),
+        Fault("errors of reads ignored", "axi_reader", rf"= moved & (axi__rresp{BITS});", "1'h0"),
+        Fault("any version accepted", "decoder", r"\bbad_version = (_\d+_);", "1'h0", every=True),
+    ),
+)
+
+VECTORS_OF_4 = dict.fromkeys(("x", "w", "dy"), "1x4")
+
+# Minifloats of three kinds in vector groups, with a window, folded; NaN poisons. Two cells above
+# each other, so that partial sums pass on.
+WINDOWS = Machine(
+    p.machine(
+        "faulty_windows",
+        ("mxfp8_e4m3", "mxfp6_e3m2", "mxfp8_e5m2"),
+        rows=2,
+        side=2,
+        data_width=32,
+        special="poison",
+        block=VECTORS_OF_4,
+        scale=dict.fromkeys(("x", "w", "dy"), "rceil"),
+        accumulator={"fraction": 8, "headroom": 8},
+    ),
+    (
+        # The cell.
+        Fault("product not rounded", "multiplier", rf"\bup = (shifted{BITS});", "1'h0"),
+        Fault(
+            "d of what is held ignored",
+            "multiplier",
+            rf"vector{BITS} \+ (held{BITS});",
+            "{} & 1'h0",
+        ),
+        Fault("d of a vector ignored", "multiplier", rf"= (vector{BITS}) \+", "{} & 1'h0"),
+        Fault("extent never seen", "meet", rf"= (_\d+_ > {CONSTANT});", "1'h0"),
+        Fault("extent of the first word only", "hold", r"= (word_extent > shadow_extent);", "1'h0"),
+        Fault(
+            "extent of the last element only",
+            "fill",
+            rf"= (write{BITS} > write{BITS});",
+            "1'h0",
+        ),
+        Fault(
+            "deficit of another lane",
+            "hold",
+            LANE_MARKS.format("deficit_north"),
+            "active_deficit_north_0",
+        ),
+        Fault("zeros of another lane", "hold", LANE_MARKS.format("nonzero"), "active_nonzero_0"),
+        Fault(
+            "extent of a block goes on in the next",
+            "hold",
+            r"= (_\d+_) \| _\d+_;",
+            "1'h0",
+        ),
+        Fault("inexact lost in partial sums", "cell", r"= (psum_south\[\d+\]) \| met_\d", "1'h0"),
+        # Poison.
+        Fault(
+            "poison of another lane",
+            "hold",
+            LANE_MARKS.format("poison_north"),
+            "active_poison_north_0",
+        ),
+        Fault(
+            "poison from beyond the contraction",
+            "stream_scratchpad",
+            rf"= (read_banks\w* > {CONSTANT});",
+            "1'h1",
+            every=True,
+        ),
+        Fault("NaN elements do not poison", "fill", r"= (specials) \|", "{} & 2'h0"),
+        Fault(
+            "NaN scales do not poison",
+            "block_targets",
+            rf"= ((?:stored_\d|group{BITS}) == 8'hff);",
+            "1'h0",
+            every=True,
+        ),
+        Fault("poison of vectors lost", "meet", rf"= block{BITS} \| (.+);", "{} & 2'h0"),
+        Fault("poison of what is held lost", "meet", rf"= (block{BITS}) \|", "{} & 2'h0"),
+        Fault(
+            "poison lost in partial sums",
+            "cell",
+            r"= (psum_south\[\d+:\d+\]) \| met_\d",
+            "{} & 2'h0",
+        ),
+        Fault(
+            "poison lost in accumulators",
+            "accumulators",
+            rf"= (before_\d{BITS}) \| psums",
+            "{} & 2'h0",
+        ),
+        Fault("poison lost in results", "to_float", rf"if \((fine{BITS})\)", "1'h0", every=True),
+        # Scales.
+        Fault(
+            "rceil is floor", "lane_scale", rf"= (value{BITS} > {CONSTANT});", "1'h0", every=True
+        ),
+        Fault(
+            "exponents too low for E8M0",
+            "lane_scale",
+            rf"= (_\d+_{BITS} < {CONSTANT});",
+            "1'h0",
+            True,
+        ),
+        Fault("largest exponent raised", "lane_scale", rf"= (value{BITS} == 8'hfe);", "1'h0", True),
+        Fault(
+            "NaN is the largest of a row",
+            "image_maxima",
+            rf"= (i__payload{BITS} == 8'hff);",
+            "1'h0",
+        ),
+        # The converter.
+        *QUANTISER_FAULTS,
+        Fault("NaN becomes a number", "lane_quantiser", r"if \((nan_\w+)\)", "1'h0", every=True),
+        Fault("Inf becomes a number", "lane_quantiser", r"if \((inf_\w+)\)", "1'h0", every=True),
+        Fault("elements of no number", "lane_quantiser", r"assign poisoned = (.+);", "1'h0"),
+        Fault(
+            "fold not applied to the exponent",
+            "tile_quantiser",
+            rf"lowered0 = (_\d+_{BITS});",
+            "exponent0",
+        ),
+        Fault(
+            "fold not applied to the code",
+            "lane_quantiser",
+            r"folded = (\{ code_late.+\});",
+            "code_late1",
+            True,
+        ),
+        Fault(
+            "folded into the code of NaN",
+            "lane_quantiser",
+            rf"= code_late\d{BITS} \+ (_\d+_);",
+            "1'h0",
+        ),
+        Fault(
+            "fold of a row's last element", "gather", r"= (_\d+_) \? 8'h00 : so_far;", "1'h1", True
+        ),
+        Fault("fold of a column's last element", "gather", r"= (first) \? 8'h00 :", "1'h1", True),
+        # The second copy.
+        Fault("second copy not turned", "tile_quantiser", rf"write_copy = (late\d{BITS});", "1'h0"),
+        Fault(
+            "second copy draws with the first's tag",
+            "tile_quantiser",
+            r"= (passes_copy) \?",
+            "1'h0",
+        ),
+        Fault(
+            "second copy has the first's exponents",
+            "tile_quantiser",
+            r"\? (column_values) :",
+            "row_value",
+        ),
+        Fault(
+            "second copy has the first's folds",
+            "tile_quantiser",
+            r"\? (gather_column_values) :",
+            "gather_row_value",
+        ),
+    ),
+)
+
+# NVFP4, W in squares and so in both directions; two cells side by side.
+TWO_LEVELS = Machine(
+    p.machine(
+        "faulty_two_levels",
+        "nvfp4",
+        cols=2,
+        side=2,
+        data_width=32,
+        block=VECTORS_OF_4 | {"w": "4x4"},
+        accumulator={"fraction": 8, "headroom": 8},
+    ),
+    (
+        # The cell.
+        Fault(
+            "significand of what is held ignored", "meet", rf"= vector{BITS} \* (.+);", "4'h8", True
+        ),
+        Fault("significand of vectors ignored", "meet", rf"= (vector{BITS}) \* ", "4'h8", True),
+        Fault(
+            "significand of another lane",
+            "hold",
+            LANE_MARKS.format("significand"),
+            "active_significand_0",
+        ),
+        Fault("partial sums of the west lost", "cell", r"before_ = (psum_west);", "{} & 1'h0"),
+        # The drain.
+        Fault(
+            "T ignored at the drain, east",
+            "drain_no_north",
+            rf"\$signed\((exponents{BITS})\)",
+            "{} & 1'h0",
+            True,
+        ),
+        Fault(
+            "T ignored at the drain, north",
+            "drain_north",
+            rf"\$signed\((exponents{BITS})\)",
+            "{} & 1'h0",
+            True,
+        ),
+        Fault(
+            "subnormal scale has exponent 0",
+            "drain_north",
+            rf"= (! lookup__stream__value{BITS});",
+            "1'h0",
+        ),
+        Fault("T of the headers lost", "headers", r"exponents <= (_\d+_);", "{} & 1'h0"),
+        # Scales.
+        Fault("T is rounded down", "converter", rf"= (\w*amax{BITS} > {CONSTANT});", "1'h0", True),
+        Fault("scale is truncated", "lane_scale", rf"= (shifted\d{BITS}) & _\d+_;", "1'h0", True),
+        Fault("scale's tie upwards", "lane_scale", rf"= _\d+_ \| (shifted\d{BITS});", "1'h1", True),
+        # The divider.
+        Fault("rest of a division ignored", "divide", r"sticky = (.+);", "1'h0"),
+        Fault("quotient below 1 not shifted", "divide", r"below = (.+);", "1'h0"),
+        Fault("subnormal scale not shifted", "lane_quantiser", r"\{ 1'h0, (lead) \}", "2'h0"),
+        Fault("subnormal scale's significand not shifted", "lane_quantiser", r"<< (lead);", "2'h0"),
+        *QUANTISER_FAULTS,
+        Fault(
+            "second copy draws with the first's tag",
+            "tile_quantiser",
+            r"= (passes_copy) \?",
+            "1'h0",
+        ),
+        Fault(
+            "second header at the first's address",
+            "image_writer",
+            r"= (second) \? destination_t",
+            "1'h0",
+        ),
+    ),
+)
+
+RANDOM = 170
+"""So many that 150 are left when those are gone that change nothing."""
+MACHINES = (
+    SQUARES.also(units.SQUARES),
+    WINDOWS.also(units.WINDOWS),
+    TWO_LEVELS.also(units.TWO_LEVELS),
+    Machine(p.MACHINES["mixed"], units.PARTS),
+    Machine(p.MACHINES["nano"], units.NARROW, RANDOM),
+    Machine(p.MACHINES["mxfp8_e4m3"], units.LANES, RANDOM),
+    Machine(p.MACHINES["nvfp4"], random=RANDOM),
+)

@@ -1,0 +1,482 @@
+"""Faults placed by hand in the units, of kinds that a designer makes: by machine, as in
+:mod:`mutation.planted`; and data that shows some of them.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from mutation.plant import Fault
+
+BITS = r"\[\d+(?::\d+)?\]"
+CONSTANT = r"\d+'h[0-9a-f]+"
+ZERO = r"\d+'[dh]0+"
+SOME = r"_\d+_"  # a temporary
+
+
+def said_once() -> Iterator[dict[str, np.ndarray]]:
+    """X, W and dY, for a scene of the check, of which one thing is said that nothing else hides: no
+    number is normal; sums overflow in one column alone, an odd one, of Y, of dX or of dW."""
+    ones = {"X": np.ones((5, 6)), "W": np.ones((6, 7)), "dY": np.ones((5, 7))}
+
+    def scaled(**exponents: int) -> dict[str, np.ndarray]:
+        found = {name: np.ldexp(ones[name], exponents.get(name, 0)) for name in ones}
+        return {name: values.astype(np.float32) for name, values in found.items()}
+
+    yield scaled(X=-130, W=-149, dY=-127)
+    for large, other, place in (
+        ("W", "X", np.s_[:, 1]),  # of Y
+        ("W", "dY", np.s_[1]),
+        ("dY", "X", np.s_[:, 1]),
+    ):
+        data = scaled(**{other: 64})
+        data[large][place] = 2.0**100
+        yield data
+
+
+# Rows of squares; one product, one direction or both at once.
+SQUARES = (
+    # Intake.
+    Fault("rows of tiles go on by a word", "intake", rf">= (tile__payload{BITS});", "{} + 1'h1"),
+    Fault("tiles end with any row", "intake", rf"= (\S+ == tile__payload{BITS});", "1'h1"),
+    Fault("tiles written to one half", "intake", rf"= (~ at_\w+{BITS});", "1'h0"),
+    Fault("tiles written where none is free", "intake", r"= (\| free);", "1'h1", every=True),
+    Fault("largest number of the tensor before", "intake", r"if \((restart)\)", "1'h0"),
+    Fault("Inf is the largest number", "intake", rf"= (& write_data{BITS});", "1'h0", every=True),
+    Fault("subnormals are numbers", "intake", rf"= (\| write_data{BITS});", "1'h1", every=True),
+    Fault("the last number is the largest", "intake", r"= (in_word > amax);", "1'h1"),
+    # The converter.
+    Fault(
+        "counts go on in the next tensor",
+        "converter",
+        rf"= {SOME}{BITS};\s+if \((start)\)",
+        "1'h0",
+        every=True,
+    ),
+    Fault(
+        "tiles lost if the queue of those to read is full",
+        "converter",
+        r"walk_o__ready = _\d+_ & (to_read_i__ready);",
+        "1'h1",
+    ),
+    # Gather.
+    Fault("squares begin anew in each row", "gather", r"= (! row);", "1'h1", every=True),
+    Fault("squares go on in the next tile", "gather", r"= (! row);", "1'h0", every=True),
+    Fault("the last square is empty", "gather", r"square7_chunk0 = (_\d+_);", "8'h00"),
+    Fault("squares given with the first row", "gather", r"= _\d+_ & (last_row);", "1'h1"),
+    # Passes.
+    Fault(
+        "rows beyond the tensor have elements",
+        "passes",
+        rf"= (place_{BITS} < tile__payload{BITS});",
+        "1'h1",
+    ),
+    Fault(
+        "columns beyond the tensor have elements",
+        "passes",
+        rf"= ({SOME} < tile__payload{BITS});",
+        "1'h1",
+    ),
+    Fault(
+        "elements of the next row draw too far on",
+        "passes",
+        r"= offset \+ (cols);",
+        "{} + 1'h1",
+        every=True,
+    ),
+    Fault("tiles read from one half", "passes", rf"= (~ place_{BITS});", "1'h0"),
+    # The tile quantiser.
+    Fault(
+        "all squares have the first's exponent",
+        "tile_quantiser",
+        r"squares__payload >> (_\d+_);",
+        "{} & 1'h0",
+    ),
+    Fault("padding is read", "tile_quantiser", rf"lane0_value = (word{BITS}) \?", "1'h1"),
+    Fault("fields written to one half", "tile_quantiser", r"= (~ field_half);", "1'h0"),
+    Fault(
+        "elements that wait counted again",
+        "tile_quantiser",
+        rf"= (late\d{BITS}) \? _\d+_ : {CONSTANT};",
+        "1'h1",
+        every=True,
+    ),
+    # Exponents.
+    Fault("exponents read from one half", "exponent_field", r"= (~ half);", "1'h0"),
+    Fault("exponents read before they are there", "exponent_field", r"= (\| full);", "1'h1", True),
+    Fault("freed with the first exponent", "exponent_field", r"freed = read & (_\d+_);", "1'h1"),
+    Fault(
+        "exponents written to the other half",
+        "exponent_field",
+        r"write_addr\(\{ (write_half),",
+        "~ write_half",
+    ),
+    # Packing.
+    Fault(
+        "a beat more after a whole one",
+        "packer_element_bits9_8_9",
+        rf"= i__payload{BITS} & (_\d+_);",
+        "1'h1",
+    ),
+    Fault(
+        "bits beyond a beat lost",
+        "packer_element_bits9_8_9",
+        rf"= \{{ {ZERO}, ({SOME}{BITS}) \}};",
+        "{} & 1'h0",
+    ),
+    Fault("all classes as wide as X", "packer_element_bits9_8_9", r"z \((cls)\)", "2'h0", True),
+    Fault(
+        "next image begins where the last ended",
+        "packer_element_bits8",
+        rf"= {SOME}{BITS};\s+end else if \((i__payload{BITS})\)",
+        "1'h0",
+    ),
+    # The image writer, and its maxima.
+    Fault("all groups at one address", "image_writer", r"= address \+ (_\d+_);", "{} & 1'h0"),
+    Fault("all classes as large as X", "image_writer", r"casez \((cls)\)", "2'h0", every=True),
+    Fault("odd row has no maximum", "image_writer", r"= rows \+ (1'h1);", "1'h0", every=True),
+    Fault("odd column has no maximum", "image_writer", r"= cols \+ (1'h1);", "1'h0", every=True),
+    Fault(
+        "part of a row of groups not counted",
+        "image_writer",
+        r"= cols \+ (4'hf);",
+        "1'h0",
+        every=True,
+    ),
+    Fault(
+        "done before the last maxima",
+        "image_writer",
+        rf"= columns_left == ({CONSTANT});",
+        "2'h2",
+        every=True,
+    ),
+    Fault(
+        "column goes on in the next row of tiles",
+        "image_maxima",
+        rf"= (group__payload{BITS} & group__payload{BITS});",
+        "1'h0",
+        every=True,
+    ),
+    Fault("last maximum not read", "image_maxima", r"= drained == (entries);", "{} - 1'h1"),
+    Fault("columns have the rows' maxima", "image_maxima", r"= (of_columns) \?", "1'h0"),
+    Fault(
+        "all tiles' columns at one place",
+        "image_maxima",
+        rf"columns_addr = \{{ (column{BITS}), number",
+        "{} & 1'h0",
+    ),
+    Fault("last exponent of a group is its row's", "image_maxima", r"= (! number);", "1'h1"),
+    # Float lanes.
+    Fault("what is held ignored", "float_lanes", r"= stream \+ (held);", "{} & 1'h0"),
+    Fault("results twice as large", "float_lanes", r"\$signed\((offset)\)", "{} - 1'h1"),
+    Fault("results lost that wait", "float_lanes", r"advance = _\d+_ \| (o__ready);", "1'h1"),
+    Fault("overflow of nothing", "float_lanes", r"overflow = (o__valid) &", "1'h1"),
+    Fault("overflow of the last lane lost", "float_lanes", r"= (lane_1_overflow);", "1'h0"),
+    # Parse.
+    Fault(
+        "maxima of all chunks at one place",
+        "region_parse",
+        rf"= (region{BITS}) \* {CONSTANT};",
+        "{} & 1'h0",
+        every=True,
+    ),
+    Fault("last row of a region not parsed", "region_parse", r"= row == (_\d+_);", "{} - 1'h1"),
+    Fault(
+        "runs of a group not waited for",
+        "region_parse",
+        r"= groups__ready & (runs__ready);",
+        "1'h1",
+        every=True,
+    ),
+    Fault("second beat of exponents lost", "region_parse", r"= (beat == 1'h1);", "1'h0"),
+    # Regions.
+    Fault(
+        "maxima loaded with each chunk",
+        "region_steps",
+        rf"= (chunk{BITS}) & chunk{BITS};",
+        "1'h1",
+        every=True,
+    ),
+    Fault("dY not turned", "region_steps", r"turned = (1'h1);", "1'h0", every=True),
+    Fault("W goes by rows", "region_steps", r"by_column = (1'h1);", "1'h0", every=True),
+    Fault("maxima of rows only", "region_steps", r"maxima_of_columns = (1'h1);", "1'h0", True),
+    Fault("X for dY", "region_steps", r"tensor = (2'h2);", "2'h0", every=True),
+    Fault("last maximum not loaded", "region_steps", r"rows = (c_blocks\S+);", "{} - 1'h1"),
+    # Block targets.
+    Fault("blocks lost that wait", "block_targets", r"= blocks__valid & (blocks__ready);", "1'h1"),
+    Fault("a group's first block is its last", "block_targets", r"= (left == 1'h1);", "1'h1"),
+    Fault(
+        "deficits wrap",
+        "block_targets",
+        rf"= (\$signed\(own_0_difference\) > \$signed\({CONSTANT}\));",
+        "1'h0",
+    ),
+    Fault("zeros are inexact", "block_targets", r"nonzero_0 = (_\d+_) &", "1'h1"),
+    Fault(
+        "deficits to the north below the east's maximum",
+        "block_targets",
+        r"= (lookup__north__value) -",
+        "lookup__east__value",
+    ),
+    Fault(
+        "blocks after the first have no exponent",
+        "block_targets",
+        rf"\{{ 8'h00, (group{BITS}) \}}",
+        "{} & 1'h0",
+        every=True,
+    ),
+    # The drain's walk.
+    Fault("last vector of a tile not read", "drain_walk_north", r"= t == (_\d+_);", "{} - 1'h1"),
+    Fault("sums read from one half", "drain_walk_no_north", r"= (~ half);", "1'h0"),
+    Fault(
+        "columns beyond the result stored",
+        "drain_walk_north",
+        rf"= ({SOME}{BITS} < {SOME});",
+        "1'h0",
+    ),
+    Fault(
+        "rows beyond the result stored",
+        "drain_walk_north",
+        rf"= ({SOME}{BITS} < {CONSTANT});",
+        "1'h0",
+    ),
+    Fault("half freed before its last word", "drain_walk_north", r"freed = (last_read)", "1'h1"),
+    Fault(
+        "half freed while all waits", "drain_walk_north", r"freed = last_read & (adv\w+)", "1'h1"
+    ),
+    # Dispatch.
+    Fault("dX only", "dispatch", r"= (~ second);", "1'h0", every=True),
+    Fault("NaN in W not flagged", "dispatch", rf"= (command{BITS} == 1'h1);", "1'h0"),
+    Fault("last writes not awaited", "dispatch", r"if \((writer_idle)\)", "1'h1", every=True),
+    Fault(
+        "dW at dX's address",
+        "dispatch",
+        rf"= ({SOME}) \? command{BITS} : command{BITS};",
+        "1'h0",
+    ),
+    Fault("overflow is inexact", "dispatch", r"multiplying & (\w+overflow);", "product__inexact"),
+    Fault(
+        "underflows counted as saturated",
+        "dispatch",
+        r"= (\w+__saturated);",
+        "convert__underflowed",
+    ),
+    Fault(
+        "next backward begins with dW",
+        "dispatch",
+        r"= second;[^;]*3'h0:\s+_\d+_ = (1'h0);",
+        "second",
+    ),
+    # Hold and meet.
+    Fault(
+        "deficits never swapped",
+        "hold",
+        r"\(swap\) begin\s+_\d+_ = (shadow_deficit_east);",
+        "active_deficit_east",
+    ),
+    Fault("directions exchanged", "meet", r"= (direction) \?", "~ direction"),
+    Fault("inexact a bit too late", "meet", rf"deficit_0 > ({CONSTANT});", "{} + 1'h1"),
+)
+
+# Vector groups, folded, in windows; two cells above each other, two lanes to the north.
+WINDOWS = (
+    # Gather.
+    Fault("largest of a column is the one before", "gather", r"= (again) \?", "1'h0", every=True),
+    Fault("a column has one group", "gather", r"= last_row \| (_\d+_);", "1'h0"),
+    Fault("a row has one group", "gather", r"= row_end \| (_\d+_);", "1'h0"),
+    Fault("a row's last group is empty", "gather", r"= (row_end) \|", "1'h0"),
+    Fault("a column's last group is empty", "gather", r"= (last_row) \|", "1'h0"),
+    Fault("folds in the other half", "gather", r"write_addr\(\{ (half), row", "~ half"),
+    # Passes.
+    Fault("last fold not awaited", "passes", r"= (was_finding) \?", "1'h0", every=True),
+    Fault("draws go on in the second copy", "passes", r"turn = (_\d+_);", "1'h0"),
+    # The tile quantiser.
+    Fault(
+        "stored while folds are looked for",
+        "tile_quantiser",
+        rf"write_en = late\d{BITS} & (_\d+_);",
+        "1'h1",
+    ),
+    Fault("NaN scale lowered", "tile_quantiser", r"= (exponent0 != 8'hff);", "1'h1"),
+    Fault(
+        "exponent of zeros lowered",
+        "tile_quantiser",
+        rf"= ({SOME}) \? {CONSTANT} : {SOME};",
+        "1'h0",
+    ),
+    Fault(
+        "all groups of a row at its first's place",
+        "tile_quantiser",
+        r"address = \{ (run_along), word",
+        "{} & 1'h0",
+    ),
+    Fault(
+        "units of every second row lost",
+        "tile_quantiser",
+        rf"address = \{{ run_along, (word{BITS}) \}}",
+        "1'h0",
+    ),
+    # The image's maxima.
+    Fault(
+        "second copy in the rows' maxima",
+        "image_maxima",
+        r"rows_add = took & (_\d+_);",
+        "1'h1",
+    ),
+    # Float lanes.
+    Fault(
+        "scale of the first lane",
+        "float_lanes",
+        rf"lane_1 \([^;]*scale\(({SOME}{BITS})\)",
+        "lane_0_scale",
+    ),
+    Fault(
+        "poison of the first lane",
+        "float_lanes",
+        rf"lane_1 \([^;]*poison\((poison{BITS})\)",
+        "lane_0_poison",
+    ),
+    # Regions, parse, block targets.
+    Fault("blocks of the next bank", "block_targets", r"= row_slice \+ (1'h1);", "1'h0"),
+    Fault(
+        "bank of the row, not of the column",
+        "block_targets",
+        rf"= (group{BITS}) \? col_bank",
+        "1'h0",
+    ),
+    Fault(
+        "slice of the row, not of the column",
+        "block_targets",
+        rf"= (group{BITS}) \? col_slice",
+        "1'h0",
+    ),
+    # The drain's walk.
+    Fault(
+        "maxima of another tile",
+        "drain_walk",
+        rf"= (tiles__payload{BITS}) \* {CONSTANT};",
+        "{} & 1'h0",
+        every=True,
+    ),
+    Fault("groups of lanes not counted", "drain_walk", r"= group \+ (1'h1);", "1'h0"),
+    Fault("a span for each lane", "drain_walk", r"= (! lane);", "1'h1"),
+    # Hold and meet.
+    Fault("rows not counted on the way north", "hold", rf"= load{BITS} - (1'h1);", "1'h0"),
+    Fault(
+        "extent never swapped",
+        "hold",
+        r"\(swap\) begin\s+_\d+_ = (shadow_extent);",
+        "active_extent",
+    ),
+    Fault(
+        "poison never swapped",
+        "hold",
+        r"\(swap\) begin\s+_\d+_ = (shadow_poison_north_1);",
+        "active_poison_north_1",
+    ),
+    Fault("extent seen one too early", "meet", rf"= {SOME} > ({CONSTANT});", "{} - 1'h1"),
+    Fault("zeros of the first lane", "meet", rf"both_1 = vector{BITS} & (block{BITS});", "both_0"),
+)
+
+# A header, a tensor's exponent, two passes over each tensor; vector groups and squares.
+TWO_LEVELS = (
+    # Intake and converter.
+    Fault(
+        "done with the first column of tiles", "intake", rf"tile__ready & (tile\S+{BITS})", "1'h1"
+    ),
+    Fault("tiles kept while the largest is sought", "intake", r"= (~ scan);", "1'h1", every=True),
+    Fault("second look forgotten", "converter", r"= (intake_done) & scan;", "1'h0", every=True),
+    # Passes.
+    Fault("second copy again and again", "passes", r"= (~ copy);", "1'h1"),
+    # The image writer.
+    Fault(
+        "second copy among the first's groups",
+        "image_writer",
+        rf"= (groups_o__payload{BITS}) \? here_t",
+        "1'h0",
+    ),
+    Fault("columns' maxima at the rows' place", "image_writer", r"= (_\d+_) \? locate_t_a", "1'h0"),
+    Fault("tiles twice as far", "image_writer", rf"= tile \+ ({CONSTANT});", "{} << 1"),
+    Fault("T of the header one less", "image_writer", rf"= scale - ({CONSTANT});", "{} + 1'h1"),
+    # The drain.
+    Fault("all sums of one port", "drain_walk_north", r"= read_port \+ (1'h1);", "1'h0"),
+    Fault("held maxima by lane only", "drain_walk_north", r"if \((held_by_row)\)", "1'h0"),
+    # Hold and meet.
+    Fault(
+        "significand never swapped",
+        "hold",
+        r"\(swap\) begin\s+_\d+_ = (shadow_significand_1);",
+        "active_significand_1",
+    ),
+    Fault("zeros of the first lane", "meet", rf"both_1 = vector{BITS} & ({SOME});", "both_0"),
+)
+
+# More lanes than elements in a block: a word has parts of two.
+PARTS = (
+    Fault(
+        "floats beyond a row's end are not zero",
+        "intake",
+        rf"= ({SOME}) \? data__payload{BITS} :",
+        "1'h1",
+        every=True,
+    ),
+    Fault("largest of the first lanes only", "intake", r"in_word = (_\d+_) \?", "1'h1"),
+    Fault("second parts have no maximum", "gather", r"square\d_chunk1 = (_\d+_);", "8'h00", True),
+    Fault("first part wins", "gather", r"= (square\d_chunk0 > square\d_chunk1);", "1'h1", True),
+    Fault(
+        "second part has the first's exponent",
+        "tile_quantiser",
+        rf"lane2 \([^;]*exponent\((word{BITS})\)",
+        "exponent0",
+    ),
+    Fault(
+        "random bits of the first lane",
+        "tile_quantiser",
+        rf"lane3 \([^;]*random\((draws__payload{BITS})\)",
+        "lane0_random",
+    ),
+    Fault("exponents of one bank", "exponent_field", r"casez \((bank)\)", "{} & 1'h0"),
+    Fault(
+        "second part's exponent not written",
+        "exponent_field",
+        rf"bank1_write_en = write_en & (write{BITS});",
+        "1'h0",
+    ),
+    Fault("saturated in the last lane lost", "tile_quantiser", r"\+ (lane3_saturated);", "1'h0"),
+)
+
+# Several lanes of a vector group, folded.
+LANES = (
+    Fault(
+        "a column's exponent of the first lane",
+        "tile_quantiser",
+        r"exponent3 = (_\d+_);",
+        "exponent0",
+    ),
+    Fault("a column's fold of the first lane", "tile_quantiser", r"fold3 = (_\d+_);", "fold0"),
+    Fault(
+        "last lane's exponent not written",
+        "exponent_field",
+        rf"bank3_write_en = write_en & (write{BITS});",
+        "1'h0",
+    ),
+    Fault("NaN in the last lane not flagged", "tile_quantiser", r"\{ (lane3_nan),", "1'h0"),
+    Fault(
+        "first of two lanes is the larger",
+        "gather",
+        rf"= (values{BITS} > values{BITS});",
+        "1'h1",
+        True,
+    ),
+)
+
+# Tiles of the fused pass narrower than a group.
+NARROW = (
+    Fault(
+        "only the first row begins within a group",
+        "region_parse",
+        rf"_\d+_ = (region{BITS});\s+end\s+end",
+        "{} & 1'h0",
+    ),
+    Fault("exponents begin with the group", "region_parse", r"= exponents\S* >> (_\d+_);", "6'h00"),
+)

@@ -1,0 +1,109 @@
+"""Random faults that nothing notices, and why: by machine, what a fault is called and the reason.
+
+``SAME``: the machine behaves as without the fault, but Yosys does not see why. Such a fault is not
+live. ``UNREACHED``: live, but no test of minutes gets there.
+Both have an entry ``EVERY`` for what is so on all machines.
+"""
+
+EVERY = "every machine"
+
+SAME: dict[str, dict[str, str]] = {
+    EVERY: {
+        "stream_fifo_width8_depth16: if (taken) word3 next ...: swapped: i__valid instead of taken,"
+        " word 1": "the writer's queue of lengths: a burst is asked for only where there is room",
+        "image_writer: fsm_state next = 3'h0 if rst: constant: one more in 3'h0, number 1": (
+            "before a start there is no group and no maximum, so the next state waits as well"
+        ),
+        "draws: (draws__valid & hash0_o__ready) = draws__valid & hash0_o__ready: swapped: missing "
+        "instead of hash0_o__ready, word 3": "a hash takes longer than its cut, which is there",
+        "intake: at next = 9'h000 if rst: dropped: never": "looked at beside `add`, which is reset",
+    },
+    "mxfp8": {
+        "pass_run: if ((starts | loading)) row next ...: condition: inverted": (
+            "one row of cells: its number is always 0"
+        ),
+        "region_requests: if ((table_tensor == 1'h1)) held_offset ...: swapped: west_half instead "
+        "of (table_tensor == 1'h1), word 1": "lane tiles begin with a beat of maxima in any class",
+        "pass_walk: passes__payload[62] = (1'h1): stuck: bit 0 at 0": (
+            "that a pass uses the north; where it uses no east, it ends as if it did"
+        ),
+        "region_requests: offset next = 3'h0 if done: constant: one more in 3'h0, number 1": (
+            "chunks are whole groups, a row of blocks has one, and the next sets the offset"
+        ),
+        "region_requests: (~ at_mantissas) = ~ at_mantissas (the 2th): operator: no ~, number 1": (
+            "of groups that are read in part; chunks are whole groups"
+        ),
+        "region_requests: _ = 3'h7 if offset: dropped: never": (
+            "of groups that are read in part; chunks are whole groups"
+        ),
+        "region_parse: if ((data__valid & mantissas__ready)) col next ...: swapped: data__valid "
+        "instead of (data__valid & mantissas__ready), word 1": (
+            "a row of blocks has one group, so the column goes from 0 to 0"
+        ),
+        "region_parse: _ = 4'h7 if whole (the 2th): dropped: never": (
+            "groups of 32 elements are 8 blocks: there are 0 or 8"
+        ),
+        "region_steps: cols = 6'h00: constant: one more in 6'h00, number 1": (
+            "of steps that read maxima, whose columns nobody looks at"
+        ),
+        "gather: end_ next = end_: swapped: done instead of end_, word 1": (
+            "looked at beside `adding`, which comes with the value"
+        ),
+        "tile_walk: (c0 + 4'h8) = c0 + 4'h8: stuck: bit 20 at 0": (
+            "contractions so long are refused"
+        ),
+        "tile_quantiser: (! fold1) = ! fold1: stuck: bit 0 at 0": (
+            "the largest element of a group is not 0 where its exponent is not"
+        ),
+        "maxima: load_west_byte next = 4'h0 if rst: constant: one more in 4'h0, number 1": (
+            "looked at in the cycle after a look-up, which sets it"
+        ),
+        "fill: count next = ((count == 2'h3) ? 3'h0 : (count + 1'h1))[1:0] if taken: swapped: "
+        "(count + 1'h1) instead of ((count == 2'h3) ? 3'h0 : (count + 1'h1)), word 1": (
+            "two bits go from 3 to 0 by themselves"
+        ),
+        "pass_run: held next = 16'h0000 if rst: dropped: never": (
+            "one held word more after a reset, which the first pass writes again"
+        ),
+        "meet: (~ both_3) = ~ both_3 (the 6th): stuck: bit 0 at 0": (
+            "a shift by 31 leaves as little of a sum as one by 63"
+        ),
+        "stream_fifo_width104_depth4: if (taken) word2 next ...: swapped: i__ready instead of "
+        "taken, word 1": "a word beyond the level, which is written again before it counts",
+    },
+    "diastole_nano": {
+        "turn_width32: if (shift) step next ...: swapped: ((inserts ? i__valid : 1'h1) & ((~ full) "
+        "| o__ready)) instead of shift, word 1": (
+            "`shift` is that where the array is full or something enters, one of which always holds"
+        ),
+        "unpack: held next = 104'h00000000000000000000000000 if rst: dropped: never": (
+            "cleared in every cycle before a run, the one in which it is taken included"
+        ),
+    },
+}
+
+UNREACHED: dict[str, dict[str, str]] = {
+    "mxfp8": {
+        "region_requests: ({ 1'h0, table_chunk[23:0], 2'h0 }) = { 1'h0, table_chunk[23:0], 2'h0 }: "
+        "stuck: bit 17 at 0": "of tensors with more than 131072 rows",
+    },
+}
+
+
+def argument(table: dict[str, dict[str, str]], machine: str, fault: str) -> str | None:
+    """Why this fault of a machine is in the table; None if it is not."""
+    return table.get(machine, {}).get(fault) or table.get(EVERY, {}).get(fault)
+
+
+SAID_EQUAL, NOT_ARGUED = "argued to be equal", "NOT ARGUED"
+
+
+def said_equal(machine: str, fault: str) -> bool:
+    """Whether it is argued that this fault changes nothing."""
+    return argument(SAME, machine, fault) is not None
+
+
+def argued(machine: str, fault: str) -> str:
+    """Why nothing notices this fault of a machine; NOT_ARGUED if nobody said."""
+    found = (argument(table, machine, fault) for table in (SAME, UNREACHED))
+    return next((why for why in found if why), NOT_ARGUED)

@@ -1,0 +1,167 @@
+"""Faults put into the Verilog are noticed: what the tests of products say can be believed.
+
+A sample, on two machines; ``make mutate`` tries all faults on all machines.
+"""
+
+import subprocess
+import sys
+
+import pytest
+
+from diastole.backend import cached_product
+from mutation import check, planted
+from mutation.equal import Prover
+from mutation.plant import Planted, Rewrite, plant, read
+from mutation.random_faults import random_faults
+from mutation.run import EQUAL, NOTICED, SURVIVES, Trial
+from mutation.verilog import TEMPORARY, Source
+
+SAMPLED = {"squares": planted.SQUARES, "windows": planted.WINDOWS}
+SCENES = (check.every_kind, check.errors, check.all_but_one)
+RANDOM = 40
+
+
+@pytest.fixture(scope="module", params=SAMPLED)
+def machine(request):
+    return SAMPLED[request.param]
+
+
+@pytest.fixture(scope="module")
+def product(machine):
+    return cached_product(machine.config)
+
+
+@pytest.fixture(scope="module")
+def faults(machine, product):
+    """Every fault placed by hand, and a few at random."""
+    sources = read(product)[2]
+    by_hand = [fault.placed(sources) for fault in machine.faults]
+    return [*by_hand, *random_faults(sources, seed=2, count=RANDOM)]
+
+
+@pytest.fixture(scope="module")
+def trial(machine, product, faults, tmp_path_factory):
+    directory = plant(product, faults, tmp_path_factory.mktemp("mutants") / machine.name)
+    return Trial(directory, check.record(directory, SCENES))
+
+
+@pytest.mark.parametrize("machine", planted.MACHINES, ids=lambda machine: machine.name)
+def test_every_fault_has_its_place(machine):
+    sources = read(cached_product(machine.config))[2]
+    for fault in machine.faults:
+        assert fault.placed(sources).edits, fault.name
+
+
+@pytest.mark.parametrize("number", [0, 65535])
+def test_without_a_fault_all_is_well(number, trial):
+    (verdict,) = trial.run([number])
+    assert verdict.verdict == SURVIVES, verdict.why
+
+
+def test_faults_placed_by_hand_are_noticed(machine, faults, trial):
+    numbers = range(1, len(machine.faults) + 1, 3)
+    alive = [faults[v.number - 1].name for v in trial.run(numbers) if v.verdict != NOTICED]
+    assert not alive
+
+
+def test_most_random_faults_are_noticed(machine, faults, trial):
+    """By three scenes of ten; the rest need the others, or change nothing."""
+    numbers = range(len(machine.faults) + 1, len(faults) + 1, 4)
+    found = [v.verdict for v in trial.run(numbers)]
+    assert found.count(NOTICED) >= 0.6 * len(found), found
+
+
+def test_a_simulation_that_ends_is_noticed(trial):
+    """Or that takes too long."""
+
+    def end(number):
+        if number == 65535:
+            sys.exit(3)
+        return True
+
+    ending = Trial(trial.planted, {s: trial.recorded[s] for s in SCENES[:1]}, end)
+    verdicts = {v.number: v.verdict for v in ending.run([0, 65535])}
+    assert verdicts == {0: EQUAL, 65535: NOTICED}
+
+
+# Random faults.
+
+MODULE = """\
+module unit(clk, rst, a, b, o);
+  wire _00_;
+  reg [3:0] _01_;
+  input clk;
+  wire clk;
+  input rst;
+  wire rst;
+  input [3:0] a;
+  wire [3:0] a;
+  input [3:0] b;
+  wire [3:0] b;
+  output [3:0] o;
+  reg [3:0] o = 4'h0;
+  wire [3:0] dead;
+  assign _00_ = a < b;
+  assign dead = a;
+  always @(posedge clk)
+    o <= _01_;
+  always @* begin
+    _01_ = o;
+    if (_00_) begin
+      _01_ = b;
+    end
+    if (rst) begin
+      _01_ = 4'h0;
+    end
+  end
+endmodule"""
+
+
+def drawn(text, seed=0):
+    return random_faults({"unit": Source("unit", text)}, seed=seed, count=100)
+
+
+def test_draws_are_of_every_kind_and_name_no_temporary():
+    found = [fault for seed in range(60) for fault in drawn(MODULE, seed)]
+    kinds = {fault.name.rsplit(": ", 2)[1] for fault in found}
+    assert kinds == {"operator", "constant", "condition", "dropped", "stuck", "swapped"}
+    assert not any(TEMPORARY.search(fault.name) for fault in found)
+    assert not any("dead" in fault.name.split(":")[1] for fault in found)
+
+
+def test_draws_stay_where_nothing_has_changed():
+    """Another statement and other numbers of temporaries leave the faults of the old ones."""
+    other = MODULE.replace("_00_", "_17_").replace(
+        "  assign dead", "  wire more;\n  assign more = b > a;\n  assign dead"
+    )
+    assert {f.name for f in drawn(MODULE)} == {f.name for f in drawn(other)}
+
+
+def planted_at(text, value, faulty):
+    source = Source("unit", text)
+    (statement,) = [s for s in source.statements if s.value == value]
+    return Planted("fault", "top", (Rewrite(statement, faulty),))
+
+
+@pytest.mark.parametrize(
+    "value, faulty, equal",
+    [
+        ("a < b", "b > a", True),
+        ("a < b", "! (a >= b)", True),
+        ("a < b", "a <= b", False),
+        ("4'h0", "4'h1", False),
+        ("b", None, False),
+    ],
+)
+def test_proof_of_equality(value, faulty, equal, tmp_path):
+    (tmp_path / "rtl").mkdir()
+    (tmp_path / "rtl" / "unit.v").write_text(MODULE)
+    fault = planted_at(MODULE, value, faulty)
+    assert Prover(tmp_path, tmp_path / "proofs").equal(fault, "faulty") == equal
+
+
+def test_command_line_refuses_unknown_machines(pytestconfig):
+    script = pytestconfig.rootpath / "scripts" / "mutation.py"
+    done = subprocess.run([sys.executable, script, "none"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "no machine none: faulty" in done.stderr

@@ -1,0 +1,56 @@
+"""What is emitted is what was emitted before: SHA-256 of every file of eight products.
+
+Moves and repairs of the sources that are no changes of the hardware leave these alone. Where the
+hardware is to change, ``python tests/product/test_frozen.py`` renews them, and the commit says why.
+"""
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from diastole.config.file import from_document
+from diastole.config.keys import Config
+from diastole.config.presets import PRESETS
+from diastole.product.generate import product_contents
+
+FROZEN = Path(__file__).with_name("frozen.json")
+
+
+def on_nano(name: str, formats: str, grouping: str | None = None) -> Config:
+    """The preset ``nano`` with other formats."""
+    preset = PRESETS["nano"].to_dict()
+    classes = ("x", "w", "dy")
+    changes = {"name": f"diastole_nano_{name}", "format": dict.fromkeys(classes, formats)}
+    if grouping:
+        changes["block"] = dict.fromkeys(classes, grouping)
+    return from_document(
+        {key: preset[key] for key in ("array", "rounding", "accumulator", "bus")} | changes
+    )
+
+
+PRODUCTS = {
+    **PRESETS,
+    "mxfp8": on_nano("mxfp8", "mxfp8_e4m3"),
+    "nvfp4": on_nano("nvfp4", "nvfp4"),
+    "fp8": on_nano("fp8", "fp8_e5m2"),
+    "vectors": on_nano("vectors", "bfp4", "1x16"),
+}
+
+
+def hashes(config: Config) -> dict[str, str]:
+    """By relative path, of every file of the product, the manifest included."""
+    contents, _ = product_contents(config)
+    return {path: hashlib.sha256(text.encode()).hexdigest() for path, text in contents.items()}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_every_file_is_frozen(name):
+    frozen = json.loads(FROZEN.read_text())[name]
+    assert hashes(PRODUCTS[name]) == frozen
+
+
+if __name__ == "__main__":
+    text = json.dumps({name: hashes(config) for name, config in PRODUCTS.items()}, indent=1)
+    FROZEN.write_text(text + "\n")

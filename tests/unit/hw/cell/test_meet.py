@@ -1,0 +1,154 @@
+"""What the lanes are told of a vector and a block, at every edge of a deficit and of an extent."""
+
+import itertools
+
+import pytest
+from amaranth.sim import Simulator
+
+from diastole_hw.cell.meet import Meet
+from support.cells import KINDS, shape_of
+
+
+def fields(shape):
+    """By hand: widths of deficits, lanes, the deficits and extents at which something changes."""
+    widest = shape.sum_bits + shape.fraction
+    ones = 2 ** widest.bit_length() - 1
+    lanes = shape.block if shape.lane_deficits and "north" in shape.directions else 1
+    edges = {0, 1, shape.fraction, shape.fraction + 1, widest, ones // 2, ones // 2 + 1}
+    return ones, lanes, sorted(edge for edge in edges if edge <= widest)
+
+
+def random_vector(rng, shape, deficits, extents):
+    vector = {"deficit": rng.choice(deficits), "nonzero": int(rng.random() < 0.85)}
+    if shape.significands:
+        vector["significand"] = rng.choice((1, 8, 15, rng.randrange(16)))
+    if shape.extents:
+        vector["extent"] = rng.choice(extents)
+    if shape.poison:
+        vector["poison"] = int(rng.random() < 0.2)
+    return vector
+
+
+def random_block(rng, shape, lanes, deficits, extents):
+    block = {"nonzero": [int(rng.random() < 0.85) for _ in range(lanes)]}
+    if "east" in shape.directions:
+        block["deficit_east"] = rng.choice(deficits)
+    if "north" in shape.directions:
+        block["deficit_north"] = [rng.choice(deficits) for _ in range(lanes)]
+    if shape.significands:
+        block["significand"] = [rng.randrange(16) for _ in range(lanes)]
+    if shape.extents:
+        block["extent"] = rng.choice(extents)
+    if shape.poison:
+        for name in shape.directions:
+            block[f"poison_{name}"] = rng.getrandbits(shape.block) & rng.getrandbits(shape.block)
+    return block
+
+
+def meet(shape, ones, lanes, vector, block, north):
+    """To the east a block has one deficit, ``nonzero`` and significand: those of its first row."""
+    met = {"shifts": [], "inexact": False}
+    scales = []
+    for lane in range(lanes):
+        at = lane if north else 0
+        deficit = vector["deficit"]
+        deficit += block["deficit_north"][lane] if north else block["deficit_east"]
+        both = vector["nonzero"] and block["nonzero"][at]
+        met["shifts"].append(deficit if both and deficit <= ones else ones)
+        met["inexact"] |= bool(both and deficit > shape.fraction)
+        if shape.significands:
+            scales.append(vector["significand"] * block["significand"][at])
+    if shape.significands:
+        met["scales"] = scales
+    if shape.extents and vector["nonzero"] and vector["extent"] and block["extent"]:
+        met["inexact"] |= vector["extent"] + block["extent"] > shape.window
+    if shape.poison:
+        held = block["poison_north" if north else "poison_east"]
+        met["poison"] = 2**shape.block - 1 if vector["poison"] else held
+    return met
+
+
+def simulate(shape, cases):
+    """Compare each case: vector, block and whether the slot goes north."""
+    dut = Meet(shape=shape)
+    ones, lanes, _ = fields(shape)
+
+    async def bench(ctx):
+        for vector, block, north in cases:
+            ctx.set(dut.vector, vector)
+            ctx.set(dut.block, block)
+            both = len(shape.directions) == 2
+            ctx.set(dut.direction, north if both else not north)  # ignored where there is one
+            want = meet(shape, ones, lanes, vector, block, north)
+            got = {name: ctx.get(dut.met[name]) for name in want}
+            got = {
+                name: list(value) if name in ("shifts", "scales") else value
+                for name, value in got.items()
+            }
+            assert got == want, f"{vector=} {block=} {north=}"
+            assert set(dut.met.shape().members) == set(want)
+
+    sim = Simulator(dut)
+    sim.add_testbench(bench)
+    sim.run()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("block, fraction", [(1, 0), (2, 7), (4, 18), (8, 3)])
+def test_met(kind, block, fraction, rng):
+    shape = shape_of(kind, rows=2, block=block, fraction=fraction)
+    _, lanes, deficits = fields(shape)
+    extents = [0]
+    if shape.extents:
+        half = shape.window // 2
+        extents = [e for e in (0, 1, half, half + 1, shape.window) if e < 2**shape.extent_bits]
+    norths = [name == "north" for name in shape.directions]
+    simulate(
+        shape,
+        [
+            (
+                random_vector(rng, shape, deficits, extents),
+                random_block(rng, shape, lanes, deficits, extents),
+                rng.choice(norths),
+            )
+            for _ in range(300)
+        ],
+    )
+
+
+def test_every_pair_of_deficits():
+    """A sum of two of them needs one bit more; beyond what a shift can say, all of it is gone."""
+    shape = shape_of("bfp", rows=2, block=2, fraction=4)
+    ones, _, _ = fields(shape)
+    pairs = itertools.product(range(ones + 1), repeat=2)
+    simulate(
+        shape,
+        [
+            (
+                {"deficit": first, "nonzero": 1},
+                {"nonzero": [1], "deficit_east": second, "deficit_north": [ones - second]},
+                north,
+            )
+            for first, second in pairs
+            for north in (False, True)
+        ],
+    )
+
+
+def test_every_pair_of_extents():
+    """Loss begins where both together are wider than the window; without an element there is
+    none."""
+    shape = shape_of("E4M3", rows=1, block=2, fraction=9)
+    extents = range(19)
+    simulate(
+        shape,
+        [
+            (
+                {"deficit": 0, "nonzero": nonzero, "extent": here},
+                {"nonzero": [1], "deficit_east": 0, "deficit_north": [0], "extent": there},
+                False,
+            )
+            for here, there in itertools.product(extents, repeat=2)
+            for nonzero in (0, 1)
+        ],
+    )

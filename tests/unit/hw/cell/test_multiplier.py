@@ -1,0 +1,140 @@
+# amaranth: UnusedElaboratable=no
+"""Multiplier against fractions: every pair of elements of formats of 8 bits and fewer."""
+
+from dataclasses import replace
+
+import pytest
+from amaranth.hdl import Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.sim import Simulator
+
+from diastole_hw.cell.multiplier import Multiplier
+from diastole_hw.cell.packed import pack
+from diastole_hw.cell.shape import Element
+from oracle.cell import encoded
+from oracle.cell import product as windowed
+from support.cells import ANY, BFP3, BFP8, E2M1, E4M3, E5M2
+from support.texts import exactly
+
+E2M3 = Element(significand_bits=4, depth=2, derived=True)
+E3M2 = Element(significand_bits=3, depth=6, derived=True)
+BF16 = Element(significand_bits=8, depth=253, derived=True)
+
+
+class PackedMultiplier(wiring.Component):
+    """A multiplier of an element that is kept packed, as in a cell."""
+
+    def __init__(self, vector, held, window, exact):
+        self.dut = Multiplier(vector_element=vector, held_element=held, window=window, exact=exact)
+        ports = {name: Out(getattr(self.dut, name).shape()) for name in ("magnitude", "up")}
+        ports |= {"vector": In(vector.bits), "held": In(held.bits), "negative": Out(1)}
+        super().__init__(ports)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.dut = dut = self.dut
+        m.d.comb += [dut.vector.eq(self.vector), dut.held.eq(pack(dut.held_element, self.held))]
+        for name in ("magnitude", "up", "negative"):
+            m.d.comb += getattr(self, name).eq(getattr(dut, name))
+        return m
+
+
+def elements(kind):
+    """All of a minifloat with the significand and depth of ``kind``, or of block floating point."""
+    top = 1 << (kind.significand_bits - 1)
+    if not kind.depth:
+        magnitudes = [(sig, 0) for sig in range(2 * top)]
+    else:
+        falls = range(kind.depth + 1)
+        normal = [(sig, d) for d in falls for sig in range(top, 2 * top)]
+        magnitudes = [(0, 0)] + [(sig, kind.depth) for sig in range(1, top)] + normal
+    return [(sign, *magnitude) for sign in (0, 1) for magnitude in magnitudes]
+
+
+def check(vector, held, window, pairs, exact=False):
+    """Magnitude, rounding and sign of every pair."""
+    dut = PackedMultiplier(vector, held, window, exact)
+
+    async def bench(ctx):
+        for v, h in pairs:
+            ctx.set(dut.vector, encoded(vector, v))
+            ctx.set(dut.held, encoded(held, h))
+            want = windowed(vector, v, held, h, window)
+            negative = ctx.get(dut.negative)
+            got = ctx.get(dut.magnitude) + ctx.get(dut.up)
+            assert got == abs(want), f"{v=} {h=}: {got}, not {abs(want)}"
+            assert negative == v[0] ^ h[0], f"{v=} {h=}: sign"
+
+    sim = Simulator(dut)
+    sim.add_testbench(bench)
+    sim.run()
+
+
+def every_pair(vector, held):
+    return ((v, h) for v in elements(vector) for h in elements(held))
+
+
+@pytest.mark.parametrize(
+    "vector, held, window",
+    [(E2M1, E2M1, 8), (E2M3, E2M3, 12), (E3M2, E3M2, 18), (BFP3, BFP8, None), (BFP3, E2M3, 9)],
+    ids=["E2M1", "E2M3", "E3M2", "bfp", "bfp and E2M3"],
+)
+def test_every_exact_product(vector, held, window):
+    check(vector, held, window, every_pair(vector, held), exact=True)
+
+
+@pytest.mark.parametrize("window", [4, 5, 8, 12, 17])
+def test_every_rounded_product_of_six_bits(window):
+    if window >= 6:
+        check(E3M2, E3M2, window, every_pair(E3M2, E3M2))
+    check(E2M1, E3M2, max(window, 5), every_pair(E2M1, E3M2))
+
+
+@pytest.mark.parametrize("vector, held, window", [(E4M3, E4M3, 16), (E5M2, E5M2, 24)], ids=str)
+def test_every_rounded_product_of_eight_bits(vector, held, window):
+    check(vector, held, window, every_pair(vector, held))
+
+
+@pytest.mark.parametrize("window", [16, 20, 36])
+def test_mixed_formats_keep_every_bit_of_a_significand(window, rng):
+    """Not derived: any significand at any d, as where two formats share one layout."""
+    kinds = (ANY, replace(E4M3, derived=False))
+    pairs = [
+        [(rng.getrandbits(1), rng.randrange(1, 16), rng.randint(0, kind.depth)) for kind in kinds]
+        for _ in range(4000)
+    ]
+    check(*kinds, window, pairs)
+
+
+WIDE = Element(significand_bits=8, depth=2)
+
+
+def test_window_narrower_than_a_product(rng):
+    """As where the widest significands of both sides never meet."""
+    pairs = [(element_of(rng, BFP8), element_of(rng, WIDE)) for _ in range(4000)]
+    check(BFP8, WIDE, 9, pairs)
+
+
+def test_exact_window_narrower_than_a_product(rng):
+    """One of the two has a significand of 2 bits, at the top of its 8."""
+    narrow = [(s, sig << 6, d) for s, sig, d in elements(E2M1)]
+    pairs = [(element_of(rng, BFP8), rng.choice(narrow)) for _ in range(2000)]
+    check(BFP8, WIDE, 12, pairs, exact=True)
+
+
+def element_of(rng, kind):
+    return rng.getrandbits(1), rng.randrange(256), rng.randint(0, kind.depth)
+
+
+def test_deepest(rng):
+    """bfloat16: d of 8 bits, and products far below the window."""
+    every = elements(BF16)
+    near = [each for each in every if each[2] < 20]
+    pairs = [(rng.choice(near), rng.choice(rng.choice((near, every)))) for _ in range(4000)]
+    check(BF16, BF16, 24, pairs)
+
+
+def test_bad_window():
+    with pytest.raises(ValueError, match=exactly("window must be an integer in 2..56, not 57")):
+        Multiplier(vector_element=E2M1, held_element=E2M1, window=57, exact=False)

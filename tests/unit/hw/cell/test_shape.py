@@ -1,0 +1,131 @@
+"""Shapes of cells, and the layouts that follow from them."""
+
+from dataclasses import replace
+
+import pytest
+
+from diastole_hw.cell.layouts import held_layout, sum_layout, vector_layout
+from diastole_hw.cell.shape import CellShape, Element
+from diastole_sim.spec.formats import parse_format
+from support.cells import BFP3, BFP4, BFP5, E4M3, E5M2
+from support.texts import exactly
+
+SQUARE = CellShape(rows=3, block=4, south=BFP3, west=BFP5, held=BFP4, sum_bits=12, fraction=18)
+EVERYTHING = CellShape(
+    rows=2,
+    block=8,
+    south=BFP3,
+    west=E5M2,
+    held=E4M3,
+    window=16,
+    exact=False,
+    sum_bits=28,
+    fraction=18,
+    lane_deficits=True,
+    significands=True,
+    extents=True,
+    poison=True,
+)
+
+
+def sizes(layout):
+    return {name: field.width for name, field in layout}
+
+
+def test_layouts_of_block_floating_point():
+    assert sizes(vector_layout(SQUARE, BFP3)) == {"elements": 16, "deficit": 5, "nonzero": 1}
+    assert sizes(held_layout(SQUARE)) == {
+        "row": 2,
+        "index": 2,
+        "elements": 20,
+        "deficit_east": 5,
+        "deficit_north": 5,
+        "nonzero": 1,
+        "valid": 1,
+    }
+    assert sizes(sum_layout(4, 30)) == {"sums": 120, "inexact": 1}
+
+
+def test_layouts_with_everything():
+    marks = {"significand": 4, "extent": 6}
+    vector = {"elements": 8 * 9, "deficit": 6, "nonzero": 1} | marks | {"poison": 1}
+    assert sizes(vector_layout(EVERYTHING, E4M3)) == vector
+    held = sizes(held_layout(EVERYTHING))
+    assert {name: held[name] for name in ("significand", "extent", "poison")} == marks | {
+        "poison": 8
+    }
+    assert sizes(sum_layout(8, 50, poison=True)) == {"sums": 400, "inexact": 1, "poison": 8}
+
+
+def test_widths():
+    assert (SQUARE.product_bits, SQUARE.tree_bits, SQUARE.lanes) == (9, 12, 1)
+    assert SQUARE.vector_element == BFP5
+    assert (EVERYTHING.product_bits, EVERYTHING.tree_bits, EVERYTHING.lanes) == (16, 20, 8)
+    assert EVERYTHING.vector_element == Element(significand_bits=3, depth=29)
+    assert EVERYTHING.extent_limit == 16
+    assert replace(EVERYTHING, directions=("east",)).lanes == 1
+    assert replace(EVERYTHING, directions=("east",)).vector_element == BFP3
+    assert [shape.stages for shape in (SQUARE, replace(SQUARE, product_registers=True))] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "names, element",
+    [
+        (["bfp4", "bfp7"], Element(significand_bits=7)),
+        (["fp8_e4m3", "mxfp8_e4m3"], E4M3),
+        (["fp8_e5m2"], E5M2),
+        (["fp8_e5m2", "fp8_e4m3"], Element(significand_bits=4, depth=29)),
+        (["bfp8", "mxfp4_e2m1"], Element(significand_bits=8, depth=2)),
+    ],
+)
+def test_element_that_holds_formats(names, element):
+    assert Element.holding(*map(parse_format, names)) == element
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"rows": 65}, "rows must be an integer in 1..64, not 65"),
+        ({"block": 6}, "block must be one of 1, 2, 4, 8, 16, 32, not 6"),
+        ({"window": 57}, "window must be an integer in 2..56, not 57"),
+        ({"sum_bits": 58}, "sum_bits must be an integer in 3..57, not 58"),
+        ({"fraction": -1}, "fraction must be an integer in 0..32, not -1"),
+        (
+            {"sum_bits": 40, "fraction": 24},
+            "sum_bits + fraction must be an integer in 3..63, not 64",
+        ),
+        (
+            {"directions": ("north", "east")},
+            (
+                "directions must be one of ('east', 'north'), ('east',), ('north',), "
+                "not ('north', 'east')"
+            ),
+        ),
+        ({"held": E4M3}, "window must be a number of bits where elements have a depth"),
+        ({"extents": True}, "extents must be false without a window"),
+        ({"significands": True}, "sum_bits must be an integer in 11..57, not 5"),
+    ],
+)
+def test_bad_shape(change, message):
+    with pytest.raises(ValueError, match=exactly(message)):
+        replace(SQUARE, **({"sum_bits": 5} if "significands" in change else {}) | change)
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        ({"significand_bits": 0}, "significand_bits must be an integer in 1..8, not 0"),
+        ({"significand_bits": 9}, "significand_bits must be an integer in 1..8, not 9"),
+        (
+            {"significand_bits": 4, "depth": 254},
+            "depth must be an integer in 0..253, not 254",
+        ),
+        (
+            {"significand_bits": 4, "derived": True},
+            "derived must be false for a depth of 0: every bit of sig is stored",
+        ),
+    ],
+)
+def test_bad_element(values, message):
+    with pytest.raises(ValueError, match=exactly(message)):
+        Element(**values)

@@ -1,0 +1,60 @@
+# amaranth: UnusedElaboratable=no
+"""Counters against sums in Python."""
+
+from diastole_hw.command.counters import COUNTERS, Counters
+from diastole_sim.spec.registers import BY_NAME
+from support.bench import run
+
+STALLS = ("load", "store", "accumulator", "turn")
+
+
+def amounts(events, read_moved, write_moved):
+    """What one cycle adds to each counter."""
+    running = events["multiplying"]
+    return {
+        "cycles": running,
+        "convert_cycles": events["converting"],
+        "read_beats": running and read_moved,
+        "write_beats": running and write_moved,
+        "saturated": events["saturated"],
+        "underflowed": events["underflowed"],
+    } | {f"stall_{cause}": running and events["stalls"][cause] for cause in STALLS}
+
+
+def random_events(rng):
+    events = {name: rng.randrange(2) for name in ("converting", "multiplying", "converted")}
+    events["stalls"] = {cause: rng.randrange(2) for cause in STALLS}
+    for name in ("saturated", "underflowed"):
+        events[name] = rng.choice([0, 0, rng.randrange(1000), 2**31 - 1])
+    return events | {"amax": rng.randrange(2**31)}
+
+
+def test_counts_until_cleared(rng):
+    dut = Counters()
+
+    async def bench(ctx):
+        totals = dict.fromkeys(COUNTERS, 0)
+        amax = 0  # of the tensor converted last
+        for _ in range(400):
+            events, read, write = random_events(rng), rng.randrange(2), rng.randrange(2)
+            clear = rng.random() < 0.02
+            ctx.set(dut.events, events)
+            ctx.set(dut.read_moved, read)
+            ctx.set(dut.write_moved, write)
+            ctx.set(dut.clear, clear)
+            await ctx.tick()
+            for name, amount in amounts(events, read, write).items():
+                totals[name] = 0 if clear else (totals[name] + amount) % 2 ** BY_NAME[name].bits
+            amax = events["amax"] if events["converted"] else amax
+            amax = 0 if clear else amax
+            got = {name: ctx.get(getattr(dut, name)) for name in COUNTERS}
+            assert (got, ctx.get(dut.amax)) == (totals, amax)
+
+    run(dut, bench)
+
+
+def test_every_counter_is_as_wide_as_its_register():
+    dut = Counters()
+    names = (*COUNTERS, "amax")
+    widths = {name: len(getattr(dut, name)) for name in names}
+    assert widths == {name: BY_NAME[name].bits for name in names}

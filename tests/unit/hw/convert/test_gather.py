@@ -1,0 +1,192 @@
+# amaranth: UnusedElaboratable=no
+"""The largest byte of every unit of a tile, against ``max`` over the unit's elements."""
+
+import pytest
+
+from diastole_hw.convert.gather import Gather
+from support.bench import run
+from support.tiles import MACHINES, class_of, machine, tile_shape
+
+NAMES = list(MACHINES)
+WITH_VECTORS = [
+    name
+    for name in NAMES
+    if "vector" in [class_of(machine(name)[0], cls).grouping.kind for cls in range(3)]
+]
+
+
+class Tile:
+    """Random bytes of what lies in the tensor of a tile, and the largest of its units."""
+
+    def __init__(self, numerics, cls, rng):
+        height, width = tile_shape(numerics, cls)
+        grouping = class_of(numerics, cls).grouping
+        self.cls = cls
+        self.vectors = grouping.kind == "vector"
+        self.side = numerics.block if grouping.kind == "tensor" else grouping.size
+        self.rows = rng.choice([1, height, rng.randrange(1, height + 1)])
+        if height * width > 1024:
+            self.rows = min(self.rows, 5 + self.side * rng.randrange(2))
+        self.cols = rng.choice([1, width, rng.randrange(1, width + 1)])
+        top = rng.choice([1, 4, 256])  # often equal, or zeros
+        self.values = [[rng.randrange(top) for _ in range(self.cols)] for _ in range(self.rows)]
+
+    def words(self, lanes):
+        """(row, word, bytes, ends its row, is in the last row)."""
+        for row, line in enumerate(self.values):
+            for first in range(0, self.cols, lanes):
+                here = line[first : first + lanes]
+                last = first + lanes >= self.cols
+                here += [0] * (lanes - len(here))
+                yield row, first // lanes, here, last, row + 1 == self.rows
+
+    def largest(self, rows, cols):
+        inside = [self.values[r][c] for r in rows if r < self.rows for c in cols if c < self.cols]
+        return max(inside, default=0)
+
+    def squares(self):
+        whole = range(self.rows)
+        return [self.largest(whole, range(n * self.side, (n + 1) * self.side)) for n in range(8)]
+
+    def along(self, row, col):
+        first = col // self.side * self.side
+        return self.largest([row], range(first, first + self.side))
+
+    def down(self, row, col):
+        first = row // self.side * self.side
+        return self.largest(range(first, first + self.side), [col])
+
+
+async def add(ctx, dut, tile, half, willing):
+    """Give all words of a tile; ``willing()`` says in which cycles one comes."""
+    ctx.set(dut.cls, tile.cls)
+    for row, word, values, row_end, last_row in tile.words(dut.geometry.lanes):
+        while not willing():
+            await ctx.tick()
+        ctx.set(dut.add, 1)
+        ctx.set(dut.row, row)
+        ctx.set(dut.word, word)
+        ctx.set(dut.half, half)
+        ctx.set(dut.values, values)
+        ctx.set(dut.row_end, row_end)
+        ctx.set(dut.last_row, last_row)
+        await ctx.tick()
+        ctx.set(dut.add, 0)
+
+
+def make(name):
+    numerics, data_width = machine(name)
+    return numerics, Gather(numerics=numerics, data_width=data_width)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("p_add", [1.0, 0.5], ids=["free", "stalled"])
+def test_squares(name, p_add, rng):
+    """Held from ``done``, 2 cycles after the last word, to that of the next tile."""
+    numerics, dut = make(name)
+    classes = [cls for cls in range(3) if class_of(numerics, cls).grouping.kind != "vector"]
+    if not classes:
+        assert not dut.geometry.squares
+        assert len(dut.squares.as_value()) == 0
+        return
+    tiles = [Tile(numerics, rng.choice(classes), rng) for _ in range(5)]
+    events = []  # of every cycle: whether the last word comes, `done`, the squares
+
+    async def drive(ctx):
+        for tile in tiles:
+            await add(ctx, dut, tile, 0, lambda: rng.random() < p_add)
+            for _ in range(2):  # the class holds up to `done`
+                await ctx.tick()
+        await ctx.tick()
+
+    async def watch(ctx):
+        while True:
+            _, _, *flags, done, squares = await ctx.tick().sample(
+                dut.add, dut.row_end, dut.last_row, dut.done, dut.squares
+            )
+            events.append((all(flags), done, [squares[n] for n in range(8)]))
+
+    run(dut, drive, background=[watch])
+    lasts = [cycle for cycle, (last, _, _) in enumerate(events) if last]
+    dones = [cycle for cycle, (_, done, _) in enumerate(events) if done]
+    assert dones == [cycle + 2 for cycle in lasts]
+    assert len(dones) == len(tiles)
+    for tile, start, end in zip(tiles, dones, [*dones[1:], len(events)], strict=True):
+        for cycle in range(start, end):
+            assert events[cycle][2] == tile.squares(), f"cycle {cycle - start} after done"
+
+
+@pytest.mark.parametrize("name", WITH_VECTORS)
+@pytest.mark.parametrize("p_add", [1.0, 0.5], ids=["free", "stalled"])
+def test_vectors(name, p_add, rng):
+    """Read from ``done`` on, in any order and with gaps, while the next tile is on its way into the
+    other half, if there is one."""
+    numerics, dut = make(name)
+    classes = [cls for cls in range(3) if class_of(numerics, cls).grouping.kind == "vector"]
+    lanes, halves = dut.geometry.lanes, dut.geometry.halves
+    tiles = [Tile(numerics, classes[n // 2 % len(classes)], rng) for n in range(4)]
+    done, read = [0], [0]
+
+    async def count_done(ctx):
+        while True:
+            now = (await ctx.tick().sample(dut.done))[-1]
+            done[0] += now
+
+    async def drive(ctx):
+        for number, tile in enumerate(tiles):
+            while number - read[0] >= halves or tile.cls != tiles[read[0]].cls:
+                await ctx.tick()
+            await add(ctx, dut, tile, number % halves, lambda: rng.random() < p_add)
+            while done[0] <= number:
+                await ctx.tick()
+
+    async def check(ctx):
+        for number, tile in enumerate(tiles):
+            while done[0] <= number:
+                await ctx.tick()
+            places = [(row, word) for row, word, *_ in tile.words(lanes)]
+            for row, word in rng.sample(places, min(len(places), 60)):
+                ctx.set(dut.read_en, 1)
+                ctx.set(dut.read_row, row)
+                ctx.set(dut.read_word, word)
+                ctx.set(dut.read_half, number % halves)
+                await ctx.tick()
+                ctx.set(dut.read_en, 0)
+                for port in (dut.read_row, dut.read_word, dut.read_half):
+                    ctx.set(port, 0)
+                for _ in range(1 + rng.randrange(2)):
+                    where = f"tile {number} row {row} word {word}"
+                    assert ctx.get(dut.row_value) == tile.along(row, word * lanes), where
+                    columns = ctx.get(dut.column_values)
+                    for n in range(lanes):
+                        if word * lanes + n < tile.cols:
+                            wanted = tile.down(row, word * lanes + n)
+                            assert columns[n] == wanted, f"{where} lane {n}"
+                    if rng.random() < 0.7:
+                        break
+                    await ctx.tick()
+            read[0] += 1
+
+    run(dut, drive, check, background=[count_done], limit=40_000)
+
+
+def test_vectors_can_be_read_at_once(rng):
+    """In the cycle of ``done`` itself, the last word's vectors too."""
+    numerics, dut = make("vectors")
+    tile = Tile(numerics, 0, rng)
+
+    async def main(ctx):
+        await add(ctx, dut, tile, 1, lambda: True)
+        await ctx.tick()
+        assert ctx.get(dut.done)
+        row, word = tile.rows - 1, (tile.cols - 1) // dut.geometry.lanes
+        ctx.set(dut.read_en, 1)
+        ctx.set(dut.read_row, row)
+        ctx.set(dut.read_word, word)
+        ctx.set(dut.read_half, 1)
+        await ctx.tick()
+        first = word * dut.geometry.lanes
+        assert ctx.get(dut.row_value) == tile.along(row, first)
+        assert ctx.get(dut.column_values)[0] == tile.down(row, first)
+
+    run(dut, main)

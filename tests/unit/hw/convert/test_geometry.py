@@ -1,0 +1,167 @@
+# amaranth: UnusedElaboratable=no
+"""The converter's sizes against counting: which elements share a word, a block, a group, a beat."""
+
+import re
+from itertools import product
+
+import pytest
+from amaranth.hdl import Const, Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole_hw.convert.geometry import Geometry, by_class, of_vectors
+from diastole_sim.spec.image import DATA_WIDTHS
+from diastole_sim.spec.numerics import BLOCK_SIDES
+from support.bench import run
+from support.numerics import make_numerics
+from support.tiles import MACHINES, class_of, machine, tile_shape
+
+FORMATS = ("bfp4", "bfp7", "mxint8", "mxfp6_e2m3", "mxfp8_e5m2", "fp8_e4m3", "bf16")
+
+
+def random_numerics(block, rng):
+    """Formats and groupings at random."""
+    if rng.random() < 0.15:
+        formats, kinds = ("nvfp4",) * 3, ("square", "vector")
+    else:
+        formats, kinds = [rng.choice(FORMATS) for _ in range(3)], ("square", "vector", "tensor")
+    groupings = []
+    for name in formats:
+        size = block * rng.choice([k for k in (1, 2, 8, 32) if k * block <= 128])
+        texts = {"square": f"{size}x{size}", "vector": f"1x{max(2, size)}", "tensor": "tensor"}
+        groups = {"bf16": ["tensor"], "fp8": list(kinds)}
+        accepted = groups.get(name.partition("_")[0], ["square", "vector"])
+        groupings.append(texts[rng.choice(accepted)])
+    return make_numerics(block=block, formats=formats, groupings=groupings, fraction=0, headroom=1)
+
+
+def check(numerics, data_width):
+    sizes = Geometry(numerics=numerics, data_width=data_width)
+    block, floats = numerics.block, data_width // 32
+    row = range(8 * block)  # elements of a row of a group
+    classes = [class_of(numerics, cls) for cls in range(3)]
+    two_copies = [chosen.grouping.kind == "vector" for chosen in classes]
+    assert sizes.vectors == tuple(two_copies)
+    assert sizes.two_copies == (True in two_copies)
+    assert sizes.squares == (False in two_copies)
+
+    # Words.
+    assert sizes.beat_bytes * 8 == data_width
+    assert sizes.floats == floats
+    assert sizes.group_cols == len(row)
+    limit = block if sizes.two_copies else len(row)
+    assert sizes.lanes == max(n for n in (1, 2, 4, 8, 16) if n <= floats and n <= limit)
+    word = range(sizes.lanes)
+    assert sizes.beat_words == len({n // sizes.lanes for n in range(floats)})
+    assert sizes.row_words == len({col // sizes.lanes for col in row})
+    assert sizes.group_words == len(list(product(range(block), row))) // sizes.lanes
+    assert sizes.chunk == len([n for n in word if n // block == 0])
+    assert sizes.word_chunks == len({n // block for n in word})
+    assert sizes.block_words == len({col // sizes.lanes for col in range(block)})
+
+    # Groups and tiles.
+    shapes = [tile_shape(numerics, cls) for cls in range(3)]
+    for cls, chosen in enumerate(classes):
+        length = chosen.grouping.size
+        met = {j * block // length for j in range(8)} if two_copies[cls] else set()
+        entries = len(met) * block or 8
+        bits = 8 * block * block * chosen.format.element_bits
+        assert sizes.runs(cls) == len(met)
+        assert sizes.exponent_entries(cls) == entries
+        assert sizes.exponent_beats(cls) == 1 + (8 * entries - 1) // data_width
+        assert sizes.element_beats(cls) == 1 + (bits - 1) // data_width
+        assert sizes.group_beats(cls) == sizes.exponent_beats(cls) + sizes.element_beats(cls)
+        assert sizes.side(cls) == (block if chosen.grouping.kind == "tensor" else length)
+        assert (sizes.tile_rows(cls), sizes.tile_cols(cls)) == shapes[cls]
+        assert sizes.element_bits[cls] == chosen.format.element_bits
+    height, width = (max(sides) for sides in zip(*shapes, strict=True))
+    assert (sizes.max_tile_rows, sizes.max_tile_cols) == (height, width)
+    assert sizes.tile_row_words * sizes.lanes == width
+    assert sizes.tile_words * sizes.lanes == height * width
+    assert sizes.halves == (1 if height * width > 4096 else 2)
+    assert 2**sizes.half_bits == sizes.halves
+    assert sizes.of_classes(sizes.tile_rows) == tuple(shape[0] for shape in shapes)
+
+
+@pytest.mark.parametrize("data_width", DATA_WIDTHS)
+@pytest.mark.parametrize("block", BLOCK_SIDES)
+def test_sizes(block, data_width, rng):
+    for _ in range(25):
+        check(random_numerics(block, rng), data_width)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_sizes_of_machines_for_tests(name):
+    check(*machine(name))
+
+
+@pytest.mark.parametrize(
+    "name, folds, scanned, draws, header",
+    [
+        ("squares", (0, 0, 0), (0, 0, 0), (0, 0, 1), False),
+        ("vectors", (0, 0, 0), (0, 0, 0), (0, 0, 1), False),
+        ("long vectors", (0, 0, 0), (0, 0, 0), (0, 0, 0), False),
+        ("tensor scales", (0, 0, 0), (1, 1, 1), (0, 0, 1), False),
+        ("two levels", (0, 0, 0), (1, 1, 1), (0, 0, 1), True),
+        ("folding vectors", (1, 1, 1), (0, 0, 0), (0, 0, 1), False),
+        ("folding elements", (1, 1, 1), (1, 0, 0), (0, 0, 1), False),
+    ],
+)
+def test_what_classes_ask_for(name, folds, scanned, draws, header):
+    numerics, data_width = machine(name)
+    sizes = Geometry(numerics=numerics, data_width=data_width)
+    assert sizes.folds == folds
+    assert sizes.scanned == scanned
+    assert sizes.draws == draws
+    assert sizes.header == header
+    assert [chosen.format.name for chosen in sizes.classes] == [
+        class_of(numerics, cls).format.name for cls in range(3)
+    ]
+
+
+class Chooser(wiring.Component):
+    """Both ways to choose by class."""
+
+    def __init__(self, sizes, values):
+        self.sizes, self.values = sizes, values
+        super().__init__({"cls": In(2), "of_class": Out(8), "of_vector": Out(8)})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.d.comb += self.of_class.eq(by_class(m, self.cls, self.values, "all"))
+        m.d.comb += self.of_vector.eq(of_vectors(m, self.cls, self.sizes, self.values, "some"))
+        keep = Signal()
+        m.d.sync += keep.eq(~keep)  # the bench has a clock
+        return m
+
+
+@pytest.mark.parametrize("values", [(7, 7, 7), (1, 200, 3), (0, 0, 5)])
+def test_values_by_class(values):
+    numerics, data_width = machine("vectors")  # x and w in vectors, dy not
+    dut = Chooser(Geometry(numerics=numerics, data_width=data_width), values)
+
+    async def bench(ctx):
+        for cls, value in enumerate(values):
+            ctx.set(dut.cls, cls)
+            await ctx.tick()
+            assert ctx.get(dut.of_class) == value
+            if cls < 2:
+                assert ctx.get(dut.of_vector) == value
+
+    run(dut, bench)
+
+
+def test_one_value_needs_no_choice():
+    numerics, data_width = machine("vectors")
+    sizes = Geometry(numerics=numerics, data_width=data_width)
+    m = Module()
+    assert isinstance(by_class(m, Const(0, 2), [3, 3, 3], "all"), Const)
+    assert isinstance(of_vectors(m, Const(0, 2), sizes, [9, 9, 3], "some"), Const)
+    assert not isinstance(by_class(m, Const(0, 2), [3, 3, 9], "all"), Const)
+
+
+@pytest.mark.parametrize("data_width", [16, 48, 1024])
+def test_refused_width(data_width):
+    message = f"data_width must be one of 32, 64, 128, 256, 512, not {data_width}"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        Geometry(numerics=make_numerics(), data_width=data_width)

@@ -1,0 +1,297 @@
+# amaranth: UnusedElaboratable=no
+"""Groups and maxima become the image that ``ImageLayout`` packs: every byte, every address."""
+
+import re
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from diastole_hw.convert.image_writer import ImageWriter
+from diastole_hw.convert.maxima import ImageMaxima
+from diastole_sim.spec.image import StoredCopy, image_layouts
+from support.bench import put, run
+from support.bus import ServiceMemory
+from support.tiles import MACHINES, class_of, machine, tile_shape, tiles_of
+
+NAMES = list(MACHINES)
+MAX_COL_BLOCKS = 72
+BIAS = 138  # of a two-level tensor's exponent in a command
+
+
+def stored_copy(layout, nan, rng, rising):
+    """Random codes and exponents, and their maxima by plain loops; ``nan``: a byte that counts as 0
+    there, or None."""
+    side, draw = layout.block, np.random.default_rng(rng.getrandbits(32))
+    rows, cols = layout.row_blocks * side, layout.col_blocks * side
+    top = rng.choice([3, 127, 256])
+    shape = (rows, -(-cols // layout.vector)) if layout.vector else (rows // side, cols // side)
+    exponents = draw.integers(0, top, shape).astype(np.uint8)
+    if nan is not None:
+        exponents[draw.random(shape) < 0.2] = nan
+    if rising:
+        exponents.sort(axis=1)
+    counted = [[0 if byte == nan else int(byte) for byte in line] for line in exponents]
+    columns = [] if layout.vector else list(zip(*counted, strict=True))
+    return StoredCopy(
+        codes=draw.integers(0, 2**layout.element_bits, (rows, cols)).astype(np.uint16),
+        exponents=exponents,
+        row_max=np.array([max(line) for line in counted], np.uint8),
+        col_max=np.array([max(line) for line in columns], np.uint8),
+    )
+
+
+def groups_of(numerics, cls, shape):
+    """(copy, row of blocks, group, flags) in the order of the tiles: of each the first copy's rows
+    of blocks, then the second's."""
+    block = numerics.block
+    for tile in tiles_of(numerics, cls, *shape):
+        edges = tile.fields()
+        edges = {key: edges[key] for key in ("first_row", "first_col", "last_row", "last_col")}
+        spans = [(tile.row, tile.rows, tile.col, tile.cols)]
+        if class_of(numerics, cls).grouping.kind == "vector":
+            spans.append((tile.col, tile.cols, tile.row, tile.rows))
+        for copy, (top, high, left, wide) in enumerate(spans):
+            lines = range(top // block, -(-(top + high) // block))
+            groups = range(left // (8 * block), -(-(left + wide) // (8 * block)))
+            for line in lines:
+                for group in groups:
+                    ends = {"line_end": group == groups[-1]}
+                    ends["copy_end"] = ends["line_end"] and line == lines[-1]
+                    yield copy, line, group, edges | ends | {"copy": copy}
+
+
+class Job:
+    """A tensor whose images are to be written: random, and where."""
+
+    def __init__(self, numerics, data_width, cls, shape, rng, rising=False):
+        chosen = class_of(numerics, cls)
+        self.cls, self.shape, self.beat = cls, shape, data_width // 8
+        self.layouts = image_layouts(chosen, shape, block=numerics.block, data_width=data_width)
+        nan = None
+        if numerics.special == "poison":
+            nan = 0x7F if chosen.format.name == "nvfp4" else 255
+        self.exponent = rng.randrange(-BIAS, 256 - BIAS) if self.layouts[0].header else None
+        self.copies = [stored_copy(layout, nan, rng, rising) for layout in self.layouts]
+        self.images = [
+            layout.pack(copy, self.exponent)
+            for layout, copy in zip(self.layouts, self.copies, strict=True)
+        ]
+        self.groups = list(groups_of(numerics, cls, shape))
+        self.addresses, at = [], self.beat * rng.randrange(9)
+        for image in self.images:
+            self.addresses.append(at)
+            at += len(image) + self.beat * rng.randrange(4)
+        self.end = at
+
+    def set_up(self, ctx, dut):
+        ctx.set(dut.cls, self.cls)
+        ctx.set(dut.rows, self.shape[0])
+        ctx.set(dut.cols, self.shape[1])
+        ctx.set(dut.destination, self.addresses[0])
+        ctx.set(dut.destination_t, self.addresses[-1])
+        ctx.set(dut.scale, 99 if self.exponent is None else self.exponent + BIAS)
+
+    def group(self, copy, line, group):
+        """The bytes of an exponent field that mean something, the beats of an element field."""
+        layout, image = self.layouts[copy], self.images[copy]
+        start = layout.group_offset(line, group)
+        end = start + layout.exponent_bytes
+        field = image[start : start + layout.group.exponent_entries].tolist()
+        data = image[end : start + layout.group_bytes].tobytes()
+        beats = [data[n : n + self.beat] for n in range(0, len(data), self.beat)]
+        return field, [int.from_bytes(beat, "little") for beat in beats]
+
+    def bytes_of_fields(self):
+        for copy, line, group, _ in self.groups:
+            field, _ = self.group(copy, line, group)
+            for n, byte in enumerate(field):
+                yield {"byte": byte, "last": n == len(field) - 1}
+
+    def beats_of_elements(self):
+        for copy, line, group, _ in self.groups:
+            yield from self.group(copy, line, group)[1]
+
+
+def write(dut, jobs, rng, p_in=1.0, p_out=1.0):
+    """Write tensors one after the other; everything that is written must be asked for."""
+    beat = dut.data_width // 8
+    memory = ServiceMemory(max(job.end for job in jobs) + beat, beat, lambda: rng.random() >= p_out)
+
+    async def main(ctx):
+        for job in jobs:
+            memory.bytes[:] = before = rng.randbytes(len(memory.bytes))
+            want = bytearray(before)
+            for address, image in zip(job.addresses, job.images, strict=True):
+                want[address : address + len(image)] = image.tobytes()
+            job.set_up(ctx, dut)
+            ctx.set(dut.start, 1)
+            await ctx.tick()
+            ctx.set(dut.start, 0)
+            begun.append(job)
+            while not (await ctx.tick().sample(dut.done))[-1]:
+                pass
+            await ctx.tick()
+            what = f"class {job.cls} {job.shape}"
+            wrong = [n for n in range(len(want)) if want[n] != memory.bytes[n]]
+            assert not wrong, f"{what}: bytes {wrong[:8]}, images at {job.addresses}"
+            beats = sum(count for _, count in memory.writes)
+            assert beats * beat == sum(len(image) for image in job.images), what
+            memory.writes.clear()
+
+    begun = []
+
+    def source(port, items):
+        async def give(ctx):
+            for number, job in enumerate(jobs):
+                while len(begun) <= number:
+                    await ctx.tick()
+                await put(ctx, port, items(job), lambda: rng.random() < p_in)
+
+        return give
+
+    async def sink(ctx):
+        await memory.write(ctx, dut.request, dut.o)
+
+    run(
+        dut,
+        main,
+        source(dut.group, lambda job: [flags for *_, flags in job.groups]),
+        source(dut.exponents, Job.bytes_of_fields),
+        source(dut.elements, Job.beats_of_elements),
+        background=[sink],
+        limit=100_000,
+    )
+
+
+def make(name, max_col_blocks=MAX_COL_BLOCKS):
+    numerics, data_width = machine(name)
+    return numerics, ImageWriter(
+        numerics=numerics, data_width=data_width, max_col_blocks=max_col_blocks
+    )
+
+
+def shapes_of(numerics, cls, rng):
+    """One element, and tiles clipped in both directions, as far as columns fit."""
+    height, width = tile_shape(numerics, cls)
+    most = numerics.block * MAX_COL_BLOCKS
+    yield 1, 1
+    rows = height + 1 if height * width <= 1024 else rng.randrange(2, 2 + 2 * numerics.block)
+    yield rows, min(most, width + rng.randrange(1, width))
+    yield rng.randrange(1, 2 * numerics.block + 1), most
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("p_in, p_out", [(1.0, 1.0), (0.7, 0.5)], ids=["free", "stalled"])
+def test_images(name, p_in, p_out, rng):
+    """Of all classes in turn: nothing of one tensor is left for the next."""
+    numerics, dut = make(name)
+    jobs = [
+        Job(numerics, dut.data_width, cls, shape, rng)
+        for cls in range(3)
+        for shape in shapes_of(numerics, cls, rng)
+    ]
+    rng.shuffle(jobs)
+    write(dut, jobs[: 6 if p_in < 1 else 9], rng, p_in, p_out)
+
+
+@pytest.mark.parametrize("name", ["squares", "elements", "vectors of elements"])
+def test_last_byte_is_the_largest(name, rng):
+    """It has just come when the maxima go out."""
+    numerics, dut = make(name)
+    shape = (numerics.block, 8 * numerics.block)
+    write(dut, [Job(numerics, dut.data_width, 2, shape, rng, rising=True) for _ in range(3)], rng)
+
+
+@pytest.mark.parametrize("name", ["squares", "two levels"])
+@pytest.mark.parametrize(
+    "p_in, p_out", [(1.0, 0.1), (0.1, 1.0)], ids=["slow memory", "slow groups"]
+)
+def test_one_slow_side(name, p_in, p_out, rng):
+    numerics, dut = make(name)
+    write(dut, [Job(numerics, dut.data_width, 0, (9, 40), rng)], rng, p_in, p_out)
+
+
+@pytest.mark.parametrize("name", ["squares", "vectors", "two levels", "words shorter than blocks"])
+def test_timing(name, rng):
+    """A cycle per group besides its beats, 2 per beat of maxima and per header."""
+    numerics, dut = make(name)
+    job = Job(numerics, dut.data_width, 0, (numerics.block, 8 * numerics.block * 4), rng)
+    events = []  # of every cycle: beats of a request, whether a beat moves
+
+    async def main(ctx):
+        job.set_up(ctx, dut)
+        ctx.set(dut.start, 1)
+        ctx.set(dut.request.ready, 1)
+        ctx.set(dut.o.ready, 1)
+        while True:
+            _, _, valid, request, beat, done = await ctx.tick().sample(
+                dut.request.valid, dut.request.payload, dut.o.valid, dut.done
+            )
+            ctx.set(dut.start, 0)
+            assert not (valid and beat), "two things in one cycle"
+            events.append(request.beats if valid else -int(beat))
+            if done:
+                return
+
+    def source(port, items):
+        async def give(ctx):
+            await put(ctx, port, items)
+
+        return give
+
+    run(
+        dut,
+        main,
+        source(dut.group, [flags for *_, flags in job.groups]),
+        source(dut.exponents, job.bytes_of_fields()),
+        source(dut.elements, job.beats_of_elements()),
+    )
+    group_beats = job.layouts[0].group_bytes // job.beat
+    entries = job.layouts[0].group.exponent_entries  # which come a byte per cycle
+    starts = [cycle for cycle, event in enumerate(events) if event == group_beats]
+    assert len(starts) == len(job.groups)
+    for one, other in pairwise(starts):
+        end = one + 1 + group_beats
+        assert set(events[one + 1 : end]) == {-1}, "a gap in a group"
+        if not any(events[end:other]):  # nothing else is written before the next group
+            assert other - end <= max(0, entries - group_beats), "idle between groups"
+    singles = [cycle for cycle, event in enumerate(events) if event == 1]
+    assert all(events[cycle + 1] == -1 for cycle in singles)
+    assert sum(events) == 0, "as many beats as were asked for"
+    headers = 0 if job.exponent is None else len(job.images)
+    assert singles[:headers] == [1, 3][:headers]
+
+
+def test_requests_wait_for_nobody(rng):
+    """Neither valid depends on its ready."""
+    numerics, dut = make("squares")
+    job = Job(numerics, dut.data_width, 0, (4, 32), rng)
+
+    async def main(ctx):
+        job.set_up(ctx, dut)
+        ctx.set(dut.start, 1)
+        await ctx.tick()
+        ctx.set(dut.start, 0)
+        await put(ctx, dut.group, [job.groups[0][-1]])
+        await put(ctx, dut.exponents, job.bytes_of_fields())
+        for _ in range(4):
+            await ctx.tick()
+        assert ctx.get(dut.request.valid)
+        assert ctx.get(dut.request.p.addr) == job.addresses[0]
+        ctx.set(dut.request.ready, 1)
+        await ctx.tick()
+        ctx.set(dut.request.ready, 0)
+        assert ctx.get(dut.o.valid)
+        assert not ctx.get(dut.request.valid)
+
+    run(dut, main)
+
+
+@pytest.mark.parametrize("unit", [ImageWriter, ImageMaxima])
+@pytest.mark.parametrize("most", [0, 2**16 + 1])
+def test_refused_parameter(unit, most):
+    numerics, data_width = machine("squares")
+    message = f"max_col_blocks must be an integer in 1..65536, not {most}"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        unit(numerics=numerics, data_width=data_width, max_col_blocks=most)

@@ -1,0 +1,281 @@
+# amaranth: UnusedElaboratable=no
+"""Tiles from beats into the buffer: words, their places and their exponents, in every cycle."""
+
+from fractions import Fraction
+
+import pytest
+
+from diastole_hw.convert.intake import Intake
+from oracle.formats import element
+from support.bench import put, run
+from support.tiles import MACHINES, class_of, machine, tile_shape, tiles_of
+
+NAMES = list(MACHINES)
+SCALES = element("fp8_e4m3").values
+SCALE = 131  # of a tensor: e + 127, or T + 138
+NONE = 0x7F80_0000  # bits of Inf, and above them of NaN
+
+
+def random_float(rng):
+    """Bits of a number of some binades around 1, sometimes of a special one."""
+    if rng.random() < 0.2:
+        return rng.choice([0, 1 << 31, 1, 0x807F_FFFF, NONE, 0xFF80_0000, 0x7FC0_0000, 0xFF80_0001])
+    return rng.getrandbits(1) << 31 | rng.randrange(118, 136) << 23 | rng.getrandbits(23)
+
+
+def is_number(bits):
+    return 0 < bits >> 23 & 0xFF < 0xFF
+
+
+def stored(numerics, cls, bits):
+    """The exponent of a group of this element alone; rules are ``floor`` where there are any."""
+    chosen = class_of(numerics, cls)
+    if bits & NONE == NONE:
+        if numerics.special == "poison":
+            return 255 if element(chosen.format.name).nan is None else 0
+        infinite = bits & 0x7FFF_FFFF == NONE
+        return SCALE if infinite and chosen.grouping.kind == "tensor" else 0
+    if not is_number(bits):
+        return 0
+    if chosen.format.name == "nvfp4":
+        value = Fraction((bits & 0x7F_FFFF) | 1 << 23) * Fraction(2) ** ((bits >> 23 & 0xFF) - 150)
+        wanted = value / (6 * Fraction(2) ** (SCALE - 138))
+        return min(range(len(SCALES)), key=lambda code: (abs(SCALES[code] - wanted), code % 2))
+    return SCALE if chosen.grouping.kind == "tensor" else bits >> 23 & 0xFF
+
+
+class Bench:
+    """Tiles of one tensor given to an :class:`Intake`, and all that it does, cycle by cycle."""
+
+    def __init__(self, name, cls, shape, rng):
+        self.numerics, self.data_width = machine(name)
+        self.dut = Intake(numerics=self.numerics, data_width=self.data_width)
+        self.cls, self.rng = cls, rng
+        self.lanes = self.dut.geometry.lanes
+        height, width = (max(sides) for sides in zip(*self.shapes(), strict=True))
+        self.halves = 1 if height * width > 4096 else 2
+        self.tiles = tiles_of(self.numerics, cls, *shape)
+        some = [random_float(rng) for _ in range(60)]
+        self.values = [rng.choices(some, k=shape[1]) for _ in range(shape[0])]
+        self.stored = {bits: stored(self.numerics, cls, bits) for bits in [0, *some]}
+        self.cycle = 0
+        self.writes, self.adds, self.taken, self.done = [], [], [], []
+        self.begun = self.freed = self.amax = 0
+
+    def shapes(self):
+        return [tile_shape(self.numerics, cls) for cls in range(3)]
+
+    @property
+    def pitch(self):
+        """Floats from one row to the next: whole beats."""
+        floats = self.data_width // 32
+        return -(-len(self.values[0]) // floats) * floats
+
+    def fields(self):
+        return [tile.fields(4 * (tile.row * self.pitch + tile.col)) for tile in self.tiles]
+
+    def data(self):
+        """The beats that have a float of a tile's row, row by row; noise beside the tensor."""
+        floats = self.data_width // 32
+        for tile in self.tiles:
+            for row in range(tile.row, tile.row + tile.rows):
+                first = tile.col // floats * floats
+                for start in range(first, tile.col + tile.cols, floats):
+                    beat = 0
+                    for n, col in enumerate(range(start, start + floats)):
+                        inside = col < len(self.values[0])
+                        bits = self.values[row][col] if inside else self.rng.getrandbits(32)
+                        beat |= bits << 32 * n
+                    yield beat
+
+    def words(self):
+        """(half, row, word, floats, ends its row, is in the last row) of every word."""
+        for number, tile in enumerate(self.tiles):
+            for row in range(tile.rows):
+                for first in range(0, tile.cols, self.lanes):
+                    cols = range(first, first + self.lanes)
+                    line = self.values[tile.row + row]
+                    floats = [line[tile.col + c] if c < tile.cols else 0 for c in cols]
+                    end = first + self.lanes >= tile.cols
+                    yield (
+                        number % self.halves,
+                        row,
+                        first // self.lanes,
+                        floats,
+                        end,
+                        row + 1 == tile.rows,
+                    )
+
+    async def watch(self, ctx):
+        dut = self.dut
+        while True:
+            _, _, write, at, word, add, added, row_end, last_row, values, taken, tile, done = (
+                await ctx.tick().sample(
+                    dut.write_en, dut.write_at, dut.write_data,
+                    dut.add, dut.at, dut.row_end, dut.last_row, dut.values,
+                    dut.taken.valid, dut.taken.payload, dut.done,
+                )
+            )  # fmt: skip
+            if write:
+                floats = [word >> 32 * n & 0xFFFF_FFFF for n in range(self.lanes)]
+                self.writes.append((self.cycle, (at.half, at.row, at.word), floats))
+                self.begun += (at.row, at.word) == (0, 0)
+                assert self.begun <= self.freed + self.halves, "a word where there is no room"
+            if add:
+                place = (added.half, added.row, added.word)
+                bytes_ = [values[n] for n in range(self.lanes)]
+                self.adds.append((self.cycle, place, bytes_, row_end, last_row))
+            if taken:
+                self.taken.append((self.cycle, tile.index, tile.rows, tile.cols))
+            if done:
+                self.done.append(self.cycle)
+            self.cycle += 1
+
+    async def free(self, ctx, p_free):
+        """Give tiles back, some time after they were taken."""
+        while True:
+            freed = len(self.taken) > self.freed and self.rng.random() < p_free
+            ctx.set(self.dut.freed, freed)
+            self.freed += freed
+            await ctx.tick()
+
+    def run(self, p_tile=1.0, p_data=1.0, p_free=1.0, scan=False):
+        dut, rng = self.dut, self.rng
+
+        async def set_up(ctx):
+            ctx.set(dut.cls, self.cls)
+            ctx.set(dut.scale, SCALE)
+            ctx.set(dut.scan, scan)
+            ctx.set(dut.restart, 1)
+            await ctx.tick()
+            ctx.set(dut.restart, 0)
+
+        async def tiles(ctx):
+            await set_up(ctx)
+            await put(ctx, dut.tile, self.fields(), lambda: rng.random() < p_tile)
+            for _ in range(6):
+                await ctx.tick()
+            self.amax = ctx.get(dut.amax)
+
+        async def data(ctx):
+            await ctx.tick()
+            await put(ctx, dut.data, self.data(), lambda: rng.random() < p_data)
+
+        async def free(ctx):
+            await self.free(ctx, p_free)
+
+        run(dut, tiles, data, background=[self.watch, free], limit=60_000)
+
+    def check(self):
+        """All words are written, and a cycle later measured."""
+        wanted = list(self.words())
+        assert [write[1:] for write in self.writes] == [(word[:3], word[3]) for word in wanted]
+        for (cycle, *add), write, (*place, floats, row_end, last_row) in zip(
+            self.adds, self.writes, wanted, strict=True
+        ):
+            values = [self.stored[bits] for bits in floats]
+            assert add == [tuple(place), values, row_end, last_row]
+            assert cycle == write[0] + 1
+        seen = [tile[1:] for tile in self.taken]
+        assert seen == [(tile.index, tile.rows, tile.cols) for tile in self.tiles]
+        ends = [n for n, word in enumerate(wanted) if word[4] and word[5]]
+        assert [tile[0] + 1 for tile in self.taken] == [self.writes[n][0] for n in ends]
+        assert self.done == [self.taken[-1][0] + 2]
+        self.check_amax()
+
+    def check_amax(self):
+        numbers = [bits & 0x7FFF_FFFF for row in self.values for bits in row if is_number(bits)]
+        assert self.amax == max(numbers, default=0)
+
+
+def shape_of(name, cls, rng):
+    """More than one tile in each direction, where that isn't too much."""
+    height, width = tile_shape(machine(name)[0], cls)
+    rows = height + 1 if height * width <= 1024 else rng.randrange(2, 6)
+    return rows, width + rng.randrange(1, width)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("cls", range(3))
+def test_tiles(name, cls, rng):
+    """With stalls everywhere, and the buffer full most of the time."""
+    bench = Bench(name, cls, shape_of(name, cls, rng), rng)
+    bench.run(p_tile=0.5, p_data=0.6, p_free=0.05)
+    bench.check()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_scan(name, rng):
+    """Only the largest magnitude is found; nothing waits for room."""
+    bench = Bench(name, rng.randrange(3), shape_of(name, 0, rng), rng)
+    bench.run(p_data=0.7, p_free=0, scan=True)
+    assert (bench.writes, bench.adds, bench.taken) == ([], [], [])
+    assert len(bench.done) == 1
+    bench.check_amax()
+
+
+def test_scan_needs_no_room(rng):
+    """Tiles of the tensor before may still be in the buffer."""
+    bench = Bench("squares", 0, (4, 32 * 3), rng)
+    dut, halves = bench.dut, bench.halves
+    beats = list(bench.data())
+    filling = len(beats) // len(bench.tiles) * halves
+
+    async def main(ctx):
+        async def send(count, start):
+            ctx.set(dut.data.valid, 1)
+            for beat in beats[start : start + count]:
+                ctx.set(dut.data.payload, beat)
+                assert (await ctx.tick().sample(dut.data.ready))[-1]
+            ctx.set(dut.data.valid, 0)
+
+        ctx.set(dut.tile.valid, 1)
+        for number in range(halves):
+            ctx.set(dut.tile.payload, bench.fields()[number])
+            await send(filling // halves, number * filling // halves)
+        ctx.set(dut.tile.payload, bench.fields()[halves])
+        assert not (await ctx.tick().sample(dut.data.ready))[-1], "there is no room"
+        ctx.set(dut.scan, 1)
+        await send(len(beats) - filling, filling)
+        ctx.set(dut.tile.valid, 0)
+        await ctx.tick()
+        assert ctx.get(dut.done)
+
+    run(dut, main)
+
+
+def test_scan_of_nothing(rng):
+    """Specials and subnormals alone, after a tensor that had numbers."""
+    bench = Bench("tensor scales", 0, (3, 5), rng)
+    bench.values = [[rng.choice([1, NONE, 0xFFC0_0000, 0x807F_FFFF]) for _ in range(5)]] * 3
+    bench.run(scan=True)
+    assert bench.amax == 0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_timing(name, rng):
+    """A word per cycle, as long as beats come and there is room."""
+    cls = rng.randrange(3)
+    bench = Bench(name, cls, shape_of(name, cls, rng), rng)
+    bench.run()
+    bench.check()
+    cycles = [cycle for cycle, *_ in bench.writes]
+    gaps = 0 if bench.halves == 2 else 2 * (len(bench.tiles) - 1)  # until the one half is free
+    assert cycles[-1] - cycles[0] <= len(cycles) - 1 + gaps
+    assert cycles[0] == 2  # after the restart; a cycle after the word was taken
+
+
+def test_ready_does_not_wait_for_data(rng):
+    bench = Bench("squares", 0, (4, 8), rng)
+    dut = bench.dut
+
+    async def main(ctx):
+        for _ in range(3):
+            assert not (await ctx.tick().sample(dut.data.ready))[-1]
+        ctx.set(dut.tile.payload, bench.fields()[0])
+        ctx.set(dut.tile.valid, 1)
+        for _ in range(3):
+            assert (await ctx.tick().sample(dut.data.ready))[-1]
+        assert not ctx.get(dut.write_en)
+
+    run(dut, main)

@@ -1,0 +1,132 @@
+# amaranth: UnusedElaboratable=no
+"""The packer against sums of shifted elements: every width, alone and after others."""
+
+import re
+
+import pytest
+
+from diastole_hw.convert.pack import Packer
+from support.bench import get, put, run
+from support.tiles import joined
+
+
+@pytest.mark.parametrize(
+    "lanes, element_bits, data_width",
+    [(1, (5, 9, 3), 32), (2, (5, 8, 3), 64), (16, (5, 9, 4), 512), (8, (9, 3, 4), 512)],
+)
+@pytest.mark.parametrize("cls", range(3))
+@pytest.mark.parametrize("p_ready", [1.0, 0.4], ids=["free", "stalled"])
+def test_packer(lanes, element_bits, data_width, cls, p_ready, rng):
+    dut = Packer(lanes=lanes, element_bits=element_bits, data_width=data_width)
+    pitch, bits = max(element_bits), element_bits[cls]
+    groups = []
+    for _ in range(12):
+        words = rng.randrange(1, 4 * data_width // (lanes * bits))
+        groups.append([rng.getrandbits(bits) for _ in range(words * lanes)])
+
+    async def drive(ctx):
+        ctx.set(dut.cls, cls)
+        for group in groups:
+            for start in range(0, len(group), lanes):
+                noisy = (x | rng.getrandbits(9) << bits for x in group[start : start + lanes])
+                elements = joined([x % 2**pitch for x in noisy], pitch)
+                word = {"elements": elements, "last": start + lanes == len(group)}
+                await put(ctx, dut.i, [word], lambda: rng.random() < p_ready)
+
+    async def check(ctx):
+        for number, group in enumerate(groups):
+            want = joined(group, bits)
+            for beat in range(-(-len(group) * bits // data_width)):
+                got = await get(ctx, dut.o, lambda: rng.random() < p_ready)
+                assert got == want % 2**data_width, f"group {number} beat {beat}"
+                want >>= data_width
+        for _ in range(5):
+            assert not (await ctx.tick().sample(dut.o.valid))[-1], "extra output"
+
+    run(dut, drive, check)
+
+
+@pytest.mark.parametrize("groups, beats", [([8, 8], [1, 1]), ([12, 5, 8], [2, 1, 1]), ([1], [1])])
+def test_timing(groups, beats):
+    """A word in per cycle, and one cycle more where a group's last word begins another beat; a beat
+    leaves in the cycle after the word that fills it."""
+    dut = Packer(lanes=1, element_bits=(4,), data_width=32)
+    taken, given = [], []
+
+    async def drive(ctx):
+        for size in groups:
+            words = [{"elements": n % 16, "last": n == size - 1} for n in range(size)]
+            await put(ctx, dut.i, words)
+
+    async def watch(ctx):
+        ctx.set(dut.o.ready, 1)
+        for cycle in range(sum(groups) + len(groups) + 3):
+            _, _, valid, ready, beat = await ctx.tick().sample(
+                dut.i.valid, dut.i.ready, dut.o.valid
+            )
+            taken.extend([cycle] * (valid and ready))
+            given.extend([cycle] * beat)
+
+    run(dut, drive, watch)
+    fills = []
+    for number, size in enumerate(groups):
+        start = sum(groups[:number])
+        ends = [min(8 * (n + 1), size) for n in range(beats[number])]
+        fills += [start + end - 1 for end in ends]
+    assert taken == list(range(sum(groups)))
+    assert given == [cycle + 1 for cycle in fills]
+
+
+def test_timing_of_a_flush():
+    """Words of 3 elements of 5 bits: the third begins another beat, which leaves a cycle later."""
+    dut = Packer(lanes=3, element_bits=(5,), data_width=32)
+    taken, given = [], []
+
+    async def drive(ctx):
+        await put(ctx, dut.i, [{"elements": 0x7FFF, "last": n % 3 == 2} for n in range(6)])
+
+    async def watch(ctx):
+        ctx.set(dut.o.ready, 1)
+        for cycle in range(12):
+            _, _, valid, ready, beat, payload = await ctx.tick().sample(
+                dut.i.valid, dut.i.ready, dut.o.valid, dut.o.payload
+            )
+            taken.extend([cycle] * (valid and ready))
+            given.extend([(cycle, payload)] * beat)
+
+    run(dut, drive, watch)
+    assert taken == [0, 1, 2, 4, 5, 6]
+    full, rest = 2**32 - 1, 2**13 - 1
+    assert given == [(3, full), (4, rest), (7, full), (8, rest)]
+
+
+def test_ready_follows_the_output():
+    """A beat that nobody takes holds the words back, and stays as it is."""
+    dut = Packer(lanes=1, element_bits=(8,), data_width=32)
+
+    async def main(ctx):
+        await put(ctx, dut.i, [{"elements": n, "last": 0} for n in (1, 2, 3, 4)])
+        ctx.set(dut.i.valid, 1)
+        for _ in range(4):
+            _, _, ready, valid, beat = await ctx.tick().sample(
+                dut.i.ready, dut.o.valid, dut.o.payload
+            )
+            assert (ready, valid, beat) == (0, 1, 0x04030201)
+        ctx.set(dut.o.ready, 1)
+        assert (await ctx.tick().sample(dut.i.ready))[-1]
+
+    run(dut, main)
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"element_bits": (33,)}, "element_bits must be an integer in 1..32, not 33"),
+        ({"element_bits": (4, 17), "lanes": 2}, "element_bits must be an integer in 1..16, not 17"),
+        ({"element_bits": (0,)}, "element_bits must be an integer in 1..32, not 0"),
+        ({"lanes": 17}, "lanes must be an integer in 1..16, not 17"),
+    ],
+)
+def test_refused_parameters(change, message):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        Packer(**{"lanes": 1, "element_bits": (4,), "data_width": 32} | change)

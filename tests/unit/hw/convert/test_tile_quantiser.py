@@ -1,0 +1,343 @@
+# amaranth: UnusedElaboratable=no
+"""Tiles in a buffer to elements and exponents of groups: numbers from the golden model, places and
+orders from loops."""
+
+import numpy as np
+import pytest
+
+from diastole_hw.convert.exponents import field_banks
+from diastole_hw.convert.tile_quantiser import TileQuantiser
+from diastole_sim.golden.convert import quantise
+from diastole_sim.spec.numerics import CLASS_NAMES
+from support.bench import get, put, run
+from support.tiles import MACHINES, class_of, joined, machine, tile_shape, tiles_of
+
+NAMES = list(MACHINES)
+FOLDING = ("folding squares", "folding vectors", "folding elements")
+WHERE = {"seed": 0xC0FF_EE11, "tag": 0x1234_5678, "step": 77}
+POISON = 255
+
+
+def random_values(shape, rng, p_special):
+    """Signed numbers of some binades, with zeros, NaN, Inf and subnormals among them."""
+    draw = np.random.default_rng(rng.getrandbits(32))
+    exponents = draw.integers(-5, 4, shape) - 9 * (draw.random(shape) < 0.2)
+    values = np.ldexp(draw.standard_normal(shape), exponents).astype(np.float32)
+    odd = np.array([0, -0.0, np.nan, np.inf, -np.inf, 1e-40, 1e-9], np.float32)
+    return np.where(draw.random(shape) < p_special, draw.choice(odd, shape), values)
+
+
+class Tensor:
+    """A tensor, its golden conversion, and what stands in the way to it: tiles, the exponents of
+    units before folding, groups."""
+
+    def __init__(self, numerics, cls, shape, rng, p_special=0.1):
+        self.numerics, self.cls, self.shape, self.rng = numerics, cls, shape, rng
+        self.chosen = class_of(numerics, cls)
+        self.values = random_values(shape, rng, p_special)
+        self.bits = self.values.view(np.uint32)
+        self.golden = quantise(self.values, CLASS_NAMES[cls], numerics, **WHERE)
+        self.tiles = tiles_of(numerics, cls, *shape)
+        self.vectors = self.chosen.grouping.kind == "vector"
+        tensor = self.chosen.grouping.kind == "tensor"
+        self.side = numerics.block if tensor else self.chosen.grouping.size
+
+    @property
+    def scale(self):
+        """Of the command."""
+        exponent = self.golden.tensor_exponent
+        offset = 138 if self.chosen.format.scale == "e4m3" else 127
+        return 0 if exponent is None else exponent + offset
+
+    def stored(self, copy, row, col):
+        """The exponent in an image of the unit in which an element of the tensor lies; 0 beside
+        the blocks."""
+        exponents = self.golden.copies[copy].exponents
+        if copy:
+            row, col = col, row
+        at = row if self.vectors else row // self.numerics.block
+        of = col // (self.side if self.vectors else self.numerics.block)
+        inside = at < exponents.shape[0] and of < exponents.shape[1]
+        return int(exponents[at, of]) if inside else 0
+
+    def measured(self, copy, row, col):
+        """That exponent as it is before folding: of the largest number that the unit has. Only for
+        units with an element in the tensor."""
+        if self.chosen.format.scale == "e4m3":
+            return self.stored(copy, row, col)
+        if self.vectors and copy:
+            rows, cols = self._unit(row), slice(col, col + 1)
+        elif self.vectors:
+            rows, cols = slice(row, row + 1), self._unit(col)
+        else:
+            rows, cols = self._unit(row), self._unit(col)
+        fields = (self.bits[rows, cols] >> 23 & 255).astype(int)
+        nan = self.numerics.special == "poison" and self.chosen.format.nan_code is None
+        if nan and (fields == 255).any():
+            return POISON
+        largest = int(np.where(fields == 255, 0, fields).max(initial=0))
+        if self.chosen.has_tensor_scale:
+            return self.scale if largest or self.infinite_counts(rows, cols) else 0
+        return largest if largest > self.chosen.format.lowest_exponent + 126 else 0
+
+    def infinite_counts(self, rows, cols):
+        """An Inf needs no number beside it where the exponent does not hang on them."""
+        magnitudes = self.bits[rows, cols] & 0x7FFF_FFFF
+        return self.numerics.special == "flag" and bool((magnitudes == 0x7F80_0000).any())
+
+    def _unit(self, at):
+        first = at // self.side * self.side
+        return slice(first, first + self.side)
+
+    def squares(self, tile):
+        """Exponents of a tile's squares, 0 for those that lie beside the tensor."""
+        if self.vectors:
+            return [self.rng.randrange(256) for _ in range(8)]  # mean nothing
+        cols = [tile.col + n * self.side for n in range(8)]
+        end = tile.col + tile.cols
+        return [self.measured(0, tile.row, col) if col < end else 0 for col in cols]
+
+    def code(self, copy, row, col):
+        """A stored element, by its place in the tensor; 0 beside the blocks."""
+        codes = self.golden.copies[copy].codes
+        if copy:
+            row, col = col, row
+        inside = row < codes.shape[0] and col < codes.shape[1]
+        return int(codes[row, col]) if inside else 0
+
+    def groups(self):
+        """(tile, copy, top, left, flags) in order; places in the tensor."""
+        block = self.numerics.block
+        for tile in self.tiles:
+            edges = tile.fields()
+            edges = {key: edges[key] for key in ("first_row", "first_col", "last_row", "last_col")}
+            for copy in range(1 + self.vectors):
+                wide, high = (block, 8 * block) if copy else (8 * block, block)
+                tops = range(tile.row, tile.row + tile.rows, high)
+                lefts = range(tile.col, tile.col + tile.cols, wide)
+                places = [(top, left) for top in tops for left in lefts]
+                if copy:
+                    places = [(top, left) for left in lefts for top in tops]
+                for top, left in places:
+                    ends = {"line_end": top == tops[-1] if copy else left == lefts[-1]}
+                    ends["copy_end"] = (top, left) == places[-1]
+                    yield tile, copy, top, left, edges | ends | {"copy": copy}
+
+    def field(self, copy, top, left):
+        """A group's exponents in the order of the image."""
+        block = self.numerics.block
+        if not self.vectors:
+            return [self.stored(0, top, left + j * block) for j in range(8)]
+        first = (top if copy else left) // self.side
+        runs = sorted({((top if copy else left) + j * block) // self.side for j in range(8)})
+        assert runs[0] == first
+        field = []
+        for vector in runs:
+            for row in range(block):
+                at = (vector * self.side, left + row) if copy else (top + row, vector * self.side)
+                field.append(self.stored(copy, *at))
+        return field
+
+
+class Bench:
+    """The buffer, the exponents, and what takes groups, around a :class:`TileQuantiser`."""
+
+    def __init__(self, name, rng, p=1.0, p_free=1.0):
+        self.numerics, data_width = machine(name)
+        self.dut = TileQuantiser(numerics=self.numerics, data_width=data_width)
+        self.rng, self.p, self.p_free = rng, p, p_free
+        self.lanes, self.banks = self.dut.geometry.lanes, field_banks(self.dut.geometry)
+        self.bits = max(class_of(self.numerics, cls).format.element_bits for cls in range(3))
+        self.tensor = None
+        self.cycle, self.reads, self.done, self.counts = 0, [], 0, [0, 0, 0, 0]
+        self.elements, self.fields = {}, [{}, {}]
+        self.written = []  # elements and exponents of every group
+        self.held = [0, 0]  # groups in the reorder memory, and in the memory of exponents
+        self.begun = self.tiles_read = 0
+
+    def willing(self):
+        return self.rng.random() < self.p
+
+    def word(self, at, tile):
+        """What the buffer and the memories of exponents have for a word."""
+        tensor, rng, lanes = self.tensor, self.rng, self.lanes
+        row, cols = at.row, [at.word * lanes + n for n in range(lanes)]
+        begins = row < tile.rows and cols[0] < tile.cols
+        if not begins:
+            noise = [rng.randrange(256) for _ in range(lanes)]
+            return rng.getrandbits(32 * lanes), rng.randrange(256), noise
+        inside = [col < tile.cols for col in cols]
+        places = [(tile.row + row, tile.col + col) for col in cols]
+        floats = [
+            int(tensor.bits[at]) if there else 0 for at, there in zip(places, inside, strict=True)
+        ]
+        if not tensor.vectors:
+            return joined(floats, 32), rng.randrange(256), [rng.randrange(256)] * lanes
+        down = [
+            tensor.measured(1, *at) if there else 0
+            for at, there in zip(places, inside, strict=True)
+        ]
+        return joined(floats, 32), tensor.measured(0, *places[0]), down
+
+    async def memory(self, ctx):
+        """A word the cycle after ``read_en``, and then until the next."""
+        dut = self.dut
+        while True:
+            _, _, read, at, done = await ctx.tick().sample(dut.read_en, dut.read_at, dut.read_done)
+            self.cycle += 1
+            if read:
+                self.reads.append(self.cycle)
+                tile = self.tensor.tiles[self.done]
+                half = self.tiles_read % 2 if self.dut.geometry.halves == 2 else 0
+                assert at.half == half
+                data, along, down = self.word(at, tile)
+                ctx.set(dut.read_data, data)
+                if self.dut.geometry.two_copies:
+                    ctx.set(dut.row_value, along)
+                    ctx.set(dut.column_values, down)
+            if done:
+                assert read
+                self.done += 1
+                self.tiles_read += 1  # of all tensors
+
+    async def watch(self, ctx):
+        dut = self.dut
+        while True:
+            sampled = await ctx.tick().sample(
+                dut.write_en, dut.write_copy, dut.write_at, dut.write_data,
+                dut.field_en, dut.field_half, dut.field, dut.written,
+                dut.nan, dut.inf, dut.saturated, dut.underflowed,
+            )  # fmt: skip
+            _, _, write, copy, at, word, field_en, half, field, written, *counts = sampled
+            self.counts = [a + b for a, b in zip(self.counts, counts, strict=True)]
+            if field_en:
+                assert self.held[1] < 2, "exponents where there is no room"
+                bytes_ = self.fields[half]
+                for n in range(self.banks):
+                    if field.enable >> n & 1:
+                        bytes_[field.row * self.banks + n] = field.values[n]
+            if write:
+                assert self.held[0] < 2, "elements where there is no room"
+                for n in range(self.lanes):
+                    place = (copy, at.row, at.word * self.lanes + n)
+                    assert place not in self.elements, "an element is written twice"
+                    self.elements[place] = word >> n * self.bits & 2**self.bits - 1
+            if written:
+                number = len(self.written) % 2
+                self.written.append((self.elements, self.fields[number]))
+                self.elements, self.fields[number] = {}, {}
+                self.held = [count + 1 for count in self.held]
+
+    async def free(self, ctx):
+        """Give halves back, each memory its own, some time after they were filled."""
+        while True:
+            now = [count > 0 and self.rng.random() < self.p_free for count in self.held]
+            ctx.set(self.dut.freed, now[0])
+            ctx.set(self.dut.field_freed, now[1])
+            self.held = [count - freed for count, freed in zip(self.held, now, strict=True)]
+            await ctx.tick()
+
+    async def tensor_through(self, ctx, tensor):
+        dut = self.dut
+        self.tensor, self.done, self.counts = tensor, 0, [0, 0, 0, 0]
+        ctx.set(dut.cls, tensor.cls)
+        ctx.set(dut.scale, tensor.scale)
+        ctx.set(dut.cols, tensor.shape[1])
+        for port, key in ((dut.seed, "seed"), (dut.tag, "tag"), (dut.step, "step")):
+            ctx.set(port, WHERE[key])
+        ctx.set(dut.restart, 1)
+        await ctx.tick()
+        ctx.set(dut.restart, 0)
+        self.begun += 1
+        first = len(self.written)
+        groups = list(tensor.groups())
+        for number, (*_, flags) in enumerate(groups):
+            got = await get(ctx, dut.group, self.willing)
+            assert {key: getattr(got, key) for key in flags} == flags, f"group {number}"
+        while len(self.written) < first + len(groups):
+            await ctx.tick()
+        for _ in range(4):
+            await ctx.tick()
+        self.check(tensor, groups, self.written[first:])
+
+    def check(self, tensor, groups, written):
+        what = f"class {tensor.cls} {tensor.shape}"
+        block = self.numerics.block
+        for number, (group, (elements, field)) in enumerate(zip(groups, written, strict=True)):
+            tile, copy, top, left, _ = group
+            where = f"{what}: group {number}, copy {copy} at {top}, {left}"
+            wide, high = (block, 8 * block) if copy else (8 * block, block)
+            wanted = {
+                (copy, row - tile.row, col - tile.col): tensor.code(copy, row, col)
+                for row in range(top, top + high)
+                for col in range(left, left + wide)
+            }
+            assert elements == wanted, where
+            assert field == dict(enumerate(tensor.field(copy, top, left))), where
+        golden = tensor.golden
+        assert [bool(n) for n in self.counts[:2]] == [golden.nan, golden.inf], what
+        assert self.counts[2:] == [golden.saturated, golden.underflowed], what
+        assert self.done == len(tensor.tiles)
+
+    def run(self, tensors):
+        def source(port, items):
+            async def give(ctx):
+                for number, tensor in enumerate(tensors):
+                    while self.begun <= number:
+                        await ctx.tick()
+                    await put(ctx, port, items(tensor), self.willing)
+
+            return give
+
+        async def main(ctx):
+            for tensor in tensors:
+                await self.tensor_through(ctx, tensor)
+
+        benches = [main, source(self.dut.tile, lambda tensor: [t.fields() for t in tensor.tiles])]
+        benches.append(
+            source(self.dut.squares, lambda tensor: map(self.squares(tensor), tensor.tiles))
+        )
+        background = [self.memory, self.watch, self.free]
+        run(self.dut, *benches, background=background, limit=60_000)
+
+    def squares(self, tensor):
+        if self.dut.geometry.squares:
+            return tensor.squares
+        return lambda tile: []
+
+
+def shape_of(numerics, cls, rng):
+    """More than one tile, clipped; few rows where tiles are large."""
+    height, width = tile_shape(numerics, cls)
+    rows = height + 1 if height * width <= 256 else rng.randrange(2, 6)
+    return rows, width + rng.randrange(1, 6)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("p, p_free", [(1.0, 0.2), (0.5, 0.01)], ids=["free", "stalled"])
+def test_tensors(name, p, p_free, rng):
+    """Of all classes, one after the other; in one run groups mostly wait for room."""
+    bench = Bench(name, rng, p, p_free)
+    tensors = [
+        Tensor(bench.numerics, cls, shape_of(bench.numerics, cls, rng), rng) for cls in range(3)
+    ]
+    tensors.append(Tensor(bench.numerics, 2, (3, 5), rng, p_special=0.5))
+    tensors += [Tensor(bench.numerics, 2, (1, 3), rng) for _ in range(2)]  # draws of one hash
+    rng.shuffle(tensors)
+    bench.run(tensors)
+
+
+@pytest.mark.parametrize(
+    "name, passes", [("squares", 1), ("long vectors", 2), ("folding squares", 2), ("two levels", 2)]
+)
+def test_timing(name, passes, rng):
+    """A word per cycle, as long as groups find room; some cycles between passes."""
+    bench = Bench(name, rng)
+    tensor = Tensor(bench.numerics, 0, (bench.numerics.block, 8 * bench.numerics.block), rng)
+    assert len(tensor.tiles) == 1
+    bench.run([tensor])
+    steps = len(bench.reads)
+    gaps = [after - before - 1 for before, after in zip(bench.reads, bench.reads[1:], strict=False)]
+    waits = [gap for gap in gaps if gap]
+    assert len(waits) <= passes - 1 + len(bench.written) // 2
+    assert sum(waits) <= 20 * passes + len(bench.written), (steps, waits)

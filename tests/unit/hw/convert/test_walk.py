@@ -1,0 +1,172 @@
+# amaranth: UnusedElaboratable=no
+"""Tiles of tensors and requests for their rows, against loops over rows and columns."""
+
+import pytest
+
+from diastole_hw.convert.walk import ReadRequests, TensorWalk
+from support.bench import get, put, run
+from support.tiles import MACHINES, machine, tile_shape, tiles_of
+
+FIELDS = ("address", "index", "rows", "cols", "first_row", "first_col", "last_row", "last_col")
+SHAPES = [(1, 1), (3, 5), (17, 70), (40, 9), (1, 257), (130, 3)]
+NAMES = list(MACHINES)
+LARGEST = 2**24 - 1
+
+
+def tile_items(numerics, data_width, cls, shape, source):
+    """What every tile of a tensor is described by, and the bytes from row to row of floats."""
+    beat = data_width // 8
+    pitch = -(-4 * shape[1] // beat) * beat
+    tiles = tiles_of(numerics, cls, *shape)
+    return [tile.fields(source + tile.row * pitch + 4 * tile.col) for tile in tiles], pitch
+
+
+def plain(payload):
+    return {name: int(getattr(payload, name)) for name in FIELDS}
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("p_ready", [1.0, 0.4], ids=["free", "stalled"])
+def test_tiles(name, p_ready, rng):
+    """Tensors of all classes one after the other; nothing of one is left for the next."""
+    numerics, data_width = machine(name)
+    dut = TensorWalk(numerics=numerics, data_width=data_width)
+    jobs = [(cls, shape) for shape in SHAPES for cls in range(3)]
+    rng.shuffle(jobs)
+
+    async def main(ctx):
+        for cls, shape in jobs:
+            source = rng.randrange(2**32) * data_width // 8
+            items, pitch = tile_items(numerics, data_width, cls, shape, source)
+            ctx.set(dut.cls, cls)
+            ctx.set(dut.rows, shape[0])
+            ctx.set(dut.cols, shape[1])
+            ctx.set(dut.source, source)
+            ctx.set(dut.pitch, pitch)
+            ctx.set(dut.start, 1)
+            await ctx.tick()
+            ctx.set(dut.start, 0)
+            for number, item in enumerate(items):
+                got = await get(ctx, dut.o, lambda: rng.random() < p_ready)
+                assert plain(got) == item, f"tile {number} of {shape}, class {cls}"
+            for _ in range(3):
+                valid = (await ctx.tick().sample(dut.o.valid))[-1]
+                assert not valid, f"more tiles than {shape} has, class {cls}"
+
+    run(dut, main, limit=60_000)
+
+
+def test_a_long_walk_ends_where_it_should(rng):
+    """Largest numbers of columns, rows so far down that an index needs all of its bits."""
+    numerics, data_width = machine("squares")
+    dut = TensorWalk(numerics=numerics, data_width=data_width)
+    height, width = tile_shape(numerics, 1)
+
+    async def main(ctx):
+        ctx.set(dut.cls, 1)
+        ctx.set(dut.rows, LARGEST)
+        ctx.set(dut.cols, 2 * width)
+        ctx.set(dut.pitch, 2**34)
+        ctx.set(dut.source, 2**39)
+        ctx.set(dut.start, 1)
+        await ctx.tick()
+        ctx.set(dut.start, 0)
+        for number in range(300):
+            got = await get(ctx, dut.o)
+            row, col = number // 2 * height, number % 2 * width
+            assert got.address == (2**39 + row * 2**34 + 4 * col) % 2**40, number
+            assert got.index == row * 2 * width + col, number
+            assert not got.last_row
+
+    run(dut, main)
+
+
+@pytest.mark.parametrize("cls", range(3))
+def test_timing_of_walk(cls):
+    """The first tile in the cycle after ``start``, then one per cycle; a tile waits unchanged."""
+    numerics, data_width = machine("vectors")
+    dut = TensorWalk(numerics=numerics, data_width=data_width)
+    shape = (37, 100)
+    items, pitch = tile_items(numerics, data_width, cls, shape, 0)
+
+    async def main(ctx):
+        inputs = {"cls": cls, "rows": shape[0], "cols": shape[1], "pitch": pitch, "start": 1}
+        for port, value in inputs.items():
+            ctx.set(getattr(dut, port), value)
+        assert not (await ctx.tick().sample(dut.o.valid))[-1]
+        ctx.set(dut.start, 0)
+        for _ in range(4):
+            _, _, valid, payload = await ctx.tick().sample(dut.o.valid, dut.o.payload)
+            assert valid
+            assert plain(payload) == items[0]
+        ctx.set(dut.o.ready, 1)
+        for item in items:
+            _, _, valid, payload = await ctx.tick().sample(dut.o.valid, dut.o.payload)
+            assert valid
+            assert plain(payload) == item
+        assert not (await ctx.tick().sample(dut.o.valid))[-1]
+
+    run(dut, main)
+
+
+def requests_of(item, pitch, beat):
+    """The beats that have a float of each row: the first, and how many."""
+    for row in range(item["rows"]):
+        first = item["address"] + row * pitch
+        beats = sorted({(first + 4 * col) // beat for col in range(item["cols"])})
+        assert beats == list(range(beats[0], beats[-1] + 1))
+        yield beats[0] * beat, len(beats)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("p_tile, p_ready", [(1.0, 1.0), (0.5, 0.4)], ids=["free", "stalled"])
+def test_requests(name, p_tile, p_ready, rng):
+    numerics, data_width = machine(name)
+    beat = data_width // 8
+    dut = ReadRequests(numerics=numerics, data_width=data_width)
+    tensors = []
+    for number, shape in enumerate(SHAPES):
+        source = rng.randrange(2**20) * beat
+        tensors.append(tile_items(numerics, data_width, number % 3, shape, source))
+    done = []
+
+    async def drive(ctx):
+        for number, (items, pitch) in enumerate(tensors):
+            ctx.set(dut.pitch, pitch)
+            await put(ctx, dut.i, items, lambda: rng.random() < p_tile)
+            done.append(number)
+
+    async def check(ctx):
+        for number, (items, pitch) in enumerate(tensors):
+            for item in items:
+                for row, wanted in enumerate(requests_of(item, pitch, beat)):
+                    got = await get(ctx, dut.o, lambda: rng.random() < p_ready)
+                    assert (got.addr, got.beats) == wanted, f"{SHAPES[number]} row {row} of {item}"
+        assert not ctx.get(dut.o.valid), "extra request"
+        await ctx.tick()
+        assert len(done) == len(tensors)
+
+    run(dut, drive, check)
+
+
+def test_timing_of_requests():
+    """In the cycle of the tile already, and one per cycle; the tile is taken with its last."""
+    numerics, data_width = machine("squares")
+    dut = ReadRequests(numerics=numerics, data_width=data_width)
+    (item, *_), pitch = tile_items(numerics, data_width, 0, (3, 5), 64)
+
+    async def main(ctx):
+        ctx.set(dut.pitch, pitch)
+        ctx.set(dut.i.payload, item)
+        ctx.set(dut.o.ready, 1)
+        assert not (await ctx.tick().sample(dut.o.valid))[-1]
+        ctx.set(dut.i.valid, 1)
+        for _ in range(2):
+            for row, (addr, beats) in enumerate(requests_of(item, pitch, data_width // 8)):
+                _, _, valid, payload, ready = await ctx.tick().sample(
+                    dut.o.valid, dut.o.payload, dut.i.ready
+                )
+                assert (valid, payload.addr, payload.beats) == (1, addr, beats)
+                assert ready == (row == 2)
+
+    run(dut, main)

@@ -1,0 +1,231 @@
+"""Whole products on the engine, operands already converted, against the golden model."""
+
+import random
+import zlib
+
+import numpy as np
+import pytest
+
+from diastole_hw.engine.engine import ProductEngine
+from diastole_hw.plan.uses import Mode
+from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.spec.image import FloatLayout, image_layouts
+from support.bench import run
+from support.bus import ServiceMemory
+from support.plans import make_numerics, make_plan
+
+GUARD = 64  # bytes around every tensor that nobody may touch
+
+
+# The copy that each mode reads of a tensor that has two.
+READ = {
+    Mode.FORWARD: {"x": 0, "w": 1, "dy": 0},
+    Mode.DX: {"x": 0, "w": 0, "dy": 0},
+    Mode.DW: {"x": 1, "w": 0, "dy": 1},
+    Mode.FUSED: {"x": 1, "w": 0, "dy": 0},
+}
+
+
+def image_of(q, copy, data_width):
+    layouts = image_layouts(q.chosen, q.shape, block=q.block, data_width=data_width)
+    number = copy if len(layouts) == 2 else 0
+    exponent = q.tensor_exponent if layouts[number].header else None
+    return layouts[number].pack(q.copies[number], exponent)
+
+
+def tensors(m, n, k, seed, special):
+    rng = np.random.default_rng(seed)
+
+    def one(rows, cols):
+        values = rng.standard_normal((rows, cols)) * np.exp2(rng.integers(-6, 6, (rows, cols)))
+        values[rng.random((rows, cols)) < 0.1] = 0
+        values[: rows // 2] *= 2.0**-9  # rows that the others leave far behind
+        if special:
+            values[rng.random((rows, cols)) < 0.01] = np.nan
+            values[rng.random((rows, cols)) < 0.01] = -np.inf
+        return values.astype(np.float32)
+
+    return {"X": one(m, k), "W": one(k, n), "dY": one(m, n)}
+
+
+def run_product(plan, numerics, mode, sizes, seed, stall=lambda: False, limit=60_000):
+    """The result's tensors as the engine wrote them, the golden ones, and what it reported."""
+    m, n, k = sizes
+    golden = GoldenDevice(numerics, seed=1)
+    given = tensors(m, n, k, seed, special=numerics.special == "poison")
+    x, w, dy = (
+        golden.convert(given[name], cls, tag=tag)
+        for tag, (name, cls) in enumerate((("X", "x"), ("W", "w"), ("dY", "dy")))
+    )
+    memory = ServiceMemory(1 << 20, plan.beat_bytes, stall)
+    memory.bytes[:] = b"\xa5" * len(memory.bytes)
+    at = 4096
+    operands = {"m": m, "n": n, "k": k}
+    for name, q in (("x", x), ("w", w), ("dy", dy)):
+        image = image_of(q, READ[mode][name], plan.data_width).tobytes()
+        memory.bytes[at : at + len(image)] = image
+        operands[name] = at
+        at += len(image) + GUARD
+    results = {}
+    for name, rows, cols in (("y", m, n), ("dw", k, n), ("dx", m, k)):
+        layout = FloatLayout(rows=rows, cols=cols, data_width=plan.data_width)
+        operands[name] = at
+        results[name] = (at, layout)
+        at += layout.total_bytes + GUARD
+    before = bytes(memory.bytes)
+    dut = ProductEngine(plan)
+    seen = {"inexact": 0, "overflow": 0, "cycles": 0}
+
+    async def bench(ctx):
+        control = dut.control
+        ctx.set(control.mode, mode)
+        for name, value in operands.items():
+            ctx.set(control.operands[name], value)
+        ctx.set(control.start, 1)
+        await ctx.tick()
+        ctx.set(control.start, 0)
+        while True:
+            _, _, done, inexact, overflow = await ctx.tick().sample(
+                control.done, control.inexact, control.overflow
+            )
+            seen["cycles"] += 1
+            seen["inexact"] |= inexact
+            seen["overflow"] |= overflow
+            if done:
+                break
+
+    async def reads(ctx):
+        await memory.read(ctx, dut.read.requests, dut.read.beats)
+
+    async def writes(ctx):
+        await memory.write(ctx, dut.write.requests, dut.write.beats, dut.writer_idle)
+
+    run(dut, bench, background=(reads, writes), limit=limit)
+    products = {
+        Mode.FORWARD: lambda: {"y": golden.forward(x, w)},
+        Mode.DX: lambda: {"dx": golden.dx(w, dy)},
+        Mode.DW: lambda: {"dw": golden.dw(x, dy)},
+        Mode.FUSED: lambda: dict.fromkeys(("dx", "dw"), golden.backward(x, w, dy)),
+    }[mode]()
+    written = set()
+    for name, result in products.items():
+        start, layout = results[name]
+        image = np.frombuffer(bytes(memory.bytes[start : start + layout.total_bytes]), np.uint8)
+        got, want = layout.unpack(image), getattr(result, name)
+        same = got.view(np.uint32) == want.view(np.uint32)
+        assert same.all(), (
+            f"{name}: {(~same).sum()} of {same.size} differ, first at "
+            f"{np.argwhere(~same)[0]}: {got[~same][0]} for {want[~same][0]}"
+        )
+        written |= set(range(start, start + layout.total_bytes))
+        assert seen["inexact"] == (not result.exact)
+    touched = {k for k in range(len(before)) if before[k] != memory.bytes[k]}
+    assert touched <= written, "memory outside the result changed"
+    return seen
+
+
+MACHINES = {
+    "1x1": {"rows": 1, "cols": 1},
+    "2x2": {"rows": 2, "cols": 2},
+    "3x2": {"rows": 3, "cols": 2},
+    "edge2x1": {"rows": 2, "cols": 1, "in_place": False},
+}
+
+
+ALL = [Mode.FORWARD, Mode.DX, Mode.DW, Mode.FUSED]
+PRODUCTS = ALL[:3]
+CASES = [
+    (machine, mode)
+    for machine in MACHINES
+    for mode in (PRODUCTS if machine == "edge2x1" else ALL)  # no fused pass without a west side
+]
+
+
+def name_of(value):
+    return getattr(value, "name", value)
+
+
+@pytest.mark.parametrize("machine, mode", CASES, ids=name_of)
+def test_less_than_a_tile(machine, mode):
+    numerics = make_numerics(block=2)
+    plan = make_plan(numerics, **MACHINES[machine])
+    run_product(plan, numerics, mode, (3, 5, 7), seed=3)
+
+
+@pytest.mark.parametrize("mode", ALL, ids=name_of)
+def test_several_tiles_and_chunks(mode):
+    """On 3x2 cells of side 2: lanes beyond one tile, a contraction of two chunks, two k tiles."""
+    numerics = make_numerics(block=2)
+    plan = make_plan(numerics, **MACHINES["3x2"])
+    sizes = {Mode.FORWARD: (9, 51, 35), Mode.DX: (9, 51, 35), Mode.DW: (35, 51, 9)}
+    run_product(plan, numerics, mode, sizes.get(mode, (13, 9, 35)), seed=4)
+
+
+@pytest.mark.parametrize("mode", ALL, ids=name_of)
+def test_stalls_change_nothing(mode, request):
+    rng = random.Random(zlib.crc32(request.node.nodeid.encode()))
+    numerics = make_numerics(block=2, formats=("bfp3", "bfp5", "bfp2"), fraction=3)
+    plan = make_plan(numerics, rows=2, cols=1)
+    run_product(plan, numerics, mode, (9, 21, 18), 5, stall=lambda: rng.random() < 0.5)
+
+
+FP8 = ("fp8_e4m3", "fp8_e4m3", "fp8_e5m2")
+FORMATS = {
+    "bfp4 vectors": {"groupings": "1x16"},
+    "mixed bfp vectors": {"formats": ("bfp3", "bfp5", "bfp2"), "groupings": "1x4", "fraction": 5},
+    "x in vectors": {"groupings": ("1x8", "4x4", "4x4")},
+    "w in squares": {"groupings": ("1x8", "4x4", "1x8")},
+    "dy in squares": {"groupings": ("1x8", "1x8", "4x4")},
+    "dy in vectors": {"groupings": ("4x4", "4x4", "1x8")},
+    "large squares": {"groupings": "16x16"},
+    "mxint8": {"formats": "mxint8"},
+    "mxfp8": {"formats": "mxfp8_e4m3"},
+    "mxfp6": {"formats": "mxfp6_e3m2"},
+    "mxfp4": {"formats": "mxfp4_e2m1", "fraction": 2},
+    "fp8": {"formats": FP8},
+    "fp8 squares": {"formats": FP8, "groupings": "4x4", "scales": "ceil"},
+    "e5m2": {"formats": "fp8_e5m2", "fraction": 6},
+    "exact e4m3": {"formats": "fp8_e4m3", "window": 0, "fraction": 0},
+    "bf16": {"formats": "bf16"},
+    "bf16 and bfp": {"formats": ("bfp4", "bf16", "e3m1")},
+    "nvfp4": {"formats": "nvfp4"},
+    "nvfp4 vectors": {"formats": "nvfp4", "groupings": "1x16", "fraction": 4},
+    "nvfp4 squares": {"formats": "nvfp4", "groupings": "16x16"},
+    "poisoned bfp4": {"special": "poison"},
+    "poisoned bfp4 vectors": {"special": "poison", "groupings": "1x8"},
+    "poisoned fp8": {"formats": FP8, "special": "poison"},
+    "poisoned mxfp8": {"formats": "mxfp8_e5m2", "special": "poison"},
+    "poisoned nvfp4": {"formats": "nvfp4", "special": "poison"},
+    "fp8 by specification": {"formats": FP8, "overflows": "specification", "scales": "floor"},
+}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("mode", ALL, ids=name_of)
+def test_every_kind_of_format(name, mode):
+    numerics = make_numerics(block=4, **FORMATS[name])
+    plan = make_plan(numerics, rows=2, cols=1)
+    if mode == Mode.FUSED and not plan.fused:
+        assert numerics.dy.two_copies or numerics.x.two_copies, "squares can be fused"
+        return
+    run_product(plan, numerics, mode, (9, 11, 18), seed=6)
+
+
+@pytest.mark.parametrize("groupings", [("1x16", "8x8", "8x8"), ("1x16", "1x8", "8x8")])
+def test_fused_with_vectors(groupings):
+    """dY in squares; X and W are read along M and N, whose slices begin on a beat."""
+    numerics = make_numerics(block=8, groupings=groupings)
+    plan = make_plan(numerics, rows=1, cols=2)
+    assert plan.fused
+    run_product(plan, numerics, Mode.FUSED, (35, 21, 18), seed=8)
+
+
+@pytest.mark.parametrize("block, data_width", [(1, 32), (2, 256), (8, 32), (8, 128)])
+@pytest.mark.parametrize("formats", ["bfp4", "mxfp8_e4m3", "nvfp4"])
+def test_vectors_of_every_width(block, data_width, formats):
+    """Maxima of a block that fill part of a beat, one, and several."""
+    grouping = "1x16"
+    numerics = make_numerics(block=block, formats=formats, groupings=grouping)
+    plan = make_plan(numerics, rows=1, cols=2, data_width=data_width)
+    for mode in PRODUCTS:
+        run_product(plan, numerics, mode, (9, 18, 11), seed=7)

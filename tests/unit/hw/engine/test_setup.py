@@ -1,0 +1,165 @@
+"""The set-up of a product against the layouts of the memory image."""
+
+import pytest
+
+from diastole_hw.engine.setup import Setup
+from diastole_hw.plan.plan import MAX_ELEMENT_BITS
+from diastole_hw.plan.uses import Mode
+from diastole_sim.spec.image import FloatLayout, ImageLayout
+from support.bench import run
+from support.plans import make_numerics, make_plan
+
+SHAPES = {"x": "mk", "w": "kn", "dy": "mn"}  # rows and columns, by class
+# Streamed dimension, lanes and contraction; the result to the east, and the one to the north.
+USES = {
+    Mode.FORWARD: ("mnk", "y", None),
+    Mode.DX: ("mkn", None, "dx"),
+    Mode.DW: ("knm", "dw", None),
+    Mode.FUSED: ("knm", "dw", "dx"),
+}
+# Which image of a tensor in vector groups a product reads: of the tensor or of its transpose.
+TRANSPOSED = {
+    Mode.FORWARD: {"x": False, "w": True},
+    Mode.DX: {"w": False, "dy": False},
+    Mode.DW: {"x": True, "dy": True},
+    Mode.FUSED: {"x": True, "w": False, "dy": False},
+}
+RESULTS = {"y": "mn", "dw": "kn", "dx": "mk"}
+FORMATS = ("bfp3", "bfp5", "bfp2")
+MACHINES = {
+    "textbook": ({"block": 1, "formats": FORMATS}, {"data_width": 32}),
+    "edge": ({"block": 4, "formats": FORMATS}, {"in_place": False}),
+    "squares": ({"block": 8, "formats": FORMATS}, {"data_width": 128}),
+    "large": ({"block": 32, "formats": FORMATS}, {"data_width": 512}),
+    "vectors": ({"block": 4, "formats": "mxfp8_e4m3"}, {"data_width": 128}),
+    "x in vectors": ({"block": 8, "groupings": ("1x16", "8x8", "8x8")}, {}),
+    "w in squares": ({"block": 8, "formats": "nvfp4"}, {"data_width": 32}),
+}
+MOST = 2**MAX_ELEMENT_BITS - 1
+
+
+def random_operands(rng, plan, large):
+    bits = MAX_ELEMENT_BITS if large else 7
+    operands = {name: rng.randrange(1, 2 ** rng.randrange(2, bits + 1)) for name in "mnk"}
+    places = {name: rng.randrange(2**30) * plan.beat_bytes for name in (*SHAPES, *RESULTS)}
+    return operands | places
+
+
+async def set_up(ctx, dut, mode, operands):
+    """Start, wait, and say how many cycles it took."""
+    ctx.set(dut.mode, mode)
+    for name, value in operands.items():
+        ctx.set(dut.operands[name], value)
+    ctx.set(dut.start, 1)
+    await ctx.tick()
+    ctx.set(dut.start, 0)
+    cycles = 1
+    while not ctx.get(dut.done):
+        await ctx.tick()
+        cycles += 1
+    return cycles
+
+
+def tallest(plan, mode, blocks):
+    """Rows of blocks of the tallest image, those that the mode does not read included."""
+    turned = {
+        name
+        for name, transposed in TRANSPOSED[mode].items()
+        if transposed and plan.numerics.tensor_class(name).two_copies
+    }
+    return max(blocks[sides[name in turned]] for name, sides in SHAPES.items())
+
+
+def check_tensors(ctx, plan, product, operands, mode):
+    for cls, (name, (rows, cols)) in enumerate(SHAPES.items()):
+        if name not in TRANSPOSED[mode]:
+            continue
+        chosen = plan.numerics.tensor_class(name)
+        if chosen.two_copies and TRANSPOSED[mode][name]:
+            rows, cols = cols, rows
+        layout = ImageLayout(
+            rows=operands[rows],
+            cols=operands[cols],
+            block=plan.block,
+            element_bits=chosen.format.element_bits,
+            vector=chosen.grouping.size if chosen.two_copies else None,
+            header=chosen.format.name == "nvfp4",
+            data_width=plan.data_width,
+        )
+        base = operands[name]
+        if base + layout.total_bytes > 2**40:
+            continue  # not inside memory; refused before
+        tensor = product.tensors[cls]
+        got = {field: ctx.get(getattr(tensor, field)) for field in ("base", "pitch")}
+        got["row_max"] = ctx.get(tensor.row_max)
+        want = {
+            "base": base + layout.group_offset(0, 0),
+            "pitch": layout.pitch_bytes,
+            "row_max": base + layout.row_max_offset,
+        }
+        if not chosen.two_copies:
+            got["col_max"] = ctx.get(tensor.col_max)
+            want["col_max"] = base + layout.col_max_offset
+        assert got == want, f"{name} of {operands[rows]} x {operands[cols]}"
+
+
+def check_result(ctx, plan, got, name, operands):
+    rows, cols = (operands[side] for side in RESULTS[name])
+    pitch = FloatLayout(rows=rows, cols=cols, data_width=plan.data_width).pitch_bytes
+    values = {field: ctx.get(getattr(got, field)) for field in ("base", "pitch", "rows", "cols")}
+    want = {"base": operands[name], "pitch": pitch, "rows": rows, "cols": cols}
+    assert values == want, f"{name}, {rows} x {cols}"
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("mode", list(Mode), ids=lambda mode: mode.name)
+def test_addresses_and_sizes(machine, mode, rng):
+    numbers, sizes = MACHINES[machine]
+    plan = make_plan(make_numerics(**numbers), rows=2, **sizes)
+    if mode == Mode.FUSED and not plan.fused:
+        return  # no such use
+    dut = Setup(plan)
+
+    async def bench(ctx):
+        for number in range(20):
+            await set_up(ctx, dut, Mode.DX, random_operands(rng, plan, large=False))  # leaves north
+            operands = random_operands(rng, plan, large=number % 2)
+            if number == 0:
+                operands |= {"m": MOST, "n": 1, "k": 1}
+            cycles = await set_up(ctx, dut, mode, operands)
+            blocks = {name: -(-operands[name] // plan.block) for name in "mnk"}
+            assert cycles == tallest(plan, mode, blocks).bit_length() + 2
+            product = dut.product
+            assert ctx.get(product.mode) == mode
+            check_tensors(ctx, plan, product, operands, mode)
+            (t, lanes, contraction), east, north = USES[mode]
+            if north == "dx" and machine == "edge":
+                east, north = "dx", None
+            held = {Mode.FORWARD: "w", Mode.DW: "dy"}.get(mode)
+            if held and plan.numerics.tensor_class(held).two_copies:
+                east, north = None, east
+            assert ctx.get(product.north) == (mode != Mode.FUSED and north is not None)
+            sizes = (product.t_size, product.t_blocks, product.l_blocks, product.c_blocks)
+            want = (operands[t], blocks[t], blocks[lanes], blocks[contraction])
+            assert tuple(ctx.get(size) for size in sizes) == want, operands
+            for got, name in ((product.to_east, east), (product.to_north, north)):
+                if name is not None:
+                    check_result(ctx, plan, got, name, operands)
+
+    run(dut, bench)
+
+
+@pytest.mark.parametrize("in_place", [True, False])
+def test_fits_says_whether_dy_can_stay(in_place):
+    plan = make_plan(make_numerics(block=4), rows=3, cols=2, in_place=in_place)
+    dut = Setup(plan)
+    m, n = (blocks * plan.block for blocks in (plan.fused_blocks_m, plan.fused_blocks_n))
+
+    async def bench(ctx):
+        for over_m, over_n in ((0, 0), (1, 0), (0, 1), (1 - m, 1 - n), (MOST - m, 0)):
+            ctx.set(dut.operands.m, m + over_m)
+            ctx.set(dut.operands.n, n + over_n)
+            ctx.set(dut.operands.k, MOST)
+            assert ctx.get(dut.fits) == (in_place and over_m <= 0 and over_n <= 0)
+
+    run(dut, bench)

@@ -1,0 +1,87 @@
+"""The datapath: what was left in banks that a pass does not mean must not poison its sums."""
+
+import pytest
+
+from diastole_hw.execute.datapath import Datapath
+from diastole_hw.schedule.tokens import Region
+from support.bench import run
+from support.plans import make_numerics, make_plan
+
+SIDE = 2
+
+
+async def fill(ctx, dut, banks, poisoned):
+    """One block of zeros in each bank of what streams and what is held."""
+    for kind, count in banks.items():
+        for bank in range(count):
+            for addr in range(SIDE):
+                ctx.set(dut.write_en, 1)
+                ctx.set(dut.write.kind, kind)
+                ctx.set(dut.write.bank, bank)
+                ctx.set(dut.write.addr, addr)
+                ctx.set(dut.write.elements, [0] * SIDE)
+                ctx.set(dut.write.poison, (kind, bank) in poisoned and 1 << addr)
+                await ctx.tick()
+    ctx.set(dut.write_en, 0)
+
+
+async def passes(ctx, dut, valid, direction):
+    """Back to back: the words of a pass are loaded while the one before streams, the first of them
+    in the cycle of its swap.
+
+    ``valid``: rows and columns of blocks that each pass means. Pass n adds into address 8 n.
+    """
+    rows = dut.plan.rows
+    words = rows * SIDE
+    for number in range(len(valid) + 1):
+        for step in range(words + 4):
+            loads = number < len(valid) and step < words
+            ctx.set(dut.held.valid, loads)
+            if loads:
+                rows_valid, cols_valid = valid[number]
+                ctx.set(dut.held.addr, step % SIDE)
+                ctx.set(dut.held.row, step // SIDE)
+                ctx.set(dut.held.index, step % SIDE)
+                ctx.set(dut.held.rows_valid, rows_valid)
+                ctx.set(dut.held.cols_valid, cols_valid)
+            streams = number > 0 and 1 <= step <= SIDE
+            ctx.set(dut.slot.valid, streams)
+            ctx.set(dut.slot.swap, number > 0 and step == 0)
+            ctx.set(dut.slot.direction, direction == "north")
+            ctx.set(dut.slot.fresh, 1)
+            if streams:
+                ctx.set(dut.slot.south_addr, step - 1)
+                ctx.set(dut.slot.west_addr, step - 1)
+                ctx.set(dut.slot.sum_addr, 8 * (number - 1) + step - 1)
+            await ctx.tick()
+    for _ in range(20):
+        await ctx.tick()
+
+
+@pytest.mark.parametrize("direction, grouping", [("east", None), ("north", None), ("north", "1x2")])
+def test_poison_of_banks_that_are_meant(direction, grouping, rng):
+    numerics = make_numerics(block=SIDE, special="poison", groupings=(grouping,) * 3)
+    plan = make_plan(numerics, rows=3, cols=2)
+    dut = Datapath(plan)
+    kind, streams = {"east": (Region.SOUTH, 2), "north": (Region.WEST, 3)}[direction]
+    drain = getattr(dut, direction).drain
+    ports = {"east": 3, "north": 2}[direction]
+    valid = [(rng.randint(1, 3), rng.randint(1, 2)) for _ in range(6)] + [(1, 1), (3, 2)]
+
+    async def bench(ctx):
+        await fill(ctx, dut, {kind: streams, Region.HELD: plan.cols}, {(kind, streams - 1)})
+        await passes(ctx, dut, valid, direction)
+        for number, (rows_valid, cols_valid) in enumerate(valid):
+            meant = {"east": cols_valid, "north": rows_valid}[direction] == streams
+            for port in range(ports):
+                for t in range(SIDE):
+                    ctx.set(drain.en, 1)
+                    ctx.set(drain.port, port)
+                    ctx.set(drain.addr, 8 * number + t)
+                    await ctx.tick()
+                    want = 2**SIDE - 1 if meant else 0
+                    got = ctx.get(drain.data.poison)
+                    assert got == want, f"pass {number} {valid[number]}, port {port}, vector {t}"
+                    assert list(ctx.get(drain.data.sums)) == [0] * SIDE
+
+    run(dut, bench)

@@ -1,0 +1,340 @@
+"""Where blocks go and what is said of them, by the definitions; maxima from tables."""
+
+from collections import defaultdict
+
+import pytest
+
+from diastole_hw.load.block_targets import BlockTargets
+from diastole_hw.plan.uses import Mode
+from diastole_hw.schedule.tokens import Region
+from support.bench import run
+from support.plans import make_numerics, make_plan
+from support.uses import pieces
+
+NVFP4 = {"formats": "nvfp4", "fraction": 1, "headroom": 8}
+FP8 = {"formats": ("fp8_e4m3", "bfp3", "fp8_e5m2"), "fraction": 2, "headroom": 8}
+MACHINES = {
+    "squares": {"block": 4, "fraction": 3, "formats": ("bfp3", "bfp5", "bfp2")},
+    "edge": {"block": 2, "fraction": 3, "formats": ("bfp3", "bfp5", "bfp2"), "in_place": False},
+    "textbook": {"block": 1, "formats": ("bfp8", "bfp7", "bfp8"), "data_width": 32, "rows": 3},
+    "vectors": {"block": 4, "groupings": ("1x8", "1x16", "1x4"), "rows": 3},
+    "long vectors": {"block": 2, "groupings": ("1x32", "1x16", "1x128"), "data_width": 32},
+    "vectors of X": {
+        "block": 4,
+        "groupings": ("1x8", None, None),
+        "special": "poison",
+        "data_width": 32,
+    },
+    "vectors of W": {"block": 8, "groupings": (None, "1x16", None), "rows": 1, "data_width": 32},
+    "vectors of dY": {"block": 2, "groupings": (None, None, "1x8"), "cols": 3},
+    "vectors of X, edge": {"block": 4, "groupings": ("1x64", None, None), "in_place": False},
+    "windowed": FP8 | {"block": 4, "special": "poison"},
+    "nvfp4": NVFP4 | {"block": 4, "groupings": ("1x16",) * 3, "special": "poison", "rows": 1},
+    "nvfp4, W in squares": NVFP4
+    | {"block": 2, "groupings": ("1x16", "16x16", "1x16"), "data_width": 256, "cols": 3},
+}
+FUSED = ("squares", "textbook", "vectors of X", "vectors of W", "windowed")
+CASES = [(name, mode) for name in MACHINES for mode in Mode if mode != Mode.FUSED or name in FUSED]
+SIDES = {Region.SOUTH: "south", Region.WEST: "west"}
+MEMORIES = {
+    Region.MAXIMA_SOUTH: "south", Region.MAXIMA_EAST: "east",
+    Region.MAXIMA_WEST: "west", Region.MAXIMA_NORTH: "north",
+}  # fmt: skip
+
+
+def make(name):
+    options = {"rows": 2, "cols": 2} | MACHINES[name]
+    sizes = {key: options.pop(key) for key in ("rows", "cols", "in_place", "data_width")
+             if key in options}  # fmt: skip
+    return make_plan(make_numerics(**options), **sizes)
+
+
+def vectors_of(name):
+    """By class, the length of its vector groups; None for squares."""
+    groupings = MACHINES[name].get("groupings", ("",) * 3)
+    return tuple(int(each[2:]) if (each or "").startswith("1x") else None for each in groupings)
+
+
+def test_fused_where_it_should_be():
+    """So that no case above is left out unseen."""
+    assert tuple(name for name in MACHINES if make(name).fused) == FUSED
+
+
+class Chunk:
+    """The blocks of one chunk: groups as they come, and what must be said of each block."""
+
+    def __init__(self, name, plan, mode, number, maxima, rng):
+        self.plan, self.mode, self.maxima, self.rng = plan, mode, maxima, rng
+        self.fused = mode == Mode.FUSED
+        self.vectors = vectors_of(name)
+        self.nvfp4 = name.startswith("nvfp4")
+        self.nan = 0x7F if self.nvfp4 else 255
+        self.in_place = MACHINES[name].get("in_place", True)
+        self.sizes = {"t": rng.randrange(1, 4), "l": rng.randrange(1, 10), "c": rng.randrange(1, 9)}
+        self.first = {"t": rng.randrange(100), "l": rng.randrange(100), "c": 8 * rng.randrange(3)}
+        index = 0
+        if self.fused:  # all of N; a chunk is a slice of M
+            index = rng.randrange(plan.fused_slices_m)
+            self.sizes = {
+                "t": rng.randrange(1, plan.fused_tile_blocks + 1),
+                "l": rng.randrange(1, min(plan.fused_blocks_n, 20) + 1),
+                "c": rng.randrange(1, plan.cols + 1),
+            }
+            self.first |= {"l": 0, "c": index * plan.cols}
+        self.shared = {
+            "tile": number % 4, "half": rng.randrange(2), "west_half": rng.randrange(2),
+            "fused": self.fused, "index": index, "c0": self.first["c"] if self.fused else 0,
+        }  # fmt: skip
+        if not self.fused:
+            self.shared["west_half"] = self.shared["half"]
+        self.groups, self.want = [], []  # for each group, what is said of its blocks
+        found = pieces(mode, [length is not None for length in self.vectors], self.in_place)
+        self.memories = {MEMORIES[piece.kind]: piece for piece in found if piece.side}
+        blocks = [piece for piece in found if not piece.side]
+        for piece in blocks:
+            self._region(piece, last=piece is blocks[-1])
+
+    def _region(self, piece, last):
+        rng, beat = self.rng, self.plan.beat_bytes
+        per_block = self.plan.block if self.vectors[piece.cls] else 1
+        rows, cols = self.sizes[piece.rows], self.sizes[piece.cols]
+        granule = rng.choice([1, 2, 4, 8])
+        offset = rng.randrange(0, 8, granule)
+        region = self.shared | {
+            "kind": piece.kind, "cls": piece.cls, "rows": rows, "cols": cols, "offset": offset,
+            "by_column": piece.by_column, "turned": piece.turned, "last": last,
+            "stream_offset": self.first["t"] * per_block % beat,
+            "held_offset": self.first["l"] * per_block % beat,
+        }  # fmt: skip
+        for row in range(rows):
+            col = 0
+            while col < cols:
+                first = (offset + col) % 8
+                count = min(8 - first, cols - col)
+                whole = -(-count // granule) * granule
+                self._group(piece, region, row, col, first, whole)
+                col += count
+
+    def _group(self, piece, region, row, col, first, blocks):
+        """Blocks side by side; above the exponents that come first stands anything."""
+        plan, vector = self.plan, self.vectors[piece.cls]
+        if vector:
+            runs = max(1, 8 * plan.block // vector)
+            field = [self._scale() for _ in range(runs * plan.block)]
+            at = [(first + k) * plan.block // vector * plan.block for k in range(blocks)]
+            scales = [field[start : start + plan.block] for start in at]
+            field = field[at[0] :]
+        else:
+            field = [self._scale() for _ in range(8 - first)]
+            scales = [[field[k]] * plan.block for k in range(blocks)]
+        low = int.from_bytes(bytes(field), "little")
+        exponents = self.rng.getrandbits(1024) << 8 * len(field) | low
+        group = {"region": region, "row": row, "col": col, "blocks": blocks}
+        group |= {"exponents": exponents, "place": first}
+        self.groups.append(group)
+        self.want.append(
+            [
+                self._block(piece, region, row, col + k, scales[k], k == blocks - 1)
+                for k in range(blocks)
+            ]
+        )
+
+    def _scale(self):
+        """Small, so that no maximum is less; zero and NaN now and then."""
+        low, high = (8, 40) if self.nvfp4 else (90, 110)
+        return self.rng.choice([0, self.nan, *(self.rng.randrange(low, high) for _ in range(8))])
+
+    def _block(self, piece, region, row, col, scales, ends):
+        p, q = (col, row) if piece.by_column else (row, col)
+        last = region["last"] and ends and row == region["rows"] - 1 and col >= region["cols"] - 1
+        numbers = [scale not in (0, self.nan) for scale in scales]
+        want = {
+            "kind": piece.kind, "cls": piece.cls, "turned": piece.turned,
+            "drop": col >= region["cols"], "last": last,
+            "nonzero": numbers, "poison": [scale == self.nan for scale in scales],
+            "significand": [scale % 8 + 8 * (scale >= 8) for scale in scales],
+        }  # fmt: skip
+        if not want["drop"]:
+            want |= self._place(piece.kind, region, p, q)
+            sides = [SIDES[piece.kind]] if piece.kind in SIDES else ["east", "north"]
+            for side in sides:
+                if side in self.memories:
+                    entry = {"t": q, "l": p if side == "north" else q, "c": p}
+                    member = "deficit_north" if side == "north" else "deficit"
+                    at = entry[self.memories[side].side]
+                    want[member] = self._deficits(side, at, scales)
+        return want
+
+    def _place(self, kind, region, p, q):
+        """p counts across the banks, q within them."""
+        plan = self.plan
+        banks = plan.rows if kind == Region.WEST else plan.cols
+        if kind == Region.HELD:
+            stride, start = plan.held_stride, region["half"] * plan.held_half_words
+            if self.fused:
+                stride = plan.fused_held_stride
+                start = region["index"] * stride
+        else:
+            stride = plan.fused_tile_words if self.fused else plan.tile_words
+            half = region["west_half"] if kind == Region.WEST else region["half"]
+            start = half * plan.half_words
+        return {"bank": p % banks, "addr": start + p // banks * stride + q * plan.block}
+
+    def _deficits(self, side, block, scales):
+        """Of the rows of a block that is number ``block`` along the side of its maxima."""
+        plan, piece = self.plan, self.memories[side]
+        vector = self.vectors[piece.cls]
+        held = side in ("east", "north")
+        words = plan.held_maxima_words if held else plan.stream_maxima_words
+        slot = next(2**n for n in range(20) if 2**n >= words) * plan.beat_bytes
+        first = self.first[piece.side]
+        start = self.shared["tile"] * slot
+        start += first * (plan.block if vector else 1) % plan.beat_bytes
+        if self.fused and held:  # those of all of dY stay, from the first one on
+            start = first
+        found = []
+        for k, scale in enumerate(scales):
+            entry = start + (block * plan.block + k if vector else block)
+            most = plan.numerics.block_sum_bits + plan.fraction
+            fall = self._exponent(self.maxima[side][entry]) - self._exponent(scale)
+            found.append(0 if scale in (0, self.nan) else min(fall, most))
+        return found
+
+    def _exponent(self, stored):
+        return max(stored >> 3, 1) if self.nvfp4 else stored
+
+
+def table_of_maxima(name, rng):
+    """Any byte that may be the maximum of the scales above."""
+    low, high = (40, 0x7F) if name.startswith("nvfp4") else (110, 200)
+    return defaultdict(lambda: rng.choice([rng.randrange(low, low + 20), rng.randrange(low, high)]))
+
+
+def look_up(plan, table, index, entries):
+    at = index.word * plan.beat_bytes + index.byte
+    rows = getattr(index, "by_row", entries > 1)
+    return [table[at + k if rows else at] for k in range(entries)]
+
+
+class Memories:
+    """What the unit looks up, in the cycle after it asks; anything once it may not look."""
+
+    def __init__(self, dut, maxima, rng):
+        self.plan, self.rng = dut.plan, rng
+        self.lookups = {
+            name: (getattr(dut.lookup, name), maxima[name])
+            for name in MEMORIES.values()
+            if hasattr(dut.lookup, name)
+        }
+        self.enable, self.taken = dut.lookup.enable, dut.blocks.valid & dut.blocks.ready
+        self.asked = []  # cycles
+
+    async def serve(self, ctx):
+        indices = [lookup.index for lookup, _ in self.lookups.values()]
+        cycle = 0
+        async for _, _, enable, taken, *asked in ctx.tick().sample(
+            self.enable, self.taken, *indices
+        ):
+            for index, (lookup, table) in zip(asked, self.lookups.values(), strict=True):
+                entries = len(lookup.value)
+                if enable:
+                    ctx.set(lookup.value, look_up(self.plan, table, index, entries))
+                elif taken:
+                    ctx.set(lookup.value, list(self.rng.randbytes(entries)))
+            if enable:
+                self.asked.append(cycle)
+            cycle += 1
+
+
+def check_block(plan, block, want):
+    rows = range(plan.block)
+    for name, value in want.items():
+        got = getattr(block, name, None)
+        if got is None:
+            assert name in ("cls", "poison", "significand"), f"no {name}"
+        elif isinstance(value, list):  # by row, or the same for all of them
+            found = [got[row] if len(got) > 1 else got[0] for row in rows]
+            assert found == value, f"{name} of {want}"
+        else:
+            assert got == value, f"{name} of {want}"
+
+
+@pytest.mark.parametrize("name, mode", CASES, ids=lambda value: getattr(value, "name", value))
+@pytest.mark.parametrize("p_move", [1.0, 0.4], ids=["free", "stalled"])
+def test_blocks_of_chunks(name, mode, p_move, rng):
+    plan = make(name)
+    maxima = {memory: table_of_maxima(name, rng) for memory in MEMORIES.values()}
+    tile = rng.randrange(4)
+    chunks = [Chunk(name, plan, mode, tile + k, maxima, rng) for k in range(6)]
+    groups = [group for chunk in chunks for group in chunk.groups]
+    want = [blocks for chunk in chunks for blocks in chunk.want]
+    dut = BlockTargets(plan)
+    memories = Memories(dut, maxima, rng)
+    got, taken, given = [], [], []
+
+    async def drive(ctx):
+        payload = dut.groups.p
+        for group in groups:
+            while rng.random() >= p_move:
+                await ctx.tick()
+            for member, value in group.items():
+                if member == "exponents":
+                    value &= (1 << len(payload.exponents)) - 1
+                if member != "place" or hasattr(payload, "place"):
+                    ctx.set(payload[member], value)
+            ctx.set(dut.groups.valid, 1)
+            while not (await ctx.tick().sample(dut.groups.ready))[2]:
+                pass
+            ctx.set(dut.groups.valid, 0)
+
+    async def take(ctx):
+        while len(got) < sum(map(len, want)):
+            ctx.set(dut.blocks.ready, rng.random() < p_move)
+            await ctx.tick()
+        ctx.set(dut.blocks.ready, 1)
+        for _ in range(6):
+            _, _, valid = await ctx.tick().sample(dut.blocks.valid)
+            assert not valid, "extra output"
+
+    async def watch(ctx):
+        moves = (dut.groups.valid & dut.groups.ready, dut.blocks.valid & dut.blocks.ready)
+        cycle = 0
+        async for _, _, came, went, block in ctx.tick().sample(*moves, dut.blocks.payload):
+            if came:
+                taken.append(cycle)
+            if went:
+                got.append(block)
+                given.append(cycle)
+            cycle += 1
+
+    run(dut, drive, take, background=(memories.serve, watch), limit=60_000)
+    flat = [block for blocks in want for block in blocks]
+    assert len(got) == len(flat)
+    for block, wanted in zip(got, flat, strict=True):
+        check_block(plan, block, wanted)
+    assert len(memories.asked) == len(flat), "one look-up for each block"
+    if p_move == 1.0:
+        assert (taken, memories.asked, given) == cycles_of(want)
+    check_variety(flat)
+
+
+def cycles_of(want):
+    """When groups are taken, blocks looked up and given, where nothing waits."""
+    cycle, found = 0, ([], [], [])
+    for blocks in want:
+        found[0].append(cycle)
+        for k in range(len(blocks)):
+            found[1].append(cycle + 1 + 2 * k)
+            found[2].append(cycle + 2 + 2 * k)
+        cycle += 2 * len(blocks) + 1
+    return found
+
+
+def check_variety(flat):
+    """That the draws had what this test is for."""
+    assert {block["last"] for block in flat} == {False, True}
+    assert any(block["drop"] for block in flat)
+    assert any(not all(block["nonzero"]) for block in flat)
+    deficits = {value for block in flat for value in block.get("deficit", [])}
+    deficits |= {value for block in flat for value in block.get("deficit_north", [])}
+    assert len(deficits) > 3

@@ -1,0 +1,378 @@
+# amaranth: UnusedElaboratable=no
+"""Regions of memory on their way into the banks: every vector, and what is said of it.
+
+The loader with the memories of maxima, as the engine connects them, against the definitions: where
+a block stands in its region, what the bytes of its group mean, what a deficit is.
+"""
+
+from dataclasses import dataclass, field
+
+import pytest
+from amaranth.hdl import Module
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole_hw.load.fill import Fill
+from diastole_hw.memory.maxima import Maxima
+from diastole_hw.plan.uses import Mode
+from diastole_hw.schedule.tokens import Region, chunk_layout, region_layout, scratch_write_layout
+from support.bench import get, put, run
+from support.elements import array_element, fall, precision, stored_value
+from support.plans import make_numerics, make_plan
+
+NVFP4 = {"formats": ("nvfp4",) * 3, "fraction": 3, "headroom": 8}
+FP8 = {"formats": ("fp8_e4m3", "bfp3", "fp8_e5m2"), "fraction": 2, "headroom": 8}
+MACHINES = {
+    "squares": {"block": 4, "fraction": 3, "formats": ("bfp3", "bfp5", "bfp2")},
+    "edge": {"block": 2, "fraction": 3, "formats": ("bfp3", "bfp5", "bfp2"), "in_place": False},
+    "textbook": {"block": 1, "formats": ("bfp8", "bfp7", "bfp8"), "data_width": 32},
+    "vectors": {"block": 4, "groupings": ("1x8", "1x16", "1x4"), "rows": 3},
+    "long vectors": {"block": 2, "groupings": ("1x32", "1x16", "1x128"), "data_width": 32},
+    "vectors of X": {"block": 4, "groupings": ("1x8", None, None), "special": "poison"},
+    "vectors of W": {"block": 8, "groupings": (None, "1x16", None), "data_width": 32},
+    "vectors one by one": {"block": 1, "groupings": ("1x8", "1x2", "1x4")},
+    "windowed": FP8 | {"block": 4, "special": "poison"},
+    "flagged": FP8 | {"block": 2},
+    "nvfp4": NVFP4 | {"block": 4, "special": "poison"},
+    "nvfp4, wide bus": NVFP4 | {"block": 2, "data_width": 256},
+}  # fmt: skip
+
+
+def make(name):
+    options = {"rows": 2, "cols": 2, "block": 4} | MACHINES[name]
+    sizes = {key: options.pop(key) for key in ("rows", "cols", "in_place", "data_width")
+             if key in options}  # fmt: skip
+    return make_plan(make_numerics(**options), **sizes)
+
+
+CASES = [
+    (name, mode) for name in MACHINES for mode in Mode if mode != Mode.FUSED or make(name).fused
+]
+
+
+class Loader(wiring.Component):
+    def __init__(self, plan):
+        self.plan = plan
+        chunk = stream.Signature(chunk_layout(plan))
+        super().__init__(
+            {
+                "regions": In(stream.Signature(region_layout(plan))),
+                "data": In(stream.Signature(plan.data_width)),
+                "chunks_in": In(chunk),
+                "chunks_out": Out(chunk),
+                "write_en": Out(1),
+                "write": Out(scratch_write_layout(plan)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        fill, maxima = Fill(self.plan), Maxima(self.plan)
+        m.submodules += [fill, maxima]
+        for name in ("regions", "data", "chunks_in", "chunks_out"):
+            wiring.connect(m, wiring.flipped(getattr(self, name)), getattr(fill, name))
+        wiring.connect(m, fill.maxima, maxima.write)
+        wiring.connect(m, fill.lookup, maxima.load)
+        m.d.comb += [self.write_en.eq(fill.write_en), self.write.eq(fill.write)]
+        return m
+
+
+@dataclass
+class Blocks:
+    """A region of blocks: by (row, column), what is in them; and the bytes that memory gives."""
+
+    plan: object
+    cls: int
+    rows: int
+    cols: int
+    offset: int  # of the first column in its group of eight
+    codes: dict = field(default_factory=dict)  # B x B of (magnitude, sign)
+    scales: dict = field(default_factory=dict)  # of the rows of each block
+    beats: list = field(default_factory=list)
+
+    def draw(self, rng):
+        plan, cls, side = self.plan, self.cls, self.plan.block
+        name = plan.chosen(cls).format.name
+        nan = 0x7F if name == "nvfp4" else 255
+        low = rng.randrange(1, 100)
+        run = plan.chosen(cls).grouping.size // side if plan.grouped(cls) else None
+        most = 2 ** plan.chosen(cls).format.magnitude_bits
+
+        def scale():
+            return rng.choice([0, nan, *(low + rng.randrange(27) for _ in range(10))])
+
+        def block():
+            shown = rng.random()
+            return [[(rng.randrange(most) if rng.random() < shown else 0, rng.randrange(2))
+                     for _ in range(side)] for _ in range(side)]  # fmt: skip
+
+        for row in range(self.rows):
+            col = 0
+            while col < self.cols:
+                first = (col + self.offset) % 8
+                count = min(8 - first, self.cols - col)
+                if run is None:
+                    stored = [scale() for _ in range(8)]
+                    at = [[stored[place]] * side for place in range(8)]
+                else:
+                    runs = max(1, 8 // run)
+                    stored = [scale() for _ in range(runs * side)]
+                    at = [stored[place // run * side :][:side] if run < 8 else stored
+                          for place in range(8)]  # fmt: skip
+                group = [block() for _ in range(8)]
+                for k in range(count):
+                    self.codes[row, col + k] = group[first + k]
+                    self.scales[row, col + k] = at[first + k]
+                self.beats += self._beats(bytes(stored), group, first, count, most)
+                col += count
+
+    def _beats(self, stored, group, first, count, most):
+        """Those of one group: its whole exponent field, and the beats of its elements."""
+        width, beat = self.plan.data_width, self.plan.data_width // 8
+        padded = stored + bytes(-len(stored) % beat)
+        yield from (int.from_bytes(padded[k : k + beat], "little")
+                    for k in range(0, len(padded), beat))  # fmt: skip
+        bits, at = 0, 0
+        for block in group:
+            for row in block:
+                for magnitude, sign in row:
+                    bits |= (magnitude | sign * most) << at
+                    at += most.bit_length()
+        per_block = at // 8
+        granule = next((n for n in (1, 2, 4) if n * per_block % width == 0), 8)
+        assert first % granule == 0
+        last = -(-(first + count) // granule) * granule
+        for k in range(first * per_block // width, -(-last * per_block // width)):
+            yield bits >> (k * width) & (1 << width) - 1
+
+    @property
+    def granule(self):
+        return self.plan.granule(self.cls)
+
+
+def exponent(plan, stored):
+    """Of a scale: as a number whose differences are those of exponents."""
+    return max(stored >> 3, 1) if plan.significands else stored
+
+
+class Case:
+    """A chunk of one use: sizes in blocks, regions, beats, and the writes that must follow."""
+
+    def __init__(self, plan, mode, tile, rng):
+        self.plan, self.mode, self.rng = plan, mode, rng
+        self.fused = mode == Mode.FUSED
+        use = plan.use(Mode.DW if self.fused else mode)
+        most = plan.cols if self.fused else plan.chunk(north=use.north)
+        self.t, self.l = rng.randrange(1, 4), rng.randrange(1, 10)
+        self.c = rng.randrange(1, min(most, 11) + 1)
+        if self.fused:
+            self.t = rng.randrange(1, plan.fused_tile_blocks + 1)
+            self.l = rng.randrange(1, plan.fused_blocks_n + 1)
+        self.at = {"tile": tile % 4, "half": rng.randrange(2),
+                   "west_half": rng.randrange(2), "fused": self.fused,
+                   "index": rng.randrange(plan.fused_slices_m) if self.fused else 0,
+                   "c0": 0}  # fmt: skip
+        if self.fused:
+            self.at["c0"] = self.at["index"] * plan.cols
+        else:
+            self.at["west_half"] = self.at["half"]
+        self.t0, self.l0 = rng.randrange(100), 0 if self.fused else rng.randrange(100)
+        self.regions, self.beats, self.writes = [], [], []
+        self.maxima = {}  # by their region: entry to value
+        stream_blocks = self._streamed(use)
+        sides = (self.l, self.c) if use.held_by_lanes else (self.c, self.l)
+        held = self._blocks(use.held, *sides)
+        west = None
+        if self.fused:
+            west = self._blocks(1, self.t, self.l)
+            self._maxima(Region.MAXIMA_WEST, 1, self._rows(west, False), self.t0)
+        north = use.north
+        self._maxima(
+            Region.MAXIMA_WEST if north else Region.MAXIMA_SOUTH,
+            use.stream, self._rows(stream_blocks, use.stream_turned), self.t0,
+        )  # fmt: skip
+        kind = Region.MAXIMA_NORTH if north else Region.MAXIMA_EAST
+        self._maxima(kind, use.held, self._rows(held, not use.held_by_lanes), self.l0)
+        if self.fused:
+            c0 = self.at["c0"]
+            rows = {entry + c0: value for entry, value in self._rows(held, False).items()}
+            self._maxima(Region.MAXIMA_NORTH, use.held, rows, 0)
+            self._region(Region.WEST, west, False, 0)
+        self._region(Region.HELD, held, use.held_turned, 0)
+        self._region(Region.WEST if north else Region.SOUTH, stream_blocks, use.stream_turned, 1)
+
+    def _streamed(self, use):
+        rows, cols = (self.c, self.t) if use.stream_turned else (self.t, self.c)
+        return self._blocks(use.stream, rows, cols)
+
+    def _blocks(self, cls, rows, cols):
+        offset = self.rng.randrange(0, 8, self.plan.granule(cls))
+        made = Blocks(self.plan, cls, rows, cols, offset)
+        made.draw(self.rng)
+        return made
+
+    def _rows(self, blocks, down):
+        """The bytes whose maximum is each entry: of a row (column) of blocks, or of elements."""
+        found = {}
+        for (row, col), scales in blocks.scales.items():
+            at = col if down else row
+            if self.plan.grouped(blocks.cls):
+                for k, stored in enumerate(scales):
+                    found.setdefault(at * self.plan.block + k, []).append(stored)
+            else:
+                found.setdefault(at, []).append(scales[0])
+        return found
+
+    def _maxima(self, kind, cls, stored, first):
+        """Beats of a run of maxima: at least each row's largest scale that is a number."""
+        plan, rng = self.plan, self.rng
+        nan = 0x7F if plan.significands else 255
+        per_block = plan.block if plan.grouped(cls) else 1
+        start = first * per_block % plan.beat_bytes
+        values = {entry: min(max(b for b in (*those, 0) if b != nan) + rng.choice([0, 0, 7, 60]),
+                             nan - 1) for entry, those in stored.items()}  # fmt: skip
+        count = start + max(values) + 1
+        content = [values.get(k - start, rng.randrange(256)) for k in range(count)]
+        content += bytes(-count % plan.beat_bytes)
+        for k in range(0, len(content), plan.beat_bytes):
+            self.beats.append(int.from_bytes(bytes(content[k : k + plan.beat_bytes]), "little"))
+        names = ("stream_offset", "held_offset")
+        self.regions.append(
+            {"kind": kind, "cls": cls, "beats": len(content) // plan.beat_bytes}
+            | dict.fromkeys(names, first * per_block % plan.beat_bytes)
+            | self.at
+        )  # fmt: skip
+        self.maxima[kind] = values
+
+    def _region(self, kind, blocks, turned, last):
+        plan = self.plan
+        per_block = plan.block if plan.grouped(blocks.cls) else 1
+        by_column = turned if kind == Region.HELD else not turned
+        self.regions.append(
+            {
+                "kind": kind, "cls": blocks.cls, "rows": blocks.rows, "cols": blocks.cols,
+                "offset": blocks.offset, "by_column": by_column, "turned": turned,
+                "stream_offset": self.t0 * per_block % plan.beat_bytes,
+                "held_offset": self.l0 * per_block % plan.beat_bytes, "last": last,
+            } | self.at
+        )  # fmt: skip
+        self.beats += blocks.beats
+        for row in range(blocks.rows):
+            for col in range(blocks.cols):
+                for k in range(plan.block):
+                    p, q = (col, row) if by_column else (row, col)
+                    block, scale = blocks.codes[row, col], blocks.scales[row, col][k]
+                    codes = [line[k] for line in block] if turned else block[k]
+                    self.writes.append(
+                        self._place(kind, p, q, k)
+                        | self._vector(blocks.cls, codes, scale)
+                        | self._deficits(kind, blocks, scale, k, p, q)
+                    )
+
+    def _place(self, kind, p, q, k):
+        """p counts across the banks, q within them."""
+        plan, at = self.plan, self.at
+        side = plan.rows if kind == Region.WEST else plan.cols
+        if kind == Region.HELD:
+            stride = plan.fused_held_stride if self.fused else plan.held_stride
+            start = at["index"] * stride if self.fused else at["half"] * plan.held_half_words
+        else:
+            stride = plan.fused_tile_words if self.fused else plan.tile_words
+            half = at["west_half"] if self.fused and kind == Region.WEST else at["half"]
+            start = half * plan.half_words
+        addr = start + p // side * stride + q * plan.block + k
+        return {"kind": kind, "bank": p % side, "addr": addr}
+
+    def _vector(self, cls, codes, scale):
+        plan, names = self.plan, [f.name for f in self.plan.formats]
+        name, poison = names[cls], plan.numerics.special == "poison"
+        nan = 0x7F if name == "nvfp4" else 255
+        nonzero = scale not in (0, nan)
+        found = {
+            "elements": [array_element(name, names, code, sign, poison) for code, sign in codes],
+            "nonzero": nonzero,
+        }
+        if plan.significands:
+            found["significand"] = scale % 8 + 8 * (scale >= 8)
+        values = [stored_value(name, code) for code, _ in codes]
+        special = [isinstance(value, str) for value in values]
+        if poison:
+            found["poison"] = sum((each or scale == nan) << a for a, each in enumerate(special))
+        if plan.shape.extents:
+            real = [array_element(name, names, code, 0, poison) for code, _ in codes]
+            falls = [
+                0 if other else fall(name, value)
+                for value, other, bits in zip(values, special, real, strict=True)
+                if bits
+            ]
+            found["extent"] = max((precision(name) + each for each in falls), default=0)
+        return found
+
+    def _deficits(self, kind, blocks, scale, k, p, q):
+        """Those that the mode at hand uses."""
+        plan = self.plan
+        nan = 0x7F if plan.significands else 255
+
+        def deficit(maxima, block):
+            if scale in (0, nan):
+                return 0
+            entry = block * plan.block + k if plan.grouped(blocks.cls) else block
+            difference = exponent(plan, maxima[entry]) - exponent(plan, scale)
+            return min(difference, plan.numerics.block_sum_bits + plan.fraction)
+
+        if kind != Region.HELD:
+            side = Region.MAXIMA_WEST if kind == Region.WEST else Region.MAXIMA_SOUTH
+            return {"deficit": deficit(self.maxima[side], q)}
+        found = {}
+        if Region.MAXIMA_EAST in self.maxima:
+            found["deficit"] = deficit(self.maxima[Region.MAXIMA_EAST], q)
+        if Region.MAXIMA_NORTH in self.maxima:
+            entry = p + self.at["c0"] if self.fused else p
+            found["deficit_north"] = deficit(self.maxima[Region.MAXIMA_NORTH], entry)
+        return found
+
+
+@pytest.mark.parametrize("machine, mode", CASES, ids=lambda value: getattr(value, "name", value))
+@pytest.mark.parametrize("p_data, p_out", [(1.0, 1.0), (0.6, 0.4)], ids=["free", "stalled"])
+def test_chunks(machine, mode, p_data, p_out, rng):
+    plan = make(machine)
+    tile = rng.randrange(4)  # their maxima lie apart; in the fused pass those of dY are loaded once
+    count = 1 if mode == Mode.FUSED else 3
+    cases = [Case(plan, mode, tile + number, rng) for number in range(count)]
+    dut = Loader(plan)
+    writes, ends = [], []
+
+    async def regions(ctx):
+        await put(ctx, dut.regions, [region for case in cases for region in case.regions])
+
+    async def beats(ctx):
+        items = (beat for case in cases for beat in case.beats)
+        await put(ctx, dut.data, items, willing=lambda: rng.random() < p_data)
+
+    async def chunks(ctx):
+        await put(ctx, dut.chunks_in, [{"t0": 100 + number} for number in range(len(cases))])
+
+    async def check(ctx):
+        for number in range(len(cases)):
+            payload = await get(ctx, dut.chunks_out, willing=lambda: rng.random() < p_out)
+            assert payload.t0 == 100 + number
+        await ctx.tick().repeat(20)
+
+    async def watch(ctx):
+        out = dut.chunks_out
+        watched = dut.write_en, dut.write, out.valid, out.ready
+        async for _, _, enabled, write, valid, ready in ctx.tick().sample(*watched):
+            if enabled:
+                writes.append(write)
+            if valid and ready:  # with the last write, or after it
+                ends.append(len(writes))
+
+    run(dut, regions, beats, chunks, check, background=(watch,), limit=60_000)
+    want = [write for case in cases for write in case.writes]
+    assert len(writes) == len(want)
+    for number, (got, expected) in enumerate(zip(writes, want, strict=True)):
+        found = {name: list(getattr(got, name)) if name == "elements" else getattr(got, name)
+                 for name in expected}  # fmt: skip
+        assert found == expected, f"write {number} of {len(want)}"
+    counts = [len(case.writes) for case in cases]
+    assert [sum(counts[: k + 1]) for k in range(len(cases))] == ends

@@ -1,0 +1,255 @@
+"""Beats told apart, against the layout of the memory image: maxima, exponent fields, elements."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from diastole_hw.load.parse import RegionParse
+from diastole_hw.schedule.tokens import Region
+from support.bench import put, run
+from support.plans import make_numerics, make_plan
+
+MACHINES = {
+    "squares": {"block": 4, "formats": ("bfp3", "bfp5", "bfp2")},
+    "edge": {"block": 2, "formats": ("bfp3", "bfp5", "bfp2"), "in_place": False},
+    "textbook": {"block": 1, "formats": ("bfp8", "bfp7", "bfp8"), "data_width": 32},
+    "wide bus": {"block": 4, "formats": ("bfp8", "bfp3", "bfp2"), "data_width": 512},
+    "vectors": {"block": 4, "groupings": ("1x8", "1x16", "1x4"), "data_width": 32},
+    "long vectors": {"block": 2, "groupings": ("1x32", "1x16", "1x128"), "data_width": 32},
+    "mixed": {"block": 4, "groupings": ("1x8", None, "1x64")},
+    "nvfp4": {"block": 4, "formats": "nvfp4", "fraction": 3, "headroom": 8},
+    "nvfp4, wide bus": {"block": 2, "formats": "nvfp4", "fraction": 3, "data_width": 256},
+}
+MEMORIES = {
+    Region.MAXIMA_SOUTH: 0, Region.MAXIMA_EAST: 1, Region.MAXIMA_WEST: 2, Region.MAXIMA_NORTH: 3,
+}  # fmt: skip
+WRITE = ("enable", "memory", "addr", "data")
+
+
+def make(name):
+    options = dict(MACHINES[name])
+    sizes = {key: options.pop(key) for key in ("in_place", "data_width") if key in options}
+    return make_plan(make_numerics(**options), rows=2, cols=3, **sizes)
+
+
+@dataclass
+class Tensor:
+    """How a class lies in memory, as the image's text has it."""
+
+    side: int  # B
+    bits: int  # of an element
+    vector: int | None  # length of its groups, None for squares
+    width: int  # of a beat
+
+    @classmethod
+    def of(cls, plan, number):
+        chosen = plan.numerics.to_dict()[("x", "w", "dy")[number]]
+        kind, length = chosen["grouping"].split("x")
+        vector = int(length) if kind == "1" and plan.block > 1 else None
+        return cls(plan.block, plan.formats[number].element_bits, vector, plan.data_width)
+
+    @property
+    def block_bits(self):
+        return self.side**2 * self.bits
+
+    @property
+    def exponent_bytes(self):
+        """That mean something: Q = max(1, 8 B / g) runs of B bytes, or one per block."""
+        return self.side * max(1, 8 * self.side // self.vector) if self.vector else 8
+
+    @property
+    def exponent_beats(self):
+        return -(-8 * self.exponent_bytes // self.width)
+
+    @property
+    def granule(self):
+        """Blocks after which one begins with a beat."""
+        return next(n for n in (1, 2, 4, 8) if n == 8 or n * self.block_bits % self.width == 0)
+
+    def exponents_from(self, field, block):
+        """Bytes of a field from those of a block on."""
+        return (
+            field[block * self.side // self.vector * self.side :] if self.vector else field[block:]
+        )
+
+
+class Case:
+    """Regions as they may come, their beats, and what must be made of them, in order."""
+
+    def __init__(self, plan, rng):
+        self.plan, self.rng = plan, rng
+        self.regions, self.beats, self.events = [], [], []
+        self.cycles = []  # of each event, where nothing ever waits
+        self.cycle = 0
+
+    def beat(self):
+        self.beats.append(self.rng.getrandbits(self.plan.data_width))
+        return self.beats[-1]
+
+    def happens(self, *event):
+        self.events.append(event)
+        self.cycles.append(self.cycle)
+
+    def region(self, members):
+        """Everything that goes through, at random, beside what matters."""
+        rng, plan = self.rng, self.plan
+        shared = {
+            "index": rng.randrange(plan.fused_slices_m), "tile": rng.randrange(4),
+            "by_column": rng.randrange(2), "turned": rng.randrange(2), "half": rng.randrange(2),
+            "west_half": rng.randrange(2), "last": rng.randrange(2),
+            "stream_offset": rng.randrange(plan.beat_bytes),
+        }  # fmt: skip
+        self.regions.append(shared | members)
+        self.cycle += 1
+        return self.regions[-1]
+
+    def maxima(self, kind, fused):
+        plan = self.plan
+        held = kind in (Region.MAXIMA_EAST, Region.MAXIMA_NORTH)
+        words = plan.held_maxima_words if held else plan.stream_maxima_words
+        slot = next(2**n for n in range(20) if 2**n >= words)
+        region = self.region(
+            {"kind": kind, "fused": fused, "beats": self.rng.randrange(1, words + 1)}
+        )
+        first = 0 if held and fused else region["tile"] * slot
+        for k in range(region["beats"]):
+            self.happens("maxima", MEMORIES[kind], first + k, self.beat())
+            self.cycle += 1
+
+    def blocks(self, kind, cls):
+        plan, rng, tensor = self.plan, self.rng, Tensor.of(self.plan, cls)
+        rows = rng.randrange(1, 4)
+        cols = rng.choice([1, rng.randrange(1, 9), rng.randrange(1, min(24, plan.tile_blocks) + 1)])
+        offset = rng.randrange(0, 8, tensor.granule)
+        region = self.region(
+            {"kind": kind, "cls": cls, "rows": rows, "cols": cols, "offset": offset}
+        )
+        for row in range(rows):
+            col = 0
+            while col < cols:
+                first = (offset + col) % 8
+                count = min(8 - first, cols - col)
+                self.part(region, tensor, row, col, first, count)
+                col += count
+
+    def part(self, region, tensor, row, col, first, count):
+        size = tensor.width // 8
+        field = b"".join(
+            self.beat().to_bytes(size, "little") for _ in range(tensor.exponent_beats)
+        )[: tensor.exponent_bytes]  # fmt: skip
+        whole = -(-count // tensor.granule) * tensor.granule
+        begin = first * tensor.block_bits // tensor.width
+        beats = -(-(first + whole) * tensor.block_bits // tensor.width) - begin
+        group = {"row": row, "col": col, "blocks": whole, "place": first}
+        run_ = {
+            "beats": beats, "vectors": whole * tensor.side, "kind": region["cls"],
+            "mark": region["turned"],
+        }  # fmt: skip
+        self.cycle += tensor.exponent_beats
+        self.happens("part", region, group, tensor.exponents_from(field, first), run_)
+        self.cycle += 1
+        for _ in range(beats):
+            self.happens("elements", self.beat())
+            self.cycle += 1
+
+
+def make_case(plan, rng):
+    case = Case(plan, rng)
+    sides = {"east": "south", "north": "west"}
+    kinds = [Region.HELD, *(Region[sides[direction].upper()] for direction in plan.directions)]
+    for _ in range(6):
+        for number, direction in enumerate(plan.directions):
+            for name in ((sides[direction], direction), (direction, sides[direction]))[number]:
+                if rng.random() < 0.5:
+                    case.maxima(Region[f"MAXIMA_{name.upper()}"], rng.randrange(2))
+        for cls in rng.sample(range(3), 3):
+            case.blocks(rng.choice(kinds), cls)
+    return case
+
+
+def members(view, names):
+    return {name: getattr(view, name) for name in names}
+
+
+def check_part(plan, group, run_, want):
+    region, part, exponents, wanted_run = want
+    assert members(group.region, region) == region
+    expected = {name: part[name] for name in part if hasattr(group, name)}
+    assert members(group, expected) == expected
+    low = group.exponents & (1 << 8 * len(exponents)) - 1
+    assert low.to_bytes(len(exponents), "little") == exponents
+    assert members(run_, wanted_run) == wanted_run
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("p_data, p_out", [(1.0, 1.0), (0.6, 0.5)], ids=["free", "stalled"])
+def test_beats_are_told_apart(machine, p_data, p_out, rng):
+    plan = make(machine)
+    case = make_case(plan, rng)
+    dut = RegionParse(plan)
+    outputs = (dut.groups, dut.runs, dut.mantissas)
+    got, cycles = [], []
+
+    async def regions(ctx):
+        await put(ctx, dut.regions, case.regions, willing=lambda: rng.random() < p_data)
+
+    async def data(ctx):
+        await put(ctx, dut.data, case.beats, willing=lambda: rng.random() < p_data)
+        for _ in range(20):
+            await ctx.tick()
+
+    async def take(ctx):
+        while True:
+            for output in outputs:
+                ctx.set(output.ready, rng.random() < p_out)
+            await ctx.tick()
+
+    async def watch(ctx):
+        moves = [output.valid & output.ready for output in outputs]
+        payloads = [output.payload for output in outputs]
+        sampled = (*moves, *payloads, *(getattr(dut.maxima, name) for name in WRITE))
+        cycle = 0
+        async for _, _, *values in ctx.tick().sample(*sampled):
+            moved, (group, run_, elements), write = values[:3], values[3:6], values[6:]
+            assert moved[0] == moved[1], "taken apart"
+            if write[0]:
+                got.append(("maxima", *write[1:]))
+            if moved[0]:
+                got.append(("part", group, run_))
+            if moved[2]:
+                got.append(("elements", elements))
+            assert sum((write[0], moved[0], moved[2])) <= 1
+            cycles.extend([cycle] * (write[0] | moved[0] | moved[2]))
+            cycle += 1
+
+    run(dut, regions, data, background=(take, watch), limit=60_000)
+    assert len(got) == len(case.events)
+    for event, want in zip(got, case.events, strict=True):
+        assert event[0] == want[0]
+        if event[0] == "part":
+            check_part(plan, event[1], event[2], want[1:])
+        else:
+            assert event == want
+    if p_out == 1.0:
+        assert cycles == case.cycles
+
+
+def test_waits_for_both_the_group_and_the_run():
+    """Neither is valid while only one of them could be taken."""
+    plan = make("squares")
+    dut = RegionParse(plan)
+    beats = -(-64 // plan.data_width)
+
+    async def bench(ctx):
+        await put(ctx, dut.regions, [{"kind": Region.SOUTH, "rows": 1, "cols": 1}])
+        await put(ctx, dut.data, range(beats))
+        for groups, runs in [(0, 0), (1, 0), (0, 1), (1, 1)]:
+            ctx.set(dut.groups.ready, groups)
+            ctx.set(dut.runs.ready, runs)
+            both = groups & runs
+            assert ctx.get(dut.groups.valid) == ctx.get(dut.runs.valid) == both
+            assert not ctx.get(dut.data.ready)
+            await ctx.tick()
+        assert not ctx.get(dut.groups.valid)
+
+    run(dut, bench)

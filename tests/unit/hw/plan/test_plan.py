@@ -1,0 +1,198 @@
+"""What tiles, banks and words promise each other, over all arrays that can be configured."""
+
+from math import ceil, gcd
+
+import pytest
+
+from diastole.config.presets import PRESETS
+from diastole_hw.plan.policy import pow2ceil
+from diastole_hw.plan.uses import DY, PRODUCTS, Mode, W, X
+from diastole_sim.spec.formats import FORMAT_NAMES
+from diastole_sim.spec.image import DATA_WIDTHS, GROUP_BLOCKS, ImageLayout
+from diastole_sim.spec.numerics import BLOCK_SIDES, CLASS_NAMES
+from support.plans import make_numerics, make_plan
+
+MIXED = [name for name in FORMAT_NAMES if name != "nvfp4"]  # which goes with itself only
+SIDES = range(1, 65)  # cells
+
+
+def is_power_of_two(value):
+    return value > 0 and value & (value - 1) == 0
+
+
+def random_numerics(rng, block, in_place):
+    """Formats at random, in squares or in vector groups where they may be."""
+    if rng.random() < 0.1:
+        formats = ["nvfp4"] * 3
+    else:
+        formats = [rng.choice(MIXED) for _ in range(3)]
+    groupings = []
+    for cls, name in enumerate(formats):
+        choices = ["tensor"] if name[:4] in ("fp8_", "bf16") else [f"{block}x{block}"]
+        if name != "bf16" and (in_place or cls == X):
+            choices.append(f"1x{block * rng.choice([2, 4])}")
+        groupings.append(rng.choice(choices))
+    return make_numerics(
+        block=block, formats=formats, groupings=groupings,
+        fraction=rng.randrange(20), headroom=rng.randrange(1, 10),
+    )  # fmt: skip
+
+
+def plans(rng, block, data_width, in_place=True):
+    """Every number of rows, each with some numbers of columns; numbers at random."""
+    for rows in SIDES:
+        for cols in rng.sample(SIDES, 16):
+            numerics = random_numerics(rng, block, in_place)
+            yield make_plan(
+                numerics, rows=rows, cols=cols, in_place=in_place, data_width=data_width
+            )
+
+
+def check_tiles(plan):
+    assert is_power_of_two(plan.tile_blocks)
+    assert is_power_of_two(plan.groups)
+    assert plan.tile_blocks >= max(GROUP_BLOCKS, plan.rows)
+    for side, north in ((plan.rows, True), (plan.cols, False)):
+        lanes = plan.groups * side  # blocks of a lane tile
+        assert lanes % GROUP_BLOCKS == 0, "a lane tile starts inside a group"
+        assert lanes * plan.block * 4 % plan.beat_bytes == 0, "its rows start inside a beat"
+        chunk = plan.chunk(north=north)
+        assert chunk == side * GROUP_BLOCKS // gcd(side, GROUP_BLOCKS)
+        assert chunk // side <= plan.groups, "the slices of a chunk do not fit"
+    assert plan.half_words == plan.groups * plan.tile_words
+    assert 2 * plan.groups**2 * plan.rows * plan.block <= plan.held_words
+
+
+def check_fused(plan):
+    words = plan.fused_tile_words
+    assert is_power_of_two(plan.fused_tile_blocks)
+    along = plan.cols if plan.grouped(X) else plan.fused_tile_blocks
+    assert along % plan.granule(X) == 0, "X is read in parts of a granule"
+    assert 2 * words >= plan.rows * plan.block, "the next blocks are not loaded in time"
+    assert plan.fused_slices_n >= 1
+    assert plan.half_words % words == 0
+    assert plan.fused_slices_n * words <= plan.half_words, "dW's sums, or W's vectors"
+    assert plan.fused_slices_m * plan.fused_held_stride <= plan.held_words, "dY"
+    assert plan.fused_blocks_n == plan.fused_slices_n * plan.rows
+    assert plan.fused_blocks_m == plan.fused_slices_m * plan.cols
+    assert plan.fused_blocks_m >= plan.fused_blocks_n
+    assert max(plan.fused_blocks_m, plan.fused_blocks_n) <= plan.maxima_depth * plan.beat_bytes
+
+
+def check_maxima(plan):
+    """Four slots, each for a tile that may start at any byte of a beat that its size allows."""
+    beat = plan.beat_bytes
+    lanes = (plan.groups * side * plan.held_entries for side in (plan.rows, plan.cols))
+    for length, words in (
+        (plan.tile_blocks * plan.stream_entries, plan.stream_maxima_words),
+        *((length, plan.held_maxima_words) for length in lanes),
+    ):
+        latest = beat - gcd(length, beat)  # tiles start at multiples of their length
+        assert ceil((latest + length) / beat) <= words
+        assert 4 * pow2ceil(words) <= plan.maxima_depth
+
+
+def check_widths(plan):
+    scales = 15**2 if plan.significands else 1
+    for mode in PRODUCTS:
+        use = plan.use(mode)
+        a, b = plan.formats[use.stream], plan.formats[use.held]
+        unit = plan.product_bits(use) - a.precision - b.precision
+        largest = plan.block * (2**a.precision - 1) * (2**b.precision - 1) * 2**unit * scales
+        assert unit >= 0, "a block sum does not fit"
+        assert largest < 2 ** (plan.sum_bits - 1), "a block sum does not fit"
+        stream = plan.shape.west if use.north else plan.shape.south
+        for element, form in ((stream, a), (plan.shape.held, b)):
+            assert element.significand_bits >= form.precision
+            assert element.depth >= form.depth
+    assert plan.deficit_bits == (plan.sum_bits + plan.fraction).bit_length()
+    assert plan.accumulator_bits == plan.sum_bits + plan.fraction + plan.headroom <= 63
+
+
+def check_image(plan):
+    for cls, name in enumerate(CLASS_NAMES):
+        chosen = plan.numerics.tensor_class(name)
+        layout = ImageLayout(
+            rows=1, cols=1, block=plan.block, element_bits=chosen.format.element_bits,
+            vector=chosen.grouping.size if chosen.two_copies else None,
+            header=chosen.format.name == "nvfp4", data_width=plan.data_width,
+        )  # fmt: skip
+        assert plan.group_beats(cls) * plan.beat_bytes == layout.group_bytes
+        assert plan.exponent_beats(cls) * plan.beat_bytes == layout.exponent_bytes
+        assert plan.header_beats(cls) * plan.beat_bytes == layout.group_offset(0, 0)
+        bits = plan.block**2 * layout.element_bits
+        whole = [n for n in (1, 2, 4) if n * bits % plan.data_width == 0]
+        assert plan.granule(cls) == min(whole, default=GROUP_BLOCKS)
+        beats = [plan.mantissa_beats(cls, n) for n in range(GROUP_BLOCKS + 1)]
+        assert beats == [ceil(n * bits / plan.data_width) for n in range(GROUP_BLOCKS + 1)]
+
+
+@pytest.mark.parametrize("block", BLOCK_SIDES)
+@pytest.mark.parametrize("data_width", DATA_WIDTHS)
+def test_every_array(block, data_width, rng):
+    for in_place in (True, False):
+        for plan in plans(rng, block, data_width, in_place):
+            try:
+                check_tiles(plan)
+                check_maxima(plan)
+                check_widths(plan)
+                check_directions(plan)
+                if plan.fused:
+                    check_fused(plan)
+            except AssertionError as error:
+                raise AssertionError(f"{error}: {plan}") from error
+
+
+@pytest.mark.parametrize("block", BLOCK_SIDES)
+@pytest.mark.parametrize("data_width", DATA_WIDTHS)
+@pytest.mark.parametrize("name", FORMAT_NAMES)
+def test_image(block, data_width, name):
+    numerics = make_numerics(block=block, formats=name, fraction=0, headroom=1)
+    check_image(make_plan(numerics, data_width=data_width))
+
+
+def test_the_edge_takes_no_vector_groups_of_what_is_held():
+    for groupings in (("4x4", "1x8", "4x4"), ("4x4", "4x4", "1x8")):
+        numerics = make_numerics(groupings=groupings)
+        with pytest.raises(ValueError, match=r"^vector groups of W or dY need an array that trans"):
+            make_plan(numerics, in_place=False)
+    make_plan(make_numerics(groupings=("1x8", "4x4", "4x4")), in_place=False)
+
+
+def check_directions(plan):
+    """A held tensor in vector groups has a row per lane, so its sums go north."""
+    norths = {mode: plan.use(mode).north for mode in PRODUCTS}
+    assert plan.east == (False in norths.values())
+    assert plan.north == (True in norths.values())
+    if not plan.in_place:
+        assert plan.directions == ("east",)
+        return
+    want = {Mode.FORWARD: plan.grouped(W), Mode.DX: True, Mode.DW: plan.grouped(DY)}
+    assert norths == want
+    assert not plan.fused or plan.directions == ("east", "north")
+
+
+def memory_bits(plan):
+    """Of the product engine: scratchpads, accumulators and maxima, as the design lists them."""
+    b = plan.block
+
+    def bank(words, bits, directions=1):
+        vectors = words * b * (bits + 1)
+        return vectors + words // b * (directions * plan.deficit_bits + 1)
+
+    bits = plan.shape.held.significand_bits
+    streams = (plan.rows + plan.cols) * bank(2 * plan.half_words, bits)
+    held = plan.cols * bank(plan.held_words, bits, directions=2)
+    ports = plan.rows + plan.cols
+    sums = ports * 2 * plan.half_words * b * plan.accumulator_bits
+    maxima = 8 * plan.maxima_depth * plan.data_width  # four memories, each with two readers
+    return streams + held + sums + maxima
+
+
+def test_nano_fits_its_target():
+    """400 KiB for the whole machine, and the fused pass for dY of 512 x 512 in it."""
+    plan = PRESETS["nano"].plan
+    column_maxima = 8 * plan.converter_blocks
+    queues_and_buffers = 10 * 1024 * 8
+    assert memory_bits(plan) + column_maxima + queues_and_buffers <= 400 * 1024 * 8
+    assert (plan.fused_blocks_m * plan.block, plan.fused_blocks_n * plan.block) == (512, 512)

@@ -1,0 +1,114 @@
+"""What each step of a chunk asks for, against the equations of the products."""
+
+import pytest
+from amaranth.sim import Simulator
+
+from diastole_hw.plan.uses import Mode
+from diastole_hw.schedule.regions import STEPS, RegionSteps
+from support.plans import make_numerics, make_plan
+from support.uses import pieces
+
+MACHINES = {
+    "squares": {},
+    "edge": {"in_place": False},
+    "vectors": {"groupings": ("1x8", "1x32", "1x4")},
+    "vectors of X": {"groupings": ("1x8", None, None)},
+    "vectors of W": {"groupings": (None, "1x8", None)},
+    "vectors of dY": {"groupings": (None, None, "1x8")},
+    "squares of X alone": {"groupings": (None, "1x8", "1x8")},
+    "vectors of X, edge": {"groupings": ("1x8", None, None), "in_place": False},
+}
+FUSED = ("squares", "vectors of X", "vectors of W")  # dY in squares, an array that transposes
+CASES = [(name, mode) for name in MACHINES for mode in Mode if mode != Mode.FUSED or name in FUSED]
+
+
+def make(name, rows=3, cols=2):
+    options = dict(MACHINES[name])
+    in_place = options.pop("in_place", True)
+    return make_plan(make_numerics(block=4, **options), rows, cols, in_place, data_width=32)
+
+
+def pieces_of(name, mode):
+    groupings = MACHINES[name].get("groupings", (None,) * 3)
+    return pieces(mode, [each is not None for each in groupings], "in_place" not in MACHINES[name])
+
+
+def is_due(piece, chunk):
+    return {
+        "each": True,
+        "first": chunk["first"],
+        "once": chunk["first"] and chunk["first_tile"],
+        "first tile": chunk["first_tile"],
+    }[piece.due]
+
+
+def asked(piece, chunk, mode, c_blocks):
+    """The outputs of a step that asks for it."""
+    spans = {axis: (chunk[f"{axis}0"], chunk[f"{axis}_blocks"]) for axis in "tlc"}
+    found = {"kind": piece.kind, "tensor": piece.cls}
+    if piece.side:
+        first, count = spans[piece.side]
+        if mode == Mode.FUSED and piece.side == "c":  # of all of dY
+            first, count = 0, c_blocks
+        of_columns = piece.side == piece.cols
+        found |= {"row0": first, "rows": count, "maxima_of_columns": of_columns}
+        return found | {"col0": 0, "cols": 0}
+    (row0, rows), (col0, cols) = spans[piece.rows], spans[piece.cols]
+    found |= {"row0": row0, "rows": rows, "col0": col0, "cols": cols}
+    return found | {"by_column": piece.by_column, "turned": piece.turned}
+
+
+def random_chunk(rng, plan, mode):
+    fused = mode == Mode.FUSED
+    most = {
+        "t": plan.fused_tile_blocks if fused else plan.tile_blocks,
+        "l": plan.fused_blocks_n if fused else plan.groups * min(plan.rows, plan.cols),
+        "c": plan.cols if fused else min(plan.chunk(north=False), plan.chunk(north=True)),
+    }
+    chunk = {name: rng.random() < 0.5 for name in ("first", "first_tile")}
+    for axis, blocks in most.items():
+        chunk[f"{axis}0"] = rng.choice([0, rng.randrange(2**24)])
+        chunk[f"{axis}_blocks"] = rng.randrange(1, blocks + 1)
+    if fused:  # all of N
+        chunk["l0"] = 0
+    return chunk
+
+
+@pytest.mark.parametrize("name, mode", CASES, ids=lambda value: getattr(value, "name", value))
+def test_steps_are_those_of_the_equation(name, mode, rng):
+    plan = make(name)
+    dut = RegionSteps(plan)
+    by_step = {piece.step: piece for piece in pieces_of(name, mode)}
+    seen = set()
+
+    async def bench(ctx):
+        ctx.set(dut.mode, mode)
+        for _ in range(40):
+            chunk = random_chunk(rng, plan, mode)
+            c_blocks = rng.randrange(1, plan.fused_blocks_m + 1) if mode == Mode.FUSED else 7
+            ctx.set(dut.chunk, chunk)
+            ctx.set(dut.c_blocks, c_blocks)
+            for step in rng.sample(range(STEPS), STEPS):
+                ctx.set(dut.step, step)
+                await ctx.delay(1e-9)
+                piece = by_step.get(step)
+                wanted = piece is not None and is_due(piece, chunk)
+                assert ctx.get(dut.enabled) == wanted, f"step {step} of {chunk}"
+                seen.add((step, wanted))
+                if wanted:
+                    want = asked(piece, chunk, mode, c_blocks)
+                    got = {output: ctx.get(getattr(dut, output)) for output in want}
+                    assert got == want, f"step {step} of {chunk}"
+
+    sim = Simulator(dut)
+    sim.add_testbench(bench)
+    sim.run()
+    always = {step for step, piece in by_step.items() if piece.due == "each"}
+    for step in range(STEPS):
+        assert ((step, True) in seen) == (step in by_step), step
+        assert ((step, False) in seen) == (step not in always), step
+
+
+def test_fused_where_it_should_be():
+    """So that no case above is left out unseen."""
+    assert tuple(name for name in MACHINES if make(name).fused) == FUSED

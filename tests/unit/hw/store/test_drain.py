@@ -1,0 +1,263 @@
+"""One direction's drain: from accumulators to rows of floats in memory, by the definition."""
+
+import pytest
+
+from diastole_hw.plan.uses import Mode
+from diastole_hw.store.drain import Drain
+from oracle.product import binary32_bits
+from support.bench import put, run
+from support.bus import ServiceMemory
+from support.plans import make_numerics, make_plan
+
+BASE, SIZE = 4096, 1 << 17
+SLOTS = 4  # of maxima
+NVFP4 = {"formats": ("nvfp4",) * 3, "fraction": 3, "headroom": 8}
+FP8 = {"formats": ("fp8_e4m3", "bfp3", "fp8_e5m2"), "fraction": 2, "headroom": 8}
+MACHINES = {
+    "squares": {"block": 4, "fraction": 3, "formats": ("bfp3", "bfp5", "bfp2")},
+    "edge": {"block": 2, "fraction": 3, "formats": ("bfp3", "bfp5", "bfp2"), "in_place": False},
+    "textbook": {"block": 1, "formats": ("bfp8", "bfp7", "bfp8"), "data_width": 32},
+    "vectors": {"block": 4, "groupings": ("1x8", "1x16", "1x4"), "data_width": 32},
+    "vectors of X": {"block": 2, "groupings": ("1x8", None, None), "special": "poison"},
+    "vectors of W": {"block": 8, "groupings": (None, "1x16", None), "data_width": 32},
+    "windowed": FP8 | {"block": 4, "special": "poison", "data_width": 128},
+    "nvfp4": NVFP4 | {"block": 4, "special": "poison"},
+}  # fmt: skip
+
+
+def make(name):
+    options = {"block": 4} | MACHINES[name]
+    sizes = {key: options.pop(key) for key in ("in_place", "data_width") if key in options}
+    return make_plan(make_numerics(**options), rows=2, cols=3, **sizes)
+
+
+CASES = [
+    (name, mode, north)
+    for name in MACHINES
+    for mode in Mode
+    for north in (False, True)
+    if (make(name).fused if mode == Mode.FUSED else make(name).use(mode).north == north)
+]
+
+
+class Result:
+    """A matrix on its way out: tiles, the sums of each, the maxima, and the floats it becomes.
+
+    t counts vectors, l lanes (in the fused pass to the north: lanes of the contraction of dW).
+    """
+
+    def __init__(self, plan, mode, north, rng, t_count, lanes):
+        self.plan, self.mode, self.north, self.rng = plan, mode, north, rng
+        self.turned = mode == Mode.FUSED and north
+        self.classes = {  # by hand: what streams and what is held
+            Mode.FORWARD: (0, 1), Mode.DX: (2, 1), Mode.DW: (0, 2),
+            Mode.FUSED: (1, 2) if north else (0, 2),
+        }[mode]  # fmt: skip
+        numerics = plan.numerics.to_dict()
+        self.groupings = [numerics[name]["grouping"] for name in ("x", "w", "dy")]
+        self.ports = plan.cols if north else plan.rows
+        self.t_count, self.lanes = t_count, lanes
+        self.tensor_exponents = [rng.randint(-40, 40) * plan.significands for _ in range(3)]
+        per_row = [plan.block if self.by_row(cls) else 1 for cls in self.classes]
+        blocks = [-(-count // plan.block) for count in (t_count, lanes)]
+        middle = 50 if plan.significands else 127
+        self.maxima = [
+            [rng.randint(middle - 40, middle + 40) for _ in range(count * entries)]
+            for count, entries in zip(blocks, per_row, strict=True)
+        ]
+        self.tiles, self.sums = [], {}  # (port, address) to (sums, poison)
+        self.bytes = [{}, {}]  # of the two memories of maxima, by their place
+        self._tiles(*blocks)
+        self.rows, self.cols = (lanes, t_count) if self.turned else (t_count, lanes)
+
+    def by_row(self, cls):
+        """Whether there is a maximum for each row of elements."""
+        return self.plan.block > 1 and self.groupings[cls].startswith("1x")
+
+    def _tiles(self, t_blocks, l_blocks):
+        plan, fused = self.plan, self.mode == Mode.FUSED
+        t_step = plan.fused_tile_blocks if fused else plan.tile_blocks
+        l_step = plan.cols if self.turned else plan.groups * self.ports
+        if fused and not self.turned:
+            l_step = plan.fused_blocks_n
+        number = 0
+        for t0 in range(0, t_blocks, t_step):
+            for l0 in range(0, l_blocks, l_step):
+                count = min(t_step * plan.block, self.t_count - t0 * plan.block)
+                lanes = min(l_step, l_blocks - l0)
+                tile = {
+                    "t0": t0, "t_blocks": -(-count // plan.block), "t_count": count,
+                    "l0": l0, "l_blocks": lanes, "tile": number % SLOTS,
+                }  # fmt: skip
+                if self.turned:
+                    tile |= {"l0": 0, "l_blocks": 1, "c0": l0, "c_blocks": lanes}
+                self.tiles.append(tile)
+                number += 1
+
+    def accumulate(self, number):
+        """Sums of a tile and its maxima, as they are when it leaves; later ones replace them."""
+        plan, rng, tile = self.plan, self.rng, self.tiles[number]
+        words = plan.fused_tile_words if self.mode == Mode.FUSED else plan.tile_words
+        first, count = (
+            (tile["c0"], tile["c_blocks"]) if self.turned else (tile["l0"], tile["l_blocks"])
+        )
+        sums = {}
+        for lane in range(count):
+            for t in range(tile["t_blocks"] * plan.block):
+                at = (
+                    lane % self.ports,
+                    (number % 2) * plan.half_words + lane // self.ports * words + t,
+                )
+                half = 2 ** (plan.accumulator_bits - 1)
+                values = [rng.randrange(-half, half) >> rng.randrange(plan.accumulator_bits)
+                          for _ in range(plan.block)]  # fmt: skip
+                poison = rng.getrandbits(plan.block) & rng.getrandbits(plan.block)
+                self.sums[at] = values, poison * plan.poison
+                sums[tile["t0"] * plan.block + t, first + lane] = self.sums[at]
+        held_at = 0 if self.mode == Mode.FUSED else tile["l0"]
+        self._store(0, self.maxima[0], tile["t0"], tile["tile"], plan.stream_maxima_words)
+        slot = 0 if self.mode == Mode.FUSED else tile["tile"]
+        self._store(1, self.maxima[1], held_at, slot, plan.held_maxima_words)
+        return sums
+
+    def _store(self, which, values, first_block, slot, words):
+        """From a beat's start in memory that the tile's first maximum is in."""
+        entries = self.plan.block if self.by_row(self.classes[which]) else 1
+        words = 1 << (words - 1).bit_length()
+        first = first_block * entries
+        beat = self.plan.beat_bytes
+        for k, value in enumerate(values[first:]):
+            self.bytes[which][(slot * words) * beat + first % beat + k] = value
+
+    def floats(self, sums):
+        """By (row, column) of the result."""
+        plan = self.plan
+        names = [("x", "w", "dy")[cls] for cls in self.classes]
+        for (t, block), (values, poison) in sums.items():
+            for k, total in enumerate(values):
+                lane = block * plan.block + k
+                if t >= self.t_count or lane >= self.lanes:
+                    continue
+                exponents = [self._exponent(0, t), self._exponent(1, lane)]
+                below = plan.fraction + plan.numerics.product_bits(*names) - 2
+                scale = sum(exponents) - below - 6 * plan.significands
+                bits, overflow = binary32_bits(total, scale)
+                if poison >> k & 1:
+                    bits, overflow = 0x7FC00000, False
+                yield ((lane, t) if self.turned else (t, lane)), bits, overflow
+
+    def _exponent(self, which, element):
+        cls = self.classes[which]
+        entry = element if self.by_row(cls) else element // self.plan.block
+        stored = self.maxima[which][entry]
+        if self.plan.significands:
+            return max(stored >> 3, 1) - 7 + 2 + self.tensor_exponents[cls]
+        return stored - 127
+
+    def look_up(self, which, index, entries):
+        at = index.word * self.plan.beat_bytes + index.byte
+        single = not getattr(index, "by_row", 0)
+        return [self.bytes[which].get(at if single else at + k, 99) for k in range(entries)]
+
+
+@pytest.mark.parametrize(
+    "machine, mode, north", CASES, ids=lambda value: getattr(value, "name", str(value))
+)
+@pytest.mark.parametrize("p_stall", [0, 0.5], ids=["free", "stalled"])
+def test_rows_of_floats(machine, mode, north, p_stall, rng):
+    plan = make(machine)
+    side = plan.block
+    lanes = side * rng.randrange(13, 17) - rng.randrange(side)
+    if mode == Mode.FUSED and not north:
+        lanes = side * min(plan.fused_blocks_n, 9)
+    t_count = plan.fused_tile_words + 3
+    if mode != Mode.FUSED:  # some of them beyond a tile, which is long
+        t_count = plan.tile_words + 3 if machine in ("textbook", "vectors") and not p_stall else 5
+    result = Result(plan, mode, north, rng, t_count, lanes)
+    pitch = -(-result.cols * 4 // plan.beat_bytes) * plan.beat_bytes
+    dut = Drain(plan, north=north)
+    memory = ServiceMemory(SIZE, plan.beat_bytes, lambda: rng.random() < p_stall)
+    memory.bytes[:] = b"\xa5" * SIZE
+    want, overflows, seen = {}, [], []
+
+    async def tiles(ctx):
+        ctx.set(dut.mode, mode)
+        ctx.set(dut.exponents, result.tensor_exponents)
+        shape = {"base": BASE, "pitch": pitch, "rows": result.rows, "cols": result.cols}
+        ctx.set(dut.result, shape)
+        for number, tile in enumerate(result.tiles):
+            for place, bits, overflow in result.floats(result.accumulate(number)):
+                want[place] = bits
+                overflows.append(overflow)
+            await put(ctx, dut.tiles, [tile])
+            while True:  # its bank is free again: the next tile may change everything
+                _, _, freed = await ctx.tick().sample(dut.freed)
+                if freed:
+                    break
+        while True:
+            _, _, busy = await ctx.tick().sample(dut.busy)
+            if not busy:
+                break
+        await ctx.tick().repeat(10)
+
+    async def read(ctx):
+        """The accumulators and the maxima: one cycle after the enable, and until the next one."""
+        lookup = dut.lookup
+        indices = lookup.enable, lookup.stream.index, lookup.held.index
+        watched = (dut.read.en, dut.read.port, dut.read.addr, *indices)
+        async for _, _, enable, port, addr, looks, stream, held in ctx.tick().sample(*watched):
+            assert looks == enable
+            if not enable:
+                continue
+            sums, poison = result.sums[port, addr]
+            ctx.set(dut.read.data.sums, sums)
+            if plan.poison:
+                ctx.set(dut.read.data.poison, poison)
+            ctx.set(lookup.stream.value, result.look_up(0, stream, 1))
+            held_value = lookup.held.value
+            ctx.set(held_value, result.look_up(1, held, len(held_value)))
+
+    async def write(ctx):
+        await memory.write(ctx, dut.requests, dut.beats)
+
+    async def watch(ctx):
+        async for _, _, overflow in ctx.tick().sample(dut.overflow):
+            seen.append(overflow)
+
+    run(dut, tiles, background=(read, write, watch), limit=60_000)
+    assert len(want) == result.rows * result.cols
+    for (row, col), bits in want.items():
+        at = BASE + row * pitch + col * 4
+        got = int.from_bytes(memory.bytes[at : at + 4], "little")
+        assert got == bits, f"row {row}, column {col}: {got:08x}, not {bits:08x}"
+    end = BASE + result.rows * pitch
+    assert set(memory.bytes[:BASE] + memory.bytes[end:]) == {0xA5}
+    assert any(seen) >= any(overflows)
+
+
+@pytest.mark.parametrize("poison", [False, True])
+def test_overflow_is_reported_but_not_of_poison(poison):
+    plan = make_plan(make_numerics(block=1, special="poison"), data_width=32)
+    dut = Drain(plan, north=False)
+    memory = ServiceMemory(1 << 12, plan.beat_bytes)
+    seen = []
+
+    async def bench(ctx):
+        ctx.set(dut.result, {"base": 64, "pitch": 4, "rows": 1, "cols": 1})
+        ctx.set(dut.lookup.stream.value, [254])
+        ctx.set(dut.lookup.held.value, [254])
+        ctx.set(dut.read.data.sums, [1 << 30])
+        ctx.set(dut.read.data.poison, poison)
+        sizes = {"t_blocks": 1, "t_count": 1, "l_blocks": 1}
+        await put(ctx, dut.tiles, [sizes])
+        for _ in range(40):
+            _, _, overflow = await ctx.tick().sample(dut.overflow)
+            seen.append(overflow)
+
+    async def write(ctx):
+        await memory.write(ctx, dut.requests, dut.beats)
+
+    run(dut, bench, background=(write,))
+    assert sum(seen) == (not poison)
+    bits = int.from_bytes(memory.bytes[64:68], "little")
+    assert bits == (0x7FC00000 if poison else 0x7F800000)

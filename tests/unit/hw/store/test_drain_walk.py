@@ -1,0 +1,246 @@
+"""The order of a tile's words, their maxima and their rows, against loops; every cycle of it."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from diastole_hw.plan.uses import Mode
+from diastole_hw.store.drain_walk import DrainWalk
+from support.bench import put, run
+from support.plans import make_numerics, make_plan
+
+SLOTS = 4  # of maxima
+NVFP4 = {"formats": ("nvfp4",) * 3, "fraction": 3, "headroom": 8}
+MACHINES = {  # numerics, and rows, columns, D, and whether cells transpose
+    "squares": ({"block": 4, "formats": ("bfp3", "bfp5", "bfp2")}, 2, 3, 64, True),
+    "edge": ({"block": 2}, 2, 3, 128, False),
+    "textbook": ({"block": 1, "formats": "bfp8"}, 3, 1, 32, True),
+    "one cell": ({"block": 8}, 1, 1, 64, True),
+    "vectors": ({"block": 4, "groupings": ("1x8", "1x16", "1x4")}, 2, 3, 32, True),
+    "vectors of X": ({"block": 2, "groupings": ("1x8", None, None)}, 1, 4, 64, True),
+    "vectors of W": ({"block": 4, "groupings": (None, "1x16", None)}, 3, 2, 32, True),
+    "nvfp4": (NVFP4 | {"block": 2, "groupings": ("1x4", "4x4", "1x4")}, 1, 2, 32, True),
+}
+OPERANDS = {  # by hand: what streams and what is held, by direction in the fused pass
+    (Mode.FORWARD, 0): "xw", (Mode.FORWARD, 1): "xw",
+    (Mode.DX, 0): "dw", (Mode.DX, 1): "dw",
+    (Mode.DW, 0): "xd", (Mode.DW, 1): "xd",
+    (Mode.FUSED, 0): "xd", (Mode.FUSED, 1): "wd",
+}  # fmt: skip
+
+
+def make(name):
+    numerics, rows, cols, data_width, in_place = MACHINES[name]
+    return make_plan(make_numerics(**numerics), rows, cols, in_place, data_width)
+
+
+def modes(name, north):
+    """Those that have sums in this direction."""
+    plan = make(name)
+    return [m for m in Mode if (plan.fused if m == Mode.FUSED else plan.use(m).north == north)]
+
+
+CASES = [(name, north) for name in MACHINES for north in (False, True) if modes(name, north)]
+
+
+@dataclass
+class Word:
+    """One word of sums: where it is, the maxima it needs, and the span that begins with it."""
+
+    port: int
+    addr: int  # in its half
+    stream: tuple  # beat and byte
+    held: tuple  # beat, byte, and whether B entries of rows stand there
+    span: dict | None
+
+
+class Job:
+    """One result: its tiles, and the words of each. ``rows``, ``cols`` of it in elements."""
+
+    def __init__(self, plan, groupings, mode, north, rng):
+        self.plan, self.mode, self.north = plan, mode, north
+        self.fused = mode == Mode.FUSED
+        self.turned = self.fused and north
+        self.ports = plan.cols if north else plan.rows
+        self.tile_words = plan.fused_tile_words if self.fused else plan.tile_words
+        names = OPERANDS[mode, north]
+        self.by_row = [
+            plan.block > 1 and (groupings["xwd".index(name)] or "").startswith("1x")
+            for name in names
+        ]
+        side, most = plan.block, 3 * self.ports + 2
+        t_count = rng.choice([self.tile_words + rng.randrange(1, 5), rng.randrange(1, 8)])
+        lanes = side * rng.randrange(1, most) - rng.randrange(side)
+        if self.fused and not self.turned:
+            lanes = side * min(plan.fused_blocks_n, most)
+        if not self.fused and t_count < 8:  # two tiles beside each other
+            lanes = side * (plan.groups * self.ports + rng.randrange(1, 3))
+        self.t_count, self.lanes = t_count, lanes
+        self.rows, self.cols = (lanes, t_count) if self.turned else (t_count, lanes)
+        self.base = rng.randrange(1000) * plan.beat_bytes
+        self.pitch = plan.beat_bytes * (-(-self.cols * 4 // plan.beat_bytes) + rng.randrange(3))
+        self.tiles = list(self._tiles(rng))
+
+    @property
+    def result(self):
+        return {"base": self.base, "pitch": self.pitch, "rows": self.rows, "cols": self.cols}
+
+    def _tiles(self, rng):
+        plan = self.plan
+        t_blocks, l_blocks = (-(-count // plan.block) for count in (self.t_count, self.lanes))
+        t_step = self.tile_words // plan.block
+        l_step = plan.groups * self.ports
+        if self.fused:
+            l_step = plan.cols if self.turned else plan.fused_blocks_n
+        number = rng.randrange(SLOTS)
+        for t0 in range(0, t_blocks, t_step):
+            for l0 in range(0, l_blocks, l_step):
+                count = min(self.tile_words, self.t_count - t0 * plan.block)
+                lanes = min(l_step, l_blocks - l0)
+                tile = {"t0": t0, "t_blocks": -(-count // plan.block), "t_count": count}
+                tile |= {"tile": number % SLOTS, "first": rng.randrange(2), "last": 1}
+                if self.turned:
+                    tile |= {"c0": l0, "c_blocks": lanes, "l_blocks": 1}
+                else:
+                    tile |= {"l0": l0, "l_blocks": lanes, "c_blocks": rng.randrange(1, 3)}
+                yield tile
+                number += 1
+
+    def words(self, tile):
+        """In the order in which they are read."""
+        side = self.plan.block
+        if self.turned:
+            for port in range(tile["c_blocks"]):
+                for t in range(tile["t_blocks"] * side):
+                    span = None if t % side else self._turned_span(tile, port, t // side)
+                    yield self._word(tile, port, port, t, span)
+            return
+        for t in range(tile["t_count"]):
+            for lane in range(tile["l_blocks"]):
+                first = t == lane == 0
+                yield self._word(
+                    tile, lane, lane % self.ports, t, self._span(tile) if first else None
+                )
+
+    def _word(self, tile, block, port, t, span):
+        group = 0 if self.turned else block // self.ports
+        addr = group * self.tile_words + t
+        return Word(port, addr, self._stream(tile, t), self._held(tile, block), span)
+
+    def _span(self, tile):
+        side = self.plan.block
+        first = tile["l0"] * side
+        return {
+            "addr": self.base + tile["t0"] * side * self.pitch + 4 * first,
+            "cols": min(self.cols - first, tile["l_blocks"] * side),
+            "vectors": tile["l_blocks"],
+            "repeat": tile["t_count"],
+            "whole": tile["t_count"],
+        }
+
+    def _turned_span(self, tile, port, t_block):
+        side = self.plan.block
+        row, col = (tile["c0"] + port) * side, (tile["t0"] + t_block) * side
+        return {
+            "addr": self.base + row * self.pitch + 4 * col,
+            "cols": min(self.cols - col, side),
+            "vectors": 1,
+            "repeat": min(self.rows - row, side),
+            "whole": side,
+        }
+
+    def _stream(self, tile, t):
+        """A slot begins with the beat of memory in which the tile's first maximum is."""
+        side, beat = self.plan.block, self.plan.beat_bytes
+        slot_beats = 1 << (self.plan.stream_maxima_words - 1).bit_length()
+        first, entry = (tile["t0"] * side, t) if self.by_row[0] else (tile["t0"], t // side)
+        return divmod(tile["tile"] * slot_beats * beat + first % beat + entry, beat)
+
+    def _held(self, tile, block):
+        side, beat = self.plan.block, self.plan.beat_bytes
+        slot_beats = 1 << (self.plan.held_maxima_words - 1).bit_length()
+        if self.fused:  # all of dY is there, from 0 on
+            at = tile["c0"] + block if self.turned else block
+        else:
+            entries = side if self.by_row[1] else 1
+            at = tile["tile"] * slot_beats * beat + tile["l0"] * entries % beat + block * entries
+        return (*divmod(at, beat), self.by_row[1])
+
+
+class Watch:
+    """Checks every cycle of the walk, of one job after the other."""
+
+    def __init__(self, dut, jobs):
+        self.dut = dut
+        self.words = [(job, tile, list(job.words(tile))) for job in jobs for tile in job.tiles]
+        self.half = 0
+        self.started = self.freeing = False
+        self.at = 0  # word of the tile
+        self.freed = 0
+
+    async def cycles(self, ctx, rng, p_advance, p_ready):
+        dut = self.dut
+        watched = (
+            dut.tiles.valid, dut.tiles.ready, dut.spans.valid, dut.spans.ready, dut.spans.payload,
+            dut.advance, dut.read_valid, dut.read_port, dut.read_addr, dut.freed,
+            dut.index.stream, dut.index.held,
+        )  # fmt: skip
+        total = len(self.words)
+        while self.freed < total:
+            ctx.set(dut.advance, rng.random() < p_advance)
+            ctx.set(dut.spans.ready, rng.random() < p_ready)
+            self.cycle(*(await ctx.tick().sample(*watched))[2:])
+
+    def cycle(self, waits, leaves, span_valid, span_ready, span, advance, valid, port, addr, freed,
+              stream, held):  # fmt: skip
+        assert freed == (self.freeing and advance)
+        self.freed += freed
+        self.freeing &= not advance
+        word = self.words[0][2][self.at] if waits and self.started else None
+        if word is None:
+            assert (valid, span_valid, leaves) == (0, 0, 0)
+            self.started = bool(waits)
+            return
+        assert valid == (word.span is None or span_ready)
+        assert span_valid == (word.span is not None and advance)
+        if span_valid:
+            assert {name: span[name] for name in word.span} == word.span, f"{self.words[0][1]}"
+        if valid:
+            half = self.half * self.dut.plan.half_words
+            where = f"word {self.at} of {self.words[0][1]}"
+            assert (port, addr) == (word.port, half + word.addr), where
+            assert (stream.word, stream.byte) == word.stream, where
+            by_row = getattr(held, "by_row", word.held[2])
+            assert (held.word, held.byte, by_row) == word.held, where
+        last = self.at == len(self.words[0][2]) - 1
+        assert leaves == (valid and advance and last)
+        self.at += valid and advance
+        if leaves:
+            self.words.pop(0)
+            self.at, self.started, self.freeing = 0, False, True
+            self.half ^= 1
+
+
+@pytest.mark.parametrize("name, north", CASES)
+@pytest.mark.parametrize(
+    "p_advance, p_ready", [(1.0, 1.0), (0.5, 0.5), (1.0, 0.2)], ids=["free", "both", "spans"]
+)
+def test_words_maxima_and_spans(name, north, p_advance, p_ready, rng):
+    plan = make(name)
+    groupings = MACHINES[name][0].get("groupings") or (None,) * 3
+    chosen = modes(name, north)
+    jobs = [Job(plan, groupings, mode, north, rng) for mode in rng.sample(chosen, len(chosen))]
+    dut = DrainWalk(plan, north=north)
+    watch = Watch(dut, jobs)
+
+    async def drive(ctx):
+        for job in jobs:
+            ctx.set(dut.mode, job.mode)
+            ctx.set(dut.result, job.result)
+            await put(ctx, dut.tiles, job.tiles, lambda: rng.random() < p_advance)
+
+    async def check(ctx):
+        await watch.cycles(ctx, rng, p_advance, p_ready)
+
+    run(dut, drive, check, limit=100_000)
+    assert not watch.words

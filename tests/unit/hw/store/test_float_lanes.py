@@ -1,0 +1,186 @@
+# amaranth: UnusedElaboratable=no
+"""Lanes of floats behind a memory that stalls with them; every lane by itself."""
+
+from collections import deque
+from dataclasses import dataclass
+
+import pytest
+
+from diastole_hw.store.float_lanes import FloatLanes
+from oracle.product import binary32_bits
+from support.bench import run
+from support.texts import exactly
+
+CYCLES = 5  # with advance, from a word's read to its floats, that of the read included
+NAN, INF = 0x7FC0_0000, 0x7F80_0000
+
+
+@dataclass
+class Word:
+    """What the memory shows of one word, and its maxima."""
+
+    sums: list
+    stream: int
+    held: list
+    poison: int = 0
+
+    def floats(self, offset):
+        """(bits of each lane, whether one of them is too large)."""
+        lanes, overflow = [], False
+        for n, total in enumerate(self.sums):
+            scale = self.stream + self.held[n % len(self.held)] - offset
+            bits, too_large = binary32_bits(total, scale)
+            poisoned = self.poison >> n & 1
+            lanes.append(NAN if poisoned else bits)
+            overflow |= too_large and not poisoned
+        return lanes, overflow
+
+
+class Bench:
+    """Reads words in their order and checks all that leaves the unit, in every cycle."""
+
+    def __init__(self, dut, words, offset, rng, p_read=1.0, p_ready=1.0):
+        self.dut, self.words, self.offset, self.rng = dut, deque(words), offset, rng
+        self.p_read, self.p_ready = p_read, p_ready
+        self.inside = deque()  # [cycles with advance since the read, its word]
+        self.taken = []  # (cycle, floats)
+        self.overflows = 0
+
+    def show(self, ctx, word):
+        """At the memory's outputs; noise where the last cycle with advance read nothing."""
+        dut, rng = self.dut, self.rng
+        word = word or random_word(rng, dut)
+        ctx.set(dut.sums, word.sums)
+        ctx.set(dut.stream, word.stream)
+        ctx.set(dut.held, word.held)
+        if dut.poisonable:
+            ctx.set(dut.poison, word.poison)
+
+    async def drive(self, ctx):
+        dut, rng = self.dut, self.rng
+        ctx.set(dut.offset, self.offset)
+        cycle = 0
+        while self.words or self.inside:
+            read = bool(self.words) and rng.random() < self.p_read
+            ready = rng.random() < self.p_ready
+            ctx.set(dut.read_valid, read)
+            ctx.set(dut.o.ready, ready)
+            _, _, advance, valid, floats, overflow, busy = await ctx.tick().sample(
+                dut.advance, dut.o.valid, dut.o.payload, dut.overflow, dut.busy
+            )
+            due = bool(self.inside) and self.inside[0][0] == CYCLES
+            assert valid == due, f"cycle {cycle}"
+            assert advance == (not due or ready), f"cycle {cycle}"
+            assert busy == (read or bool(self.inside)), f"cycle {cycle}"
+            want, too_large = self.inside[0][1].floats(self.offset) if due else (None, False)
+            assert overflow == too_large, f"{self.inside[0][1] if due else None}, {cycle=}"
+            self.overflows += overflow
+            if due:
+                assert list(floats) == want, f"{self.inside[0][1]}"
+            if due and ready:
+                self.inside.popleft()
+                self.taken.append((cycle, want))
+            if advance:
+                for entry in self.inside:
+                    entry[0] += 1
+                word = self.words.popleft() if read else None
+                if read:
+                    self.inside.append([1, word])
+                self.show(ctx, word)
+            cycle += 1
+        ctx.set(dut.read_valid, 0)
+        for _ in range(2 * CYCLES):
+            _, _, *flags = await ctx.tick().sample(dut.o.valid, dut.overflow, dut.busy)
+            assert flags == [0, 0, 0], "something after the last word"
+
+
+def random_word(rng, dut):
+    half = 2 ** (dut.sum_bits - 1)
+    sums = [
+        rng.choice((0, half - 1, -half, rng.randrange(-half, half) >> rng.randrange(dut.sum_bits)))
+        for _ in range(dut.lanes)
+    ]
+    held = [rng.randrange(256) for _ in range(dut.bounds)]
+    poison = rng.getrandbits(dut.lanes) & rng.getrandbits(dut.lanes) if dut.poisonable else 0
+    return Word(sums, rng.randrange(256), held, poison)
+
+
+SHAPES = [
+    (1, 40, 1, False),
+    (2, 26, 2, True),
+    (4, 63, 1, True),
+    (4, 33, 4, False),
+    (8, 24, 8, True),
+]
+STALLS = {
+    "free": (1.0, 1.0),
+    "gaps": (0.4, 1.0),
+    "stalled": (1.0, 0.4),
+    "both": (0.6, 0.6),
+    "for long": (1.0, 0.05),
+}
+
+
+@pytest.mark.parametrize("p_read, p_ready", STALLS.values(), ids=STALLS)
+@pytest.mark.parametrize("lanes, sum_bits, bounds, poisonable", SHAPES)
+def test_floats_of_every_word(lanes, sum_bits, bounds, poisonable, p_read, p_ready, rng):
+    """Sums of every length at scales from far below the smallest float to far above the largest."""
+    dut = FloatLanes(lanes=lanes, sum_bits=sum_bits, bounds=bounds, poisonable=poisonable)
+    offset = rng.choice([-120, 0, 254 + sum_bits, 300, 600])
+    words = [random_word(rng, dut) for _ in range(60)]
+    bench = Bench(dut, words, offset, rng, p_read, p_ready)
+    run(dut, bench.drive)
+    assert len(bench.taken) == 60
+    if (p_read, p_ready) == (1.0, 1.0):
+        assert [cycle for cycle, _ in bench.taken] == list(range(CYCLES, CYCLES + 60))
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 3, 8, 16])
+def test_each_lane_alone_overflows(lanes, rng):
+    """And nothing else does; a lane that is poisoned besides does not."""
+    dut = FloatLanes(lanes=lanes, sum_bits=30, poisonable=True)
+    words = []
+    for lane in range(lanes):
+        for sign in (1, -1):
+            sums = [rng.randrange(-(2**20), 2**20) for _ in range(lanes)]
+            sums[lane] = sign * 2**28
+            words += [Word(sums, 50, [51]), Word(sums, 50, [51], 1 << lane)]
+            words.append(Word([0] * lanes, 50, [51], 2**lanes - 1))
+    bench = Bench(dut, words, 1, rng)
+    run(dut, bench.drive)
+    assert bench.overflows == 2 * lanes, "a word each"
+    infinite = [floats.index(INF) for _, floats in bench.taken if INF in floats]
+    assert infinite == list(range(lanes))
+
+
+@pytest.mark.parametrize("bounds", [1, 4])
+def test_special_values_stand_in_their_lanes(bounds, rng):
+    """Zeros, NaN, both infinities, what is flushed and what just is not, in every lane."""
+    dut = FloatLanes(lanes=4, sum_bits=40, bounds=bounds, poisonable=True)
+    values = [0, 1, -1, 3, 2**38, -(2**38), 2**39 - 1, -(2**39)]
+    words = []
+    for stream in (0, 3, 4, 60, 130, 200, 255):  # the unit is from 2^-130 to 2^128
+        for shift in range(len(values)):
+            sums = [values[(shift + 3 * n) % len(values)] for n in range(4)]
+            poison = rng.choice((0, 1 << shift % 4))
+            words.append(Word(sums, stream, [40, 41, 42, 43][:bounds], poison))
+    bench = Bench(dut, words, 170, rng, p_ready=0.5)
+    run(dut, bench.drive)
+    for lane in range(4):
+        seen = {floats[lane] for _, floats in bench.taken}
+        assert {0, NAN, INF, INF | 1 << 31} <= seen
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"lanes": 0}, "lanes must be an integer in 1..32, not 0"),
+        ({"lanes": 33}, "lanes must be an integer in 1..32, not 33"),
+        ({"sum_bits": 1}, "sum_bits must be an integer in 2..63, not 1"),
+        ({"sum_bits": 64}, "sum_bits must be an integer in 2..63, not 64"),
+        ({"bounds": 2}, "bounds must be one of 1, 4, not 2"),
+    ],
+)
+def test_bad_parameters(change, message):
+    with pytest.raises(ValueError, match=exactly(message)):
+        FloatLanes(**{"lanes": 4, "sum_bits": 40} | change)

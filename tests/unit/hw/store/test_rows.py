@@ -1,0 +1,129 @@
+"""Rows of floats against the bytes that they must leave in memory."""
+
+import pytest
+
+from diastole_hw.store.rows import EmitRows
+from support.bench import get, put, run
+from support.plans import make_numerics, make_plan
+
+SIZE = 1 << 14  # bytes of memory
+PITCH = 1024  # bytes
+WIDTHS = [32, 64, 128, 256, 512]
+SIDES = [1, 2, 4, 8, 16, 32]
+
+
+def emitter(block, data_width):
+    return EmitRows(make_plan(make_numerics(block=block), data_width=data_width))
+
+
+def random_span(rng, plan, addr):
+    """Rows of 1 to 4 vectors, the last one cut, from a place on where a row may start."""
+    vectors = rng.randrange(1, 5)
+    whole = rng.randrange(1, 5)
+    slot = 4 * plan.block  # bytes of a vector
+    if slot < plan.beat_bytes:
+        addr += slot * rng.randrange(plan.beat_bytes // slot)
+    return {
+        "addr": addr,
+        "cols": (vectors - 1) * plan.block + rng.randrange(1, plan.block + 1),
+        "vectors": vectors,
+        "repeat": rng.randrange(1, whole + 1),
+        "whole": whole,
+    }
+
+
+def rows_of(rng, plan, span):
+    """What comes in: ``whole`` rows of vectors, with anything beyond their end."""
+    count = span["vectors"] * plan.block
+    return [[rng.getrandbits(32) for _ in range(count)] for _ in range(span["whole"])]
+
+
+def store(memory, plan, span, rows):
+    """Write the rows as they must be: zeros to the end of the beat, or of the last vector."""
+    unit = min(plan.beat_bytes, 4 * plan.block)
+    for number, row in enumerate(rows[: span["repeat"]]):
+        floats = row[: span["cols"]]
+        image = b"".join(word.to_bytes(4, "little") for word in floats)
+        image += bytes(-len(image) % unit)
+        start = span["addr"] + number * PITCH
+        memory[start : start + len(image)] = image
+
+
+async def collect(ctx, dut, memory, rows, willing):
+    """Carry out ``rows`` requests; the beats come in their order."""
+    beat_bytes = dut.plan.beat_bytes
+    for _ in range(rows):
+        request = await get(ctx, dut.requests, willing)
+        assert ctx.get(dut.busy)
+        assert request.addr % beat_bytes == 0
+        for k in range(request.beats):
+            beat = await get(ctx, dut.beats, willing)
+            at = request.addr + k * beat_bytes
+            word = beat.data.to_bytes(beat_bytes, "little")
+            for byte in range(beat_bytes):
+                if beat.strb >> byte & 1:
+                    memory[at + byte] = word[byte]
+
+
+@pytest.mark.parametrize("block", SIDES)
+@pytest.mark.parametrize("data_width", WIDTHS)
+def test_memory_holds_the_rows(block, data_width, rng):
+    dut = emitter(block, data_width)
+    plan = dut.plan
+    spans = [random_span(rng, plan, 4096 * n) for n in range(4)]
+    given = [rows_of(rng, plan, span) for span in spans]
+    want = bytearray(b"\xa5" * SIZE)
+    got = bytearray(want)
+    p = rng.choice([1.0, 0.5])
+    for span, rows in zip(spans, given, strict=True):
+        store(want, plan, span, rows)
+
+    def willing():
+        return rng.random() < p
+
+    async def ask(ctx):
+        ctx.set(dut.pitch, PITCH)
+        await put(ctx, dut.spans, spans, willing)
+
+    async def send(ctx):
+        flat = [row[k : k + block] for rows in given for row in rows
+                for k in range(0, len(row), block)]  # fmt: skip
+        await put(ctx, dut.vectors, flat, willing)
+
+    async def check(ctx):
+        await collect(ctx, dut, got, sum(span["repeat"] for span in spans), willing)
+        for _ in range(60):  # while rows come that are not written
+            _, _, *valid = await ctx.tick().sample(dut.requests.valid, dut.beats.valid)
+            assert valid == [0, 0], "extra output"
+        assert not ctx.get(dut.busy)
+
+    run(dut, ask, send, check)
+    wrong = [at for at in range(SIZE) if got[at] != want[at]]
+    assert not wrong, f"from byte {wrong[0]:#x} on; {spans=}"
+
+
+@pytest.mark.parametrize("block, data_width", [(8, 64), (4, 128), (2, 256)])
+def test_one_beat_or_one_vector_per_cycle(block, data_width):
+    """And one cycle per span; requests do not slow the beats down."""
+    dut = emitter(block, data_width)
+    vectors, rows = 4, 3
+    span = {"addr": 0, "cols": vectors * block, "vectors": vectors, "repeat": rows, "whole": rows}
+    taken = []
+
+    async def ask(ctx):
+        ctx.set(dut.pitch, PITCH)
+        await put(ctx, dut.spans, [span, span])
+
+    async def check(ctx):
+        for stream in (dut.requests, dut.beats):
+            ctx.set(stream.ready, 1)
+        ctx.set(dut.vectors.valid, 1)
+        for cycle in range(150):
+            _, _, ready = await ctx.tick().sample(dut.vectors.ready)
+            taken.extend([cycle] * ready)
+
+    run(dut, ask, check)
+    cost = max(1, 32 * block // data_width)
+    first = [taken[0] + cost * k for k in range(vectors * rows)]
+    second = [cycle + cost * vectors * rows + 1 for cycle in first]
+    assert taken == first + second

@@ -1,0 +1,35 @@
+# amaranth: UnusedElaboratable=no
+"""Tokens against a count in Python."""
+
+import pytest
+
+from diastole_hw.stream.credit import Credit
+from support.bench import run
+from support.texts import exactly
+
+
+@pytest.mark.parametrize("most", [1, 2, 4, 255])
+def test_counts_what_is_taken_and_not_given_back(most, rng):
+    dut = Credit(most=most)
+
+    async def bench(ctx):
+        count, rising = 0, 0.8
+        for _ in range(6 * most + 100):
+            state = (ctx.get(dut.count), ctx.get(dut.full), ctx.get(dut.empty))
+            assert state == (count, count == most, count == 0)
+            if count in (0, most):
+                rising = 0.8 if count == 0 else 0.2  # all the way up, and down again
+            take, give = rng.random() < rising, rng.random() < 1 - rising
+            ctx.set(dut.take, take)
+            ctx.set(dut.give, give)
+            await ctx.tick()
+            if take != give:
+                count = min(max(count + take - give, 0), most)
+
+    run(dut, bench)
+
+
+@pytest.mark.parametrize("most", [0, 256])
+def test_refused_most(most):
+    with pytest.raises(ValueError, match=exactly(f"most must be an integer in 1..255, not {most}")):
+        Credit(most=most)

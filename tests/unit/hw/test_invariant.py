@@ -1,0 +1,114 @@
+# amaranth: UnusedElaboratable=no
+"""A rule stops the simulation that breaks it, is counted by a proof, and leaves no gate."""
+
+import pytest
+from amaranth.back import rtlil
+from amaranth.hdl import ClockDomain, ClockSignal, Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole_hw.invariant import invariant
+from diastole_hw.place import EmitPlatform, place
+from support.bench import run
+
+RULE = "never both"
+
+
+class Unit(wiring.Component):
+    """``o`` counts, one cycle late; ``ruled``: not both at once."""
+
+    up: In(1)
+    down: In(1)
+    o: Out(4)
+
+    def __init__(self, ruled: bool, domain: str = "sync"):
+        self.ruled, self.domain = ruled, domain
+        super().__init__()
+
+    def elaborate(self, platform):
+        m = Module()
+        if self.domain != "sync":
+            m.domains += ClockDomain(self.domain)
+            m.d.comb += ClockSignal(self.domain).eq(ClockSignal())
+        m.d.sync += self.o.eq(self.o + self.up - self.down)
+        if self.ruled:
+            rule = ~(self.up & self.down)
+            invariant(m, platform, rule, RULE, domain=self.domain)
+        return m
+
+
+class Spec(wiring.Component):
+    """The unit as a proof wraps it, or as a product contains it."""
+
+    up: In(1)
+    down: In(1)
+    o: Out(4)
+
+    def __init__(self, ruled: bool):
+        self.ruled = ruled
+        super().__init__()
+
+    def elaborate(self, platform):
+        m = Module()
+        unit = Unit(self.ruled)
+        m.submodules.unit = place(unit, platform)
+        wiring.connect(m, wiring.flipped(self), unit)
+        return m
+
+
+def drive(dut, pairs):
+    seen = []
+
+    async def bench(ctx):
+        for up, down in pairs:
+            ctx.set(dut.up, up)
+            ctx.set(dut.down, down)
+            await ctx.tick()
+            seen.append(ctx.get(dut.o))
+
+    run(dut, bench)
+    return seen
+
+
+@pytest.mark.parametrize("domain", ["sync", "other"])
+def test_nothing_happens_while_it_holds(domain):
+    assert drive(Unit(True, domain), [(1, 0), (1, 0), (0, 1), (0, 0)]) == [1, 2, 1, 1]
+
+
+@pytest.mark.parametrize("domain", ["sync", "other"])
+def test_a_broken_rule_stops_the_simulation(domain):
+    with pytest.raises(AssertionError, match=RULE):
+        drive(Unit(True, domain), [(1, 0), (1, 1), (0, 0)])
+    assert drive(Unit(False), [(1, 0), (1, 1), (0, 0)]) == [1, 1, 1]
+
+
+def test_what_is_between_edges_does_not_count():
+    dut = Unit(True)
+
+    async def bench(ctx):
+        ctx.set(dut.up, 1)
+        ctx.set(dut.down, 1)
+        await ctx.delay(1e-9)  # the first edge is at half a period, 5 ns
+        ctx.set(dut.down, 0)
+        await ctx.tick()
+        assert ctx.get(dut.o) == 1
+
+    run(dut, bench)
+
+
+def test_a_proof_counts_it():
+    texts = [rtlil.convert(Spec(ruled), name="top", emit_src=False) for ruled in (False, True)]
+    assert [text.count('parameter \\FLAVOR "assert"') for text in texts] == [0, 1]
+    assert RULE in texts[1]
+
+
+def test_emission_adds_nothing():
+    bodies = []
+    for ruled in (False, True):
+        platform = EmitPlatform()
+        rtlil.convert(Spec(ruled), name="top", platform=platform, emit_src=False)
+        (module,) = platform.modules
+        bodies.append(module.rtlil)
+    assert bodies[0] == bodies[1]
+    assert "$add" in bodies[0]
+    assert "$check" not in bodies[1]

@@ -1,0 +1,329 @@
+"""``quantise`` and ``dequantise``: what a researcher has without a machine."""
+
+import doctest
+import subprocess
+import sys
+from fractions import Fraction
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import diastole_sim
+from diastole_sim import Codes, dequantise, quantise
+from diastole_sim.codes import api
+from diastole_sim.golden.convert import quantise as convert
+from diastole_sim.spec.numerics import Numerics
+from oracle.libraries import ML_DTYPES
+from support.texts import exactly
+
+EMAX = {"mxfp8_e4m3": 8, "mxfp6_e3m2": 4, "mxfp6_e2m3": 2, "mxfp4_e2m1": 2}
+
+
+def data(*shape, seed=0):
+    rng = np.random.default_rng(seed)
+    return (rng.normal(size=shape) * np.exp2(rng.integers(-8, 9, shape))).astype(np.float32)
+
+
+def test_the_example_in_the_text():
+    assert doctest.testmod(api).attempted == 6
+    assert doctest.testmod(api).failed == 0
+
+
+@pytest.mark.parametrize("name", EMAX)
+@pytest.mark.parametrize("axis", [0, 1])
+def test_microscaling_by_other_means(name, axis):
+    """OCP MX 1.0, section 6.3: S from the largest magnitude, then nearest even by ml_dtypes."""
+    array = data(40, 70)
+    got = quantise(array, name, axis=axis)
+    lines = array if axis else array.T
+    padded = np.zeros((lines.shape[0], -(-lines.shape[1] // 32) * 32))
+    padded[:, : lines.shape[1]] = lines
+    groups = padded.reshape(lines.shape[0], -1, 32)
+    shared = np.floor(np.log2(np.abs(groups).max(axis=2))) - EMAX[name]
+    scaled = (groups / np.exp2(shared)[..., None]).reshape(padded.shape)[:, : lines.shape[1]]
+    kind = ML_DTYPES[name]
+    largest = {"mxfp8_e4m3": 448, "mxfp6_e3m2": 28, "mxfp6_e2m3": 7.5, "mxfp4_e2m1": 6}[name]
+    codes = np.clip(scaled, -largest, largest).astype(np.float32).astype(kind).view(np.uint8)
+    assert np.array_equal(got.codes, codes if axis else codes.T)
+    scales = (shared + 127).astype(np.uint8)
+    assert np.array_equal(got.scales, scales if axis else scales.T)
+
+
+def machine(chosen):
+    return Numerics.from_dict(
+        {"x": chosen, "w": chosen, "dy": chosen}
+        | {"block": 4, "random_bits": 5, "fraction": 0, "headroom": 1}
+    )
+
+
+@pytest.mark.parametrize(
+    "kind, grouping",
+    [("bfp4", "8x8"), ("mxfp4_e2m1", "1x16"), ("fp8_e4m3", "tensor"), ("nvfp4", "16x16")],
+)
+def test_a_machine_stores_these_values(kind, grouping):
+    """With its draws, those of the second copy too."""
+    array = data(19, 37)
+    rounding = {"rounding": "stochastic-c", "random_bits": 5, "seed": 3, "tag": 8, "step": 2}
+    tensor = convert(
+        array,
+        "x",
+        machine({"format": kind, "grouping": grouping, "rounding": "stochastic-c"}),
+        **{name: rounding[name] for name in ("seed", "tag", "step")},
+    )
+    for number in range(len(tensor.copies)):
+        got = quantise(array, kind, grouping=grouping, axis=1 - number, **rounding)
+        assert np.array_equal(got.values(), tensor.values(number))
+    assert not np.array_equal(got.codes, quantise(array, kind, grouping=grouping).codes)
+
+
+@pytest.mark.parametrize(
+    "shape, axis", [((50,), 0), ((3, 4, 50), 2), ((3, 50, 4), 1), ((50, 3), -2)]
+)
+@pytest.mark.parametrize("kind, grouping", [("mxfp8_e5m2", None), ("nvfp4", None), ("bfp4", "1x8")])
+def test_vectors_along_any_axis(shape, axis, kind, grouping):
+    array = data(*shape)
+    got = quantise(array, kind, grouping=grouping, axis=axis)
+    rows = np.ascontiguousarray(np.moveaxis(array, axis, -1)).reshape(-1, 50)
+    wanted = quantise(rows, kind, grouping=grouping)
+    assert got.shape == shape
+    assert got.axis == axis % len(shape)
+
+    def as_rows(part):
+        return np.moveaxis(part, axis, -1).reshape(len(rows), -1)
+
+    assert np.array_equal(as_rows(got.codes), wanted.codes)
+    assert np.array_equal(as_rows(got.scales), wanted.scales)
+    assert np.array_equal(as_rows(got.values()), wanted.values())
+
+
+@pytest.mark.parametrize(
+    "kind, grouping, text",
+    [
+        ("bfp4", None, "bfp4 8x8"),
+        ("bfp4", "2x2", "bfp4 2x2"),
+        ("fp8_e4m3", None, "fp8_e4m3 tensor"),
+        ("e3m2", None, "e3m2 tensor"),
+        ("bf16", None, "bf16 tensor"),
+        ("mxint8", None, "mxint8 1x32"),
+        ("mxint8", "1x2", "mxint8 1x2"),
+        ("nvfp4", None, "nvfp4 1x16"),
+    ],
+)
+def test_there_and_back(kind, grouping, text):
+    array = data(33, 20)
+    got = quantise(array, kind, grouping=grouping)
+    assert str(got.form) == text
+    values = dequantise(
+        got.codes, got.scales, kind, grouping=grouping, tensor_scale=got.tensor_scale
+    )
+    assert np.array_equal(values.view(np.uint32), got.values().view(np.uint32))
+    again = quantise(values, kind, grouping=grouping, tensor_scale=None)
+    if kind != "nvfp4":
+        assert np.array_equal(again.values(), values)
+    error = np.abs(values - array) / np.abs(array).max()
+    assert error.max() < 2.0 ** -(got.form.format.precision - 2)
+
+
+def test_a_tensor_of_any_shape_has_one_scale():
+    array = data(2, 3, 5)
+    got = quantise(array, "fp8_e4m3")
+    assert got.codes.shape == array.shape
+    assert got.scales is None
+    wanted = quantise(array.reshape(6, 5), "fp8_e4m3")
+    assert np.array_equal(got.codes.ravel(), wanted.codes.ravel())
+    assert quantise(data(7), "bf16").tensor_scale == 1.0
+
+
+def test_a_scale_that_is_chosen():
+    array = np.array([[1.0, 0.3, 1000.0]])
+    got = quantise(array, "fp8_e4m3", tensor_scale=0.25)
+    assert got.tensor_scale == 0.25
+    assert got.values().tolist() == [[1.0, 0.3125, 112.0]]
+    inf = quantise(array, "fp8_e5m2", tensor_scale=2.0**-8, overflow="specification")
+    assert inf.values().tolist() == [[1.0, 0.3125, np.inf]]
+    assert quantise(array, "nvfp4", tensor_scale=2.0**4).tensor_scale == 16.0
+
+
+def test_rules_of_scales():
+    array = np.array([[7.0, 1.0]])
+    codes = {
+        rule: quantise(array, "mxfp4_e2m1", scale=rule).values().tolist()
+        for rule in ("floor", "even", "ceil", "rceil")
+    }
+    assert codes == {
+        "floor": [[6.0, 1.0]],
+        "even": [[8.0, 1.0]],
+        "ceil": [[8.0, 1.0]],
+        "rceil": [[8.0, 1.0]],
+    }
+
+
+def test_nan_and_inf():
+    array = np.array([[1.0, np.nan, -np.inf, 0.5]])
+    assert quantise(array, "mxfp8_e5m2").values()[0, 1] == 0
+    poisoned = quantise(array, "mxfp8_e5m2", special="poison").values()[0].tolist()
+    assert poisoned[0] == 1.0
+    assert poisoned[1] != poisoned[1]
+    assert poisoned[2] == -np.inf
+    whole = quantise(array, "mxfp4_e2m1", special="poison")
+    assert whole.scales.tolist() == [[255]]
+    assert np.isnan(whole.values()).all()
+
+
+@pytest.mark.parametrize(
+    "array, given, message",
+    [
+        (np.zeros((0, 3)), {}, "array must have a dimension, and none empty, not the shape (0, 3)"),
+        (1.0, {}, "array must have a dimension, and none empty, not the shape ()"),
+        (
+            np.zeros(3),
+            {"format": "bfp4"},
+            "array must have 2 dimensions for bfp4 8x8, not 1",
+        ),
+        (np.zeros((2, 3)), {"axis": 2}, "axis must be an integer in -2..1, not 2"),
+        (np.zeros((2, 3)), {"axis": None}, "axis must be an integer in -2..1, not None"),
+        (np.zeros((2, 3)), {"seed": -1}, "seed must be an integer in 0..4294967295, not -1"),
+        (np.zeros((2, 3)), {"tag": "1"}, "tag must be an integer in 0..4294967295, not '1'"),
+        (np.zeros((2, 3)), {"step": 0.5}, "step must be an integer in 0..4294967295, not 0.5"),
+        (
+            [[np.nan, 1.0]],
+            {"format": "e3m4", "special": "poison"},
+            (
+                'array must be finite for e3m4 tensor where special is "poison": it has no code '
+                'for NaN and Inf, nor scales that could say it; special "flag" takes them'
+            ),
+        ),
+        (
+            [[1e300, 1.0]],
+            {"format": "e5m2", "special": "poison"},
+            (
+                'array must be finite for e5m2 tensor where special is "poison": it has no code '
+                'for NaN and Inf, nor scales that could say it; special "flag" takes them'
+            ),
+        ),
+        (
+            np.zeros((2, 3)),
+            {"grouping": "tensor"},
+            "grouping of mxfp4_e2m1 must be one of square, vector, not 'tensor'",
+        ),
+        (
+            np.zeros((2, 3)),
+            {"tensor_scale": 2.0},
+            "tensor_scale must be absent: that of mxfp4_e2m1 1x32 cannot be chosen",
+        ),
+        (
+            np.zeros((2, 3)),
+            {"format": "fp8_e4m3", "tensor_scale": 3.0},
+            "tensor_scale must be a power of two in 2^-134..2^119 for fp8_e4m3 tensor, not 3.0",
+        ),
+        (
+            np.zeros((2, 3)),
+            {"rounding": "up"},
+            "rounding must be one of nearest, stochastic-a, stochastic-b, stochastic-c, not 'up'",
+        ),
+        (
+            np.zeros((2, 3)),
+            {"format": "nvfp4", "scale": "floor"},
+            "scale of nvfp4 must be one of nearest, up, not 'floor'",
+        ),
+    ],
+)
+def test_what_is_refused(array, given, message):
+    with pytest.raises(ValueError, match=exactly(message)):
+        quantise(array, **({"format": "mxfp4_e2m1"} | given))
+
+
+NO_NUMBERS = {
+    "complex128": [[1 + 2j]],
+    "<U3": [["1.5"]],
+    "|S3": [[b"1.5"]],
+    "datetime64[D]": np.array([["2020-01-01"]], "M8[D]"),
+    "timedelta64[s]": np.array([[3]], "m8[s]"),
+    "objects (NoneType, float)": [[1.0, None]],
+    "objects (Fraction, int)": [[Fraction(1, 3), 1]],
+    "objects (int)": [[2**70]],
+    "[('a', '<f4')]": np.zeros((1, 2), [("a", "<f4")]),
+    "|V4": np.zeros((1, 2), "V4"),
+    "masked ones": np.ma.masked_array([[1.0, 2.0]], [[True, False]]),
+}
+
+
+@pytest.mark.parametrize("found", NO_NUMBERS)
+def test_what_is_no_number_is_refused(found):
+    with pytest.raises(ValueError, match=exactly(f"array must hold real numbers, not {found}")):
+        quantise(NO_NUMBERS[found], "bfp4")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("bool", "int8", "uint64", ">i2", "float16", "float64", ">f4", "longdouble"),
+        *(ml_dtypes.bfloat16, ml_dtypes.float8_e5m2, ml_dtypes.float8_e4m3fn, ml_dtypes.int4),
+    ],
+)
+def test_numbers_of_every_type_are_taken(kind):
+    array = np.array([[0, 1], [1, 0]], kind)
+    assert quantise(array, "bfp4").values().tolist() == [[0, 1], [1, 0]]
+    assert quantise(array.tolist(), "bfp4").values().tolist() == [[0, 1], [1, 0]]
+
+
+@pytest.mark.parametrize("special", ["flag", "poison"])
+def test_finite_numbers_are_taken_by_formats_that_cannot_say_nan(special):
+    assert quantise([[3.0, 1.0]], "e3m4", special=special).values().tolist() == [[3, 1]]
+    kept = quantise([[3.0, np.nan]], "e3m4", special=special, grouping="8x8")
+    assert np.isnan(kept.values()).all() == (special == "poison")
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"codes": [["1"]]}, "codes must be uint8 for mxfp8_e4m3 1x32, not <U1"),
+        ({"codes": [[1j]]}, "codes must be uint8 for mxfp8_e4m3 1x32, not complex128"),
+        ({"codes": None}, "codes must be uint8 for mxfp8_e4m3 1x32, not object"),
+        ({"codes": np.array([[True]])}, "codes must be uint8 for mxfp8_e4m3 1x32, not bool"),
+        (
+            {"codes": np.array([["2020-01-01"]], "M8[D]")},
+            "codes must be uint8 for mxfp8_e4m3 1x32, not datetime64[D]",
+        ),
+        (
+            {"codes": np.ma.masked_array(np.zeros((1, 1), np.uint8), [[True]])},
+            "codes must be an array that is not masked",
+        ),
+        (
+            {"scales": np.ma.masked_array(np.zeros((1, 1), np.uint8), [[True]])},
+            "scales must be an array that is not masked",
+        ),
+        (
+            {"scales": np.array([["1"]])},
+            "scales must be uint8 of shape (1, 1) for mxfp8_e4m3 1x32, not <U1 of shape (1, 1)",
+        ),
+        ({"axis": None}, "axis must be an integer in -2..1, not None"),
+        ({"tensor_scale": 1j}, "tensor_scale must be absent: mxfp8_e4m3 1x32 has none"),
+        (
+            {"format": "fp8_e4m3", "scales": None, "tensor_scale": 1 + 0j},
+            "tensor_scale must be a power of two in 2^-134..2^119 for fp8_e4m3 tensor, not (1+0j)",
+        ),
+        (
+            {"format": "fp8_e4m3", "scales": None, "tensor_scale": "2"},
+            "tensor_scale must be a power of two in 2^-134..2^119 for fp8_e4m3 tensor, not 2",
+        ),
+    ],
+)
+def test_what_dequantise_refuses(change, message):
+    one = np.ones((1, 1), np.uint8)
+    given = {"codes": one, "scales": one * 127, "format": "mxfp8_e4m3"} | change
+    with pytest.raises(ValueError, match=exactly(message)):
+        dequantise(**given)
+
+
+def test_the_package_has_these_names_and_imports_none_of_them_unasked():
+    assert set(diastole_sim.__all__) <= set(dir(diastole_sim))
+    assert diastole_sim.Codes is Codes
+    assert diastole_sim.Device.__module__ == "diastole_sim.rtl.device"
+    with pytest.raises(AttributeError) as raised:
+        diastole_sim.Devise  # noqa: B018
+    assert str(raised.value) == "module 'diastole_sim' has no attribute 'Devise'"
+    code = "import sys, diastole_sim; sys.exit('numpy' in sys.modules)"
+    folder = diastole_sim.__path__[0].removesuffix("/diastole_sim")
+    assert subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": folder}).returncode == 0

@@ -1,0 +1,179 @@
+"""One copy of a small tensor, every stored byte of it worked out by hand."""
+
+import numpy as np
+import pytest
+
+from diastole_sim.golden.copies import Copy, Fields, convert_copy, copy_values
+from support.numerics import make_numerics
+
+NO_DRAWS = np.zeros((1, 1), np.int64)
+
+
+def convert(rows, numerics, *, exponent=None, transposed=False):
+    fields = Fields.of(np.array(rows, np.float32))
+    return convert_copy(fields, NO_DRAWS, numerics, "x", exponent, transposed)
+
+
+def stored(copy):
+    names = ("codes", "exponents", "row_max", "col_max")
+    return {name: getattr(copy, name).tolist() for name in names}
+
+
+def test_fields():
+    """What is no normal number is 0, and NaN and Inf are told apart."""
+    bits = [0x3F800000, 0xBF800001, 0x007FFFFF, 0x80800000, 0x7F800000, 0xFF800001, 0x80000000]
+    fields = Fields.of(np.array([bits], np.uint32).view(np.float32))
+    assert fields.finite.tolist() == [[0x3F800000, 0x3F800001, 0, 0x00800000, 0, 0, 0]]
+    assert fields.negative.tolist() == [[False, True, False, True, False, True, True]]
+    assert fields.nan.tolist() == [[False] * 5 + [True, False]]
+    assert fields.inf.tolist() == [[False] * 4 + [True, False, False]]
+
+
+def test_each_changes_every_array():
+    fields = Fields.of(np.array([[-1.0, np.inf, np.nan]], np.float32)).each(np.transpose)
+    assert fields.negative.tolist() == [[True], [False], [False]]
+    assert fields.finite.tolist() == [[0x3F800000], [0], [0]]
+    assert fields.inf.tolist() == [[False], [True], [False]]
+    assert fields.nan.tolist() == [[False], [False], [True]]
+
+
+SQUARES = make_numerics(block=2, formats="bfp4", scales="floor")
+ROWS = [[1.0, -0.375, 2.0**-20], [0.5, 1.97, 0.0], [0.0, 0.0, -24.0]]
+
+
+def test_squares():
+    """bfp4: magnitudes of 4 bits, the sign above. Blocks of e = 0, -20, none and 4."""
+    copy, counts = convert(ROWS, SQUARES)
+    assert stored(copy) == {
+        # 1.97 is 15.76 eighths, which is 16: saturated.
+        "codes": [[8, 16 + 3, 8, 0], [4, 15, 0, 0], [0, 0, 16 + 12, 0], [0, 0, 0, 0]],
+        "exponents": [[127, 107], [0, 131]],
+        "row_max": [127, 131],
+        "col_max": [127, 131],
+    }
+    assert (copy.shape, copy.transposed) == ((3, 3), False)
+    assert not copy.folds.any()
+    assert (counts.saturated, counts.underflowed) == (1, 0)
+    values = copy_values(copy, SQUARES.x, 2, None)
+    assert values.tolist() == [[1, -0.375, 2.0**-20], [0.5, 1.875, 0], [0, 0, -24]]
+    assert values.dtype == np.float32
+
+
+def test_the_transpose_of_squares():
+    copy, _ = convert(ROWS, SQUARES, transposed=True)
+    assert stored(copy) == {
+        "codes": [[8, 4, 0, 0], [16 + 3, 15, 0, 0], [8, 0, 16 + 12, 0], [0, 0, 0, 0]],
+        "exponents": [[127, 0], [107, 131]],
+        "row_max": [127, 131],
+        "col_max": [127, 131],
+    }
+    assert copy.transposed
+
+
+def test_what_becomes_zero_is_counted_and_has_no_sign():
+    copy, counts = convert([[8.0, 2.0**-6], [-(2.0**-6), 0.5001]], SQUARES)
+    assert copy.codes.tolist() == [[8, 0], [0, 1]]
+    assert (counts.saturated, counts.underflowed) == (0, 2)
+
+
+VECTORS = make_numerics(block=2, formats="bfp4", groupings="1x4", scales="floor")
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_vectors(transposed):
+    """Rows of 4 have an exponent each, and there are maxima of rows only."""
+    rows = [[1.0, 0.125, 0, 0, 4.0], [0, 0, 0, 0, 0], [2.0, 0, 0, -2.0, 0]]
+    if transposed:
+        rows = [list(column) for column in zip(*rows, strict=True)]
+    copy, counts = convert(rows, VECTORS, transposed=transposed)
+    assert stored(copy) == {
+        "codes": [[8, 1, 0, 0, 8, 0], [0] * 6, [8, 0, 0, 16 + 8, 0, 0], [0] * 6],
+        "exponents": [[127, 129], [0, 0], [128, 0], [0, 0]],
+        "row_max": [129, 0, 128, 0],
+        "col_max": [],
+    }
+    assert copy.shape == (3, 5)
+    assert counts.saturated == counts.underflowed == 0
+
+
+def test_flagged_specials():
+    """NaN is 0, Inf the largest of its block."""
+    copy, counts = convert([[1.0, -np.inf], [-np.nan, 0.5]], SQUARES)
+    assert copy.codes.tolist() == [[8, 16 + 15], [0, 4]]
+    assert counts.saturated == counts.underflowed == 0
+
+
+def test_poison_takes_the_block():
+    numerics = make_numerics(block=2, formats="bfp4", special="poison", scales="floor")
+    copy, counts = convert([[np.nan, 1.97, 1.0, 0], [2.0**-20, 1.0, 0, 1.97]], numerics)
+    assert stored(copy) == {
+        "codes": [[0, 0, 8, 0], [0, 0, 0, 15]],
+        "exponents": [[255, 127]],
+        "row_max": [127],
+        "col_max": [0, 127],
+    }
+    assert (counts.saturated, counts.underflowed) == (1, 0)  # of the other block only
+    values = copy_values(copy, numerics.x, 2, None)
+    assert np.isnan(values[:, :2]).all()
+    assert values[:, 2:].tolist() == [[1, 0], [0, 1.875]]
+
+
+def test_folding():
+    """E4M3 under a scale of 1, e = 8: a block whose largest is 1 stores e = 0, and d from there."""
+    numerics = make_numerics(block=2, formats="fp8_e4m3", window=10)
+    copy, counts = convert([[1.0, -0.25, 448.0, 1.0], [2.0**-9, 0, 0, 500.0]], numerics, exponent=8)
+    assert copy.folds.tolist() == [[8, 0]]
+    assert copy.exponents.tolist() == [[127, 135]]
+    # From 1 = 15 << 3 down: 0.25 is 2 binades below. 2^-9, a subnormal, becomes a normal number.
+    # The other block is as E4M3 has it, 500 saturated.
+    minus = 128 + (13 << 3)
+    assert copy.codes.tolist() == [[120, minus, 126, 56], [6 << 3, 0, 0, 126]]
+    assert (counts.saturated, counts.underflowed) == (1, 0)
+    values = copy_values(copy, numerics.x, 2, 8)
+    assert values.tolist() == [[1, -0.25, 448, 1], [2.0**-9, 0, 0, 448]]
+
+
+def test_a_block_of_zeros_under_a_scale_of_the_tensor():
+    """Where every product is exact nothing is folded: the other block stores the tensor's e."""
+    numerics = make_numerics(block=2, formats="fp8_e4m3", window=0, fraction=0)
+    copy, _ = convert([[1.0, 0, 0, 0], [0, 0, 0, 0]], numerics, exponent=8)
+    assert copy.exponents.tolist() == [[135, 0]]
+    assert copy.codes[0].tolist() == [56, 0, 0, 0]
+
+
+def test_a_flagged_nan_has_no_sign_where_zeros_have_one():
+    numerics = make_numerics(block=2, formats="fp8_e4m3", window=0, fraction=0)
+    array = np.array([[1.0, -np.nan], [-0.0, -1.0]], np.float32)
+    assert np.signbit(array[0, 1])
+    copy, _ = convert(array, numerics, exponent=8)
+    assert copy.codes.tolist() == [[56, 0], [128, 128 + 56]]
+
+
+def nvfp4_copy():
+    """1 x 4 elements: 1, 6, -1.5 and 0.5 under 2^3, once with a scale of 1.5 and once with 2^-9."""
+    codes = np.zeros((2, 4), np.uint16)
+    codes[:] = [2, 7, 8 + 3, 1]
+    return Copy(
+        transposed=False,
+        shape=(2, 4),
+        codes=codes,
+        exponents=np.array([[0x3C], [0x01]], np.uint8),
+        row_max=np.array([0x3C, 0x01], np.uint8),
+        col_max=np.zeros(0, np.uint8),
+        folds=np.zeros((2, 1), np.uint8),
+    )
+
+
+def test_values_of_two_levels():
+    chosen = make_numerics(block=2, formats="nvfp4", groupings="1x4").x
+    values = copy_values(nvfp4_copy(), chosen, 2, 3)
+    unit = 2.0**3
+    assert values[0].tolist() == [1.5 * unit, 9 * unit, -2.25 * unit, 0.75 * unit]
+    assert values[1].tolist() == [each * unit * 2.0**-9 for each in (1, 6, -1.5, 0.5)]
+
+
+def test_stored_arrays_cannot_be_written():
+    copy, _ = convert(ROWS, SQUARES)
+    for name in ("codes", "exponents", "row_max", "col_max", "folds"):
+        with pytest.raises(ValueError, match="read-only"):
+            getattr(copy, name)[...] = 0

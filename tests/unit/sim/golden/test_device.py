@@ -1,0 +1,335 @@
+"""The golden device: what its conversions and products read, return and refuse."""
+
+import numpy as np
+import pytest
+
+from diastole_sim.device.scales import TensorScales
+from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.spec.numerics import Numerics
+from diastole_sim.spec.operations import OPERATIONS
+from oracle import bfp
+from support.stored import make_numerics
+from support.texts import exactly
+
+NUMERICS = Numerics.from_dict(
+    {
+        "block": 4,
+        "x": {"format": "bfp4", "rounding": "stochastic-a"},
+        "w": {"format": "bfp5", "rounding": "stochastic-b"},
+        "dy": {"format": "bfp6", "rounding": "stochastic-c"},
+        "random_bits": 7,
+        "fraction": 18,
+        "headroom": 14,
+    }
+)
+RULES = {"X": ("stochastic-a", 4), "W": ("stochastic-b", 5), "dY": ("stochastic-c", 6)}
+CLASSES = {"X": "x", "W": "w", "dY": "dy"}
+COPIES = {"Y": {"X": 0, "W": 1}, "dX": {"dY": 0, "W": 0}, "dW": {"X": 1, "dY": 1}}
+"""By result, the copies that its product reads."""
+
+
+@pytest.fixture
+def data(np_rng):
+    shapes = {"X": (6, 5), "W": (5, 9), "dY": (6, 9)}
+    return {n: np_rng.standard_normal(s).astype(np.float32) for n, s in shapes.items()}
+
+
+def run(device, op, given, **options):
+    return getattr(device, op)(*(given[name] for name in OPERATIONS[op].operand_names), **options)
+
+
+def convert(device, data, **options):
+    return {
+        name: device.convert(array, CLASSES[name], tag=tag, **options)
+        for tag, (name, array) in enumerate(data.items())
+    }
+
+
+# Operands.
+
+
+@pytest.mark.parametrize("op", OPERATIONS)
+def test_arrays_are_converted_with_seed_tag_and_step(op, data):
+    tags = dict(zip(("X", "W", "dY"), (20, 21, 22), strict=True))
+    chosen = tuple(tags[name] for name in OPERATIONS[op].operand_names)
+    result = run(GoldenDevice(NUMERICS, seed=5), op, data, tags=chosen, step=3)
+    assert result.op == op
+    assert result.counters is None
+    assert tuple(result.operands) == OPERATIONS[op].operand_names
+    assert tuple(result.values) == OPERATIONS[op].result_names
+    for name, tensor in result.operands.items():
+        rule, bits = RULES[name]
+        want = bfp.quantise(
+            data[name].tolist(),
+            mantissa_bits=bits,
+            rule=rule,
+            block=4,
+            bits=7,
+            seed=5,
+            tag=tags[name],
+            step=3,
+        )
+        np.testing.assert_array_equal(tensor.values(), np.array(want.values, dtype=np.float32))
+
+
+@pytest.mark.parametrize("op", OPERATIONS)
+def test_default_tags_are_layer_zero(op, data):
+    device = GoldenDevice(NUMERICS, seed=1)
+    result = run(device, op, data)
+    for name, tensor in result.operands.items():
+        number, tensor_class = {"X": (0, "x"), "W": (1, "w"), "dY": (2, "dy")}[name]
+        want = device.convert(data[name], tensor_class, tag=number, step=0)
+        np.testing.assert_array_equal(tensor.values(), want.values())
+
+
+def test_wrong_operands(data):
+    device = GoldenDevice(NUMERICS)
+    x = device.convert(data["X"], "x", tag=0)
+    ours = "bfp5 in groups of 4x4 and blocks of 4 (stochastic-b, floor, saturate)"
+
+    def foreign(**changes):
+        plain = NUMERICS.to_dict()
+        plain["block"] = changes.pop("block", 4)
+        plain["w"] |= changes
+        other = GoldenDevice(Numerics.from_dict(plain))
+        return other.convert(data["W"], "w", tag=1)
+
+    cases = [
+        (x, "W must be a tensor of class w, not x"),
+        ([[1.0]], "W must be a float32 array or a tensor of this device"),
+        (data["W"].astype(np.float64), "a tensor must be a float32 array, not float64"),
+    ]
+    for given, theirs in (
+        (foreign(block=2), ours.replace("blocks of 4", "blocks of 2")),
+        (foreign(format="bfp3"), ours.replace("bfp5", "bfp3")),
+        (foreign(grouping="1x4"), ours.replace("4x4", "1x4")),
+        (foreign(rounding="nearest"), ours.replace("stochastic-b", "nearest")),
+        (foreign(scale="ceil"), ours.replace("floor", "ceil")),
+        (foreign(overflow="specification"), ours.replace("saturate", "specification")),
+    ):
+        cases.append((given, f"W is {theirs}; this device has {ours}"))
+    for given, message in cases:
+        with pytest.raises(ValueError, match=exactly(message)):
+            device.forward(x, given)
+
+
+def test_backward_wants_one_k(data):
+    data["W"] = data["W"][:4].copy()
+    message = "the columns of X are 5, but the rows of W are 4; they must be equal"
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        run(GoldenDevice(NUMERICS), "backward", data)
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32])
+def test_seed_is_checked(seed):
+    with pytest.raises(ValueError, match=f"^seed must be an integer in 0..4294967295, not {seed}$"):
+        GoldenDevice(NUMERICS, seed=seed)
+
+
+# Products.
+
+EXACT = {
+    "bfp": (("bfp4", "bfp5", "bfp6"), {}),
+    "vectors": ((("bfp4", "1x4"), ("bfp7", "1x8"), ("bfp2", "1x4")), {}),
+    "e4m3": (("fp8_e4m3",), {"window": 0, "fraction": 0}),
+    "mxfp6": ((("mxfp6_e3m2", "1x4"),), {}),
+    "mxfp4 beside squares": ((("mxfp4_e2m1", "1x4"), ("mxint8", "1x4"), ("bfp3", "8x8")), {}),
+    "nvfp4": ((("nvfp4", "1x4"), ("nvfp4", "8x8"), ("nvfp4", "1x8")), {"fraction": 28}),
+}
+
+
+@pytest.mark.parametrize("formats, options", EXACT.values(), ids=EXACT)
+def test_values_are_the_three_equations(formats, options, data):
+    """Of the copies that the products read; small enough for float64 to be exact."""
+    device = GoldenDevice(make_numerics(*formats, **options), seed=3)
+    given = convert(device, data)
+    wide = {
+        result: {name: given[name].values(copy % len(given[name].copies)).astype(np.float64)
+                 for name, copy in read.items()}
+        for result, read in COPIES.items()
+    }  # fmt: skip
+    want = {
+        "Y": wide["Y"]["X"] @ wide["Y"]["W"],
+        "dX": wide["dX"]["dY"] @ wide["dX"]["W"].T,
+        "dW": wide["dW"]["X"].T @ wide["dW"]["dY"],
+    }
+    got = {op: run(device, op, given) for op in OPERATIONS}
+    for op, result in got.items():
+        assert result.exact
+        assert not result.overflow
+        assert result.operands == {
+            name: given[name] for name in OPERATIONS[op].operand_names
+        }  # the very tensors
+        for name, values in result.values.items():
+            np.testing.assert_array_equal(values, want[name].astype(np.float32), f"{op} {name}")
+
+
+@pytest.mark.parametrize(
+    "formats",
+    ["fp8_e4m3", ("fp8_e5m2", "4x4"), "bf16", ("mxfp8_e4m3", "1x4"), ("mxfp8_e5m2", "1x8")],
+)
+@pytest.mark.parametrize("power", [0, -30])
+def test_a_window_costs_little(formats, power, data):
+    """Converter and product agree on what stored exponents are counted from: what the window drops
+    is three orders below the elements' own rounding, wherever in the format's range the data is."""
+    device = GoldenDevice(make_numerics(formats))
+    given = convert(device, {name: array * np.float32(2.0**power) for name, array in data.items()})
+    x, w = given["X"].values(0), given["W"].values(len(given["W"].copies) - 1)
+    want = x.astype(np.float64) @ w.astype(np.float64)
+    error = device.forward(given["X"], given["W"]).y - want
+    assert np.abs(want).min() > 0
+    assert np.sqrt(np.mean(error**2) / np.mean(want**2)) < 1e-3
+
+
+def test_backward_joins_the_flags():
+    """dX is inexact or overflows alone, then dW alone; backward says it of both."""
+    device = GoldenDevice(NUMERICS)
+    ones = np.ones((4, 8), np.float32)
+    for huge, small in (("W", "X"), ("X", "W")):
+        data = {"X": ones, "W": np.ones((8, 4), np.float32), "dY": np.ones((4, 4), np.float32)}
+        data[huge] = data[huge] * np.float32(2.0**127)
+        both = run(device, "backward", data)
+        affected, other = (both.dx, both.dw) if huge == "W" else (both.dw, both.dx)
+        assert both.overflow, small
+        assert np.isinf(affected).all(), small
+        assert np.isfinite(other).all(), small
+        assert both.exact
+    for name in ("dx", "dw"):
+        data = {"X": np.ones((8, 4), np.float32), "W": np.ones((4, 8), np.float32)}
+        data["dY"] = np.ones((8, 8), np.float32)
+        data["dY"][:, :4] = data["dY"][:, :4] * np.float32(2.0**-30)
+        if name == "dw":
+            data["dY"] = data["dY"].T.copy()
+        assert not run(device, name, data).exact
+        assert run(device, "dw" if name == "dx" else "dx", data).exact
+        assert not run(device, "backward", data).exact
+
+
+@pytest.mark.parametrize("name", ["dx", "dw"])
+def test_backward_is_exact_only_if_no_window_cuts(name):
+    """Elements far below the top of their block, where one of the two contractions meets them."""
+    device = GoldenDevice(make_numerics("fp8_e4m3", window=16))
+    deep = np.ones((4, 4), np.float32)
+    deep[:, 1] = 2.0**-13
+    data = {name: np.ones((4, 4), np.float32) for name in CLASSES}
+    data["W" if name == "dx" else "X"] = deep  # folding: 4 + 13 and 4 bits of 16
+    assert not run(device, name, data).exact
+    assert run(device, "dw" if name == "dx" else "dx", data).exact
+    assert not run(device, "backward", data).exact
+
+
+@pytest.mark.parametrize("special", ["flag", "poison"])
+@pytest.mark.parametrize("formats", ["bfp4", "fp8_e5m2", ("mxfp4_e2m1", "1x4"), ("nvfp4", "1x4")])
+def test_not_a_number_on_its_way_through_both_products(formats, special, data):
+    """A NaN of dY at (4, 7) is in every dX of its row and in every dW of its column, and in those
+    of its group where the format has no NaN."""
+    device = GoldenDevice(make_numerics(formats, special=special))
+    data["dY"][4, 7] = np.nan
+    both = run(device, "backward", data)
+    assert both.operands["dY"].nan
+    squares = formats == "bfp4"
+    rows, columns = (range(4, 6), range(4, 8)) if squares else ([4], [7])
+    want = np.zeros(both.dx.shape, bool), np.zeros(both.dw.shape, bool)
+    if special == "poison":
+        want[0][rows, :] = True
+        want[1][:, columns] = True
+    np.testing.assert_array_equal(np.isnan(both.dx), want[0])
+    np.testing.assert_array_equal(np.isnan(both.dw), want[1])
+
+
+@pytest.mark.parametrize(
+    "op, name",
+    [("forward", "dX"), ("dx", "Y"), ("dw", "dX")],
+)
+def test_a_tensor_that_was_not_computed(op, name, data):
+    with pytest.raises(KeyError):
+        getattr(run(GoldenDevice(NUMERICS), op, data), name.lower())
+
+
+def test_copies_are_named_by_the_axes_of_their_groups(data):
+    """X is M x K, W is K x N, dY is M x N: groups run along the columns' axis, then the rows'."""
+    axes = {"X": ("k", "m"), "W": ("n", "k"), "dY": ("n", "m")}
+    given = convert(GoldenDevice(make_numerics(("bfp2", "1x4"))), data)
+    for name, tensor in given.items():
+        assert tuple(tensor.copy_values()) == axes[name]
+    assert tuple(convert(GoldenDevice(NUMERICS), data)["X"].copy_values()) == ("",)
+
+
+# Scales of tensors.
+
+
+def scaled(power, shape=(3, 5)):
+    return np.full(shape, 1.5 * 2.0**power, np.float32)
+
+
+def test_a_given_scale():
+    """Elements of E4M3 go up to 1.75 * 2^e; a scale of 1 has e = 8."""
+    device = GoldenDevice(
+        make_numerics("fp8_e4m3", window=0, fraction=0, headroom=4, source="given")
+    )
+    for scale, power, want in ((4, 4, 1.5 * 2.0**4), (2, 4, 1.75 * 2.0**2), (None, 20, 448.0)):
+        tensor = device.convert(scaled(power), "x", tag=0, scale=scale)
+        assert tensor.tensor_exponent == (8 if scale is None else scale)
+        assert (tensor.values() == want).all()
+        assert tensor.saturated == (0 if scale == 4 else 15)
+
+
+def test_a_given_scale_of_nvfp4():
+    device = GoldenDevice(make_numerics("nvfp4", source="given"))
+    assert device.convert(scaled(3), "x", tag=0).tensor_exponent == 0
+    assert device.convert(scaled(3), "x", tag=0, scale=-5).tensor_exponent == -5
+
+
+def test_a_delayed_scale_is_that_of_the_tensor_before():
+    """Of the same class and tag; measured the first time, and after a tensor of zeros."""
+    device = GoldenDevice(
+        make_numerics("fp8_e4m3", window=0, fraction=0, headroom=4, source="delayed")
+    )
+
+    def exponent(power, cls="x", tag=0, step=0):
+        array = scaled(power) if power is not None else np.zeros((3, 5), np.float32)
+        return device.convert(array, cls, tag=tag, step=step).tensor_exponent
+
+    assert exponent(3) == 3
+    assert exponent(7, step=1) == 3
+    assert exponent(5, tag=4) == 5  # another tag
+    assert exponent(-2, cls="w") == -2  # another class
+    assert exponent(None, step=2) == 7
+    assert exponent(1, step=3) == 1
+    assert exponent(2, step=4) == 1
+
+
+def test_a_delayed_scale_keeps_what_is_given_to_products():
+    device = GoldenDevice(
+        make_numerics("fp8_e4m3", window=0, fraction=0, headroom=4, source="delayed")
+    )
+    x, w = scaled(2, (4, 4)), scaled(0, (4, 4))
+    assert device.forward(x, w).operands["X"].tensor_exponent == 2
+    assert device.forward(x * 4, w).operands["X"].tensor_exponent == 2
+    assert device.forward(x, w).operands["X"].tensor_exponent == 4
+
+
+@pytest.mark.parametrize(
+    "formats, source, words",
+    [
+        ("fp8_e4m3", "current", "fp8_e4m3 in tensor, scale.source = current"),
+        ("fp8_e4m3", "delayed", "fp8_e4m3 in tensor, scale.source = delayed"),
+        (("fp8_e4m3", "4x4"), "given", "fp8_e4m3 in 4x4, scale.source = given"),
+        ("bf16", "given", "bf16 in tensor, scale.source = given"),
+    ],
+)
+def test_a_scale_out_of_place(formats, source, words):
+    device = GoldenDevice(make_numerics(formats, source=source))
+    message = f"scale must be absent: a x tensor has no scale that is given ({words})"
+    with pytest.raises(ValueError, match=exactly(message)):
+        device.convert(scaled(0), "x", tag=0, scale=3)
+
+
+@pytest.mark.parametrize("source", ["current", "delayed"])
+@pytest.mark.parametrize("formats", ["bfp4", "fp8_e4m3"])
+def test_scales_that_are_measured(source, formats):
+    scales = TensorScales(make_numerics(formats, source=source))
+    assert scales.choose("x", 0) is None
+    scales.remember("x", 0, 0x4000_0000)  # 2
+    assert scales.choose("x", 0) == (1 if (source, formats) == ("delayed", "fp8_e4m3") else None)
+    assert scales.choose("x", 1) is None

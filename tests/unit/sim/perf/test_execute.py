@@ -1,0 +1,111 @@
+"""Passes one after the other, each start and end worked out on paper. Loading held blocks takes
+R * B = 16 cycles."""
+
+from dataclasses import replace
+
+import pytest
+
+from diastole_sim.perf.execute import Execute
+from diastole_sim.perf.machine import ModelledMachine
+from diastole_sim.perf.walk import Chunk, Span
+
+MACHINE = ModelledMachine(rows=2, cols=2, block=8, element_bits=(5, 5, 5), data_width=64)
+SPANS = ((Span(16, 16, 1, 4),), (Span(8, 8, 1, 4),))
+CHUNK = Chunk(
+    regions=(),
+    slots=16,
+    slices=1,
+    groups=1,
+    uses=(True, False),
+    opens=(True, False),
+    closes=(True, False),
+    spans=SPANS,
+)
+
+
+class Store:
+    """Banks are free in the cycle ``free``; ``tiles``: when which sums were complete."""
+
+    def __init__(self):
+        self.free, self.tiles, self.asked = 0, [], []
+
+    def bank(self, direction):
+        self.asked.append(direction)
+        return self.free
+
+    def tile(self, direction, cycle, spans):
+        self.tiles.append((direction, cycle, spans))
+
+
+@pytest.fixture
+def execute():
+    return Execute(MACHINE, Store())
+
+
+def test_the_first_pass(execute):
+    """Blocks are there in 50: loading starts in 52, the swap is in 68, the last slot in 84; two
+    more cycles, and two hops, and the half is free."""
+    assert execute.chunk(CHUNK, loaded=50) == 88
+    assert execute.end == 84
+    assert execute.idle == {"load": 68, "accumulator": 0, "short": 0}
+    assert execute.store.tiles == [(0, 84 + 2 + 2 + 2 + 3, SPANS[0])]
+    assert execute.store.asked == [0]
+
+
+def test_a_second_pass_follows_without_a_gap(execute):
+    execute.chunk(CHUNK, loaded=50)
+    assert execute.chunk(CHUNK, loaded=50) == 104
+    assert execute.end == 84 + 16
+    assert execute.idle == {"load": 68, "accumulator": 0, "short": 0}
+
+
+def test_waiting_for_blocks(execute):
+    execute.chunk(CHUNK, loaded=50)
+    execute.chunk(CHUNK, loaded=200)  # 202, 218: 134 after the last slot
+    assert execute.end == 234
+    assert execute.idle == {"load": 68 + 134, "accumulator": 0, "short": 0}
+
+
+def test_waiting_for_a_bank(execute):
+    execute.chunk(CHUNK, loaded=50)
+    execute.store.free = 300
+    execute.chunk(CHUNK, loaded=50)  # 301, 302, 318
+    assert execute.idle == {"load": 68, "accumulator": 318 - 84, "short": 0}
+
+
+def test_a_chunk_that_opens_no_tile_asks_for_no_bank(execute):
+    execute.store.free = 300
+    execute.chunk(replace(CHUNK, opens=(False, False)), loaded=50)
+    assert execute.end == 84
+    assert execute.store.asked == []
+
+
+def test_passes_shorter_than_loading(execute):
+    """Four slots, and sixteen cycles from swap to swap."""
+    execute.chunk(replace(CHUNK, slots=4, slices=2), loaded=50)
+    assert execute.end == 84 + 4
+    assert execute.idle == {"load": 68, "accumulator": 0, "short": 12}
+
+
+def test_no_pass_is_shorter_than_four_cycles():
+    tiny = ModelledMachine(rows=1, cols=1, block=1, element_bits=(5, 5, 5), data_width=64)
+    execute = Execute(tiny, Store())
+    execute.chunk(replace(CHUNK, slots=1, slices=3), loaded=50)
+    # Loading starts in 52, swaps in 53, 57 and 61.
+    assert execute.end == 62
+    assert execute.idle["short"] == 2 * 3
+
+
+def test_both_directions(execute):
+    """Four passes of 2 x 16 slots; in the last, the sums to the east are complete after 16 slots,
+    those to the north with the last."""
+    both = (True, True)
+    chunk = replace(CHUNK, uses=both, opens=both, closes=both, slices=2, groups=2)
+    execute.chunk(chunk, loaded=50)
+    assert execute.end == 68 + 4 * 32
+    assert execute.store.asked == [0, 1]
+    last = 68 + 3 * 32
+    assert execute.store.tiles == [
+        (0, last + 16 + 9, SPANS[0]),
+        (1, last + 32 + 9, SPANS[1]),
+    ]

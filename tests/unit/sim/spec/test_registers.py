@@ -1,0 +1,114 @@
+"""The register map against the addresses that drivers rely on, and what is published of it."""
+
+import shutil
+import subprocess
+
+import pytest
+
+from diastole_sim.spec.command import FIELDS, ErrorCode, Opcode
+from diastole_sim.spec.publish import c_header, reference
+from diastole_sim.spec.registers import (
+    BY_NAME,
+    END,
+    FLAG_BITS,
+    MAGIC,
+    REGISTERS,
+    STALL_CAUSES,
+    STALL_REGISTERS,
+    VERSION,
+)
+
+OFFSETS = {
+    "magic": 0x00,
+    "version": 0x04,
+    "config_hash": 0x08,
+    "control": 0x0C,
+    "status": 0x10,
+    "error_code": 0x14,
+    "error_index": 0x18,
+    "command_count": 0x1C,
+    "command_address": 0x20,
+    "seed": 0x28,
+    "read_base": 0x30,
+    "read_limit": 0x38,
+    "write_base": 0x40,
+    "write_limit": 0x48,
+    "flags": 0x50,
+    "saturated": 0x54,
+    "underflowed": 0x58,
+    "amax": 0x5C,
+    "cycles": 0x60,
+    "convert_cycles": 0x68,
+    "read_beats": 0x70,
+    "write_beats": 0x78,
+    "stall_load": 0x80,
+    "stall_store": 0x84,
+    "stall_accumulator": 0x88,
+    "stall_turn": 0x8C,
+}
+
+
+def test_offsets_stay_where_they_are():
+    assert {register.name: register.offset for register in REGISTERS} == OFFSETS
+    assert MAGIC == 0x53414944
+    assert END == 0x90
+    assert VERSION == 0x0001_0001
+
+
+def test_flags_and_stalls_are_those_of_drivers():
+    flags = ("x_nan", "x_inf", "w_nan", "w_inf", "dy_nan", "dy_inf", "overflow", "inexact")
+    assert [(bit.name, bit.low, bit.access) for bit in FLAG_BITS] == [
+        (name, low, "w1c") for low, name in enumerate(flags)
+    ]
+    assert (BY_NAME["flags"].bits, BY_NAME["flags"].layout) == (8, FLAG_BITS)
+    assert STALL_CAUSES == ("load", "store", "accumulator", "turn")
+    assert [BY_NAME[name].bits for name in STALL_REGISTERS.values()] == [32] * 4
+
+
+def test_registers_do_not_overlap():
+    words = [register.offset // 4 + n for register in REGISTERS for n in range(register.words)]
+    assert len(words) == len(set(words))
+    for register in REGISTERS:
+        lows = [bit.low for bit in register.layout]
+        assert len(lows) == len(set(lows))
+        assert all(low < register.bits for low in lows)
+
+
+def test_bits_by_name():
+    assert BY_NAME["control"].bit("irq_enable") == 8
+    assert [BY_NAME["status"].bit(name) for name in ("busy", "done", "error")] == [0, 1, 2]
+    with pytest.raises(KeyError):
+        BY_NAME["control"].bit("stop")
+
+
+def test_header_compiles_and_has_everything(tmp_path):
+    header = c_header()
+    for name in [f"OP_{op.name}" for op in Opcode] + [f"ERROR_{code.name}" for code in ErrorCode]:
+        assert f"#define DIASTOLE_{name} " in header
+    checks = [f"DIASTOLE_REG_{name.upper()} == {at}" for name, at in OFFSETS.items()]
+    checks += [
+        f"32 * DIASTOLE_{f.name.upper()}_WORD + DIASTOLE_{f.name.upper()}_LOW == {f.low}"
+        for f in FIELDS
+    ]
+    checks += ["DIASTOLE_CONTROL_IRQ_ENABLE == 256", "DIASTOLE_MAGIC == 0x53414944"]
+    (tmp_path / "diastole.h").write_text(header)
+    asserts = "".join(f'_Static_assert({check}, "{n}");\n' for n, check in enumerate(checks))
+    source = tmp_path / "check.c"
+    source.write_text('#include "diastole.h"\n#include "diastole.h"\n' + asserts)
+    compiler = shutil.which("gcc") or shutil.which("cc")
+    assert compiler is not None, "no C compiler, which g++ brings"
+    command = [compiler, "-std=c11", "-Wall", "-Werror", "-c", str(source), "-o", "/dev/null"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_reference_has_every_name():
+    text = reference()
+    for register in REGISTERS:
+        assert f"| 0x{register.offset:02X} | {register.bits} | {register.name.upper()} |" in text
+    assert "| 4, 5 | 39:0 | address_x |" in text
+    assert "| 14, 15 | 39:0 | address_dy_m |" in text
+    assert "| 14 | 31:0 | tag |" in text
+    assert "| 0 | 31:24 | scale |" in text
+    assert "| 9 | TOO_LONG | the contraction is longer than 2^headroom blocks |" in text
+    assert "| 2 | forward |" in text

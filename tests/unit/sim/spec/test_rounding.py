@@ -1,0 +1,149 @@
+"""Rounding rules against exact fractions and against gfloat, and the bias of each."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from gfloat import Domain, FormatInfo, RoundMode, round_ndarray
+
+from diastole_sim.spec.rounding import (
+    RULES,
+    SHIFT_LIMIT,
+    is_stochastic,
+    round_magnitude,
+    round_quotient,
+)
+from oracle.rounding import round_fraction
+
+STOCHASTIC = [rule for rule in RULES if is_stochastic(rule)]
+GFLOAT = {  # gfloat's names of the same rules
+    "nearest": RoundMode.TiesToEven,
+    "stochastic-a": RoundMode.StochasticFastest,
+    "stochastic-b": RoundMode.StochasticFast,
+    "stochastic-c": RoundMode.Stochastic,
+}
+
+
+def test_rules_are_the_four():
+    assert STOCHASTIC == ["stochastic-a", "stochastic-b", "stochastic-c"]
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("bits", [1, 2, 3, 4])
+def test_every_small_case_against_fractions(rule, bits):
+    magnitudes, draws = np.meshgrid(np.arange(256), np.arange(2**bits), indexing="ij")
+    for shift in range(10):
+        got = round_magnitude(rule, magnitudes, shift, draws, bits)
+        for magnitude in range(256):
+            value = Fraction(magnitude, 2**shift)
+            for draw in range(2**bits):
+                want = round_fraction(rule, value, draw, bits)
+                assert got[magnitude, draw] == want, (magnitude, shift, draw)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("bits", [1, 5, 8, 15, 16])
+def test_wide_cases_against_fractions(rule, bits, np_rng):
+    """Significands of binary32, shifts up to beyond the clamp, draws at their ends."""
+    shifts = [*range(16, 48), 100, 276]
+    edges = [2**23, 2**23 + 1, 2**24 - 1, 2**23 + 2**22, 3 * 2**21, 2**23 + 2**15, 2**23 + 2**16]
+    for shift in shifts:
+        for magnitude in [*edges, *(int(v) for v in np_rng.integers(2**23, 2**24, 6))]:
+            for draw in {0, 1, 2**bits - 1, 2**bits // 2, int(np_rng.integers(2**bits))}:
+                draw = min(draw, 2**bits - 1)
+                want = round_fraction(rule, Fraction(magnitude, 2**shift), draw, bits)
+                got = round_magnitude(rule, magnitude, shift, draw, bits)
+                assert got == want, (magnitude, shift, draw)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("bits", [1, 3, 16])
+def test_quotients_against_fractions(rule, bits, np_rng):
+    """Every divisor of four bits, alone and far up; exact quotients and ties among them."""
+    for divisor in range(1, 16):
+        for shift in (0, 1, 5, 18, 42):
+            wide = np_rng.integers(2**23, 2**24, 4)
+            halves = [divisor * odd << shift >> 1 for odd in (1, 2, 3, 4, 5)]
+            for numerator in {0, 1, *map(int, wide), *(half for half in halves if half < 2**24)}:
+                for random in {0, 1, 2**bits - 1, int(np_rng.integers(2**bits))}:
+                    want = round_fraction(rule, Fraction(numerator, divisor << shift), random, bits)
+                    got = round_quotient(rule, numerator, divisor << shift, random, bits)
+                    assert got == want, (numerator, divisor, shift, random)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("precision", range(2, 9))
+@pytest.mark.parametrize("bits", [1, 4, 8, 11])
+def test_against_gfloat(rule, precision, bits, np_rng):
+    """gfloat rounds to the subnormals of a small float, whose spacing is that of a block."""
+    small = FormatInfo(
+        name="fixed",
+        k=precision + 5,
+        precision=precision,
+        bias=15,
+        is_signed=True,
+        domain=Domain.Finite,
+        has_nz=True,
+        num_high_nans=0,
+        has_subnormals=True,
+        is_twos_complement=False,
+    )
+    ulp = 2.0 ** (1 - 15 - (precision - 1))
+    magnitudes = np_rng.integers(2**23, 2**24, 3000)
+    shift = 24 - precision + np_rng.integers(0, precision + 3, 3000)
+    middles = np_rng.random(3000) < 0.3
+    magnitudes[middles] &= -(1 << 18)  # many ties and many that need no rounding
+    draws = np_rng.integers(0, 2**bits, 3000)
+    want = round_ndarray(
+        small,
+        magnitudes / 2.0**shift * ulp,
+        GFLOAT[rule],
+        False,
+        **({} if rule == "nearest" else {"srbits": draws, "srnumbits": bits}),
+    )
+    got = round_magnitude(rule, magnitudes, shift, draws, bits)
+    wrong = np.flatnonzero(got * ulp != want)
+    assert wrong.size == 0, [(magnitudes[i], shift[i], draws[i], got[i]) for i in wrong[:3]]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_representable_values_never_change(rule):
+    values = np.arange(256)
+    for draw in (0, 255):
+        assert (round_magnitude(rule, values << 16, 16, draw, 8) == values).all()
+
+
+@pytest.mark.parametrize("rule", STOCHASTIC)
+def test_bias_over_all_draws(rule):
+    """Summed over every draw and every fraction: A is 2^-(r+1) low, up to the fractions' own grain,
+    B a half of that grain high, C exact."""
+    bits, shift = 4, 7
+    fractions, draws = np.meshgrid(np.arange(2**shift), np.arange(2**bits))
+    rounded = round_magnitude(rule, fractions, shift, draws, bits)
+    bias = Fraction(int(rounded.sum()), rounded.size) - Fraction(
+        int(fractions.sum()), rounded.size << shift
+    )
+    grain = Fraction(1, 2 ** (shift + 1))
+    want = {
+        "stochastic-a": -Fraction(1, 2 ** (bits + 1)) + grain,
+        "stochastic-b": grain,
+        "stochastic-c": Fraction(0),
+    }
+    assert bias == want[rule]
+
+
+def test_shifts_beyond_the_limit_give_zero():
+    for rule in RULES:
+        for shift in (SHIFT_LIMIT, SHIFT_LIMIT + 1, 62, 63, 64, 300):
+            assert round_magnitude(rule, 2**24 - 1, shift, 2**16 - 1, 16) == 0
+
+
+@pytest.mark.parametrize("bits", [0, 17])
+def test_bits_are_checked(bits):
+    with pytest.raises(ValueError, match=f"^bits must be an integer in 1..16, not {bits}$"):
+        round_magnitude("nearest", 1, 1, 0, bits)
+
+
+def test_unknown_rule():
+    with pytest.raises(ValueError, match=r"^rounding must be one of nearest, .*, not 'odd'$"):
+        round_magnitude("odd", 1, 1)

@@ -1,0 +1,102 @@
+"""Arguments that several commands share."""
+
+import argparse
+import re
+from pathlib import Path
+
+import pytest
+
+from diastole.commands.arguments import (
+    MAX_SEED,
+    add_config,
+    add_execution,
+    fraction,
+    integer,
+    read_config,
+)
+from diastole.config.presets import PRESETS
+from diastole.errors import BadInput
+
+
+def refusal(parse, text):
+    with pytest.raises(argparse.ArgumentTypeError) as caught:
+        parse(text)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("text, value", [("3", 3), ("5", 5), (" 4 ", 4), ("+3", 3)])
+def test_integers_of_a_range(text, value):
+    assert integer(3, 5)(text) == value
+
+
+@pytest.mark.parametrize("text", ["2", "6", "", "x", "3.0", "1e3", "9" * 5000, "-3"])
+def test_integers_out_of_it(text):
+    assert refusal(integer(3, 5), text) == f"must be an integer in 3..5, not {text}"
+    if text != "6" and len(text) < 5000:
+        assert refusal(integer(3), text) == f"must be an integer of at least 3, not {text}"
+
+
+@pytest.mark.parametrize(
+    "text, value", [("0", 0), ("1", 1), ("0.5", 0.5), ("1e-400", 0), ("-0", 0)]
+)
+def test_fractions(text, value):
+    assert fraction(text) == value
+
+
+@pytest.mark.parametrize("text", ["1.0001", "-0.1", "nan", "inf", "", "half", "95%"])
+def test_what_is_no_fraction(text):
+    assert refusal(fraction, text) == f"must be a number from 0 to 1, not {text}"
+
+
+def parser(*adders):
+    made = argparse.ArgumentParser(exit_on_error=False)
+    for add in adders:
+        add(made)
+    return made
+
+
+def test_execution():
+    given = parser(add_execution).parse_args([])
+    assert vars(given) == {
+        "backend": "rtl",
+        "seed": 0,
+        "stalls": None,
+        "verify": False,
+        "trace": None,
+        "json": False,
+    }
+    words = f"--backend golden --seed {MAX_SEED} --stalls 3 --verify --trace a.vcd --json".split()
+    assert vars(parser(add_execution).parse_args(words)) == {
+        "backend": "golden",
+        "seed": 2**32 - 1,
+        "stalls": 3,
+        "verify": True,
+        "trace": Path("a.vcd"),
+        "json": True,
+    }
+
+
+@pytest.mark.parametrize("option", ["--seed", "--stalls"])
+def test_seeds_have_32_bits(option):
+    words = re.escape("must be an integer in 0..4294967295, not 4294967296")
+    with pytest.raises(argparse.ArgumentError, match=words):
+        parser(add_execution).parse_args([option, str(2**32)])
+
+
+def test_a_configuration_with_changes(tmp_path):
+    path = tmp_path / "a.toml"
+    path.write_text('name = "mine"\n')
+    words = [
+        str(path),
+        "--set",
+        "array.rows=3",
+        "--set",
+        "array.rows=4",
+        "--set",
+        "bus.data_width=128",
+    ]
+    config = read_config(parser(add_config).parse_args(words))
+    assert (config.name, config.array.rows, config.bus.data_width) == ("mine", 4, 128)
+    assert config.array.cols == PRESETS["nano"].array.cols
+    with pytest.raises(BadInput, match=r"^--set: array\.rows must be "):
+        read_config(parser(add_config).parse_args([str(path), "--set", "array.rows=0"]))

@@ -1,0 +1,104 @@
+"""`check`: every mistake at once; and every command checks its file."""
+
+import pytest
+
+from command_line import error
+
+
+def test_check_a_good_file(diastole):
+    result = diastole("check", "nano.toml", "--set", "array.rows=3")
+    assert (result.code, result.err) == (0, [])
+    assert result.out == (
+        "nano.toml: good: diastole_nano, 3 x 2 cells with blocks of 8 x 8, 384 multipliers, "
+        "accumulators of 44 bits\n"
+        "  x: bfp4 by 8x8, scale floor, rounded nearest\n"
+        "  w: bfp4 by 8x8, scale floor, rounded nearest\n"
+        "  dy: bfp4 by 8x8, scale floor, rounded stochastic-b\n"
+        "  products: exact in 8 bits\n"
+    )
+
+
+def test_check_says_what_the_formats_bring(diastole, tmp_path):
+    (tmp_path / "mixed.toml").write_text("""
+        format = {x = "mxfp8_e4m3", w = "bf16", dy = "fp8_e5m2"}
+        block.dy = "16x16"
+        scale.x = "even"
+    """)
+    result = diastole("check", "mixed.toml")
+    assert (result.code, result.err) == (0, [])
+    assert result.out.splitlines()[1:] == [
+        "  x: mxfp8_e4m3 by 1x32, scale even, rounded nearest, two copies",
+        "  w: bf16 by tensor, scale fixed, rounded nearest",
+        "  dy: fp8_e5m2 by 16x16, scale rceil, rounded stochastic-b",
+        "  products: rounded to 24 bits",
+    ]
+
+
+def test_check_says_the_widest_product(diastole):
+    sets = ("--set", "format.x=bfp2", "--set", "format.w=bfp8")
+    result = diastole("check", "nano.toml", *sets)
+    assert result.out.splitlines()[-1] == "  products: exact in 12 bits"
+
+
+def test_check_says_contradictions_beside_mistakes(diastole, tmp_path):
+    (tmp_path / "bad.toml").write_text("""
+        special = "ignore"
+        format = {x = "bf16", w = "mxint8", dy = "nvfp4"}
+        array.transpose = "edge"
+        scale.x = "floor"
+        cell.window = 7
+    """)
+    result = diastole("check", "bad.toml")
+    assert (result.code, result.out) == (2, "")
+    assert [line.removeprefix("diastole: error: bad.toml: ") for line in result.err] == [
+        'special must be one of flag, poison, not "ignore"',
+        "cell.window must be 0 or an integer in 8..48, not 7",
+        'scale.x must be left out where format.x is bf16, not "floor"',
+        (
+            'block.w must be squares such as "32x32" where array.transpose is edge (in_place takes '
+            'vectors), not "1x32", the default of mxint8'
+        ),
+        (
+            'block.dy must be squares such as "16x16" where array.transpose is edge (in_place '
+            'takes vectors), not "1x16", the default of nvfp4'
+        ),
+        (
+            "format.x, format.w and format.dy must all be nvfp4, or none: its scales are no powers "
+            "of two (nvfp4 is chosen for dy)"
+        ),
+    ]
+
+
+def test_check_says_everything_at_once(diastole, tmp_path):
+    (tmp_path / "bad.toml").write_text("[array]\nrows = 65\nrow = 1\n[bus]\ndata_width = 65")
+    result = diastole("check", "bad.toml", "--set", "array.cols=x", "--set", "rounding.bits=0")
+    assert (result.code, result.out) == (2, "")
+    assert sorted(result.err) == [
+        'diastole: error: --set: array.cols must be an integer in 1..64, not "x"',
+        "diastole: error: --set: rounding.bits must be an integer in 1..16, not 0",
+        "diastole: error: bad.toml: array.row is an unknown key; the nearest is array.rows",
+        "diastole: error: bad.toml: array.rows must be an integer in 1..64, not 65",
+        "diastole: error: bad.toml: bus.data_width must be one of 32, 64, 128, 256, 512, not 65",
+    ]
+
+
+def test_check_without_a_file(diastole):
+    result = diastole("check", "no.toml")
+    assert (result.code, result.err) == (2, error("no.toml: No such file or directory"))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["check"],
+        ["generate", "-o", "product"],
+        ["run", "--op", "forward", "--in", "a.npz", "--out", "b.npz"],
+        ["train", "--task", "digits"],
+    ],
+)
+def test_every_command_checks_the_file_and_the_overrides(diastole, tmp_path, npz, command):
+    name, *rest = command
+    result = diastole(name, "nano.toml", *rest, "--set", "array.rows=0")
+    assert (result.code, result.out) == (2, "")
+    assert result.err == error("--set: array.rows must be an integer in 1..64, not 0")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.npz", "nano.toml"]

@@ -1,0 +1,70 @@
+"""`init`: writes a preset, and never over what is there."""
+
+import pytest
+
+from command_line import error
+from diastole.config.file import read
+from diastole.config.presets import PRESETS
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_init_writes_a_preset(diastole, tmp_path, preset):
+    result = diastole("init", "new.toml", "--preset", preset)
+    assert (result.code, result.err) == (0, [])
+    assert result.out == f"wrote new.toml (preset {preset})\n"
+    assert read(tmp_path / "new.toml") == PRESETS[preset]
+
+
+def test_init_keeps_what_is_left_out_in_comments(diastole, tmp_path):
+    assert diastole("init", "new.toml").code == 0
+    text = (tmp_path / "new.toml").read_text()
+    table = text[text.index("[block]") : text.index("[scale]")].splitlines()
+    assert table[:8] == [
+        "[block]",
+        "# Groups of activations.",
+        (
+            '# Accepted: squares such as "8x8", vectors such as "1x16" or "tensor"; '
+            "sides are powers of two, at"
+        ),
+        "# most 128.",
+        '# Left out: the default of the format, here "8x8".',
+        '# x = "8x8"',
+        "# Groups of weights.",
+        "# Accepted: as for x.",
+    ]
+
+
+def test_init_writes_nano_if_not_told(diastole, tmp_path):
+    assert diastole("init", "new.toml").code == 0
+    assert read(tmp_path / "new.toml") == PRESETS["nano"]
+
+
+def test_init_never_overwrites_without_force(diastole, tmp_path):
+    (tmp_path / "nano.toml").write_text("precious")
+    result = diastole("init", "nano.toml")
+    assert (result.code, result.err) == (2, error("nano.toml: exists; --force overwrites it"))
+    assert (tmp_path / "nano.toml").read_text() == "precious"
+    assert diastole("init", "nano.toml", "--force").code == 0
+    assert read(tmp_path / "nano.toml") == PRESETS["nano"]
+    assert [path.name for path in tmp_path.iterdir()] == ["nano.toml"]
+
+
+@pytest.mark.parametrize("force", [[], ["--force"]])
+def test_init_where_no_file_can_be(diastole, force):
+    result = diastole("init", ".", *force)
+    assert (result.code, result.err) == (2, error(".: is a directory"))
+    result = diastole("init", "no/new.toml", *force)
+    assert result.code == 2
+    assert len(result.err) == 1
+    assert "No such file or directory" in result.err[0]
+
+
+def test_init_unknown_preset(diastole):
+    result = diastole("init", "new.toml", "--preset", "big")
+    assert (result.code, result.err) == (
+        2,
+        error(
+            "argument --preset: invalid choice: 'big' (choose from 'pico', 'nano', 'edge', "
+            "'server') (see diastole init --help)"
+        ),
+    )

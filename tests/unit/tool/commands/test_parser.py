@@ -1,0 +1,88 @@
+"""Help, version, and arguments that are wrong."""
+
+import subprocess
+import sys
+
+import pytest
+
+from command_line import error
+from diastole import cli
+
+COMMANDS = ("init", "check", "generate", "run", "train", "formats", "doctor")
+
+
+def test_help_names_the_commands_that_exist(capsys):
+    assert cli.main(["--help"]) == 0
+    text = capsys.readouterr().out
+    for command in COMMANDS:
+        assert f"    {command} " in text
+    assert "estimate" not in text
+    assert "synth" not in text
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(capsys, command):
+    assert cli.main([command, "--help"]) == 0
+    assert f"usage: diastole {command}" in capsys.readouterr().out
+
+
+def test_version(capsys):
+    assert cli.main(["--version"]) == 0
+    assert capsys.readouterr().out == "diastole 0.1.0\n"
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ([], "the following arguments are required: COMMAND (see diastole --help)"),
+        (["check"], "the following arguments are required: FILE (see diastole check --help)"),
+        (["check", "a", "--sett", "x"], "unrecognized arguments: --sett x (see diastole --help)"),
+        (
+            ["train", "f", "--task", "digits", "--steps", "-3"],
+            (
+                "argument --steps: must be an integer in 1..1000000, not -3 "
+                "(see diastole train --help)"
+            ),
+        ),
+        (
+            ["train", "f", "--task", "digits", "--steps", "many"],
+            (
+                "argument --steps: must be an integer in 1..1000000, not many "
+                "(see diastole train --help)"
+            ),
+        ),
+        (
+            ["train", "f", "--task", "digits", "--min-accuracy", "95"],
+            (
+                "argument --min-accuracy: must be a number from 0 to 1, not 95 "
+                "(see diastole train --help)"
+            ),
+        ),
+        (
+            ["train", "f", "--task", "digits", "--seed", "4294967296"],
+            (
+                "argument --seed: must be an integer in 0..4294967295, not 4294967296 "
+                "(see diastole train --help)"
+            ),
+        ),
+    ],
+)
+def test_bad_arguments_take_one_line(diastole, arguments, message):
+    result = diastole(*arguments)
+    assert (result.code, result.out, result.err) == (2, "", error(message))
+
+
+@pytest.mark.parametrize("command", ["estimate", "synth"])
+def test_commands_of_later_are_not_accepted(diastole, command):
+    assert diastole(command, "nano.toml").code == 2
+
+
+def test_as_a_program(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "diastole.cli", "check", "no.toml"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 2
+    assert done.stderr == "diastole: error: no.toml: No such file or directory\n"

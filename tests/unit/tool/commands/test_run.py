@@ -1,0 +1,415 @@
+"""`run`: results, warnings, refusals, and the comparison with the golden model."""
+
+import numpy as np
+import pytest
+
+from command_line import REPORTS, Faulty, error, lying, pretend
+from diastole.commands import run as run_command
+from diastole.config.presets import PRESETS
+from diastole.errors import CheckFailed
+from diastole_sim import quantise
+from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.rtl import device as rtl
+from diastole_sim.rtl.product import Product
+from support.fake_machine import FakeMachine
+
+RUN = ("run", "nano.toml", "--in", "a.npz", "--out", "b.npz", "--backend", "golden")
+RUN_KEYS = (
+    "op backend m k n cycles convert_cycles macs utilisation read_bytes write_bytes stalls exact "
+    "saturated underflowed verified mismatches compared"
+).split()
+
+
+REPORTED = 2  # exact, overflow
+REPORTED_OF_A_TENSOR = 7  # NaN, Inf, saturated, underflowed, amax, scale, and what lies in padding
+STORED = 3  # an exponent, the largest of its row and of its column: tensors of one block
+
+
+@pytest.mark.parametrize(
+    "op, results, operands",
+    [
+        ("forward", {"Y": (3, 7)}, ["X", "W"]),
+        ("dx", {"dX": (3, 5)}, ["W", "dY"]),
+        ("dw", {"dW": (5, 7)}, ["X", "dY"]),
+        ("backward", {"dX": (3, 5), "dW": (5, 7)}, ["X", "W", "dY"]),
+    ],
+)
+def test_run_writes_results_and_operands(diastole, npz, op, results, operands):
+    result = diastole(*RUN, "--op", op, "--json")
+    assert (result.code, result.err) == (0, [])
+    record = result.json
+    assert set(RUN_KEYS) <= set(record)
+    assert (record["op"], record["backend"]) == (op, "golden")
+    assert (record["m"], record["k"], record["n"]) == (3, 5, 7)
+    assert record["macs"] == 105 * len(results)
+    assert record["exact"] is True
+    assert record["verified"] is False
+    assert record["stalls"] == dict.fromkeys(("load", "store", "accumulator", "turn"))
+    assert all(record[key] is None for key in ("cycles", "convert_cycles", "utilisation"))
+    with np.load("b.npz") as written:
+        shapes = {name: written[name].shape for name in written}
+        assert shapes == results | {f"{name}_q": npz[name].shape for name in operands}
+        assert all(written[name].dtype == np.float32 for name in written)
+        golden = GoldenDevice(PRESETS["nano"].numerics)
+        expected = getattr(golden, op)(*(npz[name] for name in operands))
+        for name in results:
+            assert np.array_equal(written[name], expected.values[name])
+
+
+def test_run_draws_from_the_seed(diastole, npz):
+    written = []
+    for seed in (0, 0, 1):
+        assert diastole(*RUN, "--op", "dw", "--seed", seed).code == 0
+        with np.load("b.npz") as file:
+            written.append(file["dY_q"])
+    assert np.array_equal(written[0], written[1])
+    assert not np.array_equal(written[0], written[2])
+
+
+def test_run_takes_overrides(diastole, npz):
+    assert diastole(*RUN, "--op", "forward", "--set", "format.x=bfp2").code == 0
+    with np.load("b.npz") as file:
+        assert len(np.unique(np.abs(file["X_q"]))) <= 4
+
+
+def test_run_says_what_it_converted_and_warns(diastole, tmp_path):
+    np.savez(tmp_path / "a.npz", X=np.array([[np.nan, np.inf]]), W=np.ones((2, 1), np.float32))
+    result = diastole(*RUN, "--op", "forward")
+    assert result.code == 0
+    assert result.err == [
+        "diastole: X was converted from float64 to float32",
+        "diastole: warning: X holds NaN (1 of 2 elements), taken as +0",
+        (
+            "diastole: warning: X holds Inf (1 of 2 elements), taken as the largest magnitude of "
+            "its group (0 in a group of zeros with a scale of its own)"
+        ),
+    ]
+
+
+@pytest.mark.parametrize(
+    "arrays, message",
+    [
+        ({"X": (3, 5), "W": (6, 7)}, "K is 5 in X (3 x 5) but 6 in W (6 x 7)"),
+        ({"X": (3, 5)}, "a.npz: has no array W (it has X)"),
+        (
+            {"X": (3, 0), "W": (0, 7)},
+            "a.npz: X must not have an empty axis (its shape is (3, 0))",
+        ),
+    ],
+)
+def test_run_refuses_and_leaves_no_file(diastole, tmp_path, arrays, message):
+    np.savez(tmp_path / "a.npz", **{name: np.zeros(shape) for name, shape in arrays.items()})
+    result = diastole(*RUN, "--op", "forward")
+    assert (result.code, result.out, result.err[:1]) == (2, "", error(message))
+    assert not (tmp_path / "b.npz").exists()
+
+
+def test_run_refuses_a_contraction_that_is_too_long(diastole, npz, tmp_path):
+    overrides = ["--set", "accumulator.headroom=1", "--set", "array.block=2"]
+    result = diastole(*RUN, "--op", "forward", *overrides)
+    assert (result.code, result.err) == (
+        2,
+        error(
+            "the contraction of Y over K = 5 must be at most 2^accumulator.headroom = 2 blocks of "
+            "2, not 3"
+        ),
+    )
+    assert not (tmp_path / "b.npz").exists()
+
+
+def test_run_golden_has_no_waves(diastole, npz, tmp_path):
+    result = diastole(*RUN, "--op", "forward", "--trace", "waves.vcd")
+    assert (result.code, result.err) == (
+        2,
+        error("--trace needs --backend rtl: the golden model has no waves"),
+    )
+    assert not (tmp_path / "b.npz").exists()
+
+
+def test_options_that_change_nothing_are_named(diastole, npz):
+    result = diastole(*RUN, "--op", "forward", "--stalls", "3", "--verify")
+    assert result.code == 0
+    assert result.err == [
+        "diastole: warning: --stalls changes nothing with --backend golden, which has no clock",
+        "diastole: warning: --verify with --backend golden compares the golden model with itself",
+    ]
+
+
+def test_run_verify_finds_one_wrong_bit(diastole, npz, monkeypatch):
+    pretend(monkeypatch, run_command, Faulty)
+    arguments = ["run", "nano.toml", "--in", "a.npz", "--out", "b.npz", "--op", "forward"]
+    result = diastole(*arguments, "--verify", "--json")
+    assert result.code == 1
+    assert result.json["verified"] is False
+    compared = 21 + 15 + 35 + REPORTED + 2 * (STORED + REPORTED_OF_A_TENSOR)
+    assert (result.json["mismatches"], result.json["compared"]) == (1, compared)
+    assert result.json["reports_differ"] == []
+    assert len(result.err) == 1
+    start = (
+        f"diastole: error: 1 of {compared} elements and reported values differ from the golden "
+        "model; first mismatch: tensor Y, index [1, 2]: "
+    )
+    assert result.err[0].startswith(start)
+
+
+def test_run_verify_of_a_good_device(diastole, npz, monkeypatch):
+    pretend(monkeypatch, run_command, GoldenDevice)
+    arguments = ["run", "nano.toml", "--in", "a.npz", "--out", "b.npz", "--op", "backward"]
+    result = diastole(*arguments, "--verify", "--json")
+    assert (result.code, result.err) == (0, [])
+    assert result.json["verified"] is True
+    compared = 2 * (15 + 35) + 21 + REPORTED + 3 * (STORED + REPORTED_OF_A_TENSOR)
+    assert (result.json["mismatches"], result.json["compared"]) == (0, compared)
+    told = diastole(*arguments, "--verify").out.splitlines()[-1]
+    assert told == (
+        f"{compared} elements and reported values equal to the golden model, bit for bit"
+    )
+
+
+@pytest.mark.parametrize(
+    "report, of",
+    [
+        (report, of)
+        for report in REPORTS
+        for of in (("backward",) if report in ("exact", "overflow") else ("x", "w", "dy"))
+    ],
+)
+def test_run_verify_finds_one_wrong_report(diastole, npz, monkeypatch, report, of):
+    good = GoldenDevice(PRESETS["nano"].numerics).backward(*(npz[n] for n in ("X", "W", "dY")))
+    name = {"x": "X", "w": "W", "dy": "dY"}.get(of, of)
+    told = getattr(good.operands.get(name, good), report)
+    pretend(monkeypatch, run_command, lying(report, of))
+    arguments = ["run", "nano.toml", "--in", "a.npz", "--out", "b.npz", "--op", "backward"]
+    result = diastole(*arguments, "--verify", "--json")
+    assert (result.code, result.json["verified"], result.json["mismatches"]) == (1, False, 1)
+    words = f"{report} of {name} is {REPORTS[report](told)}, expected {told}"
+    assert result.json["reports_differ"] == [words]
+    assert len(result.err) == 1
+    assert result.err[0].endswith(
+        f"elements and reported values differ from the golden model; {words}"
+    )
+
+
+def test_run_verify_tells_every_wrong_report(diastole, npz, monkeypatch):
+    class Two(lying("saturated", "x"), lying("overflow", "forward")):
+        pass
+
+    pretend(monkeypatch, run_command, Two)
+    arguments = ["run", "nano.toml", "--in", "a.npz", "--out", "b.npz", "--op", "forward"]
+    result = diastole(*arguments, "--verify")
+    assert result.code == 1
+    assert result.err[0].endswith("; saturated of X is 1, expected 0")
+    assert result.err[1:] == error("overflow of forward is True, expected False")
+
+
+class Hung(GoldenDevice):
+    def forward(self, x, w, **options):
+        raise CheckFailed("the hardware hung")
+
+
+def test_run_on_hardware_that_hangs(diastole, npz, monkeypatch, tmp_path):
+    pretend(monkeypatch, run_command, Hung)
+    arguments = ["run", "nano.toml", "--in", "a.npz", "--out", "b.npz", "--op", "forward"]
+    result = diastole(*arguments)
+    assert (result.code, result.err) == (1, error("the hardware hung"))
+    assert not (tmp_path / "b.npz").exists()
+
+
+# Two copies, codes and scales.
+
+
+def change(**keys):
+    """``--set`` for every key, in blocks of 4."""
+    pairs = {"array.block": 4, **{key.replace("__", "."): value for key, value in keys.items()}}
+    return [word for key, value in pairs.items() for word in ("--set", f"{key}={value}")]
+
+
+def all_of(kind, **keys):
+    return change(format__x=kind, format__w=kind, format__dy=kind, accumulator__fraction=9, **keys)
+
+
+def load(path="b.npz"):
+    with np.load(path) as file:
+        return {name: file[name] for name in file}
+
+
+@pytest.fixture
+def hardware(monkeypatch, tmp_path):
+    """The device above the registers, on a machine of numpy."""
+    monkeypatch.setattr(rtl, "Machine", FakeMachine)
+
+    def device(numerics, seed):
+        parameters = {"numerics": numerics.to_dict(), "data_width": 64}
+        product = Product(
+            directory=tmp_path,
+            name="fake",
+            top="fake",
+            sources=(),
+            ports=(),
+            data_width=64,
+            manifest={"config_sha256": "0123456789abcdef", "parameters": parameters},
+        )
+        return rtl.Device(product, seed=seed)
+
+    pretend(monkeypatch, run_command, device)
+
+
+RTL = ("run", "nano.toml", "--in", "a.npz", "--out", "b.npz")
+
+
+def test_every_copy_is_written_and_compared(diastole, npz, hardware):
+    result = diastole(*RTL, "--op", "backward", *all_of("mxfp4_e2m1"), "--verify", "--json")
+    assert (result.code, result.err) == (0, [])
+    written = load()
+    names = {"X_q_k": "X", "X_q_m": "X", "W_q_n": "W", "W_q_k": "W", "dY_q_n": "dY", "dY_q_m": "dY"}
+    assert set(written) == {"dX", "dW", *names}
+    assert all(written[name].shape == npz[of].shape for name, of in names.items())
+    assert (written["dY_q_n"] != written["dY_q_m"]).any()  # each has draws of its own
+    elements = 15 + 35 + 2 * (15 + 35 + 21)
+    lines = 4 + 8 + 8 + 8 + 4 + 8  # rows in whole blocks: of X and its transpose, W, dY
+    padding = 3  # of second copies
+    reported = REPORTED + 3 * REPORTED_OF_A_TENSOR + padding
+    assert result.json["compared"] == elements + 2 * lines + reported
+    assert result.json["convert_cycles"] == 3000
+
+
+def test_a_wrong_second_copy_is_found(diastole, npz, hardware, monkeypatch):
+    monkeypatch.setattr(FakeMachine, "sabotage", "second copy")
+    arguments = [*RTL, "--op", "forward", *all_of("mxfp4_e2m1")]
+    result = diastole(*arguments, "--verify", "--json")
+    assert result.code == 1
+    assert "differ from the golden model; first mismatch: tensor X_q_m, index " in result.err[0]
+    assert result.json["mismatches"] > 0
+    assert result.json["reports_differ"] == ["exact of forward is False, expected True"]
+
+
+def test_underflowed_is_told(diastole, tmp_path):
+    x = np.array([[1, 2.0**-30, 0, 0]], np.float32)
+    np.savez(tmp_path / "a.npz", X=x, W=np.ones((4, 1), np.float32))
+    result = diastole(*RUN, "--op", "forward", "--json")
+    assert (result.json["underflowed"], result.json["saturated"]) == (1, 0)
+    assert "1 elements became zeros when converted" in diastole(*RUN, "--op", "forward").out
+
+
+CODED = {
+    "mxfp8_e4m3": ("mxfp8_e4m3 1x32", {"k": ((3, 5), (3, 1)), "m": ((3, 5), (1, 5))}),
+    "mxint8": ("mxint8 1x32", {"k": ((3, 5), (3, 1)), "m": ((3, 5), (1, 5))}),
+    "nvfp4": ("nvfp4 1x16", {"k": ((3, 5), (3, 1)), "m": ((3, 5), (1, 5))}),
+    "bfp4": ("bfp4 4x4", {"": ((3, 5), (1, 2))}),
+    "fp8_e5m2": ("fp8_e5m2 tensor", {"": ((3, 5), None)}),
+    "bf16": ("bf16 tensor", {"": ((3, 5), None)}),
+}
+
+
+@pytest.mark.parametrize("backend", ["golden", "rtl"])
+@pytest.mark.parametrize("kind", CODED)
+def test_codes_are_written_and_read(diastole, npz, hardware, kind, backend):
+    """What is written is what ``quantise`` says, and gives the same results when it is read."""
+    text, copies = CODED[kind]
+    run = [*RTL[:2], "--op", "backward", *all_of(kind), "--backend", backend, "--codes"]
+    assert diastole(*run, "--in", "a.npz", "--out", "b.npz").code == 0
+    written = load()
+    assert written["X_format"].item() == text
+    for axis, (shape, scales) in copies.items():
+        suffix = axis and f"_{axis}"
+        grouping = {"grouping": "4x4"} if kind == "bfp4" else {}
+        wanted = quantise(npz["X"], kind, axis=0 if axis == "m" else 1, **grouping)
+        codes = written[f"X_codes{suffix}"]
+        assert codes.shape == shape
+        assert codes.dtype == wanted.codes.dtype
+        assert np.array_equal(codes, wanted.codes)
+        if scales is None:
+            assert f"X_scales{suffix}" not in written
+        else:
+            assert written[f"X_scales{suffix}"].shape == scales
+            assert np.array_equal(written[f"X_scales{suffix}"], wanted.scales)
+        same = wanted.values().view(np.uint32) == written[f"X_q{suffix}"].view(np.uint32)
+        assert same.all()
+        assert ("X_tensor_scale" in written) == (wanted.tensor_scale is not None)
+        assert written.get("X_tensor_scale") == wanted.tensor_scale
+    assert diastole(*run, "--in", "b.npz", "--out", "c.npz").code == 0
+    again = load("c.npz")
+    assert set(again) == set(written)
+    for name, array in written.items():
+        assert np.array_equal(again[name], array), name
+
+
+def test_codes_and_floats_go_together(diastole, npz, hardware):
+    run = [*RTL[:2], "--op", "forward", *all_of("mxfp8_e4m3"), "--codes"]
+    assert diastole(*run, "--in", "a.npz", "--out", "b.npz").code == 0
+    written = load()
+    coded = {name: array for name, array in written.items() if name.startswith("X_")}
+    np.savez("c.npz", W=npz["W"], **coded)
+    assert diastole(*run, "--in", "c.npz", "--out", "d.npz", "--verify").code == 0
+    assert np.array_equal(load("d.npz")["Y"], written["Y"])
+
+
+def test_codes_that_are_wrong_leave_no_file(diastole, npz, tmp_path):
+    run = [*RTL[:2], "--op", "forward", *all_of("mxfp8_e4m3"), "--codes", "--backend", "golden"]
+    assert diastole(*run, "--in", "a.npz", "--out", "b.npz").code == 0
+    arrays = load()
+    del arrays["W_codes_k"]
+    arrays["X_scales_k"] = arrays["X_scales_k"].astype(np.int32)
+    np.savez("c.npz", **arrays)
+    result = diastole(*run, "--in", "c.npz", "--out", "d.npz")
+    assert (result.code, result.out) == (2, "")
+    assert result.err == [
+        *error(
+            "c.npz: X_scales_k must be uint8 of shape (3, 1) for mxfp8_e4m3 1x32, "
+            "not int32 of shape (3, 1)"
+        ),
+        *error(f"c.npz: has no array W_codes_k (it has {', '.join(arrays)})"),
+    ]
+    assert not (tmp_path / "d.npz").exists()
+
+
+@pytest.mark.parametrize("backend", ["golden", "rtl"])
+def test_codes_of_what_has_none_are_refused_before_anything_is_done(
+    diastole, npz, hardware, tmp_path, backend
+):
+    """A format without NaN, under the scale of the tensor: nothing could say it."""
+    npz["X"][0, 1], npz["X"][2, 2] = np.nan, np.inf
+    np.savez("a.npz", **npz)
+    run = [*RTL, "--op", "forward", *all_of("e3m4"), "--backend", backend]
+    result = diastole(*run, "--set", "special=poison", "--codes")
+    assert (result.code, result.out) == (2, "")
+    assert result.err == error(
+        "X holds NaN or Inf (2 of 15 elements), for which e3m4 tensor has no code: give finite "
+        'numbers, leave --codes out, or set special to "flag"'
+    )
+    assert not (tmp_path / "b.npz").exists()
+    assert diastole(*run, "--set", "special=poison", "--verify").code == 0
+    assert np.isnan(load()["Y"][:2]).all()
+    assert diastole(*run, "--codes").code == 0
+    written = load()
+    np.savez("a.npz", **{name: array for name, array in written.items() if name[0] in "XW"})
+    assert "X_codes" in written
+    del written["X_q"], written["W_q"], written["Y"]
+    np.savez("a.npz", **written)
+    assert diastole(*run, "--set", "special=poison", "--codes").code == 0
+
+
+def test_codes_of_a_machine_that_is_wrong(diastole, npz, hardware, monkeypatch, tmp_path):
+    monkeypatch.setattr(FakeMachine, "sabotage", "second copy")
+    result = diastole(*RTL, "--op", "forward", *all_of("mxfp8_e4m3"), "--codes")
+    assert result.code == 1
+    assert "stored elements have no code of mxfp8_e4m3 under the tensor's scales" in result.err[0]
+    assert not (tmp_path / "b.npz").exists()
+
+
+@pytest.mark.parametrize("backend", ["golden", "rtl"])
+@pytest.mark.parametrize("kind", ["fp8_e4m3", "nvfp4"])
+def test_given_scales(diastole, npz, hardware, kind, backend):
+    np.savez("a.npz", X_scale=4, **npz)
+    given = all_of(kind, scale__source="given")
+    run = [*RTL, "--op", "forward", *given, "--backend", backend, "--codes"]
+    assert diastole(*run).code == 0
+    written = load()
+    assert (written["X_tensor_scale"], written["W_tensor_scale"]) == (4.0, 1.0)
+    wanted = quantise(npz["X"], kind, tensor_scale=4.0, axis=1)
+    suffix = "_k" if kind == "nvfp4" else ""
+    assert np.array_equal(written[f"X_codes{suffix}"], wanted.codes)
+    np.savez("a.npz", X_scale=3, **npz)
+    result = diastole(*run)
+    assert result.code == 2
+    assert "a.npz: X_scale must be a power of two in 2^-" in result.err[0]

@@ -1,0 +1,166 @@
+"""The configuration object: presets, derived values, the hash."""
+
+import tomllib
+
+import pytest
+from pydantic import ValidationError
+
+from diastole.config.file import FIELDS, from_document
+from diastole.config.keys import AccumulatorConfig, ArrayConfig, CellConfig, Config
+from diastole.config.presets import PRESETS
+from diastole_hw.emit.keywords import KEYWORDS
+from diastole_sim.spec.numerics import Numerics
+
+
+@pytest.mark.parametrize(
+    "preset, cells, block, bus, macs",
+    [
+        ("pico", 1, 4, 32, 16),
+        ("nano", 2, 8, 64, 256),
+        ("edge", 6, 8, 64, 2304),
+        ("server", 16, 8, 512, 16384),
+    ],
+)
+def test_presets_are_those_of_the_contract(preset, cells, block, bus, macs):
+    config = PRESETS[preset]
+    assert config.to_dict() == {
+        "name": f"diastole_{preset}",
+        "special": "flag",
+        "array": {"rows": cells, "cols": cells, "block": block, "transpose": "in_place"},
+        "format": {"x": "bfp4", "w": "bfp4", "dy": "bfp4"},
+        "block": {"x": None, "w": None, "dy": None},
+        "scale": {"x": None, "w": None, "dy": None, "source": "current"},
+        "overflow": {"x": "saturate", "w": "saturate", "dy": "saturate"},
+        "cell": {"window": None},
+        "rounding": {"x": "nearest", "w": "nearest", "dy": "stochastic-b", "bits": 8},
+        "accumulator": {"fraction": 18, "headroom": 14},
+        "bus": {"data_width": bus},
+    }
+    assert config.macs == macs
+
+
+def test_every_preset_is_there():
+    assert list(PRESETS) == ["pico", "nano", "edge", "server"]
+
+
+def test_numerics_carries_what_decides_the_bits():
+    assert PRESETS["nano"].numerics == Numerics.from_dict(
+        {
+            "block": 8,
+            "x": {"format": "bfp4", "rounding": "nearest"},
+            "w": {"format": "bfp4", "rounding": "nearest"},
+            "dy": {"format": "bfp4", "rounding": "stochastic-b"},
+            "random_bits": 8,
+            "fraction": 18,
+            "headroom": 14,
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    "override, key, value",
+    [
+        ("format.x=mxint8", "x", ("mxint8", "1x32", "floor", "saturate")),
+        ("block.w=1x16", "w", ("bfp4", "1x16", "floor", "saturate")),
+        ("scale.dy=rceil", "dy", ("bfp4", "8x8", "rceil", "saturate")),
+        ("overflow.w=specification", "w", ("bfp4", "8x8", "floor", "specification")),
+    ],
+)
+def test_numerics_has_what_is_said_of_a_class(override, key, value):
+    numerics = from_document({}, [override]).numerics.to_dict()
+    parts = ("format", "grouping", "scale", "overflow")
+    assert tuple(numerics[key][part] for part in parts) == value
+    plain = Config().numerics.to_dict()
+    assert {k: v for k, v in numerics.items() if k != key} == {
+        k: v for k, v in plain.items() if k != key
+    }
+
+
+@pytest.mark.parametrize(
+    "override, key, value",
+    [
+        ("cell.window=0", "window", 0),
+        ("cell.window=48", "window", 48),
+        ("special=poison", "special", "poison"),
+        ("scale.source=delayed", "source", "delayed"),
+    ],
+)
+def test_numerics_has_what_is_said_of_the_machine(override, key, value):
+    expected = Config().numerics.to_dict() | {key: value}
+    assert from_document({}, [override]).numerics.to_dict() == expected
+
+
+def test_numerics_does_not_know_the_array():
+    assert PRESETS["nano"].numerics == PRESETS["server"].numerics
+
+
+def test_hash_is_of_the_content():
+    assert Config().config_sha256 == Config(array=ArrayConfig()).config_sha256
+    hashes = {
+        Config().config_sha256,
+        Config(name="other").config_sha256,
+        Config(array=ArrayConfig(rows=3)).config_sha256,
+        Config(accumulator=AccumulatorConfig(fraction=17)).config_sha256,
+        Config(cell=CellConfig(window=0)).config_sha256,
+        *(preset.config_sha256 for preset in PRESETS.values()),
+    }
+    assert len(hashes) == 9
+
+
+def test_hash_stays_from_release_to_release():
+    assert PRESETS["nano"].config_sha256 == (
+        "a2db254b53edd58ea21a8fa3b29f4f8586a1ef7d6669bf2cd59ef046de6f92ed"
+    )
+
+
+def test_hash_is_the_same_however_the_content_is_written():
+    one = tomllib.loads('block.x = "1x8"\n[format]\nx = "bfp3"\nw = "bfp4"')
+    other = tomllib.loads('format = {w = "bfp4", x = "bfp3"}\n[block]\nx = "1x8"')
+    hashes = {from_document(text).config_sha256 for text in (one, other)}
+    assert len(hashes) == 1
+    assert from_document(one, ["block.w=8x8"]).config_sha256 not in hashes
+
+
+def test_config_is_frozen():
+    with pytest.raises(ValidationError):
+        Config().name = "other"
+    with pytest.raises(ValidationError):
+        Config().array.rows = 3
+
+
+def test_every_key_has_a_default_and_a_description():
+    assert sorted(FIELDS) == [
+        "accumulator.fraction",
+        "accumulator.headroom",
+        "array.block",
+        "array.cols",
+        "array.rows",
+        "array.transpose",
+        "block.dy",
+        "block.w",
+        "block.x",
+        "bus.data_width",
+        "cell.window",
+        "format.dy",
+        "format.w",
+        "format.x",
+        "name",
+        "overflow.dy",
+        "overflow.w",
+        "overflow.x",
+        "rounding.bits",
+        "rounding.dy",
+        "rounding.w",
+        "rounding.x",
+        "scale.dy",
+        "scale.source",
+        "scale.w",
+        "scale.x",
+        "special",
+    ]
+    assert all(field.description and not field.is_required() for field in FIELDS.values())
+
+
+def test_keywords_are_those_of_the_standard():
+    assert len(KEYWORDS) == 248
+    assert {"wire", "edge", "cell", "logic", "nettype", "xor", "accept_on"} <= KEYWORDS

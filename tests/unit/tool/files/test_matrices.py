@@ -1,0 +1,74 @@
+"""Matrices of any name: what is taken, what is left out, what is refused."""
+
+import numpy as np
+import pytest
+
+from diastole.errors import BadInput
+from diastole.files.matrices import read_matrices
+
+GOOD = np.array([[1.5, -2], [0.25, 3]], np.float32)
+
+
+@pytest.fixture
+def npz(tmp_path):
+    def write(**arrays):
+        np.savez(tmp_path / "a.npz", **arrays)
+        return tmp_path / "a.npz"
+
+    return write
+
+
+@pytest.mark.parametrize("kind", ["<f2", ">f4", "<f8", np.longdouble])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_floats_of_any_kind_become_float32(npz, kind, order):
+    found, notes = read_matrices(npz(A=np.array(GOOD, kind, order=order), B=GOOD))
+    assert list(found) == ["A", "B"]
+    for matrix in found.values():
+        assert matrix.dtype == np.dtype("=f4")
+        assert matrix.flags.c_contiguous
+        np.testing.assert_array_equal(matrix, GOOD)
+    assert notes == [f"A was converted from {np.dtype(kind)} to float32"]
+
+
+def test_what_is_too_large_is_infinite(npz):
+    found, _ = read_matrices(npz(A=np.array([[1e300, -1e300]])))
+    assert found["A"].tolist() == [[np.inf, -np.inf]]
+
+
+@pytest.mark.parametrize(
+    "array, reason",
+    [
+        (np.ones((2, 2), np.int8), "it holds int8, no floats"),
+        (np.ones((2, 2), complex), "it holds complex128, no floats"),
+        (np.array([["a"]]), "it holds <U1, no floats"),
+        (np.array([[None]]), "it holds Python objects"),
+        (np.float32(1), "its shape is (), not that of a matrix"),
+        (np.ones((2, 2, 2)), "its shape is (2, 2, 2), not that of a matrix"),
+        (np.ones((2, 0)), "its shape is (2, 0), not that of a matrix"),
+    ],
+)
+def test_what_is_no_matrix_is_left_out(npz, array, reason):
+    found, notes = read_matrices(npz(bad=array, good=GOOD))
+    assert (list(found), notes) == (["good"], [f"bad was left out: {reason}"])
+    path = npz(bad=array)
+    with pytest.raises(BadInput) as caught:
+        read_matrices(path)
+    assert caught.value.problems == (
+        f"{path}: has no matrix of floats",
+        f"{path}: bad was left out: {reason}",
+    )
+
+
+def test_what_is_damaged_is_refused(npz):
+    """A file with a broken array is not to be trusted in the others; each is named."""
+    path = npz(A=GOOD, B=2 * GOOD, C=4 * GOOD, ids=np.ones(3))
+    content = path.read_bytes()
+    path.write_bytes(
+        content.replace((2 * GOOD).tobytes(), bytes(16)).replace((4 * GOOD).tobytes(), bytes(16))
+    )
+    with pytest.raises(BadInput) as caught:
+        read_matrices(path)
+    assert caught.value.problems == tuple(
+        f"{path}: the array {name} cannot be read: Bad CRC-32 for file '{name}.npy'"
+        for name in "BC"
+    )

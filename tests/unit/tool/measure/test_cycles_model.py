@@ -1,0 +1,54 @@
+"""What the model of cycles and bytes prints."""
+
+import pytest
+
+from diastole.measure.cycles_model import CHANGES, cycles_table, stored_bytes, what_if
+from diastole_sim.perf import Memory, ModelledMachine
+
+
+def machine(**changes):
+    sizes = {"rows": 2, "cols": 2, "block": 8, "element_bits": (5, 5, 5), "data_width": 64}
+    return ModelledMachine(**sizes | {"in_place": True, "memory": Memory.axi(20)} | changes)
+
+
+def test_stored_bytes():
+    """16 x 16 in blocks of 8 x 8: two groups of two blocks, each a beat of exponents and 2 x 40
+    bytes, and a beat each of row and column maxima. Every tensor is as large as every other."""
+    one = stored_bytes(machine(), "forward", 16) // 2
+    assert stored_bytes(machine(), "backward", 16) == 3 * one
+    assert one >= 2 * (8 + 2 * 40)
+    assert one % 8 == 0
+
+
+def test_table():
+    """The README's figures of `nano`."""
+    lines = list(cycles_table(machine(), 512))
+    assert lines[0] == "512 x 512 x 512; cycles without work by what was awaited"
+    rows = {line.split()[0]: line.split() for line in lines[2:]}
+    assert list(rows) == ["forward", "dx", "dw", "fused"]
+    for op in ("forward", "dx", "dw"):
+        assert 98.8 <= float(rows[op][2].rstrip("%")) <= 99
+    assert float(rows["fused"][3]) == 1.025
+    assert all(len(line) == len(lines[1]) for line in lines[2:])
+
+
+def test_without_a_fused_pass():
+    rows = [line.split()[0] for line in list(cycles_table(machine(in_place=False), 64))[2:]]
+    assert rows == ["forward", "dx", "dw", "backward"]
+
+
+def test_what_if():
+    lines = list(what_if(machine(), 128))
+    assert lines[0].split() == ["utilisation", "forward", "dx", "dw", "backward"]
+    rows = {
+        line[:30].strip(): [float(cell.rstrip("%")) for cell in line[30:].split()]
+        for line in lines[1:]
+    }
+    assert list(rows) == list(CHANGES)
+    for name in ("one bank of accumulators", "loads not hidden"):
+        assert all(worse < same for worse, same in zip(rows[name], rows["as it is"], strict=True))
+
+
+def test_sizes_that_no_machine_has():
+    with pytest.raises(ValueError, match="rows must be"):
+        machine(rows=0)

@@ -1,0 +1,41 @@
+"""What the README says is asked is what the bench asks."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from diastole.measure import accuracy, area, emission, utilisation
+
+README = Path(__file__).parents[4] / "README.md"
+
+
+def percent(value):
+    return f"{100 * value:g}"
+
+
+ASKED = {
+    "digits, held-out accuracy": (f"{percent(accuracy.LEAST)} / {percent(accuracy.LEAST_MEAN)} %"),
+    "utilisation of `nano`": f"{percent(utilisation.LEAST['forward'])} %",
+    "the same, both gradients": f"{percent(utilisation.LEAST['backward'])} %",
+    "bytes the fused pass reads": f"{utilisation.MOST_BYTES:g}",
+    "area per MAC": f"{area.MOST_PER_MAC:g}",
+    "simulated cycles per second": f"{utilisation.LEAST_CYCLES_PER_SECOND:_}".replace("_", " "),
+    "emission of": (
+        f"{emission.LIMITS['nano'][0]} / {emission.LIMITS['server'][0]} s, "
+        f"{emission.LIMITS['server'][1] / 1e6:g} MB"
+    ),
+}
+
+
+@pytest.mark.parametrize("what", ASKED)
+def test_asked(what):
+    text = README.read_text()
+    (row,) = re.findall(rf"^\| {re.escape(what)}.*$", text, re.MULTILINE)
+    assert [cell.strip() for cell in row.split("|")][2] == ASKED[what]
+
+
+def test_products_ask_alike():
+    assert {utilisation.LEAST[op] for op in ("forward", "dx", "dw")} == {
+        utilisation.LEAST["forward"]
+    }

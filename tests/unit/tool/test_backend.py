@@ -1,0 +1,135 @@
+"""The device of a command, and what its faults become."""
+
+import numpy as np
+import pytest
+
+from diastole import backend, install
+from diastole.backend import cached_product, held, make_device
+from diastole.config.presets import PRESETS
+from diastole.errors import BadInput, CheckFailed
+from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.rtl.errors import (
+    BuildError,
+    CommandError,
+    HardwareHang,
+    ProductError,
+    ProtocolError,
+)
+from diastole_sim.rtl.programs import ToolMissing
+from diastole_sim.spec.command import ErrorCode
+
+PICO = PRESETS["pico"]
+
+
+@pytest.fixture
+def hardware(monkeypatch, tmp_path):
+    """Stands for the class of devices; remembers how they were made, and whether closed."""
+    made = []
+
+    class Device:
+        def __init__(self, folder, **options):
+            self.folder, self.options, self.closed = folder, options, False
+            made.append(self)
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            self.closed = True
+
+    monkeypatch.setattr("diastole_sim.rtl.device.Device", Device)
+    monkeypatch.setattr(backend, "cached_product", lambda config: tmp_path / config.name)
+    return made
+
+
+def test_golden():
+    with make_device("golden", PICO, seed=7) as device:
+        assert isinstance(device, GoldenDevice)
+        assert (device.numerics, device.seed) == (PICO.numerics, 7)
+
+
+def test_hardware_of_the_cache(hardware, tmp_path):
+    trace = tmp_path / "waves.vcd"
+    with make_device("rtl", PICO, seed=7, stalls=3, trace=trace) as device:
+        assert [device] == hardware
+        assert device.folder == tmp_path / "diastole_pico"
+        assert device.options == {"seed": 7, "stalls": 3, "trace": trace}
+        assert not device.closed
+    assert device.closed
+
+
+def test_hardware_of_a_product(hardware, tmp_path):
+    with make_device("rtl", PICO, seed=0, product=tmp_path / "mine") as device:
+        assert device.folder == tmp_path / "mine"
+
+
+@pytest.mark.parametrize(
+    "fault, becomes, words",
+    [
+        (HardwareHang("no interrupt", "pins"), CheckFailed, "no interrupt\npins"),
+        (ProtocolError("a stray write"), CheckFailed, "a stray write"),
+        (BuildError("g++ failed"), CheckFailed, "g++ failed"),
+        (ProductError("no manifest"), CheckFailed, "no manifest"),
+        (MemoryError("heap is full"), BadInput, "too large for this computer: heap is full"),
+        (MemoryError(), BadInput, "too large for this computer: no memory"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
+)
+def test_faults(hardware, fault, becomes, words):
+    with pytest.raises(becomes) as caught, make_device("rtl", PICO, seed=0):
+        raise fault
+    assert str(caught.value) == words
+    assert hardware[0].closed
+
+
+@pytest.mark.parametrize("code", ErrorCode)
+def test_refused_commands(hardware, code):
+    """What is too large is the user's to mend; all else is the hardware's fault, or ours."""
+    too_large = code in (ErrorCode.TOO_LONG, ErrorCode.TOO_LARGE)
+    with (
+        pytest.raises(BadInput if too_large else CheckFailed) as caught,
+        make_device("rtl", PICO, seed=0),
+    ):
+        raise CommandError("the refusal", code=code, index=0)
+    if too_large:
+        assert str(caught.value) == "too large for the hardware: the refusal"
+
+
+def test_held():
+    """The golden model takes a stored tensor as it is, the hardware is given a copy."""
+    golden = GoldenDevice(PICO.numerics)
+    tensor = golden.convert(np.ones((2, 2), np.float32), "x", tag=0)
+    assert held(golden, tensor) is tensor
+
+    class Hardware:
+        def upload(self, given):
+            return "uploaded", given
+
+    assert held(Hardware(), tensor) == ("uploaded", tensor)
+
+
+@pytest.mark.parametrize("missing", ["find_compiler", "find_verilator", "emission"])
+def test_tools_are_looked_for_before_anything_is_generated(monkeypatch, missing):
+    def absent(*_):
+        raise ToolMissing(missing, "somehow")
+
+    for name in ("find_compiler", "find_verilator"):
+        monkeypatch.setattr(backend, name, absent if name == missing else lambda: None)
+    monkeypatch.setattr(install, "require", absent if missing == "emission" else lambda *_: None)
+    monkeypatch.setattr(backend, "cached", lambda *_: pytest.fail("generated"))
+    with pytest.raises(ToolMissing, match=missing):
+        cached_product(PICO)
+
+
+def test_generation_is_told(monkeypatch, capsys, tmp_path):
+    calls = []
+    monkeypatch.setattr(backend, "find_compiler", lambda: None)
+    monkeypatch.setattr(backend, "find_verilator", lambda: None)
+    monkeypatch.setattr("diastole.product.generate.generate", lambda *given: calls.append(given))
+    monkeypatch.setattr(backend, "cached", lambda config, make: make(config, tmp_path) or tmp_path)
+    assert cached_product(PICO) == tmp_path
+    assert calls == [(PICO, tmp_path)]
+    assert capsys.readouterr().err == (
+        "diastole: generating diastole_pico and compiling its Verilog, once for this "
+        "configuration\n"
+    )

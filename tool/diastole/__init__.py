@@ -1,0 +1,64 @@
+"""Diastole: from one configuration file to the hardware that trains neural networks.
+
+::
+
+    >>> import diastole
+    >>> diastole.quantise([[1.0, -3.0, 0.3, 8.0]], "mxfp4_e2m1").values()
+    array([[ 1., -3.,  0.,  8.]], dtype=float32)
+
+``Device`` runs a generated product in simulation, ``GoldenDevice`` is the numpy model of it, with
+the same methods and the same bits. ``quantise`` and ``dequantise`` are for any number format on
+numpy arrays; ``formats`` is the module that knows each of them. ``Config`` is what a TOML file
+says. Each is imported when it is asked for, so that what needs one alone does not pay for all.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from diastole.config.keys import Config
+    from diastole_sim.codes.api import dequantise, quantise
+    from diastole_sim.golden.device import GoldenDevice
+    from diastole_sim.rtl.device import Device
+    from diastole_sim.spec import formats
+
+    __version__: str
+
+__all__ = [
+    "Config",
+    "Device",
+    "GoldenDevice",
+    "__version__",
+    "dequantise",
+    "formats",
+    "quantise",
+]
+
+_HOMES = {
+    "Config": "diastole.config.keys",
+    "Device": "diastole_sim.rtl.device",
+    "GoldenDevice": "diastole_sim.golden.device",
+    "dequantise": "diastole_sim.codes.api",
+    "quantise": "diastole_sim.codes.api",
+}
+
+
+if not TYPE_CHECKING:  # which would take any name for one of ours
+
+    def __getattr__(name: str) -> Any:
+        if name == "__version__":
+            from importlib import metadata  # slow to import
+
+            try:
+                return metadata.version("diastole")
+            except metadata.PackageNotFoundError:  # run from its sources
+                return "unknown"
+        if name == "formats":
+            return import_module("diastole_sim.spec.formats")
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

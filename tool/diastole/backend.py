@@ -1,0 +1,89 @@
+"""Makes the device that a command runs on: the generated hardware, or the golden model."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from diastole import install
+from diastole.config.keys import Config
+from diastole.console import note
+from diastole.errors import BadInput, CheckFailed
+from diastole.product.cache import cached
+from diastole_sim.device.interface import ConvertedTensor, DeviceProtocol
+from diastole_sim.golden.convert import Quantised
+from diastole_sim.rtl.programs import find_compiler, find_verilator
+from diastole_sim.spec.command import ErrorCode
+
+if TYPE_CHECKING:
+    from diastole_sim.rtl.tensor import DeviceTensor
+
+REFUSED_BY_SIZE = (ErrorCode.TOO_LONG, ErrorCode.TOO_LARGE)
+"""Errors of commands that are too much for the machine."""
+
+
+@contextmanager
+def make_device(
+    backend: str,
+    config: Config,
+    *,
+    seed: int,
+    stalls: int | None = None,
+    trace: Path | None = None,
+    product: Path | None = None,
+) -> Generator[DeviceProtocol]:
+    """A device with one seed, closed in the end. ``stalls``, a seed, and ``trace`` are for ``rtl``.
+
+    ``rtl`` runs ``product``, or generates one if the cache has none, and compiles it if the cache
+    of compiled ones has none, which takes up to a minute.
+    ToolMissing if a tool for that is absent. What goes wrong in the hardware while the device is
+    used comes out as :class:`CheckFailed`, or :class:`BadInput` if it refused the size of the work.
+    """
+    if backend == "golden":
+        from diastole_sim.golden.device import GoldenDevice
+
+        yield GoldenDevice(config.numerics, seed=seed)
+        return
+    from diastole_sim.rtl.device import Device as RtlDevice
+    from diastole_sim.rtl.errors import BuildError, CommandError, HardwareError, ProductError
+
+    try:
+        folder = product or cached_product(config)
+        with RtlDevice(folder, stalls=stalls, trace=trace, seed=seed) as device:
+            yield device
+    except CommandError as error:
+        if error.code in REFUSED_BY_SIZE:
+            raise BadInput(f"too large for the hardware: {error.message}") from error
+        raise CheckFailed(str(error)) from error
+    except MemoryError as error:
+        raise BadInput(f"too large for this computer: {str(error) or 'no memory'}") from error
+    except (HardwareError, BuildError, ProductError) as error:
+        raise CheckFailed(str(error)) from error
+
+
+def held(device: DeviceProtocol, tensor: Quantised) -> ConvertedTensor:
+    """A tensor that is stored already, as an operand of the device."""
+    upload = getattr(device, "upload", None)  # the golden model takes it as it is
+    return tensor if upload is None else upload(tensor)
+
+
+def in_machine(tensor: ConvertedTensor) -> "DeviceTensor":
+    """A tensor of the hardware, which knows more of it than other devices do."""
+    from diastole_sim.rtl.tensor import DeviceTensor
+
+    assert isinstance(tensor, DeviceTensor)
+    return tensor
+
+
+def cached_product(config: Config) -> Path:
+    """The folder of the product, generated if need be; looks for the tools before it begins."""
+    find_compiler()
+    find_verilator()
+    install.require(*install.EMISSION)
+    from diastole.product.generate import generate
+
+    def first(config: Config, folder: Path) -> None:
+        note(f"generating {config.name} and compiling its Verilog, once for this configuration")
+        generate(config, folder)
+
+    return cached(config, first)

@@ -1,0 +1,104 @@
+"""The command line: parses arguments, runs a command, turns what went wrong into an exit code.
+
+0: done; 1: the check failed; 2: bad input; 3: a tool is missing. Scripts rely on these.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+import diastole
+from diastole import console
+from diastole.commands import check, doctor, formats, generate, init, run, train
+from diastole.console import fail, one_line
+from diastole.errors import BadInput, CheckFailed
+from diastole_sim.rtl.programs import ToolMissing
+
+COMMANDS = (init, check, generate, run, train, formats, doctor)
+
+DONE, CHECK_FAILED, BAD_INPUT, TOOL_MISSING, INTERRUPTED = 0, 1, 2, 3, 130
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, like every other mistake, instead of the usage first."""
+
+    def error(self, message: str) -> NoReturn:
+        raise BadInput(f"{message} (see {self.prog} --help)")
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = Parser(
+        prog="diastole",
+        description="Generates the hardware that trains neural networks, and runs it.",
+        epilog="exit codes: 0 done, 1 the check failed, 2 bad input, 3 a tool is missing",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"diastole {diastole.__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    for command in COMMANDS:
+        command.add_parser(commands)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit code. ``argv`` without the program's name."""
+
+    def command() -> int:
+        arguments = make_parser().parse_args(argv)
+        return arguments.execute(arguments)
+
+    return exit_code(command)
+
+
+def exit_code(work: Callable[[], int]) -> int:
+    """What ``work`` returns, or the code of what it raised, after a line for each mistake."""
+    _occupy_standard_descriptors()
+    code = _code_of(work)
+    try:
+        console.flush()
+    except BadInput as error:  # a full disk, noticed only now
+        fail(str(error))
+        return code or BAD_INPUT
+    return code
+
+
+def _code_of(work: Callable[[], int]) -> int:
+    try:
+        return work()
+    except SystemExit as done:  # of --help and --version
+        return done.code if isinstance(done.code, int) else DONE
+    except BadInput as error:
+        for problem in error.problems:
+            fail(one_line(problem))
+        return BAD_INPUT
+    except CheckFailed as error:
+        fail(str(error))
+        return CHECK_FAILED
+    except ToolMissing as error:
+        fail(str(error))
+        return TOOL_MISSING
+    except OSError as error:
+        fail(one_line(f"{error.filename}: {error.strerror}" if error.filename else str(error)))
+        return BAD_INPUT
+    except MemoryError as error:
+        fail(f"too large for this computer: {str(error) or 'no memory'}")
+        return BAD_INPUT
+    except KeyboardInterrupt:
+        fail("interrupted")
+        return INTERRUPTED
+
+
+def _occupy_standard_descriptors() -> None:
+    """Opens those that are closed, so that no file of ours takes their numbers, and the text of
+    some compiler with it. Python goes on to say nothing there."""
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,97 @@
+"""Arguments that several commands share, with the checks that argparse cannot word."""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from diastole.config.file import read
+from diastole.config.keys import Config
+
+MAX_SEED = 2**32 - 1
+
+
+class Commands(Protocol):
+    """Takes a command's parser: what argparse's ``add_subparsers`` returns has no public name."""
+
+    def add_parser(
+        self, name: str, *, help: str, description: str | None, allow_abbrev: bool
+    ) -> argparse.ArgumentParser: ...
+
+
+def integer(low: int, high: int | None = None) -> Callable[[str], int]:
+    """A type for argparse: an integer of a range, with both in the message."""
+    accepted = f"in {low}..{high}" if high is not None else f"of at least {low}"
+
+    def parse(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = None
+        if value is None or value < low or (high is not None and value > high):
+            raise argparse.ArgumentTypeError(f"must be an integer {accepted}, not {text}")
+        return value
+
+    return parse
+
+
+def fraction(text: str) -> float:
+    """A type for argparse: a number from 0 to 1."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"must be a number from 0 to 1, not {text}")
+    return value
+
+
+def add_config(parser: argparse.ArgumentParser) -> None:
+    """FILE and --set, which every command that reads a configuration takes."""
+    parser.add_argument("file", metavar="FILE", type=Path, help="the configuration, in TOML")
+    parser.add_argument(
+        "--set",
+        metavar="KEY=VALUE",
+        dest="overrides",
+        action="append",
+        default=[],
+        help="change a key of FILE for this command; may be given several times",
+    )
+
+
+def add_execution(parser: argparse.ArgumentParser) -> None:
+    """What `run` and `train` have in common: where the work is done, and how it is watched."""
+    parser.add_argument(
+        "--backend",
+        choices=("rtl", "golden"),
+        default="rtl",
+        help="the generated Verilog in Verilator, or the numpy model (default: rtl)",
+    )
+    parser.add_argument(
+        "--seed",
+        metavar="S",
+        type=integer(0, MAX_SEED),
+        default=0,
+        help="seed of every random draw (default: 0)",
+    )
+    parser.add_argument(
+        "--stalls",
+        metavar="S",
+        type=integer(0, MAX_SEED),
+        help="delay every bus and stream handshake at random, from seed S",
+    )
+    parser.add_argument(
+        "--verify", action="store_true", help="compare with the golden model, bit for bit"
+    )
+    parser.add_argument("--trace", metavar="FILE", type=Path, help="record waves")
+    add_json(parser)
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object on standard output"
+    )
+
+
+def read_config(arguments: argparse.Namespace) -> Config:
+    return read(arguments.file, arguments.overrides)

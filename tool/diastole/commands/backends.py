@@ -1,0 +1,20 @@
+"""What `run` and `train` check of their backend before they begin."""
+
+import argparse
+
+from diastole.console import warn
+from diastole.errors import BadInput
+from diastole.files.atomic import check_writable
+
+
+def check_execution(arguments: argparse.Namespace) -> None:
+    """Refuses ``--trace`` without hardware, and warns of options that change nothing."""
+    if arguments.trace is not None:
+        if arguments.backend == "golden":
+            raise BadInput("--trace needs --backend rtl: the golden model has no waves")
+        check_writable(arguments.trace)
+    if arguments.backend == "golden":
+        if arguments.stalls is not None:
+            warn("--stalls changes nothing with --backend golden, which has no clock")
+        if arguments.verify:
+            warn("--verify with --backend golden compares the golden model with itself")

@@ -1,0 +1,46 @@
+"""`diastole check`: says everything that is wrong with a configuration, at once."""
+
+import argparse
+from itertools import combinations
+
+from diastole.commands.arguments import Commands, add_config, read_config
+from diastole.console import say
+from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
+
+
+def add_parser(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "check", help="check a configuration", description=__doc__, allow_abbrev=False
+    )
+    add_config(parser)
+    parser.set_defaults(execute=execute)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    config = read_config(arguments)
+    array, numerics = config.array, config.numerics
+    say(
+        f"{arguments.file}: good: {config.name}, {array.rows} x {array.cols} cells with blocks of "
+        f"{array.block} x {array.block}, {config.macs} multipliers, "
+        f"accumulators of {numerics.accumulator_bits} bits"
+    )
+    for line in describe(numerics):
+        say(f"  {line}")
+    return 0
+
+
+def describe(numerics: Numerics) -> list[str]:
+    """What the keys that were left out have become: each class of tensor, and the products."""
+    lines: list[str] = []
+    for name in CLASS_NAMES:
+        chosen = numerics.tensor_class(name)
+        copies = ", two copies" if chosen.two_copies else ""
+        lines.append(
+            f"{name}: {chosen.format.name} by {chosen.grouping}, scale {chosen.scale}, "
+            f"rounded {chosen.rounding}{copies}"
+        )
+    pairs = list(combinations(CLASS_NAMES, 2))
+    bits = max(numerics.product_bits(a, b) for a, b in pairs)
+    rounded = any(numerics.is_windowed(a, b) for a, b in pairs)
+    lines.append(f"products: {'rounded to' if rounded else 'exact in'} {bits} bits")
+    return lines

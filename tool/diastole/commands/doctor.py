@@ -1,0 +1,41 @@
+"""`diastole doctor`: which tools are found, which are missing and how to get them; what is kept."""
+
+import argparse
+
+from diastole import install
+from diastole.commands.arguments import Commands
+from diastole.console import say
+from diastole.product.cache import products_folder
+from diastole_sim.rtl import build
+from diastole_sim.rtl.cache import Cache
+from diastole_sim.rtl.programs import ToolMissing
+
+CACHES = {"products": products_folder, "simulations": build.cache_folder}
+"""What is generated and compiled once: nothing is lost where a folder of it is removed."""
+
+
+def add_parser(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "doctor", help="find the tools", description=__doc__, allow_abbrev=False
+    )
+    parser.set_defaults(execute=execute)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    say(f"{'python':<16}{install.python_version():<24}runs everything")
+    missing: list[install.Dependency] = []
+    for tool in install.ALL:
+        version = tool.version
+        if version is None and tool.required:
+            missing.append(tool)
+        state = version or ("MISSING" if tool.required else "absent (optional)")
+        say(f"{tool.name:<16}{state:<24}{tool.purpose}")
+        if version is None:
+            say(f"{'':<16}get it with: {tool.install}")
+    for name, folder in CACHES.items():
+        entries, size = Cache(folder()).usage
+        say(f"{name:<16}{f'{entries} in {size / 2**20:.1f} MiB':<24}kept in {folder()}")
+    if missing:
+        raise ToolMissing(missing[0].name, missing[0].install)
+    say("everything that is required is here")
+    return 0

@@ -1,0 +1,41 @@
+"""`diastole generate`: writes the product: Verilog, manifest, memories, registers, driver."""
+
+import argparse
+from pathlib import Path
+
+from diastole import install
+from diastole.commands.arguments import Commands, add_config, add_json, read_config
+from diastole.console import print_json, say
+
+
+def add_parser(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "generate", help="write the hardware", description=__doc__, allow_abbrev=False
+    )
+    add_config(parser)
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="DIR",
+        type=Path,
+        required=True,
+        help="the product's folder; if it exists it must be a product, and is replaced",
+    )
+    add_json(parser)
+    parser.set_defaults(execute=execute)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    config = read_config(arguments)
+    install.require(*install.EMISSION)
+    from diastole.product.generate import generate
+
+    manifest = generate(config, arguments.output)
+    if arguments.json:
+        print_json(manifest)
+    else:
+        say(
+            f"wrote {arguments.output}: {manifest['top']}, {manifest['macs']} multipliers, "
+            f"{len(manifest['files'])} files"
+        )
+    return 0

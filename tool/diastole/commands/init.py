@@ -1,0 +1,36 @@
+"""`diastole init`: writes a commented configuration to start from."""
+
+import argparse
+from pathlib import Path
+
+from diastole.commands.arguments import Commands
+from diastole.config.file import to_toml
+from diastole.config.presets import PRESETS
+from diastole.console import say
+from diastole.errors import BadInput
+from diastole.files import atomic
+
+
+def add_parser(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "init", help="write a commented configuration", description=__doc__, allow_abbrev=False
+    )
+    parser.add_argument("file", metavar="FILE", type=Path, help="the file to write")
+    parser.add_argument(
+        "--preset", choices=tuple(PRESETS), default="nano", help="where to start (default: nano)"
+    )
+    parser.add_argument("--force", action="store_true", help="overwrite FILE if it exists")
+    parser.set_defaults(execute=execute)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    path = arguments.file
+    if path.is_dir():
+        raise BadInput(f"{path}: is a directory")
+    text = to_toml(PRESETS[arguments.preset]).encode()
+    try:
+        (atomic.replace if arguments.force else atomic.create)(path, lambda file: file.write(text))
+    except FileExistsError:
+        raise BadInput(f"{path}: exists; --force overwrites it") from None
+    say(f"wrote {path} (preset {arguments.preset})")
+    return 0

@@ -1,0 +1,42 @@
+"""Shows how far long work is: a bar on a terminal, a plain line for every tenth elsewhere."""
+
+import contextlib
+import sys
+from collections.abc import Callable, Generator
+
+from diastole.console import note
+
+Report = Callable[[int, int, float], None]
+"""Called with the steps done, all steps, and the loss now."""
+
+
+@contextlib.contextmanager
+def progress(what: str) -> Generator[Report]:
+    """A function to report steps to; whatever it shows goes to standard error."""
+    try:
+        from rich.console import Console
+        from rich.progress import Progress
+    except ImportError:
+        Console = Progress = None
+    if Console is None or Progress is None or sys.stderr is None or not sys.stderr.isatty():
+        yield _lines(what)
+        return
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what)
+
+        def report(done: int, steps: int, loss: float) -> None:
+            bar.update(task, completed=done, total=steps, description=f"{what}, loss {loss:.4f}")
+
+        yield report
+
+
+def _lines(what: str) -> Report:
+    said = 0
+
+    def report(done: int, steps: int, loss: float) -> None:
+        nonlocal said
+        if done * 10 // steps > said or done == steps:
+            said = done * 10 // steps
+            note(f"{what}: step {done} of {steps}, loss {loss:.4f}")
+
+    return report

@@ -1,0 +1,263 @@
+"""`diastole run`: one matrix product on your data, on the hardware or on the golden model."""
+
+import argparse
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from diastole.backend import held, in_machine, make_device
+from diastole.commands.arguments import Commands, add_config, add_execution, read_config
+from diastole.commands.backends import check_execution
+from diastole.config.keys import Config
+from diastole.console import fail, note, print_json, say, warn
+from diastole.errors import CheckFailed
+from diastole.files import atomic, tensors
+from diastole.files.tensors import Array, Floats, Given
+from diastole_sim.codes.codes import suffixes, to_codes
+from diastole_sim.device.interface import ConvertedTensor, DeviceProtocol, ProductResult
+from diastole_sim.golden.compare import Comparison, Readable, copy_name
+from diastole_sim.golden.convert import Quantised
+from diastole_sim.spec.operations import OPERATIONS
+from diastole_sim.spec.registers import STALL_CAUSES
+
+
+def add_parser(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "run", help="compute one matrix product", description=__doc__, allow_abbrev=False
+    )
+    add_config(parser)
+    parser.add_argument(
+        "--op",
+        choices=tuple(OPERATIONS),
+        required=True,
+        help="Y = X W; dX = dY W^T; dW = X^T dY; or both gradients",
+    )
+    parser.add_argument(
+        "--in",
+        metavar="A.npz",
+        dest="source",
+        type=Path,
+        required=True,
+        help="the tensors that the product needs: X (M x K), W (K x N), dY (M x N)",
+    )
+    parser.add_argument(
+        "--out",
+        metavar="B.npz",
+        dest="target",
+        type=Path,
+        required=True,
+        help="Y, dX, dW, and X_q, W_q, dY_q, the operands as converted (two copies where groups "
+        "are vectors: X_q_k, X_q_m, W_q_n, W_q_k, dY_q_n, dY_q_m)",
+    )
+    parser.add_argument(
+        "--codes",
+        action="store_true",
+        help="take and write operands as element codes and scales too: X_codes, X_scales, "
+        "X_tensor_scale, X_format",
+    )
+    add_execution(parser)
+    parser.set_defaults(execute=execute)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    config = read_config(arguments)
+    check_execution(arguments)
+    atomic.check_writable(arguments.target)
+    op = arguments.op
+    given = tensors.read_given(arguments.source, op, config.numerics, codes=arguments.codes)
+    sizes = tensors.check_sizes(op, given.tensors, config.numerics)
+    if arguments.codes:
+        tensors.check_codes(given.tensors, config.numerics)
+    for text in given.notes:
+        note(text)
+    for text in tensors.warnings(given.tensors, config.numerics.special):
+        warn(text)
+    with make_device(
+        arguments.backend,
+        config,
+        seed=arguments.seed,
+        stalls=arguments.stalls,
+        trace=arguments.trace,
+    ) as device:
+        result = multiply(device, op, operands(device, op, given))
+        written = outputs(result)
+        found = {name: read_back(operand) for name, operand in result.operands.items()}
+    comparison, codes = Comparison(), {}
+    if arguments.verify or arguments.codes:
+        with make_device("golden", config, seed=arguments.seed) as golden:
+            standard = operands(golden, op, given)
+            if arguments.verify:
+                comparison = compare(result, found, multiply(golden, op, standard))
+            if arguments.codes:
+                codes = code_arrays(found, standard)
+    tensors.write(arguments.target, written | codes)
+    record = summary(config, arguments.backend, sizes, result, comparison, arguments.verify)
+    if arguments.json:
+        print_json(record)
+    else:
+        say(describe(record, arguments.target))
+    for line in failures(comparison):
+        fail(line)
+    return 1 if comparison.mismatches else 0
+
+
+def operands(device: DeviceProtocol, op: str, given: Given) -> dict[str, ConvertedTensor]:
+    """The operands of ``op`` on the device, by name: at step 0, with the tags of layer 0."""
+    found: dict[str, ConvertedTensor] = {}
+    for operand in OPERATIONS[op].operands:
+        name, tensor = operand.name, given.tensors[operand.name]
+        if isinstance(tensor, Quantised):
+            found[name] = held(device, tensor)
+        else:
+            found[name] = device.convert(
+                tensor, operand.tensor_class, tag=operand.number, scale=given.scales.get(name)
+            )
+    return found
+
+
+def multiply(
+    device: DeviceProtocol, op: str, converted: dict[str, ConvertedTensor]
+) -> ProductResult:
+    """The product ``op`` of converted tensors by name."""
+    return getattr(device, op)(*(converted[name] for name in OPERATIONS[op].operand_names))
+
+
+def outputs(result: ProductResult) -> dict[str, Floats]:
+    """The floats that `run` writes: the results by name, and the operands after conversion as
+    NAME_q, or where there are two copies as NAME_q_AXIS."""
+    quantised = {
+        copy_name(name, axis): values
+        for name, operand in result.operands.items()
+        for axis, values in operand.copy_values().items()
+    }
+    return {**result.values, **quantised}
+
+
+def code_arrays(
+    found: dict[str, Quantised], standard: dict[str, ConvertedTensor]
+) -> dict[str, Array]:
+    """What ``--codes`` writes besides: the operands as their formats define them.
+
+    ``standard``: the golden model's, for the scales, which folding hides. CheckFailed where the
+    device stored what has no code under them.
+    """
+    arrays: dict[str, Array] = {}
+    for name, tensor in found.items():
+        try:
+            copies = to_codes(tensor, read_back(standard[name]))
+        except ValueError as error:
+            raise CheckFailed(f"{name}_codes cannot be written: {error}") from error
+        arrays[f"{name}_format"] = np.array(str(copies[0].form))
+        if copies[0].tensor_scale is not None:
+            arrays[f"{name}_tensor_scale"] = np.array(copies[0].tensor_scale, np.float64)
+        for suffix, copy in zip(suffixes(tensor.tensor_class, tensor.chosen), copies, strict=True):
+            arrays[f"{name}_codes{suffix}"] = copy.codes
+            if copy.scales is not None:
+                arrays[f"{name}_scales{suffix}"] = copy.scales
+    return arrays
+
+
+def read_back(tensor: ConvertedTensor) -> Quantised:
+    """What a device made of a tensor: the golden model's own, or what the machine's memory has."""
+    assert isinstance(tensor, Readable)
+    return tensor.read()
+
+
+def compare(got: ProductResult, found: dict[str, Quantised], expected: ProductResult) -> Comparison:
+    """All that a device says of a product and of its operands, read as ``found``."""
+    comparison = Comparison()
+    for name, tensor in found.items():
+        comparison.operand(name, tensor, expected.operands[name])
+    comparison.result(got, expected)
+    return comparison
+
+
+def failures(comparison: Comparison) -> list[str]:
+    """Lines for people: the first difference, and every report that differs besides."""
+    if not comparison.mismatches:
+        return []
+    first = str(comparison.first)
+    count = f"{comparison.mismatches} of {comparison.compared} elements and reported values"
+    others = [line for line in comparison.reports_differ if line != first]
+    return [f"{count} differ from the golden model; {first}", *others]
+
+
+def summary(
+    config: Config,
+    backend: str,
+    sizes: tensors.Sizes,
+    result: ProductResult,
+    comparison: Comparison,
+    verify: bool,
+) -> dict[str, Any]:
+    """The object of ``--json``; what only a clock can tell is null without one.
+
+    ``compared`` and ``mismatches`` count elements and reported values, as
+    :class:`diastole_sim.golden.compare.Comparison` does; ``reports_differ`` words the latter.
+    """
+    macs = sizes.macs(result.op)
+    return {
+        "op": result.op,
+        "backend": backend,
+        **asdict(sizes),
+        **_counted(result, macs, config.macs),
+        "macs": macs,
+        "exact": result.exact,
+        "overflow": result.overflow,
+        "saturated": sum(operand.saturated for operand in result.operands.values()),
+        "underflowed": sum(operand.underflowed for operand in result.operands.values()),
+        "nan": [name for name, operand in result.operands.items() if operand.nan],
+        "inf": [name for name, operand in result.operands.items() if operand.inf],
+        "verified": verify and comparison.mismatches == 0,
+        "mismatches": comparison.mismatches,
+        "compared": comparison.compared,
+        "reports_differ": comparison.reports_differ,
+        "config_sha256": config.config_sha256,
+    }
+
+
+def _counted(result: ProductResult, macs: int, multipliers: int) -> dict[str, Any]:
+    counters = result.counters
+    if counters is None:
+        keys = ("cycles", "convert_cycles", "utilisation", "read_bytes", "write_bytes")
+        return dict.fromkeys(keys) | {"stalls": dict.fromkeys(STALL_CAUSES)}
+    return {
+        "cycles": counters.cycles,
+        "convert_cycles": sum(
+            in_machine(tensor).convert_cycles for tensor in result.operands.values()
+        ),
+        "utilisation": macs / (counters.cycles * multipliers),
+        "read_bytes": counters.read_bytes,
+        "write_bytes": counters.write_bytes,
+        "stalls": dict(counters.stall_cycles),
+    }
+
+
+def describe(record: dict[str, Any], target: Path) -> str:
+    """A few lines for people."""
+    lines = [
+        (
+            f"{record['op']} of M = {record['m']}, K = {record['k']}, N = {record['n']} "
+            f"on {record['backend']}: wrote {target}"
+        ),
+        "every element is the product of the converted operands, rounded once"
+        if record["exact"]
+        else "not exact: some products lie beyond accumulator.fraction, or beyond cell.window",
+    ]
+    if record["cycles"] is not None:
+        lines.append(
+            f"{record['cycles']} cycles, utilisation {record['utilisation']:.1%}, "
+            f"{record['read_bytes']} bytes read, {record['write_bytes']} written"
+        )
+    if record["saturated"]:
+        lines.append(f"{record['saturated']} elements saturated when converted")
+    if record["underflowed"]:
+        lines.append(f"{record['underflowed']} elements became zeros when converted")
+    if record["verified"]:
+        lines.append(
+            f"{record['compared']} elements and reported values equal to the golden model, "
+            "bit for bit"
+        )
+    return "\n".join(lines)

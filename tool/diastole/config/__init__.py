@@ -1,0 +1,1 @@
+"""The configuration: its keys, its file, what does not go together, presets."""

@@ -1,0 +1,102 @@
+"""Which keys of a configuration, each right by itself, do not go together, in words for people."""
+
+from collections.abc import Iterator
+
+from diastole.config.keys import Config
+from diastole_sim.spec import numerics
+from diastole_sim.spec.formats import Format, parse_format, parse_grouping
+from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
+
+Fault = tuple[tuple[str, ...], str]
+"""The keys that a fault follows from, that which is to be mended first; what would be accepted."""
+
+DERIVED_FROM = {
+    "cell.window": tuple(f"format.{name}" for name in CLASS_NAMES),
+    "accumulator.fraction": ("array.block",),
+}
+"""What a width depends on beside the keys that can mend it."""
+
+
+class _Draft(Numerics):
+    """Numerics whose keys are right one by one, and perhaps not together."""
+
+    def __post_init__(self) -> None:
+        """Checks nothing."""
+
+
+def contradictions(config: Config, wrong: set[str]) -> Iterator[str]:
+    """Every contradiction of ``config``, a line each.
+
+    ``wrong``: keys and tables whose values were refused; ``config`` has their defaults, and nothing
+    that follows from them is said.
+    """
+    spent = set(wrong)
+    for faults in (_misfits(config), _of_the_draft(config)):
+        for keys, text in faults:
+            if not spent & {*keys, *(key.partition(".")[0] for key in keys)}:
+                yield text
+            spent.add(keys[0])
+
+
+def _of_the_draft(config: Config) -> Iterator[Fault]:
+    """What is left when groups and scale rules that their formats do not take have gone."""
+    values = config.numeric_values()
+    for name in CLASS_NAMES:
+        values[name] |= {part: None for part, _, _ in _misfitting(config, name)}
+    draft = _Draft.from_dict(values)
+    yield from _turned_vectors(config, draft)
+    for blamed, text in numerics.contradictions(draft):
+        yield blamed + tuple(k for key in blamed for k in DERIVED_FROM.get(key, ())), text
+
+
+def _misfits(config: Config) -> Iterator[Fault]:
+    for name in CLASS_NAMES:
+        for _, keys, text in _misfitting(config, name):
+            yield keys, text
+
+
+def _misfitting(config: Config, name: str) -> Iterator[tuple[str, tuple[str, ...], str]]:
+    """What the format of a class does not take: the part of the class, its keys, and a text."""
+    chosen = parse_format(getattr(config.format, name))
+    grouping, scale = getattr(config.block, name), getattr(config.scale, name)
+    where = f"where format.{name} is {chosen.name}"
+    if grouping is not None and parse_grouping(grouping).kind not in chosen.groupings:
+        accepted = _groups(chosen, chosen.groupings, config.array.block)
+        keys = (f"block.{name}", f"format.{name}", "array.block")
+        yield "grouping", keys, f'block.{name} must be {accepted} {where}, not "{grouping}"'
+    if scale is not None and scale not in chosen.scale_rules:
+        rules = ", ".join(chosen.scale_rules)
+        accepted = f"one of {rules}" if rules else "left out"
+        keys = (f"scale.{name}", f"format.{name}")
+        yield "scale", keys, f'scale.{name} must be {accepted} {where}, not "{scale}"'
+
+
+def _turned_vectors(config: Config, draft: Numerics) -> Iterator[Fault]:
+    """The turning buffers at the array's edge turn blocks, whose elements all have one scale."""
+    if config.array.transpose != "edge":
+        return
+    for name in ("w", "dy"):
+        chosen = draft.tensor_class(name)
+        if not chosen.two_copies:
+            continue
+        kinds = tuple(kind for kind in chosen.format.groupings if kind != "vector")
+        accepted = _groups(chosen.format, kinds, draft.block)
+        default = "" if getattr(config.block, name) else f", the default of {chosen.format.name}"
+        yield (
+            (f"block.{name}", f"format.{name}", "array.transpose", "array.block"),
+            (
+                f"block.{name} must be {accepted} where array.transpose is edge (in_place takes "
+                f'vectors), not "{chosen.grouping}"{default}'
+            ),
+        )
+
+
+def _groups(chosen: Format, kinds: tuple[str, ...], block: int) -> str:
+    """Groups of some kinds in words, with an example of each that the array takes."""
+    side = max(block, chosen.group or 0)
+    words = {
+        "square": f'squares such as "{side}x{side}"',
+        "vector": f'vectors such as "1x{max(side, 2)}"',
+        "tensor": '"tensor"',
+    }
+    return " or ".join(words[kind] for kind in kinds)

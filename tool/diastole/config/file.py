@@ -1,0 +1,260 @@
+"""Reads and writes the configuration file, and says everything that is wrong with it at once."""
+
+import difflib
+import inspect
+import json
+import re
+import textwrap
+import tomllib
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any, Literal, TypeGuard, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+
+from diastole.config.contradictions import contradictions
+from diastole.config.keys import Accepted, Config
+from diastole.errors import BadInput
+from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
+
+_TABLES: dict[str, type[BaseModel]] = {
+    name: field.annotation
+    for name, field in Config.model_fields.items()
+    if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)
+}
+SECTIONS = tuple(_TABLES)
+# Every key, as people write it, with its description: "array.rows" and so on.
+FIELDS: dict[str, FieldInfo] = {
+    f"{name}.{key}": inner
+    for name, table in _TABLES.items()
+    for key, inner in table.model_fields.items()
+} | {name: field for name, field in Config.model_fields.items() if name not in SECTIONS}
+
+MAX_BYTES = 1 << 20
+"""Of a file that is read: a hundred times what `init` writes, and an end to what has none."""
+
+WIDTH = 100
+"""Columns of the file that `init` writes."""
+
+
+def read(path: Path, overrides: Sequence[str] = ()) -> Config:
+    """The configuration in a TOML file, after ``overrides`` ("array.rows=4") are laid over it.
+
+    Raises :class:`BadInput` with one line for every mistake of the file and the overrides together.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
+            raise BadInput(f"{path}: is no configuration: it has more than {MAX_BYTES} bytes")
+        document = tomllib.loads(content.decode())
+    except OSError as error:
+        raise BadInput(f"{path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise BadInput(f"{path}: is not a TOML file: it is not text in UTF-8") from None
+    except ValueError as error:  # TOMLDecodeError, or an integer of too many digits
+        raise BadInput(f"{path}: is not a TOML file: {error}") from None
+    except RecursionError:
+        raise BadInput(f"{path}: is not a TOML file: nested too deeply") from None
+    return from_document(document, overrides, source=str(path))
+
+
+def from_document(
+    document: dict[str, Any], overrides: Sequence[str] = (), *, source: str = "configuration"
+) -> Config:
+    """As :func:`read`, from a parsed document; ``source`` begins each message about it."""
+    document = {key: dict(v) if _is_table(v) else v for key, v in document.items()}
+    problems: list[str] = []
+    overridden: set[str] = set()
+    for text in overrides:
+        try:
+            overridden.add(_override(document, text))
+        except BadInput as error:
+            problems += error.problems
+    wrong: set[tuple[int | str, ...]] = set()
+    try:
+        config = Config.model_validate(document)
+    except ValidationError as errors:
+        for error in errors.errors(include_url=False, include_context=False):
+            wrong.add(error["loc"][:2])
+            place = "--set" if _written(error["loc"][:2]) in overridden else source
+            problems.append(f"{place}: {_say(error)}")
+        config = Config.model_validate(_without(document, wrong))
+    faults = contradictions(config, {_written(location) for location in wrong})
+    problems += (f"{source}: {fault}" for fault in faults)
+    if problems:
+        raise BadInput(*problems)
+    return config
+
+
+def accepted(key: str) -> str:
+    """The range of a key in words: "an integer in 1..64"."""
+    if key in SECTIONS:
+        return f"a table, [{key}]"
+    if key == "name":
+        return "[a-z][a-z0-9_]* and no Verilog or SystemVerilog keyword"
+    field = FIELDS[key]
+    for meaning in field.metadata:
+        if isinstance(meaning, Accepted):
+            return meaning.text
+    if get_origin(field.annotation) is Literal:
+        return "one of " + ", ".join(map(str, get_args(field.annotation)))
+    low = next(limit.ge for limit in field.metadata if hasattr(limit, "ge"))
+    high = next(limit.le for limit in field.metadata if hasattr(limit, "le"))
+    return f"an integer in {low}..{high}"
+
+
+def nearest(key: str) -> str:
+    """The known key that is most like an unknown one, as a whole or in its last part."""
+
+    def likeness(known: str) -> float:
+        whole = difflib.SequenceMatcher(a=key, b=known).ratio()
+        last = difflib.SequenceMatcher(a=_last(key), b=_last(known)).ratio()
+        return max(whole, 0.9 * last) + whole / 100
+
+    return max([*FIELDS, *SECTIONS], key=likeness)
+
+
+def to_toml(config: Config) -> str:
+    """A commented file that reads back as ``config``: each key with its meaning and its range.
+
+    A key that is absent stays so: it stands in a comment, with the value that it has by default.
+    """
+    lines = [
+        "# Configuration of a Diastole machine. A key that is left out has its default.",
+        "# Any key can be changed for one command: --set array.rows=4",
+    ]
+    values = config.to_dict()
+    for key in Config.model_fields:
+        table = _TABLES.get(key)
+        if table is not None:
+            about = inspect.getdoc(table)
+            assert about is not None
+            about = about.splitlines()[0]
+            lines += ["", f"# {about}", f"[{key}]"]
+            said: dict[str, str] = {}
+            for inner in table.model_fields:
+                lines += _entry(f"{key}.{inner}", values[key][inner], config, said)
+        else:
+            lines += ["", *_entry(key, values[key], config, {})]
+    return "\n".join(lines) + "\n"
+
+
+def _entry(key: str, value: Any, config: Config, said: dict[str, str]) -> Iterable[str]:
+    """The lines of a key; ``said`` has what is accepted, and where in the table that was said."""
+    yield f"# {FIELDS[key].description}."
+    words = f"Accepted: {accepted(key)}."
+    if len(words) > WIDTH - 2 and words in said:
+        words = f"Accepted: as for {said[words]}."
+    said.setdefault(words, _last(key))
+    yield from _comment(words)
+    if value is not None:
+        yield f"{_last(key)} = {_show(value)}"
+        return
+    default = absent_value(key, config.numerics)
+    if default is None:
+        yield "# Left out: the format has its own and takes no other."
+    else:
+        yield f"# Left out: the default of the format, here {_show(default)}."
+        yield f"# {_last(key)} = {_show(default)}"
+
+
+def absent_value(key: str, numerics: Numerics) -> str | int | None:
+    """The value that a key which is left out has by its format, as it would be written.
+
+    None where the format takes none. ``key``: one of those whose default is None.
+    """
+    if key == "cell.window":
+        pairs = list(combinations(CLASS_NAMES, 2))
+        windowed = any(numerics.is_windowed(a, b) for a, b in pairs)
+        return max(numerics.product_bits(a, b) for a, b in pairs) if windowed else 0
+    section, _, name = key.partition(".")
+    chosen = numerics.tensor_class(name)
+    if section == "block":
+        return str(chosen.grouping)
+    return chosen.scale if chosen.format.scale_rules else None
+
+
+def _comment(text: str) -> list[str]:
+    return textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent="# ",
+        subsequent_indent="# ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _override(document: dict[str, Any], text: str) -> str:
+    """Sets one key from "KEY=VALUE" in the document and returns the key."""
+    key, equals, value = text.partition("=")
+    parts = [part.strip() for part in key.split(".")]
+    if not equals or not all(parts):
+        raise BadInput(f"--set: must be KEY=VALUE, not {_show(text)}")
+    table = document
+    for part in parts[:-1]:
+        inner = table.setdefault(part, {})
+        if not _is_table(inner):
+            if part in SECTIONS:  # the file's own mistake, reported as such
+                return ".".join(parts)
+            known = ".".join(parts)
+            raise BadInput(f"--set: {known} is an unknown key; the nearest is {nearest(known)}")
+        table = inner
+    table[parts[-1]] = _toml_value(value.strip())
+    return ".".join(parts)
+
+
+def _is_table(value: object) -> TypeGuard[dict[str, Any]]:
+    return isinstance(value, dict)
+
+
+def _toml_value(text: str) -> Any:
+    try:
+        parsed = tomllib.loads(f"value = {text}")
+    except (ValueError, RecursionError):
+        return text
+    return parsed["value"] if len(parsed) == 1 else text
+
+
+def _say(error: Any) -> str:
+    """One line about one of pydantic's errors; whatever its type, we say what is accepted."""
+    key = _written(error["loc"])
+    if error["type"] == "extra_forbidden":
+        return f"{key} is an unknown key; the nearest is {nearest(key)}"
+    return f"{key} must be {accepted(key)}, not {_show(error['input'])}"
+
+
+def _without(document: dict[str, Any], wrong: set[tuple[Any, ...]]) -> dict[str, Any]:
+    """The document without its wrong keys and tables, which then have their defaults."""
+    kept: dict[str, Any] = {}
+    for key, value in document.items():
+        if (key,) in wrong:
+            continue
+        if _is_table(value):
+            value = {inner: v for inner, v in value.items() if (key, inner) not in wrong}
+        kept[key] = value
+    return kept
+
+
+def _written(location: Sequence[Any]) -> str:
+    """A key as people write it; parts that are no bare keys are quoted, so it stays on a line."""
+    return ".".join(
+        str(part) if re.fullmatch(r"[A-Za-z0-9_-]+", str(part)) else json.dumps(str(part))
+        for part in location
+    )
+
+
+def _show(value: Any) -> str:
+    """A value on one line, as TOML writes it where that is possible."""
+    try:
+        text = json.dumps(value, default=str) if not isinstance(value, float) else str(value)
+    except ValueError:  # Python does not write integers of more than 4300 digits
+        text = "a huge integer"
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _last(key: str) -> str:
+    return key.rpartition(".")[2]

@@ -1,0 +1,325 @@
+"""One frozen configuration object, checked whole; :mod:`diastole.config.file` reads the TOML file.
+
+Each key is described here once: its type, default, range and meaning. The messages of `check` and
+the comments that `init` writes come from these descriptions.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+)
+
+from diastole_hw.emit.keywords import KEYWORDS
+from diastole_sim.spec.formats import (
+    FORMAT_NAMES,
+    GROUP_SIZES,
+    SCALE_CODE_RULES,
+    SCALE_RULES,
+    parse_format,
+    parse_grouping,
+)
+from diastole_sim.spec.numerics import (
+    BLOCK_SIDES,
+    CLASS_NAMES,
+    MAX_WINDOW,
+    MIN_WINDOW,
+    OVERFLOWS,
+    SOURCES,
+    SPECIALS,
+    Numerics,
+)
+from diastole_sim.spec.rounding import RULES
+
+if TYPE_CHECKING:
+    from diastole_hw.plan.plan import Plan
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """The values of a key in words, where its type does not say them."""
+
+    text: str
+
+
+def _named(parse: Callable[[str], object]) -> AfterValidator:
+    """Lets a text through, as it is, if ``parse`` knows it."""
+
+    def check(text: str | None) -> str | None:
+        if text is not None:
+            parse(text)
+        return text
+
+    return AfterValidator(check)
+
+
+def _one_of(choices: Collection[int | str]) -> AfterValidator:
+    """Lets one of a table's keys or members through, and None where the type has it."""
+
+    def check(value: int | str | None) -> int | str | None:
+        if value is not None and value not in choices:
+            raise ValueError("not one of the choices")
+        return value
+
+    return AfterValidator(check)
+
+
+def _listed(choices: Iterable[int | str]) -> str:
+    return "one of " + ", ".join(map(str, choices))
+
+
+def _window(value: int | None) -> int | None:
+    if value and not MIN_WINDOW <= value <= MAX_WINDOW:
+        raise ValueError("out of range")
+    return value
+
+
+# A Literal takes no table of another file: a type checker would have to run the program.
+Block = Annotated[int, _one_of(BLOCK_SIDES), Accepted(_listed(BLOCK_SIDES))]
+Rounding = Annotated[str, _one_of(RULES), Accepted(_listed(RULES))]
+Overflow = Annotated[str, _one_of(OVERFLOWS), Accepted(_listed(OVERFLOWS))]
+Special = Annotated[str, _one_of(SPECIALS), Accepted(_listed(SPECIALS))]
+Source = Annotated[str, _one_of(SOURCES), Accepted(_listed(SOURCES))]
+Format = Annotated[
+    str,
+    _named(parse_format),
+    Accepted(
+        f"one of {', '.join(FORMAT_NAMES)}, e<E>m<M> (E in 2..5, M in 1..5, 1 + E + M at most 8)"
+    ),
+]
+# None: the format's default, which is not known before the format is.
+GroupingText = Annotated[
+    str | None,
+    _named(parse_grouping),
+    Accepted(
+        'squares such as "8x8", vectors such as "1x16" or "tensor"; sides are powers of two, '
+        f"at most {GROUP_SIZES[-1]}"
+    ),
+]
+Scale = Annotated[
+    str | None,
+    _one_of((*SCALE_RULES, *SCALE_CODE_RULES)),
+    Accepted(f"{_listed(SCALE_RULES)}, or {' or '.join(SCALE_CODE_RULES)} for nvfp4"),
+]
+Window = Annotated[
+    int | None,
+    AfterValidator(_window),
+    Accepted(f"0 or an integer in {MIN_WINDOW}..{MAX_WINDOW}"),
+]
+
+
+def _integer(default: int, low: int, high: int, about: str) -> Any:
+    return Field(default=default, ge=low, le=high, description=about)
+
+
+def _choice(default: int | str | None, about: str) -> Any:
+    return Field(default=default, description=about)
+
+
+class Section(BaseModel):
+    """A table of the file: no unknown keys, no conversion of types, never changed after."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _choices_have_their_type(cls, value: Any, info: ValidationInfo) -> Any:
+        """Python takes true and 1.0 for 1, as pydantic's ``Literal`` does; the file must not."""
+        assert info.field_name is not None
+        kind = cls.model_fields[info.field_name].annotation
+        if get_origin(kind) is Literal and type(value) is not type(get_args(kind)[0]):
+            raise ValueError("wrong type")
+        return value
+
+
+class ArrayConfig(Section):
+    """The array of cells; each cell multiplies a block of B x B by a vector."""
+
+    rows: int = _integer(2, 1, 64, "Rows of cells")
+    cols: int = _integer(2, 1, 64, "Columns of cells")
+    block: Block = _choice(
+        8, "Side B of a block: a cell has B x B multipliers, and groups are multiples of B"
+    )
+    transpose: Literal["in_place", "edge"] = _choice(
+        "in_place",
+        "Where a transposed product is made: in the cells, or by turning what enters",
+    )
+
+
+class FormatConfig(Section):
+    """Storage format of each class of tensor; `diastole formats` lists them."""
+
+    x: Format = _choice("bfp4", "Format of activations")
+    w: Format = _choice("bfp4", "Format of weights")
+    dy: Format = _choice("bfp4", "Format of gradients")
+
+
+class BlockConfig(Section):
+    """Which elements of a tensor share a scale; vectors run along the contraction."""
+
+    x: GroupingText = _choice(None, "Groups of activations")
+    w: GroupingText = _choice(None, "Groups of weights")
+    dy: GroupingText = _choice(None, "Groups of gradients")
+
+
+class ScaleConfig(Section):
+    """How the scale of a group follows from its largest magnitude."""
+
+    x: Scale = _choice(None, "Rule of activations")
+    w: Scale = _choice(None, "Rule of weights")
+    dy: Scale = _choice(None, "Rule of gradients")
+    source: Source = _choice(
+        "current",
+        "Where a scale of a whole tensor comes from: its data, those of the step before, or you",
+    )
+
+
+class OverflowConfig(Section):
+    """What finite values beyond the largest element become: it, or Inf or NaN as OCP has it."""
+
+    x: Overflow = _choice("saturate", "Overflow of activations")
+    w: Overflow = _choice("saturate", "Overflow of weights")
+    dy: Overflow = _choice("saturate", "Overflow of gradients")
+
+
+class RoundingConfig(Section):
+    """How each class of tensor is rounded when it is converted."""
+
+    x: Rounding = _choice("nearest", "Rounding of activations")
+    w: Rounding = _choice("nearest", "Rounding of weights")
+    dy: Rounding = _choice("stochastic-b", "Rounding of gradients; a biased one destroys training")
+    bits: int = _integer(8, 1, 16, "Random bits of each stochastic rounding")
+
+
+class CellConfig(Section):
+    """The multipliers and adders of a cell."""
+
+    window: Window = _choice(
+        None, "Bits that a product is rounded to before it is added; 0 rounds none"
+    )
+
+
+class AccumulatorConfig(Section):
+    """The integer accumulators, SW + F + G bits wide."""
+
+    fraction: int = _integer(
+        18, 0, 32, "Fraction bits F: a product is exact where no two blocks' deficits exceed F"
+    )
+    headroom: int = _integer(14, 1, 16, "Headroom G: a contraction is at most 2^G blocks long")
+
+
+class BusConfig(Section):
+    """The AXI4 master to memory."""
+
+    data_width: Literal[32, 64, 128, 256, 512] = _choice(64, "Width of the memory bus in bits")
+
+
+class Config(Section):
+    """Everything that decides what is generated. Frozen; made by :func:`diastole.config.file.read`.
+
+    Constructing it directly checks each key, with pydantic's ``ValidationError``; only ``read`` and
+    ``from_document`` check the keys against each other too and word the errors for people.
+    """
+
+    name: str = Field(default="diastole", description="Name of the top module and of the product")
+    special: Special = _choice(
+        "flag",
+        "What NaN and Inf become: 0 and the largest element, or NaN in every result they reach",
+    )
+    array: ArrayConfig = ArrayConfig()
+    format: FormatConfig = FormatConfig()
+    block: BlockConfig = BlockConfig()
+    scale: ScaleConfig = ScaleConfig()
+    overflow: OverflowConfig = OverflowConfig()
+    rounding: RoundingConfig = RoundingConfig()
+    cell: CellConfig = CellConfig()
+    accumulator: AccumulatorConfig = AccumulatorConfig()
+    bus: BusConfig = BusConfig()
+
+    @field_validator("name")
+    @classmethod
+    def _name_is_an_identifier(cls, value: str) -> str:
+        if not re.fullmatch("[a-z][a-z0-9_]*", value) or value in KEYWORDS:
+            raise ValueError("not a module name")
+        return value
+
+    @property
+    def macs(self) -> int:
+        """Multipliers of the array: rows * cols * B * B."""
+        return self.array.rows * self.array.cols * self.array.block**2
+
+    @property
+    def numerics(self) -> Numerics:
+        """What the numbers depend on, and nothing else, as the golden model takes it.
+
+        ValueError if the keys contradict each other, which ``read`` has ruled out.
+        """
+        return Numerics.from_dict(self.numeric_values())
+
+    def numeric_values(self) -> dict[str, Any]:
+        """The keys of :attr:`numerics`; None is left to the format."""
+        classes = {
+            name: {
+                "format": getattr(self.format, name),
+                "rounding": getattr(self.rounding, name),
+                "grouping": getattr(self.block, name),
+                "scale": getattr(self.scale, name),
+                "overflow": getattr(self.overflow, name),
+            }
+            for name in CLASS_NAMES
+        }
+        return classes | {
+            "block": self.array.block,
+            "random_bits": self.rounding.bits,
+            "fraction": self.accumulator.fraction,
+            "headroom": self.accumulator.headroom,
+            "window": self.cell.window,
+            "special": self.special,
+            "source": self.scale.source,
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Every key with its value, nested as in the file; plain types only, None where absent."""
+        return self.model_dump()
+
+    @property
+    def config_sha256(self) -> str:
+        """SHA-256 in hexadecimal of the canonical content: all keys, sorted, as compact JSON.
+
+        A key that is absent counts as null, not as the default of its format.
+        """
+        canonical = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(canonical.encode()).hexdigest()
+
+    @property
+    def identification(self) -> int:
+        """The 32 bits of it that the machine's identification register shows."""
+        return int(self.config_sha256[:8], 16)
+
+    @property
+    def plan(self) -> "Plan":
+        """The sizes that follow from it."""
+        # Amaranth: only where hardware is meant.
+        from diastole_hw.plan.plan import Plan
+        from diastole_hw.plan.policy import default_tiling
+
+        rows, cols = self.array.rows, self.array.cols
+        numerics, data_width = self.numerics, self.bus.data_width
+        return Plan(
+            rows=rows,
+            cols=cols,
+            in_place=self.array.transpose == "in_place",
+            numerics=numerics,
+            data_width=data_width,
+            tiling=default_tiling(rows=rows, cols=cols, numerics=numerics, data_width=data_width),
+        )

@@ -1,0 +1,25 @@
+"""The named configurations: bfp4 throughout, gradients rounded stochastically, F = 18, G = 14.
+
+They are called ``diastole_...`` because a preset's name may be a keyword of Verilog (``edge``).
+"""
+
+from diastole.config.keys import ArrayConfig, BusConfig, Config
+
+PRESETS = {
+    # The smallest machine that does everything: for tests and for reading waves. 16 multipliers.
+    "pico": Config(
+        name="diastole_pico",
+        array=ArrayConfig(rows=1, cols=1, block=4),
+        bus=BusConfig(data_width=32),
+    ),
+    # Fits the block RAM of an ECP5-85F; what the demonstration trains on. 256 multipliers.
+    "nano": Config(name="diastole_nano", array=ArrayConfig(rows=2, cols=2, block=8)),
+    # A machine for training at the edge. 2 304 multipliers.
+    "edge": Config(name="diastole_edge", array=ArrayConfig(rows=6, cols=6, block=8)),
+    # One core of a server's chip. 16 384 multipliers.
+    "server": Config(
+        name="diastole_server",
+        array=ArrayConfig(rows=16, cols=16, block=8),
+        bus=BusConfig(data_width=512),
+    ),
+}

@@ -1,0 +1,143 @@
+"""Files that are there whole, or not at all; what is no file is written to, never replaced."""
+
+import contextlib
+import errno
+import os
+import secrets
+import shutil
+import stat
+import sys
+import tempfile
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import BinaryIO
+
+from diastole.errors import BadInput
+
+Write = Callable[[BinaryIO], object]
+
+# Where the files that a process has open are: what /dev/stdout and /dev/fd/3 are links to.
+_DESCRIPTORS = "/proc/self/fd"
+
+
+def replace(path: Path, write: Write) -> None:
+    """Lets ``write`` fill a file beside ``path`` and renames it, so that an interrupted run leaves
+    what was there before.
+
+    A symbolic link stays: the file that it points to is replaced. That file's permissions stay. A
+    FIFO, a terminal or another character device gets the bytes when there are all of them.
+    :class:`BadInput` naming ``path`` for what cannot be written.
+    """
+    with _naming(path):
+        found = _status(path)
+        if _is_stream(path, found):
+            _stream(path, write)
+            return
+        mode = None if found is None else stat.S_IMODE(found.st_mode)
+        with _beside(_real(path), write, mode) as temporary:
+            temporary.replace(_real(path))
+
+
+def create(path: Path, write: Write) -> None:
+    """As :func:`replace`, where there is nothing yet; FileExistsError if there is something.
+
+    The name is taken when all is written, so that a full disk leaves nothing behind.
+    """
+    if os.path.lexists(path):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+    with _naming(path), _beside(path, write, None) as temporary:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))  # ours from here on
+        temporary.replace(path)
+
+
+def check_writable(path: Path) -> None:
+    """Raises :class:`BadInput` where :func:`replace` surely cannot write to ``path``."""
+    with _naming(path):
+        found = _status(path)
+        stream = _is_stream(path, found)
+        if found is not None and not os.access(path, os.W_OK):
+            raise BadInput(f"{path}: is not writable")
+        if stream:
+            return
+        folder = _real(path).parent
+        if not folder.is_dir():
+            raise BadInput(f"{path}: there is no folder {folder}")
+        if not os.access(folder, os.W_OK):
+            raise BadInput(f"{path}: the folder {folder} is not writable")
+
+
+def _status(path: Path) -> os.stat_result | None:
+    """Of what ``path`` leads to; None where nothing is yet."""
+    try:
+        return path.stat()
+    except FileNotFoundError:
+        return None
+
+
+def _is_stream(path: Path, found: os.stat_result | None) -> bool:
+    """Whether bytes are sent to ``path``; BadInput if it is neither that nor a file."""
+    if found is None:
+        return False
+    kind = stat.S_IFMT(found.st_mode)
+    if kind == stat.S_IFDIR:
+        raise BadInput(f"{path}: is a directory")
+    if kind not in (stat.S_IFREG, stat.S_IFIFO, stat.S_IFCHR):
+        raise BadInput(f"{path}: is neither a file, nor a FIFO or a character device")
+    return kind != stat.S_IFREG or _descriptor(path) is not None
+
+
+def _real(path: Path) -> Path:
+    """Where the file is, or will be, through links; as it was written if it is no link."""
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
+
+
+def _descriptor(path: Path) -> int | None:
+    """The open file that ``path`` is a name of, as /dev/stdout and /dev/fd/3 are."""
+    own = os.path.realpath(_DESCRIPTORS)
+    while path.is_symlink():
+        if os.path.realpath(path.parent) == own:
+            return int(path.name)
+        path = path.parent / path.readlink()
+    return None
+
+
+@contextlib.contextmanager
+def _beside(path: Path, write: Write, mode: int | None) -> Generator[Path]:
+    """The whole file under another name in the folder of ``path``, gone if it is still there in
+    the end. ``mode``: its permissions, None for those of any new file."""
+    temporary = path.with_name(f".diastole-{secrets.token_hex(8)}")  # fits where the name is long
+    try:
+        handle = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)  # less the umask
+        with os.fdopen(handle, "wb") as file:
+            write(file)
+            file.flush()
+            if mode is not None:
+                with contextlib.suppress(PermissionError):  # some file systems have none
+                    os.fchmod(handle, mode)
+            os.fsync(handle)  # a disk may notice that it is full only now
+        yield temporary
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _stream(path: Path, write: Write) -> None:
+    """The bytes at once: ``write`` may want to go back in its file, and may fail."""
+    with tempfile.TemporaryFile() as whole:
+        write(whole)
+        whole.seek(0)
+        descriptor = _descriptor(path)
+        if descriptor == 1 and sys.stdout is not None:
+            sys.stdout.flush()  # what was said before stays before
+        with path.open("wb") if descriptor is None else os.fdopen(os.dup(descriptor), "wb") as file:
+            shutil.copyfileobj(whole, file)
+
+
+@contextlib.contextmanager
+def _naming(path: Path) -> Generator[None]:
+    """What the system says is said of ``path``, not of a file beside it or of none at all."""
+    try:
+        yield
+    except FileExistsError:
+        raise
+    except OSError as error:
+        raise BadInput(f"{path}: {error.strerror or error}") from error

@@ -1,0 +1,292 @@
+"""The user's tensors: read from an .npz file, checked against each other, written back whole.
+
+An operand X is an array of floats, or what its number format stores: element codes and scales, one
+set for each of its quantised copies (``X_codes_k``, ``X_scales_k``, ...), as
+:mod:`diastole_sim.codes.standard` defines them.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diastole.errors import BadInput
+from diastole.files import atomic
+from diastole.files.archive import Archive, Unreadable
+from diastole_sim.codes.codes import from_codes, suffixes
+from diastole_sim.codes.standard import Codes, Form, exponent_of, problems
+from diastole_sim.golden.convert import Quantised
+from diastole_sim.spec.numerics import Numerics
+from diastole_sim.spec.operations import CLASSES, OPERANDS, OPERATIONS
+
+Floats = NDArray[np.float32]
+Array = NDArray[Any]
+Operand = Floats | Quantised
+
+AXES = {tensor.name: tuple(axis.upper() for axis in tensor.axes) for tensor in OPERANDS}
+"""What the rows and columns of each operand are called in Y = X W."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """M, K and N of a product, in elements."""
+
+    m: int
+    k: int
+    n: int
+
+    def axis(self, name: str) -> int:
+        return {"M": self.m, "K": self.k, "N": self.n}[name]
+
+    def macs(self, op: str) -> int:
+        """Multiplications of the unpadded product; both products for ``backward``."""
+        return self.m * self.k * self.n * len(OPERATIONS[op].products)
+
+
+@dataclass(frozen=True)
+class Given:
+    """The operands of a product as the user gave them, by name.
+
+    ``tensors``: float32, or stored already. ``scales``: exponents of the tensors' scales, for
+    ``convert``. ``notes`` about what was taken otherwise than it was written.
+    """
+
+    tensors: dict[str, Operand] = field(default_factory=dict)
+    scales: dict[str, int] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+def read_given(path: Path, op: str, numerics: Numerics, *, codes: bool = False) -> Given:
+    """The operands that ``op`` needs, and their scales if the configuration has them given.
+
+    With ``codes`` an operand may be given as codes. Raises :class:`BadInput` if the file is no
+    .npz, or with a line for each array that is absent or not what it must be.
+    """
+    file = _Operands(path)
+    given = Given()
+    for name in OPERATIONS[op].operand_names:
+        if codes and file.has_codes(name):
+            _read_codes(file, name, numerics, given)
+        else:
+            _read_floats(file, name, given)
+        _read_scale(file, name, numerics, given)
+    if file.problems:
+        raise BadInput(*file.problems)
+    return given
+
+
+class _Operands(Archive):
+    """Operands by name; what is wrong with the arrays is collected."""
+
+    def __init__(self, path: Path):
+        super().__init__(path)
+        self.problems: list[str] = []
+
+    def problem(self, text: str) -> None:
+        line = f"{self.path}: {text}"
+        if line not in self.problems:  # what both copies have is said once
+            self.problems.append(line)
+
+    def has_codes(self, name: str) -> bool:
+        """Whether an operand is there as codes."""
+        prefixes = f"{name}_codes", f"{name}_codes_"
+        return any(n == prefixes[0] or n.startswith(prefixes[1]) for n in self.names)
+
+    def get(self, name: str) -> Array | None:
+        """The array, or None, and then there is a problem more."""
+        if name not in self.names:
+            self.problem(f"has no array {name} (it has {', '.join(self.names) or 'none'})")
+            return None
+        try:
+            return self.read(name)
+        except Unreadable as reason:
+            self.problem(f"the array {name} cannot be read: {reason}")
+            return None
+
+    def optional(self, name: str) -> Array | None:
+        return self.get(name) if name in self.names else None
+
+
+def _read_floats(file: _Operands, name: str, given: Given) -> None:
+    array = file.get(name)
+    if array is None:
+        return
+    problem = _unusable(name, array)
+    if problem:
+        file.problem(problem)
+        return
+    with np.errstate(over="ignore"):  # what is too large becomes Inf, which is warned of
+        given.tensors[name] = np.ascontiguousarray(array, dtype=np.float32)
+    if array.dtype != np.float32:
+        given.notes.append(f"{name} was converted from {array.dtype} to float32")
+
+
+def _read_scale(file: _Operands, name: str, numerics: Numerics, given: Given) -> None:
+    """The scalar X_scale, a power of two, as the exponent that a conversion takes."""
+    key, chosen = f"{name}_scale", numerics.tensor_class(CLASSES[name])
+    if key not in file.names or isinstance(given.tensors.get(name), Quantised):
+        return
+    if not (chosen.has_tensor_scale and numerics.source == "given"):
+        given.notes.append(
+            f"{key} is not used: {name} is {chosen.format.name} in groups {chosen.grouping}, and "
+            f"scale.source is {numerics.source}"
+        )
+        return
+    scale = file.get(key)
+    if scale is None:
+        return
+    low, high = Form.of(chosen).unit_exponents
+    exponent = exponent_of(scale)
+    if exponent is None or not low <= exponent <= high:
+        shown = f"{scale.dtype} of shape {scale.shape}" if scale.size != 1 else f"{scale.item()!r}"
+        file.problem(f"{key} must be a power of two in 2^{low}..2^{high}, not {shown}")
+        return
+    given.scales[name] = exponent + chosen.format.unit_exponent
+
+
+def _read_codes(file: _Operands, name: str, numerics: Numerics, given: Given) -> None:
+    """An operand by its codes: X_format, X_tensor_scale and, for each copy, codes and scales."""
+    before = len(file.problems)
+    if name in file.names:
+        file.problem(f"{name} and its codes are both there; give one of them")
+    tensor_class = CLASSES[name]
+    chosen = numerics.tensor_class(tensor_class)
+    form = Form.of(chosen)
+    _check_form(file, name, form)
+    scale = file.optional(f"{name}_tensor_scale")
+    copies: list[Codes] = []
+    for axis, suffix in zip((1, 0), suffixes(tensor_class, chosen), strict=False):
+        codes = file.get(f"{name}_codes{suffix}")
+        if codes is None:
+            continue
+        scales = file.optional(f"{name}_scales{suffix}")
+        found = list(problems(form, codes, scales, scale, axis, _labels(name, suffix)))
+        for problem in found:
+            file.problem(problem)
+        if not found:
+            unit = None if scale is None else float(scale.item())
+            copies.append(
+                Codes(form=form, codes=codes, scales=scales, tensor_scale=unit, axis=axis)
+            )
+    if len(file.problems) > before:
+        return
+    try:
+        given.tensors[name] = from_codes(copies, tensor_class, numerics)
+    except ValueError as error:
+        file.problem(f"{name}: {error}")
+    clamped = sum(codes.clamped for codes in copies)
+    if clamped:
+        given.notes.append(f"{name}_codes: {clamped} elements of -128 were taken as -127")
+
+
+def _labels(name: str, suffix: str) -> Callable[[str], str]:
+    return lambda part: f"{name}_{part}" + ("" if part == "tensor_scale" else suffix)
+
+
+def _check_form(file: _Operands, name: str, form: Form) -> None:
+    written = file.get(f"{name}_format")
+    if written is None:
+        return
+    text = str(written) if written.dtype.kind == "U" and written.ndim == 0 else repr(written.dtype)
+    if text != str(form):
+        file.problem(f'{name}_format must be "{form}", as the configuration has it, not "{text}"')
+
+
+def check_sizes(op: str, tensors: Mapping[str, Operand], numerics: Numerics) -> Sizes:
+    """M, K and N, if the tensors agree in them and no contraction is too long for the machine.
+
+    Raises :class:`BadInput` with a line for each fault.
+    """
+    seen: dict[str, tuple[str, int]] = {}
+    problems: list[str] = []
+    for name, tensor in tensors.items():
+        for axis, size in zip(AXES[name], tensor.shape, strict=True):
+            first, expected = seen.setdefault(axis, (name, size))
+            if size != expected:
+                problems.append(
+                    f"{axis} is {expected} in {first} {_shape(tensors[first])} "
+                    f"but {size} in {name} {_shape(tensor)}"
+                )
+    if problems:
+        raise BadInput(*problems)
+    sizes = Sizes(*(seen[axis][1] for axis in "MKN"))
+    for product in OPERATIONS[op].products:
+        result, axis = product.result.name, product.contraction.upper()
+        blocks = -(-sizes.axis(axis) // numerics.block)
+        if blocks > 2**numerics.headroom:
+            problems.append(
+                f"the contraction of {result} over {axis} = {sizes.axis(axis)} must be at most "
+                f"2^accumulator.headroom = {2**numerics.headroom} blocks of {numerics.block}, "
+                f"not {blocks}"
+            )
+    if problems:
+        raise BadInput(*problems)
+    return sizes
+
+
+def check_codes(tensors: Mapping[str, Operand], numerics: Numerics) -> None:
+    """Raises :class:`BadInput` with a line for each tensor that has no codes to be written."""
+    problems: list[str] = []
+    for name, tensor in tensors.items():
+        form = Form.of(numerics.tensor_class(CLASSES[name]))
+        if isinstance(tensor, Quantised) or numerics.special == "flag" or form.has_nan:
+            continue
+        count = tensor.size - int(np.count_nonzero(np.isfinite(tensor)))
+        if count:
+            problems.append(
+                f"{name} holds NaN or Inf ({count} of {tensor.size} elements), for which {form} "
+                'has no code: give finite numbers, leave --codes out, or set special to "flag"'
+            )
+    if problems:
+        raise BadInput(*problems)
+
+
+_LARGEST = (
+    "taken as the largest magnitude of its group (0 in a group of zeros with a scale of its own)"
+)
+BECOMES: dict[str, dict[str, str]] = {
+    "flag": {"NaN": "taken as +0", "Inf": _LARGEST},
+    "poison": dict.fromkeys(("NaN", "Inf"), "which makes every result that it reaches NaN"),
+}
+"""What becomes of NaN and Inf, by ``special``."""
+
+
+def warnings(tensors: Mapping[str, Operand], special: str) -> list[str]:
+    """One line for each tensor that holds NaN or Inf, with what becomes of them."""
+    lines: list[str] = []
+    for name, tensor in tensors.items():
+        values = tensor.values() if isinstance(tensor, Quantised) else tensor
+        for kind, found in (("NaN", np.isnan(values)), ("Inf", np.isinf(values))):
+            count = int(np.count_nonzero(found))
+            if count:
+                lines.append(
+                    f"{name} holds {kind} ({count} of {values.size} elements), "
+                    f"{BECOMES[special][kind]}"
+                )
+    return lines
+
+
+def write(path: Path, tensors: Mapping[str, Array]) -> None:
+    """Writes an .npz file, whole or not at all."""
+
+    def save(file: BinaryIO) -> None:
+        np.savez(file, **tensors)  # pyright: ignore[reportArgumentType] # none is `allow_pickle`
+
+    atomic.replace(path, save)
+
+
+def _unusable(name: str, array: Array) -> str | None:
+    if array.dtype.kind not in "fiub":
+        return f"{name} must hold real numbers, not {array.dtype}"
+    if array.ndim != 2:
+        return f"{name} must have 2 dimensions, not {array.ndim} (its shape is {array.shape})"
+    if 0 in array.shape:
+        return f"{name} must not have an empty axis (its shape is {array.shape})"
+    return None
+
+
+def _shape(tensor: Operand) -> str:
+    return f"({tensor.shape[0]} x {tensor.shape[1]})"

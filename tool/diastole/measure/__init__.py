@@ -1,0 +1,1 @@
+"""What the README claims, measured: the commands in ``scripts/`` print what these modules find."""

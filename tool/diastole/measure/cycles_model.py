@@ -1,0 +1,47 @@
+"""What the cycle-and-byte model says of a machine: utilisation, traffic, and what if."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from diastole_sim.perf import Memory, ModelledMachine, estimate
+from diastole_sim.spec.operations import OPERATIONS
+
+TENSORS = {"X": 0, "W": 1, "dY": 2}
+CHANGES: Mapping[str, Mapping[str, Any]] = {
+    "as it is": {},
+    "one bank of accumulators": {"banks": 1},
+    "loads not hidden": {"buffers": 1},
+    "two vectors filled per cycle": {"fill_vectors": 2},
+    "memory of 100 cycles": {"memory": Memory.axi(100)},
+}
+
+
+def stored_bytes(machine: ModelledMachine, op: str, size: int) -> int:
+    """Bytes of the images that ``op`` reads, each once."""
+    images = (TENSORS[name] for name in OPERATIONS[op].operand_names)
+    return machine.beat_bytes * sum(machine.stored_beats(image, size, size) for image in images)
+
+
+def cycles_table(machine: ModelledMachine, size: int) -> Iterator[str]:
+    """Every product of size x size x size, a line each."""
+    yield f"{size} x {size} x {size}; cycles without work by what was awaited"
+    heading = ("", "cycles", "utilisation", "read/stored", "load", "bank", "short", "tail")
+    yield ("{:<9}" + "{:>12}" * 7).format(*heading)
+    for op in OPERATIONS:
+        found = estimate(machine, op, size, size, size)
+        name = "fused" if found.fused else op
+        ratio = found.read_bytes / stored_bytes(machine, op, size)
+        yield (
+            f"{name:<9}{found.cycles:>12}{found.utilisation:>11.2%} {ratio:>12.3f}"
+            + "".join(f"{found.idle[key]:>12}" for key in ("load", "accumulator", "short", "tail"))
+        )
+
+
+def what_if(machine: ModelledMachine, size: int) -> Iterator[str]:
+    """Utilisation of machines that differ in one thing."""
+    yield ("{:<30}" + "{:>10}" * 4).format("utilisation", *OPERATIONS)
+    for name, change in CHANGES.items():
+        other = replace(machine, **change)
+        values = (estimate(other, op, size, size, size).utilisation for op in OPERATIONS)
+        yield f"{name:<30}" + "".join(f"{value:>10.1%}" for value in values)

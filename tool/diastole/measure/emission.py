@@ -1,0 +1,36 @@
+"""How long it takes to write a product, and how large it is."""
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from diastole.config.keys import Config
+from diastole.config.presets import PRESETS
+from diastole.measure.figure import Figure, at_most, shown
+from diastole.product.generate import generate
+
+LIMITS: Mapping[str, tuple[float, int | None]] = {"nano": (10, None), "server": (30, 2_000_000)}
+"""Seconds and bytes that are asked of the presets at most."""
+
+
+def figures(make: Callable[[Config, Path], Any] = generate) -> Iterator[Figure]:
+    for name, (most_seconds, most_bytes) in LIMITS.items():
+        seconds, size = emit(PRESETS[name], make)
+        yield at_most(f"emission of {name}, seconds", seconds, most_seconds, "{:.1f}")
+        what = f"emission of {name}, bytes"
+        if most_bytes is None:
+            yield shown(what, size, "{:,.0f}")
+        else:
+            yield at_most(what, size, most_bytes, "{:,.0f}")
+
+
+def emit(config: Config, make: Callable[[Config, Path], Any] = generate) -> tuple[float, int]:
+    """Seconds of wall time, and bytes of all files."""
+    with tempfile.TemporaryDirectory() as folder:
+        began = time.perf_counter()
+        make(config, Path(folder) / "product")
+        seconds = time.perf_counter() - began
+        size = sum(file.stat().st_size for file in Path(folder).rglob("*") if file.is_file())
+    return seconds, size

@@ -1,0 +1,102 @@
+"""Seconds that the golden model takes for conversions and products, by format."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.spec.numerics import Numerics
+
+SIDE = 512
+ATTEMPTS = 3
+HEADING = (
+    f"{'block':>5} {'format':>10} {'groups':>7} {'w':>4} {'F':>3} {'data':>5} "
+    f"{'nearest':>8} {'stoch.':>8} {'product':>8} exact"
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """Numbers to time: all classes in one format, dY rounded stochastically."""
+
+    block: int
+    format: str
+    grouping: str | None = None
+    window: int | None = None
+    fraction: int = 18
+
+    @property
+    def numerics(self) -> Numerics:
+        plain = {"format": self.format, "rounding": "nearest", "grouping": self.grouping}
+        return Numerics.from_dict(
+            {
+                "block": self.block,
+                "x": plain,
+                "w": plain,
+                "dy": plain | {"rounding": "stochastic-b"},
+                "random_bits": 8,
+                "fraction": self.fraction,
+                "headroom": 9,
+                "window": self.window,
+            }
+        )
+
+
+CASES = (
+    *(Case(block, "bfp4") for block in (1, 4, 8, 32)),
+    Case(8, "bfp8"),
+    Case(8, "bfp4", "1x16"),
+    Case(8, "fp8_e4m3"),
+    Case(8, "fp8_e4m3", window=20),
+    Case(8, "fp8_e4m3", window=0, fraction=0),
+    Case(8, "fp8_e5m2", fraction=14),
+    Case(8, "fp8_e5m2", window=48, fraction=0),
+    Case(8, "bf16"),
+    Case(8, "mxint8"),
+    Case(8, "mxfp8_e4m3"),
+    Case(8, "mxfp8_e4m3", window=0, fraction=9),
+    Case(8, "mxfp8_e5m2"),
+    Case(8, "mxfp6_e3m2"),
+    Case(8, "mxfp6_e2m3"),
+    Case(8, "mxfp4_e2m1"),
+    Case(8, "nvfp4", fraction=28),
+)
+
+
+def data(side: int = SIDE) -> dict[str, NDArray[np.float32]]:
+    """``plain``: normal numbers. ``wide``: with exponents so far apart that every block sum must be
+    shifted alone, the slowest case."""
+    rng = np.random.default_rng(0)
+    plain = rng.standard_normal((side, side)).astype(np.float32)
+    wide = (plain * 2.0 ** rng.integers(-60, 60, plain.shape)).astype(np.float32)
+    return {"plain": plain, "wide": wide}
+
+
+def lines(case: Case, arrays: dict[str, NDArray[np.float32]]) -> Iterator[str]:
+    """A line of seconds for each kind of data."""
+    chosen = case.numerics
+    device = GoldenDevice(chosen)
+    words = (
+        f"{chosen.block:5} {chosen.x.format.name:>10} {chosen.x.grouping!s:>7} "
+        f"{chosen.product_bits('x', 'w'):4} {chosen.fraction:3}"
+    )
+    for kind, array in arrays.items():
+        x, w = device.convert(array, "x", tag=0), device.convert(array, "w", tag=1)
+        nearest = seconds(lambda a=array: device.convert(a, "x", tag=0))
+        stochastic = seconds(lambda a=array: device.convert(a, "dy", tag=2))
+        product = seconds(lambda x=x, w=w: device.forward(x, w))
+        exact = device.forward(x, w).exact
+        yield f"{words} {kind:>5} {nearest:8.3f} {stochastic:8.3f} {product:8.3f} {exact}"
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """The best of some attempts."""
+    times: list[float] = []
+    for _ in range(ATTEMPTS):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return min(times)

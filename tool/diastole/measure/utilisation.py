@@ -1,0 +1,122 @@
+"""How busy the multipliers are, what is read, and whether the bits are right, of whole products."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diastole.config.file import from_document
+from diastole.config.keys import Config
+from diastole.config.presets import PRESETS
+from diastole.measure.figure import Figure, at_least, at_most, shown
+from diastole_sim.device.interface import ProductResult
+from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.rtl.device import Device
+from diastole_sim.rtl.tensor import DeviceTensor
+from diastole_sim.spec.numerics import CLASS_NAMES
+from diastole_sim.spec.operations import OPERATIONS
+
+SIDE = 512
+LEAST = {"forward": 0.92, "dx": 0.92, "dw": 0.92, "backward": 0.90}
+"""Utilisation that is asked of the products of `nano`."""
+MOST_BYTES = 1.05
+"""That ``backward`` reads, over the bytes that X, W and dY are stored in."""
+LEAST_CYCLES_PER_SECOND = 200_000
+MOST_MEMORY_KIB = 400
+FORMATS: Mapping[str, Mapping[str, str]] = {
+    "bfp4 in 1x16": {"format": "bfp4", "block": "1x16"},
+    "mxfp8_e4m3": {"format": "mxfp8_e4m3"},
+    "fp8_e5m2": {"format": "fp8_e5m2"},
+    "mxfp4_e2m1": {"format": "mxfp4_e2m1"},
+    "nvfp4": {"format": "nvfp4"},
+}
+
+
+def products(config: Config, device: Device, *, side: int = SIDE) -> Iterator[Figure]:
+    """Of every product of side x side x side, of the commands alone; bus and memory are the
+    device's. The figures of the README where ``config`` is `nano`."""
+    golden = GoldenDevice(config.numerics)
+    results: dict[str, ProductResult] = {}
+    tensors = normal_operands(side)
+    wanted = {n: golden.convert(a, n.lower(), tag=t) for t, (n, a) in enumerate(tensors.items())}
+    held = convert(device, tensors)
+    for op in OPERATIONS:
+        results[op] = result = multiply_held(device, op, held)
+        what = f"utilisation of nano, {op}, {side}^3"
+        yield at_least(what, used(config, result, side), LEAST[op], "{:.2%}")
+    stored = sum(image.layout.total_bytes for tensor in held.values() for image in tensor.images)
+    counters = results["backward"].counters
+    assert counters is not None
+    ratio = counters.read_bytes / stored
+    yield at_most("bytes read by backward / stored", ratio, MOST_BYTES, "{:.4f}")
+    apart = all(
+        same_bits(results["backward"].values[name], results[op].values[name])
+        for op, name in (("dx", "dX"), ("dw", "dW"))
+    )
+    right = all(
+        same_bits(values, expected.values[name])
+        for op, does in OPERATIONS.items()
+        for expected in [getattr(golden, op)(*(wanted[name] for name in does.operand_names))]
+        for name, values in results[op].values.items()
+    )
+    for what, same in (("two products", apart), ("the golden model", right)):
+        yield Figure(what=f"bits of {what}", asked="same", measured=str(same), met=same)
+    speed = device.cycles_per_second
+    yield at_least("simulated cycles per second, nano", speed, LEAST_CYCLES_PER_SECOND, "{:,.0f}")
+    yield at_most("memories of nano, KiB", memory_kib(device), MOST_MEMORY_KIB, "{:.1f}")
+
+
+def format_config(label: str) -> Config:
+    """`nano` in one of :data:`FORMATS`."""
+    alike = {table: dict.fromkeys(CLASS_NAMES, name) for table, name in FORMATS[label].items()}
+    return from_document(PRESETS["nano"].model_dump(exclude_none=True) | alike)
+
+
+def format_products(
+    label: str, config: Config, device: Device, *, side: int = SIDE
+) -> Iterator[Figure]:
+    """As :func:`products` in another format, of which nothing is asked; and what conversion
+    costs."""
+    yield shown(f"{label}, memories, KiB", memory_kib(device), "{:.1f}")
+    held = convert(device, normal_operands(side))
+    for name, tensor in held.items():
+        cycles = tensor.convert_cycles / side**2
+        yield shown(f"{label}, cycles to convert an element, {name}", cycles, "{:.2f}")
+    for op in OPERATIONS:
+        result = multiply_held(device, op, held)
+        what = f"{label}, utilisation, {op}, {side}^3"
+        yield shown(what, used(config, result, side), "{:.2%}")
+
+
+def normal_operands(side: int) -> dict[str, NDArray[np.float32]]:
+    """X, W and dY of normal numbers, the same in every run."""
+    rng = np.random.default_rng(0)
+    return {n: rng.standard_normal((side, side)).astype(np.float32) for n in ("X", "W", "dY")}
+
+
+def convert(device: Device, tensors: Mapping[str, NDArray[np.float32]]) -> dict[str, DeviceTensor]:
+    return {n: device.convert(a, n.lower(), tag=t) for t, (n, a) in enumerate(tensors.items())}
+
+
+def multiply_held(device: Device, op: str, held: Mapping[str, DeviceTensor]) -> ProductResult:
+    result: ProductResult = getattr(device, op)(
+        *(held[name] for name in OPERATIONS[op].operand_names)
+    )
+    return result
+
+
+def used(config: Config, result: ProductResult, side: int) -> float:
+    """The share of what the multipliers could have done in the cycles of a product."""
+    assert result.counters is not None
+    return side**3 * len(result.values) / result.counters.cycles / config.macs
+
+
+def memory_kib(device: Device) -> float:
+    """All memories of a product, by its manifest."""
+    memories: list[dict[str, Any]] = device.product.manifest["memories"]
+    return sum(m["width"] * m["depth"] * m["instances"] for m in memories) / 8192
+
+
+def same_bits(a: NDArray[np.float32], b: NDArray[np.float32]) -> bool:
+    return bool((a.view(np.uint32) == b.view(np.uint32)).all())

@@ -1,0 +1,1 @@
+"""The directory that `generate` writes, and those kept for next time."""

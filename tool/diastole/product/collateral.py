@@ -1,0 +1,48 @@
+"""What a product has beside its Verilog: file list, lint waivers, constraints."""
+
+# Each class of warnings that the emitted Verilog gives, and why it is harmless there. The lint
+# tests fail on any other class.
+VERILATOR_WAIVERS = {
+    "CASEINCOMPLETE": "a case only overrides the default that is assigned before it",
+    "CASEOVERLAP": "the first of the cases that match is meant",
+    "DECLFILENAME": "the modules of a product share one file",
+    "INITIALDLY": "a delayed assignment at time 0 is what starts the combinational processes",
+    "PROCASSINIT": "registers have a power-up value, for targets that can load one",
+    "UNUSEDSIGNAL": "sums and structures have bits that nobody reads, and nets have second names",
+    "VARHIDDEN": "a signal may have the name of the instance that it is in: scopes are apart",
+    "WIDTHTRUNC": "the low bits of a shifted value are meant, and !value means that it is 0",
+    "WIDTHEXPAND": "unsigned operands are extended with zeros, which is what is meant",
+}
+SLANG_WAIVERS = {
+    "arith-op-mismatch": "unsigned operands are extended with zeros, which is what is meant",
+}
+
+
+def verilator_waivers() -> str:
+    """A Verilator configuration file that turns off the waived classes."""
+    lines = ["`verilator_config"]
+    for rule, why in VERILATOR_WAIVERS.items():
+        lines += [f"// {why}", f"lint_off -rule {rule}"]
+    return "\n".join(lines) + "\n"
+
+
+def slang_options() -> str:
+    """Options for slang, as a file for its ``-f``."""
+    lines: list[str] = []
+    for rule, why in SLANG_WAIVERS.items():
+        lines += [f"// {why}", f"-Wno-{rule}"]
+    return "\n".join(lines) + "\n"
+
+
+def file_list(sources: list[str]) -> str:
+    """Paths of the Verilog files relative to the product, one per line."""
+    return "".join(f"{path}\n" for path in sources)
+
+
+def constraints(clock: str, period_ns: float = 10.0) -> str:
+    """The least that a flow needs to be told: the clock. Nothing is said of the other ports, nor of
+    the reset, which is an input like they are, sampled by the clock."""
+    return (
+        f"# The one clock of the design; set the period that the target should reach, in ns.\n"
+        f"create_clock -name {clock} -period {period_ns:.3f} [get_ports {clock}]\n"
+    )

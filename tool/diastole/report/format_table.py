@@ -1,0 +1,135 @@
+"""What there is to know about every number format, and which formats go together."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from diastole_sim.codes.survey import bits_per_element, element_range
+from diastole_sim.spec.formats import default_product_bits, exact_product_bits, parse_format
+from diastole_sim.spec.numerics import CLASS_NAMES
+
+AREAS = Path(__file__).with_name("areas.json")
+"""Cells as measured: {"formats": {NAME: {"label": TEXT, "area_per_mac_nand2": NUMBER}},
+"command": what measured them}; absent until that was done."""
+
+
+@dataclass(frozen=True)
+class Combination:
+    """Formats of X, W and dY that a machine takes together, and what follows."""
+
+    x: str
+    w: str
+    dy: str
+    remark: str
+
+
+COMBINATIONS = (
+    Combination("any but nvfp4", "any but nvfp4", "any but nvfp4", "mixed as you like"),
+    Combination("nvfp4", "nvfp4", "nvfp4", "all three or none: its scales are no powers of two"),
+    Combination("any", "any", "squares, tensor", "both gradients in one pass over dY"),
+    Combination("any", "any", "vectors", "dX, then dW: each reads its own copy of dY"),
+    Combination(
+        "any", "squares, tensor", "squares, tensor", 'needed where array.transpose = "edge"'
+    ),
+)
+
+
+def areas() -> dict[str, Any]:
+    """The measured cells by format, and their command; nothing where none were measured."""
+    if not AREAS.is_file():
+        return {"formats": {}, "command": None}
+    return json.loads(AREAS.read_text())
+
+
+def record(name: str, block: int) -> dict[str, Any]:
+    """One format with its defaults in blocks of side ``block``, as plain values.
+
+    ``groups`` by class; ``bits`` of an element with its share of the exponents, ``bits_both`` in
+    all copies; ``largest`` and ``smallest`` positive element with a scale of 1; ``ulp`` at 1;
+    ``depth`` D; ``window`` of products with itself, exact where it is ``exact_window``.
+    """
+    chosen = parse_format(name)
+    bits, both = bits_per_element(name, block)
+    largest, smallest = element_range(chosen)
+    measured = areas()["formats"].get(name, {})
+    return {
+        "name": name,
+        "groups": {each: str(chosen.default_grouping(block, each)) for each in CLASS_NAMES},
+        "element_bits": chosen.element_bits,
+        "bits": bits,
+        "bits_both": both,
+        "largest": largest,
+        "smallest": smallest,
+        "ulp": 2.0 ** (1 - chosen.precision),
+        "depth": chosen.depth,
+        "window": default_product_bits(chosen, chosen),
+        "exact_window": exact_product_bits(chosen, chosen),
+        "cell": measured.get("label"),
+        "area_per_mac_nand2": measured.get("area_per_mac_nand2"),
+    }
+
+
+def table(records: Iterable[dict[str, Any]]) -> list[str]:
+    """The formats for people, a line each under a heading."""
+    heading = ["format", "groups", "bits", "both", "largest", "smallest", "ulp", "D", "window"]
+    return align([[*heading, "NAND2/MAC"], *map(_cells, records)])
+
+
+def _cells(record: dict[str, Any]) -> list[str]:
+    groups, window, area = record["groups"], record["window"], record["area_per_mac_nand2"]
+    exact = record["exact_window"]
+    return [
+        record["name"],
+        groups["x"] + (f" (W {groups['w']})" if groups["w"] != groups["x"] else ""),
+        f"{record['bits']:.5g}",
+        f"{record['bits_both']:.5g}",
+        f"{record['largest']:.6g}",
+        power(record["smallest"]),
+        power(record["ulp"]),
+        str(record["depth"]),
+        f"{window} exact" if window == exact else f"{window} of {exact}",
+        "-" if area is None else f"{area:.0f}",
+    ]
+
+
+def legend(block: int) -> list[str]:
+    """What the columns of :func:`table` mean."""
+    command = areas()["command"]
+    return [
+        f"groups: that share a scale, by default, with array.block = {block}",
+        "bits: of an element and its share of the scales; both: in both copies, if groups are 1xN",
+        "largest, smallest: positive elements at scale 1; ulp: at 1; D: binades below the top one",
+        "window: bits of a product in the cell (cell.window), by default and exactly",
+        f"NAND2/MAC: area of a cell, by {command}"
+        if command
+        else "NAND2/MAC: area of a cell; not measured here",
+        "e<E>m<M>, E in 2..5, M in 1..5, 1 + E + M at most 8: --formats e3m4 shows one",
+    ]
+
+
+def combinations() -> list[str]:
+    """What goes together, for people."""
+    rows = [[each.x, each.w, each.dy, each.remark] for each in COMBINATIONS]
+    return align([["X", "W", "dY", ""], *rows], left=4)
+
+
+def align(rows: Sequence[Sequence[str]], left: int = 2) -> list[str]:
+    """Lines of columns, two spaces apart; the first ``left`` to the left, the others to the
+    right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines: list[str] = []
+    for row in rows:
+        cells = [
+            cell.ljust(width) if place < left else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append("  ".join(cells).rstrip())
+    return lines
+
+
+def power(value: float) -> str:
+    """A power of two as such: ``2^-9``; 1 and 2 as numbers."""
+    exponent = value.hex().partition("p")[2]
+    return f"{value:g}" if value in (1, 2) else f"2^{int(exponent)}"
