@@ -22,11 +22,10 @@ from mutation.equal import Prover
 from mutation.plant import plant, read
 from mutation.planted import MACHINES, Machine
 from mutation.random_faults import random_faults
-from mutation.run import EQUAL, NOTICED, SURVIVES, Trial
-from mutation.survivors import NOT_ARGUED, SAID_EQUAL, argued, said_equal
+from mutation.run import SURVIVES, Trial
+from mutation.tally import Tally
 
 SEED = 1
-SHARE = 0.95
 
 
 def run(machine: Machine, folder: Path) -> bool:
@@ -45,30 +44,13 @@ def run(machine: Machine, folder: Path) -> bool:
     )
     (unchanged,) = trial.run([0])
     if unchanged.verdict != SURVIVES:
-        print("the check fails without a fault", file=sys.stderr)
+        print(f"the check fails without a fault: {unchanged.why}", file=sys.stderr)
         return False
-    found = dict.fromkeys((NOTICED, EQUAL, SAID_EQUAL, SURVIVES), 0)
-    good = True
+    tally = Tally(machine.name)
     for seen in trial.run(range(1, len(faults) + 1)):
-        name = faults[seen.number - 1].name
-        if seen.number <= len(by_hand):
-            good &= seen.verdict == NOTICED
-            print(f"{name:45} {seen.verdict:9} {seen.seconds:5.1f} s  {seen.why}", flush=True)
-            continue
-        verdict, why = seen.verdict, seen.why
-        if verdict == SURVIVES:
-            if said_equal(machine.name, name):
-                verdict = SAID_EQUAL
-            why = argued(machine.name, name)
-            good &= why != NOT_ARGUED
-            print(f"{name}\n    {verdict}: {why}", flush=True)
-        found[verdict] += 1
-    live = found[NOTICED] + found[SURVIVES]
-    if live:
-        share = found[NOTICED] / live
-        good &= share >= SHARE
-        equal = f"{found[EQUAL]} proved and {found[SAID_EQUAL]} argued to be equal"
-        print(f"random: {found[NOTICED]} of {live} noticed, {share:.1%}; not live are {equal}")
+        judge = tally.by_hand if seen.number <= len(by_hand) else tally.random
+        judge(faults[seen.number - 1], seen)
+    good = tally.enough()
     print(f"{machine.name}: {time.monotonic() - began:.0f} s", flush=True)
     return good
 

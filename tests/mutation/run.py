@@ -5,7 +5,9 @@ A fault that no scene notices may change nothing at all: that is tried to be pro
 
 import multiprocessing
 import os
+import signal
 import time
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
@@ -20,12 +22,13 @@ SECONDS = 600
 JOBS = 2
 
 
-NOTICED, EQUAL, SURVIVES = "noticed", "equal", "SURVIVES"
+NOTICED, EQUAL, SURVIVES, FAILED = "noticed", "equal", "SURVIVES", "FAILED"
+"""FAILED: the check itself did, and says nothing of the fault."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """On the fault of a number; ``why``: what noticed it."""
+    """On the fault of a number; ``why``: what noticed it, or how the check failed."""
 
     number: int
     verdict: str
@@ -79,7 +82,10 @@ class Trial:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         for stream in (1, 2):  # Verilator says there what does not settle
             os.dup2(nowhere, stream)
-        theirs.send(self.judge(number))
+        try:
+            theirs.send(self.judge(number))
+        except Exception:  # whatever it is, it is no judgement of the fault
+            theirs.send((FAILED, traceback.format_exc()))
         theirs.close()
         os._exit(0)
 
@@ -89,4 +95,7 @@ def _said(ours: Connection, process: BaseProcess) -> tuple[str, str]:
         return ours.recv()
     except EOFError:
         process.join()
-        return NOTICED, f"the simulation ended with {process.exitcode}"
+        code = process.exitcode or 0
+        if code < 0:  # Verilator's own end, where what is combinational does not settle
+            return NOTICED, f"the simulation ended with {signal.Signals(-code).name}"
+        return FAILED, f"the check ended with {code}"

@@ -79,6 +79,27 @@ SAME: dict[str, dict[str, str]] = {
         "unpack: held next = 104'h00000000000000000000000000 if rst: dropped: never": (
             "cleared in every cycle before a run, the one in which it is taken included"
         ),
+        "float_lanes: valid_3 next = 1'h0 if rst: dropped: never": (
+            "it waits only while a row's burst is open, and the reset lasts until that ends: then "
+            "the stage after it is empty, and the one before it too"
+        ),
+        "region_requests: (_ * 4'h8) = _ * 4'h8 (the 2th): constant: one less in 4'h8, number 1": (
+            "where a group of dY is entered in its middle; only the fused pass does so, with X"
+        ),
+        "region_requests: _ = 6'h0f if offset (the 2th): constant: bit 5 flipped in 6'h0f, number "
+        "1": "likewise",
+        "gather: square0_0 = 3'h0: constant: one less in 3'h0, number 1": (
+            "the number of a square while no value comes, and nobody looks"
+        ),
+        "tile_quantiser: (! word[7:5]) = ! word[7:5]: stuck: bit 0 at 1": (
+            "a square's exponent is written with each of its rows, the same every time"
+        ),
+        "gather: (! row) = ! row (the 13th): operator: no !, number 1": (
+            "whether what square 6 had before counts; nothing of it is in the first word of a row"
+        ),
+        "top: core_read__beats__valid = 1'h0: constant: one more in 1'h0, number 1": (
+            "beats of a command on their way to a core that is not busy, which takes none"
+        ),
     },
 }
 

@@ -3,6 +3,7 @@
 A sample, on two machines; ``make mutate`` tries all faults on all machines.
 """
 
+import os
 import subprocess
 import sys
 
@@ -13,7 +14,8 @@ from mutation import check, planted
 from mutation.equal import Prover
 from mutation.plant import Planted, Rewrite, plant, read
 from mutation.random_faults import random_faults
-from mutation.run import EQUAL, NOTICED, SURVIVES, Trial
+from mutation.run import EQUAL, FAILED, NOTICED, SURVIVES, Trial, Verdict
+from mutation.tally import Tally
 from mutation.verilog import TEMPORARY, Source
 
 SAMPLED = {"squares": planted.SQUARES, "windows": planted.WINDOWS}
@@ -71,17 +73,38 @@ def test_most_random_faults_are_noticed(machine, faults, trial):
     assert found.count(NOTICED) >= 0.6 * len(found), found
 
 
-def test_a_simulation_that_ends_is_noticed(trial):
-    """Or that takes too long."""
+@pytest.mark.parametrize(
+    "end, verdict, why",
+    [
+        (os.abort, NOTICED, "the simulation ended with SIGABRT"),
+        (lambda: os._exit(3), FAILED, "the check ended with 3"),
+        (lambda: {}["no key"], FAILED, "KeyError: 'no key'"),
+    ],
+    ids=["signal", "exit", "exception"],
+)
+def test_how_a_check_ends(end, verdict, why, trial):
+    """A simulation that ends the process notices the fault; a mistake of ours does not."""
+    ending = Trial(trial.planted, {}, lambda number: end() is None)
+    (seen,) = ending.run([0])
+    assert seen.verdict == verdict
+    assert why in seen.why
 
-    def end(number):
-        if number == 65535:
-            sys.exit(3)
-        return True
 
-    ending = Trial(trial.planted, {s: trial.recorded[s] for s in SCENES[:1]}, end)
-    verdicts = {v.number: v.verdict for v in ending.run([0, 65535])}
-    assert verdicts == {0: EQUAL, 65535: NOTICED}
+@pytest.mark.parametrize(
+    "verdicts, good, enough",
+    [
+        ([NOTICED] * 20, True, True),
+        ([NOTICED] * 20 + [FAILED], False, False),
+        ([NOTICED] * 20 + [SURVIVES], False, False),  # nobody argues why
+        ([EQUAL], True, None),
+    ],
+)
+def test_tally(verdicts, good, enough, machine, faults):
+    tally = Tally(machine.name)
+    for verdict in verdicts:
+        tally.random(faults[-1], Verdict(1, verdict, "", 0.0))
+    assert tally.good == good
+    assert enough is None or tally.enough() == enough
 
 
 # Random faults.

@@ -1,0 +1,204 @@
+"""Scenes of what goes wrong: errors, windows that are too small, resets at any moment."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+
+import numpy as np
+
+from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.rtl import CommandError
+from diastole_sim.rtl.control import control_bit
+from diastole_sim.spec.command import COMMAND_BYTES, Command
+from mutation.watch import LIMIT, Log, Watched, opened
+from support.scenario import Scenario
+
+ADDRESSES = [field.name for field in fields(Command) if re.match("address|out", field.name)]
+
+
+def errors(product: Path, log: Log) -> None:
+    """Every error, at the first command and at a later one; what was done before it is right."""
+    for seed in (None, 5):
+        with opened(product, log, stalls=seed) as (device, golden):
+            scenario = scenario_on(device, golden)
+            works(scenario)
+            for index in (0, 2):
+                _refused(scenario, index)
+            works(scenario)
+
+
+def scenario_on(device: Watched, golden) -> Scenario:
+    own = golden or GoldenDevice(device.numerics, seed=device.seed)
+    return Scenario(device, own, np.random.default_rng(5))
+
+
+def works(scenario: Scenario) -> None:
+    tried(scenario, list(scenario.commands.values()))
+    scenario.assert_right(*scenario.results)
+
+
+def tried(scenario: Scenario, commands, **options) -> None:
+    """Run and note everything, an error too."""
+    device = scenario.device
+    assert isinstance(device, Watched)
+    try:
+        scenario.run(commands, limit=LIMIT, **options)
+    except CommandError as error:
+        device.log.note("error", (error.code, error.index, error.report))
+    found = [r.found(device).tobytes() for results in scenario.results.values() for r in results]
+    device.log.note("memory", found)
+    device.note("commands")
+
+
+def _malformed(s: Scenario) -> list[Command | bytes]:
+    good, most = s.commands["forward"], s.device.numerics.max_contraction
+    bits = int.from_bytes(good.encode(), "little")
+    reserved = (31, 32 * 5 + 8)
+    return [
+        s.changed("forward", opcode=0),
+        s.changed("forward", opcode=6),
+        s.changed("forward", version=2),
+        s.changed("dx", version=0),
+        *((bits | 1 << bit).to_bytes(COMMAND_BYTES, "little") for bit in reserved),
+        s.changed("forward", out_b=64),
+        s.changed("dx", tag=1),
+        *(
+            s.changed(op, **{field: number})
+            for op in s.commands
+            for field in ("class_x", "class_w", "class_dy")
+            for number in range(4)
+            if number != getattr(s.commands[op], field) and (op, number) != ("convert", 1)
+        ),
+        *(s.changed("backward", **{side: 0}) for side in "mnk"),
+        *(s.changed("forward", **{side: 1 << 24}) for side in "mnk"),
+        s.changed("convert", m=0),
+        s.changed("convert", n=0),
+        s.changed("forward", k=most + 1),
+        s.changed("dw", m=most + 1),
+        s.changed("dx", n=most + 1),
+        *_misaligned(s),
+    ]
+
+
+def _misaligned(s: Scenario) -> Iterator[Command]:
+    """Each address of each command off the beat, by one bit."""
+    beat = s.device.product.data_width // 8
+    for op, command in s.commands.items():
+        for field in ADDRESSES:
+            if getattr(command, field):
+                for bit in range(beat.bit_length() - 1):
+                    yield s.changed(op, **{field: getattr(command, field) + (1 << bit)})
+
+
+def _refused(s: Scenario, index: int) -> None:
+    before = [s.commands["convert"], s.commands["dw"]][:index]
+    for bad in _malformed(s):
+        tried(s, [*before, bad, s.commands["dx"]])
+    machine, beat = s.machine, s.device.product.data_width // 8
+    for op in s.commands:
+        command, last = s.commands[op], s.results[op][-1].range
+        first = s.results[op][0].range
+        if not index:
+            tried(s, [command], writes=[(first[0], last[1] - beat)])
+        elif op != "convert":
+            tried(s, [*before, s.changed(op, out_a=s.reads[1]), s.commands["dx"]])
+        machine.fail_writes((last[1] - 4, last[1]))
+        tried(s, [*before, command, s.commands["dx"]])
+        machine.fail_writes(first)
+        tried(s, [*before, command, s.commands["dx"]])
+        machine.fail_writes()
+    for operand in s.operands.values():
+        for image in operand.images:
+            machine.fail_reads((image.range[0], image.range[0] + 4))
+            tried(s, [*before, *s.commands.values()])
+            machine.fail_reads((image.range[1] - 4, image.range[1]))
+            tried(s, [*before, *s.commands.values()])
+    machine.fail_reads((s.at + COMMAND_BYTES * (index + 1) - 4, s.at + COMMAND_BYTES * (index + 1)))
+    tried(s, [*before, s.commands["forward"], s.commands["dx"]])
+    machine.fail_reads()
+
+
+def windows(product: Path, log: Log) -> None:
+    """Exactly what is needed, and a beat less at each end."""
+    with opened(product, log) as (device, golden):
+        s = scenario_on(device, golden)
+        beat = device.product.data_width // 8
+        s.clear()
+        for op, command in s.commands.items():
+            results = s.ranges(op)
+            writes = [min(r[0] for r in results), max(r[1] for r in results)]
+            areas = [i.range for t in s.operands.values() for i in t.images]
+            areas += [(s.at, s.at + COMMAND_BYTES), (s.source, s.source + s.floats.total_bytes)]
+            reads = [min(a[0] for a in areas), max(a[1] for a in areas)]
+            for change in (
+                (0, 0, 0, 0),
+                (beat, 0, 0, 0),
+                (0, -beat, 0, 0),
+                (0, 0, beat, 0),
+                (0, 0, 0, -beat),
+            ):
+                bounds = [a + b for a, b in zip(reads + writes, change, strict=True)]
+                _windowed(s, command, bounds)
+
+
+def _windowed(s: Scenario, command, bounds) -> None:
+    device = s.device
+    s.clear()
+    at = device.machine.bytes_at(s.at, COMMAND_BYTES)
+    at[:] = bytearray(command.encode())
+    device.control.set("command_count", 1)
+    device.control.set("command_address", s.at)
+    device.control.set_windows(tuple(bounds[:2]), tuple(bounds[2:]))
+    try:
+        device.control.start(s.ranges(*s.results), limit=LIMIT)
+    except CommandError as error:
+        device.log.note("window", (error.code, error.index, error.report))
+    device.note("window")
+
+
+def resets(product: Path, log: Log) -> None:
+    """In the middle of every command, at many moments; then everything works."""
+    for seed in (None, 3):
+        with opened(product, log, stalls=seed) as (device, golden):
+            s = scenario_on(device, golden)
+            machine, control = device.machine, device.control
+            for op in s.commands:
+                for cycles in (0, *range(30, 330, 23)):
+                    s.clear()
+                    started(s, s.commands[op])
+                    machine.idle(cycles)
+                    control.write("control", control_bit("reset") | control_bit("irq_enable"))
+                    control.reset()
+                    device.note("reset")
+                works(s)
+
+
+def sudden_resets(product: Path, log: Log) -> None:
+    """On a fast memory, at every cycle of a command: units at work while no burst is open."""
+    memory = {"read_latency": 1, "write_latency": 1, "outstanding": 64}
+    with opened(product, log, **memory) as (device, golden):
+        s = scenario_on(device, golden)
+        for op in s.commands:
+            for cycles in range(240):
+                s.clear()
+                started(s, s.commands[op])
+                device.machine.idle(cycles)
+                device.control.reset()
+                if cycles % 4 == 0:
+                    tried(s, [s.commands[op]])
+            works(s)
+
+
+def started(s: Scenario, command, *, irq=True) -> None:
+    device, control = s.device, s.device.control
+    device.machine.bytes_at(s.at, COMMAND_BYTES)[:] = bytearray(command.encode())
+    control.set("command_count", 1)
+    control.set("command_address", s.at)
+    ranges = s.ranges(*s.results)
+    control.set_windows(s.reads, (min(r[0] for r in ranges), max(r[1] for r in ranges)))
+    device.machine.allow_writes(*ranges)
+    device.machine.traffic(clear=True)
+    enable = control_bit("irq_enable") if irq else 0
+    control.write("control", control_bit("clear") | enable)
+    control.write("control", control_bit("start") | enable)

@@ -1,0 +1,134 @@
+"""Scenes of conversions and products: data of every kind, odd sizes, stalls, slow memories."""
+
+from pathlib import Path
+
+import numpy as np
+
+from diastole_sim.rtl import CommandError
+from diastole_sim.spec.operations import OPERATIONS
+from mutation.planted_units import said_once
+from mutation.watch import LIMIT, Log, Watched, opened
+from support import products as p
+
+
+def multiply_all(device: Watched, golden, data, step=0, ops=tuple(OPERATIONS)) -> None:
+    """Convert, then the products; with a golden model, its judgement."""
+    operands = p.convert(device, data, step)
+    wanted = p.convert(golden, data, step) if golden else {}
+    for name, tensor in operands.items():
+        if golden:
+            p.check_tensor(tensor, wanted[name], name)
+        _note_tensor(device.log, name, tensor)
+    for op in ops:
+        result = p.multiply(device, op, operands)
+        if golden:
+            p.check_result(result, p.multiply(golden, op, wanted), op)
+        for name, values in result.values.items():
+            device.log.note(f"{op}: {name}", values.tobytes())
+        device.log.note(f"{op}: flags", (result.exact, result.overflow, result.counters))
+
+
+def _note_tensor(log: Log, name: str, tensor) -> None:
+    log.note(f"{name}: images", [image.data.tobytes() for image in tensor.images])
+    seen = (tensor.nan, tensor.inf, tensor.saturated, tensor.underflowed, tensor.amax)
+    log.note(f"{name}: flags", seen)
+
+
+def every_kind(product: Path, log: Log) -> None:
+    """Data of every kind, without a stall."""
+    rng = np.random.default_rng(0)
+    with opened(product, log) as (device, golden):
+        for step, kind in enumerate(("wide", "special", "ties", "plain", "long", "huge", "tiny")):
+            multiply_all(device, golden, p.tensors(rng, (31, 37, 23), kind), step)
+        for power in (-117, -126, -133, -142):  # the lowest scales, and beyond
+            data = p.tensors(rng, (17, 19, 21), "plain")
+            multiply_all(device, golden, {n: np.ldexp(a, power) for n, a in data.items()})
+
+
+def odd_sizes(product: Path, log: Log) -> None:
+    """One element, one row, one column; several tiles and chunks of each axis."""
+    rng = np.random.default_rng(1)
+    with opened(product, log, seed=0x1234_5678) as (device, golden):
+        for sizes in ((1, 1, 1), (1, 40, 3), (3, 2, 1), (33, 1, 9), (8, 16, 8), (65, 129, 9)):
+            multiply_all(device, golden, p.tensors(rng, sizes, "plain"), 0xFFFF_FFFF)
+        for sizes in ((140, 20, 70), (20, 140, 70), (70, 70, 140)):
+            multiply_all(device, golden, p.tensors(rng, sizes, "wide"), 0x8000_0001)
+
+
+def stalls(product: Path, log: Log) -> None:
+    """Every handshake delayed, each of the three orders of a write's halves; random power-up."""
+    rng = np.random.default_rng(2)
+    for seed in (1, 2, 3, 4, 7, 11):
+        with opened(product, log, stalls=seed) as (device, golden):
+            for sizes in ((31, 32, 17), (20, 50, 30)):
+                multiply_all(device, golden, p.tensors(rng, sizes, "wide"))
+
+
+def slow_memory(product: Path, log: Log) -> None:
+    """One burst at a time, answered late: every queue before it fills; and a fast one."""
+    rng = np.random.default_rng(3)
+    memories = [
+        {"write_latency": 150, "outstanding": 1},
+        {"read_latency": 700, "outstanding": 64},
+        {"read_latency": 1, "write_latency": 1, "outstanding": 64},
+        {"read_latency": 90, "outstanding": 1},
+        {"write_latency": 1000, "outstanding": 64},
+        {"write_pause": 2500, "outstanding": 64},
+    ]
+    for options in memories:
+        with opened(product, log, **options) as (device, golden):
+            multiply_all(device, golden, p.tensors(rng, (19, 41, 43), "plain"))
+
+
+def full_buffers(product: Path, log: Log) -> None:
+    """A memory faster than the array, and then slower results than it makes: all waits for room."""
+    rng = np.random.default_rng(8)
+    fast = {"read_latency": 1, "write_latency": 1, "outstanding": 64}
+    for options in (fast, fast | {"write_pause": 4000}):
+        with opened(product, log, **options) as (device, golden):
+            device.limit = 10 * LIMIT
+            data = p.tensors(rng, (130, 136, 141), "plain")
+            multiply_all(device, golden, data, ops=("forward", "backward"))
+
+
+def long_rows(product: Path, log: Log) -> None:
+    """Rows beyond the longest burst and beyond 4 KiB; the widest tensor; the longest sum."""
+    rng = np.random.default_rng(4)
+    with opened(product, log) as (device, golden):
+        multiply_all(device, golden, p.tensors(rng, (3, 9, 1203), "plain"), ops=("forward", "dw"))
+        multiply_all(device, golden, p.tensors(rng, (3, 1203, 5), "plain"), ops=("dx", "backward"))
+        rows = min(600, device.numerics.max_contraction)
+        multiply_all(device, golden, p.tensors(rng, (rows, 3, 2), "plain"))
+        most = device.product.parameters["max_convert_cols"]
+        device.limit = 10 * LIMIT
+        for cols in (most, most + 1):
+            array = p.plain(rng, (1, cols))
+            try:
+                _note_tensor(log, "widest", device.convert(array, "x", tag=0xFFFF_FFFE))
+            except CommandError:
+                log.note("widest", "refused")
+
+
+def all_but_one(product: Path, log: Log) -> None:
+    """X, W and dY whose products are exact and finite, but for one element of one of them.
+
+    Every group has a 1 and a 1/16. The one is so small that its product with a 1/16 leaves a
+    window, or it is no number: what is said of one element, lane or vector is not hidden by what
+    is said of another, as it is in random data.
+    """
+    lengths = {"M": 5, "K": 6, "N": 7}
+    shapes = {name: [lengths[side] for side in sides] for name, sides in p.SHAPES.items()}
+    with opened(product, log) as (device, golden):
+        for data in said_once():
+            multiply_all(device, golden, data)
+        for odd in shapes:
+            for value in (2.0**-8, p.NAN):
+                for place in np.ndindex(2, 4):
+                    data = {name: _chessboard(shape) for name, shape in shapes.items()}
+                    data[odd][place] = value
+                    multiply_all(device, golden, data)
+
+
+def _chessboard(shape):
+    rows, cols = np.indices(shape)
+    return np.where((rows + cols) % 2, 1 / 16, 1).astype(np.float32)
