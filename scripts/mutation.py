@@ -24,6 +24,7 @@ from mutation.planted import MACHINES, Machine
 from mutation.random_faults import random_faults
 from mutation.run import SURVIVES, Trial
 from mutation.tally import Tally
+from support.tools_path import offer_tools
 
 SEED = 1
 
@@ -60,6 +61,7 @@ def main(names: list[str]) -> int:
     if unknown := set(names) - set(known):
         print(f"no machine {', '.join(sorted(unknown))}: {', '.join(known)}", file=sys.stderr)
         return 2
+    offer_tools()
     good = True
     for machine in (known[name] for name in names or known):
         print(f"{machine.name}:", flush=True)

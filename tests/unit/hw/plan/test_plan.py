@@ -41,7 +41,7 @@ def random_numerics(rng, block, in_place):
 def plans(rng, block, data_width, in_place=True):
     """Every number of rows, each with some numbers of columns; numbers at random."""
     for rows in SIDES:
-        for cols in rng.sample(SIDES, 16):
+        for cols in rng.sample(SIDES, 6):
             numerics = random_numerics(rng, block, in_place)
             yield make_plan(
                 numerics, rows=rows, cols=cols, in_place=in_place, data_width=data_width
