@@ -19,6 +19,7 @@ from mutation.scenes_of_products import (
     full_buffers,
     long_rows,
     odd_sizes,
+    one_result,
     slow_memory,
     stalls,
 )
@@ -35,6 +36,7 @@ SCENES: tuple[Scene, ...] = (
     resets,
     slow_memory,
     all_but_one,
+    one_result,
     windows,
     sudden_resets,
     full_buffers,

@@ -129,6 +129,18 @@ def all_but_one(product: Path, log: Log) -> None:
                     multiply_all(device, golden, data)
 
 
+def one_result(product: Path, log: Log) -> None:
+    """Products of one element each, whose sums have more bits than a float and overflow: what is
+    said of one is not hidden by what is said of another."""
+    rng = np.random.default_rng(9)
+    with opened(product, log) as (device, golden):
+        for step in range(6):
+            for sizes in ((1, 33, 1), (33, 1, 1), (1, 1, 33)):
+                data = p.tensors(rng, sizes, "wide")
+                huge = {name: np.ldexp(array, 60) for name, array in data.items()}
+                multiply_all(device, golden, huge, step)
+
+
 def _chessboard(shape):
     rows, cols = np.indices(shape)
     return np.where((rows + cols) % 2, 1 / 16, 1).astype(np.float32)

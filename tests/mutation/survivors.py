@@ -17,6 +17,12 @@ SAME: dict[str, dict[str, str]] = {
         "draws: (draws__valid & hash0_o__ready) = draws__valid & hash0_o__ready: swapped: missing "
         "instead of hash0_o__ready, word 3": "a hash takes longer than its cut, which is there",
         "intake: at next = 9'h000 if rst: dropped: never": "looked at beside `add`, which is reset",
+        "top: core_read__beats__valid = 1'h0: constant: one more in 1'h0, number 1": (
+            "beats of a command on their way to a core that is not busy, which takes none"
+        ),
+        "gather: end_ next = end_: swapped: done instead of end_, word 1": (
+            "looked at beside `adding`, which comes with the value"
+        ),
     },
     "mxfp8": {
         "pass_run: if ((starts | loading)) row next ...: condition: inverted": (
@@ -46,9 +52,6 @@ SAME: dict[str, dict[str, str]] = {
         "region_steps: cols = 6'h00: constant: one more in 6'h00, number 1": (
             "of steps that read maxima, whose columns nobody looks at"
         ),
-        "gather: end_ next = end_: swapped: done instead of end_, word 1": (
-            "looked at beside `adding`, which comes with the value"
-        ),
         "tile_walk: (c0 + 4'h8) = c0 + 4'h8: stuck: bit 20 at 0": (
             "contractions so long are refused"
         ),
@@ -65,11 +68,51 @@ SAME: dict[str, dict[str, str]] = {
         "pass_run: held next = 16'h0000 if rst: dropped: never": (
             "one held word more after a reset, which the first pass writes again"
         ),
+        "lane_quantiser: ((~ (| code_late1[6:3])) & code_late1[2]) = (~ (| code_late1[6:3])) & "
+        "code_late1[2] (the 3th): stuck: bit 0 at 0": (
+            "how a subnormal is folded; with the scale rule floor a group's largest element is in "
+            "the top binade, and nothing is folded"
+        ),
+        "lane_quantiser: ({ (by2 - up2), 3'h0 }) = { (by2 - up2), 3'h0 }: stuck: bit 3 at 0": (
+            "likewise"
+        ),
+        "region_parse: exponents next = 128'h00000000000000000000000000000000 if rst: constant: "
+        "one less in 128'h00000000000000000000000000000000, number 1": (
+            "what a group does not have there is left from another one without a reset as well"
+        ),
+        "max_memory_depth16384: byte_ next = 8'h00 if rst: constant: one more in 8'h00, number 1": (
+            "looked at in the cycle after a look-up, which sets it"
+        ),
+        "image_maxima: if (rst) then_columns next ...: condition: inverted": (
+            "set for squares only, of which this machine has none"
+        ),
         "meet: (~ both_3) = ~ both_3 (the 6th): stuck: bit 0 at 0": (
             "a shift by 31 leaves as little of a sum as one by 63"
         ),
         "stream_fifo_width104_depth4: if (taken) word2 next ...: swapped: i__ready instead of "
         "taken, word 1": "a word beyond the level, which is written again before it counts",
+    },
+    "nvfp4_32": {
+        "block_targets: (((! group[4:3])) | (group[4:3] == 2'h2)) = ((! group[4:3])) | (group[4:3] "
+        "== 2'h2) (the 3th): stuck: bit 0 at 1": (
+            "whether what streams from the south is in vectors; only W is not, which is held"
+        ),
+        "headers: if (fsm_state) exponents next ...: swapped: (cls == 2'h2) instead of fsm_state, "
+        "word 1": "what a class that is not read leaves there counts in no product",
+        "pass_run: if ((starts | loading)) row next ...: condition: inverted": (
+            "one row of cells: its number is always 0"
+        ),
+        "region_requests: offset next = 3'h0 if done: constant: one more in 3'h0, number 1": (
+            "a row of blocks in a region is one group, and the next sets the offset"
+        ),
+        "emit_rows: beats__payload = 36'h000000000: constant: one less in 36'h000000000, number "
+        "1": "while no beat is valid",
+        "region_requests: regions__payload[48:42] = table_chunk[74:68]: stuck: bit 2 at 1": (
+            "read in the fused pass, which this machine has not"
+        ),
+        "pass_walk: (north ? 2'h2 : 2'h1) = north ? 2'h2 : 2'h1 (the 3th): stuck: bit 0 at 1": (
+            "3 of 2 columns of cells that are valid"
+        ),
     },
     "diastole_nano": {
         "turn_width32: if (shift) step next ...: swapped: ((inserts ? i__valid : 1'h1) & ((~ full) "
@@ -96,9 +139,6 @@ SAME: dict[str, dict[str, str]] = {
         ),
         "gather: (! row) = ! row (the 13th): operator: no !, number 1": (
             "whether what square 6 had before counts; nothing of it is in the first word of a row"
-        ),
-        "top: core_read__beats__valid = 1'h0: constant: one more in 1'h0, number 1": (
-            "beats of a command on their way to a core that is not busy, which takes none"
         ),
     },
 }

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rtl.simulate import require_passed, tail, write_changed
+from rtl.simulate import RUNTIME, keep, require_passed, tail, write_changed
 
 RESULTS = (
     '<testsuites><testsuite tests="{tests}" failures="{failures}" errors="{errors}"/></testsuites>'
@@ -56,3 +56,18 @@ def test_unchanged_files_stay_as_old_as_they_are(tmp_path):
     assert write_changed(path, "text").stat().st_mtime_ns == before
     write_changed(path, "other")
     assert path.read_text() == "other"
+
+
+def test_run_time_is_kept_whole(tmp_path, monkeypatch):
+    """Also where another process was first."""
+    monkeypatch.setattr("rtl.simulate.ROOT", tmp_path)
+    built, shared = tmp_path / "built", tmp_path / "runtime"
+    built.mkdir()
+    for who in ("first", "second"):
+        for name in RUNTIME:
+            (built / name).write_text(who)
+        keep(built, shared)
+    assert {path.name: path.read_text() for path in shared.iterdir()} == dict.fromkeys(
+        RUNTIME, "first"
+    )
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["built", "runtime"]
