@@ -1,6 +1,6 @@
 """Print what the cycle-and-byte model says of a machine: utilisation, traffic, and what if.
 
-python scripts/model.py [--size 512] [--rows 2 --cols 2 --block 8 --data-width 64] ...
+python scripts/model.py [--size 512] [--rows 2 --cols 2 --block 8] [--format mxfp8_e4m3] ...
 """
 
 import argparse
@@ -11,15 +11,15 @@ from diastole.console import say
 from diastole.errors import BadInput
 from diastole.measure.cycles_model import cycles_table, what_if
 from diastole_sim.perf import Memory, ModelledMachine
+from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 
 
 def main(given: argparse.Namespace) -> int:
     try:
-        machine = ModelledMachine(
+        machine = ModelledMachine.of(
+            numerics_of(given),
             rows=given.rows,
             cols=given.cols,
-            block=given.block,
-            element_bits=(given.bits,) * 3,
             data_width=given.data_width,
             in_place=not given.edge,
             memory=Memory.axi(given.latency),
@@ -31,12 +31,24 @@ def main(given: argparse.Namespace) -> int:
     return 0
 
 
+def numerics_of(given: argparse.Namespace) -> Numerics:
+    """All classes alike; what is no matter of time is as in the presets."""
+    chosen = {"format": given.format, "rounding": "nearest"} | (
+        {"grouping": given.grouping} if given.grouping else {}
+    )
+    scalars = {"block": given.block, "random_bits": 8, "fraction": 18, "headroom": 14}
+    return Numerics.from_dict(scalars | dict.fromkeys(CLASS_NAMES, chosen))
+
+
 def read_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--size", type=int, default=512, help="of M, N and K, elements")
     for name, default in (("rows", 2), ("cols", 2), ("block", 8), ("data-width", 64)):
         parser.add_argument(f"--{name}", type=int, default=default)
-    parser.add_argument("--bits", type=int, default=5, help="of a stored element of every class")
+    parser.add_argument("--format", default="bfp4", help="of every class of tensors")
+    parser.add_argument(
+        "--grouping", help="of every class: 8x8, 1x16, ...; the format's own if none"
+    )
     parser.add_argument("--latency", type=int, default=20, help="of the memory, cycles")
     parser.add_argument("--edge", action="store_true", help="transposition at the edge")
     return parser.parse_args()

@@ -40,6 +40,8 @@ def every_kind(product: Path, log: Log) -> None:
     with opened(product, log) as (device, golden):
         for step, kind in enumerate(("wide", "special", "ties", "plain", "long", "huge", "tiny")):
             multiply_all(device, golden, p.tensors(rng, (31, 37, 23), kind), step)
+        for sizes in ((9, 80, 11), (80, 9, 11), (11, 9, 80)):
+            multiply_all(device, golden, p.tensors(rng, sizes, "stepped"))
         for power in (-117, -126, -133, -142):  # the lowest scales, and beyond
             data = p.tensors(rng, (17, 19, 21), "plain")
             multiply_all(device, golden, {n: np.ldexp(a, power) for n, a in data.items()})
@@ -139,6 +141,25 @@ def one_result(product: Path, log: Log) -> None:
                 data = p.tensors(rng, sizes, "wide")
                 huge = {name: np.ldexp(array, 60) for name, array in data.items()}
                 multiply_all(device, golden, huge, step)
+
+
+def given_scales(product: Path, log: Log) -> None:
+    """Of tensors that have one scale, by the host; then measured again."""
+    rng = np.random.default_rng(10)
+    for options in ({}, {"given": True}, {"given": True, "stalls": 6}):
+        with opened(product, log, **options) as (device, golden):
+            for shape in ((33, 70), (5, 9), (1, 1)):
+                for name, cls in p.CLASSES.items():
+                    array = p.wide(rng, shape)
+                    scales = (
+                        (-7, None, 4) if device.numerics.tensor_class(cls).has_tensor_scale else ()
+                    )
+                    for scale in scales if "given" in options else (None,):
+                        tensor = device.convert(array, cls, tag=3, scale=scale)
+                        _note_tensor(log, name, tensor)
+                        if golden:
+                            wanted = golden.convert(array, cls, tag=3, scale=scale)
+                            p.check_tensor(tensor, wanted, name)
 
 
 def _chessboard(shape):

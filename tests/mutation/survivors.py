@@ -110,6 +110,19 @@ SAME: dict[str, dict[str, str]] = {
         "region_requests: regions__payload[48:42] = table_chunk[74:68]: stuck: bit 2 at 1": (
             "read in the fused pass, which this machine has not"
         ),
+        "maxima: ({ load_north_read_data, load_north_read_data } >> (load_north_byte * 4'h8)) = { "
+        "load_north_read_data, load_north_read_data } >> (load_north_byte * 4'h8): stuck: bit 7 "
+        "at 0": "a scale of NVFP4 has no sign",
+        "drain_walk_north: read_port next = 1'h0 if (tiles__valid & (~ started)): dropped: never": (
+            "it is 0 at the end of every row"
+        ),
+        "converter: if ((intake_done & scan)) tensor_scale1 ...: swapped: intake_done instead of "
+        "(intake_done & scan), word 1": "taken only where both are",
+        "block_targets: blocks__payload[34:29] = (nonzero_2 ? (($signed(_) > $signed(7'h26)) ? "
+        "9'h026 : { (_ - _)[5], (_ - _)[5], (_ - _)[5], (_ - _) })[5:0] : 6'h00): stuck: bit 4 at "
+        "0": "exponents of E4M3 scales are 1 to 15, so no deficit is 16",
+        "drain_walk_no_north: (read_port + 1'h1) = read_port + 1'h1: constant: one less in 1'h1, "
+        "number 1": "of one port, the next is the first",
         "pass_walk: (north ? 2'h2 : 2'h1) = north ? 2'h2 : 2'h1 (the 3th): stuck: bit 0 at 1": (
             "3 of 2 columns of cells that are valid"
         ),

@@ -1,8 +1,10 @@
 """A device whose every command is noted: registers, pins, and what was on the bus."""
 
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
+from diastole_sim.device.scales import TensorScales
 from diastole_sim.golden.device import GoldenDevice
 from diastole_sim.rtl import CommandError, Device
 from diastole_sim.spec.registers import REGISTERS
@@ -35,12 +37,15 @@ class Log:
 
 
 class Watched(Device):
-    """A device that notes what every command does."""
+    """A device that notes what every command does; ``given``: it takes scales of whole tensors."""
 
-    def __init__(self, product: Path, log: Log, **options):
+    def __init__(self, product: Path, log: Log, *, given: bool = False, **options):
         self.log, self.limit = log, LIMIT
         chosen = {"seed": SEED, "memory_bytes": MEMORY_BYTES, "watchdog_cycles": 20_000}
         super().__init__(product, **chosen | options)
+        if given:  # the hardware is the same
+            self.numerics = replace(self.numerics, source="given")
+            self._scales = TensorScales(self.numerics)
 
     def execute(self, commands, *, reads, writes, work=0):
         at = self._commands

@@ -100,6 +100,13 @@ def wide(rng, shape):
     return np.ldexp(plain(rng, shape), rows[:, None] + cols[None, :]).astype(np.float32)
 
 
+def stepped(rng, shape):
+    """Exponents far apart from one group of 16 to the next, so that sums meet at every distance."""
+    steps = (rng.integers(-9, 10, side // 16 + 1).repeat(16)[:side] for side in shape)
+    rows, cols = steps
+    return np.ldexp(plain(rng, shape), rows[:, None] + cols[None, :]).astype(np.float32)
+
+
 def special(rng, shape):
     """Any bit pattern: NaN, Inf, subnormals and zeros of both signs, huge and tiny."""
     bits = rng.integers(0, 2**32, shape, dtype=np.uint32)
@@ -130,7 +137,7 @@ def ties(rng, shape):
     return rng.integers(-1023, 1024, shape).astype(np.float32)
 
 
-KINDS = {f.__name__: f for f in (plain, wide, special, long, huge, tiny, ties)}
+KINDS = {f.__name__: f for f in (plain, wide, stepped, special, long, huge, tiny, ties)}
 
 
 def tensors(rng, sizes, kind):

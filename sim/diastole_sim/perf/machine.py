@@ -3,9 +3,14 @@
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import lcm
+from typing import Any
 
 from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.image import DATA_WIDTHS, GROUP_BLOCKS
+from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
+
+X, W, DY = range(3)
+"""Classes of tensors by number."""
 
 
 def ceil_div(value: int, by: int) -> int:
@@ -44,10 +49,12 @@ class Memory:
 class ModelledMachine:
     """Sizes of the array and of its tiles, stated anew from the rules, not from the hardware.
 
-    ``rows``, ``cols`` in cells; ``block`` B; ``element_bits`` of x, w, dy as stored;
-    ``data_width`` in bits; ``in_place``: the array turns, else the edge does. The last three are
-    for questions of the kind "what if": ``banks`` of accumulators per direction, ``buffers`` of the
-    scratchpads, vectors that are filled per cycle (1 in the hardware). ValueError if out of range.
+    ``rows``, ``cols`` in cells; ``block`` B; ``element_bits`` of x, w, dy as stored; ``vectors``:
+    elements of the vector groups of x, w, dy, None where there are squares or one scale for the
+    tensor; ``header``: tensors have scales in front of their images (NVFP4); ``data_width`` in
+    bits; ``in_place``: the array turns, else the edge does. The last three are for questions of the
+    kind "what if": ``banks`` of accumulators per direction, ``buffers`` of the scratchpads, vectors
+    that are filled per cycle (1 in the hardware). ValueError if out of range.
     """
 
     rows: int
@@ -55,6 +62,8 @@ class ModelledMachine:
     block: int
     element_bits: tuple[int, int, int]
     data_width: int
+    vectors: tuple[int | None, int | None, int | None] = (None, None, None)
+    header: bool = False
     in_place: bool = True
     banks: int = 2
     buffers: int = 2
@@ -72,6 +81,25 @@ class ModelledMachine:
         require_int("len(element_bits)", len(self.element_bits), 3, 3)
         for bits in self.element_bits:
             require_int("element_bits", bits, 2, 16)
+        require_int("len(vectors)", len(self.vectors), 3, 3)
+        for vector in filter(None, self.vectors):
+            require_int("vectors", vector, self.block, 1 << 10)
+        if not self.in_place and self.vectors[1:] != (None, None):
+            raise ValueError("vectors of w and dy need an array that turns: in_place")
+
+    @classmethod
+    def of(
+        cls, numerics: Numerics, *, rows: int, cols: int, data_width: int, **options: Any
+    ) -> "ModelledMachine":
+        """With the formats of a machine; ``options``: the other parameters."""
+        classes = [numerics.tensor_class(name) for name in CLASS_NAMES]
+        x, w, dy = (chosen.format.element_bits for chosen in classes)
+        groups = [chosen.grouping.size if chosen.two_copies else None for chosen in classes]
+        return cls(
+            rows=rows, cols=cols, block=numerics.block, data_width=data_width,
+            element_bits=(x, w, dy), vectors=(groups[0], groups[1], groups[2]),
+            header=any(chosen.format.two_level for chosen in classes), **options,
+        )  # fmt: skip
 
     @property
     def multipliers(self) -> int:
@@ -83,10 +111,21 @@ class ModelledMachine:
     def beat_bytes(self) -> int:
         return self.data_width // 8
 
-    @property
-    def exponent_beats(self) -> int:
-        """Beats of the exponent field of a group."""
-        return ceil_div(GROUP_BLOCKS, self.beat_bytes)
+    def grouped(self, cls: int) -> bool:
+        """Whether a class has vector groups: two images, with rows along a contraction each."""
+        return self.vectors[cls] is not None
+
+    def exponent_beats(self, cls: int) -> int:
+        """Beats of the exponent field of a group: a byte a block, or a row of it and vector."""
+        vector = self.vectors[cls]
+        if vector is None:
+            return ceil_div(GROUP_BLOCKS, self.beat_bytes)
+        vectors = max(1, GROUP_BLOCKS * self.block // vector)
+        return ceil_div(vectors * self.block, self.beat_bytes)
+
+    def entries(self, cls: int) -> int:
+        """Largest exponents that a row of blocks has in an image: one, or one for each row."""
+        return self.block if self.grouped(cls) else 1
 
     def block_bits(self, cls: int) -> int:
         return self.block**2 * self.element_bits[cls]
@@ -103,11 +142,14 @@ class ModelledMachine:
         return min(GROUP_BLOCKS, lcm(self.block_bits(cls), self.data_width) // self.block_bits(cls))
 
     def stored_beats(self, cls: int, rows: int, cols: int) -> int:
-        """Beats of a tensor's whole image; sizes in elements."""
+        """Beats of a tensor's whole image, as it is stored; sizes in elements."""
         row_blocks, col_blocks = ceil_div(rows, self.block), ceil_div(cols, self.block)
         groups = row_blocks * ceil_div(col_blocks, GROUP_BLOCKS)
-        maxima = ceil_div(row_blocks, self.beat_bytes) + ceil_div(col_blocks, self.beat_bytes)
-        return groups * (self.exponent_beats + self.mantissa_beats(cls, GROUP_BLOCKS)) + maxima
+        maxima = ceil_div(row_blocks * self.entries(cls), self.beat_bytes)
+        if not self.grouped(cls):
+            maxima += ceil_div(col_blocks, self.beat_bytes)
+        group = self.exponent_beats(cls) + self.mantissa_beats(cls, GROUP_BLOCKS)
+        return self.header + groups * group + maxima
 
     # Tiles, in blocks.
 
@@ -159,4 +201,4 @@ class ModelledMachine:
         """Whether the backward pass of dY (m x n elements) runs as one."""
         blocks_m, blocks_n = ceil_div(m, self.block), ceil_div(n, self.block)
         fits = blocks_n <= self.fused_blocks_n and blocks_m <= self.fused_blocks_m
-        return self.in_place and fits
+        return self.in_place and not self.grouped(DY) and fits

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from diastole_sim.perf.execute import Execute
 from diastole_sim.perf.load import Load
-from diastole_sim.perf.machine import ModelledMachine, ceil_div
+from diastole_sim.perf.machine import DY, ModelledMachine, W, X, ceil_div
 from diastole_sim.perf.store import Store
 from diastole_sim.perf.walk import Chunk, fused_chunks, product_chunks
 from diastole_sim.spec.check import require_choice, require_int
@@ -19,7 +19,7 @@ class Estimate:
     """What a command costs. ``macs`` unpadded; ``idle``: cycles in which the array had no slot.
 
     ``cycles`` is an estimate: where it was compared, within 0.2 % and 4 cycles of the hardware from
-    B = 4 on, 1.5 % below. ``read_beats`` and ``write_beats`` are exact. ``slots``: cycles in which
+    B = 4 on, 1.5 % below; fused passes within 1.5 % and 5 %, or 4 % if they last 1000 cycles. ``read_beats`` and ``write_beats`` are exact. ``slots``: cycles in which
     the array had work. ``idle`` by what was awaited: ``load`` (the first chunk included),
     ``accumulator`` (a bank), ``short`` (passes shorter than the loading of held blocks), ``tail``
     (the last results). ``turn``: cycles in which a vector waited for the turning array.
@@ -82,8 +82,12 @@ def _run(
 ) -> Estimate:
     m, n, k = sizes
     # The addresses of the maxima are products: as many cycles as the larger factor has bits.
-    setup = max(ceil_div(size, machine.block).bit_length() for size in (m, k)) + 4
+    tallest = max(_rows_read(machine, op, sizes))
+    setup = ceil_div(tallest, machine.block).bit_length() + 4
+    headers = machine.header * (3 if fused else 2)  # of what is read, one after the other
+    setup = max(setup, 3 + headers * (machine.memory.read_cycles + 1))
     load, store = Load(machine, ask=setup), Store(machine, fused)
+    load.beats += headers
     execute = Execute(machine, store)
     freed = [setup] * machine.buffers
     slots = 0
@@ -100,6 +104,16 @@ def _run(
         cycles=end, slots=slots, read_beats=load.beats, write_beats=store.beats,
         idle=idle, turn=load.turn_stalls,
     )  # fmt: skip
+
+
+def _rows_read(machine: ModelledMachine, op: str, sizes: tuple[int, int, int]) -> tuple[int, ...]:
+    """Rows of the three images as an operation reads them: of two copies, the one whose rows run
+    along the contraction."""
+    m, n, k = sizes
+    of_x = k if machine.grouped(X) and op in ("dw", "backward") else m
+    of_w = n if machine.grouped(W) and op == "forward" else k
+    of_dy = n if machine.grouped(DY) and op == "dw" else m
+    return of_x, of_w, of_dy
 
 
 def _joined(op: str, parts: list[Estimate]) -> Estimate:

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from diastole_sim.perf.machine import ModelledMachine, ceil_div
+from diastole_sim.perf.machine import DY, ModelledMachine, W, X, ceil_div
 from diastole_sim.spec.image import GROUP_BLOCKS
 
-X, W, DY = range(3)
 Stretch: TypeAlias = tuple[int, int]
 """The first block and how many."""
 
@@ -93,8 +92,18 @@ class Roles:
 
 
 def roles_of(machine: ModelledMachine, op: str) -> Roles:
-    dx = Roles(DY, W, lanes_down=True, north=machine.in_place, turned_held=not machine.in_place)
-    return {"forward": Roles(X, W), "dx": dx, "dw": Roles(X, DY, cols_t=True)}[op]
+    """The images of a class in vector groups have their rows along the contraction, so what is held
+    lies by lanes, and its sums leave to the north."""
+    stream, held = {"forward": (X, W), "dx": (DY, W), "dw": (X, DY)}[op]
+    lanes_down = op == "dx" or machine.grouped(held)
+    return Roles(
+        stream,
+        held,
+        cols_t=op == "dw" and not machine.grouped(stream),
+        lanes_down=lanes_down,
+        north=lanes_down and machine.in_place,
+        turned_held=lanes_down and not machine.in_place,
+    )
 
 
 def steps(total: int, step: int) -> Iterator[Stretch]:
@@ -102,9 +111,11 @@ def steps(total: int, step: int) -> Iterator[Stretch]:
     return ((start, min(step, total - start)) for start in range(0, total, step))
 
 
-def maxima(machine: ModelledMachine, first: int, count: int) -> LoadedRegion:
-    beat = machine.beat_bytes
-    return LoadedRegion(rows=0, maxima_beats=ceil_div(first + count, beat) - first // beat)
+def maxima(machine: ModelledMachine, cls: int, first: int, count: int) -> LoadedRegion:
+    """Of ``count`` blocks along a dimension."""
+    beat, entries = machine.beat_bytes, machine.entries(cls)
+    end = ceil_div((first + count) * entries, beat)
+    return LoadedRegion(rows=0, maxima_beats=end - first * entries // beat)
 
 
 def blocks(
@@ -119,7 +130,7 @@ def blocks(
         unit = machine.aligned_blocks(cls)
         count_whole = ceil_div(count, unit) * unit
         beats = machine.mantissa_beats(cls, count_whole)
-        exponents = machine.exponent_beats
+        exponents = machine.exponent_beats(cls)
         requests = (exponents, beats) if offset else (exponents + beats,)
         runs.append(Run(cls, requests, exponents, beats, count_whole))
         col += count
@@ -142,7 +153,8 @@ def product_chunks(machine: ModelledMachine, op: str, m: int, n: int, k: int) ->
                 first, last = c[0] == 0, sum(c) == c_blocks
                 regions: list[LoadedRegion] = []
                 if first:
-                    regions += [maxima(machine, *t), maxima(machine, *lanes)]
+                    regions.append(maxima(machine, roles.stream, *t))
+                    regions.append(maxima(machine, roles.held, *lanes))
                 held = (lanes, c) if roles.lanes_down else (c, lanes)
                 regions.append(blocks(machine, roles.held, *held, turned=roles.turned_held))
                 streamed = (c, t) if roles.cols_t else (t, c)
@@ -169,17 +181,18 @@ def fused_chunks(machine: ModelledMachine, m: int, n: int, k: int) -> Iterator[C
         slots = min(machine.fused_tile * size, k - t[0] * size)
         for c in steps(m_blocks, machine.cols):
             first, last, first_tile = c[0] == 0, sum(c) == m_blocks, t[0] == 0
-            regions = [maxima(machine, *t)] if first else []
+            regions = [maxima(machine, X, *t)] if first else []
             if first and first_tile:
-                regions.append(maxima(machine, *all_n))
+                regions.append(maxima(machine, DY, *all_n))
             if first:
-                regions.append(maxima(machine, *t))
+                regions.append(maxima(machine, W, *t))
                 if first_tile:
-                    regions.append(maxima(machine, *all_m))
+                    regions.append(maxima(machine, DY, *all_m))
                 regions.append(blocks(machine, W, t, all_n))
             if first_tile:
                 regions.append(blocks(machine, DY, c, all_n))
-            regions.append(blocks(machine, X, c, t, turned=True))
+            turned = not machine.grouped(X)
+            regions.append(blocks(machine, X, *((c, t) if turned else (t, c)), turned=turned))
             east = Span(slots, slots, n_blocks, ceil_div(4 * n, machine.beat_bytes))
             yield Chunk(
                 regions=tuple(regions),

@@ -9,7 +9,7 @@ from diastole_hw.engine.engine import ProductEngine
 from diastole_hw.plan.plan import Plan
 from diastole_hw.plan.uses import Mode
 from diastole_sim.perf import Memory, ModelledMachine, estimate
-from diastole_sim.spec.image import GROUP_BLOCKS, FloatLayout, ImageLayout, round_up
+from diastole_sim.spec.image import GROUP_BLOCKS, FloatLayout, image_layouts, round_up
 from support.bench import run
 from support.bus import ServiceMemory
 from support.plans import make_numerics, make_plan
@@ -20,9 +20,8 @@ MODES = {"forward": Mode.FORWARD, "dx": Mode.DX, "dw": Mode.DW, "backward": Mode
 
 
 def machine_of(plan: Plan, memory: Memory = SERVICES) -> ModelledMachine:
-    return ModelledMachine(
-        rows=plan.rows, cols=plan.cols, block=plan.block,
-        element_bits=tuple(f.element_bits for f in plan.formats),
+    return ModelledMachine.of(
+        plan.numerics, rows=plan.rows, cols=plan.cols,
         data_width=plan.data_width, in_place=plan.in_place, memory=memory,
     )  # fmt: skip
 
@@ -31,20 +30,26 @@ def test_sizes_equal_the_plan(request):
     rng = random.Random(zlib.crc32(request.node.nodeid.encode()))
     for _ in range(400):
         names = tuple(rng.choice(FORMATS) for _ in range(3))
-        numerics = make_numerics(block=2 ** rng.randint(0, 5), formats=names, headroom=10)
+        block, in_place = 2 ** rng.randint(0, 5), rng.random() < 0.5
+        groupings = [
+            rng.choice([None, f"1x{block * 2 ** rng.randint(0, 2)}"])
+            if names[cls] != "bf16" and (in_place or cls == 0)
+            else None
+            for cls in range(3)
+        ]
+        numerics = make_numerics(block=block, formats=names, headroom=10, groupings=groupings)
         plan = make_plan(
             numerics, rows=rng.randint(1, 64), cols=rng.randint(1, 64),
-            in_place=rng.random() < 0.5, data_width=2 ** rng.randint(5, 9),
+            in_place=in_place, data_width=2 ** rng.randint(5, 9),
         )  # fmt: skip
         machine = machine_of(plan)
         pairs = {
             "tile": plan.tile_blocks,
             "groups": plan.groups,
             "bank_words": plan.half_words,
-            "exponent_beats": plan.exponent_beats(0),
             "multipliers": plan.macs,
         }
-        if plan.in_place:
+        if plan.fused:
             pairs |= {
                 "fused_tile": plan.fused_tile_blocks,
                 "fused_blocks_n": plan.fused_blocks_n,
@@ -56,6 +61,8 @@ def test_sizes_equal_the_plan(request):
             assert machine.chunk(side) == plan.chunk(north=side == plan.rows), plan
         for cls in range(3):
             assert machine.aligned_blocks(cls) == plan.granule(cls), plan
+            assert machine.exponent_beats(cls) == plan.exponent_beats(cls), plan
+            assert machine.grouped(cls) == plan.grouped(cls), plan
             for blocks in range(GROUP_BLOCKS + 1):
                 want = plan.mantissa_beats(cls, blocks)
                 assert machine.mantissa_beats(cls, blocks) == want, plan
@@ -66,13 +73,11 @@ def run_engine(plan: Plan, op: str, m: int, n: int, k: int):
     operands = {"m": m, "n": n, "k": k}
     at = 0
     sides = {"x": (m, k), "w": (k, n), "dy": (m, n)}
-    for (name, (rows, cols)), fmt in zip(sides.items(), plan.formats, strict=True):
-        image = ImageLayout(
-            rows=rows, cols=cols, block=plan.block, element_bits=fmt.element_bits,
-            vector=None, header=False, data_width=plan.data_width,
-        )  # fmt: skip
+    for name, shape in sides.items():
+        chosen = plan.numerics.tensor_class(name)
+        images = image_layouts(chosen, shape, block=plan.block, data_width=plan.data_width)
         operands[name] = at
-        at += round_up(image.total_bytes, 4096)
+        at += round_up(max(image.total_bytes for image in images), 4096)
     for name, (rows, cols) in {"y": (m, n), "dw": (k, n), "dx": (m, k)}.items():
         operands[name] = at
         result = FloatLayout(rows=rows, cols=cols, data_width=plan.data_width)
@@ -115,6 +120,10 @@ MACHINES = {
     "2x1b4": {"block": 4, "rows": 2, "formats": ("bfp8", "bfp8", "bfp8"), "data_width": 32},
     "1x2b1": {"block": 1, "rows": 1, "cols": 2},
     "edge2x1b8": {"block": 8, "rows": 2, "cols": 1, "in_place": False},
+    "vectors": {"block": 4, "rows": 2, "cols": 2, "groupings": "1x16"},
+    "mxfp8": {"block": 4, "cols": 2, "formats": "mxfp8_e4m3"},
+    "nvfp4": {"block": 8, "rows": 1, "cols": 2, "formats": "nvfp4", "data_width": 32},
+    "vectors of x": {"block": 8, "cols": 2, "groupings": ("1x16", "8x8", "8x8")},
 }
 SIZES = {
     "1x1b4": [("forward", 130, 9, 11), ("backward", 13, 30, 22)],
@@ -123,6 +132,10 @@ SIZES = {
     "2x1b4": [("dw", 40, 12, 35)],  # vectors of 36 bits through a bus of 32, turned
     "1x2b1": [("backward", 9, 13, 18)],
     "edge2x1b8": [("dx", 40, 35, 33)],
+    "vectors": [("forward", 40, 35, 70), ("dw", 70, 21, 35)],
+    "mxfp8": [("forward", 33, 40, 66), ("dx", 35, 70, 20)],
+    "nvfp4": [("forward", 33, 21, 70), ("dw", 40, 33, 17)],
+    "vectors of x": [("backward", 40, 24, 16)],
 }
 
 
@@ -132,7 +145,9 @@ SIZES = {
 def test_beats_and_cycles_of_the_engine(name, op, m, n, k):
     sizes = dict(MACHINES[name])
     numerics = make_numerics(
-        block=sizes.pop("block"), formats=sizes.pop("formats", ("bfp4", "bfp4", "bfp4"))
+        block=sizes.pop("block"),
+        formats=sizes.pop("formats", "bfp4"),
+        groupings=sizes.pop("groupings", None),
     )
     plan = make_plan(numerics, **sizes)
     seen, reads, writes = run_engine(plan, op, m, n, k)

@@ -3,6 +3,9 @@
 import pytest
 
 from diastole_sim.perf.machine import Memory, ModelledMachine, ceil_div, next_power_of_two
+from diastole_sim.spec.image import image_layouts
+from diastole_sim.spec.numerics import CLASS_NAMES
+from support.numerics import make_numerics
 
 NANO = ModelledMachine(rows=2, cols=2, block=8, element_bits=(5, 5, 5), data_width=64)
 ODD = ModelledMachine(rows=3, cols=5, block=1, element_bits=(3, 4, 9), data_width=512)
@@ -21,7 +24,7 @@ def test_an_axi_memory():
 
 def test_the_image_of_nano():
     """Blocks of 8 x 8 x 5 bits, five beats of 64; 8 exponents are a beat."""
-    assert (NANO.multipliers, NANO.beat_bytes, NANO.exponent_beats) == (256, 8, 1)
+    assert (NANO.multipliers, NANO.beat_bytes, NANO.exponent_beats(0)) == (256, 8, 1)
     assert (NANO.block_bits(0), NANO.vector_bits(0)) == (320, 40)
     assert [NANO.mantissa_beats(0, blocks) for blocks in (1, 3, 8)] == [5, 15, 40]
     assert NANO.aligned_blocks(0) == 1
@@ -37,7 +40,7 @@ def test_images_of_narrow_elements():
     narrow = ModelledMachine(rows=1, cols=1, block=2, element_bits=(4, 6, 2), data_width=32)
     assert [narrow.aligned_blocks(cls) for cls in range(3)] == [2, 4, 4]
     assert [narrow.mantissa_beats(cls, 3) for cls in range(3)] == [2, 3, 1]
-    assert narrow.exponent_beats == 2
+    assert narrow.exponent_beats(0) == 2
 
 
 def test_tiles():
@@ -61,3 +64,24 @@ def test_what_fits(m, n, fits):
         rows=2, cols=2, block=8, element_bits=(5, 5, 5), data_width=64, in_place=False
     )
     assert not edge.fuses(m, n)
+
+
+@pytest.mark.parametrize("data_width", [32, 64, 512])
+@pytest.mark.parametrize("formats", ["bfp4", "mxfp8_e4m3", "nvfp4", "fp8_e5m2", "bf16"])
+def test_stored_beats_are_those_of_the_image(formats, data_width):
+    numerics = make_numerics(block=4, formats=formats)
+    machine = ModelledMachine.of(numerics, rows=2, cols=1, data_width=data_width)
+    for number, name in enumerate(CLASS_NAMES):
+        chosen = numerics.tensor_class(name)
+        for shape in ((1, 1), (37, 70), (70, 9)):
+            image = image_layouts(chosen, shape, block=4, data_width=data_width)[0]
+            assert machine.stored_beats(number, *shape) * machine.beat_bytes == image.total_bytes
+            assert machine.grouped(number) == chosen.two_copies
+
+
+def test_the_edge_holds_squares():
+    with pytest.raises(ValueError, match="vectors of w and dy need an array that turns"):
+        ModelledMachine(
+            rows=1, cols=1, block=4, element_bits=(5, 5, 5), data_width=64,
+            vectors=(16, 16, None), in_place=False,
+        )  # fmt: skip

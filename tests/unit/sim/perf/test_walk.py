@@ -32,7 +32,9 @@ def test_steps():
 
 
 def test_maxima_are_bytes():
-    beats = [maxima(NANO, first, count).beats for first, count in ((0, 8), (6, 4), (8, 9), (7, 1))]
+    beats = [
+        maxima(NANO, X, first, count).beats for first, count in ((0, 8), (6, 4), (8, 9), (7, 1))
+    ]
     assert beats == [1, 2, 2, 1]
 
 
@@ -64,8 +66,8 @@ def test_roles():
 def test_one_chunk():
     (chunk,) = product_chunks(NANO, "forward", 13, 11, 16)
     assert chunk.regions == (
-        maxima(NANO, 0, 2),
-        maxima(NANO, 0, 2),
+        maxima(NANO, X, 0, 2),
+        maxima(NANO, X, 0, 2),
         blocks(NANO, W, (0, 2), (0, 2)),
         blocks(NANO, X, (0, 2), (0, 2)),
     )
