@@ -123,6 +123,8 @@ SAME: dict[str, dict[str, str]] = {
         "0": "exponents of E4M3 scales are 1 to 15, so no deficit is 16",
         "drain_walk_no_north: (read_port + 1'h1) = read_port + 1'h1: constant: one less in 1'h1, "
         "number 1": "of one port, the next is the first",
+        "lane_quantiser: sign_divided_late3 next = 1'h0 if rst: constant: one more in 1'h0, number "
+        "1": "of a number on its way, of which there is none in a reset",
         "pass_walk: (north ? 2'h2 : 2'h1) = north ? 2'h2 : 2'h1 (the 3th): stuck: bit 0 at 1": (
             "3 of 2 columns of cells that are valid"
         ),
