@@ -9,7 +9,7 @@ import sys
 from diastole.cli import exit_code
 from diastole.console import say
 from diastole.errors import BadInput
-from diastole.measure.cycles_model import cycles_table, what_if
+from diastole.measure.cycles_model import before_and_after, cycles_table, what_if
 from diastole_sim.perf import Memory, ModelledMachine
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 
@@ -25,6 +25,12 @@ def main(given: argparse.Namespace) -> int:
             memory=Memory.axi(given.latency),
         )
         lines = [*cycles_table(machine, given.size), "", *what_if(machine, given.size)]
+        if given.planned:
+            width = given.planned_width or given.data_width
+            lines += [
+                "",
+                *before_and_after(machine, given.size, data_width=width, ports=given.ports),
+            ]
     except ValueError as error:
         raise BadInput(str(error)) from error
     say("\n".join(lines))
@@ -50,6 +56,9 @@ def read_arguments() -> argparse.Namespace:
         "--grouping", help="of every class: 8x8, 1x16, ...; the format's own if none"
     )
     parser.add_argument("--latency", type=int, default=20, help="of the memory, cycles")
+    parser.add_argument("--planned", action="store_true", help="the machine to come, beside it")
+    parser.add_argument("--planned-width", type=int, help="of its ports, bits; else as it is")
+    parser.add_argument("--ports", type=int, choices=(1, 2), default=1, help="that it has")
     parser.add_argument("--edge", action="store_true", help="transposition at the edge")
     return parser.parse_args()
 

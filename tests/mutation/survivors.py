@@ -125,6 +125,16 @@ SAME: dict[str, dict[str, str]] = {
         "number 1": "of one port, the next is the first",
         "lane_quantiser: sign_divided_late3 next = 1'h0 if rst: constant: one more in 1'h0, number "
         "1": "of a number on its way, of which there is none in a reset",
+        "maxima: ({ load_west_read_data, load_west_read_data } >> (load_west_byte * 4'h8)) = { "
+        "load_west_read_data, load_west_read_data } >> (load_west_byte * 4'h8) (the 8th): stuck: "
+        "bit 5 at 0": "one maximum for all rows of what comes from the west, which is in vectors",
+        "region_parse: if ((data__valid & mantissas__ready)) col next ...: swapped: data__valid "
+        "instead of (data__valid & mantissas__ready), word 1": (
+            "a row of blocks has one group, so the column goes from 0 to 0"
+        ),
+        "headers: (cls == 2'h2) = cls == 2'h2 (the 2th): stuck: bit 0 at 1": (
+            "what was read for others stands in dY's place until its own comes, the last"
+        ),
         "pass_walk: (north ? 2'h2 : 2'h1) = north ? 2'h2 : 2'h1 (the 3th): stuck: bit 0 at 1": (
             "3 of 2 columns of cells that are valid"
         ),

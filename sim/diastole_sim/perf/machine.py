@@ -194,6 +194,12 @@ class ModelledMachine:
         return self.bank_words // (self.fused_tile * self.block) * self.rows
 
     @property
+    def fused_words(self) -> int:
+        """Vectors in a bank of what is held: dY of the largest fused pass."""
+        slices = ceil_div(self.fused_blocks_n, self.cols)
+        return slices * self.fused_blocks_n * self.block
+
+    @property
     def fused_blocks_m(self) -> int:
         return ceil_div(self.fused_blocks_n, self.cols) * self.cols
 

@@ -14,6 +14,7 @@ from diastole_sim.spec.rounding import RULES
 from support.bench import put, run
 from support.bus import ServiceMemory
 from support.classes import make_numerics
+from support.sweep import sweep
 from support.texts import exactly
 
 SEED = 0xC0FFEE11
@@ -158,18 +159,18 @@ def some_jobs(shapes, rng, classes=(0, 1, 2)):
     "block, data_width, mantissa_bits, shapes",
     [
         (8, 64, (4, 7, 2), [(1, 1), (3, 5), (31, 33)]),
-        (8, 64, (2, 4, 7), [(9, 70)]),
+        sweep(8, 64, (2, 4, 7), [(9, 70)]),
         (4, 32, (4, 3, 8), [(1, 1), (3, 5), (9, 34)]),
         (1, 64, (4, 5, 2), [(1, 1), (3, 5), (9, 17)]),
         (8, 512, (8, 4, 3), [(1, 1), (9, 70), (17, 129)]),
         (2, 128, (3, 6, 4), [(1, 1), (3, 5), (7, 33)]),
-        (1, 512, (2, 4, 8), [(1, 1), (3, 40), (2, 75)]),
-        (2, 512, (2, 4, 8), [(1, 1), (5, 40)]),
+        sweep(1, 512, (2, 4, 8), [(1, 1), (3, 40), (2, 75)]),
+        sweep(2, 512, (2, 4, 8), [(1, 1), (5, 40)]),
         (4, 512, (2, 4, 8), [(3, 5), (9, 70)]),
-        (1, 32, (4, 4, 2), [(3, 5), (6, 17)]),
+        sweep(1, 32, (4, 4, 2), [(3, 5), (6, 17)]),
         (16, 256, (5, 4, 1), [(3, 130)]),
-        (1, 256, (3, 4, 2), [(3, 11)]),
-        (8, 32, (3, 4, 2), [(7, 5)]),
+        sweep(1, 256, (3, 4, 2), [(3, 11)]),
+        sweep(8, 32, (3, 4, 2), [(7, 5)]),
     ],
 )
 def test_squares(block, data_width, mantissa_bits, shapes, rng):
@@ -187,10 +188,10 @@ WIDE_SQUARES = {"grouping": ("64x64",) * 3, "rounding": ("stochastic-a",) * 3}
     "block, data_width, formats, keys, shapes",
     [
         (4, 64, ("bfp4",) * 3, {"grouping": ("16x16", "4x4", "8x8")}, [*ALL, (33, 70)]),
-        (4, 64, ("bfp4",) * 3, WIDE_SQUARES, [(66, 70)]),
+        sweep(4, 64, ("bfp4",) * 3, WIDE_SQUARES, [(66, 70)]),
         (2, 256, ("bfp4", "mxint8", "bfp2"), {"grouping": ("8x8", "4x4", "16x16")}, ALL),
         (8, 128, ("bfp4",) * 3, {"grouping": ("16x16",) * 3}, [(1, 1), (33, 130)]),
-        (4, 32, ("bfp4",) * 3, {"scale": ("even", "ceil", "rceil")}, ALL),
+        sweep(4, 32, ("bfp4",) * 3, {"scale": ("even", "ceil", "rceil")}, ALL),
         (4, 64, ("mxfp4_e2m1",) * 3, {"grouping": ("32x32", "4x4", "16x16")}, [*ALL, (40, 33)]),
     ],
 )
@@ -203,11 +204,17 @@ def test_larger_squares(block, data_width, formats, keys, shapes, rng):
     "block, data_width, formats, keys, shapes",
     [
         (8, 64, ("bfp4",) * 3, {"grouping": ("1x16", "1x8", "8x8")}, [*ALL, (20, 3)]),
-        (4, 64, ("bfp4",) * 3, {"grouping": ("1x16", "1x4", "16x16")}, [*ALL, (37, 18)]),
-        (4, 128, ("mxfp4_e2m1",) * 3, {}, [(3, 5), (37, 35)]),
+        sweep(4, 64, ("bfp4",) * 3, {"grouping": ("1x16", "1x4", "16x16")}, [*ALL, (37, 18)]),
+        sweep(4, 128, ("mxfp4_e2m1",) * 3, {}, [(3, 5), (37, 35)]),
         (1, 64, ("mxfp4_e2m1",) * 3, {}, [(3, 5), (34, 33)]),
         (1, 512, ("bfp3", "bfp4", "bfp5"), {"grouping": ("1x2", "1x4", "1x1")}, ALL),
-        (2, 32, ("bfp3", "mxint8", "bfp5"), {"grouping": ("1x64", "1x32", "2x2")}, [*ALL, (9, 70)]),
+        sweep(
+            2,
+            32,
+            ("bfp3", "mxint8", "bfp5"),
+            {"grouping": ("1x64", "1x32", "2x2")},
+            [*ALL, (9, 70)],
+        ),
         (8, 512, ("bfp4", "bfp8", "bfp2"), {"grouping": ("1x16", "1x64", "1x8")}, [*ALL, (66, 9)]),
         (
             2,
@@ -276,7 +283,7 @@ MIXED = ("1x32", "1x32", "32x32")
 @pytest.mark.parametrize(
     "block, data_width, formats, keys, special",
     [
-        (4, 64, ("mxfp8_e4m3",) * 3, {"scale": ("rceil", "floor", "even")}, "flag"),
+        sweep(4, 64, ("mxfp8_e4m3",) * 3, {"scale": ("rceil", "floor", "even")}, "flag"),
         (4, 64, ("mxfp8_e4m3",) * 3, {}, "poison"),
         (8, 128, (*("mxfp8_e4m3",) * 2, "mxfp8_e5m2"), {"grouping": MIXED}, "poison"),
         (
@@ -303,7 +310,7 @@ def test_folding(block, data_width, formats, keys, special, rng):
     [
         (8, 64, "nearest", "flag"),
         (4, 128, "up", "poison"),
-        (4, 64, "nearest", "poison"),
+        sweep(4, 64, "nearest", "poison"),
         (1, 32, "up", "flag"),
     ],
 )

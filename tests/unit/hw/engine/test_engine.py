@@ -10,6 +10,7 @@ from diastole_sim.spec.image import FloatLayout, image_layouts
 from support.bench import run
 from support.bus import ServiceMemory
 from support.plans import make_numerics, make_plan
+from support.sweep import sweep
 
 GUARD = 64  # bytes around every tensor that nobody may touch
 
@@ -208,7 +209,14 @@ FORMATS = {
 }
 
 
-@pytest.mark.parametrize("name", FORMATS)
+ALWAYS = (
+    "bfp4 vectors", "x in vectors", "dy in squares", "large squares", "mxfp8", "mxfp4",
+    "fp8 squares", "exact e4m3", "bf16 and bfp", "nvfp4", "poisoned bfp4", "poisoned mxfp8",
+    "fp8 by specification",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [name if name in ALWAYS else sweep(name) for name in FORMATS])
 def test_every_kind_of_format(name):
     numerics = make_numerics(block=4, **FORMATS[name])
     plan = make_plan(numerics, rows=2, cols=1)
@@ -225,9 +233,21 @@ def test_fused_with_vectors(groupings):
     run_products(plan, numerics, [Mode.FUSED], (35, 21, 18), seed=8)
 
 
-@pytest.mark.parametrize("block, data_width", [(1, 32), (2, 256), (8, 32), (8, 128)])
-@pytest.mark.parametrize("formats", ["bfp4", "mxfp8_e4m3", "nvfp4"])
-def test_vectors_of_every_width(block, data_width, formats):
+@pytest.mark.parametrize(
+    "formats, block, data_width",
+    [
+        ("bfp4", 1, 32),
+        ("mxfp8_e4m3", 2, 256),
+        ("nvfp4", 8, 32),
+        ("bfp4", 8, 128),
+        *(
+            sweep(formats, block, data_width)
+            for formats in ("bfp4", "mxfp8_e4m3", "nvfp4")
+            for block, data_width in ((1, 32), (2, 256), (8, 32), (8, 128))
+        ),
+    ],
+)
+def test_vectors_of_every_width(formats, block, data_width):
     """Maxima of a block that fill part of a beat, one, and several."""
     grouping = "1x16"
     numerics = make_numerics(block=block, formats=formats, groupings=grouping)

@@ -1,0 +1,12 @@
+"""Time and traffic of the machine that is to come: loops as data, rings, progress, wide loaders.
+
+Not built yet. What the hardware does today is in :mod:`diastole_sim.perf`; the same questions can
+be asked of both, so that a step of the work has its figure before it is built.
+"""
+
+from diastole_sim.perf.planned.choose import best, best_backward, fitting
+from diastole_sim.perf.planned.machine import PlannedMachine
+from diastole_sim.perf.planned.nest import Nest
+from diastole_sim.perf.planned.product import Forecast, forecast
+
+__all__ = ["Forecast", "Nest", "PlannedMachine", "best", "best_backward", "fitting", "forecast"]
