@@ -17,6 +17,9 @@ SAME: dict[str, dict[str, str]] = {
         "draws: (draws__valid & hash0_o__ready) = draws__valid & hash0_o__ready: swapped: missing "
         "instead of hash0_o__ready, word 3": "a hash takes longer than its cut, which is there",
         "intake: at next = 9'h000 if rst: dropped: never": "looked at beside `add`, which is reset",
+        "gather: square0_0 = 3'h0: constant: one less in 3'h0, number 1": (
+            "the number of a square while no value comes, and nobody looks"
+        ),
         "top: core_read__beats__valid = 1'h0: constant: one more in 1'h0, number 1": (
             "beats of a command on their way to a core that is not busy, which takes none"
         ),
@@ -135,6 +138,8 @@ SAME: dict[str, dict[str, str]] = {
         "headers: (cls == 2'h2) = cls == 2'h2 (the 2th): stuck: bit 0 at 1": (
             "what was read for others stands in dY's place until its own comes, the last"
         ),
+        "meet: (~ both_5) = ~ both_5: swapped: (direction ? block[5] : block[0]) instead of "
+        "both_5, word 2": "a vector without a scale is zeros, and so is its sum in any shift",
         "pass_walk: (north ? 2'h2 : 2'h1) = north ? 2'h2 : 2'h1 (the 3th): stuck: bit 0 at 1": (
             "3 of 2 columns of cells that are valid"
         ),
@@ -156,9 +161,6 @@ SAME: dict[str, dict[str, str]] = {
         ),
         "region_requests: _ = 6'h0f if offset (the 2th): constant: bit 5 flipped in 6'h0f, number "
         "1": "likewise",
-        "gather: square0_0 = 3'h0: constant: one less in 3'h0, number 1": (
-            "the number of a square while no value comes, and nobody looks"
-        ),
         "tile_quantiser: (! word[7:5]) = ! word[7:5]: stuck: bit 0 at 1": (
             "a square's exponent is written with each of its rows, the same every time"
         ),
