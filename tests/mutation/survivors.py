@@ -11,9 +11,6 @@ SAME: dict[str, dict[str, str]] = {
     EVERY: {
         "stream_fifo_width8_depth16: if (taken) word3 next ...: swapped: i__valid instead of taken,"
         " word 1": "the writer's queue of lengths: a burst is asked for only where there is room",
-        "image_writer: fsm_state next = 3'h0 if rst: constant: one more in 3'h0, number 1": (
-            "before a start there is no group and no maximum, so the next state waits as well"
-        ),
         "draws: (draws__valid & hash0_o__ready) = draws__valid & hash0_o__ready: swapped: missing "
         "instead of hash0_o__ready, word 3": "a hash takes longer than its cut, which is there",
         "intake: at next = 9'h000 if rst: dropped: never": "looked at beside `add`, which is reset",
@@ -28,6 +25,9 @@ SAME: dict[str, dict[str, str]] = {
         ),
     },
     "mxfp8": {
+        "image_writer: fsm_state next = 3'h0 if rst: constant: one more in 3'h0, number 1": (
+            "before a start there is no group and no maximum, so the next state waits as well"
+        ),
         "pass_run: if ((starts | loading)) row next ...: condition: inverted": (
             "one row of cells: its number is always 0"
         ),
@@ -140,6 +140,23 @@ SAME: dict[str, dict[str, str]] = {
         ),
         "meet: (~ both_5) = ~ both_5: swapped: (direction ? block[5] : block[0]) instead of "
         "both_5, word 2": "a vector without a scale is zeros, and so is its sum in any shift",
+        "region_requests: (~ at_mantissas) = ~ at_mantissas (the 2th): operator: no ~, number 1": (
+            "of groups that are read in part; chunks are whole groups"
+        ),
+        "stream_scratchpad_banks1: shown_0 next = 1'h0 if rst: dropped: never": (
+            "a vector in the first cycle of a reset, which no pass takes"
+        ),
+        "lane_scale: ({ (class0_step3_bit ? ({ _[3:0], value[17] } - 4'hc) : { 1'h0, (class0_"
+        "step2_bit ? _ : { 1'h0, _[3:0], value[18] })[3:0], value[17] })[3:0], value[16] } - "
+        "4'hc) = { (class0_step3_bit ? ({ (class0_step2_bit ? _ : { 1'h0, _[3:0], value[18] }"
+        ")[3:0], value[17] } - 4'hc) : { 1'h0, (class0_step2_bit ? ({ _[3:0], value[18] } - 4"
+        "'hc) : { 1'h0, (class0_step1_bit ? _ : { 1'h0, _[3:0], value[19] })[3:0], value[18] "
+        "})[3:0], value[17] })[3:0], value[16] } - 4'hc: stuck: bit 5 at 1": "of a difference below 16 the lower bits are taken",
+        "accumulators_banks1_latency4: storing_0 next = 14'h0000 if rst: dropped: never": (
+            "one sum more that is stored in a reset, in a bank that no tile has"
+        ),
+        "held_scratchpad: read_1 next = 18'h00000 if rst: constant: one more in 18'h00000, number "
+        "1": "one held word more after a reset, which the first pass writes again",
         "pass_walk: (north ? 2'h2 : 2'h1) = north ? 2'h2 : 2'h1 (the 3th): stuck: bit 0 at 1": (
             "3 of 2 columns of cells that are valid"
         ),
@@ -152,9 +169,8 @@ SAME: dict[str, dict[str, str]] = {
         "unpack: held next = 104'h00000000000000000000000000 if rst: dropped: never": (
             "cleared in every cycle before a run, the one in which it is taken included"
         ),
-        "float_lanes: valid_3 next = 1'h0 if rst: dropped: never": (
-            "it waits only while a row's burst is open, and the reset lasts until that ends: then "
-            "the stage after it is empty, and the one before it too"
+        "image_writer: fsm_state next = 3'h0 if rst: constant: one more in 3'h0, number 1": (
+            "before a start there is no group and no maximum, so the next state waits as well"
         ),
         "region_requests: (_ * 4'h8) = _ * 4'h8 (the 2th): constant: one less in 4'h8, number 1": (
             "where a group of dY is entered in its middle; only the fused pass does so, with X"
