@@ -151,7 +151,9 @@ SAME: dict[str, dict[str, str]] = {
         "4'hc) = { (class0_step3_bit ? ({ (class0_step2_bit ? _ : { 1'h0, _[3:0], value[18] }"
         ")[3:0], value[17] } - 4'hc) : { 1'h0, (class0_step2_bit ? ({ _[3:0], value[18] } - 4"
         "'hc) : { 1'h0, (class0_step1_bit ? _ : { 1'h0, _[3:0], value[19] })[3:0], value[18] "
-        "})[3:0], value[17] })[3:0], value[16] } - 4'hc: stuck: bit 5 at 1": "of a difference below 16 the lower bits are taken",
+        "})[3:0], value[17] })[3:0], value[16] } - 4'hc: stuck: bit 5 at 1": (
+            "of a difference below 16 the lower bits are taken"
+        ),
         "accumulators_banks1_latency4: storing_0 next = 14'h0000 if rst: dropped: never": (
             "one sum more that is stored in a reset, in a bank that no tile has"
         ),
