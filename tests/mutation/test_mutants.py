@@ -76,11 +76,12 @@ def test_most_random_faults_are_noticed(machine, faults, trial):
 @pytest.mark.parametrize(
     "end, verdict, why",
     [
-        (lambda: os.kill(os.getpid(), 9), NOTICED, "the simulation ended with SIGKILL"),
+        (os.abort, NOTICED, "the simulation gave up"),
+        (lambda: os.kill(os.getpid(), 9), FAILED, "the check ended with -9"),  # as without memory
         (lambda: os._exit(3), FAILED, "the check ended with 3"),
         (lambda: {}["no key"], FAILED, "KeyError: 'no key'"),
     ],
-    ids=["signal", "exit", "exception"],
+    ids=["abort", "killed", "exit", "exception"],
 )
 def test_how_a_check_ends(end, verdict, why, trial):
     """A simulation that ends the process notices the fault; a mistake of ours does not."""
@@ -96,7 +97,7 @@ def test_how_a_check_ends(end, verdict, why, trial):
         ([NOTICED] * 20, True, True),
         ([NOTICED] * 20 + [FAILED], False, False),
         ([NOTICED] * 20 + [SURVIVES], False, False),  # nobody argues why
-        ([EQUAL], True, None),
+        ([EQUAL], True, True),
     ],
 )
 def test_tally(verdicts, good, enough, machine, faults):
@@ -104,7 +105,7 @@ def test_tally(verdicts, good, enough, machine, faults):
     for verdict in verdicts:
         tally.random(faults[-1], Verdict(1, verdict, "", 0.0))
     assert tally.good == good
-    assert enough is None or tally.enough() == enough
+    assert tally.enough() == enough
 
 
 # Random faults.

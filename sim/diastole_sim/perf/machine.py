@@ -196,15 +196,19 @@ class ModelledMachine:
     @property
     def fused_words(self) -> int:
         """Vectors in a bank of what is held: dY of the largest fused pass."""
-        slices = ceil_div(self.fused_blocks_n, self.cols)
-        return slices * self.fused_blocks_n * self.block
+        return self.fused_blocks_m // self.cols * self.fused_blocks_n * self.block
 
     @property
     def fused_blocks_m(self) -> int:
         return ceil_div(self.fused_blocks_n, self.cols) * self.cols
 
+    @property
+    def has_fused_pass(self) -> bool:
+        """Both gradients at once need dY in squares, and an array that turns."""
+        return self.in_place and not self.grouped(DY)
+
     def fuses(self, m: int, n: int) -> bool:
         """Whether the backward pass of dY (m x n elements) runs as one."""
         blocks_m, blocks_n = ceil_div(m, self.block), ceil_div(n, self.block)
         fits = blocks_n <= self.fused_blocks_n and blocks_m <= self.fused_blocks_m
-        return self.in_place and not self.grouped(DY) and fits
+        return self.has_fused_pass and fits

@@ -23,7 +23,7 @@ def fitting(machine: PlannedMachine, op: str, m: int, n: int, k: int) -> Iterato
 
 
 def _fused(machine: PlannedMachine, sizes: Sizes) -> Iterator[Nest]:
-    if not machine.in_place or machine.vectors[2] is not None:
+    if not machine.has_fused_pass:
         return
     block, (_, n, m) = machine.block, sizes.blocks
     slices_n, slices_m = ceil_div(n, machine.rows), ceil_div(m, machine.cols)
@@ -168,6 +168,3 @@ def _roughly(machine: PlannedMachine, op: str, sizes: Sizes, nest: Nest) -> tupl
         passes + start + last_tile, read / rate + start + last_tile, start + first_tile + written
     )
     return cycles, read
-
-
-__all__ = ["best", "best_backward", "chosen", "fitting"]

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass, field
 
-from diastole_sim.perf.machine import DY, W, X, ceil_div
+from diastole_sim.perf.machine import W, ceil_div
 from diastole_sim.perf.planned.load import LoadQueues
 from diastole_sim.perf.planned.machine import PlannedMachine
 from diastole_sim.perf.planned.nest import Nest
-from diastole_sim.perf.planned.store import EAST, NORTH, MergedStore, Place, Ring, Tile
+from diastole_sim.perf.planned.store import EAST, NORTH, MergedStore, Place, Ring
 from diastole_sim.perf.walk import Roles, roles_of
 
 SET_UP = 14
@@ -54,16 +54,16 @@ class Sizes:
 
 
 def use_sizes(machine: PlannedMachine, op: str, m: int, n: int, k: int) -> Sizes:
-    """``op``: forward, dx, dw, or backward, the fused pass."""
-    north = op != "backward" and roles_of(machine, op).north
-    t, lanes, contraction = {
-        "forward": (m, n, k),
-        "dx": (m, k, n),
-        "dw": (k, n, m),
-        "backward": (k, n, m),
-    }[op]
-    sides = (machine.cols, machine.rows) if north else (machine.rows, machine.cols)
+    """``op``: forward, dx, dw, or backward, the fused pass, which is dW with dX beside it."""
+    t, lanes, contraction = {"forward": (m, n, k), "dx": (m, k, n)}.get(op, (k, n, m))
+    sides = machine.rows, machine.cols
+    if _roles(machine, op).north:
+        sides = machine.cols, machine.rows
     return Sizes(t, lanes, contraction, machine.block, *sides)
+
+
+def _roles(machine: PlannedMachine, op: str) -> Roles:
+    return roles_of(machine, "dw" if op == "backward" else op)
 
 
 def forecast(machine: PlannedMachine, op: str, m: int, n: int, k: int, nest: Nest) -> Forecast:
@@ -71,6 +71,8 @@ def forecast(machine: PlannedMachine, op: str, m: int, n: int, k: int, nest: Nes
     not fit into the machine's memories."""
     if (op == "backward") != nest.fused:
         raise ValueError(f"{nest} is no nest of {op}")
+    if nest.fused and not machine.has_fused_pass:
+        raise ValueError("a fused pass needs dY in squares, and an array that turns")
     run = _Run(machine, op, use_sizes(machine, op, m, n, k), nest)
     return run.product(macs=m * n * k * (2 if nest.fused else 1))
 
@@ -109,9 +111,7 @@ class _Run:
         self.sums = tuple(
             Ring(sums, sums // machine.sum_units, self.store.until) for _ in (EAST, NORTH)
         )
-        self.roles = Roles(X, DY, cols_t=not machine.grouped(X))
-        if not self.nest.fused:
-            self.roles = roles_of(machine, self.op)
+        self.roles = _roles(machine, self.op)
 
     def product(self, macs: int) -> Forecast:
         t_blocks, l_blocks, c_blocks = self.sizes.blocks
@@ -201,13 +201,13 @@ class _Run:
         group, fused = number % groups, self.nest.fused
         ready, room = self.swap, 0.0
         if c == 0 and number == 0:
-            direction = NORTH if self.roles.north and not fused else EAST
+            direction = NORTH if self.roles.north else EAST
             room, tile.sums = self.sums[direction].take(groups * tile.t_blocks)
         if fused and group == 0:
             there, tile.north = self.sums[NORTH].take(tile.t_blocks)
             room = max(room, there)
         have = held.last
-        if self.roles.north and not fused:  # lane by lane
+        if self.roles.north:  # lane by lane
             have = held.first + (held.last - held.first) * (group + 1) / groups
         begin = max(ready, have + 2, room + 2, self.taken + 2)
         loaded = begin + self.machine.rows * self.machine.block
@@ -250,7 +250,7 @@ class _Run:
     def _close(self, tile: "_OutputTile") -> None:
         block, skew = self.sizes.block, self.machine.rows + self.machine.cols + 2
         cols = min(tile.lanes * block, self.sizes.lanes - tile.lane * block)
-        direction = NORTH if self.roles.north and not self.nest.fused else EAST
+        direction = NORTH if self.roles.north else EAST
         assert tile.sums is not None
         tile.sums.free = self.store.tile(
             direction, self.end + skew + 3, rows=tile.vectors, cols=cols, vectors=tile.lanes
@@ -269,6 +269,3 @@ class _OutputTile:
     sums: Place | None = None
     north: Place | None = None
     west: _Slab | None = None
-
-
-__all__ = ["Forecast", "Sizes", "Tile", "forecast", "use_sizes"]

@@ -4,10 +4,13 @@ That model steps through loads, passes and rows of its own, and shares no code w
 kind it was compared with a third that goes cycle by cycle, at most 4 points below at 64 x 64 x 64.
 """
 
+from dataclasses import replace
+
 import pytest
 
 from diastole_sim.perf import Memory, ModelledMachine
 from diastole_sim.perf.planned import Nest, PlannedMachine, best, best_backward, fitting, forecast
+from diastole_sim.perf.planned.load import LoadQueues
 
 ARRAYS = {
     "pico": (1, 1, 4, 32),
@@ -79,8 +82,8 @@ def test_a_slow_memory_costs_little():
 
 @pytest.mark.parametrize("op", ["forward", "dx", "dw"])
 def test_each_operand_once_where_it_stays(op):
-    """However the other loops are cut, what is kept is read once; bytes of exact tiles are those
-    of the images and a beat or two of maxima per tile."""
+    """What both loops keep is read once: 5 beats for two blocks, at most one more for their
+    exponents, and two of maxima for each of the output tiles."""
     machine = machine_of("nano")
     sizes = (128, 96, 64)
     counts = {
@@ -91,6 +94,12 @@ def test_each_operand_once_where_it_stays(op):
     assert len(counts) == 4
     both = counts.pop((True, True))
     assert all(count > both for count in counts.values())
+    m, n, k = (size // 8 for size in sizes)
+    blocks = {"forward": m * k + k * n, "dx": m * n + k * n, "dw": m * k + m * n}[op]
+    t, lanes = {"forward": (m, n), "dx": (m, k), "dw": (k, n)}[op]
+    maxima = 2 * -(-t // 4) * -(-lanes // 2)
+    beats = both // machine.beat_bytes - maxima
+    assert blocks // 2 * 5 < beats <= blocks // 2 * 6
     written = {
         forecast(machine, op, *sizes, nest).write_bytes for nest in fitting(machine, op, *sizes)
     }
@@ -107,10 +116,41 @@ def test_every_nest_of_odd_sizes_runs(changes):
             assert min(found.idle.values()) >= 0, (nest, found.idle)
 
 
+def test_a_pass_follows_the_loader():
+    """4 tiles of 16 vectors that share one held slice; the bus brings a tile in 22 cycles. The last
+    pass begins with its first vector, not with what is held, and not with its last vector."""
+    machine = machine_of("nano 64")
+    load = LoadQueues(machine, 14, 14)
+    first = 0.0
+    for t in range(0, 8, 2):
+        load.maxima(0, 2)
+        load.maxima(1, 2)
+        if t == 0:
+            load.held(1, (0, 2), (0, 2), free=0)
+        first, last = load.streamed(0, (t, 2), (0, 2), free=0)
+    assert first + 1 + 16 > last + 2
+    nest = Nest(t_blocks=2, groups=1, chunk=2, keep_b=True)
+    found = forecast(machine, "forward", 64, 16, 16, nest)
+    assert found.cycles - found.idle["tail"] == first + 1 + 16
+
+
+def test_what_is_held_goes_with_the_last_tile_that_needs_it():
+    """W's panel for one lane tile fills half of the ring: the next one takes its place."""
+    machine = replace(machine_of("nano"), held_words=128)
+    nest = Nest(t_blocks=2, groups=1, chunk=2, outer="l", keep_b=True)
+    found = forecast(machine, "forward", 64, 256, 64, nest)
+    more_room = forecast(machine_of("nano"), "forward", 64, 256, 64, nest)
+    assert found.read_bytes == more_room.read_bytes
+    assert found.cycles >= more_room.cycles
+
+
 def test_without_a_fused_pass():
     machine = machine_of("nano", vectors=(None, None, 16))
     assert not list(fitting(machine, "backward", 64, 64, 64))
     assert [part.op for part in best_backward(machine, 64, 64, 64)] == ["dx", "dw"]
+    fused = Nest(t_blocks=2, groups=4, chunk=2, keep_b=True, fused=True)
+    with pytest.raises(ValueError, match="a fused pass needs dY in squares"):
+        forecast(machine, "backward", 64, 64, 64, fused)
 
 
 def test_a_nest_that_does_not_fit():

@@ -40,6 +40,13 @@ def test_ring():
     assert ring.take(1)[0] == 40, "places come back in their order"
 
 
+def test_room_of_two_places_is_there_with_the_later():
+    ring = Ring(8)
+    for free in (50.0, 40.0):
+        ring.take(4)[1].free = free
+    assert ring.take(8)[0] == 50
+
+
 def test_ring_of_sums_waits_for_rows():
     store = MergedStore(NANO)
     ring = Ring(4, written=store.until)
