@@ -1,24 +1,67 @@
-"""Benches for Amaranth's simulator: a clock, a watchdog, and streams that may stall."""
+# amaranth: UnusedElaboratable=no
+"""Benches for Amaranth's simulator: a clock, a watchdog, and streams that may stall.
 
+A design is compiled once, however often it is run: tests that run the same one with several inputs
+get the same object from :func:`design`.
+"""
+
+from functools import lru_cache
+from weakref import WeakKeyDictionary
+
+from amaranth.hdl import ShapeCastable, Value
 from amaranth.sim import Simulator
 
 LIMIT_CYCLES = 20_000
+MOST_BENCHES = 12
+"""Of each kind that a design is run with."""
+
+
+@lru_cache(maxsize=24)
+def design(unit, *args, **parameters):
+    """``unit(*args, **parameters)``, the same object for the same parameters."""
+    return unit(*args, **parameters)
 
 
 def run(dut, *benches, limit: int = LIMIT_CYCLES, background=()):
     """Simulate until every bench of ``benches`` has ended; fail after ``limit`` cycles."""
-    sim = Simulator(dut)
-    sim.add_clock(1e-8)
-    for bench in benches:
-        sim.add_testbench(bench)
 
     async def watchdog(ctx):
         await ctx.delay(limit * 1e-8)
         raise AssertionError(f"no end after {limit} cycles")
 
-    for bench in (watchdog, *background):
-        sim.add_testbench(bench, background=True)
-    sim.run()
+    simulation = _simulations.pop(dut, None) or _Simulation(dut)
+    simulation.run(benches, (watchdog, *background))
+    _simulations[dut] = simulation  # unless it has failed
+
+
+class _Simulation:
+    """Of a design: what runs in it can be exchanged, and it begins anew each time."""
+
+    def __init__(self, dut):
+        self.sim = Simulator(dut)
+        self.sim.add_clock(1e-8)
+        self.benches: list = []
+        for number in range(2 * MOST_BENCHES):
+            bench = self._place(number)
+            self.sim.add_testbench(bench, background=number >= MOST_BENCHES)
+
+    def _place(self, number):
+        async def bench(ctx):
+            if (chosen := self.benches[number]) is not None:
+                await chosen(ctx)
+
+        return bench
+
+    def run(self, benches, background):
+        empty = [None] * MOST_BENCHES
+        self.benches = [*benches, *empty[len(benches) :], *background, *empty[len(background) :]]
+        assert len(self.benches) == 2 * MOST_BENCHES, "more benches than there are places"
+        self.sim.run()
+        self.sim.reset()
+        self.benches = []
+
+
+_simulations: WeakKeyDictionary[object, _Simulation] = WeakKeyDictionary()
 
 
 def always() -> bool:
@@ -27,25 +70,27 @@ def always() -> bool:
 
 async def put(ctx, stream, items, willing=always):
     """Send ``items``; before each offer ``willing()`` says whether to wait a cycle."""
+    offered = 0
     for item in items:
         while not willing():
+            if offered:
+                ctx.set(stream.valid, offered := 0)
             await ctx.tick()
         ctx.set(stream.payload, item)
-        ctx.set(stream.valid, 1)
-        while True:
-            _, _, ready = await ctx.tick().sample(stream.ready)
-            if ready:
-                break
+        if not offered:
+            ctx.set(stream.valid, offered := 1)
+        await ctx.tick().until(stream.ready)
+    if offered:
         ctx.set(stream.valid, 0)
 
 
 async def get(ctx, stream, willing=always):
     """Receive one value; ready in the cycles in which ``willing()`` says so."""
+    shape, bits, ready = stream.payload.shape(), Value.cast(stream.payload), 0
     while True:
-        ctx.set(stream.ready, willing())
-        _, _, valid, ready, payload = await ctx.tick().sample(
-            stream.valid, stream.ready, stream.payload
-        )
-        ctx.set(stream.ready, 0)
+        if ready != (ready := int(willing())):
+            ctx.set(stream.ready, ready)
+        _, _, valid, payload = await ctx.tick().sample(stream.valid, bits)
         if valid and ready:
-            return payload
+            ctx.set(stream.ready, 0)
+            return shape.from_bits(payload) if isinstance(shape, ShapeCastable) else payload

@@ -9,7 +9,7 @@ from diastole_hw.core import Core
 from diastole_sim.golden.device import GoldenDevice
 from diastole_sim.spec.command import Command, Opcode
 from diastole_sim.spec.image import FloatLayout, image_layouts
-from support.bench import put, run
+from support.bench import design, put, run
 from support.bus import ServiceMemory
 from support.plans import make_numerics, make_plan
 
@@ -35,7 +35,7 @@ class Bench:
 
     def __init__(self, rng, stall):
         self.numerics = make_numerics(block=2, formats=("bfp4", "bfp5", "bfp3"))
-        self.dut = Core(make_plan(self.numerics, rows=2, cols=1))
+        self.dut = design(Core, make_plan(self.numerics, rows=2, cols=1))
         self.memory = ServiceMemory(1 << 14, 8, stall)
         self.memory.bytes[:] = bytes([UNTOUCHED]) * len(self.memory.bytes)
         golden = GoldenDevice(self.numerics, seed=SEED)

@@ -11,8 +11,9 @@ from diastole_hw.array.array import Array
 from diastole_hw.cell.shape import CellShape
 from oracle.array import Passes
 from oracle.cell import sums_const
-from support.bench import run
+from support.bench import design, run
 from support.cells import BFP4, KINDS, shape_of
+from support.sweep import sweep
 from support.texts import exactly
 
 
@@ -33,7 +34,7 @@ def drive(ctx, dut, passes, cycle):
 
 
 def check(shape, cols, rng, lengths, p_empty):
-    dut = Array(shape=shape, cols=cols)
+    dut = design(Array, shape=shape, cols=cols)
     passes = Passes(rng, shape, cols, lengths, p_empty)
     wanted = passes.wanted({"east": dut.east_latency, "north": dut.north_latency})
     sides = {name: getattr(dut, name) for name in shape.directions}
@@ -59,8 +60,15 @@ def check(shape, cols, rng, lengths, p_empty):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("rows, cols", [(1, 1), (3, 2), (1, 3)])
-@pytest.mark.parametrize("block, fraction", [(1, 6), (2, 17)])
+@pytest.mark.parametrize(
+    "rows, cols, block, fraction",
+    [
+        (1, 1, 2, 17),
+        (3, 2, 2, 17),
+        (1, 3, 1, 6),
+        *(sweep(*case) for case in ((1, 1, 1, 6), (3, 2, 1, 6), (1, 3, 2, 17))),
+    ],
+)
 def test_sums_of_mixed_slots(rows, cols, block, fraction, kind, rng):
     least = rows * block
     shape = shape_of(kind, rows=rows, block=block, fraction=fraction)
@@ -68,13 +76,13 @@ def test_sums_of_mixed_slots(rows, cols, block, fraction, kind, rng):
 
 
 @pytest.mark.parametrize("kind", ["bfp", "bfp, edge", "E5M2, lanes", "NVFP4, lanes"])
-@pytest.mark.parametrize("rows, cols", [(2, 2), (4, 1)])
+@pytest.mark.parametrize("rows, cols", [(2, 2), sweep(4, 1)])
 def test_product_registers(rows, cols, kind, rng):
     shape = shape_of(kind, rows=rows, block=4, fraction=9, product_registers=True)
     check(shape, cols, rng, [4 * rows] * 3, 0.15)
 
 
-@pytest.mark.parametrize("kind", ["bfp", "E4M3", "NVFP4, lanes"])
+@pytest.mark.parametrize("kind", ["bfp", sweep("E4M3"), "NVFP4, lanes"])
 def test_full_size(kind, rng):
     check(shape_of(kind, rows=2, block=8, fraction=18), 2, rng, [16, 16], 0.1)
 
@@ -98,7 +106,7 @@ def test_stated_latencies_and_widths(rows, cols, stages):
         fraction=18,
         product_registers=stages == 2,
     )
-    dut = Array(shape=shape, cols=cols)
+    dut = design(Array, shape=shape, cols=cols)
     assert (dut.east_latency, dut.north_latency) == (cols + stages, rows + stages)
     assert dut.psum_bits == 30 + (max(rows, cols) - 1).bit_length()
     assert shape.deficit_bits == 5

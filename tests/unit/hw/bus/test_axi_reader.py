@@ -6,7 +6,7 @@ import pytest
 from diastole_hw.bus.axi_reader import AxiReader
 from diastole_sim.spec.command import ErrorCode
 from support.axi_memory import AxiMemory
-from support.bench import get, put, run
+from support.bench import design, get, put, run
 from support.texts import exactly
 
 END = 2**40 - 1
@@ -25,7 +25,7 @@ async def open_window(ctx, dut, base=0, limit=END):
 @pytest.mark.parametrize("p_stall", [0.0, 0.5], ids=["free", "stalled"])
 def test_beats_come_in_order(data_width, p_stall, rng):
     size = data_width // 8
-    dut = AxiReader(data_width=data_width)
+    dut = design(AxiReader, data_width=data_width)
     memory = AxiMemory(dut.axi, data_width, stall=lambda: rng.random() < p_stall)
     cases = [(rng.randrange(2**16) * size, rng.choice([1, 2, 7, 100])) for _ in range(15)]
     cases += [(4096 - size, 2), (2**40 - 3 * size, 2)]
@@ -52,7 +52,7 @@ def test_beats_come_in_order(data_width, p_stall, rng):
 
 @pytest.mark.parametrize("beats, count", [(640, 3), (1, 200), (16, 20)])
 def test_a_beat_every_cycle_and_many_open(beats, count):
-    dut = AxiReader(data_width=64)
+    dut = design(AxiReader, data_width=64)
     memory = AxiMemory(dut.axi, 64, latency=14)
     cases = [(0x10000 + n * 0x2000, beats) for n in range(count)]
     moved = []
@@ -78,7 +78,7 @@ def test_a_beat_every_cycle_and_many_open(beats, count):
 
 @pytest.mark.parametrize("outstanding", [1, 3])
 def test_no_more_bursts_than_allowed(outstanding):
-    dut = AxiReader(data_width=32, outstanding=outstanding)
+    dut = design(AxiReader, data_width=32, outstanding=outstanding)
     memory = AxiMemory(dut.axi, 32, latency=30)
 
     async def drive(ctx):
@@ -114,7 +114,7 @@ async def watch_open(ctx, dut):
 @pytest.mark.parametrize("p_stall", [0.0, 0.4], ids=["free", "stalled"])
 def test_the_count_of_open_bursts_does_not_drift(outstanding, p_stall, rng):
     """Bursts are asked for as others end; afterwards as many may be open as before."""
-    dut = AxiReader(data_width=32, outstanding=outstanding)
+    dut = design(AxiReader, data_width=32, outstanding=outstanding)
     memory = AxiMemory(dut.axi, 32, stall=lambda: rng.random() < p_stall, latency=1)
     cases = [(n * 256, rng.choice([1, 1, 2, 5])) for n in range(80)]
     last = [(n * 256, 1) for n in range(4 * outstanding)]
@@ -172,7 +172,7 @@ async def recover(ctx, dut, memory, hold=False):
 @pytest.mark.parametrize("p_stall", [0.0, 0.6], ids=["free", "stalled"])
 @pytest.mark.parametrize("case", [(0x0FF8, 1), (0x2000, 1), (0x1F00, 33), (0x1000, 600)])
 def test_outside_the_window_nothing_is_read(case, p_stall, rng):
-    dut = AxiReader(data_width=64)
+    dut = design(AxiReader, data_width=64)
     memory = AxiMemory(dut.axi, 64, stall=lambda: rng.random() < p_stall)
 
     async def bench(ctx):
@@ -198,7 +198,7 @@ def test_outside_the_window_nothing_is_read(case, p_stall, rng):
 @pytest.mark.parametrize("response", [2, 3])
 @pytest.mark.parametrize("p_stall", [0.0, 0.6], ids=["free", "stalled"])
 def test_an_error_response_stops_the_reader(response, p_stall, rng):
-    dut = AxiReader(data_width=64)
+    dut = design(AxiReader, data_width=64)
     memory = AxiMemory(dut.axi, 64, stall=lambda: rng.random() < p_stall, bad=[0x3008])
     memory.bad_response = response
 
@@ -224,7 +224,7 @@ def test_an_error_response_stops_the_reader(response, p_stall, rng):
 
 
 def test_open_bursts_are_read_to_their_end_though_nobody_takes_them():
-    dut = AxiReader(data_width=64)
+    dut = design(AxiReader, data_width=64)
     memory = AxiMemory(dut.axi, 64)
 
     async def bench(ctx):
@@ -246,7 +246,7 @@ def test_open_bursts_are_read_to_their_end_though_nobody_takes_them():
 @pytest.mark.parametrize("wait", [0, 1, 2, 3, 5, 20, 80])
 @pytest.mark.parametrize("hold", [False, True], ids=["pulse", "level"])
 def test_clear_at_any_time_leaves_nothing_behind(wait, hold, rng):
-    dut = AxiReader(data_width=64)
+    dut = design(AxiReader, data_width=64)
     memory = AxiMemory(dut.axi, 64, stall=lambda: rng.random() < 0.3)
 
     async def bench(ctx):

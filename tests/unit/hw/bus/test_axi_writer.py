@@ -6,7 +6,7 @@ import pytest
 from diastole_hw.bus.axi_writer import AxiWriter
 from diastole_sim.spec.command import ErrorCode
 from support.axi_memory import AxiMemory
-from support.bench import put, run
+from support.bench import design, put, run
 from support.texts import exactly
 
 END = 2**40 - 1
@@ -29,7 +29,7 @@ async def until_idle(ctx, dut):
 @pytest.mark.parametrize("p_stall, pairing", STALLS, ids=IDS)
 def test_every_byte_is_written_where_it_belongs(data_width, p_stall, pairing, rng):
     size = data_width // 8
-    dut = AxiWriter(data_width=data_width)
+    dut = design(AxiWriter, data_width=data_width)
     stall = lambda: rng.random() < p_stall  # noqa: E731
     memory = AxiMemory(dut.axi, data_width, stall=stall, pairing=pairing)
     cases = [(n * 2**16 + rng.randrange(64) * size, rng.choice([1, 2, 7, 100])) for n in range(10)]
@@ -62,7 +62,7 @@ def test_every_byte_is_written_where_it_belongs(data_width, p_stall, pairing, rn
 
 @pytest.mark.parametrize("beats, count", [(640, 3), (16, 30), (4, 60)])
 def test_a_beat_every_cycle_and_many_open(beats, count):
-    dut = AxiWriter(data_width=64)
+    dut = design(AxiWriter, data_width=64)
     memory = AxiMemory(dut.axi, 64, latency=20)
 
     async def ask(ctx):
@@ -80,7 +80,7 @@ def test_a_beat_every_cycle_and_many_open(beats, count):
 
 @pytest.mark.parametrize("outstanding", [1, 3, 9])
 def test_no_more_bursts_than_allowed(outstanding):
-    dut = AxiWriter(data_width=32, outstanding=outstanding)
+    dut = design(AxiWriter, data_width=32, outstanding=outstanding)
     memory = AxiMemory(dut.axi, 32, latency=60)
 
     async def ask(ctx):
@@ -117,7 +117,7 @@ async def watch_open(ctx, dut):
 @pytest.mark.parametrize("p_stall", [0.0, 0.4], ids=["free", "stalled"])
 def test_the_count_of_open_bursts_does_not_drift(outstanding, p_stall, rng):
     """Bursts are asked for as others are answered; afterwards as many may be open as before."""
-    dut = AxiWriter(data_width=32, outstanding=outstanding)
+    dut = design(AxiWriter, data_width=32, outstanding=outstanding)
     memory = AxiMemory(dut.axi, 32, stall=lambda: rng.random() < p_stall, latency=1)
     cases = [(n * 256, rng.choice([1, 1, 2, 5])) for n in range(80)]
     last = [(n * 256, 1) for n in range(4 * outstanding)]
@@ -186,7 +186,7 @@ async def feed(ctx, dut, value):
 @pytest.mark.parametrize("p_stall, pairing", STALLS, ids=IDS)
 @pytest.mark.parametrize("case", [(0x0FF8, 1), (0x2000, 1), (0x1F00, 33), (0x1000, 600)])
 def test_outside_the_window_nothing_is_written(case, p_stall, pairing, rng):
-    dut = AxiWriter(data_width=64)
+    dut = design(AxiWriter, data_width=64)
     memory = AxiMemory(dut.axi, 64, stall=lambda: rng.random() < p_stall, pairing=pairing)
 
     async def bench(ctx):
@@ -211,7 +211,7 @@ def test_outside_the_window_nothing_is_written(case, p_stall, pairing, rng):
 @pytest.mark.parametrize("response", [2, 3])
 @pytest.mark.parametrize("p_stall, pairing", STALLS, ids=IDS)
 def test_an_error_response_ends_open_bursts_without_writing(response, p_stall, pairing, rng):
-    dut = AxiWriter(data_width=64)
+    dut = design(AxiWriter, data_width=64)
     memory = AxiMemory(
         dut.axi, 64, stall=lambda: rng.random() < p_stall, bad=[0x3008], pairing=pairing
     )
@@ -235,7 +235,7 @@ def test_an_error_response_ends_open_bursts_without_writing(response, p_stall, p
 @pytest.mark.parametrize("wait", [0, 1, 2, 3, 4, 5, 20, 80])
 @pytest.mark.parametrize("hold", [False, True], ids=["pulse", "level"])
 def test_clear_at_any_time_leaves_nothing_behind(wait, hold, rng):
-    dut = AxiWriter(data_width=64)
+    dut = design(AxiWriter, data_width=64)
     memory = AxiMemory(dut.axi, 64, stall=lambda: rng.random() < 0.3)
 
     async def bench(ctx):

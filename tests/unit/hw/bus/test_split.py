@@ -4,7 +4,7 @@
 import pytest
 
 from diastole_hw.bus.split import BurstSplitter
-from support.bench import get, put, run
+from support.bench import design, get, put, run
 from support.texts import exactly
 
 
@@ -12,7 +12,7 @@ from support.texts import exactly
 @pytest.mark.parametrize("p_ready", [1.0, 0.4], ids=["free", "stalled"])
 def test_bursts_are_the_beats_once_and_in_order(data_width, p_ready, rng):
     size = data_width // 8
-    dut = BurstSplitter(data_width=data_width)
+    dut = design(BurstSplitter, data_width=data_width)
     cases = [(0, 1), (63, 1), (63, 2), (64, 64), (1, 64), (5, 200), (2**40 // size - 3, 2)]
     cases += [(rng.randrange(2**20), rng.randrange(1, 300)) for _ in range(30)]
     end = 2**40 - 1
@@ -37,7 +37,7 @@ def test_bursts_are_the_beats_once_and_in_order(data_width, p_ready, rng):
 
 
 def test_one_burst_per_cycle_also_between_requests():
-    dut = BurstSplitter(data_width=64)
+    dut = design(BurstSplitter, data_width=64)
     counts = [64, 128, 1, 1, 65]
     given = []
 
@@ -73,7 +73,7 @@ def test_one_burst_per_cycle_also_between_requests():
     ],
 )
 def test_the_window_is_exact(base, limit, addr, beats, inside):
-    dut = BurstSplitter(data_width=64)
+    dut = design(BurstSplitter, data_width=64)
 
     async def bench(ctx):
         ctx.set(dut.base, base)
@@ -88,7 +88,7 @@ def test_the_window_is_exact(base, limit, addr, beats, inside):
 
 
 def test_a_request_that_leaves_the_window_gives_what_is_inside_first():
-    dut = BurstSplitter(data_width=64)
+    dut = design(BurstSplitter, data_width=64)
 
     async def bench(ctx):
         ctx.set(dut.base, 0x1000)
@@ -105,7 +105,7 @@ def test_a_request_that_leaves_the_window_gives_what_is_inside_first():
 
 
 def test_stop_gives_and_takes_nothing():
-    dut = BurstSplitter(data_width=64)
+    dut = design(BurstSplitter, data_width=64)
 
     async def bench(ctx):
         ctx.set(dut.limit, 0x1000)

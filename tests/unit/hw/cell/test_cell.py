@@ -5,7 +5,7 @@ import pytest
 
 from diastole_hw.cell.cell import Cell
 from oracle.cell import Loading, Operands, Slots, added, sums_const
-from support.bench import run
+from support.bench import design, run
 from support.cells import KINDS, shape_of
 from support.texts import exactly
 
@@ -57,7 +57,7 @@ def test_product_registers(block, fraction, kind, rng):
 
 def check(shape, cycles, rng):
     """Everything that leaves a cell of this shape, in every cycle."""
-    dut = Cell(shape=shape, psum_bits=min(shape.sum_bits + shape.fraction + 2, 63))
+    dut = design(Cell, shape=shape, psum_bits=min(shape.sum_bits + shape.fraction + 2, 63))
     operands = Operands(rng, shape)
     loading, slots = Loading(operands), Slots(operands, 1 << (dut.psum_bits - 2))
     history, compared = [], []

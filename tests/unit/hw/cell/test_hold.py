@@ -7,7 +7,7 @@ import pytest
 from diastole_hw.cell.hold import Hold
 from diastole_hw.cell.shape import CellShape
 from oracle.cell import Block, Loading, Operands
-from support.bench import run
+from support.bench import design, run
 from support.cells import BFP3, BFP5, E4M3, KINDS, shape_of
 
 
@@ -73,7 +73,7 @@ def check_hop(ctx, dut, offer):
 
 
 def check(shape, rng, cycles, operands=None):
-    dut = Hold(shape=shape)
+    dut = design(Hold, shape=shape)
     loading = Loading(operands or Operands(rng, shape))
     blocks = []
 
@@ -136,7 +136,7 @@ def test_marks_of_single_elements_and_rows(directions, rng):
 
 def test_a_word_with_the_swap_is_of_the_next_block():
     shape = CellShape(rows=2, block=2, south=BFP3, west=BFP3, held=BFP5, sum_bits=10, fraction=2)
-    dut = Hold(shape=shape)
+    dut = design(Hold, shape=shape)
     old, new = (
         Block.square([[(0, n, 0), (1, n + 1, 0)], [(1, n + 2, 0), (0, n + 3, 0)]], n, n + 1, 1)
         for n in (1, 9)

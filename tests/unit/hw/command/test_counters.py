@@ -3,7 +3,7 @@
 
 from diastole_hw.command.counters import COUNTERS, Counters
 from diastole_sim.spec.registers import BY_NAME
-from support.bench import run
+from support.bench import design, run
 
 STALLS = ("load", "store", "accumulator", "turn")
 
@@ -30,7 +30,7 @@ def random_events(rng):
 
 
 def test_counts_until_cleared(rng):
-    dut = Counters()
+    dut = design(Counters)
 
     async def bench(ctx):
         totals = dict.fromkeys(COUNTERS, 0)
@@ -54,7 +54,7 @@ def test_counts_until_cleared(rng):
 
 
 def test_every_counter_is_as_wide_as_its_register():
-    dut = Counters()
+    dut = design(Counters)
     names = (*COUNTERS, "amax")
     widths = {name: len(getattr(dut, name)) for name in names}
     assert widths == {name: BY_NAME[name].bits for name in names}

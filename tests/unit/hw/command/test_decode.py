@@ -15,7 +15,7 @@ from diastole_sim.spec.command import (
     Opcode,
     decode,
 )
-from support.bench import get, put, run
+from support.bench import design, get, put, run
 from support.texts import exactly
 
 LIMITS = {"block": 4, "headroom": 3, "max_size": 1000, "max_convert_cols": 100}
@@ -58,7 +58,7 @@ def verdict(bits, data_width):
 
 def decide(cases, data_width):
     """(code, {field: value}) of the decoder for each case; it is combinational."""
-    dut = Decoder(data_width=data_width, **LIMITS)
+    dut = design(Decoder, data_width=data_width, **LIMITS)
     results = []
 
     async def bench(ctx):
@@ -195,7 +195,7 @@ def fields_of(command):
 @pytest.mark.parametrize("data_width", [32, 64, 128, 256, 512])
 @pytest.mark.parametrize("p_ready", [1.0, 0.4], ids=["free", "stalled"])
 def test_commands_come_in_order_each_after_the_other_is_done(data_width, p_ready, rng):
-    dut = CommandFetch(data_width=data_width, **LIMITS)
+    dut = design(CommandFetch, data_width=data_width, **LIMITS)
     commands = [good(rng.choice(list(Opcode)), data_width) for _ in range(6)]
     base = 0x98_0000_0000 + data_width // 8
     host = Host(dut, commands, base, lambda: rng.random() < p_ready)
@@ -233,7 +233,7 @@ def test_commands_come_in_order_each_after_the_other_is_done(data_width, p_ready
 
 @pytest.mark.parametrize("bad", [0, 2])
 def test_a_malformed_command_stops_the_machine(bad):
-    dut = CommandFetch(data_width=64, **LIMITS)
+    dut = design(CommandFetch, data_width=64, **LIMITS)
     commands = [good(Opcode.DW), good(Opcode.CONVERT), good(Opcode.DX), good(Opcode.DX)]
     commands[bad] = Command.product(Opcode.DX, m=1, n=1, k=1, address_w=4, address_dy=0, out_a=0)
     host = Host(dut, commands, 0x1000, lambda: True)
@@ -275,7 +275,7 @@ def test_a_malformed_command_stops_the_machine(bad):
     [(0x1000, 0, ErrorCode.ZERO_SIZE), (0x1004, 1, ErrorCode.MISALIGNED)],
 )
 def test_a_malformed_start(address, count, code):
-    dut = CommandFetch(data_width=64, **LIMITS)
+    dut = design(CommandFetch, data_width=64, **LIMITS)
 
     async def bench(ctx):
         await start(ctx, dut, address, count)
@@ -292,7 +292,7 @@ def test_a_malformed_start(address, count, code):
 @pytest.mark.parametrize("when", ["request", "beats", "offered", "taken", "with done"])
 def test_faults_of_the_bus(when, code):
     """In command 1 of 2: at every moment of its life."""
-    dut = CommandFetch(data_width=64, **LIMITS)
+    dut = design(CommandFetch, data_width=64, **LIMITS)
     beats = {"request": -1, "beats": 3}.get(when, 8)
 
     async def feed(ctx, command, count):
@@ -336,7 +336,7 @@ def test_faults_of_the_bus(when, code):
 
 @pytest.mark.parametrize("wait", range(12))
 def test_clear_stops_at_any_time(wait):
-    dut = CommandFetch(data_width=64, **LIMITS)
+    dut = design(CommandFetch, data_width=64, **LIMITS)
 
     async def offer(ctx):
         """Data without end, as long as they are wanted."""

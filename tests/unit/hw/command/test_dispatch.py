@@ -7,7 +7,7 @@ from diastole_hw.command.dispatch import Dispatch
 from diastole_hw.plan.uses import Mode
 from diastole_sim.spec.command import Opcode
 from diastole_sim.spec.registers import STALL_CAUSES
-from support.bench import put, run
+from support.bench import design, put, run
 from support.plans import make_numerics, make_plan
 
 SIZE_BITS, ADDRESS_BITS = 24, 40
@@ -176,7 +176,7 @@ def same(got, want):
 @pytest.mark.parametrize("name", PLANS)
 def test_every_command_in_its_turn(name, fits, rng):
     plan = PLANS[name]
-    dut = Dispatch(plan)
+    dut = design(Dispatch, plan)
     played = Played(dut, rng)
     opcodes = list(Opcode) + [rng.choice(list(Opcode)) for _ in range(25)]
     commands = [random_command(rng, opcode) for opcode in opcodes]
@@ -198,7 +198,7 @@ def test_every_command_in_its_turn(name, fits, rng):
 
 def test_flags_and_stalls_in_the_cycles_in_which_they_happen(rng):
     """Those of the product engine, and only while it runs."""
-    dut = Dispatch(ONE_IMAGE)
+    dut = design(Dispatch, ONE_IMAGE)
     seen = []
 
     async def bench(ctx):
@@ -234,7 +234,7 @@ def test_flags_and_stalls_in_the_cycles_in_which_they_happen(rng):
 
 def test_the_product_must_be_in_memory():
     """An engine that is done too early is stopped in simulation."""
-    dut = Dispatch(ONE_IMAGE)
+    dut = design(Dispatch, ONE_IMAGE)
 
     async def bench(ctx):
         await put(ctx, dut.command, [{"opcode": Opcode.FORWARD.value}])

@@ -11,7 +11,7 @@ from diastole_sim.golden.convert import quantise
 from diastole_sim.spec.image import FloatLayout, image_layouts
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.rounding import RULES
-from support.bench import put, run
+from support.bench import design, put, run
 from support.bus import ServiceMemory
 from support.classes import make_numerics
 from support.sweep import sweep
@@ -23,7 +23,8 @@ MIXED = ("nearest", "stochastic-b", "stochastic-c")
 
 def make(block, data_width, formats=("bfp4",) * 3, rounding=MIXED, max_col_blocks=80, **keys):
     numerics = make_numerics(*formats, block=block, rounding=rounding, **{"random_bits": 8} | keys)
-    return Converter(numerics=numerics, data_width=data_width, max_col_blocks=max_col_blocks)
+    sizes = {"data_width": data_width, "max_col_blocks": max_col_blocks}
+    return design(Converter, numerics=numerics, **sizes)
 
 
 def specials(rows, cols, rng, rate=0.15):
@@ -162,7 +163,7 @@ def some_jobs(shapes, rng, classes=(0, 1, 2)):
         sweep(8, 64, (2, 4, 7), [(9, 70)]),
         (4, 32, (4, 3, 8), [(1, 1), (3, 5), (9, 34)]),
         (1, 64, (4, 5, 2), [(1, 1), (3, 5), (9, 17)]),
-        (8, 512, (8, 4, 3), [(1, 1), (9, 70), (17, 129)]),
+        sweep(8, 512, (8, 4, 3), [(1, 1), (9, 70), (17, 129)]),
         (2, 128, (3, 6, 4), [(1, 1), (3, 5), (7, 33)]),
         sweep(1, 512, (2, 4, 8), [(1, 1), (3, 40), (2, 75)]),
         sweep(2, 512, (2, 4, 8), [(1, 1), (5, 40)]),
@@ -190,7 +191,7 @@ WIDE_SQUARES = {"grouping": ("64x64",) * 3, "rounding": ("stochastic-a",) * 3}
         (4, 64, ("bfp4",) * 3, {"grouping": ("16x16", "4x4", "8x8")}, [*ALL, (33, 70)]),
         sweep(4, 64, ("bfp4",) * 3, WIDE_SQUARES, [(66, 70)]),
         (2, 256, ("bfp4", "mxint8", "bfp2"), {"grouping": ("8x8", "4x4", "16x16")}, ALL),
-        (8, 128, ("bfp4",) * 3, {"grouping": ("16x16",) * 3}, [(1, 1), (33, 130)]),
+        sweep(8, 128, ("bfp4",) * 3, {"grouping": ("16x16",) * 3}, [(1, 1), (33, 130)]),
         sweep(4, 32, ("bfp4",) * 3, {"scale": ("even", "ceil", "rceil")}, ALL),
         (4, 64, ("mxfp4_e2m1",) * 3, {"grouping": ("32x32", "4x4", "16x16")}, [*ALL, (40, 33)]),
     ],
@@ -206,7 +207,7 @@ def test_larger_squares(block, data_width, formats, keys, shapes, rng):
         (8, 64, ("bfp4",) * 3, {"grouping": ("1x16", "1x8", "8x8")}, [*ALL, (20, 3)]),
         sweep(4, 64, ("bfp4",) * 3, {"grouping": ("1x16", "1x4", "16x16")}, [*ALL, (37, 18)]),
         sweep(4, 128, ("mxfp4_e2m1",) * 3, {}, [(3, 5), (37, 35)]),
-        (1, 64, ("mxfp4_e2m1",) * 3, {}, [(3, 5), (34, 33)]),
+        sweep(1, 64, ("mxfp4_e2m1",) * 3, {}, [(3, 5), (34, 33)]),
         (1, 512, ("bfp3", "bfp4", "bfp5"), {"grouping": ("1x2", "1x4", "1x1")}, ALL),
         sweep(
             2,
@@ -215,7 +216,13 @@ def test_larger_squares(block, data_width, formats, keys, shapes, rng):
             {"grouping": ("1x64", "1x32", "2x2")},
             [*ALL, (9, 70)],
         ),
-        (8, 512, ("bfp4", "bfp8", "bfp2"), {"grouping": ("1x16", "1x64", "1x8")}, [*ALL, (66, 9)]),
+        sweep(
+            8,
+            512,
+            ("bfp4", "bfp8", "bfp2"),
+            {"grouping": ("1x16", "1x64", "1x8")},
+            [*ALL, (66, 9)],
+        ),
         (
             2,
             64,
@@ -235,9 +242,17 @@ def given(jobs, scale):
     return [(*job[:4], scale) for job in jobs]
 
 
-@pytest.mark.parametrize("special, overflow", [("flag", "specification"), ("poison", "saturate")])
+WINDOWED, EXACT = (("fp8_e4m3", "fp8_e5m2", "e3m4"), 16), (("e2m5", "fp8_e4m3", "e3m4"), 0)
+
+
 @pytest.mark.parametrize(
-    "formats, window", [(("fp8_e4m3", "fp8_e5m2", "e3m4"), 16), (("e2m5", "fp8_e4m3", "e3m4"), 0)]
+    "formats, window, special, overflow",
+    [
+        (*WINDOWED, "flag", "specification"),
+        (*EXACT, "poison", "saturate"),
+        sweep(*WINDOWED, "poison", "saturate"),
+        sweep(*EXACT, "flag", "specification"),
+    ],
 )
 def test_tensor_scales(formats, window, overflow, special, rng):
     """Measured and given; with a window the blocks' exponents are folded."""
@@ -285,7 +300,7 @@ MIXED = ("1x32", "1x32", "32x32")
     [
         sweep(4, 64, ("mxfp8_e4m3",) * 3, {"scale": ("rceil", "floor", "even")}, "flag"),
         (4, 64, ("mxfp8_e4m3",) * 3, {}, "poison"),
-        (8, 128, (*("mxfp8_e4m3",) * 2, "mxfp8_e5m2"), {"grouping": MIXED}, "poison"),
+        sweep(8, 128, (*("mxfp8_e4m3",) * 2, "mxfp8_e5m2"), {"grouping": MIXED}, "poison"),
         (
             4,
             32,
@@ -293,7 +308,13 @@ MIXED = ("1x32", "1x32", "32x32")
             {"grouping": ("16x16", "1x64", "tensor")},
             "flag",
         ),
-        (2, 512, ("fp8_e5m2", "e5m1", "fp8_e4m3"), {"grouping": ("16x16", "2x2", "4x4")}, "poison"),
+        sweep(
+            2,
+            512,
+            ("fp8_e5m2", "e5m1", "fp8_e4m3"),
+            {"grouping": ("16x16", "2x2", "4x4")},
+            "poison",
+        ),
     ],
 )
 def test_folding(block, data_width, formats, keys, special, rng):
@@ -322,7 +343,7 @@ def test_nvfp4(rule, block, data_width, special, rng):
     convert(dut, jobs, rng, 0.8)
 
 
-@pytest.mark.parametrize("special", ["flag", "poison"])
+@pytest.mark.parametrize("special", ["flag", sweep("poison")])
 def test_underflow_of_mx(special, rng):
     """Groups whose scale would be below 2^-126 are zeros, and counted."""
     dut = make(2, 64, ("mxfp6_e3m2", "mxfp4_e2m1", "mxint8"), special=special)
@@ -338,7 +359,7 @@ def test_largest_numbers(rng):
 
 
 @pytest.mark.parametrize("p_ready, p_write", [(1.0, 0.05), (0.05, 1.0)], ids=["write", "read"])
-@pytest.mark.parametrize("formats", [("bfp4",) * 3, ("nvfp4",) * 3])
+@pytest.mark.parametrize("formats", [("bfp4",) * 3, sweep(("nvfp4",) * 3)])
 def test_one_slow_side(formats, p_ready, p_write, rng):
     """Every buffer inside fills up, or runs empty."""
     jobs = [(specials(3, 60, rng), cls, 1, 2, None) for cls in (0, 1)]
@@ -349,8 +370,10 @@ def test_largest_block(rng):
     convert(make(32, 64), [(specials(5, 40, rng), 2, 1, 2, None)], rng, 0.8)
 
 
-@pytest.mark.parametrize("first", range(len(RULES)))
-@pytest.mark.parametrize("random_bits", [1, 16])
+@pytest.mark.parametrize(
+    "first, random_bits",
+    [(0, 1), (1, 16), (2, 1), (3, 16), sweep(0, 16), sweep(1, 1), sweep(2, 16), sweep(3, 1)],
+)
 def test_every_rule(first, random_bits, rng):
     """Each class has each of them once."""
     rules = [(*RULES, *RULES)[first + cls] for cls in range(3)]
@@ -416,11 +439,11 @@ def test_timing_of_passes(formats, passes, rng):
     "block, data_width, formats",
     [
         (8, 64, ("bfp4",) * 3),
-        (1, 512, ("bfp4",) * 3),
-        (32, 32, ("bfp4",) * 3),
+        sweep(1, 512, ("bfp4",) * 3),
+        sweep(32, 32, ("bfp4",) * 3),
         (4, 64, ("nvfp4",) * 3),
-        (4, 128, ("mxfp8_e4m3", "fp8_e5m2", "bfp4")),
-        (2, 32, ("bf16", "mxint8", "mxfp4_e2m1")),
+        sweep(4, 128, ("mxfp8_e4m3", "fp8_e5m2", "bfp4")),
+        sweep(2, 32, ("bf16", "mxint8", "mxfp4_e2m1")),
     ],
 )
 def test_becomes_verilog(block, data_width, formats):

@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 
 from diastole_hw.convert.divide import Divide, division_cycles
-from support.bench import run
+from support.bench import design, run
 from support.texts import exactly
 
 
@@ -15,7 +15,7 @@ def test_divide(bits, rng):
     tails = [rng.getrandbits(23) & -1 << shift for shift in (0, 8, 14, 17, 18, 19, 20, 21, 22, 23)]
     significands = [1 << 23 | tail for tail in [*tails, *(rng.getrandbits(23) for _ in range(20))]]
     cases = list(product(significands, range(8, 16)))
-    dut = Divide(bits=bits)
+    dut = design(Divide, bits=bits)
     latency = division_cycles(bits)
 
     async def main(ctx):

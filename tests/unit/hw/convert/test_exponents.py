@@ -4,7 +4,7 @@
 import pytest
 
 from diastole_hw.convert.exponents import ExponentField, field_banks, field_rows
-from support.bench import get, run
+from support.bench import design, get, run
 from support.tiles import MACHINES, class_of, machine
 
 NAMES = list(MACHINES)
@@ -35,7 +35,7 @@ def writes_of(field, banks, rng):
 @pytest.mark.parametrize("cls", range(3))
 def test_fields(name, cls, rng):
     numerics, data_width = machine(name)
-    dut = ExponentField(numerics=numerics, data_width=data_width)
+    dut = design(ExponentField, numerics=numerics, data_width=data_width)
     banks = field_banks(dut.geometry)
     count = field_bytes(numerics, cls)
     fields = [[rng.randrange(256) for _ in range(count)] for _ in range(6)]
@@ -81,7 +81,7 @@ def test_timing(name):
     """The first byte 2 cycles after ``filled``, a byte per cycle, the halves without a gap; a half
     is free with the last byte read, the cycle before it is valid."""
     numerics, data_width = machine(name)
-    dut = ExponentField(numerics=numerics, data_width=data_width)
+    dut = design(ExponentField, numerics=numerics, data_width=data_width)
     count = field_bytes(numerics, 0)
     given, freed = [], []
 
@@ -101,7 +101,7 @@ def test_timing(name):
 def test_a_byte_waits_for_nobody():
     """It is valid 2 cycles after ``filled`` whether or not it is asked for, and stays."""
     numerics, data_width = machine("squares")
-    dut = ExponentField(numerics=numerics, data_width=data_width)
+    dut = design(ExponentField, numerics=numerics, data_width=data_width)
 
     async def main(ctx):
         ctx.set(dut.write, {"row": 0, "enable": 1, "values": [77]})

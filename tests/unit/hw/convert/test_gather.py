@@ -4,7 +4,7 @@
 import pytest
 
 from diastole_hw.convert.gather import Gather
-from support.bench import run
+from support.bench import design, run
 from support.tiles import MACHINES, class_of, machine, tile_shape
 
 NAMES = list(MACHINES)
@@ -76,7 +76,7 @@ async def add(ctx, dut, tile, half, willing):
 
 def make(name):
     numerics, data_width = machine(name)
-    return numerics, Gather(numerics=numerics, data_width=data_width)
+    return numerics, design(Gather, numerics=numerics, data_width=data_width)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -12,7 +12,7 @@ from amaranth.lib.wiring import In, Out
 from diastole_hw.convert.geometry import Geometry, by_class, of_vectors
 from diastole_sim.spec.image import DATA_WIDTHS
 from diastole_sim.spec.numerics import BLOCK_SIDES
-from support.bench import run
+from support.bench import design, run
 from support.numerics import make_numerics
 from support.tiles import MACHINES, class_of, machine, tile_shape
 
@@ -138,7 +138,7 @@ class Chooser(wiring.Component):
 @pytest.mark.parametrize("values", [(7, 7, 7), (1, 200, 3), (0, 0, 5)])
 def test_values_by_class(values):
     numerics, data_width = machine("vectors")  # x and w in vectors, dy not
-    dut = Chooser(Geometry(numerics=numerics, data_width=data_width), values)
+    dut = design(Chooser, Geometry(numerics=numerics, data_width=data_width), values)
 
     async def bench(ctx):
         for cls, value in enumerate(values):

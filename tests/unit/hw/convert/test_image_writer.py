@@ -10,7 +10,7 @@ import pytest
 from diastole_hw.convert.image_writer import ImageWriter
 from diastole_hw.convert.maxima import ImageMaxima
 from diastole_sim.spec.image import StoredCopy, image_layouts
-from support.bench import put, run
+from support.bench import design, put, run
 from support.bus import ServiceMemory
 from support.tiles import MACHINES, class_of, machine, tile_shape, tiles_of
 
@@ -166,8 +166,8 @@ def write(dut, jobs, rng, p_in=1.0, p_out=1.0):
 
 def make(name, max_col_blocks=MAX_COL_BLOCKS):
     numerics, data_width = machine(name)
-    return numerics, ImageWriter(
-        numerics=numerics, data_width=data_width, max_col_blocks=max_col_blocks
+    return numerics, design(
+        ImageWriter, numerics=numerics, data_width=data_width, max_col_blocks=max_col_blocks
     )
 
 

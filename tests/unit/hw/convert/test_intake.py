@@ -7,7 +7,7 @@ import pytest
 
 from diastole_hw.convert.intake import Intake
 from oracle.formats import element
-from support.bench import put, run
+from support.bench import design, put, run
 from support.tiles import MACHINES, class_of, machine, tile_shape, tiles_of
 
 NAMES = list(MACHINES)
@@ -49,7 +49,7 @@ class Bench:
 
     def __init__(self, name, cls, shape, rng):
         self.numerics, self.data_width = machine(name)
-        self.dut = Intake(numerics=self.numerics, data_width=self.data_width)
+        self.dut = design(Intake, numerics=self.numerics, data_width=self.data_width)
         self.cls, self.rng = cls, rng
         self.lanes = self.dut.geometry.lanes
         height, width = (max(sides) for sides in zip(*self.shapes(), strict=True))

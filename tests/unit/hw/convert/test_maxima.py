@@ -2,11 +2,11 @@
 """The memory of maxima: every order of the same few places."""
 
 from diastole_hw.convert.maxima import MaxMemory
-from support.bench import run
+from support.bench import design, run
 
 
 def test_grows(rng):
-    dut = MaxMemory(depth=3)
+    dut = design(MaxMemory, depth=3)
     model = [0] * 3
     seen = set()
 

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from diastole_hw.convert.pack import Packer
-from support.bench import get, put, run
+from support.bench import design, get, put, run
 from support.tiles import joined
 
 
@@ -17,7 +17,7 @@ from support.tiles import joined
 @pytest.mark.parametrize("cls", range(3))
 @pytest.mark.parametrize("p_ready", [1.0, 0.4], ids=["free", "stalled"])
 def test_packer(lanes, element_bits, data_width, cls, p_ready, rng):
-    dut = Packer(lanes=lanes, element_bits=element_bits, data_width=data_width)
+    dut = design(Packer, lanes=lanes, element_bits=element_bits, data_width=data_width)
     pitch, bits = max(element_bits), element_bits[cls]
     groups = []
     for _ in range(12):
@@ -50,7 +50,7 @@ def test_packer(lanes, element_bits, data_width, cls, p_ready, rng):
 def test_timing(groups, beats):
     """A word in per cycle, and one cycle more where a group's last word begins another beat; a beat
     leaves in the cycle after the word that fills it."""
-    dut = Packer(lanes=1, element_bits=(4,), data_width=32)
+    dut = design(Packer, lanes=1, element_bits=(4,), data_width=32)
     taken, given = [], []
 
     async def drive(ctx):
@@ -79,7 +79,7 @@ def test_timing(groups, beats):
 
 def test_timing_of_a_flush():
     """Words of 3 elements of 5 bits: the third begins another beat, which leaves a cycle later."""
-    dut = Packer(lanes=3, element_bits=(5,), data_width=32)
+    dut = design(Packer, lanes=3, element_bits=(5,), data_width=32)
     taken, given = [], []
 
     async def drive(ctx):
@@ -102,7 +102,7 @@ def test_timing_of_a_flush():
 
 def test_ready_follows_the_output():
     """A beat that nobody takes holds the words back, and stays as it is."""
-    dut = Packer(lanes=1, element_bits=(8,), data_width=32)
+    dut = design(Packer, lanes=1, element_bits=(8,), data_width=32)
 
     async def main(ctx):
         await put(ctx, dut.i, [{"elements": n, "last": 0} for n in (1, 2, 3, 4)])

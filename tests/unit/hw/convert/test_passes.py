@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from diastole_hw.convert.passes import Passes
-from support.bench import run
+from support.bench import design, run
 from support.tiles import MACHINES, Tile, class_of, machine, tile_shape, tiles_of
 
 NAMES = list(MACHINES)
@@ -68,7 +68,7 @@ class Bench:
 
     def __init__(self, name, cls, shape, rng, p_tile=1.0, p_ready=1.0, p_used=1.0, tiles=None):
         numerics, data_width = machine(name)
-        self.dut = Passes(numerics=numerics, data_width=data_width)
+        self.dut = design(Passes, numerics=numerics, data_width=data_width)
         self.cls, self.shape, self.rng = cls, shape, rng
         self.p_tile, self.p_ready, self.p_used = p_tile, p_ready, p_used
         self.lanes = self.dut.geometry.lanes

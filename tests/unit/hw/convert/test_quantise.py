@@ -9,8 +9,9 @@ import pytest
 from diastole_hw.convert.quantise import LaneQuantiser
 from diastole_sim.spec.rounding import RULES
 from oracle.formats import deficit, element, round_to_code
-from support.bench import run
+from support.bench import design, run
 from support.classes import make_numerics
+from support.sweep import sweep
 
 NAN_BYTES = (0x7F, 0xFF)
 
@@ -71,7 +72,7 @@ def model(numerics, cls, value, exponent, fold, random, scale):
 def check(numerics, cases):
     """Cases (cls, value, exponent, fold, random, scale), one per cycle; classes and scales change
     with pauses only. A fold below the element's own ``top`` is raised to it."""
-    dut = LaneQuantiser(numerics=numerics)
+    dut = design(LaneQuantiser, numerics=numerics)
     latency = dut.latency
     outputs = (dut.element, dut.top, dut.saturated, dut.underflowed, dut.nan, dut.inf)
 
@@ -161,8 +162,15 @@ def random_cases(numerics, rng, count, folds=False):
     return cases
 
 
-@pytest.mark.parametrize("overflow", ["saturate", "specification"])
-@pytest.mark.parametrize("special", ["flag", "poison"])
+@pytest.mark.parametrize(
+    "special, overflow",
+    [
+        ("flag", "saturate"),
+        ("poison", "specification"),
+        sweep("flag", "specification"),
+        sweep("poison", "saturate"),
+    ],
+)
 @pytest.mark.parametrize("window", [0, 24])
 @pytest.mark.parametrize("names", [WIDE, GENERIC, ("fp8_e4m3", "fp8_e4m3", "bfp8")])
 def test_wide_formats(names, window, special, overflow, rng):
@@ -187,9 +195,11 @@ def test_random(rule, random_bits, names, rng):
     check(numerics, random_cases(numerics, rng, 250))
 
 
-@pytest.mark.parametrize("special", ["flag", "poison"])
+@pytest.mark.parametrize(
+    "special, random_bits",
+    [("flag", 2), ("poison", 16), sweep("poison", 2), sweep("flag", 16)],
+)
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("random_bits", [2, 16])
 def test_nvfp4(rule, random_bits, special, rng):
     """Every scale code, with numbers around its elements' values and borders."""
     rounding = ("nearest", rule, rule)

@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 
 from diastole_hw.convert.reorder import Reorder
-from support.bench import get, run
+from support.bench import design, get, run
 from support.classes import make_numerics
 from support.tiles import joined
 
@@ -78,7 +78,7 @@ def random_rows(rows, cols, bits, rng):
 
 @pytest.mark.parametrize("block, data_width", list(product(BLOCKS, WIDTHS)))
 def test_reorder(block, data_width, rng):
-    dut = Reorder(numerics=numerics_of(block), data_width=data_width)
+    dut = design(Reorder, numerics=numerics_of(block), data_width=data_width)
     count = 3 if dut.geometry.group_words <= 256 else 1
     bits = dut.element_bits
     groups = [(0, random_rows(block, 8 * block, bits, rng)) for _ in range(count)]
@@ -87,7 +87,7 @@ def test_reorder(block, data_width, rng):
 
 @pytest.mark.parametrize("block, data_width", list(product(BLOCKS, (32, 128, 512))))
 def test_reorder_of_copies(block, data_width, rng):
-    dut = Reorder(numerics=numerics_of(block, VECTORS), data_width=data_width)
+    dut = design(Reorder, numerics=numerics_of(block, VECTORS), data_width=data_width)
     copies = (0, 1, 1, 0) if dut.geometry.group_words <= 256 else (1,)
     bits = dut.element_bits
     shapes = ((block, 8 * block), (8 * block, block))
@@ -95,7 +95,7 @@ def test_reorder_of_copies(block, data_width, rng):
 
 
 def test_reorder_timing():
-    dut = Reorder(numerics=numerics_of(2), data_width=64)
+    dut = design(Reorder, numerics=numerics_of(2), data_width=64)
     given = []
 
     async def main(ctx):

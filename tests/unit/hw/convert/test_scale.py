@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from diastole_hw.convert.scale import LaneScale, tensor_scale
 from oracle.formats import element, top_binade
-from support.bench import run
+from support.bench import design, run
 from support.classes import make_numerics
 
 BFP = ("bfp1", "bfp4", "bfp8")
@@ -57,7 +57,7 @@ def cases_of(rng, count):
 
 def check(numerics, cases):
     """Cases (cls, bits, scale)."""
-    dut = LaneScale(numerics=numerics)
+    dut = design(LaneScale, numerics=numerics)
 
     async def main(ctx):
         for cls, bits, scale in cases:
@@ -116,7 +116,7 @@ def test_tensor_scales(names, special, rng):
 def test_groups_of_their_own(name, rng):
     """The same formats in squares: an Inf says nothing of its group."""
     numerics = make_numerics(*(name,) * 3, grouping=("4x4",) * 3)
-    dut = LaneScale(numerics=numerics)
+    dut = design(LaneScale, numerics=numerics)
 
     async def main(ctx):
         for cls in range(3):
@@ -164,7 +164,7 @@ def largest_of_tensor(bits, rule, name):
     ],
 )
 def test_of_tensor(names, rules, rng):
-    dut = Tensors(make_numerics(*names, scale=rules))
+    dut = design(Tensors, make_numerics(*names, scale=rules))
 
     async def main(ctx):
         for bits in cases_of(rng, 300):

@@ -9,7 +9,7 @@ from diastole_hw.convert.exponents import field_banks
 from diastole_hw.convert.tile_quantiser import TileQuantiser
 from diastole_sim.golden.convert import quantise
 from diastole_sim.spec.numerics import CLASS_NAMES
-from support.bench import get, put, run
+from support.bench import design, get, put, run
 from support.tiles import MACHINES, class_of, joined, machine, tile_shape, tiles_of
 
 NAMES = list(MACHINES)
@@ -144,7 +144,7 @@ class Bench:
 
     def __init__(self, name, rng, p=1.0, p_free=1.0):
         self.numerics, data_width = machine(name)
-        self.dut = TileQuantiser(numerics=self.numerics, data_width=data_width)
+        self.dut = design(TileQuantiser, numerics=self.numerics, data_width=data_width)
         self.rng, self.p, self.p_free = rng, p, p_free
         self.lanes, self.banks = self.dut.geometry.lanes, field_banks(self.dut.geometry)
         self.bits = max(class_of(self.numerics, cls).format.element_bits for cls in range(3))

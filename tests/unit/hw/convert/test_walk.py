@@ -4,7 +4,7 @@
 import pytest
 
 from diastole_hw.convert.walk import ReadRequests, TensorWalk
-from support.bench import get, put, run
+from support.bench import design, get, put, run
 from support.tiles import MACHINES, machine, tile_shape, tiles_of
 
 FIELDS = ("address", "index", "rows", "cols", "first_row", "first_col", "last_row", "last_col")
@@ -30,7 +30,7 @@ def plain(payload):
 def test_tiles(name, p_ready, rng):
     """Tensors of all classes one after the other; nothing of one is left for the next."""
     numerics, data_width = machine(name)
-    dut = TensorWalk(numerics=numerics, data_width=data_width)
+    dut = design(TensorWalk, numerics=numerics, data_width=data_width)
     jobs = [(cls, shape) for shape in SHAPES for cls in range(3)]
     rng.shuffle(jobs)
 
@@ -59,7 +59,7 @@ def test_tiles(name, p_ready, rng):
 def test_a_long_walk_ends_where_it_should(rng):
     """Largest numbers of columns, rows so far down that an index needs all of its bits."""
     numerics, data_width = machine("squares")
-    dut = TensorWalk(numerics=numerics, data_width=data_width)
+    dut = design(TensorWalk, numerics=numerics, data_width=data_width)
     height, width = tile_shape(numerics, 1)
 
     async def main(ctx):
@@ -85,7 +85,7 @@ def test_a_long_walk_ends_where_it_should(rng):
 def test_timing_of_walk(cls):
     """The first tile in the cycle after ``start``, then one per cycle; a tile waits unchanged."""
     numerics, data_width = machine("vectors")
-    dut = TensorWalk(numerics=numerics, data_width=data_width)
+    dut = design(TensorWalk, numerics=numerics, data_width=data_width)
     shape = (37, 100)
     items, pitch = tile_items(numerics, data_width, cls, shape, 0)
 
@@ -123,7 +123,7 @@ def requests_of(item, pitch, beat):
 def test_requests(name, p_tile, p_ready, rng):
     numerics, data_width = machine(name)
     beat = data_width // 8
-    dut = ReadRequests(numerics=numerics, data_width=data_width)
+    dut = design(ReadRequests, numerics=numerics, data_width=data_width)
     tensors = []
     for number, shape in enumerate(SHAPES):
         source = rng.randrange(2**20) * beat
@@ -152,7 +152,7 @@ def test_requests(name, p_tile, p_ready, rng):
 def test_timing_of_requests():
     """In the cycle of the tile already, and one per cycle; the tile is taken with its last."""
     numerics, data_width = machine("squares")
-    dut = ReadRequests(numerics=numerics, data_width=data_width)
+    dut = design(ReadRequests, numerics=numerics, data_width=data_width)
     (item, *_), pitch = tile_items(numerics, data_width, 0, (3, 5), 64)
 
     async def main(ctx):

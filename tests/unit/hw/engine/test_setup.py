@@ -6,7 +6,7 @@ from diastole_hw.engine.setup import Setup
 from diastole_hw.plan.plan import MAX_ELEMENT_BITS
 from diastole_hw.plan.uses import Mode
 from diastole_sim.spec.image import FloatLayout, ImageLayout
-from support.bench import run
+from support.bench import design, run
 from support.plans import make_numerics, make_plan
 
 SHAPES = {"x": "mk", "w": "kn", "dy": "mn"}  # rows and columns, by class
@@ -118,7 +118,7 @@ def test_addresses_and_sizes(machine, mode, rng):
     plan = make_plan(make_numerics(**numbers), rows=2, **sizes)
     if mode == Mode.FUSED and not plan.fused:
         return  # no such use
-    dut = Setup(plan)
+    dut = design(Setup, plan)
 
     async def bench(ctx):
         for number in range(20):
@@ -152,7 +152,7 @@ def test_addresses_and_sizes(machine, mode, rng):
 @pytest.mark.parametrize("in_place", [True, False])
 def test_fits_says_whether_dy_can_stay(in_place):
     plan = make_plan(make_numerics(block=4), rows=3, cols=2, in_place=in_place)
-    dut = Setup(plan)
+    dut = design(Setup, plan)
     m, n = (blocks * plan.block for blocks in (plan.fused_blocks_m, plan.fused_blocks_n))
 
     async def bench(ctx):

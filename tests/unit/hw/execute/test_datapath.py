@@ -4,7 +4,7 @@ import pytest
 
 from diastole_hw.execute.datapath import Datapath
 from diastole_hw.schedule.tokens import Region
-from support.bench import run
+from support.bench import design, run
 from support.plans import make_numerics, make_plan
 
 SIDE = 2
@@ -62,7 +62,7 @@ async def passes(ctx, dut, valid, direction):
 def test_poison_of_banks_that_are_meant(direction, grouping, rng):
     numerics = make_numerics(block=SIDE, special="poison", groupings=(grouping,) * 3)
     plan = make_plan(numerics, rows=3, cols=2)
-    dut = Datapath(plan)
+    dut = design(Datapath, plan)
     kind, streams = {"east": (Region.SOUTH, 2), "north": (Region.WEST, 3)}[direction]
     drain = getattr(dut, direction).drain
     ports = {"east": 3, "north": 2}[direction]

@@ -4,7 +4,7 @@ import pytest
 
 from diastole_hw.execute.passes import PassWalk
 from diastole_hw.plan.uses import Mode
-from support.bench import put, run
+from support.bench import design, put, run
 from support.plans import make_numerics, make_plan
 
 MACHINES = {
@@ -116,7 +116,7 @@ class Walk:
 @pytest.mark.parametrize("machine, mode", CASES, ids=lambda value: getattr(value, "name", value))
 def test_passes_are_the_slices_and_groups_of_the_chunks(machine, mode, rng):
     plan = machine_plan(machine)
-    dut = PassWalk(plan)
+    dut = design(PassWalk, plan)
     chunks = list(random_chunks(rng, plan, mode, tiles=3))
 
     async def drive(ctx):

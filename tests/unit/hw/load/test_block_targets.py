@@ -7,7 +7,7 @@ import pytest
 from diastole_hw.load.block_targets import BlockTargets
 from diastole_hw.plan.uses import Mode
 from diastole_hw.schedule.tokens import Region
-from support.bench import run
+from support.bench import design, run
 from support.plans import make_numerics, make_plan
 from support.uses import pieces
 
@@ -268,7 +268,7 @@ def test_blocks_of_chunks(name, mode, p_move, rng):
     chunks = [Chunk(name, plan, mode, tile + k, maxima, rng) for k in range(6)]
     groups = [group for chunk in chunks for group in chunk.groups]
     want = [blocks for chunk in chunks for blocks in chunk.want]
-    dut = BlockTargets(plan)
+    dut = design(BlockTargets, plan)
     memories = Memories(dut, maxima, rng)
     got, taken, given = [], [], []
 

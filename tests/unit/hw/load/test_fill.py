@@ -16,7 +16,7 @@ from diastole_hw.load.fill import Fill
 from diastole_hw.memory.maxima import Maxima
 from diastole_hw.plan.uses import Mode
 from diastole_hw.schedule.tokens import Region, chunk_layout, region_layout, scratch_write_layout
-from support.bench import get, put, run
+from support.bench import design, get, put, run
 from support.elements import array_element, fall, precision, stored_value
 from support.plans import make_numerics, make_plan
 
@@ -339,7 +339,7 @@ def test_chunks(machine, mode, p_data, p_out, rng):
     tile = rng.randrange(4)  # their maxima lie apart; in the fused pass those of dY are loaded once
     count = 1 if mode == Mode.FUSED else 3
     cases = [Case(plan, mode, tile + number, rng) for number in range(count)]
-    dut = Loader(plan)
+    dut = design(Loader, plan)
     writes, ends = [], []
 
     async def regions(ctx):

@@ -4,7 +4,7 @@ import pytest
 
 from diastole_hw.load.headers import Headers
 from diastole_hw.plan.uses import Mode
-from support.bench import run
+from support.bench import design, run
 from support.bus import ServiceMemory
 from support.plans import make_numerics, make_plan
 
@@ -16,7 +16,7 @@ NAMES = {"x": "x", "w": "w", "d": "dy"}
 @pytest.mark.parametrize("mode", list(Mode), ids=lambda mode: mode.name)
 def test_reads_the_tensors_of_the_mode(mode, data_width, rng):
     plan = make_plan(make_numerics(formats="nvfp4"), data_width=data_width)
-    dut = Headers(plan)
+    dut = design(Headers, plan)
     memory = ServiceMemory(4096, plan.beat_bytes, lambda: rng.random() < 0.4)
     memory.bytes[:] = b"\xa5" * len(memory.bytes)
 
@@ -52,7 +52,7 @@ def test_reads_the_tensors_of_the_mode(mode, data_width, rng):
 @pytest.mark.parametrize("mode", list(Mode), ids=lambda mode: mode.name)
 def test_cycles(mode, latency, rng):
     """A cycle for a class that is not read, from request to beat for one that is."""
-    dut = Headers(make_plan(make_numerics(formats="nvfp4"), data_width=64))
+    dut = design(Headers, make_plan(make_numerics(formats="nvfp4"), data_width=64))
     busy, asked = [], []
     wanted = [letter in READ[mode] for letter in "xwd"]
     length = sum(1 + latency * each for each in wanted)

@@ -6,7 +6,7 @@ import pytest
 
 from diastole_hw.load.parse import RegionParse
 from diastole_hw.schedule.tokens import Region
-from support.bench import put, run
+from support.bench import design, put, run
 from support.plans import make_numerics, make_plan
 
 MACHINES = {
@@ -186,7 +186,7 @@ def check_part(plan, group, run_, want):
 def test_beats_are_told_apart(machine, p_data, p_out, rng):
     plan = make(machine)
     case = make_case(plan, rng)
-    dut = RegionParse(plan)
+    dut = design(RegionParse, plan)
     outputs = (dut.groups, dut.runs, dut.mantissas)
     got, cycles = [], []
 
@@ -237,7 +237,7 @@ def test_beats_are_told_apart(machine, p_data, p_out, rng):
 def test_waits_for_both_the_group_and_the_run():
     """Neither is valid while only one of them could be taken."""
     plan = make("squares")
-    dut = RegionParse(plan)
+    dut = design(RegionParse, plan)
     beats = -(-64 // plan.data_width)
 
     async def bench(ctx):

@@ -6,7 +6,7 @@ from diastole_hw.load.requests import RegionRequests
 from diastole_hw.plan.uses import DY, Mode, W
 from diastole_hw.schedule.regions import STEPS
 from diastole_sim.spec.image import GROUP_BLOCKS, ImageLayout, round_up
-from support.bench import put, run
+from support.bench import design, put, run
 from support.plans import make_numerics, make_plan
 from support.regions import BLOCKS, ROW_MAX, operands_of, regions_of
 from support.uses import pieces
@@ -156,7 +156,7 @@ def chunk_members(chunk):
 @pytest.mark.parametrize("machine, mode", CASES, ids=lambda value: getattr(value, "name", value))
 def test_requests_are_those_of_the_image(machine, mode, rng):
     plan = machine_plan(machine)
-    dut = RegionRequests(plan)
+    dut = design(RegionRequests, plan)
     chunks = [random_chunk(rng, plan, mode) for _ in range(7)]
     whole_c = max(sum(chunk["c"]) for chunk in chunks) + rng.randrange(9)
     found = images(rng, plan, mode, chunks, whole_c)
@@ -283,7 +283,7 @@ def cycles_of(operands, chunks, want):
 @pytest.mark.parametrize("machine, mode", CASES, ids=lambda value: getattr(value, "name", value))
 def test_cycles(machine, mode, rng):
     plan = machine_plan(machine)
-    dut = RegionRequests(plan)
+    dut = design(RegionRequests, plan)
     chunks = [random_chunk(rng, plan, mode) for _ in range(3)]
     whole_c = max(sum(chunk["c"]) for chunk in chunks)
     found = images(rng, plan, mode, chunks, whole_c)

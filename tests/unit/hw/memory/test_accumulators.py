@@ -3,7 +3,7 @@
 import pytest
 
 from diastole_hw.memory.accumulators import Accumulators
-from support.bench import run
+from support.bench import design, run
 from support.plans import make_numerics, make_plan
 
 PSUM_BITS = 20
@@ -105,7 +105,7 @@ async def drain(ctx, dut, sums, rng):
 @pytest.mark.parametrize("special", ["flag", "poison"])
 def test_sums_while_the_other_half_drains(banks, latency, special, rng):
     plan = make_plan(make_numerics(block=2, special=special))
-    dut = Accumulators(plan, banks=banks, psum_bits=PSUM_BITS, latency=latency)
+    dut = design(Accumulators, plan, banks=banks, psum_bits=PSUM_BITS, latency=latency)
     runs = [Slots(rng, dut, number % 2, 60) for number in range(4)]
     finished = []
 
@@ -130,7 +130,7 @@ def test_sums_while_the_other_half_drains(banks, latency, special, rng):
 @pytest.mark.parametrize("banks", [1, 2])
 def test_one_addition_every_three_cycles_to_one_word(banks):
     plan = make_plan(make_numerics(block=2))
-    dut = Accumulators(plan, banks=banks, psum_bits=PSUM_BITS, latency=2)
+    dut = design(Accumulators, plan, banks=banks, psum_bits=PSUM_BITS, latency=2)
 
     async def bench(ctx):
         for cycle in range(31):

@@ -4,7 +4,7 @@
 import pytest
 
 from diastole_hw.memory.maxima import Maxima
-from support.bench import run
+from support.bench import design, run
 from support.plans import make_numerics, make_plan
 
 NAMES = ["south", "east", "west", "north"]
@@ -60,7 +60,7 @@ def lookups(dut):
 @pytest.mark.parametrize("machine", ROWS)
 def test_memories_and_entries(machine):
     plan = make(machine)
-    dut = Maxima(plan)
+    dut = design(Maxima, plan)
     found = lookups(dut)
     assert {name for _, name in found} == set(ROWS[machine])
     for (reader, name), lookup in found.items():
@@ -72,7 +72,7 @@ def test_memories_and_entries(machine):
 def test_two_readers_of_each_memory(machine, rng):
     """One entry for the block, or as many as it has rows."""
     plan = make(machine)
-    dut = Maxima(plan)
+    dut = design(Maxima, plan)
     names = [name for name in NAMES if hasattr(dut.load, name)]
     memory = {name: {} for name in names}  # number of a byte: what it is
     shown = {}  # (reader, name): a lookup and what its last read gave

@@ -3,7 +3,7 @@
 import pytest
 
 from diastole_hw.memory.scratchpad import HeldScratchpad, StreamScratchpad
-from support.bench import run
+from support.bench import design, run
 from support.plans import make_numerics, make_plan
 
 MIXED = {"formats": ("bfp3", "bfp5", "bfp2")}
@@ -111,7 +111,7 @@ STREAMS = {  # numerics, block, rows, cols, side, class written, the side's clas
 def test_stream(case, rng):
     numerics, block, rows, cols, side, cls, classes, grouped = STREAMS[case]
     plan = make_plan(make_numerics(block=block, **numerics), rows=rows, cols=cols)
-    dut = StreamScratchpad(plan, side=side)
+    dut = design(StreamScratchpad, plan, side=side)
     banks = cols if side == "south" else rows
     marks = mark_bits(plan, ("deficit",), 1)
     own = {"extent", "poison"} | ({"deficit", "nonzero", "significand"} if grouped else set())
@@ -163,7 +163,7 @@ def test_held(case, cls, rng):
     numerics, block, rows, cols, in_place, directions, own = HELD[case]
     numerics = make_numerics(block=block, **numerics)
     plan = make_plan(numerics, rows=rows, cols=cols, in_place=in_place)
-    dut = HeldScratchpad(plan)
+    dut = design(HeldScratchpad, plan)
     marks = mark_bits(plan, [f"deficit_{name}" for name in directions], block)
     by_row = {"extent", "poison"} | ({"deficit_north", "nonzero", "significand"} if own else set())
     model = Banks(rng, plan, cols, plan.held_words, marks, sorted(by_row & set(marks)), cls)

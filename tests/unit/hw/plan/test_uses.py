@@ -19,8 +19,9 @@ from diastole_sim.golden.product import forward, input_gradient, weight_gradient
 from diastole_sim.spec.numerics import Numerics
 from oracle.cell import Block, Vector
 from oracle.product import binary32
-from support.bench import run
+from support.bench import design, run
 from support.plans import make_plan
+from support.sweep import sweep
 
 BIAS = 127
 NAN = np.array(0x7FC00000, np.uint32).view(np.float32)
@@ -309,8 +310,15 @@ def test_block_floating_point(rows, cols, formats, spread, fraction, rng):
     assert fraction == 6 or all(found)
 
 
-@pytest.mark.parametrize("rows, cols, special", [(2, 2, "flag"), (3, 2, "poison")])
-@pytest.mark.parametrize("spread, fraction", [(1, 17), (9, 6)], ids=["near", "wide"])
+@pytest.mark.parametrize(
+    "rows, cols, special, spread, fraction",
+    [
+        (2, 2, "flag", 1, 17),
+        (3, 2, "poison", 9, 6),
+        sweep(2, 2, "flag", 9, 6),
+        sweep(3, 2, "poison", 1, 17),
+    ],
+)
 @pytest.mark.parametrize("formats", MINIFLOATS)
 def test_minifloats(rows, cols, formats, spread, fraction, special, rng):
     chosen = numerics(*MINIFLOATS[formats], fraction, special=special)
@@ -337,7 +345,7 @@ def check(rows, cols, chosen, spread, rng, specials=False):
         name: golden.convert(data(np_rng, *shape, block, spread, specials), name, tag=0)
         for name, shape in {"x": (m, k), "w": (k, n), "dy": (m, n)}.items()
     }
-    dut = Array(shape=plan.shape, cols=cols)
+    dut = design(Array, shape=plan.shape, cols=cols)
     passes, uses = plan_passes(plan, converted)
     stream = Stream(dut, passes, rng)
     stream.run()

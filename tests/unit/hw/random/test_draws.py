@@ -6,7 +6,7 @@ import pytest
 from diastole_hw.random.draws import Draws
 from diastole_sim.golden.random import tensor_draws
 from oracle.threefry import draw
-from support.bench import get, put, run
+from support.bench import design, get, put, run
 from support.texts import exactly
 
 LANES = (1, 2, 4, 8, 16)
@@ -28,7 +28,7 @@ async def set_keys(ctx, dut, seed, tag, step):
 @pytest.mark.parametrize("lanes, bits", [(1, 16), (2, 8), (4, 1), (8, 5), (16, 3)])
 @pytest.mark.parametrize("p_ready", [1.0, 0.3], ids=["free", "stalled"])
 def test_matches_model(lanes, bits, p_ready, rng):
-    dut = Draws(lanes=lanes, random_bits=bits)
+    dut = design(Draws, lanes=lanes, random_bits=bits)
     keys = [rng.getrandbits(32) for _ in range(3)]
     indices = []
     for start in (*range(lanes + 2), 2**34 - 3 * lanes - 1, rng.getrandbits(34), 6, 5, 5, 9, 1):
@@ -54,7 +54,7 @@ def test_model_agrees_with_golden():
 
 
 def test_restart_forgets():
-    dut = Draws(lanes=2, random_bits=8)
+    dut = design(Draws, lanes=2, random_bits=8)
 
     async def main(ctx):
         for tag in range(3):
@@ -72,7 +72,7 @@ def test_restart_forgets():
 @pytest.mark.parametrize("lanes", LANES)
 def test_rate(lanes):
     """1.25 cycles per lane in the long run, at most 5, whatever the alignment."""
-    dut = Draws(lanes=lanes, random_bits=8)
+    dut = design(Draws, lanes=lanes, random_bits=8)
     words = 40
     given = []
 

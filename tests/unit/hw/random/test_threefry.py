@@ -4,7 +4,7 @@ import pytest
 
 from diastole_hw.random.threefry import Threefry
 from oracle.threefry import threefry2x32
-from support.bench import get, put, run
+from support.bench import design, get, put, run
 
 ONES = 0xFFFFFFFF
 # Random123's kat_vectors, threefry2x32 20: counter, key, result.
@@ -22,7 +22,7 @@ async def set_key(ctx, dut, key):
 
 @pytest.mark.parametrize("counter, key, result", KNOWN)
 def test_known_answers(counter, key, result):
-    dut = Threefry()
+    dut = design(Threefry)
 
     async def main(ctx):
         await set_key(ctx, dut, key)
@@ -34,7 +34,7 @@ def test_known_answers(counter, key, result):
 
 @pytest.mark.parametrize("p_ready", [1.0, 0.3], ids=["free", "stalled"])
 def test_matches_model(p_ready, rng):
-    dut = Threefry()
+    dut = design(Threefry)
     key = (rng.getrandbits(32), rng.getrandbits(32))
     counters = [(rng.getrandbits(32), rng.getrandbits(32)) for _ in range(60)]
 
@@ -55,7 +55,7 @@ def test_matches_model(p_ready, rng):
 
 
 def test_timing():
-    dut = Threefry()
+    dut = design(Threefry)
     taken, given = [], []
 
     async def main(ctx):

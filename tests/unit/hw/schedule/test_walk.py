@@ -4,7 +4,7 @@ import pytest
 
 from diastole_hw.plan.uses import Mode
 from diastole_hw.schedule.walk import TileWalk
-from support.bench import get, run
+from support.bench import design, get, run
 from support.plans import make_numerics, make_plan
 
 
@@ -55,7 +55,7 @@ def test_every_chunk_once_in_order(rows, cols, in_place, groupings, mode, sizes,
             min(lanes, shape.fused_blocks_n),
             min(contraction, shape.fused_blocks_m),
         )
-    dut = TileWalk(shape)
+    dut = design(TileWalk, shape)
 
     async def check(ctx):
         product = {"t_size": t_size, "t_blocks": -(-t_size // shape.block), "l_blocks": lanes}
@@ -86,7 +86,7 @@ def test_cycles(rng):
     shape = make_plan(make_numerics(), 2, 2)
     sizes = (300, 40, 70)
     count = len(list(expected(shape, Mode.FORWARD, *sizes)))
-    dut = TileWalk(shape)
+    dut = design(TileWalk, shape)
     valid, busy = [], []
 
     async def bench(ctx):

@@ -3,7 +3,7 @@
 import pytest
 
 from diastole_hw.store.arbiter import StoreArbiter
-from support.bench import get, put, run
+from support.bench import design, get, put, run
 
 WIDTH = 32
 
@@ -39,7 +39,7 @@ def drivers(dut, rng, source, given, p_valid):
 @pytest.mark.parametrize("p_valid", [1.0, 0.3], ids=["eager", "slow"])
 @pytest.mark.parametrize("p_ready", [1.0, 0.3], ids=["free", "stalled"])
 def test_rows_stay_whole_and_in_order(p_valid, p_ready, rng):
-    dut = StoreArbiter(data_width=WIDTH)
+    dut = design(StoreArbiter, data_width=WIDTH)
     given = [bursts(rng, source, 20) for source in (0, 1)]
     due = [list(rows) for rows in given]
 
@@ -62,7 +62,7 @@ def test_rows_stay_whole_and_in_order(p_valid, p_ready, rng):
 
 def test_the_first_goes_first(rng):
     """With both waiting all the time, the second has its turn after the last of the first."""
-    dut = StoreArbiter(data_width=WIDTH)
+    dut = design(StoreArbiter, data_width=WIDTH)
     given = [bursts(rng, source, 5) for source in (0, 1)]
     order = []
 
@@ -79,7 +79,7 @@ def test_the_first_goes_first(rng):
 
 
 def test_an_offer_stays_although_the_first_comes():
-    dut = StoreArbiter(data_width=WIDTH)
+    dut = design(StoreArbiter, data_width=WIDTH)
 
     async def bench(ctx):
         ctx.set(dut.second_requests.payload, {"addr": 8, "beats": 1})
@@ -100,7 +100,7 @@ def test_an_offer_stays_although_the_first_comes():
 
 def test_one_beat_per_cycle(rng):
     """A request passes with the last beat of the one before."""
-    dut = StoreArbiter(data_width=WIDTH)
+    dut = design(StoreArbiter, data_width=WIDTH)
     given = bursts(rng, 1, 10)
     moved = []
 

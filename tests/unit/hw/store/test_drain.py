@@ -5,7 +5,7 @@ import pytest
 from diastole_hw.plan.uses import Mode
 from diastole_hw.store.drain import Drain
 from oracle.product import binary32_bits
-from support.bench import put, run
+from support.bench import design, put, run
 from support.bus import ServiceMemory
 from support.plans import make_numerics, make_plan
 
@@ -175,7 +175,7 @@ def test_rows_of_floats(machine, mode, north, p_stall, rng):
         t_count = plan.tile_words + 3 if machine in ("textbook", "vectors") and not p_stall else 5
     result = Result(plan, mode, north, rng, t_count, lanes)
     pitch = -(-result.cols * 4 // plan.beat_bytes) * plan.beat_bytes
-    dut = Drain(plan, north=north)
+    dut = design(Drain, plan, north=north)
     memory = ServiceMemory(SIZE, plan.beat_bytes, lambda: rng.random() < p_stall)
     memory.bytes[:] = b"\xa5" * SIZE
     want, overflows, seen = {}, [], []
@@ -238,7 +238,7 @@ def test_rows_of_floats(machine, mode, north, p_stall, rng):
 @pytest.mark.parametrize("poison", [False, True])
 def test_overflow_is_reported_but_not_of_poison(poison):
     plan = make_plan(make_numerics(block=1, special="poison"), data_width=32)
-    dut = Drain(plan, north=False)
+    dut = design(Drain, plan, north=False)
     memory = ServiceMemory(1 << 12, plan.beat_bytes)
     seen = []
 

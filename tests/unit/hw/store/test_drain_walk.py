@@ -6,7 +6,7 @@ import pytest
 
 from diastole_hw.plan.uses import Mode
 from diastole_hw.store.drain_walk import DrainWalk
-from support.bench import put, run
+from support.bench import design, put, run
 from support.plans import make_numerics, make_plan
 
 SLOTS = 4  # of maxima
@@ -230,7 +230,7 @@ def test_words_maxima_and_spans(name, north, p_advance, p_ready, rng):
     groupings = MACHINES[name][0].get("groupings") or (None,) * 3
     chosen = modes(name, north)
     jobs = [Job(plan, groupings, mode, north, rng) for mode in rng.sample(chosen, len(chosen))]
-    dut = DrainWalk(plan, north=north)
+    dut = design(DrainWalk, plan, north=north)
     watch = Watch(dut, jobs)
 
     async def drive(ctx):

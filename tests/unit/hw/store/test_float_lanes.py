@@ -8,7 +8,7 @@ import pytest
 
 from diastole_hw.store.float_lanes import FloatLanes
 from oracle.product import binary32_bits
-from support.bench import run
+from support.bench import design, run
 from support.texts import exactly
 
 CYCLES = 5  # with advance, from a word's read to its floats, that of the read included
@@ -125,7 +125,7 @@ STALLS = {
 @pytest.mark.parametrize("lanes, sum_bits, bounds, poisonable", SHAPES)
 def test_floats_of_every_word(lanes, sum_bits, bounds, poisonable, p_read, p_ready, rng):
     """Sums of every length at scales from far below the smallest float to far above the largest."""
-    dut = FloatLanes(lanes=lanes, sum_bits=sum_bits, bounds=bounds, poisonable=poisonable)
+    dut = design(FloatLanes, lanes=lanes, sum_bits=sum_bits, bounds=bounds, poisonable=poisonable)
     offset = rng.choice([-120, 0, 254 + sum_bits, 300, 600])
     words = [random_word(rng, dut) for _ in range(60)]
     bench = Bench(dut, words, offset, rng, p_read, p_ready)
@@ -138,7 +138,7 @@ def test_floats_of_every_word(lanes, sum_bits, bounds, poisonable, p_read, p_rea
 @pytest.mark.parametrize("lanes", [1, 2, 3, 8, 16])
 def test_each_lane_alone_overflows(lanes, rng):
     """And nothing else does; a lane that is poisoned besides does not."""
-    dut = FloatLanes(lanes=lanes, sum_bits=30, poisonable=True)
+    dut = design(FloatLanes, lanes=lanes, sum_bits=30, poisonable=True)
     words = []
     for lane in range(lanes):
         for sign in (1, -1):
@@ -156,7 +156,7 @@ def test_each_lane_alone_overflows(lanes, rng):
 @pytest.mark.parametrize("bounds", [1, 4])
 def test_special_values_stand_in_their_lanes(bounds, rng):
     """Zeros, NaN, both infinities, what is flushed and what just is not, in every lane."""
-    dut = FloatLanes(lanes=4, sum_bits=40, bounds=bounds, poisonable=True)
+    dut = design(FloatLanes, lanes=4, sum_bits=40, bounds=bounds, poisonable=True)
     values = [0, 1, -1, 3, 2**38, -(2**38), 2**39 - 1, -(2**39)]
     words = []
     for stream in (0, 3, 4, 60, 130, 200, 255):  # the unit is from 2^-130 to 2^128

@@ -6,7 +6,7 @@ import pytest
 
 from diastole_hw.store.to_float import ToFloat
 from oracle.product import binary32_bits
-from support.bench import run
+from support.bench import design, run
 from support.texts import exactly
 
 SCALES = (-320, 260)  # what bounds, F and mantissas of any configuration lead to
@@ -14,7 +14,7 @@ SCALES = (-320, 260)  # what bounds, F and mantissas of any configuration lead t
 
 def convert(sum_bits, cases, rng, p_enable=1.0, scale_bits=12):
     """Feed ``cases`` of (sum, scale) and return (result, overflow) of each."""
-    dut = ToFloat(sum_bits=sum_bits, scale_bits=scale_bits)
+    dut = design(ToFloat, sum_bits=sum_bits, scale_bits=scale_bits)
     got = []
 
     async def bench(ctx):
@@ -41,7 +41,7 @@ def convert(sum_bits, cases, rng, p_enable=1.0, scale_bits=12):
 @pytest.mark.parametrize("p_enable", [1.0, 0.5], ids=["free", "stalled"])
 def test_poison_is_nan_and_no_overflow(p_enable, rng):
     """Between values that are not poisoned, of which some are too large."""
-    dut = ToFloat(sum_bits=40, scale_bits=12, poisonable=True)
+    dut = design(ToFloat, sum_bits=40, scale_bits=12, poisonable=True)
     cases = [
         (rng.randrange(-(2**39), 2**39), rng.randint(60, 110), rng.randrange(2)) for _ in range(200)
     ]

@@ -4,13 +4,13 @@
 import pytest
 
 from diastole_hw.stream.credit import Credit
-from support.bench import run
+from support.bench import design, run
 from support.texts import exactly
 
 
 @pytest.mark.parametrize("most", [1, 2, 4, 255])
 def test_counts_what_is_taken_and_not_given_back(most, rng):
-    dut = Credit(most=most)
+    dut = design(Credit, most=most)
 
     async def bench(ctx):
         count, rising = 0, 0.8

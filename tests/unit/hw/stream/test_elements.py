@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 from diastole_hw.cell.shape import Element
 from diastole_hw.stream.elements import decoded, extent
 from diastole_sim.spec.formats import parse_format
-from support.bench import run
+from support.bench import design, run
 from support.elements import INTEGERS, MINIFLOATS, array_element, stored_value, widest
 from support.plans import make_numerics, make_plan
 
@@ -53,7 +53,7 @@ MACHINES |= {
 @pytest.mark.parametrize("special", ["flag", "poison"])
 def test_every_code(machine, special, rng):
     names = MACHINES[machine]
-    dut = Decode(names, special)
+    dut = design(Decode, names, special)
     codes = range(2**dut.stored.magnitude_bits)
     if len(codes) > 256:  # of bfloat16 some, both ends among them
         codes = sorted({*rng.sample(codes, 300), *range(300), *range(0x7E00, 0x8000)})
@@ -96,7 +96,7 @@ class Extent(wiring.Component):
 
 @pytest.mark.parametrize("count", [1, 2, 8])
 def test_extent_is_of_elements_that_are_not_zero(count, rng):
-    dut = Extent(count)
+    dut = design(Extent, count)
 
     async def bench(ctx):
         for case in range(200):

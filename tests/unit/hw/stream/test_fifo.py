@@ -8,7 +8,7 @@ from amaranth.hdl import unsigned
 from amaranth.lib import data
 
 from diastole_hw.stream.fifo import REGISTERS, StreamFifo
-from support.bench import get, put, run
+from support.bench import design, get, put, run
 from support.texts import exactly
 
 DEPTHS = [1, 2, 3, REGISTERS, REGISTERS + 1, 40]
@@ -19,7 +19,7 @@ RATES = [(1.0, 1.0), (0.3, 1.0), (1.0, 0.3), (0.5, 0.5)]
 @pytest.mark.parametrize("p_put, p_get", RATES)
 def test_values_come_out_as_they_went_in(depth, p_put, p_get, rng):
     layout = data.StructLayout({"low": unsigned(5), "high": unsigned(9)})
-    dut = StreamFifo(layout, depth)
+    dut = design(StreamFifo, layout, depth)
     cases = [{"low": rng.randrange(32), "high": rng.randrange(512)} for _ in range(150)]
 
     async def drive(ctx):
@@ -38,7 +38,7 @@ def test_values_come_out_as_they_went_in(depth, p_put, p_get, rng):
 
 @pytest.mark.parametrize("depth", DEPTHS)
 def test_holds_exactly_its_depth(depth):
-    dut = StreamFifo(unsigned(8), depth)
+    dut = design(StreamFifo, unsigned(8), depth)
 
     async def bench(ctx):
         for count in range(depth):
@@ -60,7 +60,7 @@ def test_holds_exactly_its_depth(depth):
 @pytest.mark.parametrize("depth", DEPTHS)
 def test_latency_and_throughput(depth):
     """As the docstring has them; the model is a deque with the latency of the queue's kind."""
-    dut = StreamFifo(unsigned(16), depth)
+    dut = design(StreamFifo, unsigned(16), depth)
     latency = 1 if depth <= REGISTERS else 2
     inside = deque()  # (value, cycle in which it can leave)
     taken, given = [], []
@@ -91,7 +91,7 @@ def test_latency_and_throughput(depth):
 def test_every_cycle_against_a_deque(depth, rng):
     """Both sides at random, from empty to full and back: what is full takes nothing, even as a
     value leaves it, and what is empty gives nothing."""
-    dut = StreamFifo(unsigned(16), depth)
+    dut = design(StreamFifo, unsigned(16), depth)
     latency = 1 if depth <= REGISTERS else 2
     inside = deque()  # (value, cycle in which it can leave)
     full_and_leaving = 0

@@ -7,7 +7,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.stream.fork import fork
-from support.bench import get, put, run
+from support.bench import design, get, put, run
 
 COUNTS = [1, 2, 3, 5]
 
@@ -31,7 +31,7 @@ class Fork(wiring.Component):
 @pytest.mark.parametrize("count", COUNTS)
 @pytest.mark.parametrize("p_put, p_get", [(1.0, 1.0), (0.4, 1.0), (1.0, 0.6), (0.5, 0.5)])
 def test_every_sink_gets_every_value(count, p_put, p_get, rng):
-    dut = Fork(count)
+    dut = design(Fork, count)
     values = [rng.randrange(256) for _ in range(60)]
     arrived = [[] for _ in range(count)]
     cycle = [0]
@@ -62,7 +62,7 @@ def test_every_sink_gets_every_value(count, p_put, p_get, rng):
 @pytest.mark.parametrize("count", COUNTS)
 def test_handshakes_are_combinational(count):
     """Valid only where all are willing: a sink that is ready alone gets nothing."""
-    dut = Fork(count)
+    dut = design(Fork, count)
 
     async def main(ctx):
         for willing in range(2**count):

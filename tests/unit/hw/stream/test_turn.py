@@ -2,13 +2,13 @@
 import pytest
 
 from diastole_hw.stream.turn import Turn
-from support.bench import get, put, run
+from support.bench import design, get, put, run
 
 
 @pytest.mark.parametrize("side", [1, 2, 4, 8])
 @pytest.mark.parametrize("sends, takes", [(1.0, 1.0), (0.4, 1.0), (1.0, 0.4), (0.5, 0.5)])
 def test_blocks_come_out_transposed(side, sends, takes, rng):
-    dut = Turn(side=side, width=9)
+    dut = design(Turn, side=side, width=9)
     blocks = [[[rng.randrange(2**9) for _ in range(side)] for _ in range(side)] for _ in range(7)]
 
     async def drive(ctx):
@@ -31,7 +31,7 @@ def test_blocks_come_out_transposed(side, sends, takes, rng):
 def test_one_vector_per_cycle(rng):
     """Blocks that follow each other pass without a gap, B cycles after they came."""
     side, count = 4, 6
-    dut = Turn(side=side, width=4)
+    dut = design(Turn, side=side, width=4)
     cycles = []
 
     async def drive(ctx):
@@ -53,7 +53,7 @@ def test_one_vector_per_cycle(rng):
 def test_a_block_leaves_alone_where_none_follows(rng):
     """The input waits while it does; what comes in the meantime leaves as the next block."""
     side = 4
-    dut = Turn(side=side, width=4)
+    dut = design(Turn, side=side, width=4)
     came, went = [], []
 
     async def drive(ctx):
@@ -78,7 +78,7 @@ def test_a_block_leaves_alone_where_none_follows(rng):
 def test_a_column_leaves_as_a_row_comes():
     """Once a successor has begun to enter, neither moves without the other."""
     side = 4
-    dut = Turn(side=side, width=4)
+    dut = design(Turn, side=side, width=4)
 
     async def bench(ctx):
         ctx.set(dut.i.valid, 1)

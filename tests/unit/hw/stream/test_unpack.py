@@ -1,7 +1,7 @@
 import pytest
 
 from diastole_hw.stream.unpack import Unpack
-from support.bench import get, put, run
+from support.bench import design, get, put, run
 
 
 @pytest.mark.parametrize("beat", [32, 64, 512])
@@ -13,7 +13,7 @@ def test_vectors_are_the_bits_in_order(beat, widths, sends, takes, rng):
         kind, vectors = rng.randrange(len(widths)), rng.randrange(1, 17)
         beats = -(-vectors * widths[kind] // beat)
         runs.append((kind, vectors, beats + rng.randrange(2), rng.getrandbits(beats * beat)))
-    dut = Unpack(beat=beat, vectors=widths, max_beats=200, max_vectors=16)
+    dut = design(Unpack, beat=beat, vectors=widths, max_beats=200, max_vectors=16)
 
     async def describe(ctx):
         items = [
@@ -74,7 +74,7 @@ def test_cycles(beat, widths, rng):
     for _ in range(8):
         kind, vectors = rng.randrange(len(widths)), rng.randrange(1, 17)
         runs.append((kind, vectors, -(-vectors * widths[kind] // beat) + rng.randrange(3)))
-    dut = Unpack(beat=beat, vectors=widths, max_beats=200, max_vectors=16)
+    dut = design(Unpack, beat=beat, vectors=widths, max_beats=200, max_vectors=16)
     want = cycles_of(beat, widths, runs)
     streams = (dut.run, dut.i, dut.o)
     got = ([], [], [])

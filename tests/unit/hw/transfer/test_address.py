@@ -4,7 +4,7 @@
 import pytest
 
 from diastole_hw.transfer.address import Locate
-from support.bench import run
+from support.bench import design, run
 
 BITS = 40
 EDGES = [
@@ -36,7 +36,7 @@ async def locate(ctx, dut, base, count, pitch):
 
 @pytest.mark.parametrize("beat", [4, 8, 64])
 def test_address(beat, rng):
-    dut = Locate(count_bits=32, step_bits=8)
+    dut = design(Locate, count_bits=32, step_bits=8)
     cases = EDGES + [
         (rng.randrange(2**37) * 8, rng.getrandbits(rng.randrange(1, 33)), rng.randrange(2**20) * 8)
         for _ in range(60)
@@ -63,7 +63,7 @@ def test_address(beat, rng):
 
 def test_start_again_before_the_end():
     """The first address is forgotten, whatever has been added to it."""
-    dut = Locate(count_bits=32, step_bits=8)
+    dut = design(Locate, count_bits=32, step_bits=8)
 
     async def main(ctx):
         ctx.set(dut.step, 8)

@@ -10,9 +10,10 @@ from diastole_hw.plan.plan import Plan
 from diastole_hw.plan.uses import Mode
 from diastole_sim.perf import Memory, ModelledMachine, estimate
 from diastole_sim.spec.image import GROUP_BLOCKS, FloatLayout, image_layouts, round_up
-from support.bench import run
+from support.bench import design, run
 from support.bus import ServiceMemory
 from support.plans import make_numerics, make_plan
+from support.sweep import sweep
 
 FORMATS = (*(f"bfp{m}" for m in range(1, 9)), "fp8_e4m3", "fp8_e5m2", "bf16", "e2m1")
 SERVICES = Memory(read_cycles=1, write_gap_cycles=0, response_cycles=1)
@@ -83,7 +84,7 @@ def run_engine(plan: Plan, op: str, m: int, n: int, k: int):
         result = FloatLayout(rows=rows, cols=cols, data_width=plan.data_width)
         at += round_up(result.total_bytes, 4096)
     memory = ServiceMemory(at, plan.beat_bytes)
-    dut = ProductEngine(plan)
+    dut = design(ProductEngine, plan)
     seen = {"cycles": 0, "load": 0, "accumulator": 0, "turn": 0}
 
     async def bench(ctx):
@@ -137,10 +138,15 @@ SIZES = {
     "nvfp4": [("forward", 33, 21, 70), ("dw", 40, 33, 17)],
     "vectors of x": [("backward", 40, 24, 16)],
 }
+ALWAYS = [(name, *cases[0]) for name, cases in SIZES.items()]
+
+
+CASES = [(name, *case) for name, cases in SIZES.items() for case in cases]
 
 
 @pytest.mark.parametrize(
-    "name, op, m, n, k", [(name, *case) for name, cases in SIZES.items() for case in cases]
+    "name, op, m, n, k",
+    [case if case in ALWAYS else sweep(*case) for case in CASES],
 )
 def test_beats_and_cycles_of_the_engine(name, op, m, n, k):
     sizes = dict(MACHINES[name])
