@@ -12,8 +12,6 @@ from mutation.plant import Fault
 from mutation.planted_units import BITS, CONSTANT
 from support import products as p
 
-ELEMENT_BITS = 9  # the widest of `SQUARES`
-
 
 @dataclass(frozen=True)
 class Machine:
@@ -76,13 +74,7 @@ SQUARES = Machine(
             rf"before_0 = (adding_0{BITS}) \? {CONSTANT} :",
             "1'h1",
         ),
-        Fault(
-            "input never turned",
-            f"turn_width{ELEMENT_BITS}",
-            r"= (~ rightwards);",
-            "rightwards",
-        ),
-        Fault("dX never turned", "turn_width32", r"= (~ rightwards);", "rightwards"),
+        Fault("dX never turned", "turn", r"= (~ rightwards);", "rightwards"),
         Fault(
             "last tile dropped",
             "tile_walk",

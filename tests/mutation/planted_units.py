@@ -180,15 +180,35 @@ SQUARES = (
         "{} & 1'h0",
         every=True,
     ),
-    Fault("last row of a region not parsed", "region_parse", r"= row == (_\d+_);", "{} - 1'h1"),
     Fault(
-        "runs of a group not waited for",
+        "last row of a region not parsed",
         "region_parse",
-        r"= groups__ready & (runs__ready);",
-        "1'h1",
+        r"last_row = row == (_\d+_);",
+        "{} - 1'h1",
+    ),
+    Fault("a group is not waited for", "region_parse", r"= _\d+_ \| (groups__ready);", "1'h1"),
+    Fault("first beat of exponents lost", "region_parse", r"= data__valid & (_\d+_);", "1'h0"),
+    # The buffer that turns blocks.
+    Fault(
+        "blocks never turned",
+        "block_buffer",
+        rf"= (blocks__payload{BITS}) \? \{{ filled",
+        "1'h0",
         every=True,
     ),
-    Fault("second beat of exponents lost", "region_parse", r"= (beat == 1'h1);", "1'h0"),
+    Fault(
+        "a part begins before the last one has ended",
+        "block_buffer",
+        r"= (_\d+_) \| _\d+_;",
+        "1'h1",
+    ),
+    Fault(
+        "the end of a part stays", "block_buffer", rf"= (blocks__payload{BITS}) \? 6'h00", "1'h0"
+    ),
+    Fault("blocks move on before they are whole", "block_buffer", r"= (count >= size);", "1'h1"),
+    Fault("blocks overtake the one before", "block_buffer", r"= _\d+_ \| (leaves);", "1'h1"),
+    Fault("W is cut as X is", "block_buffer", r"size = (5'h08);", "5'h09"),
+    Fault("beats are taken without room", "block_buffer", r"= (left < 4'h9);", "1'h1"),
     # Regions.
     Fault(
         "maxima loaded with each chunk",
@@ -203,8 +223,8 @@ SQUARES = (
     Fault("X for dY", "region_steps", r"tensor = (2'h2);", "2'h0", every=True),
     Fault("last maximum not loaded", "region_steps", r"rows = (c_blocks\S+);", "{} - 1'h1"),
     # Block targets.
-    Fault("blocks lost that wait", "block_targets", r"= blocks__valid & (blocks__ready);", "1'h1"),
-    Fault("a group's first block is its last", "block_targets", r"= (left == 1'h1);", "1'h1"),
+    Fault("blocks lost that wait", "block_targets", r"= _\d+_ \| (blocks__ready);", "1'h1"),
+    Fault("a group's first block is its last", "block_targets", r"= (left == 1'h1);", "1'h1", True),
     Fault(
         "deficits wrap",
         "block_targets",
@@ -475,8 +495,10 @@ NARROW = (
     Fault(
         "only the first row begins within a group",
         "region_parse",
-        rf"_\d+_ = (region{BITS});\s+end\s+end",
+        rf"_\d+_ = (region{BITS});\s+if",
         "{} & 1'h0",
     ),
-    Fault("exponents begin with the group", "region_parse", r"= exponents\S* >> (_\d+_);", "6'h00"),
+    Fault(
+        "exponents begin with the group", "region_parse", r"= data__payload\S* >> (_\d+_);", "6'h00"
+    ),
 )

@@ -63,10 +63,11 @@ class BlockTargets(wiring.Component):
 
     Not checked: that the groups of a region come row by row and without gaps.
 
-    Timing: a group is taken in the first cycle, block k of it (from 0 on) is looked up 1 + 2 k
-    cycles later and given in the cycle after; the next group is taken in the cycle after the last
-    block: 2 n + 1 cycles for n blocks. A block that is not taken stays. All outputs but what
-    depends on ``lookup``'s values are functions of registers only.
+    Timing: block k of a group (from 0 on) is looked up k + 1 cycles after the group is taken and
+    given in the cycle after; the next group is taken in the cycle in which the last block is looked
+    up: a block per cycle. A block that is not taken stays, and so does the look-up of the one after
+    it: ``lookup.enable`` and ``groups.ready`` are combinational from ``blocks.ready``, all other
+    outputs but what depends on ``lookup``'s values are functions of registers.
 
     Members
     -------
@@ -93,15 +94,22 @@ class BlockTargets(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         group = Signal(block_group_layout(self.plan))
-        left = Signal(range(GROUP_BLOCKS + 1))  # blocks of the group still to be described
-        looked_up = Signal()
+        left = Signal(range(GROUP_BLOCKS + 1))  # blocks of the group still to be looked up
+        given = Signal()  # the block that was looked up last
         row_at = self._position("row")
         col_at = self._position("col")
+        looks_up = self.lookup.enable
         m.d.comb += [
-            self.groups.ready.eq(left == 0),
-            self.lookup.enable.eq((left != 0) & ~looked_up),
-            self.blocks.valid.eq(looked_up),
+            looks_up.eq((left != 0) & (~given | self.blocks.ready)),
+            self.groups.ready.eq((left == 0) | ((left == 1) & looks_up)),
+            self.blocks.valid.eq(given),
         ]
+        with m.If(self.blocks.ready):
+            m.d.sync += given.eq(0)
+        with m.If(looks_up):
+            m.d.sync += [given.eq(1), left.eq(left - 1), group.col.eq(group.col + 1)]
+            self._next_exponents(m, group)
+            advance(m, col_at, self._banks(group.region))
         with m.If(self.groups.valid & self.groups.ready):
             new = self.groups.p
             m.d.sync += [group.eq(self.groups.payload), left.eq(new.blocks)]
@@ -110,12 +118,6 @@ class BlockTargets(wiring.Component):
                 advance(m, row_at, self._banks(group.region))
                 with m.If(new.row == 0):
                     restart(m, row_at)
-        with m.If(self.lookup.enable):
-            m.d.sync += looked_up.eq(1)
-        with m.If(looked_up & self.blocks.ready):
-            m.d.sync += [looked_up.eq(0), left.eq(left - 1), group.col.eq(group.col + 1)]
-            self._next_exponents(m, group)
-            advance(m, col_at, self._banks(group.region))
         self._lookups(m, group)
         self._block(m, group, left, row_at, col_at)
         return m
@@ -187,6 +189,7 @@ class BlockTargets(wiring.Component):
         return entry
 
     def _block(self, m, group, left, row_at, col_at):
+        """The one that is looked up, from the next cycle on."""
         plan, region, block = self.plan, group.region, self.blocks.p
         by_column = region.by_column
         q = Mux(by_column, group.row, group.col)
@@ -195,16 +198,21 @@ class BlockTargets(wiring.Component):
         within = slice_ * self._stride(region) + (q << plan.log_block)
         last_col = group.col >= region.cols - 1
         last_row = group.row == region.rows - 1
-        m.d.comb += [
-            block.kind.eq(region.kind),
-            block.bank.eq(bank),
-            block.addr.eq(self._half(region) + within),
-            block.turned.eq(region.turned),
-            block.drop.eq(group.col >= region.cols),
-            block.last.eq(region.last & last_row & (left == 1) & last_col),
-        ]
-        if plan.element().depth:
-            m.d.comb += block.cls.eq(region.cls)
+        said = {
+            "kind": region.kind,
+            "cls": region.cls,
+            "bank": bank,
+            "addr": self._half(region) + within,
+            "turned": region.turned,
+            "drop": group.col >= region.cols,
+            "ends": left == 1,
+            "last": region.last & last_row & (left == 1) & last_col,
+        }
+        for name, value in said.items():
+            register = Signal.like(block[name], name=f"block_{name}")
+            m.d.comb += block[name].eq(register)
+            with m.If(self.lookup.enable):
+                m.d.sync += register.eq(value)
         self._rows(m, group)
 
     def _rows(self, m, group):
@@ -217,13 +225,14 @@ class BlockTargets(wiring.Component):
             own = group.exponents.word_select(row, 8)
             if row:
                 own = Mux(self._by_row(group.region), own, group.exponents[:8])
+            with m.If(self.lookup.enable):
+                m.d.sync += stored.eq(own)
             m.d.comb += [
-                stored.eq(own),
                 nonzero.eq((stored != 0) & (stored != nan)),
                 block.nonzero[row].eq(nonzero),
             ]
             if row < plan.stream_entries:
-                deficit = self._deficit(m, f"own_{row}", self._maximum(group.region, row), stored)
+                deficit = self._deficit(m, f"own_{row}", self._maximum(block.kind, row), stored)
                 m.d.comb += block.deficit[row].eq(Mux(nonzero, deficit, 0))
             if plan.north and row < plan.held_entries:
                 deficit = self._deficit(m, f"north_{row}", self.lookup.north.value[row], stored)
@@ -233,7 +242,7 @@ class BlockTargets(wiring.Component):
             if plan.significands:
                 m.d.comb += block.significand[row].eq(scale_significand(stored))
 
-    def _maximum(self, region, row):
+    def _maximum(self, kind, row):
         """Of a streamed vector, or of a held block to the east."""
 
         def of(lookup):
@@ -243,8 +252,8 @@ class BlockTargets(wiring.Component):
             return of(self.lookup.west)
         streamed = of(self.lookup.south)
         if self.plan.north:
-            streamed = Mux(region.kind == Region.WEST, of(self.lookup.west), streamed)
-        return Mux(region.kind == Region.HELD, of(self.lookup.east), streamed)
+            streamed = Mux(kind == Region.WEST, of(self.lookup.west), streamed)
+        return Mux(kind == Region.HELD, of(self.lookup.east), streamed)
 
     def _deficit(self, m, name, maximum, stored):
         plan = self.plan

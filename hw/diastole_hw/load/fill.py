@@ -2,7 +2,7 @@
 
 from contextlib import nullcontext
 
-from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, unsigned
+from amaranth.hdl import Array, Cat, Const, Module, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -14,33 +14,26 @@ from diastole_hw.plan.plan import Plan
 from diastole_hw.schedule.tokens import (
     block_layout,
     chunk_layout,
-    max_mantissa_beats,
     region_layout,
     scratch_write_layout,
 )
+from diastole_hw.stream.blocks import BlockBuffer
 from diastole_hw.stream.elements import decoded, extent
-from diastole_hw.stream.fifo import StreamFifo
-from diastole_hw.stream.turn import Turn
-from diastole_hw.stream.unpack import Unpack
-from diastole_sim.spec.image import GROUP_BLOCKS
-
-BLOCKS_AHEAD = 4  # descriptions of blocks that wait for their vectors
 
 
 class Fill(wiring.Component):
     """Parse regions, describe their blocks, cut and turn their vectors, write them to the banks.
 
     Elements are written as the array has them (:mod:`diastole_hw.stream.elements`). Blocks that
-    only fill a granule are cut, and not written.
+    only fill a granule are not written.
 
     With the last vector of a chunk, its descriptor goes from ``chunks_in`` to ``chunks_out``: that
     vector waits for ``chunks_out.ready``. Not checked: that the descriptor is there by then.
 
-    Timing: at most one beat of ``data`` and one vector per cycle, and one block in two cycles,
-    which binds where B = 1. Beyond its beats, a region costs 1 cycle and a part of a group 1
-    (:class:`RegionParse`); its vectors are cut when those of the part before have left
-    (:class:`Unpack`). A vector is written in the cycle in which it leaves :class:`Unpack` or
-    :class:`Turn`.
+    Timing: at most one beat of ``data`` and one vector per cycle, and a cycle for a dropped block.
+    The first vector of a block is written 2 cycles after its last beat, at least 3 after the last
+    beat of its group's exponents, and right after the last one of the block before where both have
+    passed; beats wait only where two blocks before them have not left (:class:`BlockBuffer`).
 
     Members
     -------
@@ -52,7 +45,7 @@ class Fill(wiring.Component):
     maxima : Out(MaximaWriteSignature(plan))
     lookup : Out(load_signature(plan))
     turn_stall : Out(1)
-        A vector waits for the turning array.
+        A beat waits: the blocks before it have not left the buffer that turns them.
     """
 
     regions: stream.Interface
@@ -85,64 +78,57 @@ class Fill(wiring.Component):
         plan = self.plan
         parse = RegionParse(plan)
         targets = BlockTargets(plan)
-        blocks = StreamFifo(block_layout(plan), BLOCKS_AHEAD)
-        unpack = Unpack(
+        buffer = BlockBuffer(
             beat=plan.data_width,
-            vectors=tuple(plan.vector_bits(cls) for cls in range(3)),
-            max_beats=max_mantissa_beats(plan),
-            max_vectors=GROUP_BLOCKS * plan.block,
+            elements=tuple(form.element_bits for form in plan.formats),
+            side=plan.block,
+            vectors=1,
         )
-        turn = Turn(side=plan.block, width=max(f.element_bits for f in plan.formats))
-        units = {"parse": parse, "targets": targets, "blocks": blocks}
-        for name, unit in (units | {"unpack": unpack, "turn": turn}).items():
+        for name, unit in {"parse": parse, "targets": targets, "buffer": buffer}.items():
             m.submodules[name] = place(unit, platform)
         wiring.connect(m, wiring.flipped(self.regions), parse.regions)
         wiring.connect(m, wiring.flipped(self.data), parse.data)
         wiring.connect(m, parse.groups, targets.groups)
-        wiring.connect(m, parse.runs, unpack.run)
-        wiring.connect(m, parse.mantissas, unpack.i)
-        wiring.connect(m, targets.blocks, blocks.i)
+        wiring.connect(m, parse.mantissas, buffer.i)
         wiring.connect(m, wiring.flipped(self.maxima), parse.maxima)
         wiring.connect(m, wiring.flipped(self.lookup), targets.lookup)
-        self._write(m, unpack.o, turn, blocks.o)
+        m.d.comb += self.turn_stall.eq(buffer.i.valid & ~buffer.i.ready)
+        self._write(m, buffer.o, self._described(m, targets.blocks, buffer.blocks))
         return m
 
-    def _write(self, m, vectors, turn, blocks):
-        """Vectors, turned or not, meet the description of their block."""
-        plan, head, write = self.plan, blocks.p, self.write
-        vector = Signal(turn.i.payload.shape())
-        for cls, stored in enumerate(plan.formats):
-            with m.If(vectors.p.kind == cls):
-                m.d.comb += vector.eq(self._aligned(vectors.p.bits, stored.element_bits))
-        turns = vectors.p.mark  # the vector at hand goes through the turning array
-        count = Signal(range(plan.block))
-        arrived = Signal()
-        taken = Signal()
-        last = Signal()
+    def _described(self, m, targets, blocks):
+        """A block moves on with its description; returns that of the one whose vectors leave."""
+        head = Signal(block_layout(self.plan))
         m.d.comb += [
-            turn.i.payload.eq(vector),
-            turn.i.valid.eq(vectors.valid & turns),
-            self.turn_stall.eq(turn.i.valid & ~turn.i.ready),
-            arrived.eq(Mux(head.turned, turn.o.valid, vectors.valid & ~turns)),
-            last.eq((count == plan.block - 1) & head.last),
-            taken.eq(blocks.valid & arrived & (~last | self.chunks_out.ready)),
-            turn.o.ready.eq(taken & head.turned),
-            vectors.ready.eq(Mux(turns, turn.i.ready, taken & ~head.turned)),
-            blocks.ready.eq(taken & (count == plan.block - 1)),
+            blocks.valid.eq(targets.valid),
+            targets.ready.eq(blocks.ready),
+            blocks.p.kind.eq(targets.p.cls),
+            blocks.p.turned.eq(targets.p.turned),
+            blocks.p.drop.eq(targets.p.drop),
+            blocks.p.ends.eq(targets.p.ends),
+        ]
+        with m.If(blocks.valid & blocks.ready):
+            m.d.sync += head.eq(targets.payload)
+        return head
+
+    def _write(self, m, vectors, head):
+        """Vectors meet the description of their block."""
+        write = self.write
+        last = vectors.p.last & head.last
+        taken = Signal()
+        m.d.comb += [
+            taken.eq(vectors.valid & (~last | self.chunks_out.ready)),
+            vectors.ready.eq(taken),
             self.write_en.eq(taken & ~head.drop),
             write.kind.eq(head.kind),
             write.bank.eq(head.bank),
-            write.addr.eq(head.addr + count),
-            self.chunks_out.valid.eq(blocks.valid & arrived & last),
+            write.addr.eq(head.addr + vectors.p.index),
+            self.chunks_out.valid.eq(vectors.valid & last),
             self.chunks_out.payload.eq(self.chunks_in.payload),
             self.chunks_in.ready.eq(taken & last),
         ]
-        with m.If(taken):
-            m.d.sync += count.eq(Mux(count == plan.block - 1, 0, count + 1))
-        stored = Signal(vector.shape(), name="stored")
-        m.d.comb += stored.eq(Mux(head.turned, turn.o.payload, vector))
-        group_poison = self._of_group(m, head, count)
-        self._elements(m, head, stored, group_poison)
+        group_poison = self._of_group(m, head, vectors.p.index)
+        self._elements(m, head, vectors.p.vectors[0], group_poison)
 
     def _of_group(self, m, head, count):
         """What the group of the vector says of it; returns whether that is that it is no number."""
@@ -185,12 +171,3 @@ class Fill(wiring.Component):
             with m.If(cls == number) if number else nullcontext():
                 m.d.comb += self.write.elements.eq(Cat(element for element, _ in pairs))
                 m.d.comb += specials.eq(Cat(special for _, special in pairs))
-
-    def _aligned(self, bits, width: int):
-        """Stored elements of one class in as many bits as the widest, the sign on top."""
-        pad = max(f.element_bits for f in self.plan.formats) - width
-        elements = []
-        for k in range(self.plan.block):
-            element = bits[k * width : (k + 1) * width]
-            elements.append(Cat(element[:-1], Const(0, pad), element[-1]))
-        return Cat(*elements)

@@ -1,6 +1,8 @@
 """What the beats of a region are: maxima, the exponents of a group's blocks, or their mantissas."""
 
-from amaranth.hdl import Array, Module, Mux, Signal, unsigned
+from typing import NamedTuple
+
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -16,13 +18,20 @@ from diastole_hw.schedule.tokens import (
     max_mantissa_beats,
     region_layout,
 )
-from diastole_hw.stream.unpack import run_layout
+from diastole_hw.stream.blocks import beat_layout
 from diastole_sim.spec.image import GROUP_BLOCKS
 
 
 def blocks_per_run(plan: Plan, cls: int) -> int:
     """Blocks side by side that share the exponents of their rows, in one group of eight."""
     return GROUP_BLOCKS // plan.runs(cls)
+
+
+class ExponentBeats(NamedTuple):
+    """Whether the beat at hand is the last of a group's exponents, and all of them then."""
+
+    last: Signal
+    entries: Value
 
 
 class RegionParse(wiring.Component):
@@ -32,45 +41,39 @@ class RegionParse(wiring.Component):
     region's slot on. A region of blocks is, for each row of it, a *part* of each group of eight
     that its columns meet: the group's exponent field, then the elements of the part's blocks,
     rounded up to whole granules, from the first of them on. The part is described in ``groups``,
-    with the group's exponents from those of the part's first block on; its elements are announced
-    in ``runs`` and go through to ``mantissas``, for :class:`diastole_hw.stream.unpack.Unpack`.
+    with the group's exponents from those of the part's first block on; its elements go through to
+    ``mantissas``, for :class:`diastole_hw.stream.blocks.BlockBuffer`.
 
     Not checked: that a region starts on a whole granule of its group and that nothing is empty.
 
-    Timing: 1 cycle for a region, then one beat per cycle; before the elements of each part 1 cycle
-    more, in which ``groups`` and ``runs`` are valid as soon as both are ready, and are taken
-    together. ``maxima`` follows ``data`` in the same cycle; so do ``mantissas``, whose ``ready`` is
-    that of ``data`` then.
+    Timing: a beat per cycle, and 1 cycle before the first region; a region is taken with the last
+    beat of the one before. ``groups`` is given with the last beat of the group's exponents, whose
+    ``ready`` it has; ``maxima`` follows ``data`` in the same cycle; so do ``mantissas``, whose
+    ``ready`` is that of ``data`` then.
 
     Members
     -------
     regions : In(stream of region_layout(plan))
     data : In(stream of unsigned(plan.data_width))
     groups : Out(stream of block_group_layout(plan))
-    runs : Out(stream of run_layout(max_mantissa_beats(plan), GROUP_BLOCKS * plan.block))
-        ``kind`` is the class, ``mark`` that the region's blocks are turned.
-    mantissas : Out(stream of unsigned(plan.data_width))
+    mantissas : Out(stream of beat_layout(plan.data_width))
     maxima : Out(MaximaWriteSignature(plan))
     """
 
     regions: stream.Interface
     data: stream.Interface
     groups: stream.Interface
-    runs: stream.Interface
     mantissas: stream.Interface
     maxima: wiring.PureInterface
 
     def __init__(self, plan: Plan):
         self.plan = plan
-        beats = stream.Signature(unsigned(plan.data_width))
-        run = run_layout(max_mantissa_beats(plan), GROUP_BLOCKS * plan.block)
         super().__init__(
             {
                 "regions": In(stream.Signature(region_layout(plan))),
-                "data": In(beats),
+                "data": In(stream.Signature(unsigned(plan.data_width))),
                 "groups": Out(stream.Signature(block_group_layout(plan))),
-                "runs": Out(stream.Signature(run)),
-                "mantissas": Out(beats),
+                "mantissas": Out(stream.Signature(beat_layout(plan.data_width))),
                 "maxima": Out(MaximaWriteSignature(plan)),
             }
         )
@@ -86,10 +89,7 @@ class RegionParse(wiring.Component):
         blocks = Signal(range(GROUP_BLOCKS + 1))
         run_beats = Signal(range(max_mantissa_beats(plan) + 1))
         offset = Signal(range(GROUP_BLOCKS))
-        exponents = Signal(max_exponent_beats(plan) * plan.data_width)
-        exponent_beats = Array([plan.exponent_beats(cls) for cls in (0, 1, 2, 2)])[region.cls]
         self._group(m, region, col, offset, blocks, run_beats)
-        self._exponents(m, region, offset, exponents)
         m.d.comb += [
             self.maxima.memory.eq(region.kind.as_value()[:2]),
             self.maxima.data.eq(self.data.payload),
@@ -97,56 +97,79 @@ class RegionParse(wiring.Component):
             self.groups.p.region.eq(region),
             self.groups.p.row.eq(row),
             self.groups.p.col.eq(col),
-            self.mantissas.payload.eq(self.data.payload),
+            self.mantissas.p.bits.eq(self.data.payload),
+            self.mantissas.p.last.eq(beat == run_beats - 1),
         ]
+        last_maxima, last_part, last_row = (
+            Signal(name=name) for name in ("last_maxima", "last_part", "last_row")
+        )
+        m.d.comb += [
+            last_maxima.eq(beat == region.beats - 1),
+            last_part.eq(region.cols - col == blocks),
+            last_row.eq(row == region.rows - 1),
+        ]
+        field = self._exponent_field(m, region, beat)
+        self._exponents(m, region, offset, field.entries)
         with m.FSM():
             with m.State("REGION"):
-                m.d.comb += self.regions.ready.eq(1)
-                m.d.sync += [region.eq(self.regions.payload), beat.eq(0), row.eq(0), col.eq(0)]
-                m.d.sync += offset.eq(self.regions.p.offset)
-                with m.If(self.regions.valid):
-                    m.next = "EXPONENTS"
-                    with m.If(self.regions.p.kind.as_value()[2]):
-                        m.next = "MAXIMA"
+                self._next_region(m, region, beat, row, col, offset)
             with m.State("MAXIMA"):
                 m.d.comb += [self.data.ready.eq(1), self.maxima.enable.eq(self.data.valid)]
                 with m.If(self.data.valid):
                     m.d.sync += beat.eq(beat + 1)
-                    with m.If(beat == region.beats - 1):
-                        m.next = "REGION"
+                    with m.If(last_maxima):
+                        self._next_region(m, region, beat, row, col, offset)
             with m.State("EXPONENTS"):
-                m.d.comb += self.data.ready.eq(1)
-                with m.If(self.data.valid):
+                m.d.comb += self.groups.valid.eq(self.data.valid & field.last)
+                m.d.comb += self.data.ready.eq(~field.last | self.groups.ready)
+                with m.If(self.data.valid & self.data.ready):
                     m.d.sync += beat.eq(beat + 1)
-                    for k in range(max_exponent_beats(plan)):
-                        with m.If(beat == k):
-                            part = exponents.word_select(k, plan.data_width)
-                            m.d.sync += part.eq(self.data.payload)
-                    with m.If(beat == exponent_beats - 1):
-                        m.next = "OPEN"
-            with m.State("OPEN"):  # the group and the run are taken together
-                both = self.groups.ready & self.runs.ready
-                m.d.comb += [self.groups.valid.eq(both), self.runs.valid.eq(both)]
-                m.d.sync += beat.eq(0)
-                with m.If(both):
-                    m.next = "MANTISSAS"
+                    with m.If(field.last):
+                        m.d.sync += beat.eq(0)
+                        m.next = "MANTISSAS"
             with m.State("MANTISSAS"):
                 m.d.comb += self.mantissas.valid.eq(self.data.valid)
                 m.d.comb += self.data.ready.eq(self.mantissas.ready)
                 with m.If(self.data.valid & self.mantissas.ready):
                     m.d.sync += beat.eq(beat + 1)
-                    with m.If(beat == run_beats - 1):
+                    with m.If(self.mantissas.p.last):
                         m.d.sync += [beat.eq(0), offset.eq(0), col.eq(col + blocks)]
                         m.next = "EXPONENTS"
-                        with m.If(region.cols - col == blocks):
+                        with m.If(last_part):
                             m.d.sync += [col.eq(0), row.eq(row + 1), offset.eq(region.offset)]
-                            with m.If(row == region.rows - 1):
-                                m.next = "REGION"
+                            with m.If(last_row):
+                                self._next_region(m, region, beat, row, col, offset)
         return m
+
+    def _next_region(self, m, region, beat, row, col, offset):
+        """Take one, if there is one, with the last beat of the one before."""
+        m.d.comb += self.regions.ready.eq(1)
+        m.d.sync += [region.eq(self.regions.payload), beat.eq(0), row.eq(0), col.eq(0)]
+        m.d.sync += offset.eq(self.regions.p.offset)
+        m.next = "REGION"
+        with m.If(self.regions.valid):
+            m.next = "EXPONENTS"
+            with m.If(self.regions.p.kind.as_value()[2]):
+                m.next = "MAXIMA"
+
+    def _exponent_field(self, m, region, beat) -> ExponentBeats:
+        """Of the group at hand, with the beat that is there as its last one."""
+        plan, beats = self.plan, max_exponent_beats(self.plan)
+        last = Signal(name="last_exponents")
+        count = Array([plan.exponent_beats(cls) for cls in (0, 1, 2, 2)])[region.cls]
+        m.d.comb += last.eq(beat == count - 1)
+        words = []
+        for k in range(beats - 1):
+            word = Signal(plan.data_width, name=f"exponents_{k}")
+            here = self.data.valid & (beat == k)
+            with m.If(here):
+                m.d.sync += word.eq(self.data.payload)
+            words.append(Mux(beat == k, self.data.payload, word))
+        return ExponentBeats(last, Cat(*words, self.data.payload))
 
     def _group(self, m, region, col, offset, blocks, run_beats):
         """Blocks of the group at hand that the region has; what comes is whole granules of them."""
-        plan, run = self.plan, self.runs.p
+        plan = self.plan
         left = Signal.like(region.cols, name="left")
         room = Signal(range(GROUP_BLOCKS + 1))
         whole = Signal(range(GROUP_BLOCKS + 1))
@@ -155,10 +178,6 @@ class RegionParse(wiring.Component):
             room.eq(GROUP_BLOCKS - offset),
             blocks.eq(Mux(left < room, left, room)),
             self.groups.p.blocks.eq(whole),
-            run.beats.eq(run_beats),
-            run.vectors.eq(whole << plan.log_block),
-            run.kind.eq(region.cls),
-            run.mark.eq(region.turned),
         ]
         for cls in range(3):
             with m.If(region.cls == cls):

@@ -168,10 +168,10 @@ def block_layout(plan: Plan) -> data.StructLayout:
         "poison": data.ArrayLayout(unsigned(1), entries),  # the group's scale is no number
         "turned": 1,
         "drop": 1,  # it only fills a granule
+        "ends": 1,  # last of its part of a group
         "last": 1,  # of its chunk
     }
     absent = {
-        "cls": not plan.element().depth,
         "deficit_north": not plan.north,
         "significand": not plan.significands,
         "poison": not plan.poison,

@@ -18,8 +18,8 @@ Stretch: TypeAlias = tuple[int, int]
 class Run:
     """Neighbouring blocks of one group: what one look at its exponents brings.
 
-    ``requests``: beats of each read request. ``exponents`` and ``mantissas`` in beats, ``blocks``
-    those that the mantissas are cut into.
+    ``requests``: beats of each read request. ``exponents`` and ``mantissas`` in beats. The
+    mantissas hold ``blocks`` that are wanted, then ``dropped`` ones, which only fill a granule.
     """
 
     cls: int
@@ -27,6 +27,7 @@ class Run:
     exponents: int
     mantissas: int
     blocks: int
+    dropped: int = 0
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,7 @@ def blocks(
         beats = machine.mantissa_beats(cls, count_whole)
         exponents = machine.exponent_beats(cls)
         requests = (exponents, beats) if offset else (exponents + beats,)
-        runs.append(Run(cls, requests, exponents, beats, count_whole))
+        runs.append(Run(cls, requests, exponents, beats, count, count_whole - count))
         col += count
     return LoadedRegion(rows=rows[1], first_row=rows[0], runs=tuple(runs), turned=turned)
 

@@ -79,7 +79,7 @@ _STALLS = {
     "load": "cycles in which the array waited for operands",
     "store": "cycles in which results waited for the bus",
     "accumulator": "cycles of waiting for an accumulator bank",
-    "turn": "cycles of waiting for a turning buffer",
+    "turn": "cycles in which operands waited for the buffer that turns them",
 }
 _FIRST_STALL = 0x80
 STALL_CAUSES = tuple(_STALLS)

@@ -150,7 +150,7 @@ class Chunk:
         numbers = [scale not in (0, self.nan) for scale in scales]
         want = {
             "kind": piece.kind, "cls": piece.cls, "turned": piece.turned,
-            "drop": col >= region["cols"], "last": last,
+            "drop": col >= region["cols"], "ends": ends, "last": last,
             "nonzero": numbers, "poison": [scale == self.nan for scale in scales],
             "significand": [scale % 8 + 8 * (scale >= 8) for scale in scales],
         }  # fmt: skip
@@ -251,7 +251,7 @@ def check_block(plan, block, want):
     for name, value in want.items():
         got = getattr(block, name, None)
         if got is None:
-            assert name in ("cls", "poison", "significand"), f"no {name}"
+            assert name in ("poison", "significand"), f"no {name}"
         elif isinstance(value, list):  # by row, or the same for all of them
             found = [got[row] if len(got) > 1 else got[0] for row in rows]
             assert found == value, f"{name} of {want}"
@@ -324,9 +324,9 @@ def cycles_of(want):
     for blocks in want:
         found[0].append(cycle)
         for k in range(len(blocks)):
-            found[1].append(cycle + 1 + 2 * k)
-            found[2].append(cycle + 2 + 2 * k)
-        cycle += 2 * len(blocks) + 1
+            found[1].append(cycle + 1 + k)
+            found[2].append(cycle + 2 + k)
+        cycle += len(blocks)
     return found
 
 

@@ -376,3 +376,34 @@ def test_chunks(machine, mode, p_data, p_out, rng):
         assert found == expected, f"write {number} of {len(want)}"
     counts = [len(case.writes) for case in cases]
     assert [sum(counts[: k + 1]) for k in range(len(cases))] == ends
+
+
+@pytest.mark.parametrize("turned", [0, 1])
+def test_cycles(turned):
+    """A block is a beat: it is written from 3 cycles after its group's exponents on, and from then
+    on there is a vector in every cycle, over all groups and regions."""
+    plan = make("squares")
+    cls = next(cls for cls in range(3) if plan.mantissa_beats(cls, 1) == 1)
+    region = {"kind": Region.SOUTH, "cls": cls, "rows": 3, "cols": 3, "turned": turned}
+    dut = design(Loader, plan)
+    beats, writes = [], []
+
+    async def regions(ctx):
+        await put(ctx, dut.regions, [region, region | {"last": 1}])
+
+    async def bench(ctx):
+        await put(ctx, dut.data, [1] * 2 * 3 * 4)
+        await ctx.tick().repeat(60)
+
+    async def watch(ctx):
+        ctx.set(dut.chunks_in.valid, 1)
+        ctx.set(dut.chunks_out.ready, 1)
+        moves, cycle = (dut.data.valid & dut.data.ready, dut.write_en), 0
+        async for _, _, beat, write in ctx.tick().sample(*moves):
+            beats.extend([cycle] * beat)
+            writes.extend([cycle] * write)
+            cycle += 1
+
+    run(dut, regions, bench, background=(watch,))
+    assert beats[:2] == [1, 2]
+    assert writes == list(range(4, 4 + 2 * 9 * plan.block))

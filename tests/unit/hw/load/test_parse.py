@@ -80,7 +80,7 @@ class Case:
         self.plan, self.rng = plan, rng
         self.regions, self.beats, self.events = [], [], []
         self.cycles = []  # of each event, where nothing ever waits
-        self.cycle = 0
+        self.cycle = 1  # the first region is taken before
 
     def beat(self):
         self.beats.append(self.rng.getrandbits(self.plan.data_width))
@@ -100,7 +100,6 @@ class Case:
             "stream_offset": rng.randrange(plan.beat_bytes),
         }  # fmt: skip
         self.regions.append(shared | members)
-        self.cycle += 1
         return self.regions[-1]
 
     def maxima(self, kind, fused):
@@ -141,15 +140,11 @@ class Case:
         begin = first * tensor.block_bits // tensor.width
         beats = -(-(first + whole) * tensor.block_bits // tensor.width) - begin
         group = {"row": row, "col": col, "blocks": whole, "place": first}
-        run_ = {
-            "beats": beats, "vectors": whole * tensor.side, "kind": region["cls"],
-            "mark": region["turned"],
-        }  # fmt: skip
-        self.cycle += tensor.exponent_beats
-        self.happens("part", region, group, tensor.exponents_from(field, first), run_)
+        self.cycle += tensor.exponent_beats - 1
+        self.happens("part", region, group, tensor.exponents_from(field, first))
         self.cycle += 1
-        for _ in range(beats):
-            self.happens("elements", self.beat())
+        for k in range(beats):
+            self.happens("elements", self.beat(), k == beats - 1)
             self.cycle += 1
 
 
@@ -171,14 +166,13 @@ def members(view, names):
     return {name: getattr(view, name) for name in names}
 
 
-def check_part(plan, group, run_, want):
-    region, part, exponents, wanted_run = want
+def check_part(group, want):
+    region, part, exponents = want
     assert members(group.region, region) == region
     expected = {name: part[name] for name in part if hasattr(group, name)}
     assert members(group, expected) == expected
     low = group.exponents & (1 << 8 * len(exponents)) - 1
     assert low.to_bytes(len(exponents), "little") == exponents
-    assert members(run_, wanted_run) == wanted_run
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -187,7 +181,7 @@ def test_beats_are_told_apart(machine, p_data, p_out, rng):
     plan = make(machine)
     case = make_case(plan, rng)
     dut = design(RegionParse, plan)
-    outputs = (dut.groups, dut.runs, dut.mantissas)
+    outputs = (dut.groups, dut.mantissas)
     got, cycles = [], []
 
     async def regions(ctx):
@@ -210,16 +204,15 @@ def test_beats_are_told_apart(machine, p_data, p_out, rng):
         sampled = (*moves, *payloads, *(getattr(dut.maxima, name) for name in WRITE))
         cycle = 0
         async for _, _, *values in ctx.tick().sample(*sampled):
-            moved, (group, run_, elements), write = values[:3], values[3:6], values[6:]
-            assert moved[0] == moved[1], "taken apart"
+            moved, (group, elements), write = values[:2], values[2:4], values[4:]
             if write[0]:
                 got.append(("maxima", *write[1:]))
             if moved[0]:
-                got.append(("part", group, run_))
-            if moved[2]:
-                got.append(("elements", elements))
-            assert sum((write[0], moved[0], moved[2])) <= 1
-            cycles.extend([cycle] * (write[0] | moved[0] | moved[2]))
+                got.append(("part", group))
+            if moved[1]:
+                got.append(("elements", elements.bits, elements.last))
+            assert sum((write[0], *moved)) <= 1
+            cycles.extend([cycle] * (write[0] | moved[0] | moved[1]))
             cycle += 1
 
     run(dut, regions, data, background=(take, watch), limit=60_000)
@@ -227,29 +220,31 @@ def test_beats_are_told_apart(machine, p_data, p_out, rng):
     for event, want in zip(got, case.events, strict=True):
         assert event[0] == want[0]
         if event[0] == "part":
-            check_part(plan, event[1], event[2], want[1:])
+            check_part(event[1], want[1:])
         else:
             assert event == want
     if p_out == 1.0:
         assert cycles == case.cycles
 
 
-def test_waits_for_both_the_group_and_the_run():
-    """Neither is valid while only one of them could be taken."""
-    plan = make("squares")
+def test_the_last_exponents_wait_for_the_group():
+    """The beats before them do not; a group comes with its last beat, and not before."""
+    plan = make("vectors")
     dut = design(RegionParse, plan)
-    beats = -(-64 // plan.data_width)
+    cls = next(cls for cls in range(3) if plan.exponent_beats(cls) > 1)
 
     async def bench(ctx):
-        await put(ctx, dut.regions, [{"kind": Region.SOUTH, "rows": 1, "cols": 1}])
-        await put(ctx, dut.data, range(beats))
-        for groups, runs in [(0, 0), (1, 0), (0, 1), (1, 1)]:
-            ctx.set(dut.groups.ready, groups)
-            ctx.set(dut.runs.ready, runs)
-            both = groups & runs
-            assert ctx.get(dut.groups.valid) == ctx.get(dut.runs.valid) == both
-            assert not ctx.get(dut.data.ready)
+        region = {"kind": Region.SOUTH, "cls": cls, "rows": 1, "cols": 1}
+        await put(ctx, dut.regions, [region])
+        await put(ctx, dut.data, range(plan.exponent_beats(cls) - 1))
+        for valid, ready in [(0, 0), (0, 1), (1, 0), (1, 1)]:
+            ctx.set(dut.data.valid, valid)
+            ctx.set(dut.groups.ready, ready)
+            assert ctx.get(dut.groups.valid) == valid
+            assert ctx.get(dut.data.ready) == ready
             await ctx.tick()
+        ctx.set(dut.data.valid, 0)
         assert not ctx.get(dut.groups.valid)
+        assert not ctx.get(dut.data.ready)  # elements wait for ``mantissas.ready``
 
     run(dut, bench)

@@ -159,7 +159,7 @@ def test_beats_and_cycles_of_the_engine(name, op, m, n, k):
     seen, reads, writes = run_engine(plan, op, m, n, k)
     guess = estimate(machine_of(plan), op, m, n, k)
     assert guess.fused == (op == "backward")
-    assert (guess.read_beats, guess.write_beats) == (reads, writes)
+    assert (guess.read_beats, guess.write_beats, guess.turn) == (reads, writes, seen["turn"])
     text = f"{guess.cycles} cycles for {seen['cycles']}: {guess.idle}, turn {guess.turn} for {seen}"
     # Small blocks fill the queues between units; short rows of two drains meet at the writer.
     share = 0.002 if plan.block >= 4 else 0.015

@@ -2,7 +2,7 @@
 
 import pytest
 
-from diastole_sim.perf.load import Load, turn_wide
+from diastole_sim.perf.load import Load
 from diastole_sim.perf.machine import Memory, ModelledMachine
 from diastole_sim.perf.walk import Chunk, LoadedRegion, Run
 
@@ -28,28 +28,52 @@ def chunk(*regions):
 
 
 def test_maxima():
-    """Asked for in 11, they come in 12 to 14; the next region's two in 16 and 17."""
+    """Asked for in 11, they come in 12 to 14; the next region's two in 15 and 16."""
     load = Load(machine(), ask=10)
     region = LoadedRegion(rows=0, maxima_beats=3)
     assert load.chunk(chunk(region, LoadedRegion(rows=0, maxima_beats=2)), free=0) == -1
-    assert (load.bus, load.beats, load.ask) == (18, 5, 14)
+    assert (load.bus, load.beats, load.ask) == (17, 5, 14)
 
 
 def test_a_block():
-    """Its address takes until 15; the exponents come in 16, its vectors are written from 20 on."""
+    """Its address takes until 15; the exponents come in 16, its beats in 17 to 21. It moves on in
+    22, and its vectors are written from 23 to 30."""
     load = Load(machine(), ask=10)
-    assert load.chunk(chunk(LoadedRegion(rows=1, runs=(ONE,))), free=0) == 27
-    assert (load.beats, load.turn_stalls) == (6, 0)
-    assert load.bus == 26  # the last beat waits until two vectors are left
+    assert load.chunk(chunk(LoadedRegion(rows=1, runs=(ONE,))), free=0) == 30
+    assert (load.beats, load.bus, load.turn_stalls) == (6, 22, 0)
+
+
+def test_a_block_fills_while_the_one_before_leaves():
+    """The second's beats come in 23 to 27; it moves on when the first has left, in 30. The third's
+    could come in 29, and wait for that."""
+    load = Load(machine(), ask=10)
+    assert load.chunk(chunk(LoadedRegion(rows=3, runs=(ONE,))), free=0) == 46
+    assert (load.beats, load.bus, load.turn_stalls) == (18, 35, 1)
+
+
+def test_blocks_of_a_group():
+    """They move on in 22, 30, 38 and 46. When a block moves on, the next one but one may come: the
+    third's beats wait until 27, right after the second's, the fourth's until 38."""
+    load = Load(machine(), ask=10)
+    run = Run(0, (21,), 1, 20, 4)
+    assert load.chunk(chunk(LoadedRegion(rows=1, runs=(run,))), free=0) == 54
+    assert (load.bus, load.turn_stalls) == (43, 6)
+
+
+def test_dropped_blocks():
+    """The second and third are dropped: they move on in 30 and 32, as soon as they are there."""
+    load = Load(machine(), ask=10)
+    run = Run(0, (16,), 1, 15, 1, 2)
+    assert load.chunk(chunk(LoadedRegion(rows=1, runs=(run,))), free=0) == 36
 
 
 @pytest.mark.parametrize(
     "changes, free, written",
     [
-        ({"memory": Memory(read_cycles=10)}, 0, 36),
-        ({}, 100, 117),  # the half is free later
-        ({}, 10, 27),  # in time
-        ({"fill_vectors": 8}, 0, 27),  # the description of the block decides
+        ({"memory": Memory(read_cycles=10)}, 0, 39),
+        ({}, 100, 120),  # the half is free later
+        ({}, 10, 30),  # in time
+        ({"fill_vectors": 8}, 0, 23),  # all at once
     ],
 )
 def test_what_a_block_waits_for(changes, free, written):
@@ -60,25 +84,4 @@ def test_what_a_block_waits_for(changes, free, written):
 def test_the_address_of_a_later_row_takes_longer():
     load = Load(machine(), ask=10)
     region = LoadedRegion(rows=1, first_row=9, runs=(ONE,))  # 4 bits
-    assert load.chunk(chunk(region), free=0) == 31
-
-
-def test_turned_blocks():
-    """The first enters the turning array in 19 to 26 and has left it in 34. The second could enter
-    in 29, and waits for 35."""
-    load = Load(machine(), ask=10)
-    assert load.chunk(chunk(LoadedRegion(rows=1, runs=(ONE,), turned=True)), free=0) == 34
-    load = Load(machine(), ask=10)
-    assert load.chunk(chunk(LoadedRegion(rows=2, runs=(ONE,), turned=True)), free=0) == 50
-    assert (load.turn_stalls, load.beats) == (6, 12)
-
-
-@pytest.mark.parametrize(
-    "vectors, cycles, waits",
-    [
-        (2, 4, 0),  # of two beats each: there in 2 and 4
-        (4, 8, 1),  # the third is not there in 5, when the block leaves; it waits from 6 to 7
-    ],
-)
-def test_wide_vectors_on_their_way_through_the_turning_array(vectors, cycles, waits):
-    assert turn_wide(2, vectors, 64, 32, 64) == (cycles, waits)
+    assert load.chunk(chunk(region), free=0) == 34

@@ -53,7 +53,7 @@ def test_blocks_of_two_groups():
 def test_blocks_that_end_inside_a_beat():
     """Of 3 bits each; the run goes on to where a block starts on a beat, here the whole group."""
     (run,) = blocks(NARROW, X, (0, 1), (0, 3)).runs
-    assert run == Run(X, (3,), 2, 1, 8)
+    assert run == Run(X, (3,), 2, 1, 3, 5)
 
 
 def test_roles():
