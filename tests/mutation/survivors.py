@@ -64,10 +64,6 @@ SAME: dict[str, dict[str, str]] = {
         "maxima: load_west_byte next = 4'h0 if rst: constant: one more in 4'h0, number 1": (
             "looked at in the cycle after a look-up, which sets it"
         ),
-        "fill: count next = ((count == 2'h3) ? 3'h0 : (count + 1'h1))[1:0] if taken: swapped: "
-        "(count + 1'h1) instead of ((count == 2'h3) ? 3'h0 : (count + 1'h1)), word 1": (
-            "two bits go from 3 to 0 by themselves"
-        ),
         "pass_run: held next = 16'h0000 if rst: dropped: never": (
             "one held word more after a reset, which the first pass writes again"
         ),
@@ -96,6 +92,19 @@ SAME: dict[str, dict[str, str]] = {
         "taken, word 1": "a word beyond the level, which is written again before it counts",
     },
     "nvfp4_32": {
+        "counters: if (rst) stall_turn next ...: condition: inverted": (
+            "a block comes in as many cycles as its vectors leave in, and exponents between them: "
+            "no beat ever waits"
+        ),
+        "block_targets: ((blocks__payload[2:0] == 1'h1) ? lookup__west__value[39:32] : lookup__"
+        "south__value[39:32]) = (blocks__payload[2:0] == 1'h1) ? lookup__west__value[39:32] : "
+        "lookup__south__value[39:32] (the 2th): stuck: bit 0 at 1": (
+            "the lowest bits of a scale are its significand; deficits are of exponents"
+        ),
+        "fill: (buffer_o__payload[8] ? 2'h2 : 2'h0) = buffer_o__payload[8] ? 2'h2 : 2'h0: "
+        "constant: bit 0 flipped in 2'h0, number 2": (
+            "how far down a zero reaches, which only machines with windows look at"
+        ),
         "block_targets: (((! group[4:3])) | (group[4:3] == 2'h2)) = ((! group[4:3])) | (group[4:3] "
         "== 2'h2) (the 3th): stuck: bit 0 at 1": (
             "whether what streams from the south is in vectors; only W is not, which is held"
@@ -164,12 +173,11 @@ SAME: dict[str, dict[str, str]] = {
         ),
     },
     "diastole_nano": {
-        "turn_width32: if (shift) step next ...: swapped: ((inserts ? i__valid : 1'h1) & ((~ full) "
-        "| o__ready)) instead of shift, word 1": (
-            "`shift` is that where the array is full or something enters, one of which always holds"
+        "block_targets: if (rst) block_drop next ...: condition: inverted": (
+            "a block begins with a beat, so none is read only to be dropped"
         ),
-        "unpack: held next = 104'h00000000000000000000000000 if rst: dropped: never": (
-            "cleared in every cycle before a run, the one in which it is taken included"
+        "tensor_walk: cols_left next = 32'd0 if rst: dropped: never": (
+            "set at every start, and looked at beside `o__valid`, which is reset"
         ),
         "image_writer: fsm_state next = 3'h0 if rst: constant: one more in 3'h0, number 1": (
             "before a start there is no group and no maximum, so the next state waits as well"

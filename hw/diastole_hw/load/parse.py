@@ -112,13 +112,14 @@ class RegionParse(wiring.Component):
         self._exponents(m, region, offset, field.entries)
         with m.FSM():
             with m.State("REGION"):
-                self._next_region(m, region, beat, row, col, offset)
+                self._next_region(m, region, offset)
             with m.State("MAXIMA"):
                 m.d.comb += [self.data.ready.eq(1), self.maxima.enable.eq(self.data.valid)]
                 with m.If(self.data.valid):
                     m.d.sync += beat.eq(beat + 1)
                     with m.If(last_maxima):
-                        self._next_region(m, region, beat, row, col, offset)
+                        m.d.sync += beat.eq(0)
+                        self._next_region(m, region, offset)
             with m.State("EXPONENTS"):
                 m.d.comb += self.groups.valid.eq(self.data.valid & field.last)
                 m.d.comb += self.data.ready.eq(~field.last | self.groups.ready)
@@ -138,14 +139,14 @@ class RegionParse(wiring.Component):
                         with m.If(last_part):
                             m.d.sync += [col.eq(0), row.eq(row + 1), offset.eq(region.offset)]
                             with m.If(last_row):
-                                self._next_region(m, region, beat, row, col, offset)
+                                m.d.sync += row.eq(0)
+                                self._next_region(m, region, offset)
         return m
 
-    def _next_region(self, m, region, beat, row, col, offset):
+    def _next_region(self, m, region, offset):
         """Take one, if there is one, with the last beat of the one before."""
         m.d.comb += self.regions.ready.eq(1)
-        m.d.sync += [region.eq(self.regions.payload), beat.eq(0), row.eq(0), col.eq(0)]
-        m.d.sync += offset.eq(self.regions.p.offset)
+        m.d.sync += [region.eq(self.regions.payload), offset.eq(self.regions.p.offset)]
         m.next = "REGION"
         with m.If(self.regions.valid):
             m.next = "EXPONENTS"
