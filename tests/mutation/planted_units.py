@@ -186,7 +186,6 @@ SQUARES = (
         r"last_row = row == (_\d+_);",
         "{} - 1'h1",
     ),
-    Fault("a group is not waited for", "region_parse", r"= _\d+_ \| (groups__ready);", "1'h1"),
     Fault("first beat of exponents lost", "region_parse", r"= data__valid & (_\d+_);", "1'h0"),
     # The buffer that turns blocks.
     Fault(
@@ -201,9 +200,6 @@ SQUARES = (
         "block_buffer",
         r"= (_\d+_) \| _\d+_;",
         "1'h1",
-    ),
-    Fault(
-        "the end of a part stays", "block_buffer", rf"= (blocks__payload{BITS}) \? 6'h00", "1'h0"
     ),
     Fault("blocks move on before they are whole", "block_buffer", r"= (count >= size);", "1'h1"),
     Fault("blocks overtake the one before", "block_buffer", r"= _\d+_ \| (leaves);", "1'h1"),
@@ -433,6 +429,14 @@ TWO_LEVELS = (
 
 # More lanes than elements in a block: a word has parts of two.
 PARTS = (
+    # Groups of fewer beats than blocks, which end inside a beat.
+    Fault("a group is not waited for", "region_parse", r"= _\d+_ \| (groups__ready);", "1'h1"),
+    Fault(
+        "the end of a part stays",
+        "block_buffer",
+        rf"= (blocks__payload{BITS}) \? {CONSTANT} : _",
+        "1'h0",
+    ),
     Fault(
         "floats beyond a row's end are not zero",
         "intake",

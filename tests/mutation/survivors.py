@@ -20,6 +20,9 @@ SAME: dict[str, dict[str, str]] = {
         "top: core_read__beats__valid = 1'h0: constant: one more in 1'h0, number 1": (
             "beats of a command on their way to a core that is not busy, which takes none"
         ),
+        "block_targets: if (rst) block_drop next ...: condition: inverted": (
+            "every block of these machines begins with a beat, so none is read only to be dropped"
+        ),
         "gather: end_ next = end_: swapped: done instead of end_, word 1": (
             "looked at beside `adding`, which comes with the value"
         ),
@@ -173,9 +176,6 @@ SAME: dict[str, dict[str, str]] = {
         ),
     },
     "diastole_nano": {
-        "block_targets: if (rst) block_drop next ...: condition: inverted": (
-            "a block begins with a beat, so none is read only to be dropped"
-        ),
         "tensor_walk: cols_left next = 32'd0 if rst: dropped: never": (
             "set at every start, and looked at beside `o__valid`, which is reset"
         ),
