@@ -48,10 +48,6 @@ SAME: dict[str, dict[str, str]] = {
         "region_requests: _ = 3'h7 if offset: dropped: never": (
             "of groups that are read in part; chunks are whole groups"
         ),
-        "region_parse: if ((data__valid & mantissas__ready)) col next ...: swapped: data__valid "
-        "instead of (data__valid & mantissas__ready), word 1": (
-            "a row of blocks has one group, so the column goes from 0 to 0"
-        ),
         "region_parse: _ = 4'h7 if whole (the 2th): dropped: never": (
             "groups of 32 elements are 8 blocks: there are 0 or 8"
         ),
@@ -77,10 +73,6 @@ SAME: dict[str, dict[str, str]] = {
         ),
         "lane_quantiser: ({ (by2 - up2), 3'h0 }) = { (by2 - up2), 3'h0 }: stuck: bit 3 at 0": (
             "likewise"
-        ),
-        "region_parse: exponents next = 128'h00000000000000000000000000000000 if rst: constant: "
-        "one less in 128'h00000000000000000000000000000000, number 1": (
-            "what a group does not have there is left from another one without a reset as well"
         ),
         "max_memory_depth16384: byte_ next = 8'h00 if rst: constant: one more in 8'h00, number 1": (
             "looked at in the cycle after a look-up, which sets it"
@@ -143,10 +135,6 @@ SAME: dict[str, dict[str, str]] = {
         "maxima: ({ load_west_read_data, load_west_read_data } >> (load_west_byte * 4'h8)) = { "
         "load_west_read_data, load_west_read_data } >> (load_west_byte * 4'h8) (the 8th): stuck: "
         "bit 5 at 0": "one maximum for all rows of what comes from the west, which is in vectors",
-        "region_parse: if ((data__valid & mantissas__ready)) col next ...: swapped: data__valid "
-        "instead of (data__valid & mantissas__ready), word 1": (
-            "a row of blocks has one group, so the column goes from 0 to 0"
-        ),
         "headers: (cls == 2'h2) = cls == 2'h2 (the 2th): stuck: bit 0 at 1": (
             "what was read for others stands in dY's place until its own comes, the last"
         ),
@@ -200,6 +188,9 @@ UNREACHED: dict[str, dict[str, str]] = {
     "mxfp8": {
         "region_requests: ({ 1'h0, table_chunk[23:0], 2'h0 }) = { 1'h0, table_chunk[23:0], 2'h0 }: "
         "stuck: bit 17 at 0": "of tensors with more than 131072 rows",
+        "block_targets: (stored_2 != 8'hff) = stored_2 != 8'hff: stuck: bit 0 at 1": (
+            "of groups whose scale is NaN, which only `poison` stores"
+        ),
     },
 }
 
