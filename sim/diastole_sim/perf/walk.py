@@ -37,7 +37,6 @@ class LoadedRegion:
     rows: int
     first_row: int = 0
     runs: tuple[Run, ...] = ()
-    turned: bool = False
     maxima_beats: int = 0
 
     @property
@@ -81,14 +80,13 @@ class Roles:
     """One use of the array: which tensor streams, which is held, and how they lie.
 
     ``cols_t``: the streamed dimension runs along the stream's columns. ``lanes_down``: the lanes
-    run along the rows of the held tensor. ``turned_held``: at the edge.
+    run along the rows of the held tensor.
     """
 
     stream: int
     held: int
     cols_t: bool = False
     lanes_down: bool = False
-    turned_held: bool = False
     north: bool = False
 
 
@@ -103,7 +101,6 @@ def roles_of(machine: ModelledMachine, op: str) -> Roles:
         cols_t=op == "dw" and not machine.grouped(stream),
         lanes_down=lanes_down,
         north=lanes_down and machine.in_place,
-        turned_held=lanes_down and not machine.in_place,
     )
 
 
@@ -119,9 +116,7 @@ def maxima(machine: ModelledMachine, cls: int, first: int, count: int) -> Loaded
     return LoadedRegion(rows=0, maxima_beats=end - first * entries // beat)
 
 
-def blocks(
-    machine: ModelledMachine, cls: int, rows: Stretch, cols: Stretch, *, turned: bool = False
-) -> LoadedRegion:
+def blocks(machine: ModelledMachine, cls: int, rows: Stretch, cols: Stretch) -> LoadedRegion:
     """A rectangle of blocks."""
     runs: list[Run] = []
     col, end = cols[0], sum(cols)
@@ -135,7 +130,7 @@ def blocks(
         requests = (exponents, beats) if offset else (exponents + beats,)
         runs.append(Run(cls, requests, exponents, beats, count, count_whole - count))
         col += count
-    return LoadedRegion(rows=rows[1], first_row=rows[0], runs=tuple(runs), turned=turned)
+    return LoadedRegion(rows=rows[1], first_row=rows[0], runs=tuple(runs))
 
 
 def product_chunks(machine: ModelledMachine, op: str, m: int, n: int, k: int) -> Iterator[Chunk]:
@@ -157,9 +152,9 @@ def product_chunks(machine: ModelledMachine, op: str, m: int, n: int, k: int) ->
                     regions.append(maxima(machine, roles.stream, *t))
                     regions.append(maxima(machine, roles.held, *lanes))
                 held = (lanes, c) if roles.lanes_down else (c, lanes)
-                regions.append(blocks(machine, roles.held, *held, turned=roles.turned_held))
+                regions.append(blocks(machine, roles.held, *held))
                 streamed = (c, t) if roles.cols_t else (t, c)
-                regions.append(blocks(machine, roles.stream, *streamed, turned=roles.cols_t))
+                regions.append(blocks(machine, roles.stream, *streamed))
                 done = (span,) if last else ()
                 yield Chunk(
                     regions=tuple(regions),
@@ -192,8 +187,7 @@ def fused_chunks(machine: ModelledMachine, m: int, n: int, k: int) -> Iterator[C
                 regions.append(blocks(machine, W, t, all_n))
             if first_tile:
                 regions.append(blocks(machine, DY, c, all_n))
-            turned = not machine.grouped(X)
-            regions.append(blocks(machine, X, *((c, t) if turned else (t, c)), turned=turned))
+            regions.append(blocks(machine, X, *((t, c) if machine.grouped(X) else (c, t))))
             east = Span(slots, slots, n_blocks, ceil_div(4 * n, machine.beat_bytes))
             yield Chunk(
                 regions=tuple(regions),

@@ -40,12 +40,11 @@ def test_maxima_are_bytes():
 
 def test_blocks_of_two_groups():
     """Blocks 6 to 10 of rows 3 to 5: exponents come apart where the run is not a group's first."""
-    region = blocks(NANO, W, (3, 3), (6, 5), turned=True)
+    region = blocks(NANO, W, (3, 3), (6, 5))
     assert region == LoadedRegion(
         rows=3,
         first_row=3,
         runs=(Run(W, (1, 10), 1, 10, 2), Run(W, (16,), 1, 15, 3)),
-        turned=True,
     )
     assert region.beats == 3 * (11 + 16)
 
@@ -60,7 +59,7 @@ def test_roles():
     assert roles_of(NANO, "forward") == Roles(stream=X, held=W)
     assert roles_of(NANO, "dw") == Roles(stream=X, held=DY, cols_t=True)
     assert roles_of(NANO, "dx") == Roles(stream=DY, held=W, lanes_down=True, north=True)
-    assert roles_of(EDGE, "dx") == Roles(stream=DY, held=W, lanes_down=True, turned_held=True)
+    assert roles_of(EDGE, "dx") == Roles(stream=DY, held=W, lanes_down=True)
 
 
 def test_one_chunk():
@@ -101,7 +100,7 @@ def test_input_gradient(machine, uses):
     (chunk,) = product_chunks(machine, "dx", 8, 24, 40)
     assert chunk.uses == chunk.opens == chunk.closes == uses
     assert chunk.regions[2:] == (
-        blocks(machine, W, (0, 5), (0, 3), turned=uses[0]),
+        blocks(machine, W, (0, 5), (0, 3)),
         blocks(machine, DY, (0, 1), (0, 3)),
     )
     span = (Span(rows=8, whole=8, vectors=5, beats=20),)
@@ -114,7 +113,7 @@ def test_weight_gradient():
     (chunk,) = product_chunks(NANO, "dw", 24, 16, 8)
     assert chunk.regions[2:] == (
         blocks(NANO, DY, (0, 3), (0, 2)),
-        blocks(NANO, X, (0, 3), (0, 1), turned=True),
+        blocks(NANO, X, (0, 3), (0, 1)),
     )
     assert chunk.slots == 8
 
@@ -129,11 +128,11 @@ def test_the_fused_pass():
             *[one] * 4,
             blocks(NANO, W, t0, n),
             blocks(NANO, DY, c0, n),
-            blocks(NANO, X, c0, t0, turned=True),
+            blocks(NANO, X, c0, t0),
         ),
-        (blocks(NANO, DY, c1, n), blocks(NANO, X, c1, t0, turned=True)),
-        (one, one, blocks(NANO, W, t1, n), blocks(NANO, X, c0, t1, turned=True)),
-        (blocks(NANO, X, c1, t1, turned=True),),
+        (blocks(NANO, DY, c1, n), blocks(NANO, X, c1, t0)),
+        (one, one, blocks(NANO, W, t1, n), blocks(NANO, X, c0, t1)),
+        (blocks(NANO, X, c1, t1),),
     ]
     assert [chunk.slots for chunk in chunks] == [16, 16, 4, 4]
     assert [chunk.opens for chunk in chunks] == [(True, True), (False, True)] * 2
