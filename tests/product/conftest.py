@@ -17,13 +17,9 @@ def preset(request):
 
 
 @pytest.fixture(scope="session")
-def product(preset, tmp_path_factory):
-    """A product directory."""
-    from diastole.product.generate import generate
-
-    directory = tmp_path_factory.mktemp("products") / preset.name
-    generate(preset, directory)
-    return directory
+def product(preset):
+    """A product directory, to be read."""
+    return cached_product(preset)
 
 
 @pytest.fixture

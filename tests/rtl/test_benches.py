@@ -1,11 +1,13 @@
-"""Every bench on every simulator that is there."""
+"""Every bench on every simulator that is there; those of single units on others than Verilator in
+``make sweeps``."""
 
 import zlib
 
 import pytest
 
-from rtl.simulate import run_bench, simulators
+from rtl.simulate import REQUIRED, run_bench, simulators
 from rtl.units import UNITS, machine_verilog, unit_verilog
+from support.sweep import sweep
 
 SIMULATORS = simulators()
 
@@ -14,7 +16,9 @@ def seed_of(name: str) -> int:
     return zlib.crc32(name.encode())
 
 
-@pytest.mark.parametrize("simulator", SIMULATORS)
+@pytest.mark.parametrize(
+    "simulator", [name if name == REQUIRED else sweep(name) for name in SIMULATORS]
+)
 @pytest.mark.parametrize("unit", UNITS)
 def test_unit(unit, simulator):
     top = f"{unit}_unit"  # `cell` is a keyword

@@ -12,6 +12,7 @@ from diastole_hw.convert.maxima import ImageMaxima
 from diastole_sim.spec.image import StoredCopy, image_layouts
 from support.bench import design, put, run
 from support.bus import ServiceMemory
+from support.sweep import alternating
 from support.tiles import MACHINES, class_of, machine, tile_shape, tiles_of
 
 NAMES = list(MACHINES)
@@ -181,8 +182,9 @@ def shapes_of(numerics, cls, rng):
     yield rng.randrange(1, 2 * numerics.block + 1), most
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("p_in, p_out", [(1.0, 1.0), (0.7, 0.5)], ids=["free", "stalled"])
+@pytest.mark.parametrize(
+    "name, p_in, p_out", alternating(NAMES, {"free": (1.0, 1.0), "stalled": (0.7, 0.5)})
+)
 def test_images(name, p_in, p_out, rng):
     """Of all classes in turn: nothing of one tensor is left for the next."""
     numerics, dut = make(name)

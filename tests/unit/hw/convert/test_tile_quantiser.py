@@ -10,6 +10,7 @@ from diastole_hw.convert.tile_quantiser import TileQuantiser
 from diastole_sim.golden.convert import quantise
 from diastole_sim.spec.numerics import CLASS_NAMES
 from support.bench import design, get, put, run
+from support.sweep import alternating
 from support.tiles import MACHINES, class_of, joined, machine, tile_shape, tiles_of
 
 NAMES = list(MACHINES)
@@ -313,8 +314,9 @@ def shape_of(numerics, cls, rng):
     return rows, width + rng.randrange(1, 6)
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("p, p_free", [(1.0, 0.2), (0.5, 0.03)], ids=["free", "stalled"])
+@pytest.mark.parametrize(
+    "name, p, p_free", alternating(NAMES, {"free": (1.0, 0.2), "stalled": (0.5, 0.03)})
+)
 def test_tensors(name, p, p_free, rng):
     """Of all classes, one after the other; in one run groups mostly wait for room."""
     bench = Bench(name, rng, p, p_free)

@@ -9,6 +9,7 @@ from diastole_hw.plan.uses import Mode
 from diastole_hw.schedule.tokens import Region
 from support.bench import design, run
 from support.plans import make_numerics, make_plan
+from support.sweep import alternating
 from support.uses import pieces
 
 NVFP4 = {"formats": "nvfp4", "fraction": 1, "headroom": 8}
@@ -259,8 +260,9 @@ def check_block(plan, block, want):
             assert got == value, f"{name} of {want}"
 
 
-@pytest.mark.parametrize("name, mode", CASES, ids=lambda value: getattr(value, "name", value))
-@pytest.mark.parametrize("p_move", [1.0, 0.4], ids=["free", "stalled"])
+@pytest.mark.parametrize(
+    "name, mode, p_move", alternating(CASES, {"free": (1.0,), "stalled": (0.4,)})
+)
 def test_blocks_of_chunks(name, mode, p_move, rng):
     plan = make(name)
     maxima = {memory: table_of_maxima(name, rng) for memory in MEMORIES.values()}

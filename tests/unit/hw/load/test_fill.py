@@ -19,6 +19,7 @@ from diastole_hw.schedule.tokens import Region, chunk_layout, region_layout, scr
 from support.bench import design, get, put, run
 from support.elements import array_element, fall, precision, stored_value
 from support.plans import make_numerics, make_plan
+from support.sweep import alternating
 
 NVFP4 = {"formats": ("nvfp4",) * 3, "fraction": 3, "headroom": 8}
 FP8 = {"formats": ("fp8_e4m3", "bfp3", "fp8_e5m2"), "fraction": 2, "headroom": 8}
@@ -332,8 +333,10 @@ class Case:
         return found
 
 
-@pytest.mark.parametrize("machine, mode", CASES, ids=lambda value: getattr(value, "name", value))
-@pytest.mark.parametrize("p_data, p_out", [(1.0, 1.0), (0.6, 0.4)], ids=["free", "stalled"])
+@pytest.mark.parametrize(
+    "machine, mode, p_data, p_out",
+    alternating(CASES, {"free": (1.0, 1.0), "stalled": (0.6, 0.4)}),
+)
 def test_chunks(machine, mode, p_data, p_out, rng):
     plan = make(machine)
     tile = rng.randrange(4)  # their maxima lie apart; in the fused pass those of dY are loaded once

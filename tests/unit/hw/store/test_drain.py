@@ -8,6 +8,7 @@ from oracle.product import binary32_bits
 from support.bench import design, put, run
 from support.bus import ServiceMemory
 from support.plans import make_numerics, make_plan
+from support.sweep import alternating
 
 BASE, SIZE = 4096, 1 << 17
 SLOTS = 4  # of maxima
@@ -161,9 +162,8 @@ class Result:
 
 
 @pytest.mark.parametrize(
-    "machine, mode, north", CASES, ids=lambda value: getattr(value, "name", str(value))
+    "machine, mode, north, p_stall", alternating(CASES, {"free": (0,), "stalled": (0.5,)})
 )
-@pytest.mark.parametrize("p_stall", [0, 0.5], ids=["free", "stalled"])
 def test_rows_of_floats(machine, mode, north, p_stall, rng):
     plan = make(machine)
     side = plan.block
