@@ -152,6 +152,7 @@ WINDOWS = Machine(
             "fill",
             rf"= (write{BITS} > write{BITS});",
             "1'h0",
+            every=True,
         ),
         Fault(
             "deficit of another lane",
@@ -181,7 +182,7 @@ WINDOWS = Machine(
             "1'h1",
             every=True,
         ),
-        Fault("NaN elements do not poison", "fill", r"= (specials) \|", "{} & 2'h0"),
+        Fault("NaN elements do not poison", "fill", r"= (specials_\d) \|", "{} & 2'h0", every=True),
         Fault(
             "NaN scales do not poison",
             "block_targets",

@@ -505,4 +505,13 @@ NARROW = (
     Fault(
         "exponents begin with the group", "region_parse", r"= data__payload\S* >> (_\d+_);", "6'h00"
     ),
+    # Banks, whose words have two vectors.
+    Fault("the first vector of a word, streamed", "bank_6_depth1024", r"z \((number)\)", "1'h0"),
+    Fault("the last vector of a word, held", "bank_11_depth16384", r"z \((number)\)", "1'h1"),
+    Fault(
+        "a vector of the word that is asked for now",
+        "bank_6_depth1024",
+        r"z \((number)\)",
+        "read_addr[0]",
+    ),
 )

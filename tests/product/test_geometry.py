@@ -7,9 +7,10 @@ import pytest
 
 from diastole_sim.train import run_task
 from support.products import MACHINES
+from support.sweep import sweep
 
 STEPS = 4
-RUNS = [("pico", None), ("pico", 1), ("turning", 1), ("wide", None), ("wide", 2)]
+RUNS = [("pico", None), ("pico", 1), sweep("turning", 1), ("wide", None), ("wide", 2)]
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from support.sweep import sweep
 
 SQUARES = ["pico", "nano", "mixed", "textbook", "turning"]
 EVERY = [*SQUARES, *p.FORMAT_MACHINES]
-RARELY = {"turning", "bfp4_1x16", "fp8_e5m2"}  # others have what they have
+RARELY = {"textbook", "turning", "bfp4_1x16", "fp8_e5m2"}  # others have what they have
 MACHINES = [sweep(name) if name in RARELY else name for name in EVERY]
 ODD = [(1, 1, 1), (3, 5, 7), (31, 32, 17)]
 STALLS = 11

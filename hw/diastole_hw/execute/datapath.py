@@ -74,7 +74,7 @@ class Datapath(wiring.Component):
     Members
     -------
     write_en, write : In(1), In(scratch_write_layout(plan))
-        A vector for the scratchpad of its ``kind``.
+        A word for the scratchpad of its ``kind``.
     slot : In(slot_layout(plan))
     held : In(held_read_layout(plan))
     released : Out(1)
@@ -126,20 +126,21 @@ class Datapath(wiring.Component):
 
     def _write(self, m, pad, region):
         """The write port of one scratchpad."""
-        write, vector = self.write, pad.write.vector
+        write = self.write
         m.d.comb += [
             pad.write.en.eq(self.write_en & (write.kind == region)),
             pad.write.bank.eq(write.bank),
-            pad.write.addr.eq(write.addr),
+            pad.write.word.eq(write.word),
         ]
-        for name in vector.shape().members:
-            if name == "deficit_east":  # of a held block
-                value = write.deficit
-            elif name == "poison" and region != Region.HELD:  # one bit for all elements
-                value = write.poison.any()
-            else:
-                value = write[name]
-            m.d.comb += vector[name].eq(value)
+        for vector, came in zip(pad.write.vectors, write.vectors, strict=True):
+            for name in vector.shape().members:
+                if name == "deficit_east":  # of a held block
+                    value = came.deficit
+                elif name == "poison" and region != Region.HELD:  # one bit for all elements
+                    value = came.poison.any()
+                else:
+                    value = came[name]
+                m.d.comb += vector[name].eq(value)
 
     def _stream(self, m, platform, array, way, direction):
         """The side from which the vectors of a direction come."""

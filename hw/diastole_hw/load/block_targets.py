@@ -52,7 +52,7 @@ class BlockTargets(wiring.Component):
     """Describe the blocks of each group, one after the other: where each goes, and its deficits.
 
     A region's block in row ``row`` and column ``col`` has number p across the banks and q within
-    them: (col, row) with ``by_column``, else (row, col). It goes to bank p mod S, from word
+    them: (col, row) with ``by_column``, else (row, col). It goes to bank p mod S, from vector
     (p div S) * stride + q B of the chunk's part of the bank on. S is the number of banks: the
     array's rows to the west, its columns elsewhere. The stride is that of a slice.
 
@@ -202,7 +202,7 @@ class BlockTargets(wiring.Component):
             "kind": region.kind,
             "cls": region.cls,
             "bank": bank,
-            "addr": self._half(region) + within,
+            "word": (self._half(region) + within) >> exact_log2(plan.fill_vectors),
             "turned": region.turned,
             "drop": group.col >= region.cols,
             "ends": left == 1,
@@ -266,7 +266,7 @@ class BlockTargets(wiring.Component):
         return deficit
 
     def _stride(self, region):
-        """Words of a bank from one slice to the next."""
+        """Vectors of a bank from one slice to the next."""
         plan = self.plan
         held, streamed = plan.held_stride, plan.tile_words
         if plan.fused:
@@ -275,7 +275,7 @@ class BlockTargets(wiring.Component):
         return Mux(region.kind == Region.HELD, held, streamed)
 
     def _half(self, region):
-        """First word of the half of a bank that the chunk fills; dY's place in the fused pass."""
+        """First vector of the half of a bank that the chunk fills; dY's place in the fused pass."""
         plan = self.plan
         held, half = region.half * plan.held_half_words, region.half
         if plan.fused:

@@ -27,13 +27,14 @@ class Fill(wiring.Component):
     Elements are written as the array has them (:mod:`diastole_hw.stream.elements`). Blocks that
     only fill a granule are not written.
 
-    With the last vector of a chunk, its descriptor goes from ``chunks_in`` to ``chunks_out``: that
-    vector waits for ``chunks_out.ready``. Not checked: that the descriptor is there by then.
+    With the last word of a chunk, its descriptor goes from ``chunks_in`` to ``chunks_out``: that
+    word waits for ``chunks_out.ready``. Not checked: that the descriptor is there by then.
 
-    Timing: at most one beat of ``data`` and one vector per cycle, and a cycle for a dropped block.
-    The first vector of a block is written 2 cycles after its last beat, at least 3 after the last
-    beat of its group's exponents, and right after the last one of the block before where both have
-    passed; beats wait only where two blocks before them have not left (:class:`BlockBuffer`).
+    Timing: at most one beat of ``data`` and one word of V vectors per cycle, and a cycle for a
+    dropped block. The first word of a block is written 2 cycles after its last beat, at least 3
+    after the last beat of its group's exponents, and right after the last one of the block before
+    where both have passed; beats wait only where two blocks before them have not left
+    (:class:`BlockBuffer`).
 
     Members
     -------
@@ -41,7 +42,7 @@ class Fill(wiring.Component):
     data : In(stream of unsigned(plan.data_width))
     chunks_in, chunks_out : In, Out(stream of chunk_layout(plan))
     write_en, write : Out(1), Out(scratch_write_layout(plan))
-        A vector for a scratchpad.
+        A word for a scratchpad.
     maxima : Out(MaximaWriteSignature(plan))
     lookup : Out(load_signature(plan))
     turn_stall : Out(1)
@@ -82,7 +83,7 @@ class Fill(wiring.Component):
             beat=plan.data_width,
             elements=tuple(form.element_bits for form in plan.formats),
             side=plan.block,
-            vectors=1,
+            vectors=plan.fill_vectors,
         )
         for name, unit in {"parse": parse, "targets": targets, "buffer": buffer}.items():
             m.submodules[name] = place(unit, platform)
@@ -122,45 +123,47 @@ class Fill(wiring.Component):
             self.write_en.eq(taken & ~head.drop),
             write.kind.eq(head.kind),
             write.bank.eq(head.bank),
-            write.addr.eq(head.addr + vectors.p.index),
+            write.word.eq(head.word + vectors.p.index),
             self.chunks_out.valid.eq(vectors.valid & last),
             self.chunks_out.payload.eq(self.chunks_in.payload),
             self.chunks_in.ready.eq(taken & last),
         ]
-        group_poison = self._of_group(m, head, vectors.p.index)
-        self._elements(m, head, vectors.p.vectors[0], group_poison)
+        for number, vector in enumerate(write.vectors):
+            group_poison = self._of_group(m, head, vectors.p.index, number, vector)
+            self._elements(m, head, vectors.p.vectors[number], vector, number, group_poison)
 
-    def _of_group(self, m, head, count):
-        """What the group of the vector says of it; returns whether that is that it is no number."""
-        plan, write = self.plan, self.write
+    def _of_group(self, m, head, index, number, vector):
+        """What its group says of vector ``number`` of word ``index``; returns whether that is that
+        it is no number."""
+        plan = self.plan
 
         def own(entries):
-            return entries[count] if len(entries) > 1 else entries[0]
+            return entries[number :: plan.fill_vectors][index] if len(entries) > 1 else entries[0]
 
-        m.d.comb += [write.deficit.eq(own(head.deficit)), write.nonzero.eq(own(head.nonzero))]
+        m.d.comb += [vector.deficit.eq(own(head.deficit)), vector.nonzero.eq(own(head.nonzero))]
         if plan.north:
-            m.d.comb += write.deficit_north.eq(own(head.deficit_north))
+            m.d.comb += vector.deficit_north.eq(own(head.deficit_north))
         if plan.significands:
-            m.d.comb += write.significand.eq(own(head.significand))
+            m.d.comb += vector.significand.eq(own(head.significand))
         return own(head.poison) if plan.poison else None
 
-    def _elements(self, m, head, stored, group_poison):
+    def _elements(self, m, head, stored, vector, number, group_poison):
         """Elements as the array has them; what is no number, and how far down they reach."""
-        plan, write = self.plan, self.write
+        plan = self.plan
         layout = plan.element()
         if not layout.depth:  # they are stored as the array has them
-            m.d.comb += write.elements.eq(stored)
+            m.d.comb += vector.elements.eq(stored)
             specials = Const(0, plan.block)
         else:
-            specials = Signal(plan.block)
-            self._decode(m, head.cls, stored, specials)
+            specials = Signal(plan.block, name=f"specials_{number}")
+            self._decode(m, head.cls, stored, vector, specials)
         if plan.shape.extents:
             precision = Array([plan.formats[cls].precision for cls in (0, 1, 2, 2)])[head.cls]
-            m.d.comb += write.extent.eq(extent(list(write.elements), layout, precision))
+            m.d.comb += vector.extent.eq(extent(list(vector.elements), layout, precision))
         if plan.poison:
-            m.d.comb += write.poison.eq(specials | group_poison.replicate(plan.block))
+            m.d.comb += vector.poison.eq(specials | group_poison.replicate(plan.block))
 
-    def _decode(self, m, cls, stored, specials):
+    def _decode(self, m, cls, stored, vector, specials):
         """The first class if it is none of the others that have another format."""
         plan = self.plan
         target = plan.shape, plan.element()
@@ -169,5 +172,5 @@ class Fill(wiring.Component):
                 continue
             pairs = [decoded(form, each[:-1], each[-1], *target) for each in stored]
             with m.If(cls == number) if number else nullcontext():
-                m.d.comb += self.write.elements.eq(Cat(element for element, _ in pairs))
+                m.d.comb += vector.elements.eq(Cat(element for element, _ in pairs))
                 m.d.comb += specials.eq(Cat(special for _, special in pairs))

@@ -1,8 +1,9 @@
 """Scratchpads: banks of vectors in front of the array's ports, read with the array's skew."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
 
 from diastole_hw.cell.layouts import held_layout, vector_layout
 from diastole_hw.cell.shape import Element
@@ -31,59 +32,69 @@ def elements_layout(plan: Plan, element: Element) -> data.ArrayLayout:
 
 
 def write_signature(plan: Plan, *, banks: int, words: int, marks: dict) -> wiring.Signature:
-    """Vectors are written, as the writer sees it: one per cycle into one bank.
+    """Words are written, as the writer sees it: V vectors per cycle into one bank.
 
-    ``vector`` has ``elements`` as of :meth:`diastole_hw.plan.plan.Plan.element`, and the marks.
+    ``words`` of a bank; each of ``vectors`` has ``elements`` as of
+    :meth:`diastole_hw.plan.plan.Plan.element`, and the marks.
     """
     elements = elements_layout(plan, plan.element())
+    vector = data.StructLayout({"elements": elements} | marks)
     return wiring.Signature(
         {
             "en": Out(1),
             "bank": Out(range(max(banks, 2))),
-            "addr": Out(range(max(words, 2))),
-            "vector": Out(data.StructLayout({"elements": elements} | marks)),
+            "word": Out(range(max(words, 2))),
+            "vectors": Out(data.ArrayLayout(vector, plan.fill_vectors)),
         }
     )
 
 
 class Bank(wiring.Component):
-    """One bank: a word per vector, and a word per block for what its vectors have in common.
+    """One bank: words of V vectors, and a word per block for what its vectors have in common.
 
-    Every vector that is written writes its block's word too; the last one counts.
+    Words are written whole, vectors are read one by one. Every word that is written writes its
+    block's word too; what its last vector says counts.
 
-    Timing: as :class:`diastole_hw.memory.ram.Ram`.
+    Timing: as :class:`diastole_hw.memory.ram.Ram`, with a choice among V vectors behind it.
 
     Parameters
     ----------
-    vectors, blocks : data.StructLayout
-        Of both words, each in a memory of its own. ``blocks`` may be empty.
+    vector, block : data.StructLayout
+        What is kept of each, in a memory of its own. ``block`` may be empty.
     depth : int
         Vectors.
-    log_block : int
-        Vectors of a block: 2^``log_block``.
+    log_block, log_word : int
+        Vectors of a block: 2^``log_block``; of a word: 2^``log_word``, V.
 
     Members
     -------
-    write_en, write_addr : In(1), In(range(depth))
-    write_data : In(struct of the members of ``vectors`` and ``blocks``)
+    write_en, write_word : In(1), In(range(words))
+    write_data : In(array of V structs of the members of ``vector`` and ``block``)
     read_en, read_addr : In(1), In(range(depth))
-    read_data : Out(the same struct)
+        A vector's.
+    read_data : Out(the struct)
     """
 
     write_data: data.View
     read_data: data.View
 
     def __init__(
-        self, *, vectors: data.StructLayout, blocks: data.StructLayout, depth: int, log_block: int
+        self,
+        *,
+        vector: data.StructLayout,
+        block: data.StructLayout,
+        depth: int,
+        log_block: int,
+        log_word: int,
     ):
-        self.vectors, self.blocks = vectors, blocks
-        self.depth, self.log_block = depth, log_block
-        both = data.StructLayout(dict(vectors.members) | dict(blocks.members))
+        self.vector, self.block, self.depth = vector, block, depth
+        self.log_block, self.log_word = log_block, log_word
+        both = data.StructLayout(dict(vector.members) | dict(block.members))
         super().__init__(
             {
                 "write_en": In(1),
-                "write_addr": In(range(depth)),
-                "write_data": In(both),
+                "write_word": In(range(max(depth >> log_word, 2))),
+                "write_data": In(data.ArrayLayout(both, 1 << log_word)),
                 "read_en": In(1),
                 "read_addr": In(range(depth)),
                 "read_data": Out(both),
@@ -92,23 +103,43 @@ class Bank(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        self._memory(m, platform, "vectors", self.vectors, 0)
-        if self.blocks.members:
-            self._memory(m, platform, "blocks", self.blocks, self.log_block)
+        vectors = data.ArrayLayout(self.vector, 1 << self.log_word)
+        words = self._memory(m, platform, "vectors", vectors.size, self.log_word)
+        m.d.comb += words.write_data.eq(
+            Cat(each[name] for each in self.write_data for name in self.vector.members)
+        )
+        vector = Signal(self.vector)
+        m.d.comb += vector.eq(self._chosen(m, words.read_data))
+        m.d.comb += [self.read_data[name].eq(vector[name]) for name in self.vector.members]
+        if self.block.members:
+            blocks = self._memory(m, platform, "blocks", self.block.size, self.log_block)
+            last, shown = self.write_data[-1], data.View(self.block, blocks.read_data)
+            m.d.comb += blocks.write_data.eq(Cat(last[name] for name in self.block.members))
+            m.d.comb += [self.read_data[name].eq(shown[name]) for name in self.block.members]
         return m
 
-    def _memory(self, m, platform, name, layout, shift):
-        ram = Ram(width=layout.size, depth=max(self.depth >> shift, 2))
+    def _chosen(self, m, word):
+        """The vector of a word that was asked for."""
+        size = self.vector.size
+        vectors = [word[k : k + size] for k in range(0, len(word), size)]
+        if len(vectors) == 1:
+            return word
+        number = Signal(self.log_word)
+        with m.If(self.read_en):
+            m.d.sync += number.eq(self.read_addr)
+        return Array(vectors)[number]
+
+    def _memory(self, m, platform, name, width, log_vectors) -> Ram:
+        """With words that have so many bits, for 2^``log_vectors`` vectors each."""
+        ram = Ram(width=width, depth=max(self.depth >> log_vectors, 2))
         m.submodules[name] = place(ram, platform)
-        word = data.View(layout, ram.read_data)
         m.d.comb += [
             ram.write_en.eq(self.write_en),
-            ram.write_addr.eq(self.write_addr >> shift),
-            ram.write_data.eq(Cat(self.write_data[member] for member in layout.members)),
+            ram.write_addr.eq(self.write_word >> (log_vectors - self.log_word)),
             ram.read_en.eq(self.read_en),
-            ram.read_addr.eq(self.read_addr >> shift),
-            *(self.read_data[member].eq(word[member]) for member in layout.members),
+            ram.read_addr.eq(self.read_addr >> log_vectors),
         ]
+        return ram
 
 
 def add_bank(m, platform, number, pad, element: Element, per_block: set[str]) -> Bank:
@@ -117,28 +148,30 @@ def add_bank(m, platform, number, pad, element: Element, per_block: set[str]) ->
     It keeps its elements as ``element``; ``per_block``: marks that a block's vectors share.
     """
     plan, write = pad.plan, pad.write
-    marks = dict(write.vector.shape().members)
+    marks = dict(write.vectors.shape().elem_shape.members)
     del marks["elements"]
-    vectors = {"elements": elements_layout(plan, element)}
-    vectors |= {name: shape for name, shape in marks.items() if name not in per_block}
-    blocks = {name: shape for name, shape in marks.items() if name in per_block}
+    vector = {"elements": elements_layout(plan, element)}
+    vector |= {name: shape for name, shape in marks.items() if name not in per_block}
+    block = {name: shape for name, shape in marks.items() if name in per_block}
     bank = Bank(
-        vectors=data.StructLayout(vectors),
-        blocks=data.StructLayout(blocks),
-        depth=pad.words,
+        vector=data.StructLayout(vector),
+        block=data.StructLayout(block),
+        depth=pad.vectors,
         log_block=plan.log_block,
+        log_word=exact_log2(plan.fill_vectors),
     )
     m.submodules[f"bank_{number}"] = place(bank, platform)
     resized, wide = plan.shape.resized, plan.element()
     m.d.comb += [
         bank.write_en.eq(write.en & (write.bank == number)),
-        bank.write_addr.eq(write.addr),
-        *(bank.write_data[name].eq(write.vector[name]) for name in marks),
-        *(
-            kept.eq(resized(came, wide, element))
-            for kept, came in zip(bank.write_data.elements, write.vector.elements, strict=True)
-        ),
+        bank.write_word.eq(write.word),
     ]
+    for kept, came in zip(bank.write_data, write.vectors, strict=True):
+        m.d.comb += [kept[name].eq(came[name]) for name in marks]
+        m.d.comb += [
+            target.eq(resized(value, wide, element))
+            for target, value in zip(kept.elements, came.elements, strict=True)
+        ]
     return bank
 
 
@@ -155,10 +188,10 @@ class StreamScratchpad(wiring.Component):
     Where vectors are of squares, a block has one deficit, ``nonzero`` and significand: of the
     vectors of a block the one that is written last says them for all.
 
-    Timing: one read and one write per cycle, of different words. ``read_en`` with ``read_addr`` in
-    cycle t gives port b its vector in cycle t + 1 + b; in other cycles a port shows a vector with
-    ``nonzero`` and ``poison`` 0. A vector is seen by reads that reach its bank (bank b in cycle
-    t + b) from the cycle after its write on.
+    Timing: one vector is read and one word written per cycle, not of the same word. ``read_en``
+    with ``read_addr`` in cycle t gives port b its vector in cycle t + 1 + b; in other cycles a port
+    shows a vector with ``nonzero`` and ``poison`` 0. A vector is seen by reads that reach its bank
+    (bank b in cycle t + b) from the cycle after its write on.
 
     Parameters
     ----------
@@ -168,15 +201,15 @@ class StreamScratchpad(wiring.Component):
 
     Members
     -------
-    write : In(write_signature(plan, banks=banks, words=words, marks=...))
+    write : In(write_signature(plan, banks=banks, words=vectors // V, marks=...))
         Marks: ``deficit``, ``nonzero``, and what the machine has of ``significand``, ``extent``
         and ``poison`` (1 bit).
-    read_en, read_addr : In(1), In(range(words))
+    read_en, read_addr : In(1), In(range(vectors))
     read_banks : In(range(banks + 1))
         In a machine that has poison only: how many banks the read means. The others show none.
     ports : Out(vector_layout(plan.shape, element)), an array of ``banks``
 
-    ``banks`` (C at the south, R at the west), ``words`` of a bank and ``element`` are attributes.
+    ``banks`` (C at the south, R at the west), ``vectors`` of a bank and ``element`` are attributes.
     """
 
     write: wiring.PureInterface
@@ -184,15 +217,16 @@ class StreamScratchpad(wiring.Component):
     def __init__(self, plan: Plan, *, side: str):
         self.plan, self.side = plan, side
         self.banks = plan.cols if side == "south" else plan.rows
-        self.words = 2 * plan.half_words
+        self.vectors = 2 * plan.half_words
         self.element = getattr(plan.shape, side)
         self.by_row = any(map(plan.grouped, plan.streamed(side)))
         marks = mark_shapes(plan, poison_bits=1, deficits=("deficit",))
-        write = write_signature(plan, banks=self.banks, words=self.words, marks=marks)
+        words = self.vectors // plan.fill_vectors
+        write = write_signature(plan, banks=self.banks, words=words, marks=marks)
         members = {
             "write": In(write),
             "read_en": In(1),
-            "read_addr": In(range(self.words)),
+            "read_addr": In(range(self.vectors)),
             "ports": Out(vector_layout(plan.shape, self.element)).array(self.banks),
         }
         super().__init__(
@@ -236,14 +270,14 @@ class HeldScratchpad(wiring.Component):
     ``extent`` and ``poison`` are 0. What a block has once is said by its vector that is written
     last: deficits, ``nonzero`` and significand, but with lane deficits for ``deficit_east`` only.
 
-    Timing: a read in cycle t reaches load port c in cycle t + 1 + c; one per cycle, beside one
-    write of another word. While ``read.valid`` is 0, ``valid`` of a port is 0, and the rest
-    anything. A word is seen by reads that reach its bank (bank c in cycle t + c) from the cycle
-    after its write on.
+    Timing: a read in cycle t reaches load port c in cycle t + 1 + c; one per cycle, beside the
+    write of another word of V vectors. While ``read.valid`` is 0, ``valid`` of a port is 0, and the
+    rest anything. A vector is seen by reads that reach its bank (bank c in cycle t + c) from the
+    cycle after its write on.
 
     Members
     -------
-    write : In(write_signature(plan, banks=C, words=plan.held_words, marks=...))
+    write : In(write_signature(plan, banks=C, words=plan.held_words // V, marks=...))
         Marks: a deficit for each direction that the array has, ``nonzero``, and what the machine
         has of ``significand``, ``extent`` and ``poison`` (B bits, one for each element).
     read : In(held_read_layout(plan))
@@ -255,10 +289,11 @@ class HeldScratchpad(wiring.Component):
 
     def __init__(self, plan: Plan):
         self.plan = plan
-        self.words = plan.held_words
+        self.vectors = plan.held_words
         self.deficits = tuple(f"deficit_{direction}" for direction in plan.directions)
         marks = mark_shapes(plan, poison_bits=plan.block, deficits=self.deficits)
-        write = write_signature(plan, banks=plan.cols, words=self.words, marks=marks)
+        words = self.vectors // plan.fill_vectors
+        write = write_signature(plan, banks=plan.cols, words=words, marks=marks)
         super().__init__(
             {
                 "write": In(write),

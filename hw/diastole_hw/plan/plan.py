@@ -258,6 +258,13 @@ class Plan:
         """Of B stored elements."""
         return self.group_layouts[cls].row_bits
 
+    @property
+    def fill_vectors(self) -> int:
+        """V, vectors that enter a scratchpad in a cycle and make a word of it: a power of two up to
+        B, as many as a beat has of the narrowest elements."""
+        narrowest = min(map(self.vector_bits, range(3)))
+        return min(self.block, pow2ceil(ceil(self.data_width / narrowest)))
+
     def mantissa_beats(self, cls: int, blocks: int) -> int:
         """Beats that hold the first ``blocks`` blocks of a group's element field."""
         return self.group_layouts[cls].block_beats(blocks)

@@ -149,7 +149,7 @@ def block_group_layout(plan: Plan) -> data.StructLayout:
 
 
 def block_layout(plan: Plan) -> data.StructLayout:
-    """A block whose vectors are about to come; ``addr`` is that of its first one in the bank.
+    """A block whose vectors are about to come, to the words of a bank from ``word`` on.
 
     What may differ from vector to vector has as many entries as the rows of a block that may.
     """
@@ -159,7 +159,7 @@ def block_layout(plan: Plan) -> data.StructLayout:
         "kind": Region,
         "cls": unsigned(2),
         "bank": range(max(plan.rows, plan.cols)),
-        "addr": range(max(plan.held_words, 2 * plan.half_words)),
+        "word": range(max(plan.held_words, 2 * plan.half_words) // plan.fill_vectors),
         # Of the vectors; of a held block to the east, which has one.
         "deficit": data.ArrayLayout(deficit, plan.stream_entries),
         "deficit_north": data.ArrayLayout(deficit, plan.held_entries),
@@ -179,17 +179,17 @@ def block_layout(plan: Plan) -> data.StructLayout:
     return data.StructLayout({k: v for k, v in members.items() if not absent.get(k)})
 
 
-def scratch_write_layout(plan: Plan) -> data.StructLayout:
-    """One vector on its way into a scratchpad; ``addr`` counts vectors within the bank.
+def filled_vector_layout(plan: Plan) -> data.StructLayout:
+    """A vector on its way into a scratchpad.
 
     ``deficit``, of a vector or of a held block to the east, to ``significand`` are those of its
     group; ``extent`` and ``poison``, a bit for each element, are of what it holds.
     """
-    block = block_layout(plan).members
     deficit = unsigned(plan.deficit_bits)
-    members = {name: block[name] for name in ("kind", "bank", "addr")}
-    members["elements"] = data.ArrayLayout(unsigned(plan.element().bits), plan.block)
-    members["deficit"] = deficit
+    members = {
+        "elements": data.ArrayLayout(unsigned(plan.element().bits), plan.block),
+        "deficit": deficit,
+    }
     if plan.north:
         members["deficit_north"] = deficit
     members["nonzero"] = unsigned(1)
@@ -200,6 +200,15 @@ def scratch_write_layout(plan: Plan) -> data.StructLayout:
     if plan.poison:
         members["poison"] = unsigned(plan.block)
     return data.StructLayout(members)
+
+
+def scratch_write_layout(plan: Plan) -> data.StructLayout:
+    """A word on its way into a scratchpad: V vectors of a block, the first one lowest; ``word``
+    counts words within the bank."""
+    block = block_layout(plan).members
+    members = {name: block[name] for name in ("kind", "bank", "word")}
+    vectors = data.ArrayLayout(filled_vector_layout(plan), plan.fill_vectors)
+    return data.StructLayout(members | {"vectors": vectors})
 
 
 def slot_layout(plan: Plan) -> data.StructLayout:

@@ -53,8 +53,8 @@ class ModelledMachine:
     elements of the vector groups of x, w, dy, None where there are squares or one scale for the
     tensor; ``header``: tensors have scales in front of their images (NVFP4); ``data_width`` in
     bits; ``in_place``: the array turns, else the edge does. The last three are for questions of the
-    kind "what if": ``banks`` of accumulators per direction, ``buffers`` of the scratchpads, vectors
-    that are filled per cycle (1 in the hardware). ValueError if out of range.
+    kind "what if": ``banks`` of accumulators per direction, ``buffers`` of the scratchpads, and
+    ``most_filled``, a bound on the vectors that are filled per cycle. ValueError if out of range.
     """
 
     rows: int
@@ -67,7 +67,7 @@ class ModelledMachine:
     in_place: bool = True
     banks: int = 2
     buffers: int = 2
-    fill_vectors: int = 1
+    most_filled: int = 64
     memory: Memory = field(default_factory=Memory.axi)
 
     def __post_init__(self) -> None:
@@ -77,7 +77,7 @@ class ModelledMachine:
         require_choice("data_width", self.data_width, DATA_WIDTHS)
         require_int("banks", self.banks, 1, 2)
         require_int("buffers", self.buffers, 1, 2)
-        require_int("fill_vectors", self.fill_vectors, 1, 64)
+        require_int("most_filled", self.most_filled, 1, 64)
         require_int("len(element_bits)", len(self.element_bits), 3, 3)
         for bits in self.element_bits:
             require_int("element_bits", bits, 2, 16)
@@ -132,6 +132,14 @@ class ModelledMachine:
 
     def vector_bits(self, cls: int) -> int:
         return self.block * self.element_bits[cls]
+
+    @property
+    def fill_vectors(self) -> int:
+        """Vectors that are filled per cycle: as many as a beat has of the narrowest, no more than a
+        block, and a power of two."""
+        narrowest = min(map(self.vector_bits, range(3)))
+        whole = next_power_of_two(ceil_div(self.data_width, narrowest))
+        return min(self.block, whole, self.most_filled)
 
     def mantissa_beats(self, cls: int, blocks: int) -> int:
         """Beats that the first ``blocks`` blocks of a group's mantissa field reach into."""

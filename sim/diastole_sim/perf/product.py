@@ -90,7 +90,7 @@ def _run(
     load, store = Load(machine, ask=setup), Store(machine, fused)
     load.beats += headers
     execute = Execute(machine, store)
-    freed = [setup] * machine.buffers
+    freed = [setup - 1] * machine.buffers
     slots = 0
     for chunk in chunks:
         loaded = load.chunk(chunk, freed[-machine.buffers])

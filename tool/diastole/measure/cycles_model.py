@@ -13,7 +13,7 @@ CHANGES: Mapping[str, Mapping[str, Any]] = {
     "as it is": {},
     "one bank of accumulators": {"banks": 1},
     "loads not hidden": {"buffers": 1},
-    "two vectors filled per cycle": {"fill_vectors": 2},
+    "one vector filled per cycle": {"most_filled": 1},
     "memory of 100 cycles": {"memory": Memory.axi(100)},
 }
 

@@ -171,7 +171,7 @@ def random_cases(numerics, rng, count, folds=False):
         sweep("poison", "saturate"),
     ],
 )
-@pytest.mark.parametrize("window", [0, 24])
+@pytest.mark.parametrize("window", [sweep(0), 24])
 @pytest.mark.parametrize("names", [WIDE, GENERIC, ("fp8_e4m3", "fp8_e4m3", "bfp8")])
 def test_wide_formats(names, window, special, overflow, rng):
     """With and without folding, numbers above the top binade where there is a tensor scale."""

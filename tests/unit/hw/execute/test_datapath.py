@@ -14,14 +14,14 @@ async def fill(ctx, dut, banks, poisoned):
     """One block of zeros in each bank of what streams and what is held."""
     for kind, count in banks.items():
         for bank in range(count):
-            for addr in range(SIDE):
-                ctx.set(dut.write_en, 1)
-                ctx.set(dut.write.kind, kind)
-                ctx.set(dut.write.bank, bank)
-                ctx.set(dut.write.addr, addr)
-                ctx.set(dut.write.elements, [0] * SIDE)
-                ctx.set(dut.write.poison, (kind, bank) in poisoned and 1 << addr)
-                await ctx.tick()
+            ctx.set(dut.write_en, 1)
+            ctx.set(dut.write.kind, kind)
+            ctx.set(dut.write.bank, bank)
+            ctx.set(dut.write.word, 0)
+            for addr, vector in enumerate(dut.write.vectors):
+                ctx.set(vector.elements, [0] * SIDE)
+                ctx.set(vector.poison, (kind, bank) in poisoned and 1 << addr)
+            await ctx.tick()
     ctx.set(dut.write_en, 0)
 
 

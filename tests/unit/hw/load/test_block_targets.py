@@ -179,7 +179,8 @@ class Chunk:
             stride = plan.fused_tile_words if self.fused else plan.tile_words
             half = region["west_half"] if kind == Region.WEST else region["half"]
             start = half * plan.half_words
-        return {"bank": p % banks, "addr": start + p // banks * stride + q * plan.block}
+        vector = start + p // banks * stride + q * plan.block
+        return {"bank": p % banks, "word": vector // plan.fill_vectors}
 
     def _deficits(self, side, block, scales):
         """Of the rows of a block that is number ``block`` along the side of its maxima."""

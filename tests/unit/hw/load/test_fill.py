@@ -51,6 +51,14 @@ CASES = [
 ]
 
 
+def vectors_of(write):
+    """Of a word that is written: each vector's place, as B vectors of a block count, and itself."""
+    for number, vector in enumerate(write.vectors):
+        addr = write.word * len(write.vectors) + number
+        place = {"kind": write.kind, "bank": write.bank, "addr": addr}
+        yield place | {name: vector[name] for name in vector.shape().members}
+
+
 class Loader(wiring.Component):
     def __init__(self, plan):
         self.plan = plan
@@ -366,7 +374,7 @@ def test_chunks(machine, mode, p_data, p_out, rng):
         watched = dut.write_en, dut.write, out.valid, out.ready
         async for _, _, enabled, write, valid, ready in ctx.tick().sample(*watched):
             if enabled:
-                writes.append(write)
+                writes.extend(vectors_of(write))
             if valid and ready:  # with the last write, or after it
                 ends.append(len(writes))
 
@@ -374,8 +382,7 @@ def test_chunks(machine, mode, p_data, p_out, rng):
     want = [write for case in cases for write in case.writes]
     assert len(writes) == len(want)
     for number, (got, expected) in enumerate(zip(writes, want, strict=True)):
-        found = {name: list(getattr(got, name)) if name == "elements" else getattr(got, name)
-                 for name in expected}  # fmt: skip
+        found = {name: list(got[name]) if name == "elements" else got[name] for name in expected}
         assert found == expected, f"write {number} of {len(want)}"
     counts = [len(case.writes) for case in cases]
     assert [sum(counts[: k + 1]) for k in range(len(cases))] == ends
@@ -383,8 +390,8 @@ def test_chunks(machine, mode, p_data, p_out, rng):
 
 @pytest.mark.parametrize("turned", [0, 1])
 def test_cycles(turned):
-    """A block is a beat: it is written from 3 cycles after its group's exponents on, and from then
-    on there is a vector in every cycle, over all groups and regions."""
+    """A beat is taken in every cycle. A block is a beat and a word, which is written 2 cycles after
+    it; the beats between are exponents."""
     plan = make("squares")
     cls = next(cls for cls in range(3) if plan.mantissa_beats(cls, 1) == 1)
     region = {"kind": Region.SOUTH, "cls": cls, "rows": 3, "cols": 3, "turned": turned}
@@ -408,5 +415,6 @@ def test_cycles(turned):
             cycle += 1
 
     run(dut, regions, bench, background=(watch,))
-    assert beats[:2] == [1, 2]
-    assert writes == list(range(4, 4 + 2 * 9 * plan.block))
+    assert plan.fill_vectors == plan.block
+    assert beats == list(range(1, 25))
+    assert writes == [beat + 2 for beat in beats if beat % 4 != 1]

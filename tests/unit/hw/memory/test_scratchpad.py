@@ -38,8 +38,8 @@ class Banks:
     """What was written, in whole blocks; elements as (sig, d, sign) of ``cls``, a class that goes
     to these banks. ``marks``: bits of each mark; ``by_row``: those that differ within a block."""
 
-    def __init__(self, rng, plan, banks, words, marks, by_row, cls):
-        self.rng, self.plan, self.count, self.words = rng, plan, banks, words
+    def __init__(self, rng, plan, banks, depth, marks, by_row, cls):
+        self.rng, self.plan, self.count, self.depth = rng, plan, banks, depth
         self.marks, self.by_row, self.cls = marks, by_row, cls
         self.aligned_top = any(f.depth for f in plan.formats)
         self.vectors = {}  # (bank, address): elements, marks
@@ -50,13 +50,14 @@ class Banks:
         return packed(limit, (sig << missing * self.aligned_top, fall, negative))
 
     async def fill(self, ctx, dut, blocks):
-        """Write blocks, vector by vector, with pauses; returns the addresses of their vectors."""
-        rng, side = self.rng, self.plan.block
+        """Write blocks, word by word, with pauses; returns the addresses of their vectors."""
+        rng, side, fill_vectors = self.rng, self.plan.block, self.plan.fill_vectors
         stored, wide = self.plan.formats[self.cls], limits(self.plan, 0, 1, 2)
-        addresses = rng.sample(range(self.words // side), blocks)
+        addresses = rng.sample(range(self.depth // side), blocks)
         order = [(bank, block) for bank in range(self.count) for block in addresses]
         for bank, block in rng.sample(order, len(order)):
             marks = {name: rng.getrandbits(bits) for name, bits in self.marks.items()}
+            word = []
             for addr in range(block * side, (block + 1) * side):
                 elements = [
                     (
@@ -68,15 +69,19 @@ class Banks:
                 ]
                 marks |= {name: rng.getrandbits(self.marks[name]) for name in self.by_row}
                 self.vectors[bank, addr] = elements, dict(marks)
+                word.append({"elements": [self.element(wide, *each) for each in elements]} | marks)
+                if len(word) < fill_vectors:
+                    continue
                 ctx.set(dut.write.en, 1)
                 ctx.set(dut.write.bank, bank)
-                ctx.set(dut.write.addr, addr)
-                vector = {"elements": [self.element(wide, *each) for each in elements]}
-                ctx.set(dut.write.vector, vector | marks)
+                ctx.set(dut.write.word, addr // fill_vectors)
+                ctx.set(dut.write.vectors, word)
                 await ctx.tick()
+                word = []
                 if rng.random() < 0.2:  # other values on the port are not written
                     ctx.set(dut.write.en, 0)
-                    ctx.set(dut.write.vector, {"elements": [0] * side} | dict.fromkeys(marks, 0))
+                    nothing = {"elements": [0] * side} | dict.fromkeys(marks, 0)
+                    ctx.set(dut.write.vectors, [nothing] * fill_vectors)
                     await ctx.tick()
         ctx.set(dut.write.en, 0)
         return [block * side + k for block in addresses for k in range(side)]
@@ -115,9 +120,9 @@ def test_stream(case, rng):
     banks = cols if side == "south" else rows
     marks = mark_bits(plan, ("deficit",), 1)
     own = {"extent", "poison"} | ({"deficit", "nonzero", "significand"} if grouped else set())
-    model = Banks(rng, plan, banks, dut.words, marks, sorted(own & set(marks)), cls)
+    model = Banks(rng, plan, banks, dut.vectors, marks, sorted(own & set(marks)), cls)
     limit = limits(plan, *classes)
-    assert dut.words == 2 * plan.half_words
+    assert dut.vectors == 2 * plan.half_words
 
     async def bench(ctx):
         addresses = await model.fill(ctx, dut, 6)
@@ -127,7 +132,7 @@ def test_stream(case, rng):
             meant = rng.randrange(banks + 1)
             reads.append(None if addr is None else (addr, meant))
             ctx.set(dut.read_en, addr is not None)
-            ctx.set(dut.read_addr, addr if addr is not None else rng.randrange(dut.words))
+            ctx.set(dut.read_addr, addr if addr is not None else rng.randrange(dut.vectors))
             if plan.poison:
                 ctx.set(dut.read_banks, meant)
             for number in range(min(banks, cycle)):

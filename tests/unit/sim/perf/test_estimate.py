@@ -183,7 +183,7 @@ def test_bad_input():
         "data_width must be one of 32, 64, 128, 256, 512, not 48": {"data_width": 48},
         "banks must be an integer in 1..2, not 3": {"banks": 3},
         "buffers must be an integer in 1..2, not 0": {"buffers": 0},
-        "fill_vectors must be an integer in 1..64, not 0": {"fill_vectors": 0},
+        "most_filled must be an integer in 1..64, not 0": {"most_filled": 0},
     }
     for text, change in wrong.items():
         with pytest.raises(ValueError, match=exactly(text)):

@@ -10,8 +10,9 @@ ONE = Run(0, (6,), 1, 5, 1)  # a beat of exponents, then a block of 8 vectors in
 
 
 def machine(**changes):
+    """Which fills a vector per cycle, unless it is said to fill more."""
     sizes = {"rows": 2, "cols": 2, "block": 8, "element_bits": (5, 5, 5), "data_width": 64}
-    return ModelledMachine(**sizes | {"memory": Memory()} | changes)
+    return ModelledMachine(**sizes | {"memory": Memory(), "most_filled": 1} | changes)
 
 
 def chunk(*regions):
@@ -71,9 +72,9 @@ def test_dropped_blocks():
     "changes, free, written",
     [
         ({"memory": Memory(read_cycles=10)}, 0, 39),
-        ({}, 100, 120),  # the half is free later
-        ({}, 10, 30),  # in time
-        ({"fill_vectors": 8}, 0, 23),  # all at once
+        ({}, 100, 121),  # the half is free later
+        ({}, 9, 30),  # in time
+        ({"most_filled": 8}, 0, 26),  # two vectors per cycle: a beat has less than two
     ],
 )
 def test_what_a_block_waits_for(changes, free, written):
