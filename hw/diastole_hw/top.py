@@ -72,6 +72,7 @@ class Top(Elaboratable):
             "command_version": COMMAND_VERSION,
             "max_size": MAX_SIZE,
             "max_convert_cols": self._max_convert_cols,
+            "nests": plan.nests.to_dict(),
             "fused_max_m": plan.fused_blocks_m * plan.block if plan.fused else 0,
             "fused_max_n": plan.fused_blocks_n * plan.block if plan.fused else 0,
         }
@@ -104,6 +105,7 @@ class Top(Elaboratable):
                 data_width=plan.data_width,
                 max_size=MAX_SIZE,
                 max_convert_cols=self._max_convert_cols,
+                nests=plan.nests,
             ),
             "reader": AxiReader(data_width=plan.data_width),
             "writer": AxiWriter(data_width=plan.data_width),

@@ -1,7 +1,7 @@
 """The tile walk: inside the tensors, and every block of every product once."""
 
 import pytest
-from amaranth.hdl import Assert, Assume, Module, Signal
+from amaranth.hdl import Assert, Assume, Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
@@ -16,10 +16,11 @@ MODES = {"forward": Mode.FORWARD, "dx": Mode.DX, "fused": Mode.FUSED}
 
 
 class WalkSpec(wiring.Component):
-    """Watch one triple of a streamed element, a lane block and a contraction block: any one.
+    """Watch one triple of a streamed element, a lane block and a contraction block: any one, in any
+    nest that the machine takes.
 
-    Assumes that sizes and the watched triple stay while the walk is busy, that sizes are not 0,
-    and that streamed blocks are what their elements need.
+    Assumes that sizes, nest and the watched triple stay while the walk is busy, that sizes are not
+    0, and that streamed blocks are what their elements need.
     """
 
     start: In(1)
@@ -27,6 +28,10 @@ class WalkSpec(wiring.Component):
     t_size: In(POSITION)
     l_blocks: In(POSITION)
     c_blocks: In(POSITION)
+    t_step: In(POSITION)
+    l_step: In(POSITION)
+    c_step: In(POSITION)
+    lanes_outermost: In(1)
     watched_t: In(POSITION)
     watched_l: In(POSITION)
     watched_c: In(POSITION)
@@ -49,10 +54,15 @@ class WalkSpec(wiring.Component):
             product.t_blocks.eq(t_blocks),
             product.l_blocks.eq(self.l_blocks),
             product.c_blocks.eq(self.c_blocks),
+            product.t_step.eq(self.t_step),
+            product.l_step.eq(self.l_step),
+            product.c_step.eq(self.c_step),
+            product.lanes_outermost.eq(self.lanes_outermost),
             dut.start.eq(self.start),
             dut.chunks.ready.eq(self.ready),
         ]
         self._stable(m, dut.busy)
+        self._accepted(m)
         t, l, c = self.watched_t, self.watched_l, self.watched_c  # noqa: E741
         m.d.comb += Assume((t < self.t_size) & (l < self.l_blocks) & (c < self.c_blocks))
 
@@ -79,7 +89,10 @@ class WalkSpec(wiring.Component):
             some = 1
             for length in lengths:
                 some &= length != 0
-            before = (t < t_start) | (in_t & ((l < chunk.l0) | (in_l & (c < chunk.c0))))
+            here = in_t & in_l & (c < chunk.c0)
+            rows_first = (t < t_start) | (in_t & (l < chunk.l0)) | here
+            lanes_first = (l < chunk.l0) | (in_l & (t < t_start)) | here
+            before = Mux(self.lanes_outermost, lanes_first, rows_first)
             m.d.comb += Assert(inside, "outside the tensor")
             m.d.comb += Assert(some, "an empty chunk")
             m.d.comb += Assert(seen == before, "out of order")
@@ -87,8 +100,22 @@ class WalkSpec(wiring.Component):
         m.d.comb += Assert(dut.busy | ~ran | seen, "a block left out")
         return m
 
+    def _accepted(self, m):
+        """A nest is one that the machine takes; that of the fused pass is its own."""
+        plan = self.dut.plan
+        if self.mode == Mode.FUSED:
+            lengths = ([plan.fused_tile_blocks], [plan.fused_blocks_n], [plan.cols])
+            m.d.comb += Assume(~self.lanes_outermost)
+        else:
+            limits = plan.nests.of(self.mode.name.lower())
+            side = plan.cols if plan.use(self.mode).north else plan.rows
+            lengths = (limits.t_blocks, [count * side for count in limits.groups], limits.chunk)
+        for step, accepted in zip((self.t_step, self.l_step, self.c_step), lengths, strict=True):
+            m.d.comb += Assume(Cat(step == length for length in accepted).any())
+
     def _stable(self, m, busy):
-        for name in ("t_size", "l_blocks", "c_blocks", "watched_t", "watched_l", "watched_c"):
+        sizes = ("t_size", "l_blocks", "c_blocks", "t_step", "l_step", "c_step", "lanes_outermost")
+        for name in (*sizes, "watched_t", "watched_l", "watched_c"):
             now = getattr(self, name)
             before = Signal.like(now, name=f"before_{name}")
             m.d.sync += before.eq(now)
@@ -118,7 +145,7 @@ class LeavesTheTensor(Edited):
     """Chunks are not clipped at the end of the contraction."""
 
     def edit(self, m, chunk):
-        m.d.comb += chunk.c_blocks.eq(self.plan.chunk(north=False))
+        m.d.comb += chunk.c_blocks.eq(self.product.c_step)
 
 
 class LeavesTheElements(Edited):
@@ -152,6 +179,15 @@ class DoesNotWait(Edited):
             m.d.sync += self.busy.eq(0)
 
 
+class ForgetsTheOrder(TileWalk):
+    """Goes on along the lanes in every nest."""
+
+    def _next_tile(self, m, t0, l0, last_t, last_l):
+        m.d.sync += l0.eq(l0 + self.product.l_step)
+        with m.If(last_l):
+            m.d.sync += [l0.eq(0), t0.eq(t0 + self.product.t_step)]
+
+
 class WalksNothing(Edited):
     """Gives empty chunks."""
 
@@ -167,6 +203,7 @@ class WalksNothing(Edited):
         DropsTheLastLanes,
         RunsTwice,
         DoesNotWait,
+        ForgetsTheOrder,
         WalksNothing,
     ],
 )

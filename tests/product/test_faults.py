@@ -44,9 +44,11 @@ MALFORMED = {
     "opcode 255": (lambda s: s.changed("forward", opcode=255), ErrorCode.BAD_OPCODE),
     "empty memory": (lambda s: bytes(COMMAND_BYTES), ErrorCode.BAD_OPCODE),
     "version 0": (lambda s: s.changed("dx", version=0), ErrorCode.BAD_VERSION),
-    "version 2": (lambda s: s.changed("convert", version=2), ErrorCode.BAD_VERSION),
+    "version 3": (lambda s: s.changed("convert", version=3), ErrorCode.BAD_VERSION),
+    "a nest in version 1": (lambda s: s.changed("dw", version=1, nest_t=2), ErrorCode.RESERVED),
+    "a nest of the fused pass": (lambda s: s.changed("backward", nest_t=2), ErrorCode.RESERVED),
     "reserved bit": (lambda s: raw(s.commands["dw"], put=1 << 31), ErrorCode.RESERVED),
-    "41 address bits": (lambda s: raw(s.commands["dw"], put=1 << 32 * 5 + 8), ErrorCode.RESERVED),
+    "41 address bits": (lambda s: raw(s.commands["dw"], put=1 << 32 * 11 + 8), ErrorCode.RESERVED),
     "unused field": (lambda s: s.changed("forward", out_b=64), ErrorCode.RESERVED),
     "tag of a product": (lambda s: s.changed("dx", tag=1), ErrorCode.RESERVED),
     "class of nothing": (lambda s: s.changed("convert", class_x=3), ErrorCode.BAD_CLASS),
@@ -72,6 +74,10 @@ MALFORMED = {
         lambda s: s.changed("backward", out_b=s.commands["backward"].out_b + 2),
         ErrorCode.MISALIGNED,
     ),
+    "a T tile of no power of two": (lambda s: s.changed("forward", nest_t=3), ErrorCode.NEST),
+    "a T tile too long": (lambda s: s.changed("dx", nest_t=1 << 15), ErrorCode.NEST),
+    "too many slices of lanes": (lambda s: s.changed("dw", nest_groups=255), ErrorCode.NEST),
+    "a chunk too long": (lambda s: s.changed("forward", nest_chunk=1 << 15), ErrorCode.NEST),
 }
 
 

@@ -45,8 +45,13 @@ MACHINES = {
     ),
     # Transposes at the edge; the numbers of `pico`.
     "turning": Config(name="turning", array=ArrayConfig(rows=2, cols=1, block=4, transpose="edge")),
-    # The numbers of `pico` again.
+    # The numbers of `pico` again, twice.
     "wide": Config(name="wide", array=ArrayConfig(rows=3, cols=2, block=4)),
+    "wide_128": Config(
+        name="wide_128",
+        array=ArrayConfig(rows=3, cols=2, block=4),
+        bus=BusConfig(data_width=128),
+    ),
 }
 
 

@@ -14,6 +14,7 @@ from diastole_sim.device.interface import ConvertedTensor, DeviceProtocol
 from diastole_sim.golden.convert import Quantised
 from diastole_sim.rtl.programs import find_compiler, find_verilator
 from diastole_sim.spec.command import ErrorCode
+from diastole_sim.spec.nest import Nest
 
 if TYPE_CHECKING:
     from diastole_sim.rtl.tensor import DeviceTensor
@@ -31,8 +32,10 @@ def make_device(
     stalls: int | None = None,
     trace: Path | None = None,
     product: Path | None = None,
+    nest: Nest | None = None,
 ) -> Generator[DeviceProtocol]:
-    """A device with one seed, closed in the end. ``stalls``, a seed, and ``trace`` are for ``rtl``.
+    """A device with one seed, closed in the end. ``stalls``, a seed, ``trace`` and ``nest`` are for
+    ``rtl``.
 
     ``rtl`` runs ``product``, or generates one if the cache has none, and compiles it if the cache
     of compiled ones has none, which takes up to a minute.
@@ -49,7 +52,7 @@ def make_device(
 
     try:
         folder = product or cached_product(config)
-        with RtlDevice(folder, stalls=stalls, trace=trace, seed=seed) as device:
+        with RtlDevice(folder, stalls=stalls, trace=trace, seed=seed, nest=nest) as device:
             yield device
     except CommandError as error:
         if error.code in REFUSED_BY_SIZE:

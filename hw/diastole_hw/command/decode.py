@@ -1,7 +1,7 @@
 """The front of the machine: fetches commands, refuses the malformed, hands the others on in
 order."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -10,6 +10,7 @@ from diastole_sim.spec import command as table
 from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.command import COMMAND_BYTES, FIELDS, ErrorCode
 from diastole_sim.spec.image import DATA_WIDTHS, MAX_SIZE
+from diastole_sim.spec.nest import ProductNests
 from diastole_sim.spec.numerics import BLOCK_SIDES, CLASS_NAMES
 
 
@@ -38,6 +39,8 @@ class Decoder(wiring.Component):
         B, G and the bits of a beat.
     max_size, max_convert_cols : int
         Largest size, and most columns of a tensor to convert (1 to 2**24 - 1).
+    nests : ProductNests
+        The lengths of loops that each product takes, beside 0.
 
     Members
     -------
@@ -52,10 +55,18 @@ class Decoder(wiring.Component):
     """
 
     def __init__(
-        self, *, block: int, headroom: int, data_width: int, max_size: int, max_convert_cols: int
+        self,
+        *,
+        block: int,
+        headroom: int,
+        data_width: int,
+        max_size: int,
+        max_convert_cols: int,
+        nests: ProductNests,
     ):
         self.block, self.headroom, self.data_width = block, headroom, data_width
         self.max_size, self.max_convert_cols = max_size, max_convert_cols
+        self.nests = nests
         _check_limits(self)
         super().__init__(
             {"bits": In(8 * COMMAND_BYTES), "o": Out(command_layout()), "error_code": Out(8)}
@@ -111,14 +122,33 @@ class Decoder(wiring.Component):
         low = exact_log2(self.data_width // 8)
         addresses = [name for name in used if name.startswith(("address_", "out_"))]
         return {
-            ErrorCode.BAD_VERSION: values["version"] != table.COMMAND_VERSION,
-            ErrorCode.RESERVED: (self.bits & table.reserved_mask(opcode)).any(),
+            ErrorCode.BAD_VERSION: ~_any(values["version"] == known for known in table.VERSIONS),
+            ErrorCode.RESERVED: _any(
+                (values["version"] == known) & self._reserved(opcode, known)
+                for known in table.VERSIONS
+            ),
             ErrorCode.BAD_CLASS: bad_class,
             ErrorCode.ZERO_SIZE: _any(values[name] == 0 for name in sizes),
             ErrorCode.TOO_LARGE: _any(values[name] > most[name] for name in sizes),
             ErrorCode.TOO_LONG: _any(values[n] > longest for n in table.CONTRACTIONS[opcode]),
             ErrorCode.MISALIGNED: _any(values[name][:low].any() for name in sorted(addresses)),
+            ErrorCode.NEST: self._bad_nest(opcode, values),
         }
+
+    def _reserved(self, opcode, version):
+        """Whether a bit is set that must be 0."""
+        return (self.bits & table.reserved_mask(opcode, version)).any()
+
+    def _bad_nest(self, opcode, values):
+        """Whether a length is none of those that the machine has."""
+        limits = self.nests.of(opcode.name.lower())
+        if limits is None:
+            return Const(0, 1)
+        known = {field: getattr(limits, name) for name, field in table.NEST_FIELDS.items()}
+        return _any(
+            ~_any(values[field] == length for length in (0, *lengths))
+            for field, lengths in known.items()
+        )
 
 
 def _check_limits(unit):

@@ -10,7 +10,7 @@ from diastole_hw.engine.control import STALLS, ProductControl
 from diastole_hw.invariant import invariant
 from diastole_hw.plan.plan import Plan
 from diastole_hw.plan.uses import DY, Mode
-from diastole_sim.spec.command import Opcode
+from diastole_sim.spec.command import NEST_FIELDS, Opcode
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.registers import FLAG_BITS
 
@@ -27,6 +27,7 @@ EVENTS = data.StructLayout(
     }
 )
 
+NESTS = (*NEST_FIELDS.values(), "nest_outer")
 MODES = {Opcode.FORWARD: Mode.FORWARD, Opcode.DX: Mode.DX, Opcode.DW: Mode.DW}
 
 
@@ -154,6 +155,7 @@ class Dispatch(wiring.Component):
             given.y.eq(command.out_a),
             given.dw.eq(command.out_a),
             given.dx.eq(Mux(backward, command.out_b, command.out_a)),
+            *(given[name].eq(command[name]) for name in NESTS),
         ]
         if self.plan.grouped(DY):  # the two gradients read its two images
             with m.If(backward & second):

@@ -9,6 +9,7 @@ from diastole_hw.bus.services import ReadSignature
 from diastole_hw.command.decode import Decoder, _check_limits, command_layout
 from diastole_hw.place import place
 from diastole_sim.spec.command import ADDRESS_BITS, COMMAND_BYTES, ErrorCode
+from diastole_sim.spec.nest import ProductNests
 
 
 class CommandFetch(wiring.Component):
@@ -27,7 +28,7 @@ class CommandFetch(wiring.Component):
 
     Parameters
     ----------
-    block, headroom, data_width, max_size, max_convert_cols : int
+    block, headroom, data_width, max_size, max_convert_cols, nests
         As of :class:`Decoder`.
 
     Members
@@ -56,10 +57,18 @@ class CommandFetch(wiring.Component):
     command: stream.Interface
 
     def __init__(
-        self, *, block: int, headroom: int, data_width: int, max_size: int, max_convert_cols: int
+        self,
+        *,
+        block: int,
+        headroom: int,
+        data_width: int,
+        max_size: int,
+        max_convert_cols: int,
+        nests: ProductNests,
     ):
         self.block, self.headroom, self.data_width = block, headroom, data_width
         self.max_size, self.max_convert_cols = max_size, max_convert_cols
+        self.nests = nests
         _check_limits(self)
         super().__init__(
             {
@@ -86,6 +95,7 @@ class CommandFetch(wiring.Component):
             data_width=self.data_width,
             max_size=self.max_size,
             max_convert_cols=self.max_convert_cols,
+            nests=self.nests,
         )
         m.submodules.decoder = place(decoder, platform)
         bits = Signal(8 * COMMAND_BYTES)

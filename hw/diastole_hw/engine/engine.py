@@ -241,6 +241,7 @@ class ProductEngine(wiring.Component):
             drain.mode.eq(product.mode),
             drain.exponents.eq(product.exponents),
             drain.result.eq(product.to_north if north else product.to_east),
+            drain.lanes_outermost.eq(product.lanes_outermost),
         ]
         wiring.connect(m, drain.read, side.drain)
         wiring.connect(m, drain.lookup, getattr(stages.maxima.drain, name))

@@ -1,6 +1,6 @@
 """From a decoded command to the product that the controller runs: pitches, addresses, sizes."""
 
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -95,6 +95,7 @@ class Setup(wiring.Component):
         with m.Elif(busy & ready):
             m.d.sync += [busy.eq(0), self.done.eq(1)]
         self._sizes(m, product, blocks)
+        self._nest(m, product)
         return m
 
     def _locate(self, m, platform, product, cls, base, blocks):
@@ -145,6 +146,40 @@ class Setup(wiring.Component):
             result.cols.eq(given[tensor.columns]),
             result.pitch.eq(self._beats(given[tensor.columns] << 2)),
         ]
+
+    def _nest(self, m, product):
+        """The lengths of tiles and chunks, which are the machine's own where none are given."""
+        plan, given = self.plan, self.operands
+
+        def or_own(value, own):
+            return Mux(value == 0, own, value)
+
+        with m.Switch(self.mode):
+            for mode in PRODUCTS:
+                north = plan.use(mode).north
+                lanes = plan.cols if north else plan.rows
+                with m.Case(mode):
+                    m.d.sync += [
+                        product.t_step.eq(or_own(given.nest_t, plan.tile_blocks)),
+                        product.l_step.eq(or_own(given.nest_groups, plan.groups) * lanes),
+                        product.c_step.eq(or_own(given.nest_chunk, plan.chunk(north=north))),
+                        product.lanes_outermost.eq(given.nest_outer),
+                    ]
+            if plan.fused:
+                with m.Case(Mode.FUSED):
+                    m.d.sync += [
+                        product.t_step.eq(plan.fused_tile_blocks),
+                        product.l_step.eq(plan.fused_blocks_n),
+                        product.c_step.eq(plan.cols),
+                        product.lanes_outermost.eq(0),
+                    ]
+        most = max(plan.tile_blocks, plan.fused_tile_blocks if plan.fused else 1)
+        for direction in plan.directions:
+            result = product[f"to_{direction}"]
+            with m.Switch(product.t_step):
+                for log in range(most.bit_length()):
+                    with m.Case(1 << log):
+                        m.d.sync += result.tile_pitch.eq(result.pitch << (log + plan.log_block))
 
     def _sizes(self, m, product, blocks):
         """Which dimension is streamed, which lies along the lanes, which is contracted."""

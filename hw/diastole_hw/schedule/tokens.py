@@ -40,6 +40,7 @@ RESULT = data.StructLayout(
     {
         "base": unsigned(ADDRESS_BITS),
         "pitch": unsigned(MAX_ELEMENT_BITS + 3),  # bytes from one row to the next
+        "tile_pitch": unsigned(ADDRESS_BITS),  # bytes from one T tile's first row to the next's
         "rows": unsigned(MAX_ELEMENT_BITS),
         "cols": unsigned(MAX_ELEMENT_BITS),
     }
@@ -54,6 +55,11 @@ PRODUCT = data.StructLayout(
         "t_blocks": POSITION,
         "l_blocks": POSITION,  # blocks along the lanes
         "c_blocks": POSITION,  # blocks along the contraction
+        # Its nest: blocks of a T tile, of a lane tile and of a chunk.
+        "t_step": POSITION,
+        "l_step": POSITION,
+        "c_step": POSITION,
+        "lanes_outermost": 1,  # the loop over lane tiles; else that over T tiles
         "tensors": data.ArrayLayout(TENSOR, 3),  # by class: x, w, dy; the image that is read
         "exponents": data.ArrayLayout(signed(10), 3),  # of tensors whose groups have scales, else 0
         "to_east": RESULT,
@@ -287,8 +293,9 @@ SIZE = unsigned(MAX_ELEMENT_BITS)
 ADDRESS = unsigned(ADDRESS_BITS)
 
 
-# What a product command says: sizes in elements, byte addresses of images and results. A tensor in
-# vector groups has two images; each address is that of the one which the product reads.
+# What a product command says: sizes in elements, byte addresses of images and results, and its
+# nest, whose lengths are the machine's own where they are 0. A tensor in vector groups has two
+# images; each address is that of the one which the product reads.
 OPERANDS = data.StructLayout(
     {
         "m": SIZE,
@@ -300,5 +307,9 @@ OPERANDS = data.StructLayout(
         "dw": ADDRESS,  # results, by name
         "dx": ADDRESS,
         "y": ADDRESS,
+        "nest_t": unsigned(16),
+        "nest_groups": unsigned(8),
+        "nest_chunk": unsigned(16),
+        "nest_outer": 1,
     }
 )

@@ -5,7 +5,6 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.plan.plan import Plan
-from diastole_hw.plan.uses import Mode
 from diastole_hw.schedule.tokens import POSITION, PRODUCT, chunk_layout
 
 
@@ -18,11 +17,13 @@ def clip(m, name: str, total, start, step, limit: int):
 
 
 class TileWalk(wiring.Component):
-    """Every chunk of a product once, in order: T tiles outermost, then lane tiles, then chunks.
+    """Every chunk of a product once, in order: T tiles outermost, then lane tiles, then chunks; or
+    lane tiles outermost, if its nest says so.
 
     In the fused pass a T tile is a short k tile, all of N is one lane tile, and a chunk is one
     slice of M (docs/design.md, "Load, execute, store"). Positions stay inside the tensors; lengths
-    are clipped at their ends. Not checked: that no size is 0, and that dY fits in the fused pass.
+    are clipped at their ends. Not checked: that no size and no step is 0, that the steps are those
+    of a nest that the machine takes, and that dY fits in the fused pass.
 
     Timing: ``start`` while not ``busy`` takes a product; from the next cycle on a chunk is valid in
     every cycle, and ``busy`` is high, to the one in which the last chunk is taken. ``start`` while
@@ -32,7 +33,7 @@ class TileWalk(wiring.Component):
     -------
     start : In(1)
     product : In(PRODUCT)
-        Stable while ``busy``; its ``mode``, ``north`` and sizes are read.
+        Stable while ``busy``; its sizes and its nest are read.
     busy : Out(1)
     chunks : Out(stream of chunk_layout(plan))
     """
@@ -55,7 +56,7 @@ class TileWalk(wiring.Component):
         m = Module()
         plan, product, chunk = self.plan, self.product, self.chunks.p
         t0, l0, c0 = (Signal(POSITION, name=name) for name in ("t0", "l0", "c0"))
-        t_step, l_step, c_step = self._steps(m)
+        t_step, l_step, c_step = product.t_step, product.l_step, product.c_step
         t_first = Signal()
         tile = Signal(range(plan.tiling.tiles_in_flight))
         layout = chunk_layout(plan)
@@ -94,30 +95,25 @@ class TileWalk(wiring.Component):
             with m.If(self.chunks.ready):
                 m.d.sync += [c0.eq(c0 + c_step), index.eq(index + 1)]
                 with m.If(last_c):
-                    m.d.sync += [c0.eq(0), index.eq(0), l0.eq(l0 + l_step), tile.eq(tile + 1)]
+                    m.d.sync += [c0.eq(0), index.eq(0), tile.eq(tile + 1)]
+                    self._next_tile(m, t0, l0, last_t, last_l)
+                    m.d.sync += self.busy.eq(~last_t | ~last_l)
                     with m.If(last_l):
-                        m.d.sync += [l0.eq(0), t0.eq(t0 + t_step), t_first.eq(0)]
-                        m.d.sync += self.busy.eq(~last_t)
+                        m.d.sync += t_first.eq(0)
         with m.Elif(self.start):
             m.d.sync += [self.busy.eq(1), t_first.eq(1), tile.eq(0)]
             m.d.sync += [t0.eq(0), l0.eq(0), c0.eq(0), index.eq(0)]
         return m
 
-    def _steps(self, m):
-        """Lengths of a T tile, a lane tile and a chunk in blocks, by use."""
-        plan = self.plan
-        t_step = Signal(range(plan.tile_blocks + 1))
-        l_step = Signal(POSITION)
-        c_step = Signal(range(plan.most_chunk_blocks + 1))
-        m.d.comb += t_step.eq(plan.tile_blocks)
-        east = [l_step.eq(plan.groups * plan.rows), c_step.eq(plan.chunk(north=False))]
-        north = [l_step.eq(plan.groups * plan.cols), c_step.eq(plan.chunk(north=True))]
-        m.d.comb += east if plan.east else north
-        if plan.east and plan.north:
-            with m.If(self.product.north):
-                m.d.comb += north
-        if plan.fused:
-            with m.If(self.product.mode == Mode.FUSED):
-                m.d.comb += t_step.eq(plan.fused_tile_blocks)
-                m.d.comb += [l_step.eq(plan.fused_blocks_n), c_step.eq(plan.cols)]
-        return t_step, l_step, c_step
+    def _next_tile(self, m, t0, l0, last_t, last_l):
+        """The inner of both loops over tiles goes on, or begins again as the outer one goes on."""
+        product = self.product
+        next_t, next_l = t0.eq(t0 + product.t_step), l0.eq(l0 + product.l_step)
+        with m.If(product.lanes_outermost):
+            m.d.sync += next_t
+            with m.If(last_t):
+                m.d.sync += [t0.eq(0), next_l]
+        with m.Else():
+            m.d.sync += next_l
+            with m.If(last_l):
+                m.d.sync += [l0.eq(0), next_t]

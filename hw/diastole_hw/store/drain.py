@@ -46,6 +46,8 @@ class Drain(wiring.Component):
     exponents : In(EXPONENTS)
         By class: what its groups' exponents are relative to; read where groups have scales.
     result : In(RESULT)
+    lanes_outermost : In(1)
+        Its tiles come column by column.
     tiles : In(stream of chunk_layout(plan))
         Tiles whose sums are complete, in the order that the walk asks for.
     freed : Out(1)
@@ -81,6 +83,7 @@ class Drain(wiring.Component):
                 "mode": In(Mode),
                 "exponents": In(EXPONENTS),
                 "result": In(RESULT),
+                "lanes_outermost": In(1),
                 "tiles": In(stream.Signature(chunk_layout(plan))),
                 "freed": Out(1),
                 "busy": Out(1),
@@ -116,6 +119,7 @@ class Drain(wiring.Component):
         m.d.comb += [
             walk.mode.eq(self.mode),
             walk.result.eq(self.result),
+            walk.lanes_outermost.eq(self.lanes_outermost),
             walk.advance.eq(floats.advance),
             self.freed.eq(walk.freed),
             self.read.en.eq(walk.read_valid & floats.advance),

@@ -50,8 +50,8 @@ class DrainWalk(wiring.Component):
     Its last block is read to its end, whatever ``t_count`` says.
 
     The address of a row follows from the tile before. So a result's tiles come from its corner on,
-    without gaps, those side by side first (turned: those below each other). Halves of the
-    accumulators alternate from tile to tile, and go on with the next result.
+    without gaps, those side by side first (turned, or with ``lanes_outermost``: those below each
+    other). Halves of the accumulators alternate from tile to tile, and go on with the next result.
 
     Timing: a tile waits one cycle; then one word per cycle in which ``read_valid`` and ``advance``
     are high, and the tile leaves with its last. A word that begins a span waits for
@@ -70,6 +70,8 @@ class DrainWalk(wiring.Component):
         One that has sums in this direction, not checked. Stable while there are tiles, as
         ``result``.
     result : In(RESULT)
+    lanes_outermost : In(1)
+        Stable as ``mode``; 0 where tiles are turned, not checked.
     tiles : In(stream of chunk_layout(plan))
         The last chunk of a tile, of which its place, its sizes and ``tile`` are read.
     spans : Out(stream of span_layout(plan))
@@ -96,6 +98,7 @@ class DrainWalk(wiring.Component):
             {
                 "mode": In(Mode),
                 "result": In(RESULT),
+                "lanes_outermost": In(1),
                 "tiles": In(stream.Signature(chunk_layout(plan))),
                 "spans": Out(stream.Signature(span_layout(plan))),
                 "advance": In(1),
@@ -165,13 +168,14 @@ class DrainWalk(wiring.Component):
 
     def _start(self, m, at):
         """First word of a tile; the address of its first row follows from the tile before."""
-        tile, base, pitch = self.tiles.p, self.result.base, self.result.pitch
+        tile, base = self.tiles.p, self.result.base
         m.d.sync += [at.t.eq(0), at.lane.eq(0), at.port.eq(0), at.group.eq(0)]
         first = Mux(at.turned, tile.c0 == 0, tile.t0 == 0)
+        below = (tile.l0 == 0) | self.lanes_outermost
         with m.If(first):
             m.d.sync += at.row_addr.eq(base)
-        with m.Elif(~at.turned & (tile.l0 == 0)):
-            m.d.sync += at.row_addr.eq(at.row_addr + pitch * self._tile_words())
+        with m.Elif(~at.turned & below):
+            m.d.sync += at.row_addr.eq(at.row_addr + self.result.tile_pitch)
 
     def _by_rows(self, m, at, span_due, steps):
         tile, t, lane, port, group = self.tiles.p, at.t, at.lane, at.port, at.group

@@ -29,7 +29,7 @@ class Load:
 
     def chunk(self, chunk: Chunk, free: int) -> int:
         """Load a chunk into the half that is free at ``free``; the cycle of its last vector."""
-        self.ask = max(self.ask, free + 1) + 1
+        self.ask = max(self.ask, free + 2) + 1
         for region in chunk.regions:
             self.beats += region.beats
             if region.maxima_beats:

@@ -7,9 +7,11 @@ from diastole_sim.perf.execute import Execute
 from diastole_sim.perf.load import Load
 from diastole_sim.perf.machine import DY, ModelledMachine, W, X, ceil_div
 from diastole_sim.perf.store import Store
-from diastole_sim.perf.walk import Chunk, fused_chunks, product_chunks
+from diastole_sim.perf.walk import Chunk, fused_chunks, loops_of, product_chunks
 from diastole_sim.spec.check import require_choice, require_int
+from diastole_sim.spec.command import MACHINES_OWN
 from diastole_sim.spec.image import MAX_SIZE
+from diastole_sim.spec.nest import Nest
 
 OPERATIONS = ("forward", "dx", "dw", "backward")
 
@@ -58,10 +60,13 @@ class Estimate:
         return self.write_beats * self.beat_bytes
 
 
-def estimate(machine: ModelledMachine, op: str, m: int, n: int, k: int) -> Estimate:
+def estimate(
+    machine: ModelledMachine, op: str, m: int, n: int, k: int, nest: Nest = MACHINES_OWN
+) -> Estimate:
     """``op``: forward, dx, dw or backward, of X (m x k), W (k x n), dY (m x n) elements.
 
-    A backward pass that does not fit as one runs as dx, then dw. ValueError if out of range.
+    A backward pass that does not fit as one runs as dx, then dw. ``nest``: of the products; the
+    fused pass has its own. ValueError if out of range.
     """
     require_choice("op", op, OPERATIONS)
     for name, size in (("m", m), ("n", n), ("k", k)):
@@ -69,9 +74,10 @@ def estimate(machine: ModelledMachine, op: str, m: int, n: int, k: int) -> Estim
     if op == "backward":
         if machine.fuses(m, n):
             return _run(machine, op, (m, n, k), fused_chunks(machine, m, n, k), fused=True)
-        parts = [estimate(machine, part, m, n, k) for part in ("dx", "dw")]
+        parts = [estimate(machine, part, m, n, k, nest) for part in ("dx", "dw")]
         return _joined(op, parts)
-    return _run(machine, op, (m, n, k), product_chunks(machine, op, m, n, k))
+    chunks = product_chunks(machine, loops_of(machine, op, m, n, k, nest))
+    return _run(machine, op, (m, n, k), chunks)
 
 
 def _run(
@@ -90,7 +96,7 @@ def _run(
     load, store = Load(machine, ask=setup), Store(machine, fused)
     load.beats += headers
     execute = Execute(machine, store)
-    freed = [setup - 1] * machine.buffers
+    freed = [setup - 2] * machine.buffers
     slots = 0
     for chunk in chunks:
         loaded = load.chunk(chunk, freed[-machine.buffers])

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from diastole_sim.perf.machine import DY, ModelledMachine, W, X, ceil_div
+from diastole_sim.spec.command import MACHINES_OWN
 from diastole_sim.spec.image import GROUP_BLOCKS
+from diastole_sim.spec.nest import Nest
 
 Stretch: TypeAlias = tuple[int, int]
 """The first block and how many."""
@@ -133,39 +135,76 @@ def blocks(machine: ModelledMachine, cls: int, rows: Stretch, cols: Stretch) -> 
     return LoadedRegion(rows=rows[1], first_row=rows[0], runs=tuple(runs))
 
 
-def product_chunks(machine: ModelledMachine, op: str, m: int, n: int, k: int) -> Iterator[Chunk]:
+@dataclass(frozen=True)
+class Loops:
+    """The loops of one product: sizes in elements and in blocks along what streams, the lanes and
+    the contraction; the lengths of its tiles and chunks; slices of lanes and of the contraction."""
+
+    roles: Roles
+    sizes: tuple[int, int, int]
+    blocks: tuple[int, int, int]
+    lengths: tuple[int, int, int]
+    lanes_side: int
+    chunk_side: int
+    outer: str
+
+    def tiles(self) -> Iterator[tuple[Stretch, Stretch]]:
+        """Every output tile in its order, along what streams and along the lanes."""
+        t_steps, lane_steps = (list(steps(self.blocks[k], self.lengths[k])) for k in (0, 1))
+        if self.outer == "l":
+            return ((t, lanes) for lanes in lane_steps for t in t_steps)
+        return ((t, lanes) for t in t_steps for lanes in lane_steps)
+
+
+def loops_of(
+    machine: ModelledMachine, op: str, m: int, n: int, k: int, nest: Nest = MACHINES_OWN
+) -> Loops:
     """``op``: forward, dx or dw; sizes in elements."""
     roles = roles_of(machine, op)
     sizes = {"forward": (m, n, k), "dx": (m, k, n), "dw": (k, n, m)}[op]
-    t_blocks, l_blocks, c_blocks = (ceil_div(size, machine.block) for size in sizes)
     c_side, l_side = (machine.rows, machine.cols) if roles.north else (machine.cols, machine.rows)
+    t_blocks, l_blocks, c_blocks = (ceil_div(size, machine.block) for size in sizes)
+    lengths = (
+        nest.t_blocks or machine.tile,
+        (nest.groups or machine.groups) * l_side,
+        nest.chunk or machine.chunk(c_side),
+    )
+    return Loops(roles, sizes, (t_blocks, l_blocks, c_blocks), lengths, l_side, c_side, nest.outer)
+
+
+def product_chunks(machine: ModelledMachine, loops: Loops) -> Iterator[Chunk]:
+    """Every chunk of a product in its order."""
+    roles, (t_size, l_size, _) = loops.roles, loops.sizes
     uses = (not roles.north, roles.north)
-    for t in steps(t_blocks, machine.tile):
-        slots = min(machine.tile * machine.block, sizes[0] - t[0] * machine.block)
-        for lanes in steps(l_blocks, machine.groups * l_side):
-            cols = min(lanes[1] * machine.block, sizes[1] - lanes[0] * machine.block)
-            span = Span(slots, slots, lanes[1], ceil_div(4 * cols, machine.beat_bytes))
-            for c in steps(c_blocks, machine.chunk(c_side)):
-                first, last = c[0] == 0, sum(c) == c_blocks
-                regions: list[LoadedRegion] = []
-                if first:
-                    regions.append(maxima(machine, roles.stream, *t))
-                    regions.append(maxima(machine, roles.held, *lanes))
-                held = (lanes, c) if roles.lanes_down else (c, lanes)
-                regions.append(blocks(machine, roles.held, *held))
-                streamed = (c, t) if roles.cols_t else (t, c)
-                regions.append(blocks(machine, roles.stream, *streamed))
-                done = (span,) if last else ()
-                yield Chunk(
-                    regions=tuple(regions),
-                    slots=slots,
-                    slices=ceil_div(c[1], c_side),
-                    groups=ceil_div(lanes[1], l_side),
-                    uses=uses,
-                    opens=(first and uses[0], first and uses[1]),
-                    closes=(last and uses[0], last and uses[1]),
-                    spans=((), done) if roles.north else (done, ()),
-                )
+    for t, lanes in loops.tiles():
+        slots = min(t[1] * machine.block, t_size - t[0] * machine.block)
+        cols = min(lanes[1] * machine.block, l_size - lanes[0] * machine.block)
+        span = Span(slots, slots, lanes[1], ceil_div(4 * cols, machine.beat_bytes))
+        for c in steps(loops.blocks[2], loops.lengths[2]):
+            first, last = c[0] == 0, sum(c) == loops.blocks[2]
+            regions: list[LoadedRegion] = []
+            if first:
+                regions.append(maxima(machine, roles.stream, *t))
+                regions.append(maxima(machine, roles.held, *lanes))
+            regions.append(blocks(machine, roles.held, *held_sides(roles, lanes, c)))
+            streamed = (c, t) if roles.cols_t else (t, c)
+            regions.append(blocks(machine, roles.stream, *streamed))
+            done = (span,) if last else ()
+            yield Chunk(
+                regions=tuple(regions),
+                slots=slots,
+                slices=ceil_div(c[1], loops.chunk_side),
+                groups=ceil_div(lanes[1], loops.lanes_side),
+                uses=uses,
+                opens=(first and uses[0], first and uses[1]),
+                closes=(last and uses[0], last and uses[1]),
+                spans=((), done) if roles.north else (done, ()),
+            )
+
+
+def held_sides(roles: Roles, lanes: Stretch, c: Stretch) -> tuple[Stretch, Stretch]:
+    """Rows and columns of what is held."""
+    return (lanes, c) if roles.lanes_down else (c, lanes)
 
 
 def fused_chunks(machine: ModelledMachine, m: int, n: int, k: int) -> Iterator[Chunk]:

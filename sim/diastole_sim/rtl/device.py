@@ -19,12 +19,14 @@ from diastole_sim.golden.convert import Quantised
 from diastole_sim.rtl.control import Control
 from diastole_sim.rtl.errors import ProductError
 from diastole_sim.rtl.heap import Heap
+from diastole_sim.rtl.loops import ChosenLoops
 from diastole_sim.rtl.machine import AddressRange, Machine
 from diastole_sim.rtl.product import Product
 from diastole_sim.rtl.tensor import DeviceTensor
 from diastole_sim.spec.check import require_int
 from diastole_sim.spec.command import COMMAND_BYTES, Command, Limits, Opcode, scale_field
 from diastole_sim.spec.image import FloatLayout
+from diastole_sim.spec.nest import Nest
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.operations import Operation
 from diastole_sim.spec.registers import BY_NAME, MAGIC, STALL_REGISTERS
@@ -38,12 +40,14 @@ class Device(Products[DeviceTensor]):
     """A product in Verilator; a :class:`diastole_sim.device.interface.DeviceProtocol`.
 
     ``product`` is a product directory. ``seed`` (32 bits) is of the stochastic roundings,
-    ``stalls`` of the delays on every handshake; ``trace`` records waves to a file. ``options`` are
-    those of :class:`diastole_sim.rtl.machine.Machine`.
+    ``stalls`` of the delays on every handshake; ``trace`` records waves to a file. ``nest``: the
+    loops of every product but the fused pass, which has its own; None: for each those that suit it
+    by the model of the machine. ``options`` are those of
+    :class:`diastole_sim.rtl.machine.Machine`.
 
-    Errors: ProductError, ToolMissing and BuildError from the start; ValueError for operands that do
-    not fit; HardwareHang, ProtocolError and CommandError when the hardware fails. MemoryError when
-    the machine's memory is full.
+    Errors: ProductError, ToolMissing and BuildError from the start; ValueError for operands and for
+    a nest that do not fit; HardwareHang, ProtocolError and CommandError when the hardware fails.
+    MemoryError when the machine's memory is full.
     """
 
     def __init__(
@@ -53,17 +57,20 @@ class Device(Products[DeviceTensor]):
         seed: int = 0,
         stalls: int | None = None,
         trace: Path | str | None = None,
+        nest: Nest | None = None,
         **options: Any,
     ):
         self.seed = require_int("seed", seed, 0, 2**32 - 1)
         self.product = product if isinstance(product, Product) else Product.load(product)
         try:
             self.numerics = Numerics.from_dict(self.product.parameters["numerics"])
+            self.loops = ChosenLoops(self.product.parameters, nest)
         except (KeyError, TypeError, ValueError) as error:
             raise ProductError(f"{self.product.directory}: bad numerics: {error}") from error
         self.machine = Machine(self.product, stalls=stalls, trace=trace, **options)
         self.control = Control(
-            self.machine, Limits.of(self.numerics, data_width=self.product.data_width)
+            self.machine,
+            Limits.of(self.numerics, data_width=self.product.data_width, nests=self.loops.limits),
         )
         self.heap = Heap(self.machine.memory_base, self.machine.memory.size)
         self._commands = self.heap.allocate(COMMAND_BYTES)
@@ -267,7 +274,14 @@ class Device(Products[DeviceTensor]):
                 self.machine.bytes_at(places[name], layout.total_bytes)[:] = UNWRITTEN
                 addresses[field] = places[name]
             self.execute(
-                [Command.product(Opcode[operation.name.upper()], **sizes, **addresses)],
+                [
+                    Command.product(
+                        Opcode[operation.name.upper()],
+                        **sizes,
+                        nest=self.loops.of(operation.name, **sizes),
+                        **addresses,
+                    )
+                ],
                 reads=(min(r[0] for r in ranges), max(r[1] for r in ranges)),
                 writes=[(places[n], places[n] + layouts[n].total_bytes) for n in layouts],
                 work=_block_steps(sizes, self.numerics.block) + sum(map(_area, layouts.values())),

@@ -17,11 +17,15 @@ from enum import IntEnum
 from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.formats import NVFP4, Format
 from diastole_sim.spec.image import MAX_CONVERT_BLOCKS, MAX_SIZE
+from diastole_sim.spec.nest import OUTER, Nest, NestLimits, ProductNests
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 from diastole_sim.spec.operations import OPERANDS, OPERATIONS
 
 COMMAND_BYTES = 64
-COMMAND_VERSION = 1
+MACHINES_OWN = Nest()
+COMMAND_VERSION = 2
+VERSIONS = (1, COMMAND_VERSION)
+"""Those that a machine takes; in version 1 no command has a nest."""
 ADDRESS_BITS = 40
 
 
@@ -50,12 +54,13 @@ class ErrorCode(IntEnum):
     TOO_LONG = 9
     BAD_CLASS = 10
     TOO_LARGE = 11
+    NEST = 16
 
 
 ERROR_MEANINGS = {
     ErrorCode.NONE: "no error",
     ErrorCode.BAD_OPCODE: "unknown opcode",
-    ErrorCode.BAD_VERSION: f"command version is not {COMMAND_VERSION}",
+    ErrorCode.BAD_VERSION: f"command version is none of {', '.join(map(str, VERSIONS))}",
     ErrorCode.RESERVED: "a reserved bit, or a field that the operation does not use, is not 0",
     ErrorCode.ZERO_SIZE: "a size is 0, or the number of commands is",
     ErrorCode.MISALIGNED: "an address is no multiple of the beat",
@@ -65,6 +70,7 @@ ERROR_MEANINGS = {
     ErrorCode.TOO_LONG: "the contraction is longer than 2^headroom blocks",
     ErrorCode.BAD_CLASS: "a tensor's class is unknown, or not that of the operand's place",
     ErrorCode.TOO_LARGE: "a size is beyond what the machine holds",
+    ErrorCode.NEST: "the machine cannot cut a product into tiles and chunks of these lengths",
 }
 
 PRECEDENCE = (
@@ -76,12 +82,14 @@ PRECEDENCE = (
     ErrorCode.TOO_LARGE,
     ErrorCode.TOO_LONG,
     ErrorCode.MISALIGNED,
+    ErrorCode.NEST,
 )
 """Of several faults of one command, the first in this order is reported. All are found before the
 command starts; the bus's faults come while it runs."""
 
 PRODUCTS = {Opcode[name.upper()]: operation for name, operation in OPERATIONS.items()}
 """The operations that multiply."""
+_NESTED = (Opcode.FORWARD, Opcode.DX, Opcode.DW)
 _CONVERT = (Opcode.CONVERT,)
 _ALL = tuple(Opcode)
 
@@ -150,9 +158,23 @@ FIELDS = (
         _addressing("address_dy_m"),
         "of the second copy of dY, 0 where there is one copy",
     ),
+    _field(
+        "nest_t",
+        5,
+        16,
+        _NESTED,
+        "blocks of a tile of what streams; 0, here and in the next three: the machine's own",
+        low=8,
+    ),
+    _field("nest_outer", 5, 1, _NESTED, "1: the loop over lanes is outermost", low=24),
+    _field("nest_groups", 7, 8, _NESTED, "slices of lanes in an output tile", low=8),
+    _field("nest_chunk", 9, 16, _NESTED, "blocks of the contraction loaded at a time", low=8),
     _field("tag", 14, 32, _CONVERT, "the tensor's tag, from which its random bits are drawn"),
     _field("step", 15, 32, _CONVERT, "the training step, likewise"),
 )
+
+NEST_FIELDS = {"t_blocks": "nest_t", "groups": "nest_groups", "chunk": "nest_chunk"}
+"""The lengths of a nest, and where they stand."""
 
 CONTRACTIONS = {Opcode.CONVERT: ()} | {
     opcode: operation.contracted for opcode, operation in PRODUCTS.items()
@@ -187,9 +209,13 @@ def fields_of(opcode: Opcode) -> tuple[Field, ...]:
     return tuple(field for field in FIELDS if opcode in field.uses)
 
 
-def reserved_mask(opcode: Opcode) -> int:
+def reserved_mask(opcode: Opcode, version: int = COMMAND_VERSION) -> int:
     """The bits of a command of this operation that must be 0, as one number of 512 bits."""
-    used = sum((1 << field.bits) - 1 << field.low for field in fields_of(opcode))
+    used = sum(
+        (1 << field.bits) - 1 << field.low
+        for field in fields_of(opcode)
+        if version != 1 or not field.name.startswith("nest_")
+    )
     return (1 << 8 * COMMAND_BYTES) - 1 ^ used
 
 
@@ -206,6 +232,7 @@ class Limits:
     """What a machine accepts. ``block`` B and ``headroom`` G; ``data_width`` of its bus, bits.
 
     ``max_size``: largest M, N, K, rows; ``max_convert_cols``: most columns of a tensor to convert.
+    ``nests``: the lengths of loops that a product takes; none but 0 where it is left out.
     """
 
     block: int
@@ -213,15 +240,23 @@ class Limits:
     data_width: int
     max_size: int = MAX_SIZE
     max_convert_cols: int = MAX_SIZE
+    nests: ProductNests | None = None
 
     @classmethod
-    def of(cls, numerics: Numerics, *, data_width: int) -> "Limits":
+    def of(
+        cls,
+        numerics: Numerics,
+        *,
+        data_width: int,
+        nests: ProductNests | None = None,
+    ) -> "Limits":
         """Those of a generated machine."""
         return cls(
             block=numerics.block,
             headroom=numerics.headroom,
             data_width=data_width,
             max_convert_cols=min(MAX_SIZE, MAX_CONVERT_BLOCKS * numerics.block),
+            nests=nests,
         )
 
 
@@ -249,6 +284,10 @@ class Command:
     scale: int = 0
     tag: int = 0
     step: int = 0
+    nest_t: int = 0
+    nest_groups: int = 0
+    nest_chunk: int = 0
+    nest_outer: int = 0
 
     def __post_init__(self) -> None:
         for field in FIELDS:
@@ -288,10 +327,13 @@ class Command:
         )
 
     @classmethod
-    def product(cls, opcode: Opcode, *, m: int, n: int, k: int, **addresses: int) -> "Command":
+    def product(
+        cls, opcode: Opcode, *, m: int, n: int, k: int, nest: Nest = MACHINES_OWN, **addresses: int
+    ) -> "Command":
         """A product; ``addresses`` are those of ``FIELDS`` that it uses, and all of them.
 
-        ``address_dy_m`` may be left out where dY has one copy.
+        ``address_dy_m`` may be left out where dY has one copy. ValueError for a ``nest`` of the
+        fused pass, which takes none.
         """
         require_choice("opcode", opcode, tuple(PRODUCTS))
         used = {field.name for field in fields_of(opcode)}
@@ -302,7 +344,13 @@ class Command:
                 f"not {', '.join(sorted(addresses)) or 'nothing'}"
             )
         classes = {name: place for name, place in OPERAND_CLASSES.items() if name in used}
-        return cls(opcode=opcode, m=m, n=n, k=k, **classes, **addresses)
+        loops: dict[str, int] = {}
+        if nest != MACHINES_OWN:
+            if opcode not in _NESTED:
+                raise ValueError(f"{opcode.name.lower()} takes no nest")
+            loops = {field: getattr(nest, name) for name, field in NEST_FIELDS.items()}
+            loops["nest_outer"] = OUTER.index(nest.outer)
+        return cls(opcode=opcode, m=m, n=n, k=k, **classes, **addresses, **loops)
 
     def encode(self) -> bytes:
         """The 64 bytes, unchecked: a malformed command can be written too."""
@@ -335,6 +383,14 @@ def first_refused(commands: Iterable[bytes], limits: Limits) -> tuple[int, Error
     return None
 
 
+def _bad_nest(used: dict[str, int], limits: NestLimits | None) -> bool:
+    """Whether a length is none of those that there are; 0 always is."""
+    return any(
+        used.get(field, 0) and (limits is None or used[field] not in getattr(limits, name))
+        for name, field in NEST_FIELDS.items()
+    )
+
+
 def _values(bits: int, chosen: tuple[Field, ...]) -> dict[str, int]:
     return {field.name: bits >> field.low & (1 << field.bits) - 1 for field in chosen}
 
@@ -354,13 +410,15 @@ def faults(bits: int, limits: Limits) -> set[ErrorCode]:
     else:
         bad_class = any(used.get(name, place) != place for name, place in OPERAND_CLASSES.items())
     longest = limits.block << limits.headroom
+    version = used["version"]
     present = {
-        ErrorCode.BAD_VERSION: used["version"] != COMMAND_VERSION,
-        ErrorCode.RESERVED: bits & reserved_mask(opcode) != 0,
+        ErrorCode.BAD_VERSION: version not in VERSIONS,
+        ErrorCode.RESERVED: bits & reserved_mask(opcode, version) != 0,
         ErrorCode.BAD_CLASS: bad_class,
         ErrorCode.ZERO_SIZE: 0 in sizes.values(),
         ErrorCode.TOO_LARGE: any(sizes[name] > most[name] for name in sizes),
         ErrorCode.TOO_LONG: any(sizes[name] > longest for name in CONTRACTIONS[opcode]),
         ErrorCode.MISALIGNED: any(address % (limits.data_width // 8) for address in addresses),
+        ErrorCode.NEST: _bad_nest(used, limits.nests and limits.nests.of(opcode.name.lower())),
     }
     return {code for code, is_present in present.items() if is_present}

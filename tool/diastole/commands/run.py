@@ -12,13 +12,14 @@ from diastole.commands.arguments import Commands, add_config, add_execution, rea
 from diastole.commands.backends import check_execution
 from diastole.config.keys import Config
 from diastole.console import fail, note, print_json, say, warn
-from diastole.errors import CheckFailed
+from diastole.errors import BadInput, CheckFailed
 from diastole.files import atomic, tensors
 from diastole.files.tensors import Array, Floats, Given
 from diastole_sim.codes.codes import suffixes, to_codes
 from diastole_sim.device.interface import ConvertedTensor, DeviceProtocol, ProductResult
 from diastole_sim.golden.compare import Comparison, Readable, copy_name
 from diastole_sim.golden.convert import Quantised
+from diastole_sim.spec.nest import Nest
 from diastole_sim.spec.operations import OPERATIONS
 from diastole_sim.spec.registers import STALL_CAUSES
 
@@ -57,6 +58,13 @@ def add_parser(commands: Commands) -> None:
         help="take and write operands as element codes and scales too: X_codes, X_scales, "
         "X_tensor_scale, X_format",
     )
+    parser.add_argument(
+        "--nest",
+        metavar="NAME=VALUE,...",
+        help="the loops of forward, dx or dw: t_blocks, groups, chunk, outer (t or l); what is "
+        "left out is the machine's own, without --nest the model of the machine chooses; the "
+        "result is the same",
+    )
     add_execution(parser)
     parser.set_defaults(execute=execute)
 
@@ -65,7 +73,7 @@ def execute(arguments: argparse.Namespace) -> int:
     config = read_config(arguments)
     check_execution(arguments)
     atomic.check_writable(arguments.target)
-    op = arguments.op
+    op, nest = arguments.op, read_nest(arguments, config)
     given = tensors.read_given(arguments.source, op, config.numerics, codes=arguments.codes)
     sizes = tensors.check_sizes(op, given.tensors, config.numerics)
     if arguments.codes:
@@ -80,6 +88,7 @@ def execute(arguments: argparse.Namespace) -> int:
         seed=arguments.seed,
         stalls=arguments.stalls,
         trace=arguments.trace,
+        nest=nest,
     ) as device:
         result = multiply(device, op, operands(device, op, given))
         written = outputs(result)
@@ -101,6 +110,24 @@ def execute(arguments: argparse.Namespace) -> int:
     for line in failures(comparison):
         fail(line)
     return 1 if comparison.mismatches else 0
+
+
+def read_nest(arguments: argparse.Namespace, config: Config) -> Nest | None:
+    """What ``--nest`` says; BadInput if it is no nest, or does not fit."""
+    if arguments.nest is None:
+        return None
+    if arguments.backend == "golden":
+        warn("--nest changes nothing with --backend golden, which has no loops")
+    try:
+        nest = Nest.parse(arguments.nest)
+    except ValueError as error:
+        raise BadInput(f"--nest: {error}") from error
+    limits = config.plan.nests.of(arguments.op)
+    if limits is None:
+        raise BadInput(f"--nest: {arguments.op} takes none: the fused pass has loops of its own")
+    if problem := limits.problem(nest):
+        raise BadInput(f"--nest: {problem} ({arguments.op} on {config.name})")
+    return nest
 
 
 def operands(device: DeviceProtocol, op: str, given: Given) -> dict[str, ConvertedTensor]:

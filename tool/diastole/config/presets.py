@@ -13,9 +13,17 @@ PRESETS = {
         bus=BusConfig(data_width=32),
     ),
     # Fits the block RAM of an ECP5-85F; what the demonstration trains on. 256 multipliers.
-    "nano": Config(name="diastole_nano", array=ArrayConfig(rows=2, cols=2, block=8)),
+    "nano": Config(
+        name="diastole_nano",
+        array=ArrayConfig(rows=2, cols=2, block=8),
+        bus=BusConfig(data_width=128),
+    ),
     # A machine for training at the edge. 2 304 multipliers.
-    "edge": Config(name="diastole_edge", array=ArrayConfig(rows=6, cols=6, block=8)),
+    "edge": Config(
+        name="diastole_edge",
+        array=ArrayConfig(rows=6, cols=6, block=8),
+        bus=BusConfig(data_width=256),
+    ),
     # One core of a server's chip. 16 384 multipliers.
     "server": Config(
         name="diastole_server",

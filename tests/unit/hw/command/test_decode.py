@@ -15,10 +15,18 @@ from diastole_sim.spec.command import (
     Opcode,
     decode,
 )
+from diastole_sim.spec.nest import Nest, NestLimits, ProductNests
 from support.bench import design, get, put, run
 from support.texts import exactly
 
-LIMITS = {"block": 4, "headroom": 3, "max_size": 1000, "max_convert_cols": 100}
+NESTS = ProductNests(
+    forward=NestLimits(t_blocks=(1, 2, 4), groups=(1, 2, 3), chunk=(2, 4)),
+    dx=NestLimits(t_blocks=(2, 4, 8), groups=(2, 4), chunk=(3, 6, 9)),
+    dw=NestLimits(t_blocks=(16,), groups=(1,), chunk=(1,)),
+)
+LIMITS = {
+    "block": 4, "headroom": 3, "max_size": 1000, "max_convert_cols": 100, "nests": NESTS,
+}  # fmt: skip
 MOST = 2**24 - 1
 
 
@@ -41,7 +49,13 @@ def good(opcode, data_width=64):
         Opcode.DW: ("address_x", "address_dy", "out_a"),
         Opcode.BACKWARD: ("address_x", "address_w", "address_dy", "out_a", "out_b"),
     }[opcode]
-    return Command.product(opcode, m=31, n=17, k=29, **dict(zip(names, at, strict=False)))
+    limits = NESTS.of(opcode.name.lower())
+    nest = limits and Nest(
+        t_blocks=limits.t_blocks[-1], groups=limits.groups[0], chunk=limits.chunk[-1], outer="l"
+    )
+    return Command.product(
+        opcode, m=31, n=17, k=29, nest=nest or Nest(), **dict(zip(names, at, strict=False))
+    )
 
 
 def limits(data_width):
@@ -99,7 +113,7 @@ def test_many_faults_at_once(opcode, rng):
     """So that the order of precedence is seen too; every code is met."""
     start = bits_of(good(opcode))
     cases = []
-    for _ in range(400):
+    for _ in range(800):
         bits = start
         for field in rng.sample(FIELDS, rng.randrange(1, 5)):
             mask = (1 << field.bits) - 1 << field.low
@@ -136,7 +150,17 @@ def test_many_faults_at_once(opcode, rng):
         (Opcode.BACKWARD, {"out_b": 4}, ErrorCode.MISALIGNED),
         (Opcode.DX, {"tag": 1}, ErrorCode.RESERVED),
         (Opcode.DX, {"class_w": 0}, ErrorCode.BAD_CLASS),
-        (Opcode.DX, {"version": 2}, ErrorCode.BAD_VERSION),
+        (Opcode.DX, {"version": 3}, ErrorCode.BAD_VERSION),
+        (Opcode.DX, {"version": 0}, ErrorCode.BAD_VERSION),
+        (Opcode.BACKWARD, {"version": 1}, 0),
+        (Opcode.DX, {"version": 1}, ErrorCode.RESERVED),  # it has a nest
+        (Opcode.DX, {"nest_t": 0, "nest_groups": 0, "nest_chunk": 0}, 0),
+        (Opcode.DX, {"nest_t": 1}, ErrorCode.NEST),
+        (Opcode.DX, {"nest_groups": 3}, ErrorCode.NEST),
+        (Opcode.DX, {"nest_chunk": 4}, ErrorCode.NEST),
+        (Opcode.DX, {"nest_chunk": 1 << 15, "out_a": 4}, ErrorCode.MISALIGNED),
+        (Opcode.BACKWARD, {"nest_t": 1}, ErrorCode.RESERVED),
+        (Opcode.CONVERT, {"nest_outer": 1}, ErrorCode.RESERVED),
         (Opcode.DX, {"opcode": 6}, ErrorCode.BAD_OPCODE),
     ],
 )

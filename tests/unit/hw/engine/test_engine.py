@@ -1,12 +1,16 @@
 """Whole products on the engine, operands already converted, against the golden model."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
 from diastole_hw.engine.engine import ProductEngine
 from diastole_hw.plan.uses import Mode
 from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.spec.command import NEST_FIELDS
 from diastole_sim.spec.image import FloatLayout, image_layouts
+from diastole_sim.spec.nest import Nest
 from support.bench import design, run
 from support.bus import ServiceMemory
 from support.plans import make_numerics, make_plan
@@ -58,7 +62,20 @@ def asked_of(golden, mode, x, w, dy):
     return dict.fromkeys(("dx", "dw"), golden.backward(x, w, dy))
 
 
-def run_products(plan, numerics, modes, sizes, seed, stall=lambda: False, limit=60_000):
+def random_nest(plan, mode, rng):
+    """One that the machine takes."""
+    limits = plan.nests.of(mode.name.lower())
+    return Nest(
+        t_blocks=rng.choice(limits.t_blocks),
+        groups=rng.choice(limits.groups),
+        chunk=rng.choice(limits.chunk),
+        outer=rng.choice("tl"),
+    )
+
+
+def run_products(
+    plan, numerics, modes, sizes, seed, stall=lambda: False, limit=60_000, nest=lambda mode: Nest()
+):
     """Products of the same operands, one after the other on one engine; each is judged alone: the
     result's bytes, that no other byte has changed, and whether it was exact."""
     m, n, k = sizes
@@ -91,7 +108,10 @@ def run_products(plan, numerics, modes, sizes, seed, stall=lambda: False, limit=
         ctx.set(control.mode, mode)
         places = {"m": m, "n": n, "k": k} | {name: at for name, (at, _) in results.items()}
         places |= {name: sources[name, copy] for name, copy in READ[mode].items()}
-        for name, value in places.items():
+        loops = nest(mode)
+        for name, field in NEST_FIELDS.items():
+            places[field] = getattr(loops, name)
+        for name, value in (places | {"nest_outer": loops.outer == "l"}).items():
             ctx.set(control.operands[name], value)
         ctx.set(control.start, 1)
         await ctx.tick()
@@ -166,6 +186,35 @@ def test_several_tiles_and_chunks(mode):
     plan = make_plan(numerics, **MACHINES["3x2"])
     sizes = {Mode.FORWARD: (9, 51, 35), Mode.DX: (9, 51, 35), Mode.DW: (35, 51, 9)}
     run_products(plan, numerics, [mode], sizes.get(mode, (13, 9, 35)), seed=4)
+
+
+NESTED = {
+    "squares": ({"block": 2}, {"rows": 3, "cols": 2}),
+    "edge": ({"block": 2}, {"rows": 2, "cols": 1, "in_place": False}),
+    "beats of several blocks": ({"block": 4}, {"rows": 2, "cols": 2, "data_width": 256}),
+    "vectors": ({"block": 4, "groupings": "1x16"}, {"rows": 2, "cols": 1}),
+    "nvfp4": ({"block": 4, "formats": "nvfp4", "fraction": 4}, {"cols": 2, "data_width": 32}),
+}
+
+
+@pytest.mark.parametrize(
+    "machine, sizes",
+    [
+        case if number % 2 == 0 else sweep(*case)
+        for number, case in enumerate(product(NESTED, [(13, 21, 18), (35, 9, 40), (9, 50, 5)]))
+    ],
+)
+def test_nests_change_nothing(machine, sizes, rng):
+    """Other tiles and chunks than the machine's own, one after the other, the last one stalled."""
+    numbers, shape = NESTED[machine]
+    numerics = make_numerics(**numbers)
+    plan = make_plan(numerics, **shape)
+    modes = [Mode.FORWARD, Mode.DX, Mode.DW]
+    for stalls in (0, 0.3):
+        run_products(
+            plan, numerics, modes, sizes, seed=9, stall=lambda p=stalls: rng.random() < p,
+            nest=lambda mode: random_nest(plan, mode, rng),
+        )  # fmt: skip
 
 
 def test_stalls_change_nothing(rng):

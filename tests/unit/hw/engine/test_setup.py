@@ -42,7 +42,37 @@ def random_operands(rng, plan, large):
     bits = MAX_ELEMENT_BITS if large else 7
     operands = {name: rng.randrange(1, 2 ** rng.randrange(2, bits + 1)) for name in "mnk"}
     places = {name: rng.randrange(2**30) * plan.beat_bytes for name in (*SHAPES, *RESULTS)}
-    return operands | places
+    return operands | places | dict.fromkeys(("nest_t", "nest_groups", "nest_chunk"), 0)
+
+
+def check_nest(ctx, plan, product, operands, mode):
+    """Lengths in blocks; what is not given is the plan's, and all of the fused pass."""
+    got = [ctx.get(product[name]) for name in ("t_step", "l_step", "c_step", "lanes_outermost")]
+    if mode == Mode.FUSED:
+        want = [plan.fused_tile_blocks, plan.fused_blocks_n, plan.cols, 0]
+    else:
+        north = plan.use(mode).north
+        side = plan.cols if north else plan.rows
+        want = [
+            operands["nest_t"] or plan.tile_blocks,
+            (operands["nest_groups"] or plan.groups) * side,
+            operands["nest_chunk"] or plan.chunk(north=north),
+            operands["nest_outer"],
+        ]
+    assert got == want
+    return want[0] * plan.block
+
+
+def random_nest(rng, plan, mode):
+    """Lengths that a product takes, some of them left to the machine."""
+    limits = plan.nests.of(mode.name.lower())
+    if limits is None:
+        return {"nest_outer": 0}
+    lengths = {
+        "nest_t": limits.t_blocks, "nest_groups": limits.groups, "nest_chunk": limits.chunk,
+    }  # fmt: skip
+    drawn = {name: rng.choice([0, *accepted]) for name, accepted in lengths.items()}
+    return drawn | {"nest_outer": rng.randrange(2)}
 
 
 async def set_up(ctx, dut, mode, operands):
@@ -126,6 +156,7 @@ def test_addresses_and_sizes(machine, mode, rng):
             operands = random_operands(rng, plan, large=number % 2)
             if number == 0:
                 operands |= {"m": MOST, "n": 1, "k": 1}
+            operands |= random_nest(rng, plan, mode)
             cycles = await set_up(ctx, dut, mode, operands)
             blocks = {name: -(-operands[name] // plan.block) for name in "mnk"}
             assert cycles == tallest(plan, mode, blocks).bit_length() + 2
@@ -142,9 +173,11 @@ def test_addresses_and_sizes(machine, mode, rng):
             sizes = (product.t_size, product.t_blocks, product.l_blocks, product.c_blocks)
             want = (operands[t], blocks[t], blocks[lanes], blocks[contraction])
             assert tuple(ctx.get(size) for size in sizes) == want, operands
+            tile_rows = check_nest(ctx, plan, product, operands, mode)
             for got, name in ((product.to_east, east), (product.to_north, north)):
                 if name is not None:
                     check_result(ctx, plan, got, name, operands)
+                    assert ctx.get(got.tile_pitch) == ctx.get(got.pitch) * tile_rows
 
     run(dut, bench)
 

@@ -184,6 +184,8 @@ def test_rows_of_floats(machine, mode, north, p_stall, rng):
         ctx.set(dut.mode, mode)
         ctx.set(dut.exponents, result.tensor_exponents)
         shape = {"base": BASE, "pitch": pitch, "rows": result.rows, "cols": result.cols}
+        words = plan.fused_tile_words if mode == Mode.FUSED else plan.tile_words
+        shape["tile_pitch"] = pitch * words
         ctx.set(dut.result, shape)
         for number, tile in enumerate(result.tiles):
             for place, bits, overflow in result.floats(result.accumulate(number)):

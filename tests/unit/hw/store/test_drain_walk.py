@@ -1,6 +1,7 @@
 """The order of a tile's words, their maxima and their rows, against loops; every cycle of it."""
 
 from dataclasses import dataclass
+from itertools import product
 
 import pytest
 
@@ -63,18 +64,24 @@ class Job:
         self.turned = self.fused and north
         self.ports = plan.cols if north else plan.rows
         self.tile_words = plan.fused_tile_words if self.fused else plan.tile_words
+        self.lanes_outermost = False
+        if not self.fused:  # any tile that the machine takes
+            limits = plan.nests.of(mode.name.lower())
+            self.tile_blocks, self.groups = rng.choice(limits.t_blocks), rng.choice(limits.groups)
+            self.lanes_outermost = rng.random() < 0.5
         names = OPERANDS[mode, north]
         self.by_row = [
             plan.block > 1 and (groupings["xwd".index(name)] or "").startswith("1x")
             for name in names
         ]
         side, most = plan.block, 3 * self.ports + 2
-        t_count = rng.choice([self.tile_words + rng.randrange(1, 5), rng.randrange(1, 8)])
+        t_step = self.tile_words if self.fused else self.tile_blocks * side
+        t_count = rng.choice([t_step + rng.randrange(1, 5), rng.randrange(1, 8)])
         lanes = side * rng.randrange(1, most) - rng.randrange(side)
         if self.fused and not self.turned:
             lanes = side * min(plan.fused_blocks_n, most)
         if not self.fused and t_count < 8:  # two tiles beside each other
-            lanes = side * (plan.groups * self.ports + rng.randrange(1, 3))
+            lanes = side * (self.groups * self.ports + rng.randrange(1, 3))
         self.t_count, self.lanes = t_count, lanes
         self.rows, self.cols = (lanes, t_count) if self.turned else (t_count, lanes)
         self.base = rng.randrange(1000) * plan.beat_bytes
@@ -83,28 +90,35 @@ class Job:
 
     @property
     def result(self):
-        return {"base": self.base, "pitch": self.pitch, "rows": self.rows, "cols": self.cols}
+        where = {"base": self.base, "pitch": self.pitch, "rows": self.rows, "cols": self.cols}
+        return where | {"tile_pitch": self.pitch * self.t_step * self.plan.block}
+
+    @property
+    def t_step(self):
+        """Blocks of a T tile."""
+        return self.tile_words // self.plan.block if self.fused else self.tile_blocks
 
     def _tiles(self, rng):
         plan = self.plan
         t_blocks, l_blocks = (-(-count // plan.block) for count in (self.t_count, self.lanes))
-        t_step = self.tile_words // plan.block
-        l_step = plan.groups * self.ports
         if self.fused:
             l_step = plan.cols if self.turned else plan.fused_blocks_n
-        number = rng.randrange(SLOTS)
-        for t0 in range(0, t_blocks, t_step):
-            for l0 in range(0, l_blocks, l_step):
-                count = min(self.tile_words, self.t_count - t0 * plan.block)
-                lanes = min(l_step, l_blocks - l0)
-                tile = {"t0": t0, "t_blocks": -(-count // plan.block), "t_count": count}
-                tile |= {"tile": number % SLOTS, "first": rng.randrange(2), "last": 1}
-                if self.turned:
-                    tile |= {"c0": l0, "c_blocks": lanes, "l_blocks": 1}
-                else:
-                    tile |= {"l0": l0, "l_blocks": lanes, "c_blocks": rng.randrange(1, 3)}
-                yield tile
-                number += 1
+        else:
+            l_step = self.groups * self.ports
+        first = rng.randrange(SLOTS)
+        corners = list(product(range(0, t_blocks, self.t_step), range(0, l_blocks, l_step)))
+        if self.lanes_outermost:
+            corners.sort(key=lambda corner: corner[::-1])
+        for number, (t0, l0) in enumerate(corners, first):
+            count = min(self.t_step * plan.block, self.t_count - t0 * plan.block)
+            lanes = min(l_step, l_blocks - l0)
+            tile = {"t0": t0, "t_blocks": -(-count // plan.block), "t_count": count}
+            tile |= {"tile": number % SLOTS, "first": rng.randrange(2), "last": 1}
+            if self.turned:
+                tile |= {"c0": l0, "c_blocks": lanes, "l_blocks": 1}
+            else:
+                tile |= {"l0": l0, "l_blocks": lanes, "c_blocks": rng.randrange(1, 3)}
+            yield tile
 
     def words(self, tile):
         """In the order in which they are read."""
@@ -237,6 +251,7 @@ def test_words_maxima_and_spans(name, north, p_advance, p_ready, rng):
         for job in jobs:
             ctx.set(dut.mode, job.mode)
             ctx.set(dut.result, job.result)
+            ctx.set(dut.lanes_outermost, job.lanes_outermost)
             await put(ctx, dut.tiles, job.tiles, lambda: rng.random() < p_advance)
 
     async def check(ctx):

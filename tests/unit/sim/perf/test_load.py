@@ -72,8 +72,8 @@ def test_dropped_blocks():
     "changes, free, written",
     [
         ({"memory": Memory(read_cycles=10)}, 0, 39),
-        ({}, 100, 121),  # the half is free later
-        ({}, 9, 30),  # in time
+        ({}, 100, 122),  # the half is free later
+        ({}, 8, 30),  # in time
         ({"most_filled": 8}, 0, 26),  # two vectors per cycle: a beat has less than two
     ],
 )

@@ -13,9 +13,9 @@ def machine(**changes):
 
 
 def test_one_chunk():
-    """Set up in 6. Two beats of maxima, two rows of two blocks of W and of X: none of their 44 beats
-    waits, and the last vectors are written in 62. The swap is in 80, the last slot in 96; 16 rows
-    of 8 beats leave from 112 to 240, and that is the end."""
+    """Set up in 6. Two beats of maxima, two rows of two blocks of W and of X: none of their 44
+    beats waits, and the last vectors are written in 62. The swap is in 80, the last slot in 96; 16
+    rows of 8 beats leave from 112 to 240, and that is the end."""
     found = estimate(machine(), "forward", 16, 16, 16)
     assert found.cycles == 240
     assert found.slots == 16

@@ -13,6 +13,7 @@ from diastole_sim.perf.walk import (
     X,
     blocks,
     fused_chunks,
+    loops_of,
     maxima,
     product_chunks,
     roles_of,
@@ -63,7 +64,7 @@ def test_roles():
 
 
 def test_one_chunk():
-    (chunk,) = product_chunks(NANO, "forward", 13, 11, 16)
+    (chunk,) = product_chunks(NANO, loops_of(NANO, "forward", 13, 11, 16))
     assert chunk.regions == (
         maxima(NANO, X, 0, 2),
         maxima(NANO, X, 0, 2),
@@ -77,7 +78,7 @@ def test_one_chunk():
 
 def test_tiles_and_chunks():
     """25, 10 and 13 blocks in steps of 16, of 4 groups of 2, and of 8."""
-    chunks = list(product_chunks(NANO, "forward", 200, 80, 100))
+    chunks = list(product_chunks(NANO, loops_of(NANO, "forward", 200, 80, 100)))
     assert [chunk.slots for chunk in chunks] == [128] * 4 + [72] * 4
     assert [chunk.groups for chunk in chunks] == [4, 4, 1, 1] * 2
     assert [chunk.slices for chunk in chunks] == [4, 3] * 4
@@ -97,7 +98,7 @@ def test_tiles_and_chunks():
 @pytest.mark.parametrize("machine, uses", [(NANO, (False, True)), (EDGE, (True, False))])
 def test_input_gradient(machine, uses):
     """dX = dY W^T: W is held with its rows along the lanes."""
-    (chunk,) = product_chunks(machine, "dx", 8, 24, 40)
+    (chunk,) = product_chunks(machine, loops_of(machine, "dx", 8, 24, 40))
     assert chunk.uses == chunk.opens == chunk.closes == uses
     assert chunk.regions[2:] == (
         blocks(machine, W, (0, 5), (0, 3)),
@@ -110,7 +111,7 @@ def test_input_gradient(machine, uses):
 
 def test_weight_gradient():
     """dW = X^T dY: the columns of X stream, turned."""
-    (chunk,) = product_chunks(NANO, "dw", 24, 16, 8)
+    (chunk,) = product_chunks(NANO, loops_of(NANO, "dw", 24, 16, 8))
     assert chunk.regions[2:] == (
         blocks(NANO, DY, (0, 3), (0, 2)),
         blocks(NANO, X, (0, 3), (0, 1)),

@@ -2,6 +2,7 @@
 
 import random
 import struct
+from dataclasses import replace
 
 import pytest
 
@@ -18,6 +19,7 @@ from diastole_sim.spec.command import (
     scale_field,
 )
 from diastole_sim.spec.formats import FORMATS
+from diastole_sim.spec.nest import Nest, NestLimits, ProductNests
 from support.texts import exactly
 
 LIMITS = Limits(block=8, headroom=3, data_width=64, max_size=1000, max_convert_cols=100)
@@ -54,6 +56,9 @@ def product(opcode, **changes):
 
 
 EVERY = [CONVERT, *map(product, PRODUCTS)]
+NESTED = (Opcode.FORWARD, Opcode.DX, Opcode.DW)
+NEST = Nest(t_blocks=16, groups=3, chunk=24, outer="l")
+SOME = NestLimits(t_blocks=(1, 16), groups=(1, 2, 3), chunk=(8, 24))
 
 
 def name(command):
@@ -66,7 +71,7 @@ def words(command):
 
 def test_convert_is_what_the_text_says():
     expected = [0] * 16
-    expected[0] = 1 | 1 << 8 | 2 << 16 | 0x9A << 24
+    expected[0] = 1 | 2 << 8 | 2 << 16 | 0x9A << 24
     expected[1:3] = 3, 5
     expected[4:7] = HIGH & 0xFFFFFFFF, HIGH >> 32, 0x2000
     expected[8:10] = HIGH + 0x2000 & 0xFFFFFFFF, HIGH >> 32
@@ -77,10 +82,10 @@ def test_convert_is_what_the_text_says():
 @pytest.mark.parametrize(
     "opcode, first",
     [
-        (Opcode.FORWARD, 2 | 1 << 8 | 0 << 16 | 1 << 18),
-        (Opcode.DX, 3 | 1 << 8 | 1 << 18 | 2 << 20),
-        (Opcode.DW, 4 | 1 << 8 | 0 << 16 | 2 << 20),
-        (Opcode.BACKWARD, 5 | 1 << 8 | 0 << 16 | 1 << 18 | 2 << 20),
+        (Opcode.FORWARD, 2 | 2 << 8 | 0 << 16 | 1 << 18),
+        (Opcode.DX, 3 | 2 << 8 | 1 << 18 | 2 << 20),
+        (Opcode.DW, 4 | 2 << 8 | 0 << 16 | 2 << 20),
+        (Opcode.BACKWARD, 5 | 2 << 8 | 0 << 16 | 1 << 18 | 2 << 20),
     ],
 )
 def test_product_is_what_the_text_says(opcode, first):
@@ -90,6 +95,35 @@ def test_product_is_what_the_text_says(opcode, first):
     for name, address in PRODUCTS[opcode].items():
         expected[place[name] : place[name] + 2] = address & 0xFFFFFFFF, address >> 32
     assert list(words(product(opcode))) == expected
+    if opcode == Opcode.BACKWARD:
+        return
+    expected[5] |= 16 << 8 | 1 << 24
+    expected[7] |= 3 << 8
+    expected[9] |= 24 << 8
+    assert list(words(product(opcode, nest=NEST))) == expected
+
+
+def test_the_fused_pass_takes_no_nest():
+    with pytest.raises(ValueError, match=exactly("backward takes no nest")):
+        product(Opcode.BACKWARD, nest=NEST)
+
+
+@pytest.mark.parametrize("opcode", NESTED, ids=lambda opcode: opcode.name)
+def test_nests(opcode):
+    """What the machine has is taken, and nothing else, nor in version 1; 0 always is."""
+    taken = product(opcode, nest=NEST)
+    limits = replace(LIMITS, nests=ProductNests(forward=SOME, dx=SOME, dw=SOME))
+    assert decode(taken.encode(), limits) == taken
+    assert decode(product(opcode).encode(), LIMITS) == product(opcode)
+    assert decode(product(opcode, nest=Nest(outer="l")).encode(), LIMITS).nest_outer == 1
+    assert code_of(bits_of(taken)) == ErrorCode.NEST
+    assert code_of(bits_of(taken) ^ 3 << 8) == ErrorCode.RESERVED
+    old = bits_of(product(opcode)) ^ 3 << 8
+    assert decode(old.to_bytes(64, "little"), LIMITS).version == 1
+    for change in ({"t_blocks": 8}, {"groups": 4}, {"chunk": 23}):
+        assert code_of(bits_of(product(opcode, nest=replace(NEST, **change))), limits) == (
+            ErrorCode.NEST
+        )
 
 
 @pytest.mark.parametrize("command", EVERY, ids=name)
@@ -122,9 +156,9 @@ def test_scale_field(name, bias, last):
             scale_field(wrong, kind)
 
 
-def code_of(bits):
+def code_of(bits, limits=LIMITS):
     with pytest.raises(MalformedCommandError) as raised:
-        decode(bits.to_bytes(64, "little"), LIMITS)
+        decode(bits.to_bytes(64, "little"), limits)
     return raised.value.code
 
 
@@ -139,7 +173,10 @@ def test_every_reserved_bit_is_refused(command):
         if mask >> n & 1:
             assert code_of(bits_of(command) | 1 << n) == ErrorCode.RESERVED, f"bit {n}"
     assert mask >> 22 & 3 == 3
-    assert mask >> (32 * 5 + 8) & 0xFFFFFF == 0xFFFFFF
+    nested = command.opcode in NESTED
+    assert mask >> (32 * 5 + 8) & 0xFFFFFF == (0xFE0000 if nested else 0xFFFFFF)
+    old = reserved_mask(Opcode(command.opcode), 1)
+    assert old >> (32 * 5 + 8) & 0xFFFFFF == 0xFFFFFF
     assert (mask >> 24 & 0xFF) == (0 if command is CONVERT else 0xFF)
     last = {Opcode.CONVERT: 0, Opcode.BACKWARD: 0xFFFFFF << 40}.get(command.opcode, 2**64 - 1)
     assert mask >> 32 * 14 == last
@@ -150,7 +187,8 @@ def test_every_reserved_bit_is_refused(command):
     [
         (0, ErrorCode.BAD_OPCODE),
         (bits_of(Command(opcode=6)), ErrorCode.BAD_OPCODE),
-        (bits_of(CONVERT) ^ 3 << 8, ErrorCode.BAD_VERSION),
+        (bits_of(CONVERT) ^ 1 << 8, ErrorCode.BAD_VERSION),
+        (bits_of(CONVERT) ^ 2 << 8, ErrorCode.BAD_VERSION),
         (bits_of(CONVERT) | 3 << 16, ErrorCode.BAD_CLASS),
         (bits_of(product(Opcode.FORWARD)) | 1 << 16, ErrorCode.BAD_CLASS),
         (bits_of(product(Opcode.DX)) ^ 1 << 18, ErrorCode.BAD_CLASS),
@@ -191,20 +229,21 @@ def test_a_size_has_all_bits_of_its_word(size):
 
 def test_the_first_in_order_is_reported():
     everything = product(Opcode.FORWARD, m=0, n=1001, k=65, address_x=1, address_w=1)
-    bits = bits_of(everything) | 1 << 31 | 2 << 8 | 3 << 16
+    bits = bits_of(everything) | 1 << 31 | 1 << 8 | 3 << 16 | 9 << 32 * 5 + 8
     fixes = {
-        ErrorCode.BAD_VERSION: lambda b: b & ~(2 << 8),
+        ErrorCode.BAD_VERSION: lambda b: b & ~(1 << 8),
         ErrorCode.RESERVED: lambda b: b & ~(1 << 31),
         ErrorCode.BAD_CLASS: lambda b: b & ~(3 << 16),
         ErrorCode.ZERO_SIZE: lambda b: b | 1 << 32,
         ErrorCode.TOO_LARGE: lambda b: b & ~(1001 << 64) | 5 << 64,
         ErrorCode.TOO_LONG: lambda b: b & ~(127 << 96) | 7 << 96,
+        ErrorCode.MISALIGNED: lambda b: b & ~(1 << 128 | 1 << 192),
     }
     assert list(PRECEDENCE[1:-1]) == list(fixes)
     for code, fix in fixes.items():
         assert code_of(bits) == code
         bits = fix(bits)
-    assert code_of(bits) == ErrorCode.MISALIGNED
+    assert code_of(bits) == ErrorCode.NEST
 
 
 def test_random_bits_never_pass_unnoticed():

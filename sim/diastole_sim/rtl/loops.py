@@ -1,0 +1,50 @@
+"""The loops that a host asks for, product by product."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from diastole_sim.perf.choose import choose_nest
+from diastole_sim.perf.machine import ModelledMachine
+from diastole_sim.spec.command import MACHINES_OWN
+from diastole_sim.spec.nest import Nest, ProductNests
+from diastole_sim.spec.numerics import Numerics
+
+
+class ChosenLoops:
+    """Nests for the commands of one machine.
+
+    ``parameters``: those of its manifest; KeyError, TypeError or ValueError if they are not.
+    ``nest``: for every product that takes one; None: those that
+    :func:`diastole_sim.perf.choose.choose_nest` finds, looked for once for each shape.
+    """
+
+    def __init__(self, parameters: Mapping[str, Any], nest: Nest | None = None):
+        self.limits = ProductNests.from_dict(parameters["nests"])
+        self.nest = nest
+        self._machine = ModelledMachine.of(
+            Numerics.from_dict(parameters["numerics"]),
+            rows=parameters["rows"],
+            cols=parameters["cols"],
+            data_width=parameters["data_width"],
+            in_place=parameters["in_place"],
+        )
+        self._found: dict[tuple[str, int, int, int], Nest] = {}
+
+    def of(self, operation: str, *, m: int, n: int, k: int) -> Nest:
+        """For a product of these sizes in elements; the machine's own if it takes none.
+
+        ValueError if the nest that was asked for does not fit.
+        """
+        limits = self.limits.of(operation)
+        if limits is None:
+            if self.nest not in (None, MACHINES_OWN):
+                raise ValueError(f"{operation} takes no nest: its loops are its own")
+            return MACHINES_OWN
+        if self.nest is not None:
+            if problem := limits.problem(self.nest):
+                raise ValueError(f"the nest of {operation}: {problem}")
+            return self.nest
+        shape = (operation, m, n, k)
+        if shape not in self._found:
+            self._found[shape] = choose_nest(self._machine, limits, *shape)
+        return self._found[shape]

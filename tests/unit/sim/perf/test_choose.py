@@ -1,0 +1,88 @@
+"""The host's choice of loops against all that there are."""
+
+from itertools import pairwise
+
+import pytest
+
+from diastole.config.file import from_document
+from diastole.config.presets import PRESETS
+from diastole_sim.perf import ModelledMachine, estimate
+from diastole_sim.perf.choose import candidates, choose_nest, roughly
+from diastole_sim.perf.walk import loops_of
+from diastole_sim.spec.command import MACHINES_OWN
+from diastole_sim.spec.nest import Nest
+from diastole_sim.spec.operations import OPERATIONS
+
+MACHINES = {"pico": ("pico", 32), "nano": ("nano", 128), "narrow": ("nano", 64)}
+OPS = ("forward", "dx", "dw")
+
+
+def made(name):
+    """The model of a preset with a bus of some width, and the nests that its hardware takes."""
+    preset, width = MACHINES[name]
+    config = from_document(PRESETS[preset].to_dict() | {"bus": {"data_width": width}})
+    sizes = {"rows": config.array.rows, "cols": config.array.cols, "data_width": width}
+    return ModelledMachine.of(config.numerics, **sizes), config.plan.nests
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_the_choice_is_near_the_best(name, rng):
+    """Layers of all shapes: within 2 % on average, a quarter at worst, never behind the machine's
+    own."""
+    machine, nests = made(name)
+    losses = []
+    for _ in range(6):
+        op = rng.choice(OPS)
+        sizes = [int(2 ** rng.uniform(2, 6.5)) for _ in range(3)]
+        chosen = choose_nest(machine, nests.of(op), op, *sizes)
+        assert nests.of(op).problem(chosen) is None
+        assert choose_nest(machine, nests.of(op), op, *sizes) == chosen
+        cycles = estimate(machine, op, *sizes, chosen).cycles
+        assert cycles <= 1.007 * estimate(machine, op, *sizes).cycles
+        everything = candidates(nests.of(op))
+        best = min(estimate(machine, op, *sizes, nest).cycles for nest in everything)
+        losses.append(cycles / best - 1)
+    assert max(losses) <= 0.25, losses
+    assert sum(losses) / len(losses) <= 0.02, losses
+
+
+def test_a_small_product_gets_small_tiles():
+    """So that its results leave while it works."""
+    machine, nests = made("nano")
+    chosen = choose_nest(machine, nests.forward, "forward", 64, 64, 64)
+    found, own = (estimate(machine, "forward", 64, 64, 64, nest) for nest in (chosen, MACHINES_OWN))
+    assert chosen.t_blocks * chosen.groups < 8 * 4
+    assert found.cycles < 0.65 * own.cycles
+
+
+def test_a_large_product_is_chosen_in_closed_form():
+    """No nest of it is run in the model, which would take seconds."""
+    machine, nests = made("nano")
+    op, sizes = "forward", (4096, 4096, 4096)
+    chosen = choose_nest(machine, nests.of(op), op, *sizes)
+    costs = sorted(
+        roughly(machine, loops_of(machine, op, *sizes, nest)) for nest in candidates(nests.of(op))
+    )
+    cost = roughly(machine, loops_of(machine, op, *sizes, chosen))
+    assert cost.cycles <= 1.007 * costs[0].cycles
+    assert cost.steps > 1e5
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_of_alike_the_one_that_reads_less(op):
+    """On a long contraction tiles as large as they can be are read least often."""
+    machine, nests = made("nano")
+    reads = [
+        estimate(machine, op, 256, 256, 256, Nest(t_blocks=t_blocks)).read_bytes
+        for t_blocks in (4, 8, 16)
+    ]
+    assert all(more > less for more, less in pairwise(reads))
+    chosen = choose_nest(machine, nests.of(op), op, 512, 512, 512)
+    assert chosen.t_blocks in (0, 16)
+
+
+def test_the_backward_pass_has_no_limits():
+    _, nests = made("nano")
+    assert [nests.of(op) is not None for op in OPERATIONS] == [
+        op != "backward" for op in OPERATIONS
+    ]

@@ -1,0 +1,46 @@
+"""Which nest a command gets."""
+
+import pytest
+
+from diastole.config.presets import PRESETS
+from diastole_hw.top import Top
+from diastole_sim.perf.choose import choose_nest
+from diastole_sim.perf.machine import ModelledMachine
+from diastole_sim.rtl.loops import ChosenLoops
+from diastole_sim.spec.nest import Nest
+from support.texts import exactly
+
+CONFIG = PRESETS["nano"]
+PARAMETERS = Top(CONFIG.plan, config_hash=0).parameters
+SIZES = {"m": 64, "n": 40, "k": 70}
+
+
+def test_by_the_model():
+    machine = ModelledMachine.of(CONFIG.numerics, rows=2, cols=2, data_width=128)
+    loops = ChosenLoops(PARAMETERS)
+    limits = loops.limits
+    assert limits == CONFIG.plan.nests
+    for op in ("forward", "dx", "dw"):
+        want = choose_nest(machine, limits.of(op), op, *SIZES.values())
+        assert loops.of(op, **SIZES) == loops.of(op, **SIZES) == want
+    assert loops.of("backward", **SIZES) == Nest()
+
+
+def test_as_it_is_asked_for():
+    nest = Nest(t_blocks=4, groups=1, outer="l")
+    loops = ChosenLoops(PARAMETERS, nest)
+    assert loops.of("dx", **SIZES) == nest
+    with pytest.raises(ValueError, match=exactly("backward takes no nest: its loops are its own")):
+        loops.of("backward", **SIZES)
+    loops.nest = Nest()
+    assert loops.of("backward", **SIZES) == Nest()
+    loops.nest = Nest(groups=5)
+    said = "the nest of dw: groups must be one of 1, 2, 3, 4, not 5"
+    with pytest.raises(ValueError, match=exactly(said)):
+        loops.of("dw", **SIZES)
+
+
+@pytest.mark.parametrize("wrong", [{}, PARAMETERS | {"nests": {"forward": 3}}])
+def test_no_manifest(wrong):
+    with pytest.raises((KeyError, TypeError, ValueError, AttributeError)):
+        ChosenLoops(wrong)
