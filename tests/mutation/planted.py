@@ -78,8 +78,19 @@ SQUARES = Machine(
         Fault(
             "last tile dropped",
             "tile_walk",
-            r"<= \$signed\((\{ 1'h0, t_step \})\)",
-            "{{t_step, 1'h0}}",
+            rf"last_t = .* <= \$signed\((\{{ 1'h0, product{BITS} \}})\)",
+            "({} << 1)",
+        ),
+        Fault("lanes are never outermost", "tile_walk", rf"if \((product{BITS})\)", "1'h0", True),
+        Fault(
+            "columns of tiles all begin at the first row",
+            "drain_walk_no_north",
+            r"= _\d+_ \| (lanes_outermost);",
+            "1'h0",
+        ),
+        Fault("T of a nest ignored", "setup", rf"= (! operands{BITS});\s", "1'h1", every=True),
+        Fault(
+            "rows of T tiles of other lengths", "setup", rf"z \((kept{BITS})\)", "24'h000008", True
         ),
         Fault("fused pass beyond its limits", "setup", r"fits = (.+);", "1'h1"),
         # Results.

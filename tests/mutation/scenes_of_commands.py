@@ -10,7 +10,7 @@ import numpy as np
 from diastole_sim.golden.device import GoldenDevice
 from diastole_sim.rtl import CommandError
 from diastole_sim.rtl.control import control_bit
-from diastole_sim.spec.command import COMMAND_BYTES, Command
+from diastole_sim.spec.command import COMMAND_BYTES, NEST_FIELDS, Command
 from mutation.watch import LIMIT, Log, Watched, opened
 from support.scenario import Scenario
 
@@ -54,12 +54,13 @@ def tried(scenario: Scenario, commands, **options) -> None:
 def _malformed(s: Scenario) -> list[Command | bytes]:
     good, most = s.commands["forward"], s.device.numerics.max_contraction
     bits = int.from_bytes(good.encode(), "little")
-    reserved = (31, 32 * 5 + 8)
+    reserved = (31, 32 * 11 + 8)
     return [
         s.changed("forward", opcode=0),
         s.changed("forward", opcode=6),
-        s.changed("forward", version=2),
+        s.changed("forward", version=3),
         s.changed("dx", version=0),
+        *_nested(s),
         *((bits | 1 << bit).to_bytes(COMMAND_BYTES, "little") for bit in reserved),
         s.changed("forward", out_b=64),
         s.changed("dx", tag=1),
@@ -79,6 +80,20 @@ def _malformed(s: Scenario) -> list[Command | bytes]:
         s.changed("dx", n=most + 1),
         *_misaligned(s),
     ]
+
+
+def _nested(s: Scenario) -> Iterator[Command]:
+    """Lengths of loops beside those that the machine has, and where there are none."""
+    yield s.changed("dw", version=1, nest_outer=1)
+    yield s.changed("backward", nest_t=1)
+    for op in ("forward", "dx", "dw"):
+        limits = s.device.loops.limits.of(op)
+        assert limits is not None
+        for name, field in NEST_FIELDS.items():
+            lengths = getattr(limits, name)
+            for wrong in sorted({lengths[0] // 2, lengths[-1] + 1, 2 * lengths[-1], 3} - {0}):
+                if wrong not in lengths:
+                    yield s.changed(op, **{field: wrong})
 
 
 def _misaligned(s: Scenario) -> Iterator[Command]:

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from diastole_sim.rtl import CommandError
+from diastole_sim.spec.nest import Nest
 from diastole_sim.spec.operations import OPERATIONS
 from mutation.planted_units import said_once
 from mutation.watch import LIMIT, Log, Watched, opened
@@ -55,6 +56,23 @@ def odd_sizes(product: Path, log: Log) -> None:
             multiply_all(device, golden, p.tensors(rng, sizes, "plain"), 0xFFFF_FFFF)
         for sizes in ((140, 20, 70), (20, 140, 70), (70, 70, 140)):
             multiply_all(device, golden, p.tensors(rng, sizes, "wide"), 0x8000_0001)
+
+
+def nests(product: Path, log: Log) -> None:
+    """Loops of every length that the machine takes, with either one outermost; commands of version
+    1 are among the others."""
+    rng = np.random.default_rng(10)
+    with opened(product, log) as (device, golden):
+        for sizes in ((45, 37, 50), (20, 70, 90)):
+            data = p.tensors(rng, sizes, "wide")
+            for op in ("forward", "dx", "dw"):
+                limits = device.loops.limits.of(op)
+                assert limits is not None
+                for outer in "lt":
+                    lengths = {n: int(rng.choice(v)) for n, v in limits.to_dict().items()}
+                    device.loops.nest = Nest(outer=outer, **lengths)
+                    multiply_all(device, golden, data, ops=(op,))
+        device.loops.nest = None
 
 
 def stalls(product: Path, log: Log) -> None:

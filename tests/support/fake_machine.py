@@ -20,12 +20,23 @@ from diastole_sim.spec.command import (
     decode,
 )
 from diastole_sim.spec.image import FloatLayout, image_layouts
+from diastole_sim.spec.nest import NestLimits, ProductNests
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 from diastole_sim.spec.registers import BY_NAME, END, MAGIC, REGISTERS
 
 BASE = 0x40_0000_0000
 REFUSALS = {"refuses": ErrorCode.TOO_LONG, "bus fails": ErrorCode.READ_RESPONSE}
 """What is said of the first command, though it is good."""
+
+
+NESTS = NestLimits(t_blocks=(1, 2, 4, 8), groups=(1, 2, 4), chunk=(8,))
+
+
+def parameters_of(numerics: dict, data_width: int) -> dict:
+    """What a manifest would say of 2 x 2 cells with these numbers."""
+    sizes = {"rows": 2, "cols": 2, "in_place": True, "data_width": data_width}
+    nests = ProductNests(forward=NESTS, dx=NESTS, dw=NESTS)
+    return sizes | {"numerics": numerics, "nests": nests.to_dict()}
 
 
 class FakeMachine:
@@ -108,6 +119,7 @@ class FakeMachine:
             block=self.numerics.block,
             headroom=self.numerics.headroom,
             data_width=self.product.data_width,
+            nests=ProductNests.from_dict(self.product.parameters["nests"]),
         )
         self.put("status", 2)
         for index in range(self.get("command_count")):

@@ -18,8 +18,10 @@ from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.operations import OPERATIONS
 
 SIDE = 512
-LEAST = {"forward": 0.92, "dx": 0.92, "dw": 0.92, "backward": 0.90}
+LEAST = dict.fromkeys(OPERATIONS, 0.99)
 """Utilisation that is asked of the products of `nano`."""
+SMALL = (64, 128)
+"""Sides of products whose beginning and end count."""
 MOST_BYTES = 1.05
 """That ``backward`` reads, over the bytes that X, W and dY are stored in."""
 LEAST_CYCLES_PER_SECOND = 200_000
@@ -62,9 +64,19 @@ def products(config: Config, device: Device, *, side: int = SIDE) -> Iterator[Fi
     )
     for what, same in (("two products", apart), ("the golden model", right)):
         yield Figure(what=f"bits of {what}", asked="same", measured=str(same), met=same)
+    for small in SMALL:
+        yield from small_products(config, device, small)
     speed = device.cycles_per_second
     yield at_least("simulated cycles per second, nano", speed, LEAST_CYCLES_PER_SECOND, "{:,.0f}")
     yield at_most("memories of nano, KiB", memory_kib(device), MOST_MEMORY_KIB, "{:.1f}")
+
+
+def small_products(config: Config, device: Device, side: int) -> Iterator[Figure]:
+    """Of every product of side x side x side, of which nothing is asked."""
+    held = convert(device, normal_operands(side))
+    for op in OPERATIONS:
+        share = used(config, multiply_held(device, op, held), side)
+        yield shown(f"utilisation of nano, {op}, {side}^3", share, "{:.2%}")
 
 
 def format_config(label: str) -> Config:

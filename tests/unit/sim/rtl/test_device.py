@@ -63,7 +63,7 @@ def make(copier, monkeypatch):
     def make(numerics, seed=7):
         path = copier(128) / "manifest.json"
         manifest = json.loads(path.read_text())
-        manifest["parameters"]["numerics"] = numerics
+        manifest["parameters"] |= fake_machine.parameters_of(numerics, 128)
         path.write_text(json.dumps(manifest))
         devices.append(Device(path.parent, seed=seed))
         return devices[-1], GoldenDevice(Numerics.from_dict(numerics), seed=seed)
@@ -364,7 +364,7 @@ LONG = "error 9: the contraction is longer than 2^headroom blocks"
 @pytest.mark.parametrize(
     "sabotage, words",
     [
-        ("wrong code", "command 1 was refused with error 2: command version is not 1; {}"),
+        ("wrong code", "command 1 was refused with error 2: command version is none of 1, 2; {}"),
         ("wrong index", "command 2 was refused with error 1: unknown opcode; {}"),
         ("accepts all", "no command was refused; {}"),
         ("refuses", "command 0 was refused with " + LONG + "; {}"),

@@ -1,5 +1,7 @@
 """`run`: results, warnings, refusals, and the comparison with the golden model."""
 
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
 
@@ -11,7 +13,8 @@ from diastole_sim import quantise
 from diastole_sim.golden.device import GoldenDevice
 from diastole_sim.rtl import device as rtl
 from diastole_sim.rtl.product import Product
-from support.fake_machine import FakeMachine
+from diastole_sim.spec.nest import Nest
+from support.fake_machine import FakeMachine, parameters_of
 
 RUN = ("run", "nano.toml", "--in", "a.npz", "--out", "b.npz", "--backend", "golden")
 RUN_KEYS = (
@@ -135,6 +138,48 @@ def test_options_that_change_nothing_are_named(diastole, npz):
     ]
 
 
+@pytest.mark.parametrize(
+    "op, nest, said",
+    [
+        (
+            "forward",
+            "groups=5",
+            "groups must be one of 1, 2, 3, 4, not 5 (forward on diastole_nano)",
+        ),
+        ("dx", "t_blocks=3", "t_blocks must be one of 1, 2, 4, 8, 16, not 3 (dx on diastole_nano)"),
+        (
+            "dw",
+            "t=3",
+            "a nest is NAME=VALUE,... with names t_blocks, groups, chunk, outer, not t=3",
+        ),
+        ("backward", "groups=1", "backward takes none: the fused pass has loops of its own"),
+    ],
+)
+def test_a_nest_that_does_not_fit(diastole, npz, tmp_path, op, nest, said):
+    result = diastole(*RUN, "--op", op, "--nest", nest, "--backend", "rtl")
+    assert (result.code, result.err) == (2, error(f"--nest: {said}"))
+    assert not (tmp_path / "b.npz").exists()
+
+
+def test_a_nest_is_handed_on(diastole, npz, monkeypatch):
+    seen = []
+
+    @contextmanager
+    def make_device(name, config, **options):
+        seen.append(options.get("nest"))
+        yield GoldenDevice(config.numerics)
+
+    monkeypatch.setattr(run_command, "make_device", make_device)
+    arguments = ["run", "nano.toml", "--in", "a.npz", "--out", "b.npz", "--op", "dx"]
+    assert diastole(*arguments, "--nest", "chunk=8,outer=l").code == 0
+    assert diastole(*arguments).code == 0
+    assert seen == [Nest(chunk=8, outer="l"), None]
+    golden = diastole(*arguments, "--nest", "chunk=8", "--backend", "golden")
+    assert golden.err == [
+        "diastole: warning: --nest changes nothing with --backend golden, which has no loops"
+    ]
+
+
 def test_run_verify_finds_one_wrong_bit(diastole, npz, monkeypatch):
     pretend(monkeypatch, run_command, Faulty)
     arguments = ["run", "nano.toml", "--in", "a.npz", "--out", "b.npz", "--op", "forward"]
@@ -239,7 +284,7 @@ def hardware(monkeypatch, tmp_path):
     monkeypatch.setattr(rtl, "Machine", FakeMachine)
 
     def device(numerics, seed):
-        parameters = {"numerics": numerics.to_dict(), "data_width": 64}
+        parameters = parameters_of(numerics.to_dict(), 64)
         product = Product(
             directory=tmp_path,
             name="fake",
