@@ -1,7 +1,7 @@
 """Tiled loops of products played tile by tile on a scratchpad: what is moved, what is held.
 
-Independent of the counts that it judges: places hold sets of elements, a place is filled when a step
-wants what it has not, and every result knows the terms that it still lacks.
+Independent of the counts that it judges: places hold sets of elements, a place is filled when a
+step wants what it has not, and every result knows the terms that it still lacks.
 """
 
 from dataclasses import dataclass, field
@@ -46,7 +46,7 @@ class Played:
 
 
 def play(sizes, tiles, order, tensors, kept):
-    """``sizes``, ``tiles``: elements by axis. ``tensors``: (name, axes, whether a result). ``kept``:
+    """``sizes``, ``tiles``: elements by axis. ``tensors``: name, axes, whether a result. ``kept``:
     names of tensors of which all stays that a turn of the loop wants that they do not depend on."""
     counts = {axis: ceil_div(sizes[axis], tiles[axis]) for axis in order}
     places = {name: Place() for name, _, _ in tensors}

@@ -23,11 +23,11 @@ from diastole_sim.perf.orders.backward import square, square_bytes
 from diastole_sim.perf.orders.layer import (
     SEPARATE,
     SQUARE,
-    backward,
+    backward_pass,
     best_at_once,
     best_in_turn,
     by_batch,
-    forward,
+    forward_pass,
 )
 from diastole_sim.perf.orders.loops import INPUT_GRADIENT, WEIGHT_GRADIENT
 from diastole_sim.perf.orders.search import Shape, Work
@@ -64,7 +64,7 @@ class Product:
     has_dx: bool
 
 
-def products(network: Network, batch: int, depthwise: bool = False) -> Iterator[Product]:
+def step_products(network: Network, batch: int, depthwise: bool = False) -> Iterator[Product]:
     """Layers that differ, with ``depthwise`` convolutions if wanted."""
     for layer in network.layers:
         if depthwise or not layer.depthwise:
@@ -84,11 +84,11 @@ def step_cycles(
     passes are in every column, and the backward pass where the order is slower or cannot be."""
     total = dict.fromkeys((against, *COLUMNS[against]), 0.0)
     for each in wanted:
-        both = backward(machine, each.sizes, each.has_dx)
+        both = backward_pass(machine, each.sizes, each.has_dx)
         cycles = {name: found.cycles(machine) for name, found in both.items()}
         cycles[BEST] = min(cycles.values())
         cycles[PARTS] = best_in_turn(machine, each.sizes, each.has_dx).cycles(machine)
-        before = forward(machine, each.sizes, against).cycles(machine)
+        before = forward_pass(machine, each.sizes, against).cycles(machine)
         for name in total:
             least = min(cycles[against], cycles.get(name, cycles[against]))
             total[name] += each.times * (before + least)
@@ -101,7 +101,7 @@ def ratios(
     """Time over that of ``against``, by network and order; the mean of the networks at last."""
     found: dict[str, dict[str, float]] = {}
     for network in networks:
-        cycles = step_cycles(machine, products(network, machine.batch, depthwise), against)
+        cycles = step_cycles(machine, step_products(network, machine.batch, depthwise), against)
         found[network.name] = {name: cycles[name] / cycles[against] for name in COLUMNS[against]}
     found["mean"] = mean(found.values())
     return found
@@ -122,7 +122,7 @@ def calibration(machine: SystolicMachine, networks: Sequence[Network]) -> dict[s
 def _without_dy(machine: SystolicMachine, network: Network) -> dict[str, float]:
     cycles = ideal = 0.0
     dy = reads = traffic = 0
-    for each in products(network, machine.batch):
+    for each in step_products(network, machine.batch):
         for tensors in (INPUT_GRADIENT, WEIGHT_GRADIENT)[0 if each.has_dx else 1 :]:
             moved = square_bytes(machine, each.sizes, tensors)
             total = sum(moved.values())
@@ -170,14 +170,14 @@ def wins(machine: SystolicMachine, networks: Sequence[Network]) -> dict[str, int
     """How many different layers have each order as their best, the first of equals."""
     found: dict[str, int] = dict.fromkeys((SQUARE, SEPARATE, *SHARED), 0)
     for network in networks:
-        for each in products(network, machine.batch):
-            both = backward(machine, each.sizes, each.has_dx)
+        for each in step_products(network, machine.batch):
+            both = backward_pass(machine, each.sizes, each.has_dx)
             best = min(both.values(), key=lambda one: (one.cycles(machine), one.moved_bytes))
             found[best.name] += 1
     return found
 
 
-def record(
+def order_record(
     machine: SystolicMachine, networks: Sequence[Network], counts: Sequence[int], depthwise: bool
 ) -> dict[str, Any]:
     """All of one machine, as plain values."""
@@ -193,7 +193,7 @@ def record(
     }
 
 
-def table(found: dict[str, Any]) -> Iterator[str]:
+def order_table(found: dict[str, Any]) -> Iterator[str]:
     """A record for people."""
     widths = ", ".join(f"{key} {value}" for key, value in found["bytes"].items())
     for way, rows in found["time_over"].items():

@@ -21,7 +21,7 @@ from diastole_sim.perf.orders.loops import (
     INPUT_GRADIENT,
     WEIGHT_GRADIENT,
     Cut,
-    Tensor,
+    Matrix,
     placements,
 )
 from diastole_sim.perf.orders.search import (
@@ -34,7 +34,7 @@ from diastole_sim.perf.orders.search import (
 from diastole_sim.perf.orders.systolic import SystolicMachine
 
 ANY_ORDER = tuple("".join(each) for each in permutations("mnk"))
-SQUARE_ORDERS: Mapping[tuple[Tensor, ...], str] = {
+SQUARE_ORDERS: Mapping[tuple[Matrix, ...], str] = {
     FORWARD: "mnk",
     INPUT_GRADIENT: "mkn",
     WEIGHT_GRADIENT: "nkm",
@@ -56,7 +56,7 @@ def square_side(machine: SystolicMachine) -> int:
     return sides * machine.side
 
 
-def square(machine: SystolicMachine, sizes: Shape, tensors: tuple[Tensor, ...]) -> Work:
+def square(machine: SystolicMachine, sizes: Shape, tensors: tuple[Matrix, ...]) -> Work:
     """One product over square tiles, which come anew but for the one that was used last: half the
     scratchpad is worked with while the other half is filled."""
     cut = _square_cut(machine, sizes, tensors)
@@ -65,19 +65,19 @@ def square(machine: SystolicMachine, sizes: Shape, tensors: tuple[Tensor, ...]) 
 
 
 def square_bytes(
-    machine: SystolicMachine, sizes: Shape, tensors: tuple[Tensor, ...]
+    machine: SystolicMachine, sizes: Shape, tensors: tuple[Matrix, ...]
 ) -> dict[str, int]:
     """What each tensor moves then, by its name."""
     cut = _square_cut(machine, sizes, tensors)
     return {each.name: int(next(placements(machine, each, cut)).moved[0]) for each in tensors}
 
 
-def _square_cut(machine: SystolicMachine, sizes: Shape, tensors: tuple[Tensor, ...]) -> Cut:
+def _square_cut(machine: SystolicMachine, sizes: Shape, tensors: tuple[Matrix, ...]) -> Cut:
     side = np.array([square_side(machine)])
     return Cut(SQUARE_ORDERS[tensors], sizes._asdict(), dict.fromkeys("mnk", side))
 
 
-def separate(machine: SystolicMachine, sizes: Shape, tensors: tuple[Tensor, ...]) -> Work:
+def separate(machine: SystolicMachine, sizes: Shape, tensors: tuple[Matrix, ...]) -> Work:
     """One product by the best of all loops. ValueError if none fits the scratchpad."""
     found = search(machine, sizes, tensors, ANY_ORDER)
     if found is None:

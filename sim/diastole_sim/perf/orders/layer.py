@@ -10,7 +10,7 @@ from diastole_sim.perf.orders.loops import (
     FORWARD,
     INPUT_GRADIENT,
     WEIGHT_GRADIENT,
-    Tensor,
+    Matrix,
     Y,
 )
 from diastole_sim.perf.orders.parts import AXES, at_once, cuts, in_turn
@@ -23,14 +23,14 @@ COUNTS = (2, 4, 8)
 
 
 @cache
-def forward(machine: SystolicMachine, sizes: Shape, way: str) -> Schedule:
+def forward_pass(machine: SystolicMachine, sizes: Shape, way: str) -> Schedule:
     """``way``: SQUARE, over square tiles, or SEPARATE, the best of all loops."""
     product = square if way == SQUARE else separate
     return Schedule(way, (product(machine, sizes, FORWARD),))
 
 
 @cache
-def backward(machine: SystolicMachine, sizes: Shape, has_dx: bool) -> dict[str, Schedule]:
+def backward_pass(machine: SystolicMachine, sizes: Shape, has_dx: bool) -> dict[str, Schedule]:
     """By name: both products apart, SQUARE or SEPARATE, and every order that shares dY. Without dX,
     which a network's first layer has not, nothing is shared."""
     products = (INPUT_GRADIENT, WEIGHT_GRADIENT) if has_dx else (WEIGHT_GRADIENT,)
@@ -42,7 +42,7 @@ def backward(machine: SystolicMachine, sizes: Shape, has_dx: bool) -> dict[str, 
     return {each.name: each for each in (*apart, *together)}
 
 
-def gradients(has_dx: bool) -> tuple[Tensor, ...]:
+def gradients(has_dx: bool) -> tuple[Matrix, ...]:
     return (DX, DW) if has_dx else (DW,)
 
 
@@ -52,7 +52,7 @@ def best_in_turn(machine: SystolicMachine, sizes: Shape, has_dx: bool) -> Schedu
     with its own order."""
 
     def whole(each: Shape) -> Schedule:
-        return cheapest(machine, backward(machine, each, has_dx).values())
+        return cheapest(machine, backward_pass(machine, each, has_dx).values())
 
     best = whole(sizes)
     if best.cycles(machine) <= bound(machine, sizes, has_dx):
@@ -80,12 +80,12 @@ def by_batch(
 ) -> Iterator[Schedule]:
     """Forward and backward pass on ``count`` machines that cut M, the batch of all of them: SQUARE
     or SEPARATE."""
-    yield at_once(machine, sizes, ("m", count), lambda each: forward(machine, each, way), (Y,))
+    yield at_once(machine, sizes, ("m", count), lambda each: forward_pass(machine, each, way), (Y,))
     yield at_once(
         machine,
         sizes,
         ("m", count),
-        lambda each: backward(machine, each, has_dx)[way],
+        lambda each: backward_pass(machine, each, has_dx)[way],
         gradients(has_dx),
     )
 
@@ -94,7 +94,7 @@ def best_at_once(machine: SystolicMachine, sizes: Shape, has_dx: bool, count: in
     """The backward pass on ``count`` machines: the best axis, with the best of all orders."""
 
     def best(each: Shape) -> Schedule:
-        return cheapest(machine, backward(machine, each, has_dx).values())
+        return cheapest(machine, backward_pass(machine, each, has_dx).values())
 
     tried = (at_once(machine, sizes, (axis, count), best, gradients(has_dx)) for axis in AXES)
     return cheapest(machine, tried)

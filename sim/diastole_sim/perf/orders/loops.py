@@ -13,7 +13,7 @@ Grid = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Tensor:
+class Matrix:
     """A matrix over two of the axes m, n, k; ``result``: of sums, else an operand."""
 
     name: str
@@ -21,8 +21,8 @@ class Tensor:
     result: bool = False
 
 
-X, W, DY = Tensor("X", "mk"), Tensor("W", "kn"), Tensor("dY", "mn")
-Y, DX, DW = Tensor("Y", "mn", True), Tensor("dX", "mk", True), Tensor("dW", "kn", True)
+X, W, DY = Matrix("X", "mk"), Matrix("W", "kn"), Matrix("dY", "mn")
+Y, DX, DW = Matrix("Y", "mn", True), Matrix("dX", "mk", True), Matrix("dW", "kn", True)
 
 FORWARD = (X, W, Y)
 INPUT_GRADIENT = (DY, W, DX)
@@ -52,7 +52,7 @@ class Placement:
     moved: Grid
 
 
-def placements(machine: SystolicMachine, tensor: Tensor, cut: Cut) -> Iterator[Placement]:
+def placements(machine: SystolicMachine, tensor: Matrix, cut: Cut) -> Iterator[Placement]:
     """The ways to place a tensor in the scratchpad.
 
     Two of the three loops choose its tile; the third, ``over``, comes back to it. Either it is
@@ -80,7 +80,7 @@ def placements(machine: SystolicMachine, tensor: Tensor, cut: Cut) -> Iterator[P
 
 def _placement(
     machine: SystolicMachine,
-    tensor: Tensor,
+    tensor: Matrix,
     cut: Cut,
     elements: Grid,
     double: NDArray[np.bool_],

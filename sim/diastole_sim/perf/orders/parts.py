@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from diastole_sim.perf.machine import ceil_div
-from diastole_sim.perf.orders.loops import Tensor
+from diastole_sim.perf.orders.loops import Matrix
 from diastole_sim.perf.orders.search import Schedule, Shape, Work
 from diastole_sim.perf.orders.systolic import SystolicMachine
 from diastole_sim.spec.check import require_choice, require_int
@@ -51,7 +51,7 @@ def in_turn(
     sizes: Shape,
     cut: tuple[str, int],
     best: Callable[[Shape], Schedule],
-    results: tuple[Tensor, ...],
+    results: tuple[Matrix, ...],
 ) -> Schedule:
     """One machine does part after part, each by its ``best`` schedule; ``cut``: axis and count.
 
@@ -75,7 +75,7 @@ def at_once(
     sizes: Shape,
     cut: tuple[str, int],
     best: Callable[[Shape], Schedule],
-    results: tuple[Tensor, ...],
+    results: tuple[Matrix, ...],
 ) -> Schedule:
     """Several machines like this one, each with its own port to memory, a part each: what the
     slowest does, whose part is the first.
@@ -102,7 +102,7 @@ def _with(work: tuple[Work, ...], axis: str, extra: int) -> list[Work]:
     return changed
 
 
-def shared_elements(sizes: Shape, axis: str, results: tuple[Tensor, ...]) -> int:
+def shared_elements(sizes: Shape, axis: str, results: tuple[Matrix, ...]) -> int:
     """Of the results that every part along ``axis`` adds to."""
     by_axis = sizes._asdict()
     return sum(

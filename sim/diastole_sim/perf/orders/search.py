@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from diastole_sim.perf.machine import ceil_div
-from diastole_sim.perf.orders.loops import Cut, Grid, Tensor, placements
+from diastole_sim.perf.orders.loops import Cut, Grid, Matrix, placements
 from diastole_sim.perf.orders.systolic import SystolicMachine
 
 
@@ -63,7 +63,7 @@ def tile_sides(side: int, size: int) -> list[int]:
 def search(
     machine: SystolicMachine,
     sizes: Shape,
-    tensors: tuple[Tensor, ...],
+    tensors: tuple[Matrix, ...],
     orders: tuple[str, ...],
     whole: str = "",
 ) -> Work | None:
@@ -102,7 +102,7 @@ def _fastest(machine: SystolicMachine, array: Grid, moved: Grid) -> tuple[float,
     return float(least), int(moved[best]), int(array[best])
 
 
-def array_cycles(machine: SystolicMachine, tensors: tuple[Tensor, ...], cut: Cut) -> Grid:
+def array_cycles(machine: SystolicMachine, tensors: tuple[Matrix, ...], cut: Cut) -> Grid:
     """Of all products whose results are among ``tensors``; contractions cut as the loops are."""
     total = np.zeros_like(cut.tiles["m"])
     for result in (each for each in tensors if each.result):
