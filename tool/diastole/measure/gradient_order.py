@@ -183,6 +183,7 @@ def order_record(
     """All of one machine, as plain values."""
     return {
         "machine": machine.name,
+        "depthwise": depthwise,
         "bytes": {key: getattr(machine, f"{key}_bytes") for key in ("element", "result", "sum")},
         "time_over": {way: ratios(machine, way, networks, depthwise) for way in COLUMNS},
         "published": PUBLISHED[machine.name] if len(networks) == len(NETWORKS) else {},

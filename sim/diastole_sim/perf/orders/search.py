@@ -98,7 +98,7 @@ def _fastest(machine: SystolicMachine, array: Grid, moved: Grid) -> tuple[float,
     cycles = np.maximum(array, moved / machine.bytes_per_cycle)
     least = cycles.min()
     near = np.flatnonzero(cycles == least)
-    best = near[np.lexsort((array[near], moved[near]))[0]]
+    best = near[moved[near].argmin()]
     return float(least), int(moved[best]), int(array[best])
 
 

@@ -25,7 +25,7 @@ from diastole.measure.gradient_order import (
     wins,
 )
 from diastole.measure.networks import NETWORKS, Layer, Network
-from diastole_sim.perf.orders.layer import SEPARATE, SQUARE
+from diastole_sim.perf.orders.layer import SEPARATE, SQUARE, backward_pass, forward_pass
 from diastole_sim.perf.orders.search import Shape
 from diastole_sim.perf.orders.systolic import SMALL
 
