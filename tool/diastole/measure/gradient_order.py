@@ -5,7 +5,8 @@ machines and the batches are the paper's, the shapes those of :mod:`diastole.mea
 The paper does not say these; they are assumed:
 
 - Operands, results and sums of 4 bytes. Of 1, 2 and 4 bytes, 4 comes nearest to what the paper says
-  of a backward pass that never loads dY: how much faster it would be (:func:`calibration`).
+  of its baseline: how much faster it would be without loads of dY, the share of dY in all traffic
+  (:func:`calibration`). One width for all, as in SCALE-Sim, on which the paper's simulator stands.
 - The square tiles that are compared with are the largest that fit (``backward.square_side``).
 - A piece of work takes the longer of array and memory (double buffering). Products apart are two
   pieces, products that share dY are one.
