@@ -1,6 +1,6 @@
 """A layer's step of training under every order of loops: forward and backward pass."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 
 from diastole_sim.perf.orders.backward import separate, shared, square
@@ -14,7 +14,7 @@ from diastole_sim.perf.orders.loops import (
     Y,
 )
 from diastole_sim.perf.orders.parts import AXES, at_once, cuts, in_turn
-from diastole_sim.perf.orders.search import Schedule, Shape, cheapest
+from diastole_sim.perf.orders.search import Schedule, Shape, Work, cheapest
 from diastole_sim.perf.orders.systolic import SystolicMachine
 
 SQUARE, SEPARATE = "square", "separate"
@@ -33,7 +33,7 @@ def forward_pass(machine: SystolicMachine, sizes: Shape, way: str) -> Schedule:
 def backward_pass(machine: SystolicMachine, sizes: Shape, has_dx: bool) -> dict[str, Schedule]:
     """By name: both products apart, SQUARE or SEPARATE, and every order that shares dY. Without dX,
     which a network's first layer has not, nothing is shared."""
-    products = (INPUT_GRADIENT, WEIGHT_GRADIENT) if has_dx else (WEIGHT_GRADIENT,)
+    products = products_of(has_dx)
     apart = (
         Schedule(SQUARE, tuple(square(machine, sizes, each) for each in products)),
         Schedule(SEPARATE, tuple(separate(machine, sizes, each) for each in products)),
@@ -42,8 +42,27 @@ def backward_pass(machine: SystolicMachine, sizes: Shape, has_dx: bool) -> dict[
     return {each.name: each for each in (*apart, *together)}
 
 
+def products_of(has_dx: bool) -> tuple[tuple[Matrix, ...], ...]:
+    return (INPUT_GRADIENT, WEIGHT_GRADIENT) if has_dx else (WEIGHT_GRADIENT,)
+
+
 def gradients(has_dx: bool) -> tuple[Matrix, ...]:
     return (DX, DW) if has_dx else (DW,)
+
+
+@cache
+def separate_in_turn(machine: SystolicMachine, sizes: Shape, has_dx: bool) -> Schedule:
+    """Both products apart by their best loops, each whole or in parts one after the other."""
+    work: list[Work] = []
+    for tensors in products_of(has_dx):
+
+        def whole(each: Shape, tensors: tuple[Matrix, ...] = tensors) -> Schedule:
+            return Schedule(SEPARATE, (separate(machine, each, tensors),))
+
+        results = tuple(each for each in tensors if each.result)
+        tried = _in_turn(machine, sizes, whole, results)
+        work += cheapest(machine, (whole(sizes), *tried)).work
+    return Schedule(SEPARATE, tuple(work))
 
 
 @cache
@@ -54,14 +73,20 @@ def best_in_turn(machine: SystolicMachine, sizes: Shape, has_dx: bool) -> Schedu
     def whole(each: Shape) -> Schedule:
         return cheapest(machine, backward_pass(machine, each, has_dx).values())
 
-    best = whole(sizes)
+    best = cheapest(machine, (whole(sizes), separate_in_turn(machine, sizes, has_dx)))
     if best.cycles(machine) <= bound(machine, sizes, has_dx):
         return best
-    tried = (
-        in_turn(machine, sizes, cut, whole, gradients(has_dx))
-        for cut in cuts(sizes, COUNTS, machine.side)
-    )
-    return cheapest(machine, (best, *tried))
+    return cheapest(machine, (best, *_in_turn(machine, sizes, whole, gradients(has_dx))))
+
+
+def _in_turn(
+    machine: SystolicMachine,
+    sizes: Shape,
+    whole: Callable[[Shape], Schedule],
+    results: tuple[Matrix, ...],
+) -> Iterator[Schedule]:
+    for cut in cuts(sizes, COUNTS, machine.side):
+        yield in_turn(machine, sizes, cut, whole, results)
 
 
 def bound(machine: SystolicMachine, sizes: Shape, has_dx: bool) -> float:

@@ -14,7 +14,7 @@ from diastole_sim.perf.orders.systolic import SystolicMachine
 from diastole_sim.spec.check import require_choice, require_int
 
 AXES = ("m", "n", "k")
-COUNTS = 1 << 16
+MOST_PARTS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ def part(sizes: Shape, at: Part, side: int) -> Shape | None:
     ValueError if there is no such axis, or no such piece.
     """
     require_choice("axis", at.axis, AXES)
-    require_int("count", at.count, 1, COUNTS)
+    require_int("count", at.count, 1, MOST_PARTS)
     require_int("index", at.index, 0, at.count - 1)
     size = sizes._asdict()[at.axis]
     length = ceil_div(ceil_div(size, at.count), side) * side

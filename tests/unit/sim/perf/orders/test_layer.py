@@ -13,6 +13,7 @@ from diastole_sim.perf.orders.layer import (
     bound,
     by_batch,
     forward_pass,
+    separate_in_turn,
 )
 from diastole_sim.perf.orders.search import Shape
 from diastole_sim.perf.orders.systolic import LARGE, SMALL
@@ -41,7 +42,9 @@ def test_nothing_is_below_the_bound(machine, shape, has_dx):
     least = bound(machine, shape, has_dx)
     cycles = [each.cycles(machine) for each in backward_pass(machine, shape, has_dx).values()]
     best = best_in_turn(machine, shape, has_dx).cycles(machine)
-    assert least <= best <= min(cycles)
+    apart = separate_in_turn(machine, shape, has_dx).cycles(machine)
+    assert least <= best <= min(apart, *cycles)
+    assert apart <= backward_pass(machine, shape, has_dx)[SEPARATE].cycles(machine)
 
 
 def test_the_bound_is_reached_where_all_fits():
@@ -49,6 +52,15 @@ def test_the_bound_is_reached_where_all_fits():
     for shape in LAYERS:
         found = best_in_turn(machine, shape, True)
         assert found.cycles(machine) == bound(machine, shape, True)
+
+
+def test_parts_help_products_apart():
+    """W of this layer is 4.7 MB, the scratchpad 1 MB: a fourth loop, over K, is worth having."""
+    shape = LAYERS[1]
+    whole = backward_pass(SMALL, shape, True)[SEPARATE]
+    apart = separate_in_turn(SMALL, shape, True)
+    assert apart.cycles(SMALL) < whole.cycles(SMALL)
+    assert len(apart.work) > 2
 
 
 def test_forward():
