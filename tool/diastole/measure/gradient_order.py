@@ -146,30 +146,40 @@ def _without_dy(machine: SystolicMachine, network: Network) -> dict[str, float]:
 
 
 def several(machine: SystolicMachine, count: int, networks: Sequence[Network]) -> dict[str, float]:
-    """Time of ``count`` machines with the best axis and order of every backward pass, over M cut
-    and the products apart, SQUARE or SEPARATE; means of the networks. Forward passes cut M."""
+    """Time of ``count`` machines, each with its batch, that choose axis and order of every backward
+    pass; over M cut and the products apart, SQUARE or SEPARATE; means of the networks.
+
+    Forward passes cut M. Layers without weights are not cut: every machine has its own samples.
+    """
     return mean(_several(machine, count, each) for each in networks)
 
 
 def _several(machine: SystolicMachine, count: int, network: Network) -> dict[str, float]:
     found: dict[str, float] = {}
-    layers = [
-        product(layer, machine.batch * count if layer.weights else machine.batch)
-        for layer in network.layers
-        if not layer.depthwise
-    ]
+    layers = [layer for layer in network.layers if not layer.depthwise]
     for way in (SQUARE, SEPARATE):
         apart = best = 0.0
-        for each in layers:
-            before, after = (
-                schedule.cycles(machine)
-                for schedule in by_batch(machine, each.sizes, each.has_dx, count, way)
-            )
-            shared = best_at_once(machine, each.sizes, each.has_dx, count).cycles(machine)
-            apart += each.times * (before + after)
-            best += each.times * (before + min(after, shared))
+        for layer in layers:
+            if layer.weights:
+                before, after, chosen = _cut(machine, count, layer, way)
+            else:
+                alone = step_cycles(machine, [product(layer, machine.batch)], way)
+                before, after, chosen = 0.0, alone[way], alone[BEST]
+            apart += before + after
+            best += before + min(after, chosen)
         found[way] = best / apart
     return found
+
+
+def _cut(
+    machine: SystolicMachine, count: int, layer: Layer, way: str
+) -> tuple[float, float, float]:
+    """Cycles of the forward pass, of the backward pass with M cut, and with the best axis."""
+    each = product(layer, machine.batch * count)
+    before, after = by_batch(machine, each.sizes, each.has_dx, count, way)
+    chosen = best_at_once(machine, each.sizes, each.has_dx, count)
+    cycles = (each.times * one.cycles(machine) for one in (before, after, chosen))
+    return next(cycles), next(cycles), next(cycles)
 
 
 def wins(machine: SystolicMachine, networks: Sequence[Network]) -> dict[str, int]:

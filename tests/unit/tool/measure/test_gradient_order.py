@@ -101,6 +101,13 @@ def test_several():
     assert all(0.5 < value < 1 for value in found.values())
 
 
+def test_several_have_their_own_samples():
+    """Attention's scores, which have no weights, are not cut: as on one machine, of any number."""
+    scores = Network("scores", (Layer(m=512, k=64, n=512, products=12, weights=False),))
+    one = ratios(MACHINES[0], SEPARATE, [scores])["mean"][BEST]
+    assert several(MACHINES[0], 4, [scores])[SEPARATE] == pytest.approx(one)
+
+
 def test_wins():
     found = wins(MACHINES[1], FEW)
     assert sum(found.values()) == sum(len(list(step_products(each, 8))) for each in FEW)
