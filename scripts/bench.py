@@ -3,7 +3,8 @@
     python scripts/bench.py build/bench.json [utilisation formats area ...] [--require]
 
 Writes one JSON object: {"rows": [{"what", "asked", "measured", "met"}]}, and prints it as a table.
-Measurements: utilisation, formats, area, emission, accuracy, geometry; all unless some are named.
+Measurements: utilisation, formats, area, emission, accuracy, geometry, orders; all unless some are
+named.
 With ``--require`` exits with 1 if a figure does not reach what is asked of it.
 """
 
@@ -17,7 +18,7 @@ from area import LIBRARY
 from diastole.backend import cached_product
 from diastole.cli import exit_code
 from diastole.config.presets import PRESETS
-from diastole.measure import accuracy, area, emission, geometry, utilisation
+from diastole.measure import accuracy, area, emission, geometry, gradient_order, utilisation
 from diastole.measure.area import Mapper
 from diastole.measure.figure import Figure, bench, choose
 from diastole_sim.rtl import Device
@@ -45,6 +46,7 @@ def main(arguments: argparse.Namespace) -> int:
         "emission": emission.figures,
         "accuracy": accuracy.figures,
         "geometry": geometry.figures,
+        "orders": gradient_order.figures,
     }
     return bench(choose(known, arguments.names), arguments.output, require=arguments.require)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from diastole.measure import accuracy, area, emission, utilisation
+from diastole.measure import accuracy, area, emission, gradient_order, utilisation
 
 README = Path(__file__).parents[4] / "README.md"
 
@@ -21,6 +21,9 @@ ASKED = {
     "bytes the fused pass reads": f"{utilisation.MOST_BYTES:g}",
     "area per MAC": f"{area.MOST_PER_MAC:g}",
     "simulated cycles per second": f"{utilisation.LEAST_CYCLES_PER_SECOND:_}".replace("_", " "),
+    "time of a step with the best order": (
+        f"{gradient_order.MOST['small']:g} / {gradient_order.MOST['large']:g}"
+    ),
     "emission of": (
         f"{emission.LIMITS['nano'][0]} / {emission.LIMITS['server'][0]} s, "
         f"{emission.LIMITS['server'][1] / 1e6:g} MB"

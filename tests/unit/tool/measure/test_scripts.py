@@ -9,7 +9,7 @@ import pytest
 
 SCRIPTS = Path(__file__).parents[4] / "scripts"
 THIN = (
-    "accuracy_formats area bench bench_formats bench_geometry bench_golden model mutation demo"
+    "accuracy_formats area bench bench_formats bench_geometry bench_golden igo model mutation demo"
 ).split()
 
 
@@ -34,6 +34,12 @@ def test_one_screen(name):
         (["bench_formats", "nothing"], 2, "error: no row 'nothing'; known: 'bfp1', "),
         (["area", "--block", 3], 2, "error: block must be "),
         (["model", "--rows", 0], 2, "error: rows must be an integer in 1.."),
+        (
+            ["igo", "--bytes", 3],
+            2,
+            "error: argument --bytes: invalid choice: 3 (choose from 1, 2, 4)",
+        ),
+        (["igo", "--several", 1], 2, "--several: must be an integer in 2..64, not 1"),
         (["accuracy_formats", "--formats", "fp7"], 2, 'not "fp7"'),
         (["accuracy_formats", "--block", "9x9"], 2, "error: configuration: block.x must be "),
         (["accuracy_formats", "--out", "no/a.json"], 2, "error: no/a.json: there is no folder no"),
@@ -59,6 +65,23 @@ def test_model():
     assert (done.returncode, done.stderr) == (0, "")
     assert "fused" in done.stdout
     assert "loads not hidden" in done.stdout
+
+
+def test_igo():
+    only = ["--machine", "large", "--network", "NCF", "--network", "DLRM", "--no-presets"]
+    done = run("igo", *only)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (
+        done.stdout.splitlines()[0] == "large: time over square; bytes: element 4, result 4, sum 4"
+    )
+    done = run("igo", *only, "--sum-bytes", 2, "--several", 2, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    found = json.loads(done.stdout)
+    assert found["presets"] == []
+    (machine,) = found["machines"]
+    assert machine["bytes"] == {"element": 4, "result": 4, "sum": 2}
+    assert list(machine["time_over"]["square"]) == ["NCF", "DLRM", "mean"]
+    assert list(machine["several"]) == ["2"]
 
 
 def test_area_of_a_small_cell():

@@ -1,0 +1,139 @@
+"""Orders of a layer's backward pass: dX = dY W^T and dW = X^T dY, apart or over one dY.
+
+After Kim, Na, Lee, Lee, Huh, "Improving Data Reuse in NPU On-chip Memory with Interleaved Gradient
+Order for DNN Training", MICRO 2023, DOI 10.1145/3613424.3614299, with every choice made by exact
+counts in place of their algorithm 1. One place of the scratchpad is as good as another, for
+operands, results and sums; every tensor comes from memory, and goes there.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from itertools import permutations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diastole_sim.perf.machine import ceil_div
+from diastole_sim.perf.orders.loops import (
+    BOTH_GRADIENTS,
+    DY,
+    FORWARD,
+    INPUT_GRADIENT,
+    WEIGHT_GRADIENT,
+    Cut,
+    Matrix,
+    placements,
+)
+from diastole_sim.perf.orders.search import (
+    Schedule,
+    Shape,
+    Work,
+    array_cycles,
+    search,
+)
+from diastole_sim.perf.orders.systolic import SystolicMachine
+
+ANY_ORDER = tuple("".join(each) for each in permutations("mnk"))
+SQUARE_ORDERS: Mapping[tuple[Matrix, ...], str] = {
+    FORWARD: "mnk",
+    INPUT_GRADIENT: "mkn",
+    WEIGHT_GRADIENT: "nkm",
+}
+"""Results stay until they are done; dX walks dY by rows, dW by columns."""
+
+
+def square_side(machine: SystolicMachine) -> int:
+    """Of the largest square tiles, two operands and a result, that fit half the scratchpad; whole
+    sides of the array. ValueError if not even one does."""
+    widest = 2 * machine.element_bytes + max(machine.sum_bytes, machine.result_bytes)
+    elements = machine.scratchpad_bytes // 2 // widest
+    sides = int(np.sqrt(elements)) // machine.side
+    if not sides:
+        least = 2 * widest * machine.side**2
+        raise ValueError(
+            f"scratchpad_bytes must be {least} at least, not {machine.scratchpad_bytes}"
+        )
+    return sides * machine.side
+
+
+def square(machine: SystolicMachine, sizes: Shape, tensors: tuple[Matrix, ...]) -> Work:
+    """One product over square tiles, which come anew but for the one that was used last: half the
+    scratchpad is worked with while the other half is filled."""
+    cut = _square_cut(machine, sizes, tensors)
+    moved = sum(square_bytes(machine, sizes, tensors).values())
+    return Work(int(array_cycles(machine, tensors, cut)[0]), moved)
+
+
+def square_bytes(
+    machine: SystolicMachine, sizes: Shape, tensors: tuple[Matrix, ...]
+) -> dict[str, int]:
+    """What each tensor moves then, by its name."""
+    cut = _square_cut(machine, sizes, tensors)
+    return {each.name: int(next(placements(machine, each, cut)).moved[0]) for each in tensors}
+
+
+def _square_cut(machine: SystolicMachine, sizes: Shape, tensors: tuple[Matrix, ...]) -> Cut:
+    side = np.array([square_side(machine)])
+    return Cut(SQUARE_ORDERS[tensors], sizes._asdict(), dict.fromkeys("mnk", side))
+
+
+def separate(machine: SystolicMachine, sizes: Shape, tensors: tuple[Matrix, ...]) -> Work:
+    """One product by the best of all loops. ValueError if none fits the scratchpad."""
+    found = search(machine, sizes, tensors, ANY_ORDER)
+    if found is None:
+        raise ValueError(f"scratchpad_bytes: {machine.scratchpad_bytes} holds no tiles")
+    return found
+
+
+def interleaved(machine: SystolicMachine, sizes: Shape) -> Work:
+    """A tile of dX, then a tile of dW, over the square tiles and in the orders of both apart; a
+    tile of dY that the step before has used, of either product, is not loaded again."""
+    both = (INPUT_GRADIENT, WEIGHT_GRADIENT)
+    array = sum(square(machine, sizes, each).array_cycles for each in both)
+    others = sum(
+        moved
+        for each in both
+        for name, moved in square_bytes(machine, sizes, each).items()
+        if name != DY.name
+    )
+    elements = interleaved_elements(sizes, square_side(machine))
+    return Work(array, others + elements * machine.element_bytes)
+
+
+@cache
+def interleaved_elements(sizes: Shape, side: int) -> int:
+    """Of dY that both walks load: rows for dX, columns for dW, step by step in turn."""
+    count = [ceil_div(size, side) for size in sizes]
+    by_rows = _tiles_in_turn(count[0], count[2], count[1])
+    by_columns = _tiles_in_turn(count[1], count[2], count[0])
+    visits = np.empty((2 * by_rows.shape[0], 2), np.int64)
+    visits[0::2], visits[1::2] = by_rows, by_columns[:, ::-1]
+    last_rows = np.minimum(side, sizes.m - side * visits[:, 0])
+    last_columns = np.minimum(side, sizes.n - side * visits[:, 1])
+    known = np.zeros(len(visits), bool)
+    for before in (1, 2):  # of the other product, of its own
+        known[before:] |= (visits[before:] == visits[:-before]).all(axis=1)
+    return int((last_rows * last_columns)[~known].sum())
+
+
+def _tiles_in_turn(outer: int, middle: int, inner: int) -> NDArray[np.int64]:
+    """The outer and inner index of each step of three loops."""
+    at = np.indices((outer, middle, inner)).reshape(3, -1)
+    return at[[0, 2]].T
+
+
+def shared(machine: SystolicMachine, sizes: Shape) -> Iterator[Schedule]:
+    """Both gradients over one walk of dY.
+
+    *interleaved*: as said there. *dX-major*: dY by rows of tiles, each tile loaded once; what does
+    not stay of dW is spilled as sums from row to row. *dW-major*: by columns, and dX is spilled.
+    *dY held*: all of dY stays on chip, and nothing is spilled.
+    """
+    yield Schedule("interleaved", (interleaved(machine, sizes),))
+    for name, order in (("dX-major", "mnk"), ("dW-major", "nmk")):
+        found = search(machine, sizes, BOTH_GRADIENTS, (order,))
+        if found is not None:
+            yield Schedule(name, (found,))
+    held = search(machine, sizes, BOTH_GRADIENTS, ("kmn",), whole="mn")
+    if held is not None:
+        yield Schedule("dY held", (held,))

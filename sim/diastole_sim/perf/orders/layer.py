@@ -1,0 +1,125 @@
+"""A layer's step of training under every order of loops: forward and backward pass."""
+
+from collections.abc import Callable, Iterator
+from functools import cache
+
+from diastole_sim.perf.orders.backward import separate, shared, square
+from diastole_sim.perf.orders.loops import (
+    DW,
+    DX,
+    FORWARD,
+    INPUT_GRADIENT,
+    WEIGHT_GRADIENT,
+    Matrix,
+    Y,
+)
+from diastole_sim.perf.orders.parts import AXES, at_once, cuts, in_turn
+from diastole_sim.perf.orders.search import Schedule, Shape, Work, cheapest
+from diastole_sim.perf.orders.systolic import SystolicMachine
+
+SQUARE, SEPARATE = "square", "separate"
+COUNTS = (2, 4, 8)
+"""Parts that one machine is tried with."""
+
+
+@cache
+def forward_pass(machine: SystolicMachine, sizes: Shape, way: str) -> Schedule:
+    """``way``: SQUARE, over square tiles, or SEPARATE, the best of all loops."""
+    product = square if way == SQUARE else separate
+    return Schedule(way, (product(machine, sizes, FORWARD),))
+
+
+@cache
+def backward_pass(machine: SystolicMachine, sizes: Shape, has_dx: bool) -> dict[str, Schedule]:
+    """By name: both products apart, SQUARE or SEPARATE, and every order that shares dY. Without dX,
+    which a network's first layer has not, nothing is shared."""
+    products = products_of(has_dx)
+    apart = (
+        Schedule(SQUARE, tuple(square(machine, sizes, each) for each in products)),
+        Schedule(SEPARATE, tuple(separate(machine, sizes, each) for each in products)),
+    )
+    together = shared(machine, sizes) if has_dx else ()
+    return {each.name: each for each in (*apart, *together)}
+
+
+def products_of(has_dx: bool) -> tuple[tuple[Matrix, ...], ...]:
+    return (INPUT_GRADIENT, WEIGHT_GRADIENT) if has_dx else (WEIGHT_GRADIENT,)
+
+
+def gradients(has_dx: bool) -> tuple[Matrix, ...]:
+    return (DX, DW) if has_dx else (DW,)
+
+
+@cache
+def separate_in_turn(machine: SystolicMachine, sizes: Shape, has_dx: bool) -> Schedule:
+    """Both products apart by their best loops, each whole or in parts one after the other."""
+    work: list[Work] = []
+    for tensors in products_of(has_dx):
+
+        def whole(each: Shape, tensors: tuple[Matrix, ...] = tensors) -> Schedule:
+            return Schedule(SEPARATE, (separate(machine, each, tensors),))
+
+        results = tuple(each for each in tensors if each.result)
+        tried = _in_turn(machine, sizes, whole, results)
+        work += cheapest(machine, (whole(sizes), *tried)).work
+    return Schedule(SEPARATE, tuple(work))
+
+
+@cache
+def best_in_turn(machine: SystolicMachine, sizes: Shape, has_dx: bool) -> Schedule:
+    """The backward pass by the best of all orders, whole or in parts one after the other, each part
+    with its own order."""
+
+    def whole(each: Shape) -> Schedule:
+        return cheapest(machine, backward_pass(machine, each, has_dx).values())
+
+    best = cheapest(machine, (whole(sizes), separate_in_turn(machine, sizes, has_dx)))
+    if best.cycles(machine) <= bound(machine, sizes, has_dx):
+        return best
+    return cheapest(machine, (best, *_in_turn(machine, sizes, whole, gradients(has_dx))))
+
+
+def _in_turn(
+    machine: SystolicMachine,
+    sizes: Shape,
+    whole: Callable[[Shape], Schedule],
+    results: tuple[Matrix, ...],
+) -> Iterator[Schedule]:
+    for cut in cuts(sizes, COUNTS, machine.side):
+        yield in_turn(machine, sizes, cut, whole, results)
+
+
+def bound(machine: SystolicMachine, sizes: Shape, has_dx: bool) -> float:
+    """Cycles that no order of the backward pass is below: each tensor moved once, and no
+    contraction cut."""
+    m, n, k = sizes
+    operands = m * n + m * k + (k * n if has_dx else 0)
+    results = k * n + (m * k if has_dx else 0)
+    moved = operands * machine.element_bytes + results * machine.result_bytes
+    array = machine.array_cycles(k, n, m) + (machine.array_cycles(m, k, n) if has_dx else 0)
+    return max(array, moved / machine.bytes_per_cycle)
+
+
+def by_batch(
+    machine: SystolicMachine, sizes: Shape, has_dx: bool, count: int, way: str
+) -> Iterator[Schedule]:
+    """Forward and backward pass on ``count`` machines that cut M, the batch of all of them: SQUARE
+    or SEPARATE."""
+    yield at_once(machine, sizes, ("m", count), lambda each: forward_pass(machine, each, way), (Y,))
+    yield at_once(
+        machine,
+        sizes,
+        ("m", count),
+        lambda each: backward_pass(machine, each, has_dx)[way],
+        gradients(has_dx),
+    )
+
+
+def best_at_once(machine: SystolicMachine, sizes: Shape, has_dx: bool, count: int) -> Schedule:
+    """The backward pass on ``count`` machines: the best axis, with the best of all orders."""
+
+    def best(each: Shape) -> Schedule:
+        return cheapest(machine, backward_pass(machine, each, has_dx).values())
+
+    tried = (at_once(machine, sizes, (axis, count), best, gradients(has_dx)) for axis in AXES)
+    return cheapest(machine, tried)

@@ -1,0 +1,105 @@
+"""Exact traffic of tiled loops: what each tensor holds on chip, and what it moves."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diastole_sim.perf.orders.systolic import SystolicMachine
+
+Grid = NDArray[np.int64]
+"""One number for each of many ways to cut the loops."""
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A matrix over two of the axes m, n, k; ``result``: of sums, else an operand."""
+
+    name: str
+    axes: str
+    result: bool = False
+
+
+X, W, DY = Matrix("X", "mk"), Matrix("W", "kn"), Matrix("dY", "mn")
+Y, DX, DW = Matrix("Y", "mn", True), Matrix("dX", "mk", True), Matrix("dW", "kn", True)
+
+FORWARD = (X, W, Y)
+INPUT_GRADIENT = (DY, W, DX)
+WEIGHT_GRADIENT = (X, DY, DW)
+BOTH_GRADIENTS = (DY, X, W, DX, DW)
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Loops over tiles. ``order``: axes, the outermost first. By axis: ``sizes`` in elements,
+    ``tiles`` elements of a tile, ``counts`` of tiles."""
+
+    order: str
+    sizes: Mapping[str, int]
+    tiles: Mapping[str, Grid]
+
+    @property
+    def counts(self) -> dict[str, Grid]:
+        return {axis: -(-self.sizes[axis] // tile) for axis, tile in self.tiles.items()}
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Of one tensor, in bytes: ``held`` on chip at most, ``moved`` in all."""
+
+    held: Grid
+    moved: Grid
+
+
+def placements(machine: SystolicMachine, tensor: Matrix, cut: Cut) -> Iterator[Placement]:
+    """The ways to place a tensor in the scratchpad.
+
+    Two of the three loops choose its tile; the third, ``over``, comes back to it. Either it is
+    moved again for each turn of ``over``, and a tile of it is held; or all that one turn touches is
+    kept. Where ``over`` is innermost, the tile stays by itself. A place that is filled more than
+    once is there twice: one fills, or leaves, while the other is worked with.
+    """
+    counts = cut.counts
+    (over,) = set(cut.order) - set(tensor.axes)
+    at = cut.order.index(over)
+    outside = [axis for axis in cut.order[:at] if axis in tensor.axes]
+    inside = [axis for axis in cut.order[at + 1 :] if axis in tensor.axes]
+    one = np.ones_like(counts[over])
+    whole = {axis: one * cut.sizes[axis] for axis in tensor.axes}
+    clipped = {axis: np.minimum(cut.tiles[axis], cut.sizes[axis]) for axis in tensor.axes}
+
+    places = _product(one, (counts[axis] for axis in tensor.axes))
+    again = np.where(_product(one, (counts[axis] for axis in inside)) > 1, counts[over], 1)
+    yield _placement(machine, tensor, cut, _product(one, clipped.values()), places > 1, again)
+    if inside:
+        held = {axis: clipped[axis] if axis in outside else whole[axis] for axis in tensor.axes}
+        turns = _product(one, (counts[axis] for axis in outside))
+        yield _placement(machine, tensor, cut, _product(one, held.values()), turns > 1, one)
+
+
+def _placement(
+    machine: SystolicMachine,
+    tensor: Matrix,
+    cut: Cut,
+    elements: Grid,
+    double: NDArray[np.bool_],
+    times: Grid,
+) -> Placement:
+    """``times``: that the whole tensor is visited. A result that is visited again comes back as
+    sums, and leaves as sums but for the last time."""
+    first, second = (cut.sizes[axis] for axis in tensor.axes)
+    size = first * second
+    held = elements * np.where(double, 2, 1)
+    if not tensor.result:
+        width = machine.element_bytes
+        return Placement(held * width, size * width * times)
+    spilled = 2 * (times - 1) * machine.sum_bytes
+    return Placement(held * machine.sum_bytes, size * (spilled + machine.result_bytes))
+
+
+def _product(one: Grid, values: Iterable[Grid]) -> Grid:
+    result = one
+    for value in values:
+        result = result * value
+    return result

@@ -1,0 +1,113 @@
+"""The cheapest loops for products that run together: every order, tile and placement that fits."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+
+from diastole_sim.perf.machine import ceil_div
+from diastole_sim.perf.orders.loops import Cut, Grid, Matrix, placements
+from diastole_sim.perf.orders.systolic import SystolicMachine
+
+
+class Shape(NamedTuple):
+    """Of X (m x k), W (k x n) and dY (m x n), elements."""
+
+    m: int
+    n: int
+    k: int
+
+
+class Work(NamedTuple):
+    """What runs at one time: cycles of the array, and bytes to and from memory."""
+
+    array_cycles: int
+    moved_bytes: int
+
+    def cycles(self, machine: SystolicMachine) -> float:
+        """Loads and stores hide behind the array, or the array behind them (double buffering)."""
+        return max(self.array_cycles, self.moved_bytes / machine.bytes_per_cycle)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Pieces of work, one after the other."""
+
+    name: str
+    work: tuple[Work, ...]
+
+    @property
+    def moved_bytes(self) -> int:
+        return sum(each.moved_bytes for each in self.work)
+
+    def cycles(self, machine: SystolicMachine) -> float:
+        return sum(each.cycles(machine) for each in self.work)
+
+
+def cheapest(machine: SystolicMachine, schedules: Iterable[Schedule]) -> Schedule:
+    """The fastest; of equally fast ones that which moves the fewest bytes, then the first."""
+    return min(schedules, key=lambda each: (each.cycles(machine), each.moved_bytes))
+
+
+def tile_sides(side: int, size: int) -> list[int]:
+    """Of tiles along ``size`` elements, in whole sides of the array: for every number of tiles that
+    there can be, the smallest."""
+    sides = ceil_div(size, side)
+    return sorted({ceil_div(sides, count) * side for count in range(1, sides + 1)})
+
+
+@cache
+def search(
+    machine: SystolicMachine,
+    sizes: Shape,
+    tensors: tuple[Matrix, ...],
+    orders: tuple[str, ...],
+    whole: str = "",
+) -> Work | None:
+    """Of all loops over tiles in one of ``orders`` that fit the scratchpad, the fastest, and of
+    those the one that moves the fewest bytes; None if none fits.
+
+    ``tensors``: all that one step of the loops reads and writes; each result is one product.
+    ``whole``: axes along which there is one tile.
+    """
+    by_axis = sizes._asdict()
+    axes = [tile_sides(machine.side, by_axis[axis])[-1 if axis in whole else 0 :] for axis in "mnk"]
+    grid = [each.ravel() for each in np.meshgrid(*axes, indexing="ij")]
+    tiles: dict[str, Grid] = dict(zip("mnk", (each.astype(np.int64) for each in grid), strict=True))
+    found: list[tuple[float, int, int]] = []
+    for order in orders:
+        cut = Cut(order, by_axis, tiles)
+        array = array_cycles(machine, tensors, cut)
+        for placed in product(*(list(placements(machine, each, cut)) for each in tensors)):
+            held = sum((each.held for each in placed), np.zeros_like(array))
+            moved = sum((each.moved for each in placed), np.zeros_like(array))
+            fits = np.flatnonzero(held <= machine.scratchpad_bytes)
+            if fits.size:
+                found.append(_fastest(machine, array[fits], moved[fits]))
+    if not found:
+        return None
+    _, moved_bytes, cycles = min(found)
+    return Work(cycles, moved_bytes)
+
+
+def _fastest(machine: SystolicMachine, array: Grid, moved: Grid) -> tuple[float, int, int]:
+    """Cycles, bytes and cycles of the array of the best."""
+    cycles = np.maximum(array, moved / machine.bytes_per_cycle)
+    least = cycles.min()
+    near = np.flatnonzero(cycles == least)
+    best = near[moved[near].argmin()]
+    return float(least), int(moved[best]), int(array[best])
+
+
+def array_cycles(machine: SystolicMachine, tensors: tuple[Matrix, ...], cut: Cut) -> Grid:
+    """Of all products whose results are among ``tensors``; contractions cut as the loops are."""
+    total = np.zeros_like(cut.tiles["m"])
+    for result in (each for each in tensors if each.result):
+        (axis,) = set(cut.order) - set(result.axes)
+        rows, lanes = (cut.sizes[each] for each in result.axes)
+        passes = machine.passes(rows, lanes)
+        total = total + passes * (cut.sizes[axis] + cut.counts[axis] * machine.fill_cycles)
+    return total
