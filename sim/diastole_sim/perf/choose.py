@@ -26,7 +26,7 @@ HAND_OVER = 20
 of one to its first pass."""
 
 
-class Cost(NamedTuple):
+class NestCost(NamedTuple):
     """Cycles and beats read; ``steps``: what the model would walk through to say it exactly."""
 
     cycles: float
@@ -41,7 +41,7 @@ def choose_nest(
 
     ``op``: forward, dx or dw; sizes in elements. What the machine has of its own is among them.
     """
-    costs: dict[Nest, Cost] = {}
+    costs: dict[Nest, NestCost] = {}
     seen: set[tuple[object, ...]] = set()
     for nest in candidates(limits):
         loops = loops_of(machine, op, m, n, k, nest)
@@ -79,7 +79,7 @@ def what_it_does(loops: Loops) -> tuple[object, ...]:
     return (*lengths, OUTER[0] if one_row else loops.outer)
 
 
-def roughly(machine: ModelledMachine, loops: Loops) -> Cost:
+def roughly(machine: ModelledMachine, loops: Loops) -> NestCost:
     """In closed form: tiles as long as the slowest of array, loader and writer makes them, after
     the first chunk has come and before the last tile has gone."""
     block, shortest = machine.block, machine.rows * machine.block
@@ -114,7 +114,7 @@ def roughly(machine: ModelledMachine, loops: Loops) -> Cost:
     around = beats + shortest + HAND_OVER + 2 * latency
     groups_read = sum(region.rows * len(region.runs) for region in regions)
     steps = tiles * (slices * groups / tiles_l + rows + chunks * groups_read)
-    return Cost(around + through, tiles * chunks * beats * share, steps)
+    return NestCost(around + through, tiles * chunks * beats * share, steps)
 
 
 def row_beats(machine: ModelledMachine, lanes: int) -> int:

@@ -6,7 +6,15 @@ be asked of both, so that a step of the work has its figure before it is built.
 
 from diastole_sim.perf.planned.choose import best, best_backward, fitting
 from diastole_sim.perf.planned.machine import PlannedMachine
-from diastole_sim.perf.planned.nest import Nest
+from diastole_sim.perf.planned.nest import PlannedNest
 from diastole_sim.perf.planned.product import Forecast, forecast
 
-__all__ = ["Forecast", "Nest", "PlannedMachine", "best", "best_backward", "fitting", "forecast"]
+__all__ = [
+    "Forecast",
+    "PlannedMachine",
+    "PlannedNest",
+    "best",
+    "best_backward",
+    "fitting",
+    "forecast",
+]

@@ -6,7 +6,7 @@ from math import inf
 
 from diastole_sim.perf.machine import ceil_div
 from diastole_sim.perf.planned.machine import PlannedMachine
-from diastole_sim.perf.planned.nest import Nest
+from diastole_sim.perf.planned.nest import PlannedNest
 from diastole_sim.perf.planned.product import Forecast, Sizes, forecast, use_sizes
 from diastole_sim.perf.walk import roles_of
 
@@ -16,13 +16,13 @@ SLACK = 1.007
 NEAR, RANKED, LEAST_READ = 1.02, 8, 6
 
 
-def fitting(machine: PlannedMachine, op: str, m: int, n: int, k: int) -> Iterator[Nest]:
+def fitting(machine: PlannedMachine, op: str, m: int, n: int, k: int) -> Iterator[PlannedNest]:
     """Every nest that the memories hold, tiles in powers of two; ``op`` as of ``forecast``."""
     sizes = use_sizes(machine, op, m, n, k)
     yield from _fused(machine, sizes) if op == "backward" else _products(machine, sizes)
 
 
-def _fused(machine: PlannedMachine, sizes: Sizes) -> Iterator[Nest]:
+def _fused(machine: PlannedMachine, sizes: Sizes) -> Iterator[PlannedNest]:
     if not machine.has_fused_pass:
         return
     block, (_, n, m) = machine.block, sizes.blocks
@@ -34,11 +34,13 @@ def _fused(machine: PlannedMachine, sizes: Sizes) -> Iterator[Nest]:
         sums = slices_n * t * block
         fits = sums <= machine.sum_words // 2 and held <= machine.held_words
         if hidden and fits and sums <= machine.stream_words:
-            yield Nest(t_blocks=t, groups=slices_n, chunk=machine.cols, keep_b=True, fused=True)
+            yield PlannedNest(
+                t_blocks=t, groups=slices_n, chunk=machine.cols, keep_b=True, fused=True
+            )
         t *= 2
 
 
-def _products(machine: PlannedMachine, sizes: Sizes) -> Iterator[Nest]:
+def _products(machine: PlannedMachine, sizes: Sizes) -> Iterator[PlannedNest]:
     block, (t_blocks, l_blocks, c_blocks) = machine.block, sizes.blocks
     all_groups, all_slices = ceil_div(l_blocks, sizes.lane_side), ceil_div(c_blocks, sizes.side)
     for t in _powers(max(1, FEWEST_VECTORS // block), t_blocks, machine.sum_words // 2 // block):
@@ -57,7 +59,7 @@ def _products(machine: PlannedMachine, sizes: Sizes) -> Iterator[Nest]:
 
 def _kept(
     machine: PlannedMachine, sizes: Sizes, t: int, groups: int, slices: int, all_: tuple[int, int]
-) -> Iterator[Nest]:
+) -> Iterator[PlannedNest]:
     """What may stay on chip, in either order of the tile loops."""
     block, t_blocks = machine.block, sizes.blocks[0]
     all_groups, all_slices = all_
@@ -75,7 +77,7 @@ def _kept(
             continue
         if outer == "l" and not (keep_b and several_l):
             continue
-        yield Nest(
+        yield PlannedNest(
             t_blocks=t, groups=groups, chunk=slices * sizes.side,
             outer=outer, keep_a=keep_a, keep_b=keep_b,
         )  # fmt: skip
@@ -121,8 +123,8 @@ def chosen(found: list[Forecast]) -> Forecast:
 
 
 def _shortlist(
-    machine: PlannedMachine, op: str, m: int, n: int, k: int, nests: list[Nest]
-) -> list[Nest]:
+    machine: PlannedMachine, op: str, m: int, n: int, k: int, nests: list[PlannedNest]
+) -> list[PlannedNest]:
     """Those worth a run: the fastest by a closed form, and of those near them the ones that read
     least."""
     sizes = use_sizes(machine, op, m, n, k)
@@ -138,7 +140,9 @@ def _shortlist(
     return [nests[number] for number in dict.fromkeys(numbers)]
 
 
-def _roughly(machine: PlannedMachine, op: str, sizes: Sizes, nest: Nest) -> tuple[float, float]:
+def _roughly(
+    machine: PlannedMachine, op: str, sizes: Sizes, nest: PlannedNest
+) -> tuple[float, float]:
     """Cycles and vectors read, in closed form: the longest of array, loaders and writer, with what
     cannot overlap."""
     block, (t_blocks, l_blocks, c_blocks) = machine.block, sizes.blocks

@@ -9,7 +9,7 @@ MOST = 1 << 24
 
 
 @dataclass(frozen=True, kw_only=True)
-class Nest:
+class PlannedNest:
     """How the loops of a product are cut and ordered; C[t, l] = sum over c of A[t, c] * B[l, c].
 
     ``t_blocks``: of a tile of the streamed dimension. ``groups``: slices of lanes that an output

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from diastole_sim.perf.machine import W, ceil_div
 from diastole_sim.perf.planned.load import LoadQueues
 from diastole_sim.perf.planned.machine import PlannedMachine
-from diastole_sim.perf.planned.nest import Nest
+from diastole_sim.perf.planned.nest import PlannedNest
 from diastole_sim.perf.planned.store import EAST, NORTH, MergedStore, Place, Ring
 from diastole_sim.perf.walk import Roles, roles_of
 
@@ -66,7 +66,9 @@ def _roles(machine: PlannedMachine, op: str) -> Roles:
     return roles_of(machine, "dw" if op == "backward" else op)
 
 
-def forecast(machine: PlannedMachine, op: str, m: int, n: int, k: int, nest: Nest) -> Forecast:
+def forecast(
+    machine: PlannedMachine, op: str, m: int, n: int, k: int, nest: PlannedNest
+) -> Forecast:
     """``op``: forward, dx, dw, or backward, which is the fused pass. ValueError if the nest does
     not fit into the machine's memories."""
     if (op == "backward") != nest.fused:
@@ -91,7 +93,7 @@ class _Run:
     machine: PlannedMachine
     op: str
     sizes: Sizes
-    nest: Nest
+    nest: PlannedNest
     end: float = -float(SHORTEST_PASS)  # of the last pass so far
     swap: float = -float(SHORTEST_PASS)
     taken: float = 0.0

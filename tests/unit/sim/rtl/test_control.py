@@ -8,7 +8,7 @@ from diastole_sim.rtl.control import RESET_CYCLES, Control, control_bit
 from diastole_sim.rtl.errors import CommandError, HardwareError, HardwareHang, ProtocolError
 from diastole_sim.rtl.machine import MachineState
 from diastole_sim.spec.command import Command, ErrorCode, Limits
-from support.fake_machine import BASE, FakeMachine
+from support.fake_machine import BASE, FakeMachine, parameters_of
 from support.numerics import make_numerics
 from support.texts import exactly
 
@@ -30,7 +30,7 @@ class Machine(FakeMachine):
 
     def __init__(self):
         manifest = {"config_sha256": "0123456789abcdef"}
-        parameters = {"numerics": NUMERICS.to_dict()}
+        parameters = parameters_of(NUMERICS.to_dict(), 64)
         super().__init__(
             SimpleNamespace(manifest=manifest, parameters=parameters, data_width=64),
             memory_bytes=8192,

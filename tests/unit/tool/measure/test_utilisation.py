@@ -15,6 +15,7 @@ from diastole.measure.utilisation import (
 )
 from diastole_sim.rtl import device as rtl
 from diastole_sim.rtl.product import Product
+from diastole_sim.spec.operations import OPERATIONS
 from support.fake_machine import FakeMachine, parameters_of
 
 SIDE = 24
@@ -32,7 +33,7 @@ class Machine(FakeMachine):
 
     def multiply(self, command):
         super().multiply(command)
-        self.put("cycles", 108 if command.opcode == rtl.Opcode.BACKWARD else self.cycles)
+        self.put("cycles", self.cycles * (2 if command.opcode == rtl.Opcode.BACKWARD else 1))
         self.put("read_beats", self.read_beats)
 
 
@@ -67,12 +68,17 @@ def found(figures):
 NANO = PRESETS["nano"]
 
 
-def test_products(device):
-    """24^3 multiplications in 60 cycles of 256 multipliers are 90 %, twice that in 108 are all."""
+@pytest.mark.parametrize("cycles, share, met", [(60, "90.00%", False), (54, "100.00%", True)])
+def test_products(device, monkeypatch, cycles, share, met):
+    """24^3 multiplications of 256 multipliers; `backward` has twice as many and takes twice as
+    long."""
+    monkeypatch.setattr(Machine, "cycles", cycles)
     figures = found(products(NANO, device(NANO), side=SIDE))
-    for op, met in (("forward", False), ("dx", False), ("dw", False), ("backward", True)):
+    for op in OPERATIONS:
         each = figures[f"utilisation of nano, {op}, 24^3"]
-        assert (each.measured, each.met) == ("100.00%" if met else "90.00%", met)
+        assert (each.measured, each.met) == (share, met)
+        small = figures[f"utilisation of nano, {op}, 64^3"]
+        assert (small.asked, small.met) == ("", None)
     assert figures["bits of two products"].met
     assert figures["bits of the golden model"].met
     speed = figures["simulated cycles per second, nano"]

@@ -9,7 +9,14 @@ from dataclasses import replace
 import pytest
 
 from diastole_sim.perf import Memory, ModelledMachine
-from diastole_sim.perf.planned import Nest, PlannedMachine, best, best_backward, fitting, forecast
+from diastole_sim.perf.planned import (
+    PlannedMachine,
+    PlannedNest,
+    best,
+    best_backward,
+    fitting,
+    forecast,
+)
 from diastole_sim.perf.planned.load import LoadQueues
 
 ARRAYS = {
@@ -129,7 +136,7 @@ def test_a_pass_follows_the_loader():
             load.held(1, (0, 2), (0, 2), free=0)
         first, last = load.streamed(0, (t, 2), (0, 2), free=0)
     assert first + 1 + 16 > last + 2
-    nest = Nest(t_blocks=2, groups=1, chunk=2, keep_b=True)
+    nest = PlannedNest(t_blocks=2, groups=1, chunk=2, keep_b=True)
     found = forecast(machine, "forward", 64, 16, 16, nest)
     assert found.cycles - found.idle["tail"] == first + 1 + 16
 
@@ -137,7 +144,7 @@ def test_a_pass_follows_the_loader():
 def test_what_is_held_goes_with_the_last_tile_that_needs_it():
     """W's panel for one lane tile fills half of the ring: the next one takes its place."""
     machine = replace(machine_of("nano"), held_words=128)
-    nest = Nest(t_blocks=2, groups=1, chunk=2, outer="l", keep_b=True)
+    nest = PlannedNest(t_blocks=2, groups=1, chunk=2, outer="l", keep_b=True)
     found = forecast(machine, "forward", 64, 256, 64, nest)
     more_room = forecast(machine_of("nano"), "forward", 64, 256, 64, nest)
     assert found.read_bytes == more_room.read_bytes
@@ -148,18 +155,18 @@ def test_without_a_fused_pass():
     machine = machine_of("nano", vectors=(None, None, 16))
     assert not list(fitting(machine, "backward", 64, 64, 64))
     assert [part.op for part in best_backward(machine, 64, 64, 64)] == ["dx", "dw"]
-    fused = Nest(t_blocks=2, groups=4, chunk=2, keep_b=True, fused=True)
+    fused = PlannedNest(t_blocks=2, groups=4, chunk=2, keep_b=True, fused=True)
     with pytest.raises(ValueError, match="a fused pass needs dY in squares"):
         forecast(machine, "backward", 64, 64, 64, fused)
 
 
 def test_a_nest_that_does_not_fit():
     machine = machine_of("nano")
-    large = Nest(t_blocks=256, groups=1, chunk=2)
+    large = PlannedNest(t_blocks=256, groups=1, chunk=2)
     with pytest.raises(ValueError, match="a nest needs 256 blocks of a ring of 128"):
         forecast(machine, "forward", 4096, 64, 64, large)
     with pytest.raises(ValueError, match="is no nest of backward"):
-        forecast(machine, "backward", 64, 64, 64, Nest(t_blocks=2, groups=1, chunk=2))
-    kept = Nest(t_blocks=2, groups=1, chunk=2, keep_a=True)
+        forecast(machine, "backward", 64, 64, 64, PlannedNest(t_blocks=2, groups=1, chunk=2))
+    kept = PlannedNest(t_blocks=2, groups=1, chunk=2, keep_a=True)
     with pytest.raises(ValueError, match="a nest keeps more than a ring has room for"):
         forecast(machine, "forward", 64, 64, 4096, kept)
