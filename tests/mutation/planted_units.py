@@ -195,16 +195,8 @@ SQUARES = (
         "1'h0",
         every=True,
     ),
-    Fault(
-        "a part begins before the last one has ended",
-        "block_buffer",
-        r"= (_\d+_) \| _\d+_;",
-        "1'h1",
-    ),
     Fault("blocks move on before they are whole", "block_buffer", r"= (count >= size);", "1'h1"),
-    Fault("blocks overtake the one before", "block_buffer", r"= _\d+_ \| (leaves);", "1'h1"),
     Fault("W is cut as X is", "block_buffer", r"size = (5'h08);", "5'h09"),
-    Fault("beats are taken without room", "block_buffer", r"= (left < 4'h9);", "1'h1"),
     # Regions.
     Fault(
         "maxima loaded with each chunk",
@@ -429,6 +421,15 @@ TWO_LEVELS = (
 
 # More lanes than elements in a block: a word has parts of two.
 PARTS = (
+    # Beats of several blocks, which leave more slowly than they come.
+    Fault(
+        "a part begins before the last one has ended",
+        "block_buffer",
+        r"= (_\d+_) \| _\d+_;",
+        "1'h1",
+    ),
+    Fault("blocks overtake the one before", "block_buffer", r"= _\d+_ \| (leaves);", "1'h1"),
+    Fault("beats are taken without room", "block_buffer", rf"= (left < {CONSTANT});", "1'h1"),
     # Groups of fewer beats than blocks, which end inside a beat.
     Fault("a group is not waited for", "region_parse", r"= _\d+_ \| (groups__ready);", "1'h1"),
     Fault(

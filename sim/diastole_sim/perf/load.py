@@ -1,9 +1,15 @@
 """The load unit in time: requests ahead, then groups of blocks parsed, cut, turned and written."""
 
-from dataclasses import dataclass
+from collections import deque
+from dataclasses import dataclass, field
 
 from diastole_sim.perf.machine import ModelledMachine, ceil_div
 from diastole_sim.perf.walk import Chunk, LoadedRegion, Run
+
+REGIONS_AHEAD = 9
+"""Regions that are asked for and whose last beat has not been taken."""
+BEHIND = 1
+"""Cycles from a burst's last beat in memory to its being taken."""
 
 
 @dataclass
@@ -26,16 +32,21 @@ class Load:
     written: int = -1  # cycle of the last vector written
     beats: int = 0
     turn_stalls: int = 0
+    taken: deque[int] = field(default_factory=deque)  # when the last regions' beats all were
+    answered: deque[int] = field(default_factory=deque)  # when the open bursts were, oldest first
 
     def chunk(self, chunk: Chunk, free: int) -> int:
         """Load a chunk into the half that is free at ``free``; the cycle of its last vector."""
         self.ask = max(self.ask, free + 2) + 1
         for region in chunk.regions:
             self.beats += region.beats
+            if len(self.taken) == REGIONS_AHEAD:
+                self.ask = max(self.ask, self.taken.popleft() + 1)
             if region.maxima_beats:
                 self._maxima(region)
             else:
                 self._blocks(region)
+            self.taken.append(self.front)
         self.ask += 1
         return self.written
 
@@ -43,6 +54,7 @@ class Load:
         start = self._arrive(self.ask, self.front)
         self.bus = start + region.maxima_beats
         self.front = self.bus
+        self._answered(self.bus)
         self.ask += 1
 
     def _blocks(self, region: LoadedRegion) -> None:
@@ -53,8 +65,16 @@ class Load:
                 self._run(run)
 
     def _arrive(self, asked: int, wanted: int) -> int:
-        """The cycle in which the first beat of a request is taken."""
-        return max(asked + self.machine.memory.read_cycles, self.bus, wanted)
+        """The cycle in which the first beat of a request is taken; the memory takes a request when
+        it has not too many open."""
+        memory = self.machine.memory
+        if len(self.answered) == memory.outstanding:
+            asked = max(asked, self.answered.popleft() - BEHIND)
+        return max(asked + memory.read_cycles, self.bus, wanted)
+
+    def _answered(self, cycle: int) -> None:
+        if self.machine.memory.outstanding is not None:
+            self.answered.append(cycle)
 
     def _run(self, run: Run) -> None:
         machine = self.machine
@@ -63,7 +83,11 @@ class Load:
         exponents = self._arrive(self.ask, self.front)
         self.ask += len(run.requests)
         accepted = max(exponents + run.exponents - 1, self.looked_up)
-        came = self._arrive(self.ask - 1, accepted + 1)
+        if len(run.requests) == 1:
+            came = max(self.bus, exponents + run.exponents, accepted + 1)
+        else:
+            self._answered(exponents + run.exponents)
+            came = self._arrive(self.ask - 1, accepted + 1)
         looked_up = max(accepted + 1, self.moved)
         taken, last_beat = 0, max(came, self.moved) - 1  # of the beats so far
         moves: list[int] = []
@@ -89,3 +113,4 @@ class Load:
         self.written = self.free
         self.turn_stalls += last_beat + 1 - came - run.mantissas
         self.bus = self.front = last_beat + 1
+        self._answered(self.bus)

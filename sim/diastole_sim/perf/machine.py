@@ -26,6 +26,7 @@ def next_power_of_two(value: int) -> int:
 class Memory:
     """The bus and the memory as the machine's units see them, in cycles; one beat per cycle.
 
+    ``outstanding``: bursts of reads that the memory has open at once, None for any number.
     ``read_cycles``: from a read request to its first beat. ``write_gap_cycles``: lost between a
     write request and its first beat. ``response_cycles``: from a request's last beat to the moment
     at which the machine knows that it is written.
@@ -34,15 +35,22 @@ class Memory:
     read_cycles: int = 1
     write_gap_cycles: int = 0
     response_cycles: int = 0
+    outstanding: int | None = None
 
     @classmethod
-    def axi(cls, latency: int = 20) -> "Memory":
+    def axi(cls, latency: int = 20, outstanding: int = 16) -> "Memory":
         """An AXI memory that answers ``latency`` cycles after an address or a last write beat.
 
         Added to it are the registers of the bus engines and of the queues before them.
         """
         require_int("latency", latency, 1, 10_000)
-        return cls(read_cycles=latency + 5, write_gap_cycles=0, response_cycles=latency + 3)
+        require_int("outstanding", outstanding, 1, 1 << 10)
+        return cls(
+            read_cycles=latency + 5,
+            write_gap_cycles=0,
+            response_cycles=latency + 3,
+            outstanding=outstanding,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

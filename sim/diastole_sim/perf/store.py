@@ -7,6 +7,8 @@ from diastole_sim.perf.machine import ModelledMachine, ceil_div
 from diastole_sim.perf.walk import Span
 
 EAST, NORTH = 0, 1
+WRITES_AHEAD = 16
+"""Bursts whose responses have not come."""
 PIPELINE = 5  # vectors between the accumulators and the beats
 
 
@@ -40,6 +42,7 @@ class Store:
     writer: int = 0  # when the writer takes the next request
     last_beat: int = 0
     beats: int = 0
+    responses: deque[int] = field(default_factory=deque)  # of the last bursts, oldest first
 
     def __post_init__(self) -> None:
         self.drains = (_Drain(0), _Drain(self.machine.block if self.fused else 0))
@@ -87,8 +90,11 @@ class Store:
     def _row(self, drain: _Drain, start: int) -> None:
         span = drain.spans[0]
         first = max(start + self.machine.memory.write_gap_cycles, drain.data)
+        if len(self.responses) == WRITES_AHEAD:
+            first = max(first, self.responses.popleft())
         cycles = max(span.beats, span.vectors)
         end = first + cycles  # cycle of its last beat
+        self.responses.append(end + self.machine.memory.response_cycles)
         self.last_beat = end
         self.writer = end
         self.beats += span.beats

@@ -1,0 +1,64 @@
+"""The model of the machine against the Verilog's counters: bytes exactly, cycles nearly, for
+shapes, formats, nests and memories of all kinds."""
+
+import random
+import zlib
+
+import pytest
+
+from diastole.backend import cached_product
+from diastole_sim.perf import Memory, ModelledMachine, estimate
+from diastole_sim.rtl import Device
+from diastole_sim.spec.nest import Nest
+from diastole_sim.spec.operations import OPERATIONS
+from support import products as p
+
+MACHINES = ("pico", "nano", "mixed", "mxfp8_e4m3", "nvfp4", "mxfp4_e2m1")
+CASES = 5
+SHARE = {20: 0.02, 100: 0.04}
+"""Of the cycles, by which the model may be wrong, by the latency of the memory."""
+FUSED_SHARE = 0.05
+"""Short rows of two drains meet at the writer."""
+
+
+@pytest.fixture(params=SHARE, ids="latency {}".format)
+def latency(request):
+    return request.param
+
+
+def model_of(config, latency):
+    sizes = {"rows": config.array.rows, "cols": config.array.cols}
+    return ModelledMachine.of(
+        config.numerics, data_width=config.bus.data_width, memory=Memory.axi(latency), **sizes
+    )
+
+
+def drawn(limits, rng):
+    """Any nest that the machine takes, or the host's choice."""
+    if limits is None or rng.random() < 0.3:
+        return None
+    lengths = {name: rng.choice(values) for name, values in limits.to_dict().items()}
+    return Nest(outer=rng.choice("tl"), **lengths)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_the_model_is_the_hardware(name, latency, np_rng, request):
+    rng = random.Random(zlib.crc32(request.node.nodeid.encode()))
+    config = p.MACHINES[name]
+    model = model_of(config, latency)
+    memory = {"read_latency": latency, "write_latency": latency, "memory_bytes": 1 << 24}
+    with Device(cached_product(config), **memory) as device:
+        for number in range(CASES):
+            op = rng.choice([op for op in OPERATIONS if number or op != "backward"])
+            m, k, n = (rng.randrange(1, 70) for _ in range(3))
+            operands = p.convert(device, p.tensors(np_rng, (m, k, n), "plain"))
+            device.loops.nest = drawn(device.loops.limits.of(op), rng)
+            nest = device.loops.of(op, m=m, n=n, k=k)
+            counted = p.multiply(device, op, operands).counters
+            device.loops.nest = None
+            guess = estimate(model, op, m, n, k, nest)
+            where = f"{op} of {m} x {k} x {n}, {nest}: {guess.cycles} for {counted.cycles}"
+            assert guess.read_bytes == counted.read_bytes, where
+            assert guess.write_bytes == counted.write_bytes, where
+            share = FUSED_SHARE if op == "backward" else SHARE[latency]
+            assert abs(guess.cycles - counted.cycles) <= share * counted.cycles + 6, where
