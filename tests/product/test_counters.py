@@ -9,13 +9,12 @@ import pytest
 from diastole.backend import cached_product
 from diastole_sim.perf import Memory, ModelledMachine, estimate
 from diastole_sim.rtl import Device
-from diastole_sim.spec.nest import Nest
 from diastole_sim.spec.operations import OPERATIONS
 from support import products as p
 
 MACHINES = ("pico", "nano", "mixed", "mxfp8_e4m3", "nvfp4", "mxfp4_e2m1")
 CASES = 5
-SHARE = {20: 0.02, 100: 0.04}
+SHARE = {20: 0.02, 100: 0.06}
 """Of the cycles, by which the model may be wrong, by the latency of the memory."""
 FUSED_SHARE = 0.05
 """Short rows of two drains meet at the writer."""
@@ -35,10 +34,7 @@ def model_of(config, latency):
 
 def drawn(limits, rng):
     """Any nest that the machine takes, or the host's choice."""
-    if limits is None or rng.random() < 0.3:
-        return None
-    lengths = {name: rng.choice(values) for name, values in limits.to_dict().items()}
-    return Nest(outer=rng.choice("tl"), **lengths)
+    return None if limits is None or rng.random() < 0.3 else p.drawn_nest(limits, rng)
 
 
 @pytest.mark.parametrize("name", MACHINES)

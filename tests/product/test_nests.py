@@ -26,12 +26,6 @@ def hash_of(results) -> str:
     return hasher.hexdigest()
 
 
-def drawn(limits, rng) -> Nest:
-    """One that the machine takes; some lengths may be its own."""
-    lengths = {name: rng.choice([0, *values]) for name, values in limits.to_dict().items()}
-    return Nest(outer=rng.choice("tl"), **lengths)
-
-
 @pytest.fixture(scope="module")
 def data():
     return p.tensors(np.random.default_rng(5), SIZES, "wide")
@@ -66,7 +60,9 @@ def test_one_hash(name, stalls, data, expected, devices, nested, rng):
     device = devices(name, stalls)
     operands = p.convert(device, data)
     for number in range(NESTS):
-        nests = {op: drawn(device.loops.limits.of(op), rng) if number else None for op in PRODUCTS}
+        nests = {
+            op: p.drawn_nest(device.loops.limits.of(op), rng) if number else None for op in PRODUCTS
+        }
         got = hash_of(nested(device, op, operands, nest) for op, nest in nests.items())
         assert got == expected, nests
 

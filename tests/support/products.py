@@ -18,6 +18,7 @@ from diastole.config.keys import (
     RoundingConfig,
 )
 from diastole.config.presets import PRESETS
+from diastole_sim.spec.nest import Nest, NestLimits
 from diastole_sim.spec.operations import OPERATIONS
 from oracle import formats as oracle
 from oracle.product import aligned_product, binary32, exact_product, read
@@ -162,6 +163,12 @@ def convert(device, data, step=0):
         name: device.convert(array, CLASSES[name], tag=TAGS[name], step=step)
         for name, array in data.items()
     }
+
+
+def drawn_nest(limits: NestLimits, rng) -> Nest:
+    """One that the machine takes; some lengths may be its own."""
+    lengths = {name: rng.choice([0, *values]) for name, values in limits.to_dict().items()}
+    return Nest(outer=rng.choice("tl"), **lengths)
 
 
 def multiply(device, op, operands):

@@ -93,3 +93,17 @@ def test_training_ends_in_the_same_weights(both):
     result = run_task("digits", device, backend="rtl", steps=2, reference=golden)
     assert result.verified, result.first_mismatch
     assert not result.mismatches, result.first_mismatch
+
+
+@pytest.mark.parametrize("sizes", [(50, 37, 45), (9, 130, 70)], ids=str)
+def test_any_nest(sizes, both, np_rng, rng):
+    """No order of the loops changes a bit."""
+    device, golden = both
+    data = p.tensors(np_rng, sizes, "wide")
+    operands, wanted = p.convert(device, data), p.convert(golden, data)
+    for op in ("forward", "dx", "dw"):
+        want = p.multiply(golden, op, wanted)
+        for _ in range(4):
+            nest = device.loops.nest = p.drawn_nest(device.loops.limits.of(op), rng)
+            p.check_result(p.multiply(device, op, operands), want, f"{op}, {nest}")
+    device.loops.nest = None

@@ -86,3 +86,28 @@ def test_the_address_of_a_later_row_takes_longer():
     load = Load(machine(), ask=10)
     region = LoadedRegion(rows=1, first_row=9, runs=(ONE,))  # 4 bits
     assert load.chunk(chunk(region), free=0) == 34
+
+
+def test_a_memory_that_has_so_many_bursts_open():
+    """The third row's burst is taken a cycle before the first one's last beat is, and its first
+    beat comes 25 cycles later."""
+    memory = Memory(read_cycles=25, outstanding=2)
+    load = Load(machine(memory=memory, most_filled=8), ask=10)
+    load.chunk(chunk(LoadedRegion(rows=3, runs=(ONE,))), free=0)
+    free = Load(machine(memory=Memory(read_cycles=25), most_filled=8), ask=10)
+    free.chunk(chunk(LoadedRegion(rows=3, runs=(ONE,))), free=0)
+    first_ends = 10 + 1 + 2 + 1 + 1 + 25 + 6
+    assert load.bus - 6 == first_ends - 1 + 25
+    assert free.bus < load.bus
+
+
+def test_regions_ahead():
+    """The tenth region is not asked for before the first one's beats are taken."""
+    short = LoadedRegion(rows=0, maxima_beats=1)
+    memory = Memory(read_cycles=100)
+    load = Load(machine(memory=memory), ask=10)
+    load.chunk(chunk(*[short] * 9), free=0)
+    assert load.ask < 30
+    load = Load(machine(memory=memory), ask=10)
+    load.chunk(chunk(*[short] * 10), free=0)
+    assert load.ask == 11 + 100 + 1 + 1 + 1 + 1
