@@ -28,7 +28,8 @@ def step_layout(sizes: Geometry) -> data.StructLayout:
 class Passes(wiring.Component):
     """Give out the words of a tile: for each copy, if its class folds, every word inside the
     tensor, row by row; then the groups of the copy, by rows of blocks as they are stored, each by
-    rows of the tile. Groups that have an element inside the tensor are given whole.
+    rows of the tile. Of a group only the blocks that have an element inside the tensor are given,
+    as far as no word covers others too; those whole.
 
     Between two passes it waits until all that was given has been used.
 
@@ -161,9 +162,9 @@ class Passes(wiring.Component):
         sizes = self.geometry
         words, rows = sizes.row_words - 1, sizes.block - 1
         line = Signal(INDEX_BITS)  # offset of the line's first row
-        word_end = (at.word & words) == words
+        line_end = self._last_columns(at.word | words)
+        word_end = ((at.word & words) == words) | self._last_block(at.word)
         group_end = word_end & ((at.row & rows) == rows)
-        line_end = ((at.word | words) + 1 << exact_log2(sizes.lanes)) >= self.tile.p.cols
         last_line = (at.row | rows) + 1 >= self.tile.p.rows
         self._mark(m, (at.word & words) | (at.row & rows), group_end, line_end, last_line, end)
         below = offset + self.cols
@@ -183,10 +184,12 @@ class Passes(wiring.Component):
         """Groups down the columns of the tile: 8 blocks high."""
         sizes = self.geometry
         words, rows = sizes.block_words - 1, sizes.group_cols - 1
+        block = sizes.block - 1
+        last_block = ((at.row & block) == block) & (at.row + 1 >= self.tile.p.rows)
         word_end = (at.word & words) == words
-        group_end = word_end & ((at.row & rows) == rows)
+        group_end = word_end & (((at.row & rows) == rows) | last_block)
         line_end = (at.row | rows) + 1 >= self.tile.p.rows
-        last_line = ((at.word | words) + 1 << exact_log2(sizes.lanes)) >= self.tile.p.cols
+        last_line = self._last_columns(at.word | words)
         self._mark(m, (at.word & words) | (at.row & rows), group_end, line_end, last_line, end)
         with m.If(took):
             m.d.sync += at.word.eq(at.word + 1)
@@ -195,6 +198,15 @@ class Passes(wiring.Component):
                 m.d.sync += [at.row.eq(at.row + 1), offset.eq(offset + self.cols)]
             with m.If(group_end & line_end):
                 m.d.sync += [at.word.eq(at.word + 1), at.row.eq(0), offset.eq(0)]
+
+    def _last_columns(self, word):
+        """Whether the tensor, or the tile, ends with a word or in it."""
+        return (word + 1 << exact_log2(self.geometry.lanes)) >= self.tile.p.cols
+
+    def _last_block(self, word):
+        """Whether a word is the last of its block's row, and no block right of it has columns."""
+        words = self.geometry.block_words - 1
+        return ((word & words) == words) & self._last_columns(word)
 
     def _mark(self, m, within, group_end, line_end, last_line, end):
         m.d.comb += [

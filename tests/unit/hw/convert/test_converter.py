@@ -436,6 +436,20 @@ def test_timing_of_passes(formats, passes, rng):
 
 
 @pytest.mark.parametrize(
+    "keys, asked",
+    [({}, (700, 590, 140)), ({"grouping": ("1x16",) * 3}, (1830, 1390, 250))],
+)
+def test_timing_of_small_tensors(keys, asked, rng):
+    """Blocks beside the tensor take no time in the lanes; one after the other, in any order."""
+    dut = make(8, 64, rounding=("nearest",) * 3, **keys)
+    values = [specials(*shape, rng) for shape in ((64, 10), (1, 64), (1, 1))]
+    order = [0, 2, 1, 2, 0]
+    got = convert(dut, [(values[n], 0, 0, 0, None) for n in order], rng)
+    for cycles, number in zip(got, order, strict=True):
+        assert cycles <= asked[number], values[number].shape
+
+
+@pytest.mark.parametrize(
     "block, data_width, formats",
     [
         sweep(8, 64, ("bfp4",) * 3),

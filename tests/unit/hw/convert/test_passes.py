@@ -28,6 +28,8 @@ def finding_steps(tile, lanes):
 def storing_steps(tile, block, lanes, copy):
     """Rows of blocks of the copy, their groups of 8 blocks, the group's rows of the tile."""
     wide, high = (block, 8 * block) if copy else (8 * block, block)
+    rows = -(-tile.rows // block) * block  # of blocks that are in the tensor
+    cols = -(-tile.cols // max(block, lanes)) * max(block, lanes)
     tops = range(0, tile.rows, high)
     lefts = range(0, tile.cols, wide)
     groups = (
@@ -37,7 +39,9 @@ def storing_steps(tile, block, lanes, copy):
     )
     for top, left in groups:
         words = [
-            (row, col) for row in range(top, top + high) for col in range(left, left + wide, lanes)
+            (row, col)
+            for row in range(top, min(top + high, rows))
+            for col in range(left, min(left + wide, cols), lanes)
         ]
         for row, col in words:
             yield {

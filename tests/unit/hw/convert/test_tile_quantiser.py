@@ -268,13 +268,18 @@ class Bench:
             tile, copy, top, left, _ = group
             where = f"{what}: group {number}, copy {copy} at {top}, {left}"
             wide, high = (block, 8 * block) if copy else (8 * block, block)
+            unit = max(block, self.lanes)
+            bottom = min(top + high, tile.row - (-tile.rows // block) * block)
+            right = min(left + wide, tile.col - (-tile.cols // unit) * unit)
             wanted = {
                 (copy, row - tile.row, col - tile.col): tensor.code(copy, row, col)
-                for row in range(top, top + high)
-                for col in range(left, left + wide)
+                for row in range(top, bottom)
+                for col in range(left, right)
             }
             assert elements == wanted, where
-            assert field == dict(enumerate(tensor.field(copy, top, left))), where
+            bytes_ = tensor.field(copy, top, left)
+            assert field == dict(enumerate(bytes_[: len(field)])), where
+            assert not any(bytes_[len(field) :]), where
         golden = tensor.golden
         assert [bool(n) for n in self.counts[:2]] == [golden.nan, golden.inf], what
         assert self.counts[2:] == [golden.saturated, golden.underflowed], what
