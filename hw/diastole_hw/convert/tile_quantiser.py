@@ -14,7 +14,7 @@ from diastole_hw.convert.quantise import LaneQuantiser
 from diastole_hw.convert.walk import tile_layout
 from diastole_hw.invariant import invariant
 from diastole_hw.place import place
-from diastole_hw.random.draws import INDEX_BITS, Draws
+from diastole_hw.random.draws import AHEAD, INDEX_BITS, Draws
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_sim.spec.command import SECOND_COPY_TAG
 from diastole_sim.spec.formats import NAN_EXPONENT
@@ -31,11 +31,11 @@ def image_group_layout() -> data.StructLayout:
 class TileQuantiser(wiring.Component):
     """Quantise the tiles in the buffer, in the order of :class:`Passes`, a word per cycle.
 
-    The draws of a word are asked for up to 4 + 12 / lanes words ahead, and only for words that lie
-    in the tensor. Elements outside get zeros whatever the draw.
+    The draws of a word are asked for up to ``AHEAD`` words ahead, and only for words that lie in
+    the tensor. Elements outside get zeros whatever the draw.
 
-    Timing: one word per cycle, with stochastic rounding as fast as :class:`Draws` allows, and some
-    cycles between the passes of a class that has several. A group begins when halves of the
+    Timing: one word per cycle, with stochastic rounding too as long as their indices ascend, and
+    some cycles between the passes of a class that has several. A group begins when halves of the
     reorder memories are free.
 
     Parameters
@@ -142,7 +142,7 @@ class TileQuantiser(wiring.Component):
         m = Module()
         sizes = self.geometry
         keys = {"numerics": self.numerics, "data_width": self.data_width}
-        words = StreamFifo(shape=self._word_layout, depth=4 + 12 // sizes.lanes)
+        words = StreamFifo(shape=self._word_layout, depth=AHEAD)
         m.submodules.words = place(words, platform)
         m.submodules.passes = place(passes := Passes(**keys), platform)
         gather = None
