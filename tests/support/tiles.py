@@ -29,21 +29,21 @@ MACHINES = {
     "two levels": ({"block": 4, "formats": "nvfp4"}, 64),
     "folding squares": (
         {"block": 4, "formats": "mxfp8_e4m3", "groupings": ("4x4", "8x8", "16x16")}
-        | {"scales": "floor"},
+        | {"scales": "floor", "overflows": "specification"},
         64,
     ),
     "folding vectors": (
         {
             "block": 4,
-            "formats": ("mxfp8_e4m3", "mxfp8_e4m3", "mxfp6_e3m2"),
+            "formats": ("mxfp8_e4m3", "mxfp8_e4m3", "mxfp8_e5m2"),
             "groupings": ("1x8", "1x32", "8x8"),
         }
-        | {"scales": "floor", "special": "poison"},
+        | {"scales": "floor", "overflows": "specification", "special": "poison"},
         128,
     ),
     "folding elements": (
         {"block": 1, "formats": "fp8_e5m2", "groupings": ("tensor", "1x4", "2x2")}
-        | {"scales": ("rceil", "floor", "floor")},
+        | {"scales": ("rceil", "floor", "floor"), "overflows": "specification"},
         128,
     ),
 }

@@ -5,7 +5,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.convert.divide import Divide, division_cycles
-from diastole_hw.convert.geometry import by_class
+from diastole_hw.convert.geometry import by_class, may_fold
 from diastole_hw.place import place
 from diastole_sim.spec.formats import EXPONENT_BIAS, NVFP4, SIGNIFICAND_FRACTION
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics, TensorClass
@@ -83,13 +83,14 @@ class LaneQuantiser(wiring.Component):
         Stored exponent of its group, before folding: e + 127, an NVFP4 scale's code, 0, or that of
         a group that is not a number.
     fold : In(8)
-        Only looked at in a class that folds; at least the ``top`` of the element.
+        Only looked at in a class that may fold (:func:`may_fold`); at least the ``top`` of the
+        element.
     random : In(random_bits)
         Uniform random bits; not looked at by a class that rounds to nearest.
     element : Out(largest element_bits of the classes)
         Magnitude code, the sign above it, zeros above that.
     top : Out(8)
-        0 in a class that does not fold.
+        0 in a class that may not fold.
     saturated, underflowed, nan, inf : Out(1)
         Finite and above the largest element; finite, not zero, and zero as an element; what
         ``value`` was. The former two are not said of groups that are not numbers.
@@ -120,7 +121,7 @@ class LaneQuantiser(wiring.Component):
 
     @property
     def _folds(self) -> list[bool]:
-        return [self.numerics.folds(name) for name in CLASS_NAMES]
+        return [may_fold(self.numerics, name) for name in CLASS_NAMES]
 
     @property
     def _precision(self) -> int:

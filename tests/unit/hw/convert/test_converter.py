@@ -298,9 +298,15 @@ MIXED = ("1x32", "1x32", "32x32")
 @pytest.mark.parametrize(
     "block, data_width, formats, keys, special",
     [
-        sweep(4, 64, ("mxfp8_e4m3",) * 3, {"scale": ("rceil", "floor", "even")}, "flag"),
-        sweep(4, 64, ("mxfp8_e4m3",) * 3, {}, "poison"),
-        sweep(8, 128, (*("mxfp8_e4m3",) * 2, "mxfp8_e5m2"), {"grouping": MIXED}, "poison"),
+        (4, 64, ("mxfp8_e4m3",) * 3, {"scale": ("rceil", "floor", "even")}, "flag"),
+        sweep(4, 64, ("mxfp8_e4m3",) * 3, {"overflow": ("specification",) * 3}, "poison"),
+        sweep(
+            8,
+            128,
+            (*("mxfp8_e4m3",) * 2, "mxfp8_e5m2"),
+            {"grouping": MIXED, "scale": ("floor", "ceil", "even")},
+            "poison",
+        ),
         (
             4,
             32,
@@ -420,11 +426,11 @@ def test_timing(rng):
     "formats, passes",
     [
         (("mxfp4_e2m1",) * 3, (2,)),
-        (("mxfp4_e2m1", "mxfp8_e4m3", "fp8_e4m3"), (4, 3)),  # both fold, and one is read twice
+        (("mxfp4_e2m1", "mxfp8_e4m3", "fp8_e4m3"), (2, 3)),  # one folds, and is read twice
     ],
 )
 def test_timing_of_passes(formats, passes, rng):
-    """A word per cycle and pass: the tensor's scan, one pass per copy, two where a class folds."""
+    """A word per cycle and pass: the tensor's scan, one per copy, two where a class may fold."""
     values = np.random.default_rng(1).standard_normal((32, 64)).astype(np.float32)
     dut = make(4, 64, formats, rounding=("nearest",) * 3)
     classes = (1, 2)[: len(passes)]
