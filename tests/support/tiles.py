@@ -32,6 +32,11 @@ MACHINES = {
         | {"scales": "floor", "overflows": "specification"},
         64,
     ),
+    "folding tensors": (
+        {"block": 4, "formats": ("fp8_e4m3", "e3m4", "fp8_e5m2"), "window": 16}
+        | {"special": "poison"},
+        64,
+    ),
     "folding vectors": (
         {
             "block": 4,
@@ -58,6 +63,13 @@ def machine(name: str) -> tuple[Numerics, int]:
 def joined(values, bits: int) -> int:
     """Values of so many bits, the first in the lowest."""
     return sum(value << n * bits for n, value in enumerate(values))
+
+
+def finds(numerics: Numerics, cls: int) -> bool:
+    """Of a machine whose classes fold: whether what a class is folded by is not known before it is
+    quantised, since its groups have scales of their own, or its elements draw."""
+    chosen = class_of(numerics, cls)
+    return chosen.grouping.kind != "tensor" or chosen.rounding != "nearest"
 
 
 def class_of(numerics: Numerics, cls: int):

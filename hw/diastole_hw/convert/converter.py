@@ -89,10 +89,10 @@ class Converter(wiring.Component):
 
     Timing: one command at a time. Tiles go through it one after the other (:class:`Geometry`), two
     at a time where the buffer holds two; a word is ``lanes`` elements. A tile takes the longest of
-    reading it, a cycle per word; the lanes, a cycle per word and copy, twice as long where the
-    class may fold; and writing it. Padding to blocks takes time in the lanes as elements do, but is
-    not read; blocks beside the tensor only take that of writing their beats. Reading a tensor for
-    its scale comes before all that.
+    reading it, a cycle per word; the lanes, a cycle per word and copy, twice as long where
+    it must be found first by what its units are folded; and writing it. Padding to blocks takes
+    time in the lanes as elements do, but is not read; blocks beside the tensor only take that of
+    writing their beats. Reading a tensor for its scale comes before all that.
 
     Parameters
     ----------

@@ -81,6 +81,19 @@ class Geometry:
         """Whether a class's exponents may be lowered to the largest element of each unit."""
         return tuple(may_fold(self.numerics, name) for name in CLASS_NAMES)
 
+    @cached_property
+    def folds_at_intake(self) -> tuple[bool, ...]:
+        """Whether what a class's units are folded by is known as soon as its words come: their
+        exponent is, and what they are rounded to hangs on no draw."""
+        known = (c.grouping.kind == "tensor" and c.rounding == "nearest" for c in self.classes)
+        return tuple(a and b for a, b in zip(self.folds, known, strict=True))
+
+    @cached_property
+    def finds(self) -> tuple[bool, ...]:
+        """Whether a class needs passes that find it."""
+        pairs = zip(self.folds, self.folds_at_intake, strict=True)
+        return tuple(folds and not known for folds, known in pairs)
+
     @property
     def vectors(self) -> tuple[bool, ...]:
         """Whether a class has vector groups, and so two copies."""

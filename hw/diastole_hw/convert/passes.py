@@ -26,7 +26,7 @@ def step_layout(sizes: Geometry) -> data.StructLayout:
 
 
 class Passes(wiring.Component):
-    """Give out the words of a tile: for each copy, if its class folds, every word inside the
+    """Give out the words of a tile: for each copy, if its class asks for it, every word inside the
     tensor, row by row; then the groups of the copy, by rows of blocks as they are stored, each by
     rows of the tile. Of a group only the blocks that have an element inside the tensor are given,
     as far as no word covers others too; those whole.
@@ -79,16 +79,16 @@ class Passes(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         sizes = self.geometry
-        find = Signal(init=1)  # of this pass, if the class folds
+        find = Signal(init=1)  # of this pass, if the class asks for it
         settle = Signal()  # between two passes
         at = self.o.p.at
         place_ = Signal(word_layout(sizes))
-        folds = by_class(m, self.cls, map(int, sizes.folds), "folds")
+        finds = by_class(m, self.cls, map(int, sizes.finds), "finds")
         vectors = by_class(m, self.cls, map(int, sizes.vectors), "vectors")
         finding = Signal()
         second = Signal()
         m.d.comb += [
-            finding.eq(folds.bool() & find),
+            finding.eq(finds.bool() & find),
             second.eq(vectors.bool() & self.copy),
             at.eq(place_),
             self.o.p.find.eq(finding),
@@ -109,28 +109,28 @@ class Passes(wiring.Component):
         if sizes.two_copies:
             with m.If(~finding & second):
                 self._second(m, place_, took, end, offset)
-        if any(sizes.folds):
+        if any(sizes.finds):
             with m.If(finding):
                 self._find(m, place_, took, end, offset)
         last_copy = ~vectors.bool() | self.copy
         m.d.comb += self.o.p.tile_end.eq(end & ~finding & last_copy)
         m.d.comb += self.tile.ready.eq(took & self.o.p.tile_end)
-        self._between(m, took & end, finding, find, folds, vectors, settle)
+        self._between(m, took & end, finding, find, finds, vectors, settle)
         with m.If(took & end):
             m.d.sync += [place_.row.eq(0), place_.word.eq(0), offset.eq(0)]
         with m.If(self.tile.ready):
             m.d.sync += place_.half.eq(~place_.half)
         return m
 
-    def _between(self, m, end, finding, find, folds, vectors, settle):
+    def _between(self, m, end, finding, find, finds, vectors, settle):
         """After a pass: which is next, and when."""
         sizes = self.geometry
-        if not (sizes.two_copies or any(sizes.folds)):
+        if not (sizes.two_copies or any(sizes.finds)):
             return
         found = Signal()
         was_finding = Signal()
         with m.If(end):
-            m.d.sync += [settle.eq(folds.bool() | vectors.bool()), was_finding.eq(finding)]
+            m.d.sync += [settle.eq(finds.bool() | vectors.bool()), was_finding.eq(finding)]
         ready = Mux(was_finding, found, self.used)
         started = Signal()  # the words given have reached what says `used`
         m.d.sync += started.eq(settle)

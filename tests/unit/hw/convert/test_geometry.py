@@ -186,3 +186,19 @@ def test_what_may_fold(formats, keys, folds):
     numerics = make_numerics(formats=formats, **keys)
     sizes = Geometry(numerics=numerics, data_width=64)
     assert sizes.folds == (folds if isinstance(folds, tuple) else (folds,) * 3)
+
+
+@pytest.mark.parametrize(
+    "name, at_intake, finds",
+    [
+        ("squares", (0, 0, 0), (0, 0, 0)),
+        ("tensor scales", (0, 0, 0), (0, 0, 0)),
+        ("folding squares", (0, 0, 0), (1, 1, 1)),
+        ("folding tensors", (1, 1, 0), (0, 0, 1)),  # the last one draws
+        ("folding elements", (1, 0, 0), (0, 1, 1)),
+    ],
+)
+def test_what_folds_where(name, at_intake, finds):
+    numerics, data_width = machine(name)
+    sizes = Geometry(numerics=numerics, data_width=data_width)
+    assert (sizes.folds_at_intake, sizes.finds) == (at_intake, finds)
