@@ -465,7 +465,7 @@ PARTS = (
     Fault("saturated in the last lane lost", "tile_quantiser", r"\+ (lane3_saturated);", "1'h0"),
 )
 
-# Several lanes of a vector group, folded.
+# Several lanes of a vector group.
 LANES = (
     Fault(
         "a column's exponent of the first lane",
@@ -473,7 +473,6 @@ LANES = (
         r"exponent3 = (_\d+_);",
         "exponent0",
     ),
-    Fault("a column's fold of the first lane", "tile_quantiser", r"fold3 = (_\d+_);", "fold0"),
     Fault(
         "last lane's exponent not written",
         "exponent_field",

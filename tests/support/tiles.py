@@ -29,21 +29,26 @@ MACHINES = {
     "two levels": ({"block": 4, "formats": "nvfp4"}, 64),
     "folding squares": (
         {"block": 4, "formats": "mxfp8_e4m3", "groupings": ("4x4", "8x8", "16x16")}
-        | {"scales": "floor"},
+        | {"scales": "floor", "overflows": "specification"},
+        64,
+    ),
+    "folding tensors": (
+        {"block": 4, "formats": ("fp8_e4m3", "e3m4", "fp8_e5m2"), "window": 16}
+        | {"special": "poison"},
         64,
     ),
     "folding vectors": (
         {
             "block": 4,
-            "formats": ("mxfp8_e4m3", "mxfp8_e4m3", "mxfp6_e3m2"),
+            "formats": ("mxfp8_e4m3", "mxfp8_e4m3", "mxfp8_e5m2"),
             "groupings": ("1x8", "1x32", "8x8"),
         }
-        | {"scales": "floor", "special": "poison"},
+        | {"scales": "floor", "overflows": "specification", "special": "poison"},
         128,
     ),
     "folding elements": (
         {"block": 1, "formats": "fp8_e5m2", "groupings": ("tensor", "1x4", "2x2")}
-        | {"scales": ("rceil", "floor", "floor")},
+        | {"scales": ("rceil", "floor", "floor"), "overflows": "specification"},
         128,
     ),
 }
@@ -58,6 +63,13 @@ def machine(name: str) -> tuple[Numerics, int]:
 def joined(values, bits: int) -> int:
     """Values of so many bits, the first in the lowest."""
     return sum(value << n * bits for n, value in enumerate(values))
+
+
+def finds(numerics: Numerics, cls: int) -> bool:
+    """Of a machine whose classes fold: whether what a class is folded by is not known before it is
+    quantised, since its groups have scales of their own, or its elements draw."""
+    chosen = class_of(numerics, cls)
+    return chosen.grouping.kind != "tensor" or chosen.rounding != "nearest"
 
 
 def class_of(numerics: Numerics, cls: int):

@@ -12,7 +12,7 @@ from diastole_hw.convert.geometry import Geometry, by_class
 from diastole_hw.convert.image_writer import ImageWriter
 from diastole_hw.convert.intake import Intake
 from diastole_hw.convert.maxima import MAX_COL_BLOCKS
-from diastole_hw.convert.pack import Packer
+from diastole_hw.convert.pack import Packer, packed_layout
 from diastole_hw.convert.reorder import Reorder
 from diastole_hw.convert.scale import tensor_scale
 from diastole_hw.convert.tile_quantiser import TileQuantiser
@@ -27,6 +27,7 @@ from diastole_sim.spec.command import ADDRESS_BITS
 from diastole_sim.spec.numerics import Numerics
 
 _TILES_AHEAD = 8  # asked for, and not yet read
+_BEATS_AHEAD = 4  # packed while the zeros that end a group are written
 
 convert_layout = data.StructLayout(
     {
@@ -88,10 +89,10 @@ class Converter(wiring.Component):
 
     Timing: one command at a time. Tiles go through it one after the other (:class:`Geometry`), two
     at a time where the buffer holds two; a word is ``lanes`` elements. A tile takes the longest of
-    reading it, a cycle per word; the lanes, a cycle per word and copy (1.25 cycles per element and
-    at least 5 per word where draws are needed), twice as long where the class folds; and writing
-    it. Padding to blocks takes time in the lanes as elements do, but is not read. Reading a tensor
-    for its scale comes before all that.
+    reading it, a cycle per word; the lanes, a cycle per word and copy, twice as long where
+    it must be found first by what its units are folded; and writing it. Padding to blocks takes
+    time in the lanes as elements do, but is not read; blocks beside the tensor only take that of
+    writing their beats. Reading a tensor for its scale comes before all that.
 
     Parameters
     ----------
@@ -275,11 +276,14 @@ class Converter(wiring.Component):
         packer = Packer(
             lanes=sizes.lanes, element_bits=sizes.element_bits, data_width=self.data_width
         )
+        packed = StreamFifo(shape=packed_layout(self.data_width), depth=_BEATS_AHEAD)
         writer = ImageWriter(max_col_blocks=self.max_col_blocks, **self._sizes)
         m.submodules.packer = place(packer, platform)
         m.submodules.writer = place(writer, platform)
         connect(m, reorder.o, packer.i)
-        connect(m, packer.o, writer.elements)
+        m.submodules.packed = place(packed, platform)
+        connect(m, packer.o, packed.i)
+        connect(m, packed.o, writer.elements)
         connect(m, field.o, writer.exponents)
         connect(m, quantiser.group, writer.group)
         connect(m, writer.request, flipped(self.write.requests))

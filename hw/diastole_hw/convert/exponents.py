@@ -1,6 +1,6 @@
 """The exponent fields of groups: written as their words go by, read in the image's order."""
 
-from amaranth.hdl import Array, Cat, Module, Signal, unsigned
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -38,6 +38,8 @@ def field_layout(sizes: Geometry) -> data.StructLayout:
 class ExponentField(wiring.Component):
     """Hold the exponent fields of two groups.
 
+    Bytes that no word brought are those of blocks beside the tensor, the last of the field: zeros.
+
     Timing: the first byte of a group is valid 2 cycles after ``filled``; one byte per cycle out.
 
     Parameters
@@ -54,7 +56,7 @@ class ExponentField(wiring.Component):
     write_half : In(1)
         Must be free.
     write : In(:func:`field_layout`)
-        Every byte of the field must be written.
+        Every byte of the field must be written, once, up to the last that is; not checked.
     filled : In(1)
         A pulse, with the last write of a half or later: the halves are filled in turn, 0 first.
     freed : Out(1)
@@ -107,6 +109,7 @@ class ExponentField(wiring.Component):
             with m.If(end):
                 m.d.sync += [count.eq(0), half.eq(~half)]
 
+        present = self._present(m, max(counts), half, count)
         bank_bits = exact_log2(field_banks(sizes))
         bank = Signal(bank_bits)
         with m.If(read):
@@ -125,5 +128,18 @@ class ExponentField(wiring.Component):
                 ram.read_en.eq(read),
                 ram.read_addr.eq(Cat(row, half)),
             ]
-        m.d.comb += [self.o.p.byte.eq(Array(results)[bank]), self.o.p.last.eq(last)]
+        there = Signal()
+        with m.If(read):
+            m.d.sync += there.eq(present)
+        m.d.comb += [self.o.p.byte.eq(Mux(there, Array(results)[bank], 0)), self.o.p.last.eq(last)]
         return m
+
+    def _present(self, m, most, half, count):
+        """Whether byte ``count`` of the half that is read was written."""
+        held = Array(Signal(range(most + 1), name=f"bytes{n}") for n in range(2))
+        brought = sum(self.write.enable[n] for n in range(field_banks(self.geometry)))
+        with m.If(self.freed):
+            m.d.sync += held[half].eq(0)
+        with m.If(self.write_en):
+            m.d.sync += held[self.write_half].eq(held[self.write_half] + brought)
+        return count < held[half]

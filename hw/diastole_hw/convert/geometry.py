@@ -33,6 +33,18 @@ def of_vectors(m, cls: Value, sizes: "Geometry", values, name: str) -> Value:
     return by_class(m, cls, [value if vectors else known for value, vectors in pairs], name)
 
 
+def may_fold(numerics: Numerics, name: str) -> bool:
+    """Whether converting a class may lower an exponent to the largest element of its unit.
+
+    Under ``floor`` it cannot: a unit's largest magnitude lies in the top binade, and is there
+    whatever it is rounded to, unless what is too large becomes Inf or NaN, which have no say.
+    """
+    chosen = numerics.tensor_class(name)
+    saturates = chosen.overflow == "saturate" or chosen.format.overflow_code is None
+    on_top = chosen.grouping.kind != "tensor" and chosen.scale == "floor" and saturates
+    return numerics.folds(name) and not on_top
+
+
 @dataclass(frozen=True, kw_only=True)
 class Geometry:
     """Sizes that follow from the classes of tensors and the width of the bus.
@@ -66,8 +78,21 @@ class Geometry:
 
     @cached_property
     def folds(self) -> tuple[bool, ...]:
-        """Whether a class's exponents are lowered to the largest element of each unit."""
-        return tuple(self.numerics.folds(name) for name in CLASS_NAMES)
+        """Whether a class's exponents may be lowered to the largest element of each unit."""
+        return tuple(may_fold(self.numerics, name) for name in CLASS_NAMES)
+
+    @cached_property
+    def folds_at_intake(self) -> tuple[bool, ...]:
+        """Whether what a class's units are folded by is known as soon as its words come: their
+        exponent is, and what they are rounded to hangs on no draw."""
+        known = (c.grouping.kind == "tensor" and c.rounding == "nearest" for c in self.classes)
+        return tuple(a and b for a, b in zip(self.folds, known, strict=True))
+
+    @cached_property
+    def finds(self) -> tuple[bool, ...]:
+        """Whether a class needs passes that find it."""
+        pairs = zip(self.folds, self.folds_at_intake, strict=True)
+        return tuple(folds and not known for folds, known in pairs)
 
     @property
     def vectors(self) -> tuple[bool, ...]:

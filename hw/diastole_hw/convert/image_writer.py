@@ -8,7 +8,7 @@ from amaranth.utils import exact_log2
 from diastole_hw.bus.services import request_layout, write_beat_layout
 from diastole_hw.convert.geometry import Geometry, by_class
 from diastole_hw.convert.maxima import MAX_COL_BLOCKS, ImageMaxima
-from diastole_hw.convert.pack import Packer
+from diastole_hw.convert.pack import Packer, packed_layout
 from diastole_hw.convert.tile_quantiser import image_group_layout
 from diastole_hw.place import place
 from diastole_hw.stream.fifo import StreamFifo
@@ -50,8 +50,9 @@ class ImageWriter(wiring.Component):
     group : In(stream of :func:`image_group_layout`)
         Every group, before its bytes.
     exponents : In(stream of {"byte": unsigned(8), "last": 1})
-    elements : In(stream of unsigned(data_width))
-        The bytes of the groups' exponent fields, the beats of their element fields.
+    elements : In(stream of :func:`packed_layout`)
+        The bytes of the groups' exponent fields, the beats of their element fields; of these up to
+        the last that has anything, the others are zeros.
     request : Out(stream of {"addr": unsigned(40), "beats": unsigned(16)})
     o : Out(stream of {"data": unsigned(data_width), "strb": unsigned(data_width // 8)})
     done : Out(1)
@@ -75,7 +76,7 @@ class ImageWriter(wiring.Component):
                 "scale": In(8),
                 "group": In(stream.Signature(image_group_layout())),
                 "exponents": In(stream.Signature(byte)),
-                "elements": In(stream.Signature(unsigned(data_width))),
+                "elements": In(stream.Signature(packed_layout(data_width))),
                 "request": Out(stream.Signature(request_layout())),
                 "o": Out(stream.Signature(write_beat_layout(data_width))),
                 "done": Out(1),
@@ -129,6 +130,7 @@ class ImageWriter(wiring.Component):
         m.d.comb += self.o.p.strb.eq(~0)
         count = Signal(16)
         second = Signal()  # of the headers
+        padding = Signal()  # the rest of the group
         with m.FSM():
             with m.State("header request" if sizes.header else "idle"):
                 with m.If(self.start):
@@ -155,7 +157,7 @@ class ImageWriter(wiring.Component):
             with m.State("exponents"):
                 m.d.comb += [
                     self.o.valid.eq(exponents.valid),
-                    self.o.p.data.eq(exponents.payload),
+                    self.o.p.data.eq(exponents.p.beat),
                     exponents.ready.eq(self.o.ready),
                 ]
                 with m.If(self.o.valid & self.o.ready):
@@ -165,13 +167,14 @@ class ImageWriter(wiring.Component):
                         m.next = "elements"
             with m.State("elements"):
                 m.d.comb += [
-                    self.o.valid.eq(self.elements.valid),
-                    self.o.p.data.eq(self.elements.payload),
-                    self.elements.ready.eq(self.o.ready),
+                    self.o.valid.eq(self.elements.valid | padding),
+                    self.o.p.data.eq(Mux(padding, 0, self.elements.p.beat)),
+                    self.elements.ready.eq(self.o.ready & ~padding),
                 ]
                 with m.If(self.o.valid & self.o.ready):
-                    m.d.sync += count.eq(count + 1)
+                    m.d.sync += [count.eq(count + 1), padding.eq(padding | self.elements.p.last)]
                     with m.If(count == element_beats - 1):
+                        m.d.sync += padding.eq(0)
                         m.next = "request"
             with m.State("maxima"):
                 m.d.comb += [

@@ -6,11 +6,13 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from diastole_hw.convert.gather import largest
-from diastole_hw.convert.geometry import Geometry
-from diastole_hw.convert.scale import LaneScale
+from diastole_hw.convert.geometry import Geometry, by_class
+from diastole_hw.convert.quantise import TOP_CYCLES, LaneQuantiser, late
+from diastole_hw.convert.scale import LARGEST_BYTE, LaneScale
 from diastole_hw.convert.walk import tile_layout
 from diastole_hw.invariant import invariant
 from diastole_hw.place import place
+from diastole_sim.spec.formats import NAN_EXPONENT
 from diastole_sim.spec.numerics import Numerics
 
 
@@ -32,9 +34,13 @@ class Intake(wiring.Component):
     Only words that begin inside the tensor are taken; what such a word has beside it becomes
     zeros. With two tiles in the buffer they go to half 0 first, then in turn.
 
+    Where a class's units are folded by what is known here (:attr:`Geometry.folds_at_intake`), the
+    values are its elements' ``top``, as :class:`LaneQuantiser` has it, or 255 where a NaN or an Inf
+    make the unit no number.
+
     Timing: one word per cycle. A tile waits for room in the buffer first. ``add`` and its values
-    are 2 cycles after their word was taken, 1 after it was written. ``data.ready`` does not depend
-    on ``data.valid``.
+    are :attr:`measuring` cycles after their word was written, which is 1 after it was taken.
+    ``data.ready`` does not depend on ``data.valid``.
 
     Parameters
     ----------
@@ -96,6 +102,11 @@ class Intake(wiring.Component):
                 "amax": Out(31),
             }
         )
+
+    @property
+    def measuring(self) -> int:
+        """Cycles from a word to its values."""
+        return TOP_CYCLES if any(self.geometry.folds_at_intake) else 1
 
     def elaborate(self, platform):
         m = Module()
@@ -172,18 +183,37 @@ class Intake(wiring.Component):
                 lane.cls.eq(self.cls),
                 lane.scale.eq(self.scale),
                 lane.value.eq(self.write_data.word_select(n, 32)),
-                self.values[n].eq(lane.stored),
+                self.values[n].eq(self._value(m, platform, n, lane.stored)),
             ]
         written_row_end = Signal()
         written_last_row = Signal()
-        m.d.sync += [
-            written_row_end.eq(row_end),
-            written_last_row.eq(last_row),
-            self.row_end.eq(written_row_end),
-            self.last_row.eq(written_last_row),
-            self.at.eq(self.write_at),
-            self.add.eq(self.write_en),
+        m.d.sync += [written_row_end.eq(row_end), written_last_row.eq(last_row)]
+        cycles = self.measuring
+        m.d.comb += [
+            self.row_end.eq(late(m, written_row_end, "row_end", cycles)),
+            self.last_row.eq(late(m, written_last_row, "last_row", cycles)),
+            self.at.eq(late(m, self.write_at.as_value(), "at", cycles)),
+            self.add.eq(late(m, self.write_en, "add", cycles)),
         ]
+
+    def _value(self, m, platform, n, stored):
+        """Of a lane: its exponent, or, where a class folds by what is known here, its top."""
+        sizes = self.geometry
+        if not any(sizes.folds_at_intake):
+            return stored
+        stored = late(m, stored, f"stored{n}", self.measuring - 1)
+        m.submodules[f"lane{n}"] = place(lane := LaneQuantiser(numerics=self.numerics), platform)
+        ones = [chosen.format.scale == "one" for chosen in sizes.classes]
+        one = by_class(m, self.cls, map(int, ones), f"one{n}").bool()
+        known = by_class(m, self.cls, map(int, sizes.folds_at_intake), f"known{n}").bool()
+        m.d.comb += [
+            lane.cls.eq(self.cls),
+            lane.scale.eq(self.scale),
+            lane.value.eq(self.write_data.word_select(n, 32)),
+            lane.exponent.eq(Mux(one, LARGEST_BYTE, self.scale)),
+            lane.fold.eq(~0),
+        ]
+        return Mux(known & (stored != NAN_EXPONENT), lane.top, stored)
 
     def _find_largest(self, m, taken):
         numbers = (self.write_data.word_select(n, 32) for n in range(self.geometry.lanes))

@@ -251,7 +251,7 @@ class ImageMaxima(wiring.Component):
         move = Signal()
         read = Signal()
         m.d.comb += [
-            self.beats.payload.eq(packer.o.payload),
+            self.beats.payload.eq(packer.o.p.beat),
             self.beats.valid.eq(packer.o.valid),
             packer.o.ready.eq(self.beats.ready),
             packer.i.valid.eq(valid),

@@ -7,6 +7,11 @@ from amaranth.lib.wiring import In, Out
 from diastole_sim.spec.check import require_int
 
 
+def packed_layout(data_width: int) -> data.StructLayout:
+    """A beat of packed elements; ``last``: it has the last of a group."""
+    return data.StructLayout({"beat": unsigned(data_width), "last": 1})
+
+
 class Packer(wiring.Component):
     """Pack elements of a class's width into beats, little-endian; a group begins a new beat.
 
@@ -29,7 +34,7 @@ class Packer(wiring.Component):
         Class; not checked. Must not change within a group.
     i : In(stream of {"elements": unsigned(lanes * max(element_bits)), "last": 1})
         Each element in max(element_bits) bits, of which the class's low ones count.
-    o : Out(stream of unsigned(data_width))
+    o : Out(stream of :func:`packed_layout`)
         Zeros after the last element of a group.
     """
 
@@ -43,7 +48,7 @@ class Packer(wiring.Component):
             {
                 "cls": In(2),
                 "i": In(stream.Signature(word)),
-                "o": Out(stream.Signature(unsigned(data_width))),
+                "o": Out(stream.Signature(packed_layout(data_width))),
             }
         )
 
@@ -66,7 +71,8 @@ class Packer(wiring.Component):
         m.d.comb += self.i.ready.eq(move & ~flush)
         with m.If(move):
             m.d.sync += self.o.valid.eq(flush)
-            m.d.sync += self.o.payload.eq(Mux(flush, rest, joined[:width]))
+            m.d.sync += self.o.p.beat.eq(Mux(flush, rest, joined[:width]))
+            m.d.sync += self.o.p.last.eq(flush | ((total <= width) & self.i.p.last))
             with m.If(flush):
                 m.d.sync += [flush.eq(0), rest.eq(0), fill.eq(0)]
             with m.Elif(self.i.valid):

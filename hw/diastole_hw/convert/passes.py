@@ -26,9 +26,10 @@ def step_layout(sizes: Geometry) -> data.StructLayout:
 
 
 class Passes(wiring.Component):
-    """Give out the words of a tile: for each copy, if its class folds, every word inside the
+    """Give out the words of a tile: for each copy, if its class asks for it, every word inside the
     tensor, row by row; then the groups of the copy, by rows of blocks as they are stored, each by
-    rows of the tile. Groups that have an element inside the tensor are given whole.
+    rows of the tile. Of a group only the blocks that have an element inside the tensor are given,
+    as far as no word covers others too; those whole.
 
     Between two passes it waits until all that was given has been used.
 
@@ -78,16 +79,16 @@ class Passes(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         sizes = self.geometry
-        find = Signal(init=1)  # of this pass, if the class folds
+        find = Signal(init=1)  # of this pass, if the class asks for it
         settle = Signal()  # between two passes
         at = self.o.p.at
         place_ = Signal(word_layout(sizes))
-        folds = by_class(m, self.cls, map(int, sizes.folds), "folds")
+        finds = by_class(m, self.cls, map(int, sizes.finds), "finds")
         vectors = by_class(m, self.cls, map(int, sizes.vectors), "vectors")
         finding = Signal()
         second = Signal()
         m.d.comb += [
-            finding.eq(folds.bool() & find),
+            finding.eq(finds.bool() & find),
             second.eq(vectors.bool() & self.copy),
             at.eq(place_),
             self.o.p.find.eq(finding),
@@ -108,28 +109,28 @@ class Passes(wiring.Component):
         if sizes.two_copies:
             with m.If(~finding & second):
                 self._second(m, place_, took, end, offset)
-        if any(sizes.folds):
+        if any(sizes.finds):
             with m.If(finding):
                 self._find(m, place_, took, end, offset)
         last_copy = ~vectors.bool() | self.copy
         m.d.comb += self.o.p.tile_end.eq(end & ~finding & last_copy)
         m.d.comb += self.tile.ready.eq(took & self.o.p.tile_end)
-        self._between(m, took & end, finding, find, folds, vectors, settle)
+        self._between(m, took & end, finding, find, finds, vectors, settle)
         with m.If(took & end):
             m.d.sync += [place_.row.eq(0), place_.word.eq(0), offset.eq(0)]
         with m.If(self.tile.ready):
             m.d.sync += place_.half.eq(~place_.half)
         return m
 
-    def _between(self, m, end, finding, find, folds, vectors, settle):
+    def _between(self, m, end, finding, find, finds, vectors, settle):
         """After a pass: which is next, and when."""
         sizes = self.geometry
-        if not (sizes.two_copies or any(sizes.folds)):
+        if not (sizes.two_copies or any(sizes.finds)):
             return
         found = Signal()
         was_finding = Signal()
         with m.If(end):
-            m.d.sync += [settle.eq(folds.bool() | vectors.bool()), was_finding.eq(finding)]
+            m.d.sync += [settle.eq(finds.bool() | vectors.bool()), was_finding.eq(finding)]
         ready = Mux(was_finding, found, self.used)
         started = Signal()  # the words given have reached what says `used`
         m.d.sync += started.eq(settle)
@@ -161,9 +162,9 @@ class Passes(wiring.Component):
         sizes = self.geometry
         words, rows = sizes.row_words - 1, sizes.block - 1
         line = Signal(INDEX_BITS)  # offset of the line's first row
-        word_end = (at.word & words) == words
+        line_end = self._last_columns(at.word | words)
+        word_end = ((at.word & words) == words) | self._last_block(at.word)
         group_end = word_end & ((at.row & rows) == rows)
-        line_end = ((at.word | words) + 1 << exact_log2(sizes.lanes)) >= self.tile.p.cols
         last_line = (at.row | rows) + 1 >= self.tile.p.rows
         self._mark(m, (at.word & words) | (at.row & rows), group_end, line_end, last_line, end)
         below = offset + self.cols
@@ -183,10 +184,12 @@ class Passes(wiring.Component):
         """Groups down the columns of the tile: 8 blocks high."""
         sizes = self.geometry
         words, rows = sizes.block_words - 1, sizes.group_cols - 1
+        block = sizes.block - 1
+        last_block = ((at.row & block) == block) & (at.row + 1 >= self.tile.p.rows)
         word_end = (at.word & words) == words
-        group_end = word_end & ((at.row & rows) == rows)
+        group_end = word_end & (((at.row & rows) == rows) | last_block)
         line_end = (at.row | rows) + 1 >= self.tile.p.rows
-        last_line = ((at.word | words) + 1 << exact_log2(sizes.lanes)) >= self.tile.p.cols
+        last_line = self._last_columns(at.word | words)
         self._mark(m, (at.word & words) | (at.row & rows), group_end, line_end, last_line, end)
         with m.If(took):
             m.d.sync += at.word.eq(at.word + 1)
@@ -195,6 +198,15 @@ class Passes(wiring.Component):
                 m.d.sync += [at.row.eq(at.row + 1), offset.eq(offset + self.cols)]
             with m.If(group_end & line_end):
                 m.d.sync += [at.word.eq(at.word + 1), at.row.eq(0), offset.eq(0)]
+
+    def _last_columns(self, word):
+        """Whether the tensor, or the tile, ends with a word or in it."""
+        return (word + 1 << exact_log2(self.geometry.lanes)) >= self.tile.p.cols
+
+    def _last_block(self, word):
+        """Whether a word is the last of its block's row, and no block right of it has columns."""
+        words = self.geometry.block_words - 1
+        return ((word & words) == words) & self._last_columns(word)
 
     def _mark(self, m, within, group_end, line_end, last_line, end):
         m.d.comb += [

@@ -5,7 +5,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.convert.divide import Divide, division_cycles
-from diastole_hw.convert.geometry import by_class
+from diastole_hw.convert.geometry import by_class, may_fold
 from diastole_hw.place import place
 from diastole_sim.spec.formats import EXPONENT_BIAS, NVFP4, SIGNIFICAND_FRACTION
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics, TensorClass
@@ -14,6 +14,8 @@ from diastole_sim.spec.rounding import is_stochastic
 # The scale field is T + tensor_scale_bias, and e = sE + T - scale_offset.
 _SCALE_OFFSET = NVFP4.tensor_scale_bias - EXPONENT_BIAS + NVFP4.scale_offset
 _DISTANCE_BITS = 11
+TOP_CYCLES = 3
+"""Latency of a lane where a class may fold; none divides there."""
 
 
 def rounds_up(rule, lowest, fraction, sticky, random, random_bits):
@@ -83,13 +85,14 @@ class LaneQuantiser(wiring.Component):
         Stored exponent of its group, before folding: e + 127, an NVFP4 scale's code, 0, or that of
         a group that is not a number.
     fold : In(8)
-        Only looked at in a class that folds; at least the ``top`` of the element.
+        Only looked at in a class that may fold (:func:`may_fold`); at least the ``top`` of the
+        element.
     random : In(random_bits)
         Uniform random bits; not looked at by a class that rounds to nearest.
     element : Out(largest element_bits of the classes)
         Magnitude code, the sign above it, zeros above that.
     top : Out(8)
-        0 in a class that does not fold.
+        0 in a class that may not fold.
     saturated, underflowed, nan, inf : Out(1)
         Finite and above the largest element; finite, not zero, and zero as an element; what
         ``value`` was. The former two are not said of groups that are not numbers.
@@ -120,7 +123,7 @@ class LaneQuantiser(wiring.Component):
 
     @property
     def _folds(self) -> list[bool]:
-        return [self.numerics.folds(name) for name in CLASS_NAMES]
+        return [may_fold(self.numerics, name) for name in CLASS_NAMES]
 
     @property
     def _precision(self) -> int:
@@ -164,10 +167,10 @@ class LaneQuantiser(wiring.Component):
             "inf": aligned["inf"],
         }
         if any(self._folds):
-            code = _late(m, code, "code")
-            results = {name: _late(m, value, name) for name, value in results.items()}
+            code = late(m, code, "code")
+            results = {name: late(m, value, name) for name, value in results.items()}
             folded = Signal(len(self.element))
-            fold = _late(m, self.fold, "fold", self.latency - 1)
+            fold = late(m, self.fold, "fold", self.latency - 1)
             top = Signal(8)
             with m.Switch(self.cls):
                 for cls in range(len(CLASS_NAMES)):
@@ -228,14 +231,14 @@ class LaneQuantiser(wiring.Component):
         distance = Signal(signed(_DISTANCE_BITS))
         exponent = Mux(subnormal, 1, code[3:]) + self.scale - _SCALE_OFFSET - lead  # e + 127
         m.d.comb += distance.eq(exponent - self.value[23:31])
-        late = {
-            name: _late(m, value, f"{name}_divided", cycles)
+        delayed = {
+            name: late(m, value, f"{name}_divided", cycles)
             for name, value in (operand | {"distance": distance}).items()
             if name not in ("significand", "sticky")
         }
         quotient_distance = Signal(signed(_DISTANCE_BITS))
-        m.d.comb += quotient_distance.eq(late["distance"].as_signed() + divider.below)
-        return late | {
+        m.d.comb += quotient_distance.eq(delayed["distance"].as_signed() + divider.below)
+        return delayed | {
             "significand": divider.quotient,
             "sticky": divider.sticky,
             "distance": quotient_distance,
@@ -274,8 +277,8 @@ class LaneQuantiser(wiring.Component):
             beyond.eq(finite & (distance < 0)),
         ]
         flags = ("sign", "finite", "present", "poisoned", "nan", "inf", "random")
-        late = {name: _late(m, operand[name], f"{name}_aligned") for name in flags}
-        return late | {"fixed": fixed, "sticky": sticky, "high": high, "beyond": beyond}
+        delayed = {name: late(m, operand[name], f"{name}_aligned") for name in flags}
+        return delayed | {"fixed": fixed, "sticky": sticky, "high": high, "beyond": beyond}
 
     def _round(self, m, cls, aligned, result, saturated, underflowed):
         """Second cycle: round to the class's code, limit it, attach the sign."""
@@ -339,10 +342,10 @@ class LaneQuantiser(wiring.Component):
             m.d.comb += folded.eq(Cat(lower[: kind.magnitude_bits], code[kind.magnitude_bits :]))
 
 
-def _late(m, value, name, cycles=1):
+def late(m, value, name, cycles=1):
     """A value so many cycles ago."""
     for cycle in range(cycles):
-        late = Signal(len(value), name=f"{name}_late{cycle + 1}")
-        m.d.sync += late.eq(value)
-        value = late
+        later = Signal(len(value), name=f"{name}_late{cycle + 1}")
+        m.d.sync += later.eq(value)
+        value = later
     return value

@@ -21,6 +21,9 @@ class Reorder(wiring.Component):
     words of ``lanes`` elements in the order of the copy's image, block j, row r, column c at
     element ``(j * block + r) * block + c``, where the second copy is turned.
 
+    Of a group that the tensor ends in come the words of its first blocks alone, all of theirs: as
+    many are read as were written.
+
     Where a word covers P > 1 blocks, the memory has P banks, one per chunk of ``block`` elements:
     chunk j mod P of row r goes to bank ``(j xor f r) mod P``, f = max(1, P / block). A written word
     (one r, P values of j) and a word read (P successive pairs j, r) thus never use a bank twice.
@@ -86,7 +89,7 @@ class Reorder(wiring.Component):
         m.d.comb += self.o.p.last.eq(last)
         m.d.comb += move.eq(self.o.ready | ~self.o.valid)
         m.d.comb += read.eq(move & full.any())
-        end = count == sizes.group_words - 1
+        end = count == self._last_word(m, half)
         m.d.comb += self.freed.eq(read & end)
         m.d.sync += full.eq(full + self.filled - self.freed)
         invariant(m, platform, ~self.write_en | (full != 2), "a half is written before it was read")
@@ -104,6 +107,18 @@ class Reorder(wiring.Component):
         else:
             self._chunk_banks(m, platform, count, write_half, half, read)
         return m
+
+    def _last_word(self, m, half):
+        """Number of the last word that a half has."""
+        words = range(self.geometry.group_words)
+        written = Signal(words)  # so far, of the half that is written
+        held = Array(Signal(words, name=f"last_word{n}") for n in range(2))
+        filling = Signal()
+        with m.If(self.write_en):
+            m.d.sync += written.eq(written + 1)
+        with m.If(self.filled):
+            m.d.sync += [held[filling].eq(written), written.eq(0), filling.eq(~filling)]
+        return held[half]
 
     def _lane_banks(self, m, platform, count, write_half, half, read):
         sizes = self.geometry

@@ -16,7 +16,7 @@ from diastole_sim.spec.formats import (
 )
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics, TensorClass
 
-_LARGEST_BYTE = MAX_EXPONENT + EXPONENT_BIAS
+LARGEST_BYTE = MAX_EXPONENT + EXPONENT_BIAS
 _SIX = 12  # the significand of 6 = 12/8 * 2^2
 _QUOTIENT_BITS = 5  # a scale's four bits and one below them
 # amax / (6 * 2^T) = m / 1.5 * 2^(x - T - emax), and the field of a scale's code is biased
@@ -54,7 +54,7 @@ def tensor_scale(m, cls: int, chosen: TensorClass, amax):
 
 def _limited(field, above):
     """e + 127 of a group, at most that of the largest exponent."""
-    return Mux(field == _LARGEST_BYTE, _LARGEST_BYTE, field + above)
+    return Mux(field == LARGEST_BYTE, LARGEST_BYTE, field + above)
 
 
 class LaneScale(wiring.Component):
@@ -115,7 +115,7 @@ class LaneScale(wiring.Component):
         if chosen.has_tensor_scale:
             return self.scale
         if chosen.format.scale == "one":
-            return Const(_LARGEST_BYTE)
+            return Const(LARGEST_BYTE)
         byte = Signal(8, name=f"byte{cls}")
         m.d.comb += byte.eq(_limited(self.value[23:31], raised(chosen, self.value[:23])))
         lowest = chosen.format.lowest_exponent + EXPONENT_BIAS

@@ -11,10 +11,11 @@ from diastole_hw.convert.geometry import Geometry, by_class, of_vectors
 from diastole_hw.convert.intake import word_layout
 from diastole_hw.convert.passes import Passes
 from diastole_hw.convert.quantise import LaneQuantiser
+from diastole_hw.convert.scale import LARGEST_BYTE
 from diastole_hw.convert.walk import tile_layout
 from diastole_hw.invariant import invariant
 from diastole_hw.place import place
-from diastole_hw.random.draws import INDEX_BITS, Draws
+from diastole_hw.random.draws import AHEAD, INDEX_BITS, Draws
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_sim.spec.command import SECOND_COPY_TAG
 from diastole_sim.spec.formats import NAN_EXPONENT
@@ -31,11 +32,11 @@ def image_group_layout() -> data.StructLayout:
 class TileQuantiser(wiring.Component):
     """Quantise the tiles in the buffer, in the order of :class:`Passes`, a word per cycle.
 
-    The draws of a word are asked for up to 4 + 12 / lanes words ahead, and only for words that lie
-    in the tensor. Elements outside get zeros whatever the draw.
+    The draws of a word are asked for up to ``AHEAD`` words ahead, and only for words that lie in
+    the tensor. Elements outside get zeros whatever the draw.
 
-    Timing: one word per cycle, with stochastic rounding as fast as :class:`Draws` allows, and some
-    cycles between the passes of a class that has several. A group begins when halves of the
+    Timing: one word per cycle, with stochastic rounding too as long as their indices ascend, and
+    some cycles between the passes of a class that has several. A group begins when halves of the
     reorder memories are free.
 
     Parameters
@@ -128,13 +129,12 @@ class TileQuantiser(wiring.Component):
         sizes = self.geometry
         flags = ["inside", "drawn", "last", "tile_end"]
         flags += ["copy"] * sizes.two_copies
-        folds = any(sizes.folds)
-        flags += ["find", "row_end", "last_row"] * folds
+        flags += ["find", "row_end", "last_row"] * any(sizes.finds)
         fields = {"at": word_layout(sizes)} | {flag: unsigned(1) for flag in flags}
         bytes_ = data.ArrayLayout(unsigned(8), sizes.word_chunks)
         if sizes.squares:
             fields["exponents"] = bytes_
-        if sizes.squares and folds:
+        if sizes.squares and any(sizes.folds):
             fields["folds"] = bytes_
         return data.StructLayout(fields)
 
@@ -142,11 +142,11 @@ class TileQuantiser(wiring.Component):
         m = Module()
         sizes = self.geometry
         keys = {"numerics": self.numerics, "data_width": self.data_width}
-        words = StreamFifo(shape=self._word_layout, depth=4 + 12 // sizes.lanes)
+        words = StreamFifo(shape=self._word_layout, depth=AHEAD)
         m.submodules.words = place(words, platform)
         m.submodules.passes = place(passes := Passes(**keys), platform)
         gather = None
-        if any(sizes.folds):
+        if any(sizes.finds):
             m.submodules.gather = place(gather := Gather(**keys), platform)
         index = stream.Signature(unsigned(INDEX_BITS)).create()
         draws = stream.Signature(unsigned(sizes.lanes * self.numerics.random_bits)).create()
@@ -258,9 +258,27 @@ class TileQuantiser(wiring.Component):
             column = (step.at.word << exact_log2(sizes.lanes)) + n * sizes.chunk
             here = Signal(name=f"here{n}")
             m.d.comb += here.eq(column < tile.cols)
-            m.d.comb += word.exponents[n].eq(Mux(here, self.squares.payload[square], 0))
-            if gather is not None:
-                m.d.comb += word.folds[n].eq(gather.squares[square])
+            measured = Signal(8, name=f"measured{n}")
+            m.d.comb += measured.eq(Mux(here, self.squares.payload[square], 0))
+            m.d.comb += word.exponents[n].eq(self._known(m, measured, f"known{n}"))
+            if any(sizes.folds):
+                found = measured if gather is None else gather.squares[square]
+                if any(sizes.folds_at_intake) and gather is not None:
+                    known = by_class(m, self.cls, map(int, sizes.folds_at_intake), f"at_intake{n}")
+                    found = Mux(known.bool(), measured, found)
+                m.d.comb += word.folds[n].eq(found)
+
+    def _known(self, m, measured, name):
+        """Exponent of a square of which is known what it is folded by: the tensor's, or 0."""
+        sizes = self.geometry
+        if not any(sizes.folds_at_intake):
+            return measured
+        known = by_class(m, self.cls, map(int, sizes.folds_at_intake), name).bool()
+        ones = [chosen.format.scale == "one" for chosen in sizes.classes]
+        one = by_class(m, self.cls, map(int, ones), f"{name}_one").bool()
+        counts = measured.any() & (measured != NAN_EXPONENT)
+        tensor = Mux(one, LARGEST_BYTE, self.scale)
+        return Mux(known & counts, tensor, measured)
 
     def _lanes(self, m, platform, word, valid, draws, gather):
         """The lanes, and beside them the pulses and the place that belong to their results."""
@@ -321,7 +339,7 @@ class TileQuantiser(wiring.Component):
         """What goes beside the lanes."""
         sizes = self.geometry
         flags = ["valid", "last"] + ["copy"] * sizes.two_copies
-        flags += ["find", "row_end", "last_row"] * any(sizes.folds)
+        flags += ["find", "row_end", "last_row"] * any(sizes.finds)
         fields = {flag: unsigned(1) for flag in flags}
         return data.StructLayout(fields | {"at": word_layout(sizes)})
 
@@ -334,7 +352,7 @@ class TileQuantiser(wiring.Component):
             byte = Signal(8, name=f"{name}{n}")
             if sizes.squares:
                 m.d.comb += byte.eq(word[squares][n // sizes.chunk])
-            if sizes.two_copies:
+            if sizes.two_copies and source is not None:
                 with m.If(vectors):
                     of_vector = Mux(word.copy, source.column_values[n], source.row_value)
                     m.d.comb += byte.eq(Mux(word.inside, of_vector, 0))
@@ -342,7 +360,7 @@ class TileQuantiser(wiring.Component):
 
         lanes = range(sizes.lanes)
         exponents = [of_lane(n, "exponent", "exponents", self) for n in lanes]
-        if gather is None:
+        if not any(sizes.folds):
             return exponents, None
         return exponents, [of_lane(n, "fold", "folds", gather) for n in lanes]
 
@@ -378,7 +396,7 @@ class TileQuantiser(wiring.Component):
                 m.d.comb += [address.eq(Cat(lane, in_block, run)), first.eq(new), whole.eq(1)]
         bank = address[: exact_log2(banks)]
         m.d.comb += [
-            self.field_en.eq(valid & first & (~word.find if folds else 1)),
+            self.field_en.eq(valid & first & (~word.find if any(sizes.finds) else 1)),
             self.field.row.eq(address >> exact_log2(banks)),
             self.field.enable.eq(Mux(whole, 2**banks - 1, 1 << bank)),
         ]

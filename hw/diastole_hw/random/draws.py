@@ -13,6 +13,7 @@ from diastole_sim.spec.check import require_choice, require_int
 INDEX_BITS = 34  # a quarter of the index is the 32-bit counter
 _DRAW_BITS = 16
 _DRAWS_PER_HASH = 4
+AHEAD = 10  # words whose draws are under way
 
 
 class Draws(wiring.Component):
@@ -23,12 +24,12 @@ class Draws(wiring.Component):
     drawn before, and how long anybody waited, changes nothing.
 
     max(1, lanes / 4) hash units give aligned groups of draws, in the order in which the
-    indices need them; the last two groups are kept, so indices that ascend by ``lanes`` compute
-    every hash once, whatever their alignment.
+    indices need them; the last group is kept, so indices that ascend by ``lanes`` compute every
+    hash once, whatever their alignment.
 
-    Timing: up to 4 + 12 / lanes indices are taken ahead of their draws. Of indices that ascend by
-    ``lanes``, one word per 1.25 * lanes cycles in the long run, and at most 5.
-    ``o`` is combinational from registers, not from ``o.ready``.
+    Timing: ``AHEAD`` indices are taken ahead of their draws, which come 7 cycles later at the
+    soonest. Of indices that ascend by ``lanes``, one word per cycle in the long run. ``o`` is
+    registered.
 
     Parameters
     ----------
@@ -56,7 +57,6 @@ class Draws(wiring.Component):
         require_choice("lanes", lanes, (1, 2, 4, 8, 16))
         require_int("random_bits", random_bits, 1, _DRAW_BITS)
         self.lanes, self.random_bits = lanes, random_bits
-        self.ahead = 4 + 12 // lanes  # indices whose draws are under way: three groups at least
         self.group = max(_DRAWS_PER_HASH, lanes)  # draws of one round of hashes, aligned
         super().__init__(
             {
@@ -77,7 +77,7 @@ class Draws(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        cuts = StreamFifo(shape=self._cut_layout, depth=self.ahead)
+        cuts = StreamFifo(shape=self._cut_layout, depth=AHEAD)
         m.submodules.cuts = place(cuts, platform)
         hash_in, hash_out = self._hashes(m, platform)
         self._plan(m, cuts.i, hash_in)
@@ -87,11 +87,12 @@ class Draws(wiring.Component):
     def _hashes(self, m, platform):
         """Lockstep hash units; streams of a group's number and of its draws."""
         units = self.group // _DRAWS_PER_HASH
+        cycles = max(1, _DRAWS_PER_HASH // self.lanes)  # in which words use up what a unit gives
         number = stream.Signature(unsigned(INDEX_BITS - exact_log2(self.group))).create()
         draws = stream.Signature(unsigned(units * 64)).create()
         hashes = []
         for n in range(units):
-            m.submodules[f"hash{n}"] = place(unit := Threefry(), platform)
+            m.submodules[f"hash{n}"] = place(unit := Threefry(cycles=cycles), platform)
             hashes.append(unit)
             m.d.comb += [
                 unit.key_low.eq(self.seed),
@@ -143,24 +144,28 @@ class Draws(wiring.Component):
 
     def _cut(self, m, cuts, groups):
         """Take as many groups as planned, and cut the word out of the last one or two."""
-        current = Signal(self.group * _DRAW_BITS)
-        previous = Signal(self.group * _DRAW_BITS)
-        taken = Signal(range(3))
-        missing = Signal()
-        m.d.comb += missing.eq(taken != cuts.p.groups)
-        m.d.comb += groups.ready.eq(cuts.valid & missing)
+        kept = Signal(self.group * _DRAW_BITS)
+        latest = Signal(self.group * _DRAW_BITS)
+        first = Signal()  # a group has come, of the two that the word takes
+        alone = Signal()  # the next group is not the word's last
+        move = Signal()
+        m.d.comb += [
+            alone.eq((cuts.p.groups == 2) & ~first),
+            move.eq(self.o.ready | ~self.o.valid),
+            latest.eq(Mux(cuts.p.groups == 0, kept, groups.payload)),
+            groups.ready.eq(cuts.valid & (cuts.p.groups != 0) & (alone | move)),
+            cuts.ready.eq(move & ~alone & (groups.valid | (cuts.p.groups == 0))),
+        ]
         with m.If(groups.valid & groups.ready):
-            m.d.sync += [previous.eq(current), current.eq(groups.payload), taken.eq(taken + 1)]
-        with m.If(cuts.valid & cuts.ready):
-            m.d.sync += taken.eq(0)
-        window = Signal(2 * len(current))
+            m.d.sync += [kept.eq(groups.payload), first.eq(alone)]
+        window = Signal(2 * len(kept))
         word = Signal(self.lanes * _DRAW_BITS)
         start = Cat(Const(0, exact_log2(_DRAW_BITS)), cuts.p.offset)
         m.d.comb += [
-            window.eq(Mux(cuts.p.both, Cat(previous, current), current)),
+            window.eq(Mux(cuts.p.both, Cat(kept, latest), latest)),
             word.eq(window.bit_select(start, len(word))),
-            self.o.valid.eq(cuts.valid & ~missing),
-            cuts.ready.eq(self.o.ready & ~missing),
         ]
         draws = (word.word_select(n, _DRAW_BITS) for n in range(self.lanes))
-        m.d.comb += self.o.payload.eq(Cat(draw[-self.random_bits :] for draw in draws))
+        with m.If(move):
+            m.d.sync += self.o.valid.eq(cuts.valid & cuts.ready)
+            m.d.sync += self.o.payload.eq(Cat(draw[-self.random_bits :] for draw in draws))

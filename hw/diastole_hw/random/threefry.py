@@ -1,8 +1,10 @@
-"""One Threefry-2x32 hash, four rounds per cycle."""
+"""Threefry-2x32 hashes: a pipeline of as many rounds as the rate asks for."""
 
-from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, unsigned
+from amaranth.hdl import Array, Cat, Module, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
+
+from diastole_sim.spec.check import require_int
 
 ROTATIONS = (13, 15, 26, 6, 17, 29, 16, 24)
 PARITY = 0x1BD11BDA
@@ -15,11 +17,17 @@ class Threefry(wiring.Component):
     """Threefry-2x32 with 20 rounds: a keyed bijection of 64-bit counters, used as random bits.
 
     ``o = threefry2x32_20(key=(key_low, key_high), counter=(i.low, i.high))``, with the first output
-    word in the low 32 bits.
+    word in the low 32 bits. A stage makes four rounds a cycle, ``cycles`` times; then the next
+    stage goes on.
 
-    Timing: a counter taken in cycle t gives a result from cycle t + 6; one result per 5 cycles.
-    ``o`` is registered. ``i.ready`` is high when the rounds are idle or end in this cycle into a
-    free output register; it does not depend on ``i.valid``.
+    Timing: a counter taken in cycle t gives a result from cycle t + 6; one result per ``cycles``
+    cycles. ``o`` is registered. ``i.ready`` is high when the first stage is idle or passes on what
+    it has in this cycle; it does not depend on ``i.valid``, and is combinational from ``o.ready``.
+
+    Parameters
+    ----------
+    cycles : int
+        From one result to the next (1 to 5).
 
     Members
     -------
@@ -30,10 +38,13 @@ class Threefry(wiring.Component):
     o : Out(stream of unsigned(64))
         Results in the order of the counters.
 
-    Source: Salmon et al., Parallel random numbers: as easy as 1, 2, 3, SC'11 (Random123).
+    ValueError if out of range. Source: Salmon et al., Parallel random numbers: as easy as 1, 2, 3,
+    SC'11 (Random123).
     """
 
-    def __init__(self):
+    def __init__(self, *, cycles: int):
+        require_int("cycles", cycles, 1, _PHASES)
+        self.cycles = cycles
         super().__init__(
             {
                 "i": In(stream.Signature(counter_layout)),
@@ -45,46 +56,54 @@ class Threefry(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        low = Signal(32)
-        high = Signal(32)
-        busy = Signal()
-        phase = Signal(range(_PHASES))
-        keys = (self.key_low, self.key_high, PARITY ^ self.key_low ^ self.key_high)
-
-        next_low, next_high = low, high
-        for n in range(4):
-            first, second = (
-                Cat(next_high[32 - ROTATIONS[k] :], next_high[: 32 - ROTATIONS[k]])
-                for k in (n, n + 4)
-            )
-            total = (next_low + next_high)[:32]
-            round_low = Signal(32, name=f"round{n}_low")
-            round_high = Signal(32, name=f"round{n}_high")
-            m.d.comb += round_low.eq(total)
-            m.d.comb += round_high.eq(Mux(phase[0], second, first) ^ total)
-            next_low, next_high = round_low, round_high
-        key_first = Array(keys[(n + 1) % 3] for n in range(_PHASES))[phase]
-        key_second = Array(keys[(n + 2) % 3] for n in range(_PHASES))[phase]
-        mixed_low = Signal(32)
-        mixed_high = Signal(32)
-        m.d.comb += mixed_low.eq(next_low + key_first)
-        m.d.comb += mixed_high.eq(next_high + key_second + phase + Const(1))
-
-        with m.If(self.o.ready):
-            m.d.sync += self.o.valid.eq(0)
-        last = Signal()
-        move = Signal()
-        m.d.comb += last.eq(busy & (phase == _PHASES - 1))
-        m.d.comb += move.eq(~last | self.o.ready | ~self.o.valid)
-        m.d.comb += self.i.ready.eq(~busy | (last & move))
-        with m.If(busy & move):
-            m.d.sync += [low.eq(mixed_low), high.eq(mixed_high), phase.eq(phase + 1)]
-        with m.If(last & move):
-            m.d.sync += self.o.payload.eq(Cat(mixed_low, mixed_high))
-            m.d.sync += self.o.valid.eq(1)
-            m.d.sync += busy.eq(0)
-        with m.If(self.i.valid & self.i.ready):
-            m.d.sync += low.eq(self.i.p.low + self.key_low)
-            m.d.sync += high.eq(self.i.p.high + self.key_high)
-            m.d.sync += [busy.eq(1), phase.eq(0)]
+        starts = range(0, _PHASES, self.cycles)
+        stages = [range(start, min(start + self.cycles, _PHASES)) for start in starts]
+        valid = self.i.valid
+        words = (self.i.p.low + self.key_low)[:32], (self.i.p.high + self.key_high)[:32]
+        ready = self.i.ready
+        for number, phases in enumerate(stages):
+            next_ready = Signal(name=f"ready{number + 1}")
+            valid, words = self._stage(m, number, phases, valid, words, ready, next_ready)
+            ready = next_ready
+        m.d.comb += ready.eq(self.o.ready | ~self.o.valid)
+        with m.If(ready):
+            m.d.sync += [self.o.valid.eq(valid), self.o.payload.eq(Cat(words))]
         return m
+
+    def _stage(self, m, number, phases, valid, words, ready, next_ready):
+        """Take two words, make the rounds of some phases, a phase per cycle; whether this cycle
+        ends the last of them, and what it makes of the words."""
+        low = Signal(32, name=f"low{number}")
+        high = Signal(32, name=f"high{number}")
+        busy = Signal(name=f"busy{number}")
+        phase = Signal(range(max(2, len(phases))), name=f"phase{number}")
+        last = Signal(name=f"last{number}")
+        mixed = self._rounds(m, number, phases, phase, low, high)
+        m.d.comb += last.eq(busy & (phase == len(phases) - 1))
+        m.d.comb += ready.eq(~busy | (last & next_ready))
+        with m.If(busy & ~last):
+            m.d.sync += [low.eq(mixed[0]), high.eq(mixed[1]), phase.eq(phase + 1)]
+        with m.If(ready):
+            m.d.sync += [low.eq(words[0]), high.eq(words[1]), busy.eq(valid), phase.eq(0)]
+        return last, mixed
+
+    def _rounds(self, m, number, phases, phase, low, high):
+        """Four rounds, and the key that is added after them."""
+        keys = (self.key_low, self.key_high, PARITY ^ self.key_low ^ self.key_high)
+        for step in range(4):
+            turned = [
+                Cat(high[32 - ROTATIONS[k] :], high[: 32 - ROTATIONS[k]]) for k in (step, step + 4)
+            ]
+            total = Signal(32, name=f"stage{number}_round{step}_low")
+            mixed = Signal(32, name=f"stage{number}_round{step}_high")
+            m.d.comb += total.eq(low + high)
+            m.d.comb += mixed.eq(Array(turned[n % 2] for n in phases)[phase] ^ total)
+            low, high = total, mixed
+        first = Signal(32, name=f"stage{number}_first_key")
+        second = Signal(32, name=f"stage{number}_second_key")
+        m.d.comb += first.eq(Array(keys[(n + 1) % 3] for n in phases)[phase])
+        m.d.comb += second.eq(Array((keys[(n + 2) % 3] + n + 1)[:32] for n in phases)[phase])
+        mixed_low = Signal(32, name=f"mixed{number}_low")
+        mixed_high = Signal(32, name=f"mixed{number}_high")
+        m.d.comb += [mixed_low.eq(low + first), mixed_high.eq(high + second)]
+        return mixed_low, mixed_high

@@ -165,3 +165,40 @@ def test_refused_width(data_width):
     message = f"data_width must be one of 32, 64, 128, 256, 512, not {data_width}"
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         Geometry(numerics=make_numerics(), data_width=data_width)
+
+
+@pytest.mark.parametrize(
+    "formats, keys, folds",
+    [
+        ("mxfp8_e4m3", {}, False),  # floor: the largest is in the top binade
+        ("mxfp8_e4m3", {"overflows": "specification"}, True),  # and may become NaN there
+        ("mxfp8_e4m3", {"scales": "rceil"}, True),
+        ("mxfp8_e5m2", {"scales": ("floor", "even", "ceil")}, (False, True, True)),
+        ("mxfp6_e3m2", {"window": 12, "overflows": "specification"}, False),  # it has no NaN
+        ("fp8_e5m2", {}, True),
+        ("fp8_e5m2", {"groupings": "16x16", "scales": "floor"}, False),
+        ("bf16", {}, True),
+        ("bfp4", {}, False),
+    ],
+)
+def test_what_may_fold(formats, keys, folds):
+    """Only what may lie below its group's top binade after it is rounded."""
+    numerics = make_numerics(formats=formats, **keys)
+    sizes = Geometry(numerics=numerics, data_width=64)
+    assert sizes.folds == (folds if isinstance(folds, tuple) else (folds,) * 3)
+
+
+@pytest.mark.parametrize(
+    "name, at_intake, finds",
+    [
+        ("squares", (0, 0, 0), (0, 0, 0)),
+        ("tensor scales", (0, 0, 0), (0, 0, 0)),
+        ("folding squares", (0, 0, 0), (1, 1, 1)),
+        ("folding tensors", (1, 1, 0), (0, 0, 1)),  # the last one draws
+        ("folding elements", (1, 0, 0), (0, 1, 1)),
+    ],
+)
+def test_what_folds_where(name, at_intake, finds):
+    numerics, data_width = machine(name)
+    sizes = Geometry(numerics=numerics, data_width=data_width)
+    assert (sizes.folds_at_intake, sizes.finds) == (at_intake, finds)

@@ -110,8 +110,12 @@ class Job:
                 yield {"byte": byte, "last": n == len(field) - 1}
 
     def beats_of_elements(self):
+        """Up to the last of a group that isn't zero."""
         for copy, line, group, _ in self.groups:
-            yield from self.group(copy, line, group)[1]
+            beats = self.group(copy, line, group)[1]
+            count = max((n + 1 for n, beat in enumerate(beats) if beat), default=1)
+            for n, beat in enumerate(beats[:count]):
+                yield {"beat": beat, "last": n == count - 1}
 
 
 def write(dut, jobs, rng, p_in=1.0, p_out=1.0):
@@ -263,6 +267,36 @@ def test_timing(name, rng):
     assert sum(events) == 0, "as many beats as were asked for"
     headers = 0 if job.exponent is None else len(job.images)
     assert singles[:headers] == [1, 3][:headers]
+
+
+def test_zeros_need_no_elements(rng):
+    """After the last beat that has any, the others of a group follow without a gap."""
+    numerics, dut = make("squares")
+    job = Job(numerics, dut.data_width, 0, (4, 32), rng)
+    moved = []
+
+    async def main(ctx):
+        job.set_up(ctx, dut)
+        ctx.set(dut.start, 1)
+        ctx.set(dut.request.ready, 1)
+        ctx.set(dut.o.ready, 1)
+        while True:
+            _, _, valid, beat, done = await ctx.tick().sample(dut.o.valid, dut.o.payload, dut.done)
+            ctx.set(dut.start, 0)
+            moved.extend([(len(moved), beat.data)] * valid)
+            if done:
+                return
+
+    async def give(ctx):
+        await put(ctx, dut.group, [job.groups[0][-1]])
+        await put(ctx, dut.exponents, job.bytes_of_fields())
+        await put(ctx, dut.elements, [{"beat": 77, "last": 1}])
+        for _ in range(4):
+            assert not (await ctx.tick().sample(dut.elements.ready))[-1], "a beat of another group"
+
+    run(dut, main, give)
+    beats = job.layouts[0].group_bytes // job.beat
+    assert [data for _, data in moved[1:beats]] == [77] + [0] * (beats - 2)
 
 
 def test_requests_wait_for_nobody(rng):

@@ -38,7 +38,9 @@ def test_packer(lanes, element_bits, data_width, cls, p_ready, rng):
             want = joined(group, bits)
             for beat in range(-(-len(group) * bits // data_width)):
                 got = await get(ctx, dut.o, lambda: rng.random() < p_ready)
-                assert got == want % 2**data_width, f"group {number} beat {beat}"
+                where = f"group {number} beat {beat}"
+                assert got.beat == want % 2**data_width, where
+                assert got.last == ((beat + 1) * data_width >= len(group) * bits), where
                 want >>= data_width
         for _ in range(5):
             assert not (await ctx.tick().sample(dut.o.valid))[-1], "extra output"
@@ -89,7 +91,7 @@ def test_timing_of_a_flush():
         ctx.set(dut.o.ready, 1)
         for cycle in range(12):
             _, _, valid, ready, beat, payload = await ctx.tick().sample(
-                dut.i.valid, dut.i.ready, dut.o.valid, dut.o.payload
+                dut.i.valid, dut.i.ready, dut.o.valid, dut.o.p.beat
             )
             taken.extend([cycle] * (valid and ready))
             given.extend([(cycle, payload)] * beat)
@@ -109,7 +111,7 @@ def test_ready_follows_the_output():
         ctx.set(dut.i.valid, 1)
         for _ in range(4):
             _, _, ready, valid, beat = await ctx.tick().sample(
-                dut.i.ready, dut.o.valid, dut.o.payload
+                dut.i.ready, dut.o.valid, dut.o.p.beat
             )
             assert (ready, valid, beat) == (0, 1, 0x04030201)
         ctx.set(dut.o.ready, 1)

@@ -7,10 +7,10 @@ import pytest
 
 from diastole_hw.convert.passes import Passes
 from support.bench import design, run
-from support.tiles import MACHINES, Tile, class_of, machine, tile_shape, tiles_of
+from support.tiles import MACHINES, Tile, class_of, finds, machine, tile_shape, tiles_of
 
 NAMES = list(MACHINES)
-FOLDING = ("folding squares", "folding vectors", "folding elements")
+FOLDING = ("folding squares", "folding tensors", "folding vectors", "folding elements")
 
 
 def finding_steps(tile, lanes):
@@ -28,6 +28,8 @@ def finding_steps(tile, lanes):
 def storing_steps(tile, block, lanes, copy):
     """Rows of blocks of the copy, their groups of 8 blocks, the group's rows of the tile."""
     wide, high = (block, 8 * block) if copy else (8 * block, block)
+    rows = -(-tile.rows // block) * block  # of blocks that are in the tensor
+    cols = -(-tile.cols // max(block, lanes)) * max(block, lanes)
     tops = range(0, tile.rows, high)
     lefts = range(0, tile.cols, wide)
     groups = (
@@ -37,7 +39,9 @@ def storing_steps(tile, block, lanes, copy):
     )
     for top, left in groups:
         words = [
-            (row, col) for row in range(top, top + high) for col in range(left, left + wide, lanes)
+            (row, col)
+            for row in range(top, min(top + high, rows))
+            for col in range(left, min(left + wide, cols), lanes)
         ]
         for row, col in words:
             yield {
@@ -51,11 +55,11 @@ def storing_steps(tile, block, lanes, copy):
             }
 
 
-def passes_of(numerics, cls, tile, lanes, folds):
+def passes_of(numerics, cls, tile, lanes, finding):
     """(copy, find, steps) of every pass over a tile."""
     copies = 2 if class_of(numerics, cls).grouping.kind == "vector" else 1
     for copy in range(copies):
-        if folds:
+        if finding:
             yield copy, True, list(finding_steps(tile, lanes))
         steps = list(storing_steps(tile, numerics.block, lanes, copy))
         steps[-1]["tile_end"] = copy == copies - 1
@@ -73,13 +77,14 @@ class Bench:
         self.p_tile, self.p_ready, self.p_used = p_tile, p_ready, p_used
         self.lanes = self.dut.geometry.lanes
         self.halves = self.dut.geometry.halves
+        self.finds = name in FOLDING and finds(numerics, cls)
         self.tiles = tiles or tiles_of(numerics, cls, *shape)
         self.passes = [
             (number, *each)
             for number, tile in enumerate(self.tiles)
-            for each in passes_of(numerics, cls, tile, self.lanes, name in FOLDING)
+            for each in passes_of(numerics, cls, tile, self.lanes, self.finds)
         ]
-        self.waits = len({each[1] for each in self.passes}) > 1 or name in FOLDING
+        self.waits = len({each[1] for each in self.passes}) > 1 or self.finds
         self.cycle, self.cycles, self.turns = 0, [], []
 
     def check_step(self, step, number, copy, find, wanted):

@@ -21,6 +21,15 @@ def folded(chosen, code, by):
     return chosen.values.index(chosen.values[code] * 2**by) if code <= chosen.top else code
 
 
+def lowered(tensor_class):
+    """Whether the largest element may lie below the top binade, when it is rounded: by its scale,
+    or since what is too large is no number."""
+    limited = tensor_class.overflow == "specification"
+    no_number = limited and element(tensor_class.format.name).beyond is not None
+    own = tensor_class.grouping.kind != "tensor"
+    return not own or tensor_class.scale != "floor" or no_number
+
+
 def model(numerics, cls, value, exponent, fold, random, scale):
     """Element, top, saturated, underflowed, nan, inf; from the definition."""
     name = ("x", "w", "dy")[cls]
@@ -57,7 +66,7 @@ def model(numerics, cls, value, exponent, fold, random, scale):
                     code = chosen.beyond
         underflowed = int(code == 0)
     top = 0
-    if numerics.folds(name):
+    if numerics.folds(name) and lowered(tensor_class):
         depth = tensor_class.format.depth
         if 0 < code <= chosen.top:
             by = deficit(chosen, code)

@@ -59,7 +59,9 @@ def check_reorder(dut, groups, rng):
             stored = list(zip(*rows, strict=True)) if copy else rows
             order = [
                 stored[row][j * block + col]
-                for j, row, col in product(range(8), range(block), range(block))
+                for j, row, col in product(
+                    range(len(stored[0]) // block), range(block), range(block)
+                )
             ]
             for start in range(0, len(order), lanes):
                 got = await get(ctx, dut.o, lambda: rng.random() < 0.8)
@@ -94,16 +96,38 @@ def test_reorder_of_copies(block, data_width, rng):
     check_reorder(dut, [(copy, random_rows(*shapes[copy], bits, rng)) for copy in copies], rng)
 
 
-def test_reorder_timing():
+@pytest.mark.parametrize("block, data_width", [(8, 64), (4, 512), (2, 128), (1, 64), (1, 32)])
+@pytest.mark.parametrize("formats", [SQUARES, VECTORS])
+def test_groups_that_the_tensor_ends_in(block, data_width, formats, rng):
+    """Their first blocks come, and go, alone; after and before groups that are whole."""
+    dut = design(Reorder, numerics=numerics_of(block, formats), data_width=data_width)
+    bits, step = dut.element_bits, max(1, dut.geometry.lanes // block)
+    groups = []
+    for blocks in (step, 8, 8 - step or 8, step, 8):
+        copy = rng.randrange(2) if formats is VECTORS else 0
+        shape = (blocks * block, block) if copy else (block, blocks * block)
+        groups.append((copy, random_rows(*shape, bits, rng)))
+    check_reorder(dut, groups, rng)
+
+
+@pytest.mark.parametrize("words", [16, 4])
+def test_reorder_timing(words):
     dut = design(Reorder, numerics=numerics_of(2), data_width=64)
+    assert dut.geometry.group_words == 16
     given = []
 
     async def main(ctx):
         ctx.set(dut.o.ready, 1)
-        ctx.set(dut.filled, 1)
+        ctx.set(dut.write_en, 1)
+        for word in range(words):
+            ctx.set(dut.filled, word == words - 1)
+            assert not ctx.get(dut.o.valid)
+            if word < words - 1:
+                await ctx.tick()
         for cycle in range(24):
             given.extend([cycle] * (await ctx.tick().sample(dut.o.valid))[-1])
             ctx.set(dut.filled, 0)
+            ctx.set(dut.write_en, 0)
 
     run(dut, main)
-    assert given == list(range(2, 2 + dut.geometry.group_words))
+    assert given == list(range(2, 2 + words))

@@ -11,10 +11,9 @@ from diastole_sim.golden.convert import quantise
 from diastole_sim.spec.numerics import CLASS_NAMES
 from support.bench import design, get, put, run
 from support.sweep import alternating
-from support.tiles import MACHINES, class_of, joined, machine, tile_shape, tiles_of
+from support.tiles import MACHINES, class_of, finds, joined, machine, tile_shape, tiles_of
 
 NAMES = list(MACHINES)
-FOLDING = ("folding squares", "folding vectors", "folding elements")
 WHERE = {"seed": 0xC0FF_EE11, "tag": 0x1234_5678, "step": 77}
 POISON = 255
 
@@ -96,7 +95,19 @@ class Tensor:
             return [self.rng.randrange(256) for _ in range(8)]  # mean nothing
         cols = [tile.col + n * self.side for n in range(8)]
         end = tile.col + tile.cols
-        return [self.measured(0, tile.row, col) if col < end else 0 for col in cols]
+        known = self.numerics.folds(CLASS_NAMES[self.cls]) and not finds(self.numerics, self.cls)
+        of = self.top if known else self.measured
+        return [of(0, tile.row, col) if col < end else 0 for col in cols]
+
+    def top(self, copy, row, col):
+        """What a block is folded by, 0 of one of zeros, 255 of one that is no number."""
+        at = row // self.numerics.block, col // self.numerics.block
+        golden = self.golden.copies[copy]
+        byte, by = int(golden.exponents[at]), int(golden.folds[at])
+        nan = self.numerics.special == "poison" and self.chosen.format.nan_code is None
+        if byte == POISON and nan:
+            return POISON
+        return self.chosen.format.depth + 1 - by if byte else 0
 
     def code(self, copy, row, col):
         """A stored element, by its place in the tensor; 0 beside the blocks."""
@@ -268,13 +279,18 @@ class Bench:
             tile, copy, top, left, _ = group
             where = f"{what}: group {number}, copy {copy} at {top}, {left}"
             wide, high = (block, 8 * block) if copy else (8 * block, block)
+            unit = max(block, self.lanes)
+            bottom = min(top + high, tile.row - (-tile.rows // block) * block)
+            right = min(left + wide, tile.col - (-tile.cols // unit) * unit)
             wanted = {
                 (copy, row - tile.row, col - tile.col): tensor.code(copy, row, col)
-                for row in range(top, top + high)
-                for col in range(left, left + wide)
+                for row in range(top, bottom)
+                for col in range(left, right)
             }
             assert elements == wanted, where
-            assert field == dict(enumerate(tensor.field(copy, top, left))), where
+            bytes_ = tensor.field(copy, top, left)
+            assert field == dict(enumerate(bytes_[: len(field)])), where
+            assert not any(bytes_[len(field) :]), where
         golden = tensor.golden
         assert [bool(n) for n in self.counts[:2]] == [golden.nan, golden.inf], what
         assert self.counts[2:] == [golden.saturated, golden.underflowed], what

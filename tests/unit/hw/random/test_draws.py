@@ -71,7 +71,7 @@ def test_restart_forgets():
 
 @pytest.mark.parametrize("lanes", LANES)
 def test_rate(lanes):
-    """1.25 cycles per lane in the long run, at most 5, whatever the alignment."""
+    """A word per cycle in the long run, however aligned; the first after 7 to 9 cycles."""
     dut = design(Draws, lanes=lanes, random_bits=8)
     words = 40
     given = []
@@ -87,7 +87,8 @@ def test_rate(lanes):
             cycle += 1
 
     run(dut, drive, check)
-    assert (given[-1] - given[7]) / (words - 8) <= min(5, 1.25 * lanes) + 0.2
+    assert 7 <= given[0] <= 9
+    assert given[-1] - given[0] <= words - 1 + 3
 
 
 @pytest.mark.parametrize(

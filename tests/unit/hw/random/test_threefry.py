@@ -1,3 +1,4 @@
+# amaranth: UnusedElaboratable=no
 """The hash unit: published answers, the golden model, timing."""
 
 import pytest
@@ -5,8 +6,10 @@ import pytest
 from diastole_hw.random.threefry import Threefry
 from oracle.threefry import threefry2x32
 from support.bench import design, get, put, run
+from support.texts import exactly
 
 ONES = 0xFFFFFFFF
+CYCLES = (1, 2, 3, 4, 5)
 # Random123's kat_vectors, threefry2x32 20: counter, key, result.
 KNOWN = [
     ((0, 0), (0, 0), (0x6B200159, 0x99BA4EFE)),
@@ -22,7 +25,7 @@ async def set_key(ctx, dut, key):
 
 @pytest.mark.parametrize("counter, key, result", KNOWN)
 def test_known_answers(counter, key, result):
-    dut = design(Threefry)
+    dut = design(Threefry, cycles=5)
 
     async def main(ctx):
         await set_key(ctx, dut, key)
@@ -32,9 +35,10 @@ def test_known_answers(counter, key, result):
     run(dut, main)
 
 
+@pytest.mark.parametrize("cycles", CYCLES)
 @pytest.mark.parametrize("p_ready", [1.0, 0.3], ids=["free", "stalled"])
-def test_matches_model(p_ready, rng):
-    dut = design(Threefry)
+def test_matches_model(cycles, p_ready, rng):
+    dut = design(Threefry, cycles=cycles)
     key = (rng.getrandbits(32), rng.getrandbits(32))
     counters = [(rng.getrandbits(32), rng.getrandbits(32)) for _ in range(60)]
 
@@ -54,8 +58,9 @@ def test_matches_model(p_ready, rng):
     run(dut, drive, check)
 
 
-def test_timing():
-    dut = design(Threefry)
+@pytest.mark.parametrize("cycles", CYCLES)
+def test_timing(cycles):
+    dut = design(Threefry, cycles=cycles)
     taken, given = [], []
 
     async def main(ctx):
@@ -67,5 +72,27 @@ def test_timing():
             given.extend([cycle] * valid)
 
     run(dut, main)
-    assert taken == [0, 5, 10, 15, 20, 25]
-    assert given == [6, 11, 16, 21, 26]
+    assert taken == list(range(0, 30, cycles))
+    assert given == list(range(6, 30, cycles))
+
+
+@pytest.mark.parametrize("cycles, held", [(1, 6), (2, 4), (3, 3), (4, 3), (5, 2)])
+def test_results_wait(cycles, held):
+    """One in each stage, and one that is done; nothing more is taken meanwhile."""
+    dut = design(Threefry, cycles=cycles)
+
+    async def main(ctx):
+        ctx.set(dut.i.valid, 1)
+        taken = 0
+        for _ in range(40):
+            taken += (await ctx.tick().sample(dut.i.ready))[-1]
+        assert taken == held
+
+    run(dut, main)
+
+
+@pytest.mark.parametrize("cycles", [0, 6])
+def test_errors(cycles):
+    message = f"cycles must be an integer in 1..5, not {cycles}"
+    with pytest.raises(ValueError, match=exactly(message)):
+        Threefry(cycles=cycles)

@@ -115,6 +115,22 @@ def test_a_folded_tensor_is_the_same_tensor(name, np_rng):
         assert (plain.saturated, plain.underflowed) == (folded.saturated, folded.underflowed)
 
 
+@pytest.mark.parametrize("rounding", ["nearest", "stochastic-a", "stochastic-b", "stochastic-c"])
+@pytest.mark.parametrize("name", ["mxfp8_e4m3", "mxfp8_e5m2", "mxfp6_e3m2", "mxfp6_e2m3"])
+def test_the_largest_of_a_group_is_in_its_top_binade(name, rounding, np_rng):
+    """Under ``floor``, whatever it is rounded to, so that no exponent is lowered."""
+    array = spread(np_rng, (40, 70), low=-12)
+    ones = np_rng.random(array.shape) < 0.3
+    array[ones] = np.ldexp(np.float32(1.9999), np_rng.integers(-4, 3, array.shape))[ones]
+    array[np_rng.random(array.shape) < 0.02] = np.inf
+    kwargs = {"window": 12, "headroom": 1, "fraction": 0, "rule": rounding}
+    for grouping in groupings(name):
+        tensor = convert(array.astype(np.float32), name, grouping=grouping, scale="floor", **kwargs)
+        for copy in tensor.copies:
+            assert copy.exponents.any()
+            assert not copy.folds.any()
+
+
 def check_folds(tensor, copy):
     """The smallest d is 0 in every group but those of zeros, and of subnormals alone."""
     kind, grouping = tensor.chosen.format, tensor.chosen.grouping
