@@ -66,13 +66,24 @@ def test_parameters():
         "data_width": 128,
         "address_width": 40,
         "register_version": 0x0001_0001,
-        "command_version": 1,
+        "command_version": 2,
         "max_size": 2**24 - 1,
         "max_convert_cols": 4096 * 4,
         # A bank holds 8 groups of 32 blocks. A k tile is 8 blocks: as many as blocks of 80 bits
         # need to fill beats of 128. That leaves 32 slices of 3 rows of cells for N.
         "fused_max_m": 384,
         "fused_max_n": 384,
+        # X along its columns, in eights of blocks: chunks of Y and T tiles of dW begin there. So
+        # do lane tiles along the columns of W and dY, of 3 blocks each; dX has lanes in W's rows.
+        "nests": {
+            "forward": {"t_blocks": [1, 2, 4, 8, 16, 32], "groups": [8], "chunk": [8]},
+            "dx": {
+                "t_blocks": [1, 2, 4, 8, 16, 32],
+                "groups": [1, 2, 3, 4, 5, 6, 7, 8],
+                "chunk": [24],
+            },
+            "dw": {"t_blocks": [8, 16, 32], "groups": [8], "chunk": [2, 4, 6, 8]},
+        },
     }
 
 

@@ -53,7 +53,7 @@ def test_hardware_of_the_cache(hardware, tmp_path):
     with make_device("rtl", PICO, seed=7, stalls=3, trace=trace) as device:
         assert [device] == hardware
         assert device.folder == tmp_path / "diastole_pico"
-        assert device.options == {"seed": 7, "stalls": 3, "trace": trace}
+        assert device.options == {"seed": 7, "stalls": 3, "trace": trace, "nest": None}
         assert not device.closed
     assert device.closed
 

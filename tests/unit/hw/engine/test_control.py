@@ -15,7 +15,8 @@ from support.plans import make_numerics, make_plan
 
 SIZES = dict.fromkeys(("m", "n", "k"), 24)
 ADDRESSES = dict.fromkeys(("x", "w", "dy", "dw", "dx", "y"), 40)
-TOLD = {"start": 1, "mode": 2, "operands": sum((SIZES | ADDRESSES).values())}
+NEST = {"nest_t": 16, "nest_groups": 8, "nest_chunk": 16, "nest_outer": 1}
+TOLD = {"start": 1, "mode": 2, "operands": sum((SIZES | ADDRESSES | NEST).values())}
 TELLS = {"fits": 1, "done": 1, "overflow": 1, "inexact": 1, "stalls": 4}
 
 
@@ -50,7 +51,7 @@ def test_each_side_sees_what_the_other_says(rng):
 
     async def bench(ctx):
         for _ in range(20):
-            operands = {name: rng.getrandbits(n) for name, n in (SIZES | ADDRESSES).items()}
+            operands = {name: rng.getrandbits(n) for name, n in (SIZES | ADDRESSES | NEST).items()}
             stalls = {cause: rng.randrange(2) for cause, _ in STALLS}
             mode, start, done = rng.choice(list(Mode)), rng.randrange(2), rng.randrange(2)
             ctx.set(dut.starter.operands, operands)

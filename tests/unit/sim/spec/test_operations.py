@@ -4,7 +4,7 @@ write them."""
 import numpy as np
 import pytest
 
-from diastole_sim.spec.command import FIELDS, Opcode, fields_of
+from diastole_sim.spec.command import FIELDS, NEST_FIELDS, Opcode, fields_of
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.operations import CLASSES, OPERAND_OF, OPERANDS, OPERATIONS, PRODUCTS
 
@@ -96,5 +96,7 @@ def test_a_command_has_the_fields_of_its_operation(name):
     assert addresses == set(OPERATIONS[name].fields)
     classes = {f"class_{CLASSES[tensor]}" for tensor, *_ in READS[name]}
     assert {field for field in used if field.startswith("class_")} == classes
-    assert used - addresses - classes == {"opcode", "version", "m", "n", "k"}
+    nests = {field for field in used if field.startswith("nest_")}
+    assert nests == (set() if name == "backward" else {*NEST_FIELDS.values(), "nest_outer"})
+    assert used - addresses - classes - nests == {"opcode", "version", "m", "n", "k"}
     assert set(OPERATIONS[name].fields) <= {field.name for field in FIELDS}

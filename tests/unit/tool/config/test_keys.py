@@ -16,8 +16,8 @@ from diastole_sim.spec.numerics import Numerics
     "preset, cells, block, bus, macs",
     [
         ("pico", 1, 4, 32, 16),
-        ("nano", 2, 8, 64, 256),
-        ("edge", 6, 8, 64, 2304),
+        ("nano", 2, 8, 128, 256),
+        ("edge", 6, 8, 256, 2304),
         ("server", 16, 8, 512, 16384),
     ],
 )
@@ -108,7 +108,9 @@ def test_hash_is_of_the_content():
 
 
 def test_hash_stays_from_release_to_release():
-    assert PRESETS["nano"].config_sha256 == (
+    """Of what the preset `nano` was first."""
+    first = from_document(PRESETS["nano"].to_dict() | {"bus": {"data_width": 64}})
+    assert first.config_sha256 == (
         "a2db254b53edd58ea21a8fa3b29f4f8586a1ef7d6669bf2cd59ef046de6f92ed"
     )
 
