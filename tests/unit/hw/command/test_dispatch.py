@@ -15,6 +15,7 @@ ONE_IMAGE = make_plan(make_numerics(block=4))
 TWO_IMAGES = make_plan(make_numerics(block=4, groupings=("4x4", "4x4", "1x8")))
 PLANS = {"one image of dY": ONE_IMAGE, "two images of dY": TWO_IMAGES}
 RESULTS = {Mode.FORWARD: ("y", "out_a"), Mode.DX: ("dx", "out_a"), Mode.DW: ("dw", "out_a")}
+NEST = {"nest_t": 16, "nest_groups": 8, "nest_chunk": 16, "nest_outer": 1}
 SINGLE = {Opcode.FORWARD: Mode.FORWARD, Opcode.DX: Mode.DX, Opcode.DW: Mode.DW}
 
 
@@ -26,6 +27,8 @@ def random_command(rng, opcode):
     if opcode == Opcode.CONVERT:
         fields |= {"class_x": rng.randrange(3), "scale": rng.getrandbits(8)}
         fields |= {"tag": rng.getrandbits(32), "step": rng.getrandbits(32)}
+    if opcode in SINGLE:
+        fields |= {name: rng.getrandbits(bits) for name, bits in NEST.items()}
     if opcode == Opcode.BACKWARD:
         fields |= {name: rng.getrandbits(ADDRESS_BITS) for name in ("out_b", "address_dy_m")}
     return {"opcode": opcode.value} | fields
@@ -35,6 +38,7 @@ def products_of(command, fits, grouped):
     """The products that a command is, each with the operands that count for it."""
     given = {name: command[f"address_{name}"] for name in ("x", "w", "dy")}
     given |= {name: command[name] for name in ("m", "n", "k")}
+    given |= {name: command.get(name, 0) for name in NEST}
     opcode = Opcode(command["opcode"])
     if opcode in SINGLE:
         mode = SINGLE[opcode]
