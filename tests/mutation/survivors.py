@@ -11,8 +11,6 @@ SAME: dict[str, dict[str, str]] = {
     EVERY: {
         "stream_fifo_width8_depth16: if (taken) word3 next ...: swapped: i__valid instead of taken,"
         " word 1": "the writer's queue of lengths: a burst is asked for only where there is room",
-        "draws: (draws__valid & hash0_o__ready) = draws__valid & hash0_o__ready: swapped: missing "
-        "instead of hash0_o__ready, word 3": "a hash takes longer than its cut, which is there",
         "intake: at next = 9'h000 if rst: dropped: never": "looked at beside `add`, which is reset",
         "gather: square0_0 = 3'h0: constant: one less in 3'h0, number 1": (
             "the number of a square while no value comes, and nobody looks"
@@ -54,28 +52,11 @@ SAME: dict[str, dict[str, str]] = {
         "region_steps: cols = 6'h00: constant: one more in 6'h00, number 1": (
             "of steps that read maxima, whose columns nobody looks at"
         ),
-        "tile_walk: (c0 + 4'h8) = c0 + 4'h8: stuck: bit 20 at 0": (
-            "contractions so long are refused"
-        ),
-        "tile_quantiser: (! fold1) = ! fold1: stuck: bit 0 at 0": (
-            "the largest element of a group is not 0 where its exponent is not"
-        ),
         "maxima: load_west_byte next = 4'h0 if rst: constant: one more in 4'h0, number 1": (
             "looked at in the cycle after a look-up, which sets it"
         ),
         "pass_run: held next = 16'h0000 if rst: dropped: never": (
             "one held word more after a reset, which the first pass writes again"
-        ),
-        "lane_quantiser: ((~ (| code_late1[6:3])) & code_late1[2]) = (~ (| code_late1[6:3])) & "
-        "code_late1[2] (the 3th): stuck: bit 0 at 0": (
-            "how a subnormal is folded; with the scale rule floor a group's largest element is in "
-            "the top binade, and nothing is folded"
-        ),
-        "lane_quantiser: ({ (by2 - up2), 3'h0 }) = { (by2 - up2), 3'h0 }: stuck: bit 3 at 0": (
-            "likewise"
-        ),
-        "max_memory_depth16384: byte_ next = 8'h00 if rst: constant: one more in 8'h00, number 1": (
-            "looked at in the cycle after a look-up, which sets it"
         ),
         "image_maxima: if (rst) then_columns next ...: condition: inverted": (
             "set for squares only, of which this machine has none"
@@ -164,19 +145,29 @@ SAME: dict[str, dict[str, str]] = {
         ),
     },
     "diastole_nano": {
+        "counters: if (rst) stall_turn next ...: condition: inverted": (
+            "vectors leave as fast as beats come: none waits for the buffer that turns blocks"
+        ),
+        "threefry: low2 next = 32'd0 if rst: dropped: never": (
+            "data of a stage, looked at beside its `valid`, which is reset"
+        ),
+        "threefry: high4 next = 32'd0 if rst: dropped: never": (
+            "data of a stage, looked at beside its `valid`, which is reset"
+        ),
+        "maxima: load_west_byte next = 4'h0 if rst: constant: one more in 4'h0, number 1": (
+            "of the last look-up; nobody reads before the first one"
+        ),
+        "region_requests: _ = 5'h12 if offset (the 2th): dropped: never": (
+            "the beats before a seventh block: parts of groups begin with even ones at 128 bits"
+        ),
+        "packer_lanes4_element_bits5_5_5: flush next = 1'h0 if flush: dropped: never": (
+            "blocks end at whole or half beats, and words of 20 bits do not cross those"
+        ),
         "tensor_walk: cols_left next = 32'd0 if rst: dropped: never": (
             "set at every start, and looked at beside `o__valid`, which is reset"
         ),
         "image_writer: fsm_state next = 3'h0 if rst: constant: one more in 3'h0, number 1": (
             "before a start there is no group and no maximum, so the next state waits as well"
-        ),
-        "region_requests: (_ * 4'h8) = _ * 4'h8 (the 2th): constant: one less in 4'h8, number 1": (
-            "where a group of dY is entered in its middle; only the fused pass does so, with X"
-        ),
-        "region_requests: _ = 6'h0f if offset (the 2th): constant: bit 5 flipped in 6'h0f, number "
-        "1": "likewise",
-        "tile_quantiser: (! word[7:5]) = ! word[7:5]: stuck: bit 0 at 1": (
-            "a square's exponent is written with each of its rows, the same every time"
         ),
         "gather: (! row) = ! row (the 13th): operator: no !, number 1": (
             "whether what square 6 had before counts; nothing of it is in the first word of a row"
