@@ -145,6 +145,21 @@ SAME: dict[str, dict[str, str]] = {
         ),
     },
     "diastole_nano": {
+        "block_targets: ((group[2:0] == 2'h2) ? (group[48] ? (group[40:35] * 10'h200) : { 6"
+        "'h00, (group[51] * 9'h100) }) : { 5'h00, ((_ ? group[52] : group[51]) * 10'h200) }"
+        ") = (group[2:0] == 2'h2) ? (group[48] ? (group[40:35] * 10'h200) : { 6'h00, (group"
+        "[51] * 9'h100) }) : { 5'h00, (((group[2:0] == 1'h1) ? group[52] : group[51]) * 10'"
+        "h200) }: constant: one less in 5'h00, number 1": (
+            "bits above those that words of what streams are counted with"
+        ),
+        "region_parse: (((_ ? _[6:0] : { 3'h0, _[3:0] })[0]) ? (_ + 1'h1) : { 1'h0, ((_[6:0"
+        "] < _[3:0]) ? (region[18:12] - col)[6:0] : { 3'h0, (4'h8 - offset)[3:0] })[3:0] })"
+        " = (((_[6:0] < _[3:0]) ? (region[18:12] - col)[6:0] : { 3'h0, (4'h8 - offset)[3:0]"
+        " })[0]) ? (_ + 1'h1) : { 1'h0, (((region[18:12] - col)[6:0] < (4'h8 - offset)[3:0]"
+        ") ? (region[18:12] - col)[6:0] : { 3'h0, (4'h8 - offset)[3:0] })[3:0] } (the 3th):"
+        " constant: one more in 1'h0, number 1": (
+            "the bit above those that a number of blocks has, which is cut off"
+        ),
         "counters: if (rst) stall_turn next ...: condition: inverted": (
             "vectors leave as fast as beats come: none waits for the buffer that turns blocks"
         ),
@@ -181,6 +196,12 @@ UNREACHED: dict[str, dict[str, str]] = {
         "stuck: bit 17 at 0": "of tensors with more than 131072 rows",
         "block_targets: (stored_2 != 8'hff) = stored_2 != 8'hff: stuck: bit 0 at 1": (
             "of groups whose scale is NaN, which only `poison` stores"
+        ),
+    },
+    "diastole_nano": {
+        "draws: (~ (need_first | need_end)) = ~ (need_first | need_end) (the 2th): operator"
+        ": no ~, number 1": (
+            "a hash has room as long as the cut before it has; test_draws.py stalls them apart"
         ),
     },
 }
