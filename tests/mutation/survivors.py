@@ -26,6 +26,18 @@ SAME: dict[str, dict[str, str]] = {
         ),
     },
     "mxfp8": {
+        "bank_48_depth512: number next = 2'h0 if rst: dropped: never": (
+            "set with every read, and what was read before one is nothing"
+        ),
+        "threefry: high4 next = 32'd0 if rst: dropped: never": (
+            "data of a stage, looked at beside its `valid`, which is reset"
+        ),
+        "threefry: low2 next = 32'd0 if rst: dropped: never": (
+            "data of a stage, looked at beside its `valid`, which is reset"
+        ),
+        "counters: if (rst) stall_turn next ...: condition: inverted": (
+            "vectors leave as fast as beats come: none waits for the buffer that turns blocks"
+        ),
         "image_writer: fsm_state next = 3'h0 if rst: constant: one more in 3'h0, number 1": (
             "before a start there is no group and no maximum, so the next state waits as well"
         ),
@@ -192,6 +204,10 @@ SAME: dict[str, dict[str, str]] = {
 
 UNREACHED: dict[str, dict[str, str]] = {
     "mxfp8": {
+        "draws: (~ (need_first | need_end)) = ~ (need_first | need_end) (the 2th): operator"
+        ": no ~, number 1": (
+            "a hash has room as long as the cut before it has; test_draws.py stalls them apart"
+        ),
         "region_requests: ({ 1'h0, table_chunk[23:0], 2'h0 }) = { 1'h0, table_chunk[23:0], 2'h0 }: "
         "stuck: bit 17 at 0": "of tensors with more than 131072 rows",
         "block_targets: (stored_2 != 8'hff) = stored_2 != 8'hff: stuck: bit 0 at 1": (
