@@ -27,7 +27,7 @@ from diastole_hw.core import Core
 from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
 from diastole_hw.stream.fifo import StreamFifo
-from diastole_sim.spec.command import ADDRESS_BITS, COMMAND_VERSION
+from diastole_sim.spec.command import ADDRESS_BITS, COMMAND_VERSION, Limits
 from diastole_sim.spec.image import MAX_SIZE
 from diastole_sim.spec.registers import VERSION
 
@@ -100,12 +100,13 @@ class Top(Elaboratable):
         units = {
             "registers": AxilRegisters(config_hash=self.config_hash),
             "fetch": CommandFetch(
-                block=plan.block,
-                headroom=plan.headroom,
-                data_width=plan.data_width,
-                max_size=MAX_SIZE,
-                max_convert_cols=self._max_convert_cols,
-                nests=plan.nests,
+                Limits(
+                    block=plan.block,
+                    headroom=plan.headroom,
+                    data_width=plan.data_width,
+                    max_convert_cols=self._max_convert_cols,
+                    nests=plan.nests,
+                )
             ),
             "reader": AxiReader(data_width=plan.data_width),
             "writer": AxiWriter(data_width=plan.data_width),

@@ -7,11 +7,9 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from diastole_sim.spec import command as table
-from diastole_sim.spec.check import require_choice, require_int
-from diastole_sim.spec.command import COMMAND_BYTES, FIELDS, ErrorCode
-from diastole_sim.spec.image import DATA_WIDTHS, MAX_SIZE
-from diastole_sim.spec.nest import ProductNests
-from diastole_sim.spec.numerics import BLOCK_SIDES, CLASS_NAMES
+from diastole_sim.spec.command import COMMAND_BYTES, FIELDS, ErrorCode, Limits
+from diastole_sim.spec.image import MAX_SIZE
+from diastole_sim.spec.numerics import CLASS_NAMES
 
 
 def command_layout() -> data.StructLayout:
@@ -35,12 +33,8 @@ class Decoder(wiring.Component):
 
     Parameters
     ----------
-    block, headroom, data_width : int
-        B, G and the bits of a beat.
-    max_size, max_convert_cols : int
-        Largest size, and most columns of a tensor to convert (1 to 2**24 - 1).
-    nests : ProductNests
-        The lengths of loops that each product takes, beside 0.
+    limits : Limits
+        What is accepted; it must say its ``nests``.
 
     Members
     -------
@@ -51,23 +45,10 @@ class Decoder(wiring.Component):
     error_code : Out(8)
         The first fault in the order of ``PRECEDENCE``, 0 for none.
 
-    ValueError if a parameter is out of range.
     """
 
-    def __init__(
-        self,
-        *,
-        block: int,
-        headroom: int,
-        data_width: int,
-        max_size: int,
-        max_convert_cols: int,
-        nests: ProductNests,
-    ):
-        self.block, self.headroom, self.data_width = block, headroom, data_width
-        self.max_size, self.max_convert_cols = max_size, max_convert_cols
-        self.nests = nests
-        _check_limits(self)
+    def __init__(self, limits: Limits):
+        self.limits = limits
         super().__init__(
             {"bits": In(8 * COMMAND_BYTES), "o": Out(command_layout()), "error_code": Out(8)}
         )
@@ -110,16 +91,17 @@ class Decoder(wiring.Component):
 
     def _faults(self, opcode, values):
         used = {field.name for field in table.fields_of(opcode)}
+        limits = self.limits
         sizes = [name for name in ("m", "n", "k") if name in used]
-        most = dict.fromkeys(sizes, self.max_size)
+        most = dict.fromkeys(sizes, limits.max_size)
         if opcode == table.Opcode.CONVERT:
-            most["n"] = min(self.max_size, self.max_convert_cols)
+            most["n"] = min(limits.max_size, limits.max_convert_cols)
             bad_class = values["class_x"] >= len(CLASS_NAMES)
         else:
             places = table.OPERAND_CLASSES.items()
             bad_class = _any(values[name] != place for name, place in places if name in used)
-        longest = self.block << self.headroom
-        low = exact_log2(self.data_width // 8)
+        longest = limits.block << limits.headroom
+        low = exact_log2(limits.data_width // 8)
         addresses = [name for name in used if name.startswith(("address_", "out_"))]
         return {
             ErrorCode.BAD_VERSION: ~_any(values["version"] == known for known in table.VERSIONS),
@@ -141,22 +123,15 @@ class Decoder(wiring.Component):
 
     def _bad_nest(self, opcode, values):
         """Whether a length is none of those that the machine has."""
-        limits = self.nests.of(opcode.name.lower())
-        if limits is None:
+        assert self.limits.nests is not None
+        taken = self.limits.nests.of(opcode.name.lower())
+        if taken is None:
             return Const(0, 1)
-        known = {field: getattr(limits, name) for name, field in table.NEST_FIELDS.items()}
+        known = {field: getattr(taken, name) for name, field in table.NEST_FIELDS.items()}
         return _any(
             ~_any(values[field] == length for length in (0, *lengths))
             for field, lengths in known.items()
         )
-
-
-def _check_limits(unit):
-    require_choice("block", unit.block, BLOCK_SIDES)
-    require_int("headroom", unit.headroom, 1, 16)
-    require_choice("data_width", unit.data_width, DATA_WIDTHS)
-    require_int("max_size", unit.max_size, 1, MAX_SIZE)
-    require_int("max_convert_cols", unit.max_convert_cols, 1, MAX_SIZE)
 
 
 def _any(conditions):

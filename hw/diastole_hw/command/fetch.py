@@ -6,10 +6,9 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from diastole_hw.bus.services import ReadSignature
-from diastole_hw.command.decode import Decoder, _check_limits, command_layout
+from diastole_hw.command.decode import Decoder, command_layout
 from diastole_hw.place import place
-from diastole_sim.spec.command import ADDRESS_BITS, COMMAND_BYTES, ErrorCode
-from diastole_sim.spec.nest import ProductNests
+from diastole_sim.spec.command import ADDRESS_BITS, COMMAND_BYTES, ErrorCode, Limits
 
 
 class CommandFetch(wiring.Component):
@@ -28,7 +27,7 @@ class CommandFetch(wiring.Component):
 
     Parameters
     ----------
-    block, headroom, data_width, max_size, max_convert_cols, nests
+    limits : Limits
         As of :class:`Decoder`.
 
     Members
@@ -49,34 +48,20 @@ class CommandFetch(wiring.Component):
         An error code from the buses, 0 for none.
     busy, finished : Out(1)
     error_code, error_index : Out(8), Out(32)
-
-    ValueError if a parameter is out of range.
     """
 
     read: wiring.PureInterface
     command: stream.Interface
 
-    def __init__(
-        self,
-        *,
-        block: int,
-        headroom: int,
-        data_width: int,
-        max_size: int,
-        max_convert_cols: int,
-        nests: ProductNests,
-    ):
-        self.block, self.headroom, self.data_width = block, headroom, data_width
-        self.max_size, self.max_convert_cols = max_size, max_convert_cols
-        self.nests = nests
-        _check_limits(self)
+    def __init__(self, limits: Limits):
+        self.limits = limits
         super().__init__(
             {
                 "start": In(1),
                 "address": In(ADDRESS_BITS),
                 "count": In(32),
                 "clear": In(1),
-                "read": Out(ReadSignature(data_width)),
+                "read": Out(ReadSignature(limits.data_width)),
                 "command": Out(stream.Signature(command_layout())),
                 "done": In(1),
                 "fault": In(8),
@@ -89,19 +74,13 @@ class CommandFetch(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        decoder = Decoder(
-            block=self.block,
-            headroom=self.headroom,
-            data_width=self.data_width,
-            max_size=self.max_size,
-            max_convert_cols=self.max_convert_cols,
-            nests=self.nests,
-        )
+        data_width = self.limits.data_width
+        decoder = Decoder(self.limits)
         m.submodules.decoder = place(decoder, platform)
         bits = Signal(8 * COMMAND_BYTES)
         index = Signal(32)
         last = Signal()
-        beats = 8 * COMMAND_BYTES // self.data_width
+        beats = 8 * COMMAND_BYTES // data_width
         beat = Signal(range(beats))
         m.d.comb += [
             decoder.bits.eq(bits),
@@ -118,7 +97,7 @@ class CommandFetch(wiring.Component):
                     m.d.sync += [index.eq(0), state.eq(State.REQUEST)]
                     with m.If(self.count == 0):
                         m.d.comb += code.eq(ErrorCode.ZERO_SIZE)
-                    with m.Elif(self.address[: exact_log2(self.data_width // 8)].any()):
+                    with m.Elif(self.address[: exact_log2(data_width // 8)].any()):
                         m.d.comb += code.eq(ErrorCode.MISALIGNED)
             with m.Case(State.REQUEST):
                 m.d.comb += self.read.requests.valid.eq(1)
@@ -128,7 +107,7 @@ class CommandFetch(wiring.Component):
             with m.Case(State.BEATS):
                 m.d.comb += self.read.beats.ready.eq(1)
                 with m.If(self.read.beats.valid):
-                    m.d.sync += bits.eq(Cat(bits, self.read.beats.payload)[self.data_width :])
+                    m.d.sync += bits.eq(Cat(bits, self.read.beats.payload)[data_width:])
                     m.d.sync += beat.eq(beat + 1)
                     with m.If(beat == beats - 1):
                         m.d.sync += state.eq(State.CHECK)

@@ -3,9 +3,7 @@
 from dataclasses import dataclass, fields
 
 from diastole_sim.spec.check import require_int
-
-MOST_BLOCKS = 4096
-"""Of any length here: far beyond what an array can use, so that a slip is seen."""
+from diastole_sim.spec.nest import MOST_BLOCKS
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,9 +16,9 @@ from enum import IntEnum
 
 from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.formats import NVFP4, Format
-from diastole_sim.spec.image import MAX_CONVERT_BLOCKS, MAX_SIZE
+from diastole_sim.spec.image import DATA_WIDTHS, MAX_CONVERT_BLOCKS, MAX_SIZE
 from diastole_sim.spec.nest import OUTER, Nest, NestLimits, ProductNests
-from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
+from diastole_sim.spec.numerics import BLOCK_SIDES, CLASS_NAMES, Numerics
 from diastole_sim.spec.operations import OPERANDS, OPERATIONS
 
 COMMAND_BYTES = 64
@@ -233,6 +233,7 @@ class Limits:
 
     ``max_size``: largest M, N, K, rows; ``max_convert_cols``: most columns of a tensor to convert.
     ``nests``: the lengths of loops that a product takes; none but 0 where it is left out.
+    ValueError if one is out of range.
     """
 
     block: int
@@ -241,6 +242,13 @@ class Limits:
     max_size: int = MAX_SIZE
     max_convert_cols: int = MAX_SIZE
     nests: ProductNests | None = None
+
+    def __post_init__(self) -> None:
+        require_choice("block", self.block, BLOCK_SIDES)
+        require_int("headroom", self.headroom, 1, 16)
+        require_choice("data_width", self.data_width, DATA_WIDTHS)
+        require_int("max_size", self.max_size, 1, MAX_SIZE)
+        require_int("max_convert_cols", self.max_convert_cols, 1, MAX_SIZE)
 
     @classmethod
     def of(

@@ -17,7 +17,6 @@ from diastole_sim.spec.command import (
 )
 from diastole_sim.spec.nest import Nest, NestLimits, ProductNests
 from support.bench import design, get, put, run
-from support.texts import exactly
 
 NESTS = ProductNests(
     forward=NestLimits(t_blocks=(1, 2, 4), groups=(1, 2, 3), chunk=(2, 4)),
@@ -49,9 +48,9 @@ def good(opcode, data_width=64):
         Opcode.DW: ("address_x", "address_dy", "out_a"),
         Opcode.BACKWARD: ("address_x", "address_w", "address_dy", "out_a", "out_b"),
     }[opcode]
-    limits = NESTS.of(opcode.name.lower())
-    nest = limits and Nest(
-        t_blocks=limits.t_blocks[-1], groups=limits.groups[0], chunk=limits.chunk[-1], outer="l"
+    taken = NESTS.of(opcode.name.lower())
+    nest = taken and Nest(
+        t_blocks=taken.t_blocks[-1], groups=taken.groups[0], chunk=taken.chunk[-1], outer="l"
     )
     return Command.product(
         opcode, m=31, n=17, k=29, nest=nest or Nest(), **dict(zip(names, at, strict=False))
@@ -72,7 +71,7 @@ def verdict(bits, data_width):
 
 def decide(cases, data_width):
     """(code, {field: value}) of the decoder for each case; it is combinational."""
-    dut = design(Decoder, data_width=data_width, **LIMITS)
+    dut = design(Decoder, limits(data_width))
     results = []
 
     async def bench(ctx):
@@ -179,7 +178,7 @@ class Host:
         self.requests = []
 
     async def serve(self, ctx):
-        dut, size = self.dut, self.dut.data_width // 8
+        dut, size = self.dut, self.dut.limits.data_width // 8
         while True:
             request = await get(ctx, dut.read.requests, willing=self.willing)
             self.requests.append((request.addr, request.beats))
@@ -219,7 +218,7 @@ def fields_of(command):
 @pytest.mark.parametrize("data_width", [32, 64, 128, 256, 512])
 @pytest.mark.parametrize("p_ready", [1.0, 0.4], ids=["free", "stalled"])
 def test_commands_come_in_order_each_after_the_other_is_done(data_width, p_ready, rng):
-    dut = design(CommandFetch, data_width=data_width, **LIMITS)
+    dut = design(CommandFetch, limits(data_width))
     commands = [good(rng.choice(list(Opcode)), data_width) for _ in range(6)]
     base = 0x98_0000_0000 + data_width // 8
     host = Host(dut, commands, base, lambda: rng.random() < p_ready)
@@ -257,7 +256,7 @@ def test_commands_come_in_order_each_after_the_other_is_done(data_width, p_ready
 
 @pytest.mark.parametrize("bad", [0, 2])
 def test_a_malformed_command_stops_the_machine(bad):
-    dut = design(CommandFetch, data_width=64, **LIMITS)
+    dut = design(CommandFetch, limits(64))
     commands = [good(Opcode.DW), good(Opcode.CONVERT), good(Opcode.DX), good(Opcode.DX)]
     commands[bad] = Command.product(Opcode.DX, m=1, n=1, k=1, address_w=4, address_dy=0, out_a=0)
     host = Host(dut, commands, 0x1000, lambda: True)
@@ -299,7 +298,7 @@ def test_a_malformed_command_stops_the_machine(bad):
     [(0x1000, 0, ErrorCode.ZERO_SIZE), (0x1004, 1, ErrorCode.MISALIGNED)],
 )
 def test_a_malformed_start(address, count, code):
-    dut = design(CommandFetch, data_width=64, **LIMITS)
+    dut = design(CommandFetch, limits(64))
 
     async def bench(ctx):
         await start(ctx, dut, address, count)
@@ -316,7 +315,7 @@ def test_a_malformed_start(address, count, code):
 @pytest.mark.parametrize("when", ["request", "beats", "offered", "taken", "with done"])
 def test_faults_of_the_bus(when, code):
     """In command 1 of 2: at every moment of its life."""
-    dut = design(CommandFetch, data_width=64, **LIMITS)
+    dut = design(CommandFetch, limits(64))
     beats = {"request": -1, "beats": 3}.get(when, 8)
 
     async def feed(ctx, command, count):
@@ -360,7 +359,7 @@ def test_faults_of_the_bus(when, code):
 
 @pytest.mark.parametrize("wait", range(12))
 def test_clear_stops_at_any_time(wait):
-    dut = design(CommandFetch, data_width=64, **LIMITS)
+    dut = design(CommandFetch, limits(64))
 
     async def offer(ctx):
         """Data without end, as long as they are wanted."""
@@ -388,10 +387,3 @@ def test_clear_stops_at_any_time(wait):
         assert ctx.get(dut.read.requests.valid)
 
     run(dut, bench, background=[offer])
-
-
-def test_refused_parameters():
-    with pytest.raises(
-        ValueError, match=exactly("max_size must be an integer in 1..16777215, not 16777216")
-    ):
-        CommandFetch(data_width=64, **(LIMITS | {"max_size": 2**24}))

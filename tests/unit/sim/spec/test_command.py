@@ -213,6 +213,21 @@ def test_malformed_commands(bits, code):
     assert code_of(bits) == code
 
 
+@pytest.mark.parametrize(
+    "change, said",
+    [
+        ({"block": 3}, "block must be one of 1, 2, 4, 8, 16, 32, not 3"),
+        ({"headroom": 17}, "headroom must be an integer in 1..16, not 17"),
+        ({"data_width": 48}, "data_width must be one of 32, 64, 128, 256, 512, not 48"),
+        ({"max_size": 2**24}, "max_size must be an integer in 1..16777215, not 16777216"),
+        ({"max_convert_cols": 0}, "max_convert_cols must be an integer in 1..16777215, not 0"),
+    ],
+)
+def test_limits_that_no_machine_has(change, said):
+    with pytest.raises(ValueError, match=exactly(said)):
+        replace(LIMITS, **change)
+
+
 def test_limits_are_included():
     sizes = {"m": 64, "n": 64, "k": 1000}
     decode(product(Opcode.BACKWARD, **sizes).encode(), LIMITS)
