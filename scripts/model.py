@@ -9,22 +9,23 @@ import sys
 from diastole.cli import exit_code
 from diastole.console import say
 from diastole.errors import BadInput
-from diastole.measure.cycles_model import before_and_after, cycles_table, what_if
+from diastole.measure.cycles_model import before_and_after, cycles_table, nests_table, what_if
+from diastole_hw.plan.plan import Plan
+from diastole_hw.plan.policy import default_tiling
 from diastole_sim.perf import Memory, ModelledMachine
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 
 
 def main(given: argparse.Namespace) -> int:
     try:
-        machine = ModelledMachine.of(
-            numerics_of(given),
-            rows=given.rows,
-            cols=given.cols,
-            data_width=given.data_width,
-            in_place=not given.edge,
-            memory=Memory.axi(given.latency),
-        )
-        lines = [*cycles_table(machine, given.size), "", *what_if(machine, given.size)]
+        sizes = {"rows": given.rows, "cols": given.cols, "data_width": given.data_width}
+        numerics, in_place = numerics_of(given), not given.edge
+        memory = Memory.axi(given.latency)
+        machine = ModelledMachine.of(numerics, in_place=in_place, memory=memory, **sizes)
+        tiling = default_tiling(numerics=numerics, **sizes)
+        nests = Plan(in_place=in_place, numerics=numerics, tiling=tiling, **sizes).nests
+        lines = [*cycles_table(machine, given.size), ""]
+        lines += [*nests_table(machine, nests, given.size), "", *what_if(machine, given.size)]
         if given.planned:
             width = given.planned_width or given.data_width
             lines += [

@@ -5,7 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 from diastole_sim.perf import Memory, ModelledMachine, estimate
+from diastole_sim.perf.choose import choose_nest
 from diastole_sim.perf.planned import PlannedMachine, best, best_backward
+from diastole_sim.spec.nest import ProductNests
 from diastole_sim.spec.operations import OPERATIONS
 
 TENSORS = {"X": 0, "W": 1, "dY": 2}
@@ -36,6 +38,22 @@ def cycles_table(machine: ModelledMachine, size: int) -> Iterator[str]:
         yield (
             f"{name:<9}{found.cycles:>12}{found.utilisation:>11.2%} {ratio:>12.3f}"
             + "".join(f"{found.idle[key]:>12}" for key in ("load", "accumulator", "short", "tail"))
+        )
+
+
+def nests_table(machine: ModelledMachine, nests: ProductNests, size: int) -> Iterator[str]:
+    """Every product of size x size x size in the loops that a host chooses."""
+    yield f"{size} x {size} x {size}; in the nest that a host chooses"
+    yield ("{:<9}" + "{:>12}" * 3 + "  {}").format("", "cycles", "utilisation", "MB read", "nest")
+    for op in OPERATIONS:
+        limits = nests.of(op)
+        if limits is None:
+            continue
+        nest = choose_nest(machine, limits, op, size, size, size)
+        found = estimate(machine, op, size, size, size, nest)
+        yield (
+            f"{op:<9}{found.cycles:>12}{found.utilisation:>11.2%} {found.read_bytes / 1e6:>12.3f}"
+            f"  {nest}"
         )
 
 

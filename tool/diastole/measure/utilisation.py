@@ -66,6 +66,7 @@ def products(config: Config, device: Device, *, side: int = SIDE) -> Iterator[Fi
         yield Figure(what=f"bits of {what}", asked="same", measured=str(same), met=same)
     for small in SMALL:
         yield from small_products(config, device, small)
+    yield from digits_step(device)
     speed = device.cycles_per_second
     yield at_least("simulated cycles per second, nano", speed, LEAST_CYCLES_PER_SECOND, "{:,.0f}")
     yield at_most("memories of nano, KiB", memory_kib(device), MOST_MEMORY_KIB, "{:.1f}")
@@ -77,6 +78,30 @@ def small_products(config: Config, device: Device, side: int) -> Iterator[Figure
     for op in OPERATIONS:
         share = used(config, multiply_held(device, op, held), side)
         yield shown(f"utilisation of nano, {op}, {side}^3", share, "{:.2%}")
+
+
+def digits_step(device: Device) -> Iterator[Figure]:
+    """Cycles of what a step of 64-64-10 on the digits does, batch 64: each conversion once, both
+    layers forward, the second one backward, and dW of the first."""
+    rng = np.random.default_rng(0)
+
+    def converted(cls: str, rows: int, cols: int) -> DeviceTensor:
+        return device.convert(rng.standard_normal((rows, cols)).astype(np.float32), cls, tag=0)
+
+    x, w1, hidden, dhidden = (converted(cls, 64, 64) for cls in ("x", "w", "x", "dy"))
+    w2, dy = (converted(cls, 64, 10) for cls in ("w", "dy"))
+    tensors = (x, w1, hidden, dhidden, w2, dy)
+    results = (
+        device.forward(x, w1),
+        device.forward(hidden, w2),
+        device.backward(hidden, w2, dy),
+        device.dw(x, dhidden),
+    )
+    cycles = [result.counters.cycles for result in results if result.counters]
+    yield shown("digits, cycles of a step, products", sum(cycles), "{:,.0f}")
+    conversions = sum(tensor.convert_cycles for tensor in tensors)
+    yield shown("digits, cycles of a step, conversions", conversions, "{:,.0f}")
+    yield shown("cycles to convert 64 x 10", w2.convert_cycles, "{:,.0f}")
 
 
 def format_config(label: str) -> Config:

@@ -79,6 +79,9 @@ def test_products(device, monkeypatch, cycles, share, met):
         assert (each.measured, each.met) == (share, met)
         small = figures[f"utilisation of nano, {op}, 64^3"]
         assert (small.asked, small.met) == ("", None)
+    step = figures["digits, cycles of a step, products"]
+    assert (step.measured, step.met) == (str(5 * cycles), None)  # `backward` counts twice
+    assert figures["digits, cycles of a step, conversions"].measured == "6,000"
     assert figures["bits of two products"].met
     assert figures["bits of the golden model"].met
     speed = figures["simulated cycles per second, nano"]
