@@ -27,7 +27,7 @@ EVENTS = data.StructLayout(
     }
 )
 
-NESTS = (*NEST_FIELDS.values(), "nest_outer")
+NESTS = (*NEST_FIELDS.values(), "nest_outer", "nest_keep")
 MODES = {Opcode.FORWARD: Mode.FORWARD, Opcode.DX: Mode.DX, Opcode.DW: Mode.DW}
 
 

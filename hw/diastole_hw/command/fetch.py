@@ -7,6 +7,7 @@ from amaranth.utils import exact_log2
 
 from diastole_hw.bus.services import ReadSignature
 from diastole_hw.command.decode import Decoder, command_layout
+from diastole_hw.command.panels import Panels
 from diastole_hw.place import place
 from diastole_sim.spec.command import ADDRESS_BITS, COMMAND_BYTES, ErrorCode, Limits
 
@@ -21,7 +22,8 @@ class CommandFetch(wiring.Component):
     fetched or offered, and the error stays until ``clear``. ``fault`` counts only while ``busy``,
     and has precedence over ``done`` in the same cycle.
 
-    Timing: 2 cycles from the last beat of a command to ``command.valid``, a register. The request
+    Timing: 2 cycles from the last beat of a command to ``command.valid``, a register; where it keeps
+    operands on chip, as many more as :class:`diastole_hw.command.panels.Panels` takes. The request
     of the first command is valid in the cycle after ``start``, that of the next in the cycle after
     ``done``.
 
@@ -77,6 +79,9 @@ class CommandFetch(wiring.Component):
         data_width = self.limits.data_width
         decoder = Decoder(self.limits)
         m.submodules.decoder = place(decoder, platform)
+        panels = Panels(self.limits)
+        m.submodules.panels = place(panels, platform)
+        m.d.comb += panels.command.eq(self.command.payload)
         bits = Signal(8 * COMMAND_BYTES)
         index = Signal(32)
         last = Signal()
@@ -90,7 +95,7 @@ class CommandFetch(wiring.Component):
         ]
         state = Signal(State)
         code = Signal(8)  # of a fault that stops the machine in this cycle
-        m.d.sync += self.finished.eq(0)
+        m.d.sync += [self.finished.eq(0), panels.start.eq(0)]
         with m.Switch(state):
             with m.Case(State.IDLE):
                 with m.If(self.start & (self.error_code == 0)):
@@ -114,6 +119,13 @@ class CommandFetch(wiring.Component):
             with m.Case(State.CHECK):
                 m.d.sync += [self.command.payload.eq(decoder.o), state.eq(State.OFFER)]
                 m.d.comb += code.eq(decoder.error_code)
+                m.d.sync += panels.start.eq(1)
+                with m.If(decoder.o.nest_keep != 0):
+                    m.d.sync += state.eq(State.PANELS)
+            with m.Case(State.PANELS):
+                with m.If(panels.done):
+                    m.d.sync += state.eq(State.OFFER)
+                    m.d.comb += code.eq(Mux(panels.fits, 0, ErrorCode.NEST))
             with m.Case(State.OFFER):
                 m.d.comb += self.command.valid.eq(1)
                 with m.If(self.command.ready):
@@ -148,3 +160,4 @@ class State(enum.Enum, shape=3):
     CHECK = 3
     OFFER = 4
     WAIT = 5
+    PANELS = 6

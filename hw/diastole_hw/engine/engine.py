@@ -21,6 +21,7 @@ from diastole_hw.memory.maxima import Maxima
 from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
 from diastole_hw.plan.uses import Mode
+from diastole_hw.schedule.ring import RingSpace
 from diastole_hw.schedule.tokens import PRODUCT, chunk_layout, pass_layout, region_layout
 from diastole_hw.schedule.walk import TileWalk
 from diastole_hw.store.arbiter import StoreArbiter
@@ -29,8 +30,7 @@ from diastole_hw.stream.credit import Credit
 from diastole_hw.stream.fifo import StreamFifo
 
 REGIONS_AHEAD = 8  # asked for, and not yet here
-CHUNKS_AHEAD = 4  # asked for and on their way, and as many whose blocks are all here
-MOST_CHUNKS = 15  # between both ends of the load unit
+CHUNKS_AHEAD = 15  # asked for, and whose first pass has not begun
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,16 +41,20 @@ class Stages:
     walk: TileWalk
     requests: RegionRequests
     regions: StreamFifo
-    loading: StreamFifo
     fill: Fill
-    loaded: StreamFifo
+    pass_chunks: TileWalk
+    chunks: StreamFifo
     pass_walk: PassWalk
     passes: StreamFifo
     pass_run: PassRun
     datapath: Datapath
     maxima: Maxima
-    buffers: Credit
-    chunks: Credit
+    stream_space: RingSpace
+    held_space: RingSpace
+    west_space: Credit
+    ahead: Credit
+    blocks_loaded: Credit
+    maxima_loaded: Credit
 
 
 class ProductEngine(wiring.Component):
@@ -97,7 +101,7 @@ class ProductEngine(wiring.Component):
         stages = self._stages(m, platform)
         headers = self._headers(m, platform, product)
         self._load(m, platform, stages, headers, product)
-        self._execute(m, stages, product)
+        self._execute(m, platform, stages, product)
         drains = self._store(m, platform, stages, product)
         in_flight = self._in_flight(m, platform, stages, drains)
         self._sequence(m, platform, stages, headers, in_flight)
@@ -110,16 +114,20 @@ class ProductEngine(wiring.Component):
             walk=TileWalk(plan),
             requests=RegionRequests(plan),
             regions=StreamFifo(region_layout(plan), REGIONS_AHEAD),
-            loading=StreamFifo(chunk, CHUNKS_AHEAD),
             fill=Fill(plan),
-            loaded=StreamFifo(chunk, CHUNKS_AHEAD),
+            pass_chunks=TileWalk(plan),
+            chunks=StreamFifo(chunk, 2),
             pass_walk=PassWalk(plan),
             passes=StreamFifo(pass_layout(plan), 2),
             pass_run=PassRun(plan),
             datapath=Datapath(plan),
             maxima=Maxima(plan),
-            buffers=Credit(most=2),
-            chunks=Credit(most=MOST_CHUNKS),
+            stream_space=RingSpace(plan.stream_blocks),
+            held_space=RingSpace(plan.held_blocks),
+            west_space=Credit(most=2),
+            ahead=Credit(most=CHUNKS_AHEAD),
+            blocks_loaded=Credit(most=CHUNKS_AHEAD),
+            maxima_loaded=Credit(most=plan.tiling.tiles_in_flight),
         )
         for name, unit in vars(stages).items():
             m.submodules[name] = place(unit, platform)
@@ -139,7 +147,6 @@ class ProductEngine(wiring.Component):
 
     def _load(self, m, platform, stages, headers, product):
         setup, walk, requests, fill = stages.setup, stages.walk, stages.requests, stages.fill
-        buffers, chunks = stages.buffers, stages.chunks
         m.d.comb += [
             setup.mode.eq(self.control.mode),
             setup.operands.eq(self.control.operands),
@@ -147,22 +154,15 @@ class ProductEngine(wiring.Component):
             product.eq(setup.product),
             walk.product.eq(product),
             requests.product.eq(product),
-            requests.credit.eq(~buffers.full),
-            buffers.take.eq(requests.take),
-            buffers.give.eq(stages.datapath.released),
-            chunks.take.eq(requests.take),
             self.control.stalls.turn.eq(fill.turn_stall),
             stages.datapath.write_en.eq(fill.write_en),
             stages.datapath.write.eq(fill.write),
         ]
         if headers is not None:
             m.d.comb += product.exponents.eq(headers.exponents)
-        wiring.connect(m, walk.chunks, requests.chunks_in)
-        wiring.connect(m, requests.chunks_out, stages.loading.i)
+        wiring.connect(m, walk.chunks, requests.chunks)
         wiring.connect(m, requests.regions, stages.regions.i)
         wiring.connect(m, stages.regions.o, fill.regions)
-        wiring.connect(m, stages.loading.o, fill.chunks_in)
-        wiring.connect(m, fill.chunks_out, stages.loaded.i)
         wiring.connect(m, fill.maxima, stages.maxima.write)
         wiring.connect(m, fill.lookup, stages.maxima.load)
         load = ReadSignature(self.plan.data_width).create(path=("load",))
@@ -170,27 +170,75 @@ class ProductEngine(wiring.Component):
         wiring.connect(m, wiring.flipped(load.beats), fill.data)
         owners = [] if headers is None else [(headers.busy, headers.read)]
         share(m, wiring.flipped(self.read), [*owners, (None, load)])
-        taken = ~chunks.full | chunks.give
-        invariant(m, platform, ~chunks.take | taken, "more chunks loaded than are counted")
-        invariant(m, platform, ~buffers.give | ~buffers.empty, "a half was given back twice")
 
-    def _execute(self, m, stages, product):
+    def _room(self, m, platform, stages, product, tiles):
+        """A chunk is asked for where its places are free, and not too many are ahead of the array;
+        ``tiles``: by direction, those of it that are in flight."""
+        requests, chunk, freed = stages.requests, stages.requests.chunks.p, stages.datapath.freed
+        fused = product.mode == Mode.FUSED
+        stream, held, west = stages.stream_space, stages.held_space, stages.west_space
+        take = Signal()
+        west_due = chunk.first & fused
+        m.d.comb += [
+            take.eq(requests.chunks.valid & requests.chunks.ready),
+            stream.start.eq(stages.walk.start),
+            held.start.eq(stages.walk.start),
+            stream.slab.eq(product.stream_slab),
+            held.slab.eq(product.held_slab),
+            stream.place.eq(chunk.stream_base),
+            held.place.eq(chunk.held_base),
+            stream.take.eq(take & chunk.load_stream),
+            held.take.eq(take & chunk.load_held),
+            west.take.eq(take & west_due),
+            stream.give.eq(freed.stream),
+            held.give.eq(freed.held),
+            west.give.eq(freed.west),
+            stages.ahead.take.eq(take),
+        ]
+        full = [
+            chunk.load_stream & ~stream.room,
+            chunk.load_held & ~held.room,
+            west_due & west.full,
+            stages.ahead.full,
+            *(chunk.first & mine & credit.full for mine, credit in tiles.values()),
+        ]
+        m.d.comb += requests.room.eq(~Cat(full).any())
+        for mine, credit in tiles.values():
+            m.d.comb += credit.take.eq(take & chunk.first & mine)
+        for space, name in ((stream, "what streams"), (held, "what is held")):
+            given = ~space.give | ~space.empty
+            invariant(m, platform, given, f"a place of {name} was given back twice")
+        invariant(m, platform, ~west.give | ~west.empty, "a half was given back twice")
+
+    def _execute(self, m, platform, stages, product):
         pass_walk, pass_run, datapath = stages.pass_walk, stages.pass_run, stages.datapath
-        wiring.connect(m, stages.loaded.o, pass_walk.chunks)
+        wiring.connect(m, stages.pass_chunks.chunks, stages.chunks.i)
+        wiring.connect(m, stages.chunks.o, pass_walk.chunks)
         wiring.connect(m, pass_walk.passes, stages.passes.i)
         wiring.connect(m, stages.passes.o, pass_run.passes)
         starved = pass_run.starved
-        waits_for_load = starved & ~pass_walk.chunks.valid & ~stages.chunks.empty
         m.d.comb += [
+            stages.pass_chunks.product.eq(product),
+            stages.pass_chunks.start.eq(stages.walk.start),
             pass_walk.north.eq(product.north),
             pass_walk.fused.eq(product.mode == Mode.FUSED),
+            pass_walk.t_step.eq(product.t_step),
+            pass_walk.held_stride.eq(product.held_stride),
             datapath.slot.eq(pass_run.slot),
             datapath.held.eq(pass_run.held),
-            stages.chunks.give.eq(pass_walk.chunks.valid & pass_walk.chunks.ready),
             self.control.inexact.eq(datapath.inexact),
             self.control.stalls.accumulator.eq(pass_walk.wait_accumulator & starved),
-            self.control.stalls.load.eq(self.busy & waits_for_load),
+            self.control.stalls.load.eq(pass_walk.wait_load & starved),
         ]
+        for name in ("blocks", "maxima"):
+            there, loaded = getattr(stages, f"{name}_loaded"), getattr(pass_walk.loaded, name)
+            m.d.comb += [
+                there.take.eq(getattr(stages.fill, f"{name}_loaded")),
+                there.give.eq(loaded.take),
+                loaded.there.eq(~there.empty),
+            ]
+            invariant(m, platform, ~there.take | ~there.full, f"more {name} loaded than asked for")
+        m.d.comb += stages.ahead.give.eq(pass_walk.begins)
 
     def _store(self, m, platform, stages, product) -> dict[str, Drain]:
         """The drains, by direction; they share the writer, dX's rows before dW's."""
@@ -256,21 +304,20 @@ class ProductEngine(wiring.Component):
     def _in_flight(self, m, platform, stages, drains):
         """Whether anything of the product is under way: its tiles are counted from the first
         request for one to its last sum that is read."""
-        plan, walk, requests = self.plan, stages.walk, stages.requests
-        begins = requests.take & requests.chunks_in.p.first
-        parts = [walk.busy, ~self.writer_idle]
+        plan = self.plan
+        parts = [stages.walk.busy, stages.pass_chunks.busy, ~self.writer_idle]
+        tiles_by_direction = {}
         for name, drain in drains.items():
             tiles = Credit(most=plan.tiling.tiles_in_flight)
             m.submodules[f"{name}_in_flight"] = place(tiles, platform)
             mine = Signal(name=f"{name}_used")  # the product has sums in this direction
             m.d.comb += [
                 mine.eq(self._goes(name, stages.setup.product)),
-                tiles.take.eq(begins & mine),
                 tiles.give.eq(drain.tiles.valid & drain.tiles.ready & drain.tiles.p.last),
             ]
             parts += [~tiles.empty, drain.busy]
-            room = ~tiles.full | tiles.give
-            invariant(m, platform, ~tiles.take | room, f"too many tiles to the {name}")
+            tiles_by_direction[name] = mine, tiles
+        self._room(m, platform, stages, stages.setup.product, tiles_by_direction)
         in_flight = Signal()
         m.d.comb += in_flight.eq(Cat(parts).any())
         return in_flight
@@ -303,7 +350,8 @@ class ProductEngine(wiring.Component):
                 with m.If(~in_flight):
                     m.d.comb += self.control.done.eq(1)
                     m.next = "IDLE"
-        left_over = [stages.pass_run.busy, ~stages.buffers.empty, ~stages.chunks.empty]
+        spaces = (stages.stream_space, stages.held_space, stages.west_space, stages.ahead)
+        left_over = [stages.pass_run.busy, *(~space.empty for space in spaces)]
         invariant(
             m, platform, ~self.control.done | ~Cat(left_over).any(), "done with work under way"
         )

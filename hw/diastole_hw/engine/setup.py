@@ -7,6 +7,7 @@ from amaranth.lib.wiring import In, Out
 from diastole_hw.place import place
 from diastole_hw.plan.plan import MAX_ELEMENT_BITS, Plan
 from diastole_hw.plan.uses import DY, OPERATION_OF, PRODUCTS, Mode, W, X, product_of
+from diastole_hw.schedule.lengths import nest_lengths
 from diastole_hw.schedule.tokens import OPERANDS, PRODUCT
 from diastole_hw.transfer.address import Locate
 from diastole_sim.spec import operations
@@ -148,30 +149,38 @@ class Setup(wiring.Component):
         ]
 
     def _nest(self, m, product):
-        """The lengths of tiles and chunks, which are the machine's own where none are given."""
+        """The lengths of tiles and chunks, and what a chunk takes of the scratchpads."""
         plan, given = self.plan, self.operands
-
-        def or_own(value, own):
-            return Mux(value == 0, own, value)
-
         with m.Switch(self.mode):
             for mode in PRODUCTS:
                 north = plan.use(mode).north
-                lanes = plan.cols if north else plan.rows
+                limits = plan.nests.of(OPERATION_OF[mode].name)
                 with m.Case(mode):
+                    nest = nest_lengths(m, mode.name.lower(), limits, given)
                     m.d.sync += [
-                        product.t_step.eq(or_own(given.nest_t, plan.tile_blocks)),
-                        product.l_step.eq(or_own(given.nest_groups, plan.groups) * lanes),
-                        product.c_step.eq(or_own(given.nest_chunk, plan.chunk(north=north))),
+                        product.t_step.eq(nest.t_blocks),
+                        product.l_step.eq(nest.groups * limits.lane_side),
+                        product.c_step.eq(nest.chunk),
                         product.lanes_outermost.eq(given.nest_outer),
+                        product.keep_stream.eq(given.nest_keep[0]),
+                        product.keep_held.eq(given.nest_keep[1]),
+                        product.stream_slab.eq(nest.stream_slab),
+                        product.held_slab.eq(nest.held_slab),
+                        product.held_stride.eq((nest.slices if north else nest.groups) * plan.rows),
                     ]
             if plan.fused:
                 with m.Case(Mode.FUSED):
+                    of_slice = plan.fused_slices_n * plan.rows
                     m.d.sync += [
                         product.t_step.eq(plan.fused_tile_blocks),
                         product.l_step.eq(plan.fused_blocks_n),
                         product.c_step.eq(plan.cols),
                         product.lanes_outermost.eq(0),
+                        product.keep_stream.eq(0),
+                        product.keep_held.eq(1),
+                        product.stream_slab.eq(plan.fused_tile_blocks),
+                        product.held_slab.eq(of_slice),
+                        product.held_stride.eq(of_slice),
                     ]
         most = max(plan.tile_blocks, plan.fused_tile_blocks if plan.fused else 1)
         for direction in plan.directions:

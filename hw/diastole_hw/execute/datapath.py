@@ -11,7 +11,13 @@ from diastole_hw.memory.accumulators import Accumulators, sums_read_signature
 from diastole_hw.memory.scratchpad import HeldScratchpad, StreamScratchpad
 from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
-from diastole_hw.schedule.tokens import Region, held_read_layout, scratch_write_layout, slot_layout
+from diastole_hw.schedule.tokens import (
+    FREES,
+    Region,
+    held_read_layout,
+    scratch_write_layout,
+    slot_layout,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,13 +67,13 @@ class Datapath(wiring.Component):
     """Slots in, sums in the accumulators out.
 
     Vectors and blocks are written beside. A vector's words must have been written before the slot
-    that reads them, and none of a half that is being read is written; a held word comes in the
+    that reads them, and none that is still to be read is written; a held word comes in the
     order that :class:`diastole_hw.array.array.Array` asks for. Neither is checked.
 
     Timing: a slot's vector is at south port c 1 + c cycles after it (at west port r, 1 + r), its
     sums at the accumulators' port p after 1 + ``latency`` + p, the array's latency in the slot's
-    direction; ``done`` comes after 1 + ``latency`` + the ports of the direction. ``released``
-    comes max(R, C) cycles after the slot with ``release``, when every bank has been read.
+    direction; ``done`` comes after 1 + ``latency`` + the ports of the direction. ``freed`` comes
+    max(R, C) cycles after the slot's ``frees``, when every bank has been read.
     ``inexact`` is a register behind the array's outputs. One slot, one held word and one write per
     cycle.
 
@@ -77,8 +83,8 @@ class Datapath(wiring.Component):
         A word for the scratchpad of its ``kind``.
     slot : In(slot_layout(plan))
     held : In(held_read_layout(plan))
-    released : Out(1)
-        The chunk's half of the scratchpads has been read for the last time.
+    freed : Out(FREES)
+        Pulses: such a place has been read for the last time.
     inexact : Out(1)
         A sum that left the array has lost something, or might have; in any cycle.
     east, north : Out(way_signature(plan, ...)), of the directions that the array has
@@ -92,7 +98,7 @@ class Datapath(wiring.Component):
                 "write": In(scratch_write_layout(plan)),
                 "slot": In(slot_layout(plan)),
                 "held": In(held_read_layout(plan)),
-                "released": Out(1),
+                "freed": Out(FREES),
                 "inexact": Out(1),
             }
             | {name: Out(way_signature(plan, name)) for name in plan.directions}
@@ -180,12 +186,12 @@ class Datapath(wiring.Component):
                 array.control[row].direction.eq(direction),
                 array.control[row].swap.eq(swap),
             ]
-        released = self.slot.release
+        freed = self.slot.frees
         for number in range(max(plan.rows, plan.cols)):
-            delayed = Signal(name=f"release_{number}")
-            m.d.sync += delayed.eq(released)
-            released = delayed
-        m.d.comb += self.released.eq(released)
+            delayed = Signal(FREES, name=f"freed_{number}")
+            m.d.sync += delayed.eq(freed)
+            freed = delayed
+        m.d.comb += self.freed.eq(freed)
 
     def _accumulators(self, m, platform, array, way, direction):
         """Behind the ports at which the sums of a direction leave."""

@@ -1,48 +1,73 @@
 """The execute unit: passes of the array, back to back, over the chunks that are loaded."""
 
+from dataclasses import dataclass
+
 from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.plan.plan import Plan
-from diastole_hw.schedule.tokens import chunk_layout, pass_layout
+from diastole_hw.schedule.tokens import POSITION, chunk_layout, pass_layout
 
 BANKS = wiring.Signature({"free": In(1), "take": Out(1)})
 """Accumulator banks of one direction: one is free; one is taken, in the cycle in which the first
 pass that adds into it is. Who counts them is the store unit."""
+LOADED = wiring.Signature({"there": In(1), "take": Out(1)})
+"""Something is loaded that no chunk has taken; one is, with the first pass of a chunk."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slice:
+    """Of a chunk that is being cut: registers, but what is said of its ends."""
+
+    number: Signal  # of the slice along the contraction
+    group: Signal  # of lanes
+    streamed: Signal  # block at which the slice begins in its slab
+    held: Signal  # likewise, of the slice and the group
+    row: Signal  # likewise, of the group 0
 
 
 class PassWalk(wiring.Component):
     """Cut chunks into passes: contraction slices outermost, groups of lanes inside.
+
+    The first pass of a chunk waits until what it loads is there: its blocks, and the maxima that
+    come with the first chunk of a tile, without which its sums could not be drained.
 
     In a product an output tile takes a bank of its direction with its first pass, and is done with
     its last. In the fused pass dW's tile does so to the east; to the north every slice of the
     contraction, which is a chunk, takes a bank of its own. A pass that opens a bank waits until one
     is free.
 
-    Halves alternate, and go on from one product to the next: those of the scratchpads with every
-    chunk (in the fused pass the west's with every tile, and what is held has none), those of the
-    accumulators with every ``done_east`` and ``done_north``. A machine of one direction ignores
-    ``north``, one without a fused pass ``fused``.
+    Halves of the accumulators alternate with every ``done_east`` and ``done_north``, and go on from
+    one product to the next. A machine of one direction ignores ``north``, one without a fused pass
+    ``fused``.
 
     Timing: one pass per cycle. ``passes`` is combinational from ``chunks``, its ``valid`` from
-    ``free`` too; ``take`` and ``chunks.ready`` are from ``passes.ready`` besides: a chunk leaves
-    with its last pass.
+    ``there`` and ``free`` too; ``take`` and ``chunks.ready`` are from ``passes.ready`` besides: a
+    chunk leaves with its last pass.
 
     Members
     -------
     north, fused : In(1), In(1)
         A product from west to north; the fused pass, with ``north`` 0. Stable from the first chunk
-        of a product to the last.
+        of a product to the last, as ``t_step`` and ``held_stride``.
+    t_step, held_stride : In(POSITION), In(POSITION)
+        Of the product, in blocks.
     chunks : In(stream of chunk_layout(plan))
         At least one block along the contraction and the lanes, and one vector; in the fused pass
         at most one slice of the contraction. Not checked.
+    loaded : Out({"blocks": Out(LOADED), "maxima": Out(LOADED)})
+        In the order of chunks.
     passes : Out(stream of pass_layout(plan))
         ``rows_valid`` and ``cols_valid``: blocks of the slice that the chunk has. The addresses and
         ``fresh`` of a direction that is not used mean nothing.
     tile : Out(chunk_layout(plan))
         The chunk whose pass is shown.
     banks : Out({"east": Out(BANKS), "north": Out(BANKS)})
+    begins : Out(1)
+        The first pass of a chunk leaves.
+    wait_load : Out(1)
+        There is a chunk, and what it loads is not there.
     wait_accumulator : Out(1)
         There is a pass, and no free bank for it.
     """
@@ -56,10 +81,15 @@ class PassWalk(wiring.Component):
             {
                 "north": In(1),  # from west to north alone
                 "fused": In(1),
+                "t_step": In(POSITION),
+                "held_stride": In(POSITION),
                 "chunks": In(stream.Signature(chunk_layout(plan))),
+                "loaded": Out(wiring.Signature({"blocks": Out(LOADED), "maxima": Out(LOADED)})),
                 "passes": Out(stream.Signature(pass_layout(plan))),
                 "tile": Out(chunk_layout(plan)),  # the chunk whose pass is shown
                 "banks": Out(wiring.Signature({"east": Out(BANKS), "north": Out(BANKS)})),
+                "begins": Out(1),
+                "wait_load": Out(1),
                 "wait_accumulator": Out(1),
             }
         )
@@ -67,21 +97,23 @@ class PassWalk(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         plan, chunk, out = self.plan, self.chunks.p, self.passes.p
-        banks = self.banks
         fused = self.fused if plan.fused else Const(0, 1)
         north = self.north if plan.east and plan.north else Const(int(plan.north), 1)
 
         # Along the contraction: slices of cols (rows if north); along the lanes: the other way.
         side_c = Mux(north, plan.rows, plan.cols)
         side_l = Mux(north, plan.cols, plan.rows)
-        slice_ = Signal(range(plan.groups + 1))
-        group = Signal(range(plan.half_words + 1))
+        at = Slice(
+            number=Signal(range(plan.groups + 1), name="slice"),
+            group=Signal(range(plan.half_words + 1), name="group"),
+            streamed=Signal.like(chunk.stream_base, name="streamed"),
+            held=Signal.like(chunk.held_base, name="held"),
+            row=Signal.like(chunk.held_base, name="held_row"),
+        )
         c_left = Signal.like(chunk.c_blocks, name="c_left")
         l_left = Signal.like(chunk.l_blocks, name="l_left")
         c_done = Signal.like(chunk.c_blocks, name="c_done")
         l_done = Signal.like(chunk.l_blocks, name="l_done")
-        half = Signal()
-        west_half = Signal()
         east_half = Signal()
         north_half = Signal()
         width = max(len(out.rows_valid), len(out.cols_valid))
@@ -89,6 +121,8 @@ class PassWalk(wiring.Component):
         l_valid = Signal(width, name="l_valid")
         last_c = Signal()
         last_l = Signal()
+        first_c = Signal()
+        ends = Signal()  # the last pass of its chunk
         m.d.comb += [
             c_left.eq(chunk.c_blocks - c_done),
             l_left.eq(chunk.l_blocks - l_done),
@@ -96,12 +130,10 @@ class PassWalk(wiring.Component):
             last_l.eq(l_left <= side_l),
             c_valid.eq(Mux(last_c, c_left, side_c)),
             l_valid.eq(Mux(last_l, l_left, side_l)),
+            first_c.eq(chunk.first & (at.number == 0)),
+            ends.eq(last_c & last_l),
         ]
-        first_c = chunk.first & (slice_ == 0)
-        self._addresses(m, fused, north, slice_, group, half, west_half, east_half, north_half)
-        opens_east = Signal()
-        opens_north = Signal()
-        free = Signal()
+        self._addresses(m, fused, at, east_half, north_half)
         m.d.comb += [
             out.t_count.eq(chunk.t_count),
             out.rows_valid.eq(Mux(north, c_valid, l_valid)),
@@ -109,60 +141,87 @@ class PassWalk(wiring.Component):
             out.use_east.eq(~north),
             out.use_north.eq(north | fused),
             out.fresh_east.eq(first_c),
-            out.fresh_north.eq(Mux(fused, group == 0, first_c)),
-            out.release.eq(last_c & last_l),
-            out.done_east.eq(~north & chunk.last & last_c & last_l),
-            out.done_north.eq(Mux(fused, last_l, north & chunk.last & last_c & last_l)),
-            opens_east.eq(~north & first_c & (group == 0)),
-            opens_north.eq(Mux(fused, group == 0, north & first_c & (group == 0))),
-            free.eq((~opens_east | banks.east.free) & (~opens_north | banks.north.free)),
-            self.passes.valid.eq(self.chunks.valid & free),
-            self.wait_accumulator.eq(self.chunks.valid & ~free),
+            out.fresh_north.eq(Mux(fused, at.group == 0, first_c)),
+            out.frees.stream.eq(ends & chunk.free_stream),
+            out.frees.held.eq(ends & chunk.free_held),
+            out.frees.west.eq(ends & chunk.last & fused),
+            out.done_east.eq(~north & chunk.last & ends),
+            out.done_north.eq(Mux(fused, last_l, north & chunk.last & ends)),
             self.tile.eq(self.chunks.payload),
         ]
-        taken = Signal()
-        m.d.comb += [
-            taken.eq(self.passes.valid & self.passes.ready),
-            banks.east.take.eq(taken & opens_east),
-            banks.north.take.eq(taken & opens_north),
-            self.chunks.ready.eq(taken & out.release),
-        ]
+        taken = self._taken(m, fused, north, at, first_c)
+        m.d.comb += self.chunks.ready.eq(taken & ends)
+        by_lanes = Mux(north, self.held_stride, plan.rows)
+        by_slices = Mux(north, plan.rows, self.held_stride)
         with m.If(taken):
-            m.d.sync += [l_done.eq(l_done + side_l), group.eq(group + 1)]
+            m.d.sync += [l_done.eq(l_done + side_l), at.group.eq(at.group + 1)]
+            m.d.sync += at.held.eq(at.held + by_lanes)
             with m.If(out.done_north):
                 m.d.sync += north_half.eq(~north_half)
             with m.If(last_l):
-                m.d.sync += [l_done.eq(0), group.eq(0)]
-                m.d.sync += [c_done.eq(c_done + side_c), slice_.eq(slice_ + 1)]
-            with m.If(out.release):
-                m.d.sync += [c_done.eq(0), slice_.eq(0), half.eq(~half)]
-                with m.If(chunk.last):
-                    m.d.sync += west_half.eq(~west_half)
+                m.d.sync += [l_done.eq(0), at.group.eq(0)]
+                m.d.sync += [c_done.eq(c_done + side_c), at.number.eq(at.number + 1)]
+                m.d.sync += at.streamed.eq(at.streamed + self.t_step)
+                m.d.sync += [at.row.eq(at.row + by_slices), at.held.eq(at.row + by_slices)]
+            with m.If(ends):
+                m.d.sync += [c_done.eq(0), at.number.eq(0), at.streamed.eq(0)]
+                m.d.sync += [at.row.eq(0), at.held.eq(0)]
             with m.If(out.done_east):
                 m.d.sync += east_half.eq(~east_half)
         return m
 
-    def _addresses(self, m, fused, north, slice_, group, half, west_half, east_half, north_half):
-        plan, out, chunk = self.plan, self.passes.p, self.chunks.p
-        pass_words = plan.rows * plan.block  # of one held bank
-        by_row, by_col = Mux(north, group, slice_), Mux(north, slice_, group)
-        held = half * plan.held_half_words + by_row * plan.held_stride + by_col * pass_words
-        streamed = half * plan.half_words + slice_ * plan.tile_words
-        east = east_half * plan.half_words + group * plan.tile_words
+    def _taken(self, m, fused, north, at, first_c):
+        """Whether the pass at hand leaves: what it waits for, and what it takes."""
+        chunk, banks, loaded = self.chunks.p, self.banks, self.loaded
+        first = Signal()  # of the chunk
+        opens_east = Signal()
+        opens_north = Signal()
+        there = Signal()
+        free = Signal()
+        taken = Signal()
+        blocks = first & (chunk.load_stream | chunk.load_held)
+        maxima = first & chunk.first
         m.d.comb += [
-            out.held_addr.eq(held),
-            out.south_addr.eq(streamed),
-            out.west_addr.eq(streamed),
-            out.east_addr.eq(east),
-            out.north_addr.eq(north_half * plan.half_words + group * plan.tile_words),
+            first.eq((at.number == 0) & (at.group == 0)),
+            self.begins.eq(taken & first),
+            there.eq((~blocks | loaded.blocks.there) & (~maxima | loaded.maxima.there)),
+            opens_east.eq(~north & first_c & (at.group == 0)),
+            opens_north.eq(Mux(fused, at.group == 0, north & first_c & (at.group == 0))),
+            free.eq((~opens_east | banks.east.free) & (~opens_north | banks.north.free)),
+            self.passes.valid.eq(self.chunks.valid & there & free),
+            self.wait_load.eq(self.chunks.valid & ~there),
+            self.wait_accumulator.eq(self.chunks.valid & there & ~free),
+            taken.eq(self.passes.valid & self.passes.ready),
+            loaded.blocks.take.eq(taken & blocks),
+            loaded.maxima.take.eq(taken & maxima),
+            banks.east.take.eq(taken & opens_east),
+            banks.north.take.eq(taken & opens_north),
+        ]
+        return taken
+
+    def _addresses(self, m, fused, at, east_half, north_half):
+        """Of the pass at hand, in words of the banks."""
+        plan, out, chunk = self.plan, self.passes.p, self.chunks.p
+        log_block = plan.log_block
+        streamed = Signal.like(chunk.stream_base, name="stream_block")
+        held = Signal.like(chunk.held_base, name="held_block")
+        tile_words = plan.tile_words
+        if plan.fused:
+            tile_words = Mux(fused, plan.fused_tile_words, plan.tile_words)
+        lanes = at.group * tile_words
+        m.d.comb += [
+            streamed.eq(chunk.stream_base + at.streamed),
+            held.eq(chunk.held_base + at.held),
+            out.held_addr.eq(held << log_block),
+            out.south_addr.eq(streamed << log_block),
+            out.west_addr.eq(streamed << log_block),
+            out.east_addr.eq(east_half * plan.half_words + lanes),
+            out.north_addr.eq(north_half * plan.half_words + lanes),
         ]
         if plan.fused:
             with m.If(fused):
-                words = plan.fused_tile_words
+                half = Mux(chunk.tile[0], plan.stream_words // 2, 0)
                 m.d.comb += [
-                    out.held_addr.eq(chunk.index * plan.fused_held_stride + group * pass_words),
-                    out.south_addr.eq(half * plan.half_words),
-                    out.west_addr.eq(west_half * plan.half_words + group * words),
-                    out.east_addr.eq(east_half * plan.half_words + group * words),
+                    out.west_addr.eq(half + lanes),
                     out.north_addr.eq(north_half * plan.half_words),
                 ]

@@ -26,9 +26,9 @@ class PassRun(wiring.Component):
     passes : In(stream of pass_layout(plan))
         ``t_count`` is at least 1, and a direction at least is used. Not checked.
     slot : Out(slot_layout(plan))
-        ``done_east`` and ``done_north`` come with the last vector of the direction, ``release``
-        with the last of the pass. While ``valid`` is 0, only ``swap``, ``release`` and both
-        ``done`` mean something.
+        ``done_east`` and ``done_north`` come with the last vector of the direction, ``frees`` with
+        the last of the pass. While ``valid`` is 0, only ``swap``, ``frees`` and both ``done`` mean
+        something.
     held : Out(held_read_layout(plan))
     busy : Out(1)
         A pass is inside. The last slot is shown one cycle after the last cycle of ``busy``.
@@ -128,7 +128,7 @@ class PassRun(wiring.Component):
             slot.west_addr.eq(now.west_addr + t),
             slot.sum_addr.eq(Mux(north, now.north_addr, now.east_addr) + t),
             slot.fresh.eq(Mux(north, now.fresh_north, now.fresh_east)),
-            slot.release.eq(ends & now.release),
+            slot.frees.eq(Mux(ends, now.frees, 0)),
             slot.done_east.eq(running & ~north & (t == now.t_count - 1) & now.done_east),
             slot.done_north.eq(running & north & (t == now.t_count - 1) & now.done_north),
         ]

@@ -32,29 +32,29 @@ class Position(NamedTuple):
     """Where the blocks with some number, along one dimension of a region, stand: registers."""
 
     bank: Signal
-    slice: Signal
+    slice: Signal  # block of the bank at which their slice begins
 
 
-def advance(m, at: Position, banks):
+def advance(m, at: Position, banks, stride):
     """In the next cycle ``at`` is that of the next number: by counting, not by dividing."""
     with m.If(at.bank == banks - 1):
-        m.d.sync += [at.bank.eq(0), at.slice.eq(at.slice + 1)]
+        m.d.sync += [at.bank.eq(0), at.slice.eq(at.slice + stride)]
     with m.Else():
         m.d.sync += at.bank.eq(at.bank + 1)
 
 
-def restart(m, at: Position):
+def restart(m, at: Position, base):
     """In the next cycle ``at`` is that of number 0."""
-    m.d.sync += [at.bank.eq(0), at.slice.eq(0)]
+    m.d.sync += [at.bank.eq(0), at.slice.eq(base)]
 
 
 class BlockTargets(wiring.Component):
     """Describe the blocks of each group, one after the other: where each goes, and its deficits.
 
     A region's block in row ``row`` and column ``col`` has number p across the banks and q within
-    them: (col, row) with ``by_column``, else (row, col). It goes to bank p mod S, from vector
-    (p div S) * stride + q B of the chunk's part of the bank on. S is the number of banks: the
-    array's rows to the west, its columns elsewhere. The stride is that of a slice.
+    them: (col, row) with ``by_column``, else (row, col). It goes to bank p mod S, to block
+    ``base`` + (p div S) * ``stride`` + q of the bank. S is the number of banks: the array's rows to
+    the west, its columns elsewhere.
 
     A deficit is the maximum of the block's row or column (of the row of elements, where those have
     groups of their own) less its exponent, at most SW + F. A group of zeros, or one whose scale is
@@ -109,15 +109,15 @@ class BlockTargets(wiring.Component):
         with m.If(looks_up):
             m.d.sync += [given.eq(1), left.eq(left - 1), group.col.eq(group.col + 1)]
             self._next_exponents(m, group)
-            advance(m, col_at, self._banks(group.region))
+            advance(m, col_at, self._banks(group.region), group.region.stride)
         with m.If(self.groups.valid & self.groups.ready):
             new = self.groups.p
             m.d.sync += [group.eq(self.groups.payload), left.eq(new.blocks)]
             with m.If(new.col == 0):
-                restart(m, col_at)
-                advance(m, row_at, self._banks(group.region))
+                restart(m, col_at, new.region.base)
+                advance(m, row_at, self._banks(group.region), group.region.stride)
                 with m.If(new.row == 0):
-                    restart(m, row_at)
+                    restart(m, row_at, new.region.base)
         self._lookups(m, group)
         self._block(m, group, left, row_at, col_at)
         return m
@@ -139,10 +139,10 @@ class BlockTargets(wiring.Component):
     def _position(self, name) -> Position:
         """Registers for the next block's, along one dimension of the region."""
         plan = self.plan
-        width = len(self.groups.p.region.rows)
+        base = self.groups.p.region.base
         return Position(
             Signal(range(max(plan.rows, plan.cols, 2)), name=f"{name}_bank"),
-            Signal(width, name=f"{name}_slice"),
+            Signal.like(base, name=f"{name}_slice"),
         )
 
     def _banks(self, region):
@@ -195,14 +195,13 @@ class BlockTargets(wiring.Component):
         q = Mux(by_column, group.row, group.col)
         bank = Mux(by_column, col_at.bank, row_at.bank)
         slice_ = Mux(by_column, col_at.slice, row_at.slice)
-        within = slice_ * self._stride(region) + (q << plan.log_block)
         last_col = group.col >= region.cols - 1
         last_row = group.row == region.rows - 1
         said = {
             "kind": region.kind,
             "cls": region.cls,
             "bank": bank,
-            "word": (self._half(region) + within) >> exact_log2(plan.fill_vectors),
+            "word": (slice_ + q) << (plan.log_block - exact_log2(plan.fill_vectors)),
             "turned": region.turned,
             "drop": group.col >= region.cols,
             "ends": left == 1,
@@ -264,21 +263,3 @@ class BlockTargets(wiring.Component):
         m.d.comb += difference.eq(maximum - exponent)
         m.d.comb += deficit.eq(Mux(difference > most, most, difference))
         return deficit
-
-    def _stride(self, region):
-        """Vectors of a bank from one slice to the next."""
-        plan = self.plan
-        held, streamed = plan.held_stride, plan.tile_words
-        if plan.fused:
-            held = Mux(region.fused, plan.fused_held_stride, held)
-            streamed = Mux(region.fused, plan.fused_tile_words, streamed)
-        return Mux(region.kind == Region.HELD, held, streamed)
-
-    def _half(self, region):
-        """First vector of the half of a bank that the chunk fills; dY's place in the fused pass."""
-        plan = self.plan
-        held, half = region.half * plan.held_half_words, region.half
-        if plan.fused:
-            held = Mux(region.fused, region.index * plan.fused_held_stride, held)
-            half = Mux(region.kind == Region.WEST, region.west_half, region.half)
-        return Mux(region.kind == Region.HELD, held, half * plan.half_words)

@@ -13,7 +13,6 @@ from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
 from diastole_hw.schedule.tokens import (
     block_layout,
-    chunk_layout,
     region_layout,
     scratch_write_layout,
 )
@@ -27,9 +26,6 @@ class Fill(wiring.Component):
     Elements are written as the array has them (:mod:`diastole_hw.stream.elements`). Blocks that
     only fill a granule are not written.
 
-    With the last word of a chunk, its descriptor goes from ``chunks_in`` to ``chunks_out``: that
-    word waits for ``chunks_out.ready``. Not checked: that the descriptor is there by then.
-
     Timing: at most one beat of ``data`` and one word of V vectors per cycle, and a cycle for a
     dropped block. The first word of a block is written 2 cycles after its last beat, at least 3
     after the last beat of its group's exponents, and right after the last one of the block before
@@ -40,7 +36,9 @@ class Fill(wiring.Component):
     -------
     regions : In(stream of region_layout(plan))
     data : In(stream of unsigned(plan.data_width))
-    chunks_in, chunks_out : In, Out(stream of chunk_layout(plan))
+    blocks_loaded, maxima_loaded : Out(1), Out(1)
+        A pulse: the last word of a chunk's blocks, the last beat of a chunk's maxima is written in
+        this cycle.
     write_en, write : Out(1), Out(scratch_write_layout(plan))
         A word for a scratchpad.
     maxima : Out(MaximaWriteSignature(plan))
@@ -51,21 +49,18 @@ class Fill(wiring.Component):
 
     regions: stream.Interface
     data: stream.Interface
-    chunks_in: stream.Interface
-    chunks_out: stream.Interface
     write: data.View
     maxima: wiring.PureInterface
     lookup: wiring.PureInterface
 
     def __init__(self, plan: Plan):
         self.plan = plan
-        chunk = stream.Signature(chunk_layout(plan))
         super().__init__(
             {
                 "regions": In(stream.Signature(region_layout(plan))),
                 "data": In(stream.Signature(unsigned(plan.data_width))),
-                "chunks_in": In(chunk),
-                "chunks_out": Out(chunk),
+                "blocks_loaded": Out(1),
+                "maxima_loaded": Out(1),
                 "write_en": Out(1),
                 "write": Out(scratch_write_layout(plan)),
                 "maxima": Out(MaximaWriteSignature(plan)),
@@ -93,6 +88,7 @@ class Fill(wiring.Component):
         wiring.connect(m, parse.mantissas, buffer.i)
         wiring.connect(m, wiring.flipped(self.maxima), parse.maxima)
         wiring.connect(m, wiring.flipped(self.lookup), targets.lookup)
+        m.d.comb += self.maxima_loaded.eq(parse.maxima_loaded)
         m.d.comb += self.turn_stall.eq(buffer.i.valid & ~buffer.i.ready)
         self._write(m, buffer.o, self._described(m, targets.blocks, buffer.blocks))
         return m
@@ -115,18 +111,13 @@ class Fill(wiring.Component):
     def _write(self, m, vectors, head):
         """Vectors meet the description of their block."""
         write = self.write
-        last = vectors.p.last & head.last
-        taken = Signal()
         m.d.comb += [
-            taken.eq(vectors.valid & (~last | self.chunks_out.ready)),
-            vectors.ready.eq(taken),
-            self.write_en.eq(taken & ~head.drop),
+            vectors.ready.eq(1),
+            self.blocks_loaded.eq(vectors.valid & vectors.p.last & head.last),
+            self.write_en.eq(vectors.valid & ~head.drop),
             write.kind.eq(head.kind),
             write.bank.eq(head.bank),
             write.word.eq(head.word + vectors.p.index),
-            self.chunks_out.valid.eq(vectors.valid & last),
-            self.chunks_out.payload.eq(self.chunks_in.payload),
-            self.chunks_in.ready.eq(taken & last),
         ]
         for number, vector in enumerate(write.vectors):
             group_poison = self._of_group(m, head, vectors.p.index, number, vector)

@@ -58,6 +58,8 @@ class RegionParse(wiring.Component):
     groups : Out(stream of block_group_layout(plan))
     mantissas : Out(stream of beat_layout(plan.data_width))
     maxima : Out(MaximaWriteSignature(plan))
+    maxima_loaded : Out(1)
+        With the last beat of a region of maxima that is the last of its chunk's.
     """
 
     regions: stream.Interface
@@ -75,6 +77,7 @@ class RegionParse(wiring.Component):
                 "groups": Out(stream.Signature(block_group_layout(plan))),
                 "mantissas": Out(stream.Signature(beat_layout(plan.data_width))),
                 "maxima": Out(MaximaWriteSignature(plan)),
+                "maxima_loaded": Out(1),
             }
         )
 
@@ -119,6 +122,7 @@ class RegionParse(wiring.Component):
                     m.d.sync += beat.eq(beat + 1)
                     with m.If(last_maxima):
                         m.d.sync += beat.eq(0)
+                        m.d.comb += self.maxima_loaded.eq(region.last)
                         self._next_region(m, region, offset)
             with m.State("EXPONENTS"):
                 m.d.comb += self.groups.valid.eq(self.data.valid & field.last)

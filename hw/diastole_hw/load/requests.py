@@ -9,8 +9,8 @@ from diastole_hw.bus.services import request_layout
 from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
 from diastole_hw.plan.uses import Mode
-from diastole_hw.schedule.regions import STEPS, RegionSteps, granules
-from diastole_hw.schedule.tokens import PRODUCT, chunk_layout, region_layout
+from diastole_hw.schedule.regions import HELD_STEP, STEPS, RegionSteps, granules
+from diastole_hw.schedule.tokens import PRODUCT, Region, chunk_layout, region_layout
 from diastole_hw.transfer.address import Locate
 from diastole_sim.spec.command import ADDRESS_BITS
 from diastole_sim.spec.image import GROUP_BLOCKS
@@ -20,8 +20,7 @@ class RegionRequests(wiring.Component):
     """Request every beat that a chunk needs, region by region, and tell
     :class:`diastole_hw.load.fill.Fill` what comes.
 
-    A chunk starts when a half of the stream buffers is free. Its descriptor goes on to
-    ``chunks_out`` at once; Fill releases it when the last block is written. Requests for blocks: a
+    A chunk starts when there is room for what it loads. Requests for blocks: a
     row of blocks at a time, group by group, the exponent field and the elements from it to the end
     of the last block wanted, rounded up to whole granules. In a group whose first block is not
     wanted the exponent field and the elements are two requests.
@@ -29,8 +28,9 @@ class RegionRequests(wiring.Component):
     Not checked: that a region starts on a whole granule of its group, and that a tensor's ``base``
     and maxima stand at whole beats.
 
-    Timing: 1 cycle for a chunk, once ``credit`` is high and ``chunks_out`` is ready; then the steps
-    of :class:`diastole_hw.schedule.regions.RegionSteps` in order:
+    Timing: 1 cycle for a chunk, once ``room`` is high; then the steps of
+    :class:`diastole_hw.schedule.regions.RegionSteps` in order, those of blocks held and streamed
+    only where the chunk is not the first of its tile:
 
     - one that asks for nothing takes 1 cycle;
     - one of maxima 1: ``regions`` and ``requests`` are valid when both are ready, and are taken
@@ -42,35 +42,29 @@ class RegionRequests(wiring.Component):
     Members
     -------
     product : In(PRODUCT)
-        Stable while chunks come; its ``mode``, ``c_blocks`` and ``tensors`` are read.
-    chunks_in, chunks_out : In, Out(stream of chunk_layout(plan))
-        A chunk passes through in the cycle in which it is taken.
-    credit : In(1)
-        A half of the stream buffers is free.
-    take : Out(1)
-        High in the cycle in which a chunk is taken, with ``credit`` high.
+        Stable while chunks come; its ``mode``, ``c_blocks``, ``tensors``, ``t_step`` and
+        ``held_stride`` are read.
+    chunks : In(stream of chunk_layout(plan))
+    room : In(1)
+        In the scratchpads, for what the chunk at ``chunks`` loads. It is taken with the chunk.
     regions : Out(stream of region_layout(plan))
-        ``half`` alternates from chunk to chunk, from 0 on; so does ``west_half``, but from tile to
-        tile in the fused pass. ``beats`` counts for maxima only.
+        ``beats`` counts for maxima only, ``base`` and ``stride`` for blocks only. In the fused pass
+        the blocks from the west have two halves of their banks, which alternate from tile to tile.
     requests : Out(stream of request_layout())
     """
 
-    chunks_in: stream.Interface
-    chunks_out: stream.Interface
+    chunks: stream.Interface
     regions: stream.Interface
     requests: stream.Interface
     product: data.View
 
     def __init__(self, plan: Plan):
         self.plan = plan
-        chunk = stream.Signature(chunk_layout(plan))
         super().__init__(
             {
                 "product": In(PRODUCT),
-                "chunks_in": In(chunk),
-                "chunks_out": Out(chunk),
-                "credit": In(1),
-                "take": Out(1),
+                "chunks": In(stream.Signature(chunk_layout(plan))),
+                "room": In(1),
                 "regions": Out(stream.Signature(region_layout(plan))),
                 "requests": Out(stream.Signature(request_layout())),
             }
@@ -80,8 +74,6 @@ class RegionRequests(wiring.Component):
         m = Module()
         plan = self.plan
         chunk = Signal(chunk_layout(plan))
-        half = Signal(init=1)
-        west_half = Signal(init=1)  # flipped before the first use
         step = Signal(range(STEPS))
         table = RegionSteps(plan)
         m.submodules.table = place(table, platform)
@@ -96,7 +88,7 @@ class RegionRequests(wiring.Component):
         maxima = Signal()
         m.d.comb += maxima.eq(table.kind.as_value()[2])
         first, count = self._entries(m, table)
-        self._describe(m, table, chunk, step, half, west_half)
+        self._describe(m, table, chunk)
         m.d.comb += self.regions.p.beats.eq(self._beats_of_maxima(first, count))
 
         first_row = Locate(count_bits=len(table.row0), step_bits=len(tensor.pitch))
@@ -115,22 +107,16 @@ class RegionRequests(wiring.Component):
 
         with m.FSM():
             with m.State("CHUNK"):
-                ready = Signal()
-                m.d.comb += [
-                    ready.eq(self.chunks_in.valid & self.credit),
-                    self.chunks_out.valid.eq(ready),
-                    self.chunks_out.payload.eq(self.chunks_in.payload),
-                    self.chunks_in.ready.eq(self.credit & self.chunks_out.ready),
-                    self.take.eq(ready & self.chunks_out.ready),
-                ]
-                with m.If(self.take):
-                    m.d.sync += [chunk.eq(self.chunks_in.payload), step.eq(0), half.eq(~half)]
-                    with m.If(self.chunks_in.p.first):
-                        m.d.sync += west_half.eq(~west_half)
+                m.d.comb += self.chunks.ready.eq(self.room)
+                with m.If(self.chunks.valid & self.room):
+                    m.d.sync += chunk.eq(self.chunks.payload)
+                    m.d.sync += step.eq(Mux(self.chunks.p.first, 0, HELD_STEP))
                     m.next = "STEP"
             with m.State("STEP"):
                 with m.If(~table.enabled):
                     m.d.sync += step.eq(step + 1)
+                    with m.If(step == STEPS - 1):
+                        m.next = "CHUNK"
                 with m.Elif(maxima):
                     self._request_maxima(m, table, tensor, first)
                     with m.If(self.requests.ready & self.regions.ready):
@@ -176,9 +162,15 @@ class RegionRequests(wiring.Component):
                 m.d.comb += count.eq(table.rows << plan.log_block)
         return first, count
 
-    def _describe(self, m, table, chunk, step, half, west_half):
-        region = self.regions.p
-        fused = self.product.mode == Mode.FUSED
+    def _describe(self, m, table, chunk):
+        region, product = self.regions.p, self.product
+        fused = product.mode == Mode.FUSED
+        base = Signal.like(region.base)
+        m.d.comb += base.eq(chunk.stream_base)
+        with m.If(table.kind == Region.HELD):
+            m.d.comb += base.eq(chunk.held_base)
+        with m.Elif(fused & (table.kind == Region.WEST)):
+            m.d.comb += base.eq(Mux(chunk.tile[0], self.plan.stream_blocks // 2, 0))
         m.d.comb += [
             region.kind.eq(table.kind),
             region.cls.eq(table.tensor),
@@ -189,13 +181,14 @@ class RegionRequests(wiring.Component):
             region.turned.eq(table.turned),
             region.stream_offset.eq(self._offset(m, table, chunk.t0, "stream")),
             region.held_offset.eq(self._offset(m, table, chunk.l0, "held")),
-            region.index.eq(chunk.index),
+            region.base.eq(base),
+            region.stride.eq(
+                Mux(table.kind == Region.HELD, product.held_stride, product.t_step)
+            ),
             region.c0.eq(chunk.c0),
             region.fused.eq(fused),
             region.tile.eq(chunk.tile),
-            region.half.eq(half),
-            region.west_half.eq(Mux(fused, west_half, half)),
-            region.last.eq(step == STEPS - 1),
+            region.last.eq(table.last),
         ]
 
     def _beats_of_maxima(self, first, count):

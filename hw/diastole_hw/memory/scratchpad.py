@@ -217,7 +217,7 @@ class StreamScratchpad(wiring.Component):
     def __init__(self, plan: Plan, *, side: str):
         self.plan, self.side = plan, side
         self.banks = plan.cols if side == "south" else plan.rows
-        self.vectors = 2 * plan.half_words
+        self.vectors = plan.stream_words
         self.element = getattr(plan.shape, side)
         self.by_row = any(map(plan.grouped, plan.streamed(side)))
         marks = mark_shapes(plan, poison_bits=1, deficits=("deficit",))

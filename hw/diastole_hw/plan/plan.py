@@ -327,6 +327,11 @@ class Plan:
             t_blocks=tuple(blocks for blocks in powers if blocks % t_unit == 0),
             groups=tuple(groups),
             chunk=tuple(range(unit, self.chunk(north=use.north) + 1, unit)),
+            chunk_side=c_side,
+            lane_side=l_side,
+            stream_blocks=self.stream_blocks,
+            held_blocks=self.held_blocks,
+            pass_blocks=self.rows,
         )
 
     @property
@@ -336,17 +341,23 @@ class Plan:
 
     @property
     def half_words(self) -> int:
-        """Words in each half of a stream bank and in each accumulator bank."""
+        """Words in each bank of accumulators of a port."""
         return self.groups * self.tile_words
 
     @property
-    def held_stride(self) -> int:
-        """Words of the held memory from one a-slice to the next, in a product."""
-        return self.groups * self.rows * self.block
+    def stream_words(self) -> int:
+        """Depth of a stream bank: two of the longest chunks."""
+        return 2 * self.groups * self.tile_words
 
     @property
-    def held_half_words(self) -> int:
-        return self.groups * self.held_stride
+    def stream_blocks(self) -> int:
+        """Likewise in blocks: the room of a ring."""
+        return self.stream_words >> self.log_block
+
+    @property
+    def held_blocks(self) -> int:
+        """Blocks of a held bank: the room of a ring."""
+        return self.held_words >> self.log_block
 
     @property
     def shortest_pass(self) -> int:
@@ -386,14 +397,12 @@ class Plan:
         return self.fused_slices_m * self.cols
 
     @property
-    def fused_held_stride(self) -> int:
-        return self.fused_slices_n * self.rows * self.block
-
-    @property
     def held_words(self) -> int:
-        """Depth of a held bank: two halves for products, or the whole of dY."""
-        halves = 2 * self.held_half_words
-        return max(halves, self.fused_slices_m * self.fused_held_stride) if self.fused else halves
+        """Depth of a held bank: two of the longest chunks of a product, or the whole of dY."""
+        slices = 2 * self.groups**2
+        if self.fused:
+            slices = max(slices, self.fused_slices_m * self.fused_slices_n)
+        return slices * self.rows * self.block
 
     # Maxima: bytes, one per block, or one per row of a block where a class is grouped.
 

@@ -9,6 +9,7 @@ from diastole_hw.plan.uses import DY, PRODUCTS, Mode, Use, W, X
 from diastole_hw.schedule.tokens import POSITION, Region, chunk_layout, region_layout
 
 STEPS = 7  # of a chunk: four maxima, then the west, held and stream regions
+HELD_STEP = 5  # the first one of chunks that are not the first of their tile
 
 
 class RegionSteps(wiring.Component):
@@ -20,8 +21,8 @@ class RegionSteps(wiring.Component):
     vector groups, an entry here is those of a block's B rows.
 
     What stays from earlier chunks is not asked for again: maxima come with the first chunk of a
-    tile. In the fused pass W comes with the first chunk of a tile too, dY with each chunk of the
-    first tile, and dY's maxima, all of them, with the first chunk of all.
+    tile, blocks where the chunk says that it loads them. In the fused pass W comes with the first
+    chunk of a tile too, and dY's maxima, all of them, with the first chunk of all.
 
     Timing: combinational.
 
@@ -45,6 +46,8 @@ class RegionSteps(wiring.Component):
     turned : Out(1)
         Blocks are turned on their way.
     maxima_of_columns : Out(1)
+    last : Out(1)
+        No later step of the chunk asks for the same: for maxima, or for blocks.
     """
 
     chunk: data.View
@@ -68,6 +71,7 @@ class RegionSteps(wiring.Component):
                 "by_column": Out(1),
                 "turned": Out(1),
                 "maxima_of_columns": Out(1),
+                "last": Out(1),
             }
         )
 
@@ -82,7 +86,7 @@ class RegionSteps(wiring.Component):
                     self._fused(m)
         return m
 
-    def _maxima(self, m, kind, tensor, axis, of_columns, enabled, count=None):
+    def _maxima(self, m, kind, tensor, axis, of_columns, enabled, *, last=0, count=None):
         chunk = self.chunk
         first, length = {"t": (chunk.t0, chunk.t_blocks), "l": (chunk.l0, chunk.l_blocks)}[axis]
         m.d.comb += [
@@ -92,9 +96,10 @@ class RegionSteps(wiring.Component):
             self.row0.eq(first),
             self.rows.eq(length if count is None else count),
             self.maxima_of_columns.eq(of_columns),
+            self.last.eq(last),
         ]
 
-    def _blocks(self, m, kind, tensor, rows, cols, *, enabled=1, by_column=0, turned=0):
+    def _blocks(self, m, kind, tensor, rows, cols, *, enabled, last=0, by_column=0, turned=0):
         chunk = self.chunk
         axes = {
             "t": (chunk.t0, chunk.t_blocks),
@@ -111,10 +116,11 @@ class RegionSteps(wiring.Component):
             self.cols.eq(axes[cols][1]),
             self.by_column.eq(by_column),
             self.turned.eq(turned),
+            self.last.eq(last),
         ]
 
     def _product(self, m, use: Use):
-        first = self.chunk.first
+        first, streams = self.chunk.first, self.chunk.load_stream
         stream, held = use.stream, use.held
         with m.Switch(self.step):
             with m.Case(0):
@@ -122,16 +128,22 @@ class RegionSteps(wiring.Component):
                 self._maxima(m, kind, stream, "t", use.stream_turned, first)
             with m.Case(1):
                 kind = Region.MAXIMA_NORTH if use.north else Region.MAXIMA_EAST
-                self._maxima(m, kind, held, "l", not use.held_by_lanes, first)
+                self._maxima(m, kind, held, "l", not use.held_by_lanes, first, last=1)
             with m.Case(5):
                 rows, cols = ("l", "c") if use.held_by_lanes else ("c", "l")
                 turned = use.held_turned
-                self._blocks(m, Region.HELD, held, rows, cols, by_column=turned, turned=turned)
+                self._blocks(
+                    m, Region.HELD, held, rows, cols, enabled=self.chunk.load_held,
+                    last=~streams, by_column=turned, turned=turned,
+                )  # fmt: skip
             with m.Case(6):
                 turned = use.stream_turned
                 rows, cols = ("c", "t") if turned else ("t", "c")
                 kind = Region.WEST if use.north else Region.SOUTH
-                self._blocks(m, kind, stream, rows, cols, by_column=not turned, turned=turned)
+                self._blocks(
+                    m, kind, stream, rows, cols, enabled=streams,
+                    last=1, by_column=not turned, turned=turned,
+                )  # fmt: skip
 
     def _fused(self, m):
         chunk = self.chunk
@@ -143,16 +155,20 @@ class RegionSteps(wiring.Component):
             with m.Case(1):
                 self._maxima(m, Region.MAXIMA_EAST, DY, "l", 1, once)
             with m.Case(2):
-                self._maxima(m, Region.MAXIMA_WEST, W, "t", 0, chunk.first)
+                self._maxima(m, Region.MAXIMA_WEST, W, "t", 0, chunk.first, last=~once)
             with m.Case(3):  # l0 is 0: all of N is one lane tile, and so is all of M
-                self._maxima(m, Region.MAXIMA_NORTH, DY, "l", 0, once, count=self.c_blocks)
+                kind, count = Region.MAXIMA_NORTH, self.c_blocks
+                self._maxima(m, kind, DY, "l", 0, once, last=1, count=count)
             with m.Case(4):
                 self._blocks(m, Region.WEST, W, "t", "l", enabled=chunk.first, by_column=1)
             with m.Case(5):
-                self._blocks(m, Region.HELD, DY, "c", "l", enabled=chunk.first_tile)
+                self._blocks(m, Region.HELD, DY, "c", "l", enabled=chunk.load_held)
             with m.Case(6):
                 rows, cols = ("c", "t") if turned else ("t", "c")
-                self._blocks(m, Region.SOUTH, X, rows, cols, by_column=not turned, turned=turned)
+                self._blocks(
+                    m, Region.SOUTH, X, rows, cols, enabled=chunk.load_stream,
+                    last=1, by_column=not turned, turned=turned,
+                )  # fmt: skip
 
 
 def granules(blocks, granule: int):

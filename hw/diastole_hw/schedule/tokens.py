@@ -60,6 +60,12 @@ PRODUCT = data.StructLayout(
         "l_step": POSITION,
         "c_step": POSITION,
         "lanes_outermost": 1,  # the loop over lane tiles; else that over T tiles
+        "keep_stream": 1,  # what streams is loaded in the first lane tile only, and stays
+        "keep_held": 1,  # what is held in the first T tile only
+        # Blocks of a bank: what a chunk takes, and from one slice of a held bank to the next.
+        "stream_slab": POSITION,
+        "held_slab": POSITION,
+        "held_stride": POSITION,
         "tensors": data.ArrayLayout(TENSOR, 3),  # by class: x, w, dy; the image that is read
         "exponents": data.ArrayLayout(signed(10), 3),  # of tensors whose groups have scales, else 0
         "to_east": RESULT,
@@ -81,7 +87,12 @@ def chunk_layout(plan: Plan) -> data.StructLayout:
             "l_blocks": range(lanes + 1),
             "c0": POSITION,
             "c_blocks": range(chunk + 1),
-            "index": range(plan.fused_slices_m + 1),  # of the chunk in its tile; fused pass only
+            "stream_base": range(plan.stream_blocks),  # where its blocks stand in their banks
+            "held_base": range(plan.held_blocks),
+            "load_stream": 1,  # they are not there yet
+            "load_held": 1,
+            "free_stream": 1,  # no later chunk has them
+            "free_held": 1,
             "first": 1,  # of its tile
             "last": 1,
             "first_tile": 1,
@@ -112,13 +123,12 @@ def region_layout(plan: Plan) -> data.StructLayout:
             "stream_offset": range(plan.beat_bytes),  # of the tile's first maximum in its beat
             "held_offset": range(plan.beat_bytes),
             "beats": range(blocks * entries // plan.beat_bytes + 3),  # maxima only
-            "index": range(plan.fused_slices_m + 1),
+            "base": range(max(plan.held_blocks, plan.stream_blocks)),  # in each of its banks
+            "stride": POSITION,  # of slices there
             "c0": range(plan.fused_blocks_m + 1),
             "fused": 1,
             "tile": range(plan.tiling.tiles_in_flight),
-            "half": 1,
-            "west_half": 1,
-            "last": 1,  # region of its chunk
+            "last": 1,  # of its chunk's blocks, or of its chunk's maxima
         }
     )
 
@@ -165,7 +175,7 @@ def block_layout(plan: Plan) -> data.StructLayout:
         "kind": Region,
         "cls": unsigned(2),
         "bank": range(max(plan.rows, plan.cols)),
-        "word": range(max(plan.held_words, 2 * plan.half_words) // plan.fill_vectors),
+        "word": range(max(plan.held_words, plan.stream_words) // plan.fill_vectors),
         # Of the vectors; of a held block to the east, which has one.
         "deficit": data.ArrayLayout(deficit, plan.stream_entries),
         "deficit_north": data.ArrayLayout(deficit, plan.held_entries),
@@ -175,7 +185,7 @@ def block_layout(plan: Plan) -> data.StructLayout:
         "turned": 1,
         "drop": 1,  # it only fills a granule
         "ends": 1,  # last of its part of a group
-        "last": 1,  # of its chunk
+        "last": 1,  # of its chunk's
     }
     absent = {
         "deficit_north": not plan.north,
@@ -217,6 +227,11 @@ def scratch_write_layout(plan: Plan) -> data.StructLayout:
     return data.StructLayout(members | {"vectors": vectors})
 
 
+FREES = data.StructLayout({"stream": 1, "held": 1, "west": 1})
+"""Places in the scratchpads that are read for the last time: of what streams, of what is held, and
+of what comes from the west in the fused pass."""
+
+
 def slot_layout(plan: Plan) -> data.StructLayout:
     """What one slot of the array does, before the skew of its ports."""
     return data.StructLayout(
@@ -224,11 +239,11 @@ def slot_layout(plan: Plan) -> data.StructLayout:
             "valid": 1,
             "direction": 1,  # 0 south to east, 1 west to north
             "swap": 1,  # the next slot is the first of a pass: the loaded blocks become active
-            "south_addr": range(2 * plan.half_words),
-            "west_addr": range(2 * plan.half_words),
+            "south_addr": range(plan.stream_words),
+            "west_addr": range(plan.stream_words),
             "sum_addr": range(2 * plan.half_words),
             "fresh": 1,  # first slice of its contraction: overwrite, do not add
-            "release": 1,  # last slot that reads its chunk's half
+            "frees": FREES,  # with the last slot that reads them
             "done_east": 1,  # last slot of its output tile, per direction
             "done_north": 1,
         }
@@ -266,7 +281,7 @@ def pass_layout(plan: Plan) -> data.StructLayout:
             "fresh_north": 1,
             "use_east": 1,
             "use_north": 1,
-            "release": 1,
+            "frees": FREES,
             "done_east": 1,
             "done_north": 1,
         }
@@ -311,5 +326,6 @@ OPERANDS = data.StructLayout(
         "nest_groups": unsigned(8),
         "nest_chunk": unsigned(16),
         "nest_outer": 1,
+        "nest_keep": 2,
     }
 )

@@ -1,10 +1,13 @@
 """The tile walk: the loops over output tiles and contraction chunks, in hardware."""
 
+from typing import NamedTuple
+
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.plan.plan import Plan
+from diastole_hw.schedule.ring import following
 from diastole_hw.schedule.tokens import POSITION, PRODUCT, chunk_layout
 
 
@@ -16,6 +19,15 @@ def clip(m, name: str, total, start, step, limit: int):
     return clipped
 
 
+class Loop(NamedTuple):
+    """Where the loops over tiles stand."""
+
+    first_t: Signal
+    last_t: Signal
+    first_l: Signal
+    last_l: Signal
+
+
 class TileWalk(wiring.Component):
     """Every chunk of a product once, in order: T tiles outermost, then lane tiles, then chunks; or
     lane tiles outermost, if its nest says so.
@@ -23,7 +35,11 @@ class TileWalk(wiring.Component):
     In the fused pass a T tile is a short k tile, all of N is one lane tile, and a chunk is one
     slice of M (docs/design.md, "Load, execute, store"). Positions stay inside the tensors; lengths
     are clipped at their ends. Not checked: that no size and no step is 0, that the steps are those
-    of a nest that the machine takes, and that dY fits in the fused pass.
+    of a nest that the machine takes, and that what is kept fits.
+
+    The scratchpads are rings of slabs, one for each chunk, from 0 on. An operand that is kept goes
+    back to the first slab of its panel when the loop over tiles goes on that it does not depend on:
+    such a chunk loads nothing, and its slabs are free when that loop is in its last round.
 
     Timing: ``start`` while not ``busy`` takes a product; from the next cycle on a chunk is valid in
     every cycle, and ``busy`` is high, to the one in which the last chunk is taken. ``start`` while
@@ -57,63 +73,97 @@ class TileWalk(wiring.Component):
         plan, product, chunk = self.plan, self.product, self.chunks.p
         t0, l0, c0 = (Signal(POSITION, name=name) for name in ("t0", "l0", "c0"))
         t_step, l_step, c_step = product.t_step, product.l_step, product.c_step
-        t_first = Signal()
         tile = Signal(range(plan.tiling.tiles_in_flight))
-        layout = chunk_layout(plan)
 
         t_blocks = clip(m, "t", product.t_blocks, t0, t_step, plan.tile_blocks)
         l_blocks = clip(m, "l", product.l_blocks, l0, l_step, 2 ** len(chunk.l_blocks) - 1)
         c_blocks = clip(m, "c", product.c_blocks, c0, c_step, 2 ** len(chunk.c_blocks) - 1)
         t_start = Signal(POSITION)
         t_rest = Signal(POSITION)
-        last_t = Signal()
-        last_l = Signal()
+        at = Loop(*(Signal(name=name) for name in ("first_t", "last_t", "first_l", "last_l")))
         last_c = Signal()
         m.d.comb += [
             t_start.eq(t0 << plan.log_block),
             t_rest.eq(product.t_size - t_start),
-            last_t.eq(product.t_blocks - t0 <= t_step),
-            last_l.eq(product.l_blocks - l0 <= l_step),
+            at.first_t.eq(t0 == 0),
+            at.last_t.eq(product.t_blocks - t0 <= t_step),
+            at.first_l.eq(l0 == 0),
+            at.last_l.eq(product.l_blocks - l0 <= l_step),
             last_c.eq(product.c_blocks - c0 <= c_step),
             self.chunks.valid.eq(self.busy),
             chunk.t0.eq(t0),
             chunk.t_blocks.eq(t_blocks),
-            chunk.t_count.eq(Mux(last_t, t_rest, t_step << plan.log_block)),
+            chunk.t_count.eq(Mux(at.last_t, t_rest, t_step << plan.log_block)),
             chunk.l0.eq(l0),
             chunk.l_blocks.eq(l_blocks),
             chunk.c0.eq(c0),
             chunk.c_blocks.eq(c_blocks),
+            chunk.load_stream.eq(~product.keep_stream | at.first_l),
+            chunk.load_held.eq(~product.keep_held | at.first_t),
+            chunk.free_stream.eq(~product.keep_stream | at.last_l),
+            chunk.free_held.eq(~product.keep_held | at.last_t),
             chunk.first.eq(c0 == 0),
             chunk.last.eq(last_c),
-            chunk.first_tile.eq(t_first),
+            chunk.first_tile.eq(at.first_t & at.first_l),
             chunk.tile.eq(tile),
         ]
-        index = Signal(layout["index"].shape)
-        m.d.comb += chunk.index.eq(index)
+        moves = self.busy & self.chunks.ready
+        # What streams has a panel for each T tile, over which the loop over lanes goes, or one for
+        # all of them, if that loop is outermost; what is held the other way round.
+        inner = ~product.lanes_outermost
+        stream = Signal.like(chunk.stream_base, name="stream_at")
+        held = Signal.like(chunk.held_base, name="held_at")
+        self._slabs(
+            m, "stream", stream, product.stream_slab, plan.stream_blocks, moves, last_c,
+            keeps=product.keep_stream, returns=~at.last_l & (inner | at.last_t),
+            begins=inner & at.last_l,
+        )  # fmt: skip
+        self._slabs(
+            m, "held", held, product.held_slab, plan.held_blocks, moves, last_c,
+            keeps=product.keep_held,
+            returns=~at.last_t & (~inner | at.last_l),
+            begins=~inner & at.last_t,
+        )  # fmt: skip
+        m.d.comb += [chunk.stream_base.eq(stream), chunk.held_base.eq(held)]
 
         with m.If(self.busy):
             with m.If(self.chunks.ready):
-                m.d.sync += [c0.eq(c0 + c_step), index.eq(index + 1)]
+                m.d.sync += c0.eq(c0 + c_step)
                 with m.If(last_c):
-                    m.d.sync += [c0.eq(0), index.eq(0), tile.eq(tile + 1)]
-                    self._next_tile(m, t0, l0, last_t, last_l)
-                    m.d.sync += self.busy.eq(~last_t | ~last_l)
-                    with m.If(last_l):
-                        m.d.sync += t_first.eq(0)
+                    m.d.sync += [c0.eq(0), tile.eq(tile + 1)]
+                    self._next_tile(m, t0, l0, at)
+                    m.d.sync += self.busy.eq(~at.last_t | ~at.last_l)
         with m.Elif(self.start):
-            m.d.sync += [self.busy.eq(1), t_first.eq(1), tile.eq(0)]
-            m.d.sync += [t0.eq(0), l0.eq(0), c0.eq(0), index.eq(0)]
+            m.d.sync += [self.busy.eq(1), tile.eq(0), t0.eq(0), l0.eq(0), c0.eq(0)]
         return m
 
-    def _next_tile(self, m, t0, l0, last_t, last_l):
+    def _slabs(self, m, name, at, slab, blocks, moves, last_c, *, keeps, returns, begins):
+        """Where a ring stands: the slab of the chunk at hand, ``at``.
+
+        With a tile's last chunk, where the operand is kept: ``returns``, to the first slab of its
+        panel, or ``begins`` another one.
+        """
+        panel = Signal.like(at, name=f"{name}_panel")
+        after = Signal.like(at, name=f"{name}_after")
+        m.d.comb += after.eq(following(m, name, at, slab, blocks))
+        with m.If(moves):
+            m.d.sync += at.eq(after)
+            with m.If(last_c & keeps & returns):
+                m.d.sync += at.eq(panel)
+            with m.If(last_c & begins):
+                m.d.sync += panel.eq(after)
+        with m.If(~self.busy & self.start):
+            m.d.sync += [at.eq(0), panel.eq(0)]
+
+    def _next_tile(self, m, t0, l0, at):
         """The inner of both loops over tiles goes on, or begins again as the outer one goes on."""
         product = self.product
         next_t, next_l = t0.eq(t0 + product.t_step), l0.eq(l0 + product.l_step)
         with m.If(product.lanes_outermost):
             m.d.sync += next_t
-            with m.If(last_t):
+            with m.If(at.last_t):
                 m.d.sync += [t0.eq(0), next_l]
         with m.Else():
             m.d.sync += next_l
-            with m.If(last_l):
+            with m.If(at.last_l):
                 m.d.sync += [l0.eq(0), next_t]

@@ -22,13 +22,14 @@ class Execute:
     machine: ModelledMachine
     store: Store
     taken: int = 0  # when the pass at hand left the walk
+    begun: int = 0  # when the first one of the chunk at hand did
     swaps: list[int] = field(default_factory=lambda: [-SHORTEST_PASS])
     starts: list[int] = field(default_factory=lambda: [0] * PASSES_AHEAD)
     end: int | None = None  # last slot so far
     idle: dict[str, int] = field(default_factory=lambda: {"load": 0, "accumulator": 0, "short": 0})
 
     def chunk(self, chunk: Chunk, loaded: int) -> int:
-        """Run a loaded chunk; the cycle from which its half may be loaded again."""
+        """Run a loaded chunk; the cycle from which its places may be loaded again."""
         count = chunk.slices * chunk.groups
         busy = chunk.slots * sum(chunk.uses)
         for number in range(count):
@@ -42,6 +43,8 @@ class Execute:
                     if chunk.opens[direction]:
                         free = max(free, self.store.bank(direction) + 1)
             self.taken = free
+            if number == 0:
+                self.begun = free
             start = max(free + 1, self.swaps[-1])
             swap = start + self.machine.rows * self.machine.block
             swap = max(swap, self.swaps[-1] + SHORTEST_PASS)

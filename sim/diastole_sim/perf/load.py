@@ -36,9 +36,13 @@ class Load:
     answered: deque[int] = field(default_factory=deque)  # when the open bursts were, oldest first
 
     def chunk(self, chunk: Chunk, free: int) -> int:
-        """Load a chunk into the half that is free at ``free``; the cycle of its last vector."""
+        """Load a chunk, for which there is room from ``free`` on; the cycle from which on it is
+        all there."""
         self.ask = max(self.ask, free + 2) + 1
         for region in chunk.regions:
+            if not region.beats:
+                self.ask += 1
+                continue
             self.beats += region.beats
             if len(self.taken) == REGIONS_AHEAD:
                 self.ask = max(self.ask, self.taken.popleft() + 1)
@@ -48,7 +52,9 @@ class Load:
                 self._blocks(region)
             self.taken.append(self.front)
         self.ask += 1
-        return self.written
+        if any(chunk.loads):
+            return self.written
+        return self.front if chunk.first else 0
 
     def _maxima(self, region: LoadedRegion) -> None:
         start = self._arrive(self.ask, self.front)

@@ -61,8 +61,9 @@ class ModelledMachine:
     elements of the vector groups of x, w, dy, None where there are squares or one scale for the
     tensor; ``header``: tensors have scales in front of their images (NVFP4); ``data_width`` in
     bits; ``in_place``: the array turns, else the edge does. The last three are for questions of the
-    kind "what if": ``banks`` of accumulators per direction, ``buffers`` of the scratchpads, and
-    ``most_filled``, a bound on the vectors that are filled per cycle. ValueError if out of range.
+    kind "what if": ``banks`` of accumulators per direction, and bounds on the chunks that a
+    scratchpad holds, ``most_places``, and on the vectors that are filled per cycle,
+    ``most_filled``. ValueError if out of range.
     """
 
     rows: int
@@ -74,7 +75,7 @@ class ModelledMachine:
     header: bool = False
     in_place: bool = True
     banks: int = 2
-    buffers: int = 2
+    most_places: int = 1 << 16
     most_filled: int = 64
     memory: Memory = field(default_factory=Memory.axi)
 
@@ -84,7 +85,7 @@ class ModelledMachine:
         require_choice("block", self.block, (1, 2, 4, 8, 16, 32))
         require_choice("data_width", self.data_width, DATA_WIDTHS)
         require_int("banks", self.banks, 1, 2)
-        require_int("buffers", self.buffers, 1, 2)
+        require_int("most_places", self.most_places, 1, 1 << 16)
         require_int("most_filled", self.most_filled, 1, 64)
         require_int("len(element_bits)", len(self.element_bits), 3, 3)
         for bits in self.element_bits:
@@ -195,6 +196,19 @@ class ModelledMachine:
     def bank_words(self) -> int:
         """Sums (of B) in a bank of accumulators, per port."""
         return self.groups * self.tile * self.block
+
+    @property
+    def stream_blocks(self) -> int:
+        """Blocks in a bank of what streams."""
+        return 2 * self.bank_words // self.block
+
+    @property
+    def held_blocks(self) -> int:
+        """Blocks in a bank of what is held: two chunks of a product, or dY of a fused pass."""
+        of_products = 2 * self.groups**2 * self.rows
+        if not self.has_fused_pass:
+            return of_products
+        return max(of_products, self.fused_words // self.block)
 
     # The fused backward pass.
 

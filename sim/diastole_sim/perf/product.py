@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from diastole_sim.perf.execute import Execute
 from diastole_sim.perf.load import Load
 from diastole_sim.perf.machine import DY, ModelledMachine, W, X, ceil_div
+from diastole_sim.perf.rings import Room
 from diastole_sim.perf.store import Store
 from diastole_sim.perf.walk import Chunk, fused_chunks, loops_of, product_chunks
 from diastole_sim.spec.check import require_choice, require_int
@@ -73,11 +74,13 @@ def estimate(
         require_int(name, size, 1, MAX_SIZE)
     if op == "backward":
         if machine.fuses(m, n):
-            return _run(machine, op, (m, n, k), fused_chunks(machine, m, n, k), fused=True)
+            chunks = fused_chunks(machine, m, n, k)
+            slabs = machine.fused_tile, machine.fused_blocks_n
+            return _run(machine, op, (m, n, k), chunks, slabs, fused=True)
         parts = [estimate(machine, part, m, n, k, nest) for part in ("dx", "dw")]
         return _joined(op, parts)
-    chunks = product_chunks(machine, loops_of(machine, op, m, n, k, nest))
-    return _run(machine, op, (m, n, k), chunks)
+    loops = loops_of(machine, op, m, n, k, nest)
+    return _run(machine, op, (m, n, k), product_chunks(machine, loops), loops.slabs)
 
 
 def _run(
@@ -85,6 +88,7 @@ def _run(
     op: str,
     sizes: tuple[int, int, int],
     chunks: Iterable[Chunk],
+    slabs: tuple[int, int],
     fused: bool = False,
 ) -> Estimate:
     m, n, k = sizes
@@ -96,11 +100,11 @@ def _run(
     load, store = Load(machine, ask=setup), Store(machine, fused)
     load.beats += headers
     execute = Execute(machine, store)
-    freed = [setup - 2] * machine.buffers
+    room = Room(machine, store, slabs, fused)
     slots = 0
     for chunk in chunks:
-        loaded = load.chunk(chunk, freed[-machine.buffers])
-        freed.append(execute.chunk(chunk, loaded))
+        loaded = load.chunk(chunk, room.take(chunk))
+        room.ran(chunk, execute, execute.chunk(chunk, loaded))
         slots += chunk.slots * sum(chunk.uses) * chunk.slices * chunk.groups
     end = store.finish()
     assert execute.end is not None

@@ -66,6 +66,13 @@ class Store:
             self._advance()
         return drain.freed[needed - 1] if needed > 0 else 0
 
+    def drained(self, direction: int, number: int) -> int:
+        """When the bank of tile ``number`` (from 0 on) becomes free."""
+        freed = self.drains[direction].freed
+        while len(freed) <= number:
+            self._advance()
+        return freed[number]
+
     def finish(self) -> int:
         """Drain what is left; the cycle in which the last write is acknowledged."""
         while any(drain.spans or drain.tiles for drain in self.drains):

@@ -46,15 +46,23 @@ class LoadedRegion:
         return self.maxima_beats + self.rows * sum(sum(run.requests) for run in self.runs)
 
 
+NOTHING = LoadedRegion(rows=0)
+
+
 @dataclass(frozen=True)
 class Chunk:
     """A part of a contraction: its ``regions`` in the order of loading, then its passes.
 
-    ``slots`` per pass and direction; ``slices`` of the contraction by ``groups`` of lanes; the
-    directions in use; for each direction whether the chunk opens and closes an output tile.
+    A step that asks for nothing is a region without beats. ``loads``, ``frees``: what streams, what
+    is held. ``slots`` per pass and direction; ``slices`` of the contraction by ``groups`` of lanes;
+    the directions in use; for each direction whether the chunk opens and closes an output tile.
     """
 
     regions: tuple[LoadedRegion, ...]
+    first: bool  # of its tile
+    last: bool
+    loads: tuple[bool, bool]
+    frees: tuple[bool, bool]
     slots: int
     slices: int
     groups: int
@@ -147,6 +155,8 @@ class Loops:
     lanes_side: int
     chunk_side: int
     outer: str
+    keeps: tuple[bool, bool] = (False, False)  # what streams, what is held
+    slabs: tuple[int, int] = (0, 0)  # blocks of a bank that a chunk takes of both
 
     def tiles(self) -> Iterator[tuple[Stretch, Stretch]]:
         """Every output tile in its order, along what streams and along the lanes."""
@@ -169,7 +179,12 @@ def loops_of(
         (nest.groups or machine.groups) * l_side,
         nest.chunk or machine.chunk(c_side),
     )
-    return Loops(roles, sizes, (t_blocks, l_blocks, c_blocks), lengths, l_side, c_side, nest.outer)
+    slices = ceil_div(lengths[2], c_side)
+    return Loops(
+        roles, sizes, (t_blocks, l_blocks, c_blocks), lengths, l_side, c_side, nest.outer,
+        keeps=(nest.keeps_stream, nest.keeps_held),
+        slabs=(slices * lengths[0], slices * ceil_div(lengths[1], l_side) * machine.rows),
+    )  # fmt: skip
 
 
 def product_chunks(machine: ModelledMachine, loops: Loops) -> Iterator[Chunk]:
@@ -180,18 +195,29 @@ def product_chunks(machine: ModelledMachine, loops: Loops) -> Iterator[Chunk]:
         slots = min(t[1] * machine.block, t_size - t[0] * machine.block)
         cols = min(lanes[1] * machine.block, l_size - lanes[0] * machine.block)
         span = Span(slots, slots, lanes[1], ceil_div(4 * cols, machine.beat_bytes))
+        inner = (t, lanes)[::-1]  # what streams goes over lanes, what is held over T tiles
+        begins = [not kept or at[0] == 0 for kept, at in zip(loops.keeps, inner, strict=True)]
+        ends = [
+            not kept or sum(at) == whole
+            for kept, at, whole in zip(loops.keeps, inner, loops.blocks[1::-1], strict=True)
+        ]
         for c in steps(loops.blocks[2], loops.lengths[2]):
             first, last = c[0] == 0, sum(c) == loops.blocks[2]
             regions: list[LoadedRegion] = []
             if first:
                 regions.append(maxima(machine, roles.stream, *t))
                 regions.append(maxima(machine, roles.held, *lanes))
-            regions.append(blocks(machine, roles.held, *held_sides(roles, lanes, c)))
-            streamed = (c, t) if roles.cols_t else (t, c)
-            regions.append(blocks(machine, roles.stream, *streamed))
+                regions += [NOTHING] * 3
+            held = blocks(machine, roles.held, *held_sides(roles, lanes, c))
+            streamed = blocks(machine, roles.stream, *((c, t) if roles.cols_t else (t, c)))
+            regions += [held if begins[1] else NOTHING, streamed if begins[0] else NOTHING]
             done = (span,) if last else ()
             yield Chunk(
                 regions=tuple(regions),
+                first=first,
+                last=last,
+                loads=(begins[0], begins[1]),
+                frees=(ends[0], ends[1]),
                 slots=slots,
                 slices=ceil_div(c[1], loops.chunk_side),
                 groups=ceil_div(lanes[1], loops.lanes_side),
@@ -216,20 +242,22 @@ def fused_chunks(machine: ModelledMachine, m: int, n: int, k: int) -> Iterator[C
         slots = min(machine.fused_tile * size, k - t[0] * size)
         for c in steps(m_blocks, machine.cols):
             first, last, first_tile = c[0] == 0, sum(c) == m_blocks, t[0] == 0
-            regions = [maxima(machine, X, *t)] if first else []
-            if first and first_tile:
-                regions.append(maxima(machine, DY, *all_n))
+            regions: list[LoadedRegion] = []
             if first:
+                regions.append(maxima(machine, X, *t))
+                regions.append(maxima(machine, DY, *all_n) if first_tile else NOTHING)
                 regions.append(maxima(machine, W, *t))
-                if first_tile:
-                    regions.append(maxima(machine, DY, *all_m))
+                regions.append(maxima(machine, DY, *all_m) if first_tile else NOTHING)
                 regions.append(blocks(machine, W, t, all_n))
-            if first_tile:
-                regions.append(blocks(machine, DY, c, all_n))
+            regions.append(blocks(machine, DY, c, all_n) if first_tile else NOTHING)
             regions.append(blocks(machine, X, *((t, c) if machine.grouped(X) else (c, t))))
             east = Span(slots, slots, n_blocks, ceil_div(4 * n, machine.beat_bytes))
             yield Chunk(
                 regions=tuple(regions),
+                first=first,
+                last=last,
+                loads=(True, first_tile),
+                frees=(True, sum(t) == k_blocks),
                 slots=slots,
                 slices=1,
                 groups=ceil_div(n_blocks, machine.rows),

@@ -17,7 +17,7 @@ from enum import IntEnum
 from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.formats import NVFP4, Format
 from diastole_sim.spec.image import DATA_WIDTHS, MAX_CONVERT_BLOCKS, MAX_SIZE
-from diastole_sim.spec.nest import OUTER, Nest, NestLimits, ProductNests
+from diastole_sim.spec.nest import KEPT, OUTER, Nest, ProductNests
 from diastole_sim.spec.numerics import BLOCK_SIDES, CLASS_NAMES, Numerics
 from diastole_sim.spec.operations import OPERANDS, OPERATIONS
 
@@ -167,6 +167,7 @@ FIELDS = (
         low=8,
     ),
     _field("nest_outer", 5, 1, _NESTED, "1: the loop over lanes is outermost", low=24),
+    _field("nest_keep", 5, 2, _NESTED, "what stays: bit 0 what streams, bit 1 what is held", low=25),
     _field("nest_groups", 7, 8, _NESTED, "slices of lanes in an output tile", low=8),
     _field("nest_chunk", 9, 16, _NESTED, "blocks of the contraction loaded at a time", low=8),
     _field("tag", 14, 32, _CONVERT, "the tensor's tag, from which its random bits are drawn"),
@@ -296,6 +297,7 @@ class Command:
     nest_groups: int = 0
     nest_chunk: int = 0
     nest_outer: int = 0
+    nest_keep: int = 0
 
     def __post_init__(self) -> None:
         for field in FIELDS:
@@ -358,6 +360,7 @@ class Command:
                 raise ValueError(f"{opcode.name.lower()} takes no nest")
             loops = {field: getattr(nest, name) for name, field in NEST_FIELDS.items()}
             loops["nest_outer"] = OUTER.index(nest.outer)
+            loops["nest_keep"] = KEPT.index(nest.keep)
         return cls(opcode=opcode, m=m, n=n, k=k, **classes, **addresses, **loops)
 
     def encode(self) -> bytes:
@@ -391,12 +394,20 @@ def first_refused(commands: Iterable[bytes], limits: Limits) -> tuple[int, Error
     return None
 
 
-def _bad_nest(used: dict[str, int], limits: NestLimits | None) -> bool:
-    """Whether a length is none of those that there are; 0 always is."""
-    return any(
-        used.get(field, 0) and (limits is None or used[field] not in getattr(limits, name))
-        for name, field in NEST_FIELDS.items()
-    )
+def _bad_nest(opcode: Opcode, used: dict[str, int], limits: Limits) -> bool:
+    """Whether a length is none of those that there are, or what stays on chip does not fit."""
+    if opcode not in _NESTED:
+        return False
+    lengths = {name: used[field] for name, field in NEST_FIELDS.items()}
+    taken = limits.nests and limits.nests.of(opcode.name.lower())
+    if taken is None:
+        return any(lengths.values()) or used["nest_keep"] != 0
+    if any(value and value not in getattr(taken, name) for name, value in lengths.items()):
+        return True
+    nest = Nest(**lengths, outer=OUTER[used["nest_outer"]], keep=KEPT[used["nest_keep"]])
+    (product,) = PRODUCTS[opcode].products
+    t, lanes, contraction = (-(-used[axis] // limits.block) for axis in product.loops)
+    return taken.problem(nest, (t, lanes, contraction)) is not None
 
 
 def _values(bits: int, chosen: tuple[Field, ...]) -> dict[str, int]:
@@ -427,6 +438,6 @@ def faults(bits: int, limits: Limits) -> set[ErrorCode]:
         ErrorCode.TOO_LARGE: any(sizes[name] > most[name] for name in sizes),
         ErrorCode.TOO_LONG: any(sizes[name] > longest for name in CONTRACTIONS[opcode]),
         ErrorCode.MISALIGNED: any(address % (limits.data_width // 8) for address in addresses),
-        ErrorCode.NEST: _bad_nest(used, limits.nests and limits.nests.of(opcode.name.lower())),
+        ErrorCode.NEST: _bad_nest(opcode, used, limits),
     }
     return {code for code, is_present in present.items() if is_present}

@@ -1,6 +1,7 @@
 """The loops of a product as a command says them."""
 
 from dataclasses import dataclass, fields
+from math import ceil
 from typing import Any
 
 from diastole_sim.spec.check import require_choice, require_int
@@ -8,6 +9,9 @@ from diastole_sim.spec.check import require_choice, require_int
 MOST_BLOCKS = 4096
 """Of any length here: far beyond what an array can use, so that a slip is seen."""
 OUTER = ("t", "l")
+KEPT = ("none", "stream", "held", "both")
+"""By the bits of a command: bit 0 for what streams, bit 1 for what is held."""
+LENGTHS = ("t_blocks", "groups", "chunk")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +27,11 @@ class Nest:
         Blocks of the contraction that are loaded at a time.
     outer
         The loop over tiles that is outermost: ``t``, or ``l``, the lanes.
+    keep
+        What stays on chip while the loop over tiles goes on that it does not depend on, and so is
+        loaded once where it would be loaded for each of them: ``stream``, ``held``, ``both`` or
+        ``none``. Of the inner of both loops that takes a tile's part of the operand, of the outer
+        one all of it.
 
     A length of 0 is the machine's own. No nest changes a bit of a result. ValueError for a length
     out of range. ``str`` is what :meth:`parse` reads.
@@ -32,18 +41,29 @@ class Nest:
     groups: int = 0
     chunk: int = 0
     outer: str = "t"
+    keep: str = "none"
 
     def __post_init__(self) -> None:
-        for name in ("t_blocks", "groups", "chunk"):
+        for name in LENGTHS:
             require_int(name, getattr(self, name), 0, MOST_BLOCKS)
         require_choice("outer", self.outer, OUTER)
+        require_choice("keep", self.keep, KEPT)
+
+    @property
+    def keeps_stream(self) -> bool:
+        return bool(KEPT.index(self.keep) & 1)
+
+    @property
+    def keeps_held(self) -> bool:
+        return bool(KEPT.index(self.keep) & 2)
 
     def __str__(self) -> str:
         return ",".join(f"{field.name}={getattr(self, field.name)}" for field in fields(self))
 
     @classmethod
     def parse(cls, text: str) -> "Nest":
-        """From ``t_blocks=8,groups=2,chunk=4,outer=l``; what is left out is the machine's own.
+        """From ``t_blocks=8,groups=2,chunk=4,outer=l,keep=both``; what is left out is the
+        machine's own.
 
         ValueError that says what is accepted.
         """
@@ -55,7 +75,7 @@ class Nest:
                 raise ValueError(
                     f"a nest is NAME=VALUE,... with names {', '.join(names)}, not {part}"
                 )
-            if name != "outer":
+            if name in LENGTHS:
                 if not value.isdecimal():
                     raise ValueError(f"{name} must be a number of at least 0, not {value}")
                 given[name] = int(value)
@@ -66,28 +86,75 @@ class Nest:
 
 @dataclass(frozen=True, kw_only=True)
 class NestLimits:
-    """The lengths that one operation may have on one machine, each ascending; as in ``Nest``."""
+    """What the nest of one operation may be on one machine.
+
+    ``t_blocks``, ``groups``, ``chunk``: the accepted lengths, each ascending, as in ``Nest``; the
+    longest is the machine's own. ``chunk_side``, ``lane_side``: blocks of a slice of the
+    contraction and of the lanes. What streams and what is held stand in memories of
+    ``stream_blocks`` and ``held_blocks`` blocks a bank; a slice of lanes takes ``pass_blocks`` of
+    the latter for each slice of the contraction.
+    """
 
     t_blocks: tuple[int, ...]
     groups: tuple[int, ...]
     chunk: tuple[int, ...]
+    chunk_side: int
+    lane_side: int
+    stream_blocks: int
+    held_blocks: int
+    pass_blocks: int
 
-    def problem(self, nest: Nest) -> str | None:
-        """Which length does not fit, and what would; None if all do."""
-        for field in fields(self):
-            accepted, value = getattr(self, field.name), getattr(nest, field.name)
+    def filled(self, nest: Nest) -> Nest:
+        """With the machine's own lengths where it has none."""
+        own = {name: getattr(nest, name) or getattr(self, name)[-1] for name in LENGTHS}
+        return Nest(**own, outer=nest.outer, keep=nest.keep)
+
+    def slabs(self, nest: Nest) -> tuple[int, int]:
+        """Blocks of a bank that a chunk takes: of what streams, and of what is held."""
+        nest = self.filled(nest)
+        slices = nest.chunk // self.chunk_side
+        return slices * nest.t_blocks, slices * nest.groups * self.pass_blocks
+
+    def panels(self, nest: Nest, blocks: tuple[int, int, int]) -> tuple[int, int]:
+        """Blocks of a bank that stay where the nest keeps what streams, and what is held;
+        ``blocks`` of the product: along what streams, the lanes and the contraction."""
+        own = self.filled(nest)
+        chunks = ceil(blocks[2] / own.chunk)
+        stream, held = (chunks * slab for slab in self.slabs(own))
+        if nest.outer == "l":
+            return stream * ceil(blocks[0] / own.t_blocks), held
+        return stream, held * ceil(blocks[1] / (own.groups * self.lane_side))
+
+    def problem(self, nest: Nest, blocks: tuple[int, int, int] | None = None) -> str | None:
+        """Which length does not fit, and what would; None if all do. What a nest keeps is looked at
+        where ``blocks`` of the product are given, as of :meth:`panels`."""
+        for name in LENGTHS:
+            accepted, value = getattr(self, name), getattr(nest, name)
             if value and value not in accepted:
-                return f"{field.name} must be one of {', '.join(map(str, accepted))}, not {value}"
+                return f"{name} must be one of {', '.join(map(str, accepted))}, not {value}"
+        if blocks is None:
+            return None
+        stream, held = self.panels(nest, blocks)
+        for keeps, operand, panel, room in (
+            (nest.keeps_stream, "streams", stream, self.stream_blocks),
+            (nest.keeps_held, "is held", held, self.held_blocks),
+        ):
+            if keeps and panel > room:
+                return (
+                    f"keep={nest.keep} needs {panel} blocks in every bank of what {operand}, which "
+                    f"has {room}; keep=none fits, and so may shorter tiles or another outer loop"
+                )
         return None
 
-    def to_dict(self) -> dict[str, list[int]]:
+    def to_dict(self) -> dict[str, list[int] | int]:
         """For a manifest."""
-        return {field.name: list(getattr(self, field.name)) for field in fields(self)}
+        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        return given | {name: list(given[name]) for name in LENGTHS}
 
     @classmethod
-    def from_dict(cls, given: dict[str, list[int]]) -> "NestLimits":
+    def from_dict(cls, given: dict[str, Any]) -> "NestLimits":
         """The inverse of :meth:`to_dict`."""
-        return cls(**{name: tuple(values) for name, values in given.items()})
+        return cls(**given | {name: tuple(given[name]) for name in LENGTHS})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,11 +169,11 @@ class ProductNests:
         """Of an operation by name; None if it takes no nest."""
         return getattr(self, operation, None)
 
-    def to_dict(self) -> dict[str, dict[str, list[int]]]:
+    def to_dict(self) -> dict[str, dict[str, list[int] | int]]:
         """For a manifest."""
         return {field.name: getattr(self, field.name).to_dict() for field in fields(self)}
 
     @classmethod
-    def from_dict(cls, given: dict[str, dict[str, list[int]]]) -> "ProductNests":
+    def from_dict(cls, given: dict[str, dict[str, Any]]) -> "ProductNests":
         """The inverse of :meth:`to_dict`."""
         return cls(**{name: NestLimits.from_dict(limits) for name, limits in given.items()})

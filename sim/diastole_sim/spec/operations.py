@@ -82,6 +82,11 @@ class MatrixProduct:
         (axis,) = set(self.streamed.axes) & set(self.held.axes)
         return axis
 
+    @property
+    def loops(self) -> tuple[str, str, str]:
+        """The axes t, l and c."""
+        return self.result.rows, self.result.columns, self.contraction
+
     def copy(self, operand: Tensor) -> int:
         """The copy of a factor that is read, its groups along the contraction: 0 if its columns are
         contracted, 1 if its rows. A tensor of one copy is read along the same axis."""

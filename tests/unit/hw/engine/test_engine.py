@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from diastole_hw.engine.engine import ProductEngine
-from diastole_hw.plan.uses import Mode
+from diastole_hw.plan.uses import Mode, product_of
 from diastole_sim.golden.device import GoldenDevice
 from diastole_sim.spec.command import NEST_FIELDS
 from diastole_sim.spec.image import FloatLayout, image_layouts
-from diastole_sim.spec.nest import Nest
+from diastole_sim.spec.nest import KEPT, OUTER, Nest
 from support.bench import design, run
 from support.bus import ServiceMemory
 from support.plans import make_numerics, make_plan
@@ -62,15 +62,28 @@ def asked_of(golden, mode, x, w, dy):
     return dict.fromkeys(("dx", "dw"), golden.backward(x, w, dy))
 
 
-def random_nest(plan, mode, rng):
-    """One that the machine takes."""
+def random_nest(plan, mode, sizes, rng):
+    """One that the machine takes for these sizes, and that keeps on chip what it can or less."""
     limits = plan.nests.of(mode.name.lower())
-    return Nest(
-        t_blocks=rng.choice(limits.t_blocks),
-        groups=rng.choice(limits.groups),
-        chunk=rng.choice(limits.chunk),
-        outer=rng.choice("tl"),
-    )
+    blocks = blocks_of(plan, mode, sizes)
+    keep = rng.sample(KEPT, len(KEPT))
+    while True:
+        nest = Nest(
+            t_blocks=rng.choice(limits.t_blocks),
+            groups=rng.choice(limits.groups),
+            chunk=rng.choice(limits.chunk),
+            outer=rng.choice("tl"),
+            keep=keep[0],
+        )
+        if limits.problem(nest, blocks) is None:
+            return nest
+        keep.append(keep.pop(0))
+
+
+def blocks_of(plan, mode, sizes):
+    """Of a product M x N x K: blocks along what streams, the lanes and the contraction."""
+    by_axis = dict(zip("mnk", sizes, strict=True))
+    return tuple(-(-by_axis[axis] // plan.block) for axis in product_of(mode).loops)
 
 
 def run_products(
@@ -111,7 +124,8 @@ def run_products(
         loops = nest(mode)
         for name, field in NEST_FIELDS.items():
             places[field] = getattr(loops, name)
-        for name, value in (places | {"nest_outer": loops.outer == "l"}).items():
+        places |= {"nest_outer": OUTER.index(loops.outer), "nest_keep": KEPT.index(loops.keep)}
+        for name, value in places.items():
             ctx.set(control.operands[name], value)
         ctx.set(control.start, 1)
         await ctx.tick()
@@ -213,7 +227,7 @@ def test_nests_change_nothing(machine, sizes, rng):
     for stalls in (0, 0.3):
         run_products(
             plan, numerics, modes, sizes, seed=9, stall=lambda p=stalls: rng.random() < p,
-            nest=lambda mode: random_nest(plan, mode, rng),
+            nest=lambda mode: random_nest(plan, mode, sizes, rng),
         )  # fmt: skip
 
 

@@ -1,0 +1,151 @@
+"""Whether what a nest keeps on chip fits: counted, before a command starts."""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole_hw.command.decode import command_layout
+from diastole_hw.place import place
+from diastole_hw.schedule.lengths import nest_lengths
+from diastole_sim.spec import command as table
+from diastole_sim.spec.command import Limits
+from diastole_sim.spec.image import MAX_SIZE
+from diastole_sim.spec.operations import OPERATIONS
+
+SIZE_BITS = MAX_SIZE.bit_length()
+
+
+class PanelRoom(wiring.Component):
+    """Whether the slabs of an operand that stays fit into a memory.
+
+    Timing: ``done`` comes after a cycle for each slab, and one more; earlier if they do not fit. It
+    and ``fits`` hold until the next ``start``.
+
+    Parameters
+    ----------
+    room : int
+        Of the memory, in blocks of a bank.
+
+    Members
+    -------
+    start : In(1)
+        A pulse: count. The other inputs must hold until ``done``.
+    slab : In(range(room + 1))
+        Blocks that a chunk takes.
+    chunk, chunk_blocks : In(SIZE_BITS)
+        Blocks of a chunk, and of the contraction.
+    whole : In(1)
+        All tiles stay, else one.
+    tile, tile_blocks : In(SIZE_BITS)
+        Blocks of a tile, and of all tiles.
+    done, fits : Out(1)
+    """
+
+    def __init__(self, room: int):
+        self.room = room
+        lengths = dict.fromkeys(("chunk", "chunk_blocks", "tile", "tile_blocks"), In(SIZE_BITS))
+        flags = dict.fromkeys(("start", "whole"), In(1)) | dict.fromkeys(("done", "fits"), Out(1))
+        super().__init__({"slab": In(range(room + 1))} | lengths | flags)
+
+    def elaborate(self, platform):
+        m = Module()
+        used = Signal(range(2 * self.room + 1))
+        chunk_at = Signal(SIZE_BITS)  # end of the chunk at hand
+        tile_at = Signal(SIZE_BITS)
+        last_chunk = Signal()
+        last_tile = Signal()
+        m.d.comb += [
+            last_chunk.eq(chunk_at >= self.chunk_blocks),
+            last_tile.eq(~self.whole | (tile_at >= self.tile_blocks)),
+        ]
+        with m.If(~self.done):
+            m.d.sync += [used.eq(used + self.slab), chunk_at.eq(chunk_at + self.chunk)]
+            with m.If(last_chunk):
+                m.d.sync += [chunk_at.eq(self.chunk), tile_at.eq(tile_at + self.tile)]
+            with m.If(used > self.room):
+                m.d.sync += [self.done.eq(1), self.fits.eq(0)]
+            with m.Elif(last_chunk & last_tile):
+                m.d.sync += [self.done.eq(1), self.fits.eq(1)]
+        with m.If(self.start):
+            m.d.sync += [self.done.eq(0), used.eq(self.slab)]
+            m.d.sync += [chunk_at.eq(self.chunk), tile_at.eq(self.tile)]
+        return m
+
+
+class Panels(wiring.Component):
+    """Check what the nest of a command keeps, as
+    :meth:`diastole_sim.spec.nest.NestLimits.problem` does.
+
+    Timing: ``done`` comes at the latest when both operands have been counted
+    (:class:`PanelRoom`), in the cycle after ``start`` where nothing is kept.
+
+    Parameters
+    ----------
+    limits : Limits
+        They must say their ``nests``.
+
+    Members
+    -------
+    start : In(1)
+        A pulse.
+    command : In(command_layout())
+        A command that is in order but for what it keeps; must hold from ``start`` to ``done``.
+    done : Out(1)
+        Until the next ``start``.
+    fits : Out(1)
+        With ``done``.
+    """
+
+    def __init__(self, limits: Limits):
+        self.limits = limits
+        super().__init__(
+            {"start": In(1), "command": In(command_layout()), "done": Out(1), "fits": Out(1)}
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        nests, command = self.limits.nests, self.command
+        assert nests is not None
+        any_of = nests.of("forward")
+        assert any_of is not None
+        rooms = {"stream": PanelRoom(any_of.stream_blocks), "held": PanelRoom(any_of.held_blocks)}
+        for name, room in rooms.items():
+            m.submodules[name] = place(room, platform)
+        with m.Switch(command.opcode):
+            for name, operation in OPERATIONS.items():
+                if nests.of(name) is not None:
+                    with m.Case(table.Opcode[name.upper()]):
+                        self._operation(m, operation, rooms)
+        fits = done = 1
+        for bit, room in enumerate(rooms.values()):
+            keeps = command.nest_keep[bit]
+            m.d.comb += room.start.eq(self.start)
+            done &= room.done | ~keeps
+            fits &= room.fits | ~keeps
+        m.d.comb += [self.done.eq(~self.start & done), self.fits.eq(fits)]
+        return m
+
+    def _operation(self, m, operation, rooms):
+        """Lengths and sizes of one product."""
+        command, limits = self.command, self.limits
+        (product,) = operation.products
+        taken = limits.nests.of(operation.name)
+        nest = nest_lengths(m, operation.name, taken, command)
+        low = (limits.block - 1).bit_length()
+        blocks = [Signal(SIZE_BITS, name=f"{operation.name}_{axis}") for axis in product.loops]
+        for size, axis in zip(blocks, product.loops, strict=True):
+            m.d.comb += size.eq((command[axis] + (limits.block - 1)) >> low)
+        t, lanes, contraction = blocks
+        outer_l = command.nest_outer
+        for room, slab, whole, tile, tiles in (
+            (rooms["stream"], nest.stream_slab, outer_l, nest.t_blocks, t),
+            (rooms["held"], nest.held_slab, ~outer_l, nest.groups * taken.lane_side, lanes),
+        ):
+            m.d.comb += [
+                room.slab.eq(slab),
+                room.chunk.eq(nest.chunk),
+                room.chunk_blocks.eq(contraction),
+                room.whole.eq(whole),
+                room.tile.eq(tile),
+                room.tile_blocks.eq(tiles),
+            ]
