@@ -11,6 +11,7 @@ from diastole_sim.perf import Memory, ModelledMachine, estimate
 from diastole_sim.rtl import Device
 from diastole_sim.spec.operations import OPERATIONS
 from support import products as p
+from support.nests import blocks_of, drawn_nest
 
 MACHINES = ("pico", "nano", "mixed", "mxfp8_e4m3", "nvfp4", "mxfp4_e2m1")
 CASES = 5
@@ -32,9 +33,12 @@ def model_of(config, latency):
     )
 
 
-def drawn(limits, rng):
+def drawn(device, op, sizes, block, rng):
     """Any nest that the machine takes, or the host's choice."""
-    return None if limits is None or rng.random() < 0.3 else p.drawn_nest(limits, rng)
+    limits = device.loops.limits.of(op)
+    if limits is None or rng.random() < 0.3:
+        return None
+    return drawn_nest(limits, blocks_of(op, sizes, block), rng)
 
 
 @pytest.mark.parametrize("name", MACHINES)
@@ -48,7 +52,7 @@ def test_the_model_is_the_hardware(name, latency, np_rng, request):
             op = rng.choice([op for op in OPERATIONS if number or op != "backward"])
             m, k, n = (rng.randrange(1, 70) for _ in range(3))
             operands = p.convert(device, p.tensors(np_rng, (m, k, n), "plain"))
-            device.loops.nest = drawn(device.loops.limits.of(op), rng)
+            device.loops.nest = drawn(device, op, (m, n, k), model.block, rng)
             nest = device.loops.of(op, m=m, n=n, k=k)
             counted = p.multiply(device, op, operands).counters
             device.loops.nest = None

@@ -9,6 +9,7 @@ import pytest
 from diastole_sim.rtl import Device
 from diastole_sim.spec.nest import Nest
 from support import products as p
+from support.nests import blocks_of, drawn_nest
 
 SIZES = (45, 37, 50)
 PRODUCTS = ("forward", "dx", "dw")
@@ -59,9 +60,13 @@ def test_one_hash(name, stalls, data, expected, devices, nested, rng):
     assert p.MACHINES[name].numerics == p.MACHINES["pico"].numerics
     device = devices(name, stalls)
     operands = p.convert(device, data)
+    m, k, n = SIZES
+    block = p.MACHINES[name].numerics.block
+    blocks = {op: blocks_of(op, (m, n, k), block) for op in PRODUCTS}
     for number in range(NESTS):
         nests = {
-            op: p.drawn_nest(device.loops.limits.of(op), rng) if number else None for op in PRODUCTS
+            op: drawn_nest(device.loops.limits.of(op), blocks[op], rng) if number else None
+            for op in PRODUCTS
         }
         got = hash_of(nested(device, op, operands, nest) for op, nest in nests.items())
         assert got == expected, nests

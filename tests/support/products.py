@@ -165,12 +165,6 @@ def convert(device, data, step=0):
     }
 
 
-def drawn_nest(limits: NestLimits, rng) -> Nest:
-    """One that the machine takes; some lengths may be its own."""
-    lengths = {name: rng.choice([0, *values]) for name, values in limits.to_dict().items()}
-    return Nest(outer=rng.choice("tl"), **lengths)
-
-
 def multiply(device, op, operands):
     return getattr(device, op)(*(operands[name] for name in OPERATIONS[op].operand_names))
 

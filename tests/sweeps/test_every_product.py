@@ -14,6 +14,7 @@ from diastole_sim.golden.device import GoldenDevice
 from diastole_sim.rtl import Device
 from diastole_sim.train import run_task
 from support import products as p
+from support.nests import blocks_of, drawn_nest
 
 NAMES = [
     *(f"bfp{m}" for m in (1, 2, 3, 5, 6, 7, 8)),
@@ -101,9 +102,11 @@ def test_any_nest(sizes, both, np_rng, rng):
     device, golden = both
     data = p.tensors(np_rng, sizes, "wide")
     operands, wanted = p.convert(device, data), p.convert(golden, data)
+    m, k, n = sizes
     for op in ("forward", "dx", "dw"):
         want = p.multiply(golden, op, wanted)
         for _ in range(4):
-            nest = device.loops.nest = p.drawn_nest(device.loops.limits.of(op), rng)
+            blocks = blocks_of(op, (m, n, k), golden.numerics.block)
+            nest = device.loops.nest = drawn_nest(device.loops.limits.of(op), blocks, rng)
             p.check_result(p.multiply(device, op, operands), want, f"{op}, {nest}")
     device.loops.nest = None

@@ -5,6 +5,7 @@ beginning and its end count, those that look best are run in the model.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ from diastole_sim.perf.machine import ModelledMachine, ceil_div
 from diastole_sim.perf.product import estimate
 from diastole_sim.perf.walk import LoadedRegion, Loops, blocks, held_sides, loops_of
 from diastole_sim.spec.command import MACHINES_OWN
-from diastole_sim.spec.nest import OUTER, Nest, NestLimits
+from diastole_sim.spec.nest import KEPT, OUTER, Nest, NestLimits
 
 SLACK = 1.007
 """So much longer than the fastest may take who reads less."""
@@ -22,7 +23,7 @@ MOST_STEPS = 5000
 """Passes, rows and groups of blocks that the model may walk through for one choice: a few tens of
 milliseconds."""
 HAND_OVER = 20
-"""Cycles from the last pass of a chunk to the first request for its half, and from the last vector
+"""Cycles from the last pass of a chunk to the first request for its place, and from the last vector
 of one to its first pass."""
 
 
@@ -43,7 +44,8 @@ def choose_nest(
     """
     costs: dict[Nest, NestCost] = {}
     seen: set[tuple[object, ...]] = set()
-    for nest in candidates(limits):
+    blocks = loops_of(machine, op, m, n, k).blocks
+    for nest in candidates(limits, blocks):
         loops = loops_of(machine, op, m, n, k, nest)
         if (alike := what_it_does(loops)) not in seen:
             seen.add(alike)
@@ -65,18 +67,29 @@ def choose_nest(
     return min(near, key=lambda nest: runs[nest][::-1])
 
 
-def candidates(limits: NestLimits) -> Iterator[Nest]:
-    """Every nest that a machine takes, its own lengths written out."""
+def candidates(limits: NestLimits, blocks: tuple[int, int, int]) -> Iterator[Nest]:
+    """Every length that a machine takes, written out, and with each the operands that may stay;
+    ``blocks`` of the product: along what streams, the lanes and the contraction."""
     for t_blocks, groups, chunk in product(limits.t_blocks, limits.groups, limits.chunk):
         for outer in OUTER:
-            yield Nest(t_blocks=t_blocks, groups=groups, chunk=chunk, outer=outer)
+            nest = Nest(t_blocks=t_blocks, groups=groups, chunk=chunk, outer=outer)
+            panels, slabs = limits.panels(nest, blocks), limits.slabs(nest)
+            rooms = limits.stream_blocks, limits.held_blocks
+            fits = [panel <= room for panel, room in zip(panels, rooms, strict=True)]
+            yield replace(nest, keep=KEPT[fits[0] + 2 * fits[1]])
+            # Where the next panel has no place while the last one is used, keeping may cost time.
+            tight = [p + s > r for p, s, r in zip(panels, slabs, rooms, strict=True)]
+            if any(fit and full for fit, full in zip(fits, tight, strict=True)):
+                loose = [fit and not full for fit, full in zip(fits, tight, strict=True)]
+                yield replace(nest, keep=KEPT[loose[0] + 2 * loose[1]])
 
 
 def what_it_does(loops: Loops) -> tuple[object, ...]:
     """The same for nests that differ in nothing on this product."""
     lengths = tuple(map(min, loops.lengths, loops.blocks))
-    one_row = any(length == whole for length, whole in zip(lengths[:2], loops.blocks, strict=False))
-    return (*lengths, OUTER[0] if one_row else loops.outer)
+    one = [length == whole for length, whole in zip(lengths[:2], loops.blocks, strict=False)]
+    keeps = loops.keeps[0] and not one[1], loops.keeps[1] and not one[0]
+    return (*lengths, OUTER[0] if any(one) else loops.outer, *keeps)
 
 
 def roughly(machine: ModelledMachine, loops: Loops) -> NestCost:
@@ -98,23 +111,70 @@ def roughly(machine: ModelledMachine, loops: Loops) -> NestCost:
     groups += ceil_div(last_l, loops.lanes_side)
     work = slices * slots * groups / tiles
     share = loops.blocks[0] * loops.blocks[1] / (tiles * t * lanes)  # of a whole tile, on average
-    regions = chunk_regions(machine, loops, t, lanes, chunk)
-    beats = sum(region.beats for region in regions)
-    asked = 12 + sum(8 + region.rows * (1 + len(region.runs)) for region in regions)
-    # A half is asked for when it is free: a chunk comes a latency later.
-    load = max(beats, asked) * share + machine.memory.read_cycles + HAND_OVER
+    rounds, load, beats = loading(machine, loops, (t, lanes, chunk), (tiles_t, tiles_l), share)
     rows = min(t * block, loops.sizes[0])
     drain = rows * row_beats(machine, lanes)
     last_rows = loops.sizes[0] - (tiles_t - 1) * t * block
-    tile = max(work, chunks * load)
+    worked = sum(
+        count * max(work, chunks * per_chunk) for count, per_chunk in zip(rounds, load, strict=True)
+    )
+    tile = max(work, chunks * load[0])
     through = max(
-        tiles * tile + last_rows * row_beats(machine, last_l), tile + tiles * drain * share
+        worked + last_rows * row_beats(machine, last_l), tile + tiles * drain * share
     )
     latency = machine.memory.read_cycles + machine.memory.response_cycles
-    around = beats + shortest + HAND_OVER + 2 * latency
-    groups_read = sum(region.rows * len(region.runs) for region in regions)
-    steps = tiles * (slices * groups / tiles_l + rows + chunks * groups_read)
-    return NestCost(around + through, tiles * chunks * beats * share, steps)
+    around = beats.first + shortest + HAND_OVER + 2 * latency
+    steps = tiles * (slices * groups / tiles_l + rows) + beats.requests
+    return NestCost(around + through, beats.all, steps)
+
+
+class Beats(NamedTuple):
+    """Of the first chunk, and of a product; and how many requests there are for them."""
+
+    first: float
+    all: float
+    requests: float
+
+
+def loading(
+    machine: ModelledMachine,
+    loops: Loops,
+    lengths: tuple[int, int, int],
+    tiles: tuple[int, int],
+    share: float,
+) -> tuple[tuple[int, int], tuple[float, float], Beats]:
+    """Tiles in the first round of the outer loop and in all others; cycles of loading a chunk in
+    them; beats. What stays is loaded in the first tile of the loop that it does not depend on."""
+    t, lanes, chunk = lengths
+    held, streamed = chunk_regions(machine, loops, t, lanes, chunk)
+    inner, outer = (tiles[0], tiles[1]) if loops.outer == "l" else (tiles[1], tiles[0])
+    chunks = ceil_div(loops.blocks[2], chunk)
+    # Of the operand that stays for an inner loop one part in so many, of the other one all at once.
+    of_inner, of_outer = (held, streamed) if loops.outer == "l" else (streamed, held)
+    keeps_inner, keeps_outer = loops.keeps[:: -1 if loops.outer == "l" else 1]
+    parts = [(1 / inner if keeps_inner else 1.0, 1.0), (0.0, 0.0)]
+    parts[1] = (parts[0][0], 0.0 if keeps_outer else 1.0)
+    places = min(
+        whole // slab
+        for whole, slab in zip(
+            (machine.stream_blocks, machine.held_blocks), loops.slabs, strict=True
+        )
+    )
+    cycles: list[float] = []
+    beats, requests, rounds = 0.0, 0.0, (inner, inner * (outer - 1))
+    for count, part in zip(rounds, parts, strict=True):
+        loads = list(zip(part, (of_inner, of_outer), strict=True))
+        came = sum(some * region.beats for some, region in loads)
+        asked = 5 + sum(some * (8 + region.rows * (1 + len(region.runs))) for some, region in loads)
+        mine = max(came, asked) * share
+        waits = machine.memory.read_cycles + HAND_OVER
+        cycles.append(max(mine, (mine + waits) / max(1, places - 1)) if came else 0.0)
+        beats += count * chunks * came * share
+        requests += count * chunks * sum(
+            some * region.rows * len(region.runs) for some, region in loads
+        )
+    first = held.beats + streamed.beats
+    return rounds, (cycles[0], cycles[1]), Beats(first, beats, requests)
 
 
 def row_beats(machine: ModelledMachine, lanes: int) -> int:

@@ -38,7 +38,7 @@ class Load:
     def chunk(self, chunk: Chunk, free: int) -> int:
         """Load a chunk, for which there is room from ``free`` on; the cycle from which on it is
         all there."""
-        self.ask = max(self.ask, free + 2) + 1
+        self.ask = max(self.ask, free + 1) + 1
         for region in chunk.regions:
             if not region.beats:
                 self.ask += 1
@@ -51,7 +51,6 @@ class Load:
             else:
                 self._blocks(region)
             self.taken.append(self.front)
-        self.ask += 1
         if any(chunk.loads):
             return self.written
         return self.front if chunk.first else 0
@@ -64,11 +63,12 @@ class Load:
         self.ask += 1
 
     def _blocks(self, region: LoadedRegion) -> None:
-        self.ask += 2 + region.first_row.bit_length() + 1  # its address is a product
+        self.ask += 2 + region.first_row.bit_length()  # its address is a product
         for _ in range(region.rows):
             self.ask += 1
             for run in region.runs:
                 self._run(run)
+        self.ask += 1
 
     def _arrive(self, asked: int, wanted: int) -> int:
         """The cycle in which the first beat of a request is taken; the memory takes a request when

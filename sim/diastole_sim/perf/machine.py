@@ -234,8 +234,10 @@ class ModelledMachine:
 
     @property
     def has_fused_pass(self) -> bool:
-        """Both gradients at once need dY in squares, and an array that turns."""
-        return self.in_place and not self.grouped(DY)
+        """Both gradients at once need dY in squares, an array that turns, and slices of M that
+        begin on a beat where X is read along them."""
+        aligned = not self.grouped(X) or self.cols % self.aligned_blocks(X) == 0
+        return self.in_place and not self.grouped(DY) and aligned
 
     def fuses(self, m: int, n: int) -> bool:
         """Whether the backward pass of dY (m x n elements) runs as one."""

@@ -94,7 +94,7 @@ def _run(
     m, n, k = sizes
     # The addresses of the maxima are products: as many cycles as the larger factor has bits.
     tallest = max(_rows_read(machine, op, sizes))
-    setup = ceil_div(tallest, machine.block).bit_length() + 4
+    setup = ceil_div(tallest, machine.block).bit_length() + 2
     headers = machine.header * (3 if fused else 2)  # of what is read, one after the other
     setup = max(setup, 3 + headers * (machine.memory.read_cycles + 1))
     load, store = Load(machine, ask=setup), Store(machine, fused)

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from diastole_hw.engine.engine import ProductEngine
-from diastole_hw.plan.uses import Mode, product_of
+from diastole_hw.plan.uses import Mode
 from diastole_sim.golden.device import GoldenDevice
 from diastole_sim.spec.command import NEST_FIELDS
 from diastole_sim.spec.image import FloatLayout, image_layouts
 from diastole_sim.spec.nest import KEPT, OUTER, Nest
 from support.bench import design, run
 from support.bus import ServiceMemory
+from support.nests import blocks_of, drawn_nest
 from support.plans import make_numerics, make_plan
 from support.sweep import sweep
 
@@ -63,27 +64,9 @@ def asked_of(golden, mode, x, w, dy):
 
 
 def random_nest(plan, mode, sizes, rng):
-    """One that the machine takes for these sizes, and that keeps on chip what it can or less."""
-    limits = plan.nests.of(mode.name.lower())
-    blocks = blocks_of(plan, mode, sizes)
-    keep = rng.sample(KEPT, len(KEPT))
-    while True:
-        nest = Nest(
-            t_blocks=rng.choice(limits.t_blocks),
-            groups=rng.choice(limits.groups),
-            chunk=rng.choice(limits.chunk),
-            outer=rng.choice("tl"),
-            keep=keep[0],
-        )
-        if limits.problem(nest, blocks) is None:
-            return nest
-        keep.append(keep.pop(0))
-
-
-def blocks_of(plan, mode, sizes):
-    """Of a product M x N x K: blocks along what streams, the lanes and the contraction."""
-    by_axis = dict(zip("mnk", sizes, strict=True))
-    return tuple(-(-by_axis[axis] // plan.block) for axis in product_of(mode).loops)
+    """One that the machine takes for these sizes."""
+    name = mode.name.lower()
+    return drawn_nest(plan.nests.of(name), blocks_of(name, sizes, plan.block), rng)
 
 
 def run_products(

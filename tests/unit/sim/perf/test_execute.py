@@ -13,6 +13,10 @@ MACHINE = ModelledMachine(rows=2, cols=2, block=8, element_bits=(5, 5, 5), data_
 SPANS = ((Span(16, 16, 1, 4),), (Span(8, 8, 1, 4),))
 CHUNK = Chunk(
     regions=(),
+    first=True,
+    last=True,
+    loads=(True, True),
+    frees=(True, True),
     slots=16,
     slices=1,
     groups=1,

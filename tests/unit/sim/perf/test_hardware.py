@@ -11,9 +11,10 @@ from diastole_hw.plan.uses import Mode
 from diastole_sim.perf import Memory, ModelledMachine, estimate
 from diastole_sim.spec.command import MACHINES_OWN, NEST_FIELDS
 from diastole_sim.spec.image import GROUP_BLOCKS, FloatLayout, image_layouts, round_up
-from diastole_sim.spec.nest import Nest
+from diastole_sim.spec.nest import KEPT, OUTER, Nest
 from support.bench import design, run
 from support.bus import ServiceMemory
+from support.nests import blocks_of, drawn_nest
 from support.plans import make_numerics, make_plan
 from support.sweep import alternating, sweep
 
@@ -51,6 +52,8 @@ def test_sizes_equal_the_plan(request):
             "tile": plan.tile_blocks,
             "groups": plan.groups,
             "bank_words": plan.half_words,
+            "stream_blocks": plan.stream_blocks,
+            "held_blocks": plan.held_blocks,
             "multipliers": plan.macs,
         }
         if plan.fused:
@@ -74,7 +77,8 @@ def test_sizes_equal_the_plan(request):
 
 def run_engine(plan: Plan, op: str, m: int, n: int, k: int, nest: Nest = MACHINES_OWN):
     """(cycles, read beats, write beats, stalls by cause) of a product of zeros."""
-    operands = {"m": m, "n": n, "k": k, "nest_outer": nest.outer == "l"}
+    operands = {"m": m, "n": n, "k": k}
+    operands |= {"nest_outer": OUTER.index(nest.outer), "nest_keep": KEPT.index(nest.keep)}
     operands |= {field: getattr(nest, name) for name, field in NEST_FIELDS.items()}
     at = 0
     sides = {"x": (m, k), "w": (k, n), "dy": (m, n)}
@@ -159,13 +163,13 @@ def plan_of(name):
 
 
 def check(plan, op, sizes, share, nest=MACHINES_OWN):
-    """Beats and stalls of the loader are equal, cycles to two and a share."""
+    """Beats and stalls of the loader are equal, cycles to four and a share."""
     seen, reads, writes = run_engine(plan, op, *sizes, nest)
     guess = estimate(machine_of(plan), op, *sizes, nest)
     assert guess.fused == (op == "backward")
     assert (guess.read_beats, guess.write_beats, guess.turn) == (reads, writes, seen["turn"])
     text = f"{guess.cycles} cycles for {seen['cycles']}: {guess.idle}, {seen}, {nest}"
-    assert abs(guess.cycles - seen["cycles"]) <= share * seen["cycles"] + 2, text
+    assert abs(guess.cycles - seen["cycles"]) <= share * seen["cycles"] + 4, text
 
 
 @pytest.mark.parametrize(
@@ -185,11 +189,6 @@ def test_beats_and_cycles_of_the_engine(name, op, m, n, k):
 def test_beats_and_cycles_of_nests(name, op, rng):
     """Tiles and chunks of any length, on shapes that they cut unevenly."""
     plan = plan_of(name)
-    limits = plan.nests.of(op)
-    nest = Nest(
-        t_blocks=rng.choice(limits.t_blocks),
-        groups=rng.choice(limits.groups),
-        chunk=rng.choice(limits.chunk),
-        outer=rng.choice("tl"),
-    )
-    check(plan, op, [rng.randrange(1, 40) for _ in range(3)], 0.03, nest)
+    sizes = [rng.randrange(1, 40) for _ in range(3)]
+    nest = drawn_nest(plan.nests.of(op), blocks_of(op, sizes, plan.block), rng)
+    check(plan, op, sizes, 0.03, nest)

@@ -18,6 +18,10 @@ def machine(**changes):
 def chunk(*regions):
     return Chunk(
         regions=regions,
+        first=True,
+        last=True,
+        loads=(True, True),
+        frees=(True, True),
         slots=1,
         slices=1,
         groups=1,

@@ -1,0 +1,21 @@
+"""Nests drawn at random, of those that a machine takes."""
+
+from diastole_sim.spec.nest import KEPT, LENGTHS, OUTER, Nest, NestLimits
+from diastole_sim.spec.operations import OPERATIONS
+
+
+def blocks_of(operation: str, sizes, block: int) -> tuple[int, int, int]:
+    """Of a product M x N x K: blocks along what streams, the lanes and the contraction."""
+    (product,) = OPERATIONS[operation].products
+    by_axis = dict(zip("mnk", sizes, strict=True))
+    t, lanes, contraction = (-(-by_axis[axis] // block) for axis in product.loops)
+    return t, lanes, contraction
+
+
+def drawn_nest(limits: NestLimits, blocks: tuple[int, int, int], rng) -> Nest:
+    """Any that the machine takes for a product of so many blocks; some lengths may be its own."""
+    while True:
+        lengths = {name: rng.choice([0, *getattr(limits, name)]) for name in LENGTHS}
+        nest = Nest(outer=rng.choice(OUTER), keep=rng.choice(KEPT), **lengths)
+        if limits.problem(nest, blocks) is None:
+            return nest
