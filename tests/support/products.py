@@ -18,7 +18,6 @@ from diastole.config.keys import (
     RoundingConfig,
 )
 from diastole.config.presets import PRESETS
-from diastole_sim.spec.nest import Nest, NestLimits
 from diastole_sim.spec.operations import OPERATIONS
 from oracle import formats as oracle
 from oracle.product import aligned_product, binary32, exact_product, read

@@ -1,6 +1,6 @@
 """Whether what a nest keeps on chip fits: counted, before a command starts."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 

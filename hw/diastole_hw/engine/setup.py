@@ -1,6 +1,6 @@
 """From a decoded command to the product that the controller runs: pitches, addresses, sizes."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 

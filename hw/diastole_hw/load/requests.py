@@ -182,9 +182,7 @@ class RegionRequests(wiring.Component):
             region.stream_offset.eq(self._offset(m, table, chunk.t0, "stream")),
             region.held_offset.eq(self._offset(m, table, chunk.l0, "held")),
             region.base.eq(base),
-            region.stride.eq(
-                Mux(table.kind == Region.HELD, product.held_stride, product.t_step)
-            ),
+            region.stride.eq(Mux(table.kind == Region.HELD, product.held_stride, product.t_step)),
             region.c0.eq(chunk.c0),
             region.fused.eq(fused),
             region.tile.eq(chunk.tile),

@@ -19,6 +19,8 @@ SLACK = 1.007
 """So much longer than the fastest may take who reads less."""
 TRIED = 20
 """Nests that are run in the model, at most."""
+FEWEST_RUN = 4
+"""Of them; where the model has no time for as many the closed form decides alone."""
 MOST_STEPS = 5000
 """Passes, rows and groups of blocks that the model may walk through for one choice: a few tens of
 milliseconds."""
@@ -60,7 +62,7 @@ def choose_nest(
             break
         found = estimate(machine, op, m, n, k, nest)
         runs[nest] = found.cycles, found.read_beats
-    if not runs:
+    if len(runs) < min(FEWEST_RUN, len(ranked)):
         runs = {nest: costs[nest][:2] for nest in ranked}
     fastest = min(cycles for cycles, _ in runs.values())
     near = (nest for nest, (cycles, _) in runs.items() if cycles <= SLACK * fastest)
@@ -119,9 +121,7 @@ def roughly(machine: ModelledMachine, loops: Loops) -> NestCost:
         count * max(work, chunks * per_chunk) for count, per_chunk in zip(rounds, load, strict=True)
     )
     tile = max(work, chunks * load[0])
-    through = max(
-        worked + last_rows * row_beats(machine, last_l), tile + tiles * drain * share
-    )
+    through = max(worked + last_rows * row_beats(machine, last_l), tile + tiles * drain * share)
     latency = machine.memory.read_cycles + machine.memory.response_cycles
     around = beats.first + shortest + HAND_OVER + 2 * latency
     steps = tiles * (slices * groups / tiles_l + rows) + beats.requests
@@ -170,8 +170,8 @@ def loading(
         waits = machine.memory.read_cycles + HAND_OVER
         cycles.append(max(mine, (mine + waits) / max(1, places - 1)) if came else 0.0)
         beats += count * chunks * came * share
-        requests += count * chunks * sum(
-            some * region.rows * len(region.runs) for some, region in loads
+        requests += (
+            count * chunks * sum(some * region.rows * len(region.runs) for some, region in loads)
         )
     first = held.beats + streamed.beats
     return rounds, (cycles[0], cycles[1]), Beats(first, beats, requests)

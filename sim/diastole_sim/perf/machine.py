@@ -61,8 +61,8 @@ class ModelledMachine:
     elements of the vector groups of x, w, dy, None where there are squares or one scale for the
     tensor; ``header``: tensors have scales in front of their images (NVFP4); ``data_width`` in
     bits; ``in_place``: the array turns, else the edge does. The last three are for questions of the
-    kind "what if": ``banks`` of accumulators per direction, and bounds on the chunks that a
-    scratchpad holds, ``most_places``, and on the vectors that are filled per cycle,
+    kind "what if": ``banks`` of accumulators per direction, and bounds on the chunks of what
+    streams that are on chip at once, ``most_places``, and on the vectors that are filled per cycle,
     ``most_filled``. ValueError if out of range.
     """
 

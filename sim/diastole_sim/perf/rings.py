@@ -43,11 +43,12 @@ class Room:
     begun: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        blocks = self.machine.stream_blocks, self.machine.held_blocks
-        most = self.machine.most_places
-        self.rings = [
-            Ring(min(most, whole // slab)) for whole, slab in zip(blocks, self.slabs, strict=True)
-        ]
+        stream, held = self.slabs
+        most = self.machine.most_places  # of what streams: the fused pass holds all of dY
+        self.rings = (
+            Ring(min(most, self.machine.stream_blocks // stream)),
+            Ring(self.machine.held_blocks // held),
+        )
         self.west = Ring(min(most, WEST_HALVES))
 
     def take(self, chunk: Chunk) -> int:
@@ -72,7 +73,8 @@ class Room:
         if oldest >= 0:
             if chunk.uses[EAST]:
                 free = self.store.drained(EAST, oldest)
-            if chunk.uses[NORTH]:  # in the fused pass each chunk has a bank, and the last one counts
+            if chunk.uses[NORTH]:
+                # In the fused pass each chunk has a bank, and that of a tile's last one counts.
                 number = self.north_tiles[oldest] - 1 if self.fused else oldest
                 free = max(free, self.store.drained(NORTH, number))
         return free

@@ -5,6 +5,7 @@ from typing import Any
 
 from diastole_sim.perf.choose import choose_nest
 from diastole_sim.perf.machine import ModelledMachine
+from diastole_sim.perf.walk import loops_of
 from diastole_sim.spec.command import MACHINES_OWN
 from diastole_sim.spec.nest import Nest, ProductNests
 from diastole_sim.spec.numerics import Numerics
@@ -41,7 +42,8 @@ class ChosenLoops:
                 raise ValueError(f"{operation} takes no nest: its loops are its own")
             return MACHINES_OWN
         if self.nest is not None:
-            if problem := limits.problem(self.nest):
+            blocks = loops_of(self._machine, operation, m, n, k).blocks
+            if problem := limits.problem(self.nest, blocks):
                 raise ValueError(f"the nest of {operation}: {problem}")
             return self.nest
         shape = (operation, m, n, k)

@@ -167,7 +167,7 @@ FIELDS = (
         low=8,
     ),
     _field("nest_outer", 5, 1, _NESTED, "1: the loop over lanes is outermost", low=24),
-    _field("nest_keep", 5, 2, _NESTED, "what stays: bit 0 what streams, bit 1 what is held", low=25),
+    _field("nest_keep", 5, 2, _NESTED, "what stays: 1 what streams, 2 what is held", low=25),
     _field("nest_groups", 7, 8, _NESTED, "slices of lanes in an output tile", low=8),
     _field("nest_chunk", 9, 16, _NESTED, "blocks of the contraction loaded at a time", low=8),
     _field("tag", 14, 32, _CONVERT, "the tensor's tag, from which its random bits are drawn"),

@@ -154,7 +154,8 @@ class NestLimits:
     @classmethod
     def from_dict(cls, given: dict[str, Any]) -> "NestLimits":
         """The inverse of :meth:`to_dict`."""
-        return cls(**given | {name: tuple(given[name]) for name in LENGTHS})
+        lengths: dict[str, Any] = {name: tuple(given[name]) for name in LENGTHS}
+        return cls(**given | lengths)
 
 
 @dataclass(frozen=True, kw_only=True)

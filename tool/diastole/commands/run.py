@@ -61,9 +61,9 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "--nest",
         metavar="NAME=VALUE,...",
-        help="the loops of forward, dx or dw: t_blocks, groups, chunk, outer (t or l); what is "
-        "left out is the machine's own, without --nest the model of the machine chooses; the "
-        "result is the same",
+        help="the loops of forward, dx or dw: t_blocks, groups, chunk, outer (t or l), keep (none, "
+        "stream, held or both); what is left out is the machine's own, without --nest the model of "
+        "the machine chooses; the result is the same",
     )
     add_execution(parser)
     parser.set_defaults(execute=execute)
@@ -76,6 +76,7 @@ def execute(arguments: argparse.Namespace) -> int:
     op, nest = arguments.op, read_nest(arguments, config)
     given = tensors.read_given(arguments.source, op, config.numerics, codes=arguments.codes)
     sizes = tensors.check_sizes(op, given.tensors, config.numerics)
+    check_nest(nest, op, sizes, config)
     if arguments.codes:
         tensors.check_codes(given.tensors, config.numerics)
     for text in given.notes:
@@ -122,12 +123,22 @@ def read_nest(arguments: argparse.Namespace, config: Config) -> Nest | None:
         nest = Nest.parse(arguments.nest)
     except ValueError as error:
         raise BadInput(f"--nest: {error}") from error
-    limits = config.plan.nests.of(arguments.op)
-    if limits is None:
+    if config.plan.nests.of(arguments.op) is None:
         raise BadInput(f"--nest: {arguments.op} takes none: the fused pass has loops of its own")
-    if problem := limits.problem(nest):
-        raise BadInput(f"--nest: {problem} ({arguments.op} on {config.name})")
     return nest
+
+
+def check_nest(nest: Nest | None, op: str, sizes: tensors.Sizes, config: Config) -> None:
+    """BadInput if a nest does not fit the machine, or what it keeps not this product."""
+    limits = config.plan.nests.of(op)
+    if nest is None or limits is None:
+        return
+    (product,) = OPERATIONS[op].products
+    t, lanes, contraction = (
+        -(-sizes.axis(axis.upper()) // config.numerics.block) for axis in product.loops
+    )
+    if problem := limits.problem(nest, (t, lanes, contraction)):
+        raise BadInput(f"--nest: {problem} ({op} on {config.name})")
 
 
 def operands(device: DeviceProtocol, op: str, given: Given) -> dict[str, ConvertedTensor]:
