@@ -10,6 +10,7 @@ from diastole_hw.schedule.lengths import nest_lengths
 from diastole_sim.spec import command as table
 from diastole_sim.spec.command import Limits
 from diastole_sim.spec.image import MAX_SIZE
+from diastole_sim.spec.nest import NestLimits
 from diastole_sim.spec.operations import OPERATIONS
 
 SIZE_BITS = MAX_SIZE.bit_length()
@@ -113,9 +114,10 @@ class Panels(wiring.Component):
             m.submodules[name] = place(room, platform)
         with m.Switch(command.opcode):
             for name, operation in OPERATIONS.items():
-                if nests.of(name) is not None:
+                taken = nests.of(name)
+                if taken is not None:
                     with m.Case(table.Opcode[name.upper()]):
-                        self._operation(m, operation, rooms)
+                        self._operation(m, operation, taken, rooms)
         fits = done = 1
         for bit, room in enumerate(rooms.values()):
             keeps = command.nest_keep[bit]
@@ -125,16 +127,15 @@ class Panels(wiring.Component):
         m.d.comb += [self.done.eq(~self.start & done), self.fits.eq(fits)]
         return m
 
-    def _operation(self, m, operation, rooms):
+    def _operation(self, m, operation, taken: NestLimits, rooms):
         """Lengths and sizes of one product."""
-        command, limits = self.command, self.limits
+        command, block = self.command, self.limits.block
         (product,) = operation.products
-        taken = limits.nests.of(operation.name)
         nest = nest_lengths(m, operation.name, taken, command)
-        low = (limits.block - 1).bit_length()
+        low = (block - 1).bit_length()
         blocks = [Signal(SIZE_BITS, name=f"{operation.name}_{axis}") for axis in product.loops]
         for size, axis in zip(blocks, product.loops, strict=True):
-            m.d.comb += size.eq((command[axis] + (limits.block - 1)) >> low)
+            m.d.comb += size.eq((command[axis] + (block - 1)) >> low)
         t, lanes, contraction = blocks
         outer_l = command.nest_outer
         for room, slab, whole, tile, tiles in (

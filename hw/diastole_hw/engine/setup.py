@@ -13,6 +13,7 @@ from diastole_hw.transfer.address import Locate
 from diastole_sim.spec import operations
 from diastole_sim.spec.command import ADDRESS_BITS
 from diastole_sim.spec.image import GROUP_BLOCKS
+from diastole_sim.spec.nest import NestLimits
 from diastole_sim.spec.operations import DW, DX, Tensor
 
 
@@ -154,7 +155,7 @@ class Setup(wiring.Component):
         with m.Switch(self.mode):
             for mode in PRODUCTS:
                 north = plan.use(mode).north
-                limits = plan.nests.of(OPERATION_OF[mode].name)
+                limits: NestLimits = getattr(plan.nests, OPERATION_OF[mode].name)
                 with m.Case(mode):
                     nest = nest_lengths(m, mode.name.lower(), limits, given)
                     m.d.sync += [

@@ -16,17 +16,17 @@ WEST_HALVES = 2
 
 
 @dataclass
-class Ring:
-    """So many ``places``, taken and given back in their order."""
+class Places:
+    """Those of a ring, ``most`` of them, taken and given back in their order."""
 
-    places: int
+    most: int
     taken: int = 0
     freed: list[int] = field(default_factory=list)
 
     def take(self) -> int:
         """The cycle from which the next place is free."""
         self.taken += 1
-        needed = self.taken - self.places
+        needed = self.taken - self.most
         return self.freed[needed - 1] if needed > 0 else 0
 
 
@@ -46,10 +46,10 @@ class Room:
         stream, held = self.slabs
         most = self.machine.most_places  # of what streams: the fused pass holds all of dY
         self.rings = (
-            Ring(min(most, self.machine.stream_blocks // stream)),
-            Ring(self.machine.held_blocks // held),
+            Places(min(most, self.machine.stream_blocks // stream)),
+            Places(self.machine.held_blocks // held),
         )
-        self.west = Ring(min(most, WEST_HALVES))
+        self.west = Places(min(most, WEST_HALVES))
 
     def take(self, chunk: Chunk) -> int:
         """The cycle from which there is room for what the chunk loads."""

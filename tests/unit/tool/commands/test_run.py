@@ -150,7 +150,7 @@ def test_options_that_change_nothing_are_named(diastole, npz):
         (
             "dw",
             "t=3",
-            "a nest is NAME=VALUE,... with names t_blocks, groups, chunk, outer, not t=3",
+            "a nest is NAME=VALUE,... with names t_blocks, groups, chunk, outer, keep, not t=3",
         ),
         ("backward", "groups=1", "backward takes none: the fused pass has loops of its own"),
     ],
@@ -158,6 +158,19 @@ def test_options_that_change_nothing_are_named(diastole, npz):
 def test_a_nest_that_does_not_fit(diastole, npz, tmp_path, op, nest, said):
     result = diastole(*RUN, "--op", op, "--nest", nest, "--backend", "rtl")
     assert (result.code, result.err) == (2, error(f"--nest: {said}"))
+    assert not (tmp_path / "b.npz").exists()
+
+
+def test_what_a_nest_keeps_must_fit(diastole, tmp_path):
+    """64 blocks of the contraction in 2 columns of cells: 32 in every bank for each of 16."""
+    x, w = np.zeros((9, 512), np.float32), np.zeros((512, 3), np.float32)
+    np.savez(tmp_path / "a.npz", X=x, W=w)
+    result = diastole(*RUN, "--op", "forward", "--nest", "keep=stream", "--backend", "rtl")
+    said = (
+        "--nest: keep=stream needs 512 blocks in every bank of what streams, which has 128; "
+        "keep=none fits, and so may shorter tiles or another outer loop (forward on diastole_nano)"
+    )
+    assert (result.code, result.err) == (2, error(said))
     assert not (tmp_path / "b.npz").exists()
 
 
