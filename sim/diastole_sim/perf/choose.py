@@ -104,11 +104,13 @@ def roughly(machine: ModelledMachine, loops: Loops) -> NestCost:
     # A half is asked for when it is free: a chunk comes a latency later.
     load = max(beats, asked) * share + machine.memory.read_cycles + HAND_OVER
     rows = min(t * block, loops.sizes[0])
-    drain = rows * row_beats(machine, lanes)
+    north = loops.roles.north
+    drain = rows * row_beats(machine, lanes, north=north)
     last_rows = loops.sizes[0] - (tiles_t - 1) * t * block
     tile = max(work, chunks * load)
     through = max(
-        tiles * tile + last_rows * row_beats(machine, last_l), tile + tiles * drain * share
+        tiles * tile + last_rows * row_beats(machine, last_l, north=north),
+        tile + tiles * drain * share,
     )
     latency = machine.memory.read_cycles + machine.memory.response_cycles
     around = beats + shortest + HAND_OVER + 2 * latency
@@ -117,9 +119,10 @@ def roughly(machine: ModelledMachine, loops: Loops) -> NestCost:
     return NestCost(around + through, tiles * chunks * beats * share, steps)
 
 
-def row_beats(machine: ModelledMachine, lanes: int) -> int:
+def row_beats(machine: ModelledMachine, lanes: int, *, north: bool) -> int:
     """Cycles of a row of a tile on its way out."""
-    return max(ceil_div(4 * lanes * machine.block, machine.beat_bytes), lanes)
+    words = ceil_div(lanes, machine.drained_vectors(north=north))
+    return max(ceil_div(4 * lanes * machine.block, machine.beat_bytes), words)
 
 
 def chunk_regions(
