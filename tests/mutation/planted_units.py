@@ -170,7 +170,7 @@ SQUARES = (
     Fault("what is held ignored", "float_lanes", r"= stream \+ (held);", "{} & 1'h0"),
     Fault("results twice as large", "float_lanes", r"\$signed\((offset)\)", "{} - 1'h1"),
     Fault("results lost that wait", "float_lanes", r"advance = _\d+_ \| (o__ready);", "1'h1"),
-    Fault("overflow of nothing", "float_lanes", r"overflow = (o__valid) &", "1'h1"),
+    Fault("overflow of nothing", "float_lanes", r"overflow = (valid_5) &", "1'h1"),
     Fault("overflow of the last lane lost", "float_lanes", r"= (lane_1_overflow);", "1'h0"),
     # Parse.
     Fault(

@@ -7,7 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.array.array import Array
-from diastole_hw.memory.accumulators import Accumulators, sums_read_signature
+from diastole_hw.memory.accumulators import Accumulators, SumsReadSignature
 from diastole_hw.memory.scratchpad import HeldScratchpad, StreamScratchpad
 from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
@@ -60,7 +60,8 @@ def way_signature(plan: Plan, direction: str) -> wiring.Signature:
     ``drain``: how they are read.
     """
     banks = plan.rows if direction == "east" else plan.cols
-    return wiring.Signature({"done": Out(1), "drain": In(sums_read_signature(plan, banks))})
+    vectors = plan.drain_vectors(north=direction == "north")
+    return wiring.Signature({"done": Out(1), "drain": In(SumsReadSignature(plan, banks, vectors))})
 
 
 class Datapath(wiring.Component):
@@ -202,6 +203,7 @@ class Datapath(wiring.Component):
             banks=len(outputs),
             psum_bits=array.psum_bits,
             latency=1 + latency,  # a vector enters the array one cycle after its slot
+            drained=self.plan.drain_vectors(north=direction == "north"),
         )
         m.submodules[f"{direction}_accumulators"] = place(sums, platform)
         wiring.connect(m, wiring.flipped(outer.drain), sums.drain)

@@ -1,12 +1,13 @@
 """Accumulators: running sums of W bits behind the array's ports, two banks, so that one drains."""
 
-from amaranth.hdl import Module, Mux, Signal, signed, unsigned
+from amaranth.hdl import Cat, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.memory.ram import Ram
 from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
+from diastole_sim.spec.check import require_int
 
 
 def sums_layout(plan: Plan, bits: int) -> data.StructLayout:
@@ -15,19 +16,40 @@ def sums_layout(plan: Plan, bits: int) -> data.StructLayout:
     return data.StructLayout(members | ({"poison": unsigned(plan.block)} if plan.poison else {}))
 
 
-def sums_read_signature(plan: Plan, banks: int) -> wiring.Signature:
-    """A word of sums is looked up, as its reader sees it: of which port of the array, and which.
+class SumsReadSignature(wiring.Signature):
+    """Words of sums are looked up in neighbouring ports of the array, as their reader sees it.
 
-    Timing: ``data`` is the word one cycle after ``en``, and holds while ``en`` is low.
+    Parameters: ``plan``; ``banks``, the ports; ``vectors``, the words that one look-up gives, at
+    most as many as there are ports.
+
+    Timing: ``data`` is there one cycle after ``en``, and holds while ``en`` is 0.
+
+    Members
+    -------
+    en : Out(vectors)
+        Bit k: the word of port (``port`` + k) modulo ``banks`` is wanted; what ``data`` shows for
+        others is not defined.
+    port : Out(range(max(banks, 2)))
+    addr : Out(range(2 * plan.half_words))
+        In ``port`` and those after it.
+    wrapped_addr : Out(range(2 * plan.half_words))
+        In those from port 0 on, of the same half; there if ``vectors`` is 2 or more.
+    data : In(array of ``vectors`` times sums_layout(plan, plan.accumulator_bits))
     """
-    return wiring.Signature(
-        {
-            "en": Out(1),
-            "port": Out(range(max(banks, 2))),
-            "addr": Out(range(2 * plan.half_words)),
-            "data": In(sums_layout(plan, plan.accumulator_bits)),
-        }
-    )
+
+    def __init__(self, plan: Plan, banks: int, vectors: int):
+        require_int("vectors", vectors, 1, banks)
+        words = data.ArrayLayout(sums_layout(plan, plan.accumulator_bits), vectors)
+        wrapped = {"wrapped_addr": Out(range(2 * plan.half_words))} if vectors > 1 else {}
+        super().__init__(
+            {
+                "en": Out(vectors),
+                "port": Out(range(max(banks, 2))),
+                "addr": Out(range(2 * plan.half_words)),
+                "data": In(words),
+            }
+            | wrapped
+        )
 
 
 class Accumulators(wiring.Component):
@@ -39,7 +61,7 @@ class Accumulators(wiring.Component):
     Timing: ``sum_en`` and what goes with it describe a slot; its partial sums are at port p
     ``latency`` + p cycles later. One slot per cycle; two additions to one word at least 3 cycles
     apart. ``done`` repeats ``sum_done`` ``latency`` + ``banks`` cycles later, as the slot's last
-    sum is written: it can be read from the next cycle on. A read shows its word one cycle later,
+    sum is written: it can be read from the next cycle on. A read shows its words one cycle later,
     until the next read.
 
     Parameters
@@ -52,6 +74,8 @@ class Accumulators(wiring.Component):
         Of a partial sum.
     latency : int
         Cycles from a slot to its partial sums at port 0, at least 1.
+    drained : int
+        Words that one look-up gives, 1 to ``banks``.
 
     Members
     -------
@@ -62,14 +86,14 @@ class Accumulators(wiring.Component):
         Overwrite the word instead of adding to it.
     sum_done : In(1)
     done : Out(1)
-    drain : In(sums_read_signature(plan, banks))
+    drain : In(SumsReadSignature(plan, banks, drained))
         Reads must not touch the half at work, which is not checked.
     """
 
     drain: wiring.PureInterface
 
-    def __init__(self, plan: Plan, *, banks: int, psum_bits: int, latency: int):
-        self.plan, self.banks = plan, banks
+    def __init__(self, plan: Plan, *, banks: int, psum_bits: int, latency: int, drained: int = 1):
+        self.plan, self.banks, self.drained = plan, banks, drained
         self.psum_bits, self.latency = psum_bits, latency
         self.words = plan.half_words
         super().__init__(
@@ -80,7 +104,7 @@ class Accumulators(wiring.Component):
                 "fresh": In(1),
                 "sum_done": In(1),
                 "done": Out(1),
-                "drain": In(sums_read_signature(plan, banks)),
+                "drain": In(SumsReadSignature(plan, banks, drained)),
             }
         )
 
@@ -97,20 +121,14 @@ class Accumulators(wiring.Component):
         ]
         for number in range(1, self.latency):  # the memory is read one cycle before the sums come
             stage = self._delayed(m, stage, f"control_{number}")
-        drain_port = Signal.like(drain.port)
-        drain_half = Signal()
-        with m.If(drain.en):
-            m.d.sync += [drain_port.eq(drain.port), drain_half.eq(drain.addr[-1])]
+        asked = self._drained_ports(m)
         halves = []
         for port in range(self.banks):
-            halves.append(self._port(m, platform, port, stage))
+            drains = Cat(en & (number == port) for en, number in zip(drain.en, asked, strict=True))
+            halves.append(self._port(m, platform, port, stage, drains))
             if port + 1 < self.banks:
                 stage = self._delayed(m, stage, f"control_{self.latency + port}")
-        with m.Switch(drain_port):
-            for port, (low, high) in enumerate(halves):
-                with m.Case(port):
-                    drained = Mux(drain_half, high.read_data, low.read_data)
-                    m.d.comb += drain.data.eq(drained)
+        self._show(m, asked, halves)
         for number in range(2):  # from the read of the last port's word to its write
             stage = self._delayed(m, stage, f"finish_{number}")
         m.d.comb += self.done.eq(stage.done)
@@ -122,29 +140,63 @@ class Accumulators(wiring.Component):
         m.d.sync += following.eq(stage)
         return following
 
-    def _port(self, m, platform, port, control):
-        """One port's two memories, and the addition between their ports."""
+    def _drained_ports(self, m):
+        """By word of a look-up: the port that it is of."""
+        drain = self.drain
+        ports = [drain.port]
+        for k in range(1, self.drained):
+            ports.append(Signal.like(drain.port, name=f"port_{k}"))
+            wraps = drain.port >= self.banks - k
+            following = Mux(wraps, drain.port - (self.banks - k), drain.port + k)
+            m.d.comb += ports[-1].eq(following)
+        return ports
+
+    def _show(self, m, asked, halves):
+        """The words of the last look-up."""
+        drain, half = self.drain, Signal(name="drain_half")
+        looks = drain.en.any()
+        with m.If(looks):
+            m.d.sync += half.eq(drain.addr[-1])
+        for k, number in enumerate(asked):
+            shown = Signal.like(number, name="drain_port" if k == 0 else f"drain_port_{k}")
+            with m.If(looks):
+                m.d.sync += shown.eq(number)
+            with m.Switch(shown):
+                for port, (low, high) in enumerate(halves):
+                    with m.Case(port):
+                        m.d.comb += drain.data[k].eq(Mux(half, high.read_data, low.read_data))
+
+    def _drain_addr(self, port):
+        """Where in a half a look-up reads a port."""
+        drain = self.drain
+        if self.drained == 1:
+            return drain.addr[:-1]
+        return Mux(port < drain.port, drain.wrapped_addr[:-1], drain.addr[:-1])
+
+    def _port(self, m, platform, port, control, drains):
+        """One port's two memories, and the addition between their ports; ``drains``: by word of a
+        look-up, whether it is of this port."""
         plan, drain = self.plan, self.drain
         adding = self._delayed(m, control, f"adding_{port}")
         storing = self._delayed(m, adding, f"storing_{port}")
-        word = drain.data.shape()
+        word = drain.data[0].shape()
         halves = []
         for half in range(2):
             ram = Ram(width=word.size, depth=self.words)
             m.submodules[f"sums_{port}_{half}"] = place(ram, platform)
             halves.append(ram)
             mine = control.en & ~control.fresh & (control.addr[-1] == half)
-            drains = drain.en & (drain.port == port) & (drain.addr[-1] == half)
+            read = drains.any() & (drain.addr[-1] == half)
             m.d.comb += [
-                ram.read_en.eq(mine | drains),
-                ram.read_addr.eq(Mux(mine, control.addr[:-1], drain.addr[:-1])),
+                ram.read_en.eq(mine | read),
+                ram.read_addr.eq(Mux(mine, control.addr[:-1], self._drain_addr(port))),
                 ram.write_en.eq(storing.en & (storing.addr[-1] == half)),
                 ram.write_addr.eq(storing.addr[:-1]),
             ]
         added = Signal(word, name=f"sums_{port}")
         before = Signal(word, name=f"before_{port}")
-        read = Mux(adding.addr[-1], halves[1].read_data, halves[0].read_data)
-        m.d.comb += before.eq(Mux(adding.fresh, 0, read))
+        stored = Mux(adding.addr[-1], halves[1].read_data, halves[0].read_data)
+        m.d.comb += before.eq(Mux(adding.fresh, 0, stored))
         psums = self.psums[port]
         for lane in range(plan.block):
             m.d.sync += added.sums[lane].eq(before.sums[lane] + psums.sums[lane])

@@ -1,5 +1,7 @@
 """Row and column maxima of the tiles at work: read when blocks arrive and when sums leave."""
 
+from dataclasses import dataclass
+
 from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
@@ -16,6 +18,7 @@ OF_DIRECTION = {"east": ("south", "east"), "north": ("west", "north")}
 """By direction: the memory of what streams, and that of what is held."""
 ROLES = ("stream", "held")
 """What a drain calls the two."""
+HELD = tuple(held for _, held in OF_DIRECTION.values())
 
 
 def maxima_names(plan: Plan) -> tuple[str, ...]:
@@ -24,28 +27,49 @@ def maxima_names(plan: Plan) -> tuple[str, ...]:
     return tuple(name for name in NAMES if name in kept)
 
 
-def maxima_entries(plan: Plan, name: str, reader: str) -> int:
-    """Maxima that one lookup gives: B, of the rows of a block, where a class with an entry per row
-    comes that way and its rows are looked at together; else 1."""
+@dataclass(frozen=True, kw_only=True)
+class Entries:
+    """Maxima that one look-up gives: ``rows`` of each of ``blocks`` neighbouring blocks.
+
+    ``rows`` is B where a class with an entry per row comes that way and its rows are looked at
+    together, else 1. ``blocks`` is a power of two; where it is above 1, the entries of as many
+    blocks fit in a beat.
+    """
+
+    rows: int = 1
+    blocks: int = 1
+
+    @property
+    def count(self) -> int:
+        """Maxima in all."""
+        return self.rows * self.blocks
+
+    @property
+    def layout(self) -> data.ArrayLayout:
+        """Those of the first block first."""
+        return data.ArrayLayout(unsigned(8), self.count)
+
+
+def maxima_entries(plan: Plan, name: str, reader: str) -> Entries:
+    """What one look-up of a reader, ``load`` or ``drain``, gives from the memory ``name``."""
+    blocks = 1
+    if reader == "drain" and name in HELD:
+        blocks = plan.drain_vectors(north=name == "north")
     if name == "north":
-        return plan.held_entries
-    streams = name != "east" and any(map(plan.grouped, plan.streamed(name)))
-    return plan.block if streams and reader == "load" else 1
+        return Entries(rows=plan.held_entries, blocks=blocks)
+    streams = name not in HELD and any(map(plan.grouped, plan.streamed(name)))
+    return Entries(rows=plan.block if streams and reader == "load" else 1, blocks=blocks)
 
 
-def lookup_layout(plan: Plan, entries: int) -> data.StructLayout:
+def lookup_layout(plan: Plan, entries: Entries) -> data.StructLayout:
     """Where a maximum stands: the beat, and the byte in it.
 
-    ``by_row``, where a lookup may give several: the entries of B rows begin there (at a multiple of
-    B bytes), not the one of a whole block.
+    ``by_row``, where a look-up may give rows: the entries of the rows of the blocks begin there (at
+    a multiple of as many bytes), not the ones of whole blocks.
     """
-    by_row = {"by_row": 1} if entries > 1 else {}
+    by_row = {"by_row": 1} if entries.rows > 1 else {}
     place_ = {"word": range(plan.maxima_depth), "byte": range(plan.beat_bytes)}
     return data.StructLayout(place_ | by_row)
-
-
-def values_layout(entries: int) -> data.ArrayLayout:
-    return data.ArrayLayout(unsigned(8), entries)
 
 
 def scale_exponent(plan: Plan, stored):
@@ -65,14 +89,14 @@ class LookupSignature(wiring.Signature):
     -------
     index : Out(lookup_layout(plan, entries))
         Where.
-    value : In(values_layout(entries))
-        What stands there: one entry, or those of as many rows, or the one of a block for all rows.
+    value : In(entries.layout)
+        What stands there: of every block the entries of its rows, or its one for all rows. Blocks
+        are those from the index on, and those before it in the same aligned run of as many as
+        ``entries`` has, in turn.
     """
 
-    def __init__(self, plan: Plan, entries: int):
-        super().__init__(
-            {"index": Out(lookup_layout(plan, entries)), "value": In(values_layout(entries))}
-        )
+    def __init__(self, plan: Plan, entries: Entries):
+        super().__init__({"index": Out(lookup_layout(plan, entries)), "value": In(entries.layout)})
 
 
 class ReaderSignature(wiring.Signature):
@@ -87,7 +111,7 @@ class ReaderSignature(wiring.Signature):
     NAME : Out(LookupSignature(plan, entries[NAME])) for each name
     """
 
-    def __init__(self, plan: Plan, entries: dict[str, int]):
+    def __init__(self, plan: Plan, entries: dict[str, Entries]):
         lookups = {name: Out(LookupSignature(plan, count)) for name, count in entries.items()}
         super().__init__({"enable": Out(1)} | lookups)
 
@@ -123,8 +147,8 @@ def load_signature(plan: Plan) -> ReaderSignature:
     )
 
 
-def drain_entries(plan: Plan, direction: str) -> dict[str, int]:
-    """How many maxima the drain of a direction gets of what streams, and of what is held."""
+def drain_entries(plan: Plan, direction: str) -> dict[str, Entries]:
+    """What maxima the drain of a direction gets of what streams, and of what is held."""
     entries = [maxima_entries(plan, name, "drain") for name in OF_DIRECTION[direction]]
     return dict(zip(ROLES, entries, strict=True))
 
@@ -180,16 +204,17 @@ class Maxima(wiring.Component):
                     "drain": (drain.enable, getattr(drain, role)),
                 }
                 for reader, (enable, lookup) in lookups.items():
-                    self._copy(m, platform, f"{reader}_{name}", name, enable, lookup)
+                    entries = maxima_entries(self.plan, name, reader)
+                    copy = f"{reader}_{name}"
+                    self._copy(m, platform, copy, name, enable, lookup, entries)
         return m
 
-    def _copy(self, m, platform, copy, name, enable, lookup):
+    def _copy(self, m, platform, copy, name, enable, lookup, entries):
         """A copy of the memory ``name`` for one reader, in as many parts as the entries of a block
         have beats."""
         index, value, write = lookup.index, lookup.value, self.write
-        entries = len(value)
         depth = self.plan.maxima_depth
-        parts = max(1, entries // self.plan.beat_bytes)
+        parts = max(1, entries.count // self.plan.beat_bytes)
         mine = write.enable & (write.memory == NAMES.index(name))
         low = exact_log2(parts)
         read = []
@@ -208,13 +233,22 @@ class Maxima(wiring.Component):
         byte = Signal(range(parts * self.plan.beat_bytes), name=f"{copy}_byte")
         with m.If(enable):
             m.d.sync += byte.eq(Cat(index.byte, index.word[:low]))
-        bytes_ = data.View(data.ArrayLayout(unsigned(8), parts * self.plan.beat_bytes), Cat(read))
-        if entries == 1:
-            m.d.comb += value[0].eq(bytes_[byte])
+        of_blocks = self._of_blocks(m, copy, Cat(read), byte, entries.blocks)
+        if entries.rows == 1:
+            m.d.comb += Cat(value).eq(Cat(of_blocks))
             return
         by_row = Signal(name=f"{copy}_by_row")
         with m.If(enable):
             m.d.sync += by_row.eq(index.by_row)
-        rows = Cat(read).word_select(byte >> exact_log2(entries), 8 * entries)
-        for lane in range(entries):
-            m.d.comb += value[lane].eq(Mux(by_row, rows.word_select(lane, 8), bytes_[byte]))
+        rows = Cat(read).word_select(byte >> exact_log2(entries.count), 8 * entries.count)
+        for lane in range(entries.count):
+            block = of_blocks[lane // entries.rows]
+            m.d.comb += value[lane].eq(Mux(by_row, rows.word_select(lane, 8), block))
+
+    @staticmethod
+    def _of_blocks(m, copy, read, byte, blocks):
+        """The entries of whole blocks, from ``byte`` on, in turn in an aligned run of them."""
+        run = Signal(8 * blocks, name=f"{copy}_run")
+        low = exact_log2(blocks)
+        m.d.comb += run.eq(read.word_select(byte >> low, 8 * blocks))
+        return [run.word_select((byte + k)[:low], 8) for k in range(blocks)]

@@ -404,6 +404,14 @@ class Plan:
             slices = max(slices, self.fused_slices_m * self.fused_slices_n)
         return slices * self.rows * self.block
 
+    def drain_vectors(self, *, north: bool) -> int:
+        """V_d, vectors of B sums that leave the accumulators of a direction in a cycle: those of
+        neighbouring ports, as many as a beat has floats for; a power of two, at least 1 and at most
+        the ports."""
+        ports = self.cols if north else self.rows
+        most = max(1, min(ports, self.data_width // (32 * self.block)))
+        return 1 << (most.bit_length() - 1)
+
     # Maxima: bytes, one per block, or one per row of a block where a class is grouped.
 
     @property

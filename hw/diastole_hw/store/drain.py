@@ -1,11 +1,11 @@
 """The store unit: drains finished tiles of sums, makes them floats, and writes them to memory."""
 
-from amaranth.hdl import Array, Module, Mux, Signal
+from amaranth.hdl import Array, Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.bus.services import request_layout, write_beat_layout
-from diastole_hw.memory.accumulators import sums_read_signature
+from diastole_hw.memory.accumulators import SumsReadSignature
 from diastole_hw.memory.maxima import drain_entries, drain_signature, scale_exponent
 from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
@@ -28,7 +28,8 @@ SCALE_OFFSET = 2 * NVFP4.scale_offset + 2 * SIGNIFICAND_FRACTION
 class Drain(wiring.Component):
     """Drain one direction's output tiles: walk, floats, turning where columns come, rows.
 
-    Timing: B sums per cycle while ``beats`` takes them, but for the idle cycles that
+    Timing: V_d vectors of B sums per cycle (:meth:`diastole_hw.plan.plan.Plan.drain_vectors`; where
+    columns come, one) while ``beats`` takes them, but for the idle cycles that
     :class:`diastole_hw.store.drain_walk.DrainWalk` has per tile, and
     :class:`diastole_hw.store.rows.EmitRows` per span. A word that is read in cycle t is in a beat
     from t + 1 + ``ToFloat.latency`` on, one that is turned B cycles later.
@@ -54,7 +55,7 @@ class Drain(wiring.Component):
         A tile's bank has been read: a pulse for each.
     busy : Out(1)
         A tile is here, or some of its floats.
-    read : Out(sums_read_signature(plan, ports))
+    read : Out(SumsReadSignature(plan, ports, V_d))
         The accumulators' words.
     lookup : Out(drain_signature(plan, direction))
         The maxima that bound a word, looked up with ``read``.
@@ -77,6 +78,7 @@ class Drain(wiring.Component):
     def __init__(self, plan: Plan, *, north: bool):
         self.plan, self.north = plan, north
         ports = plan.cols if north else plan.rows
+        self.vectors = plan.drain_vectors(north=north)
         self.direction = "north" if north else "east"
         super().__init__(
             {
@@ -87,7 +89,7 @@ class Drain(wiring.Component):
                 "tiles": In(stream.Signature(chunk_layout(plan))),
                 "freed": Out(1),
                 "busy": Out(1),
-                "read": Out(sums_read_signature(plan, ports)),
+                "read": Out(SumsReadSignature(plan, ports, self.vectors)),
                 "overflow": Out(1),
                 "requests": Out(stream.Signature(request_layout())),
                 "beats": Out(stream.Signature(write_beat_layout(plan.data_width))),
@@ -101,13 +103,14 @@ class Drain(wiring.Component):
         plan = self.plan
         walk = DrainWalk(plan, north=self.north)
         floats = FloatLanes(
-            lanes=plan.block,
+            lanes=self.vectors * plan.block,
             sum_bits=plan.accumulator_bits,
-            bounds=drain_entries(plan, self.direction)["held"],
+            vectors=self.vectors,
+            bounds=drain_entries(plan, self.direction)["held"].count,
             poisonable=plan.poison,
         )
         spans = StreamFifo(span_layout(plan), 4)
-        emit = EmitRows(plan)
+        emit = EmitRows(plan, vectors=self.vectors)
         units = {"walk": walk, "floats": floats, "spans": spans, "emit": emit}
         for name, unit in units.items():
             m.submodules[name] = place(unit, platform)
@@ -122,25 +125,27 @@ class Drain(wiring.Component):
             walk.lanes_outermost.eq(self.lanes_outermost),
             walk.advance.eq(floats.advance),
             self.freed.eq(walk.freed),
-            self.read.en.eq(walk.read_valid & floats.advance),
+            self.read.en.eq(Mux(floats.advance, walk.read_valid, 0)),
             self.read.port.eq(walk.read_port),
             self.read.addr.eq(walk.read_addr),
-            self.lookup.enable.eq(self.read.en),
+            self.lookup.enable.eq(self.read.en.any()),
             self.lookup.stream.index.eq(walk.index.stream),
             self.lookup.held.index.eq(walk.index.held),
             floats.read_valid.eq(walk.read_valid),
-            floats.sums.eq(self.read.data.sums),
+            floats.sums.eq(Cat(word.sums for word in self.read.data)),
             floats.stream.eq(scale_exponent(plan, self.lookup.stream.value[0])),
             emit.pitch.eq(self.result.pitch),
             self.overflow.eq(floats.overflow),
-            self.stalled.eq(walk.read_valid & ~floats.advance),
+            self.stalled.eq(walk.read_valid.any() & ~floats.advance),
         ]
+        if self.vectors > 1:
+            m.d.comb += self.read.wrapped_addr.eq(walk.read_wrapped_addr)
         for lane, value in enumerate(self.lookup.held.value):
             m.d.comb += floats.held[lane].eq(scale_exponent(plan, value))
         if plan.poison:
-            m.d.comb += floats.poison.eq(self.read.data.poison)
+            m.d.comb += floats.poison.eq(Cat(word.poison for word in self.read.data))
         self._offset(m, floats.offset)
-        turning = self._turn(m, platform, floats.o, emit.vectors)
+        turning = self._turn(m, platform, floats.o, emit.words)
         waiting = self.tiles.valid | floats.busy | spans.o.valid
         m.d.comb += self.busy.eq(waiting | turning | emit.busy)
         return m
@@ -158,21 +163,21 @@ class Drain(wiring.Component):
         table = [by_mode.get(mode, 0) for mode in Mode]
         m.d.comb += offset.eq(Array(table)[self.mode.as_value()])
 
-    def _turn(self, m, platform, floats, vectors):
+    def _turn(self, m, platform, floats, words):
         """Between floats and rows; returns whether anything is in the turning array."""
         if not (self.north and self.plan.fused):
-            wiring.connect(m, floats, vectors)
+            wiring.connect(m, floats, words)
             return 0
         turn = Turn(side=self.plan.block, width=32)
         m.submodules.turn = place(turn, platform)
         turned = Signal()
         m.d.comb += [
             turned.eq(self.mode == Mode.FUSED),
-            turn.i.payload.eq(floats.payload),
+            Cat(turn.i.payload).eq(Cat(floats.payload)),  # the first vector of the word
             turn.i.valid.eq(floats.valid & turned),
-            turn.o.ready.eq(vectors.ready & turned),
-            vectors.valid.eq(Mux(turned, turn.o.valid, floats.valid)),
-            vectors.payload.eq(Mux(turned, turn.o.payload, floats.payload)),
-            floats.ready.eq(Mux(turned, turn.i.ready, vectors.ready)),
+            turn.o.ready.eq(words.ready & turned),
+            words.valid.eq(Mux(turned, turn.o.valid, floats.valid)),
+            Cat(words.payload).eq(Mux(turned, Cat(turn.o.payload), Cat(floats.payload))),
+            floats.ready.eq(Mux(turned, turn.i.ready, words.ready)),
         ]
         return turn.level

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from amaranth.hdl import Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -31,8 +31,8 @@ class Cursor:
     turned: Signal  # the tile's vectors are columns of the result
     ends: Signal  # this is the last word of the tile
     t: Signal  # vector of the tile
-    lane: Signal  # block of lanes; by rows only
-    port: Signal
+    lane: Signal  # block of lanes of the word's first vector; by rows only
+    port: Signal  # of the word's first vector
     group: Signal  # of blocks of lanes, one for each port; by rows only
     row_addr: Signal  # of the tile's first row, or of its block's
 
@@ -44,17 +44,21 @@ class Cursor:
 class DrainWalk(wiring.Component):
     """Read every sum of a tile once, word by word, with the maxima that bound it.
 
-    *By rows*: the tile's vectors are rows of the result; t outermost, blocks of lanes inside, and
-    one span for the tile. *Turned* (the north side of the fused pass): its vectors are columns of
-    dX; ports outermost, then blocks of t, then the vectors of a block, and one span per block.
-    Its last block is read to its end, whatever ``t_count`` says.
+    *By rows*: the tile's vectors are parts of rows of the result; t outermost, blocks of lanes
+    inside, and one span for the tile. A word is V_d of them
+    (:meth:`diastole_hw.plan.plan.Plan.drain_vectors`), of neighbouring blocks of lanes and so of
+    neighbouring ports; a row's last word may have fewer.
+
+    *Turned* (the north side of the fused pass): its vectors are columns of dX; ports outermost,
+    then blocks of t, then the vectors of a block, each a word, and one span per block. Its last
+    block is read to its end, whatever ``t_count`` says.
 
     The address of a row follows from the tile before. So a result's tiles come from its corner on,
     without gaps, those side by side first (turned, or with ``lanes_outermost``: those below each
     other). Halves of the accumulators alternate from tile to tile, and go on with the next result.
 
-    Timing: a tile waits one cycle; then one word per cycle in which ``read_valid`` and ``advance``
-    are high, and the tile leaves with its last. A word that begins a span waits for
+    Timing: a tile waits one cycle; then one word per cycle in which ``read_valid`` is not 0 and
+    ``advance`` is high, and the tile leaves with its last. A word that begins a span waits for
     ``spans.ready``, and the span comes with it. ``freed`` is high for one cycle, the first one with
     ``advance`` after that of the last word: its bank may be overwritten.
 
@@ -77,10 +81,15 @@ class DrainWalk(wiring.Component):
     spans : Out(stream of span_layout(plan))
     advance : In(1)
         What is behind the memory moves: it takes what the memory shows, and the word being read.
-    read_valid, read_port, read_addr : Out(1), Out(range(max(ports, 2))), Out(range(2 * half_words))
+    read_valid : Out(V_d)
+        The vectors of the word: bit k, of port ``read_port`` + k, modulo the ports.
+    read_port, read_addr : Out(range(max(ports, 2))), Out(range(2 * half_words))
+    read_wrapped_addr : Out(range(2 * half_words))
+        As of :class:`diastole_hw.memory.accumulators.SumsReadSignature`, there if V_d > 1.
     freed : Out(1)
     index : Out({"stream": Out(lookup_layout(plan, entries["stream"])), "held": ...})
-        Of the maxima that bound the word, with ``read_valid``; ``entries`` as of
+        Of the maxima that bound the word, with ``read_valid``: of what is held those of the first
+        vector's block, and of as many as a word has from there on; ``entries`` as of
         :func:`diastole_hw.memory.maxima.drain_entries`.
     """
 
@@ -92,6 +101,7 @@ class DrainWalk(wiring.Component):
     def __init__(self, plan: Plan, *, north: bool):
         self.plan, self.north = plan, north
         self.ports = plan.cols if north else plan.rows
+        self.vectors = plan.drain_vectors(north=north)
         entries = drain_entries(plan, "north" if north else "east")
         indices = {role: Out(lookup_layout(plan, count)) for role, count in entries.items()}
         super().__init__(
@@ -102,12 +112,13 @@ class DrainWalk(wiring.Component):
                 "tiles": In(stream.Signature(chunk_layout(plan))),
                 "spans": Out(stream.Signature(span_layout(plan))),
                 "advance": In(1),
-                "read_valid": Out(1),
+                "read_valid": Out(self.vectors),
                 "read_port": Out(range(max(self.ports, 2))),
                 "read_addr": Out(range(2 * plan.half_words)),
                 "freed": Out(1),
                 "index": Out(wiring.Signature(indices)),
             }
+            | ({"read_wrapped_addr": Out(range(2 * plan.half_words))} if self.vectors > 1 else {})
         )
 
     def elaborate(self, platform):
@@ -131,11 +142,13 @@ class DrainWalk(wiring.Component):
         with m.If(self.tiles.valid & ~started):
             m.d.sync += started.eq(1)
             self._start(m, at)
+        reads = Signal()
         m.d.comb += [
-            self.read_valid.eq(self.tiles.valid & started & (~span_due | self.spans.ready)),
-            steps.eq(self.read_valid & self.advance),
+            reads.eq(self.tiles.valid & started & (~span_due | self.spans.ready)),
+            steps.eq(reads & self.advance),
+            self.read_valid.eq(Mux(reads, self._present(at), 0)),
             self.read_port.eq(at.port),
-            self.read_addr.eq(half * plan.half_words + at.group * self._tile_words() + at.t),
+            self.read_addr.eq(self._addr(at, half, at.group)),
             self.spans.valid.eq(self.tiles.valid & started & span_due & self.advance),
             self.tiles.ready.eq(steps & at.ends),
             self.freed.eq(last_read & self.advance),
@@ -152,6 +165,8 @@ class DrainWalk(wiring.Component):
             self._by_rows(m, at, span_due, steps)
         with m.If(steps & at.ends):
             m.d.sync += [started.eq(0), half.eq(~half)]
+        if self.vectors > 1:
+            m.d.comb += self.read_wrapped_addr.eq(self._addr(at, half, at.group + 1))
         self._span(m, at)
         self._lookups(m, at)
         return m
@@ -160,11 +175,18 @@ class DrainWalk(wiring.Component):
     def _turns(self) -> bool:
         return self.north and self.plan.fused
 
-    def _tile_words(self):
-        plan = self.plan
-        if not plan.fused:
-            return plan.tile_words
-        return Mux(self.mode == Mode.FUSED, plan.fused_tile_words, plan.tile_words)
+    def _present(self, at):
+        """The vectors that the word has."""
+        left = self.tiles.p.l_blocks - at.lane
+        rest = (~at.turned & (left > k) for k in range(1, self.vectors))
+        return Cat(Const(1, 1), *rest)
+
+    def _addr(self, at, half, group):
+        """Where the word of vector t stands in a port's memories."""
+        plan, words = self.plan, self.plan.tile_words
+        if plan.fused:
+            words = Mux(self.mode == Mode.FUSED, plan.fused_tile_words, words)
+        return half * plan.half_words + group * words + at.t
 
     def _start(self, m, at):
         """First word of a tile; the address of its first row follows from the tile before."""
@@ -179,15 +201,16 @@ class DrainWalk(wiring.Component):
 
     def _by_rows(self, m, at, span_due, steps):
         tile, t, lane, port, group = self.tiles.p, at.t, at.lane, at.port, at.group
-        last_lane = lane == tile.l_blocks - 1
+        last_lane = lane + self.vectors >= tile.l_blocks
+        before_wrap = self.ports - self.vectors
         m.d.comb += [
             at.ends.eq(last_lane & (t == tile.t_count - 1)),
             span_due.eq((t == 0) & (lane == 0)),
         ]
         with m.If(steps):
-            m.d.sync += [lane.eq(lane + 1), port.eq(port + 1)]
-            with m.If(port == self.ports - 1):
-                m.d.sync += [port.eq(0), group.eq(group + 1)]
+            m.d.sync += [lane.eq(lane + self.vectors), port.eq(port + self.vectors)]
+            with m.If(port >= before_wrap):
+                m.d.sync += [port.eq(port - before_wrap), group.eq(group + 1)]
             with m.If(last_lane):
                 m.d.sync += [lane.eq(0), port.eq(0), group.eq(0), t.eq(t + 1)]
 

@@ -1,4 +1,4 @@
-"""B lanes from accumulated sums to floats, and the pipeline that carries their valid bit."""
+"""Lanes from accumulated sums to floats, and the pipeline that carries their valid bits."""
 
 from itertools import pairwise
 
@@ -16,29 +16,33 @@ SCALE_BITS = 12
 class FloatLanes(wiring.Component):
     """Make floats of the words that a memory shows, one word per cycle, all stages or none.
 
-    Lane n of ``o`` is the binary32 of ``sums[n]`` * 2^(``stream`` + ``held[n]`` - ``offset``), as
-    :class:`diastole_hw.store.to_float.ToFloat` has it.
+    Lane n of ``o`` is the binary32 of ``sums[n]`` * 2^(``stream`` + h - ``offset``), as
+    :class:`diastole_hw.store.to_float.ToFloat` has it; h is ``held[n * bounds // lanes]``. A word
+    is ``vectors`` vectors side by side, some of which may mean nothing.
 
     Timing: ``read_valid`` with ``advance`` in cycle t says that the memory is read; what it shows
     from t + 1 on must stay until the next cycle with ``advance``. Its floats are at ``o`` after
-    1 + ``ToFloat.latency`` cycles with ``advance``, t included. ``advance`` is low while a vector
-    at ``o`` is not taken, and then nothing moves; it is combinational from ``o.ready``. One vector
-    per cycle.
+    1 + ``ToFloat.latency`` cycles with ``advance``, t included. ``advance`` is low while a word at
+    ``o`` is not taken, and then nothing moves; it is combinational from ``o.ready``. One word per
+    cycle.
 
     Parameters
     ----------
     lanes : int
-        B, 1 to 32.
+        Of a word, 1 to 32.
     sum_bits : int
         W, 2 to 63.
+    vectors : int
+        Vectors of a word, a divisor of ``lanes``.
     bounds : int
-        Exponents of what is held: 1 for all lanes, or ``lanes``.
+        Exponents of what is held, for as many lanes each: a divisor of ``lanes``.
     poisonable : bool
         Whether there is a member ``poison``.
 
     Members
     -------
-    read_valid : In(1)
+    read_valid : In(vectors)
+        The vectors that are read, 0 if there is no word. What others show means nothing.
     advance : Out(1)
     sums : In(array of ``lanes`` times signed(sum_bits))
     stream : In(8)
@@ -51,7 +55,8 @@ class FloatLanes(wiring.Component):
         The lanes that are to be NaN, with ``sums``.
     o : Out(stream of ``lanes`` times unsigned(32))
     overflow : Out(1)
-        A lane of the vector at ``o`` is too large, and not poisoned; high until it is taken.
+        A lane of the word at ``o`` is too large, not poisoned, and of a vector that was read; high
+        until it is taken.
     busy : Out(1)
         A word is being read, or on its way.
 
@@ -60,14 +65,24 @@ class FloatLanes(wiring.Component):
 
     o: stream.Interface
 
-    def __init__(self, *, lanes: int, sum_bits: int, bounds: int = 1, poisonable: bool = False):
+    def __init__(
+        self,
+        *,
+        lanes: int,
+        sum_bits: int,
+        vectors: int = 1,
+        bounds: int = 1,
+        poisonable: bool = False,
+    ):
         require_int("lanes", lanes, 1, 32)
         require_int("sum_bits", sum_bits, 2, 63)
-        require_choice("bounds", bounds, (1, lanes))
-        self.lanes, self.sum_bits = lanes, sum_bits
+        divisors = tuple(count for count in range(1, lanes + 1) if lanes % count == 0)
+        require_choice("vectors", vectors, divisors)
+        require_choice("bounds", bounds, divisors)
+        self.lanes, self.sum_bits, self.vectors = lanes, sum_bits, vectors
         self.bounds, self.poisonable = bounds, poisonable
         members = {
-            "read_valid": In(1),
+            "read_valid": In(vectors),
             "advance": Out(1),
             "sums": In(data.ArrayLayout(signed(sum_bits), lanes)),
             "stream": In(8),
@@ -82,17 +97,20 @@ class FloatLanes(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         depth = 1 + ToFloat.latency
-        valid = [self.read_valid] + [Signal(name=f"valid_{k}") for k in range(1, depth + 1)]
+        valid = [self.read_valid]
+        valid += [Signal(self.vectors, name=f"valid_{k}") for k in range(1, depth + 1)]
         for before, after in pairwise(valid):
             with m.If(self.advance):
                 m.d.sync += after.eq(before)
         overflows = Signal(self.lanes)
         m.d.comb += [
-            self.o.valid.eq(valid[-1]),
-            self.advance.eq(~valid[-1] | self.o.ready),
+            self.o.valid.eq(valid[-1].any()),
+            self.advance.eq(~self.o.valid | self.o.ready),
             self.busy.eq(Cat(*valid).any()),
-            self.overflow.eq(valid[-1] & overflows.any()),
         ]
+        parts = [overflows.word_select(k, self.lanes // self.vectors) for k in range(self.vectors)]
+        too_large = [read & part.any() for read, part in zip(valid[-1], parts, strict=True)]
+        m.d.comb += self.overflow.eq(too_large[0] if self.vectors == 1 else Cat(too_large).any())
         scales = []
         for number in range(self.bounds):
             name = "scale" if self.bounds == 1 else f"scale_{number}"
@@ -106,7 +124,7 @@ class FloatLanes(wiring.Component):
             m.d.comb += [
                 lane.enable.eq(self.advance),
                 lane.sum.eq(self.sums[number]),
-                lane.scale.eq(scales[number % self.bounds]),
+                lane.scale.eq(scales[number * self.bounds // self.lanes]),
                 self.o.payload[number].eq(lane.result),
                 overflows[number].eq(lane.overflow),
             ]

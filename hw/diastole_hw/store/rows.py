@@ -1,6 +1,6 @@
-"""Rows of floats on their way out: one write request per row, and its vectors packed into beats."""
+"""Rows of floats on their way out: one write request per row, and its words packed into beats."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -9,56 +9,65 @@ from diastole_hw.place import place
 from diastole_hw.plan.plan import MAX_ELEMENT_BITS, Plan
 from diastole_hw.schedule.tokens import span_layout
 from diastole_hw.stream.fifo import StreamFifo
+from diastole_sim.spec.check import require_choice
 from diastole_sim.spec.command import ADDRESS_BITS
 
 FLOAT_BYTES = 4
 
 
 class EmitRows(wiring.Component):
-    """Write rows of B-float vectors. Floats beyond a row's end are zeros, or not written at all.
+    """Write rows of B-float vectors, which come in words of several. Floats beyond a row's end are
+    zeros, or not written at all.
 
     Where a vector is shorter than a beat (32 B < D), a row may start inside a beat; only bytes of
     its own vectors are enabled. Otherwise a row starts on a beat and its last beat is filled up.
     Requests run ahead of the beats, which come in the same order; neither waits for the other.
 
-    Timing: one beat per cycle, or one vector per cycle where that is slower; one idle cycle per
-    span. One request per cycle. Requests are combinational from registers; ``beats`` are so from
-    ``vectors``, and ``vectors.ready`` from ``beats.ready``. Two spans wait at most.
+    Timing: one beat per cycle, or one word per cycle where that is slower; one idle cycle per span.
+    One request per cycle. Requests are combinational from registers; ``beats`` are so from
+    ``words``, and ``words.ready`` from ``beats.ready``. Two spans wait at most.
 
     Parameters
     ----------
     plan : Plan
         B and D.
+    vectors : int
+        Of a word: 1, or a power of two of which a beat has as many.
 
     Members
     -------
     pitch : In(MAX_ELEMENT_BITS + 3)
         Bytes from one row to the next, whole beats. Stable while ``busy``.
     spans : In(stream of span_layout(plan))
-        At least one float, vector and row; ``repeat`` is at most ``whole``.
-    vectors : In(stream of B times unsigned(32))
-        Of every span ``whole`` times ``vectors``, row by row.
+        At least one float, vector and row; ``repeat`` is at most ``whole``. A row of several
+        vectors begins with a whole word of a beat, at a multiple of ``vectors`` * B floats.
+    words : In(stream of ``vectors`` * B times unsigned(32))
+        Of every span ``whole`` rows, one after the other: words of ``vectors`` of its vectors, and
+        in the last one what is left, lowest.
     requests : Out(stream of request_layout())
         ``repeat`` of each span.
     beats : Out(stream of write_beat_layout(plan.data_width))
     busy : Out(1)
         A span is here whose requests or vectors are not all through.
 
-    None of what is asked for is checked.
+    None of what is asked for is checked, but ValueError for words that beats have no room for.
     """
 
     spans: stream.Interface
-    vectors: stream.Interface
+    words: stream.Interface
     requests: stream.Interface
     beats: stream.Interface
 
-    def __init__(self, plan: Plan):
-        self.plan = plan
+    def __init__(self, plan: Plan, *, vectors: int = 1):
+        fits = [1 << k for k in range(5) if 32 * plan.block << k <= plan.data_width]
+        require_choice("vectors", vectors, tuple(sorted({1, *fits})))
+        self.plan, self.vectors = plan, vectors
+        floats = data.ArrayLayout(unsigned(32), vectors * plan.block)
         super().__init__(
             {
                 "pitch": In(MAX_ELEMENT_BITS + 3),
                 "spans": In(stream.Signature(span_layout(plan))),
-                "vectors": In(stream.Signature(data.ArrayLayout(unsigned(32), plan.block))),
+                "words": In(stream.Signature(floats)),
                 "requests": Out(stream.Signature(request_layout())),
                 "beats": Out(stream.Signature(write_beat_layout(plan.data_width))),
                 "busy": Out(1),
@@ -105,21 +114,21 @@ class EmitRows(wiring.Component):
                 m.d.sync += [row.eq(0), ahead.eq(0)]
 
     def _rows(self, m, spans):
-        """Vectors to beats, or to nowhere in rows that are not written."""
-        plan = self.plan
+        """Words to beats, or to nowhere in rows that are not written."""
+        plan, lanes = self.plan, self.vectors * self.plan.block
         span = Signal(span_layout(plan))
         row = Signal.like(span.whole, name="row")
-        vector = Signal.like(span.vectors, name="vector")
+        vector = Signal.like(span.vectors, name="vector")  # of the row, the word's first
         left = Signal.like(span.cols, name="left")  # floats of the row that are still to come
-        masked = Signal(32 * plan.block)
-        lanes = [Mux(lane < left, self.vectors.payload[lane], 0) for lane in range(plan.block)]
-        taken = Signal()  # the vector leaves
-        last_vector = Signal()
+        masked = Signal(32 * lanes)
+        floats = [Mux(lane < left, self.words.payload[lane], 0) for lane in range(lanes)]
+        taken = Signal()  # the word leaves
+        last_word = Signal()
         ends = Signal()
         m.d.comb += [
-            masked.eq(Cat(*lanes)),
-            last_vector.eq(vector == span.vectors - 1),
-            self.vectors.ready.eq(taken),
+            masked.eq(Cat(*floats)),
+            last_word.eq(vector + self.vectors >= span.vectors),
+            self.words.ready.eq(taken),
             spans.ready.eq(taken & ends),
         ]
         with m.FSM():
@@ -128,23 +137,21 @@ class EmitRows(wiring.Component):
                 with m.If(spans.valid):
                     m.next = "ROWS"
             with m.State("ROWS"):
-                m.d.comb += ends.eq(last_vector & (row == span.whole - 1))
+                m.d.comb += ends.eq(last_word & (row == span.whole - 1))
                 with m.If(row >= span.repeat):
-                    m.d.comb += taken.eq(self.vectors.valid)
+                    m.d.comb += taken.eq(self.words.valid)
                 with m.Else():
-                    self._pack(m, span, masked, left, last_vector, taken)
+                    if 32 * plan.block >= plan.data_width:
+                        self._split(m, masked, left, taken)
+                    else:
+                        here = [(span.vectors - vector > k) for k in range(1, self.vectors)]
+                        self._join(m, span, masked, Cat(Const(1, 1), *here), last_word, taken)
                 with m.If(taken):
-                    m.d.sync += [vector.eq(vector + 1), left.eq(left - plan.block)]
-                    with m.If(last_vector):
+                    m.d.sync += [vector.eq(vector + self.vectors), left.eq(left - lanes)]
+                    with m.If(last_word):
                         m.d.sync += [vector.eq(0), row.eq(row + 1), left.eq(span.cols)]
                     with m.If(ends):
                         m.next = "SPAN"
-
-    def _pack(self, m, span, masked, left, last_vector, taken):
-        if 32 * self.plan.block >= self.plan.data_width:
-            self._split(m, masked, left, taken)
-        else:
-            self._join(m, span, masked, last_vector, taken)
 
     def _split(self, m, masked, left, taken):
         """A vector is one or more beats; those without a float of the row are left out."""
@@ -157,19 +164,21 @@ class EmitRows(wiring.Component):
             last.eq((part == parts - 1) | (left <= (part + 1) * floats)),
             beat.data.eq(masked.word_select(part, plan.data_width)),
             beat.strb.eq(~0),
-            self.beats.valid.eq(self.vectors.valid),
-            taken.eq(self.vectors.valid & self.beats.ready & last),
+            self.beats.valid.eq(self.words.valid),
+            taken.eq(self.words.valid & self.beats.ready & last),
         ]
         with m.If(self.beats.valid & self.beats.ready):
             m.d.sync += part.eq(Mux(last, 0, part + 1))
 
-    def _join(self, m, span, masked, last_vector, taken):
-        """Several vectors make a beat; the first of a row stands where its address says."""
+    def _join(self, m, span, masked, here, last_word, taken):
+        """Several vectors make a beat; the first of a row stands where its address says. ``here``:
+        which of the word's vectors the row has."""
         plan, beat = self.plan, self.beats.p
         parts = plan.data_width // (32 * plan.block)
         bytes_ = FLOAT_BYTES * plan.block
-        part = Signal(range(parts))
+        part = Signal(range(parts))  # of the beat, where the word begins
         offset = Signal(range(parts))
+        slots = Cat(bit.replicate(bytes_) for bit in here)
         held = Signal(plan.data_width)
         strobes = Signal(plan.beat_bytes)
         filled = Signal.like(held, name="filled")
@@ -178,16 +187,16 @@ class EmitRows(wiring.Component):
         m.d.comb += [
             part.eq((span.addr >> (bytes_.bit_length() - 1)) + offset),
             filled.eq(held | (masked << (part * (8 * bytes_)))),
-            enabled.eq(strobes | (((1 << bytes_) - 1) << (part * bytes_))),
-            whole.eq((part == parts - 1) | last_vector),
+            enabled.eq(strobes | (slots << (part * bytes_))),
+            whole.eq((part == parts - self.vectors) | last_word),
             beat.data.eq(filled),
             beat.strb.eq(enabled),
-            self.beats.valid.eq(self.vectors.valid & whole),
-            taken.eq(self.vectors.valid & (~whole | self.beats.ready)),
+            self.beats.valid.eq(self.words.valid & whole),
+            taken.eq(self.words.valid & (~whole | self.beats.ready)),
         ]
         with m.If(taken):
-            m.d.sync += [offset.eq(offset + 1), held.eq(filled), strobes.eq(enabled)]
+            m.d.sync += [offset.eq(offset + self.vectors), held.eq(filled), strobes.eq(enabled)]
             with m.If(whole):
                 m.d.sync += [held.eq(0), strobes.eq(0)]
-            with m.If(last_vector):
+            with m.If(last_word):
                 m.d.sync += offset.eq(0)

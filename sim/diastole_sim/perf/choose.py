@@ -115,13 +115,15 @@ def roughly(machine: ModelledMachine, loops: Loops) -> NestCost:
     share = loops.blocks[0] * loops.blocks[1] / (tiles * t * lanes)  # of a whole tile, on average
     rounds, load, beats = loading(machine, loops, (t, lanes, chunk), (tiles_t, tiles_l), share)
     rows = min(t * block, loops.sizes[0])
-    drain = rows * row_beats(machine, lanes)
+    north = loops.roles.north
+    drain = rows * row_beats(machine, lanes, north=north)
     last_rows = loops.sizes[0] - (tiles_t - 1) * t * block
     worked = sum(
         count * max(work, chunks * per_chunk) for count, per_chunk in zip(rounds, load, strict=True)
     )
     tile = max(work, chunks * load[0])
-    through = max(worked + last_rows * row_beats(machine, last_l), tile + tiles * drain * share)
+    last = last_rows * row_beats(machine, last_l, north=north)
+    through = max(worked + last, tile + tiles * drain * share)
     latency = machine.memory.read_cycles + machine.memory.response_cycles
     around = beats.first + shortest + HAND_OVER + 2 * latency
     steps = tiles * (slices * groups / tiles_l + rows) + beats.requests
@@ -177,9 +179,10 @@ def loading(
     return rounds, (cycles[0], cycles[1]), Beats(first, beats, requests)
 
 
-def row_beats(machine: ModelledMachine, lanes: int) -> int:
+def row_beats(machine: ModelledMachine, lanes: int, *, north: bool) -> int:
     """Cycles of a row of a tile on its way out."""
-    return max(ceil_div(4 * lanes * machine.block, machine.beat_bytes), lanes)
+    words = ceil_div(lanes, machine.drained_vectors(north=north))
+    return max(ceil_div(4 * lanes * machine.block, machine.beat_bytes), words)
 
 
 def chunk_regions(

@@ -210,6 +210,13 @@ class ModelledMachine:
             return of_products
         return max(of_products, self.fused_words // self.block)
 
+    def drained_vectors(self, *, north: bool) -> int:
+        """Vectors of a row that leave the accumulators of a direction in a cycle: what a beat has
+        room for, but no more than there are ports, and a power of two."""
+        ports = self.cols if north else self.rows
+        most = max(1, min(ports, self.data_width // (32 * self.block)))
+        return next_power_of_two(most + 1) // 2
+
     # The fused backward pass.
 
     @cached_property

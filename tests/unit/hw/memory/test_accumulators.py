@@ -1,3 +1,4 @@
+# amaranth: UnusedElaboratable=no
 """Accumulators against dictionaries of sums, with one half at work while the other drains."""
 
 import pytest
@@ -83,29 +84,51 @@ async def drive(ctx, dut, slots, rng):
         await ctx.tick()
 
 
+def look_up(rng, dut, sums, port, addr):
+    """A look-up that asks for a word and for some of those beside it: the first port, the address
+    there and in ports that wrap, and by number what is asked for."""
+    first = (port - rng.randrange(dut.drained)) % dut.banks
+    addrs = [rng.choice([at for _, at in sums]) for _ in range(2)]
+    addrs[port < first] = addr
+    ports = [(first + k) % dut.banks for k in range(dut.drained)]
+    places = {k: (number, addrs[number < first]) for k, number in enumerate(ports)}
+    beside = {at for at in places.values() if at in sums and rng.random() < 0.7}
+    asked = {k: at for k, at in places.items() if at in beside | {(port, addr)}}
+    return first, addrs, asked
+
+
+def set_look_up(ctx, drain, en, port, addrs):
+    ctx.set(drain.en, en)
+    ctx.set(drain.port, port)
+    ctx.set(drain.addr, addrs[0])
+    if hasattr(drain, "wrapped_addr"):
+        ctx.set(drain.wrapped_addr, addrs[1])
+
+
 async def drain(ctx, dut, sums, rng):
     """Read every word that was written; what is shown stays until the next read."""
-    for (port, addr), want in rng.sample(sorted(sums.items()), len(sums)):
-        ctx.set(dut.drain.en, 1)
-        ctx.set(dut.drain.port, port)
-        ctx.set(dut.drain.addr, addr)
+    for port, addr in rng.sample(sorted(sums), len(sums)):
+        first, addrs, asked = look_up(rng, dut, sums, port, addr)
+        set_look_up(ctx, dut.drain, sum(1 << k for k in asked), first, addrs)
         await ctx.tick()
-        ctx.set(dut.drain.en, 0)
         for _ in range(rng.choice([1, 1, 3])):
-            ctx.set(dut.drain.port, rng.randrange(dut.banks))
-            ctx.set(dut.drain.addr, rng.randrange(2 * dut.words))
-            data = dut.drain.data
-            poison = ctx.get(data.poison) if dut.plan.poison else 0
-            assert (list(ctx.get(data.sums)), poison) == want, f"port {port}, word {addr}"
+            noise = [rng.randrange(2 * dut.words) for _ in range(2)]
+            set_look_up(ctx, dut.drain, 0, rng.randrange(dut.banks), noise)
+            for k, place in asked.items():
+                word = dut.drain.data[k]
+                poison = ctx.get(word.poison) if dut.plan.poison else 0
+                got = list(ctx.get(word.sums)), poison
+                assert got == sums[place], f"word {k}: port {place[0]}, word {place[1]}"
             await ctx.tick()
 
 
-@pytest.mark.parametrize("banks", [1, 2, 3])
+@pytest.mark.parametrize("banks, drained", [(1, 1), (2, 1), (2, 2), (3, 1), (3, 2), (5, 4)])
 @pytest.mark.parametrize("latency", [1, 2, 7])
 @pytest.mark.parametrize("special", ["flag", "poison"])
-def test_sums_while_the_other_half_drains(banks, latency, special, rng):
+def test_sums_while_the_other_half_drains(banks, drained, latency, special, rng):
     plan = make_plan(make_numerics(block=2, special=special))
-    dut = design(Accumulators, plan, banks=banks, psum_bits=PSUM_BITS, latency=latency)
+    sizes = {"banks": banks, "drained": drained, "latency": latency}
+    dut = design(Accumulators, plan, psum_bits=PSUM_BITS, **sizes)
     runs = [Slots(rng, dut, number % 2, 60) for number in range(4)]
     finished = []
 
@@ -146,6 +169,13 @@ def test_one_addition_every_three_cycles_to_one_word(banks):
             ctx.set(dut.drain.en, 1)
             ctx.set(dut.drain.port, port)
             await ctx.tick()
-            assert list(ctx.get(dut.drain.data.sums)) == [11, -11]
+            assert list(ctx.get(dut.drain.data[0].sums)) == [11, -11]
 
     run(dut, bench)
+
+
+@pytest.mark.parametrize("drained", [0, 4])
+def test_no_more_words_than_ports(drained):
+    plan = make_plan(make_numerics(block=2))
+    with pytest.raises(ValueError, match=f"vectors must be an integer in 1..3, not {drained}"):
+        Accumulators(plan, banks=3, psum_bits=PSUM_BITS, latency=1, drained=drained)

@@ -21,6 +21,16 @@ MACHINES = {
     "W in vectors of two beats": (8, (None, "1x8", None), True, 32),
     "X in vectors": (2, ("1x8", None, None), True, 32),
     "element by element": (1, VECTORS, True, 32),
+    "drains of two blocks": (4, SQUARES, True, 256, 2, 3),
+    "drains of W's vectors, by four": (4, (None, "1x8", None), True, 512, 4, 4),
+    "drains of four and of two": (2, VECTORS, True, 256, 5, 2),
+}
+# Maxima of the held side that a drain is given, east and north; where blocks come by the beat.
+HELD_BY_DRAINS = {
+    "wide bus": (2, 2),
+    "drains of two blocks": (2, 2),
+    "drains of W's vectors, by four": (4, 16),
+    "drains of four and of two": (None, 4),
 }
 # Which memories there are, and whether a lookup of the loader and of the drain gives rows.
 ROWS = {
@@ -33,9 +43,10 @@ ROWS = {
 
 
 def make(machine):
-    block, groupings, in_place, data_width = MACHINES[machine]
+    block, groupings, in_place, data_width, *sides = MACHINES[machine]
     numerics = make_numerics(block=block, groupings=groupings)
-    return make_plan(numerics, rows=2, cols=2, in_place=in_place, data_width=data_width)
+    rows, cols = sides or (2, 2)
+    return make_plan(numerics, rows, cols, in_place, data_width)
 
 
 def readers(dut):
@@ -68,6 +79,18 @@ def test_memories_and_entries(machine):
         assert len(lookup.value) == (plan.block if rows else 1), f"{reader} {name}"
 
 
+@pytest.mark.parametrize("machine", HELD_BY_DRAINS)
+def test_a_drain_is_given_neighbouring_blocks(machine):
+    plan = make(machine)
+    dut = design(Maxima, plan)
+    loads = [getattr(dut.load, name).value for name in NAMES if hasattr(dut.load, name)]
+    assert {len(value) for value in loads} <= {1, plan.block}, "the loader has one block"
+    drains = {name: getattr(dut.drain, name, None) for name in DRAINS}
+    held = [drain and len(drain.held.value) for drain in drains.values()]
+    assert tuple(held) == HELD_BY_DRAINS[machine]
+    assert all(len(drain.stream.value) == 1 for drain in drains.values() if drain)
+
+
 @pytest.mark.parametrize("machine", MACHINES)
 def test_two_readers_of_each_memory(machine, rng):
     """One entry for the block, or as many as it has rows."""
@@ -82,25 +105,29 @@ def test_two_readers_of_each_memory(machine, rng):
     def look_up(ctx, lookup, name, busy):
         """Set the index; returns what is to be shown, None if that is not known."""
         entries = len(lookup.value)
-        by_row = entries > 1 and rng.random() < 0.5
-        count = entries if by_row else 1
+        rows = plan.block if hasattr(lookup.index, "by_row") else 1
+        blocks = entries // rows
+        by_row = rows > 1 and rng.random() < 0.5
+        count = entries if by_row else blocks
+        firsts = range(0, (max(memory[name], default=0) + 1), count)
         known = [
-            at
-            for at in memory[name]
-            if at % count == 0
-            and all(at + k in memory[name] and (at + k) // beat != busy for k in range(count))
+            first + (0 if by_row else rng.randrange(blocks))  # from there on, in turn
+            for first in firsts
+            if all(at in memory[name] and at // beat != busy for at in range(first, first + count))
         ]
         at = rng.choice(known) if known else 0
         index = lookup.index
         ctx.set(index.word, at // beat)
         ctx.set(index.byte, at % beat)
-        if entries > 1:
+        if rows > 1:
             ctx.set(index.by_row, by_row)
         if not known:
             return None
         both.add(by_row)
-        found = [memory[name][at + k] for k in range(count)]
-        return found if count == entries else found * entries
+        if by_row:
+            return [memory[name][at + k] for k in range(entries)]
+        run = [at - at % blocks + (at + k) % blocks for k in range(blocks)]
+        return [memory[name][place] for place in run for _ in range(rows)]
 
     async def bench(ctx):
         for _ in range(400):
@@ -131,5 +158,5 @@ def test_two_readers_of_each_memory(machine, rng):
     assert all(memory.values())
     assert len(shown) == 2 * len(names)
     assert None not in [want for _, want in shown.values()]
-    by_row = any(len(lookup.value) > 1 for lookup in lookups(dut).values())
+    by_row = any(hasattr(lookup.index, "by_row") for lookup in lookups(dut).values())
     assert both == ({False, True} if by_row else {False})

@@ -23,13 +23,18 @@ MACHINES = {
     "vectors of W": {"block": 8, "groupings": (None, "1x16", None), "data_width": 32},
     "windowed": FP8 | {"block": 4, "special": "poison", "data_width": 128},
     "nvfp4": NVFP4 | {"block": 4, "special": "poison"},
+    "words of two": {"block": 4, "data_width": 256, "special": "poison"},
+    "words of four": {"block": 2, "data_width": 512, "rows": 5, "cols": 4},
+    "words of vectors": {"block": 4, "groupings": ("1x8", "1x16", "1x4"), "data_width": 256,
+                         "special": "poison"},
 }  # fmt: skip
 
 
 def make(name):
-    options = {"block": 4} | MACHINES[name]
-    sizes = {key: options.pop(key) for key in ("in_place", "data_width") if key in options}
-    return make_plan(make_numerics(**options), rows=2, cols=3, **sizes)
+    options = {"block": 4, "rows": 2, "cols": 3} | MACHINES[name]
+    sizes = ("rows", "cols", "in_place", "data_width")
+    sizes = {key: options.pop(key) for key in sizes if key in options}
+    return make_plan(make_numerics(**options), **sizes)
 
 
 CASES = [
@@ -91,7 +96,7 @@ class Result:
                     "l0": l0, "l_blocks": lanes, "tile": number % SLOTS,
                 }  # fmt: skip
                 if self.turned:
-                    tile |= {"l0": 0, "l_blocks": 1, "c0": l0, "c_blocks": lanes}
+                    tile |= {"l0": 0, "l_blocks": 9, "c0": l0, "c_blocks": lanes}
                 self.tiles.append(tile)
                 number += 1
 
@@ -157,8 +162,14 @@ class Result:
 
     def look_up(self, which, index, entries):
         at = index.word * self.plan.beat_bytes + index.byte
-        single = not getattr(index, "by_row", 0)
-        return [self.bytes[which].get(at if single else at + k, 99) for k in range(entries)]
+        rows = self.plan.block if hasattr(index, "by_row") else 1
+        blocks = entries // rows
+        if getattr(index, "by_row", 0):
+            places = [at + k for k in range(entries)]
+        else:
+            places = [at - at % blocks + (at + k) % blocks for k in range(blocks)]
+            places = [place for place in places for _ in range(rows)]
+        return [self.bytes[which].get(place, 99) for place in places]
 
 
 @pytest.mark.parametrize(
@@ -206,15 +217,22 @@ def test_rows_of_floats(machine, mode, north, p_stall, rng):
         """The accumulators and the maxima: one cycle after the enable, and until the next one."""
         lookup = dut.lookup
         indices = lookup.enable, lookup.stream.index, lookup.held.index
-        watched = (dut.read.en, dut.read.port, dut.read.addr, *indices)
-        async for _, _, enable, port, addr, looks, stream, held in ctx.tick().sample(*watched):
-            assert looks == enable
+        addrs = dut.read.addr, getattr(dut.read, "wrapped_addr", dut.read.addr)
+        watched = (dut.read.en, dut.read.port, *addrs, *indices)
+        async for _, _, enable, port, addr, wrapped, looks, stream, held in ctx.tick().sample(
+            *watched
+        ):
+            assert looks == (enable != 0)
             if not enable:
                 continue
-            sums, poison = result.sums[port, addr]
-            ctx.set(dut.read.data.sums, sums)
-            if plan.poison:
-                ctx.set(dut.read.data.poison, poison)
+            for k, word in enumerate(dut.read.data):
+                number = (port + k) % result.ports
+                place = number, (wrapped if number < port else addr)
+                asked = enable >> k & 1
+                sums, poison = result.sums[place] if asked else ([1 << 30] * side, 0)
+                ctx.set(word.sums, sums)
+                if plan.poison:
+                    ctx.set(word.poison, poison)
             ctx.set(lookup.stream.value, result.look_up(0, stream, 1))
             held_value = lookup.held.value
             ctx.set(held_value, result.look_up(1, held, len(held_value)))
@@ -248,8 +266,8 @@ def test_overflow_is_reported_but_not_of_poison(poison):
         ctx.set(dut.result, {"base": 64, "pitch": 4, "rows": 1, "cols": 1})
         ctx.set(dut.lookup.stream.value, [254])
         ctx.set(dut.lookup.held.value, [254])
-        ctx.set(dut.read.data.sums, [1 << 30])
-        ctx.set(dut.read.data.poison, poison)
+        ctx.set(dut.read.data[0].sums, [1 << 30])
+        ctx.set(dut.read.data[0].poison, poison)
         sizes = {"t_blocks": 1, "t_count": 1, "l_blocks": 1}
         await put(ctx, dut.tiles, [sizes])
         for _ in range(40):

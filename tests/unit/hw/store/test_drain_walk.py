@@ -21,6 +21,19 @@ MACHINES = {  # numerics, and rows, columns, D, and whether cells transpose
     "vectors of X": ({"block": 2, "groupings": ("1x8", None, None)}, 1, 4, 64, True),
     "vectors of W": ({"block": 4, "groupings": (None, "1x16", None)}, 3, 2, 32, True),
     "nvfp4": (NVFP4 | {"block": 2, "groupings": ("1x4", "4x4", "1x4")}, 1, 2, 32, True),
+    "words of two": ({"block": 4}, 2, 2, 256, True),
+    "words of two of three": ({"block": 4}, 3, 5, 256, True),
+    "words of four and two": ({"block": 2}, 5, 3, 256, True),
+    "words of W's vectors": ({"block": 4, "groupings": (None, "1x16", None)}, 3, 4, 512, True),
+    "words of vectors": ({"block": 2, "groupings": ("1x8", "1x4", "1x16")}, 2, 3, 256, True),
+}
+WORDS = {  # vectors in a word, east and north, where there are several
+    "edge": (2, 1),
+    "words of two": (2, 2),
+    "words of two of three": (2, 2),
+    "words of four and two": (4, 2),
+    "words of W's vectors": (2, 4),
+    "words of vectors": (2, 2),
 }
 OPERANDS = {  # by hand: what streams and what is held, by direction in the fused pass
     (Mode.FORWARD, 0): "xw", (Mode.FORWARD, 1): "xw",
@@ -48,8 +61,10 @@ CASES = [(name, north) for name in MACHINES for north in (False, True) if modes(
 class Word:
     """One word of sums: where it is, the maxima it needs, and the span that begins with it."""
 
+    present: int  # a bit for each vector
     port: int
     addr: int  # in its half
+    wrapped_addr: int  # of ports below, in its half
     stream: tuple  # beat and byte
     held: tuple  # beat, byte, and whether B entries of rows stand there
     span: dict | None
@@ -58,8 +73,8 @@ class Word:
 class Job:
     """One result: its tiles, and the words of each. ``rows``, ``cols`` of it in elements."""
 
-    def __init__(self, plan, groupings, mode, north, rng):
-        self.plan, self.mode, self.north = plan, mode, north
+    def __init__(self, plan, groupings, mode, north, rng, per_word):
+        self.plan, self.mode, self.north, self.per_word = plan, mode, north, per_word
         self.fused = mode == Mode.FUSED
         self.turned = self.fused and north
         self.ports = plan.cols if north else plan.rows
@@ -115,7 +130,8 @@ class Job:
             tile = {"t0": t0, "t_blocks": -(-count // plan.block), "t_count": count}
             tile |= {"tile": number % SLOTS, "first": rng.randrange(2), "last": 1}
             if self.turned:
-                tile |= {"c0": l0, "c_blocks": lanes, "l_blocks": 1}
+                n_blocks = rng.randrange(1, plan.fused_blocks_n + 1)  # of N, all of it
+                tile |= {"c0": l0, "c_blocks": lanes, "l_blocks": n_blocks}
             else:
                 tile |= {"l0": l0, "l_blocks": lanes, "c_blocks": rng.randrange(1, 3)}
             yield tile
@@ -130,7 +146,7 @@ class Job:
                     yield self._word(tile, port, port, t, span)
             return
         for t in range(tile["t_count"]):
-            for lane in range(tile["l_blocks"]):
+            for lane in range(0, tile["l_blocks"], self.per_word):
                 first = t == lane == 0
                 yield self._word(
                     tile, lane, lane % self.ports, t, self._span(tile) if first else None
@@ -139,7 +155,9 @@ class Job:
     def _word(self, tile, block, port, t, span):
         group = 0 if self.turned else block // self.ports
         addr = group * self.tile_words + t
-        return Word(port, addr, self._stream(tile, t), self._held(tile, block), span)
+        count = 1 if self.turned else min(self.per_word, tile["l_blocks"] - block)
+        maxima = self._stream(tile, t), self._held(tile, block)
+        return Word((1 << count) - 1, port, addr, addr + self.tile_words, *maxima, span)
 
     def _span(self, tile):
         side = self.plan.block
@@ -190,14 +208,14 @@ class Watch:
         self.half = 0
         self.started = self.freeing = False
         self.at = 0  # word of the tile
-        self.freed = 0
+        self.freed = self.wraps = 0
 
     async def cycles(self, ctx, rng, p_advance, p_ready):
         dut = self.dut
         watched = (
             dut.tiles.valid, dut.tiles.ready, dut.spans.valid, dut.spans.ready, dut.spans.payload,
             dut.advance, dut.read_valid, dut.read_port, dut.read_addr, dut.freed,
-            dut.index.stream, dut.index.held,
+            dut.index.stream, dut.index.held, getattr(dut, "read_wrapped_addr", dut.read_addr),
         )  # fmt: skip
         total = len(self.words)
         while self.freed < total:
@@ -206,7 +224,7 @@ class Watch:
             self.cycle(*(await ctx.tick().sample(*watched))[2:])
 
     def cycle(self, waits, leaves, span_valid, span_ready, span, advance, valid, port, addr, freed,
-              stream, held):  # fmt: skip
+              stream, held, wrapped):  # fmt: skip
         assert freed == (self.freeing and advance)
         self.freed += freed
         self.freeing &= not advance
@@ -215,7 +233,7 @@ class Watch:
             assert (valid, span_valid, leaves) == (0, 0, 0)
             self.started = bool(waits)
             return
-        assert valid == (word.span is None or span_ready)
+        assert valid == (word.present if word.span is None or span_ready else 0)
         assert span_valid == (word.span is not None and advance)
         if span_valid:
             assert {name: span[name] for name in word.span} == word.span, f"{self.words[0][1]}"
@@ -223,12 +241,16 @@ class Watch:
             half = self.half * self.dut.plan.half_words
             where = f"word {self.at} of {self.words[0][1]}"
             assert (port, addr) == (word.port, half + word.addr), where
+            ports = range(word.port, word.port + word.present.bit_length())
+            if ports[-1] >= self.dut.ports:  # some of them wrap
+                assert wrapped == half + word.wrapped_addr, where
+                self.wraps += 1
             assert (stream.word, stream.byte) == word.stream, where
             by_row = getattr(held, "by_row", word.held[2])
             assert (held.word, held.byte, by_row) == word.held, where
         last = self.at == len(self.words[0][2]) - 1
-        assert leaves == (valid and advance and last)
-        self.at += valid and advance
+        assert leaves == (valid != 0 and advance and last)
+        self.at += valid != 0 and advance
         if leaves:
             self.words.pop(0)
             self.at, self.started, self.freeing = 0, False, True
@@ -243,8 +265,12 @@ def test_words_maxima_and_spans(name, north, p_advance, p_ready, rng):
     plan = make(name)
     groupings = MACHINES[name][0].get("groupings") or (None,) * 3
     chosen = modes(name, north)
-    jobs = [Job(plan, groupings, mode, north, rng) for mode in rng.sample(chosen, len(chosen))]
+    per_word = WORDS.get(name, (1, 1))[north]
+    jobs = [
+        Job(plan, groupings, mode, north, rng, per_word) for mode in rng.sample(chosen, len(chosen))
+    ]
     dut = design(DrainWalk, plan, north=north)
+    assert len(dut.read_valid) == per_word
     watch = Watch(dut, jobs)
 
     async def drive(ctx):
@@ -259,3 +285,4 @@ def test_words_maxima_and_spans(name, north, p_advance, p_ready, rng):
 
     run(dut, drive, check, limit=100_000)
     assert not watch.words
+    assert not watch.wraps or dut.ports % per_word

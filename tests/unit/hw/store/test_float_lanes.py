@@ -23,12 +23,16 @@ class Word:
     stream: int
     held: list
     poison: int = 0
+    read: int = 1  # which vectors
 
-    def floats(self, offset):
-        """(bits of each lane, whether one of them is too large)."""
+    def floats(self, offset, vectors=1):
+        """(bits of each lane, whether one of them is too large); None in a vector not read."""
         lanes, overflow = [], False
         for n, total in enumerate(self.sums):
-            scale = self.stream + self.held[n % len(self.held)] - offset
+            if not self.read >> (n * vectors // len(self.sums)) & 1:
+                lanes.append(None)
+                continue
+            scale = self.stream + self.held[n * len(self.held) // len(self.sums)] - offset
             bits, too_large = binary32_bits(total, scale)
             poisoned = self.poison >> n & 1
             lanes.append(NAN if poisoned else bits)
@@ -63,7 +67,7 @@ class Bench:
         while self.words or self.inside:
             read = bool(self.words) and rng.random() < self.p_read
             ready = rng.random() < self.p_ready
-            ctx.set(dut.read_valid, read)
+            ctx.set(dut.read_valid, self.words[0].read if read else 0)
             ctx.set(dut.o.ready, ready)
             _, _, advance, valid, floats, overflow, busy = await ctx.tick().sample(
                 dut.advance, dut.o.valid, dut.o.payload, dut.overflow, dut.busy
@@ -72,11 +76,14 @@ class Bench:
             assert valid == due, f"cycle {cycle}"
             assert advance == (not due or ready), f"cycle {cycle}"
             assert busy == (read or bool(self.inside)), f"cycle {cycle}"
-            want, too_large = self.inside[0][1].floats(self.offset) if due else (None, False)
+            want, too_large = None, False
+            if due:
+                want, too_large = self.inside[0][1].floats(self.offset, dut.vectors)
             assert overflow == too_large, f"{self.inside[0][1] if due else None}, {cycle=}"
             self.overflows += overflow
             if due:
-                assert list(floats) == want, f"{self.inside[0][1]}"
+                got = [None if w is None else bits for bits, w in zip(floats, want, strict=True)]
+                assert got == want, f"{self.inside[0][1]}"
             if due and ready:
                 self.inside.popleft()
                 self.taken.append((cycle, want))
@@ -102,15 +109,19 @@ def random_word(rng, dut):
     ]
     held = [rng.randrange(256) for _ in range(dut.bounds)]
     poison = rng.getrandbits(dut.lanes) & rng.getrandbits(dut.lanes) if dut.poisonable else 0
-    return Word(sums, rng.randrange(256), held, poison)
+    read = rng.randrange(1, 1 << dut.vectors)
+    return Word(sums, rng.randrange(256), held, poison, read)
 
 
-SHAPES = [
-    (1, 40, 1, False),
-    (2, 26, 2, True),
-    (4, 63, 1, True),
-    (4, 33, 4, False),
-    (8, 24, 8, True),
+SHAPES = [  # lanes, bits, vectors, bounds, poison
+    (1, 40, 1, 1, False),
+    (2, 26, 1, 2, True),
+    (4, 63, 1, 1, True),
+    (4, 33, 1, 4, False),
+    (8, 24, 1, 8, True),
+    (8, 30, 2, 2, True),
+    (8, 30, 4, 8, False),
+    (4, 40, 4, 4, True),
 ]
 STALLS = {
     "free": (1.0, 1.0),
@@ -122,10 +133,11 @@ STALLS = {
 
 
 @pytest.mark.parametrize("p_read, p_ready", STALLS.values(), ids=STALLS)
-@pytest.mark.parametrize("lanes, sum_bits, bounds, poisonable", SHAPES)
-def test_floats_of_every_word(lanes, sum_bits, bounds, poisonable, p_read, p_ready, rng):
+@pytest.mark.parametrize("lanes, sum_bits, vectors, bounds, poisonable", SHAPES)
+def test_floats_of_every_word(lanes, sum_bits, vectors, bounds, poisonable, p_read, p_ready, rng):
     """Sums of every length at scales from far below the smallest float to far above the largest."""
-    dut = design(FloatLanes, lanes=lanes, sum_bits=sum_bits, bounds=bounds, poisonable=poisonable)
+    sizes = {"lanes": lanes, "sum_bits": sum_bits, "vectors": vectors, "bounds": bounds}
+    dut = design(FloatLanes, **sizes, poisonable=poisonable)
     offset = rng.choice([-120, 0, 254 + sum_bits, 300, 600])
     words = [random_word(rng, dut) for _ in range(60)]
     bench = Bench(dut, words, offset, rng, p_read, p_ready)
@@ -178,7 +190,9 @@ def test_special_values_stand_in_their_lanes(bounds, rng):
         ({"lanes": 33}, "lanes must be an integer in 1..32, not 33"),
         ({"sum_bits": 1}, "sum_bits must be an integer in 2..63, not 1"),
         ({"sum_bits": 64}, "sum_bits must be an integer in 2..63, not 64"),
-        ({"bounds": 2}, "bounds must be one of 1, 4, not 2"),
+        ({"bounds": 3}, "bounds must be one of 1, 2, 4, not 3"),
+        ({"vectors": 3}, "vectors must be one of 1, 2, 4, not 3"),
+        ({"vectors": 8}, "vectors must be one of 1, 2, 4, not 8"),
     ],
 )
 def test_bad_parameters(change, message):

@@ -1,3 +1,4 @@
+# amaranth: UnusedElaboratable=no
 """Rows of floats against the bytes that they must leave in memory."""
 
 import pytest
@@ -10,17 +11,25 @@ SIZE = 1 << 14  # bytes of memory
 PITCH = 1024  # bytes
 WIDTHS = [32, 64, 128, 256, 512]
 SIDES = [1, 2, 4, 8, 16, 32]
+CASES = [
+    (block, data_width, vectors)
+    for block in SIDES
+    for data_width in WIDTHS
+    for vectors in (1, 2, 4, 8, 16)
+    if vectors == 1 or 32 * block * vectors <= data_width
+]
 
 
-def emitter(block, data_width):
-    return EmitRows(make_plan(make_numerics(block=block), data_width=data_width))
+def emitter(block, data_width, vectors=1):
+    return EmitRows(make_plan(make_numerics(block=block), data_width=data_width), vectors=vectors)
 
 
-def random_span(rng, plan, addr):
-    """Rows of 1 to 4 vectors, the last one cut, from a place on where a row may start."""
-    vectors = rng.randrange(1, 5)
+def random_span(rng, dut, addr):
+    """Rows of a few vectors, the last one cut, from a place on where a row may start."""
+    plan = dut.plan
+    vectors = rng.choice((1, rng.randrange(1, 5 * dut.vectors)))
     whole = rng.randrange(1, 5)
-    slot = 4 * plan.block  # bytes of a vector
+    slot = 4 * plan.block * (dut.vectors if vectors > 1 else 1)  # bytes of a vector, or of a word
     if slot < plan.beat_bytes:
         addr += slot * rng.randrange(plan.beat_bytes // slot)
     return {
@@ -32,9 +41,10 @@ def random_span(rng, plan, addr):
     }
 
 
-def rows_of(rng, plan, span):
-    """What comes in: ``whole`` rows of vectors, with anything beyond their end."""
-    count = span["vectors"] * plan.block
+def rows_of(rng, dut, span):
+    """What comes in: ``whole`` rows of words, with anything beyond their end."""
+    word = dut.vectors * dut.plan.block
+    count = -(-span["vectors"] // dut.vectors) * word
     return [[rng.getrandbits(32) for _ in range(count)] for _ in range(span["whole"])]
 
 
@@ -65,13 +75,12 @@ async def collect(ctx, dut, memory, rows, willing):
                     memory[at + byte] = word[byte]
 
 
-@pytest.mark.parametrize("block", SIDES)
-@pytest.mark.parametrize("data_width", WIDTHS)
-def test_memory_holds_the_rows(block, data_width, rng):
-    dut = emitter(block, data_width)
+@pytest.mark.parametrize("block, data_width, vectors", CASES)
+def test_memory_holds_the_rows(block, data_width, vectors, rng):
+    dut = emitter(block, data_width, vectors)
     plan = dut.plan
-    spans = [random_span(rng, plan, 4096 * n) for n in range(4)]
-    given = [rows_of(rng, plan, span) for span in spans]
+    spans = [random_span(rng, dut, 4096 * n) for n in range(4)]
+    given = [rows_of(rng, dut, span) for span in spans]
     want = bytearray(b"\xa5" * SIZE)
     got = bytearray(want)
     p = rng.choice([1.0, 0.5])
@@ -86,9 +95,10 @@ def test_memory_holds_the_rows(block, data_width, rng):
         await put(ctx, dut.spans, spans, willing)
 
     async def send(ctx):
-        flat = [row[k : k + block] for rows in given for row in rows
-                for k in range(0, len(row), block)]  # fmt: skip
-        await put(ctx, dut.vectors, flat, willing)
+        lanes = vectors * block
+        flat = [row[k : k + lanes] for rows in given for row in rows
+                for k in range(0, len(row), lanes)]  # fmt: skip
+        await put(ctx, dut.words, flat, willing)
 
     async def check(ctx):
         await collect(ctx, dut, got, sum(span["repeat"] for span in spans), willing)
@@ -102,11 +112,15 @@ def test_memory_holds_the_rows(block, data_width, rng):
     assert not wrong, f"from byte {wrong[0]:#x} on; {spans=}"
 
 
-@pytest.mark.parametrize("block, data_width", [(8, 64), (4, 128), (2, 256)])
-def test_one_beat_or_one_vector_per_cycle(block, data_width):
+@pytest.mark.parametrize(
+    "block, data_width, word",
+    [(8, 64, 1), (4, 128, 1), (2, 256, 1), (2, 256, 2), (4, 256, 2), (1, 512, 4)],
+)
+def test_one_beat_or_one_word_per_cycle(block, data_width, word):
     """And one cycle per span; requests do not slow the beats down."""
-    dut = emitter(block, data_width)
-    vectors, rows = 4, 3
+    dut = emitter(block, data_width, word)
+    words, rows = 4, 3
+    vectors = words * word
     span = {"addr": 0, "cols": vectors * block, "vectors": vectors, "repeat": rows, "whole": rows}
     taken = []
 
@@ -117,13 +131,20 @@ def test_one_beat_or_one_vector_per_cycle(block, data_width):
     async def check(ctx):
         for stream in (dut.requests, dut.beats):
             ctx.set(stream.ready, 1)
-        ctx.set(dut.vectors.valid, 1)
+        ctx.set(dut.words.valid, 1)
         for cycle in range(150):
-            _, _, ready = await ctx.tick().sample(dut.vectors.ready)
+            _, _, ready = await ctx.tick().sample(dut.words.ready)
             taken.extend([cycle] * ready)
 
     run(dut, ask, check)
     cost = max(1, 32 * block // data_width)
-    first = [taken[0] + cost * k for k in range(vectors * rows)]
-    second = [cycle + cost * vectors * rows + 1 for cycle in first]
+    first = [taken[0] + cost * k for k in range(words * rows)]
+    second = [cycle + cost * words * rows + 1 for cycle in first]
     assert taken == first + second
+
+
+@pytest.mark.parametrize("block, data_width, vectors", [(8, 64, 2), (4, 256, 3), (4, 512, 8)])
+def test_words_fit_in_a_beat(block, data_width, vectors):
+    fits = {(8, 64): "1", (4, 256): "1, 2", (4, 512): "1, 2, 4"}[block, data_width]
+    with pytest.raises(ValueError, match=f"vectors must be one of {fits}, not {vectors}"):
+        emitter(block, data_width, vectors)

@@ -56,6 +56,9 @@ def test_sizes_equal_the_plan(request):
             "held_blocks": plan.held_blocks,
             "multipliers": plan.macs,
         }
+        for north in (False, True):
+            vectors = plan.drain_vectors(north=north)
+            assert machine.drained_vectors(north=north) == vectors, plan
         if plan.fused:
             pairs |= {
                 "fused_tile": plan.fused_tile_blocks,
@@ -133,6 +136,8 @@ MACHINES = {
     "mxfp8": {"block": 4, "cols": 2, "formats": "mxfp8_e4m3"},
     "nvfp4": {"block": 8, "rows": 1, "cols": 2, "formats": "nvfp4", "data_width": 32},
     "vectors of x": {"block": 8, "cols": 2, "groupings": ("1x16", "8x8", "8x8")},
+    "3x2b4, words of two": {"block": 4, "rows": 3, "cols": 2, "data_width": 256},
+    "4x5b4, words of four": {"block": 4, "rows": 4, "cols": 5, "data_width": 512},
 }
 SIZES = {
     "1x1b4": [("forward", 130, 9, 11), ("backward", 13, 30, 22)],
@@ -145,6 +150,8 @@ SIZES = {
     "mxfp8": [("forward", 33, 40, 66), ("dx", 35, 70, 20)],
     "nvfp4": [("forward", 33, 21, 70), ("dw", 40, 33, 17)],
     "vectors of x": [("backward", 40, 24, 16)],
+    "3x2b4, words of two": [("forward", 70, 29, 9), ("dx", 70, 5, 29), ("backward", 13, 30, 22)],
+    "4x5b4, words of four": [("dx", 60, 6, 83)],
 }
 ALWAYS = [(name, *cases[0]) for name, cases in SIZES.items()]
 
