@@ -289,15 +289,15 @@ def pass_layout(plan: Plan) -> data.StructLayout:
 
 
 def span_layout(plan: Plan) -> data.StructLayout:
-    """Rows of equal length, ``pitch`` apart: ``repeat`` to write of the ``whole`` that come."""
-    vectors = max(plan.groups * max(plan.rows, plan.cols), plan.fused_blocks_n)
+    """Rows of equal length, ``pitch`` apart: ``repeat`` of them."""
+    lanes = plan.groups * max(plan.rows, plan.cols)
+    vectors = max(lanes, plan.fused_blocks_n, plan.fused_tile_blocks)
     return data.StructLayout(
         {
             "addr": unsigned(ADDRESS_BITS),
             "cols": range(vectors * plan.block + 1),  # floats of a row
             "vectors": range(vectors + 1),  # of a row
             "repeat": range(plan.tile_words + 1),
-            "whole": range(plan.tile_words + 1),
         }
     )
 

@@ -14,8 +14,8 @@ from diastole_hw.schedule.tokens import PRODUCT, RESULT, chunk_layout, span_layo
 from diastole_hw.store.drain_walk import DrainWalk, operands
 from diastole_hw.store.float_lanes import FloatLanes
 from diastole_hw.store.rows import EmitRows
+from diastole_hw.store.turn import TurnTile
 from diastole_hw.stream.fifo import StreamFifo
-from diastole_hw.stream.turn import Turn
 from diastole_sim.spec.formats import EXPONENT_BIAS, NVFP4, SIGNIFICAND_FRACTION
 from diastole_sim.spec.numerics import CLASS_NAMES
 
@@ -29,10 +29,10 @@ class Drain(wiring.Component):
     """Drain one direction's output tiles: walk, floats, turning where columns come, rows.
 
     Timing: V_d vectors of B sums per cycle (:meth:`diastole_hw.plan.plan.Plan.drain_vectors`; where
-    columns come, one) while ``beats`` takes them, but for the idle cycles that
-    :class:`diastole_hw.store.drain_walk.DrainWalk` has per tile, and
-    :class:`diastole_hw.store.rows.EmitRows` per span. A word that is read in cycle t is in a beat
-    from t + 1 + ``ToFloat.latency`` on, one that is turned B cycles later.
+    columns come, as many as :func:`diastole_hw.store.turn.column_vectors` says) while ``beats``
+    takes them, but for the idle cycles that :class:`diastole_hw.store.drain_walk.DrainWalk` has per
+    tile, and :class:`diastole_hw.store.rows.EmitRows` per span. A word that is read in cycle t is in a beat
+    from t + 1 + ``ToFloat.latency`` on, one that is turned when all its columns have been read.
 
     Parameters
     ----------
@@ -116,7 +116,6 @@ class Drain(wiring.Component):
             m.submodules[name] = place(unit, platform)
         wiring.connect(m, wiring.flipped(self.tiles), walk.tiles)
         wiring.connect(m, walk.spans, spans.i)
-        wiring.connect(m, spans.o, emit.spans)
         wiring.connect(m, wiring.flipped(self.requests), emit.requests)
         wiring.connect(m, wiring.flipped(self.beats), emit.beats)
         m.d.comb += [
@@ -145,7 +144,7 @@ class Drain(wiring.Component):
         if plan.poison:
             m.d.comb += floats.poison.eq(Cat(word.poison for word in self.read.data))
         self._offset(m, floats.offset)
-        turning = self._turn(m, platform, floats.o, emit.words)
+        turning = self._turn(m, platform, spans.o, floats.o, emit)
         waiting = self.tiles.valid | floats.busy | spans.o.valid
         m.d.comb += self.busy.eq(waiting | turning | emit.busy)
         return m
@@ -163,21 +162,29 @@ class Drain(wiring.Component):
         table = [by_mode.get(mode, 0) for mode in Mode]
         m.d.comb += offset.eq(Array(table)[self.mode.as_value()])
 
-    def _turn(self, m, platform, floats, words):
-        """Between floats and rows; returns whether anything is in the turning array."""
+    def _turn(self, m, platform, spans, floats, emit):
+        """Between floats and rows; returns whether anything is in the memory that turns."""
+        words = emit.words
         if not (self.north and self.plan.fused):
+            wiring.connect(m, spans, emit.spans)
             wiring.connect(m, floats, words)
             return 0
-        turn = Turn(side=self.plan.block, width=32)
+        turn = TurnTile(self.plan)
         m.submodules.turn = place(turn, platform)
         turned = Signal()
         m.d.comb += [
             turned.eq(self.mode == Mode.FUSED),
-            Cat(turn.i.payload).eq(Cat(floats.payload)),  # the first vector of the word
-            turn.i.valid.eq(floats.valid & turned),
-            turn.o.ready.eq(words.ready & turned),
-            words.valid.eq(Mux(turned, turn.o.valid, floats.valid)),
-            Cat(words.payload).eq(Mux(turned, Cat(turn.o.payload), Cat(floats.payload))),
-            floats.ready.eq(Mux(turned, turn.i.ready, words.ready)),
+            Cat(turn.columns.payload).eq(Cat(floats.payload)),  # of its first vectors
+            turn.columns.valid.eq(floats.valid & turned),
+            turn.spans_in.payload.eq(spans.payload),
+            turn.spans_in.valid.eq(spans.valid & turned),
+            turn.words.ready.eq(words.ready),
+            turn.spans.ready.eq(emit.spans.ready),
+            words.valid.eq(Mux(turned, turn.words.valid, floats.valid)),
+            words.payload.eq(Mux(turned, turn.words.payload.as_value(), floats.payload.as_value())),
+            floats.ready.eq(Mux(turned, turn.columns.ready, words.ready)),
+            emit.spans.valid.eq(Mux(turned, turn.spans.valid, spans.valid)),
+            emit.spans.payload.eq(Mux(turned, turn.spans.p.as_value(), spans.p.as_value())),
+            spans.ready.eq(Mux(turned, turn.spans_in.ready, emit.spans.ready)),
         ]
-        return turn.level
+        return turn.busy

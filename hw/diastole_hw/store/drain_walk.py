@@ -12,6 +12,7 @@ from diastole_hw.plan.plan import Plan
 from diastole_hw.plan.policy import pow2ceil
 from diastole_hw.plan.uses import DY, PRODUCTS, Mode, W, X
 from diastole_hw.schedule.tokens import RESULT, chunk_layout, span_layout
+from diastole_hw.store.turn import column_vectors
 from diastole_sim.spec.command import ADDRESS_BITS
 
 
@@ -49,9 +50,9 @@ class DrainWalk(wiring.Component):
     (:meth:`diastole_hw.plan.plan.Plan.drain_vectors`), of neighbouring blocks of lanes and so of
     neighbouring ports; a row's last word may have fewer.
 
-    *Turned* (the north side of the fused pass): its vectors are columns of dX; ports outermost,
-    then blocks of t, then the vectors of a block, each a word, and one span per block. Its last
-    block is read to its end, whatever ``t_count`` says.
+    *Turned* (the north side of the fused pass): its vectors are parts of columns of dX; a word is
+    as many as :func:`diastole_hw.store.turn.column_vectors` says, of neighbouring ports. Ports
+    outermost, t inside, and one span for the rows of a word.
 
     The address of a row follows from the tile before. So a result's tiles come from its corner on,
     without gaps, those side by side first (turned, or with ``lanes_outermost``: those below each
@@ -102,6 +103,7 @@ class DrainWalk(wiring.Component):
         self.plan, self.north = plan, north
         self.ports = plan.cols if north else plan.rows
         self.vectors = plan.drain_vectors(north=north)
+        self.column_vectors = column_vectors(plan) if north and plan.fused else 1
         entries = drain_entries(plan, "north" if north else "east")
         indices = {role: Out(lookup_layout(plan, count)) for role, count in entries.items()}
         super().__init__(
@@ -158,7 +160,7 @@ class DrainWalk(wiring.Component):
         if self._turns:
             m.d.comb += at.turned.eq(self.mode == Mode.FUSED)
             with m.If(at.turned):
-                self._by_blocks(m, at, span_due, steps)
+                self._by_columns(m, at, span_due, steps)
             with m.Else():
                 self._by_rows(m, at, span_due, steps)
         else:
@@ -177,9 +179,10 @@ class DrainWalk(wiring.Component):
 
     def _present(self, at):
         """The vectors that the word has."""
-        left = self.tiles.p.l_blocks - at.lane
-        rest = (~at.turned & (left > k) for k in range(1, self.vectors))
-        return Cat(Const(1, 1), *rest)
+        tile = self.tiles.p
+        most = Mux(at.turned, self.column_vectors, self.vectors)
+        left = Mux(at.turned, tile.c_blocks - at.port, tile.l_blocks - at.lane)
+        return Cat(Const(1, 1), *((left > k) & (most > k) for k in range(1, self.vectors)))
 
     def _addr(self, at, half, group):
         """Where the word of vector t stands in a port's memories."""
@@ -214,20 +217,19 @@ class DrainWalk(wiring.Component):
             with m.If(last_lane):
                 m.d.sync += [lane.eq(0), port.eq(0), group.eq(0), t.eq(t + 1)]
 
-    def _by_blocks(self, m, at, span_due, steps):
-        """t runs to the end of its last block; what is beyond is masked later."""
-        plan, tile, t, port = self.plan, self.tiles.p, at.t, at.port
-        in_block = t & (plan.block - 1)
-        last_t = (at.t_block(plan) == tile.t_blocks - 1) & (in_block == plan.block - 1)
+    def _by_columns(self, m, at, span_due, steps):
+        tile, t, port, step = self.tiles.p, at.t, at.port, self.column_vectors
+        last_t = t == tile.t_count - 1
         m.d.comb += [
-            at.ends.eq((port == tile.c_blocks - 1) & last_t),
-            span_due.eq(in_block == 0),
+            at.ends.eq((port + step >= tile.c_blocks) & last_t),
+            span_due.eq(t == 0),
         ]
         with m.If(steps):
             m.d.sync += t.eq(t + 1)
             with m.If(last_t):
-                m.d.sync += [t.eq(0), port.eq(port + 1)]
-                m.d.sync += at.row_addr.eq(at.row_addr + (self.result.pitch << plan.log_block))
+                m.d.sync += [t.eq(0), port.eq(port + step)]
+                rows = exact_log2(step) + self.plan.log_block
+                m.d.sync += at.row_addr.eq(at.row_addr + (self.result.pitch << rows))
 
     def _span(self, m, at):
         plan, tile, span, turned = self.plan, self.tiles.p, self.spans.p, at.turned
@@ -237,17 +239,17 @@ class DrainWalk(wiring.Component):
         cols = Signal(bits, name="cols")
         rows = Signal(bits, name="rows")
         most_cols = Signal(bits, name="most_cols")
+        most_rows = self.column_vectors * plan.block
         m.d.comb += [
-            first_col.eq(Mux(turned, tile.t0 + at.t_block(plan), tile.l0) << plan.log_block),
+            first_col.eq(Mux(turned, tile.t0, tile.l0) << plan.log_block),
             first_row.eq((tile.c0 + at.port) << plan.log_block),
             cols.eq(self.result.cols - first_col),
             rows.eq(self.result.rows - first_row),
-            most_cols.eq(Mux(turned, plan.block, tile.l_blocks << plan.log_block)),
+            most_cols.eq(Mux(turned, tile.t_count, tile.l_blocks << plan.log_block)),
             span.addr.eq(at.row_addr + (first_col << 2)),
             span.cols.eq(Mux(cols < most_cols, cols, most_cols)),
-            span.vectors.eq(Mux(turned, 1, tile.l_blocks)),
-            span.repeat.eq(Mux(turned, Mux(rows < plan.block, rows, plan.block), tile.t_count)),
-            span.whole.eq(Mux(turned, plan.block, tile.t_count)),
+            span.vectors.eq(Mux(turned, tile.t_blocks, tile.l_blocks)),
+            span.repeat.eq(Mux(turned, Mux(rows < most_rows, rows, most_rows), tile.t_count)),
         ]
 
     def _lookups(self, m, at):

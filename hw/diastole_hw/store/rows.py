@@ -39,11 +39,11 @@ class EmitRows(wiring.Component):
     pitch : In(MAX_ELEMENT_BITS + 3)
         Bytes from one row to the next, whole beats. Stable while ``busy``.
     spans : In(stream of span_layout(plan))
-        At least one float, vector and row; ``repeat`` is at most ``whole``. A row of several
-        vectors begins with a whole word of a beat, at a multiple of ``vectors`` * B floats.
+        At least one float, vector and row. A row of several words begins in a beat where a word
+        may, at a multiple of ``vectors`` * B floats; one of a single word ends in its beat.
     words : In(stream of ``vectors`` * B times unsigned(32))
-        Of every span ``whole`` rows, one after the other: words of ``vectors`` of its vectors, and
-        in the last one what is left, lowest.
+        Of every span its rows, one after the other: words of ``vectors`` of its vectors, and in the
+        last one what is left, lowest.
     requests : Out(stream of request_layout())
         ``repeat`` of each span.
     beats : Out(stream of write_beat_layout(plan.data_width))
@@ -114,10 +114,10 @@ class EmitRows(wiring.Component):
                 m.d.sync += [row.eq(0), ahead.eq(0)]
 
     def _rows(self, m, spans):
-        """Words to beats, or to nowhere in rows that are not written."""
+        """Words to beats."""
         plan, lanes = self.plan, self.vectors * self.plan.block
         span = Signal(span_layout(plan))
-        row = Signal.like(span.whole, name="row")
+        row = Signal.like(span.repeat, name="row")
         vector = Signal.like(span.vectors, name="vector")  # of the row, the word's first
         left = Signal.like(span.cols, name="left")  # floats of the row that are still to come
         masked = Signal(32 * lanes)
@@ -137,15 +137,12 @@ class EmitRows(wiring.Component):
                 with m.If(spans.valid):
                     m.next = "ROWS"
             with m.State("ROWS"):
-                m.d.comb += ends.eq(last_word & (row == span.whole - 1))
-                with m.If(row >= span.repeat):
-                    m.d.comb += taken.eq(self.words.valid)
-                with m.Else():
-                    if 32 * plan.block >= plan.data_width:
-                        self._split(m, masked, left, taken)
-                    else:
-                        here = [(span.vectors - vector > k) for k in range(1, self.vectors)]
-                        self._join(m, span, masked, Cat(Const(1, 1), *here), last_word, taken)
+                m.d.comb += ends.eq(last_word & (row == span.repeat - 1))
+                if 32 * plan.block >= plan.data_width:
+                    self._split(m, masked, left, taken)
+                else:
+                    here = [(span.vectors - vector > k) for k in range(1, self.vectors)]
+                    self._join(m, span, masked, Cat(Const(1, 1), *here), last_word, taken)
                 with m.If(taken):
                     m.d.sync += [vector.eq(vector + self.vectors), left.eq(left - lanes)]
                     with m.If(last_word):

@@ -25,6 +25,7 @@ MACHINES = {  # numerics, and rows, columns, D, and whether cells transpose
     "words of two of three": ({"block": 4}, 3, 5, 256, True),
     "words of four and two": ({"block": 2}, 5, 3, 256, True),
     "words of W's vectors": ({"block": 4, "groupings": (None, "1x16", None)}, 3, 4, 512, True),
+    "words of X's vectors": ({"block": 2, "groupings": ("1x8", None, None)}, 2, 6, 256, True),
     "words of vectors": ({"block": 2, "groupings": ("1x8", "1x4", "1x16")}, 2, 3, 256, True),
 }
 WORDS = {  # vectors in a word, east and north, where there are several
@@ -33,7 +34,13 @@ WORDS = {  # vectors in a word, east and north, where there are several
     "words of two of three": (2, 2),
     "words of four and two": (4, 2),
     "words of W's vectors": (2, 4),
+    "words of X's vectors": (2, 4),
     "words of vectors": (2, 2),
+}
+COLUMNS = {  # ports in a word of columns, where there are several
+    "words of two": 2,
+    "words of W's vectors": 4,
+    "words of X's vectors": 2,
 }
 OPERANDS = {  # by hand: what streams and what is held, by direction in the fused pass
     (Mode.FORWARD, 0): "xw", (Mode.FORWARD, 1): "xw",
@@ -73,8 +80,15 @@ class Word:
 class Job:
     """One result: its tiles, and the words of each. ``rows``, ``cols`` of it in elements."""
 
-    def __init__(self, plan, groupings, mode, north, rng, per_word):
-        self.plan, self.mode, self.north, self.per_word = plan, mode, north, per_word
+    def __init__(self, name, mode, north, rng, per_word):
+        plan, groupings = make(name), MACHINES[name][0].get("groupings") or (None,) * 3
+        self.name, self.plan, self.mode, self.north, self.per_word = (
+            name,
+            plan,
+            mode,
+            north,
+            per_word,
+        )
         self.fused = mode == Mode.FUSED
         self.turned = self.fused and north
         self.ports = plan.cols if north else plan.rows
@@ -140,9 +154,10 @@ class Job:
         """In the order in which they are read."""
         side = self.plan.block
         if self.turned:
-            for port in range(tile["c_blocks"]):
-                for t in range(tile["t_blocks"] * side):
-                    span = None if t % side else self._turned_span(tile, port, t // side)
+            step = COLUMNS.get(self.name, 1)
+            for port in range(0, tile["c_blocks"], step):
+                for t in range(tile["t_count"]):
+                    span = None if t else self._turned_span(tile, port, step)
                     yield self._word(tile, port, port, t, span)
             return
         for t in range(tile["t_count"]):
@@ -155,7 +170,10 @@ class Job:
     def _word(self, tile, block, port, t, span):
         group = 0 if self.turned else block // self.ports
         addr = group * self.tile_words + t
-        count = 1 if self.turned else min(self.per_word, tile["l_blocks"] - block)
+        if self.turned:
+            count = min(COLUMNS.get(self.name, 1), tile["c_blocks"] - block)
+        else:
+            count = min(self.per_word, tile["l_blocks"] - block)
         maxima = self._stream(tile, t), self._held(tile, block)
         return Word((1 << count) - 1, port, addr, addr + self.tile_words, *maxima, span)
 
@@ -167,18 +185,16 @@ class Job:
             "cols": min(self.cols - first, tile["l_blocks"] * side),
             "vectors": tile["l_blocks"],
             "repeat": tile["t_count"],
-            "whole": tile["t_count"],
         }
 
-    def _turned_span(self, tile, port, t_block):
+    def _turned_span(self, tile, port, step):
         side = self.plan.block
-        row, col = (tile["c0"] + port) * side, (tile["t0"] + t_block) * side
+        row, col = (tile["c0"] + port) * side, tile["t0"] * side
         return {
             "addr": self.base + row * self.pitch + 4 * col,
-            "cols": min(self.cols - col, side),
-            "vectors": 1,
-            "repeat": min(self.rows - row, side),
-            "whole": side,
+            "cols": tile["t_count"],
+            "vectors": tile["t_blocks"],
+            "repeat": min(self.rows - row, step * side),
         }
 
     def _stream(self, tile, t):
@@ -263,12 +279,9 @@ class Watch:
 )
 def test_words_maxima_and_spans(name, north, p_advance, p_ready, rng):
     plan = make(name)
-    groupings = MACHINES[name][0].get("groupings") or (None,) * 3
     chosen = modes(name, north)
     per_word = WORDS.get(name, (1, 1))[north]
-    jobs = [
-        Job(plan, groupings, mode, north, rng, per_word) for mode in rng.sample(chosen, len(chosen))
-    ]
+    jobs = [Job(name, mode, north, rng, per_word) for mode in rng.sample(chosen, len(chosen))]
     dut = design(DrainWalk, plan, north=north)
     assert len(dut.read_valid) == per_word
     watch = Watch(dut, jobs)
