@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -19,7 +19,7 @@ from diastole_hw.load.headers import Headers
 from diastole_hw.load.requests import RegionRequests
 from diastole_hw.memory.maxima import Maxima
 from diastole_hw.place import place
-from diastole_hw.plan.plan import Plan
+from diastole_hw.plan.plan import SUM_UNITS, Plan
 from diastole_hw.plan.uses import Mode
 from diastole_hw.schedule.ring import RingSpace
 from diastole_hw.schedule.tokens import PRODUCT, chunk_layout, pass_layout, region_layout
@@ -224,6 +224,8 @@ class ProductEngine(wiring.Component):
             pass_walk.fused.eq(product.mode == Mode.FUSED),
             pass_walk.t_step.eq(product.t_step),
             pass_walk.held_stride.eq(product.held_stride),
+            pass_walk.east_units.eq(product.east_units),
+            pass_walk.north_units.eq(product.north_units),
             datapath.slot.eq(pass_run.slot),
             datapath.held.eq(pass_run.held),
             self.control.inexact.eq(datapath.inexact),
@@ -262,11 +264,12 @@ class ProductEngine(wiring.Component):
         return drains
 
     def _drain(self, m, platform, stages, product, name, requests, beats) -> Drain:
-        """One direction: its drain, the tiles it waits for, and the banks it frees."""
+        """One direction: its drain, the tiles it waits for, and the room for sums it frees."""
         plan, north = self.plan, name == "north"
         drain = Drain(plan, north=north)
         tiles = StreamFifo(chunk_layout(plan), plan.tiling.tiles_in_flight)
-        banks, ended = Credit(most=2), Credit(most=plan.tiling.tiles_in_flight)
+        banks, ended = Credit(most=SUM_UNITS), Credit(most=plan.tiling.tiles_in_flight)
+        units = product[f"{name}_units"]
         m.submodules[f"{name}_drain"] = place(drain, platform)
         m.submodules[f"{name}_tiles"] = place(tiles, platform)
         m.submodules[f"{name}_banks"] = place(banks, platform)
@@ -276,7 +279,7 @@ class ProductEngine(wiring.Component):
         taken = pass_walk.passes.valid & pass_walk.passes.ready
         done = pass_walk.passes.p.done_north if north else pass_walk.passes.p.done_east
         m.d.comb += [
-            bank.free.eq(~banks.full),
+            bank.free.eq(Mux(units > 1, banks.count < SUM_UNITS // 2, ~banks.full)),
             banks.take.eq(bank.take),
             banks.give.eq(drain.freed),
             tiles.i.valid.eq(taken & done),
@@ -290,12 +293,14 @@ class ProductEngine(wiring.Component):
             drain.exponents.eq(product.exponents),
             drain.result.eq(product.to_north if north else product.to_east),
             drain.lanes_outermost.eq(product.lanes_outermost),
+            drain.t_step.eq(product.t_step),
+            drain.units.eq(units),
         ]
         wiring.connect(m, drain.read, side.drain)
         wiring.connect(m, drain.lookup, getattr(stages.maxima.drain, name))
         wiring.connect(m, drain.requests, requests)
         wiring.connect(m, drain.beats, beats)
-        # Two banks: at most two tiles have ended, and a third one is being made.
+        # As many tiles as there are units: some have ended, and another one is being made.
         invariant(m, platform, ~tiles.i.valid | tiles.i.ready, f"no room for a tile to the {name}")
         invariant(m, platform, ~ended.take | ~ended.full, f"too many tiles ended to the {name}")
         invariant(m, platform, ~banks.take | ~banks.full, f"no bank free to the {name}")

@@ -1,6 +1,6 @@
 """From a decoded command to the product that the controller runs: pitches, addresses, sizes."""
 
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -152,6 +152,7 @@ class Setup(wiring.Component):
     def _nest(self, m, product):
         """The lengths of tiles and chunks, and what a chunk takes of the scratchpads."""
         plan, given = self.plan, self.operands
+        of_directions = [product[f"{direction}_units"] for direction in ("east", "north")]
         with m.Switch(self.mode):
             for mode in PRODUCTS:
                 north = plan.use(mode).north
@@ -169,6 +170,8 @@ class Setup(wiring.Component):
                         product.held_slab.eq(nest.held_slab),
                         product.held_stride.eq((nest.slices if north else nest.groups) * plan.rows),
                     ]
+                    two = nest.sums > plan.unit_words >> plan.log_block
+                    m.d.sync += [units.eq(Mux(two, 2, 1)) for units in of_directions]
             if plan.fused:
                 with m.Case(Mode.FUSED):
                     of_slice = plan.fused_slices_n * plan.rows
@@ -182,6 +185,8 @@ class Setup(wiring.Component):
                         product.stream_slab.eq(plan.fused_tile_blocks),
                         product.held_slab.eq(of_slice),
                         product.held_stride.eq(of_slice),
+                        product.east_units.eq(plan.fused_units["east"]),
+                        product.north_units.eq(plan.fused_units["north"]),
                     ]
         most = max(plan.tile_blocks, plan.fused_tile_blocks if plan.fused else 1)
         for direction in plan.directions:

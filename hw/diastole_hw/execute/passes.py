@@ -6,12 +6,12 @@ from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.plan.plan import Plan
+from diastole_hw.plan.plan import SUM_UNITS, Plan
 from diastole_hw.schedule.tokens import POSITION, chunk_layout, pass_layout
 
 BANKS = wiring.Signature({"free": In(1), "take": Out(1)})
-"""Accumulator banks of one direction: one is free; one is taken, in the cycle in which the first
-pass that adds into it is. Who counts them is the store unit."""
+"""Room for the sums of a tile of one direction: there is some; it is taken, in the cycle in which
+the tile's first pass is. Who counts is the store unit."""
 LOADED = wiring.Signature({"there": In(1), "take": Out(1)})
 """Something is loaded that no chunk has taken; one is, with the first pass of a chunk."""
 
@@ -25,6 +25,7 @@ class Slice:
     streamed: Signal  # block at which the slice begins in its slab
     held: Signal  # likewise, of the slice and the group
     row: Signal  # likewise, of the group 0
+    sums: Signal  # word at which those of the group begin in their tile
 
 
 class PassWalk(wiring.Component):
@@ -33,14 +34,14 @@ class PassWalk(wiring.Component):
     The first pass of a chunk waits until what it loads is there: its blocks, and the maxima that
     come with the first chunk of a tile, without which its sums could not be drained.
 
-    In a product an output tile takes a bank of its direction with its first pass, and is done with
-    its last. In the fused pass dW's tile does so to the east; to the north every slice of the
-    contraction, which is a chunk, takes a bank of its own. A pass that opens a bank waits until one
-    is free.
+    In a product an output tile takes room for its sums with its first pass, and is done with its
+    last. In the fused pass dW's tile does so to the east; to the north every slice of the
+    contraction, which is a chunk, is a tile of its own. A pass that opens a tile waits until there
+    is room.
 
-    Halves of the accumulators alternate with every ``done_east`` and ``done_north``, and go on from
-    one product to the next. A machine of one direction ignores ``north``, one without a fused pass
-    ``fused``.
+    A tile of sums stands in one or two units of the accumulators, and the next one in those behind
+    them: the last is followed by the first, and one product by the next. A machine of one direction
+    ignores ``north``, one without a fused pass ``fused``.
 
     Timing: one pass per cycle. ``passes`` is combinational from ``chunks``, its ``valid`` from
     ``there`` and ``free`` too; ``take`` and ``chunks.ready`` are from ``passes.ready`` besides: a
@@ -50,9 +51,11 @@ class PassWalk(wiring.Component):
     -------
     north, fused : In(1), In(1)
         A product from west to north; the fused pass, with ``north`` 0. Stable from the first chunk
-        of a product to the last, as ``t_step`` and ``held_stride``.
+        of a product to the last, as what follows.
     t_step, held_stride : In(POSITION), In(POSITION)
         Of the product, in blocks.
+    east_units, north_units : In(range(SUM_UNITS)), In(range(SUM_UNITS))
+        Units of sums that its tiles take.
     chunks : In(stream of chunk_layout(plan))
         At least one block along the contraction and the lanes, and one vector; in the fused pass
         at most one slice of the contraction. Not checked.
@@ -83,6 +86,8 @@ class PassWalk(wiring.Component):
                 "fused": In(1),
                 "t_step": In(POSITION),
                 "held_stride": In(POSITION),
+                "east_units": In(range(SUM_UNITS)),
+                "north_units": In(range(SUM_UNITS)),
                 "chunks": In(stream.Signature(chunk_layout(plan))),
                 "loaded": Out(wiring.Signature({"blocks": Out(LOADED), "maxima": Out(LOADED)})),
                 "passes": Out(stream.Signature(pass_layout(plan))),
@@ -105,17 +110,18 @@ class PassWalk(wiring.Component):
         side_l = Mux(north, plan.cols, plan.rows)
         at = Slice(
             number=Signal(range(plan.groups + 1), name="slice"),
-            group=Signal(range(plan.half_words + 1), name="group"),
+            group=Signal(range(plan.tile_sums + 1), name="group"),
             streamed=Signal.like(chunk.stream_base, name="streamed"),
             held=Signal.like(chunk.held_base, name="held"),
             row=Signal.like(chunk.held_base, name="held_row"),
+            sums=Signal(range(plan.tile_sums), name="sums"),
         )
         c_left = Signal.like(chunk.c_blocks, name="c_left")
         l_left = Signal.like(chunk.l_blocks, name="l_left")
         c_done = Signal.like(chunk.c_blocks, name="c_done")
         l_done = Signal.like(chunk.l_blocks, name="l_done")
-        east_half = Signal()
-        north_half = Signal()
+        east_unit = Signal(range(SUM_UNITS))
+        north_unit = Signal(range(SUM_UNITS))
         width = max(len(out.rows_valid), len(out.cols_valid))
         c_valid = Signal(width, name="c_valid")
         l_valid = Signal(width, name="l_valid")
@@ -133,7 +139,7 @@ class PassWalk(wiring.Component):
             first_c.eq(chunk.first & (at.number == 0)),
             ends.eq(last_c & last_l),
         ]
-        self._addresses(m, fused, at, east_half, north_half)
+        self._addresses(m, fused, at, east_unit, north_unit)
         m.d.comb += [
             out.t_count.eq(chunk.t_count),
             out.rows_valid.eq(Mux(north, c_valid, l_valid)),
@@ -157,8 +163,10 @@ class PassWalk(wiring.Component):
             m.d.sync += [l_done.eq(l_done + side_l), at.group.eq(at.group + 1)]
             m.d.sync += at.held.eq(at.held + by_lanes)
             with m.If(out.done_north):
-                m.d.sync += north_half.eq(~north_half)
+                m.d.sync += north_unit.eq(north_unit + self.north_units)
+            m.d.sync += at.sums.eq(at.sums + (self.t_step << plan.log_block))
             with m.If(last_l):
+                m.d.sync += at.sums.eq(0)
                 m.d.sync += [l_done.eq(0), at.group.eq(0)]
                 m.d.sync += [c_done.eq(c_done + side_c), at.number.eq(at.number + 1)]
                 m.d.sync += at.streamed.eq(at.streamed + self.t_step)
@@ -167,7 +175,7 @@ class PassWalk(wiring.Component):
                 m.d.sync += [c_done.eq(0), at.number.eq(0), at.streamed.eq(0)]
                 m.d.sync += [at.row.eq(0), at.held.eq(0)]
             with m.If(out.done_east):
-                m.d.sync += east_half.eq(~east_half)
+                m.d.sync += east_unit.eq(east_unit + self.east_units)
         return m
 
     def _taken(self, m, fused, north, at, first_c):
@@ -199,29 +207,25 @@ class PassWalk(wiring.Component):
         ]
         return taken
 
-    def _addresses(self, m, fused, at, east_half, north_half):
-        """Of the pass at hand, in words of the banks."""
+    def _addresses(self, m, fused, at, east_unit, north_unit):
+        """Of the pass at hand, in words of the banks; those of sums wrap."""
         plan, out, chunk = self.plan, self.passes.p, self.chunks.p
         log_block = plan.log_block
         streamed = Signal.like(chunk.stream_base, name="stream_block")
         held = Signal.like(chunk.held_base, name="held_block")
-        tile_words = plan.tile_words
-        if plan.fused:
-            tile_words = Mux(fused, plan.fused_tile_words, plan.tile_words)
-        lanes = at.group * tile_words
         m.d.comb += [
             streamed.eq(chunk.stream_base + at.streamed),
             held.eq(chunk.held_base + at.held),
             out.held_addr.eq(held << log_block),
             out.south_addr.eq(streamed << log_block),
             out.west_addr.eq(streamed << log_block),
-            out.east_addr.eq(east_half * plan.half_words + lanes),
-            out.north_addr.eq(north_half * plan.half_words + lanes),
+            out.east_addr.eq(east_unit * plan.unit_words + at.sums),
+            out.north_addr.eq(north_unit * plan.unit_words + at.sums),
         ]
         if plan.fused:
             with m.If(fused):
                 half = Mux(chunk.tile[0], plan.stream_words // 2, 0)
                 m.d.comb += [
-                    out.west_addr.eq(half + lanes),
-                    out.north_addr.eq(north_half * plan.half_words),
+                    out.west_addr.eq(half + at.sums),
+                    out.north_addr.eq(north_unit * plan.unit_words),
                 ]

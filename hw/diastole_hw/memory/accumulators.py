@@ -1,12 +1,13 @@
-"""Accumulators: running sums of W bits behind the array's ports, two banks, so that one drains."""
+"""Accumulators: running sums of W bits behind the array's ports, in units, so that some drain."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal, signed, unsigned
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
 
 from diastole_hw.memory.ram import Ram
 from diastole_hw.place import place
-from diastole_hw.plan.plan import Plan
+from diastole_hw.plan.plan import SUM_UNITS, Plan
 from diastole_sim.spec.check import require_int
 
 
@@ -30,22 +31,22 @@ class SumsReadSignature(wiring.Signature):
         Bit k: the word of port (``port`` + k) modulo ``banks`` is wanted; what ``data`` shows for
         others is not defined.
     port : Out(range(max(banks, 2)))
-    addr : Out(range(2 * plan.half_words))
+    addr : Out(range(plan.sum_words))
         In ``port`` and those after it.
-    wrapped_addr : Out(range(2 * plan.half_words))
-        In those from port 0 on, of the same half; there if ``vectors`` is 2 or more.
+    wrapped_addr : Out(range(plan.sum_words))
+        In those from port 0 on, of the same tile; there if ``vectors`` is 2 or more.
     data : In(array of ``vectors`` times sums_layout(plan, plan.accumulator_bits))
     """
 
     def __init__(self, plan: Plan, banks: int, vectors: int):
         require_int("vectors", vectors, 1, banks)
         words = data.ArrayLayout(sums_layout(plan, plan.accumulator_bits), vectors)
-        wrapped = {"wrapped_addr": Out(range(2 * plan.half_words))} if vectors > 1 else {}
+        wrapped = {"wrapped_addr": Out(range(plan.sum_words))} if vectors > 1 else {}
         super().__init__(
             {
                 "en": Out(vectors),
                 "port": Out(range(max(banks, 2))),
-                "addr": Out(range(2 * plan.half_words)),
+                "addr": Out(range(plan.sum_words)),
                 "data": In(words),
             }
             | wrapped
@@ -53,7 +54,7 @@ class SumsReadSignature(wiring.Signature):
 
 
 class Accumulators(wiring.Component):
-    """Add the array's partial sums into words of B sums, one memory per port and half.
+    """Add the array's partial sums into words of B sums, one memory per port and unit.
 
     A sum stays poisoned until it is overwritten. A sum of more than W bits wraps, which is not
     checked.
@@ -67,7 +68,7 @@ class Accumulators(wiring.Component):
     Parameters
     ----------
     plan : Plan
-        B, W, the words of a half, and whether there is poison.
+        B, W, the words of a unit, and whether there is poison.
     banks : int
         Ports of the array.
     psum_bits : int
@@ -80,14 +81,14 @@ class Accumulators(wiring.Component):
     Members
     -------
     psums : In(sums_layout(plan, psum_bits)), an array of ``banks``
-    sum_en, sum_addr : In(1), In(range(2 * plan.half_words))
-        The top bit of an address names the half.
+    sum_en, sum_addr : In(1), In(range(plan.sum_words))
+        The two top bits of an address name the unit.
     fresh : In(1)
         Overwrite the word instead of adding to it.
     sum_done : In(1)
     done : Out(1)
     drain : In(SumsReadSignature(plan, banks, drained))
-        Reads must not touch the half at work, which is not checked.
+        Reads must not touch a unit at work, which is not checked.
     """
 
     drain: wiring.PureInterface
@@ -95,12 +96,12 @@ class Accumulators(wiring.Component):
     def __init__(self, plan: Plan, *, banks: int, psum_bits: int, latency: int, drained: int = 1):
         self.plan, self.banks, self.drained = plan, banks, drained
         self.psum_bits, self.latency = psum_bits, latency
-        self.words = plan.half_words
+        self.words = plan.unit_words
         super().__init__(
             {
                 "psums": In(sums_layout(plan, psum_bits)).array(banks),
                 "sum_en": In(1),
-                "sum_addr": In(range(2 * self.words)),
+                "sum_addr": In(range(plan.sum_words)),
                 "fresh": In(1),
                 "sum_done": In(1),
                 "done": Out(1),
@@ -111,7 +112,8 @@ class Accumulators(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         drain = self.drain
-        control = data.StructLayout({"en": 1, "addr": range(2 * self.words), "fresh": 1, "done": 1})
+        addr = range(self.plan.sum_words)
+        control = data.StructLayout({"en": 1, "addr": addr, "fresh": 1, "done": 1})
         stage = Signal(control, name="control_0")
         m.d.comb += [
             stage.en.eq(self.sum_en),
@@ -122,13 +124,13 @@ class Accumulators(wiring.Component):
         for number in range(1, self.latency):  # the memory is read one cycle before the sums come
             stage = self._delayed(m, stage, f"control_{number}")
         asked = self._drained_ports(m)
-        halves = []
+        units = []
         for port in range(self.banks):
             drains = Cat(en & (number == port) for en, number in zip(drain.en, asked, strict=True))
-            halves.append(self._port(m, platform, port, stage, drains))
+            units.append(self._port(m, platform, port, stage, drains))
             if port + 1 < self.banks:
                 stage = self._delayed(m, stage, f"control_{self.latency + port}")
-        self._show(m, asked, halves)
+        self._show(m, asked, units)
         for number in range(2):  # from the read of the last port's word to its write
             stage = self._delayed(m, stage, f"finish_{number}")
         m.d.comb += self.done.eq(stage.done)
@@ -151,57 +153,66 @@ class Accumulators(wiring.Component):
             m.d.comb += ports[-1].eq(following)
         return ports
 
-    def _show(self, m, asked, halves):
-        """The words of the last look-up."""
-        drain, half = self.drain, Signal(name="drain_half")
+    def _unit(self, addr):
+        """The number of the memory that an address names."""
+        return addr[exact_log2(self.words) :]
+
+    def _show(self, m, asked, units):
+        """The words of the last look-up. All are of one tile; the first unit of it that a look-up
+        of several words names need not be that of the words behind the wrap."""
+        drain = self.drain
         looks = drain.en.any()
-        with m.If(looks):
-            m.d.sync += half.eq(drain.addr[-1])
         for k, number in enumerate(asked):
             shown = Signal.like(number, name="drain_port" if k == 0 else f"drain_port_{k}")
             with m.If(looks):
                 m.d.sync += shown.eq(number)
+            unit = Signal(range(SUM_UNITS), name="drain_unit" if k == 0 else f"drain_unit_{k}")
+            with m.If(looks):
+                m.d.sync += unit.eq(self._unit(self._drain_addr(number)))
             with m.Switch(shown):
-                for port, (low, high) in enumerate(halves):
+                for port, rams in enumerate(units):
                     with m.Case(port):
-                        m.d.comb += drain.data[k].eq(Mux(half, high.read_data, low.read_data))
+                        words = Array(ram.read_data for ram in rams)
+                        m.d.comb += drain.data[k].eq(words[unit])
 
     def _drain_addr(self, port):
-        """Where in a half a look-up reads a port."""
+        """Where a look-up reads a port."""
         drain = self.drain
         if self.drained == 1:
-            return drain.addr[:-1]
-        return Mux(port < drain.port, drain.wrapped_addr[:-1], drain.addr[:-1])
+            return drain.addr
+        return Mux(port < drain.port, drain.wrapped_addr, drain.addr)
 
     def _port(self, m, platform, port, control, drains):
-        """One port's two memories, and the addition between their ports; ``drains``: by word of a
+        """One port's memories, and the addition between their ports; ``drains``: by word of a
         look-up, whether it is of this port."""
         plan, drain = self.plan, self.drain
         adding = self._delayed(m, control, f"adding_{port}")
         storing = self._delayed(m, adding, f"storing_{port}")
         word = drain.data[0].shape()
-        halves = []
-        for half in range(2):
+        units = []
+        within = exact_log2(self.words)
+        drain_addr = self._drain_addr(port)
+        for unit in range(SUM_UNITS):
             ram = Ram(width=word.size, depth=self.words)
-            m.submodules[f"sums_{port}_{half}"] = place(ram, platform)
-            halves.append(ram)
-            mine = control.en & ~control.fresh & (control.addr[-1] == half)
-            read = drains.any() & (drain.addr[-1] == half)
+            m.submodules[f"sums_{port}_{unit}"] = place(ram, platform)
+            units.append(ram)
+            mine = control.en & ~control.fresh & (self._unit(control.addr) == unit)
+            read = drains.any() & (self._unit(drain_addr) == unit)
             m.d.comb += [
                 ram.read_en.eq(mine | read),
-                ram.read_addr.eq(Mux(mine, control.addr[:-1], self._drain_addr(port))),
-                ram.write_en.eq(storing.en & (storing.addr[-1] == half)),
-                ram.write_addr.eq(storing.addr[:-1]),
+                ram.read_addr.eq(Mux(mine, control.addr[:within], drain_addr[:within])),
+                ram.write_en.eq(storing.en & (self._unit(storing.addr) == unit)),
+                ram.write_addr.eq(storing.addr[:within]),
             ]
         added = Signal(word, name=f"sums_{port}")
         before = Signal(word, name=f"before_{port}")
-        stored = Mux(adding.addr[-1], halves[1].read_data, halves[0].read_data)
+        stored = Array(ram.read_data for ram in units)[self._unit(adding.addr)]
         m.d.comb += before.eq(Mux(adding.fresh, 0, stored))
         psums = self.psums[port]
         for lane in range(plan.block):
             m.d.sync += added.sums[lane].eq(before.sums[lane] + psums.sums[lane])
         if plan.poison:
             m.d.sync += added.poison.eq(before.poison | psums.poison)
-        for ram in halves:
+        for ram in units:
             m.d.comb += ram.write_data.eq(added)
-        return halves
+        return units

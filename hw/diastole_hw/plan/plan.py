@@ -23,7 +23,14 @@ from diastole_sim.spec.numerics import CLASS_NAMES, Numerics, TensorClass
 
 MAX_ELEMENT_BITS = MAX_SIZE.bit_length()
 FEWEST_TILES_IN_FLIGHT = 4
-"""Two halves of buffers are loaded, two banks of sums are drained."""
+"""Two are loaded while two are drained."""
+SUM_UNITS = 4
+"""Memories of sums behind each port: tiles take one or two of them in turn."""
+
+
+def units_of(plan: "Plan", words: int) -> int:
+    """Units that a tile takes with so many words of sums behind a port."""
+    return ceil(words / plan.unit_words)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -340,9 +347,25 @@ class Plan:
         return self.tile_blocks * self.block
 
     @property
-    def half_words(self) -> int:
-        """Words in each bank of accumulators of a port."""
+    def tile_sums(self) -> int:
+        """Words of sums of the largest tile, behind each port."""
         return self.groups * self.tile_words
+
+    @property
+    def sum_words(self) -> int:
+        """Words of sums behind each port: one such tile is made while one drains."""
+        return 2 * self.tile_sums
+
+    @property
+    def unit_words(self) -> int:
+        """Words in each of the memories that they are in; a tile takes one or two."""
+        return self.sum_words // SUM_UNITS
+
+    @property
+    def fused_units(self) -> dict[str, int]:
+        """Units that a tile of the fused pass takes, by direction."""
+        east = self.fused_slices_n * self.fused_tile_words
+        return {"east": units_of(self, east), "north": units_of(self, self.fused_tile_words)}
 
     @property
     def stream_words(self) -> int:

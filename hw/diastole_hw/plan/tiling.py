@@ -39,7 +39,7 @@ class Tiling:
     fused_t_blocks: int
     fused_slices_m: int
     fused_slices_n: int
-    tiles_in_flight: int = 4
+    tiles_in_flight: int = 8
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -9,8 +9,9 @@ from diastole_sim.spec.nest import NestLimits
 
 
 class NestLengths(NamedTuple):
-    """Signals: a nest's lengths, the slices of its chunks, and blocks of a bank that a chunk takes
-    of what streams and of what is held (:class:`diastole_sim.spec.nest.NestLimits`)."""
+    """Signals: a nest's lengths, the slices of its chunks, blocks of a bank that a chunk takes of
+    what streams and of what is held (:class:`diastole_sim.spec.nest.NestLimits`), and vectors of
+    sums that a tile has behind a port, in blocks."""
 
     t_blocks: Signal
     groups: Signal
@@ -18,6 +19,7 @@ class NestLengths(NamedTuple):
     slices: Signal
     stream_slab: Signal
     held_slab: Signal
+    sums: Signal
 
 
 def nest_lengths(m: Module, name: str, limits: NestLimits, given: data.View) -> NestLengths:
@@ -40,9 +42,10 @@ def nest_lengths(m: Module, name: str, limits: NestLimits, given: data.View) -> 
                 m.d.comb += slices.eq(blocks // limits.chunk_side)
     stream_slab = Signal(range(limits.stream_blocks + 1), name=f"{name}_stream_slab")
     held_slab = Signal(range(limits.held_blocks + 1), name=f"{name}_held_slab")
+    sums = Signal(range(limits.groups[-1] * limits.t_blocks[-1] + 1), name=f"{name}_sums")
     with m.Switch(t_blocks):
         for blocks in limits.t_blocks:
             with m.Case(blocks):
-                m.d.comb += stream_slab.eq(slices * blocks)
+                m.d.comb += [stream_slab.eq(slices * blocks), sums.eq(groups * blocks)]
     m.d.comb += held_slab.eq(slices * groups * limits.pass_blocks)
-    return NestLengths(t_blocks, groups, chunk, slices, stream_slab, held_slab)
+    return NestLengths(t_blocks, groups, chunk, slices, stream_slab, held_slab, sums)

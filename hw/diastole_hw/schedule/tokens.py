@@ -6,7 +6,7 @@ Positions and lengths are in blocks unless a name says ``count`` or ``size`` (el
 from amaranth.hdl import signed, unsigned
 from amaranth.lib import data, enum
 
-from diastole_hw.plan.plan import MAX_ELEMENT_BITS, Plan
+from diastole_hw.plan.plan import MAX_ELEMENT_BITS, SUM_UNITS, Plan
 from diastole_hw.plan.uses import Mode
 from diastole_sim.spec.command import ADDRESS_BITS
 from diastole_sim.spec.formats import SCALE_SIGNIFICAND_BITS
@@ -66,6 +66,9 @@ PRODUCT = data.StructLayout(
         "stream_slab": POSITION,
         "held_slab": POSITION,
         "held_stride": POSITION,
+        # Units of sums that a tile takes, by direction.
+        "east_units": range(SUM_UNITS),
+        "north_units": range(SUM_UNITS),
         "tensors": data.ArrayLayout(TENSOR, 3),  # by class: x, w, dy; the image that is read
         "exponents": data.ArrayLayout(signed(10), 3),  # of tensors whose groups have scales, else 0
         "to_east": RESULT,
@@ -241,7 +244,7 @@ def slot_layout(plan: Plan) -> data.StructLayout:
             "swap": 1,  # the next slot is the first of a pass: the loaded blocks become active
             "south_addr": range(plan.stream_words),
             "west_addr": range(plan.stream_words),
-            "sum_addr": range(2 * plan.half_words),
+            "sum_addr": range(plan.sum_words),
             "fresh": 1,  # first slice of its contraction: overwrite, do not add
             "frees": FREES,  # with the last slot that reads them
             "done_east": 1,  # last slot of its output tile, per direction

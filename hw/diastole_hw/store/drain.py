@@ -8,9 +8,9 @@ from diastole_hw.bus.services import request_layout, write_beat_layout
 from diastole_hw.memory.accumulators import SumsReadSignature
 from diastole_hw.memory.maxima import drain_entries, drain_signature, scale_exponent
 from diastole_hw.place import place
-from diastole_hw.plan.plan import Plan
+from diastole_hw.plan.plan import SUM_UNITS, Plan
 from diastole_hw.plan.uses import Mode
-from diastole_hw.schedule.tokens import PRODUCT, RESULT, chunk_layout, span_layout
+from diastole_hw.schedule.tokens import POSITION, PRODUCT, RESULT, chunk_layout, span_layout
 from diastole_hw.store.drain_walk import DrainWalk, operands
 from diastole_hw.store.float_lanes import FloatLanes
 from diastole_hw.store.rows import EmitRows
@@ -49,10 +49,12 @@ class Drain(wiring.Component):
     result : In(RESULT)
     lanes_outermost : In(1)
         Its tiles come column by column.
+    t_step, units : In(POSITION), In(range(SUM_UNITS))
+        Blocks of a T tile; units of sums that a tile takes.
     tiles : In(stream of chunk_layout(plan))
         Tiles whose sums are complete, in the order that the walk asks for.
     freed : Out(1)
-        A tile's bank has been read: a pulse for each.
+        A tile's sums have been read: a pulse for each.
     busy : Out(1)
         A tile is here, or some of its floats.
     read : Out(SumsReadSignature(plan, ports, V_d))
@@ -86,6 +88,8 @@ class Drain(wiring.Component):
                 "exponents": In(EXPONENTS),
                 "result": In(RESULT),
                 "lanes_outermost": In(1),
+                "t_step": In(POSITION),
+                "units": In(range(SUM_UNITS)),
                 "tiles": In(stream.Signature(chunk_layout(plan))),
                 "freed": Out(1),
                 "busy": Out(1),
@@ -122,6 +126,8 @@ class Drain(wiring.Component):
             walk.mode.eq(self.mode),
             walk.result.eq(self.result),
             walk.lanes_outermost.eq(self.lanes_outermost),
+            walk.t_step.eq(self.t_step),
+            walk.units.eq(self.units),
             walk.advance.eq(floats.advance),
             self.freed.eq(walk.freed),
             self.read.en.eq(Mux(floats.advance, walk.read_valid, 0)),

@@ -8,10 +8,10 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from diastole_hw.memory.maxima import drain_entries, lookup_layout
-from diastole_hw.plan.plan import Plan
+from diastole_hw.plan.plan import SUM_UNITS, Plan
 from diastole_hw.plan.policy import pow2ceil
 from diastole_hw.plan.uses import DY, PRODUCTS, Mode, W, X
-from diastole_hw.schedule.tokens import RESULT, chunk_layout, span_layout
+from diastole_hw.schedule.tokens import POSITION, RESULT, chunk_layout, span_layout
 from diastole_hw.store.turn import column_vectors
 from diastole_sim.spec.command import ADDRESS_BITS
 
@@ -34,7 +34,7 @@ class Cursor:
     t: Signal  # vector of the tile
     lane: Signal  # block of lanes of the word's first vector; by rows only
     port: Signal  # of the word's first vector
-    group: Signal  # of blocks of lanes, one for each port; by rows only
+    sums: Signal  # word at which those of the ports' lanes begin in the tile; by rows only
     row_addr: Signal  # of the tile's first row, or of its block's
 
     def t_block(self, plan: Plan):
@@ -56,7 +56,8 @@ class DrainWalk(wiring.Component):
 
     The address of a row follows from the tile before. So a result's tiles come from its corner on,
     without gaps, those side by side first (turned, or with ``lanes_outermost``: those below each
-    other). Halves of the accumulators alternate from tile to tile, and go on with the next result.
+    other). A tile's units of the accumulators are those behind the ones of the tile before, the last
+    followed by the first; so they go on with the next result.
 
     Timing: a tile waits one cycle; then one word per cycle in which ``read_valid`` is not 0 and
     ``advance`` is high, and the tile leaves with its last. A word that begins a span waits for
@@ -77,6 +78,8 @@ class DrainWalk(wiring.Component):
     result : In(RESULT)
     lanes_outermost : In(1)
         Stable as ``mode``; 0 where tiles are turned, not checked.
+    t_step, units : In(POSITION), In(range(SUM_UNITS))
+        Stable as ``mode``: blocks of a T tile, units of the accumulators that a tile takes.
     tiles : In(stream of chunk_layout(plan))
         The last chunk of a tile, of which its place, its sizes and ``tile`` are read.
     spans : Out(stream of span_layout(plan))
@@ -84,8 +87,8 @@ class DrainWalk(wiring.Component):
         What is behind the memory moves: it takes what the memory shows, and the word being read.
     read_valid : Out(V_d)
         The vectors of the word: bit k, of port ``read_port`` + k, modulo the ports.
-    read_port, read_addr : Out(range(max(ports, 2))), Out(range(2 * half_words))
-    read_wrapped_addr : Out(range(2 * half_words))
+    read_port, read_addr : Out(range(max(ports, 2))), Out(range(plan.sum_words))
+    read_wrapped_addr : Out(range(plan.sum_words))
         As of :class:`diastole_hw.memory.accumulators.SumsReadSignature`, there if V_d > 1.
     freed : Out(1)
     index : Out({"stream": Out(lookup_layout(plan, entries["stream"])), "held": ...})
@@ -111,16 +114,18 @@ class DrainWalk(wiring.Component):
                 "mode": In(Mode),
                 "result": In(RESULT),
                 "lanes_outermost": In(1),
+                "t_step": In(POSITION),
+                "units": In(range(SUM_UNITS)),
                 "tiles": In(stream.Signature(chunk_layout(plan))),
                 "spans": Out(stream.Signature(span_layout(plan))),
                 "advance": In(1),
                 "read_valid": Out(self.vectors),
                 "read_port": Out(range(max(self.ports, 2))),
-                "read_addr": Out(range(2 * plan.half_words)),
+                "read_addr": Out(range(plan.sum_words)),
                 "freed": Out(1),
                 "index": Out(wiring.Signature(indices)),
             }
-            | ({"read_wrapped_addr": Out(range(2 * plan.half_words))} if self.vectors > 1 else {})
+            | ({"read_wrapped_addr": Out(range(plan.sum_words))} if self.vectors > 1 else {})
         )
 
     def elaborate(self, platform):
@@ -132,12 +137,12 @@ class DrainWalk(wiring.Component):
             t=Signal(range(plan.tile_words + 1), name="t"),
             lane=Signal.like(tile.l_blocks, name="lane"),
             port=Signal(range(max(self.ports, 2)), name="port"),
-            group=Signal(range(plan.half_words + 1), name="group"),
+            sums=Signal(range(plan.tile_sums), name="sums"),
             row_addr=Signal(ADDRESS_BITS, name="row_addr"),
         )
         started = Signal()
         span_due = Signal()
-        half = Signal()
+        unit = Signal(range(SUM_UNITS))
         last_read = Signal()
         steps = Signal()
 
@@ -150,7 +155,7 @@ class DrainWalk(wiring.Component):
             steps.eq(reads & self.advance),
             self.read_valid.eq(Mux(reads, self._present(at), 0)),
             self.read_port.eq(at.port),
-            self.read_addr.eq(self._addr(at, half, at.group)),
+            self.read_addr.eq(self._addr(unit, at.sums + at.t)),
             self.spans.valid.eq(self.tiles.valid & started & span_due & self.advance),
             self.tiles.ready.eq(steps & at.ends),
             self.freed.eq(last_read & self.advance),
@@ -166,9 +171,10 @@ class DrainWalk(wiring.Component):
         else:
             self._by_rows(m, at, span_due, steps)
         with m.If(steps & at.ends):
-            m.d.sync += [started.eq(0), half.eq(~half)]
+            m.d.sync += [started.eq(0), unit.eq(unit + self.units)]
         if self.vectors > 1:
-            m.d.comb += self.read_wrapped_addr.eq(self._addr(at, half, at.group + 1))
+            behind = at.sums + self._tile_words()
+            m.d.comb += self.read_wrapped_addr.eq(self._addr(unit, behind + at.t))
         self._span(m, at)
         self._lookups(m, at)
         return m
@@ -184,17 +190,18 @@ class DrainWalk(wiring.Component):
         left = Mux(at.turned, tile.c_blocks - at.port, tile.l_blocks - at.lane)
         return Cat(Const(1, 1), *((left > k) & (most > k) for k in range(1, self.vectors)))
 
-    def _addr(self, at, half, group):
-        """Where the word of vector t stands in a port's memories."""
-        plan, words = self.plan, self.plan.tile_words
-        if plan.fused:
-            words = Mux(self.mode == Mode.FUSED, plan.fused_tile_words, words)
-        return half * plan.half_words + group * words + at.t
+    def _tile_words(self):
+        """Vectors of a T tile, behind which those of the next lanes of a port begin."""
+        return self.t_step << self.plan.log_block
+
+    def _addr(self, unit, word):
+        """Where a word of the tile stands in a port's memories, the last followed by the first."""
+        return unit * self.plan.unit_words + word
 
     def _start(self, m, at):
         """First word of a tile; the address of its first row follows from the tile before."""
         tile, base = self.tiles.p, self.result.base
-        m.d.sync += [at.t.eq(0), at.lane.eq(0), at.port.eq(0), at.group.eq(0)]
+        m.d.sync += [at.t.eq(0), at.lane.eq(0), at.port.eq(0), at.sums.eq(0)]
         first = Mux(at.turned, tile.c0 == 0, tile.t0 == 0)
         below = (tile.l0 == 0) | self.lanes_outermost
         with m.If(first):
@@ -203,7 +210,7 @@ class DrainWalk(wiring.Component):
             m.d.sync += at.row_addr.eq(at.row_addr + self.result.tile_pitch)
 
     def _by_rows(self, m, at, span_due, steps):
-        tile, t, lane, port, group = self.tiles.p, at.t, at.lane, at.port, at.group
+        tile, t, lane, port, sums = self.tiles.p, at.t, at.lane, at.port, at.sums
         last_lane = lane + self.vectors >= tile.l_blocks
         before_wrap = self.ports - self.vectors
         m.d.comb += [
@@ -213,9 +220,9 @@ class DrainWalk(wiring.Component):
         with m.If(steps):
             m.d.sync += [lane.eq(lane + self.vectors), port.eq(port + self.vectors)]
             with m.If(port >= before_wrap):
-                m.d.sync += [port.eq(port - before_wrap), group.eq(group + 1)]
+                m.d.sync += [port.eq(port - before_wrap), sums.eq(sums + self._tile_words())]
             with m.If(last_lane):
-                m.d.sync += [lane.eq(0), port.eq(0), group.eq(0), t.eq(t + 1)]
+                m.d.sync += [lane.eq(0), port.eq(0), sums.eq(0), t.eq(t + 1)]
 
     def _by_columns(self, m, at, span_due, steps):
         tile, t, port, step = self.tiles.p, at.t, at.port, self.column_vectors

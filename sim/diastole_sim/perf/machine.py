@@ -61,7 +61,7 @@ class ModelledMachine:
     elements of the vector groups of x, w, dy, None where there are squares or one scale for the
     tensor; ``header``: tensors have scales in front of their images (NVFP4); ``data_width`` in
     bits; ``in_place``: the array turns, else the edge does. The last three are for questions of the
-    kind "what if": ``banks`` of accumulators per direction, and bounds on the chunks of what
+    kind "what if": ``sum_units``, memories of sums behind each port, and bounds on the chunks of what
     streams that are on chip at once, ``most_places``, and on the vectors that are filled per cycle,
     ``most_filled``. ValueError if out of range.
     """
@@ -74,7 +74,7 @@ class ModelledMachine:
     vectors: tuple[int | None, int | None, int | None] = (None, None, None)
     header: bool = False
     in_place: bool = True
-    banks: int = 2
+    sum_units: int = 4
     most_places: int = 1 << 16
     most_filled: int = 64
     memory: Memory = field(default_factory=Memory.axi)
@@ -84,7 +84,7 @@ class ModelledMachine:
         require_int("cols", self.cols, 1, 64)
         require_choice("block", self.block, (1, 2, 4, 8, 16, 32))
         require_choice("data_width", self.data_width, DATA_WIDTHS)
-        require_int("banks", self.banks, 1, 2)
+        require_int("sum_units", self.sum_units, 2, 4)
         require_int("most_places", self.most_places, 1, 1 << 16)
         require_int("most_filled", self.most_filled, 1, 64)
         require_int("len(element_bits)", len(self.element_bits), 3, 3)
@@ -196,6 +196,17 @@ class ModelledMachine:
     def bank_words(self) -> int:
         """Sums (of B) in a bank of accumulators, per port."""
         return self.groups * self.tile * self.block
+
+    def units_of(self, words: int) -> int:
+        """Memories of sums that a tile with so many words behind a port takes: of the four that
+        hold two of the largest tiles."""
+        return ceil_div(2 * words, self.bank_words)
+
+    @property
+    def fused_units(self) -> tuple[int, int]:
+        """Likewise in the fused pass, for dW and for dX."""
+        of_dw = self.fused_blocks_n // self.rows * self.fused_tile * self.block
+        return self.units_of(of_dw), self.units_of(self.fused_tile * self.block)
 
     @property
     def stream_blocks(self) -> int:

@@ -76,11 +76,12 @@ def estimate(
         if machine.fuses(m, n):
             chunks = fused_chunks(machine, m, n, k)
             slabs = machine.fused_tile, machine.fused_blocks_n
-            return _run(machine, op, (m, n, k), chunks, slabs, fused=True)
+            return _run(machine, op, (m, n, k), chunks, slabs, machine.fused_units, fused=True)
         parts = [estimate(machine, part, m, n, k, nest) for part in ("dx", "dw")]
         return _joined(op, parts)
     loops = loops_of(machine, op, m, n, k, nest)
-    return _run(machine, op, (m, n, k), product_chunks(machine, loops), loops.slabs)
+    chunks = product_chunks(machine, loops)
+    return _run(machine, op, (m, n, k), chunks, loops.slabs, (loops.units, loops.units))
 
 
 def _run(
@@ -89,6 +90,7 @@ def _run(
     sizes: tuple[int, int, int],
     chunks: Iterable[Chunk],
     slabs: tuple[int, int],
+    units: tuple[int, int],
     fused: bool = False,
 ) -> Estimate:
     m, n, k = sizes
@@ -97,7 +99,7 @@ def _run(
     setup = ceil_div(tallest, machine.block).bit_length() + 2
     headers = machine.header * (3 if fused else 2)  # of what is read, one after the other
     setup = max(setup, 3 + headers * (machine.memory.read_cycles + 1))
-    load, store = Load(machine, ask=setup), Store(machine, fused)
+    load, store = Load(machine, ask=setup), Store(machine, fused, units)
     load.beats += headers
     execute = Execute(machine, store)
     room = Room(machine, store, slabs, fused)

@@ -7,7 +7,7 @@ from diastole_sim.perf.machine import ModelledMachine
 from diastole_sim.perf.store import EAST, NORTH, Store
 from diastole_sim.perf.walk import Chunk
 
-TILES_IN_FLIGHT = 4
+TILES_IN_FLIGHT = 8
 """Output tiles between the first request for one and the last of its sums that is read."""
 CHUNKS_AHEAD = 15
 """Chunks that are asked for and whose first pass has not begun."""

@@ -44,6 +44,7 @@ class Store:
 
     machine: ModelledMachine
     fused: bool
+    units: tuple[int, int]  # of sums that a tile takes, east and north
     writer: int = 0  # when the writer takes the next request
     last_beat: int = 0
     beats: int = 0
@@ -70,7 +71,7 @@ class Store:
         """Take a bank for a new tile; the cycle in which there is one."""
         drain = self.drains[direction]
         drain.opened += 1
-        needed = drain.opened - self.machine.banks
+        needed = drain.opened - self.machine.sum_units // self.units[direction]
         while len(drain.freed) < needed:
             self._advance()
         return drain.freed[needed - 1] if needed > 0 else 0

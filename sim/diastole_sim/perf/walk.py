@@ -157,6 +157,7 @@ class Loops:
     outer: str
     keeps: tuple[bool, bool] = (False, False)  # what streams, what is held
     slabs: tuple[int, int] = (0, 0)  # blocks of a bank that a chunk takes of both
+    units: int = 2  # of sums that a tile takes
 
     def tiles(self) -> Iterator[tuple[Stretch, Stretch]]:
         """Every output tile in its order, along what streams and along the lanes."""
@@ -184,6 +185,7 @@ def loops_of(
         roles, sizes, (t_blocks, l_blocks, c_blocks), lengths, l_side, c_side, nest.outer,
         keeps=(nest.keeps_stream, nest.keeps_held),
         slabs=(slices * lengths[0], slices * ceil_div(lengths[1], l_side) * machine.rows),
+        units=machine.units_of(lengths[0] * ceil_div(lengths[1], l_side) * machine.block),
     )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from diastole_sim.spec.operations import OPERATIONS
 TENSORS = {"X": 0, "W": 1, "dY": 2}
 CHANGES: Mapping[str, Mapping[str, Any]] = {
     "as it is": {},
-    "one bank of accumulators": {"banks": 1},
+    "half of the accumulators": {"sum_units": 2},
     "loads not hidden": {"most_places": 1},
     "one vector filled per cycle": {"most_filled": 1},
     "memory of 100 cycles": {"memory": Memory.axi(100)},
