@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import lcm
+from math import gcd, lcm
 from typing import Any
 
 from diastole_sim.spec.check import require_choice, require_int
@@ -224,6 +224,12 @@ class ModelledMachine:
     @property
     def fused_blocks_m(self) -> int:
         return ceil_div(self.fused_blocks_n, self.cols) * self.cols
+
+    @property
+    def turned_blocks(self) -> int:
+        """Of a slice of M, whose rows turn at a time: as many as leave in a cycle, if a slice is a
+        whole number of them, else a power of two that it is a whole number of."""
+        return gcd(self.drained_vectors(north=True), self.cols)
 
     @property
     def has_fused_pass(self) -> bool:
