@@ -74,7 +74,7 @@ SQUARES = Machine(
             rf"before_0 = (adding_0{BITS}) \? {CONSTANT} :",
             "1'h1",
         ),
-        Fault("dX never turned", "turn", r"= (~ rightwards);", "rightwards"),
+        Fault("dX never turned back", "turn_tile", r"= - (first);", "{} & 1'h0"),
         Fault(
             "last tile dropped",
             "tile_walk",

@@ -31,8 +31,9 @@ class Drain(wiring.Component):
     Timing: V_d vectors of B sums per cycle (:meth:`diastole_hw.plan.plan.Plan.drain_vectors`; where
     columns come, as many as :func:`diastole_hw.store.turn.column_vectors` says) while ``beats``
     takes them, but for the idle cycles that :class:`diastole_hw.store.drain_walk.DrainWalk` has per
-    tile, and :class:`diastole_hw.store.rows.EmitRows` per span. A word that is read in cycle t is in a beat
-    from t + 1 + ``ToFloat.latency`` on, one that is turned when all its columns have been read.
+    tile, and :class:`diastole_hw.store.rows.EmitRows` per span. A word that is read in cycle t is
+    in a beat from t + 1 + ``ToFloat.latency`` on; where columns come, the rows of a word are asked
+    for when all columns have been read, 3 cycles later at the earliest.
 
     Parameters
     ----------

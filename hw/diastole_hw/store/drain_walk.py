@@ -56,8 +56,8 @@ class DrainWalk(wiring.Component):
 
     The address of a row follows from the tile before. So a result's tiles come from its corner on,
     without gaps, those side by side first (turned, or with ``lanes_outermost``: those below each
-    other). A tile's units of the accumulators are those behind the ones of the tile before, the last
-    followed by the first; so they go on with the next result.
+    other). A tile's units of the accumulators are those behind the ones of the tile before, the
+    last followed by the first; so they go on with the next result.
 
     Timing: a tile waits one cycle; then one word per cycle in which ``read_valid`` is not 0 and
     ``advance`` is high, and the tile leaves with its last. A word that begins a span waits for

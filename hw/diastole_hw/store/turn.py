@@ -155,6 +155,7 @@ class TurnTile(wiring.Component):
         word = Signal(range(max(self.row_words, 2)), name="read_word")
         shown = Signal()  # the banks show a word
         first = Signal(range(max(self.lanes, 2)))  # bank in which its first float is
+        back = Signal.like(first, name="back")
         vectors = self.plan.drain_vectors(north=True)
         rows = Array(piece.repeat for piece in pieces)[half]
         count = Array(piece.vectors for piece in pieces)[half]
@@ -170,7 +171,8 @@ class TurnTile(wiring.Component):
                 ram.read_en.eq(reads),
                 ram.read_addr.eq(self._address(half, row, word)),
             ]
-        floats = self._turned_by([ram.read_data for ram in banks], -first)
+        m.d.comb += back.eq(-first)
+        floats = self._turned_by([ram.read_data for ram in banks], back)
         m.d.comb += Cat(self.words.payload).eq(Cat(floats))
         with m.If(self.words.ready):
             m.d.sync += shown.eq(0)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import lcm
+from math import gcd, lcm
 from typing import Any
 
 from diastole_sim.spec.check import require_choice, require_int
@@ -61,9 +61,9 @@ class ModelledMachine:
     elements of the vector groups of x, w, dy, None where there are squares or one scale for the
     tensor; ``header``: tensors have scales in front of their images (NVFP4); ``data_width`` in
     bits; ``in_place``: the array turns, else the edge does. The last three are for questions of the
-    kind "what if": ``sum_units``, memories of sums behind each port, and bounds on the chunks of what
-    streams that are on chip at once, ``most_places``, and on the vectors that are filled per cycle,
-    ``most_filled``. ValueError if out of range.
+    kind "what if": ``sum_units``, memories of sums behind each port, and bounds on the chunks of
+    what streams that are on chip at once, ``most_places``, and on the vectors that are filled per
+    cycle, ``most_filled``. ValueError if out of range.
     """
 
     rows: int
@@ -249,6 +249,12 @@ class ModelledMachine:
     @property
     def fused_blocks_m(self) -> int:
         return ceil_div(self.fused_blocks_n, self.cols) * self.cols
+
+    @property
+    def turned_blocks(self) -> int:
+        """Of a slice of M, whose rows turn at a time: as many as leave in a cycle, if a slice is a
+        whole number of them, else a power of two that it is a whole number of."""
+        return gcd(self.drained_vectors(north=True), self.cols)
 
     @property
     def has_fused_pass(self) -> bool:

@@ -99,7 +99,7 @@ def _run(
     setup = ceil_div(tallest, machine.block).bit_length() + 2
     headers = machine.header * (3 if fused else 2)  # of what is read, one after the other
     setup = max(setup, 3 + headers * (machine.memory.read_cycles + 1))
-    load, store = Load(machine, ask=setup), Store(machine, fused, units)
+    load, store = Load(machine, ask=setup), Store(machine, units)
     load.beats += headers
     execute = Execute(machine, store)
     room = Room(machine, store, slabs, fused)

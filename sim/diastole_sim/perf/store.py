@@ -9,29 +9,42 @@ from diastole_sim.perf.walk import Span
 EAST, NORTH = 0, 1
 WRITES_AHEAD = 16
 """Bursts whose responses have not come."""
-PIPELINE = 5  # words between the accumulators and the beats
+PIPELINE = 5  # words between the accumulators and the beats, or the memory that turns
+TURNED = 3  # cycles from the last column of a piece to its first row
+PIECES = 2  # that the memory holds
 
 
 @dataclass
 class _Drain:
     """One direction: tiles whose sums are complete, and the rows of the one at work."""
 
-    turned: int  # vectors that wait in the turning array
     side_by_side: int  # vectors of a word
     tiles: deque[tuple[int, tuple[Span, ...]]] = field(default_factory=deque)
     spans: deque[Span] = field(default_factory=deque)
     row: int = 0
     ready: int = 0  # when its next request is offered
-    data: int = 0  # when the first word of a tile is there
+    data: int = 0  # when the first word of a tile, or of rows that have turned, is there
     announced: int = 0  # words of all tiles so far
     written: int = 0  # words that have left
     emptied: deque[tuple[int, int]] = field(default_factory=deque)  # (words, not before)
     freed: list[int] = field(default_factory=list)  # when each tile's bank became free
     opened: int = 0
+    columns: int = 0  # when the next column can be read
+    pieces: deque[int] = field(default_factory=lambda: deque([0] * PIECES))  # when each has left
 
     def words(self, span: Span) -> int:
         """Of a row: neighbouring vectors leave together."""
         return ceil_div(span.vectors, self.side_by_side)
+
+    def turn(self) -> None:
+        """Read the columns of the next span, while there is room for its piece."""
+        span = self.spans[0]
+        start = max(self.columns, self.pieces.popleft() - PIPELINE)
+        self.columns = start + span.columns
+        self.data = self.columns + PIPELINE + TURNED - 1
+        self.ready = max(self.ready, self.data)
+        if len(self.spans) == 1:
+            self.freed.append(self.columns)
 
 
 @dataclass
@@ -39,11 +52,10 @@ class Store:
     """Drains that are advanced in order of time, as far as somebody asks about a bank.
 
     The north drain's rows go first where both wait. A bank is free when its last word is read:
-    those in the pipeline and in the turning array are still to be written then.
+    those in the pipeline are still to be written then, and those that turn.
     """
 
     machine: ModelledMachine
-    fused: bool
     units: tuple[int, int]  # of sums that a tile takes, east and north
     writer: int = 0  # when the writer takes the next request
     last_beat: int = 0
@@ -51,20 +63,18 @@ class Store:
     responses: deque[int] = field(default_factory=deque)  # of the last bursts, oldest first
 
     def __post_init__(self) -> None:
-        machine = self.machine
-        self.drains = (
-            _Drain(0, machine.drained_vectors(north=False)),
-            _Drain(machine.block if self.fused else 0, machine.drained_vectors(north=True)),
-        )
+        vectors = (self.machine.drained_vectors(north=north) for north in (False, True))
+        self.drains = tuple(_Drain(side_by_side) for side_by_side in vectors)
 
     def tile(self, direction: int, cycle: int, spans: tuple[Span, ...]) -> None:
         """The sums of a tile are complete at ``cycle``."""
         drain = self.drains[direction]
         drain.tiles.append((cycle, spans))
-        words = sum(drain.words(span) * span.whole for span in spans)
+        if spans[0].columns:
+            return
+        words = sum(drain.words(span) * span.rows for span in spans)
         drain.announced += words
-        ahead = PIPELINE + drain.turned
-        drain.emptied.append((drain.announced - ahead, cycle + 2 + words))
+        drain.emptied.append((drain.announced - PIPELINE, cycle + 2 + words))
         self._free(drain, 0)
 
     def bank(self, direction: int) -> int:
@@ -97,8 +107,11 @@ class Store:
                 cycle, spans = drain.tiles.popleft()
                 drain.spans.extend(spans)
                 drain.ready = max(drain.ready, cycle + 5)
-                drain.data = cycle + 2 + PIPELINE + drain.turned
+                drain.data = cycle + 2 + PIPELINE
                 drain.row = 0
+                if spans[0].columns:
+                    drain.columns = max(drain.columns, cycle + 2)
+                    drain.turn()
             if drain.spans:  # north first if both have come by the time the writer is free
                 waiting.append((max(drain.ready, self.writer), -direction))
         start, direction = min(waiting)
@@ -116,17 +129,19 @@ class Store:
         self.last_beat = end
         self.writer = end
         self.beats += span.beats
-        drain.written += words
         drain.ready = end
         drain.row += 1
-        self._free(drain, end, ceil_div(cycles, words))
+        if not span.columns:
+            drain.written += words
+            self._free(drain, end, ceil_div(cycles, words))
         if drain.row == span.rows:
-            dropped = span.whole - span.rows
-            drain.written += dropped * words
-            drain.ready += dropped * words + 1
+            drain.ready += 1
             drain.row = 0
             drain.spans.popleft()
-            self._free(drain, drain.ready)
+            if span.columns:
+                drain.pieces.append(end - 1)
+                if drain.spans:
+                    drain.turn()
 
     @staticmethod
     def _free(drain: _Drain, end: int, word_cycles: int = 1) -> None:

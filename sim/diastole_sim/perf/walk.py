@@ -76,13 +76,13 @@ class Chunk:
 class Span:
     """Rows of a result, written one request each: of ``vectors`` B-float vectors, ``beats`` beats.
 
-    ``whole`` rows come out of the accumulators; those beyond ``rows`` are dropped.
+    ``columns``, where they turn: words that leave the accumulators before the first row can.
     """
 
     rows: int
-    whole: int
     vectors: int
     beats: int
+    columns: int = 0
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ def product_chunks(machine: ModelledMachine, loops: Loops) -> Iterator[Chunk]:
     for t, lanes in loops.tiles():
         slots = min(t[1] * machine.block, t_size - t[0] * machine.block)
         cols = min(lanes[1] * machine.block, l_size - lanes[0] * machine.block)
-        span = Span(slots, slots, lanes[1], ceil_div(4 * cols, machine.beat_bytes))
+        span = Span(slots, lanes[1], ceil_div(4 * cols, machine.beat_bytes))
         inner = (t, lanes)[::-1]  # what streams goes over lanes, what is held over T tiles
         begins = [not kept or at[0] == 0 for kept, at in zip(loops.keeps, inner, strict=True)]
         ends = [
@@ -253,7 +253,7 @@ def fused_chunks(machine: ModelledMachine, m: int, n: int, k: int) -> Iterator[C
                 regions.append(blocks(machine, W, t, all_n))
             regions.append(blocks(machine, DY, c, all_n) if first_tile else NOTHING)
             regions.append(blocks(machine, X, *((t, c) if machine.grouped(X) else (c, t))))
-            east = Span(slots, slots, n_blocks, ceil_div(4 * n, machine.beat_bytes))
+            east = Span(slots, n_blocks, ceil_div(4 * n, machine.beat_bytes))
             yield Chunk(
                 regions=tuple(regions),
                 first=first,
@@ -273,12 +273,13 @@ def fused_chunks(machine: ModelledMachine, m: int, n: int, k: int) -> Iterator[C
 def turned_spans(
     machine: ModelledMachine, m: int, k: int, c: Stretch, t: Stretch
 ) -> tuple[Span, ...]:
-    """dX of one slice of M and one k tile: block by block, its columns turned into rows."""
+    """dX of one slice of M and one k tile: the rows of as many of its blocks as turn at a time."""
     size, beat = machine.block, machine.beat_bytes
+    first, end = 4 * size * t[0], 4 * min(size * sum(t), k)
+    beats = ceil_div(end, beat) - first // beat
+    step = machine.turned_blocks
     spans: list[Span] = []
-    for row in range(c[0], sum(c)):
-        for col in range(t[0], sum(t)):
-            first, end = 4 * size * col, 4 * min(size * (col + 1), k)
-            beats = ceil_div(end, beat) - first // beat
-            spans.append(Span(min(size, m - row * size), size, 1, beats))
+    for row in range(c[0], sum(c), step):
+        rows = min(size * min(step, sum(c) - row), m - size * row)
+        spans.append(Span(rows, t[1], beats, columns=(end - first) // 4))
     return tuple(spans)

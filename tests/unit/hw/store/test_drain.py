@@ -211,7 +211,9 @@ def test_rows_of_floats(machine, mode, north, p_stall, rng):
             _, _, busy = await ctx.tick().sample(dut.busy)
             if not busy:
                 break
-        await ctx.tick().repeat(10)
+        for _ in range(40):
+            _, _, *valid = await ctx.tick().sample(dut.busy, dut.requests.valid, dut.beats.valid)
+            assert valid == [0, 0, 0], "something after the drain was done"
 
     async def read(ctx):
         """The accumulators and the maxima: one cycle after the enable, and until the next one."""

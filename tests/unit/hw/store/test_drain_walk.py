@@ -82,13 +82,8 @@ class Job:
 
     def __init__(self, name, mode, north, rng, per_word):
         plan, groupings = make(name), MACHINES[name][0].get("groupings") or (None,) * 3
-        self.name, self.plan, self.mode, self.north, self.per_word = (
-            name,
-            plan,
-            mode,
-            north,
-            per_word,
-        )
+        self.name, self.plan, self.per_word = name, plan, per_word
+        self.mode, self.north = mode, north
         self.fused = mode == Mode.FUSED
         self.turned = self.fused and north
         self.ports = plan.cols if north else plan.rows
@@ -152,7 +147,6 @@ class Job:
 
     def words(self, tile):
         """In the order in which they are read."""
-        side = self.plan.block
         if self.turned:
             step = COLUMNS.get(self.name, 1)
             for port in range(0, tile["c_blocks"], step):

@@ -10,7 +10,7 @@ from diastole_sim.perf.machine import ModelledMachine
 from diastole_sim.perf.walk import Chunk, Span
 
 MACHINE = ModelledMachine(rows=2, cols=2, block=8, element_bits=(5, 5, 5), data_width=64)
-SPANS = ((Span(16, 16, 1, 4),), (Span(8, 8, 1, 4),))
+SPANS = ((Span(16, 1, 4),), (Span(8, 1, 4),))
 CHUNK = Chunk(
     regions=(),
     first=True,

@@ -137,6 +137,7 @@ MACHINES = {
     "nvfp4": {"block": 8, "rows": 1, "cols": 2, "formats": "nvfp4", "data_width": 32},
     "vectors of x": {"block": 8, "cols": 2, "groupings": ("1x16", "8x8", "8x8")},
     "3x2b4, words of two": {"block": 4, "rows": 3, "cols": 2, "data_width": 256},
+    "2x4b4, columns of two": {"block": 4, "rows": 2, "cols": 4, "data_width": 256},
     "4x5b4, words of four": {"block": 4, "rows": 4, "cols": 5, "data_width": 512},
 }
 SIZES = {
@@ -151,7 +152,8 @@ SIZES = {
     "nvfp4": [("forward", 33, 21, 70), ("dw", 40, 33, 17)],
     "vectors of x": [("backward", 40, 24, 16)],
     "3x2b4, words of two": [("forward", 70, 29, 9), ("dx", 70, 5, 29), ("backward", 13, 30, 22)],
-    "4x5b4, words of four": [("dx", 60, 6, 83)],
+    "4x5b4, words of four": [("dx", 60, 6, 83), ("backward", 41, 13, 33)],
+    "2x4b4, columns of two": [("backward", 38, 21, 50)],
 }
 ALWAYS = [(name, *cases[0]) for name, cases in SIZES.items()]
 

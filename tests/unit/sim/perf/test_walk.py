@@ -73,7 +73,7 @@ def test_one_chunk():
     )
     assert (chunk.slots, chunk.slices, chunk.groups) == (13, 1, 1)
     assert chunk.uses == chunk.opens == chunk.closes == (True, False)
-    assert chunk.spans == ((Span(rows=13, whole=13, vectors=2, beats=6),), ())
+    assert chunk.spans == ((Span(rows=13, vectors=2, beats=6),), ())
 
 
 def test_tiles_and_chunks():
@@ -87,8 +87,8 @@ def test_tiles_and_chunks():
     assert [len(chunk.regions) for chunk in chunks] == [4, 2] * 4
     ends = [chunk.spans[0] for chunk in chunks if chunk.closes[0]]
     assert ends == [
-        (Span(128, 128, 8, 32),), (Span(128, 128, 2, 8),),
-        (Span(72, 72, 8, 32),), (Span(72, 72, 2, 8),),
+        (Span(128, 8, 32),), (Span(128, 2, 8),),
+        (Span(72, 8, 32),), (Span(72, 2, 8),),
     ]  # fmt: skip
     held, streamed = chunks[7].regions
     assert held == blocks(NANO, W, (8, 5), (8, 2))
@@ -104,7 +104,7 @@ def test_input_gradient(machine, uses):
         blocks(machine, W, (0, 5), (0, 3)),
         blocks(machine, DY, (0, 1), (0, 3)),
     )
-    span = (Span(rows=8, whole=8, vectors=5, beats=20),)
+    span = (Span(rows=8, vectors=5, beats=20),)
     assert chunk.spans == ((), span) if uses[1] else (span, ())
     assert (chunk.slices, chunk.groups) == (2, 3)
 
@@ -140,12 +140,22 @@ def test_the_fused_pass():
     assert [chunk.closes for chunk in chunks] == [(False, True), (True, True)] * 2
     assert {(chunk.slices, chunk.groups, chunk.uses) for chunk in chunks} == {(1, 1, (True, True))}
     east = [chunk.spans[0] for chunk in chunks]
-    assert east == [(), (Span(16, 16, 2, 5),), (), (Span(4, 4, 2, 5),)]
+    assert east == [(), (Span(16, 2, 5),), (), (Span(4, 2, 5),)]
 
 
 def test_turned_rows_of_a_result():
-    """Rows of a block, one vector each; the last ones have 4 rows, and 4 columns of 8."""
-    full, low = Span(8, 8, 1, 4), Span(4, 8, 1, 4)
-    assert turned_spans(NANO, 20, 20, (0, 2), (0, 2)) == (full,) * 4
-    assert turned_spans(NANO, 20, 20, (2, 1), (0, 2)) == (low,) * 2
-    assert turned_spans(NANO, 20, 20, (2, 1), (2, 1)) == (Span(4, 8, 1, 2),)
+    """Rows of a block, as long as a tile; the last ones are 4, and 4 columns."""
+    full, low = Span(8, 2, 8, columns=16), Span(4, 2, 8, columns=16)
+    assert turned_spans(NANO, 20, 20, (0, 2), (0, 2)) == (full,) * 2
+    assert turned_spans(NANO, 20, 20, (2, 1), (0, 2)) == (low,)
+    assert turned_spans(NANO, 20, 20, (2, 1), (2, 1)) == (Span(4, 1, 2, columns=4),)
+
+
+@pytest.mark.parametrize("cols, step", [(4, 2), (2, 2), (6, 2), (3, 1), (1, 1)])
+def test_blocks_turn_together_if_a_slice_is_whole_with_them(cols, step):
+    machine = ModelledMachine(rows=2, cols=cols, block=8, element_bits=(5, 5, 5), data_width=512)
+    assert machine.turned_blocks == step
+    spans = turned_spans(machine, 100, 64, (0, cols), (0, 2))
+    assert {span.rows for span in spans} == {8 * step}
+    assert {(span.beats, span.columns, span.vectors) for span in spans} == {(1, 16, 2)}
+    assert len(spans) == cols // step
