@@ -190,7 +190,7 @@ def left_over(plan, mode, nest, blocks):
 @pytest.mark.parametrize("mode", PRODUCTS, ids=lambda mode: mode.name)
 @pytest.mark.parametrize(
     "rows, cols, in_place, blocks",
-    [(2, 2, True, (19, 9, 17)), (2, 2, False, (21, 6, 14)), (1, 2, True, (11, 9, 40))],
+    [(2, 2, True, (19, 9, 17)), (2, 2, False, (21, 6, 14)), (1, 2, True, (12, 9, 42))],
 )
 def test_every_nest_that_fits(rows, cols, in_place, blocks, mode, rng):
     """Rings that fill to the last slab are among them, and panels of one and of many tiles."""
@@ -200,7 +200,7 @@ def test_every_nest_that_fits(rows, cols, in_place, blocks, mode, rng):
     by_keep = {keep: sum(nest.keep == keep for nest in nests) for keep in KEPT}
     assert by_keep["none"] > by_keep["both"] >= 20
     nests.sort(key=lambda nest: left_over(plan, mode, nest, blocks))
-    assert left_over(plan, mode, nests[0], blocks) <= 0.25, "none that nearly fills a ring"
+    assert left_over(plan, mode, nests[0], blocks) <= 0.3, "none that nearly fills a ring"
 
     async def bench(ctx):
         for nest in nests[:8] + rng.sample(nests[8:], 32):
