@@ -29,7 +29,8 @@ class Piece:
 
     ``rows``, ``cols``: axes of the image. ``side``: of maxima, the axis that they stand along, else
     empty. ``banks``: of blocks, the axis that goes across the banks. ``due``: with which chunks it
-    comes.
+    comes: ``first`` of their tiles, the first of all, ``once``, or those that load what is ``held``
+    or the ``stream``.
     """
 
     step: int
@@ -37,7 +38,7 @@ class Piece:
     cls: int
     rows: str
     cols: str
-    due: str = "each"
+    due: str
     side: str = ""
     banks: str = ""
     turned: bool = False
@@ -64,11 +65,11 @@ def pieces(mode: Mode, grouped, in_place: bool) -> list[Piece]:
         Piece(step=0, kind=kinds[0], cls=stream, **stream_image, due="first", side="t"),
         Piece(step=1, kind=kinds[1], cls=held, **held_image, due="first", side="l"),
         Piece(
-            step=5, kind=Region.HELD, cls=held, **held_image,
+            step=5, kind=Region.HELD, cls=held, **held_image, due="held",
             banks="l" if north else "c", turned=by_lanes and not in_place,
         ),
         Piece(
-            step=6, kind=kinds[2], cls=stream, **stream_image,
+            step=6, kind=kinds[2], cls=stream, **stream_image, due="stream",
             banks="c", turned=stream_image["rows"] == "c",
         ),
     ]  # fmt: skip
@@ -93,6 +94,9 @@ def _fused(grouped):
         Piece(step=2, kind=Region.MAXIMA_WEST, cls=W, **w, due="first", side="t"),
         Piece(step=3, kind=Region.MAXIMA_NORTH, cls=DY, **dy, due="once", side="c"),
         Piece(step=4, kind=Region.WEST, cls=W, **w, due="first", banks="l"),
-        Piece(step=5, kind=Region.HELD, cls=DY, **dy, due="first tile", banks="c"),
-        Piece(step=6, kind=Region.SOUTH, cls=X, **x, banks="c", turned=not grouped[X]),
-    ]
+        Piece(step=5, kind=Region.HELD, cls=DY, **dy, due="held", banks="c"),
+        Piece(
+            step=6, kind=Region.SOUTH, cls=X, **x, due="stream",
+            banks="c", turned=not grouped[X],
+        ),
+    ]  # fmt: skip

@@ -1,6 +1,8 @@
 # amaranth: UnusedElaboratable=no
 """Commands through the decoder and the fetch unit, against the encoder of the host."""
 
+from dataclasses import fields, replace
+
 import pytest
 from amaranth.sim import Simulator
 
@@ -18,10 +20,13 @@ from diastole_sim.spec.command import (
 from diastole_sim.spec.nest import Nest, NestLimits, ProductNests
 from support.bench import design, get, put, run
 
+MEMORIES = {"stream_blocks": 40, "held_blocks": 60, "pass_blocks": 2}
+SIDES = {"chunk_side": 1, "lane_side": 2} | MEMORIES
+NORTH = {"chunk_side": 3, "lane_side": 1} | MEMORIES
 NESTS = ProductNests(
-    forward=NestLimits(t_blocks=(1, 2, 4), groups=(1, 2, 3), chunk=(2, 4)),
-    dx=NestLimits(t_blocks=(2, 4, 8), groups=(2, 4), chunk=(3, 6, 9)),
-    dw=NestLimits(t_blocks=(16,), groups=(1,), chunk=(1,)),
+    forward=NestLimits(t_blocks=(1, 2, 4), groups=(1, 2, 3), chunk=(2, 4), **SIDES),
+    dx=NestLimits(t_blocks=(2, 4, 8), groups=(2, 4), chunk=(3, 6, 9), **NORTH),
+    dw=NestLimits(t_blocks=(16,), groups=(1,), chunk=(1,), **SIDES),
 )
 LIMITS = {
     "block": 4, "headroom": 3, "max_size": 1000, "max_convert_cols": 100, "nests": NESTS,
@@ -50,8 +55,9 @@ def good(opcode, data_width=64):
     }[opcode]
     taken = NESTS.of(opcode.name.lower())
     nest = taken and Nest(
-        t_blocks=taken.t_blocks[-1], groups=taken.groups[0], chunk=taken.chunk[-1], outer="l"
-    )
+        t_blocks=taken.t_blocks[-1], groups=taken.groups[0], chunk=taken.chunk[-1], outer="l",
+        keep="held",
+    )  # fmt: skip
     return Command.product(
         opcode, m=31, n=17, k=29, nest=nest or Nest(), **dict(zip(names, at, strict=False))
     )
@@ -61,10 +67,17 @@ def limits(data_width):
     return Limits(data_width=data_width, **LIMITS)
 
 
+def roomy(data_width):
+    """The same with memories that hold whatever a nest may keep, which the decoder does not see."""
+    room = dict.fromkeys(("stream_blocks", "held_blocks"), 1 << 40)
+    kept = {field.name: replace(getattr(NESTS, field.name), **room) for field in fields(NESTS)}
+    return replace(limits(data_width), nests=ProductNests(**kept))
+
+
 def verdict(bits, data_width):
     """The code and the command that the host's decoder gives."""
     try:
-        return 0, decode(bits.to_bytes(64, "little"), limits(data_width))
+        return 0, decode(bits.to_bytes(64, "little"), roomy(data_width))
     except MalformedCommandError as error:
         return error.code, None
 
@@ -158,7 +171,9 @@ def test_many_faults_at_once(opcode, rng):
         (Opcode.DX, {"nest_groups": 3}, ErrorCode.NEST),
         (Opcode.DX, {"nest_chunk": 4}, ErrorCode.NEST),
         (Opcode.DX, {"nest_chunk": 1 << 15, "out_a": 4}, ErrorCode.MISALIGNED),
+        (Opcode.DX, {"nest_keep": 3}, 0),
         (Opcode.BACKWARD, {"nest_t": 1}, ErrorCode.RESERVED),
+        (Opcode.BACKWARD, {"nest_keep": 2}, ErrorCode.RESERVED),
         (Opcode.CONVERT, {"nest_outer": 1}, ErrorCode.RESERVED),
         (Opcode.DX, {"opcode": 6}, ErrorCode.BAD_OPCODE),
     ],

@@ -15,7 +15,7 @@ ONE_IMAGE = make_plan(make_numerics(block=4))
 TWO_IMAGES = make_plan(make_numerics(block=4, groupings=("4x4", "4x4", "1x8")))
 PLANS = {"one image of dY": ONE_IMAGE, "two images of dY": TWO_IMAGES}
 RESULTS = {Mode.FORWARD: ("y", "out_a"), Mode.DX: ("dx", "out_a"), Mode.DW: ("dw", "out_a")}
-NEST = {"nest_t": 16, "nest_groups": 8, "nest_chunk": 16, "nest_outer": 1}
+NEST = {"nest_t": 16, "nest_groups": 8, "nest_chunk": 16, "nest_outer": 1, "nest_keep": 2}
 SINGLE = {Opcode.FORWARD: Mode.FORWARD, Opcode.DX: Mode.DX, Opcode.DW: Mode.DW}
 
 

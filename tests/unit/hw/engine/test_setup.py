@@ -47,32 +47,43 @@ def random_operands(rng, plan, large):
 
 def check_nest(ctx, plan, product, operands, mode):
     """Lengths in blocks; what is not given is the plan's, and all of the fused pass."""
-    got = [ctx.get(product[name]) for name in ("t_step", "l_step", "c_step", "lanes_outermost")]
-    if mode == Mode.FUSED:
-        want = [plan.fused_tile_blocks, plan.fused_blocks_n, plan.cols, 0]
+    if mode == Mode.FUSED:  # dY stays, as one panel of slices of M
+        of_slice = plan.fused_slices_n * plan.rows
+        want = {
+            "t_step": plan.fused_tile_blocks, "l_step": plan.fused_blocks_n, "c_step": plan.cols,
+            "lanes_outermost": 0, "keep_stream": 0, "keep_held": 1,
+            "stream_slab": plan.fused_tile_blocks, "held_slab": of_slice,
+        }  # fmt: skip
+        assert plan.fused_slices_m * of_slice <= plan.held_blocks, "all of dY fits"
     else:
         north = plan.use(mode).north
-        side = plan.cols if north else plan.rows
-        want = [
-            operands["nest_t"] or plan.tile_blocks,
-            (operands["nest_groups"] or plan.groups) * side,
-            operands["nest_chunk"] or plan.chunk(north=north),
-            operands["nest_outer"],
-        ]
-    assert got == want
-    return want[0] * plan.block
+        l_side, c_side = (plan.cols, plan.rows) if north else (plan.rows, plan.cols)
+        groups = operands["nest_groups"] or plan.groups
+        t_step = operands["nest_t"] or plan.tile_blocks
+        chunk = operands["nest_chunk"] or plan.chunk(north=north)
+        slices = chunk // c_side
+        want = {
+            "t_step": t_step, "l_step": groups * l_side, "c_step": chunk,
+            "lanes_outermost": operands["nest_outer"],
+            "keep_stream": operands["nest_keep"] & 1, "keep_held": operands["nest_keep"] >> 1,
+            "stream_slab": slices * t_step, "held_slab": slices * groups * plan.rows,
+            # One bank has all lanes of a slice of rows, or all of the contraction of one of lanes.
+            "held_stride": slices * plan.rows if north else groups * plan.rows,
+        }  # fmt: skip
+    assert {name: ctx.get(product[name]) for name in want} == want
+    return want["t_step"] * plan.block
 
 
 def random_nest(rng, plan, mode):
     """Lengths that a product takes, some of them left to the machine."""
     limits = plan.nests.of(mode.name.lower())
     if limits is None:
-        return {"nest_outer": 0}
+        return {"nest_outer": 0, "nest_keep": 0}
     lengths = {
         "nest_t": limits.t_blocks, "nest_groups": limits.groups, "nest_chunk": limits.chunk,
     }  # fmt: skip
     drawn = {name: rng.choice([0, *accepted]) for name, accepted in lengths.items()}
-    return drawn | {"nest_outer": rng.randrange(2)}
+    return drawn | {"nest_outer": rng.randrange(2), "nest_keep": rng.randrange(4)}
 
 
 async def set_up(ctx, dut, mode, operands):

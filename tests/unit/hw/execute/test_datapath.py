@@ -85,3 +85,24 @@ def test_poison_of_banks_that_are_meant(direction, grouping, rng):
                     assert list(ctx.get(drain.data.sums)) == [0] * SIDE
 
     run(dut, bench)
+
+
+@pytest.mark.parametrize("rows, cols", [(3, 2), (2, 3), (1, 1)])
+def test_places_are_freed_when_every_bank_has_been_read(rows, cols, rng):
+    """max(R, C) cycles after their last slot, each for itself, in every cycle."""
+    dut = design(Datapath, make_plan(make_numerics(block=SIDE), rows=rows, cols=cols))
+    places = ("stream", "held", "west")
+    frees = [{name: rng.randrange(2) for name in places} for _ in range(40)]
+    later = max(rows, cols)
+    nothing = dict.fromkeys(places, 0)
+    seen = []
+
+    async def bench(ctx):
+        for given in [*frees, *[nothing] * (later + 2)]:
+            ctx.set(dut.slot.frees, given)
+            ctx.set(dut.slot.valid, rng.randrange(2))
+            _, _, freed = await ctx.tick().sample(dut.freed)
+            seen.append({name: freed[name] for name in places})
+
+    run(dut, bench)
+    assert seen == [nothing] * later + frees + [nothing] * 2

@@ -31,38 +31,62 @@ def goes_north(plan, mode):
     return mode != Mode.FUSED and plan.use(mode).north
 
 
-def random_chunks(rng, plan, mode, tiles):
-    """The chunks of some output tiles, with lengths that need not be those of a walk."""
-    north = goes_north(plan, mode)
-    side_c, side_l = (plan.rows, plan.cols) if north else (plan.cols, plan.rows)
-    for _ in range(tiles):
+def sides(plan, mode):
+    """Blocks of a slice: of the contraction, and of the lanes."""
+    return (plan.rows, plan.cols) if goes_north(plan, mode) else (plan.cols, plan.rows)
+
+
+def random_lengths(rng, plan, mode):
+    """T tile and stride of held slices, in blocks; they need not be those of a nest."""
+    if mode == Mode.FUSED:
+        return {"t_step": plan.fused_tile_blocks, "held_stride": rng.randrange(1, 1000)}
+    t_step = rng.randrange(1, plan.tile_blocks + 1)
+    return {"t_step": t_step, "held_stride": rng.randrange(1, plan.groups * plan.rows + 1)}
+
+
+def random_chunks(rng, plan, mode, lengths, tiles):
+    """The chunks of some output tiles, with lengths that need not be those of a walk, and blocks
+    that stand anywhere."""
+    side_c, side_l = sides(plan, mode)
+    for tile in range(tiles):
         count = rng.randrange(1, 4)
         lanes = rng.randrange(1, plan.groups * side_l + 1)
-        t_count = rng.randrange(1, plan.tile_words + 1)
+        t_count = rng.randrange(1, lengths["t_step"] * plan.block + 1)
         for index in range(count):
             most = side_c if mode == Mode.FUSED else plan.chunk(north=side_c == plan.rows)
-            yield {
+            chunk = {
                 "t_count": t_count,
                 "l_blocks": lanes,
                 "c_blocks": rng.randrange(1, most + 1),
-                "index": index,
                 "first": index == 0,
                 "last": index == count - 1,
+                "tile": tile % plan.tiling.tiles_in_flight,
             }
+            flags = ("load_stream", "load_held", "free_stream", "free_held")
+            chunk |= {name: rng.random() < 0.6 for name in flags}
+            slices = -(-chunk["c_blocks"] // side_c)
+            groups = -(-lanes // side_l)
+            streamed = (slices - 1) * lengths["t_step"] + -(-t_count // plan.block)
+            apart, beside = (groups, slices) if side_c == plan.rows else (slices, groups)
+            held = (apart - 1) * lengths["held_stride"] + beside * plan.rows
+            chunk["stream_base"] = rng.randrange(max(plan.stream_blocks - streamed, 0) + 1)
+            chunk["held_base"] = rng.randrange(max(plan.held_blocks - held, 0) + 1)
+            yield chunk
 
 
 class Walk:
-    """The passes of a run of chunks; which halves are at work is counted here."""
+    """The passes of a run of chunks; which accumulators are at work is counted here."""
 
-    def __init__(self, plan, mode):
-        self.plan, self.mode = plan, mode
+    def __init__(self, plan, mode, lengths):
+        self.plan, self.lengths = plan, lengths
         self.fused = mode == Mode.FUSED
         self.north = goes_north(plan, mode)
-        self.half = self.tile = self.east = self.bank_north = 0
+        self.side_c, self.side_l = sides(plan, mode)
+        self.east = self.bank_north = 0
 
     def passes(self, chunk):
-        plan = self.plan
-        side_c, side_l = (plan.rows, plan.cols) if self.north else (plan.cols, plan.rows)
+        """Each with what it takes: banks to the east and to the north, blocks and maxima."""
+        side_c, side_l = self.side_c, self.side_l
         for slice_, c in enumerate(range(0, chunk["c_blocks"], side_c)):
             for group, lane in enumerate(range(0, chunk["l_blocks"], side_l)):
                 c_valid = min(side_c, chunk["c_blocks"] - c)
@@ -77,7 +101,11 @@ class Walk:
                     "cols_valid": l_valid if self.north else c_valid,
                     "use_east": not self.north,
                     "use_north": self.north or self.fused,
-                    "release": last_c and last_l,
+                    "frees": {
+                        "stream": last_c and last_l and chunk["free_stream"],
+                        "held": last_c and last_l and chunk["free_held"],
+                        "west": ends and self.fused,
+                    },
                     "done_east": ends and not self.north,
                     "done_north": last_l if self.fused else ends and self.north,
                 }
@@ -86,50 +114,70 @@ class Walk:
                 if want["use_north"]:
                     want["fresh_north"] = group == 0 if self.fused else first_c
                 opens = first_c and group == 0
-                takes = (opens and not self.north, group == 0 if self.fused else opens & self.north)
+                begins = slice_ == group == 0
+                takes = (
+                    opens and not self.north,
+                    group == 0 if self.fused else opens and self.north,
+                    begins and (chunk["load_stream"] or chunk["load_held"]),
+                    begins and chunk["first"],
+                )
                 yield want | self._addresses(chunk, slice_, group), takes
                 self.bank_north ^= want["done_north"]
                 self.east ^= want["done_east"]
-        self.half ^= 1
-        self.tile ^= chunk["last"]
 
     def _addresses(self, chunk, slice_, group):
-        plan = self.plan
-        words = plan.rows * plan.block  # of a pass, in each held bank
+        """Lanes to the east and the contraction to the north stand side by side in a held bank; the
+        other one's slices are a stride apart (:class:`diastole_hw.load.block_targets`)."""
+        plan, lengths = self.plan, self.lengths
+        apart, beside = (group, slice_) if self.north else (slice_, group)
+        if self.fused:  # a chunk is a slice
+            apart = 0
+        held = chunk["held_base"] + apart * lengths["held_stride"] + beside * plan.rows
+        streamed = (chunk["stream_base"] + slice_ * lengths["t_step"]) * plan.block
+        found = {"held_addr": held * plan.block}
         if self.fused:
             k_tile = group * plan.fused_tile_words
-            return {
-                "held_addr": chunk["index"] * plan.fused_held_stride + group * words,
-                "south_addr": self.half * plan.half_words,
-                "west_addr": self.tile * plan.half_words + k_tile,
+            west = chunk["tile"] % 2 * (plan.stream_words // 2)  # W alternates from tile to tile
+            return found | {
+                "south_addr": streamed,
+                "west_addr": west + k_tile,
                 "east_addr": self.east * plan.half_words + k_tile,
                 "north_addr": self.bank_north * plan.half_words,
             }
-        row, col = (group, slice_) if self.north else (slice_, group)
-        held = self.half * plan.held_half_words + row * plan.held_stride + col * words
-        streamed = self.half * plan.half_words + slice_ * plan.tile_words
         sums = (self.bank_north if self.north else self.east) * plan.half_words
         side, port = ("west_addr", "north_addr") if self.north else ("south_addr", "east_addr")
-        return {"held_addr": held, side: streamed, port: sums + group * plan.tile_words}
+        return found | {side: streamed, port: sums + group * plan.tile_words}
+
+
+def plain(view):
+    """A struct as a dictionary."""
+    return {name: view[name] for name in view.shape().members}
 
 
 @pytest.mark.parametrize("machine, mode", CASES, ids=lambda value: getattr(value, "name", value))
 def test_passes_are_the_slices_and_groups_of_the_chunks(machine, mode, rng):
     plan = machine_plan(machine)
     dut = design(PassWalk, plan)
-    chunks = list(random_chunks(rng, plan, mode, tiles=3))
+    lengths = random_lengths(rng, plan, mode)
+    chunks = list(random_chunks(rng, plan, mode, lengths, tiles=4))
+    begun = []
 
     async def drive(ctx):
         ctx.set(dut.north, goes_north(plan, mode))
         ctx.set(dut.fused, mode == Mode.FUSED)
+        for name, value in lengths.items():
+            ctx.set(getattr(dut, name), value)
         await put(ctx, dut.chunks, chunks, lambda: rng.random() < 0.7)
 
     async def check(ctx):
-        walk = Walk(plan, mode)
-        for chunk in chunks:
+        walk = Walk(plan, mode, lengths)
+        for number, chunk in enumerate(chunks):
             for want, takes in walk.passes(chunk):
-                got = await next_pass(ctx, dut, rng, takes)
-                assert {name: got[name] for name in want} == want, f"{chunk=}"
+                got, begins = await next_pass(ctx, dut, rng, takes)
+                begun.extend([number] * begins)
+                found = {name: got[name] for name in want} | {"frees": plain(got.frees)}
+                assert found == want, f"{chunk=}"
+        assert begun == list(range(len(chunks))), "each chunk begins once"
         await ctx.tick()
         assert not ctx.get(dut.passes.valid), "an extra pass"
 
@@ -137,21 +185,31 @@ def test_passes_are_the_slices_and_groups_of_the_chunks(machine, mode, rng):
 
 
 async def next_pass(ctx, dut, rng, takes):
-    """Take one pass; banks are free and the taker is ready at random."""
+    """Take one pass; banks are free, chunks loaded and the taker ready at random. Returns it, and
+    whether it is said to begin a chunk."""
+    sources = (dut.banks.east.free, dut.banks.north.free)
+    sources += (dut.loaded.blocks.there, dut.loaded.maxima.there)
+    units = (dut.banks.east, dut.banks.north, dut.loaded.blocks, dut.loaded.maxima)
     while True:
-        free = [rng.random() < 0.6 for _ in range(2)]
+        there = [rng.random() < 0.6 for _ in sources]
         ready = rng.random() < 0.6
-        ctx.set(dut.banks.east.free, free[0])
-        ctx.set(dut.banks.north.free, free[1])
+        for source, value in zip(sources, there, strict=True):
+            ctx.set(source, value)
         ctx.set(dut.passes.ready, ready)
-        _, _, offered, valid, waits, got, tile, given, *taken = await ctx.tick().sample(
-            dut.chunks.valid, dut.passes.valid, dut.wait_accumulator, dut.passes.payload,
-            dut.tile, dut.chunks.payload, dut.banks.east.take, dut.banks.north.take,
+        _, _, offered, valid, *waits, begins, got, tile, given, east, north, blocks, maxima = (
+            await ctx.tick().sample(
+                dut.chunks.valid, dut.passes.valid, dut.wait_accumulator, dut.wait_load,
+                dut.begins, dut.passes.payload, dut.tile, dut.chunks.payload,
+                *(unit.take for unit in units),
+            )
         )  # fmt: skip
-        may = all(f or not t for f, t in zip(free, takes, strict=True))
-        assert (valid, waits) == (offered and may, offered and not may)
+        has = [value or not take for value, take in zip(there, takes, strict=True)]
+        free, loaded = all(has[:2]), all(has[2:])
+        assert valid == (offered and free and loaded)
+        assert waits == [offered and loaded and not free, offered and not loaded]
         moved = valid and ready
-        assert taken == [moved and t for t in takes]
+        assert [east, north, blocks, maxima] == [moved and take for take in takes]
+        assert moved or not begins
         if moved:
             assert tile == given, "not the chunk whose pass is shown"
-            return got
+            return got, begins

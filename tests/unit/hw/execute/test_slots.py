@@ -8,9 +8,14 @@ from diastole_hw.execute.slots import PassRun
 from support.bench import put, run
 from support.plans import make_numerics, make_plan
 
+PLACES = ("stream", "held", "west")
 SHORTEST = 4  # cycles between two swaps
 USES = {"east": (1, 0), "north": (0, 1), "both": (1, 1)}
 SIZES = [(1, 1, 1), (1, 1, 4), (2, 3, 2), (3, 2, 4)]  # rows, columns, B
+
+
+NOTHING = dict.fromkeys(("valid", "done_east", "done_north"), 0)
+NOTHING |= {"frees": dict.fromkeys(PLACES, 0)}
 
 
 def runner(rows, cols, block):
@@ -34,8 +39,8 @@ def random_pass(rng, plan, uses, t_count):
         "use_north": north,
     } | {
         name: rng.randrange(2)
-        for name in ("fresh_east", "fresh_north", "release", "done_east", "done_north")
-    }
+        for name in ("fresh_east", "fresh_north", "done_east", "done_north")
+    } | {"frees": {place: rng.randrange(2) for place in PLACES}}  # fmt: skip
 
 
 def slots_of(given):
@@ -53,13 +58,10 @@ def slots_of(given):
                 f"{side}_addr": given[f"{side}_addr"] + t,
                 "sum_addr": given[f"{name}_addr"] + t,
                 "fresh": given[f"fresh_{name}"],
-                "release": ends and given["release"],
+                "frees": given["frees"] if ends else NOTHING["frees"],
                 "done_east": not north and last and given["done_east"],
                 "done_north": north and last and given["done_north"],
             }
-
-
-NOTHING = dict.fromkeys(("valid", "release", "done_east", "done_north"), 0)
 
 
 class Record:
@@ -111,7 +113,10 @@ class Record:
         for one, swap in zip(self.given, self.swaps, strict=True):
             wanted |= enumerate(slots_of(one), start=swap + 1)
         for cycle, want in wanted.items():
-            assert {name: self.slots[cycle][name] for name in want} == want, f"cycle {cycle}"
+            slot = self.slots[cycle]
+            got = {name: slot[name] for name in want}
+            got["frees"] = {place: slot.frees[place] for place in PLACES}
+            assert got == want, f"cycle {cycle}"
 
     def _check_loads(self):
         for number, (one, cycles) in enumerate(zip(self.given, self.loads, strict=True)):

@@ -73,21 +73,16 @@ class Chunk:
         self.in_place = MACHINES[name].get("in_place", True)
         self.sizes = {"t": rng.randrange(1, 4), "l": rng.randrange(1, 10), "c": rng.randrange(1, 9)}
         self.first = {"t": rng.randrange(100), "l": rng.randrange(100), "c": 8 * rng.randrange(3)}
-        index = 0
         if self.fused:  # all of N; a chunk is a slice of M
-            index = rng.randrange(plan.fused_slices_m)
             self.sizes = {
                 "t": rng.randrange(1, plan.fused_tile_blocks + 1),
                 "l": rng.randrange(1, min(plan.fused_blocks_n, 20) + 1),
                 "c": rng.randrange(1, plan.cols + 1),
             }
-            self.first |= {"l": 0, "c": index * plan.cols}
+            self.first |= {"l": 0, "c": rng.randrange(plan.fused_slices_m) * plan.cols}
         self.shared = {
-            "tile": number % 4, "half": rng.randrange(2), "west_half": rng.randrange(2),
-            "fused": self.fused, "index": index, "c0": self.first["c"] if self.fused else 0,
+            "tile": number % 4, "fused": self.fused, "c0": self.first["c"] if self.fused else 0,
         }  # fmt: skip
-        if not self.fused:
-            self.shared["west_half"] = self.shared["half"]
         self.groups, self.want = [], []  # for each group, what is said of its blocks
         found = pieces(mode, [length is not None for length in self.vectors], self.in_place)
         self.memories = {MEMORIES[piece.kind]: piece for piece in found if piece.side}
@@ -106,7 +101,7 @@ class Chunk:
             "by_column": piece.by_column, "turned": piece.turned, "last": last,
             "stream_offset": self.first["t"] * per_block % beat,
             "held_offset": self.first["l"] * per_block % beat,
-        }  # fmt: skip
+        } | self._room(piece, rows, cols)  # fmt: skip
         for row in range(rows):
             col = 0
             while col < cols:
@@ -115,6 +110,17 @@ class Chunk:
                 whole = -(-count // granule) * granule
                 self._group(piece, region, row, col, first, whole)
                 col += count
+
+    def _room(self, piece, rows, cols):
+        """A place that holds all slices, and a stride that need not be that of a nest."""
+        plan, rng = self.plan, self.rng
+        across, within = (cols, rows) if piece.by_column else (rows, cols)
+        banks = plan.rows if piece.kind == Region.WEST else plan.cols
+        blocks = plan.held_blocks if piece.kind == Region.HELD else plan.stream_blocks
+        later = -(-across // banks) - 1  # slices behind the first
+        most = min((blocks - within) // max(later, 1), 40)
+        stride = rng.randrange(within, max(most, within) + 1)
+        return {"base": rng.randrange(blocks - later * stride - within + 1), "stride": stride}
 
     def _group(self, piece, region, row, col, first, blocks):
         """Blocks side by side; above the exponents that come first stands anything."""
@@ -170,16 +176,8 @@ class Chunk:
         """p counts across the banks, q within them."""
         plan = self.plan
         banks = plan.rows if kind == Region.WEST else plan.cols
-        if kind == Region.HELD:
-            stride, start = plan.held_stride, region["half"] * plan.held_half_words
-            if self.fused:
-                stride = plan.fused_held_stride
-                start = region["index"] * stride
-        else:
-            stride = plan.fused_tile_words if self.fused else plan.tile_words
-            half = region["west_half"] if kind == Region.WEST else region["half"]
-            start = half * plan.half_words
-        vector = start + p // banks * stride + q * plan.block
+        block = region["base"] + p // banks * region["stride"] + q
+        vector = block * plan.block
         return {"bank": p % banks, "word": vector // plan.fill_vectors}
 
     def _deficits(self, side, block, scales):

@@ -15,8 +15,8 @@ from amaranth.lib.wiring import In, Out
 from diastole_hw.load.fill import Fill
 from diastole_hw.memory.maxima import Maxima
 from diastole_hw.plan.uses import Mode
-from diastole_hw.schedule.tokens import Region, chunk_layout, region_layout, scratch_write_layout
-from support.bench import design, get, put, run
+from diastole_hw.schedule.tokens import Region, region_layout, scratch_write_layout
+from support.bench import design, put, run
 from support.elements import array_element, fall, precision, stored_value
 from support.plans import make_numerics, make_plan
 from support.sweep import alternating
@@ -62,13 +62,13 @@ def vectors_of(write):
 class Loader(wiring.Component):
     def __init__(self, plan):
         self.plan = plan
-        chunk = stream.Signature(chunk_layout(plan))
         super().__init__(
             {
                 "regions": In(stream.Signature(region_layout(plan))),
                 "data": In(stream.Signature(plan.data_width)),
-                "chunks_in": In(chunk),
-                "chunks_out": Out(chunk),
+                "blocks_loaded": Out(1),
+                "maxima_loaded": Out(1),
+                "maxima_written": Out(1),
                 "write_en": Out(1),
                 "write": Out(scratch_write_layout(plan)),
             }
@@ -78,11 +78,13 @@ class Loader(wiring.Component):
         m = Module()
         fill, maxima = Fill(self.plan), Maxima(self.plan)
         m.submodules += [fill, maxima]
-        for name in ("regions", "data", "chunks_in", "chunks_out"):
+        for name in ("regions", "data"):
             wiring.connect(m, wiring.flipped(getattr(self, name)), getattr(fill, name))
         wiring.connect(m, fill.maxima, maxima.write)
         wiring.connect(m, fill.lookup, maxima.load)
-        m.d.comb += [self.write_en.eq(fill.write_en), self.write.eq(fill.write)]
+        m.d.comb += self.maxima_written.eq(fill.maxima.enable)
+        for name in ("blocks_loaded", "maxima_loaded", "write_en", "write"):
+            m.d.comb += getattr(self, name).eq(getattr(fill, name))
         return m
 
 
@@ -177,17 +179,12 @@ class Case:
         if self.fused:
             self.t = rng.randrange(1, plan.fused_tile_blocks + 1)
             self.l = rng.randrange(1, plan.fused_blocks_n + 1)
-        self.at = {"tile": tile % 4, "half": rng.randrange(2),
-                   "west_half": rng.randrange(2), "fused": self.fused,
-                   "index": rng.randrange(plan.fused_slices_m) if self.fused else 0,
-                   "c0": 0}  # fmt: skip
+        self.at = {"tile": tile % 4, "fused": self.fused, "c0": 0}
         if self.fused:
-            self.at["c0"] = self.at["index"] * plan.cols
-        else:
-            self.at["west_half"] = self.at["half"]
+            self.at["c0"] = rng.randrange(plan.fused_slices_m) * plan.cols
         self.t0, self.l0 = rng.randrange(100), 0 if self.fused else rng.randrange(100)
         self.regions, self.beats, self.writes = [], [], []
-        self.maxima = {}  # by their region: entry to value
+        self.maxima, self.maxima_beats = {}, 0  # by their region: entry to value
         stream_blocks = self._streamed(use)
         sides = (self.l, self.c) if use.held_by_lanes else (self.c, self.l)
         held = self._blocks(use.held, *sides)
@@ -207,6 +204,7 @@ class Case:
             rows = {entry + c0: value for entry, value in self._rows(held, False).items()}
             self._maxima(Region.MAXIMA_NORTH, use.held, rows, 0)
             self._region(Region.WEST, west, False, 0)
+        self.regions[-1 - self.fused] |= {"last": 1}  # the west region may be behind it
         self._region(Region.HELD, held, use.held_turned, 0)
         self._region(Region.WEST if north else Region.SOUTH, stream_blocks, use.stream_turned, 1)
 
@@ -252,18 +250,20 @@ class Case:
             | self.at
         )  # fmt: skip
         self.maxima[kind] = values
+        self.maxima_beats += len(content) // plan.beat_bytes
 
     def _region(self, kind, blocks, turned, last):
         plan = self.plan
         per_block = plan.block if plan.grouped(blocks.cls) else 1
         by_column = turned if kind == Region.HELD else not turned
+        place = self._room(kind, *((blocks.cols, blocks.rows)[:: 1 if by_column else -1]))
         self.regions.append(
             {
                 "kind": kind, "cls": blocks.cls, "rows": blocks.rows, "cols": blocks.cols,
                 "offset": blocks.offset, "by_column": by_column, "turned": turned,
                 "stream_offset": self.t0 * per_block % plan.beat_bytes,
                 "held_offset": self.l0 * per_block % plan.beat_bytes, "last": last,
-            } | self.at
+            } | self.at | place
         )  # fmt: skip
         self.beats += blocks.beats
         for row in range(blocks.rows):
@@ -273,24 +273,27 @@ class Case:
                     block, scale = blocks.codes[row, col], blocks.scales[row, col][k]
                     codes = [line[k] for line in block] if turned else block[k]
                     self.writes.append(
-                        self._place(kind, p, q, k)
+                        self._place(kind, place, p, q, k)
                         | self._vector(blocks.cls, codes, scale)
                         | self._deficits(kind, blocks, scale, k, p, q)
                     )
 
-    def _place(self, kind, p, q, k):
-        """p counts across the banks, q within them."""
-        plan, at = self.plan, self.at
+    def _room(self, kind, across, within):
+        """A place in the banks for all slices of a region, and how far they are apart."""
+        plan, rng = self.plan, self.rng
         side = plan.rows if kind == Region.WEST else plan.cols
-        if kind == Region.HELD:
-            stride = plan.fused_held_stride if self.fused else plan.held_stride
-            start = at["index"] * stride if self.fused else at["half"] * plan.held_half_words
-        else:
-            stride = plan.fused_tile_words if self.fused else plan.tile_words
-            half = at["west_half"] if self.fused and kind == Region.WEST else at["half"]
-            start = half * plan.half_words
-        addr = start + p // side * stride + q * plan.block + k
-        return {"kind": kind, "bank": p % side, "addr": addr}
+        blocks = plan.held_blocks if kind == Region.HELD else plan.stream_blocks
+        later = -(-across // side) - 1  # slices behind the first
+        stride = (
+            rng.randrange(within, within + 5) if (later + 1) * (within + 4) <= blocks else within
+        )
+        return {"base": rng.randrange(blocks - later * stride - within + 1), "stride": stride}
+
+    def _place(self, kind, place, p, q, k):
+        """p counts across the banks, q within them."""
+        side = self.plan.rows if kind == Region.WEST else self.plan.cols
+        block = place["base"] + p // side * place["stride"] + q
+        return {"kind": kind, "bank": p % side, "addr": block * self.plan.block + k}
 
     def _vector(self, cls, codes, scale):
         plan, names = self.plan, [f.name for f in self.plan.formats]
@@ -342,16 +345,15 @@ class Case:
 
 
 @pytest.mark.parametrize(
-    "machine, mode, p_data, p_out",
-    alternating(CASES, {"free": (1.0, 1.0), "stalled": (0.6, 0.4)}),
+    "machine, mode, p_data", alternating(CASES, {"free": (1.0,), "stalled": (0.6,)})
 )
-def test_chunks(machine, mode, p_data, p_out, rng):
+def test_chunks(machine, mode, p_data, rng):
     plan = make(machine)
     tile = rng.randrange(4)  # their maxima lie apart; in the fused pass those of dY are loaded once
     count = 1 if mode == Mode.FUSED else 3
     cases = [Case(plan, mode, tile + number, rng) for number in range(count)]
     dut = design(Loader, plan)
-    writes, ends = [], []
+    writes, ends, maxima, maxima_ends = [], [], [], []
 
     async def regions(ctx):
         await put(ctx, dut.regions, [region for case in cases for region in case.regions])
@@ -359,26 +361,19 @@ def test_chunks(machine, mode, p_data, p_out, rng):
     async def beats(ctx):
         items = (beat for case in cases for beat in case.beats)
         await put(ctx, dut.data, items, willing=lambda: rng.random() < p_data)
-
-    async def chunks(ctx):
-        await put(ctx, dut.chunks_in, [{"t0": 100 + number} for number in range(len(cases))])
-
-    async def check(ctx):
-        for number in range(len(cases)):
-            payload = await get(ctx, dut.chunks_out, willing=lambda: rng.random() < p_out)
-            assert payload.t0 == 100 + number
-        await ctx.tick().repeat(20)
+        await ctx.tick().repeat(60)
 
     async def watch(ctx):
-        out = dut.chunks_out
-        watched = dut.write_en, dut.write, out.valid, out.ready
-        async for _, _, enabled, write, valid, ready in ctx.tick().sample(*watched):
+        watched = dut.write_en, dut.write, dut.blocks_loaded
+        watched += dut.maxima_written, dut.maxima_loaded
+        async for _, _, enabled, write, blocks, written, loaded in ctx.tick().sample(*watched):
             if enabled:
                 writes.extend(vectors_of(write))
-            if valid and ready:  # with the last write, or after it
-                ends.append(len(writes))
+            maxima.extend([write] * written)
+            ends.extend([len(writes)] * blocks)
+            maxima_ends.extend([len(maxima)] * loaded)
 
-    run(dut, regions, beats, chunks, check, background=(watch,), limit=60_000)
+    run(dut, regions, beats, background=(watch,), limit=60_000)
     want = [write for case in cases for write in case.writes]
     assert len(writes) == len(want)
     for number, (got, expected) in enumerate(zip(writes, want, strict=True)):
@@ -386,6 +381,8 @@ def test_chunks(machine, mode, p_data, p_out, rng):
         assert found == expected, f"write {number} of {len(want)}"
     counts = [len(case.writes) for case in cases]
     assert [sum(counts[: k + 1]) for k in range(len(cases))] == ends
+    counts = [case.maxima_beats for case in cases]
+    assert [sum(counts[: k + 1]) for k in range(len(cases))] == maxima_ends
 
 
 @pytest.mark.parametrize("turned", [0, 1])
@@ -406,8 +403,6 @@ def test_cycles(turned):
         await ctx.tick().repeat(60)
 
     async def watch(ctx):
-        ctx.set(dut.chunks_in.valid, 1)
-        ctx.set(dut.chunks_out.ready, 1)
         moves, cycle = (dut.data.valid & dut.data.ready, dut.write_en), 0
         async for _, _, beat, write in ctx.tick().sample(*moves):
             beats.extend([cycle] * beat)

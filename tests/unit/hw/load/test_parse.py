@@ -94,9 +94,9 @@ class Case:
         """Everything that goes through, at random, beside what matters."""
         rng, plan = self.rng, self.plan
         shared = {
-            "index": rng.randrange(plan.fused_slices_m), "tile": rng.randrange(4),
-            "by_column": rng.randrange(2), "turned": rng.randrange(2), "half": rng.randrange(2),
-            "west_half": rng.randrange(2), "last": rng.randrange(2),
+            "base": rng.randrange(plan.stream_blocks), "tile": rng.randrange(4),
+            "stride": rng.randrange(1000), "last": rng.randrange(2),
+            "by_column": rng.randrange(2), "turned": rng.randrange(2),
             "stream_offset": rng.randrange(plan.beat_bytes),
         }  # fmt: skip
         self.regions.append(shared | members)
@@ -112,7 +112,8 @@ class Case:
         )
         first = 0 if held and fused else region["tile"] * slot
         for k in range(region["beats"]):
-            self.happens("maxima", MEMORIES[kind], first + k, self.beat())
+            ends = k == region["beats"] - 1 and region["last"]
+            self.happens("maxima", MEMORIES[kind], first + k, self.beat(), ends)
             self.cycle += 1
 
     def blocks(self, kind, cls):
@@ -201,7 +202,8 @@ def test_beats_are_told_apart(machine, p_data, p_out, rng):
     async def watch(ctx):
         moves = [output.valid & output.ready for output in outputs]
         payloads = [output.payload for output in outputs]
-        sampled = (*moves, *payloads, *(getattr(dut.maxima, name) for name in WRITE))
+        writes = (getattr(dut.maxima, name) for name in WRITE)
+        sampled = (*moves, *payloads, *writes, dut.maxima_loaded)
         cycle = 0
         async for _, _, *values in ctx.tick().sample(*sampled):
             moved, (group, elements), write = values[:2], values[2:4], values[4:]
@@ -211,6 +213,7 @@ def test_beats_are_told_apart(machine, p_data, p_out, rng):
                 got.append(("part", group))
             if moved[1]:
                 got.append(("elements", elements.bits, elements.last))
+            assert write[0] or not write[-1], "maxima loaded, and none written"
             assert sum((write[0], *moved)) <= 1
             cycles.extend([cycle] * (write[0] | moved[0] | moved[1]))
             cycle += 1

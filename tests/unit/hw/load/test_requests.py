@@ -5,6 +5,7 @@ import pytest
 from diastole_hw.load.requests import RegionRequests
 from diastole_hw.plan.uses import DY, Mode, W
 from diastole_hw.schedule.regions import STEPS
+from diastole_hw.schedule.tokens import Region
 from diastole_sim.spec.image import GROUP_BLOCKS, ImageLayout, round_up
 from support.bench import design, put, run
 from support.plans import make_numerics, make_plan
@@ -56,9 +57,13 @@ def random_chunk(rng, plan, mode):
     }
     if fused:  # all of N
         chunk["l"] = (0, chunk["l"][1])
-    index = rng.randrange(plan.fused_slices_m) if fused else 0
-    chunk |= {"index": index, "tile": rng.randrange(4)}
-    return chunk | {"first": rng.random() < 0.6, "first_tile": rng.random() < 0.6}
+    flags = ("first", "first_tile", "load_stream", "load_held")
+    chunk |= {name: rng.random() < 0.6 for name in flags}
+    if fused:  # what streams never stays
+        chunk["load_stream"] = True
+    chunk["stream_base"] = rng.randrange(plan.stream_blocks)
+    chunk["held_base"] = rng.randrange(plan.held_blocks)
+    return chunk | {"tile": rng.randrange(4)}
 
 
 def images(rng, plan, mode, chunks, whole_c):
@@ -107,37 +112,62 @@ def block_requests(base, layout, rows, cols):
             col = (group + 1) * GROUP_BLOCKS
 
 
-def due(mode, cls, part, chunk):
+def due(mode, kind, cls, part, chunk):
     """What stays from earlier chunks is not loaded again."""
-    first, first_tile = chunk["first"], chunk["first_tile"]
-    if mode != Mode.FUSED:
-        return part == BLOCKS or first
+    first = chunk["first"]
     if part != BLOCKS:
-        return first and (cls != DY or first_tile)
-    return {W: first, DY: first_tile}.get(cls, True)
+        return first and (mode != Mode.FUSED or cls != DY or chunk["first_tile"])
+    if kind == Region.HELD:
+        return chunk["load_held"]
+    return first if (mode, cls) == (Mode.FUSED, W) else chunk["load_stream"]
 
 
-def expected(plan, mode, chunk, found, whole_c):
-    """Of a chunk: regions (kind, class, rows, columns, offset, last), their requests and steps."""
+def place_of(plan, mode, kind, chunk, shared):
+    """First block in the banks, and from slice to slice."""
+    if kind == Region.HELD:
+        return chunk["held_base"], shared["held_stride"]
+    base = chunk["stream_base"]
+    if mode == Mode.FUSED and kind == Region.WEST:  # two halves, from tile to tile
+        base = chunk["tile"] % 2 * (plan.stream_blocks // 2)
+    return base, shared["t_step"]
+
+
+def expected(plan, mode, chunk, found, shared):
+    """Of a chunk: regions (kind, class, their place), their requests and steps."""
     for kind, (step, cls, part) in regions_of(mode, plan).items():
-        if not due(mode, cls, part, chunk):
+        if not due(mode, kind, cls, part, chunk):
             continue
         rows, cols = (chunk[axis] for axis in operands_of(plan)[mode][cls])
         if part == BLOCKS:
             requests = block_requests(*found[cls], rows, cols)
-            size = (rows[1], cols[1], cols[0] % GROUP_BLOCKS)
+            place = place_of(plan, mode, kind, chunk, shared)
+            size = (rows[1], cols[1], cols[0] % GROUP_BLOCKS, *place)
         else:
             side = rows if part == ROW_MAX else cols
             if mode == Mode.FUSED and (cls, part) == (DY, ROW_MAX):
-                side = (0, whole_c)
+                side = (0, shared["c_blocks"])
             requests = maxima_requests(*found[cls], part, *side)
             size = None
-        yield (kind, cls, size, step == STEPS - 1), list(requests), step
+        yield (kind, cls, size), list(requests), step
 
 
-def set_product(ctx, dut, mode, found, whole_c):
+def is_last(regions, number):
+    """Whether no later region of the chunk is of the same: of maxima, or of blocks."""
+    of_blocks = [region[2] is not None for region, _, _ in regions]
+    return of_blocks[number] not in of_blocks[number + 1 :]
+
+
+def drawn_product(rng, plan, chunks):
+    """What all chunks have in common."""
+    most = max(sum(chunk["c"]) for chunk in chunks)
+    lengths = {name: rng.randrange(1, 40) for name in ("t_step", "held_stride")}
+    return lengths | {"c_blocks": most + rng.randrange(9)}
+
+
+def set_product(ctx, dut, mode, found, shared):
     ctx.set(dut.product.mode, mode)
-    ctx.set(dut.product.c_blocks, whole_c)
+    for name, value in shared.items():
+        ctx.set(dut.product[name], value)
     for cls, (base, layout) in found.items():
         tensor = dut.product.tensors[cls]
         ctx.set(tensor.base, base)
@@ -147,7 +177,7 @@ def set_product(ctx, dut, mode, found, whole_c):
 
 
 def chunk_members(chunk):
-    members = {name: chunk[name] for name in ("first", "first_tile", "index", "tile")}
+    members = {name: value for name, value in chunk.items() if name not in ("t", "l", "c")}
     for axis in "tlc":
         members[f"{axis}0"], members[f"{axis}_blocks"] = chunk[axis]
     return members
@@ -158,26 +188,27 @@ def test_requests_are_those_of_the_image(machine, mode, rng):
     plan = machine_plan(machine)
     dut = design(RegionRequests, plan)
     chunks = [random_chunk(rng, plan, mode) for _ in range(7)]
-    whole_c = max(sum(chunk["c"]) for chunk in chunks) + rng.randrange(9)
-    found = images(rng, plan, mode, chunks, whole_c)
-    want = [list(expected(plan, mode, chunk, found, whole_c)) for chunk in chunks]
-    halves = []
+    shared = drawn_product(rng, plan, chunks)
+    found = images(rng, plan, mode, chunks, shared["c_blocks"])
+    want = [list(expected(plan, mode, chunk, found, shared)) for chunk in chunks]
 
     async def bench(ctx):
-        set_product(ctx, dut, mode, found, whole_c)
-        ctx.set(dut.chunks_in.valid, 1)
-        for number, (chunk, regions) in enumerate(zip(chunks, want, strict=True)):
+        set_product(ctx, dut, mode, found, shared)
+        ctx.set(dut.chunks.valid, 1)
+        for chunk, regions in zip(chunks, want, strict=True):
             await take_chunk(ctx, dut, chunk, rng)
-            for region, requests, step in regions:
+            for number, (region, requests, step) in enumerate(regions):
                 got, asked = await take_region(ctx, dut, len(requests), rng)
-                size = (got.rows, got.cols, got.offset) if region[2] is not None else None
-                assert (got.kind, got.cls, size, got.last) == region, f"{number=} {chunk}"
+                size = None
+                if region[2] is not None:
+                    size = (got.rows, got.cols, got.offset, got.base, got.stride)
+                assert (got.kind, got.cls, size) == region, f"{number=} {chunk}"
+                assert got.last == is_last(regions, number), f"{number=} {chunk}"
                 assert asked == requests, f"{region}, {chunk}"
                 if size is None:
                     assert got.beats == requests[0][1]
                 check_shared(plan, mode, got, chunk, step)
-                halves.append((number, got.half, got.west_half))
-        ctx.set(dut.chunks_in.valid, 0)
+        ctx.set(dut.chunks.valid, 0)
         for stream in (dut.requests, dut.regions):
             ctx.set(stream.ready, 1)
         for _ in range(10):
@@ -185,7 +216,6 @@ def test_requests_are_those_of_the_image(machine, mode, rng):
             assert valid == [0, 0], "extra output"
 
     run(dut, bench)
-    assert halves == list(halves_of(mode, chunks, want))
 
 
 def check_shared(plan, mode, got, chunk, step):
@@ -193,7 +223,7 @@ def check_shared(plan, mode, got, chunk, step):
     grouped = [plan.numerics.to_dict()[name]["grouping"].startswith("1x") for name in CLASSES]
     vectors = [plan.block > 1 and each for each in grouped]
     (piece,) = (each for each in pieces(mode, vectors, plan.in_place) if each.step == step)
-    assert (got.tile, got.index, got.fused) == (chunk["tile"], chunk["index"], mode == Mode.FUSED)
+    assert (got.tile, got.fused) == (chunk["tile"], mode == Mode.FUSED)
     if mode == Mode.FUSED:
         assert got.c0 == chunk["c"][0]
     per_block = plan.block if vectors[got.cls] else 1
@@ -203,34 +233,20 @@ def check_shared(plan, mode, got, chunk, step):
         assert (got.by_column, got.turned) == (piece.by_column, piece.turned)
 
 
-def halves_of(mode, chunks, want):
-    """Halves alternate from chunk to chunk; in the fused pass the west's from tile to tile."""
-    tiles = -1
-    for number, (chunk, regions) in enumerate(zip(chunks, want, strict=True)):
-        tiles += chunk["first"]
-        west = tiles if mode == Mode.FUSED else number
-        yield from [(number, number % 2, west % 2)] * len(regions)
-
-
 async def take_chunk(ctx, dut, chunk, rng):
-    """Once there is a credit and room, the chunk goes on and the credit is taken."""
-    ctx.set(dut.chunks_in.payload, chunk_members(chunk))
-    while True:
-        credit, room = rng.randrange(2), rng.randrange(2)
-        ctx.set(dut.credit, credit)
-        ctx.set(dut.chunks_out.ready, room)
-        _, _, ready, take, valid, came, went = await ctx.tick().sample(
-            dut.chunks_in.ready, dut.take, dut.chunks_out.valid,
-            dut.chunks_in.payload, dut.chunks_out.payload,
-        )  # fmt: skip
-        if take:
-            assert (credit, room, ready, valid) == (1, 1, 1, 1)
-            assert came == went
-            ctx.set(dut.credit, 0)
-            ctx.set(dut.chunks_out.ready, 0)
+    """Once there is room, the chunk is taken; a cycle in which nothing else happens."""
+    ctx.set(dut.chunks.payload, chunk_members(chunk))
+    for _ in range(50):
+        room = rng.randrange(2)
+        ctx.set(dut.room, room)
+        watched = (dut.chunks.ready, dut.regions.valid, dut.requests.valid)
+        _, _, ready, *others = await ctx.tick().sample(*watched)
+        assert not (ready and not room), "taken without room"
+        assert not (ready and any(others))
+        if ready:
+            ctx.set(dut.room, rng.randrange(2))  # it is looked at with the chunk only
             return
-        assert not (valid and room)
-        assert not (ready and room)
+    raise AssertionError("not taken")
 
 
 async def take_region(ctx, dut, count, rng):
@@ -261,7 +277,7 @@ def cycles_of(operands, chunks, want):
         found.append(("chunk", cycle))
         cycle += 1
         by_step = {step: (region, requests) for region, requests, step in regions}
-        for step in range(STEPS):
+        for step in range(0 if chunk["first"] else 5, STEPS):
             region, requests = by_step.get(step, (None, []))
             if region is not None:
                 found.append(("region", cycle))
@@ -285,21 +301,21 @@ def test_cycles(machine, mode, rng):
     plan = machine_plan(machine)
     dut = design(RegionRequests, plan)
     chunks = [random_chunk(rng, plan, mode) for _ in range(3)]
-    whole_c = max(sum(chunk["c"]) for chunk in chunks)
-    found = images(rng, plan, mode, chunks, whole_c)
-    want = [list(expected(plan, mode, chunk, found, whole_c)) for chunk in chunks]
+    shared = drawn_product(rng, plan, chunks)
+    found = images(rng, plan, mode, chunks, shared["c_blocks"])
+    want = [list(expected(plan, mode, chunk, found, shared)) for chunk in chunks]
     events = []
 
     async def drive(ctx):
-        set_product(ctx, dut, mode, found, whole_c)
-        for stream in (dut.chunks_out, dut.regions, dut.requests):
+        set_product(ctx, dut, mode, found, shared)
+        for stream in (dut.regions, dut.requests):
             ctx.set(stream.ready, 1)
-        ctx.set(dut.credit, 1)
-        await put(ctx, dut.chunks_in, [chunk_members(chunk) for chunk in chunks])
+        ctx.set(dut.room, 1)
+        await put(ctx, dut.chunks, [chunk_members(chunk) for chunk in chunks])
         await ctx.tick().repeat(300)
 
     async def watch(ctx):
-        moves = (dut.take, dut.regions.valid, dut.requests.valid)
+        moves = (dut.chunks.valid & dut.chunks.ready, dut.regions.valid, dut.requests.valid)
         cycle = 0
         async for _, _, *moved in ctx.tick().sample(*moves):
             names = ("chunk", "region", "request")

@@ -9,6 +9,7 @@ from diastole_hw.plan.policy import pow2ceil
 from diastole_hw.plan.uses import DY, PRODUCTS, Mode, W, X
 from diastole_sim.spec.formats import FORMAT_NAMES
 from diastole_sim.spec.image import DATA_WIDTHS, GROUP_BLOCKS, ImageLayout
+from diastole_sim.spec.nest import Nest
 from diastole_sim.spec.numerics import BLOCK_SIDES, CLASS_NAMES
 from support.plans import make_numerics, make_plan
 
@@ -63,6 +64,23 @@ def check_tiles(plan):
     assert 2 * plan.groups**2 * plan.rows * plan.block <= plan.held_words
 
 
+def check_nests(plan):
+    """What every nest of a product loads fits twice, so that a chunk comes while one is at work."""
+    assert plan.stream_blocks * plan.block == plan.stream_words
+    assert plan.held_blocks * plan.block == plan.held_words
+    for mode in PRODUCTS:
+        limits = plan.nests.of(mode.name.lower())
+        sides = (plan.rows, plan.cols)
+        want = sides if plan.use(mode).north else sides[::-1]
+        assert (limits.chunk_side, limits.lane_side) == want
+        assert (limits.stream_blocks, limits.held_blocks) == (plan.stream_blocks, plan.held_blocks)
+        assert limits.pass_blocks == plan.rows, "R B words of a bank in a pass"
+        stream, held = limits.slabs(Nest())  # the longest
+        assert 2 * stream <= plan.stream_blocks
+        assert 2 * held <= plan.held_blocks
+        assert all(chunk % limits.chunk_side == 0 for chunk in limits.chunk), "whole slices"
+
+
 def check_fused(plan):
     words = plan.fused_tile_words
     assert is_power_of_two(plan.fused_tile_blocks)
@@ -72,7 +90,10 @@ def check_fused(plan):
     assert plan.fused_slices_n >= 1
     assert plan.half_words % words == 0
     assert plan.fused_slices_n * words <= plan.half_words, "dW's sums, or W's vectors"
-    assert plan.fused_slices_m * plan.fused_held_stride <= plan.held_words, "dY"
+    of_slice = plan.fused_slices_n * plan.rows
+    assert plan.fused_slices_m * of_slice <= plan.held_blocks, "dY"
+    assert plan.fused_slices_n * words <= plan.stream_words // 2, "W of a tile, beside the next's"
+    assert 2 * plan.fused_tile_blocks <= plan.stream_blocks, "X of a chunk, beside the next's"
     assert plan.fused_blocks_n == plan.fused_slices_n * plan.rows
     assert plan.fused_blocks_m == plan.fused_slices_m * plan.cols
     assert plan.fused_blocks_m >= plan.fused_blocks_n
@@ -134,6 +155,7 @@ def test_every_array(block, data_width, rng):
         for plan in plans(rng, block, data_width, in_place):
             try:
                 check_tiles(plan)
+                check_nests(plan)
                 check_maxima(plan)
                 check_widths(plan)
                 check_directions(plan)

@@ -35,10 +35,10 @@ def pieces_of(name, mode):
 
 def is_due(piece, chunk):
     return {
-        "each": True,
+        "held": chunk["load_held"],
+        "stream": chunk["load_stream"],
         "first": chunk["first"],
         "once": chunk["first"] and chunk["first_tile"],
-        "first tile": chunk["first_tile"],
     }[piece.due]
 
 
@@ -65,12 +65,13 @@ def random_chunk(rng, plan, mode):
         "l": plan.fused_blocks_n if fused else plan.groups * min(plan.rows, plan.cols),
         "c": plan.cols if fused else min(plan.chunk(north=False), plan.chunk(north=True)),
     }
-    chunk = {name: rng.random() < 0.5 for name in ("first", "first_tile")}
+    flags = ("first", "first_tile", "load_stream", "load_held")
+    chunk = {name: rng.random() < 0.5 for name in flags}
     for axis, blocks in most.items():
         chunk[f"{axis}0"] = rng.choice([0, rng.randrange(2**24)])
         chunk[f"{axis}_blocks"] = rng.randrange(1, blocks + 1)
-    if fused:  # all of N
-        chunk["l0"] = 0
+    if fused:  # all of N; what streams never stays
+        chunk |= {"l0": 0, "load_stream": True}
     return chunk
 
 
@@ -97,13 +98,16 @@ def test_steps_are_those_of_the_equation(name, mode, rng):
                 seen.add((step, wanted))
                 if wanted:
                     want = asked(piece, chunk, mode, c_blocks)
+                    alike = (p for p in by_step.values() if bool(p.side) == bool(piece.side))
+                    later = (each for each in alike if each.step > step and is_due(each, chunk))
+                    want["last"] = not any(later)
                     got = {output: ctx.get(getattr(dut, output)) for output in want}
                     assert got == want, f"step {step} of {chunk}"
 
     sim = Simulator(dut)
     sim.add_testbench(bench)
     sim.run()
-    always = {step for step, piece in by_step.items() if piece.due == "each"}
+    always = {6} if mode == Mode.FUSED else set()
     for step in range(STEPS):
         assert ((step, True) in seen) == (step in by_step), step
         assert ((step, False) in seen) == (step not in always), step

@@ -1,53 +1,140 @@
-"""The tile walk against nested loops in Python."""
+"""The tile walk against nested loops in Python, and against a ring of slabs that is kept here."""
 
+from dataclasses import dataclass
 from itertools import product
 
 import pytest
 
-from diastole_hw.plan.uses import Mode
+from diastole_hw.plan.uses import PRODUCTS, Mode
 from diastole_hw.schedule.walk import TileWalk
+from diastole_sim.spec.nest import KEPT, OUTER, Nest
 from support.bench import design, get, run
+from support.nests import drawn_nest
 from support.plans import make_numerics, make_plan
 
+KEYS = {"stream": ("t0", "c0"), "held": ("l0", "c0")}
+"""What the blocks of an operand that a chunk needs depend on."""
 
-def nest(plan, mode, rng):
-    """T tile, lane tile and chunk in blocks, and whether the loop over lanes is outermost."""
+
+@dataclass(frozen=True, kw_only=True)
+class Steps:
+    """The nest of a product in blocks; ``slabs`` and ``rooms``: of what streams, what is held."""
+
+    t: int
+    lanes: int
+    chunk: int
+    lanes_outermost: bool
+    keeps: tuple[bool, bool]
+    slabs: tuple[int, int]
+    rooms: tuple[int, int]
+
+
+def steps_of(plan, mode, nest=None):
+    """The fused pass has its own: dY stays, and what streams does not."""
+    rooms = plan.stream_blocks, plan.held_blocks
     if mode == Mode.FUSED:
-        return plan.fused_tile_blocks, plan.fused_blocks_n, plan.cols, False
-    limits = plan.nests.of(mode.name.lower())
-    side = plan.cols if plan.use(mode).north else plan.rows
-    lanes = rng.choice(limits.groups) * side
-    return rng.choice(limits.t_blocks), lanes, rng.choice(limits.chunk), rng.random() < 0.5
+        return Steps(
+            t=plan.fused_tile_blocks, lanes=plan.fused_blocks_n, chunk=plan.cols,
+            lanes_outermost=False, keeps=(False, True), rooms=rooms,
+            slabs=(plan.fused_tile_blocks, plan.fused_slices_n * plan.rows),
+        )  # fmt: skip
+    north = plan.use(mode).north
+    c_side, l_side = (plan.rows, plan.cols) if north else (plan.cols, plan.rows)
+    filled = plan.nests.of(mode.name.lower()).filled(nest)
+    slices = filled.chunk // c_side
+    return Steps(
+        t=filled.t_blocks, lanes=filled.groups * l_side, chunk=filled.chunk,
+        lanes_outermost=filled.outer == "l", rooms=rooms,
+        keeps=(filled.keep in ("stream", "both"), filled.keep in ("held", "both")),
+        slabs=(slices * filled.t_blocks, slices * filled.groups * plan.rows),
+    )  # fmt: skip
 
 
-def expected(plan, steps, t_size, lanes, contraction):
-    t_step, l_step, c_step, lanes_outermost = steps
+def chunks_of(plan, steps, t_size, lanes, contraction):
+    """Chunks in their order, without what the rings say of them."""
     t_blocks = -(-t_size // plan.block)
-    tiles = list(product(range(0, t_blocks, t_step), range(0, lanes, l_step)))
-    if lanes_outermost:
+    tiles = list(product(range(0, t_blocks, steps.t), range(0, lanes, steps.lanes)))
+    if steps.lanes_outermost:
         tiles.sort(key=lambda tile: tile[::-1])
     for number, (t0, l0) in enumerate(tiles):
-        t_count = min(t_step * plan.block, t_size - t0 * plan.block)
-        for c0 in range(0, contraction, c_step):
-            yield (
-                (t0, min(t_step, t_blocks - t0), t_count),
-                (l0, min(l_step, lanes - l0)),
-                (c0, min(c_step, contraction - c0)),
-                (c0 == 0, c0 + c_step >= contraction, number % plan.tiling.tiles_in_flight),
-            )
+        t_count = min(steps.t * plan.block, t_size - t0 * plan.block)
+        for c0 in range(0, contraction, steps.chunk):
+            yield {
+                "t0": t0, "t_blocks": min(steps.t, t_blocks - t0), "t_count": t_count,
+                "l0": l0, "l_blocks": min(steps.lanes, lanes - l0),
+                "c0": c0, "c_blocks": min(steps.chunk, contraction - c0),
+                "first": c0 == 0, "last": c0 + steps.chunk >= contraction,
+                "first_tile": number == 0, "tile": number % plan.tiling.tiles_in_flight,
+            }  # fmt: skip
+
+
+def in_rings(chunks, steps):
+    """Say of each chunk where its blocks stand, which it loads, and which it frees.
+
+    Blocks that are kept are loaded where they are wanted first, and go where they are wanted last.
+    One after the other the chunks must find what they want, and room for what they load.
+    """
+    for number, (operand, key) in enumerate(KEYS.items()):
+        room, slab, keeps = (each[number] for each in (steps.rooms, steps.slabs, steps.keeps))
+        wanted = [tuple(chunk[name] for name in key) for chunk in chunks]
+        first = {want: index for index, want in reversed([*enumerate(wanted)])}
+        last = {want: index for index, want in enumerate(wanted)}
+        places = range(0, room - slab + 1, slab)
+        loaded, inside = 0, {}  # by place: whose blocks
+        for index, (chunk, want) in enumerate(zip(chunks, wanted, strict=True)):
+            loads = not keeps or first[want] == index
+            frees = not keeps or last[want] == index
+            if loads:
+                place = places[loaded % len(places)]
+                assert place not in inside, "no room"
+                inside[place] = want
+                loaded += 1
+            (place,) = (place for place, whose in inside.items() if whose == want)
+            chunk |= {f"load_{operand}": loads, f"free_{operand}": frees, f"{operand}_base": place}
+            if frees:
+                del inside[place]
+        assert not inside
+    return chunks
+
+
+def expected(plan, steps, sizes):
+    return in_rings(list(chunks_of(plan, steps, *sizes)), steps)
 
 
 def describe(ctx, dut, steps, sizes):
     """Say the product's sizes and its nest."""
     t_size, lanes, contraction = sizes
-    t_step, l_step, c_step, lanes_outermost = steps
     values = {
         "t_size": t_size, "t_blocks": -(-t_size // dut.plan.block), "l_blocks": lanes,
-        "c_blocks": contraction, "t_step": t_step, "l_step": l_step, "c_step": c_step,
-        "lanes_outermost": lanes_outermost,
+        "c_blocks": contraction, "t_step": steps.t, "l_step": steps.lanes, "c_step": steps.chunk,
+        "lanes_outermost": steps.lanes_outermost,
+        "keep_stream": steps.keeps[0], "keep_held": steps.keeps[1],
+        "stream_slab": steps.slabs[0], "held_slab": steps.slabs[1],
     }  # fmt: skip
     for name, value in values.items():
         ctx.set(dut.product[name], value)
+
+
+async def check_walk(ctx, dut, steps, sizes, willing):
+    """One product, from its start to its last chunk."""
+    describe(ctx, dut, steps, sizes)
+    ctx.set(dut.start, 1)
+    await ctx.tick()
+    ctx.set(dut.start, 0)
+    for want in expected(dut.plan, steps, sizes):
+        chunk = await get(ctx, dut.chunks, willing=willing)
+        got = {name: chunk[name] for name in want}
+        assert got == want, f"{sizes} {steps}"
+    assert not ctx.get(dut.busy)
+
+
+def sizes_of(plan, mode, blocks, rng):
+    """Blocks along what streams, the lanes and the contraction; the last one streams in part."""
+    t_blocks, lanes, contraction = blocks
+    if mode == Mode.FUSED:
+        lanes = min(lanes, plan.fused_blocks_n)
+        contraction = min(contraction, plan.fused_blocks_m)
+    return t_blocks * plan.block - rng.randrange(plan.block), lanes, contraction
 
 
 @pytest.mark.parametrize(
@@ -62,48 +149,74 @@ def describe(ctx, dut, steps, sizes):
     ],
 )
 @pytest.mark.parametrize("mode", list(Mode))
-@pytest.mark.parametrize("sizes", [(1, 1, 1), (129, 3, 5), (300, 40, 70)])
-def test_every_chunk_once_in_order(rows, cols, in_place, groupings, mode, sizes, rng):
-    shape = make_plan(make_numerics(groupings=groupings), rows, cols, in_place)
-    if mode == Mode.FUSED and not shape.fused:
+def test_every_chunk_once_in_order(rows, cols, in_place, groupings, mode, rng):
+    plan = make_plan(make_numerics(groupings=groupings), rows, cols, in_place)
+    if mode == Mode.FUSED and not plan.fused:
         return  # no such use
-    t_size, lanes, contraction = sizes
-    if mode == Mode.FUSED:
-        lanes, contraction = (
-            min(lanes, shape.fused_blocks_n),
-            min(contraction, shape.fused_blocks_m),
+    dut = design(TileWalk, plan)
+    limits = plan.nests.of(mode.name.lower())
+
+    async def bench(ctx):
+        for blocks in ((1, 1, 1), (17, 3, 5), (38, 40, 70)):
+            steps = steps_of(plan, mode, limits and drawn_nest(limits, blocks, rng))
+            sizes = sizes_of(plan, mode, blocks, rng)
+            await check_walk(ctx, dut, steps, sizes, lambda: rng.random() < 0.7)
+
+    run(dut, bench)
+
+
+def every_nest(limits, blocks):
+    for t_blocks, groups, chunk, outer, keep in product(
+        limits.t_blocks, limits.groups, limits.chunk, OUTER, KEPT
+    ):
+        nest = Nest(t_blocks=t_blocks, groups=groups, chunk=chunk, outer=outer, keep=keep)
+        if limits.problem(nest, blocks) is None:
+            yield nest
+
+
+def left_over(plan, mode, nest, blocks):
+    """Of the slabs of what stays, the part that the larger panel leaves; 1 if nothing stays."""
+    steps = steps_of(plan, mode, nest)
+    panels = plan.nests.of(mode.name.lower()).panels(nest, blocks)
+    shares = (
+        1 - panel / (room // slab * slab) if keeps else 1
+        for keeps, panel, slab, room in zip(
+            steps.keeps, panels, steps.slabs, steps.rooms, strict=True
         )
-    dut = design(TileWalk, shape)
-    steps = nest(shape, mode, rng)
+    )
+    return min(shares)
 
-    async def check(ctx):
-        describe(ctx, dut, steps, (t_size, lanes, contraction))
-        ctx.set(dut.start, 1)
-        await ctx.tick()
-        ctx.set(dut.start, 0)
-        for want in expected(shape, steps, t_size, lanes, contraction):
-            c = await get(ctx, dut.chunks, willing=lambda: rng.random() < 0.7)
-            got = (
-                (c.t0, c.t_blocks, c.t_count),
-                (c.l0, c.l_blocks),
-                (c.c0, c.c_blocks),
-                (c.first, c.last, c.tile),
-            )
-            assert got == want, f"{mode} {sizes} {steps}"
-            assert c.first_tile == (c.t0 == 0) or steps[3]
-        await ctx.tick()
-        assert not ctx.get(dut.busy)
 
-    run(dut, check)
+@pytest.mark.parametrize("mode", PRODUCTS, ids=lambda mode: mode.name)
+@pytest.mark.parametrize(
+    "rows, cols, in_place, blocks",
+    [(2, 2, True, (19, 9, 17)), (2, 2, False, (21, 6, 14)), (1, 2, True, (12, 9, 42))],
+)
+def test_every_nest_that_fits(rows, cols, in_place, blocks, mode, rng):
+    """Rings that fill to the last slab are among them, and panels of one and of many tiles."""
+    plan = make_plan(make_numerics(block=8), rows, cols, in_place)
+    dut = design(TileWalk, plan)
+    nests = list(every_nest(plan.nests.of(mode.name.lower()), blocks))
+    by_keep = {keep: sum(nest.keep == keep for nest in nests) for keep in KEPT}
+    assert by_keep["none"] > by_keep["both"] >= 20
+    nests.sort(key=lambda nest: left_over(plan, mode, nest, blocks))
+    assert left_over(plan, mode, nests[0], blocks) <= 0.3, "none that nearly fills a ring"
+
+    async def bench(ctx):
+        for nest in nests[:8] + rng.sample(nests[8:], 32):
+            steps, sizes = steps_of(plan, mode, nest), sizes_of(plan, mode, blocks, rng)
+            await check_walk(ctx, dut, steps, sizes, lambda: True)
+
+    run(dut, bench, limit=60_000)
 
 
 def test_cycles(rng):
     """A chunk in every cycle after ``start``, which is ignored until the last one is taken."""
-    shape = make_plan(make_numerics(), 2, 2)
+    plan = make_plan(make_numerics(), 2, 2)
     sizes = (300, 40, 70)
-    steps = nest(shape, Mode.FORWARD, rng)
-    count = len(list(expected(shape, steps, *sizes)))
-    dut = design(TileWalk, shape)
+    steps = steps_of(plan, Mode.FORWARD, Nest(keep="held", groups=2))
+    count = len(list(chunks_of(plan, steps, *sizes)))
+    dut = design(TileWalk, plan)
     valid, busy = [], []
 
     async def bench(ctx):

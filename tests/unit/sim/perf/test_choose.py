@@ -1,6 +1,6 @@
 """The host's choice of loops against all that there are."""
 
-from itertools import pairwise
+from itertools import pairwise, product
 
 import pytest
 
@@ -10,7 +10,7 @@ from diastole_sim.perf import ModelledMachine, estimate
 from diastole_sim.perf.choose import candidates, choose_nest, roughly
 from diastole_sim.perf.walk import loops_of
 from diastole_sim.spec.command import MACHINES_OWN
-from diastole_sim.spec.nest import Nest
+from diastole_sim.spec.nest import KEPT, OUTER, Nest
 from diastole_sim.spec.operations import OPERATIONS
 
 MACHINES = {"pico": ("pico", 32), "nano": ("nano", 128), "narrow": ("nano", 64)}
@@ -27,23 +27,33 @@ def made(name):
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_the_choice_is_near_the_best(name, rng):
-    """Layers of all shapes: within 2 % on average, a quarter at worst, never behind the machine's
-    own."""
+    """Layers of all shapes: within 1 % on average of the best of all nests, whatever they keep, a
+    tenth at worst, and never behind the machine's own."""
     machine, nests = made(name)
     losses = []
     for _ in range(6):
         op = rng.choice(OPS)
         sizes = [int(2 ** rng.uniform(2, 6.5)) for _ in range(3)]
         chosen = choose_nest(machine, nests.of(op), op, *sizes)
-        assert nests.of(op).problem(chosen) is None
+        blocks = loops_of(machine, op, *sizes).blocks
+        assert nests.of(op).problem(chosen, blocks) is None
         assert choose_nest(machine, nests.of(op), op, *sizes) == chosen
         cycles = estimate(machine, op, *sizes, chosen).cycles
         assert cycles <= 1.007 * estimate(machine, op, *sizes).cycles
-        everything = candidates(nests.of(op))
+        everything = all_nests(nests.of(op), blocks)
         best = min(estimate(machine, op, *sizes, nest).cycles for nest in everything)
         losses.append(cycles / best - 1)
-    assert max(losses) <= 0.25, losses
-    assert sum(losses) / len(losses) <= 0.02, losses
+    assert max(losses) <= 0.1, losses
+    assert sum(losses) / len(losses) <= 0.01, losses
+
+
+def all_nests(limits, blocks):
+    """Every nest that the machine takes for a product of so many blocks."""
+    for t_blocks, groups, chunk in product(limits.t_blocks, limits.groups, limits.chunk):
+        for outer, keep in product(OUTER, KEPT):
+            nest = Nest(t_blocks=t_blocks, groups=groups, chunk=chunk, outer=outer, keep=keep)
+            if limits.problem(nest, blocks) is None:
+                yield nest
 
 
 def test_a_small_product_gets_small_tiles():
@@ -61,7 +71,8 @@ def test_a_large_product_is_chosen_in_closed_form():
     op, sizes = "forward", (4096, 4096, 4096)
     chosen = choose_nest(machine, nests.of(op), op, *sizes)
     costs = sorted(
-        roughly(machine, loops_of(machine, op, *sizes, nest)) for nest in candidates(nests.of(op))
+        roughly(machine, loops_of(machine, op, *sizes, nest))
+        for nest in candidates(nests.of(op), loops_of(machine, op, *sizes).blocks)
     )
     cost = roughly(machine, loops_of(machine, op, *sizes, chosen))
     assert cost.cycles <= 1.007 * costs[0].cycles
@@ -70,7 +81,7 @@ def test_a_large_product_is_chosen_in_closed_form():
 
 @pytest.mark.parametrize("op", OPS)
 def test_of_alike_the_one_that_reads_less(op):
-    """On a long contraction tiles as large as they can be are read least often."""
+    """Large tiles are read less often, and what stays on chip once."""
     machine, nests = made("nano")
     reads = [
         estimate(machine, op, 256, 256, 256, Nest(t_blocks=t_blocks)).read_bytes
@@ -78,7 +89,9 @@ def test_of_alike_the_one_that_reads_less(op):
     ]
     assert all(more > less for more, less in pairwise(reads))
     chosen = choose_nest(machine, nests.of(op), op, 512, 512, 512)
-    assert chosen.t_blocks in (0, 16)
+    assert chosen.keep == "both"
+    once = 2 * 512 * 512 * 6 / 8  # 5 bits of every element, and somewhat for its exponent
+    assert estimate(machine, op, 512, 512, 512, chosen).read_bytes < once
 
 
 def test_the_backward_pass_has_no_limits():

@@ -1,0 +1,266 @@
+# amaranth: UnusedElaboratable=no
+"""What a command keeps on chip, against what the host says of it."""
+
+from dataclasses import replace
+from functools import cache
+from math import ceil
+
+import pytest
+
+from diastole_hw.command.decode import command_layout
+from diastole_hw.command.fetch import CommandFetch
+from diastole_hw.command.panels import PanelRoom, Panels
+from diastole_sim.spec.command import Command, ErrorCode, Limits, Opcode
+from diastole_sim.spec.nest import KEPT, LENGTHS, OUTER, Nest
+from diastole_sim.spec.operations import OPERATIONS
+from support.bench import design, get, put, run
+from support.nests import blocks_of
+from support.plans import make_numerics, make_plan
+
+MACHINES = {
+    "square": {"rows": 2, "cols": 2},
+    "tall": {"rows": 3, "cols": 1},
+    "edge": {"rows": 2, "cols": 3, "in_place": False},
+    "single": {"rows": 1, "cols": 1},
+}
+NESTED = ("forward", "dx", "dw")
+
+
+@cache
+def limits_of(machine):
+    plan = make_plan(make_numerics(block=2, headroom=8), data_width=32, **MACHINES[machine])
+    return Limits.of(plan.numerics, data_width=32, nests=plan.nests)
+
+
+def drawn(rng, limits, operation):
+    """A nest, and sizes with which its panels may be anything up to twice what there is room for."""
+    taken = limits.nests.of(operation)
+    lengths = {name: rng.choice([0, *getattr(taken, name)]) for name in LENGTHS}
+    nest = Nest(outer=rng.choice(OUTER), keep=rng.choice(KEPT), **lengths)
+    sizes = [rng.randrange(1, 2 * limits.block * 2 ** rng.randrange(2, 8)) for _ in range(3)]
+    return nest, sizes
+
+
+def is_tight(limits, operation, nest, sizes):
+    """Whether what is kept fits to a slab, or misses by one at most."""
+    taken = limits.nests.of(operation)
+    panels = taken.panels(nest, blocks_of(operation, sizes, limits.block))
+    found = zip(
+        (nest.keeps_stream, nest.keeps_held), panels, taken.slabs(nest),
+        (taken.stream_blocks, taken.held_blocks), strict=True,
+    )  # fmt: skip
+    return any(keeps and abs(panel - room) <= slab for keeps, panel, slab, room in found)
+
+
+def fits(limits, operation, nest, sizes):
+    taken = limits.nests.of(operation)
+    return taken.problem(nest, blocks_of(operation, sizes, limits.block)) is None
+
+
+def cases_of(rng, limits, operation, count):
+    """Half of them just fit, or just do not."""
+    tight, others = [], []
+    while len(tight) < count:
+        nest, sizes = drawn(rng, limits, operation)
+        here = tight if is_tight(limits, operation, nest, sizes) else others
+        here.append((nest, sizes))
+    return tight + rng.sample(others, min(count, len(others)))
+
+
+def command_of(operation, nest, sizes):
+    names = {"forward": ("x", "w"), "dx": ("w", "dy"), "dw": ("x", "dy")}[operation]
+    addresses = {f"address_{name}": 0x1000 for name in names} | {"out_a": 0x2000}
+    m, n, k = sizes
+    opcode = Opcode[operation.upper()]
+    return Command.product(opcode, m=m, n=n, k=k, nest=nest, **addresses)
+
+
+async def pulse(ctx, signal):
+    ctx.set(signal, 1)
+    await ctx.tick()
+    ctx.set(signal, 0)
+
+
+async def counted(ctx, dut):
+    """Cycles from ``start`` to ``done``, and whether it fits."""
+    await pulse(ctx, dut.start)
+    cycles = 1
+    while not ctx.get(dut.done):
+        await ctx.tick()
+        cycles += 1
+    fits = ctx.get(dut.fits)
+    for _ in range(3):  # it stays
+        await ctx.tick()
+        assert (ctx.get(dut.done), ctx.get(dut.fits)) == (1, fits)
+    return cycles, fits
+
+
+def test_slabs_are_counted(rng):
+    room = 24
+    dut = design(PanelRoom, room)
+    seen = set()
+
+    async def bench(ctx):
+        for _ in range(150):
+            slab, chunk, tile = rng.randrange(1, room + 1), rng.randrange(1, 9), rng.randrange(1, 9)
+            sizes = {"chunk": chunk, "chunk_blocks": rng.randrange(1, 4 * chunk)}
+            sizes |= {"tile": tile, "tile_blocks": rng.randrange(1, 4 * tile)}
+            slab = rng.choice([slab, rng.randrange(1, 4)])
+            whole = rng.randrange(2)
+            for name, value in (sizes | {"slab": slab, "whole": whole}).items():
+                ctx.set(getattr(dut, name), value)
+            slabs = ceil(sizes["chunk_blocks"] / chunk)
+            slabs *= ceil(sizes["tile_blocks"] / tile) if whole else 1
+            cycles, fits = await counted(ctx, dut)
+            assert fits == (slabs * slab <= room), f"{slab=} {whole=} {sizes}"
+            assert cycles == slabs + 1 if fits else cycles <= slabs + 1
+            seen.add((fits, slabs * slab == room, whole))
+
+    run(dut, bench)
+    assert len(seen) == 6
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_what_is_kept_fits_or_not(machine, rng):
+    limits = limits_of(machine)
+    dut = design(Panels, limits)
+    verdicts = {True: 0, False: 0}
+
+    async def bench(ctx):
+        for operation in NESTED:
+            for nest, sizes in cases_of(rng, limits, operation, 25):
+                command = command_of(operation, nest, sizes)
+                for name in command_layout().members:
+                    ctx.set(dut.command[name], getattr(command, name))
+                cycles, found = await counted(ctx, dut)
+                want = fits(limits, operation, nest, sizes)
+                assert found == want, f"{operation} {nest} {sizes}"
+                verdicts[want] += 1
+                assert nest.keep != "none" or cycles == 1
+
+    run(dut, bench, limit=60_000)
+    assert min(verdicts.values()) >= 20
+
+
+def test_the_host_says_the_same_of_every_operation():
+    """So that none that takes a nest is left out above."""
+    nests = limits_of("square").nests
+    assert tuple(name for name in OPERATIONS if nests.of(name) is not None) == NESTED
+
+
+async def serve(ctx, dut, commands):
+    """Each as it is asked for, without a wait."""
+    for command in commands:
+        await get(ctx, dut.read.requests)
+        data, size = command.encode(), dut.limits.data_width // 8
+        beats = [data[n : n + size] for n in range(0, len(data), size)]
+        await put(ctx, dut.read.beats, (int.from_bytes(beat, "little") for beat in beats))
+
+
+@pytest.mark.parametrize("bad", [0, 2])
+@pytest.mark.parametrize("operation", NESTED)
+def test_a_command_that_keeps_too_much_stops_the_machine(operation, bad, rng):
+    """It is not offered, and neither are those behind it; those before it are, as they keep what
+    just fits."""
+    limits = limits_of("square")
+    dut = design(CommandFetch, limits)
+    good, refused = [], []
+    while len(good) < 2 or not refused:
+        for nest, sizes in cases_of(rng, limits, operation, 20):
+            longest = limits.block << limits.headroom
+            if max(sizes) > longest or not is_tight(limits, operation, nest, sizes):
+                continue
+            command = command_of(operation, nest, sizes)
+            (good if fits(limits, operation, nest, sizes) else refused).append(command)
+    commands = [*good[:bad], refused[0], good[0]]
+
+    async def feed(ctx):
+        await serve(ctx, dut, commands[: bad + 1])
+
+    async def bench(ctx):
+        ctx.set(dut.count, len(commands))
+        await pulse(ctx, dut.start)
+        for command in commands[:bad]:
+            got = await get(ctx, dut.command)
+            assert {name: got[name] for name in got.shape().members} == {
+                name: getattr(command, name) for name in got.shape().members
+            }
+            await pulse(ctx, dut.done)
+        ctx.set(dut.command.ready, 1)
+        for _ in range(1000):
+            watched = (dut.command.valid, dut.error_code, dut.read.requests.valid)
+            _, _, offered, code, asks = await ctx.tick().sample(*watched)
+            assert not offered
+            if code:
+                break
+        assert (code, ctx.get(dut.error_index)) == (ErrorCode.NEST, bad)
+        assert not asks
+        for _ in range(30):
+            _, _, *high = await ctx.tick().sample(
+                dut.command.valid, dut.read.requests.valid, dut.busy, dut.finished
+            )
+            assert not any(high)
+
+    run(dut, bench, background=[feed])
+
+
+@pytest.mark.parametrize("keep", KEPT)
+def test_cycles_until_a_command_is_offered(keep):
+    """2 from its last beat where nothing is kept; else a cycle for each slab more, and two."""
+    limits = limits_of("square")
+    dut = design(CommandFetch, limits)
+    taken = limits.nests.forward
+    nest = Nest(t_blocks=1, groups=taken.groups[0], chunk=taken.chunk[0], keep=keep)
+    command = command_of("forward", nest, (5, 25, limits.block * taken.chunk[0] * 6 - 1))
+    assert fits(limits, "forward", nest, (command.m, command.n, command.k))
+    slabs = {"none": -2, "stream": 6}.get(keep)
+    if slabs is None:  # of all tiles along the lanes
+        lanes = nest.groups * taken.lane_side * limits.block
+        slabs = 6 * ceil(command.n / lanes)
+    events = {}
+
+    async def bench(ctx):
+        ctx.set(dut.count, 1)
+        await pulse(ctx, dut.start)
+        await serve(ctx, dut, [command])
+        await ctx.tick().repeat(slabs + 10)
+
+    async def watch(ctx):
+        cycle = 0
+        beats = dut.read.beats
+        async for _, _, beat, valid in ctx.tick().sample(
+            beats.valid & beats.ready, dut.command.valid
+        ):
+            if beat:
+                events["beat"] = cycle
+            if valid:
+                events.setdefault("offered", cycle)
+            cycle += 1
+
+    run(dut, bench, background=[watch])
+    assert events["offered"] - events["beat"] == 2 + slabs + 2
+
+
+def test_a_machine_with_less_room_takes_less(rng):
+    """The same command on memories that are a block too small for it."""
+    limits = limits_of("square")
+    sizes = (limits.block * 40, limits.block * 30, limits.block * 16)
+    nest = Nest(t_blocks=1, groups=1, chunk=limits.nests.dw.chunk[0], keep="both")
+    nest = replace(nest, t_blocks=limits.nests.dw.t_blocks[0], groups=limits.nests.dw.groups[0])
+    panels = limits.nests.dw.panels(nest, blocks_of("dw", sizes, limits.block))
+    for short in ((0, 0), (1, 0), (0, 1)):
+        rooms = [panel - less for panel, less in zip(panels, short, strict=True)]
+        nests = {
+            name: replace(limits.nests.of(name), stream_blocks=rooms[0], held_blocks=rooms[1])
+            for name in NESTED
+        }
+        dut = Panels(replace(limits, nests=type(limits.nests)(**nests)))
+
+        async def bench(ctx, dut=dut, short=short):
+            command = command_of("dw", nest, sizes)
+            for name in command_layout().members:
+                ctx.set(dut.command[name], getattr(command, name))
+            _, fits = await counted(ctx, dut)
+            assert fits == (short == (0, 0))
+
+        run(dut, bench)

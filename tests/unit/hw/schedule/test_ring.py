@@ -1,0 +1,116 @@
+"""The room of a ring against a list of the blocks of its memory."""
+
+import pytest
+from amaranth.hdl import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.sim import Simulator
+
+from diastole_hw.schedule.ring import RingSpace, following
+from support.bench import design, run
+
+
+class Following(wiring.Component):
+    """The function, as a unit."""
+
+    def __init__(self, blocks):
+        self.blocks = blocks
+        shapes = {"at": In(range(blocks)), "slab": In(range(blocks + 1))}
+        super().__init__(shapes | {"o": Out(range(blocks))})
+
+    def elaborate(self, platform):
+        m = Module()
+        behind = Signal(range(4 * self.blocks))
+        m.d.comb += behind.eq(following(m, "ring", self.at, self.slab, self.blocks))
+        m.d.comb += self.o.eq(behind)
+        return m
+
+
+@pytest.mark.parametrize("blocks", [2, 3, 8, 11, 16])
+def test_the_slab_behind_each(blocks):
+    dut = Following(blocks)
+
+    async def bench(ctx):
+        for slab in range(1, blocks + 1):
+            starts = range(0, blocks - slab + 1, slab)
+            ctx.set(dut.slab, slab)
+            for number, at in enumerate(starts):
+                ctx.set(dut.at, at)
+                want = starts[(number + 1) % len(starts)]
+                assert ctx.get(dut.o) == want, f"{slab=} {at=}"
+
+    sim = Simulator(dut)
+    sim.add_testbench(bench)
+    sim.run()
+
+
+async def one_product(ctx, dut, slab, rng, cycles):
+    """Take and give at random, and look at every place; all is given back at the end."""
+    starts = range(0, dut.blocks - slab + 1, slab)
+    taken = []  # places, the oldest first
+    next_place = 0  # number
+    ctx.set(dut.slab, slab)
+    ctx.set(dut.start, 1)
+    await ctx.tick()
+    ctx.set(dut.start, 0)
+    was_full = False
+    for cycle in range(cycles):
+        place = starts[next_place % len(starts)]
+        ctx.set(dut.place, place)
+        free = place not in taken
+        p_take = (0.9, 0.5, 0.2)[3 * cycle // cycles]
+        draining = cycle >= cycles - len(starts) - 2
+        assert ctx.get(dut.room) == free, f"{slab=} {place=} {taken=}"
+        assert ctx.get(dut.empty) == (not taken)
+        was_full |= not free
+        take = free and not draining and rng.random() < p_take
+        give = bool(taken) and (draining or rng.random() > p_take)
+        ctx.set(dut.take, take)
+        ctx.set(dut.give, give)
+        await ctx.tick()
+        next_place += take
+        taken = taken[give:] + [place] * take
+    ctx.set(dut.take, 0)
+    ctx.set(dut.give, 0)
+    assert not taken
+    return was_full
+
+
+@pytest.mark.parametrize("blocks", [2, 5, 8, 16])
+def test_places_are_free_that_are_not_taken(blocks, rng):
+    """Product after product, with slabs of every length: those that divide the memory, those that
+    leave a rest, and one that is all of it."""
+    dut = design(RingSpace, blocks)
+
+    async def bench(ctx):
+        for slab in rng.sample([*range(1, blocks + 1)] * 2, 2 * blocks):
+            assert await one_product(ctx, dut, slab, rng, 12 * (blocks // slab) + 20)
+
+    run(dut, bench)
+
+
+def test_one_is_taken_while_another_is_given():
+    """In a ring of two: what is given back counts from the next cycle on."""
+    dut = design(RingSpace, 5)
+
+    async def bench(ctx):
+        ctx.set(dut.slab, 2)
+        ctx.set(dut.start, 1)
+        await ctx.tick()
+        ctx.set(dut.start, 0)
+        for place, take, give, room, empty in [
+            (0, 1, 0, 1, 1),
+            (2, 1, 0, 1, 0),
+            (0, 0, 1, 0, 0),  # still full in the cycle of the gift
+            (0, 1, 1, 1, 0),
+            (2, 0, 0, 1, 0),
+            (0, 0, 1, 0, 0),  # the only one that is taken
+            (2, 0, 0, 1, 1),
+        ]:
+            ctx.set(dut.place, place)
+            ctx.set(dut.take, take)
+            ctx.set(dut.give, give)
+            assert (ctx.get(dut.room), ctx.get(dut.empty)) == (room, empty)
+            await ctx.tick()
+
+    run(dut, bench)
