@@ -45,6 +45,11 @@ def random_operands(rng, plan, large):
     return operands | places | dict.fromkeys(("nest_t", "nest_groups", "nest_chunk"), 0)
 
 
+def units_of(plan, words):
+    """Quarters of the sums behind a port that a tile with so many words takes."""
+    return -(-words * 4 // plan.sum_words)
+
+
 def check_nest(ctx, plan, product, operands, mode):
     """Lengths in blocks; what is not given is the plan's, and all of the fused pass."""
     if mode == Mode.FUSED:  # dY stays, as one panel of slices of M
@@ -53,6 +58,8 @@ def check_nest(ctx, plan, product, operands, mode):
             "t_step": plan.fused_tile_blocks, "l_step": plan.fused_blocks_n, "c_step": plan.cols,
             "lanes_outermost": 0, "keep_stream": 0, "keep_held": 1,
             "stream_slab": plan.fused_tile_blocks, "held_slab": of_slice,
+            "east_units": units_of(plan, plan.fused_slices_n * plan.fused_tile_words),
+            "north_units": units_of(plan, plan.fused_tile_words),
         }  # fmt: skip
         assert plan.fused_slices_m * of_slice <= plan.held_blocks, "all of dY fits"
     else:
@@ -69,6 +76,7 @@ def check_nest(ctx, plan, product, operands, mode):
             "stream_slab": slices * t_step, "held_slab": slices * groups * plan.rows,
             # One bank has all lanes of a slice of rows, or all of the contraction of one of lanes.
             "held_stride": slices * plan.rows if north else groups * plan.rows,
+            "north_units" if north else "east_units": units_of(plan, groups * t_step * plan.block),
         }  # fmt: skip
     assert {name: ctx.get(product[name]) for name in want} == want
     return want["t_step"] * plan.block

@@ -37,11 +37,13 @@ def sides(plan, mode):
 
 
 def random_lengths(rng, plan, mode):
-    """T tile and stride of held slices, in blocks; they need not be those of a nest."""
+    """T tile and stride of held slices, in blocks, and units of sums of a tile; they need not be
+    those of a nest."""
+    units = {name: rng.randrange(1, 3) for name in ("east_units", "north_units")}
     if mode == Mode.FUSED:
-        return {"t_step": plan.fused_tile_blocks, "held_stride": rng.randrange(1, 1000)}
+        return units | {"t_step": plan.fused_tile_blocks, "held_stride": rng.randrange(1, 1000)}
     t_step = rng.randrange(1, plan.tile_blocks + 1)
-    return {"t_step": t_step, "held_stride": rng.randrange(1, plan.groups * plan.rows + 1)}
+    return units | {"t_step": t_step, "held_stride": rng.randrange(1, plan.groups * plan.rows + 1)}
 
 
 def random_chunks(rng, plan, mode, lengths, tiles):
@@ -82,11 +84,11 @@ class Walk:
         self.fused = mode == Mode.FUSED
         self.north = goes_north(plan, mode)
         self.side_c, self.side_l = sides(plan, mode)
-        self.east = self.bank_north = 0
+        self.east = self.to_north = 0  # the first unit of sums of a tile
 
     def passes(self, chunk):
         """Each with what it takes: banks to the east and to the north, blocks and maxima."""
-        side_c, side_l = self.side_c, self.side_l
+        side_c, side_l, lengths = self.side_c, self.side_l, self.lengths
         for slice_, c in enumerate(range(0, chunk["c_blocks"], side_c)):
             for group, lane in enumerate(range(0, chunk["l_blocks"], side_l)):
                 c_valid = min(side_c, chunk["c_blocks"] - c)
@@ -122,8 +124,8 @@ class Walk:
                     begins and chunk["first"],
                 )
                 yield want | self._addresses(chunk, slice_, group), takes
-                self.bank_north ^= want["done_north"]
-                self.east ^= want["done_east"]
+                self.to_north = (self.to_north + want["done_north"] * lengths["north_units"]) % 4
+                self.east = (self.east + want["done_east"] * lengths["east_units"]) % 4
 
     def _addresses(self, chunk, slice_, group):
         """Lanes to the east and the contraction to the north stand side by side in a held bank; the
@@ -135,18 +137,22 @@ class Walk:
         held = chunk["held_base"] + apart * lengths["held_stride"] + beside * plan.rows
         streamed = (chunk["stream_base"] + slice_ * lengths["t_step"]) * plan.block
         found = {"held_addr": held * plan.block}
+        beside = group * lengths["t_step"] * plan.block
         if self.fused:
-            k_tile = group * plan.fused_tile_words
             west = chunk["tile"] % 2 * (plan.stream_words // 2)  # W alternates from tile to tile
             return found | {
                 "south_addr": streamed,
-                "west_addr": west + k_tile,
-                "east_addr": self.east * plan.half_words + k_tile,
-                "north_addr": self.bank_north * plan.half_words,
+                "west_addr": west + beside,
+                "east_addr": self._sum(self.east, beside),
+                "north_addr": self._sum(self.to_north, 0),
             }
-        sums = (self.bank_north if self.north else self.east) * plan.half_words
         side, port = ("west_addr", "north_addr") if self.north else ("south_addr", "east_addr")
-        return found | {side: streamed, port: sums + group * plan.tile_words}
+        unit = self.to_north if self.north else self.east
+        return found | {side: streamed, port: self._sum(unit, beside)}
+
+    def _sum(self, unit, word):
+        """Where a word of the tile at hand stands; the last is followed by the first."""
+        return (unit * self.plan.sum_words // 4 + word) % self.plan.sum_words
 
 
 def plain(view):

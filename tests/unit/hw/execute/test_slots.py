@@ -24,7 +24,7 @@ def runner(rows, cols, block):
 
 def random_pass(rng, plan, uses, t_count):
     most_held = plan.held_words - plan.rows * plan.block
-    most_sum = 2 * plan.half_words - plan.tile_words
+    most_sum = plan.sum_words - plan.tile_words
     east, north = uses
     return {
         "t_count": t_count,

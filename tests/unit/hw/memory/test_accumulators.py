@@ -1,5 +1,5 @@
 # amaranth: UnusedElaboratable=no
-"""Accumulators against dictionaries of sums, with one half at work while the other drains."""
+"""Accumulators against dictionaries of sums, with some units at work while others drain."""
 
 import pytest
 
@@ -29,16 +29,16 @@ def set_part(ctx, psums, part):
 
 
 class Slots:
-    """A run of random slots in one half: what they are, and what they leave in it.
+    """A run of random slots in the units of one tile: what they are, and what they leave there.
 
     A word is its sums, and the mask of those that are poisoned: 0 where nothing can be.
     """
 
-    def __init__(self, rng, dut, half, count):
+    def __init__(self, rng, dut, units, count):
         self.sums = {}  # (port, address): B sums
         self.slots = []  # None, or (address, fresh, last, partial sums of each port)
-        base, recent = half * dut.words, []
-        pool = [base + rng.randrange(dut.words) for _ in range(5)]
+        recent = []
+        pool = [rng.choice(units) * dut.words + rng.randrange(dut.words) for _ in range(5)]
         for number in range(count):
             addr = rng.choice(pool)
             last = number == count - 1
@@ -112,7 +112,7 @@ async def drain(ctx, dut, sums, rng):
         set_look_up(ctx, dut.drain, sum(1 << k for k in asked), first, addrs)
         await ctx.tick()
         for _ in range(rng.choice([1, 1, 3])):
-            noise = [rng.randrange(2 * dut.words) for _ in range(2)]
+            noise = [rng.randrange(4 * dut.words) for _ in range(2)]
             set_look_up(ctx, dut.drain, 0, rng.randrange(dut.banks), noise)
             for k, place in asked.items():
                 word = dut.drain.data[k]
@@ -125,18 +125,20 @@ async def drain(ctx, dut, sums, rng):
 @pytest.mark.parametrize("banks, drained", [(1, 1), (2, 1), (2, 2), (3, 1), (3, 2), (5, 4)])
 @pytest.mark.parametrize("latency", [1, 2, 7])
 @pytest.mark.parametrize("special", ["flag", "poison"])
-def test_sums_while_the_other_half_drains(banks, drained, latency, special, rng):
+def test_sums_while_other_units_drain(banks, drained, latency, special, rng):
     plan = make_plan(make_numerics(block=2, special=special))
     sizes = {"banks": banks, "drained": drained, "latency": latency}
     dut = design(Accumulators, plan, psum_bits=PSUM_BITS, **sizes)
-    runs = [Slots(rng, dut, number % 2, 60) for number in range(4)]
+    tiles = [(0, 1), (2, 3), (0,), (1,), (2,), (3, 0)]
+    runs = [Slots(rng, dut, units, 60) for units in tiles]
+    assert 4 * dut.words == plan.sum_words
     finished = []
 
     async def work(ctx):
         for one in runs:
             await drive(ctx, dut, one.slots, rng)
             finished.append(one)
-            while len(finished) - len(drained) > 1:  # the half that is next is still draining
+            while len(finished) - len(drained) > 1:  # the units that are next still drain
                 await ctx.tick()
 
     async def check(ctx):

@@ -122,7 +122,7 @@ def test_stream(case, rng):
     own = {"extent", "poison"} | ({"deficit", "nonzero", "significand"} if grouped else set())
     model = Banks(rng, plan, banks, dut.vectors, marks, sorted(own & set(marks)), cls)
     limit = limits(plan, *classes)
-    assert dut.vectors == 2 * plan.half_words
+    assert dut.vectors == plan.stream_words
 
     async def bench(ctx):
         addresses = await model.fill(ctx, dut, 6)

@@ -60,7 +60,8 @@ def check_tiles(plan):
         chunk = plan.chunk(north=north)
         assert chunk == side * GROUP_BLOCKS // gcd(side, GROUP_BLOCKS)
         assert chunk // side <= plan.groups, "the slices of a chunk do not fit"
-    assert plan.half_words == plan.groups * plan.tile_words
+    assert plan.tile_sums == plan.groups * plan.tile_words
+    assert plan.sum_words == 2 * plan.tile_sums == 4 * plan.unit_words
     assert 2 * plan.groups**2 * plan.rows * plan.block <= plan.held_words
 
 
@@ -88,8 +89,8 @@ def check_fused(plan):
     assert along % plan.granule(X) == 0, "X is read in parts of a granule"
     assert 2 * words >= plan.rows * plan.block, "the next blocks are not loaded in time"
     assert plan.fused_slices_n >= 1
-    assert plan.half_words % words == 0
-    assert plan.fused_slices_n * words <= plan.half_words, "dW's sums, or W's vectors"
+    assert plan.tile_sums % words == 0
+    assert plan.fused_slices_n * words <= plan.tile_sums, "dW's sums, or W's vectors"
     of_slice = plan.fused_slices_n * plan.rows
     assert plan.fused_slices_m * of_slice <= plan.held_blocks, "dY"
     assert plan.fused_slices_n * words <= plan.stream_words // 2, "W of a tile, beside the next's"
@@ -203,10 +204,10 @@ def memory_bits(plan):
         return vectors + words // b * (directions * plan.deficit_bits + 1)
 
     bits = plan.shape.held.significand_bits
-    streams = (plan.rows + plan.cols) * bank(2 * plan.half_words, bits)
+    streams = (plan.rows + plan.cols) * bank(plan.stream_words, bits)
     held = plan.cols * bank(plan.held_words, bits, directions=2)
     ports = plan.rows + plan.cols
-    sums = ports * 2 * plan.half_words * b * plan.accumulator_bits
+    sums = ports * plan.sum_words * b * plan.accumulator_bits
     maxima = 8 * plan.maxima_depth * plan.data_width  # four memories, each with two readers
     return streams + held + sums + maxima
 

@@ -32,7 +32,7 @@ def test_the_policy_says_it_of_nano():
 def test_it_is_one_line():
     assert str(NANO) == (
         "t_blocks 16, groups 4, chunk_east 8, chunk_north 8, fused_t_blocks 2, "
-        "fused_slices_m 32, fused_slices_n 32, tiles_in_flight 4"
+        "fused_slices_m 32, fused_slices_n 32, tiles_in_flight 8"
     )
 
 
@@ -43,7 +43,7 @@ def test_equal_plans_are_equal_however_their_tiling_came():
 
 def test_a_plan_has_the_sizes_of_its_tiling():
     plan = nano(replace(NANO, t_blocks=8, groups=8, chunk_east=16, fused_slices_m=5))
-    assert (plan.tile_words, plan.half_words) == (64, 512)
+    assert (plan.tile_words, plan.tile_sums) == (64, 512)
     assert (plan.chunk(north=False), plan.chunk(north=True)) == (16, 8)
     assert (plan.fused_blocks_m, plan.fused_blocks_n) == (10, 64)
 

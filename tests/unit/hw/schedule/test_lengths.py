@@ -61,6 +61,7 @@ def test_every_nest(machine, mode):
                         "slices": slices,
                         "stream_slab": slices * own.t_blocks,
                         "held_slab": slices * own.groups * plan.rows,
+                        "sums": own.groups * own.t_blocks,
                     }
                     assert limits.slabs(nest) == (want["stream_slab"], want["held_slab"])
                     got = {name: ctx.get(signal) for name, signal in dut.found.items()}

@@ -112,7 +112,7 @@ class Result:
             for t in range(tile["t_blocks"] * plan.block):
                 at = (
                     lane % self.ports,
-                    (number % 2) * plan.half_words + lane // self.ports * words + t,
+                    (number % 2) * plan.sum_words // 2 + lane // self.ports * words + t,
                 )
                 half = 2 ** (plan.accumulator_bits - 1)
                 values = [rng.randrange(-half, half) >> rng.randrange(plan.accumulator_bits)
@@ -193,6 +193,8 @@ def test_rows_of_floats(machine, mode, north, p_stall, rng):
 
     async def tiles(ctx):
         ctx.set(dut.mode, mode)
+        ctx.set(dut.t_step, plan.fused_tile_blocks if mode == Mode.FUSED else plan.tile_blocks)
+        ctx.set(dut.units, 2)  # of four
         ctx.set(dut.exponents, result.tensor_exponents)
         shape = {"base": BASE, "pitch": pitch, "rows": result.rows, "cols": result.cols}
         words = plan.fused_tile_words if mode == Mode.FUSED else plan.tile_words

@@ -70,8 +70,8 @@ class Word:
 
     present: int  # a bit for each vector
     port: int
-    addr: int  # in its half
-    wrapped_addr: int  # of ports below, in its half
+    addr: int  # from the tile's first
+    wrapped_addr: int  # of ports below, likewise
     stream: tuple  # beat and byte
     held: tuple  # beat, byte, and whether B entries of rows stand there
     span: dict | None
@@ -89,6 +89,7 @@ class Job:
         self.ports = plan.cols if north else plan.rows
         self.tile_words = plan.fused_tile_words if self.fused else plan.tile_words
         self.lanes_outermost = False
+        self.units = rng.randrange(1, 3)  # of sums that a tile takes
         if not self.fused:  # any tile that the machine takes
             limits = plan.nests.of(mode.name.lower())
             self.tile_blocks, self.groups = rng.choice(limits.t_blocks), rng.choice(limits.groups)
@@ -163,13 +164,14 @@ class Job:
 
     def _word(self, tile, block, port, t, span):
         group = 0 if self.turned else block // self.ports
-        addr = group * self.tile_words + t
+        tile_words = self.t_step * self.plan.block
+        addr = group * tile_words + t
         if self.turned:
             count = min(COLUMNS.get(self.name, 1), tile["c_blocks"] - block)
         else:
             count = min(self.per_word, tile["l_blocks"] - block)
         maxima = self._stream(tile, t), self._held(tile, block)
-        return Word((1 << count) - 1, port, addr, addr + self.tile_words, *maxima, span)
+        return Word((1 << count) - 1, port, addr, addr + tile_words, *maxima, span)
 
     def _span(self, tile):
         side = self.plan.block
@@ -215,7 +217,7 @@ class Watch:
     def __init__(self, dut, jobs):
         self.dut = dut
         self.words = [(job, tile, list(job.words(tile))) for job in jobs for tile in job.tiles]
-        self.half = 0
+        self.unit = 0  # the first one of the tile
         self.started = self.freeing = False
         self.at = 0  # word of the tile
         self.freed = self.wraps = 0
@@ -248,12 +250,14 @@ class Watch:
         if span_valid:
             assert {name: span[name] for name in word.span} == word.span, f"{self.words[0][1]}"
         if valid:
-            half = self.half * self.dut.plan.half_words
+            plan = self.dut.plan
+            first = self.unit * plan.sum_words // 4  # the last word is followed by the first
+            at = [(first + each) % plan.sum_words for each in (word.addr, word.wrapped_addr)]
             where = f"word {self.at} of {self.words[0][1]}"
-            assert (port, addr) == (word.port, half + word.addr), where
+            assert (port, addr) == (word.port, at[0]), where
             ports = range(word.port, word.port + word.present.bit_length())
             if ports[-1] >= self.dut.ports:  # some of them wrap
-                assert wrapped == half + word.wrapped_addr, where
+                assert wrapped == at[1], where
                 self.wraps += 1
             assert (stream.word, stream.byte) == word.stream, where
             by_row = getattr(held, "by_row", word.held[2])
@@ -262,9 +266,9 @@ class Watch:
         assert leaves == (valid != 0 and advance and last)
         self.at += valid != 0 and advance
         if leaves:
-            self.words.pop(0)
+            job, _, _ = self.words.pop(0)
             self.at, self.started, self.freeing = 0, False, True
-            self.half ^= 1
+            self.unit = (self.unit + job.units) % 4
 
 
 @pytest.mark.parametrize("name, north", CASES)
@@ -285,6 +289,8 @@ def test_words_maxima_and_spans(name, north, p_advance, p_ready, rng):
             ctx.set(dut.mode, job.mode)
             ctx.set(dut.result, job.result)
             ctx.set(dut.lanes_outermost, job.lanes_outermost)
+            ctx.set(dut.t_step, job.t_step)
+            ctx.set(dut.units, job.units)
             await put(ctx, dut.tiles, job.tiles, lambda: rng.random() < p_advance)
 
     async def check(ctx):

@@ -51,7 +51,7 @@ def test_sizes_equal_the_plan(request):
         pairs = {
             "tile": plan.tile_blocks,
             "groups": plan.groups,
-            "bank_words": plan.half_words,
+            "bank_words": plan.tile_sums,
             "stream_blocks": plan.stream_blocks,
             "held_blocks": plan.held_blocks,
             "multipliers": plan.macs,
