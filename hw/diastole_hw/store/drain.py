@@ -151,9 +151,9 @@ class Drain(wiring.Component):
         if plan.poison:
             m.d.comb += floats.poison.eq(Cat(word.poison for word in self.read.data))
         self._offset(m, floats.offset)
-        turning = self._turn(m, platform, spans.o, floats.o, emit)
-        waiting = self.tiles.valid | floats.busy | spans.o.valid
-        m.d.comb += self.busy.eq(waiting | turning | emit.busy)
+        self._turn(m, platform, spans.o, floats.o, emit)
+        # What turns has its span in front of the memory, or, in the next cycle, behind it.
+        m.d.comb += self.busy.eq(self.tiles.valid | floats.busy | spans.o.valid | emit.busy)
         return m
 
     def _offset(self, m, offset):
@@ -170,12 +170,12 @@ class Drain(wiring.Component):
         m.d.comb += offset.eq(Array(table)[self.mode.as_value()])
 
     def _turn(self, m, platform, spans, floats, emit):
-        """Between floats and rows; returns whether anything is in the memory that turns."""
+        """Between floats and rows."""
         words = emit.words
         if not (self.north and self.plan.fused):
             wiring.connect(m, spans, emit.spans)
             wiring.connect(m, floats, words)
-            return 0
+            return
         turn = TurnTile(self.plan)
         m.submodules.turn = place(turn, platform)
         turned = Signal()
@@ -194,4 +194,3 @@ class Drain(wiring.Component):
             emit.spans.payload.eq(Mux(turned, turn.spans.p.as_value(), spans.p.as_value())),
             spans.ready.eq(Mux(turned, turn.spans_in.ready, emit.spans.ready)),
         ]
-        return turn.busy

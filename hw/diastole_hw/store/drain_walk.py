@@ -27,11 +27,12 @@ def operands(plan: Plan, *, north: bool) -> dict[Mode, tuple[int, int]]:
 
 @dataclass(frozen=True, kw_only=True)
 class Cursor:
-    """Where in its tile the walk stands; registers but ``turned`` and ``ends``."""
+    """Where in its tile the walk stands; registers but ``turned``, ``ends`` and ``last_t``."""
 
     turned: Signal  # the tile's vectors are columns of the result
     ends: Signal  # this is the last word of the tile
     t: Signal  # vector of the tile
+    last_t: Signal  # it is the tile's last one
     lane: Signal  # block of lanes of the word's first vector; by rows only
     port: Signal  # of the word's first vector
     sums: Signal  # word at which those of the ports' lanes begin in the tile; by rows only
@@ -135,6 +136,7 @@ class DrainWalk(wiring.Component):
             turned=Signal(name="turned"),
             ends=Signal(name="ends"),
             t=Signal(range(plan.tile_words + 1), name="t"),
+            last_t=Signal(name="last_t"),
             lane=Signal.like(tile.l_blocks, name="lane"),
             port=Signal(range(max(self.ports, 2)), name="port"),
             sums=Signal(range(plan.tile_sums), name="sums"),
@@ -151,6 +153,7 @@ class DrainWalk(wiring.Component):
             self._start(m, at)
         reads = Signal()
         m.d.comb += [
+            at.last_t.eq(at.t == tile.t_count - 1),
             reads.eq(self.tiles.valid & started & (~span_due | self.spans.ready)),
             steps.eq(reads & self.advance),
             self.read_valid.eq(Mux(reads, self._present(at), 0)),
@@ -214,7 +217,7 @@ class DrainWalk(wiring.Component):
         last_lane = lane + self.vectors >= tile.l_blocks
         before_wrap = self.ports - self.vectors
         m.d.comb += [
-            at.ends.eq(last_lane & (t == tile.t_count - 1)),
+            at.ends.eq(last_lane & at.last_t),
             span_due.eq((t == 0) & (lane == 0)),
         ]
         with m.If(steps):
@@ -226,14 +229,13 @@ class DrainWalk(wiring.Component):
 
     def _by_columns(self, m, at, span_due, steps):
         tile, t, port, step = self.tiles.p, at.t, at.port, self.column_vectors
-        last_t = t == tile.t_count - 1
         m.d.comb += [
-            at.ends.eq((port + step >= tile.c_blocks) & last_t),
+            at.ends.eq((port + step >= tile.c_blocks) & at.last_t),
             span_due.eq(t == 0),
         ]
         with m.If(steps):
             m.d.sync += t.eq(t + 1)
-            with m.If(last_t):
+            with m.If(at.last_t):
                 m.d.sync += [t.eq(0), port.eq(port + step)]
                 rows = exact_log2(step) + self.plan.log_block
                 m.d.sync += at.row_addr.eq(at.row_addr + (self.result.pitch << rows))

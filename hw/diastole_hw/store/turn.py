@@ -48,8 +48,6 @@ class TurnTile(wiring.Component):
     words : Out(stream of V_d * B times unsigned(32))
         The rows of each span, of as many words as have room for ``vectors``; beyond the row's end
         they may be anything.
-    busy : Out(1)
-        A piece is here, or a part of it.
     """
 
     spans_in: stream.Interface
@@ -68,7 +66,6 @@ class TurnTile(wiring.Component):
                 "columns": In(stream.Signature(data.ArrayLayout(unsigned(32), self.rows))),
                 "spans": Out(stream.Signature(span_layout(plan))),
                 "words": Out(stream.Signature(data.ArrayLayout(unsigned(32), self.lanes))),
-                "busy": Out(1),
             }
         )
 
@@ -82,10 +79,9 @@ class TurnTile(wiring.Component):
             ram = Ram(width=32, depth=2 * self.rows * self.row_words)
             m.submodules[f"bank_{number}"] = place(ram, platform)
             banks.append(ram)
-        column = self._write(m, banks, pieces, full)
+        self._write(m, banks, pieces, full)
         self._tell(m, pieces, full, told)
-        reading = self._read(m, banks, pieces, full, told)
-        m.d.comb += self.busy.eq(full.any() | (column != 0) | reading)
+        self._read(m, banks, pieces, full, told)
         return m
 
     def _address(self, half, row, word):
@@ -103,7 +99,7 @@ class TurnTile(wiring.Component):
         return floats
 
     def _write(self, m, banks, pieces, full):
-        """Columns, into one half after the other; returns the number of the next one."""
+        """Columns, into one half after the other."""
         half = Signal(name="write_half")
         column = Signal(range(self.plan.fused_tile_words + 1))
         spans, columns = self.spans_in, self.columns
@@ -136,7 +132,6 @@ class TurnTile(wiring.Component):
                     for number, piece in enumerate(pieces):
                         with m.Case(number):
                             m.d.sync += piece.eq(spans.payload)
-        return column
 
     def _tell(self, m, pieces, full, told):
         """The spans, as soon as their pieces are whole."""
@@ -149,7 +144,7 @@ class TurnTile(wiring.Component):
             m.d.sync += [half.eq(~half), told.bit_select(half, 1).eq(1)]
 
     def _read(self, m, banks, pieces, full, told):
-        """Words of the rows whose span has left; returns whether one is on its way."""
+        """Words of the rows whose span has left."""
         half = Signal(name="read_half")
         row = Signal(range(max(self.rows, 2)), name="read_row")
         word = Signal(range(max(self.row_words, 2)), name="read_word")
@@ -183,4 +178,3 @@ class TurnTile(wiring.Component):
                 with m.If(row == rows - 1):
                     m.d.sync += [row.eq(0), half.eq(~half)]
                     m.d.sync += [full.bit_select(half, 1).eq(0), told.bit_select(half, 1).eq(0)]
-        return shown
