@@ -400,7 +400,7 @@ TWO_LEVELS = (
     Fault(
         "a strip ends with its first group",
         "copy_turns",
-        rf"second_groups_o__ready = _\d+_ & (second__exponents__payload{BITS});",
+        rf"second_groups_o__ready = _\d+_ & (second_exponents_o__payload{BITS});",
         "1'h1",
     ),
     # The image writer.

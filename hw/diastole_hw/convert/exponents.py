@@ -112,6 +112,7 @@ class ExponentField(wiring.Component):
         read = Signal()
         last = Signal()
         last_group = Signal()
+        of_last_group = Signal()  # the byte at the output
         half_end = Signal()
         end = count == by_class(m, self.cls, [n - 1 for n in counts], "last_byte")
         m.d.comb += [
@@ -126,7 +127,7 @@ class ExponentField(wiring.Component):
         invariant(m, platform, ~self.write_en | free, "a half is written before it was read")
         invariant(m, platform, ~self.filled | (full != 2), "more than two halves are full")
         with m.If(move):
-            m.d.sync += [self.o.valid.eq(full.any()), last.eq(end), self.o.p.end.eq(last_group)]
+            m.d.sync += [self.o.valid.eq(full.any()), last.eq(end), of_last_group.eq(last_group)]
         with m.If(read):
             m.d.sync += count.eq(count + 1)
             with m.If(end):
@@ -155,7 +156,11 @@ class ExponentField(wiring.Component):
         there = Signal()
         with m.If(read):
             m.d.sync += there.eq(present)
-        m.d.comb += [self.o.p.byte.eq(Mux(there, Array(results)[bank], 0)), self.o.p.last.eq(last)]
+        m.d.comb += [
+            self.o.p.byte.eq(Mux(there, Array(results)[bank], 0)),
+            self.o.p.last.eq(last),
+            self.o.p.end.eq(of_last_group),
+        ]
         return m
 
     def _last_group(self, m, half):

@@ -75,12 +75,14 @@ class TurnedReorder(wiring.Component):
         move = Signal()
         read = Signal()
         end = Signal()  # of a group
+        last = Signal()
         last_count, last_group = self._ends(m, write_half, half)
         m.d.comb += [
             move.eq(self.o.ready | ~self.o.valid),
             read.eq(move & full.any()),
             end.eq(count == last_count),
             self.freed.eq(read & end & (group == last_group)),
+            self.o.p.last.eq(last),
         ]
         m.d.sync += full.eq(full + self.filled - self.freed)
         invariant(m, platform, ~self.write_en | (full != 2), "a half is written before it was read")
@@ -88,7 +90,7 @@ class TurnedReorder(wiring.Component):
         with m.If(self.filled):
             m.d.sync += write_half.eq(~write_half)
         with m.If(move):
-            m.d.sync += [self.o.valid.eq(full.any()), self.o.p.last.eq(end)]
+            m.d.sync += [self.o.valid.eq(full.any()), last.eq(end)]
         with m.If(read):
             m.d.sync += count.eq(count + 1)
             with m.If(end):
