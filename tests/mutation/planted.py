@@ -270,10 +270,10 @@ WINDOWS = Machine(
             "count[1]",
         ),
         Fault(
-            "second copy draws with the first's tag",
+            "second copy draws the first's bits",
             "draws",
-            rf"= (~ tag{BITS});",
-            "~ {}",
+            r"= (word0\[7:0\]);",
+            "word0[15:8]",
         ),
         Fault(
             "second copy has the first's exponents",
@@ -347,10 +347,10 @@ TWO_LEVELS = Machine(
         Fault("subnormal scale's significand not shifted", "lane_quantiser", r"<< (lead);", "2'h0"),
         *QUANTISER_FAULTS,
         Fault(
-            "second copy draws with the first's tag",
+            "second copy draws the first's bits",
             "draws",
-            rf"= (~ tag{BITS});",
-            "~ {}",
+            r"= (word0\[7:0\]);",
+            "word0[15:8]",
         ),
         Fault(
             "second header at the first's address",

@@ -10,9 +10,9 @@ from diastole_hw.random.threefry import Threefry
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.command import SECOND_COPY_TAG
+from diastole_sim.spec.rounding import DRAW_BITS, SHARED_DRAW_BITS
 
 INDEX_BITS = 34  # a quarter of the index is the 32-bit counter
-_DRAW_BITS = 16
 _DRAWS_PER_HASH = 4
 AHEAD = 10  # words whose draws are under way
 
@@ -21,12 +21,13 @@ class Draws(wiring.Component):
     """Hand out the random bits of ``lanes`` consecutive elements; a function of their index only.
 
     Element ``index`` draws the top ``random_bits`` of the 16 bits at ``16 * (index & 3)`` of the
-    Threefry-2x32-20 hash of counter ``(index >> 2, step)`` under key ``(seed, tag)``; for a second
-    copy under another tag. What was drawn before, and how long anybody waited, changes nothing.
+    Threefry-2x32-20 hash of counter ``(index >> 2, step)`` under key ``(seed, tag)``. A second copy
+    takes the top ones of the low byte of the same 16, or, where that has too few, of the hash under
+    another tag. What was drawn before, and how long anybody waited, changes nothing.
 
-    max(1, lanes / 4) hash units for each copy give aligned groups of draws, in the order in which
-    the indices need them; the last group is kept, so indices that ascend by ``lanes`` compute every
-    hash once, whatever their alignment.
+    max(1, lanes / 4) hash units, as many again for a second copy with a tag of its own, give
+    aligned groups of draws, in the order in which the indices need them; the last group is kept, so
+    indices that ascend by ``lanes`` compute every hash once, whatever their alignment.
 
     Timing: ``AHEAD`` indices are taken ahead of their draws, which come 7 cycles later at the
     soonest. Of indices that ascend by ``lanes``, one word per cycle in the long run. ``o`` is
@@ -58,9 +59,10 @@ class Draws(wiring.Component):
 
     def __init__(self, *, lanes: int, random_bits: int, copies: int):
         require_choice("lanes", lanes, (1, 2, 4, 8, 16))
-        require_int("random_bits", random_bits, 1, _DRAW_BITS)
+        require_int("random_bits", random_bits, 1, DRAW_BITS)
         self.copies = require_int("copies", copies, 1, 2)
         self.lanes, self.random_bits = lanes, random_bits
+        self.tags = copies if random_bits > SHARED_DRAW_BITS else 1
         self.group = max(_DRAWS_PER_HASH, lanes)  # draws of one round of hashes, aligned
         words = data.ArrayLayout(unsigned(lanes * random_bits), copies)
         super().__init__(
@@ -90,13 +92,13 @@ class Draws(wiring.Component):
         return m
 
     def _hashes(self, m, platform):
-        """Lockstep hash units; streams of a group's number and of its draws, copy by copy."""
+        """Lockstep hash units; streams of a group's number and of its draws, tag by tag."""
         units = self.group // _DRAWS_PER_HASH
         cycles = max(1, _DRAWS_PER_HASH // self.lanes)  # in which words use up what a unit gives
         number = stream.Signature(unsigned(INDEX_BITS - exact_log2(self.group))).create()
         draws = stream.Signature(self._groups_layout).create()
         hashes = []
-        for n in range(units * self.copies):
+        for n in range(units * self.tags):
             m.submodules[f"hash{n}"] = place(unit := Threefry(cycles=cycles), platform)
             hashes.append(unit)
             m.d.comb += [
@@ -116,8 +118,8 @@ class Draws(wiring.Component):
 
     @property
     def _groups_layout(self):
-        """A group of draws for each copy."""
-        return data.ArrayLayout(unsigned(self.group * _DRAW_BITS), self.copies)
+        """A group of draws under each tag."""
+        return data.ArrayLayout(unsigned(self.group * DRAW_BITS), self.tags)
 
     def _plan(self, m, cuts, groups):
         """Ask for the groups that an index needs, but not again for the one asked for last."""
@@ -170,14 +172,21 @@ class Draws(wiring.Component):
             m.d.sync += [kept.eq(groups.payload), first.eq(alone)]
         with m.If(move):
             m.d.sync += self.o.valid.eq(cuts.valid & cuts.ready)
-        start = Cat(Const(0, exact_log2(_DRAW_BITS)), cuts.p.offset)
-        for copy in range(self.copies):
-            window = Signal(2 * self.group * _DRAW_BITS, name=f"window{copy}")
-            word = Signal(self.lanes * _DRAW_BITS, name=f"word{copy}")
+        start = Cat(Const(0, exact_log2(DRAW_BITS)), cuts.p.offset)
+        words = []
+        for tag in range(self.tags):
+            window = Signal(2 * self.group * DRAW_BITS, name=f"window{tag}")
+            word = Signal(self.lanes * DRAW_BITS, name=f"word{tag}")
             m.d.comb += [
-                window.eq(Mux(cuts.p.both, Cat(kept[copy], latest[copy]), latest[copy])),
+                window.eq(Mux(cuts.p.both, Cat(kept[tag], latest[tag]), latest[tag])),
                 word.eq(window.bit_select(start, len(word))),
             ]
-            draws = (word.word_select(n, _DRAW_BITS) for n in range(self.lanes))
+            words.append(word)
+        for copy in range(self.copies):
+            own = copy < self.tags  # the copy has a tag of its own
+            top = DRAW_BITS if own else SHARED_DRAW_BITS
+            word = words[copy if own else 0]
+            draws = [word.word_select(n, DRAW_BITS) for n in range(self.lanes)]
             with m.If(move):
-                m.d.sync += self.o.p[copy].eq(Cat(draw[-self.random_bits :] for draw in draws))
+                drawn = Cat(draw[top - self.random_bits : top] for draw in draws)
+                m.d.sync += self.o.p[copy].eq(drawn)

@@ -12,20 +12,17 @@ from support.texts import exactly
 LANES = (1, 2, 4, 8, 16)
 
 
-COPY_TAG = 0x80000000
-
-
-def model(first, lanes, bits, seed, tag, step):
+def model(first, lanes, bits, seed, tag, step, second=False):
     """Draws of the elements from ``first`` on, in one word."""
     indices = ((first + n) % 2**34 for n in range(lanes))
-    draws = (draw(seed=seed, tag=tag, step=step, index=n, bits=bits) for n in indices)
+    where = {"seed": seed, "tag": tag, "step": step, "bits": bits, "second": second}
+    draws = (draw(index=n, **where) for n in indices)
     return sum(value << n * bits for n, value in enumerate(draws))
 
 
-def of_copies(copies, first, lanes, bits, seed, tag, step):
+def of_copies(copies, *where):
     """Those of every copy."""
-    tags = (tag, tag ^ COPY_TAG)[:copies]
-    return [model(first, lanes, bits, seed, own, step) for own in tags]
+    return [model(*where, second=copy == 1) for copy in range(copies)]
 
 
 async def set_keys(ctx, dut, seed, tag, step):
@@ -34,7 +31,7 @@ async def set_keys(ctx, dut, seed, tag, step):
     ctx.set(dut.step, step)
 
 
-@pytest.mark.parametrize("lanes, bits", [(1, 16), (2, 8), (4, 1), (8, 5), (16, 3)])
+@pytest.mark.parametrize("lanes, bits", [(1, 16), (2, 8), (2, 9), (4, 1), (8, 5), (16, 3)])
 @pytest.mark.parametrize("copies, p_ready", [(1, 1.0), (2, 0.3), (2, 1.0)])
 def test_matches_model(lanes, bits, copies, p_ready, rng):
     dut = design(Draws, lanes=lanes, random_bits=bits, copies=copies)
