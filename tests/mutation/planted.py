@@ -241,9 +241,9 @@ WINDOWS = Machine(
         Fault("elements of no number", "lane_quantiser", r"assign poisoned = (.+);", "1'h0"),
         Fault(
             "fold not applied to the exponent",
-            "tile_quantiser",
+            "field_word_copy0",
             rf"lowered0 = (_\d+_{BITS});",
-            "exponent0",
+            "exponents",
         ),
         Fault(
             "fold not applied to the code",
@@ -263,12 +263,17 @@ WINDOWS = Machine(
         ),
         Fault("fold of a column's last element", "gather", r"= (first) \? 8'h00 :", "1'h1", True),
         # The second copy.
-        Fault("second copy not turned", "tile_quantiser", rf"write_copy = (late\d{BITS});", "1'h0"),
         Fault(
-            "second copy draws with the first's tag",
-            "tile_quantiser",
-            r"= (passes_copy) \?",
-            "1'h0",
+            "second copy not turned in its blocks",
+            "turned_reorder",
+            rf"read_addr = \{{ half, count{BITS}, (count{BITS}), group",
+            "count[1]",
+        ),
+        Fault(
+            "second copy draws the first's bits",
+            "draws",
+            r"= (word0\[7:0\]);",
+            "word0[15:8]",
         ),
         Fault(
             "second copy has the first's exponents",
@@ -342,10 +347,10 @@ TWO_LEVELS = Machine(
         Fault("subnormal scale's significand not shifted", "lane_quantiser", r"<< (lead);", "2'h0"),
         *QUANTISER_FAULTS,
         Fault(
-            "second copy draws with the first's tag",
-            "tile_quantiser",
-            r"= (passes_copy) \?",
-            "1'h0",
+            "second copy draws the first's bits",
+            "draws",
+            r"= (word0\[7:0\]);",
+            "word0[15:8]",
         ),
         Fault(
             "second header at the first's address",

@@ -93,7 +93,7 @@ SQUARES = (
         "{} & 1'h0",
     ),
     Fault("padding is read", "tile_quantiser", rf"lane0_value = (word{BITS}) \?", "1'h1"),
-    Fault("fields written to one half", "tile_quantiser", r"= (~ field_half);", "1'h0"),
+    Fault("fields written to one half", "tile_quantiser", r"= (~ first__field_half);", "1'h0"),
     Fault(
         "elements that wait counted again",
         "tile_quantiser",
@@ -104,7 +104,7 @@ SQUARES = (
     # Exponents.
     Fault("exponents read from one half", "exponent_field", r"= (~ half);", "1'h0"),
     Fault("exponents read before they are there", "exponent_field", r"= (\| full);", "1'h1", True),
-    Fault("freed with the first exponent", "exponent_field", r"freed = read & (_\d+_);", "1'h1"),
+    Fault("freed with the first exponent", "exponent_field", r"freed = read & (half_end);", "1'h1"),
     Fault(
         "exponents written to the other half",
         "exponent_field",
@@ -297,31 +297,31 @@ WINDOWS = (
     Fault("folds in the other half", "gather", r"write_addr\(\{ (half), row", "~ half"),
     # Passes.
     Fault("last fold not awaited", "passes", r"= (was_finding) \?", "1'h0", every=True),
-    Fault("draws go on in the second copy", "passes", r"turn = (_\d+_);", "1'h0"),
     # The tile quantiser.
     Fault(
         "stored while folds are looked for",
         "tile_quantiser",
-        rf"write_en = late\d{BITS} & (_\d+_);",
+        rf"stored = late\d{BITS} & (_\d+_);",
         "1'h1",
     ),
-    Fault("NaN scale lowered", "tile_quantiser", r"= (exponent0 != 8'hff);", "1'h1"),
+    Fault("NaN scale lowered", "field_word_copy0", r"= (exponents != 8'hff);", "1'h1"),
+    Fault("NaN column scale lowered", "field_word_copy1", r"= (exponents != 8'hff);", "1'h1"),
     Fault(
         "exponent of zeros lowered",
-        "tile_quantiser",
+        "field_word_copy0",
         rf"= ({SOME}) \? {CONSTANT} : {SOME};",
         "1'h0",
     ),
     Fault(
         "all groups of a row at its first's place",
-        "tile_quantiser",
-        r"address = \{ (run_along), word",
+        "field_word_copy0",
+        r"address = \{ (run), at",
         "{} & 1'h0",
     ),
     Fault(
         "units of every second row lost",
-        "tile_quantiser",
-        rf"address = \{{ run_along, (word{BITS}) \}}",
+        "field_word_copy0",
+        rf"address = \{{ run, (at{BITS}) \}}",
         "1'h0",
     ),
     # The image's maxima.
@@ -395,12 +395,19 @@ TWO_LEVELS = (
     Fault("tiles kept while the largest is sought", "intake", r"= (~ scan);", "1'h1", every=True),
     Fault("second look forgotten", "converter", r"= (intake_done) & scan;", "1'h0", every=True),
     # Passes.
-    Fault("second copy again and again", "passes", r"= (~ copy);", "1'h1"),
+    Fault("strips' fields in one half", "tile_quantiser", r"= (~ second__field_half);", "1'h0"),
+    Fault("strips read from one half", "turned_reorder", r"= (~ half);", "1'h0"),
+    Fault(
+        "a strip ends with its first group",
+        "copy_turns",
+        rf"second_groups_o__ready = _\d+_ & (second_exponents_o__payload{BITS});",
+        "1'h1",
+    ),
     # The image writer.
     Fault(
         "second copy among the first's groups",
         "image_writer",
-        rf"= (groups_o__payload{BITS}) \? here_t",
+        rf"= (groups_o__payload{BITS}) \? _\d+_{BITS} : here",
         "1'h0",
     ),
     Fault("columns' maxima at the rows' place", "image_writer", r"= (_\d+_) \? locate_t_a", "1'h0"),
@@ -470,12 +477,12 @@ LANES = (
     Fault(
         "a column's exponent of the first lane",
         "tile_quantiser",
-        r"exponent3 = (_\d+_);",
-        "exponent0",
+        r"exponent3_t = (_\d+_);",
+        "exponent0_t",
     ),
     Fault(
         "last lane's exponent not written",
-        "exponent_field",
+        "exponent_field_copy1",
         rf"bank3_write_en = write_en & (write{BITS});",
         "1'h0",
     ),

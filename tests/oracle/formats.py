@@ -18,8 +18,6 @@ from oracle.bfp import exponent_of, finite, is_negative
 from oracle.rounding import round_fraction
 from oracle.threefry import draw
 
-COPY_TAG = 0x80000000
-"""What the second copy's draws have in their tag besides."""
 NAN_BYTE, NAN_SCALE_CODE = 255, 0x7F
 NVFP4_REACH = 448 * 6
 """Largest E4M3 scale times largest E2M1 element."""
@@ -238,8 +236,9 @@ def _zeros(height, width):
 class _Copy:
     """One quantised copy in the making; ``rows`` in the orientation in which it is stored."""
 
-    def __init__(self, rows, indices, tag, options):
-        self.rows, self.indices, self.tag, self.options = rows, indices, tag, options
+    def __init__(self, rows, indices, options, second=False):
+        self.rows, self.indices, self.options = rows, indices, options
+        self.second = second
         self.chosen = element(options.name)
         height, width, block = len(rows), len(rows[0]), options.block
         high, wide = -(-height // block), -(-width // block)
@@ -320,10 +319,11 @@ class _Copy:
         if unit is not None:
             random = draw(
                 seed=options.seed,
-                tag=self.tag,
+                tag=options.tag,
                 step=options.step,
                 index=self.indices[i][j],
                 bits=options.bits,
+                second=self.second,
             )
             code = round_to_code(self.chosen, magnitude / unit, options.rule, random, options.bits)
         self.underflowed += magnitude != 0 and code == 0
@@ -396,6 +396,7 @@ def quantise(
         rule=rule,
         bits=bits,
         seed=seed,
+        tag=tag,
         step=step,
         overflow=overflow,
         special=special,
@@ -404,9 +405,9 @@ def quantise(
     )
     width = len(rows[0])
     indices = [[i * width + j for j in range(width)] for i in range(len(rows))]
-    copies = [_Copy(rows, indices, tag, options)]
+    copies = [_Copy(rows, indices, options)]
     if kind == "vector":
-        copies.append(_Copy(transpose(rows), transpose(indices), tag ^ COPY_TAG, options))
+        copies.append(_Copy(transpose(rows), transpose(indices), options, second=True))
     return SimpleNamespace(
         copies=copies,
         tensor_exponent=None if chosen.scale == "one" else exponent,

@@ -16,8 +16,16 @@ def threefry2x32(key, counter):
     return a, b
 
 
-def draw(*, seed, tag, step, index, bits):
-    """The ``bits`` random bits of element ``index`` of a tensor."""
+def draw(*, seed, tag, step, index, bits, second=False):
+    """The ``bits`` random bits of element ``index`` of a tensor: of the 16 that are the element's
+    the most significant; for its second copy those that follow 8 others, where they are so few,
+    and else the first ones under a tag of its own."""
+    skipped = 0
+    if second and bits <= 8:
+        skipped = 8
+    elif second:
+        tag = (tag + 0x80000000) % 2**32
     low, high = threefry2x32((seed, tag), ((index // 4) & MASK, step))
     number = (low + (high << 32)) // 2 ** (16 * (index % 4)) % 2**16
-    return number // 2 ** (16 - bits)
+    digits = f"{number:016b}"
+    return int(digits[skipped : skipped + bits], 2)

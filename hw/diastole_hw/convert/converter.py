@@ -16,6 +16,8 @@ from diastole_hw.convert.pack import Packer, packed_layout
 from diastole_hw.convert.reorder import Reorder
 from diastole_hw.convert.scale import tensor_scale
 from diastole_hw.convert.tile_quantiser import TileQuantiser
+from diastole_hw.convert.turned import TurnedReorder
+from diastole_hw.convert.turns import CopyTurns
 from diastole_hw.convert.walk import ReadRequests, TensorWalk, tile_layout
 from diastole_hw.invariant import invariant
 from diastole_hw.memory.ram import Ram
@@ -89,7 +91,7 @@ class Converter(wiring.Component):
 
     Timing: one command at a time. Tiles go through it one after the other (:class:`Geometry`), two
     at a time where the buffer holds two; a word is ``lanes`` elements. A tile takes the longest of
-    reading it, a cycle per word; the lanes, a cycle per word and copy, twice as long where
+    reading it, a cycle per word; the lanes, a cycle per word for all copies, twice as long where
     it must be found first by what its units are folded; and writing it. Padding to blocks takes
     time in the lanes as elements do, but is not read; blocks beside the tensor only take that of
     writing their beats. Reading a tensor for its scale comes before all that.
@@ -259,6 +261,7 @@ class Converter(wiring.Component):
         ]
         if sizes.two_copies:
             m.d.comb += [
+                gather.values_t.eq(intake.values),
                 gather.read_en.eq(quantiser.read_en),
                 gather.read_row.eq(quantiser.read_at.row),
                 gather.read_word.eq(quantiser.read_at.word),
@@ -271,37 +274,41 @@ class Converter(wiring.Component):
     def _write(self, m, platform, job, start, quantiser):
         """Order, pack and write what the lanes made."""
         sizes = self.geometry
-        m.submodules.reorder = place(reorder := Reorder(**self._sizes), platform)
-        m.submodules.field = place(field := ExponentField(**self._sizes), platform)
-        packer = Packer(
-            lanes=sizes.lanes, element_bits=sizes.element_bits, data_width=self.data_width
-        )
-        packed = StreamFifo(shape=packed_layout(self.data_width), depth=_BEATS_AHEAD)
         writer = ImageWriter(max_col_blocks=self.max_col_blocks, **self._sizes)
-        m.submodules.packer = place(packer, platform)
         m.submodules.writer = place(writer, platform)
-        connect(m, reorder.o, packer.i)
-        m.submodules.packed = place(packed, platform)
-        connect(m, packer.o, packed.i)
-        connect(m, packed.o, writer.elements)
-        connect(m, field.o, writer.exponents)
-        connect(m, quantiser.group, writer.group)
+        reorder, field = Reorder(**self._sizes), ExponentField(**self._sizes, copy=0)
+        m.submodules.reorder = place(reorder, platform)
+        m.submodules.field = place(field, platform)
+        packed = self._pack(m, platform, job, quantiser, quantiser.first, reorder, field, "")
+        group, exponents = quantiser.first.group, field.o
+        if sizes.two_copies:
+            reorder, field = TurnedReorder(**self._sizes), ExponentField(**self._sizes, copy=1)
+            turns = CopyTurns(**self._sizes)
+            m.submodules.reorder_t = place(reorder, platform)
+            m.submodules.field_t = place(field, platform)
+            m.submodules.turns = place(turns, platform)
+            turned = self._pack(m, platform, job, quantiser, quantiser.second, reorder, field, "_t")
+            connect(m, group, turns.first.group)
+            connect(m, exponents, turns.first.exponents)
+            connect(m, packed, turns.first.elements)
+            connect(m, quantiser.second.group, turns.second.group)
+            connect(m, field.o, turns.second.exponents)
+            connect(m, turned, turns.second.elements)
+            group, exponents, packed = turns.o.group, turns.o.exponents, turns.o.elements
+        else:
+            ahead = StreamFifo(shape=packed_layout(self.data_width), depth=_BEATS_AHEAD)
+            m.submodules.packed = place(ahead, platform)
+            connect(m, packed, ahead.i)
+            packed = ahead.o
+        connect(m, group, writer.group)
+        connect(m, packed, writer.elements)
         connect(m, writer.request, flipped(self.write.requests))
         connect(m, writer.o, flipped(self.write.beats))
         m.d.comb += [
-            reorder.write_en.eq(quantiser.write_en),
-            reorder.write_copy.eq(quantiser.write_copy),
-            reorder.write_at.eq(quantiser.write_at),
-            reorder.write_data.eq(quantiser.write_data),
-            reorder.filled.eq(quantiser.written),
-            quantiser.freed.eq(reorder.freed),
-            field.cls.eq(job.cls),
-            field.write_en.eq(quantiser.field_en),
-            field.write_half.eq(quantiser.field_half),
-            field.write.eq(quantiser.field),
-            field.filled.eq(quantiser.written),
-            quantiser.field_freed.eq(field.freed),
-            packer.cls.eq(job.cls),
+            writer.exponents.p.byte.eq(exponents.p.byte),
+            writer.exponents.p.last.eq(exponents.p.last),
+            writer.exponents.valid.eq(exponents.valid),
+            exponents.ready.eq(writer.exponents.ready),
             writer.start.eq(start),
             writer.cls.eq(job.cls),
             writer.rows.eq(job.rows),
@@ -311,6 +318,30 @@ class Converter(wiring.Component):
             writer.scale.eq(job.scale),
             self.control.done.eq(writer.done),
         ]
+
+    def _pack(self, m, platform, job, quantiser, port, reorder, field, suffix):
+        """What a copy's elements go through; their beats."""
+        sizes = self.geometry
+        packer = Packer(
+            lanes=sizes.lanes, element_bits=sizes.element_bits, data_width=self.data_width
+        )
+        m.submodules[f"packer{suffix}"] = place(packer, platform)
+        connect(m, reorder.o, packer.i)
+        m.d.comb += [
+            reorder.write_en.eq(port.write_en),
+            reorder.write_at.eq(quantiser.write_at),
+            reorder.write_data.eq(port.write_data),
+            reorder.filled.eq(port.filled),
+            port.freed.eq(reorder.freed),
+            field.cls.eq(job.cls),
+            field.write_en.eq(port.field_en),
+            field.write_half.eq(port.field_half),
+            field.write.eq(port.field),
+            field.filled.eq(port.filled),
+            port.field_freed.eq(field.freed),
+            packer.cls.eq(job.cls),
+        ]
+        return packer.o
 
     def _report(self, m, quantiser, intake, start):
         report = self.control

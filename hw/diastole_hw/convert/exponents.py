@@ -1,6 +1,6 @@
 """The exponent fields of groups: written as their words go by, read in the image's order."""
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal, unsigned
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -9,44 +9,61 @@ from diastole_hw.convert.geometry import Geometry, by_class
 from diastole_hw.invariant import invariant
 from diastole_hw.memory.ram import Ram
 from diastole_hw.place import place
+from diastole_sim.spec.check import require_int
 from diastole_sim.spec.numerics import Numerics
 
 
-def field_banks(sizes: Geometry) -> int:
-    """Bytes that a word may bring at once: those of its columns, or of its blocks."""
-    return sizes.lanes if sizes.two_copies else sizes.word_chunks
+def field_banks(sizes: Geometry, copy: int) -> int:
+    """Bytes that a word may bring at once: those of its blocks, or of its columns."""
+    return sizes.lanes if copy else sizes.word_chunks
 
 
-def field_rows(sizes: Geometry) -> int:
+def field_rows(sizes: Geometry, copy: int) -> int:
     """Rows of as many bytes, of the largest exponent field."""
-    return -(-max(sizes.of_classes(sizes.exponent_entries)) // field_banks(sizes))
+    entries = sizes.of_classes(sizes.exponent_entries)
+    most = max(n for n, vectors in zip(entries, sizes.vectors, strict=True) if vectors or not copy)
+    return -(-most // field_banks(sizes, copy))
 
 
-def field_layout(sizes: Geometry) -> data.StructLayout:
+def field_groups(sizes: Geometry, copy: int) -> int:
+    """Groups whose fields are written together: one, or those of a strip."""
+    return sizes.strip_groups if copy else 1
+
+
+def field_layout(sizes: Geometry, copy: int) -> data.StructLayout:
     """Neighbouring bytes of an exponent field, the first at a multiple of their number; those that
-    have ``enable`` are written."""
-    banks = field_banks(sizes)
+    have ``enable`` are written. ``group``: of the strip."""
+    banks = field_banks(sizes, copy)
     return data.StructLayout(
         {
             "enable": unsigned(banks),
-            "row": range(max(2, field_rows(sizes))),
+            "row": range(max(2, field_rows(sizes, copy))),
+            "group": range(field_groups(sizes, copy)),
             "values": data.ArrayLayout(unsigned(8), banks),
         }
     )
 
 
+def field_byte_layout() -> data.StructLayout:
+    """A byte of a group's exponent field. ``last``: it is the field's last; ``end``: the group is
+    the last of what was written together."""
+    return data.StructLayout({"byte": unsigned(8), "last": 1, "end": 1})
+
+
 class ExponentField(wiring.Component):
-    """Hold the exponent fields of two groups.
+    """Hold the exponent fields of two groups of the first copy, or of two strips of the second.
 
     Bytes that no word brought are those of blocks beside the tensor, the last of the field: zeros.
 
-    Timing: the first byte of a group is valid 2 cycles after ``filled``; one byte per cycle out.
+    Timing: the first byte is valid 2 cycles after ``filled``; one byte per cycle out.
 
     Parameters
     ----------
     numerics : Numerics
     data_width : int
         As in :class:`Geometry`.
+    copy : int
+        0 or 1; 1 where a class has two.
 
     Members
     -------
@@ -56,28 +73,29 @@ class ExponentField(wiring.Component):
     write_half : In(1)
         Must be free.
     write : In(:func:`field_layout`)
-        Every byte of the field must be written, once, up to the last that is; not checked.
+        Every byte of a field must be written, once, up to the last that is, and the last group's
+        last; of all groups of a strip as many, from the first group on. Not checked.
     filled : In(1)
         A pulse, with the last write of a half or later: the halves are filled in turn, 0 first.
     freed : Out(1)
         A pulse when the last byte of a half has been read: it may be written from the next cycle.
-    o : Out(stream of {"byte": unsigned(8), "last": 1})
-        The bytes of a group's field without padding, the last of them marked.
+    o : Out(stream of :func:`field_byte_layout`)
+        The bytes of the groups' fields without padding, group by group.
     """
 
-    def __init__(self, *, numerics: Numerics, data_width: int):
+    def __init__(self, *, numerics: Numerics, data_width: int, copy: int):
         self.numerics, self.data_width = numerics, data_width
         sizes = self.geometry = Geometry(numerics=numerics, data_width=data_width)
-        byte = data.StructLayout({"byte": unsigned(8), "last": 1})
+        self.copy = require_int("copy", copy, 0, int(sizes.two_copies))
         super().__init__(
             {
                 "cls": In(2),
                 "write_en": In(1),
                 "write_half": In(1),
-                "write": In(field_layout(sizes)),
+                "write": In(field_layout(sizes, copy)),
                 "filled": In(1),
                 "freed": Out(1),
-                "o": Out(stream.Signature(byte)),
+                "o": Out(stream.Signature(field_byte_layout())),
             }
         )
 
@@ -85,61 +103,82 @@ class ExponentField(wiring.Component):
         m = Module()
         sizes = self.geometry
         counts = sizes.of_classes(sizes.exponent_entries)
-        rows = max(2, field_rows(sizes))
+        banks, rows = field_banks(sizes, self.copy), max(2, field_rows(sizes, self.copy))
         count = Signal(range(max(counts)))
+        group = Signal(range(field_groups(sizes, self.copy)))
         half = Signal()
         full = Signal(range(3))  # halves to be read
         move = Signal()
         read = Signal()
         last = Signal()
+        last_group = Signal()
+        of_last_group = Signal()  # the byte at the output
+        half_end = Signal()
         end = count == by_class(m, self.cls, [n - 1 for n in counts], "last_byte")
         m.d.comb += [
+            last_group.eq(group == self._last_group(m, half)),
             move.eq(self.o.ready | ~self.o.valid),
             read.eq(move & full.any()),
-            self.freed.eq(read & end),
+            half_end.eq(end & last_group if self.copy else end),
+            self.freed.eq(read & half_end),
         ]
         m.d.sync += full.eq(full + self.filled - self.freed)
         free = (full == 0) | ((full == 1) & (self.write_half != half))
         invariant(m, platform, ~self.write_en | free, "a half is written before it was read")
         invariant(m, platform, ~self.filled | (full != 2), "more than two halves are full")
         with m.If(move):
-            m.d.sync += [self.o.valid.eq(full.any()), last.eq(end)]
+            m.d.sync += [self.o.valid.eq(full.any()), last.eq(end), of_last_group.eq(last_group)]
         with m.If(read):
             m.d.sync += count.eq(count + 1)
             with m.If(end):
-                m.d.sync += [count.eq(0), half.eq(~half)]
+                m.d.sync += [count.eq(0), group.eq(Mux(last_group, 0, group + 1))]
+            with m.If(self.freed):
+                m.d.sync += half.eq(~half)
 
         present = self._present(m, max(counts), half, count)
-        bank_bits = exact_log2(field_banks(sizes))
-        bank = Signal(bank_bits)
+        bank = Signal(exact_log2(banks))
         with m.If(read):
             m.d.sync += bank.eq(count)
         row = Signal(range(rows))
-        m.d.comb += row.eq(count >> bank_bits)
+        m.d.comb += row.eq(count >> len(bank))
         results = []
-        for n in range(2**bank_bits):
-            ram = Ram(width=8, depth=2 * rows)
+        for n in range(banks):
+            ram = Ram(width=8, depth=2 * rows * field_groups(sizes, self.copy))
             m.submodules[f"bank{n}"] = place(ram, platform)
             results.append(ram.read_data)
             m.d.comb += [
                 ram.write_en.eq(self.write_en & self.write.enable[n]),
-                ram.write_addr.eq(Cat(self.write.row, self.write_half)),
+                ram.write_addr.eq(Cat(self.write.row, self.write.group, self.write_half)),
                 ram.write_data.eq(self.write.values[n]),
                 ram.read_en.eq(read),
-                ram.read_addr.eq(Cat(row, half)),
+                ram.read_addr.eq(Cat(row, group, half)),
             ]
         there = Signal()
         with m.If(read):
             m.d.sync += there.eq(present)
-        m.d.comb += [self.o.p.byte.eq(Mux(there, Array(results)[bank], 0)), self.o.p.last.eq(last)]
+        m.d.comb += [
+            self.o.p.byte.eq(Mux(there, Array(results)[bank], 0)),
+            self.o.p.last.eq(last),
+            self.o.p.end.eq(of_last_group),
+        ]
         return m
 
+    def _last_group(self, m, half):
+        """Number of the last group of the half that is read."""
+        if not self.copy:
+            return Const(0)
+        held = Array(Signal.like(self.write.group, name=f"last_group{n}") for n in range(2))
+        with m.If(self.write_en):
+            m.d.sync += held[self.write_half].eq(self.write.group)
+        return held[half]
+
     def _present(self, m, most, half, count):
-        """Whether byte ``count`` of the half that is read was written."""
+        """Whether byte ``count`` of a field of the half that is read was written: counted of the
+        first group."""
         held = Array(Signal(range(most + 1), name=f"bytes{n}") for n in range(2))
-        brought = sum(self.write.enable[n] for n in range(field_banks(self.geometry)))
+        brought = sum(self.write.enable[n] for n in range(field_banks(self.geometry, self.copy)))
         with m.If(self.freed):
             m.d.sync += held[half].eq(0)
-        with m.If(self.write_en):
+        with m.If(self.write_en & (self.write.group == 0)):
             m.d.sync += held[self.write_half].eq(held[self.write_half] + brought)
         return count < held[half]

@@ -56,7 +56,8 @@ class Gather(wiring.Component):
         Its place in the tile, and where the vectors go; sizes of :class:`Geometry`.
     row_end, last_row : In(1)
         It is the last of its row, it is in the last row.
-    values : In(array of lanes unsigned(8))
+    values, values_t : In(array of lanes unsigned(8))
+        What its elements have for squares and rows; for columns, only there with vectors.
     squares : Out(:func:`squares_layout`)
     done : Out(1)
         A pulse: the tile is complete.
@@ -90,6 +91,7 @@ class Gather(wiring.Component):
         }
         if sizes.two_copies:
             members |= {
+                "values_t": In(lanes),
                 "read_row": In(row),
                 "read_word": In(word),
                 "read_half": In(half),
@@ -183,7 +185,7 @@ class Gather(wiring.Component):
         adding = Signal()
         first = Signal()
         end = Signal()
-        values = Signal(self.values.shape())
+        values = Signal(self.values_t.shape())
         word = Signal.like(self.word)
         to = Signal(len(complete.write_addr))
         m.d.comb += [growing.read_en.eq(self.add), growing.read_addr.eq(self.word)]
@@ -192,17 +194,17 @@ class Gather(wiring.Component):
             m.d.sync += [
                 first.eq((self.row & mask) == 0),
                 end.eq(self.last_row | ((self.row & mask) == mask)),
-                values.eq(self.values),
+                values.eq(self.values_t),
                 word.eq(self.word),
                 to.eq(address(self.word, self.row, self.half)),
             ]
-        joined = Signal(self.values.shape())
+        joined = Signal(self.values_t.shape())
         again = Signal()  # the word before was of the same columns: what is read is stale
-        before = Signal(self.values.shape())
+        before = Signal(self.values_t.shape())
         m.d.sync += again.eq(adding & self.add & (word == self.word))
         with m.If(adding):
             m.d.sync += before.eq(joined)
-        stored = data.View(self.values.shape(), Mux(again, before, growing.read_data))
+        stored = data.View(self.values_t.shape(), Mux(again, before, growing.read_data))
         for n in range(sizes.lanes):
             m.d.comb += joined[n].eq(largest([values[n], Mux(first, 0, stored[n])]))
         m.d.comb += [

@@ -53,8 +53,9 @@ class Geometry:
     is the part of a word that lies in one block: the whole word, or one of several blocks' rows. A
     *group* is 8 neighbouring blocks of a row of blocks, of a copy as it is stored. A *tile* is what
     is read before anything of it is quantised: whole groups of every copy, and whole groups that
-    share an exponent. A *unit* is what has a stored exponent of its own. All sizes are powers of
-    two. Methods take the number of a class.
+    share an exponent. A *strip* is 8 rows of blocks of a tile with vector groups: of its second
+    copy a group for each column of blocks. A *unit* is what has a stored exponent of its own. All
+    sizes are powers of two. Methods take the number of a class.
 
     Parameters
     ----------
@@ -118,6 +119,11 @@ class Geometry:
     def draws(self) -> tuple[bool, ...]:
         """Whether a class rounds stochastically."""
         return tuple(is_stochastic(chosen.rounding) for chosen in self.classes)
+
+    @property
+    def drawn_copies(self) -> int:
+        """Copies for which an element draws, at most; 1 where none does."""
+        return 1 + any(a and b for a, b in zip(self.vectors, self.draws, strict=True))
 
     @property
     def element_bits(self) -> tuple[int, ...]:
@@ -237,6 +243,21 @@ class Geometry:
     @property
     def tile_words(self) -> int:
         return self.max_tile_rows * self.tile_row_words
+
+    @property
+    def strip_rows(self) -> int:
+        """Rows of elements of a strip."""
+        return self.group_cols
+
+    @cached_property
+    def strip_cols(self) -> int:
+        """Columns of elements of the widest strip."""
+        return max(self.tile_cols(cls) for cls, vectors in enumerate(self.vectors) if vectors)
+
+    @property
+    def strip_groups(self) -> int:
+        """Groups of the widest strip."""
+        return self.strip_cols // self.block
 
     @property
     def halves(self) -> int:

@@ -48,7 +48,7 @@ class ImageWriter(wiring.Component):
     scale : In(8)
         As in :class:`diastole_hw.convert.converter.Converter`; must hold until ``done``.
     group : In(stream of :func:`image_group_layout`)
-        Every group, before its bytes.
+        Every group, before its bytes, as :class:`ImageMaxima` takes them.
     exponents : In(stream of {"byte": unsigned(8), "last": 1})
     elements : In(stream of :func:`packed_layout`)
         The bytes of the groups' exponent fields, the beats of their element fields; of these up to
@@ -335,25 +335,27 @@ class ImageWriter(wiring.Component):
         return here
 
     def _locate_second(self, m, group, done, group_bytes, pitch):
-        """In a tile of the second copy: columns of blocks, from left to right; so from tile to
-        tile."""
-        sizes = self.geometry
-        counts = [max(1, sizes.tile_rows(cls) // sizes.group_cols) for cls in range(3)]
-        tile_bytes = self._shifted(m, group_bytes, counts, "tile_bytes_t")
-        tiles = Signal(ADDRESS_BITS, name="tiles_t")
-        line = Signal(ADDRESS_BITS, name="line_t")
-        here = Signal(ADDRESS_BITS, name="here_t")
-        next_line = Signal(ADDRESS_BITS)
-        m.d.comb += next_line.eq(line + pitch)
-        with m.If(group.copy_end & group.last_col):
-            m.d.comb += next_line.eq(tiles + tile_bytes)
+        """In a tile of the second copy: strips, each by columns of blocks from left to right."""
+        tile = Signal(ADDRESS_BITS, name="tile_t")  # first row of this tile in the image, this row
+        column = Signal(ADDRESS_BITS)
+        row_strip = Signal(ADDRESS_BITS)  # bytes from there to the first strip of this row of
+        strip = Signal(ADDRESS_BITS)  # tiles, to this strip
+        below, after = strip + group_bytes, column + pitch
         with m.If(done & group.copy):
-            m.d.sync += here.eq(here + group_bytes)
+            m.d.sync += column.eq(after)
             with m.If(group.line_end):
-                m.d.sync += [here.eq(next_line), line.eq(next_line)]
-            with m.If(group.copy_end & group.last_col):
-                m.d.sync += tiles.eq(next_line)
+                m.d.sync += [column.eq(tile), strip.eq(below)]
+            with m.If(group.copy_end):
+                m.d.sync += [column.eq(after), tile.eq(after), strip.eq(row_strip)]
+                with m.If(group.last_col):
+                    start = self._start_second()
+                    m.d.sync += [column.eq(start), tile.eq(start)]
+                    m.d.sync += [strip.eq(below), row_strip.eq(below)]
         with m.If(self.start):
-            start = self.destination_t + sizes.beat_bytes * sizes.header
-            m.d.sync += [signal.eq(start) for signal in (tiles, line, here)]
-        return here
+            start = self._start_second()
+            m.d.sync += [column.eq(start), tile.eq(start), strip.eq(0), row_strip.eq(0)]
+        return (column + strip)[:ADDRESS_BITS]
+
+    def _start_second(self):
+        """Address of the first group of the second copy's image."""
+        return self.destination_t + self.geometry.beat_bytes * self.geometry.header

@@ -167,17 +167,23 @@ class ImageMaxima(wiring.Component):
             self.group.ready.eq(took & self.i.p.last),
         ]
         number = Signal(range(max(sizes.of_classes(sizes.exponent_entries))))  # of the byte
-        fresh = Signal(init=1)  # the first group of a line
-        line = Signal(range(max(2, sizes.max_tile_rows // sizes.block)))  # in the tile
+        fresh = Signal(init=1)  # the first group of a line of the first copy
+        lines = range(max(2, sizes.max_tile_rows // sizes.block))
+        line = Signal(lines)  # of the first copy, in the tile
+        line_t = Signal(lines)
         with m.If(took):
             m.d.sync += number.eq(number + 1)
         with m.If(self.group.ready):
-            m.d.sync += [number.eq(0), fresh.eq(group.line_end)]
-            with m.If(group.line_end):
-                m.d.sync += line.eq(Mux(group.copy_end, 0, line + 1))
+            m.d.sync += number.eq(0)
+            after = [(line_t, group.copy)] * sizes.two_copies + [(line, ~group.copy)]
+            for counted, here in after:
+                with m.If(here & group.line_end):
+                    m.d.sync += counted.eq(Mux(group.copy_end, 0, counted + 1))
+            with m.If(~group.copy):
+                m.d.sync += fresh.eq(group.line_end)
         m.d.comb += [rows.entry.eq(self._counted(m)), columns.entry.eq(rows.entry)]
         self._add_rows(m, rows, took, number, fresh, line, vectors)
-        self._add_columns(m, columns, took, number, fresh, line, vectors)
+        self._add_columns(m, columns, took, number, line, line_t, vectors)
         self._drain(m, platform, rows, columns, line, vectors, draining)
         return m
 
@@ -201,25 +207,19 @@ class ImageMaxima(wiring.Component):
             rows.first.eq(self.group.p.first_col & fresh & first),
         ]
 
-    def _add_columns(self, m, columns, took, number, fresh, line, vectors):
+    def _add_columns(self, m, columns, took, number, line, line_t, vectors):
         sizes, group = self.geometry, self.group.p
         row_bits = exact_log2(sizes.block)
         here = Signal.like(columns.addr, name="column")  # of the group's first byte, in its units
         tile = Signal.like(columns.addr, name="tile_column")
         with m.If(self.group.ready & (group.copy | ~vectors)):
-            last = group.copy_end & group.last_col
-            with m.If(vectors):
-                m.d.sync += here.eq(here + group.line_end)
-                with m.If(last):
-                    m.d.sync += here.eq(0)
-            with m.Else():
-                m.d.sync += here.eq(here + 1)
-                with m.If(group.copy_end):
-                    m.d.sync += tile.eq(here + 1)
-                with m.Elif(group.line_end):
-                    m.d.sync += here.eq(tile)
-                with m.If(last):
-                    m.d.sync += [here.eq(0), tile.eq(0)]
+            m.d.sync += here.eq(here + 1)
+            with m.If(group.copy_end):
+                m.d.sync += tile.eq(here + 1)
+            with m.Elif(group.line_end):
+                m.d.sync += here.eq(tile)
+            with m.If(group.copy_end & group.last_col):
+                m.d.sync += [here.eq(0), tile.eq(0)]
         m.d.comb += [
             columns.add.eq(took & ~vectors),
             columns.addr.eq(Cat(number[: exact_log2(GROUP_BLOCKS)], here)),
@@ -230,7 +230,7 @@ class ImageMaxima(wiring.Component):
                 m.d.comb += [
                     columns.add.eq(took & group.copy),
                     columns.addr.eq(Cat(number[:row_bits], here)),
-                    columns.first.eq(group.first_row & fresh & ((number >> row_bits) == 0)),
+                    columns.first.eq(group.first_row & (line_t == 0) & ((number >> row_bits) == 0)),
                 ]
 
     def _drain(self, m, platform, rows, columns, line, vectors, draining):

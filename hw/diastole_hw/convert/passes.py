@@ -13,23 +13,24 @@ from diastole_sim.spec.numerics import Numerics
 
 
 def step_layout(sizes: Geometry) -> data.StructLayout:
-    """A word's turn. ``at``: where it lies. ``copy``: for which copy. ``find``: only to find what
-    its units are folded by, else to be stored. ``inside``: it begins inside the tensor. ``index``:
-    of its first element in the tensor. ``row_end``, ``last_row``: when found, it is the last
-    of its row, is in the last row inside. ``first``, ``last``: when stored, it is the first, the
-    last of a group. ``line_end``, ``copy_end``: that group is the last of its row of blocks, of the
-    copy, in the tile. ``tile_end``: it is the tile's last."""
-    flags = ("copy", "find", "inside", "row_end", "last_row")
-    flags += ("first", "last", "line_end", "copy_end", "tile_end")
+    """A word's turn. ``at``: where it lies. ``find``: only to find what its units are folded by,
+    else to be stored. ``inside``: it begins inside the tensor. ``index``: of its first element in
+    the tensor. ``row_end``, ``last_row``: when found, it is the last of its row, is in the last row
+    inside. ``first``, ``last``: when stored, it is the first, the last of a group. ``line_end``,
+    ``copy_end``: that group is the last of its row of blocks, of the first copy, in the tile.
+    ``strip_first``, ``strip_last``: when stored, it is the first, the last of a strip.
+    ``strip_end``: that strip is the tile's last. ``tile_end``: the word is the tile's last."""
+    flags = ("find", "inside", "row_end", "last_row", "first", "last", "line_end", "copy_end")
+    flags += ("strip_first", "strip_last", "strip_end", "tile_end")
     fields = {"at": word_layout(sizes), "index": unsigned(INDEX_BITS)}
     return data.StructLayout(fields | {flag: unsigned(1) for flag in flags})
 
 
 class Passes(wiring.Component):
-    """Give out the words of a tile: for each copy, if its class asks for it, every word inside the
-    tensor, row by row; then the groups of the copy, by rows of blocks as they are stored, each by
-    rows of the tile. Of a group only the blocks that have an element inside the tensor are given,
-    as far as no word covers others too; those whole.
+    """Give out the words of a tile: if its class asks for it, every word inside the tensor, row by
+    row; then its groups by rows of blocks, as the first copy is stored, each by rows of the tile.
+    Of a group only the blocks that have an element inside the tensor are given, as far as no word
+    covers others too; those whole. What is given in 8 rows of blocks are the groups of a strip.
 
     Between two passes it waits until all that was given has been used.
 
@@ -53,10 +54,6 @@ class Passes(wiring.Component):
         Every word given has been read, and its draws taken.
     found : In(1)
         A pulse: what units are folded by is known, of the words given since the last pulse.
-    turn : Out(1)
-        A pulse: the words after this are of another copy than those before.
-    copy : Out(1)
-        Of the words that are given now.
     o : Out(stream of :func:`step_layout`)
     """
 
@@ -70,8 +67,6 @@ class Passes(wiring.Component):
                 "tile": In(stream.Signature(tile_layout(sizes))),
                 "used": In(1),
                 "found": In(1),
-                "turn": Out(1),
-                "copy": Out(1),
                 "o": Out(stream.Signature(step_layout(sizes))),
             }
         )
@@ -84,15 +79,11 @@ class Passes(wiring.Component):
         at = self.o.p.at
         place_ = Signal(word_layout(sizes))
         finds = by_class(m, self.cls, map(int, sizes.finds), "finds")
-        vectors = by_class(m, self.cls, map(int, sizes.vectors), "vectors")
         finding = Signal()
-        second = Signal()
         m.d.comb += [
             finding.eq(finds.bool() & find),
-            second.eq(vectors.bool() & self.copy),
             at.eq(place_),
             self.o.p.find.eq(finding),
-            self.o.p.copy.eq(second),
             self.o.valid.eq(self.tile.valid & ~settle),
         ]
         column = place_.word << exact_log2(sizes.lanes)
@@ -104,33 +95,26 @@ class Passes(wiring.Component):
         end = Signal()  # of the pass
         offset = Signal(INDEX_BITS)  # of the row's first element from the tile's
         m.d.comb += self.o.p.index.eq(self.tile.p.index + offset + column)
-        with m.If(~finding & ~second):
-            self._first(m, place_, took, end, offset)
-        if sizes.two_copies:
-            with m.If(~finding & second):
-                self._second(m, place_, took, end, offset)
+        with m.If(~finding):
+            self._store(m, place_, took, end, offset)
         if any(sizes.finds):
             with m.If(finding):
                 self._find(m, place_, took, end, offset)
-        last_copy = ~vectors.bool() | self.copy
-        m.d.comb += self.o.p.tile_end.eq(end & ~finding & last_copy)
+            self._between(m, took & end, finding, find, finds, settle)
+        m.d.comb += self.o.p.tile_end.eq(end & ~finding)
         m.d.comb += self.tile.ready.eq(took & self.o.p.tile_end)
-        self._between(m, took & end, finding, find, finds, vectors, settle)
         with m.If(took & end):
             m.d.sync += [place_.row.eq(0), place_.word.eq(0), offset.eq(0)]
         with m.If(self.tile.ready):
             m.d.sync += place_.half.eq(~place_.half)
         return m
 
-    def _between(self, m, end, finding, find, finds, vectors, settle):
+    def _between(self, m, end, finding, find, finds, settle):
         """After a pass: which is next, and when."""
-        sizes = self.geometry
-        if not (sizes.two_copies or any(sizes.finds)):
-            return
         found = Signal()
         was_finding = Signal()
         with m.If(end):
-            m.d.sync += [settle.eq(finds.bool() | vectors.bool()), was_finding.eq(finding)]
+            m.d.sync += [settle.eq(finds.bool()), was_finding.eq(finding)]
         ready = Mux(was_finding, found, self.used)
         started = Signal()  # the words given have reached what says `used`
         m.d.sync += started.eq(settle)
@@ -139,9 +123,6 @@ class Passes(wiring.Component):
         with m.If(settle & started & ready):
             m.d.sync += [settle.eq(0), found.eq(0), started.eq(0)]
             m.d.sync += find.eq(~was_finding)
-            with m.If(~was_finding):
-                m.d.comb += self.turn.eq(vectors.bool())
-                m.d.sync += self.copy.eq(vectors.bool() & ~self.copy)
 
     def _find(self, m, at, took, end, offset):
         """Row by row, only what lies inside the tensor."""
@@ -157,7 +138,7 @@ class Passes(wiring.Component):
             with m.If(row_end):
                 m.d.sync += [at.word.eq(0), at.row.eq(at.row + 1), offset.eq(offset + self.cols)]
 
-    def _first(self, m, at, took, end, offset):
+    def _store(self, m, at, took, end, offset):
         """Groups along the rows of the tile: 8 blocks wide."""
         sizes = self.geometry
         words, rows = sizes.row_words - 1, sizes.block - 1
@@ -166,7 +147,15 @@ class Passes(wiring.Component):
         word_end = ((at.word & words) == words) | self._last_block(at.word)
         group_end = word_end & ((at.row & rows) == rows)
         last_line = (at.row | rows) + 1 >= self.tile.p.rows
-        self._mark(m, (at.word & words) | (at.row & rows), group_end, line_end, last_line, end)
+        m.d.comb += [
+            self.o.p.first.eq(((at.word & words) | (at.row & rows)) == 0),
+            self.o.p.last.eq(group_end),
+            self.o.p.line_end.eq(line_end),
+            self.o.p.copy_end.eq(line_end & last_line),
+            end.eq(group_end & line_end & last_line),
+        ]
+        if sizes.two_copies:
+            self._mark_strips(m, at, group_end & line_end, end)
         below = offset + self.cols
         with m.If(took):
             m.d.sync += at.word.eq(at.word + 1)
@@ -180,24 +169,15 @@ class Passes(wiring.Component):
             with m.If(end):
                 m.d.sync += line.eq(0)
 
-    def _second(self, m, at, took, end, offset):
-        """Groups down the columns of the tile: 8 blocks high."""
-        sizes = self.geometry
-        words, rows = sizes.block_words - 1, sizes.group_cols - 1
-        block = sizes.block - 1
-        last_block = ((at.row & block) == block) & (at.row + 1 >= self.tile.p.rows)
-        word_end = (at.word & words) == words
-        group_end = word_end & (((at.row & rows) == rows) | last_block)
-        line_end = (at.row | rows) + 1 >= self.tile.p.rows
-        last_line = self._last_columns(at.word | words)
-        self._mark(m, (at.word & words) | (at.row & rows), group_end, line_end, last_line, end)
-        with m.If(took):
-            m.d.sync += at.word.eq(at.word + 1)
-            with m.If(word_end):
-                m.d.sync += at.word.eq(at.word & ~words)
-                m.d.sync += [at.row.eq(at.row + 1), offset.eq(offset + self.cols)]
-            with m.If(group_end & line_end):
-                m.d.sync += [at.word.eq(at.word + 1), at.row.eq(0), offset.eq(0)]
+    def _mark_strips(self, m, at, line_done, end):
+        """Which words begin and end a strip."""
+        rows = self.geometry.strip_rows - 1
+        vectors = by_class(m, self.cls, map(int, self.geometry.vectors), "vectors").bool()
+        m.d.comb += [
+            self.o.p.strip_first.eq(vectors & (at.word == 0) & ((at.row & rows) == 0)),
+            self.o.p.strip_last.eq(vectors & line_done & (((at.row & rows) == rows) | end)),
+            self.o.p.strip_end.eq((at.row | rows) + 1 >= self.tile.p.rows),
+        ]
 
     def _last_columns(self, word):
         """Whether the tensor, or the tile, ends with a word or in it."""
@@ -207,12 +187,3 @@ class Passes(wiring.Component):
         """Whether a word is the last of its block's row, and no block right of it has columns."""
         words = self.geometry.block_words - 1
         return ((word & words) == words) & self._last_columns(word)
-
-    def _mark(self, m, within, group_end, line_end, last_line, end):
-        m.d.comb += [
-            self.o.p.first.eq(within == 0),
-            self.o.p.last.eq(group_end),
-            self.o.p.line_end.eq(line_end),
-            self.o.p.copy_end.eq(line_end & last_line),
-            end.eq(group_end & line_end & last_line),
-        ]

@@ -1,6 +1,6 @@
 """From words of a group to the order of the memory image: block by block."""
 
-from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, unsigned
+from amaranth.hdl import Array, Cat, Const, Module, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -13,13 +13,18 @@ from diastole_hw.place import place
 from diastole_sim.spec.numerics import Numerics
 
 
-class Reorder(wiring.Component):
-    """Hold two groups of elements, written row by row of the tensor and read block by block.
+def ordered_layout(sizes: Geometry) -> data.StructLayout:
+    """Elements in the order of an image, a word of them; ``last`` marks the end of a group."""
+    bits = sizes.lanes * max(sizes.element_bits)
+    return data.StructLayout({"elements": unsigned(bits), "last": 1})
 
-    Written: word s of row r holds ``lanes`` neighbouring elements of row r of the tensor; of the
-    first copy a group has ``block`` rows of 8 blocks, of the second 8 times as many of one. Read:
-    words of ``lanes`` elements in the order of the copy's image, block j, row r, column c at
-    element ``(j * block + r) * block + c``, where the second copy is turned.
+
+class Reorder(wiring.Component):
+    """Hold two groups of the first copy, written row by row of the tensor and read block by block.
+
+    Written: word s of row r holds ``lanes`` neighbouring elements of row r of the tensor; a group
+    has ``block`` rows of 8 blocks. Read: words of ``lanes`` elements in the order of the image,
+    block j, row r, column c at element ``(j * block + r) * block + c``.
 
     Of a group that the tensor ends in come the words of its first blocks alone, all of theirs: as
     many are read as were written.
@@ -27,8 +32,6 @@ class Reorder(wiring.Component):
     Where a word covers P > 1 blocks, the memory has P banks, one per chunk of ``block`` elements:
     chunk j mod P of row r goes to bank ``(j xor f r) mod P``, f = max(1, P / block). A written word
     (one r, P values of j) and a word read (P successive pairs j, r) thus never use a bank twice.
-    Where there are two copies a word covers a block's row at most, and there is a bank per lane:
-    element n of a word of row r goes to bank ``n xor (r mod lanes)``.
 
     Timing: the first word of a group is valid 2 cycles after ``filled``; one word per cycle in and
     out. ``o`` is registered (in the banks' outputs); reading stops while ``o`` waits.
@@ -41,7 +44,7 @@ class Reorder(wiring.Component):
 
     Members
     -------
-    write_en, write_copy : In(1)
+    write_en : In(1)
     write_at : In(:func:`word_layout`)
         The word's place in its tile. The half must be free; not checked.
     write_data : In(lanes * element_bits)
@@ -49,8 +52,7 @@ class Reorder(wiring.Component):
         A pulse, with the last word of a half written: the halves are filled in turn.
     freed : Out(1)
         A pulse when the last word of a half has been read: it may be written from the next cycle.
-    o : Out(stream of {"elements": unsigned(lanes * element_bits), "last": 1})
-        ``last`` marks the end of a group.
+    o : Out(stream of :func:`ordered_layout`)
     """
 
     def __init__(self, *, numerics: Numerics, data_width: int):
@@ -58,16 +60,14 @@ class Reorder(wiring.Component):
         sizes = self.geometry = Geometry(numerics=numerics, data_width=data_width)
         self.element_bits = max(sizes.element_bits)
         bits = sizes.lanes * self.element_bits
-        word = data.StructLayout({"elements": unsigned(bits), "last": 1})
         super().__init__(
             {
                 "write_en": In(1),
-                "write_copy": In(1),
                 "write_at": In(word_layout(sizes)),
                 "write_data": In(bits),
                 "filled": In(1),
                 "freed": Out(1),
-                "o": Out(stream.Signature(word)),
+                "o": Out(stream.Signature(ordered_layout(sizes))),
             }
         )
 
@@ -102,10 +102,7 @@ class Reorder(wiring.Component):
             m.d.sync += count.eq(count + 1)
             with m.If(end):
                 m.d.sync += [count.eq(0), half.eq(~half)]
-        if sizes.two_copies:
-            self._lane_banks(m, platform, count, write_half, half, read)
-        else:
-            self._chunk_banks(m, platform, count, write_half, half, read)
+        self._chunk_banks(m, platform, count, write_half, half, read)
         return m
 
     def _last_word(self, m, half):
@@ -119,44 +116,6 @@ class Reorder(wiring.Component):
         with m.If(self.filled):
             m.d.sync += [held[filling].eq(written), written.eq(0), filling.eq(~filling)]
         return held[half]
-
-    def _lane_banks(self, m, platform, count, write_half, half, read):
-        sizes = self.geometry
-        lane_bits, word_bits = exact_log2(sizes.lanes), exact_log2(sizes.block_words)
-        row_bits = exact_log2(sizes.block)
-        bits = self.element_bits
-        copies = Signal(2)  # of which copy the halves are
-        with m.If(self.filled):
-            m.d.sync += copies.bit_select(write_half, 1).eq(self.write_copy)
-        second = copies.bit_select(half, 1)
-        at = self.write_at
-        along = Cat(at.word[: word_bits + 3], at.row[:row_bits])
-        down = Cat(at.word[:word_bits], at.row[: row_bits + 3])
-        write_addr = Cat(Mux(self.write_copy, down, along), write_half)
-        write_skew = at.row[:lane_bits]
-        written = Array(self.write_data.word_select(n, bits) for n in range(sizes.lanes))
-
-        block, row, word = self._fields(count)
-        skew = row[:lane_bits]
-        late_skew = Signal(lane_bits)
-        with m.If(read):
-            m.d.sync += late_skew.eq(skew)
-        results = []
-        for n in range(sizes.lanes):
-            ram = Ram(width=bits, depth=2 * sizes.group_words)
-            m.submodules[f"bank{n}"] = place(ram, platform)
-            results.append(ram.read_data)
-            straight = Cat(word, block, row)
-            turned = Cat(row[lane_bits:], (skew ^ n)[:lane_bits], word, block)
-            m.d.comb += [
-                ram.write_en.eq(self.write_en),
-                ram.write_addr.eq(write_addr),
-                ram.write_data.eq(written[write_skew ^ n]),
-                ram.read_en.eq(read),
-                ram.read_addr.eq(Cat(Mux(second, turned, straight), half)),
-            ]
-        results = Array(results)
-        m.d.comb += self.o.p.elements.eq(Cat(results[late_skew ^ n] for n in range(sizes.lanes)))
 
     def _chunk_banks(self, m, platform, count, write_half, half, read):
         sizes = self.geometry

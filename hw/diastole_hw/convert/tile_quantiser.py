@@ -1,13 +1,14 @@
-"""Second pass over a tile: from the buffer through the lanes to the reorder memories."""
+"""From the buffer through the lanes to the reorder memories: the tiles, for both copies at once."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from diastole_hw.convert.exponents import field_banks, field_layout
+from diastole_hw.convert.exponents import field_layout
+from diastole_hw.convert.field_word import FieldWord
 from diastole_hw.convert.gather import Gather, square_of, squares_layout
-from diastole_hw.convert.geometry import Geometry, by_class, of_vectors
+from diastole_hw.convert.geometry import Geometry, by_class
 from diastole_hw.convert.intake import word_layout
 from diastole_hw.convert.passes import Passes
 from diastole_hw.convert.quantise import LaneQuantiser
@@ -17,27 +18,64 @@ from diastole_hw.invariant import invariant
 from diastole_hw.place import place
 from diastole_hw.random.draws import AHEAD, INDEX_BITS, Draws
 from diastole_hw.stream.fifo import StreamFifo
-from diastole_sim.spec.command import SECOND_COPY_TAG
 from diastole_sim.spec.formats import NAN_EXPONENT
 from diastole_sim.spec.numerics import Numerics
 
 
 def image_group_layout() -> data.StructLayout:
     """A group, for what comes after the lanes. ``copy``: of which copy. ``line_end``, ``copy_end``:
-    it is the last of its row of blocks, of its copy, in the tile. The others are the tile's."""
+    it is the last of its line, of its copy, in the tile; a line is a row of blocks of the first
+    copy, of the second a strip's groups. The others are the tile's."""
     flags = ("copy", "line_end", "copy_end", "first_row", "first_col", "last_row", "last_col")
     return data.StructLayout({flag: unsigned(1) for flag in flags})
 
 
+class CopySignature(wiring.Signature):
+    """What the quantised elements of a copy go through, seen from the lanes. A half of its memories
+    holds a group of the first copy, a strip of the second.
+
+    Members
+    -------
+    group : Out(stream of :func:`image_group_layout`)
+        A group, or a strip, before its first word is written; a strip as its last group.
+    write_en : Out(1)
+    write_data : Out(lanes * element bits)
+        A word is written.
+    field_en, field_half : Out(1)
+    field : Out(:func:`field_layout`)
+        What :class:`diastole_hw.convert.exponents.ExponentField` is to hold.
+    filled : Out(1)
+        A pulse with the last word of a half, when its exponents are written too.
+    freed, field_freed : In(1)
+        Pulses: a half of a reorder memory, of an exponent field, may be written again.
+    """
+
+    def __init__(self, sizes: Geometry, copy: int):
+        super().__init__(
+            {
+                "group": Out(stream.Signature(image_group_layout())),
+                "write_en": Out(1),
+                "write_data": Out(sizes.lanes * max(sizes.element_bits)),
+                "field_en": Out(1),
+                "field_half": Out(1),
+                "field": Out(field_layout(sizes, copy)),
+                "filled": Out(1),
+                "freed": In(1),
+                "field_freed": In(1),
+            }
+        )
+
+
 class TileQuantiser(wiring.Component):
-    """Quantise the tiles in the buffer, in the order of :class:`Passes`, a word per cycle.
+    """Quantise the tiles in the buffer, in the order of :class:`Passes`, a word per cycle for all
+    its copies.
 
     The draws of a word are asked for up to ``AHEAD`` words ahead, and only for words that lie in
     the tensor. Elements outside get zeros whatever the draw.
 
     Timing: one word per cycle, with stochastic rounding too as long as their indices ascend, and
-    some cycles between the passes of a class that has several. A group begins when halves of the
-    reorder memories are free.
+    some cycles between the passes of a class that has several. A group, and a strip, begins when
+    halves of its memories are free.
 
     Parameters
     ----------
@@ -65,29 +103,19 @@ class TileQuantiser(wiring.Component):
         ``read_en``, held until the next. The vectors' are there only with vectors.
     read_done : Out(1)
         A pulse: the tile read last is not needed any more.
-    group : Out(stream of :func:`image_group_layout`)
-        A group, before its first word is written.
-    write_en, write_copy : Out(1)
+    first, second : Out(:class:`CopySignature`)
+        Of the two copies; ``second`` is there only with vectors.
     write_at : Out(:func:`word_layout`)
-        Its ``half`` means nothing.
-    write_data : Out(lanes * element bits)
-    field_en, field_half : Out(1)
-    field : Out(:func:`field_layout`)
-        What :class:`diastole_hw.convert.exponents.ExponentField` is to hold.
-    written : Out(1)
-        A pulse with the last word of a group, when its exponents are written too.
-    freed, field_freed : In(1)
-        Pulses: a half of a reorder memory may be written again.
+        Of the words written; its ``half`` means nothing.
     nan, inf : Out(1)
         Pulses: the tensor has one.
-    saturated, underflowed : Out(range of lanes + 1)
-        Elements that did in this cycle.
+    saturated, underflowed : Out(range of copies * lanes + 1)
+        Elements that did in this cycle, of all copies.
     """
 
     def __init__(self, *, numerics: Numerics, data_width: int):
         self.numerics, self.data_width = numerics, data_width
         sizes = self.geometry = Geometry(numerics=numerics, data_width=data_width)
-        self.element_bits = max(sizes.element_bits)
         members = {
             "cls": In(2),
             "scale": In(8),
@@ -102,35 +130,43 @@ class TileQuantiser(wiring.Component):
             "read_at": Out(word_layout(sizes)),
             "read_data": In(32 * sizes.lanes),
             "read_done": Out(1),
-            "group": Out(stream.Signature(image_group_layout())),
-            "write_en": Out(1),
-            "write_copy": Out(1),
+            "first": Out(CopySignature(sizes, 0)),
             "write_at": Out(word_layout(sizes)),
-            "write_data": Out(sizes.lanes * self.element_bits),
-            "field_en": Out(1),
-            "field_half": Out(1),
-            "field": Out(field_layout(sizes)),
-            "written": Out(1),
-            "freed": In(1),
-            "field_freed": In(1),
             "nan": Out(1),
             "inf": Out(1),
-            "saturated": Out(range(sizes.lanes + 1)),
-            "underflowed": Out(range(sizes.lanes + 1)),
+            "saturated": Out(range(self._copies * sizes.lanes + 1)),
+            "underflowed": Out(range(self._copies * sizes.lanes + 1)),
         }
         if sizes.two_copies:
+            members["second"] = Out(CopySignature(sizes, 1))
             members["row_value"] = In(8)
             members["column_values"] = In(data.ArrayLayout(unsigned(8), sizes.lanes))
         super().__init__(members)
 
     @property
+    def _copies(self) -> int:
+        """Of a tensor, at most."""
+        return 1 + self.geometry.two_copies
+
+    @property
+    def _ports(self) -> list:
+        """Those of the copies."""
+        return [self.first, self.second] if self.geometry.two_copies else [self.first]
+
+    @property
+    def _beside(self) -> dict:
+        """Flags of a word that goes through the lanes."""
+        sizes = self.geometry
+        flags = ["last", "strip_last"]
+        flags += ["find", "row_end", "last_row"] * any(sizes.finds)
+        return {flag: unsigned(1) for flag in flags}
+
+    @property
     def _word_layout(self):
         """A word on its way; its squares' exponents and what they are folded by."""
         sizes = self.geometry
-        flags = ["inside", "drawn", "last", "tile_end"]
-        flags += ["copy"] * sizes.two_copies
-        flags += ["find", "row_end", "last_row"] * any(sizes.finds)
-        fields = {"at": word_layout(sizes)} | {flag: unsigned(1) for flag in flags}
+        flags = {flag: unsigned(1) for flag in ("inside", "drawn", "tile_end")}
+        fields = {"at": word_layout(sizes)} | flags | self._beside
         bytes_ = data.ArrayLayout(unsigned(8), sizes.word_chunks)
         if sizes.squares:
             fields["exponents"] = bytes_
@@ -148,15 +184,17 @@ class TileQuantiser(wiring.Component):
         gather = None
         if any(sizes.finds):
             m.submodules.gather = place(gather := Gather(**keys), platform)
+        of_copy = unsigned(sizes.lanes * self.numerics.random_bits)
         index = stream.Signature(unsigned(INDEX_BITS)).create()
-        draws = stream.Signature(unsigned(sizes.lanes * self.numerics.random_bits)).create()
+        draws = stream.Signature(data.ArrayLayout(of_copy, sizes.drawn_copies)).create()
         if any(sizes.draws):
-            self._connect_draws(m, platform, index, draws, passes)
+            self._connect_draws(m, platform, index, draws)
 
         word = Signal(self._word_layout)
         valid = Signal()
         move = Signal()
-        self._feed(m, platform, passes, words, index, gather)
+        self._feed(m, passes, words, index, gather)
+        self._begin(m, platform, passes, words, index)
         m.d.comb += [
             passes.used.eq(~words.o.valid & ~valid),
             move.eq(~valid | ~word.drawn | draws.valid),
@@ -174,20 +212,20 @@ class TileQuantiser(wiring.Component):
                 gather.read_row.eq(words.o.p.at.row),
                 gather.read_word.eq(words.o.p.at.word),
             ]
-        self._lanes(m, platform, word, valid & move, draws.payload, gather)
+        self._quantise(m, platform, word, valid & move, draws.payload, gather)
         return m
 
-    def _connect_draws(self, m, platform, index, draws, passes):
-        unit = Draws(lanes=self.geometry.lanes, random_bits=self.numerics.random_bits)
+    def _connect_draws(self, m, platform, index, draws):
+        sizes = self.geometry
+        unit = Draws(
+            lanes=sizes.lanes, random_bits=self.numerics.random_bits, copies=sizes.drawn_copies
+        )
         m.submodules.draws = place(unit, platform)
-        tag = self.tag
-        if self.geometry.two_copies:
-            tag = self.tag ^ Mux(passes.copy, SECOND_COPY_TAG, 0)
         m.d.comb += [
             unit.seed.eq(self.seed),
-            unit.tag.eq(tag),
+            unit.tag.eq(self.tag),
             unit.step.eq(self.step),
-            unit.restart.eq(self.restart | passes.turn),
+            unit.restart.eq(self.restart),
             unit.i.payload.eq(index.payload),
             unit.i.valid.eq(index.valid),
             index.ready.eq(unit.i.ready),
@@ -196,68 +234,32 @@ class TileQuantiser(wiring.Component):
             unit.o.ready.eq(draws.ready),
         ]
 
-    def _feed(self, m, platform, passes, words, index, gather):
-        """Give out words, the indices of those that need draws, and the groups that begin."""
+    def _feed(self, m, passes, words, index, gather):
+        """Say of the words that are given out what the lanes ask for."""
         sizes = self.geometry
         step = passes.o.p
-        measured = self.tile.valid & self.squares.valid
         m.d.comb += [
             passes.cls.eq(self.cls),
             passes.cols.eq(self.cols),
             passes.tile.payload.eq(self.tile.payload),
-            passes.tile.valid.eq(measured),
+            passes.tile.valid.eq(self.tile.valid & self.squares.valid),
             self.tile.ready.eq(passes.tile.ready),
             self.squares.ready.eq(passes.tile.ready),
-        ]
-        free = Signal(range(3), init=2)  # halves of the reorder memory
-        field_free = Signal(range(3), init=2)
-        stochastic = by_class(m, self.cls, map(int, sizes.draws), "stochastic").bool()
-        begins = Signal()
-        may = Signal()
-        go = Signal()
-        drawn = Signal()
-        took = Signal()
-        m.d.comb += [
-            drawn.eq(stochastic & step.inside),
-            begins.eq(step.first & ~step.find),
-            may.eq(passes.o.valid & (~begins | (free.any() & field_free.any()))),
-            go.eq(may & (~drawn | index.ready) & (~begins | self.group.ready)),
-            words.i.valid.eq(go),
-            index.valid.eq(may & drawn & words.i.ready & (~begins | self.group.ready)),
             index.payload.eq(step.index),
-            self.group.valid.eq(may & begins & words.i.ready & (~drawn | index.ready)),
-            took.eq(go & words.i.ready),
-            passes.o.ready.eq(took),
         ]
-        m.d.sync += free.eq(free + self.freed - (took & begins))
-        m.d.sync += field_free.eq(field_free + self.field_freed - (took & begins))
-        invariant(m, platform, ~self.freed | (free != 2), "a half was freed twice")
-        invariant(m, platform, ~self.field_freed | (field_free != 2), "a field was freed twice")
-        group, tile = self.group.p, self.tile.p
-        m.d.comb += [
-            group.copy.eq(step.copy),
-            group.line_end.eq(step.line_end),
-            group.copy_end.eq(step.copy_end),
-            group.first_row.eq(tile.first_row),
-            group.first_col.eq(tile.first_col),
-            group.last_row.eq(tile.last_row),
-            group.last_col.eq(tile.last_col),
-        ]
+        stochastic = by_class(m, self.cls, map(int, sizes.draws), "stochastic").bool()
         word = words.i.p
-        for name in ("at", "inside", "tile_end"):
+        m.d.comb += word.drawn.eq(stochastic & step.inside)
+        for name in ("at", "inside", "tile_end", *self._beside):
             m.d.comb += word[name].eq(step[name])
-        m.d.comb += [word.drawn.eq(drawn), word.last.eq(step.last & ~step.find)]
-        if sizes.two_copies:
-            m.d.comb += word.copy.eq(step.copy)
+        m.d.comb += word.last.eq(step.last & ~step.find)
         if gather is not None:
-            m.d.comb += [passes.found.eq(gather.done)]
-            for name in ("find", "row_end", "last_row"):
-                m.d.comb += word[name].eq(step[name])
+            m.d.comb += passes.found.eq(gather.done)
         for n in range(sizes.word_chunks * sizes.squares):
             square = square_of(m, sizes, self.cls, step.at.word, n, f"square{n}")[:3]
             column = (step.at.word << exact_log2(sizes.lanes)) + n * sizes.chunk
             here = Signal(name=f"here{n}")
-            m.d.comb += here.eq(column < tile.cols)
+            m.d.comb += here.eq(column < self.tile.p.cols)
             measured = Signal(8, name=f"measured{n}")
             m.d.comb += measured.eq(Mux(here, self.squares.payload[square], 0))
             m.d.comb += word.exponents[n].eq(self._known(m, measured, f"known{n}"))
@@ -267,6 +269,47 @@ class TileQuantiser(wiring.Component):
                     known = by_class(m, self.cls, map(int, sizes.folds_at_intake), f"at_intake{n}")
                     found = Mux(known.bool(), measured, found)
                 m.d.comb += word.folds[n].eq(found)
+
+    def _begin(self, m, platform, passes, words, index):
+        """Let a word go on with its index, where it needs draws, and with the group and the strip
+        that it begins, where there is room for them: all together."""
+        step, tile = passes.o.p, self.tile.p
+        begins = [step.first & ~step.find, step.strip_first][: self._copies]
+        room = Signal()
+        took = Signal()
+        halves = [
+            self._room(m, platform, port, took & begin, f"{'second' if copy else 'first'}")
+            for copy, (port, begin) in enumerate(zip(self._ports, begins, strict=True))
+        ]
+        m.d.comb += room.eq(
+            Cat(~begin | half for begin, half in zip(begins, halves, strict=True)).all()
+        )
+        # What a word goes to: where it is wanted, and whether it is ready.
+        targets = [(words.i, Const(1)), (index, words.i.p.drawn)]
+        targets += [(p.group, begin) for p, begin in zip(self._ports, begins, strict=True)]
+        for target, wanted in targets:
+            others = [~w | t.ready for t, w in targets if t is not target]
+            m.d.comb += target.valid.eq(passes.o.valid & room & wanted & Cat(others).all())
+        m.d.comb += took.eq(words.i.valid & words.i.ready)
+        m.d.comb += passes.o.ready.eq(took)
+        for port in self._ports:
+            for edge in ("first_row", "first_col", "last_row", "last_col"):
+                m.d.comb += port.group.p[edge].eq(tile[edge])
+        group = self.first.group.p
+        m.d.comb += [group.line_end.eq(step.line_end), group.copy_end.eq(step.copy_end)]
+        if self.geometry.two_copies:
+            strip = self.second.group.p
+            m.d.comb += [strip.copy.eq(1), strip.line_end.eq(1), strip.copy_end.eq(step.strip_end)]
+
+    def _room(self, m, platform, port, begins, name):
+        """Whether a half of a copy's memories is free."""
+        free = Signal(range(3), init=2, name=f"{name}_free")
+        field_free = Signal(range(3), init=2, name=f"{name}_field_free")
+        m.d.sync += free.eq(free + port.freed - begins)
+        m.d.sync += field_free.eq(field_free + port.field_freed - begins)
+        invariant(m, platform, ~port.freed | (free != 2), "a half was freed twice")
+        invariant(m, platform, ~port.field_freed | (field_free != 2), "a field was freed twice")
+        return free.any() & field_free.any()
 
     def _known(self, m, measured, name):
         """Exponent of a square of which is known what it is folded by: the tensor's, or 0."""
@@ -280,155 +323,108 @@ class TileQuantiser(wiring.Component):
         tensor = Mux(one, LARGEST_BYTE, self.scale)
         return Mux(known & counts, tensor, measured)
 
-    def _lanes(self, m, platform, word, valid, draws, gather):
+    def _quantise(self, m, platform, word, valid, draws, gather):
         """The lanes, and beside them the pulses and the place that belong to their results."""
         sizes = self.geometry
-        exponents, folds = self._of_lanes(m, word, gather)
-        self._write_field(m, word, valid, exponents, folds)
-        lanes = []
-        for n in range(sizes.lanes):
-            m.submodules[f"lane{n}"] = place(
-                lane := LaneQuantiser(numerics=self.numerics), platform
-            )
-            lanes.append(lane)
-            m.d.comb += [
-                lane.cls.eq(self.cls),
-                lane.scale.eq(self.scale),
-                lane.value.eq(Mux(word.inside, self.read_data.word_select(n, 32), 0)),
-                lane.exponent.eq(exponents[n]),
-                lane.random.eq(draws.word_select(n, self.numerics.random_bits)),
-            ]
-            if folds is not None:
-                m.d.comb += lane.fold.eq(folds[n])
-        late = Signal(self._late_layout)
-        beside = [name for name in self._late_layout.members if name != "valid"]
-        m.d.comb += [late[name].eq(word[name]) for name in beside]
+        vectors = by_class(m, self.cls, map(int, sizes.vectors), "vectors").bool()
+        used = [1, vectors][: self._copies]  # whether a copy is there
+        sets = []
+        for copy, port in enumerate(self._ports):
+            exponents, folds = self._of_units(m, copy, word, vectors, gather)
+            self._write_field(m, platform, copy, word, valid & used[copy], exponents, folds)
+            random = draws[copy] if copy < sizes.drawn_copies else Const(0, len(draws[0]))
+            lanes = self._lanes(m, platform, copy, word, exponents, folds, random)
+            m.d.comb += port.write_data.eq(Cat(lane.element for lane in lanes))
+            sets.append(lanes)
+        layout = data.StructLayout({"valid": 1, "at": word_layout(sizes)} | self._beside)
+        late = Signal(layout)
+        m.d.comb += [late[name].eq(word[name]) for name in ("at", *self._beside)]
         m.d.comb += late.valid.eq(valid)
-        for cycle in range(lanes[0].latency):
-            later = Signal(self._late_layout, name=f"late{cycle + 1}")
+        for cycle in range(sets[0][0].latency):
+            later = Signal(layout, name=f"late{cycle + 1}")
             m.d.sync += later.eq(late)
             late = later
         stored = Signal()
+        m.d.comb += stored.eq(late.valid & ~late.find if any(sizes.finds) else late.valid)
+        lasts = [late.last, late.strip_last][: self._copies]
+        for port, there, last in zip(self._ports, used, lasts, strict=True):
+            m.d.comb += [port.write_en.eq(stored & there), port.filled.eq(stored & last)]
         m.d.comb += [
-            stored.eq(late.valid),
-            self.write_en.eq(stored),
             self.write_at.eq(late.at),
-            self.write_data.eq(Cat(lane.element for lane in lanes)),
-            self.written.eq(stored & late.last),
-            self.nan.eq(late.valid & Cat(lane.nan for lane in lanes).any()),
-            self.inf.eq(late.valid & Cat(lane.inf for lane in lanes).any()),
-            self.saturated.eq(Mux(stored, sum(lane.saturated for lane in lanes), 0)),
-            self.underflowed.eq(Mux(stored, sum(lane.underflowed for lane in lanes), 0)),
+            self.nan.eq(late.valid & Cat(lane.nan for lane in sets[0]).any()),
+            self.inf.eq(late.valid & Cat(lane.inf for lane in sets[0]).any()),
+            self.saturated.eq(self._count(stored, vectors, sets, "saturated")),
+            self.underflowed.eq(self._count(stored, vectors, sets, "underflowed")),
         ]
-        if sizes.two_copies:
-            m.d.comb += self.write_copy.eq(late.copy)
         if gather is not None:
             m.d.comb += [
-                stored.eq(late.valid & ~late.find),
                 gather.cls.eq(self.cls),
                 gather.add.eq(late.valid & late.find),
                 gather.row.eq(late.at.row),
                 gather.word.eq(late.at.word),
                 gather.row_end.eq(late.row_end),
                 gather.last_row.eq(late.last_row),
-                *(gather.values[n].eq(lane.top) for n, lane in enumerate(lanes)),
             ]
+            for copy, lanes in enumerate(sets):
+                values = gather.values_t if copy else gather.values
+                m.d.comb += [values[n].eq(lane.top) for n, lane in enumerate(lanes)]
 
-    @property
-    def _late_layout(self):
-        """What goes beside the lanes."""
-        sizes = self.geometry
-        flags = ["valid", "last"] + ["copy"] * sizes.two_copies
-        flags += ["find", "row_end", "last_row"] * any(sizes.finds)
-        fields = {flag: unsigned(1) for flag in flags}
-        return data.StructLayout(fields | {"at": word_layout(sizes)})
+    def _count(self, stored, vectors, sets, name):
+        """Elements of a word, of all its copies, of which the lanes say so."""
+        counts = [sum(getattr(lane, name) for lane in lanes) for lanes in sets]
+        first = Mux(stored, counts[0], 0)
+        return first + Mux(stored & vectors, counts[1], 0) if len(counts) > 1 else first
 
-    def _of_lanes(self, m, word, gather):
+    def _lanes(self, m, platform, copy, word, exponents, folds, random):
+        """The lanes of a copy."""
+        lanes = []
+        for n in range(self.geometry.lanes):
+            lane = LaneQuantiser(numerics=self.numerics)
+            m.submodules[f"lane{n}_t" if copy else f"lane{n}"] = place(lane, platform)
+            lanes.append(lane)
+            bits = self.numerics.random_bits
+            m.d.comb += [
+                lane.cls.eq(self.cls),
+                lane.scale.eq(self.scale),
+                lane.value.eq(Mux(word.inside, self.read_data.word_select(n, 32), 0)),
+                lane.exponent.eq(exponents[n]),
+                lane.fold.eq(folds[n]),
+                lane.random.eq(random.word_select(n, bits)),
+            ]
+        return lanes
+
+    def _of_units(self, m, copy, word, vectors, gather):
         """Exponent of every lane's unit, and what it is folded by."""
         sizes = self.geometry
-        vectors = by_class(m, self.cls, map(int, sizes.vectors), "vectors").bool()
 
         def of_lane(n, name, squares, source):
-            byte = Signal(8, name=f"{name}{n}")
-            if sizes.squares:
+            byte = Signal(8, name=f"{name}{n}_t" if copy else f"{name}{n}")
+            if sizes.squares and not copy:
                 m.d.comb += byte.eq(word[squares][n // sizes.chunk])
             if sizes.two_copies and source is not None:
                 with m.If(vectors):
-                    of_vector = Mux(word.copy, source.column_values[n], source.row_value)
+                    of_vector = source.column_values[n] if copy else source.row_value
                     m.d.comb += byte.eq(Mux(word.inside, of_vector, 0))
             return byte
 
         lanes = range(sizes.lanes)
         exponents = [of_lane(n, "exponent", "exponents", self) for n in lanes]
         if not any(sizes.folds):
-            return exponents, None
+            return exponents, [Const(0, 8)] * sizes.lanes
         return exponents, [of_lane(n, "fold", "folds", gather) for n in lanes]
 
-    def _write_field(self, m, word, valid, exponents, folds):
-        """Write the exponents of the units that a word is the first to have in its group.
-
-        Where words are no longer than blocks, all lanes have the same square or row vector, or each
-        its own column vector; where they are longer, each of its chunks has its own square.
-        """
-        sizes = self.geometry
-        banks = field_banks(sizes)
-        address = Signal(range(max(sizes.of_classes(sizes.exponent_entries))))
-        first = Signal()
-        whole = Signal()  # every bank has a byte of its own
-        in_group = word.at.word[: exact_log2(sizes.row_words)]
-        in_block = in_group[: exact_log2(sizes.block_words)]
-        block_row = word.at.row[: exact_log2(sizes.block)]
-        square = in_group[exact_log2(sizes.block_words) :] << exact_log2(sizes.word_chunks)
+    def _write_field(self, m, platform, copy, word, valid, exponents, folds):
+        """Write the exponents of the units that a word is the first to have in its group."""
+        sizes, port = self.geometry, self._ports[copy]
+        unit = FieldWord(numerics=self.numerics, data_width=self.data_width, copy=copy)
+        m.submodules["field_t" if copy else "field"] = place(unit, platform)
         m.d.comb += [
-            address.eq(square),
-            first.eq((block_row == 0) & (in_block == 0)),
-            whole.eq(sizes.word_chunks > 1),
+            unit.cls.eq(self.cls),
+            unit.at.eq(word.at),
+            *(unit.exponents[n].eq(byte) for n, byte in enumerate(exponents)),
+            *(unit.folds[n].eq(byte) for n, byte in enumerate(folds)),
+            port.field_en.eq(valid & unit.first & (~word.find if any(sizes.finds) else 1)),
+            port.field.eq(unit.o),
         ]
-        if sizes.two_copies:
-            vectors = by_class(m, self.cls, map(int, sizes.vectors), "vectors_field").bool()
-            with m.If(vectors & ~word.copy):
-                run, new = self._run(m, in_group, sizes.lanes, "along")
-                m.d.comb += [address.eq(Cat(block_row, run)), first.eq(new)]
-            with m.If(vectors & word.copy):
-                row = word.at.row[: exact_log2(sizes.group_cols)]
-                run, new = self._run(m, row, 1, "down")
-                lane = Const(0, exact_log2(sizes.lanes))
-                m.d.comb += [address.eq(Cat(lane, in_block, run)), first.eq(new), whole.eq(1)]
-        bank = address[: exact_log2(banks)]
-        m.d.comb += [
-            self.field_en.eq(valid & first & (~word.find if any(sizes.finds) else 1)),
-            self.field.row.eq(address >> exact_log2(banks)),
-            self.field.enable.eq(Mux(whole, 2**banks - 1, 1 << bank)),
-        ]
-        with m.If(valid & word.last):
-            m.d.sync += self.field_half.eq(~self.field_half)
-        for n in range(banks):
-            lane = n * sizes.chunk if sizes.word_chunks > 1 else n
-            byte = self._lowered(m, n, exponents[lane], folds and folds[lane])
-            m.d.comb += self.field.values[n].eq(byte)
-
-    def _run(self, m, place_, unit, name):
-        """Number of a vector in its group, and whether a place is the first that it has there; a
-        place is ``unit`` elements."""
-        sizes = self.geometry
-        met = [min(sizes.side(cls), sizes.group_cols) for cls in range(3)]  # elements of a vector
-        sides = [length // unit for length in met]
-        run = Signal(range(max(2, sizes.group_cols // min(met))), name=f"run_{name}")
-        shift = of_vectors(m, self.cls, sizes, [exact_log2(n) for n in sides], f"shift_{name}")
-        mask = of_vectors(m, self.cls, sizes, [n - 1 for n in sides], f"mask_{name}")
-        m.d.comb += run.eq(place_ >> shift)
-        return run, (place_ & mask) == 0
-
-    def _lowered(self, m, n, exponent, fold):
-        """Stored exponent after folding: 0 for a unit of zeros, as it is where it is NaN."""
-        sizes = self.geometry
-        if fold is None:
-            return exponent
-        folds = by_class(m, self.cls, map(int, sizes.folds), f"folds{n}").bool()
-        depth = by_class(m, self.cls, [c.format.depth + 1 for c in sizes.classes], f"depth{n}")
-        byte = Signal(8, name=f"lowered{n}")
-        m.d.comb += byte.eq(exponent)
-        with m.If(folds & (exponent != NAN_EXPONENT)):
-            zeros = (exponent == 0) | (fold == 0)
-            m.d.comb += byte.eq(Mux(zeros, 0, exponent - depth + fold))
-        return byte
+        with m.If(valid & (word.strip_last if copy else word.last)):
+            m.d.sync += port.field_half.eq(~port.field_half)

@@ -9,9 +9,10 @@ from diastole_hw.place import place
 from diastole_hw.random.threefry import Threefry
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_sim.spec.check import require_choice, require_int
+from diastole_sim.spec.command import SECOND_COPY_TAG
+from diastole_sim.spec.rounding import DRAW_BITS, SHARED_DRAW_BITS
 
 INDEX_BITS = 34  # a quarter of the index is the 32-bit counter
-_DRAW_BITS = 16
 _DRAWS_PER_HASH = 4
 AHEAD = 10  # words whose draws are under way
 
@@ -20,12 +21,13 @@ class Draws(wiring.Component):
     """Hand out the random bits of ``lanes`` consecutive elements; a function of their index only.
 
     Element ``index`` draws the top ``random_bits`` of the 16 bits at ``16 * (index & 3)`` of the
-    Threefry-2x32-20 hash of counter ``(index >> 2, step)`` under key ``(seed, tag)``. What was
-    drawn before, and how long anybody waited, changes nothing.
+    Threefry-2x32-20 hash of counter ``(index >> 2, step)`` under key ``(seed, tag)``. A second copy
+    takes the top ones of the low byte of the same 16, or, where that has too few, of the hash under
+    another tag. What was drawn before, and how long anybody waited, changes nothing.
 
-    max(1, lanes / 4) hash units give aligned groups of draws, in the order in which the
-    indices need them; the last group is kept, so indices that ascend by ``lanes`` compute every
-    hash once, whatever their alignment.
+    max(1, lanes / 4) hash units, as many again for a second copy with a tag of its own, give
+    aligned groups of draws, in the order in which the indices need them; the last group is kept, so
+    indices that ascend by ``lanes`` compute every hash once, whatever their alignment.
 
     Timing: ``AHEAD`` indices are taken ahead of their draws, which come 7 cycles later at the
     soonest. Of indices that ascend by ``lanes``, one word per cycle in the long run. ``o`` is
@@ -37,6 +39,8 @@ class Draws(wiring.Component):
         Draws per index (a power of two, 1 to 16).
     random_bits : int
         Bits per draw (1 to 16).
+    copies : int
+        For which every element draws (1 or 2).
 
     Members
     -------
@@ -47,17 +51,20 @@ class Draws(wiring.Component):
     restart : In(1)
         Forget the groups kept, as the next index may have another seed, tag or step. Only while no
         index is on its way; not checked.
-    o : Out(stream of unsigned(lanes * random_bits))
-        Draw of element ``i + n`` (modulo 2^34) at bit ``n * random_bits``.
+    o : Out(stream of array of copies unsigned(lanes * random_bits))
+        Of each copy the draw of element ``i + n`` (modulo 2^34) at bit ``n * random_bits``.
 
     ValueError if out of range.
     """
 
-    def __init__(self, *, lanes: int, random_bits: int):
+    def __init__(self, *, lanes: int, random_bits: int, copies: int):
         require_choice("lanes", lanes, (1, 2, 4, 8, 16))
-        require_int("random_bits", random_bits, 1, _DRAW_BITS)
+        require_int("random_bits", random_bits, 1, DRAW_BITS)
+        self.copies = require_int("copies", copies, 1, 2)
         self.lanes, self.random_bits = lanes, random_bits
+        self.tags = copies if random_bits > SHARED_DRAW_BITS else 1
         self.group = max(_DRAWS_PER_HASH, lanes)  # draws of one round of hashes, aligned
+        words = data.ArrayLayout(unsigned(lanes * random_bits), copies)
         super().__init__(
             {
                 "i": In(stream.Signature(unsigned(INDEX_BITS))),
@@ -65,7 +72,7 @@ class Draws(wiring.Component):
                 "tag": In(32),
                 "step": In(32),
                 "restart": In(1),
-                "o": Out(stream.Signature(unsigned(lanes * random_bits))),
+                "o": Out(stream.Signature(words)),
             }
         )
 
@@ -85,19 +92,19 @@ class Draws(wiring.Component):
         return m
 
     def _hashes(self, m, platform):
-        """Lockstep hash units; streams of a group's number and of its draws."""
+        """Lockstep hash units; streams of a group's number and of its draws, tag by tag."""
         units = self.group // _DRAWS_PER_HASH
         cycles = max(1, _DRAWS_PER_HASH // self.lanes)  # in which words use up what a unit gives
         number = stream.Signature(unsigned(INDEX_BITS - exact_log2(self.group))).create()
-        draws = stream.Signature(unsigned(units * 64)).create()
+        draws = stream.Signature(self._groups_layout).create()
         hashes = []
-        for n in range(units):
+        for n in range(units * self.tags):
             m.submodules[f"hash{n}"] = place(unit := Threefry(cycles=cycles), platform)
             hashes.append(unit)
             m.d.comb += [
                 unit.key_low.eq(self.seed),
-                unit.key_high.eq(self.tag),
-                unit.i.p.low.eq(Cat(Const(n, exact_log2(units)), number.payload)),
+                unit.key_high.eq(self.tag ^ (SECOND_COPY_TAG if n >= units else 0)),
+                unit.i.p.low.eq(Cat(Const(n % units, exact_log2(units)), number.payload)),
                 unit.i.p.high.eq(self.step),
             ]
         # The units run in lockstep: they take and give together, so the first speaks for all.
@@ -108,6 +115,11 @@ class Draws(wiring.Component):
             m.d.comb += unit.i.valid.eq(number.valid)
             m.d.comb += unit.o.ready.eq(draws.ready)
         return number, draws
+
+    @property
+    def _groups_layout(self):
+        """A group of draws under each tag."""
+        return data.ArrayLayout(unsigned(self.group * DRAW_BITS), self.tags)
 
     def _plan(self, m, cuts, groups):
         """Ask for the groups that an index needs, but not again for the one asked for last."""
@@ -144,8 +156,8 @@ class Draws(wiring.Component):
 
     def _cut(self, m, cuts, groups):
         """Take as many groups as planned, and cut the word out of the last one or two."""
-        kept = Signal(self.group * _DRAW_BITS)
-        latest = Signal(self.group * _DRAW_BITS)
+        kept = Signal(self._groups_layout)
+        latest = Signal(self._groups_layout)
         first = Signal()  # a group has come, of the two that the word takes
         alone = Signal()  # the next group is not the word's last
         move = Signal()
@@ -158,14 +170,23 @@ class Draws(wiring.Component):
         ]
         with m.If(groups.valid & groups.ready):
             m.d.sync += [kept.eq(groups.payload), first.eq(alone)]
-        window = Signal(2 * len(kept))
-        word = Signal(self.lanes * _DRAW_BITS)
-        start = Cat(Const(0, exact_log2(_DRAW_BITS)), cuts.p.offset)
-        m.d.comb += [
-            window.eq(Mux(cuts.p.both, Cat(kept, latest), latest)),
-            word.eq(window.bit_select(start, len(word))),
-        ]
-        draws = (word.word_select(n, _DRAW_BITS) for n in range(self.lanes))
         with m.If(move):
             m.d.sync += self.o.valid.eq(cuts.valid & cuts.ready)
-            m.d.sync += self.o.payload.eq(Cat(draw[-self.random_bits :] for draw in draws))
+        start = Cat(Const(0, exact_log2(DRAW_BITS)), cuts.p.offset)
+        words = []
+        for tag in range(self.tags):
+            window = Signal(2 * self.group * DRAW_BITS, name=f"window{tag}")
+            word = Signal(self.lanes * DRAW_BITS, name=f"word{tag}")
+            m.d.comb += [
+                window.eq(Mux(cuts.p.both, Cat(kept[tag], latest[tag]), latest[tag])),
+                word.eq(window.bit_select(start, len(word))),
+            ]
+            words.append(word)
+        for copy in range(self.copies):
+            own = copy < self.tags  # the copy has a tag of its own
+            top = DRAW_BITS if own else SHARED_DRAW_BITS
+            word = words[copy if own else 0]
+            draws = [word.word_select(n, DRAW_BITS) for n in range(self.lanes)]
+            with m.If(move):
+                drawn = Cat(draw[top - self.random_bits : top] for draw in draws)
+                m.d.sync += self.o.p[copy].eq(drawn)

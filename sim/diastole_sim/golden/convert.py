@@ -16,7 +16,6 @@ from diastole_sim.device.operands import require_matrix
 from diastole_sim.golden.copies import Copy, Counts, Fields, convert_copy, copy_values
 from diastole_sim.golden.random import tensor_draws
 from diastole_sim.spec.check import require_int
-from diastole_sim.spec.command import SECOND_COPY_TAG
 from diastole_sim.spec.numerics import Numerics, TensorClass
 from diastole_sim.spec.operations import OPERAND_OF
 from diastole_sim.spec.rounding import is_stochastic
@@ -95,9 +94,9 @@ def quantise(
     for transposed in (False, True)[: 1 + chosen.two_copies]:
         draws: NDArray[np.int64] = np.zeros((1, 1), dtype=np.int64)
         if is_stochastic(chosen.rounding):
-            own = tag ^ SECOND_COPY_TAG if transposed else tag
+            bits = numerics.random_bits
             draws = tensor_draws(
-                rows, columns, seed=seed, tag=own, step=step, bits=numerics.random_bits
+                rows, columns, seed=seed, tag=tag, step=step, bits=bits, second=transposed
             )
         done.append(convert_copy(fields, draws, numerics, tensor_class, exponent, transposed))
     return Quantised(

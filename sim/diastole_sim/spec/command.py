@@ -188,7 +188,7 @@ OPERAND_CLASSES = {f"class_{tensor.tensor_class}": tensor.number for tensor in O
 MEASURE = 0
 """The value of the field ``scale`` with which the machine measures the tensor's scale."""
 SECOND_COPY_TAG = 1 << 31
-"""The draws of copy 1 are those of the tensor's tag with this bit flipped."""
+"""Flipped in the tensor's tag for the draws of a second copy, where they are its own."""
 
 
 def scale_field(exponent: int | None, kind: Format) -> int:

@@ -26,7 +26,12 @@ Integers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 MAX_MAGNITUDE_BITS = 24
-MAX_RANDOM_BITS = 16
+DRAW_BITS = 16
+"""Width of an element's draw; a rounding with fewer random bits takes the top ones."""
+SHARED_DRAW_BITS = 8
+"""Most random bits that a second copy takes of the same draw, from these low bits; for more it has
+another draw."""
+MAX_RANDOM_BITS = DRAW_BITS
 SHIFT_LIMIT = MAX_MAGNITUDE_BITS + MAX_RANDOM_BITS + 2
 """From this shift on nu < 2^-18 and no rule increments; shifts are clamped to it."""
 

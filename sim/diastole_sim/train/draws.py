@@ -8,7 +8,8 @@ choice depends on how many were made before it.
 import numpy as np
 from numpy.typing import NDArray
 
-from diastole_sim.golden.random import DRAW_BITS, tensor_draws
+from diastole_sim.golden.random import tensor_draws
+from diastole_sim.spec.rounding import DRAW_BITS
 
 SPLIT_TAG = 0xFFFF0000  # which samples are held out; step 0
 ORDER_TAG = 0xFFFF0001  # the order of the training samples; step = epoch

@@ -29,19 +29,25 @@ class Tile:
             self.rows = min(self.rows, 5 + self.side * rng.randrange(2))
         self.cols = rng.choice([1, width, rng.randrange(1, width + 1)])
         top = rng.choice([1, 4, 256])  # often equal, or zeros
-        self.values = [[rng.randrange(top) for _ in range(self.cols)] for _ in range(self.rows)]
+        self.values, self.values_t = (
+            [[rng.randrange(top) for _ in range(self.cols)] for _ in range(self.rows)]
+            for _ in range(2)
+        )
 
     def words(self, lanes):
-        """(row, word, bytes, ends its row, is in the last row)."""
-        for row, line in enumerate(self.values):
+        """(row, word, bytes for rows, for columns, ends its row, is in the last row)."""
+        for row in range(self.rows):
             for first in range(0, self.cols, lanes):
-                here = line[first : first + lanes]
                 last = first + lanes >= self.cols
-                here += [0] * (lanes - len(here))
-                yield row, first // lanes, here, last, row + 1 == self.rows
+                here, down = (
+                    (values[row] + [0] * lanes)[first : first + lanes]
+                    for values in (self.values, self.values_t)
+                )
+                yield row, first // lanes, here, down, last, row + 1 == self.rows
 
-    def largest(self, rows, cols):
-        inside = [self.values[r][c] for r in rows if r < self.rows for c in cols if c < self.cols]
+    def largest(self, rows, cols, values=None):
+        values = values or self.values
+        inside = [values[r][c] for r in rows if r < self.rows for c in cols if c < self.cols]
         return max(inside, default=0)
 
     def squares(self):
@@ -54,13 +60,13 @@ class Tile:
 
     def down(self, row, col):
         first = row // self.side * self.side
-        return self.largest(range(first, first + self.side), [col])
+        return self.largest(range(first, first + self.side), [col], self.values_t)
 
 
 async def add(ctx, dut, tile, half, willing):
     """Give all words of a tile; ``willing()`` says in which cycles one comes."""
     ctx.set(dut.cls, tile.cls)
-    for row, word, values, row_end, last_row in tile.words(dut.geometry.lanes):
+    for row, word, values, values_t, row_end, last_row in tile.words(dut.geometry.lanes):
         while not willing():
             await ctx.tick()
         ctx.set(dut.add, 1)
@@ -68,6 +74,8 @@ async def add(ctx, dut, tile, half, willing):
         ctx.set(dut.word, word)
         ctx.set(dut.half, half)
         ctx.set(dut.values, values)
+        if dut.geometry.two_copies:
+            ctx.set(dut.values_t, values_t)
         ctx.set(dut.row_end, row_end)
         ctx.set(dut.last_row, last_row)
         await ctx.tick()

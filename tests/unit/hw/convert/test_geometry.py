@@ -78,6 +78,13 @@ def check(numerics, data_width):
     assert (sizes.max_tile_rows, sizes.max_tile_cols) == (height, width)
     assert sizes.tile_row_words * sizes.lanes == width
     assert sizes.tile_words * sizes.lanes == height * width
+    if True in two_copies:
+        strips = [wide for (_, wide), vectors in zip(shapes, two_copies, strict=True) if vectors]
+        assert sizes.strip_rows == len(row)
+        assert sizes.strip_cols == max(strips)
+        assert sizes.strip_groups * block == max(strips)
+    drawn = [chosen.rounding != "nearest" for chosen in classes]
+    assert sizes.drawn_copies == 1 + ((True, True) in zip(two_copies, drawn, strict=True))
     assert sizes.halves == (1 if height * width > 4096 else 2)
     assert 2**sizes.half_bits == sizes.halves
     assert sizes.of_classes(sizes.tile_rows) == tuple(shape[0] for shape in shapes)

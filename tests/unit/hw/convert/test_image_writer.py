@@ -43,23 +43,36 @@ def stored_copy(layout, nan, rng, rising):
 
 
 def groups_of(numerics, cls, shape):
-    """(copy, row of blocks, group, flags) in the order of the tiles: of each the first copy's rows
-    of blocks, then the second's."""
+    """(copy, row of blocks, group, flags) in the order of the tiles, for each copy: of the first
+    rows of blocks, of the second strips, each from left to right."""
     block = numerics.block
+    copies = [[], []]
     for tile in tiles_of(numerics, cls, *shape):
         edges = tile.fields()
         edges = {key: edges[key] for key in ("first_row", "first_col", "last_row", "last_col")}
-        spans = [(tile.row, tile.rows, tile.col, tile.cols)]
-        if class_of(numerics, cls).grouping.kind == "vector":
-            spans.append((tile.col, tile.cols, tile.row, tile.rows))
-        for copy, (top, high, left, wide) in enumerate(spans):
-            lines = range(top // block, -(-(top + high) // block))
-            groups = range(left // (8 * block), -(-(left + wide) // (8 * block)))
-            for line in lines:
-                for group in groups:
-                    ends = {"line_end": group == groups[-1]}
-                    ends["copy_end"] = ends["line_end"] and line == lines[-1]
-                    yield copy, line, group, edges | ends | {"copy": copy}
+        lines = [(tile.row, tile.rows, block), (tile.row, tile.rows, 8 * block)]
+        across = [(tile.col, tile.cols, 8 * block), (tile.col, tile.cols, block)]
+        for copy, groups in enumerate(copies):
+            tops, lefts = (
+                range(first // size, -(-(first + length) // size))
+                for first, length, size in (lines[copy], across[copy])
+            )
+            for top in tops:
+                for left in lefts:
+                    ends = {"copy": copy, "line_end": left == lefts[-1]}
+                    ends["copy_end"] = ends["line_end"] and top == tops[-1]
+                    line, group = (left, top) if copy else (top, left)
+                    groups.append((copy, line, group, edges | ends))
+    return copies if class_of(numerics, cls).grouping.kind == "vector" else copies[:1]
+
+
+def in_turn(copies, rng):
+    """Groups of the copies in any order, the last of all one of the second, if there is one."""
+    left = [list(groups) for groups in copies]
+    while any(left):
+        last = len(left) == 2 and len(left[1]) == 1 and left[0]
+        choice = 0 if last else rng.choice([n for n, groups in enumerate(left) if groups])
+        yield left[choice].pop(0)
 
 
 class Job:
@@ -78,7 +91,7 @@ class Job:
             layout.pack(copy, self.exponent)
             for layout, copy in zip(self.layouts, self.copies, strict=True)
         ]
-        self.groups = list(groups_of(numerics, cls, shape))
+        self.groups = list(in_turn(groups_of(numerics, cls, shape), rng))
         self.addresses, at = [], self.beat * rng.randrange(9)
         for image in self.images:
             self.addresses.append(at)

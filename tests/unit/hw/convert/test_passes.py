@@ -1,5 +1,5 @@
 # amaranth: UnusedElaboratable=no
-"""The order of a tile's words, against loops over copies, rows of blocks, groups and rows."""
+"""The order of a tile's words, against loops over rows of blocks, groups and rows."""
 
 from itertools import pairwise
 
@@ -25,45 +25,43 @@ def finding_steps(tile, lanes):
             }
 
 
-def storing_steps(tile, block, lanes, copy):
-    """Rows of blocks of the copy, their groups of 8 blocks, the group's rows of the tile."""
-    wide, high = (block, 8 * block) if copy else (8 * block, block)
+def storing_steps(tile, block, lanes, vectors):
+    """Rows of blocks, their groups of 8 blocks, the group's rows of the tile."""
+    wide, strip = 8 * block, 8 * block
     rows = -(-tile.rows // block) * block  # of blocks that are in the tensor
     cols = -(-tile.cols // max(block, lanes)) * max(block, lanes)
-    tops = range(0, tile.rows, high)
+    tops = range(0, tile.rows, block)
     lefts = range(0, tile.cols, wide)
-    groups = (
-        [(top, left) for left in lefts for top in tops]
-        if copy
-        else [(top, left) for top in tops for left in lefts]
-    )
+    groups = [(top, left) for top in tops for left in lefts]
+    ends = {min(top + strip, rows) - 1 for top in range(0, rows, strip)}  # last rows of strips
     for top, left in groups:
         words = [
             (row, col)
-            for row in range(top, min(top + high, rows))
+            for row in range(top, top + block)
             for col in range(left, min(left + wide, cols), lanes)
         ]
         for row, col in words:
+            strip_last = vectors and row in ends and col + lanes == cols
             yield {
                 "row": row,
                 "col": col,
                 "first": (row, col) == words[0],
                 "last": (row, col) == words[-1],
-                "line_end": top == tops[-1] if copy else left == lefts[-1],
+                "line_end": left == lefts[-1],
                 "copy_end": (top, left) == groups[-1],
-                "tile_end": False,
+                "strip_first": vectors and col == 0 and row % strip == 0,
+                "strip_last": strip_last,
+                **({"strip_end": row // strip == (rows - 1) // strip} if vectors else {}),
+                "tile_end": (top, left) == groups[-1] and (row, col) == words[-1],
             }
 
 
 def passes_of(numerics, cls, tile, lanes, finding):
-    """(copy, find, steps) of every pass over a tile."""
-    copies = 2 if class_of(numerics, cls).grouping.kind == "vector" else 1
-    for copy in range(copies):
-        if finding:
-            yield copy, True, list(finding_steps(tile, lanes))
-        steps = list(storing_steps(tile, numerics.block, lanes, copy))
-        steps[-1]["tile_end"] = copy == copies - 1
-        yield copy, False, steps
+    """(find, steps) of every pass over a tile."""
+    if finding:
+        yield True, list(finding_steps(tile, lanes))
+    vectors = class_of(numerics, cls).grouping.kind == "vector"
+    yield False, list(storing_steps(tile, numerics.block, lanes, vectors))
 
 
 class Bench:
@@ -84,17 +82,16 @@ class Bench:
             for number, tile in enumerate(self.tiles)
             for each in passes_of(numerics, cls, tile, self.lanes, self.finds)
         ]
-        self.waits = len({each[1] for each in self.passes}) > 1 or self.finds
-        self.cycle, self.cycles, self.turns = 0, [], []
+        self.cycle, self.cycles = 0, []
 
-    def check_step(self, step, number, copy, find, wanted):
+    def check_step(self, step, number, find, wanted):
         tile = self.tiles[number]
-        what = f"tile {number} copy {copy} find {find} {wanted}"
+        what = f"tile {number} find {find} {wanted}"
         row, col = wanted["row"], wanted["col"]
         half = number % 2 if self.halves == 2 else 0
         place = (step.at.half, step.at.row, step.at.word)
         assert place == (half, row, col // self.lanes), what
-        assert (step.copy, step.find) == (copy, find), what
+        assert step.find == find, what
         inside = row < tile.rows and col < tile.cols
         assert step.inside == inside, what
         if inside:
@@ -122,26 +119,21 @@ class Bench:
     async def take_words(self, ctx):
         dut, rng = self.dut, self.rng
         given = 0  # and not yet used
-        for number, copy, find, steps in self.passes:
+        for number, find, steps in self.passes:
             for wanted in steps:
                 while True:
                     ctx.set(dut.o.ready, rng.random() < self.p_ready)
-                    _, _, valid, ready, step, turn, of_copy = await ctx.tick().sample(
-                        dut.o.valid, dut.o.ready, dut.o.payload, dut.turn, dut.copy
+                    _, _, valid, ready, step = await ctx.tick().sample(
+                        dut.o.valid, dut.o.ready, dut.o.payload
                     )
                     self.cycle += 1
-                    if turn:
-                        self.turns.append(self.cycle)
-                        assert wanted is steps[0]
-                        assert given == 0, "the copy changes while words are on their way"
                     given = max(0, given - (rng.random() < self.p_used)) + (valid and ready)
                     ctx.set(dut.used, given == 0)
                     if valid and ready:
                         break
-                self.check_step(step, number, copy, find, wanted)
-                assert of_copy == copy
+                self.check_step(step, number, find, wanted)
                 self.cycles.append(self.cycle)
-            if self.waits:
+            if self.finds:
                 given = await self.between(ctx, find, given)
 
     async def between(self, ctx, find, given):
@@ -161,10 +153,9 @@ class Bench:
         return given
 
     async def nothing_comes(self, ctx):
-        _, _, valid, turn = await ctx.tick().sample(self.dut.o.valid, self.dut.turn)
+        valid = (await ctx.tick().sample(self.dut.o.valid))[-1]
         self.cycle += 1
         assert not valid, "a word before those of the pass before were used"
-        assert not turn, "another copy before the words of the one before were used"
 
     def run(self):
         async def end(ctx):
@@ -207,7 +198,7 @@ def test_indices_use_all_their_bits(rng):
 
 @pytest.mark.parametrize(
     "name, gap",
-    [("squares", 0), ("long vectors", 2), ("folding squares", 2), ("folding vectors", 2)],
+    [("squares", 0), ("long vectors", 0), ("folding squares", 2), ("folding vectors", 2)],
 )
 def test_timing(name, gap, rng):
     """A word per cycle; 2 cycles between passes where all is used and found at once."""
@@ -218,12 +209,3 @@ def test_timing(name, gap, rng):
     gaps = [after - before - 1 for before, after in pairwise(bench.cycles)]
     assert len(gaps) == sum(lengths) - 1
     assert gaps == [gap if number in starts else 0 for number in range(1, sum(lengths))]
-
-
-@pytest.mark.parametrize("name, turns", [("squares", 0), ("vectors", 4), ("folding vectors", 4)])
-def test_turns(name, turns, rng):
-    """Of every tile, to its second copy and back."""
-    bench = Bench(name, 0, (4, 40), rng)
-    assert len(bench.tiles) == 2
-    bench.run()
-    assert len(bench.turns) == turns - (turns > 0)  # the last one comes after the last word

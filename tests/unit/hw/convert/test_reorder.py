@@ -16,6 +16,7 @@ WIDTHS = (32, 64, 128, 256, 512)
 
 SQUARES = ("bfp4", "bfp6", "bfp2")
 VECTORS = ("mxfp4_e2m1", "mxint8", "bfp6")
+"""Words are no longer than blocks."""
 
 
 def numerics_of(block, formats=SQUARES):
@@ -23,16 +24,15 @@ def numerics_of(block, formats=SQUARES):
 
 
 async def hold(ctx, dut, groups, free):
-    """Write groups (of which copy, rows of elements as they lie in the tensor)."""
+    """Write groups, rows of elements as they lie in the tensor."""
     lanes, bits = dut.geometry.lanes, dut.element_bits
-    for copy, rows in groups:
+    for rows in groups:
         while not free[0]:
             await ctx.tick()
         free[0] -= 1
         words = list(product(range(len(rows)), range(0, len(rows[0]), lanes)))
         for row, col in words:
             ctx.set(dut.write_en, 1)
-            ctx.set(dut.write_copy, copy)
             ctx.set(dut.write_at, {"row": row, "word": col // lanes})
             ctx.set(dut.write_data, joined(rows[row][col : col + lanes], bits))
             ctx.set(dut.filled, (row, col) == words[-1])
@@ -42,7 +42,7 @@ async def hold(ctx, dut, groups, free):
 
 
 def check_reorder(dut, groups, rng):
-    """Groups come out block by block, those of the second copy turned."""
+    """Groups come out block by block."""
     block, lanes = dut.geometry.block, dut.geometry.lanes
     free = [2]
 
@@ -55,13 +55,11 @@ def check_reorder(dut, groups, rng):
             free[0] += freed
 
     async def check(ctx):
-        for number, (copy, rows) in enumerate(groups):
-            stored = list(zip(*rows, strict=True)) if copy else rows
+        for number, rows in enumerate(groups):
+            blocks = range(len(rows[0]) // block)
             order = [
-                stored[row][j * block + col]
-                for j, row, col in product(
-                    range(len(stored[0]) // block), range(block), range(block)
-                )
+                rows[row][j * block + col]
+                for j, row, col in product(blocks, range(block), range(block))
             ]
             for start in range(0, len(order), lanes):
                 got = await get(ctx, dut.o, lambda: rng.random() < 0.8)
@@ -78,22 +76,17 @@ def random_rows(rows, cols, bits, rng):
     return [[rng.getrandbits(bits) for _ in range(cols)] for _ in range(rows)]
 
 
-@pytest.mark.parametrize("block, data_width", list(product(BLOCKS, WIDTHS)))
-def test_reorder(block, data_width, rng):
-    dut = design(Reorder, numerics=numerics_of(block), data_width=data_width)
+@pytest.mark.parametrize(
+    "block, data_width, formats",
+    [(*sizes, SQUARES) for sizes in product(BLOCKS, WIDTHS)]
+    + [(*sizes, VECTORS) for sizes in product(BLOCKS, (32, 128, 512))],
+)
+def test_reorder(block, data_width, formats, rng):
+    dut = design(Reorder, numerics=numerics_of(block, formats), data_width=data_width)
     count = 3 if dut.geometry.group_words <= 256 else 1
     bits = dut.element_bits
-    groups = [(0, random_rows(block, 8 * block, bits, rng)) for _ in range(count)]
+    groups = [random_rows(block, 8 * block, bits, rng) for _ in range(count)]
     check_reorder(dut, groups, rng)
-
-
-@pytest.mark.parametrize("block, data_width", list(product(BLOCKS, (32, 128, 512))))
-def test_reorder_of_copies(block, data_width, rng):
-    dut = design(Reorder, numerics=numerics_of(block, VECTORS), data_width=data_width)
-    copies = (0, 1, 1, 0) if dut.geometry.group_words <= 256 else (1,)
-    bits = dut.element_bits
-    shapes = ((block, 8 * block), (8 * block, block))
-    check_reorder(dut, [(copy, random_rows(*shapes[copy], bits, rng)) for copy in copies], rng)
 
 
 @pytest.mark.parametrize("block, data_width", [(8, 64), (4, 512), (2, 128), (1, 64), (1, 32)])
@@ -104,9 +97,7 @@ def test_groups_that_the_tensor_ends_in(block, data_width, formats, rng):
     bits, step = dut.element_bits, max(1, dut.geometry.lanes // block)
     groups = []
     for blocks in (step, 8, 8 - step or 8, step, 8):
-        copy = rng.randrange(2) if formats is VECTORS else 0
-        shape = (blocks * block, block) if copy else (block, blocks * block)
-        groups.append((copy, random_rows(*shape, bits, rng)))
+        groups.append(random_rows(block, blocks * block, bits, rng))
     check_reorder(dut, groups, rng)
 
 

@@ -12,11 +12,17 @@ from support.texts import exactly
 LANES = (1, 2, 4, 8, 16)
 
 
-def model(first, lanes, bits, seed, tag, step):
+def model(first, lanes, bits, seed, tag, step, second=False):
     """Draws of the elements from ``first`` on, in one word."""
     indices = ((first + n) % 2**34 for n in range(lanes))
-    draws = (draw(seed=seed, tag=tag, step=step, index=n, bits=bits) for n in indices)
+    where = {"seed": seed, "tag": tag, "step": step, "bits": bits, "second": second}
+    draws = (draw(index=n, **where) for n in indices)
     return sum(value << n * bits for n, value in enumerate(draws))
+
+
+def of_copies(copies, *where):
+    """Those of every copy."""
+    return [model(*where, second=copy == 1) for copy in range(copies)]
 
 
 async def set_keys(ctx, dut, seed, tag, step):
@@ -25,10 +31,10 @@ async def set_keys(ctx, dut, seed, tag, step):
     ctx.set(dut.step, step)
 
 
-@pytest.mark.parametrize("lanes, bits", [(1, 16), (2, 8), (4, 1), (8, 5), (16, 3)])
-@pytest.mark.parametrize("p_ready", [1.0, 0.3], ids=["free", "stalled"])
-def test_matches_model(lanes, bits, p_ready, rng):
-    dut = design(Draws, lanes=lanes, random_bits=bits)
+@pytest.mark.parametrize("lanes, bits", [(1, 16), (2, 8), (2, 9), (4, 1), (8, 5), (16, 3)])
+@pytest.mark.parametrize("copies, p_ready", [(1, 1.0), (2, 0.3), (2, 1.0)])
+def test_matches_model(lanes, bits, copies, p_ready, rng):
+    dut = design(Draws, lanes=lanes, random_bits=bits, copies=copies)
     keys = [rng.getrandbits(32) for _ in range(3)]
     indices = []
     for start in (*range(lanes + 2), 2**34 - 3 * lanes - 1, rng.getrandbits(34), 6, 5, 5, 9, 1):
@@ -41,7 +47,8 @@ def test_matches_model(lanes, bits, p_ready, rng):
     async def check(ctx):
         for index in indices:
             got = await get(ctx, dut.o, lambda: rng.random() < p_ready)
-            assert got == model(index, lanes, bits, *keys), f"{index=} {keys=}"
+            want = of_copies(copies, index, lanes, bits, *keys)
+            assert [got[n] for n in range(copies)] == want, f"{index=} {keys=}"
         for _ in range(20):
             assert not (await ctx.tick().sample(dut.o.valid))[-1], "extra output"
 
@@ -54,7 +61,7 @@ def test_model_agrees_with_golden():
 
 
 def test_restart_forgets():
-    dut = design(Draws, lanes=2, random_bits=8)
+    dut = design(Draws, lanes=2, random_bits=8, copies=1)
 
     async def main(ctx):
         for tag in range(3):
@@ -64,15 +71,16 @@ def test_restart_forgets():
             ctx.set(dut.restart, 0)
             for index in (0, 1):
                 await put(ctx, dut.i, [index])
-                assert await get(ctx, dut.o) == model(index, 2, 8, 1, tag, 0), f"{tag=}"
+                assert (await get(ctx, dut.o))[0] == model(index, 2, 8, 1, tag, 0), f"{tag=}"
 
     run(dut, main)
 
 
+@pytest.mark.parametrize("copies", [1, 2])
 @pytest.mark.parametrize("lanes", LANES)
-def test_rate(lanes):
+def test_rate(lanes, copies):
     """A word per cycle in the long run, however aligned; the first after 7 to 9 cycles."""
-    dut = design(Draws, lanes=lanes, random_bits=8)
+    dut = design(Draws, lanes=lanes, random_bits=8, copies=copies)
     words = 40
     given = []
 
@@ -92,12 +100,13 @@ def test_rate(lanes):
 
 
 @pytest.mark.parametrize(
-    "lanes, bits, message",
+    "lanes, bits, copies, message",
     [
-        (3, 8, "lanes must be one of 1, 2, 4, 8, 16, not 3"),
-        (2, 17, "random_bits must be an integer in 1..16, not 17"),
+        (3, 8, 1, "lanes must be one of 1, 2, 4, 8, 16, not 3"),
+        (2, 17, 1, "random_bits must be an integer in 1..16, not 17"),
+        (2, 8, 3, "copies must be an integer in 1..2, not 3"),
     ],
 )
-def test_errors(lanes, bits, message):
+def test_errors(lanes, bits, copies, message):
     with pytest.raises(ValueError, match=exactly(message)):
-        Draws(lanes=lanes, random_bits=bits)
+        Draws(lanes=lanes, random_bits=bits, copies=copies)

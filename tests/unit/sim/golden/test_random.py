@@ -37,9 +37,10 @@ def test_arrays_and_scalars_agree(np_rng):
 
 
 @pytest.mark.parametrize("rows, columns", [(1, 1), (1, 3), (3, 5), (7, 4), (31, 32)])
-@pytest.mark.parametrize("bits", [1, 8, 13, 16])
-def test_draws_are_those_of_the_index(rows, columns, bits):
-    where = {"seed": 0xDEADBEEF, "tag": 6, "step": 1000, "bits": bits}
+@pytest.mark.parametrize("bits", [1, 5, 8, 9, 13, 16])
+@pytest.mark.parametrize("second", [False, True])
+def test_draws_are_those_of_the_index(rows, columns, bits, second):
+    where = {"seed": 0xDEADBEEF, "tag": 6, "step": 1000, "bits": bits, "second": second}
     draws = tensor_draws(rows, columns, **where)
     assert draws.shape == (rows, columns)
     for row in range(rows):

@@ -1,0 +1,178 @@
+# amaranth: UnusedElaboratable=no
+"""Groups of two copies in turn: none is lost or mixed, and nothing waits for what has not come."""
+
+import pytest
+
+from diastole_hw.convert.turns import CopyTurns
+from support.bench import design, get, put, run
+from support.tiles import machine
+
+EDGES = ("first_row", "first_col", "last_row", "last_col")
+
+
+class Group:
+    """A group of a copy, random: what is said of it, its bytes, its beats."""
+
+    def __init__(self, copy, number, rng, flags):
+        self.copy, self.number, self.flags = copy, number, {"copy": copy} | flags
+        self.bytes = [rng.randrange(256) for _ in range(rng.randrange(1, 17))]
+        self.beats = [rng.getrandbits(64) for _ in range(rng.randrange(1, 9))]
+
+
+class Strip:
+    """Groups that are described together: one of the first copy, some of the second."""
+
+    def __init__(self, copy, number, rng, last):
+        self.edges = {key: rng.randrange(2) for key in EDGES}
+        self.ends = {"line_end": rng.randrange(2), "copy_end": rng.randrange(2)}
+        if last:
+            self.ends = {"line_end": 1, "copy_end": 1}
+            self.edges |= {"last_row": 1, "last_col": 1}
+        elif self.ends["copy_end"] and self.edges["last_row"]:
+            self.edges["last_col"] = 0
+        self.copy, count = copy, rng.randrange(1, 9) if copy else 1
+        self.groups = [
+            Group(copy, (number, n), rng, self.edges | self._ends(n + 1 == count))
+            for n in range(count)
+        ]
+
+    def _ends(self, last):
+        """Of a group: a strip's line ends with its last group, and the copy at most there."""
+        if not self.copy:
+            return self.ends
+        return {"line_end": last, "copy_end": last and self.ends["copy_end"]}
+
+    def described(self):
+        return {"copy": self.copy, "line_end": 1} | self.edges | {"copy_end": self.ends["copy_end"]}
+
+    def bytes_(self):
+        for group in self.groups:
+            for n, byte in enumerate(group.bytes):
+                last = n + 1 == len(group.bytes)
+                yield {"byte": byte, "last": last, "end": group is self.groups[-1]}
+
+    def beats(self):
+        for group in self.groups:
+            for n, beat in enumerate(group.beats):
+                yield {"beat": beat, "last": n + 1 == len(group.beats)}
+
+
+def strips_of(copy, count, rng):
+    return [Strip(copy, number, rng, number + 1 == count) for number in range(count)]
+
+
+def through(dut, copies, rng, p_in=(1.0, 1.0), p_out=1.0):
+    """Give strips of both copies, check all that comes out; the copies of the groups in order."""
+    order, beats = [], []
+    left = [[group for strip in strips for group in strip.groups] for strips in copies]
+    total = sum(map(len, left))
+
+    def source(port, copy, items):
+        async def give(ctx):
+            for strip in copies[copy]:
+                await put(ctx, port, items(strip), lambda: rng.random() < p_in[copy])
+
+        return give
+
+    def willing():
+        return rng.random() < p_out
+
+    async def groups(ctx):
+        for _ in range(total):
+            got = await get(ctx, dut.o.group, willing)
+            group = left[got.copy].pop(0)
+            said = {key: getattr(got, key) for key in group.flags}
+            assert said == group.flags, f"copy {group.copy} group {group.number}"
+            order.append(group)
+            for n, byte in enumerate(group.bytes):
+                got = await get(ctx, dut.o.exponents, willing)
+                assert (got.byte, got.last) == (byte, n + 1 == len(group.bytes)), group.number
+
+    async def elements(ctx):
+        for number in range(total):
+            while True:
+                got = await get(ctx, dut.o.elements, willing)
+                assert number < len(order), "elements before their group"
+                beats.append(got.beat)
+                if got.last:
+                    break
+            assert beats == order[number].beats, order[number].number
+            beats.clear()
+
+    sources = [
+        source(getattr(port, name), copy, items)
+        for copy, port in enumerate((dut.first, dut.second))
+        for name, items in (
+            ("group", lambda strip: [strip.described() if strip.copy else strip.groups[0].flags]),
+            ("exponents", Strip.bytes_),
+            ("elements", Strip.beats),
+        )
+    ]
+    run(dut, groups, elements, *sources, limit=40_000)
+    return [group.copy for group in order]
+
+
+def make():
+    numerics, data_width = machine("vectors")
+    return design(CopyTurns, numerics=numerics, data_width=data_width)
+
+
+@pytest.mark.parametrize("p_out", [1.0, 0.3])
+@pytest.mark.parametrize("p_in", [(1.0, 1.0), (0.1, 1.0), (1.0, 0.1), (0.5, 0.5)])
+def test_groups(p_in, p_out, rng):
+    """The last of the second copy is the last of all, however late the first copy's come."""
+    copies = [strips_of(0, 20, rng), strips_of(1, 5, rng)]
+    order = through(make(), copies, rng, p_in, p_out)
+    groups_of_last = len(copies[1][-1].groups)
+    assert order[-groups_of_last:] == [1] * groups_of_last
+    assert order.count(0) == 20
+
+
+@pytest.mark.parametrize("copy", [0, 1])
+def test_one_copy_alone(copy, rng):
+    strips = [[], []]
+    strips[copy] = strips_of(copy, 6, rng)
+    assert set(through(make(), strips, rng)) == {copy}
+
+
+def test_the_first_copy_goes_first(rng):
+    """Where groups of both are complete."""
+    copies = [strips_of(0, 12, rng), strips_of(1, 2, rng)]
+    for strip in copies[0]:
+        del strip.groups[0].beats[1:], strip.groups[0].bytes[1:]
+    order = through(make(), copies, rng, p_in=(1.0, 0.2))
+    assert order[:6] == [0] * 6
+
+
+def test_waits_for_all_elements(rng):
+    """A group is not given before its last beat has come; then 2 cycles later at the latest."""
+    dut = make()
+    beats = [{"beat": n, "last": n == 5} for n in range(6)]
+
+    async def main(ctx):
+        await put(ctx, dut.first.group, [{"line_end": 1}])
+        ctx.set(dut.first.exponents.valid, 1)
+        await put(ctx, dut.first.elements, beats[:5])
+        for _ in range(9):
+            assert not (await ctx.tick().sample(dut.o.group.valid))[-1]
+        await put(ctx, dut.first.elements, beats[5:])
+        for _ in range(2):
+            await ctx.tick()
+        assert ctx.get(dut.o.group.valid)
+
+    run(dut, main)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_room(count):
+    """Two of the largest groups of a copy are taken while none goes on."""
+    dut = make()
+    largest = max(dut.geometry.of_classes(dut.geometry.element_beats))
+    beats = [{"beat": n, "last": n == largest - 1} for n in range(largest)]
+
+    async def main(ctx):
+        for port in (dut.first.elements, dut.second.elements)[:count]:
+            await put(ctx, port, 2 * beats)
+            assert not ctx.get(port.ready)
+
+    run(dut, main)
