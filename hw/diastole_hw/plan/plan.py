@@ -8,17 +8,18 @@ A class is *grouped* if its tensors are in vector groups and so have two images.
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import ceil, lcm
+from math import ceil
 
 from amaranth.utils import bits_for
 
 from diastole_hw.cell.shape import CellShape, Element
+from diastole_hw.plan.nests import NestRules
 from diastole_hw.plan.policy import pow2ceil
 from diastole_hw.plan.tiling import Tiling
 from diastole_hw.plan.uses import DY, OPERATION_OF, PRODUCTS, Mode, Use, W, X, use_of
 from diastole_sim.spec.formats import Format
 from diastole_sim.spec.image import GROUP_BLOCKS, MAX_CONVERT_BLOCKS, MAX_SIZE, GroupLayout
-from diastole_sim.spec.nest import NestLimits, ProductNests
+from diastole_sim.spec.nest import ProductNests
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics, TensorClass
 
 MAX_ELEMENT_BITS = MAX_SIZE.bit_length()
@@ -308,38 +309,13 @@ class Plan:
     @property
     def nests(self) -> ProductNests:
         """The lengths of the loops that each product takes."""
-        limits = {OPERATION_OF[mode].name: self._nest_limits(mode) for mode in PRODUCTS}
+        rules = NestRules(
+            rows=self.rows, cols=self.cols, block=self.block, beat_bytes=self.beat_bytes,
+            granules=tuple(map(self.granule, range(3))), tiling=self.tiling,
+            stream_blocks=self.stream_blocks, held_blocks=self.held_blocks,
+        )  # fmt: skip
+        limits = {OPERATION_OF[mode].name: rules.limits(self.use(mode)) for mode in PRODUCTS}
         return ProductNests(**limits)
-
-    def _nest_limits(self, mode: Mode) -> NestLimits:
-        """The lengths of the loops that a product takes: what the memories hold, and where tiles
-        may begin in the images and in a row of the result."""
-        use, tiling = self.use(mode), self.tiling
-        sides = (self.rows, self.cols)
-        c_side, l_side = sides if use.north else sides[::-1]
-        t_unit = self.granule(use.stream) if use.stream_turned else 1
-        l_unit = 1 if use.held_by_lanes else self.granule(use.held)
-        c_units = [c_side]
-        c_units += [] if use.stream_turned else [self.granule(use.stream)]
-        c_units += [self.granule(use.held)] if use.held_by_lanes else []
-        lane_bytes = l_side * self.block * 4
-        groups = [
-            count
-            for count in range(1, tiling.groups + 1)
-            if count * l_side % l_unit == 0 and count * lane_bytes % self.beat_bytes == 0
-        ]
-        powers = (1 << log for log in range(tiling.t_blocks.bit_length()))
-        unit = lcm(*c_units)
-        return NestLimits(
-            t_blocks=tuple(blocks for blocks in powers if blocks % t_unit == 0),
-            groups=tuple(groups),
-            chunk=tuple(range(unit, self.chunk(north=use.north) + 1, unit)),
-            chunk_side=c_side,
-            lane_side=l_side,
-            stream_blocks=self.stream_blocks,
-            held_blocks=self.held_blocks,
-            pass_blocks=self.rows,
-        )
 
     @property
     def tile_words(self) -> int:

@@ -1,7 +1,7 @@
 # amaranth: UnusedElaboratable=no
 """Commands through the decoder and the fetch unit, against the encoder of the host."""
 
-from dataclasses import fields, replace
+import dataclasses
 
 import pytest
 from amaranth.sim import Simulator
@@ -70,8 +70,11 @@ def limits(data_width):
 def roomy(data_width):
     """The same with memories that hold whatever a nest may keep, which the decoder does not see."""
     room = dict.fromkeys(("stream_blocks", "held_blocks"), 1 << 40)
-    kept = {field.name: replace(getattr(NESTS, field.name), **room) for field in fields(NESTS)}
-    return replace(limits(data_width), nests=ProductNests(**kept))
+    kept = {
+        field.name: dataclasses.replace(getattr(NESTS, field.name), **room)
+        for field in dataclasses.fields(NESTS)
+    }
+    return dataclasses.replace(limits(data_width), nests=ProductNests(**kept))
 
 
 def verdict(bits, data_width):

@@ -80,9 +80,9 @@ def test_poison_of_banks_that_are_meant(direction, grouping, rng):
                     ctx.set(drain.addr, 8 * number + t)
                     await ctx.tick()
                     want = 2**SIDE - 1 if meant else 0
-                    got = ctx.get(drain.data.poison)
+                    got = ctx.get(drain.data[0].poison)
                     assert got == want, f"pass {number} {valid[number]}, port {port}, vector {t}"
-                    assert list(ctx.get(drain.data.sums)) == [0] * SIDE
+                    assert list(ctx.get(drain.data[0].sums)) == [0] * SIDE
 
     run(dut, bench)
 

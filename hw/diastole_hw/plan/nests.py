@@ -1,0 +1,55 @@
+"""The lengths of loops that a product takes on a machine."""
+
+from dataclasses import dataclass
+from math import lcm
+
+from diastole_hw.plan.tiling import Tiling
+from diastole_hw.plan.uses import Use
+from diastole_sim.spec.nest import NestLimits
+
+
+@dataclass(frozen=True, kw_only=True)
+class NestRules:
+    """What decides: cells, ``block`` B, bytes of a beat, the ``granules`` of the images by class,
+    how products are cut, and blocks in a bank of what streams and of what is held."""
+
+    rows: int
+    cols: int
+    block: int
+    beat_bytes: int
+    granules: tuple[int, ...]
+    tiling: Tiling
+    stream_blocks: int
+    held_blocks: int
+
+    def limits(self, use: Use) -> NestLimits:
+        """What the memories hold, and where tiles may begin in the images and in a row of the
+        result."""
+        tiling = self.tiling
+        sides = (self.rows, self.cols)
+        c_side, l_side = sides if use.north else sides[::-1]
+        streamed, held = self.granules[use.stream], self.granules[use.held]
+        t_unit = streamed if use.stream_turned else 1
+        l_unit = 1 if use.held_by_lanes else held
+        c_units = [c_side]
+        c_units += [] if use.stream_turned else [streamed]
+        c_units += [held] if use.held_by_lanes else []
+        lane_bytes = l_side * self.block * 4
+        groups = [
+            count
+            for count in range(1, tiling.groups + 1)
+            if count * l_side % l_unit == 0 and count * lane_bytes % self.beat_bytes == 0
+        ]
+        powers = (1 << log for log in range(tiling.t_blocks.bit_length()))
+        unit = lcm(*c_units)
+        chunk = tiling.chunk_north if use.north else tiling.chunk_east
+        return NestLimits(
+            t_blocks=tuple(blocks for blocks in powers if blocks % t_unit == 0),
+            groups=tuple(groups),
+            chunk=tuple(range(unit, chunk + 1, unit)),
+            chunk_side=c_side,
+            lane_side=l_side,
+            stream_blocks=self.stream_blocks,
+            held_blocks=self.held_blocks,
+            pass_blocks=self.rows,
+        )
