@@ -14,8 +14,9 @@ from support.nests import blocks_of, drawn_nest
 SIZES = (45, 37, 50)
 PRODUCTS = ("forward", "dx", "dw")
 NESTS = 10
-RUNS = [("pico", None), ("pico", 3), ("wide", None), ("wide", 2), ("wide_128", None)]
-"""Buses of 32, 64 and 128 bits, cells of 1 x 1 and 3 x 2; all have the numbers of `pico`."""
+RUNS = [("pico", None), ("pico", 3), ("wide", None), ("wide", 2), ("turning", None)]
+"""Buses of 32, 64 and 128 bits, cells of 1 x 1, 3 x 2 and, turning at the edge, 2 x 1; all have the
+numbers of `pico`."""
 
 
 def hash_of(results) -> str:

@@ -44,14 +44,13 @@ MACHINES = {
         bus=BusConfig(data_width=32),
     ),
     # Transposes at the edge; the numbers of `pico`.
-    "turning": Config(name="turning", array=ArrayConfig(rows=2, cols=1, block=4, transpose="edge")),
-    # The numbers of `pico` again, twice.
-    "wide": Config(name="wide", array=ArrayConfig(rows=3, cols=2, block=4)),
-    "wide_128": Config(
-        name="wide_128",
-        array=ArrayConfig(rows=3, cols=2, block=4),
+    "turning": Config(
+        name="turning",
+        array=ArrayConfig(rows=2, cols=1, block=4, transpose="edge"),
         bus=BusConfig(data_width=128),
     ),
+    # The numbers of `pico` again.
+    "wide": Config(name="wide", array=ArrayConfig(rows=3, cols=2, block=4)),
 }
 
 

@@ -185,6 +185,7 @@ def test_several_tiles_and_chunks(mode):
     run_products(plan, numerics, [mode], sizes.get(mode, (13, 9, 35)), seed=4)
 
 
+ALWAYS_NESTED = (0, 8, 9)  # of the products of these machines and sizes
 NESTED = {
     "squares": ({"block": 2}, {"rows": 3, "cols": 2}),
     "edge": ({"block": 2}, {"rows": 2, "cols": 1, "in_place": False}),
@@ -197,7 +198,7 @@ NESTED = {
 @pytest.mark.parametrize(
     "machine, sizes",
     [
-        case if number % 3 == number // 3 % 3 else sweep(*case)
+        case if number in ALWAYS_NESTED else sweep(*case)
         for number, case in enumerate(product(NESTED, [(13, 21, 18), (35, 9, 40), (9, 50, 5)]))
     ],
 )

@@ -12,6 +12,7 @@ from diastole_sim.spec.image import DATA_WIDTHS, GROUP_BLOCKS, ImageLayout
 from diastole_sim.spec.nest import Nest
 from diastole_sim.spec.numerics import BLOCK_SIDES, CLASS_NAMES
 from support.plans import make_numerics, make_plan
+from support.sweep import sweep
 
 MIXED = [name for name in FORMAT_NAMES if name != "nvfp4"]  # which goes with itself only
 SIDES = range(1, 65)  # cells
@@ -149,8 +150,13 @@ def check_image(plan):
         assert beats == [ceil(n * bits / plan.data_width) for n in range(GROUP_BLOCKS + 1)]
 
 
-@pytest.mark.parametrize("block", BLOCK_SIDES)
-@pytest.mark.parametrize("data_width", DATA_WIDTHS)
+ARRAYS = [(side, width) for side in enumerate(BLOCK_SIDES) for width in enumerate(DATA_WIDTHS)]
+
+
+@pytest.mark.parametrize(
+    "block, data_width",
+    [(b, width) if (i + j) % 2 else sweep(b, width) for (i, b), (j, width) in ARRAYS],
+)
 def test_every_array(block, data_width, rng):
     for in_place in (True, False):
         for plan in plans(rng, block, data_width, in_place):
