@@ -29,7 +29,10 @@ REFUSALS = {"refuses": ErrorCode.TOO_LONG, "bus fails": ErrorCode.READ_RESPONSE}
 """What is said of the first command, though it is good."""
 
 
-NESTS = NestLimits(t_blocks=(1, 2, 4, 8), groups=(1, 2, 4), chunk=(8,))
+NESTS = NestLimits(
+    t_blocks=(1, 2, 4, 8), groups=(1, 2, 4), chunk=(8,),
+    chunk_side=2, lane_side=2, stream_blocks=64, held_blocks=128, pass_blocks=2,
+)  # fmt: skip
 
 
 def parameters_of(numerics: dict, data_width: int) -> dict:

@@ -150,7 +150,7 @@ def test_options_that_change_nothing_are_named(diastole, npz):
         (
             "dw",
             "t=3",
-            "a nest is NAME=VALUE,... with names t_blocks, groups, chunk, outer, not t=3",
+            "a nest is NAME=VALUE,... with names t_blocks, groups, chunk, outer, keep, not t=3",
         ),
         ("backward", "groups=1", "backward takes none: the fused pass has loops of its own"),
     ],
