@@ -14,7 +14,6 @@ RINGS = (
     Fault("what streams is loaded always", "tile_walk", r"= _\d+_ \| (first_l);", "1'h1"),
     Fault("nothing is ever free", "datapath", r"freed <= (_\d+_);", "0"),
     Fault("blocks are not waited for", "pass_walk", r"= _\d+_ \| (loaded__blocks__there);", "1'h1"),
-    Fault("maxima are not waited for", "pass_walk", r"= _\d+_ \| (loaded__maxima__there);", "1'h1"),
     Fault("a token of each region", "fill", rf"blocks_loaded = _\d+_ & (head{BITS});", "1'h1"),
     Fault("asked for without room", "product_engine", r"requests_room = (.+);", "1'h1"),
     Fault("a slab too short", "setup", r"_\d+_ = forward_slices \* (forward_groups);", "1'h1"),
