@@ -1,4 +1,4 @@
-"""Faults in what knows which blocks are on chip: rings of slabs, loads and frees, tokens, panels."""
+"""Faults in what knows which blocks are on chip: rings, loads and frees, tokens, panels."""
 
 from mutation.plant import Fault
 from mutation.planted_units import BITS
@@ -7,10 +7,10 @@ _RING = "ring_space_blocks512"  # of what streams
 
 RINGS = (
     Fault("a ring always has room", _RING, r"room = (.+);", "1'h1"),
-    Fault("a slab given back, and its place not", _RING, r"\n    if \((give)\) begin", "1'h0", True),
+    Fault("a slab given back, its place not", _RING, r"\n    if \((give)\) begin", "1'h0", True),
     Fault("the oldest slab goes on block by block", _RING, r"= oldest \+ (slab);", "10'h001"),
     Fault("not back to what is kept", "tile_walk", r"= (stream_panel);\s+end", "stream_at"),
-    Fault("slabs of what is held at one place", "tile_walk", rf"= held_at \+ (product{BITS});", "0"),
+    Fault("what is held stands at one place", "tile_walk", rf"= held_at \+ (product{BITS});", "0"),
     Fault("what streams is loaded always", "tile_walk", r"= _\d+_ \| (first_l);", "1'h1"),
     Fault("nothing is ever free", "datapath", r"freed <= (_\d+_);", "0"),
     Fault("blocks are not waited for", "pass_walk", r"= _\d+_ \| (loaded__blocks__there);", "1'h1"),

@@ -22,9 +22,9 @@ class CommandFetch(wiring.Component):
     fetched or offered, and the error stays until ``clear``. ``fault`` counts only while ``busy``,
     and has precedence over ``done`` in the same cycle.
 
-    Timing: 2 cycles from the last beat of a command to ``command.valid``, a register; where it keeps
-    operands on chip, as many more as :class:`diastole_hw.command.panels.Panels` takes, and 1. The
-    request of the first command is valid in the cycle after ``start``, that of the next in the
+    Timing: 2 cycles from the last beat of a command to ``command.valid``, a register; where it
+    keeps operands on chip, as many more as :class:`diastole_hw.command.panels.Panels` takes, and 1.
+    The request of the first command is valid in the cycle after ``start``, that of the next in the
     cycle after ``done``.
 
     Parameters

@@ -33,7 +33,7 @@ def limits_of(machine):
 
 
 def drawn(rng, limits, operation):
-    """A nest, and sizes with which its panels may be anything up to twice what there is room for."""
+    """A nest, and sizes with which its panels may be anything up to more than there is room for."""
     taken = limits.nests.of(operation)
     lengths = {name: rng.choice([0, *getattr(taken, name)]) for name in LENGTHS}
     nest = Nest(outer=rng.choice(OUTER), keep=rng.choice(KEPT), **lengths)

@@ -64,8 +64,6 @@ def slots_of(given):
             }
 
 
-
-
 class Record:
     """What a run of passes did, and the cycles of it: by cycle slots, held words and flags; by pass
     the cycles in which it was taken, swapped in, and loaded."""

@@ -66,7 +66,9 @@ def test_as_many_places_as_slabs_fit():
     assert [ring.places for ring in fewer.rings] == [2, 3]
 
 
-@pytest.mark.parametrize("loads, waits", [((True, True), 40), ((True, False), 40), ((False, True), 0)])
+@pytest.mark.parametrize(
+    "loads, waits", [((True, True), 40), ((True, False), 40), ((False, True), 0)]
+)
 def test_a_chunk_waits_for_what_it_loads(loads, waits):
     """Two places of what streams, four of what is held; the first chunk gives its back in 40."""
     found = room((60, 500))
