@@ -16,7 +16,7 @@ WEST_HALVES = 2
 
 
 @dataclass
-class Ring:
+class RingPlaces:
     """So many ``places``, taken and given back in their order."""
 
     places: int
@@ -46,9 +46,9 @@ class Room:
         blocks = self.machine.stream_blocks, self.machine.held_blocks
         most = self.machine.most_places
         self.rings = [
-            Ring(min(most, whole // slab)) for whole, slab in zip(blocks, self.slabs, strict=True)
+            RingPlaces(min(most, whole // slab)) for whole, slab in zip(blocks, self.slabs, strict=True)
         ]
-        self.west = Ring(min(most, WEST_HALVES))
+        self.west = RingPlaces(min(most, WEST_HALVES))
 
     def take(self, chunk: Chunk) -> int:
         """The cycle from which there is room for what the chunk loads."""

@@ -3,7 +3,7 @@
 import pytest
 
 from diastole_sim.perf.machine import Memory, ModelledMachine
-from diastole_sim.perf.rings import Ring, Room
+from diastole_sim.perf.rings import RingPlaces, Room
 from diastole_sim.perf.store import EAST, NORTH
 from diastole_sim.perf.walk import Chunk
 
@@ -49,7 +49,7 @@ def ran(where, given, begun, freed):
 
 def test_a_ring():
     """Three places: the fourth is the first again, once that is given back."""
-    ring = Ring(3)
+    ring = RingPlaces(3)
     assert [ring.take() for _ in range(3)] == [0, 0, 0]
     ring.freed += [50, 60]
     assert [ring.take(), ring.take()] == [50, 60]
