@@ -46,7 +46,8 @@ class Room:
         blocks = self.machine.stream_blocks, self.machine.held_blocks
         most = self.machine.most_places
         self.rings = [
-            RingPlaces(min(most, whole // slab)) for whole, slab in zip(blocks, self.slabs, strict=True)
+            RingPlaces(min(most, whole // slab))
+            for whole, slab in zip(blocks, self.slabs, strict=True)
         ]
         self.west = RingPlaces(min(most, WEST_HALVES))
 
@@ -72,7 +73,9 @@ class Room:
         if oldest >= 0:
             if chunk.uses[EAST]:
                 free = self.store.drained(EAST, oldest)
-            if chunk.uses[NORTH]:  # in the fused pass each chunk has a bank, and the last one counts
+            if chunk.uses[
+                NORTH
+            ]:  # in the fused pass each chunk has a bank, and the last one counts
                 number = self.north_tiles[oldest] - 1 if self.fused else oldest
                 free = max(free, self.store.drained(NORTH, number))
         return free
