@@ -11,13 +11,13 @@ from diastole_hw.schedule.tokens import POSITION
 from diastole_hw.schedule.walk import TileWalk
 from formal.prove import prove, refute
 
-ASSERTIONS = 5
+ASSERTIONS = 7
 MODES = {"forward": Mode.FORWARD, "dx": Mode.DX, "fused": Mode.FUSED}
 
 
 class WalkSpec(wiring.Component):
     """Watch one triple of a streamed element, a lane block and a contraction block: any one, in any
-    nest that the machine takes.
+    nest that the machine takes, whatever it keeps and wherever that stands.
 
     Assumes that sizes, nest and the watched triple stay while the walk is busy, that sizes are not
     0, and that streamed blocks are what their elements need.
@@ -32,6 +32,10 @@ class WalkSpec(wiring.Component):
     l_step: In(POSITION)
     c_step: In(POSITION)
     lanes_outermost: In(1)
+    keep_stream: In(1)
+    keep_held: In(1)
+    stream_slab: In(POSITION)
+    held_slab: In(POSITION)
     watched_t: In(POSITION)
     watched_l: In(POSITION)
     watched_c: In(POSITION)
@@ -58,6 +62,10 @@ class WalkSpec(wiring.Component):
             product.l_step.eq(self.l_step),
             product.c_step.eq(self.c_step),
             product.lanes_outermost.eq(self.lanes_outermost),
+            product.keep_stream.eq(self.keep_stream),
+            product.keep_held.eq(self.keep_held),
+            product.stream_slab.eq(self.stream_slab),
+            product.held_slab.eq(self.held_slab),
             dut.start.eq(self.start),
             dut.chunks.ready.eq(self.ready),
         ]
@@ -96,9 +104,25 @@ class WalkSpec(wiring.Component):
             m.d.comb += Assert(inside, "outside the tensor")
             m.d.comb += Assert(some, "an empty chunk")
             m.d.comb += Assert(seen == before, "out of order")
+        self._loads(m, t_blocks)
         m.d.comb += Assert(~(hit & seen), "a block twice")
         m.d.comb += Assert(dut.busy | ~ran | seen, "a block left out")
         return m
+
+    def _loads(self, m, t_blocks):
+        """What is kept is loaded where it is wanted first, and free where it is wanted last; what
+        is not, with every chunk. Each chunk of the axes that blocks depend on comes once for every
+        tile of the other one, in order, as is shown above: first at that one's start."""
+        chunk = self.dut.chunks.p
+        for name, keeps, at_start, at_end in (
+            ("stream", self.keep_stream, chunk.l0 == 0,
+             chunk.l0 + chunk.l_blocks == self.l_blocks),
+            ("held", self.keep_held, chunk.t0 == 0, chunk.t0 + chunk.t_blocks == t_blocks),
+        ):  # fmt: skip
+            said = (chunk[f"load_{name}"] == (~keeps | at_start)) & (
+                chunk[f"free_{name}"] == (~keeps | at_end)
+            )
+            m.d.comb += Assert(~self.dut.chunks.valid | said, f"{name}: not loaded once")
 
     def _accepted(self, m):
         """A nest is one that the machine takes; that of the fused pass is its own."""
@@ -115,6 +139,7 @@ class WalkSpec(wiring.Component):
 
     def _stable(self, m, busy):
         sizes = ("t_size", "l_blocks", "c_blocks", "t_step", "l_step", "c_step", "lanes_outermost")
+        sizes += ("keep_stream", "keep_held", "stream_slab", "held_slab")
         for name in (*sizes, "watched_t", "watched_l", "watched_c"):
             now = getattr(self, name)
             before = Signal.like(now, name=f"before_{name}")
@@ -182,10 +207,24 @@ class DoesNotWait(Edited):
 class ForgetsTheOrder(TileWalk):
     """Goes on along the lanes in every nest."""
 
-    def _next_tile(self, m, t0, l0, last_t, last_l):
+    def _next_tile(self, m, t0, l0, at):
         m.d.sync += l0.eq(l0 + self.product.l_step)
-        with m.If(last_l):
+        with m.If(at.last_l):
             m.d.sync += [l0.eq(0), t0.eq(t0 + self.product.t_step)]
+
+
+class LoadsEveryTime(Edited):
+    """What is held, in every nest."""
+
+    def edit(self, m, chunk):
+        m.d.comb += chunk.load_held.eq(1)
+
+
+class FreesTooEarly(Edited):
+    """What streams, with the first lane tile."""
+
+    def edit(self, m, chunk):
+        m.d.comb += chunk.free_stream.eq(1)
 
 
 class WalksNothing(Edited):
@@ -204,6 +243,8 @@ class WalksNothing(Edited):
         RunsTwice,
         DoesNotWait,
         ForgetsTheOrder,
+        LoadsEveryTime,
+        FreesTooEarly,
         WalksNothing,
     ],
 )

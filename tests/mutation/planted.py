@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from diastole.config.keys import AccumulatorConfig, ArrayConfig, BusConfig, Config, FormatConfig
 from mutation import planted_units as units
 from mutation.plant import Fault
+from mutation.planted_rings import RINGS
 from mutation.planted_units import BITS, CONSTANT
 from support import products as p
 
@@ -364,7 +365,7 @@ TWO_LEVELS = Machine(
 RANDOM = 170
 """So many that 150 are left when those are gone that change nothing."""
 MACHINES = (
-    SQUARES.also(units.SQUARES),
+    SQUARES.also(units.SQUARES).also(RINGS),
     WINDOWS.also(units.WINDOWS),
     TWO_LEVELS.also(units.TWO_LEVELS),
     Machine(p.MACHINES["mixed"], units.PARTS),

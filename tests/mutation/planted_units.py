@@ -345,7 +345,7 @@ WINDOWS = (
         "lane_0_poison",
     ),
     # Regions, parse, block targets.
-    Fault("blocks of the next bank", "block_targets", r"= row_slice \+ (1'h1);", "1'h0"),
+    Fault("blocks of the next bank", "block_targets", rf"= row_slice \+ (group{BITS});", "0"),
     Fault(
         "bank of the row, not of the column",
         "block_targets",

@@ -11,6 +11,7 @@ from diastole_sim.golden.device import GoldenDevice
 from diastole_sim.rtl import CommandError
 from diastole_sim.rtl.control import control_bit
 from diastole_sim.spec.command import COMMAND_BYTES, NEST_FIELDS, Command
+from diastole_sim.spec.operations import OPERATIONS
 from mutation.watch import LIMIT, Log, Watched, opened
 from support.scenario import Scenario
 
@@ -83,7 +84,8 @@ def _malformed(s: Scenario) -> list[Command | bytes]:
 
 
 def _nested(s: Scenario) -> Iterator[Command]:
-    """Lengths of loops beside those that the machine has, and where there are none."""
+    """Lengths of loops beside those that the machine has, and where there are none; operands that
+    are to stay, and are a block or more too long."""
     yield s.changed("dw", version=1, nest_outer=1)
     yield s.changed("backward", nest_t=1)
     for op in ("forward", "dx", "dw"):
@@ -94,6 +96,12 @@ def _nested(s: Scenario) -> Iterator[Command]:
             for wrong in sorted({lengths[0] // 2, lengths[-1] + 1, 2 * lengths[-1], 3} - {0}):
                 if wrong not in lengths:
                     yield s.changed(op, **{field: wrong})
+        t, lanes, _ = OPERATIONS[op].products[0].loops
+        block = s.device.numerics.block
+        streamed = limits.stream_blocks * block + 1
+        held = limits.held_blocks * limits.lane_side * block + 1
+        yield s.changed(op, nest_keep=1, nest_outer=1, **{t: streamed})
+        yield s.changed(op, nest_keep=2, **{lanes: held})
 
 
 def _misaligned(s: Scenario) -> Iterator[Command]:

@@ -1,15 +1,17 @@
 """Scenes of conversions and products: data of every kind, odd sizes, stalls, slow memories."""
 
 from pathlib import Path
+from random import Random
 
 import numpy as np
 
 from diastole_sim.rtl import CommandError
-from diastole_sim.spec.nest import Nest
+from diastole_sim.spec.nest import KEPT
 from diastole_sim.spec.operations import OPERATIONS
 from mutation.planted_units import said_once
 from mutation.watch import LIMIT, Log, Watched, opened
 from support import products as p
+from support.nests import blocks_of, drawn_nest
 
 
 def multiply_all(device: Watched, golden, data, step=0, ops=tuple(OPERATIONS)) -> None:
@@ -59,18 +61,21 @@ def odd_sizes(product: Path, log: Log) -> None:
 
 
 def nests(product: Path, log: Log) -> None:
-    """Loops of every length that the machine takes, with either one outermost; commands of version
-    1 are among the others."""
-    rng = np.random.default_rng(10)
+    """Loops of lengths that the machine takes, with every choice of what stays on chip; commands of
+    version 1 are among the others."""
+    rng, lengths = np.random.default_rng(10), Random(10)
     with opened(product, log) as (device, golden):
         for sizes in ((45, 37, 50), (20, 70, 90)):
             data = p.tensors(rng, sizes, "wide")
             for op in ("forward", "dx", "dw"):
                 limits = device.loops.limits.of(op)
                 assert limits is not None
-                for outer in "lt":
-                    lengths = {n: int(rng.choice(v)) for n, v in limits.to_dict().items()}
-                    device.loops.nest = Nest(outer=outer, **lengths)
+                blocks = blocks_of(op, sizes, device.numerics.block)
+                for keep in KEPT:
+                    nest = drawn_nest(limits, blocks, lengths)
+                    while nest.keep != keep:
+                        nest = drawn_nest(limits, blocks, lengths)
+                    device.loops.nest = nest
                     multiply_all(device, golden, data, ops=(op,))
         device.loops.nest = None
 

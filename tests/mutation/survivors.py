@@ -44,8 +44,6 @@ SAME: dict[str, dict[str, str]] = {
         "pass_run: if ((starts | loading)) row next ...: condition: inverted": (
             "one row of cells: its number is always 0"
         ),
-        "region_requests: if ((table_tensor == 1'h1)) held_offset ...: swapped: west_half instead "
-        "of (table_tensor == 1'h1), word 1": "lane tiles begin with a beat of maxima in any class",
         "pass_walk: passes__payload[62] = (1'h1): stuck: bit 0 at 0": (
             "that a pass uses the north; where it uses no east, it ends as if it did"
         ),
@@ -107,9 +105,6 @@ SAME: dict[str, dict[str, str]] = {
         ),
         "emit_rows: beats__payload = 36'h000000000: constant: one less in 36'h000000000, number "
         "1": "while no beat is valid",
-        "region_requests: regions__payload[48:42] = table_chunk[74:68]: stuck: bit 2 at 1": (
-            "read in the fused pass, which this machine has not"
-        ),
         "maxima: ({ load_north_read_data, load_north_read_data } >> (load_north_byte * 4'h8)) = { "
         "load_north_read_data, load_north_read_data } >> (load_north_byte * 4'h8): stuck: bit 7 "
         "at 0": "a scale of NVFP4 has no sign",
@@ -157,13 +152,6 @@ SAME: dict[str, dict[str, str]] = {
         ),
     },
     "diastole_nano": {
-        "block_targets: ((group[2:0] == 2'h2) ? (group[48] ? (group[40:35] * 10'h200) : { 6"
-        "'h00, (group[51] * 9'h100) }) : { 5'h00, ((_ ? group[52] : group[51]) * 10'h200) }"
-        ") = (group[2:0] == 2'h2) ? (group[48] ? (group[40:35] * 10'h200) : { 6'h00, (group"
-        "[51] * 9'h100) }) : { 5'h00, (((group[2:0] == 1'h1) ? group[52] : group[51]) * 10'"
-        "h200) }: constant: one less in 5'h00, number 1": (
-            "bits above those that words of what streams are counted with"
-        ),
         "region_parse: (((_ ? _[6:0] : { 3'h0, _[3:0] })[0]) ? (_ + 1'h1) : { 1'h0, ((_[6:0"
         "] < _[3:0]) ? (region[18:12] - col)[6:0] : { 3'h0, (4'h8 - offset)[3:0] })[3:0] })"
         " = (((_[6:0] < _[3:0]) ? (region[18:12] - col)[6:0] : { 3'h0, (4'h8 - offset)[3:0]"

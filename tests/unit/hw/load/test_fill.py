@@ -284,9 +284,8 @@ class Case:
         side = plan.rows if kind == Region.WEST else plan.cols
         blocks = plan.held_blocks if kind == Region.HELD else plan.stream_blocks
         later = -(-across // side) - 1  # slices behind the first
-        stride = (
-            rng.randrange(within, within + 5) if (later + 1) * (within + 4) <= blocks else within
-        )
+        loose = (later + 1) * (within + 4) <= blocks
+        stride = rng.randrange(within, within + 5) if loose else within
         return {"base": rng.randrange(blocks - later * stride - within + 1), "stride": stride}
 
     def _place(self, kind, place, p, q, k):

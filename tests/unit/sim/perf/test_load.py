@@ -4,7 +4,7 @@ import pytest
 
 from diastole_sim.perf.load import Load
 from diastole_sim.perf.machine import Memory, ModelledMachine
-from diastole_sim.perf.walk import Chunk, LoadedRegion, Run
+from diastole_sim.perf.walk import NOTHING, Chunk, LoadedRegion, Run
 
 ONE = Run(0, (6,), 1, 5, 1)  # a beat of exponents, then a block of 8 vectors in 5 beats
 
@@ -15,12 +15,12 @@ def machine(**changes):
     return ModelledMachine(**sizes | {"memory": Memory(), "most_filled": 1} | changes)
 
 
-def chunk(*regions):
+def chunk(*regions, first=True, loads=(True, True)):
     return Chunk(
         regions=regions,
-        first=True,
+        first=first,
         last=True,
-        loads=(True, True),
+        loads=loads,
         frees=(True, True),
         slots=1,
         slices=1,
@@ -37,48 +37,48 @@ def test_maxima():
     load = Load(machine(), ask=10)
     region = LoadedRegion(rows=0, maxima_beats=3)
     assert load.chunk(chunk(region, LoadedRegion(rows=0, maxima_beats=2)), free=0) == -1
-    assert (load.bus, load.beats, load.ask) == (17, 5, 14)
+    assert (load.bus, load.beats, load.ask) == (17, 5, 13)
 
 
 def test_a_block():
-    """Its address takes until 15; the exponents come in 16, its beats in 17 to 21. It moves on in
-    22, and its vectors are written from 23 to 30."""
+    """Its address takes until 14; the exponents come in 15, its beats in 16 to 20. It moves on in
+    21, and its vectors are written from 22 to 29."""
     load = Load(machine(), ask=10)
-    assert load.chunk(chunk(LoadedRegion(rows=1, runs=(ONE,))), free=0) == 30
-    assert (load.beats, load.bus, load.turn_stalls) == (6, 22, 0)
+    assert load.chunk(chunk(LoadedRegion(rows=1, runs=(ONE,))), free=0) == 29
+    assert (load.beats, load.bus, load.turn_stalls) == (6, 21, 0)
 
 
 def test_a_block_fills_while_the_one_before_leaves():
-    """The second's beats come in 23 to 27; it moves on when the first has left, in 30. The third's
-    could come in 29, and wait for that."""
+    """The second's beats come in 22 to 26; it moves on when the first has left, in 29. The third's
+    could come in 28, and wait for that."""
     load = Load(machine(), ask=10)
-    assert load.chunk(chunk(LoadedRegion(rows=3, runs=(ONE,))), free=0) == 46
-    assert (load.beats, load.bus, load.turn_stalls) == (18, 35, 1)
+    assert load.chunk(chunk(LoadedRegion(rows=3, runs=(ONE,))), free=0) == 45
+    assert (load.beats, load.bus, load.turn_stalls) == (18, 34, 1)
 
 
 def test_blocks_of_a_group():
-    """They move on in 22, 30, 38 and 46. When a block moves on, the next one but one may come: the
-    third's beats wait until 27, right after the second's, the fourth's until 38."""
+    """They move on in 21, 29, 37 and 45. When a block moves on, the next one but one may come: the
+    third's beats wait until 26, right after the second's, the fourth's until 37."""
     load = Load(machine(), ask=10)
     run = Run(0, (21,), 1, 20, 4)
-    assert load.chunk(chunk(LoadedRegion(rows=1, runs=(run,))), free=0) == 54
-    assert (load.bus, load.turn_stalls) == (43, 6)
+    assert load.chunk(chunk(LoadedRegion(rows=1, runs=(run,))), free=0) == 53
+    assert (load.bus, load.turn_stalls) == (42, 6)
 
 
 def test_dropped_blocks():
-    """The second and third are dropped: they move on in 30 and 32, as soon as they are there."""
+    """The second and third are dropped: they move on in 29 and 31, as soon as they are there."""
     load = Load(machine(), ask=10)
     run = Run(0, (16,), 1, 15, 1, 2)
-    assert load.chunk(chunk(LoadedRegion(rows=1, runs=(run,))), free=0) == 36
+    assert load.chunk(chunk(LoadedRegion(rows=1, runs=(run,))), free=0) == 35
 
 
 @pytest.mark.parametrize(
     "changes, free, written",
     [
-        ({"memory": Memory(read_cycles=10)}, 0, 39),
-        ({}, 100, 122),  # the half is free later
-        ({}, 8, 30),  # in time
-        ({"most_filled": 8}, 0, 26),  # two vectors per cycle: a beat has less than two
+        ({"memory": Memory(read_cycles=10)}, 0, 38),
+        ({}, 100, 120),  # there is room later
+        ({}, 8, 29),  # in time
+        ({"most_filled": 8}, 0, 25),  # two vectors per cycle: a beat has less than two
     ],
 )
 def test_what_a_block_waits_for(changes, free, written):
@@ -89,7 +89,7 @@ def test_what_a_block_waits_for(changes, free, written):
 def test_the_address_of_a_later_row_takes_longer():
     load = Load(machine(), ask=10)
     region = LoadedRegion(rows=1, first_row=9, runs=(ONE,))  # 4 bits
-    assert load.chunk(chunk(region), free=0) == 34
+    assert load.chunk(chunk(region), free=0) == 33
 
 
 def test_a_memory_that_has_so_many_bursts_open():
@@ -100,7 +100,7 @@ def test_a_memory_that_has_so_many_bursts_open():
     load.chunk(chunk(LoadedRegion(rows=3, runs=(ONE,))), free=0)
     free = Load(machine(memory=Memory(read_cycles=25), most_filled=8), ask=10)
     free.chunk(chunk(LoadedRegion(rows=3, runs=(ONE,))), free=0)
-    first_ends = 10 + 1 + 2 + 1 + 1 + 25 + 6
+    first_ends = 10 + 1 + 2 + 1 + 25 + 6
     assert load.bus - 6 == first_ends - 1 + 25
     assert free.bus < load.bus
 
@@ -114,4 +114,28 @@ def test_regions_ahead():
     assert load.ask < 30
     load = Load(machine(memory=memory), ask=10)
     load.chunk(chunk(*[short] * 10), free=0)
-    assert load.ask == 11 + 100 + 1 + 1 + 1 + 1
+    assert load.ask == 11 + 100 + 1 + 1 + 1
+
+
+def test_a_step_that_asks_for_nothing():
+    """It takes a cycle: all is one later than of the block alone, and twice so with two of them."""
+    for count in (1, 2):
+        load = Load(machine(), ask=10)
+        regions = (*[NOTHING] * count, LoadedRegion(rows=1, runs=(ONE,)))
+        assert load.chunk(chunk(*regions), free=0) == 29 + count
+        assert load.beats == 6
+
+
+def test_when_all_is_there():
+    """Of a chunk that loads no blocks the maxima count, and nothing of one that needs none."""
+    load = Load(machine(), ask=10)
+    maxima = LoadedRegion(rows=0, maxima_beats=3)
+    block = LoadedRegion(rows=1, runs=(ONE,))
+    assert load.chunk(chunk(block, first=False, loads=(False, True)), free=0) == 29
+    asked = load.ask
+    beats = asked + 1 + 1  # the chunk is taken, then they are asked for
+    found = load.chunk(chunk(maxima, NOTHING, NOTHING, loads=(False, False)), free=0)
+    assert found == load.front == max(beats, 21) + 3
+    nothing = chunk(NOTHING, NOTHING, first=False, loads=(False, False))
+    assert load.chunk(nothing, free=0) == 0
+    assert load.ask == asked + 1 + 3 + 1 + 2

@@ -5,6 +5,7 @@ import pytest
 from diastole_sim.perf.machine import ModelledMachine
 from diastole_sim.perf.walk import (
     DY,
+    NOTHING,
     LoadedRegion,
     Roles,
     Run,
@@ -20,6 +21,7 @@ from diastole_sim.perf.walk import (
     steps,
     turned_spans,
 )
+from diastole_sim.spec.nest import Nest
 
 SIZES = {"rows": 2, "cols": 2, "block": 8, "element_bits": (5, 5, 5), "data_width": 64}
 NANO = ModelledMachine(**SIZES)
@@ -68,6 +70,7 @@ def test_one_chunk():
     assert chunk.regions == (
         maxima(NANO, X, 0, 2),
         maxima(NANO, X, 0, 2),
+        *[NOTHING] * 3,
         blocks(NANO, W, (0, 2), (0, 2)),
         blocks(NANO, X, (0, 2), (0, 2)),
     )
@@ -84,7 +87,7 @@ def test_tiles_and_chunks():
     assert [chunk.slices for chunk in chunks] == [4, 3] * 4
     assert [chunk.opens[0] for chunk in chunks] == [True, False] * 4
     assert [chunk.closes[0] for chunk in chunks] == [False, True] * 4
-    assert [len(chunk.regions) for chunk in chunks] == [4, 2] * 4
+    assert [len(chunk.regions) for chunk in chunks] == [7, 2] * 4
     ends = [chunk.spans[0] for chunk in chunks if chunk.closes[0]]
     assert ends == [
         (Span(128, 8, 32),), (Span(128, 2, 8),),
@@ -95,12 +98,37 @@ def test_tiles_and_chunks():
     assert streamed == blocks(NANO, X, (16, 9), (8, 5))
 
 
+@pytest.mark.parametrize(
+    "outer, keep, loads, frees",
+    [  # of what streams, of what is held; T tiles 0, 0, 1, 1 or 0, 1, 0, 1, two chunks each
+        ("t", "none", ("1111 1111", "1111 1111"), ("1111 1111", "1111 1111")),
+        ("t", "stream", ("1100 1100", "1111 1111"), ("0011 0011", "1111 1111")),
+        ("t", "held", ("1111 1111", "1111 0000"), ("1111 1111", "0000 1111")),
+        ("l", "stream", ("1111 0000", "1111 1111"), ("0000 1111", "1111 1111")),
+        ("l", "both", ("1111 0000", "1100 1100"), ("0000 1111", "0011 0011")),
+    ],
+)
+def test_what_is_kept_is_loaded_once(outer, keep, loads, frees):
+    """25, 10 and 13 blocks in steps of 16, of 4 groups of 2, and of 8."""
+    loops = loops_of(NANO, "forward", 200, 80, 100, Nest(outer=outer, keep=keep))
+    assert loops.slabs == (4 * 16, 4 * 4 * 2)
+    chunks = list(product_chunks(NANO, loops))
+    for said, want in (("loads", loads), ("frees", frees)):
+        got = zip(*(getattr(chunk, said) for chunk in chunks), strict=True)
+        assert ["".join(map(str, map(int, each))) for each in got] == [
+            text.replace(" ", "") for text in want
+        ]
+    for chunk in chunks:  # a step that asks for nothing is still there
+        held, streamed = chunk.regions[-2:]
+        assert ((streamed != NOTHING), (held != NOTHING)) == chunk.loads
+
+
 @pytest.mark.parametrize("machine, uses", [(NANO, (False, True)), (EDGE, (True, False))])
 def test_input_gradient(machine, uses):
     """dX = dY W^T: W is held with its rows along the lanes."""
     (chunk,) = product_chunks(machine, loops_of(machine, "dx", 8, 24, 40))
     assert chunk.uses == chunk.opens == chunk.closes == uses
-    assert chunk.regions[2:] == (
+    assert chunk.regions[5:] == (
         blocks(machine, W, (0, 5), (0, 3)),
         blocks(machine, DY, (0, 1), (0, 3)),
     )
@@ -112,7 +140,7 @@ def test_input_gradient(machine, uses):
 def test_weight_gradient():
     """dW = X^T dY: the columns of X stream, turned."""
     (chunk,) = product_chunks(NANO, loops_of(NANO, "dw", 24, 16, 8))
-    assert chunk.regions[2:] == (
+    assert chunk.regions[5:] == (
         blocks(NANO, DY, (0, 3), (0, 2)),
         blocks(NANO, X, (0, 3), (0, 1)),
     )
@@ -132,9 +160,11 @@ def test_the_fused_pass():
             blocks(NANO, X, c0, t0),
         ),
         (blocks(NANO, DY, c1, n), blocks(NANO, X, c1, t0)),
-        (one, one, blocks(NANO, W, t1, n), blocks(NANO, X, c0, t1)),
-        (blocks(NANO, X, c1, t1),),
+        (one, NOTHING, one, NOTHING, blocks(NANO, W, t1, n), NOTHING, blocks(NANO, X, c0, t1)),
+        (NOTHING, blocks(NANO, X, c1, t1)),
     ]
+    assert [chunk.loads for chunk in chunks] == [(True, True)] * 2 + [(True, False)] * 2
+    assert [chunk.frees for chunk in chunks] == [(True, False)] * 2 + [(True, True)] * 2
     assert [chunk.slots for chunk in chunks] == [16, 16, 4, 4]
     assert [chunk.opens for chunk in chunks] == [(True, True), (False, True)] * 2
     assert [chunk.closes for chunk in chunks] == [(False, True), (True, True)] * 2

@@ -14,6 +14,7 @@ from diastole_sim.spec.command import (
     MalformedCommandError,
     Opcode,
     decode,
+    first_refused,
     reserved_mask,
     scale_exponent,
     scale_field,
@@ -57,8 +58,11 @@ def product(opcode, **changes):
 
 EVERY = [CONVERT, *map(product, PRODUCTS)]
 NESTED = (Opcode.FORWARD, Opcode.DX, Opcode.DW)
-NEST = Nest(t_blocks=16, groups=3, chunk=24, outer="l")
-SOME = NestLimits(t_blocks=(1, 16), groups=(1, 2, 3), chunk=(8, 24))
+NEST = Nest(t_blocks=16, groups=3, chunk=24, outer="l", keep="held")
+SOME = NestLimits(
+    t_blocks=(1, 16), groups=(1, 2, 3), chunk=(8, 24),
+    chunk_side=4, lane_side=2, stream_blocks=96, held_blocks=36, pass_blocks=2,
+)  # fmt: skip
 
 
 def name(command):
@@ -97,7 +101,7 @@ def test_product_is_what_the_text_says(opcode, first):
     assert list(words(product(opcode))) == expected
     if opcode == Opcode.BACKWARD:
         return
-    expected[5] |= 16 << 8 | 1 << 24
+    expected[5] |= 16 << 8 | 1 << 24 | 2 << 25
     expected[7] |= 3 << 8
     expected[9] |= 24 << 8
     assert list(words(product(opcode, nest=NEST))) == expected
@@ -124,6 +128,33 @@ def test_nests(opcode):
         assert code_of(bits_of(product(opcode, nest=replace(NEST, **change))), limits) == (
             ErrorCode.NEST
         )
+
+
+@pytest.mark.parametrize("opcode", NESTED, ids=lambda opcode: opcode.name)
+def test_what_a_nest_keeps_must_fit(opcode):
+    """A block along every axis: a slab each, of 6 slices of 16 blocks, and of 3 times 2."""
+    for short, keeps in ((None, ""), ("stream_blocks", "stream"), ("held_blocks", "held")):
+        room = replace(SOME, **({short: getattr(SOME, short) - 1} if short else {}))
+        limits = replace(LIMITS, nests=ProductNests(forward=room, dx=room, dw=room))
+        for bits, keep in enumerate(("none", "stream", "held", "both")):
+            command = product(opcode, nest=replace(NEST, keep=keep))
+            assert command.nest_keep == bits
+            refused = bool(keeps) and keep in (keeps, "both")
+            found = first_refused([command.encode()], limits)
+            assert found == ((0, ErrorCode.NEST) if refused else None)
+
+
+@pytest.mark.parametrize(
+    "opcode, longer", [(Opcode.FORWARD, "n"), (Opcode.DX, "k"), (Opcode.DW, "n")]
+)
+def test_the_lanes_of_what_is_held(opcode, longer):
+    """All of them stay where T is outermost: two slabs from 6 blocks of 8 on."""
+    limits = replace(LIMITS, nests=ProductNests(forward=SOME, dx=SOME, dw=SOME))
+    for size, fits in ((48, True), (49, False)):
+        for outer in ("t", "l"):
+            command = product(opcode, nest=replace(NEST, outer=outer), **{longer: size})
+            found = first_refused([command.encode()], limits)
+            assert found == (None if fits or outer == "l" else (0, ErrorCode.NEST))
 
 
 @pytest.mark.parametrize("command", EVERY, ids=name)
@@ -174,7 +205,7 @@ def test_every_reserved_bit_is_refused(command):
             assert code_of(bits_of(command) | 1 << n) == ErrorCode.RESERVED, f"bit {n}"
     assert mask >> 22 & 3 == 3
     nested = command.opcode in NESTED
-    assert mask >> (32 * 5 + 8) & 0xFFFFFF == (0xFE0000 if nested else 0xFFFFFF)
+    assert mask >> (32 * 5 + 8) & 0xFFFFFF == (0xF80000 if nested else 0xFFFFFF)
     old = reserved_mask(Opcode(command.opcode), 1)
     assert old >> (32 * 5 + 8) & 0xFFFFFF == 0xFFFFFF
     assert (mask >> 24 & 0xFF) == (0 if command is CONVERT else 0xFF)

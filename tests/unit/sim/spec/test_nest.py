@@ -1,33 +1,38 @@
 """Nests in words, and what a machine takes of them."""
 
+from dataclasses import replace
+
 import pytest
 
 from diastole_sim.spec.nest import Nest, NestLimits, ProductNests
 from support.texts import exactly
 
-LIMITS = NestLimits(t_blocks=(1, 2, 4), groups=(2, 4), chunk=(3, 6))
+LIMITS = NestLimits(
+    t_blocks=(1, 2, 4), groups=(2, 4), chunk=(3, 6),
+    chunk_side=3, lane_side=5, stream_blocks=20, held_blocks=90, pass_blocks=7,
+)  # fmt: skip
+NAMES = "t_blocks, groups, chunk, outer, keep"
 
 
 def test_in_words_and_back():
-    nest = Nest(t_blocks=4, groups=2, chunk=6, outer="l")
-    assert str(nest) == "t_blocks=4,groups=2,chunk=6,outer=l"
+    nest = Nest(t_blocks=4, groups=2, chunk=6, outer="l", keep="held")
+    assert str(nest) == "t_blocks=4,groups=2,chunk=6,outer=l,keep=held"
     assert Nest.parse(str(nest)) == nest
     assert Nest.parse(" chunk = 3 ,outer=l") == Nest(chunk=3, outer="l")
+    assert Nest.parse("keep=both") == Nest(keep="both")
     assert Nest.parse("") == Nest()
 
 
 @pytest.mark.parametrize(
     "text, said",
     [
-        ("t=4", "a nest is NAME=VALUE,... with names t_blocks, groups, chunk, outer, not t=4"),
-        (
-            "groups",
-            "a nest is NAME=VALUE,... with names t_blocks, groups, chunk, outer, not groups",
-        ),
+        ("t=4", f"a nest is NAME=VALUE,... with names {NAMES}, not t=4"),
+        ("groups", f"a nest is NAME=VALUE,... with names {NAMES}, not groups"),
         ("groups=-1", "groups must be a number of at least 0, not -1"),
         ("chunk=x", "chunk must be a number of at least 0, not x"),
         ("chunk=4097", "chunk must be an integer in 0..4096, not 4097"),
         ("outer=c", "outer must be one of t, l, not 'c'"),
+        ("keep=all", "keep must be one of none, stream, held, both, not 'all'"),
     ],
 )
 def test_refused(text, said):
@@ -43,10 +48,74 @@ def test_limits():
     assert LIMITS.problem(Nest(chunk=4)) == "chunk must be one of 3, 6, not 4"
 
 
+@pytest.mark.parametrize(
+    "keep, stream, held",
+    [("none", False, False), ("stream", True, False), ("held", False, True), ("both", True, True)],
+)
+def test_what_is_kept(keep, stream, held):
+    nest = Nest(keep=keep)
+    assert (nest.keeps_stream, nest.keeps_held) == (stream, held)
+
+
+def test_slabs():
+    """A chunk of 6 is 2 slices of 3: of 4 blocks that stream each, and 4 times 7 that are held."""
+    assert LIMITS.slabs(Nest()) == (8, 56)
+    assert LIMITS.slabs(Nest(t_blocks=1, groups=2, chunk=3)) == (1, 14)
+    assert LIMITS.filled(Nest(chunk=3, keep="held", outer="l")) == Nest(
+        t_blocks=4, groups=4, chunk=3, keep="held", outer="l"
+    )
+
+
+def test_panels():
+    """13 blocks of the contraction in chunks of 3: 5 slabs, for each of the tiles that stay."""
+    nest = Nest(t_blocks=2, groups=2, chunk=3)
+    blocks = (5, 21, 13)  # 3 T tiles, and 3 of the lanes: 10 blocks each
+    assert LIMITS.panels(nest, blocks) == (5 * 2, 3 * 5 * 14)
+    assert LIMITS.panels(replace(nest, outer="l"), blocks) == (3 * 5 * 2, 5 * 14)
+    assert LIMITS.panels(nest, (4, 20, 12)) == (4 * 2, 2 * 4 * 14)
+    assert LIMITS.panels(Nest(), (1, 1, 1)) == (8, 56), "a short chunk takes as much"
+
+
+@pytest.mark.parametrize(
+    "nest, blocks, fits",
+    [
+        # T outermost: of what streams a tile's part, of what is held all: 2 slabs of 14 a lane tile
+        (Nest(t_blocks=4, groups=2, chunk=3, keep="stream"), (99, 99, 15), True),  # 5 of 4 blocks
+        (Nest(t_blocks=4, groups=2, chunk=3, keep="stream"), (1, 1, 16), False),
+        (Nest(t_blocks=4, groups=2, chunk=3, keep="held"), (99, 30, 6), True),  # 84 of 90
+        (Nest(t_blocks=4, groups=2, chunk=3, keep="held"), (1, 31, 6), False),
+        (Nest(t_blocks=4, groups=2, chunk=3, keep="both"), (99, 30, 6), True),
+        (Nest(t_blocks=4, groups=2, chunk=3, keep="both"), (1, 31, 6), False),
+        (Nest(t_blocks=4, groups=2, chunk=3, keep="none"), (999, 999, 999), True),
+        # lanes outermost: the other way round
+        (Nest(t_blocks=4, groups=2, chunk=3, outer="l", keep="stream"), (8, 99, 6), True),
+        (Nest(t_blocks=4, groups=2, chunk=3, outer="l", keep="stream"), (12, 1, 6), False),
+        (Nest(t_blocks=4, groups=2, chunk=3, outer="l", keep="held"), (99, 99, 18), True),
+        (Nest(t_blocks=4, groups=2, chunk=3, outer="l", keep="held"), (1, 1, 19), False),
+    ],
+)
+def test_what_is_kept_must_fit(nest, blocks, fits):
+    assert (LIMITS.problem(nest, blocks) is None) == fits
+    assert LIMITS.problem(nest) is None, "it is looked at where the sizes are known"
+
+
+@pytest.mark.parametrize("keep, needs", [("stream", "8"), ("held", "56"), ("both", "8")])
+def test_what_does_not_fit_in_words(keep, needs):
+    small = replace(LIMITS, stream_blocks=7, held_blocks=55)
+    operand, has = {"held": ("is held", 55)}.get(keep, ("streams", 7))
+    assert small.problem(Nest(keep=keep), (1, 1, 1)) == (
+        f"keep={keep} needs {needs} blocks in every bank of what {operand}, which has {has}; "
+        "keep=none fits, and so may shorter tiles or another outer loop"
+    )
+
+
 def test_in_a_manifest():
-    other = NestLimits(t_blocks=(8,), groups=(1,), chunk=(2,))
+    other = replace(LIMITS, t_blocks=(8,), groups=(1,), chunk=(2,), chunk_side=2)
     nests = ProductNests(forward=LIMITS, dx=other, dw=LIMITS)
     assert ProductNests.from_dict(nests.to_dict()) == nests
-    assert nests.to_dict()["dx"] == {"t_blocks": [8], "groups": [1], "chunk": [2]}
+    assert nests.to_dict()["dx"] == {
+        "t_blocks": [8], "groups": [1], "chunk": [2],
+        "chunk_side": 2, "lane_side": 5, "stream_blocks": 20, "held_blocks": 90, "pass_blocks": 7,
+    }  # fmt: skip
     assert nests.of("dx") == other
     assert nests.of("backward") is None

@@ -1,0 +1,23 @@
+"""Faults in what knows which blocks are on chip: rings, loads and frees, tokens, panels."""
+
+from mutation.plant import Fault
+from mutation.planted_units import BITS
+
+_RING = "ring_space_blocks512"  # of what streams
+
+RINGS = (
+    Fault("a ring always has room", _RING, r"room = (.+);", "1'h1"),
+    Fault("a slab given back, its place not", _RING, r"\n    if \((give)\) begin", "1'h0", True),
+    Fault("the oldest slab goes on block by block", _RING, r"= oldest \+ (slab);", "10'h001"),
+    Fault("not back to what is kept", "tile_walk", r"= (stream_panel);\s+end", "stream_at"),
+    Fault("what is held stands at one place", "tile_walk", rf"= held_at \+ (product{BITS});", "0"),
+    Fault("what streams is loaded always", "tile_walk", r"= _\d+_ \| (first_l);", "1'h1"),
+    Fault("nothing is ever free", "datapath", r"freed <= (_\d+_);", "0"),
+    Fault("blocks are not waited for", "pass_walk", r"= _\d+_ \| (loaded__blocks__there);", "1'h1"),
+    Fault("a token of each region", "fill", rf"blocks_loaded = _\d+_ & (head{BITS});", "1'h1"),
+    Fault("asked for without room", "product_engine", r"requests_room = (.+);", "1'h1"),
+    Fault("a slab too short", "setup", r"_\d+_ = forward_slices \* (forward_groups);", "1'h1"),
+    Fault("panels that do not fit", "command_fetch", r"= (panels_fits) \?", "1'h1"),
+    Fault("one tile in a panel", "panel_room_room512", r"= ~ (whole);", "1'h0"),
+    Fault("one chunk in a panel", "panel_room_room512", r"= (chunk_at >= chunk_blocks);", "1'h1"),
+)  # fmt: skip
