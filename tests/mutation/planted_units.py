@@ -235,7 +235,9 @@ SQUARES = (
     ),
     # The drain's walk.
     Fault("last vector of a tile not read", "drain_walk_north", r"= t == (_\d+_);", "{} - 1'h1"),
-    Fault("sums read from one half", "drain_walk_no_north", r"= (~ half);", "1'h0"),
+    Fault("sums read from one unit", "drain_walk_no_north", r"= unit \+ (units);", "2'h0"),
+    Fault("sums made in one unit", "pass_walk", r"= east_unit \+ (east_units);", "2'h0"),
+    Fault("units of sums to the north run ahead", "pass_walk", r"= north_unit \+ (n\w+);", "2'h3"),
     Fault(
         "columns beyond the result stored",
         "drain_walk_north",
@@ -366,7 +368,7 @@ WINDOWS = (
         "{} & 1'h0",
         every=True,
     ),
-    Fault("groups of lanes not counted", "drain_walk", r"= group \+ (1'h1);", "1'h0"),
+    Fault("groups of lanes not counted", "drain_walk", r"= sums \+ (_\d+_);", "1'h0"),
     Fault("a span for each lane", "drain_walk", r"= (! lane);", "1'h1"),
     # Hold and meet.
     Fault("rows not counted on the way north", "hold", rf"= load{BITS} - (1'h1);", "1'h0"),

@@ -59,11 +59,11 @@ def test_as_many_places_as_slabs_fit():
     """128 blocks of what streams, and 2048 of what is held: of 60 blocks 2, of 500 blocks 4."""
     assert (MACHINE.stream_blocks, MACHINE.held_blocks) == (128, 2048)
     found = room((60, 500))
-    assert [ring.places for ring in found.rings] == [2, 4]
+    assert [ring.most for ring in found.rings] == [2, 4]
     fewer = room((60, 500), machine=ModelledMachine(
-        rows=2, cols=2, block=8, element_bits=(5, 5, 5), data_width=64, most_places=3,
+        rows=2, cols=2, block=8, element_bits=(5, 5, 5), data_width=64, most_places=1,
     ))  # fmt: skip
-    assert [ring.places for ring in fewer.rings] == [2, 3]
+    assert [ring.most for ring in fewer.rings] == [1, 4], "of what streams"
 
 
 @pytest.mark.parametrize(
@@ -89,10 +89,10 @@ def test_what_is_not_freed_is_not_there():
 
 
 def test_tiles_in_flight():
-    """The fifth tile waits for the first one's sums, in the direction of the product."""
+    """The ninth tile waits for the first one's sums, in the direction of the product."""
     for uses, direction in (((True, False), EAST), ((False, True), NORTH)):
         found = room((1, 1))
-        for _ in range(4):
+        for _ in range(8):
             assert found.take(chunk(first=True, uses=uses)) == 0
         assert found.take(chunk(uses=uses)) == 0  # the second of its tile
         assert found.take(chunk(first=True, uses=uses)) == 7 * (direction == NORTH)
@@ -104,14 +104,14 @@ def test_the_fused_pass():
     """Two halves of W; to the north every chunk has a bank, and a tile's last one counts."""
     both = {"uses": (True, True)}
     found = room((1, 1), fused=True)
-    for number in range(4):
+    for number in range(8):
         free = found.take(chunk(first=True, **both))
         assert free == (0 if number < 2 else 30 + number - 2)  # its half was that of two before
         assert found.take(chunk(last=True, **both)) == 0
         found.store.opened += 2
-        ran(found, chunk(first=True, **both), 5, 20)
-        ran(found, chunk(last=True, **both), 5, 30 + number)
-    assert found.take(chunk(first=True, **both)) == 107  # bank 1 to the north; the half in 32
+        ran(found, chunk(first=True, **both), 0, 20)
+        ran(found, chunk(last=True, **both), 0, 30 + number)
+    assert found.take(chunk(first=True, **both)) == 107  # bank 1 to the north; the half in 36
     assert found.store.asked == [(EAST, 0), (NORTH, 1)]
 
 
