@@ -216,13 +216,14 @@ class DrainWalk(wiring.Component):
         tile, t, lane, port, sums = self.tiles.p, at.t, at.lane, at.port, at.sums
         last_lane = lane + self.vectors >= tile.l_blocks
         before_wrap = self.ports - self.vectors
+        wraps = port >= before_wrap if before_wrap else Const(1, 1)
         m.d.comb += [
             at.ends.eq(last_lane & at.last_t),
             span_due.eq((t == 0) & (lane == 0)),
         ]
         with m.If(steps):
             m.d.sync += [lane.eq(lane + self.vectors), port.eq(port + self.vectors)]
-            with m.If(port >= before_wrap):
+            with m.If(wraps):
                 m.d.sync += [port.eq(port - before_wrap), sums.eq(sums + self._tile_words())]
             with m.If(last_lane):
                 m.d.sync += [lane.eq(0), port.eq(0), sums.eq(0), t.eq(t + 1)]

@@ -53,6 +53,11 @@ def test_ports(data_width):
     assert len({id(signal) for signal, _ in ports.values()}) == len(ports)
 
 
+# A bank has room for 2 chunks of 8 slices of a T tile of 32 blocks; of what is held for 48 x 32
+# slices of dY, of 3 rows of cells each.
+ROOM = {"stream_blocks": 512, "held_blocks": 4608, "pass_blocks": 3}
+
+
 def test_parameters():
     top = make(rows=3, cols=2, block=4, data_width=128)
     parameters = top.parameters
@@ -76,13 +81,20 @@ def test_parameters():
         # X along its columns, in eights of blocks: chunks of Y and T tiles of dW begin there. So
         # do lane tiles along the columns of W and dY, of 3 blocks each; dX has lanes in W's rows.
         "nests": {
-            "forward": {"t_blocks": [1, 2, 4, 8, 16, 32], "groups": [8], "chunk": [8]},
+            "forward": {"t_blocks": [1, 2, 4, 8, 16, 32], "groups": [8], "chunk": [8]}
+            | {"chunk_side": 2, "lane_side": 3}
+            | ROOM,
             "dx": {
                 "t_blocks": [1, 2, 4, 8, 16, 32],
                 "groups": [1, 2, 3, 4, 5, 6, 7, 8],
                 "chunk": [24],
-            },
-            "dw": {"t_blocks": [8, 16, 32], "groups": [8], "chunk": [2, 4, 6, 8]},
+                "chunk_side": 3,
+                "lane_side": 2,
+            }
+            | ROOM,
+            "dw": {"t_blocks": [8, 16, 32], "groups": [8], "chunk": [2, 4, 6, 8]}
+            | {"chunk_side": 2, "lane_side": 3}
+            | ROOM,
         },
     }
 

@@ -9,7 +9,6 @@ from diastole_hw.plan.policy import pow2ceil
 from diastole_hw.plan.uses import DY, PRODUCTS, Mode, W, X
 from diastole_sim.spec.formats import FORMAT_NAMES
 from diastole_sim.spec.image import DATA_WIDTHS, GROUP_BLOCKS, ImageLayout
-from diastole_sim.spec.nest import Nest
 from diastole_sim.spec.numerics import BLOCK_SIDES, CLASS_NAMES
 from support.plans import make_numerics, make_plan
 from support.sweep import sweep
@@ -64,23 +63,6 @@ def check_tiles(plan):
     assert plan.tile_sums == plan.groups * plan.tile_words
     assert plan.sum_words == 2 * plan.tile_sums == 4 * plan.unit_words
     assert 2 * plan.groups**2 * plan.rows * plan.block <= plan.held_words
-
-
-def check_nests(plan):
-    """What every nest of a product loads fits twice, so that a chunk comes while one is at work."""
-    assert plan.stream_blocks * plan.block == plan.stream_words
-    assert plan.held_blocks * plan.block == plan.held_words
-    for mode in PRODUCTS:
-        limits = plan.nests.of(mode.name.lower())
-        sides = (plan.rows, plan.cols)
-        want = sides if plan.use(mode).north else sides[::-1]
-        assert (limits.chunk_side, limits.lane_side) == want
-        assert (limits.stream_blocks, limits.held_blocks) == (plan.stream_blocks, plan.held_blocks)
-        assert limits.pass_blocks == plan.rows, "R B words of a bank in a pass"
-        stream, held = limits.slabs(Nest())  # the longest
-        assert 2 * stream <= plan.stream_blocks
-        assert 2 * held <= plan.held_blocks
-        assert all(chunk % limits.chunk_side == 0 for chunk in limits.chunk), "whole slices"
 
 
 def check_fused(plan):
@@ -162,7 +144,6 @@ def test_every_array(block, data_width, rng):
         for plan in plans(rng, block, data_width, in_place):
             try:
                 check_tiles(plan)
-                check_nests(plan)
                 check_maxima(plan)
                 check_widths(plan)
                 check_directions(plan)

@@ -90,7 +90,9 @@ def counted_writes(machine, op, m, n, k):
         return len({4 * col // beat for col in cols})
 
     if op == "backward":
-        return k * touched(range(n)) + m * sum(map(touched, windows(k, machine.block)))
+        return k * touched(range(n)) + m * sum(
+            map(touched, windows(k, machine.fused_tile * machine.block))
+        )
     rows, cols = {"forward": (m, n), "dx": (m, k), "dw": (k, n)}[op]
     side = machine.cols if op == "dx" and machine.in_place else machine.rows
     tiles = windows(cols, machine.groups * side * machine.block)
@@ -146,13 +148,13 @@ def test_nano_reaches_its_utilisation():
     assert fused.read_beats <= 1.05 * stored
 
 
-def test_what_two_banks_and_hidden_loads_are_worth():
+def test_what_sums_and_hidden_loads_are_worth():
     def utilisation(**changes):
         sizes = {"rows": 2, "cols": 2, "block": 8, "element_bits": (5, 5, 5), "data_width": 64}
         return estimate(ModelledMachine(**sizes | changes), "forward", 512, 512, 512).utilisation
 
-    assert utilisation(banks=1) < 0.85 < utilisation()
-    assert utilisation(buffers=1) < 0.85
+    assert utilisation(sum_units=2) < 0.85 < utilisation()
+    assert utilisation(most_places=1) < 0.85
     assert utilisation(memory=Memory.axi(200)) > 0.95  # latency is hidden, too
 
 
@@ -181,8 +183,8 @@ def test_bad_input():
         "element_bits must be an integer in 2..16, not 17": {"element_bits": (5, 5, 17)},
         "len(element_bits) must be an integer in 3..3, not 2": {"element_bits": (5, 5)},
         "data_width must be one of 32, 64, 128, 256, 512, not 48": {"data_width": 48},
-        "banks must be an integer in 1..2, not 3": {"banks": 3},
-        "buffers must be an integer in 1..2, not 0": {"buffers": 0},
+        "sum_units must be an integer in 2..4, not 1": {"sum_units": 1},
+        "most_places must be an integer in 1..65536, not 0": {"most_places": 0},
         "most_filled must be an integer in 1..64, not 0": {"most_filled": 0},
     }
     for text, change in wrong.items():

@@ -11,7 +11,7 @@ def make(**memory):
     machine = ModelledMachine(
         rows=2, cols=2, block=8, element_bits=(5, 5, 5), data_width=64, memory=Memory(**memory)
     )
-    return Store(machine)
+    return Store(machine, units=(2, 2))
 
 
 @pytest.mark.parametrize(

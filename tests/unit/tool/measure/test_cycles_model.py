@@ -71,7 +71,7 @@ def test_what_if():
         for line in lines[1:]
     }
     assert list(rows) == list(CHANGES)
-    for name in ("one bank of accumulators", "loads not hidden"):
+    for name in ("half of the accumulators", "loads not hidden"):
         assert all(worse < same for worse, same in zip(rows[name], rows["as it is"], strict=True))
 
 
