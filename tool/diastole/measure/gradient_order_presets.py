@@ -2,9 +2,8 @@
 
 Their results are float32 and their sums stay on chip, so that orders that spill sums are no choice.
 The machines are the planned ones (:mod:`diastole_sim.perf.planned`): the presets' arrays and
-memories, with the buses that are planned for them, whose orders keep operands on chip from tile to
-tile; the nests of today's hardware do not. A fused pass needs dY in squares: formats of vector
-groups have two products.
+memories, with the buses that are planned for them. A fused pass needs dY in squares: formats of
+vector groups have two products.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
