@@ -1,24 +1,36 @@
-"""The two engines under one dispatcher, with one bus between them."""
+"""The two engines under one dispatcher, side by side on one bus."""
 
-from amaranth.hdl import Module, unsigned
+from amaranth.hdl import Cat, Module, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.bus.services import ReadSignature, WriteSignature
-from diastole_hw.bus.share import share
+from diastole_hw.bus.services import (
+    ReadSignature,
+    owned_beat_layout,
+    owned_request_layout,
+    write_beat_layout,
+)
+from diastole_hw.bus.share import ReadShare
 from diastole_hw.command.decode import command_layout
 from diastole_hw.command.dispatch import EVENTS, FLAGS, Dispatch
 from diastole_hw.convert.converter import Converter
 from diastole_hw.engine.engine import ProductEngine
+from diastole_hw.invariant import invariant
 from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
+from diastole_hw.store.arbiter import StoreArbiter
+
+MOST_OPEN = 31
+"""Write requests of a command that lack an answer; queues and open bursts are fewer."""
 
 
 class Core(wiring.Component):
-    """Run commands, one after the other, to the last write response of each.
+    """Run commands, two at a time at most, to the last write response of each.
 
-    Timing: as :class:`diastole_hw.command.dispatch.Dispatch` has it. The services belong to this
-    unit while ``busy``.
+    All units read over one service: the command fetch first, then what products wait for, then the
+    converter; and write over one, products first. What was asked for comes in its order.
+
+    Timing: as :class:`diastole_hw.command.dispatch.Dispatch` has it.
 
     Parameters
     ----------
@@ -26,38 +38,53 @@ class Core(wiring.Component):
 
     Members
     -------
-    command : In(stream of command_layout())
+    command, number : In(stream of command_layout()), In(1)
+        As of :class:`diastole_hw.command.dispatch.Dispatch`.
+    fetch : In(ReadSignature(plan.data_width))
+        The command fetch reads.
     seed : In(32)
-        Of the random bits; must not change while ``busy``, which is not checked.
-    done, busy : Out(1)
+        Of the random bits; must not change while commands run, which is not checked.
+    done : Out(1)
     flags : Out(FLAGS)
     events : Out(EVENTS)
         As of :class:`diastole_hw.command.dispatch.Dispatch`.
-    read : Out(ReadSignature)
-    write : Out(WriteSignature)
-    writer_idle : In(1)
-        All that was given to ``write`` is in memory.
+    requests : Out(stream of owned_request_layout())
+    read : In(stream of owned_beat_layout(plan.data_width))
+        What is read: its requests; their beats, in their order.
+    write_requests : Out(stream of owned_request_layout())
+    write : Out(stream of write_beat_layout(plan.data_width))
+        What is written; neither stream waits for the other.
+    answered, answered_command : In(1), In(1)
+        A pulse: the oldest request for writing is in memory, and which command it was of.
     """
 
     command: stream.Interface
+    fetch: wiring.PureInterface
     events: data.View
     flags: data.View
-    read: wiring.PureInterface
-    write: wiring.PureInterface
+    requests: stream.Interface
+    read: stream.Interface
+    write_requests: stream.Interface
+    write: stream.Interface
 
     def __init__(self, plan: Plan):
         self.plan = plan
+        requests = Out(stream.Signature(owned_request_layout()))
         super().__init__(
             {
                 "command": In(stream.Signature(command_layout())),
+                "number": In(1),
+                "fetch": In(ReadSignature(plan.data_width)),
                 "seed": In(unsigned(32)),
                 "done": Out(1),
-                "busy": Out(1),
                 "flags": Out(FLAGS),
                 "events": Out(EVENTS),
-                "read": Out(ReadSignature(plan.data_width)),
-                "write": Out(WriteSignature(plan.data_width)),
-                "writer_idle": In(1),
+                "requests": requests,
+                "read": In(stream.Signature(owned_beat_layout(plan.data_width))),
+                "write_requests": requests,
+                "write": Out(stream.Signature(write_beat_layout(plan.data_width))),
+                "answered": In(1),
+                "answered_command": In(1),
             }
         )
 
@@ -78,15 +105,68 @@ class Core(wiring.Component):
         wiring.connect(m, dispatch.product, engine.control)
         wiring.connect(m, dispatch.convert, converter.control)
         m.d.comb += [
+            dispatch.number.eq(self.number),
             self.done.eq(dispatch.done),
-            self.busy.eq(dispatch.busy),
             self.flags.eq(dispatch.flags),
             self.events.eq(dispatch.events),
-            dispatch.writer_idle.eq(self.writer_idle),
-            engine.writer_idle.eq(self.writer_idle),
+            self.events.read.eq(engine.read.beats.valid & engine.read.beats.ready),
+            self.events.written.eq(engine.beats.valid & engine.beats.ready),
             converter.seed.eq(self.seed),
         ]
-        converting = dispatch.converting
-        share(m, wiring.flipped(self.read), [(converting, converter.read), (None, engine.read)])
-        share(m, wiring.flipped(self.write), [(converting, converter.write), (None, engine.write)])
+        self._reads(m, platform, dispatch, engine, converter)
+        self._writes(m, platform, dispatch, engine, converter)
         return m
+
+    def _reads(self, m, platform, dispatch, engine, converter):
+        """Who reads; the headers' beats count as those of the product."""
+        readers = [(self.fetch, self.number), (engine.read, engine.read_command)]
+        if self.plan.significands:
+            readers.append((engine.headers, engine.headers_command))
+            both = engine.headers.beats, engine.read.beats
+            taken = Cat(beats.valid & beats.ready for beats in both)
+            m.d.comb += self.events.read.eq(taken.any())
+        readers.append((converter.read, dispatch.convert_number))
+        share = ReadShare(data_width=self.plan.data_width, units=len(readers))
+        m.submodules.read_share = place(share, platform)
+        for port, command, (reader, number) in zip(
+            share.units_read, share.commands, readers, strict=True
+        ):
+            inner = wiring.flipped(reader) if reader is self.fetch else reader
+            wiring.connect(m, inner, port)
+            m.d.comb += command.eq(number)
+        wiring.connect(m, share.requests, wiring.flipped(self.requests))
+        wiring.connect(m, wiring.flipped(self.read), share.beats)
+
+    def _writes(self, m, platform, dispatch, engine, converter):
+        """Products first. While one is under way, the converter asks when it has something, so that
+        nobody waits for its beats."""
+        arbiter = StoreArbiter(data_width=self.plan.data_width)
+        m.submodules.write_share = place(arbiter, platform)
+        wiring.connect(m, engine.requests, arbiter.first_requests)
+        wiring.connect(m, engine.beats, arbiter.first_beats)
+        asks, beats = converter.write.requests, converter.write.beats
+        given = arbiter.second_requests
+        offered = Signal()
+        m.d.comb += [
+            given.valid.eq(asks.valid & (beats.valid | offered | ~engine.busy)),
+            given.p.addr.eq(asks.p.addr),
+            given.p.beats.eq(asks.p.beats),
+            given.p.whose.command.eq(dispatch.convert_number),
+            asks.ready.eq(given.valid & given.ready),
+        ]
+        m.d.sync += offered.eq(given.valid & ~given.ready)
+        wiring.connect(m, beats, arbiter.second_beats)
+        wiring.connect(m, arbiter.requests, wiring.flipped(self.write_requests))
+        wiring.connect(m, arbiter.beats, wiring.flipped(self.write))
+        asked = self.write_requests.valid & self.write_requests.ready
+        for number in range(2):
+            opened = Signal(range(MOST_OPEN + 1), name=f"open_{number}")
+            more, less = Signal(name=f"more_{number}"), Signal(name=f"less_{number}")
+            m.d.comb += [
+                more.eq(asked & (self.write_requests.p.whose.command == number)),
+                less.eq(self.answered & (self.answered_command == number)),
+                dispatch.answered[number].eq(opened == 0),
+            ]
+            m.d.sync += opened.eq(opened + more - less)
+            invariant(m, platform, ~more | (opened != MOST_OPEN), "more writes than are counted")
+            invariant(m, platform, ~less | (opened != 0), "an answer to nothing")

@@ -10,7 +10,6 @@ from amaranth.hdl import (
     Module,
     ResetSignal,
     Signal,
-    unsigned,
 )
 from amaranth.hdl._ir import PortDirection
 from amaranth.lib import wiring
@@ -18,8 +17,7 @@ from amaranth.lib import wiring
 from diastole_hw.bus.axi_reader import AxiReader
 from diastole_hw.bus.axi_writer import AxiWriter
 from diastole_hw.bus.axil_registers import AxilRegisters
-from diastole_hw.bus.services import ReadSignature, request_layout, write_beat_layout
-from diastole_hw.bus.share import share
+from diastole_hw.bus.services import owned_beat_layout, owned_request_layout, write_beat_layout
 from diastole_hw.bus.signature import AxiLiteSignature, AxiSignature, join_halves, top_ports
 from diastole_hw.command.counters import COUNTERS, Counters
 from diastole_hw.command.fetch import CommandFetch
@@ -140,11 +138,11 @@ class Top(Elaboratable):
             core.seed.eq(registers.seed),
             fetch.done.eq(core.done),
             counters.events.eq(core.events),
-            counters.read_moved.eq(units["reader"].moved),
-            counters.write_moved.eq(units["writer"].moved),
             counters.clear.eq(registers.clear),
         ]
         wiring.connect(m, fetch.command, core.command)
+        wiring.connect(m, fetch.read, core.fetch)
+        m.d.comb += core.number.eq(fetch.number)
         for name in (*COUNTERS, "amax"):
             m.d.comb += getattr(registers, name).eq(getattr(counters, name))
 
@@ -152,9 +150,9 @@ class Top(Elaboratable):
         """Short queues before the bus engines: no path crosses from the bus into the machine."""
         beat = write_beat_layout(self.plan.data_width)
         queues = {
-            "read_requests": StreamFifo(request_layout(), 2),
-            "read_data": StreamFifo(unsigned(self.plan.data_width), 2),
-            "write_requests": StreamFifo(request_layout(), 2),
+            "read_requests": StreamFifo(owned_request_layout(), 2),
+            "read_data": StreamFifo(owned_beat_layout(self.plan.data_width), 2),
+            "write_requests": StreamFifo(owned_request_layout(), 2),
             "write_beats": StreamFifo(beat, 4),
         }
         for name, queue in queues.items():
@@ -162,31 +160,31 @@ class Top(Elaboratable):
         return queues
 
     def _buses(self, m, units, core, queues):
-        """The reader serves the command fetch between commands, and the machine during them."""
+        """The bus engines, and what they tell of errors and of what is in memory."""
         registers, fetch = units["registers"], units["fetch"]
         reader, writer = units["reader"], units["writer"]
         join_halves(m, self.axi, reader.axi, writer.axi)
-        read = ReadSignature(self.plan.data_width).create(path=("read",))
-        share(m, wiring.flipped(read), [(core.busy, core.read), (None, fetch.read)])
-        wiring.connect(m, read.requests, queues["read_requests"].i)
-        wiring.connect(m, queues["read_data"].o, read.beats)
+        wiring.connect(m, core.requests, queues["read_requests"].i)
+        wiring.connect(m, queues["read_data"].o, core.read)
         wiring.connect(m, queues["read_requests"].o, reader.request)
         wiring.connect(m, reader.data, queues["read_data"].i)
-        wiring.connect(m, core.write.requests, queues["write_requests"].i)
-        wiring.connect(m, core.write.beats, queues["write_beats"].i)
+        wiring.connect(m, core.write_requests, queues["write_requests"].i)
+        wiring.connect(m, core.write, queues["write_beats"].i)
         wiring.connect(m, queues["write_requests"].o, writer.request)
         wiring.connect(m, queues["write_beats"].o, writer.data)
-        waiting = queues["write_requests"].o.valid | queues["write_beats"].o.valid
         m.d.comb += [
-            core.writer_idle.eq(writer.idle & ~waiting),
+            core.answered.eq(writer.answered),
+            core.answered_command.eq(writer.answered_command),
             reader.base.eq(registers.read_base),
             reader.limit.eq(registers.read_limit),
             writer.base.eq(registers.write_base),
             writer.limit.eq(registers.write_limit),
-            fetch.fault.eq(reader.error_code | writer.error_code),
+            fetch.fault.eq(writer.error_code),
+            fetch.fault_number.eq(writer.error_command),
         ]
         with m.If(reader.error):  # the first of two in one cycle: codes must not mix
             m.d.comb += fetch.fault.eq(reader.error_code)
+            m.d.comb += fetch.fault_number.eq(reader.error_command)
 
     def _reset(self, m, units):
         """The reset bit: forget everything but the settings, once the open bursts have ended."""

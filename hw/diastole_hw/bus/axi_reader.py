@@ -1,14 +1,15 @@
 """Reads memory: requests of any length in, their beats out in order."""
 
-from amaranth.hdl import Module, Signal, unsigned
+from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from diastole_hw.bus.services import request_layout
+from diastole_hw.bus.services import owned_beat_layout, owned_request_layout, whose_layout
 from diastole_hw.bus.signature import CACHE, INCR, PROT, AxiReadSignature
 from diastole_hw.bus.split import BurstSplitter
 from diastole_hw.place import place
+from diastole_hw.stream.fifo import StreamFifo
 from diastole_sim.spec.check import require_int
 from diastole_sim.spec.command import ADDRESS_BITS, ErrorCode
 
@@ -35,11 +36,11 @@ class AxiReader(wiring.Component):
 
     Members
     -------
-    request : In(stream of {"addr": unsigned(40), "beats": unsigned(16)})
+    request : In(stream of owned_request_layout())
         As of :class:`diastole_hw.bus.split.BurstSplitter`. Every beat that is asked for must be
         taken from ``data``: there is no buffer, and a beat not taken stops the bus.
-    data : Out(stream of unsigned(data_width))
-        ``clear`` may take a valid beat away.
+    data : Out(stream of owned_beat_layout(data_width))
+        With the owner of its request. ``clear`` may take a valid beat away.
     axi : Out(AxiReadSignature)
     base, limit : In(40)
         Window of bytes, the limit exclusive. Must hold unless idle.
@@ -47,6 +48,8 @@ class AxiReader(wiring.Component):
         A pulse, or held until ``idle``.
     error : Out(1), error_code : Out(8)
         ``WINDOW`` or ``READ_RESPONSE`` from the first error until ``clear``, else 0.
+    error_command : Out(1)
+        Of the request that failed; while there is an error.
     idle : Out(1)
         No request, no open burst, no beat waiting.
     moved : Out(1)
@@ -63,14 +66,15 @@ class AxiReader(wiring.Component):
         self.data_width, self.outstanding = data_width, outstanding
         super().__init__(
             {
-                "request": In(stream.Signature(request_layout())),
-                "data": Out(stream.Signature(unsigned(data_width))),
+                "request": In(stream.Signature(owned_request_layout())),
+                "data": Out(stream.Signature(owned_beat_layout(data_width))),
                 "axi": Out(AxiReadSignature(data_width)),
                 "base": In(ADDRESS_BITS),
                 "limit": In(ADDRESS_BITS),
                 "clear": In(1),
                 "error": Out(1),
                 "error_code": Out(8),
+                "error_command": Out(1),
                 "idle": Out(1),
                 "moved": Out(1),
             }
@@ -82,7 +86,9 @@ class AxiReader(wiring.Component):
         split = BurstSplitter(data_width=self.data_width)
         m.submodules.split = place(split, platform)
         wiring.connect(m, wiring.flipped(self.request), split.i)
-        opened = Signal(range(self.outstanding + 1))  # bursts asked for, last beat not seen
+        # Bursts whose last beat was not seen; the first beat may come as soon as one is asked for.
+        open_ = StreamFifo(whose_layout(), self.outstanding, quick=True)
+        m.submodules.open = place(open_, platform)
         dropping = Signal()  # a clear came while bursts were open
         stop = Signal()
         asked = Signal()
@@ -94,22 +100,26 @@ class AxiReader(wiring.Component):
             split.limit.eq(self.limit),
             split.stop.eq(stop),
             split.clear.eq(self.clear),
-            split.o.ready.eq((~axi.arvalid | axi.arready) & (opened != self.outstanding)),
+            split.o.ready.eq((~axi.arvalid | axi.arready) & open_.i.ready),
             asked.eq(split.o.valid & split.o.ready),
             ended.eq(self.moved & axi.rlast),
-            self.idle.eq(~split.held & (opened == 0) & ~self.data.valid),
+            open_.i.valid.eq(asked),
+            open_.i.payload.eq(split.o.p.whose),
+            open_.o.ready.eq(ended),
+            self.idle.eq(~split.held & (open_.level == 0) & ~self.data.valid),
         ]
-        m.d.sync += opened.eq(opened + asked - ended)
         self._ask(m, split.o.p, asked)
-        self._beats(m, stop)
+        self._beats(m, stop, open_.o.p)
 
         with m.If(self.moved & axi.rresp[1] & ~stop):
             m.d.sync += self.error_code.eq(ErrorCode.READ_RESPONSE)
+            m.d.sync += self.error_command.eq(open_.o.p.command)
         with m.Elif(split.outside & ~stop):
             m.d.sync += self.error_code.eq(ErrorCode.WINDOW)
+            m.d.sync += self.error_command.eq(split.o.p.whose.command)
         with m.If(self.clear):
             m.d.sync += [self.error_code.eq(0), dropping.eq(1)]
-        with m.Elif(opened == 0):
+        with m.Elif(open_.level == 0):
             m.d.sync += dropping.eq(0)
         return m
 
@@ -126,7 +136,7 @@ class AxiReader(wiring.Component):
         with m.If(asked):
             m.d.sync += [axi.araddr.eq(burst.addr), axi.arlen.eq(burst.len), axi.arvalid.eq(1)]
 
-    def _beats(self, m, stop):
+    def _beats(self, m, stop, whose):
         axi = self.axi
         m.d.comb += [
             axi.rready.eq(stop | ~self.data.valid | self.data.ready),
@@ -135,6 +145,7 @@ class AxiReader(wiring.Component):
         with m.If(self.data.ready):
             m.d.sync += self.data.valid.eq(0)
         with m.If(self.moved & ~stop):
-            m.d.sync += [self.data.payload.eq(axi.rdata), self.data.valid.eq(~axi.rresp[1])]
+            m.d.sync += [self.data.p.data.eq(axi.rdata), self.data.valid.eq(~axi.rresp[1])]
+            m.d.sync += self.data.p.owner.eq(whose.owner)
         with m.If(self.clear):
             m.d.sync += self.data.valid.eq(0)

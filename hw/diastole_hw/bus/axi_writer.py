@@ -1,17 +1,20 @@
 """Writes memory: requests of any length and their beats in, in the same order."""
 
 from amaranth.hdl import Module, Signal, unsigned
-from amaranth.lib import stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from diastole_hw.bus.services import request_layout, write_beat_layout
+from diastole_hw.bus.services import owned_request_layout, write_beat_layout
 from diastole_hw.bus.signature import CACHE, INCR, PROT, AxiWriteSignature
 from diastole_hw.bus.split import BurstSplitter
 from diastole_hw.place import place
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_sim.spec.check import require_int
 from diastole_sim.spec.command import ADDRESS_BITS, ErrorCode
+
+_OPEN = data.StructLayout({"last": 1, "command": 1})
+"""Of a burst: whether it is the last of its request, and of which command."""
 
 
 class AxiWriter(wiring.Component):
@@ -38,7 +41,7 @@ class AxiWriter(wiring.Component):
 
     Members
     -------
-    request : In(stream of {"addr": unsigned(40), "beats": unsigned(16)})
+    request : In(stream of owned_request_layout())
         As of :class:`diastole_hw.bus.split.BurstSplitter`.
     data : In(stream of {"data": unsigned(data_width), "strb": unsigned(data_width / 8)})
     axi : Out(AxiWriteSignature)
@@ -48,6 +51,11 @@ class AxiWriter(wiring.Component):
         A pulse, or held until ``idle``.
     error : Out(1), error_code : Out(8)
         ``WINDOW`` or ``WRITE_RESPONSE`` from the first error until ``clear``, else 0.
+    error_command : Out(1)
+        Of the request that failed; while there is an error.
+    answered, answered_command : Out(1), Out(1)
+        A pulse: all bursts of the oldest request have their response, and of which command it is.
+        What it wrote is there.
     idle : Out(1)
         No request, and every burst has its response: what was written is there.
     moved : Out(1)
@@ -64,7 +72,7 @@ class AxiWriter(wiring.Component):
         self.data_width, self.outstanding = data_width, outstanding
         super().__init__(
             {
-                "request": In(stream.Signature(request_layout())),
+                "request": In(stream.Signature(owned_request_layout())),
                 "data": In(stream.Signature(write_beat_layout(data_width))),
                 "axi": Out(AxiWriteSignature(data_width)),
                 "base": In(ADDRESS_BITS),
@@ -72,6 +80,9 @@ class AxiWriter(wiring.Component):
                 "clear": In(1),
                 "error": Out(1),
                 "error_code": Out(8),
+                "error_command": Out(1),
+                "answered": Out(1),
+                "answered_command": Out(1),
                 "idle": Out(1),
                 "moved": Out(1),
             }
@@ -82,15 +93,16 @@ class AxiWriter(wiring.Component):
         axi = self.axi
         split = BurstSplitter(data_width=self.data_width)
         lengths = StreamFifo(unsigned(8), self.outstanding)  # of bursts that lack data
+        open_ = StreamFifo(_OPEN, self.outstanding, quick=True)  # bursts that lack a response
         m.submodules.split = place(split, platform)
+        m.submodules.open = place(open_, platform)
         m.submodules.lengths = place(lengths, platform)
         wiring.connect(m, wiring.flipped(self.request), split.i)
-        opened = Signal(range(self.outstanding + 1))  # bursts asked for, response not seen
         ending = Signal()  # a clear came while bursts were open
         stop = Signal()
         asked = Signal()
-        answered = Signal()
-        room = (opened != self.outstanding) & lengths.i.ready
+        answered = Signal()  # a burst
+        room = open_.i.ready & lengths.i.ready
         m.d.comb += [
             self.error.eq(self.error_code != 0),
             stop.eq(self.error | ending | self.clear),
@@ -104,19 +116,26 @@ class AxiWriter(wiring.Component):
             lengths.i.payload.eq(split.o.p.len),
             axi.bready.eq(1),
             answered.eq(axi.bvalid & axi.bready),
-            self.idle.eq(~split.held & (opened == 0)),
+            open_.i.valid.eq(asked),
+            open_.i.p.last.eq(split.o.p.last),
+            open_.i.p.command.eq(split.o.p.whose.command),
+            open_.o.ready.eq(answered),
+            self.answered.eq(answered & open_.o.p.last),
+            self.answered_command.eq(open_.o.p.command),
+            self.idle.eq(~split.held & (open_.level == 0)),
         ]
-        m.d.sync += opened.eq(opened + asked - answered)
         self._ask(m, split.o.p, asked)
         self._beats(m, lengths.o, stop)
 
         with m.If(answered & axi.bresp[1] & ~stop):
             m.d.sync += self.error_code.eq(ErrorCode.WRITE_RESPONSE)
+            m.d.sync += self.error_command.eq(open_.o.p.command)
         with m.Elif(split.outside & ~stop):
             m.d.sync += self.error_code.eq(ErrorCode.WINDOW)
+            m.d.sync += self.error_command.eq(split.o.p.whose.command)
         with m.If(self.clear):
             m.d.sync += [self.error_code.eq(0), ending.eq(1)]
-        with m.Elif(opened == 0):
+        with m.Elif(open_.level == 0):
             m.d.sync += ending.eq(0)
         return m
 

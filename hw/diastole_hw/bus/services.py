@@ -12,6 +12,22 @@ def request_layout() -> data.StructLayout:
     return data.StructLayout({"addr": unsigned(ADDRESS_BITS), "beats": unsigned(16)})
 
 
+def whose_layout() -> data.StructLayout:
+    """Whose a request is: the unit among those that share the service, by number, and which of the
+    two commands in flight it is of."""
+    return data.StructLayout({"owner": unsigned(2), "command": 1})
+
+
+def owned_request_layout() -> data.StructLayout:
+    """A request, and whose it is."""
+    return data.StructLayout(dict(request_layout().members) | {"whose": whose_layout()})
+
+
+def owned_beat_layout(data_width: int) -> data.StructLayout:
+    """A beat that was read, and for which unit."""
+    return data.StructLayout({"data": unsigned(data_width), "owner": whose_layout()["owner"].shape})
+
+
 def write_beat_layout(data_width: int) -> data.StructLayout:
     """One beat to write: its bits, and which of its bytes count."""
     return data.StructLayout({"data": unsigned(data_width), "strb": unsigned(data_width // 8)})

@@ -1,32 +1,84 @@
-"""One service, several owners: who has the bus now."""
+"""One read service, several units: whose request goes next, and whose beats come."""
 
-from collections.abc import Sequence
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
 
-from amaranth.hdl import Module, ValueLike
-from amaranth.lib import wiring
+from diastole_hw.bus.services import ReadSignature, owned_beat_layout, owned_request_layout
+from diastole_sim.spec.check import require_int
 
 
-def share(m: Module, service, owners: Sequence[tuple[ValueLike | None, wiring.PureInterface]]):
-    """Connect ``service`` to the first of ``owners`` whose condition holds; None always does.
+class ReadShare(wiring.Component):
+    """Let several units read over one service; of those that ask, the first one goes first.
 
-    ``service``: an interface of the signature of the owners, turned round, such as
-    ``flipped(self.read)`` inside a component. An owner that has it not sees nothing: no ``ready``,
-    no ``valid``. Conditions must not change while a request is unanswered, which is not checked
-    here. Combinational.
+    A request says whose it is; its beats say so too, and go to that unit. A unit that does not take
+    its beats holds up all others: it must take them without waiting for any of these.
 
-    ValueError unless the last owner, and no other, has the condition None.
+    Timing: all combinational; no cycle is lost. ``requests`` offers what it has offered until it is
+    taken. What a unit sees as ``ready`` does not depend on its own ``valid``.
+
+    Parameters
+    ----------
+    data_width : int
+        Bits of a beat.
+    units : int
+        How many (2 to 4).
+
+    Members
+    -------
+    units_read : In(ReadSignature(data_width)), an array of ``units``
+        An offered request must stay until it is taken.
+    commands : In(1), an array of ``units``
+        Which of the two commands in flight the request is of that the unit offers.
+    requests : Out(stream of owned_request_layout())
+    beats : In(stream of owned_beat_layout(data_width))
+        Those of every request, in the order of the requests.
+
+    ValueError if ``units`` is out of range.
     """
-    lasts = [condition is None for condition, _ in owners]
-    if lasts != [False] * (len(lasts) - 1) + [True]:
-        raise ValueError("the last owner, and no other, must have the condition None")
-    (condition, owner), *others = owners
-    if condition is None:
-        wiring.connect(m, service, owner)
-        return
-    with m.If(condition):
-        wiring.connect(m, service, owner)
-    for condition, owner in others[:-1]:
-        with m.Elif(condition):
-            wiring.connect(m, service, owner)
-    with m.Else():
-        wiring.connect(m, service, others[-1][1])
+
+    units_read: list[wiring.PureInterface]
+    requests: stream.Interface
+    beats: stream.Interface
+
+    def __init__(self, *, data_width: int, units: int):
+        self.data_width = data_width
+        self.units = require_int("units", units, 2, 4)
+        super().__init__(
+            {
+                "units_read": In(ReadSignature(data_width)).array(units),
+                "commands": In(1).array(units),
+                "requests": Out(stream.Signature(owned_request_layout())),
+                "beats": In(stream.Signature(owned_beat_layout(data_width))),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        out = self.requests
+        waiting = Signal()  # offered, and not taken
+        offered = Signal(range(self.units))
+        chosen = Signal.like(offered)
+        earlier = 0  # a unit before this one asks
+        m.d.comb += chosen.eq(offered)
+        m.d.sync += [waiting.eq(out.valid & ~out.ready), offered.eq(chosen)]
+        for number, (unit, command) in enumerate(zip(self.units_read, self.commands, strict=True)):
+            turn = Signal(name=f"turn_{number}")  # may ask
+            m.d.comb += turn.eq(Mux(waiting, offered == number, ~earlier))
+            m.d.comb += unit.requests.ready.eq(turn & out.ready)
+            with m.If(turn & unit.requests.valid):
+                m.d.comb += [
+                    out.valid.eq(1),
+                    chosen.eq(number),
+                    out.p.addr.eq(unit.requests.p.addr),
+                    out.p.beats.eq(unit.requests.p.beats),
+                    out.p.whose.command.eq(command),
+                ]
+            earlier = earlier | unit.requests.valid
+        m.d.comb += out.p.whose.owner.eq(chosen)
+        for number, unit in enumerate(self.units_read):
+            m.d.comb += unit.beats.payload.eq(self.beats.p.data)
+            with m.If(self.beats.p.owner == number):
+                m.d.comb += unit.beats.valid.eq(self.beats.valid)
+                m.d.comb += self.beats.ready.eq(unit.beats.ready)
+        return m

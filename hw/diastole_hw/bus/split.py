@@ -5,7 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from diastole_hw.bus.services import request_layout
+from diastole_hw.bus.services import owned_request_layout, whose_layout
 from diastole_sim.spec.check import require_choice
 from diastole_sim.spec.command import ADDRESS_BITS
 from diastole_sim.spec.image import DATA_WIDTHS
@@ -13,7 +13,14 @@ from diastole_sim.spec.image import DATA_WIDTHS
 BURST_BEATS = 64
 """Bursts end at multiples of this many beats: 4 KiB is a multiple of it at every bus width."""
 
-BURST = data.StructLayout({"addr": unsigned(ADDRESS_BITS), "len": unsigned(8)})
+BURST = data.StructLayout(
+    {
+        "addr": unsigned(ADDRESS_BITS),
+        "len": unsigned(8),
+        "last": 1,  # of its request
+        "whose": whose_layout(),
+    }
+)
 
 
 class BurstSplitter(wiring.Component):
@@ -32,11 +39,12 @@ class BurstSplitter(wiring.Component):
 
     Members
     -------
-    i : In(stream of {"addr": unsigned(40), "beats": unsigned(16)})
+    i : In(stream of owned_request_layout())
         First byte and number of beats, at least 1, not checked. The address is taken to be a
         multiple of the beat: lower bits are ignored.
-    o : Out(stream of {"addr": unsigned(40), "len": unsigned(8)})
-        As araddr and arlen: ``len`` is the number of beats less one.
+    o : Out(stream of BURST)
+        As araddr and arlen: ``len`` is the number of beats less one; whether it is the request's
+        last, and whose the request is, the latter also with ``outside``.
     base, limit : In(40)
         The window: first byte, and one past the last. Must hold while there is a request.
     stop : In(1)
@@ -59,7 +67,7 @@ class BurstSplitter(wiring.Component):
         self.data_width = data_width
         super().__init__(
             {
-                "i": In(stream.Signature(request_layout())),
+                "i": In(stream.Signature(owned_request_layout())),
                 "o": Out(stream.Signature(BURST)),
                 "base": In(ADDRESS_BITS),
                 "limit": In(ADDRESS_BITS),
@@ -78,6 +86,7 @@ class BurstSplitter(wiring.Component):
         room = Signal(range(BURST_BEATS + 1))
         burst = Signal(range(BURST_BEATS + 1))
         inside = Signal()
+        whose = Signal(whose_layout())
         m.d.comb += [
             room.eq(BURST_BEATS - beat[: exact_log2(BURST_BEATS)]),
             burst.eq(Mux(left < room, left, room)),
@@ -89,20 +98,21 @@ class BurstSplitter(wiring.Component):
             self.o.valid.eq(self.held & inside & ~self.stop),
             self.o.p.addr.eq(Cat(Const(0, low), beat)),
             self.o.p.len.eq(burst - 1),
+            self.o.p.last.eq(left == burst),
+            self.o.p.whose.eq(whose),
         ]
         given = Signal()
-        last = Signal()
         m.d.comb += [
             given.eq(self.o.valid & self.o.ready),
-            last.eq(left == burst),
-            self.i.ready.eq(~self.stop & (~self.held | (given & last))),
+            self.i.ready.eq(~self.stop & (~self.held | (given & self.o.p.last))),
         ]
         with m.If(given):
             m.d.sync += [beat.eq(beat + burst), left.eq(left - burst)]
-            with m.If(last):
+            with m.If(self.o.p.last):
                 m.d.sync += self.held.eq(0)
         with m.If(self.i.valid & self.i.ready):
             m.d.sync += [beat.eq(self.i.p.addr[low:]), left.eq(self.i.p.beats), self.held.eq(1)]
+            m.d.sync += whose.eq(self.i.p.whose)
         with m.If(self.clear):
             m.d.sync += self.held.eq(0)
         return m

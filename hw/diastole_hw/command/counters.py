@@ -7,14 +7,14 @@ from amaranth.lib.wiring import In, Out
 from diastole_hw.command.dispatch import EVENTS
 from diastole_sim.spec.registers import BY_NAME, STALL_REGISTERS
 
-COUNTERS = ("cycles", "convert_cycles", "read_beats", "write_beats", *STALL_REGISTERS.values())
-COUNTERS += ("saturated", "underflowed")
+COUNTERS = ("cycles_total", "cycles", "convert_cycles", "read_beats", "write_beats")
+COUNTERS += (*STALL_REGISTERS.values(), "saturated", "underflowed")
 
 
 class Counters(wiring.Component):
     """Count events until ``clear``; each counter is as wide as its register, and wraps.
 
-    Beats and stalls count only while a product command runs.
+    Beats are those of products; they and stalls count only while a product command runs.
 
     Timing: a counter shows an event in the cycle after it, and is 0 in the cycle after ``clear``,
     whatever happened with it.
@@ -22,10 +22,6 @@ class Counters(wiring.Component):
     Members
     -------
     events : In(EVENTS)
-    read_moved : In(1)
-        A beat was read in this cycle.
-    write_moved : In(1)
-        A beat was written in this cycle.
     clear : In(1)
         A pulse: everything back to 0.
     cycles : Out(BY_NAME["cycles"].bits)
@@ -36,7 +32,7 @@ class Counters(wiring.Component):
 
     def __init__(self):
         super().__init__(
-            {"events": In(EVENTS), "read_moved": In(1), "write_moved": In(1), "clear": In(1)}
+            {"events": In(EVENTS), "clear": In(1)}
             | {name: Out(BY_NAME[name].bits) for name in (*COUNTERS, "amax")}
         )
 
@@ -44,10 +40,11 @@ class Counters(wiring.Component):
         m = Module()
         events, running = self.events, self.events.multiplying
         happened = {
+            "cycles_total": events.running,
             "cycles": running,
             "convert_cycles": events.converting,
-            "read_beats": running & self.read_moved,
-            "write_beats": running & self.write_moved,
+            "read_beats": running & events.read,
+            "write_beats": running & events.written,
             "saturated": events.saturated,
             "underflowed": events.underflowed,
         } | {name: running & events.stalls[cause] for cause, name in STALL_REGISTERS.items()}

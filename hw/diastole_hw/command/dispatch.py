@@ -1,13 +1,14 @@
-"""Runs decoded commands one after the other, on the converter or on the product engine."""
+"""Runs decoded commands on the converter and on the product engine, two at a time at most."""
 
-from amaranth.hdl import Module, Mux, Signal, unsigned
+from typing import NamedTuple
+
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.command.decode import command_layout
 from diastole_hw.convert.converter import ConverterControl
 from diastole_hw.engine.control import STALLS, ProductControl
-from diastole_hw.invariant import invariant
 from diastole_hw.plan.plan import Plan
 from diastole_hw.plan.uses import DY, Mode
 from diastole_sim.spec.command import NEST_FIELDS, Opcode
@@ -17,8 +18,11 @@ from diastole_sim.spec.registers import FLAG_BITS
 FLAGS = data.StructLayout({bit.name: 1 for bit in FLAG_BITS})
 EVENTS = data.StructLayout(
     {
-        "converting": 1,  # a convert command runs in this cycle
+        "running": 1,  # a command runs in this cycle
+        "converting": 1,  # a convert command does
         "multiplying": 1,  # a product command does
+        "read": 1,  # a beat has come for a product
+        "written": 1,  # a product has given one
         "stalls": STALLS,
         "converted": 1,  # for one cycle, with what follows: a tensor has been converted
         "saturated": unsigned(32),  # its elements that did, over all copies
@@ -28,19 +32,34 @@ EVENTS = data.StructLayout(
 )
 
 NESTS = (*NEST_FIELDS.values(), "nest_outer", "nest_keep")
+
+
+class Work(NamedTuple):
+    """Of an engine: its command starts in this cycle; by number, commands that it is at."""
+
+    starts: Signal
+    under_way: Signal
+
+
 MODES = {Opcode.FORWARD: Mode.FORWARD, Opcode.DX: Mode.DX, Opcode.DW: Mode.DW}
 
 
 class Dispatch(wiring.Component):
-    """Take a command, run it on its engine to its last write response, pulse ``done``.
+    """Start commands in their order, and pulse ``done`` for each in that order.
+
+    A command starts when the one before it is done; one that says ``ahead``, when the one before it
+    has started and its own engine takes it. So two are in flight at most, with numbers 0 and 1 in
+    turn. A command is done when its engine has given all that it writes to the writer, and the
+    writer has all answers to it.
 
     A ``backward`` that the fused pass has no room for runs as ``dx``, then ``dw``: the same bits.
-    So does every one where dY is in vector groups.
+    So does every one where dY is in vector groups. These two are in flight together.
 
-    Timing: an engine is started in the cycle after its command was taken. ``done`` comes in the
-    cycle of the product engine's own, and for a conversion in the first cycle after the
-    converter's in which ``writer_idle`` is high; the next command is taken from the following cycle
-    on. ``flags`` and ``events`` are shown in the cycles in which they happen.
+    Timing: an engine is started in the cycle after its command was taken, if it is ready. ``done``
+    comes in the cycle of the product engine's own, if all is answered by then, else in the first
+    cycle in which it is; for a conversion in the first cycle after the converter's in which it is.
+    ``flags`` and ``events`` are shown in the cycles in which they happen; what a conversion has
+    seen with the converter's ``done``.
 
     Parameters
     ----------
@@ -50,20 +69,21 @@ class Dispatch(wiring.Component):
     -------
     command : In(stream of command_layout())
         In order; others must not come, which is not checked.
+    number : In(1)
+        Of the command that is offered: that of the one before it, inverted, unless none is here.
     done : Out(1)
-        A pulse: the command that was taken last is done.
-    busy : Out(1)
-        A command is under way.
+        A pulse: the oldest command is done.
     product : Out(ProductControl())
         The product engine.
     convert : Out(ConverterControl())
         The converter.
-    converting : Out(1)
-        The services are the converter's, else the product engine's.
-    writer_idle : In(1)
-        All that was given to the writer is in memory.
+    convert_number : Out(1)
+        Of the command that the converter is at.
+    answered : In(2)
+        By number, all that was given to the writer for the command is in memory.
     flags : Out(FLAGS)
     events : Out(EVENTS)
+        But those of beats, which are 0.
     """
 
     command: stream.Interface
@@ -77,12 +97,12 @@ class Dispatch(wiring.Component):
         super().__init__(
             {
                 "command": In(stream.Signature(command_layout())),
+                "number": In(1),
                 "done": Out(1),
-                "busy": Out(1),
                 "product": Out(ProductControl()),
                 "convert": Out(ConverterControl()),
-                "converting": Out(1),
-                "writer_idle": In(1),
+                "convert_number": Out(1),
+                "answered": In(2),
                 "flags": Out(FLAGS),
                 "events": Out(EVENTS),
             }
@@ -90,56 +110,105 @@ class Dispatch(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        product, convert, events = self.product, self.convert, self.events
+        events = self.events
+        here = Signal(2)  # by number: a command is here
+        started = Signal(2)  # on its engine; of backward the last part
+        converts = Signal(2)  # it is no product
+        commands = Array(Signal(command_layout(), name=f"command_{n}") for n in range(2))
+        oldest = Signal()
+        at = Signal()  # the next to start
+        fresh = here == 0
+        m.d.comb += self.command.ready.eq(~here.bit_select(self.number, 1))
+        with m.If(self.command.valid & self.command.ready):
+            m.d.sync += [
+                commands[self.number].eq(self.command.payload),
+                here.bit_select(self.number, 1).eq(1),
+                started.bit_select(self.number, 1).eq(0),
+                converts.bit_select(self.number, 1).eq(self.command.p.opcode == Opcode.CONVERT),
+            ]
+            with m.If(fresh):
+                m.d.sync += [oldest.eq(self.number), at.eq(self.number)]
         command = Signal(command_layout())
-        multiplying = Signal()
-        second = Signal()  # of the two products of a backward
+        due = Signal()  # it may start
+        starts = Signal()
         m.d.comb += [
-            events.converting.eq(self.converting),
-            events.multiplying.eq(multiplying),
-            events.stalls.eq(product.stalls),
-            self.flags.overflow.eq(multiplying & product.overflow),
-            self.flags.inexact.eq(multiplying & product.inexact),
+            command.eq(commands[at]),
+            due.eq(here.bit_select(at, 1) & ~started.bit_select(at, 1)
+                   & ((at == oldest) | command.ahead)),
+        ]  # fmt: skip
+        converting = self._convert(m, command, at, due)
+        multiplying = self._multiply(m, command, at, due)
+        m.d.comb += starts.eq(converting.starts | multiplying.starts)
+        with m.If(starts):
+            m.d.sync += [started.bit_select(at, 1).eq(1), at.eq(~at)]
+        worked = started & ~converting.under_way & ~multiplying.under_way & self.answered
+        m.d.comb += self.done.eq((here & worked).bit_select(oldest, 1))
+        with m.If(self.done):
+            m.d.sync += [here.bit_select(oldest, 1).eq(0), oldest.eq(~oldest)]
+        running = here & (started | (Cat(at == 0, at == 1) & due.replicate(2)))
+        m.d.comb += [
+            events.running.eq(running.any()),
+            events.converting.eq((running & converts).any()),
+            events.multiplying.eq((running & ~converts).any()),
+            events.stalls.eq(self.product.stalls),
+            self.flags.overflow.eq(events.multiplying & self.product.overflow),
+            self.flags.inexact.eq(events.multiplying & self.product.inexact),
         ]
-        self._product_operands(m, command, second)
-        self._convert_operands(m, command)
-        with m.FSM() as fsm:
-            m.d.comb += self.busy.eq(~fsm.ongoing("IDLE"))
-            with m.State("IDLE"):
-                m.d.comb += self.command.ready.eq(1)
-                m.d.sync += [command.eq(self.command.payload), second.eq(0)]
-                with m.If(self.command.valid):
-                    m.next = "MULTIPLY"
-                    with m.If(self.command.p.opcode == Opcode.CONVERT):
-                        m.next = "CONVERT"
-            with m.State("CONVERT"):
-                m.d.comb += [self.converting.eq(1), convert.command.valid.eq(1)]
-                with m.If(convert.command.ready):
-                    m.next = "CONVERTING"
-            with m.State("CONVERTING"):
-                m.d.comb += self.converting.eq(1)
-                with m.If(convert.done):
-                    m.next = "CONVERTED"
-            with m.State("CONVERTED"):
-                m.d.comb += self.converting.eq(1)
-                with m.If(self.writer_idle):
-                    self._report(m, command)
-                    m.d.comb += self.done.eq(1)
-                    m.next = "IDLE"
-            with m.State("MULTIPLY"):
-                m.d.comb += [multiplying.eq(1), product.start.eq(1)]
-                m.next = "MULTIPLYING"
-            with m.State("MULTIPLYING"):
-                m.d.comb += multiplying.eq(1)
-                with m.If(product.done):
-                    invariant(m, platform, self.writer_idle, "done before the last response")
-                    with m.If((command.opcode == Opcode.BACKWARD) & ~product.fits & ~second):
-                        m.d.sync += second.eq(1)
-                        m.next = "MULTIPLY"
-                    with m.Else():
-                        m.d.comb += self.done.eq(1)
-                        m.next = "IDLE"
+        self._report(m, commands[self.convert_number])
         return m
+
+    def _convert(self, m, command, at, due):
+        """Conversions, one after the other."""
+        convert, given = self.convert, self.convert.command.p
+        m.d.comb += [
+            given.cls.eq(command.class_x),
+            given.rows.eq(command.m),
+            given.cols.eq(command.n),
+            given.source.eq(command.address_x),
+            given.destination.eq(command.address_w),
+            given.destination_t.eq(command.address_dy),
+            given.scale.eq(command.scale),
+            given.tag.eq(command.tag),
+            given.step.eq(command.step),
+        ]
+        under_way = Signal(2, name="converts_now")
+        starts = Signal(name="convert_starts")
+        m.d.comb += [
+            convert.command.valid.eq(due & (command.opcode == Opcode.CONVERT)),
+            starts.eq(convert.command.valid & convert.command.ready),
+        ]
+        with m.If(convert.done):
+            m.d.sync += under_way.eq(0)
+        with m.If(starts):
+            m.d.sync += [under_way.eq(Mux(at, 2, 1)), self.convert_number.eq(at)]
+        return Work(starts, under_way)
+
+    def _multiply(self, m, command, at, due):
+        """Products; those of backward may be two."""
+        product = self.product
+        second = Signal()  # of two
+        two = Signal()
+        starts = Signal(name="product_starts")
+        under_way = Signal(2, name="multiplies_now")
+        m.d.comb += [
+            two.eq((command.opcode == Opcode.BACKWARD) & ~product.fits),
+            product.start.eq(due & (command.opcode != Opcode.CONVERT) & product.ready),
+            product.command.eq(at),
+            starts.eq(product.start & (~two | second)),
+        ]
+        with m.If(product.start):
+            m.d.sync += second.eq(two & ~second)
+        for number in range(2):
+            left = Signal(2, name=f"products_{number}")
+            begins = product.start & (product.command == number)
+            ends = Signal(name=f"product_of_{number}_ends")
+            m.d.comb += [
+                ends.eq(product.done & (product.done_command == number)),
+                under_way[number].eq((left != 0) & ~((left == 1) & ends)),
+            ]
+            m.d.sync += left.eq(left + begins - ends)
+        self._product_operands(m, command, second)
+        return Work(starts, under_way)
 
     def _product_operands(self, m, command, second):
         """What the product engine is to do with the command at hand."""
@@ -168,31 +237,17 @@ class Dispatch(wiring.Component):
                 fallback = Mux(second, Mode.DW, Mode.DX)
                 m.d.comb += product.mode.eq(Mux(product.fits, Mode.FUSED, fallback))
 
-    def _convert_operands(self, m, command):
-        """What the converter is to do with the command at hand."""
-        given = self.convert.command.p
-        m.d.comb += [
-            given.cls.eq(command.class_x),
-            given.rows.eq(command.m),
-            given.cols.eq(command.n),
-            given.source.eq(command.address_x),
-            given.destination.eq(command.address_w),
-            given.destination_t.eq(command.address_dy),
-            given.scale.eq(command.scale),
-            given.tag.eq(command.tag),
-            given.step.eq(command.step),
-        ]
-
     def _report(self, m, command):
         """What the converter saw in the tensor, by its class."""
         convert, events, flags = self.convert, self.events, self.flags
-        m.d.comb += [
-            events.converted.eq(1),
-            events.saturated.eq(convert.saturated),
-            events.underflowed.eq(convert.underflowed),
-            events.amax.eq(convert.amax),
-        ]
-        for number, name in enumerate(CLASS_NAMES):
-            with m.If(command.class_x == number):
-                m.d.comb += flags[f"{name}_nan"].eq(convert.nan)
-                m.d.comb += flags[f"{name}_inf"].eq(convert.inf)
+        with m.If(convert.done):
+            m.d.comb += [
+                events.converted.eq(1),
+                events.saturated.eq(convert.saturated),
+                events.underflowed.eq(convert.underflowed),
+                events.amax.eq(convert.amax),
+            ]
+            for number, name in enumerate(CLASS_NAMES):
+                with m.If(command.class_x == number):
+                    m.d.comb += flags[f"{name}_nan"].eq(convert.nan)
+                    m.d.comb += flags[f"{name}_inf"].eq(convert.inf)

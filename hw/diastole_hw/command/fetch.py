@@ -13,19 +13,21 @@ from diastole_sim.spec.command import ADDRESS_BITS, COMMAND_BYTES, ErrorCode, Li
 
 
 class CommandFetch(wiring.Component):
-    """Fetch and check the commands of an array one after the other, and wait for each to be done.
+    """Fetch and check the commands of an array one after the other, and wait until all are done.
 
     ``start`` begins with command 0; a count of 0 is the error ``ZERO_SIZE`` of command 0, an
     address off the beat ``MISALIGNED``. A command that is in order is offered at ``command``; when
-    it is taken, ``done`` ends it, and the next is fetched. After the last, ``finished`` is high for
-    one cycle. The first error, of a command or ``fault``, stops the machine: nothing more is
-    fetched or offered, and the error stays until ``clear``. ``fault`` counts only while ``busy``,
-    and has precedence over ``done`` in the same cycle.
+    it is taken, ``done`` ends it. The next one is fetched meanwhile, so two commands are in flight
+    at most, that which is fetched among them; their numbers are those of their indices modulo 2.
+    After the last, ``finished`` is high for one cycle. The first error, of a command or ``fault``,
+    stops the machine: nothing more is fetched or offered, and the error stays until ``clear``. A
+    command that is refused is so when those before it are done. ``fault`` counts only while
+    ``busy``, and has precedence over ``done`` in the same cycle.
 
     Timing: 2 cycles from the last beat of a command to ``command.valid``, a register; where it
     keeps operands on chip, as many more as :class:`diastole_hw.command.panels.Panels` takes, and 1.
     The request of the first command is valid in the cycle after ``start``, that of the next in the
-    cycle after ``done``.
+    cycle after the one before it was taken, if none is in flight before that, else after ``done``.
 
     Parameters
     ----------
@@ -42,12 +44,13 @@ class CommandFetch(wiring.Component):
         Stop and forget the error; the reader must be cleared with it.
     read : Out(ReadSignature(data_width))
     command : Out(stream of :func:`command_layout`)
-        The payload holds until ``done``, also after it was taken.
+    number : Out(1)
+        Of the command that is fetched or offered.
     done : In(1)
-        A pulse: the command that was taken is done, its last write is answered. May come in the
-        cycle after it was taken, or later.
-    fault : In(8)
-        An error code from the buses, 0 for none.
+        A pulse: the oldest command that was taken is done, its last write is answered. May come in
+        the cycle after it was taken, or later.
+    fault, fault_number : In(8), In(1)
+        An error code from the buses, 0 for none, and of which of the commands in flight it is.
     busy, finished : Out(1)
     error_code, error_index : Out(8), Out(32)
     """
@@ -65,8 +68,10 @@ class CommandFetch(wiring.Component):
                 "clear": In(1),
                 "read": Out(ReadSignature(limits.data_width)),
                 "command": Out(stream.Signature(command_layout())),
+                "number": Out(1),
                 "done": In(1),
                 "fault": In(8),
+                "fault_number": In(1),
                 "busy": Out(1),
                 "finished": Out(1),
                 "error_code": Out(8),
@@ -84,22 +89,28 @@ class CommandFetch(wiring.Component):
         m.d.comb += panels.command.eq(self.command.payload)
         bits = Signal(8 * COMMAND_BYTES)
         index = Signal(32)
+        flying = Signal(2)  # commands that were taken and are not done
         last = Signal()
         beats = 8 * COMMAND_BYTES // data_width
         beat = Signal(range(beats))
         m.d.comb += [
             decoder.bits.eq(bits),
             last.eq(index + 1 == self.count),
+            self.number.eq(index[0]),
             self.read.requests.p.addr.eq(self.address + (index << exact_log2(COMMAND_BYTES))),
             self.read.requests.p.beats.eq(beats),
         ]
         state = Signal(State)
         code = Signal(8)  # of a fault that stops the machine in this cycle
+        refusal = Signal(8)  # of the command that was fetched
+        taken = Signal()
         m.d.sync += [self.finished.eq(0), panels.start.eq(0)]
+        m.d.comb += taken.eq(self.command.valid & self.command.ready)
+        m.d.sync += flying.eq(flying + taken - self.done)
         with m.Switch(state):
             with m.Case(State.IDLE):
                 with m.If(self.start & (self.error_code == 0)):
-                    m.d.sync += [index.eq(0), state.eq(State.REQUEST)]
+                    m.d.sync += [index.eq(0), flying.eq(0), state.eq(State.REQUEST)]
                     with m.If(self.count == 0):
                         m.d.comb += code.eq(ErrorCode.ZERO_SIZE)
                     with m.Elif(self.address[: exact_log2(data_width // 8)].any()):
@@ -118,40 +129,56 @@ class CommandFetch(wiring.Component):
                         m.d.sync += state.eq(State.CHECK)
             with m.Case(State.CHECK):
                 m.d.sync += [self.command.payload.eq(decoder.o), state.eq(State.OFFER)]
-                m.d.comb += code.eq(decoder.error_code)
-                m.d.sync += panels.start.eq(1)
-                with m.If(decoder.o.nest_keep != 0):
+                m.d.sync += [refusal.eq(decoder.error_code), panels.start.eq(1)]
+                with m.If(decoder.error_code != 0):
+                    m.d.sync += state.eq(State.REFUSED)
+                with m.Elif(decoder.o.nest_keep != 0):
                     m.d.sync += state.eq(State.PANELS)
             with m.Case(State.PANELS):
                 with m.If(panels.done):
-                    m.d.sync += state.eq(State.OFFER)
-                    m.d.comb += code.eq(Mux(panels.fits, 0, ErrorCode.NEST))
+                    m.d.sync += [refusal.eq(ErrorCode.NEST), state.eq(State.REFUSED)]
+                    with m.If(panels.fits):
+                        m.d.sync += state.eq(State.OFFER)
+            with m.Case(State.REFUSED):
+                with m.If(flying == 0):
+                    m.d.comb += code.eq(refusal)
             with m.Case(State.OFFER):
                 m.d.comb += self.command.valid.eq(1)
                 with m.If(self.command.ready):
-                    m.d.sync += state.eq(State.WAIT)
+                    m.d.sync += [index.eq(index + 1), state.eq(State.WAIT)]
+                    with m.If(last):
+                        m.d.sync += state.eq(State.LAST)
+                    with m.Elif((flying == 0) | self.done):
+                        m.d.sync += state.eq(State.REQUEST)
             with m.Case(State.WAIT):
                 with m.If(self.done):
-                    m.d.sync += [index.eq(index + 1), state.eq(State.REQUEST)]
-                    with m.If(last):
-                        m.d.sync += [state.eq(State.IDLE), self.finished.eq(1)]
+                    m.d.sync += state.eq(State.REQUEST)
+            with m.Case(State.LAST):
+                with m.If(self.done & (flying == 1)):
+                    m.d.sync += [state.eq(State.IDLE), self.finished.eq(1)]
         m.d.comb += self.busy.eq(state != State.IDLE)
-        self._stop(m, state, index, code)
+        self._stop(m, state, index, flying, code)
         return m
 
-    def _stop(self, m, state, index, code):
+    def _stop(self, m, state, index, flying, code):
         """Errors and ``clear``; what is assigned here wins over the states."""
+        oldest = Signal(32)
+        failed = Signal(32)
+        m.d.comb += [
+            oldest.eq(index - flying),
+            failed.eq(oldest + (oldest[0] != self.fault_number)),
+        ]
         with m.If(self.busy & (self.fault != 0)):
             m.d.comb += code.eq(self.fault)
         with m.If(code != 0):
             m.d.sync += [state.eq(State.IDLE), self.finished.eq(0), self.error_code.eq(code)]
-            m.d.sync += self.error_index.eq(Mux(self.busy, index, 0))
+            m.d.sync += self.error_index.eq(Mux(self.busy, Mux(self.fault != 0, failed, index), 0))
         with m.If(self.clear):
             m.d.sync += [state.eq(State.IDLE), self.finished.eq(0)]
             m.d.sync += [self.error_code.eq(0), self.error_index.eq(0)]
 
 
-class State(enum.Enum, shape=3):
+class State(enum.Enum, shape=4):
     """Of :class:`CommandFetch`."""
 
     IDLE = 0
@@ -161,3 +188,5 @@ class State(enum.Enum, shape=3):
     OFFER = 4
     WAIT = 5
     PANELS = 6
+    REFUSED = 7
+    LAST = 8

@@ -17,14 +17,16 @@ class ProductControl(wiring.Signature):
     Members
     -------
     start : Out(1)
-        A pulse, only after the engine's last ``done``: run the product.
-    mode : Out(Mode)
-    operands : Out(OPERANDS)
-        Stable from ``start`` to ``done``.
+        A pulse, only while ``ready``: run the product.
+    mode, operands, command : Out(Mode), Out(OPERANDS), Out(1)
+        What to do, and which of the two commands in flight it is of; looked at with ``start``.
+    ready : In(1)
+        The engine can take a product: it has at most one under way, which it has set up.
     fits : In(1)
         The fused pass has room for these operands; combinational from them.
-    done : In(1)
-        A pulse: the last byte of the result is in memory.
+    done, done_command : In(1), In(1)
+        A pulse for each product, in their order: all of its result has been given to the writer.
+        And which command it was of.
     overflow, inexact : In(1)
         Seen in this cycle: a result that is too large; groups that met beyond F or the window.
     stalls : In(STALLS)
@@ -36,8 +38,11 @@ class ProductControl(wiring.Signature):
                 "start": Out(1),
                 "mode": Out(Mode),
                 "operands": Out(OPERANDS),
+                "command": Out(1),
+                "ready": In(1),
                 "fits": In(1),
                 "done": In(1),
+                "done_command": In(1),
                 "overflow": In(1),
                 "inexact": In(1),
                 "stalls": In(STALLS),

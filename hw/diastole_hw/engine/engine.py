@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 
-from amaranth.hdl import Cat, Module, Mux, Signal
-from amaranth.lib import data, wiring
+from amaranth.hdl import Cat, Module, Signal
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.bus.services import ReadSignature, WriteSignature
-from diastole_hw.bus.share import share
+from diastole_hw.bus.services import ReadSignature, owned_request_layout, write_beat_layout
 from diastole_hw.engine.control import ProductControl
+from diastole_hw.engine.flight import DIRECTIONS, Flight
 from diastole_hw.engine.setup import Setup
 from diastole_hw.execute.datapath import Datapath
 from diastole_hw.execute.passes import PassWalk
@@ -19,10 +19,11 @@ from diastole_hw.load.headers import Headers
 from diastole_hw.load.requests import RegionRequests
 from diastole_hw.memory.maxima import Maxima
 from diastole_hw.place import place
-from diastole_hw.plan.plan import SUM_UNITS, Plan
+from diastole_hw.plan.plan import Plan
 from diastole_hw.plan.uses import Mode
 from diastole_hw.schedule.ring import RingSpace
-from diastole_hw.schedule.tokens import PRODUCT, chunk_layout, pass_layout, region_layout
+from diastole_hw.schedule.tokens import chunk_layout, pass_layout, region_layout
+from diastole_hw.schedule.units import UnitSpace
 from diastole_hw.schedule.walk import TileWalk
 from diastole_hw.store.arbiter import StoreArbiter
 from diastole_hw.store.drain import Drain
@@ -35,9 +36,10 @@ CHUNKS_AHEAD = 15  # asked for, and whose first pass has not begun
 
 @dataclass(frozen=True, kw_only=True)
 class Stages:
-    """The units of load and execute, placed."""
+    """The units of load and execute, placed, and what knows which product they are at."""
 
     setup: Setup
+    flight: Flight
     walk: TileWalk
     requests: RegionRequests
     regions: StreamFifo
@@ -58,10 +60,14 @@ class Stages:
 
 
 class ProductEngine(wiring.Component):
-    """Run one product over whole tensors in memory.
+    """Run products over whole tensors in memory, two of them at a time.
 
-    Timing: ``control.done`` comes when nothing is in flight: no tile between its first request and
-    its last sum, no row on its way out, no write without its response. Set-up takes as long as
+    A product is loaded as soon as the one before it has been asked for, computed as soon as that
+    one is, and stored behind it; the fused pass alone, when nothing else is in flight. They end in
+    their order.
+
+    Timing: ``control.done`` comes when nothing of a product is in flight: no tile between its first
+    request and its last sum, no row on its way out. Set-up takes as long as
     :class:`diastole_hw.engine.setup.Setup` says, or as the headers of the tensors take to come.
 
     Parameters
@@ -72,45 +78,62 @@ class ProductEngine(wiring.Component):
     -------
     control : In(ProductControl())
     busy : Out(1)
-        From the cycle after ``control.start`` to ``control.done``.
+        From the cycle after a ``control.start`` to the last ``control.done``.
     read : Out(ReadSignature(plan.data_width))
-    write : Out(WriteSignature(plan.data_width))
-    writer_idle : In(1)
-        All that was given to ``write`` is in memory; low from the cycle after something was given.
+    headers : Out(ReadSignature(plan.data_width))
+        In a machine whose tensors have headers only.
+    read_command, headers_command : Out(1), Out(1)
+        Of the requests that are offered there.
+    requests : Out(stream of owned_request_layout())
+        Of what is written; ``whose.owner`` is 0.
+    beats : Out(stream of write_beat_layout(plan.data_width))
+        Those of every request, in their order; neither stream waits for the other.
     """
 
     control: wiring.PureInterface
     read: wiring.PureInterface
-    write: wiring.PureInterface
+    headers: wiring.PureInterface
+    requests: stream.Interface
+    beats: stream.Interface
 
     def __init__(self, plan: Plan):
         self.plan = plan
+        read = ReadSignature(plan.data_width)
+        headers = {"headers": Out(read), "headers_command": Out(1)} if plan.significands else {}
         super().__init__(
             {
                 "control": In(ProductControl()),
                 "busy": Out(1),
-                "read": Out(ReadSignature(plan.data_width)),
-                "write": Out(WriteSignature(plan.data_width)),
-                "writer_idle": In(1),
+                "read": Out(read),
+                "read_command": Out(1),
+                "requests": Out(stream.Signature(owned_request_layout())),
+                "beats": Out(stream.Signature(write_beat_layout(plan.data_width))),
             }
+            | headers
         )
 
     def elaborate(self, platform):
         m = Module()
-        product = Signal(PRODUCT)
         stages = self._stages(m, platform)
-        headers = self._headers(m, platform, product)
-        self._load(m, platform, stages, headers, product)
-        self._execute(m, platform, stages, product)
-        drains = self._store(m, platform, stages, product)
-        in_flight = self._in_flight(m, platform, stages, drains)
-        self._sequence(m, platform, stages, headers, in_flight)
+        self._headers(m, platform, stages)
+        self._flight(m, stages)
+        self._load(m, stages)
+        self._room(m, platform, stages)
+        self._execute(m, platform, stages)
+        self._store(m, platform, stages)
+        flight, control = stages.flight, self.control
+        spaces = (stages.stream_space, stages.held_space, stages.west_space, stages.ahead)
+        left_over = [stages.pass_run.busy, *(~space.empty for space in spaces)]
+        last = control.done & ~flight.busy_behind
+        invariant(m, platform, ~last | ~Cat(left_over).any(), "done with work under way")
+        invariant(m, platform, ~control.start | control.ready, "started while not ready")
         return m
 
     def _stages(self, m, platform) -> Stages:
         plan, chunk = self.plan, chunk_layout(self.plan)
         stages = Stages(
             setup=Setup(plan),
+            flight=Flight(plan),
             walk=TileWalk(plan),
             requests=RegionRequests(plan),
             regions=StreamFifo(region_layout(plan), REGIONS_AHEAD),
@@ -133,56 +156,84 @@ class ProductEngine(wiring.Component):
             m.submodules[name] = place(unit, platform)
         return stages
 
-    def _headers(self, m, platform, product) -> Headers | None:
+    def _headers(self, m, platform, stages):
         """Where scales are relative to the tensor's: the unit that reads the tensors' exponents."""
-        if not self.plan.significands:
-            return None
-        headers = Headers(self.plan)
-        m.submodules.headers = place(headers, platform)
+        setup, flight, plan = stages.setup, stages.flight, self.plan
+        m.d.comb += [flight.set_up.eq(setup.product), flight.set_up_done.eq(setup.done)]
+        if not plan.significands:
+            return
+        headers = Headers(plan)
+        m.submodules.tensor_headers = place(headers, platform)
+        for cls, name in enumerate("x w dy".split()):
+            size = plan.header_beats(cls) * plan.beat_bytes
+            m.d.comb += headers.operands[name].eq(setup.product.tensors[cls].base - size)
         m.d.comb += [
-            headers.mode.eq(self.control.mode),
-            headers.operands.eq(self.control.operands),
+            headers.mode.eq(setup.product.mode),
+            headers.start.eq(self.control.start),
+            self.headers_command.eq(flight.newest_command),
+            flight.set_up.exponents.eq(headers.exponents),
+            flight.set_up_done.eq(setup.done & ~headers.busy),
         ]
-        return headers
+        wiring.connect(m, headers.read, wiring.flipped(self.headers))
 
-    def _load(self, m, platform, stages, headers, product):
-        setup, walk, requests, fill = stages.setup, stages.walk, stages.requests, stages.fill
+    def _flight(self, m, stages):
+        """Products on their way from stage to stage."""
+        control, setup, flight = self.control, stages.setup, stages.flight
+        walk, passes = stages.walk, stages.pass_chunks
         m.d.comb += [
-            setup.mode.eq(self.control.mode),
-            setup.operands.eq(self.control.operands),
-            self.control.fits.eq(setup.fits),
-            product.eq(setup.product),
-            walk.product.eq(product),
-            requests.product.eq(product),
+            setup.start.eq(control.start),
+            setup.mode.eq(control.mode),
+            setup.operands.eq(control.operands),
+            control.fits.eq(setup.fits),
+            control.ready.eq(flight.ready),
+            control.done.eq(flight.done),
+            control.done_command.eq(flight.done_command),
+            self.busy.eq(flight.busy),
+            flight.start.eq(control.start),
+            flight.command.eq(control.command),
+            flight.load.busy.eq(walk.busy | stages.requests.busy),
+            flight.execute.busy.eq(passes.busy | stages.chunks.o.valid),
+        ]
+        for unit, stage in ((walk, flight.load), (passes, flight.execute)):
+            m.d.comb += [
+                unit.start.eq(stage.start),
+                unit.anew.eq(flight.anew),
+                unit.product.eq(stage.product),
+                unit.number.eq(stage.number),
+            ]
+
+    def _load(self, m, stages):
+        walk, requests, fill = stages.walk, stages.requests, stages.fill
+        m.d.comb += [
+            requests.product.eq(stages.flight.load.product),
+            self.read_command.eq(stages.flight.load.command),
             self.control.stalls.turn.eq(fill.turn_stall),
             stages.datapath.write_en.eq(fill.write_en),
             stages.datapath.write.eq(fill.write),
         ]
-        if headers is not None:
-            m.d.comb += product.exponents.eq(headers.exponents)
         wiring.connect(m, walk.chunks, requests.chunks)
         wiring.connect(m, requests.regions, stages.regions.i)
         wiring.connect(m, stages.regions.o, fill.regions)
         wiring.connect(m, fill.maxima, stages.maxima.write)
         wiring.connect(m, fill.lookup, stages.maxima.load)
-        load = ReadSignature(self.plan.data_width).create(path=("load",))
-        wiring.connect(m, wiring.flipped(load.requests), requests.requests)
-        wiring.connect(m, wiring.flipped(load.beats), fill.data)
-        owners = [] if headers is None else [(headers.busy, headers.read)]
-        share(m, wiring.flipped(self.read), [*owners, (None, load)])
+        wiring.connect(m, wiring.flipped(self.read.requests), requests.requests)
+        wiring.connect(m, wiring.flipped(self.read.beats), fill.data)
 
-    def _room(self, m, platform, stages, product, tiles):
+    def _room(self, m, platform, stages):
         """A chunk is asked for where its places are free, and not too many are ahead of the array;
-        ``tiles``: by direction, those of it that are in flight."""
+        nor may more tiles be in flight than there are maxima for."""
         requests, chunk, freed = stages.requests, stages.requests.chunks.p, stages.datapath.freed
+        product, flight = stages.flight.load.product, stages.flight
         fused = product.mode == Mode.FUSED
         stream, held, west = stages.stream_space, stages.held_space, stages.west_space
         take = Signal()
+        begun = Signal()  # the walk shows the first chunk of its product, in its first cycle
         west_due = chunk.first & fused
+        m.d.sync += begun.eq(stages.walk.start)
         m.d.comb += [
             take.eq(requests.chunks.valid & requests.chunks.ready),
-            stream.start.eq(stages.walk.start),
-            held.start.eq(stages.walk.start),
+            stream.start.eq(begun),
+            held.start.eq(begun),
             stream.slab.eq(product.stream_slab),
             held.slab.eq(product.held_slab),
             stream.place.eq(chunk.stream_base),
@@ -194,32 +245,31 @@ class ProductEngine(wiring.Component):
             held.give.eq(freed.held),
             west.give.eq(freed.west),
             stages.ahead.take.eq(take),
+            stages.ahead.give.eq(stages.pass_walk.begins),
+            flight.opens.eq(take & chunk.first),
         ]
         full = [
             chunk.load_stream & ~stream.room,
             chunk.load_held & ~held.room,
             west_due & west.full,
             stages.ahead.full,
-            *(chunk.first & mine & credit.full for mine, credit in tiles.values()),
+            chunk.first & ~flight.room,
         ]
         m.d.comb += requests.room.eq(~Cat(full).any())
-        for mine, credit in tiles.values():
-            m.d.comb += credit.take.eq(take & chunk.first & mine)
         for space, name in ((stream, "what streams"), (held, "what is held")):
             given = ~space.give | ~space.empty
             invariant(m, platform, given, f"a place of {name} was given back twice")
         invariant(m, platform, ~west.give | ~west.empty, "a half was given back twice")
 
-    def _execute(self, m, platform, stages, product):
+    def _execute(self, m, platform, stages):
         pass_walk, pass_run, datapath = stages.pass_walk, stages.pass_run, stages.datapath
+        product = stages.flight.execute.product
         wiring.connect(m, stages.pass_chunks.chunks, stages.chunks.i)
         wiring.connect(m, stages.chunks.o, pass_walk.chunks)
         wiring.connect(m, pass_walk.passes, stages.passes.i)
         wiring.connect(m, stages.passes.o, pass_run.passes)
         starved = pass_run.starved
         m.d.comb += [
-            stages.pass_chunks.product.eq(product),
-            stages.pass_chunks.start.eq(stages.walk.start),
             pass_walk.north.eq(product.north),
             pass_walk.fused.eq(product.mode == Mode.FUSED),
             pass_walk.t_step.eq(product.t_step),
@@ -240,124 +290,78 @@ class ProductEngine(wiring.Component):
                 loaded.there.eq(~there.empty),
             ]
             invariant(m, platform, ~there.take | ~there.full, f"more {name} loaded than asked for")
-        m.d.comb += stages.ahead.give.eq(pass_walk.begins)
 
-    def _store(self, m, platform, stages, product) -> dict[str, Drain]:
-        """The drains, by direction; they share the writer, dX's rows before dW's."""
+    def _store(self, m, platform, stages):
+        """The drains, by direction; they share the writer, dX's rows before dW's, so that its small
+        units of sums never hold up the array."""
         plan = self.plan
         arbiter = StoreArbiter(data_width=plan.data_width)
         m.submodules.arbiter = place(arbiter, platform)
-        wiring.connect(m, wiring.flipped(self.write.requests), arbiter.requests)
-        wiring.connect(m, wiring.flipped(self.write.beats), arbiter.beats)
+        wiring.connect(m, wiring.flipped(self.requests), arbiter.requests)
+        wiring.connect(m, wiring.flipped(self.beats), arbiter.beats)
         services = {
             "east": (arbiter.second_requests, arbiter.second_beats),
             "north": (arbiter.first_requests, arbiter.first_beats),
         }
-        drains = {
-            name: self._drain(m, platform, stages, product, name, *services[name])
-            for name in plan.directions
-        }
-        m.d.comb += [
-            self.control.overflow.eq(Cat(drain.overflow for drain in drains.values()).any()),
-            self.control.stalls.store.eq(Cat(drain.stalled for drain in drains.values()).any()),
+        drains = [
+            self._drain(m, platform, stages, name, *services[name]) for name in plan.directions
         ]
-        return drains
+        m.d.comb += [
+            self.control.overflow.eq(Cat(drain.overflow for drain in drains).any()),
+            self.control.stalls.store.eq(Cat(drain.stalled for drain in drains).any()),
+        ]
 
-    def _drain(self, m, platform, stages, product, name, requests, beats) -> Drain:
+    def _drain(self, m, platform, stages, name, requests, beats) -> Drain:
         """One direction: its drain, the tiles it waits for, and the room for sums it frees."""
         plan, north = self.plan, name == "north"
         drain = Drain(plan, north=north)
         tiles = StreamFifo(chunk_layout(plan), plan.tiling.tiles_in_flight)
-        banks, ended = Credit(most=SUM_UNITS), Credit(most=plan.tiling.tiles_in_flight)
-        units = product[f"{name}_units"]
+        banks, ended = UnitSpace(), Credit(most=plan.tiling.tiles_in_flight)
         m.submodules[f"{name}_drain"] = place(drain, platform)
         m.submodules[f"{name}_tiles"] = place(tiles, platform)
         m.submodules[f"{name}_banks"] = place(banks, platform)
         m.submodules[f"{name}_ended"] = place(ended, platform)
-        pass_walk = stages.pass_walk
+        pass_walk, flight = stages.pass_walk, stages.flight
+        store = flight.store[DIRECTIONS.index(name)]
+        product: data.View = store.product
         side, bank = getattr(stages.datapath, name), getattr(pass_walk.banks, name)
         taken = pass_walk.passes.valid & pass_walk.passes.ready
         done = pass_walk.passes.p.done_north if north else pass_walk.passes.p.done_east
+        offered = tiles.o.valid & ~ended.empty & (tiles.o.p.product == store.number)
         m.d.comb += [
-            bank.free.eq(Mux(units > 1, banks.count < SUM_UNITS // 2, ~banks.full)),
+            bank.free.eq(banks.free),
+            banks.takes.eq(flight.execute.product[f"{name}_units"]),
             banks.take.eq(bank.take),
+            banks.gives.eq(product[f"{name}_units"]),
             banks.give.eq(drain.freed),
             tiles.i.valid.eq(taken & done),
             tiles.i.payload.eq(pass_walk.tile),
             ended.take.eq(side.done),
             ended.give.eq(drain.tiles.valid & drain.tiles.ready),
-            drain.tiles.valid.eq(tiles.o.valid & ~ended.empty),
+            drain.tiles.valid.eq(offered),
             drain.tiles.payload.eq(tiles.o.payload),
-            tiles.o.ready.eq(drain.tiles.ready & ~ended.empty),
+            tiles.o.ready.eq(drain.tiles.valid & drain.tiles.ready),
             drain.mode.eq(product.mode),
             drain.exponents.eq(product.exponents),
             drain.result.eq(product.to_north if north else product.to_east),
             drain.lanes_outermost.eq(product.lanes_outermost),
             drain.t_step.eq(product.t_step),
-            drain.units.eq(units),
+            drain.units.eq(product[f"{name}_units"]),
+            store.busy.eq(drain.busy),
+            store.waits.eq(tiles.o.valid),
+            store.next.eq(tiles.o.p.product),
+            store.closes.eq(drain.tiles.valid & drain.tiles.ready & drain.tiles.p.last),
+            requests.valid.eq(drain.requests.valid),
+            requests.p.addr.eq(drain.requests.p.addr),
+            requests.p.beats.eq(drain.requests.p.beats),
+            requests.p.whose.command.eq(store.command),
+            drain.requests.ready.eq(requests.ready),
         ]
         wiring.connect(m, drain.read, side.drain)
         wiring.connect(m, drain.lookup, getattr(stages.maxima.drain, name))
-        wiring.connect(m, drain.requests, requests)
         wiring.connect(m, drain.beats, beats)
         # As many tiles as there are units: some have ended, and another one is being made.
         invariant(m, platform, ~tiles.i.valid | tiles.i.ready, f"no room for a tile to the {name}")
         invariant(m, platform, ~ended.take | ~ended.full, f"too many tiles ended to the {name}")
-        invariant(m, platform, ~banks.take | ~banks.full, f"no bank free to the {name}")
+        invariant(m, platform, ~banks.take | banks.free, f"no unit free to the {name}")
         return drain
-
-    def _in_flight(self, m, platform, stages, drains):
-        """Whether anything of the product is under way: its tiles are counted from the first
-        request for one to its last sum that is read."""
-        plan = self.plan
-        parts = [stages.walk.busy, stages.pass_chunks.busy, ~self.writer_idle]
-        tiles_by_direction = {}
-        for name, drain in drains.items():
-            tiles = Credit(most=plan.tiling.tiles_in_flight)
-            m.submodules[f"{name}_in_flight"] = place(tiles, platform)
-            mine = Signal(name=f"{name}_used")  # the product has sums in this direction
-            m.d.comb += [
-                mine.eq(self._goes(name, stages.setup.product)),
-                tiles.give.eq(drain.tiles.valid & drain.tiles.ready & drain.tiles.p.last),
-            ]
-            parts += [~tiles.empty, drain.busy]
-            tiles_by_direction[name] = mine, tiles
-        self._room(m, platform, stages, stages.setup.product, tiles_by_direction)
-        in_flight = Signal()
-        m.d.comb += in_flight.eq(Cat(parts).any())
-        return in_flight
-
-    def _goes(self, direction: str, product: data.View):
-        """Whether a product has sums in a direction."""
-        plan = self.plan
-        if len(plan.directions) == 1:
-            return 1
-        if direction == "east":
-            return ~product.north
-        return product.north | (product.mode == Mode.FUSED)
-
-    def _sequence(self, m, platform, stages, headers, in_flight):
-        setup, walk = stages.setup, stages.walk
-        with m.FSM() as fsm:
-            m.d.comb += self.busy.eq(~fsm.ongoing("IDLE"))
-            with m.State("IDLE"):
-                m.d.comb += setup.start.eq(self.control.start)
-                if headers is not None:
-                    m.d.comb += headers.start.eq(self.control.start)
-                with m.If(self.control.start):
-                    m.next = "SETUP"
-            with m.State("SETUP"):
-                ready = setup.done if headers is None else setup.done & ~headers.busy
-                with m.If(ready):
-                    m.d.comb += walk.start.eq(1)
-                    m.next = "RUN"
-            with m.State("RUN"):
-                with m.If(~in_flight):
-                    m.d.comb += self.control.done.eq(1)
-                    m.next = "IDLE"
-        spaces = (stages.stream_space, stages.held_space, stages.west_space, stages.ahead)
-        left_over = [stages.pass_run.busy, *(~space.empty for space in spaces)]
-        invariant(
-            m, platform, ~self.control.done | ~Cat(left_over).any(), "done with work under way"
-        )
-        invariant(m, platform, ~self.control.start | ~self.busy, "started while busy")

@@ -33,7 +33,9 @@ class Setup(wiring.Component):
 
     Timing: ``done`` is high from b + 2 cycles after ``start`` until the cycle of the next one. The
     tallest of the three images, as they are read, has so many rows of blocks that their number has
-    b bits, MAX_ELEMENT_BITS at most. ``product`` is registered, and right while ``done`` is high.
+    b bits, MAX_ELEMENT_BITS at most. ``product`` is registered, and right while ``done`` is high;
+    its mode, its sizes and where its images and results begin are so from the cycle after ``start``
+    on.
     ``fits`` is combinational from ``operands``.
 
     Parameters
@@ -46,7 +48,7 @@ class Setup(wiring.Component):
         A pulse: forget what is under way, and begin.
     mode : In(Mode)
     operands : In(OPERANDS)
-        Both stable from ``start`` on, which is not checked.
+        Both looked at with ``start``.
     fits : Out(1)
         The fused backward pass has room for dY; 0 in a machine that has no such pass.
     done : Out(1)
@@ -84,7 +86,6 @@ class Setup(wiring.Component):
             m.d.comb += self.fits.eq(
                 (blocks["n"] <= plan.fused_blocks_n) & (blocks["m"] <= plan.fused_blocks_m)
             )
-        m.d.sync += product.mode.eq(self.mode)
         busy = Signal()
         located = [
             self._locate(m, platform, product, cls, base, blocks)
@@ -96,8 +97,11 @@ class Setup(wiring.Component):
             m.d.sync += [busy.eq(1), self.done.eq(0)]
         with m.Elif(busy & ready):
             m.d.sync += [busy.eq(0), self.done.eq(1)]
-        self._sizes(m, product, blocks)
-        self._nest(m, product)
+        with m.If(self.start):
+            m.d.sync += product.mode.eq(self.mode)
+            self._sizes(m, product, blocks)
+            self._nest(m, product)
+        self._tile_pitches(m, product)
         return m
 
     def _locate(self, m, platform, product, cls, base, blocks):
@@ -133,7 +137,10 @@ class Setup(wiring.Component):
         with m.If(self.start):
             m.d.sync += [tensor.base.eq(first), tensor.pitch.eq(pitch)]
         if not plan.grouped(cls):  # else there are no maxima of columns
-            m.d.sync += tensor.col_max.eq(behind.address + self._beats(rows))
+            kept = Signal.like(rows, name=f"kept_rows_{cls}")
+            with m.If(self.start):
+                m.d.sync += kept.eq(rows)
+            m.d.sync += tensor.col_max.eq(behind.address + self._beats(kept))
         return behind.ready
 
     def _beats(self, bytes_):
@@ -188,6 +195,10 @@ class Setup(wiring.Component):
                         product.east_units.eq(plan.fused_units["east"]),
                         product.north_units.eq(plan.fused_units["north"]),
                     ]
+
+    def _tile_pitches(self, m, product):
+        """Bytes of the rows of a result that a T tile has."""
+        plan = self.plan
         most = max(plan.tile_blocks, plan.fused_tile_blocks if plan.fused else 1)
         for direction in plan.directions:
             result = product[f"to_{direction}"]

@@ -51,6 +51,8 @@ class RegionRequests(wiring.Component):
         ``beats`` counts for maxima only, ``base`` and ``stride`` for blocks only. In the fused pass
         the blocks from the west have two halves of their banks, which alternate from tile to tile.
     requests : Out(stream of request_layout())
+    busy : Out(1)
+        From the cycle after a chunk was taken until all of it has been asked for.
     """
 
     chunks: stream.Interface
@@ -67,6 +69,7 @@ class RegionRequests(wiring.Component):
                 "room": In(1),
                 "regions": Out(stream.Signature(region_layout(plan))),
                 "requests": Out(stream.Signature(request_layout())),
+                "busy": Out(1),
             }
         )
 
@@ -105,7 +108,8 @@ class RegionRequests(wiring.Component):
         at_mantissas = Signal()
         offset = Signal(range(GROUP_BLOCKS))
 
-        with m.FSM():
+        with m.FSM() as fsm:
+            m.d.comb += self.busy.eq(~fsm.ongoing("CHUNK"))
             with m.State("CHUNK"):
                 m.d.comb += self.chunks.ready.eq(self.room)
                 with m.If(self.chunks.valid & self.room):

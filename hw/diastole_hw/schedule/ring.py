@@ -16,12 +16,14 @@ def following(m, name: str, at, slab, blocks: int):
 class RingSpace(wiring.Component):
     """Whether there is room for the next slab of a ring.
 
-    Slabs are taken and given back in the order of their places, which is that of
-    :func:`following` from 0 on; all have the length of the first. ``take`` without ``room`` and
-    ``give`` while ``empty`` are not allowed, and are not checked.
+    Slabs are taken and given back in order. Those of a product have one length, and their places
+    follow each other as :func:`following` says, from any on; the next product may begin while slabs
+    of the one before are taken, at the place where that would go on, or at 0. ``take`` without
+    ``room``, ``give`` while ``empty`` and ``start`` while slabs of the last product but one are
+    taken are not allowed, and are not checked.
 
-    Timing: ``room`` is combinational from ``place``; what is taken and given back counts from the
-    next cycle on. ``start`` only while ``empty``.
+    Timing: ``room`` is combinational from ``place`` and ``slab``; what is taken and given back
+    counts from the next cycle on.
 
     Parameters
     ----------
@@ -31,9 +33,9 @@ class RingSpace(wiring.Component):
     Members
     -------
     start : In(1)
-        A pulse: the next slab is that at 0.
+        A pulse: a product begins with the slab at ``place``, which may be taken at once.
     slab : In(range(blocks + 1))
-        Length; at least 1, and stable from ``start`` on.
+        Length of its slabs; at least 1, and stable from ``start`` on.
     place : In(range(blocks))
         Where the next slab begins.
     take, give : In(1)
@@ -60,14 +62,25 @@ class RingSpace(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         oldest = Signal(range(self.blocks))  # the first that is not given back
+        length = Signal(range(self.blocks + 1))  # its own
         count = Signal(range(self.blocks + 1))
+        before = Signal(range(self.blocks + 1))  # those of the product before, among them
+        first = Signal(range(self.blocks))  # the place at which the product began
+        left = Signal.like(before, name="left")
         m.d.comb += [
             self.empty.eq(count == 0),
-            self.room.eq(self.empty | (self.place != oldest)),
+            self.room.eq(self.empty | (self.place > oldest) | (self.place + self.slab <= oldest)),
+            left.eq(Mux(self.start, count, before)),
         ]
-        m.d.sync += count.eq(count + self.take - self.give)
-        with m.If(self.give):
-            m.d.sync += oldest.eq(following(m, "oldest", oldest, self.slab, self.blocks))
+        m.d.sync += [
+            count.eq(count + self.take - self.give),
+            before.eq(left - ((left != 0) & self.give)),
+        ]
         with m.If(self.start):
-            m.d.sync += oldest.eq(0)
+            m.d.sync += first.eq(self.place)
+        with m.If(self.give):
+            m.d.sync += oldest.eq(following(m, "oldest", oldest, length, self.blocks))
+        ends = (left == 1) & self.give  # what is left of the product before
+        with m.If(ends | (self.start & (count == 0))):
+            m.d.sync += [oldest.eq(Mux(self.start, self.place, first)), length.eq(self.slab)]
         return m

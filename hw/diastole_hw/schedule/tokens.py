@@ -99,6 +99,7 @@ def chunk_layout(plan: Plan) -> data.StructLayout:
             "first": 1,  # of its tile
             "last": 1,
             "first_tile": 1,
+            "product": 1,  # which of the two products in flight it is of
             "tile": range(plan.tiling.tiles_in_flight),  # number of the output tile, modulo as many
         }
     )

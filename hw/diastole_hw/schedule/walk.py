@@ -37,9 +37,13 @@ class TileWalk(wiring.Component):
     are clipped at their ends. Not checked: that no size and no step is 0, that the steps are those
     of a nest that the machine takes, and that what is kept fits.
 
-    The scratchpads are rings of slabs, one for each chunk, from 0 on. An operand that is kept goes
-    back to the first slab of its panel when the loop over tiles goes on that it does not depend on:
-    such a chunk loads nothing, and its slabs are free when that loop is in its last round.
+    The scratchpads are rings of slabs, one for each chunk, from 0 on, or from where the product
+    before has ended. An operand that is kept goes back to the first slab of its panel when the loop
+    over tiles goes on that it does not depend on: such a chunk loads nothing, and its slabs are
+    free when that loop is in its last round. What is kept is known to fit from 0 on; so it begins
+    there, unless all slabs since have been of its length.
+
+    Tiles are numbered by direction, so that those in flight of one have different numbers.
 
     Timing: ``start`` while not ``busy`` takes a product; from the next cycle on a chunk is valid in
     every cycle, and ``busy`` is high, to the one in which the last chunk is taken. ``start`` while
@@ -48,8 +52,12 @@ class TileWalk(wiring.Component):
     Members
     -------
     start : In(1)
+    anew : In(1)
+        With ``start``: nothing is in flight, so rings begin at 0, and numbers of tiles.
     product : In(PRODUCT)
-        Stable while ``busy``; its sizes and its nest are read.
+        Stable from ``start`` on while ``busy``; its sizes and its nest are read.
+    number : In(1)
+        Which of the two products in flight it is; stable likewise.
     busy : Out(1)
     chunks : Out(stream of chunk_layout(plan))
     """
@@ -62,7 +70,9 @@ class TileWalk(wiring.Component):
         super().__init__(
             {
                 "start": In(1),
+                "anew": In(1),
                 "product": In(PRODUCT),
+                "number": In(1),
                 "busy": Out(1),
                 "chunks": Out(stream.Signature(chunk_layout(plan))),
             }
@@ -73,7 +83,8 @@ class TileWalk(wiring.Component):
         plan, product, chunk = self.plan, self.product, self.chunks.p
         t0, l0, c0 = (Signal(POSITION, name=name) for name in ("t0", "l0", "c0"))
         t_step, l_step, c_step = product.t_step, product.l_step, product.c_step
-        tile = Signal(range(plan.tiling.tiles_in_flight))
+        starts = Signal()
+        m.d.comb += starts.eq(self.start & ~self.busy)
 
         t_blocks = clip(m, "t", product.t_blocks, t0, t_step, plan.tile_blocks)
         l_blocks = clip(m, "l", product.l_blocks, l0, l_step, 2 ** len(chunk.l_blocks) - 1)
@@ -105,8 +116,9 @@ class TileWalk(wiring.Component):
             chunk.first.eq(c0 == 0),
             chunk.last.eq(last_c),
             chunk.first_tile.eq(at.first_t & at.first_l),
-            chunk.tile.eq(tile),
+            chunk.product.eq(self.number),
         ]
+        self._tiles(m, starts, last_c)
         moves = self.busy & self.chunks.ready
         # What streams has a panel for each T tile, over which the loop over lanes goes, or one for
         # all of them, if that loop is outermost; what is held the other way round.
@@ -114,12 +126,12 @@ class TileWalk(wiring.Component):
         stream = Signal.like(chunk.stream_base, name="stream_at")
         held = Signal.like(chunk.held_base, name="held_at")
         self._slabs(
-            m, "stream", stream, product.stream_slab, plan.stream_blocks, moves, last_c,
+            m, "stream", stream, product.stream_slab, plan.stream_blocks, starts, moves, last_c,
             keeps=product.keep_stream, returns=~at.last_l & (inner | at.last_t),
             begins=inner & at.last_l,
         )  # fmt: skip
         self._slabs(
-            m, "held", held, product.held_slab, plan.held_blocks, moves, last_c,
+            m, "held", held, product.held_slab, plan.held_blocks, starts, moves, last_c,
             keeps=product.keep_held,
             returns=~at.last_t & (~inner | at.last_l),
             begins=~inner & at.last_t,
@@ -130,20 +142,41 @@ class TileWalk(wiring.Component):
             with m.If(self.chunks.ready):
                 m.d.sync += c0.eq(c0 + c_step)
                 with m.If(last_c):
-                    m.d.sync += [c0.eq(0), tile.eq(tile + 1)]
+                    m.d.sync += c0.eq(0)
                     self._next_tile(m, t0, l0, at)
                     m.d.sync += self.busy.eq(~at.last_t | ~at.last_l)
         with m.Elif(self.start):
-            m.d.sync += [self.busy.eq(1), tile.eq(0), t0.eq(0), l0.eq(0), c0.eq(0)]
+            m.d.sync += [self.busy.eq(1), t0.eq(0), l0.eq(0), c0.eq(0)]
         return m
 
-    def _slabs(self, m, name, at, slab, blocks, moves, last_c, *, keeps, returns, begins):
+    def _tiles(self, m, starts, last_c):
+        """Numbers of tiles, of the direction of a product's sums; the fused pass, which is alone,
+        counts in one for both."""
+        count = Signal(range(self.plan.tiling.tiles_in_flight), name="tile")
+        other = Signal.like(count, name="other_tile")
+        direction = Signal()  # of ``count``
+        turns = Signal()
+        m.d.comb += [
+            turns.eq(starts & (self.product.north != direction)),
+            self.chunks.p.tile.eq(count),
+        ]
+        with m.If(self.busy & self.chunks.ready & last_c):
+            m.d.sync += count.eq(count + 1)
+        with m.If(turns):
+            m.d.sync += [count.eq(other), other.eq(count), direction.eq(self.product.north)]
+        with m.If(starts & self.anew):
+            m.d.sync += [count.eq(0), other.eq(0)]
+
+    def _slabs(self, m, name, at, slab, blocks, starts, moves, last_c, *, keeps, returns, begins):
         """Where a ring stands: the slab of the chunk at hand, ``at``.
 
         With a tile's last chunk, where the operand is kept: ``returns``, to the first slab of its
         panel, or ``begins`` another one.
         """
         panel = Signal.like(at, name=f"{name}_panel")
+        # The length of all slabs since one at 0; 0 if they differ.
+        grid = Signal(range(blocks + 1), name=f"{name}_grid")
+        start = Signal.like(at, name=f"{name}_start")
         after = Signal.like(at, name=f"{name}_after")
         m.d.comb += after.eq(following(m, name, at, slab, blocks))
         with m.If(moves):
@@ -152,8 +185,16 @@ class TileWalk(wiring.Component):
                 m.d.sync += at.eq(panel)
             with m.If(last_c & begins):
                 m.d.sync += panel.eq(after)
-        with m.If(~self.busy & self.start):
-            m.d.sync += [at.eq(0), panel.eq(0)]
+        fits = Signal(name=f"{name}_fits")
+        on_grid = Signal(name=f"{name}_on_grid")
+        m.d.comb += [
+            fits.eq(at + slab <= blocks),
+            on_grid.eq(slab == grid),
+            start.eq(Mux(fits & (on_grid | ~keeps) & ~self.anew, at, 0)),
+        ]
+        with m.If(starts):
+            m.d.sync += [at.eq(start), panel.eq(start)]
+            m.d.sync += grid.eq(Mux(on_grid | (start == 0), slab, 0))
 
     def _next_tile(self, m, t0, l0, at):
         """The inner of both loops over tiles goes on, or begins again as the outer one goes on."""

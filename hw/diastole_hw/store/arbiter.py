@@ -1,10 +1,10 @@
-"""Two drains, one writer: dX first, so that its small banks never hold up the array."""
+"""Two sources of results, one writer."""
 
 from amaranth.hdl import Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.bus.services import request_layout, write_beat_layout
+from diastole_hw.bus.services import owned_request_layout, write_beat_layout
 
 
 class StoreArbiter(wiring.Component):
@@ -23,16 +23,16 @@ class StoreArbiter(wiring.Component):
 
     Members
     -------
-    first_requests, second_requests : In(stream of request_layout())
+    first_requests, second_requests : In(stream of owned_request_layout())
         An offer must stay until it is taken.
     first_beats, second_beats : In(stream of write_beat_layout(data_width))
-    requests : Out(stream of request_layout())
+    requests : Out(stream of owned_request_layout())
     beats : Out(stream of write_beat_layout(data_width))
     """
 
     def __init__(self, *, data_width: int):
         self.data_width = data_width
-        requests = stream.Signature(request_layout())
+        requests = stream.Signature(owned_request_layout())
         beats = stream.Signature(write_beat_layout(data_width))
         super().__init__(
             {

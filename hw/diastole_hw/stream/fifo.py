@@ -9,7 +9,8 @@ from diastole_hw.place import place
 from diastole_sim.spec.check import require_int
 
 REGISTERS = 16
-"""Deepest queue that is made of registers; deeper ones keep their words in a :class:`Ram`."""
+"""Deepest queue that is made of registers; deeper ones keep their words in a :class:`Ram`, unless
+they must be quick."""
 
 
 class StreamFifo(wiring.Component):
@@ -27,6 +28,8 @@ class StreamFifo(wiring.Component):
         Of the payload.
     depth : int
         Values it can hold (1 to 65536).
+    quick : bool
+        It is made of registers whatever its depth: values leave 1 cycle later.
 
     Members
     -------
@@ -41,9 +44,10 @@ class StreamFifo(wiring.Component):
     i: stream.Interface
     o: stream.Interface
 
-    def __init__(self, shape, depth: int):
+    def __init__(self, shape, depth: int, *, quick: bool = False):
         require_int("depth", depth, 1, 65536)
         self.shape, self.depth = shape, depth
+        self.quick = quick or depth <= REGISTERS
         super().__init__(
             {
                 "i": In(stream.Signature(shape)),
@@ -53,9 +57,13 @@ class StreamFifo(wiring.Component):
         )
 
     @property
-    def placed_parameters(self) -> dict[str, int]:
+    def placed_parameters(self) -> dict[str, int | bool]:
         """Queues of values of the same width are one module, whatever the values mean."""
-        return {"width": Shape.cast(self.shape).width, "depth": self.depth}
+        return {
+            "width": Shape.cast(self.shape).width,
+            "depth": self.depth,
+            "quick": self.quick,
+        }
 
     def elaborate(self, platform):
         m = Module()
@@ -67,7 +75,7 @@ class StreamFifo(wiring.Component):
             given.eq(self.o.valid & self.o.ready),
         ]
         m.d.sync += self.level.eq(self.level + taken - given)
-        if self.depth <= REGISTERS:
+        if self.quick:
             self._registers(m, taken, given)
         else:
             self._memory(m, taken, given, platform)

@@ -25,7 +25,7 @@ COMMAND_BYTES = 64
 MACHINES_OWN = Nest()
 COMMAND_VERSION = 2
 VERSIONS = (1, COMMAND_VERSION)
-"""Those that a machine takes; in version 1 no command has a nest."""
+"""Those that a machine takes; in version 1 no command has a nest or is ahead."""
 ADDRESS_BITS = 40
 
 
@@ -123,6 +123,15 @@ FIELDS = (
     _field("class_w", 0, 2, _READS_W, "class of W (1)", low=18),
     _field("class_dy", 0, 2, _READS_DY, "class of dY (2)", low=20),
     _field(
+        "ahead",
+        0,
+        1,
+        _ALL,
+        "1: it may begin before the one before it is done, since it reads nothing that that one "
+        "writes, and writes nothing that that one reads or writes",
+        low=22,
+    ),
+    _field(
         "scale",
         0,
         8,
@@ -215,7 +224,7 @@ def reserved_mask(opcode: Opcode, version: int = COMMAND_VERSION) -> int:
     used = sum(
         (1 << field.bits) - 1 << field.low
         for field in fields_of(opcode)
-        if version != 1 or not field.name.startswith("nest_")
+        if version != 1 or not field.name.startswith(("nest_", "ahead"))
     )
     return (1 << 8 * COMMAND_BYTES) - 1 ^ used
 
@@ -298,6 +307,7 @@ class Command:
     nest_chunk: int = 0
     nest_outer: int = 0
     nest_keep: int = 0
+    ahead: int = 0
 
     def __post_init__(self) -> None:
         for field in FIELDS:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from diastole_sim.spec.command import ADDRESS_BITS
 
 MAGIC = int.from_bytes(b"DIAS", "little")
-VERSION = 0x0001_0001
+VERSION = 0x0001_0002
 """Major and minor version of this table, 16 bits each."""
 
 CONSTANT, STATUS, SETTING, SPECIAL = "constant", "status", "setting", "special"
@@ -141,6 +141,7 @@ REGISTERS = (
         _register(STALL_REGISTERS[cause], _FIRST_STALL + 4 * number, 32, STATUS, meaning)
         for number, (cause, meaning) in enumerate(_STALLS.items())
     ),
+    _register("cycles_total", 0xA0, 64, STATUS, "cycles of commands, of whatever kind"),
 )
 
 BY_NAME = {register.name: register for register in REGISTERS}

@@ -97,47 +97,37 @@ class Bench:
 
         async def drive(ctx):
             ctx.set(dut.seed, SEED)
-            await put(ctx, dut.command, [payload(command) for command in commands])
+            for number, command in enumerate(commands):
+                ctx.set(dut.number, number & 1)
+                await put(ctx, dut.command, [payload(command)])
 
         async def watch(ctx):
             for _ in commands:
-                seen = {"converting": 0, "multiplying": 0, "converted": 0, "flags": 0, "idle": 1}
+                seen = {"converting": 0, "multiplying": 0, "converted": 0, "flags": 0, "both": 0}
                 memory.reads, memory.writes = [], []
                 done = False
                 while not done:
-                    _, _, done, busy, flags, events, idle = await ctx.tick().sample(
-                        dut.done, dut.busy, dut.flags.as_value(), dut.events, dut.writer_idle
+                    _, _, done, flags, events = await ctx.tick().sample(
+                        dut.done, dut.flags.as_value(), dut.events
                     )
-                    assert not (events.converting and events.multiplying)
-                    assert busy or not (events.converting or events.multiplying)
+                    assert events.running == (events.converting or events.multiplying)
                     for name in ("converting", "multiplying", "converted"):
                         seen[name] += events[name]
+                    seen["both"] += events.converting and events.multiplying
                     seen["flags"] |= flags
                     if events.converted:
                         seen["amax"] = events.amax
-                assert idle, "done before the last byte is in memory"
                 self.log.append(seen | {"reads": memory.reads, "writes": memory.writes})
 
         async def reads(ctx):
-            await memory.read(ctx, dut.read.requests, dut.read.beats)
+            await memory.read(ctx, dut.requests, dut.read)
 
         async def writes(ctx):
-            await memory.write(ctx, dut.write.requests, dut.write.beats)
-
-        async def acknowledge(ctx):
-            """Everything is in memory some time after its last beat."""
-            requests, beats = dut.write.requests, dut.write.beats
-            missing, quiet = 0, RESPONSE_CYCLES
-            while True:
-                ctx.set(dut.writer_idle, not missing and quiet >= RESPONSE_CYCLES)
-                _, _, asked, request, moved = await ctx.tick().sample(
-                    requests.valid & requests.ready, requests.payload, beats.valid & beats.ready
-                )
-                missing += asked * request.beats - moved
-                quiet = 0 if asked or moved else quiet + 1
+            answer = dut.answered, dut.answered_command
+            await memory.write(ctx, dut.write_requests, dut.write, answer, RESPONSE_CYCLES)
 
         before = bytes(memory.bytes)
-        run(dut, drive, watch, background=(reads, writes, acknowledge))
+        run(dut, drive, watch, background=(reads, writes))
         return before
 
     def spans(self, requests):

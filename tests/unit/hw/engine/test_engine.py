@@ -70,10 +70,12 @@ def random_nest(plan, mode, sizes, rng):
 
 
 def run_products(
-    plan, numerics, modes, sizes, seed, stall=lambda: False, limit=60_000, nest=lambda mode: Nest()
-):
-    """Products of the same operands, one after the other on one engine; each is judged alone: the
-    result's bytes, that no other byte has changed, and whether it was exact."""
+    plan, numerics, modes, sizes, seed, stall=lambda: False, limit=60_000, nest=lambda mode: Nest(),
+    together=1,
+):  # fmt: skip
+    """Products of the same operands on one engine, so many of them ``together``: given as soon as
+    the engine takes them. Then all are judged: the results' bytes, that no other byte has changed,
+    and, where they are one by one, whether each was exact."""
     m, n, k = sizes
     golden = GoldenDevice(numerics, seed=1)
     given = tensors(m, n, k, seed, special=numerics.special == "poison")
@@ -91,39 +93,54 @@ def run_products(
             memory.bytes[at : at + len(image)] = image
             sources[name, copy] = at
             at += len(image) + GUARD
-    results = {}
-    for name, rows, cols in (("y", m, n), ("dw", k, n), ("dx", m, k)):
-        layout = FloatLayout(rows=rows, cols=cols, data_width=plan.data_width)
-        results[name] = (at, layout)
-        at += layout.total_bytes + GUARD
+    places = []  # of the results of each of those together
+    for _ in range(together):
+        results = {}
+        for name, rows, cols in (("y", m, n), ("dw", k, n), ("dx", m, k)):
+            layout = FloatLayout(rows=rows, cols=cols, data_width=plan.data_width)
+            results[name] = (at, layout)
+            at += layout.total_bytes + GUARD
+        places.append(results)
     blank = bytes(memory.bytes)
     dut = design(ProductEngine, plan)
 
-    async def one(ctx, mode):
-        control, seen = dut.control, {"inexact": 0, "overflow": 0}
-        ctx.set(control.mode, mode)
-        places = {"m": m, "n": n, "k": k} | {name: at for name, (at, _) in results.items()}
-        places |= {name: sources[name, copy] for name, copy in READ[mode].items()}
+    def given_to(mode, results):
+        given = {"m": m, "n": n, "k": k} | {name: at for name, (at, _) in results.items()}
+        given |= {name: sources[name, copy] for name, copy in READ[mode].items()}
         loops = nest(mode)
         for name, field in NEST_FIELDS.items():
-            places[field] = getattr(loops, name)
-        places |= {"nest_outer": OUTER.index(loops.outer), "nest_keep": KEPT.index(loops.keep)}
-        for name, value in places.items():
+            given[field] = getattr(loops, name)
+        return given | {"nest_outer": OUTER.index(loops.outer), "nest_keep": KEPT.index(loops.keep)}
+
+    async def start(ctx, mode, results, command):
+        control = dut.control
+        while not ctx.get(control.ready):
+            await ctx.tick()
+        ctx.set(control.mode, mode)
+        ctx.set(control.command, command)
+        for name, value in given_to(mode, results).items():
             ctx.set(control.operands[name], value)
         ctx.set(control.start, 1)
         await ctx.tick()
         ctx.set(control.start, 0)
-        done = False
-        while not done:
-            _, _, done, inexact, overflow = await ctx.tick().sample(
-                control.done, control.inexact, control.overflow
-            )
-            seen["inexact"] |= inexact
-            seen["overflow"] |= overflow
+        ctx.set(control.operands, {})  # they are looked at once
+
+    async def ends(ctx, commands):
+        control, seen = dut.control, {"inexact": 0, "overflow": 0}
+        for command in commands:
+            done = False
+            while not done:
+                _, _, done, whose, inexact, overflow = await ctx.tick().sample(
+                    control.done, control.done_command, control.inexact, control.overflow
+                )
+                seen["inexact"] |= inexact
+                seen["overflow"] |= overflow
+            assert whose == command, "another command's product"
         return seen
 
-    def judge(mode, seen):
-        expected = bytearray(blank)
+    def judge(expected, mode, results):
+        """The result; its bytes are taken over into ``expected``."""
+        exact = True
         for name, result in asked_of(golden, mode, x, w, dy).items():
             start, layout = results[name]
             place = slice(start, start + layout.total_bytes)
@@ -135,21 +152,45 @@ def run_products(
                 f"{np.argwhere(~same)[0]}: {got[~same][0]} for {want[~same][0]}"
             )
             expected[place] = memory.bytes[place]
-            assert seen["inexact"] == (not result.exact), mode.name
-        assert memory.bytes == expected, f"{mode.name}: memory outside the result changed"
+            exact = result.exact
+        return exact
+
+    batches = [modes[first : first + together] for first in range(0, len(modes), together)]
+    begun, ended = [], []
+
+    async def starts(ctx):
+        for number, batch in enumerate(batches):
+            memory.bytes[:] = blank
+            for each, (mode, results) in enumerate(zip(batch, places, strict=False)):
+                await start(ctx, mode, results, each & 1)
+            begun.append(number)
+            while number not in ended:
+                await ctx.tick()
 
     async def bench(ctx):
-        for mode in modes:
-            memory.bytes[:] = blank
-            judge(mode, await one(ctx, mode))
+        for number, batch in enumerate(batches):
+            seen = await ends(ctx, [each & 1 for each in range(len(batch))])
+            assert number in begun
+            await ctx.tick()
+            assert not ctx.get(dut.busy)
+            expected = bytearray(blank)
+            exact = [judge(expected, *each) for each in zip(batch, places, strict=False)]
+            assert memory.bytes == expected, f"{batch}: memory outside the results changed"
+            assert seen["inexact"] == (not all(exact)), batch
+            ended.append(number)
 
     async def reads(ctx):
         await memory.read(ctx, dut.read.requests, dut.read.beats)
 
-    async def writes(ctx):
-        await memory.write(ctx, dut.write.requests, dut.write.beats, dut.writer_idle)
+    async def headers(ctx):
+        await memory.read(ctx, dut.headers.requests, dut.headers.beats)
 
-    run(dut, bench, background=(reads, writes), limit=limit)
+    async def writes(ctx):
+        await memory.write(ctx, dut.requests, dut.beats)
+
+    readers = (reads, headers) if plan.significands else (reads,)
+    begun.clear(), ended.clear()
+    run(dut, starts, bench, background=(*readers, writes), limit=limit)
 
 
 MACHINES = {
@@ -212,6 +253,30 @@ def test_nests_change_nothing(machine, sizes, rng):
         run_products(
             plan, numerics, modes, sizes, seed=9, stall=lambda p=stalls: rng.random() < p,
             nest=lambda mode: random_nest(plan, mode, sizes, rng),
+        )  # fmt: skip
+
+
+FLYING = {
+    "squares": ({"block": 2}, {"rows": 3, "cols": 2}),
+    "vectors": ({"block": 4, "groupings": "1x16"}, {"rows": 2, "cols": 1}),
+    "nvfp4": ({"block": 4, "formats": "nvfp4", "fraction": 4}, {"cols": 2, "data_width": 32}),
+}
+
+
+@pytest.mark.parametrize("machine", FLYING)
+@pytest.mark.parametrize("sizes", [(13, 21, 18), (3, 5, 7)])
+def test_products_in_flight(machine, sizes, rng):
+    """One begins while another ends, in every order, with tiles, rings and units of sums of other
+    sizes, and stalls."""
+    numbers, shape = FLYING[machine]
+    numerics = make_numerics(**numbers)
+    plan = make_plan(numerics, **shape)
+    modes = [rng.choice(modes_of(plan)) for _ in range(9)]
+    for stalls in (0, 0.3):
+        run_products(
+            plan, numerics, modes, sizes, seed=10, stall=lambda p=stalls: rng.random() < p,
+            nest=lambda mode: Nest() if mode == Mode.FUSED else random_nest(plan, mode, sizes, rng),
+            together=len(modes), limit=200_000,
         )  # fmt: skip
 
 

@@ -1,0 +1,265 @@
+"""Two products in flight: which stage of the engine is at which of them, and when they end."""
+
+from amaranth.hdl import Array, Cat, Module, Mux, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole_hw.place import place
+from diastole_hw.plan.plan import Plan
+from diastole_hw.plan.uses import Mode
+from diastole_hw.schedule.tokens import PRODUCT
+from diastole_hw.stream.credit import Credit
+
+DIRECTIONS = ("east", "north")
+
+
+class StageSignature(wiring.Signature):
+    """A stage that walks products, seen from :class:`Flight`.
+
+    Members
+    -------
+    start : Out(1)
+        A pulse, only while not ``busy``: walk ``product``.
+    busy : In(1)
+        From the cycle after ``start`` until nothing of the product is left in the stage.
+    product, number, command : Out(PRODUCT), Out(1), Out(1)
+        The product at hand, from ``start`` to the next one: which of the two in flight, and which
+        command it is of.
+    """
+
+    def __init__(self):
+        super().__init__(
+            {
+                "start": Out(1),
+                "busy": In(1),
+                "product": Out(PRODUCT),
+                "number": Out(1),
+                "command": Out(1),
+            }
+        )
+
+
+class StoreSignature(wiring.Signature):
+    """The drain of one direction, seen from :class:`Flight`.
+
+    Members
+    -------
+    waits, next : In(1), In(1)
+        A tile waits for it, and the number of the tile's product.
+    busy : In(1)
+        It has a tile, or floats of one.
+    closes : In(1)
+        A pulse: the last sum of a tile has been read (of the last one, where a tile of what is held
+        has several).
+    product, number, command : Out(PRODUCT), Out(1), Out(1)
+        The product whose tiles it may take; constant while ``busy``.
+    """
+
+    def __init__(self):
+        super().__init__(
+            {
+                "waits": In(1),
+                "next": In(1),
+                "busy": In(1),
+                "closes": In(1),
+                "product": Out(PRODUCT),
+                "number": Out(1),
+                "command": Out(1),
+            }
+        )
+
+
+class Flight(wiring.Component):
+    """Hand products from stage to stage, and say when they are done.
+
+    At most two are in flight, with numbers 0 and 1 in turn. The record of the newer one is what
+    set-up shows; that of the older one is kept here. A stage begins with the newer one when it has
+    done all of the older one; but the fused pass begins when nothing else is in flight, and nothing
+    begins before it has ended, because it has its own halves of a scratchpad and all maxima.
+
+    Timing: ``load.start`` comes with ``set_up_done``, ``execute.start`` in the same cycle, or both
+    in the first one in which they may. A drain goes over to a product in the cycle after it has
+    seen its tile. ``done`` comes in the first cycle in which nothing of the oldest product is in
+    flight.
+
+    Parameters
+    ----------
+    plan : Plan
+
+    Members
+    -------
+    start, command : In(1), In(1)
+        A pulse, only while ``ready``: set-up begins with a product, of this command.
+    ready : Out(1)
+        Nothing is in flight but a product that has been set up and walks.
+    set_up, set_up_done : In(PRODUCT), In(1)
+        The newer product, as set-up has it; ``set_up_done`` is 0 from the cycle after ``start``
+        until it is right.
+    newest_command : Out(1)
+        Its command.
+    load, execute : Out(StageSignature())
+    anew : Out(1)
+        With ``start`` of a stage: nothing else is in flight.
+    store : Out(StoreSignature()), an array by the number of the direction in ``DIRECTIONS``
+    opens : In(1)
+        A pulse: the first request for a tile of ``load.product`` is made.
+    room : Out(1)
+        There are maxima for another tile of ``load.product``.
+    busy : Out(1)
+        A product is in flight.
+    busy_behind : Out(1)
+        Another one than the oldest is.
+    done, done_command : Out(1), Out(1)
+        A pulse: the oldest is not any more.
+    """
+
+    set_up: data.View
+    load: wiring.PureInterface
+    execute: wiring.PureInterface
+    store: list[wiring.PureInterface]
+
+    def __init__(self, plan: Plan):
+        self.plan = plan
+        super().__init__(
+            {
+                "start": In(1),
+                "command": In(1),
+                "ready": Out(1),
+                "set_up": In(PRODUCT),
+                "set_up_done": In(1),
+                "newest_command": Out(1),
+                "load": Out(StageSignature()),
+                "execute": Out(StageSignature()),
+                "anew": Out(1),
+                "store": Out(StoreSignature()).array(len(DIRECTIONS)),
+                "opens": In(1),
+                "room": Out(1),
+                "busy": Out(1),
+                "busy_behind": Out(1),
+                "done": Out(1),
+                "done_command": Out(1),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        newest = Signal()  # its number
+        older = Signal(PRODUCT)
+        live = Signal()  # the newer one is in flight
+        older_live = Signal()
+        waits = Signal()  # the newer one for the load unit; its set-up is part of that
+        commands = Array(Signal(name=f"command_{number}") for number in range(2))
+        done_newer = Signal()
+        done_older = Signal()
+        m.d.comb += [
+            self.ready.eq(~live | (~waits & ~older_live)),
+            self.newest_command.eq(commands[newest]),
+            self.busy.eq(live | older_live),
+            self.busy_behind.eq(live & older_live),
+            self.done.eq(done_newer | done_older),
+            self.done_command.eq(commands[newest ^ done_older]),
+        ]
+        with m.If(done_newer):
+            m.d.sync += live.eq(0)
+        with m.If(done_older):
+            m.d.sync += older_live.eq(0)
+        with m.If(self.load.start):
+            m.d.sync += waits.eq(0)
+        with m.If(self.start):
+            m.d.sync += [newest.eq(~newest), live.eq(1), waits.eq(1)]
+            m.d.sync += [older.eq(self.set_up), older_live.eq(live & ~done_newer)]
+            m.d.sync += commands[~newest].eq(self.command)
+
+        def show(port, number):
+            """The product of a number, for a stage."""
+            record = Mux(number == newest, self.set_up.as_value(), older.as_value())
+            m.d.comb += [
+                port.product.eq(record),
+                port.number.eq(number),
+                port.command.eq(commands[number]),
+            ]
+
+        pending = self._stages(m, newest, older, older_live, waits, show)
+        numbers = self._drains(m, newest, older_live, show)
+        counts = self._tiles(m, platform, numbers)
+        in_flight = []
+        for number in range(2):
+            parts = [stage.busy & (stage.number == number) for stage in (self.load, self.execute)]
+            parts += [(waits | pending) & (newest == number)]
+            for store, mine, tiles in zip(self.store, numbers, counts, strict=True):
+                parts += [store.busy & (mine == number), ~tiles[number].empty]
+            here = Signal(name=f"in_flight_{number}")
+            m.d.comb += here.eq(Cat(parts).any())
+            in_flight.append(here)
+        of = Array(in_flight)
+        m.d.comb += [
+            done_older.eq(older_live & ~of[~newest]),
+            done_newer.eq(live & ~older_live & ~of[newest]),
+        ]
+        return m
+
+    def _stages(self, m, newest, older, older_live, waits, show):
+        """Load and execute; returns whether the newer product waits for the array."""
+        load, execute = self.load, self.execute
+        alone = (self.set_up.mode == Mode.FUSED) | (older.mode == Mode.FUSED)
+        pending = Signal()  # it is being loaded
+        anew = Signal(name="begun_anew")
+        m.d.comb += [
+            load.start.eq(waits & self.set_up_done & ~load.busy & ~(older_live & alone)),
+            execute.start.eq((load.start | pending) & ~execute.busy),
+            self.anew.eq(Mux(load.start, ~older_live, anew)),
+        ]
+        with m.If(load.start):
+            m.d.sync += [anew.eq(~older_live), pending.eq(1)]
+        with m.If(execute.start):
+            m.d.sync += pending.eq(0)
+        for stage, name in ((load, "load"), (execute, "execute")):
+            at = Signal(name=f"{name}_at")
+            now = Signal(name=f"{name}_now")
+            m.d.comb += now.eq(Mux(stage.start, newest, at))
+            m.d.sync += at.eq(now)
+            show(stage, now)
+        return pending
+
+    def _drains(self, m, newest, older_live, show):
+        """The numbers of the products whose tiles the drains take."""
+        numbers = []
+        for store, name in zip(self.store, DIRECTIONS, strict=True):
+            at = Signal(name=f"{name}_at")
+            with m.If(self.load.start & ~older_live):
+                m.d.sync += at.eq(newest)
+            with m.Elif(store.waits & ~store.busy):
+                m.d.sync += at.eq(store.next)
+            show(store, at)
+            numbers.append(at)
+        return numbers
+
+    def _tiles(self, m, platform, numbers):
+        """By direction and number, the tiles between their first request and their last sum."""
+        counts, rooms = [], []
+        most = self.plan.tiling.tiles_in_flight
+        for store, at, name in zip(self.store, numbers, DIRECTIONS, strict=True):
+            tiles = [Credit(most=most) for _ in range(2)]
+            mine = Signal(name=f"goes_{name}")
+            m.d.comb += mine.eq(self._goes(name, self.load.product))
+            for number, credit in enumerate(tiles):
+                m.submodules[f"{name}_tiles_{number}"] = place(credit, platform)
+                m.d.comb += [
+                    credit.take.eq(self.opens & mine & (self.load.number == number)),
+                    credit.give.eq(store.closes & (at == number)),
+                ]
+            counts.append(tiles)
+            rooms.append(~mine | (tiles[0].count + tiles[1].count < most))
+        m.d.comb += self.room.eq(Cat(rooms).all())
+        return counts
+
+    def _goes(self, direction: str, product: data.View):
+        """Whether a product has sums in a direction."""
+        plan = self.plan
+        if direction not in plan.directions:
+            return 0
+        if len(plan.directions) == 1:
+            return 1
+        if direction == "east":
+            return ~product.north
+        return product.north | (product.mode == Mode.FUSED)
