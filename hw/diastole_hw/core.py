@@ -4,6 +4,7 @@ from amaranth.hdl import Cat, Module, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from diastole_hw.bus.gather import GatheredWrites
 from diastole_hw.bus.services import (
     ReadSignature,
     owned_beat_layout,
@@ -138,35 +139,37 @@ class Core(wiring.Component):
         wiring.connect(m, wiring.flipped(self.read), share.beats)
 
     def _writes(self, m, platform, dispatch, engine, converter):
-        """Products first. While one is under way, the converter asks when it has something, so that
-        nobody waits for its beats."""
-        arbiter = StoreArbiter(data_width=self.plan.data_width)
+        """Products first; the converter asks when it has what it writes."""
+        width = self.plan.data_width
+        arbiter, gathered = StoreArbiter(data_width=width), GatheredWrites(data_width=width)
         m.submodules.write_share = place(arbiter, platform)
+        m.submodules.gathered = place(gathered, platform)
         wiring.connect(m, engine.requests, arbiter.first_requests)
         wiring.connect(m, engine.beats, arbiter.first_beats)
-        asks, beats = converter.write.requests, converter.write.beats
-        given = arbiter.second_requests
-        offered = Signal()
-        m.d.comb += [
-            given.valid.eq(asks.valid & (beats.valid | offered | ~engine.busy)),
-            given.p.addr.eq(asks.p.addr),
-            given.p.beats.eq(asks.p.beats),
-            given.p.whose.command.eq(dispatch.convert_number),
-            asks.ready.eq(given.valid & given.ready),
-        ]
-        m.d.sync += offered.eq(given.valid & ~given.ready)
-        wiring.connect(m, beats, arbiter.second_beats)
+        wiring.connect(m, converter.write, gathered.source)
+        m.d.comb += gathered.command.eq(dispatch.convert_number)
+        wiring.connect(m, gathered.requests, arbiter.second_requests)
+        wiring.connect(m, gathered.beats, arbiter.second_beats)
         wiring.connect(m, arbiter.requests, wiring.flipped(self.write_requests))
         wiring.connect(m, arbiter.beats, wiring.flipped(self.write))
-        asked = self.write_requests.valid & self.write_requests.ready
+        self._answers(m, platform, dispatch, engine, converter)
+
+    def _answers(self, m, platform, dispatch, engine, converter):
+        """By command, whether all that it has asked the writer for is in memory."""
+        products, conversions = engine.requests, converter.write.requests
         for number in range(2):
             opened = Signal(range(MOST_OPEN + 1), name=f"open_{number}")
-            more, less = Signal(name=f"more_{number}"), Signal(name=f"less_{number}")
+            asks = Signal(2, name=f"asks_{number}")
+            answer = Signal(name=f"answer_{number}")
+            mine = products.p.whose.command == number, dispatch.convert_number == number
             m.d.comb += [
-                more.eq(asked & (self.write_requests.p.whose.command == number)),
-                less.eq(self.answered & (self.answered_command == number)),
+                asks.eq(
+                    (products.valid & products.ready & mine[0])
+                    + (conversions.valid & conversions.ready & mine[1])
+                ),
+                answer.eq(self.answered & (self.answered_command == number)),
                 dispatch.answered[number].eq(opened == 0),
             ]
-            m.d.sync += opened.eq(opened + more - less)
-            invariant(m, platform, ~more | (opened != MOST_OPEN), "more writes than are counted")
-            invariant(m, platform, ~less | (opened != 0), "an answer to nothing")
+            m.d.sync += opened.eq(opened + asks - answer)
+            invariant(m, platform, opened < MOST_OPEN - 1, "more writes than are counted")
+            invariant(m, platform, ~answer | (opened != 0), "an answer to nothing")

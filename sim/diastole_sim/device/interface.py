@@ -65,12 +65,14 @@ Operand: TypeAlias = Floats | ConvertedTensor
 class CommandCounters:
     """What the hardware counted in one product command; conversions apart. Units in the names.
 
-    ``cycles``: from the command's start to its last write response. ``convert_cycles``: of the
-    conversions that this product asked for, 0 if its operands were converted before.
+    ``cycles``: from the command's start to its last write response. ``total_cycles``: with the
+    conversion that ran beside it, if there was one. ``convert_cycles``: of the conversions that
+    this product asked for, 0 if its operands were converted before.
     ``stall_cycles``: by each of :data:`diastole_sim.spec.registers.STALL_CAUSES`.
     """
 
     cycles: int
+    total_cycles: int
     convert_cycles: int
     read_bytes: int
     write_bytes: int

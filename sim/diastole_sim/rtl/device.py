@@ -1,6 +1,7 @@
 """The generated hardware as a device: numpy in and out, everything between on the product."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -12,28 +13,52 @@ from diastole_sim.device.operands import (
     require_contractions,
     require_matrix,
     require_storage,
+    sizes_of,
 )
 from diastole_sim.device.products import Products
 from diastole_sim.device.scales import TensorScales
 from diastole_sim.golden.convert import Quantised
+from diastole_sim.rtl.ahead import areas_of, with_ahead
 from diastole_sim.rtl.control import Control
 from diastole_sim.rtl.errors import ProductError
 from diastole_sim.rtl.heap import Heap
 from diastole_sim.rtl.loops import ChosenLoops
 from diastole_sim.rtl.machine import AddressRange, Machine
 from diastole_sim.rtl.product import Product
-from diastole_sim.rtl.tensor import DeviceTensor
+from diastole_sim.rtl.tensor import Converted, DeviceTensor
 from diastole_sim.spec.check import require_int
 from diastole_sim.spec.command import COMMAND_BYTES, Command, Limits, Opcode, scale_field
 from diastole_sim.spec.image import FloatLayout
 from diastole_sim.spec.nest import Nest
 from diastole_sim.spec.numerics import Numerics
-from diastole_sim.spec.operations import Operation
+from diastole_sim.spec.operations import OPERATIONS, Operation
 from diastole_sim.spec.registers import BY_NAME, MAGIC, STALL_REGISTERS
 from diastole_sim.spec.scales import amax_exponent
 
 UNWRITTEN = 0xA5
 """Fills where results go, so that what was not written shows."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """A product that is to run: its command, and by name where its results go."""
+
+    operation: Operation
+    operands: Mapping[str, DeviceTensor]
+    command: Command
+    places: Mapping[str, tuple[int, FloatLayout]]
+    work: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Waiting:
+    """A conversion that is to run beside the next product."""
+
+    tensor: DeviceTensor
+    command: Command
+    tag: int
+    exponent: int | None
+    work: int
 
 
 class Device(Products[DeviceTensor]):
@@ -76,6 +101,7 @@ class Device(Products[DeviceTensor]):
         self._commands = self.heap.allocate(COMMAND_BYTES)
         self._patience = 1 if stalls is None else 20
         self._scales = TensorScales(self.numerics)
+        self._waiting: Waiting | None = None
         self._identify()
         self.control.set("seed", self.seed)
 
@@ -122,12 +148,16 @@ class Device(Products[DeviceTensor]):
         tag: int,
         step: int = 0,
         scale: int | None = None,
+        beside: bool = False,
     ) -> DeviceTensor:
         """Quantise on the hardware; the draws are those of (seed, tag, step).
 
         ``scale``: exponent of the tensor's scale (e of its top binade, T of nvfp4), for classes
         that have one and whose source is ``given``; 1 is the scale if it is left out there.
+        ``beside``: while the next product runs, if that is not of this tensor; it runs at once
+        where anything is asked of the tensor before.
         """
+        self.settle()
         require_matrix(array)
         require_int("tag", tag, 0, 2**32 - 1)
         require_int("step", step, 0, 2**32 - 1)
@@ -136,37 +166,48 @@ class Device(Products[DeviceTensor]):
         field = scale_field(exponent, tensor.chosen.format)
         for image in tensor.images:
             image.data[:] = UNWRITTEN
-        source, layout = self._put_floats(array)
-        try:
-            command = Command.convert(
-                tensor_class,
-                rows=array.shape[0],
-                cols=array.shape[1],
-                source=source,
-                destination=tensor.images[0].address,
-                second=tensor.images[1].address if tensor.chosen.two_copies else 0,
-                tag=tag,
-                step=step,
-                scale=field,
-            )
-            reads = (source, source + layout.total_bytes)
-            self.execute([command], reads=reads, writes=tensor.ranges, work=2 * array.size)
-        finally:
-            self.heap.free(source)
-        self._note(tensor, exponent)
-        self._scales.remember(tensor_class, tag, tensor.amax)
+        command = Command.convert(
+            tensor_class,
+            rows=array.shape[0],
+            cols=array.shape[1],
+            source=self._put_floats(array),
+            destination=tensor.images[0].address,
+            second=tensor.images[1].address if tensor.chosen.two_copies else 0,
+            tag=tag,
+            step=step,
+            scale=field,
+        )
+        self._waiting = Waiting(
+            tensor=tensor, command=command, tag=tag, exponent=exponent, work=2 * array.size
+        )
+        tensor.unsettled = True
+        if not beside:
+            self.settle()
         return tensor
 
-    def _note(self, tensor: DeviceTensor, exponent: int | None) -> None:
-        """What the registers say of the tensor that was converted with this scale."""
-        read = self.control.read
-        tensor.nan = self._flag(f"{tensor.tensor_class}_nan")
-        tensor.inf = self._flag(f"{tensor.tensor_class}_inf")
-        tensor.saturated, tensor.underflowed = read("saturated"), read("underflowed")
-        tensor.amax, tensor.convert_cycles = read("amax"), read("convert_cycles")
-        if tensor.chosen.has_tensor_scale:
-            measured = amax_exponent(tensor.amax, tensor.chosen)
-            tensor.tensor_exponent = measured if exponent is None else exponent
+    def settle(self) -> None:
+        """Run the conversion that waits for a product, if there is one."""
+        if self._waiting is not None:
+            self._do([])
+
+    def _note(self, waiting: Waiting) -> None:
+        """What the registers say of the tensor that was converted."""
+        read, tensor = self.control.read, waiting.tensor
+        amax, exponent = read("amax"), waiting.exponent
+        if tensor.chosen.has_tensor_scale and exponent is None:
+            exponent = amax_exponent(amax, tensor.chosen)
+        tensor.note(
+            Converted(
+                nan=self._flag(f"{tensor.tensor_class}_nan"),
+                inf=self._flag(f"{tensor.tensor_class}_inf"),
+                saturated=read("saturated"),
+                underflowed=read("underflowed"),
+                amax=amax,
+                convert_cycles=read("convert_cycles"),
+                tensor_exponent=exponent if tensor.chosen.has_tensor_scale else None,
+            )
+        )
+        self._scales.remember(tensor.tensor_class, waiting.tag, amax)
 
     def upload(self, tensor: Quantised) -> DeviceTensor:
         """Write a tensor that the golden model converted into the machine's memory.
@@ -179,14 +220,15 @@ class Device(Products[DeviceTensor]):
         uploaded.write(tensor)
         return uploaded
 
-    def _put_floats(self, array: Floats) -> tuple[int, FloatLayout]:
+    def _put_floats(self, array: Floats) -> int:
+        """Where the array stands in memory."""
         rows, cols = array.shape
         layout = FloatLayout(rows=rows, cols=cols, data_width=self.product.data_width)
         address = self.heap.allocate(layout.total_bytes)
         image = self.machine.bytes_at(address, layout.total_bytes)
         image[:] = layout.pack(array)
         image.reshape(rows, -1)[:, 4 * cols :] = UNWRITTEN  # what must be ignored
-        return address, layout
+        return address
 
     def _flag(self, name: str) -> bool:
         return bool(self.control.read("flags") >> BY_NAME["flags"].bit(name) & 1)
@@ -236,68 +278,135 @@ class Device(Products[DeviceTensor]):
         sizes: Mapping[str, int],
         converted: Sequence[DeviceTensor],
     ) -> ProductResult:
-        values = self._command(operation, operands, sizes)
+        if any(tensor.unsettled for tensor in operands.values()):
+            self.settle()
+        before = sum(tensor.convert_cycles for tensor in converted)
+        (values,) = self._do([self._ask(operation, operands, sizes)])
+        return self._result(operation, operands, values, before)
+
+    def multiply_together(
+        self, products: Sequence[tuple[str, Sequence[DeviceTensor]]]
+    ) -> list[ProductResult]:
+        """Several products, by name of the operation and operands in its order, as one list of
+        commands, two of them in flight at a time.
+
+        ``exact``, ``overflow`` and the counters are those of all of them, in each result. Errors as
+        of the products one by one.
+        """
+        self.settle()
+        asked: list[Asked] = []
+        for name, given in products:
+            operation = OPERATIONS[name]
+            operands = {
+                each: self._require_own(each, tensor)
+                for each, tensor in zip(operation.operand_names, given, strict=True)
+            }
+            sizes = sizes_of({each: tensor.shape for each, tensor in operands.items()})
+            self._check_sizes(operation, sizes)
+            asked.append(self._ask(operation, operands, sizes))
+        results = self._do(asked)
+        return [
+            self._result(each.operation, each.operands, values, 0)
+            for each, values in zip(asked, results, strict=True)
+        ]
+
+    def _require_own(self, name: str, operand: DeviceTensor) -> DeviceTensor:
+        held = self._held(name, operand)
+        assert isinstance(held, DeviceTensor), "an array"
+        return held
+
+    def _result(
+        self,
+        operation: Operation,
+        operands: Mapping[str, DeviceTensor],
+        values: Mapping[str, Floats],
+        convert_cycles: int,
+    ) -> ProductResult:
         return ProductResult(
             op=operation.name,
             values=values,
             operands=operands,
             exact=not self._flag("inexact"),
             overflow=self._flag("overflow"),
-            counters=self._counters(sum(tensor.convert_cycles for tensor in converted)),
+            counters=self._counters(convert_cycles),
         )
 
-    def _command(
+    def _ask(
         self,
         operation: Operation,
         operands: Mapping[str, DeviceTensor],
         sizes: Mapping[str, int],
-    ) -> dict[str, Floats]:
-        """Run it; the results by name."""
+    ) -> Asked:
+        """The command of a product, with room for its results."""
         addresses = {
             read.field: operands[read.operand.name].address(read.copy)
             for read in operation.reads
             if not read.second or operands[read.operand.name].chosen.two_copies
         }
-        ranges = [area for operand in operands.values() for area in operand.ranges]
-        layouts = {
-            tensor.name: FloatLayout(
+        places: dict[str, tuple[int, FloatLayout]] = {}
+        for tensor, field in zip(operation.results, operation.result_fields, strict=True):
+            layout = FloatLayout(
                 rows=sizes[tensor.rows],
                 cols=sizes[tensor.columns],
                 data_width=self.product.data_width,
             )
-            for tensor in operation.results
-        }
-        places: dict[str, int] = {}
+            addresses[field] = self.heap.allocate(layout.total_bytes)
+            self.machine.bytes_at(addresses[field], layout.total_bytes)[:] = UNWRITTEN
+            places[tensor.name] = addresses[field], layout
+        command = Command.product(
+            Opcode[operation.name.upper()],
+            **sizes,
+            nest=self.loops.of(operation.name, **sizes),
+            **addresses,
+        )
+        results = sum(_area(layout) for _, layout in places.values())
+        return Asked(
+            operation=operation,
+            operands=operands,
+            command=command,
+            places=places,
+            work=_block_steps(sizes, self.numerics.block) + results,
+        )
+
+    def _do(self, asked: Sequence[Asked]) -> list[dict[str, Floats]]:
+        """Run products, and beside them the conversion that waits; their results by name."""
+        waiting, self._waiting = self._waiting, None
+        commands = [each.command for each in asked]
+        work = sum(each.work for each in asked)
+        places = [place for each in asked for place in each.places.values()]
+        if waiting is not None:
+            commands.append(waiting.command)
+            work += waiting.work
+        commands = with_ahead(commands, self.numerics, self.product.data_width)
+        areas = [areas_of(each, self.numerics, self.product.data_width) for each in commands]
+        reads = [area for each in areas for area in each.reads]
         try:
-            for (name, layout), field in zip(layouts.items(), operation.result_fields, strict=True):
-                places[name] = self.heap.allocate(layout.total_bytes)
-                self.machine.bytes_at(places[name], layout.total_bytes)[:] = UNWRITTEN
-                addresses[field] = places[name]
             self.execute(
-                [
-                    Command.product(
-                        Opcode[operation.name.upper()],
-                        **sizes,
-                        nest=self.loops.of(operation.name, **sizes),
-                        **addresses,
-                    )
-                ],
-                reads=(min(r[0] for r in ranges), max(r[1] for r in ranges)),
-                writes=[(places[n], places[n] + layouts[n].total_bytes) for n in layouts],
-                work=_block_steps(sizes, self.numerics.block) + sum(map(_area, layouts.values())),
+                commands,
+                reads=(min(r[0] for r in reads), max(r[1] for r in reads)),
+                writes=[area for each in areas for area in each.writes],
+                work=work,
             )
-            return {
-                name: layout.unpack(self.machine.bytes_at(places[name], layout.total_bytes))
-                for name, layout in layouts.items()
-            }
+            if waiting is not None:
+                self._note(waiting)
+            return [
+                {
+                    name: layout.unpack(self.machine.bytes_at(at, layout.total_bytes))
+                    for name, (at, layout) in each.places.items()
+                }
+                for each in asked
+            ]
         finally:
-            for address in places.values():
+            for address, _ in places:
                 self.heap.free(address)
+            if waiting is not None:
+                self.heap.free(waiting.command.address_x)
 
     def _counters(self, convert_cycles: int) -> CommandCounters:
         read, beat_bytes = self.control.read, self.product.data_width // 8
         return CommandCounters(
             cycles=read("cycles"),
+            total_cycles=read("cycles_total"),
             convert_cycles=convert_cycles,
             read_bytes=read("read_beats") * beat_bytes,
             write_bytes=read("write_beats") * beat_bytes,

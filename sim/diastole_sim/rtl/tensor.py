@@ -18,6 +18,19 @@ from diastole_sim.spec.image import ImageLayout, image_layouts
 from diastole_sim.spec.numerics import Numerics
 
 
+@dataclass(frozen=True, kw_only=True)
+class Converted:
+    """What is known of a tensor's data when it has been converted; as of :class:`DeviceTensor`."""
+
+    nan: bool = False
+    inf: bool = False
+    saturated: int = 0
+    underflowed: int = 0
+    amax: int = 0
+    convert_cycles: int = 0
+    tensor_exponent: int | None = None
+
+
 class Holder(Protocol):
     """What a tensor needs of the device that has it."""
 
@@ -25,6 +38,8 @@ class Holder(Protocol):
     product: Product
     machine: Machine
     heap: Heap
+
+    def settle(self) -> None: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +68,8 @@ class DeviceTensor:
     memory is free again when the last reference to the tensor is gone. ``amax``: binary32 bits of
     the largest finite magnitude of the data. ``tensor_exponent``: of the tensor's scale, where
     there is one. ``convert_cycles``: what its conversion took, 0 if it was uploaded.
+    ``unsettled``: its conversion waits for a product, to run beside it; what is asked of the tensor
+    before makes it run.
     """
 
     def __init__(self, device: Holder, shape: tuple[int, int], tensor_class: str):
@@ -60,9 +77,8 @@ class DeviceTensor:
         self.shape = shape
         self.tensor_class = tensor_class
         self.chosen = device.numerics.tensor_class(tensor_class)
-        self.nan, self.inf = False, False
-        self.saturated, self.underflowed, self.amax, self.convert_cycles = 0, 0, 0, 0
-        self.tensor_exponent: int | None = None
+        self.unsettled = False
+        self._converted = Converted()
         images: list[StoredImage] = []
         for layout in image_layouts(
             self.chosen, shape, block=device.numerics.block, data_width=device.product.data_width
@@ -71,6 +87,46 @@ class DeviceTensor:
             weakref.finalize(self, device.heap.free, address).atexit = False
             images.append(StoredImage(machine=device.machine, layout=layout, address=address))
         self.images = tuple(images)
+
+    def note(self, converted: Converted) -> None:
+        """It has been converted, and this is known."""
+        self._converted = converted
+        self.unsettled = False
+
+    @property
+    def converted(self) -> Converted:
+        """What is known of its data."""
+        if self.unsettled:
+            self.device.settle()
+        return self._converted
+
+    @property
+    def nan(self) -> bool:
+        return self.converted.nan
+
+    @property
+    def inf(self) -> bool:
+        return self.converted.inf
+
+    @property
+    def saturated(self) -> int:
+        return self.converted.saturated
+
+    @property
+    def underflowed(self) -> int:
+        return self.converted.underflowed
+
+    @property
+    def amax(self) -> int:
+        return self.converted.amax
+
+    @property
+    def convert_cycles(self) -> int:
+        return self.converted.convert_cycles
+
+    @property
+    def tensor_exponent(self) -> int | None:
+        return self.converted.tensor_exponent
 
     @property
     def ranges(self) -> list[AddressRange]:
@@ -88,7 +144,7 @@ class DeviceTensor:
         scale is the header's, where images have one.
         """
         copies: list[Copy] = []
-        exponent = self.tensor_exponent
+        exponent = self.tensor_exponent  # settles it
         for number, image in enumerate(self.images):
             stored, in_header = image.layout.unpack(image.data)
             exponent = exponent if in_header is None else in_header
@@ -127,6 +183,13 @@ class DeviceTensor:
         for image, copy in zip(self.images, tensor.copies, strict=True):
             header = tensor.tensor_exponent if image.layout.header else None
             image.data[:] = image.layout.pack(copy, header)
-        self.nan, self.inf, self.amax = tensor.nan, tensor.inf, tensor.amax
-        self.saturated, self.underflowed = tensor.saturated, tensor.underflowed
-        self.tensor_exponent = tensor.tensor_exponent
+        self.note(
+            Converted(
+                nan=tensor.nan,
+                inf=tensor.inf,
+                saturated=tensor.saturated,
+                underflowed=tensor.underflowed,
+                amax=tensor.amax,
+                tensor_exponent=tensor.tensor_exponent,
+            )
+        )
