@@ -5,6 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.bus.gather import GatheredWrites
+from diastole_hw.bus.limit import ReadLimit
 from diastole_hw.bus.services import (
     ReadSignature,
     owned_beat_layout,
@@ -119,14 +120,19 @@ class Core(wiring.Component):
         return m
 
     def _reads(self, m, platform, dispatch, engine, converter):
-        """Who reads; the headers' beats count as those of the product."""
+        """Who reads; the headers' beats count as those of the product. Beside a product, the
+        converter does not ask far ahead."""
+        limit = ReadLimit(data_width=self.plan.data_width)
+        m.submodules.convert_limit = place(limit, platform)
+        wiring.connect(m, converter.read, limit.source)
+        m.d.comb += limit.limited.eq(engine.busy)
         readers = [(self.fetch, self.number), (engine.read, engine.read_command)]
         if self.plan.significands:
             readers.append((engine.headers, engine.headers_command))
             both = engine.headers.beats, engine.read.beats
             taken = Cat(beats.valid & beats.ready for beats in both)
             m.d.comb += self.events.read.eq(taken.any())
-        readers.append((converter.read, dispatch.convert_number))
+        readers.append((limit.service, dispatch.convert_number))
         share = ReadShare(data_width=self.plan.data_width, units=len(readers))
         m.submodules.read_share = place(share, platform)
         for port, command, (reader, number) in zip(

@@ -1,0 +1,68 @@
+"""A reader that must not get far ahead: what was asked for cannot be overtaken."""
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole_hw.bus.services import ReadSignature
+
+MOST_BEATS = 32
+"""That may be on their way where a request is let through: more than a latency of most memories."""
+
+
+class ReadLimit(wiring.Component):
+    """Pass requests and beats on; while ``limited``, requests only if at most :data:`MOST_BEATS`
+    are still to come.
+
+    Timing: all combinational, but that what was asked for and has come counts from the next cycle
+    on. A request that has been offered stays.
+
+    Parameters
+    ----------
+    data_width : int
+        Bits of a beat.
+
+    Members
+    -------
+    source : In(ReadSignature(data_width))
+        Who reads.
+    limited : In(1)
+        Others read too.
+    service : Out(ReadSignature(data_width))
+    """
+
+    source: wiring.PureInterface
+    service: wiring.PureInterface
+
+    def __init__(self, *, data_width: int):
+        self.data_width = data_width
+        super().__init__(
+            {
+                "source": In(ReadSignature(data_width)),
+                "limited": In(1),
+                "service": Out(ReadSignature(data_width)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        asks, given = self.source.requests, self.service.requests
+        coming = Signal(24)  # beats
+        offered = Signal()
+        open_ = Signal()
+        asked = Signal()
+        moved = Signal()
+        m.d.comb += [
+            open_.eq(offered | ~self.limited | (coming <= MOST_BEATS)),
+            given.valid.eq(asks.valid & open_),
+            given.payload.eq(asks.payload),
+            asks.ready.eq(given.ready & open_),
+            asked.eq(given.valid & given.ready),
+            moved.eq(self.service.beats.valid & self.service.beats.ready),
+        ]
+        m.d.sync += [
+            offered.eq(given.valid & ~given.ready),
+            coming.eq(coming + Mux(asked, asks.p.beats, 0) - moved),
+        ]
+        wiring.connect(m, wiring.flipped(self.service.beats), wiring.flipped(self.source.beats))
+        return m
