@@ -34,7 +34,7 @@ EVENTS = data.StructLayout(
 NESTS = (*NEST_FIELDS.values(), "nest_outer", "nest_keep")
 
 
-class Work(NamedTuple):
+class Engaged(NamedTuple):
     """Of an engine: its command starts in this cycle; by number, commands that it is at."""
 
     starts: Signal
@@ -181,7 +181,7 @@ class Dispatch(wiring.Component):
             m.d.sync += under_way.eq(0)
         with m.If(starts):
             m.d.sync += [under_way.eq(Mux(at, 2, 1)), self.convert_number.eq(at)]
-        return Work(starts, under_way)
+        return Engaged(starts, under_way)
 
     def _multiply(self, m, command, at, due):
         """Products; those of backward may be two."""
@@ -208,7 +208,7 @@ class Dispatch(wiring.Component):
             ]
             m.d.sync += left.eq(left + begins - ends)
         self._product_operands(m, command, second)
-        return Work(starts, under_way)
+        return Engaged(starts, under_way)
 
     def _product_operands(self, m, command, second):
         """What the product engine is to do with the command at hand."""

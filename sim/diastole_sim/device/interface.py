@@ -119,6 +119,12 @@ class DeviceProtocol(Protocol):
     2^headroom blocks.
     """
 
+    @property
+    def total_cycles(self) -> int | None:
+        """Of all conversions and products so far, what ran side by side once; None without a
+        clock."""
+        ...
+
     def convert(
         self,
         array: Floats,
@@ -127,6 +133,7 @@ class DeviceProtocol(Protocol):
         tag: int,
         step: int = 0,
         scale: int | None = None,
+        beside: bool = False,
     ) -> ConvertedTensor:
         """Quantise as the class says; the draws are those of (seed, tag, step).
 
@@ -134,6 +141,7 @@ class DeviceProtocol(Protocol):
         exponent of its largest elements' binade, or T of NVFP4; None is a scale of 1. ValueError
         elsewhere, and out of range. Where it is ``delayed``, the scale is what the last tensor of
         this class and tag that this device converted would have had, unless that was zero.
+        ``beside``: it may be done while the next product runs, where that is of other tensors.
         """
         ...
 

@@ -31,6 +31,7 @@ class Products(ABC, Generic[Own]):
         tag: int,
         step: int = 0,
         scale: int | None = None,
+        beside: bool = False,
     ) -> Own:
         """As :meth:`diastole_sim.device.interface.DeviceProtocol.convert`."""
 

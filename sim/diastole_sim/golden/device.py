@@ -20,6 +20,9 @@ class GoldenDevice(Products[Quantised]):
     ``numerics``: what decides the bits. ``seed``: 32 bits, of every stochastic rounding.
     """
 
+    total_cycles: int | None = None
+    """It has no clock."""
+
     def __init__(self, numerics: Numerics, seed: int = 0):
         self.numerics = numerics
         self.seed = require_int("seed", seed, 0, 2**32 - 1)
@@ -33,8 +36,10 @@ class GoldenDevice(Products[Quantised]):
         tag: int,
         step: int = 0,
         scale: int | None = None,
+        beside: bool = False,
     ) -> Quantised:
-        """Quantise a float32 array; see :func:`diastole_sim.golden.convert.quantise`."""
+        """Quantise a float32 array; see :func:`diastole_sim.golden.convert.quantise`. It takes no
+        time here, so ``beside`` changes nothing."""
         converted = quantise(
             array,
             tensor_class,

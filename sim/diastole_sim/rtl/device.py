@@ -70,6 +70,9 @@ class Device(Products[DeviceTensor]):
     by the model of the machine. ``options`` are those of
     :class:`diastole_sim.rtl.machine.Machine`.
 
+    Attributes: ``total_cycles`` of all conversions and products so far, what ran side by side
+    once.
+
     Errors: ProductError, ToolMissing and BuildError from the start; ValueError for operands and for
     a nest that do not fit; HardwareHang, ProtocolError and CommandError when the hardware fails.
     MemoryError when the machine's memory is full.
@@ -102,6 +105,7 @@ class Device(Products[DeviceTensor]):
         self._patience = 1 if stalls is None else 20
         self._scales = TensorScales(self.numerics)
         self._waiting: Waiting | None = None
+        self.total_cycles = 0
         self._identify()
         self.control.set("seed", self.seed)
 
@@ -387,6 +391,7 @@ class Device(Products[DeviceTensor]):
                 writes=[area for each in areas for area in each.writes],
                 work=work,
             )
+            self.total_cycles += self.control.read("cycles_total")
             if waiting is not None:
                 self._note(waiting)
             return [

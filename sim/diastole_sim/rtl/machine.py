@@ -250,7 +250,7 @@ class Machine:
     def _set_ranges(self, kind: int, ranges: Sequence[AddressRange]) -> None:
         array = (_Range * max(1, len(ranges)))(*(_Range(*pair) for pair in ranges))
         if not self._library.machine_ranges(self._handle, kind, array, len(ranges)):
-            raise ValueError(f"at most 8 address ranges, not {len(ranges)}")
+            raise ValueError(f"at most 32 address ranges, not {len(ranges)}")
 
     def traffic(self, *, clear: bool = False) -> Traffic:
         """What the memory saw since the last ``clear``."""

@@ -40,6 +40,9 @@ class FloatTensor:
 class FloatDevice(Products[FloatTensor]):
     """A :class:`diastole_sim.device.interface.DeviceProtocol` in binary32."""
 
+    total_cycles: int | None = None
+    """It has no clock."""
+
     def convert(
         self,
         array: Floats,
@@ -48,6 +51,7 @@ class FloatDevice(Products[FloatTensor]):
         tag: int,
         step: int = 0,
         scale: int | None = None,
+        beside: bool = False,
     ) -> FloatTensor:
         """Keep the tensor; nothing is rounded or scaled, so the other arguments do not matter."""
         require_matrix(array)

@@ -1,5 +1,6 @@
 """The training job: one task on one device, compared with a second one and with a float run."""
 
+import itertools
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -41,7 +42,8 @@ class TrainResult:
     device. ``float_accuracy`` is that of the same network, data and order with binary32 products.
     ``cycles`` of all product commands, training and held-out samples; ``macs`` are theirs,
     unpadded; ``utilisation`` their share of what the multipliers could have done in these cycles;
-    both None without a clock. ``verified``: compared with a reference, without a mismatch.
+    ``total_cycles``: of all commands, conversions included, and what runs side by side once. These
+    are None without a clock. ``verified``: compared with a reference, without a mismatch.
     ``compared``, ``mismatches``, ``first_mismatch``, ``reports_differ``: as
     :class:`diastole_sim.golden.compare.Comparison` counts them, elements and reported values.
     ``seconds`` of wall time, float run excluded.
@@ -55,6 +57,7 @@ class TrainResult:
     accuracy: float
     float_accuracy: float
     cycles: int | None
+    total_cycles: int | None
     macs: int
     utilisation: float | None
     weights_sha256: str
@@ -122,6 +125,7 @@ def run_task(
         accuracy=accuracy,
         float_accuracy=float_history.held_out[-1][2],
         cycles=session.cycles,
+        total_cycles=session.total_cycles,
         macs=session.macs,
         utilisation=session.macs / available if available else None,
         weights_sha256=network.sha256(),
@@ -161,16 +165,21 @@ def _train(
     training, held_out = samples
     network = Perceptron((training.inputs.shape[1], task.hidden, task.classes), seed=seed)
     history = History()
-    batches = minibatches(training, task.batch, seed=seed)
+    batches = itertools.pairwise(minibatches(training, task.batch, seed=seed))
     with np.errstate(all="ignore"):  # what a faulty device returns must not stop the comparison
-        for step, batch in zip(range(steps), batches, strict=False):
+        for step, (batch, following) in zip(range(steps), batches, strict=False):
             rate = host.learning_rate(task.rate, step, steps)
+            done = step + 1
             loss, accuracy = network.train_step(
-                session, batch, step=step, rate=rate, momentum=task.momentum
+                session,
+                batch,
+                step=step,
+                rate=rate,
+                momentum=task.momentum,
+                following=following if done < steps else None,
             )
             history.losses.append(loss)
             history.accuracies.append(accuracy)
-            done = step + 1
             if done % task.evaluate_every == 0 or done == steps:
                 found = network.evaluate(session, held_out, step=step)
                 history.held_out.append((done, *found))

@@ -2,6 +2,7 @@
 
 import hashlib
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,6 +54,7 @@ class Perceptron:
             for layer, (inputs, outputs) in enumerate(pairs)
         ]
         self.biases = [Parameter.at(np.zeros(outputs, np.float32)) for _, outputs in pairs]
+        self._inputs: Held | None = None  # of the next step, converted
 
     @property
     def depth(self) -> int:
@@ -60,25 +62,51 @@ class Perceptron:
         return len(self.weights)
 
     def forward(
-        self, session: Session, inputs: Floats, *, step: int, first_layer: int = 0
+        self, session: Session, inputs: Floats | Held, *, step: int, first_layer: int = 0
     ) -> list[Passed]:
-        """All layers. ``first_layer`` is added to the layers' numbers in the tags of the draws."""
+        """All layers. ``first_layer`` is added to the layers' numbers in the tags of the draws.
+
+        A layer's weights are converted beside the product of the layer before; ``inputs`` may have
+        been converted already.
+        """
         passed: list[Passed] = []
-        for index, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+        depth = self.depth
+
+        def weights(index: int, *, beside: bool) -> Held:
+            value = self.weights[index].value
             layer = first_layer + index
-            x = session.convert(inputs, "x", layer=layer, step=step)
-            w = session.convert(weight.value, "w", layer=layer, step=step)
+            return session.convert(value, "w", layer=layer, step=step, beside=beside)
+
+        def activations(values: Floats | Held, layer: int) -> Held:
+            if isinstance(values, Held):
+                return values
+            return session.convert(values, "x", layer=layer, step=step)
+
+        w = weights(0, beside=False)
+        for index, bias in enumerate(self.biases):
+            layer = first_layer + index
+            x = activations(inputs, layer)
+            following = weights(index + 1, beside=True) if index + 1 < depth else None
             y = session.forward(x, w, layer=layer, step=step)
             passed.append(Passed(x=x, w=w, z=host.add_bias(y, bias.value)))
             inputs = host.relu(passed[-1].z)
+            if following is not None:
+                w = following
         return passed
 
     def gradients(
-        self, session: Session, passed: list[Passed], dy: Floats, *, step: int
+        self,
+        session: Session,
+        passed: list[Passed],
+        dy: Floats,
+        *,
+        step: int,
+        beside: Callable[[], None] | None = None,
     ) -> list[tuple[Floats, Floats]]:
         """(dW, dbias) of every layer, from the gradient ``dy`` by the last layer's ``z``.
 
         The operands of the forward pass serve again; only dY is converted. Layer 0 needs no dX.
+        ``beside`` is called before the last product: it may ask for a conversion beside that.
         """
         found: list[tuple[Floats, Floats]] = []
         for layer in reversed(range(self.depth)):
@@ -86,6 +114,8 @@ class Perceptron:
             dbias = host.sum_rows(dy)
             x, w = passed[layer].x, passed[layer].w
             if layer == 0:
+                if beside is not None:
+                    beside()
                 dw = session.dw(x, held, layer=layer, step=step)
             else:
                 dx, dw = session.backward(x, w, held, layer=layer, step=step)
@@ -94,12 +124,31 @@ class Perceptron:
         return found[::-1]
 
     def train_step(
-        self, session: Session, batch: Samples, *, step: int, rate: np.float32, momentum: float
+        self,
+        session: Session,
+        batch: Samples,
+        *,
+        step: int,
+        rate: np.float32,
+        momentum: float,
+        following: Samples | None = None,
     ) -> tuple[float, float]:
-        """One step on ``batch``: its loss and accuracy, both before the update."""
-        passed = self.forward(session, batch.inputs, step=step)
+        """One step on ``batch``: its loss and accuracy, both before the update.
+
+        The inputs of ``following``, the batch of the next step, are converted beside the last
+        product, and kept for it.
+        """
+        inputs, self._inputs = self._inputs, None
+        passed = self.forward(session, batch.inputs if inputs is None else inputs, step=step)
         loss, dy = host.softmax_cross_entropy(passed[-1].z, batch.labels)
-        found = self.gradients(session, passed, dy, step=step)
+
+        def convert_following() -> None:
+            if following is not None:
+                self._inputs = session.convert(
+                    following.inputs, "x", layer=0, step=step + 1, beside=True
+                )
+
+        found = self.gradients(session, passed, dy, step=step, beside=convert_following)
         for layer, (dw, dbias) in enumerate(found):
             self.weights[layer] = self.weights[layer].descend(dw, rate, momentum)
             self.biases[layer] = self.biases[layer].descend(dbias, rate, momentum)

@@ -12,14 +12,25 @@ from diastole_sim.spec.operations import OPERAND_OF, OPERATIONS
 class Trainer(Protocol):
     """The part of :class:`diastole_sim.device.interface.DeviceProtocol` that training uses."""
 
+    @property
+    def total_cycles(self) -> int | None: ...
     def convert(
-        self, array: Floats, tensor_class: str, *, tag: int, step: int = 0
+        self, array: Floats, tensor_class: str, *, tag: int, step: int = 0, beside: bool = False
     ) -> ConvertedTensor: ...
     def forward(self, x: ConvertedTensor, w: ConvertedTensor) -> ProductResult: ...
     def dw(self, x: ConvertedTensor, dy: ConvertedTensor) -> ProductResult: ...
     def backward(
         self, x: ConvertedTensor, w: ConvertedTensor, dy: ConvertedTensor
     ) -> ProductResult: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unseen:
+    """A tensor whose conversion may wait for a product, to run beside it: not compared yet."""
+
+    name: str
+    held: "Held"
+    step: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,19 +64,41 @@ class Session:
         self.inexact = 0
         self.saturated = 0
         self.underflowed = 0
+        self._unseen: list[Unseen] = []
 
-    def convert(self, array: Floats, tensor_class: str, *, layer: int, step: int) -> Held:
-        """Quantise once, for all products; the tag of the draws is 4 * layer + class number."""
+    @property
+    def total_cycles(self) -> int | None:
+        """Of all that the device has done so far, conversions included; None without a clock."""
+        return self.device.total_cycles
+
+    def convert(
+        self, array: Floats, tensor_class: str, *, layer: int, step: int, beside: bool = False
+    ) -> Held:
+        """Quantise once, for all products; the tag of the draws is 4 * layer + class number.
+
+        ``beside``: while the next product runs, which must not be of this tensor.
+        """
         tensor = OPERAND_OF[tensor_class]
         tag = 4 * layer + tensor.number
-        held = self.device.convert(array, tensor_class, tag=tag, step=step)
-        self.saturated += held.saturated
-        self.underflowed += held.underflowed
-        if self.reference is None:
-            return Held(device=held, reference=None)
-        expected = self.reference.convert(array, tensor_class, tag=tag, step=step)
-        self.comparison.operand(f"layer{layer}.{tensor.name}", held, expected, step)
-        return Held(device=held, reference=expected)
+        own = self.device.convert(array, tensor_class, tag=tag, step=step, beside=beside)
+        expected = None
+        if self.reference is not None:
+            expected = self.reference.convert(array, tensor_class, tag=tag, step=step)
+        held = Held(device=own, reference=expected)
+        self._unseen.append(Unseen(name=f"layer{layer}.{tensor.name}", held=held, step=step))
+        if not beside:
+            self._see()
+        return held
+
+    def _see(self) -> None:
+        """Count and compare what has been converted."""
+        for unseen in self._unseen:
+            own, expected = unseen.held.device, unseen.held.reference
+            self.saturated += own.saturated
+            self.underflowed += own.underflowed
+            if expected is not None:
+                self.comparison.operand(unseen.name, own, expected, unseen.step)
+        self._unseen.clear()
 
     def forward(self, x: Held, w: Held, *, layer: int, step: int) -> Floats:
         """Y = X W."""
@@ -88,6 +121,7 @@ class Session:
         if self.reference is not None:
             expected = getattr(self.reference, op)(*(held.reference for held in operands))
             self.comparison.result(result, expected, prefix=f"layer{layer}.", step=step)
+        self._see()
         self._count(result, operands)
         return result
 

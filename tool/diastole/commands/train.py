@@ -119,7 +119,10 @@ def describe(result: TrainResult) -> str:
         f"weights {result.weights_sha256}",
     ]
     if result.cycles is not None:
-        lines.append(f"{result.cycles} cycles, utilisation {result.utilisation:.1%}")
+        lines.append(
+            f"{result.cycles} cycles of products, utilisation {result.utilisation:.1%}; "
+            f"{result.total_cycles} with conversions"
+        )
     if result.verified:
         lines.append(
             f"{result.compared} elements and reported values equal to the golden model, bit for bit"

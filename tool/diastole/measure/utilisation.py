@@ -22,6 +22,9 @@ LEAST = dict.fromkeys(OPERATIONS, 0.995)
 """Utilisation that is asked of the products of `nano`."""
 SMALL = {64: 0.76, 128: 0.95}
 """The same, by the side of products whose beginning and end count."""
+FLYING_SIDE, FLYING = 64, 8
+LEAST_FLYING = 0.92
+"""And of so many products of that side, two of them in flight at a time."""
 MOST_BYTES = 1.05
 """That ``backward`` reads, over the bytes that X, W and dY are stored in."""
 LEAST_CYCLES_PER_SECOND = 200_000
@@ -66,6 +69,7 @@ def products(config: Config, device: Device, *, side: int = SIDE) -> Iterator[Fi
         yield Figure(what=f"bits of {what}", asked="same", measured=str(same), met=same)
     for small in SMALL:
         yield from small_products(config, device, small)
+    yield from flying_products(config, device)
     yield from digits_step(device)
     speed = device.cycles_per_second
     yield at_least("simulated cycles per second, nano", speed, LEAST_CYCLES_PER_SECOND, "{:,.0f}")
@@ -81,28 +85,50 @@ def small_products(config: Config, device: Device, side: int) -> Iterator[Figure
         yield at_least(what, share, SMALL[side], "{:.2%}")
 
 
+def flying_products(config: Config, device: Device) -> Iterator[Figure]:
+    """Of one product after the other, each begun while the one before ends."""
+    side = FLYING_SIDE
+    held = convert(device, normal_operands(side))
+    for op, operation in OPERATIONS.items():
+        operands = [held[name] for name in operation.operand_names]
+        together = device.multiply_together([(op, operands)] * FLYING)
+        counters = together[0].counters
+        assert counters is not None
+        macs = side**3 * len(operation.products) * FLYING
+        what = f"utilisation of nano, {FLYING} times {op}, {side}^3"
+        share = macs / counters.cycles / config.macs
+        if op == "backward":  # the fused pass is alone
+            yield shown(what, share, "{:.2%}")
+        else:
+            yield at_least(what, share, LEAST_FLYING, "{:.2%}")
+
+
 def digits_step(device: Device) -> Iterator[Figure]:
-    """Cycles of what a step of 64-64-10 on the digits does, batch 64: each conversion once, both
-    layers forward, the second one backward, and dW of the first."""
+    """Cycles of a step of 64-64-10 on the digits, batch 64, without the first one: each conversion
+    once, both layers forward, the second one backward, and dW of the first; W of the second layer
+    and X of the next step are converted beside products, as training does."""
     rng = np.random.default_rng(0)
 
-    def converted(cls: str, rows: int, cols: int) -> DeviceTensor:
-        return device.convert(rng.standard_normal((rows, cols)).astype(np.float32), cls, tag=0)
+    def converted(cls: str, cols: int = 64, *, beside: bool = False) -> DeviceTensor:
+        array = rng.standard_normal((64, cols)).astype(np.float32)
+        return device.convert(array, cls, tag=0, beside=beside)
 
-    x, w1, hidden, dhidden = (converted(cls, 64, 64) for cls in ("x", "w", "x", "dy"))
-    w2, dy = (converted(cls, 64, 10) for cls in ("w", "dy"))
-    tensors = (x, w1, hidden, dhidden, w2, dy)
-    results = (
-        device.forward(x, w1),
-        device.forward(hidden, w2),
-        device.backward(hidden, w2, dy),
-        device.dw(x, dhidden),
-    )
+    x = converted("x")
+    before = device.total_cycles
+    w1, w2 = converted("w"), converted("w", 10, beside=True)
+    results = [device.forward(x, w1)]
+    hidden = converted("x")
+    results.append(device.forward(hidden, w2))
+    dy = converted("dy", 10)
+    results.append(device.backward(hidden, w2, dy))
+    dhidden, x_next = converted("dy"), converted("x", beside=True)
+    results.append(device.dw(x, dhidden))
+    yield shown("digits, cycles of a step", device.total_cycles - before, "{:,.0f}")
     cycles = [result.counters.cycles for result in results if result.counters]
-    yield shown("digits, cycles of a step, products", sum(cycles), "{:,.0f}")
-    conversions = sum(tensor.convert_cycles for tensor in tensors)
-    yield shown("digits, cycles of a step, conversions", conversions, "{:,.0f}")
-    yield shown("cycles to convert 64 x 10", w2.convert_cycles, "{:,.0f}")
+    yield shown("in which products run", sum(cycles), "{:,.0f}")
+    conversions = sum(t.convert_cycles for t in (w1, w2, hidden, dy, dhidden, x_next))
+    yield shown("in which conversions run", conversions, "{:,.0f}")
+    yield shown("cycles to convert 64 x 10, alone", converted("w", 10).convert_cycles, "{:,.0f}")
 
 
 def format_config(label: str) -> Config:

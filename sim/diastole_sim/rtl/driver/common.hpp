@@ -20,7 +20,7 @@ struct Range {
 };
 
 struct Ranges {
-    static constexpr unsigned MAX = 8;
+    static constexpr unsigned MAX = 32;
     uint32_t count = 0;
     Range range[MAX];
 
