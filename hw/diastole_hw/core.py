@@ -42,8 +42,8 @@ class Core(wiring.Component):
     -------
     command, number : In(stream of command_layout()), In(1)
         As of :class:`diastole_hw.command.dispatch.Dispatch`.
-    fetch : In(ReadSignature(plan.data_width))
-        The command fetch reads.
+    fetch, fetch_failed : In(ReadSignature(plan.data_width)), Out(1)
+        The command fetch reads; with a beat, that the bus answered it with an error.
     seed : In(32)
         Of the random bits; must not change while commands run, which is not checked.
     done : Out(1)
@@ -77,6 +77,7 @@ class Core(wiring.Component):
                 "command": In(stream.Signature(command_layout())),
                 "number": In(1),
                 "fetch": In(ReadSignature(plan.data_width)),
+                "fetch_failed": Out(1),
                 "seed": In(unsigned(32)),
                 "done": Out(1),
                 "flags": Out(FLAGS),
@@ -126,6 +127,7 @@ class Core(wiring.Component):
         m.submodules.convert_limit = place(limit, platform)
         wiring.connect(m, converter.read, limit.source)
         m.d.comb += limit.limited.eq(engine.busy)
+        m.d.comb += self.fetch_failed.eq(self.read.p.failed)
         readers = [(self.fetch, self.number), (engine.read, engine.read_command)]
         if self.plan.significands:
             readers.append((engine.headers, engine.headers_command))

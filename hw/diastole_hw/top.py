@@ -142,7 +142,12 @@ class Top(Elaboratable):
         ]
         wiring.connect(m, fetch.command, core.command)
         wiring.connect(m, fetch.read, core.fetch)
-        m.d.comb += core.number.eq(fetch.number)
+        m.d.comb += [
+            core.number.eq(fetch.number),
+            fetch.failed.eq(core.fetch_failed),
+            fetch.base.eq(registers.read_base),
+            fetch.limit.eq(registers.read_limit),
+        ]
         for name in (*COUNTERS, "amax"):
             m.d.comb += getattr(registers, name).eq(getattr(counters, name))
 

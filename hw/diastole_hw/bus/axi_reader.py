@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from diastole_hw.bus.services import owned_beat_layout, owned_request_layout, whose_layout
+from diastole_hw.bus.services import FETCH, owned_beat_layout, owned_request_layout, whose_layout
 from diastole_hw.bus.signature import CACHE, INCR, PROT, AxiReadSignature
 from diastole_hw.bus.split import BurstSplitter
 from diastole_hw.place import place
@@ -20,7 +20,8 @@ class AxiReader(wiring.Component):
     On the first error, a burst outside the window or an error response, it keeps the error's code,
     asks for nothing more, takes no requests, and drops the beats of open bursts. ``clear`` forgets
     the error, the request at hand and the beats of bursts that are still open; when ``idle`` is
-    high again, the reader is as new. Address and payload stay as they are until they are accepted,
+    high again, the reader is as new. An error response to the owner ``FETCH`` is no error here: its
+    beat is given, ``failed``. Address and payload stay as they are until they are accepted,
     and open bursts are read to their end, whatever happens.
 
     Timing: one beat per cycle; a beat leaves in the cycle after it came. A burst is asked for 2
@@ -108,10 +109,11 @@ class AxiReader(wiring.Component):
             open_.o.ready.eq(ended),
             self.idle.eq(~split.held & (open_.level == 0) & ~self.data.valid),
         ]
+        fatal = axi.rresp[1] & (open_.o.p.owner != FETCH)
         self._ask(m, split.o.p, asked)
-        self._beats(m, stop, open_.o.p)
+        self._beats(m, stop, open_.o.p, fatal)
 
-        with m.If(self.moved & axi.rresp[1] & ~stop):
+        with m.If(self.moved & fatal & ~stop):
             m.d.sync += self.error_code.eq(ErrorCode.READ_RESPONSE)
             m.d.sync += self.error_command.eq(open_.o.p.command)
         with m.Elif(split.outside & ~stop):
@@ -136,7 +138,7 @@ class AxiReader(wiring.Component):
         with m.If(asked):
             m.d.sync += [axi.araddr.eq(burst.addr), axi.arlen.eq(burst.len), axi.arvalid.eq(1)]
 
-    def _beats(self, m, stop, whose):
+    def _beats(self, m, stop, whose, fatal):
         axi = self.axi
         m.d.comb += [
             axi.rready.eq(stop | ~self.data.valid | self.data.ready),
@@ -145,7 +147,7 @@ class AxiReader(wiring.Component):
         with m.If(self.data.ready):
             m.d.sync += self.data.valid.eq(0)
         with m.If(self.moved & ~stop):
-            m.d.sync += [self.data.p.data.eq(axi.rdata), self.data.valid.eq(~axi.rresp[1])]
-            m.d.sync += self.data.p.owner.eq(whose.owner)
+            m.d.sync += [self.data.p.data.eq(axi.rdata), self.data.valid.eq(~fatal)]
+            m.d.sync += [self.data.p.owner.eq(whose.owner), self.data.p.failed.eq(axi.rresp[1])]
         with m.If(self.clear):
             m.d.sync += self.data.valid.eq(0)

@@ -23,9 +23,14 @@ def owned_request_layout() -> data.StructLayout:
     return data.StructLayout(dict(request_layout().members) | {"whose": whose_layout()})
 
 
+FETCH = 0
+"""The owner whose failed beats are given to it, and stop nobody."""
+
+
 def owned_beat_layout(data_width: int) -> data.StructLayout:
-    """A beat that was read, and for which unit."""
-    return data.StructLayout({"data": unsigned(data_width), "owner": whose_layout()["owner"].shape})
+    """A beat that was read, for which unit, and whether the bus answered with an error."""
+    owner = whose_layout()["owner"].shape
+    return data.StructLayout({"data": unsigned(data_width), "owner": owner, "failed": 1})
 
 
 def write_beat_layout(data_width: int) -> data.StructLayout:

@@ -21,8 +21,8 @@ class CommandFetch(wiring.Component):
     at most, that which is fetched among them; their numbers are those of their indices modulo 2.
     After the last, ``finished`` is high for one cycle. The first error, of a command or ``fault``,
     stops the machine: nothing more is fetched or offered, and the error stays until ``clear``. A
-    command that is refused is so when those before it are done. ``fault`` counts only while
-    ``busy``, and has precedence over ``done`` in the same cycle.
+    command that is refused, or that cannot be read, is the error when those before it are done.
+    ``fault`` counts only while ``busy``, and has precedence over ``done`` in the same cycle.
 
     Timing: 2 cycles from the last beat of a command to ``command.valid``, a register; where it
     keeps operands on chip, as many more as :class:`diastole_hw.command.panels.Panels` takes, and 1.
@@ -42,7 +42,10 @@ class CommandFetch(wiring.Component):
         Of the commands; must hold while ``busy``.
     clear : In(1)
         Stop and forget the error; the reader must be cleared with it.
-    read : Out(ReadSignature(data_width))
+    read, failed : Out(ReadSignature(data_width)), In(1)
+        ``failed`` with a beat: the bus answered with an error.
+    base, limit : In(40), In(40)
+        The window that may be read, its limit exclusive; must hold while ``busy``.
     command : Out(stream of :func:`command_layout`)
     number : Out(1)
         Of the command that is fetched or offered.
@@ -67,6 +70,9 @@ class CommandFetch(wiring.Component):
                 "count": In(32),
                 "clear": In(1),
                 "read": Out(ReadSignature(limits.data_width)),
+                "failed": In(1),
+                "base": In(ADDRESS_BITS),
+                "limit": In(ADDRESS_BITS),
                 "command": Out(stream.Signature(command_layout())),
                 "number": Out(1),
                 "done": In(1),
@@ -93,11 +99,15 @@ class CommandFetch(wiring.Component):
         last = Signal()
         beats = 8 * COMMAND_BYTES // data_width
         beat = Signal(range(beats))
+        at = Signal(ADDRESS_BITS + 1)  # of the command
+        inside = Signal()
         m.d.comb += [
             decoder.bits.eq(bits),
             last.eq(index + 1 == self.count),
             self.number.eq(index[0]),
-            self.read.requests.p.addr.eq(self.address + (index << exact_log2(COMMAND_BYTES))),
+            at.eq(self.address + (index << exact_log2(COMMAND_BYTES))),
+            inside.eq((at >= self.base) & (at + COMMAND_BYTES <= self.limit)),
+            self.read.requests.p.addr.eq(at),
             self.read.requests.p.beats.eq(beats),
         ]
         state = Signal(State)
@@ -116,22 +126,28 @@ class CommandFetch(wiring.Component):
                     with m.Elif(self.address[: exact_log2(data_width // 8)].any()):
                         m.d.comb += code.eq(ErrorCode.MISALIGNED)
             with m.Case(State.REQUEST):
-                m.d.comb += self.read.requests.valid.eq(1)
-                m.d.sync += beat.eq(0)
-                with m.If(self.read.requests.ready):
+                m.d.comb += self.read.requests.valid.eq(inside)
+                m.d.sync += [beat.eq(0), refusal.eq(0)]
+                with m.If(~inside):
+                    m.d.sync += [refusal.eq(ErrorCode.WINDOW), state.eq(State.REFUSED)]
+                with m.Elif(self.read.requests.ready):
                     m.d.sync += state.eq(State.BEATS)
             with m.Case(State.BEATS):
                 m.d.comb += self.read.beats.ready.eq(1)
                 with m.If(self.read.beats.valid):
                     m.d.sync += bits.eq(Cat(bits, self.read.beats.payload)[data_width:])
                     m.d.sync += beat.eq(beat + 1)
+                    with m.If(self.failed):
+                        m.d.sync += refusal.eq(ErrorCode.READ_RESPONSE)
                     with m.If(beat == beats - 1):
                         m.d.sync += state.eq(State.CHECK)
             with m.Case(State.CHECK):
                 m.d.sync += [self.command.payload.eq(decoder.o), state.eq(State.OFFER)]
-                m.d.sync += [refusal.eq(decoder.error_code), panels.start.eq(1)]
-                with m.If(decoder.error_code != 0):
+                m.d.sync += panels.start.eq(1)
+                with m.If(refusal != 0):
                     m.d.sync += state.eq(State.REFUSED)
+                with m.Elif(decoder.error_code != 0):
+                    m.d.sync += [refusal.eq(decoder.error_code), state.eq(State.REFUSED)]
                 with m.Elif(decoder.o.nest_keep != 0):
                     m.d.sync += state.eq(State.PANELS)
             with m.Case(State.PANELS):
