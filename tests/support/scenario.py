@@ -54,16 +54,17 @@ class Scenario:
 
     ``commands`` and ``results``: by name, ``convert``, ``forward``, ``dx``, ``dw``, ``backward``;
     a result is a list of :class:`Result`. Memory that nobody may write holds ``UNTOUCHED``.
+    ``sizes``: M, N and K by their small letters.
     """
 
-    def __init__(self, device: Device, golden: GoldenDevice, rng):
-        self.device, self.machine = device, device.machine
-        data = p.tensors(rng, (SIZES["m"], SIZES["k"], SIZES["n"]), "plain")
+    def __init__(self, device: Device, golden: GoldenDevice, rng, sizes=SIZES):
+        self.device, self.machine, self.sizes = device, device.machine, sizes
+        data = p.tensors(rng, (sizes["m"], sizes["k"], sizes["n"]), "plain")
         wanted = p.convert(golden, data)
         self.machine.memory[:] = UNTOUCHED
         self.operands = {name: device.upload(tensor) for name, tensor in wanted.items()}
         self.floats = FloatLayout(
-            rows=SIZES["m"], cols=SIZES["k"], data_width=device.product.data_width
+            rows=sizes["m"], cols=sizes["k"], data_width=device.product.data_width
         )
         self.source = device.heap.allocate(self.floats.total_bytes)
         self.machine.bytes_at(self.source, self.floats.total_bytes)[:] = self.floats.pack(data["X"])
@@ -98,8 +99,8 @@ class Scenario:
         self.results["convert"] = results
         self.commands["convert"] = Command.convert(
             "x",
-            rows=SIZES["m"],
-            cols=SIZES["k"],
+            rows=self.sizes["m"],
+            cols=self.sizes["k"],
             source=self.source,
             destination=results[0].address,
             second=results[1].address if len(results) == 2 else 0,
@@ -118,7 +119,7 @@ class Scenario:
             addresses[place] = self.results[op][-1].address
         command = Command.product(
             Opcode[op.upper()],
-            **SIZES,
+            **self.sizes,
             **{field: self.operands[name].address(copy) for field, name, copy in READ[op]},
             **addresses,
             **({"address_dy_m": self._second_dy()} if op == "backward" else {}),

@@ -63,13 +63,20 @@ class RingSpace(wiring.Component):
         m = Module()
         oldest = Signal(range(self.blocks))  # the first that is not given back
         length = Signal(range(self.blocks + 1))  # its own
+        newest = Signal(range(self.blocks))  # the last that was taken
+        wrapped = Signal()  # it is below the oldest
+        wraps = Signal()  # the next one is below it
+        clear = Signal()  # and ends below the oldest
         count = Signal(range(self.blocks + 1))
         before = Signal(range(self.blocks + 1))  # those of the product before, among them
         first = Signal(range(self.blocks))  # the place at which the product began
         left = Signal.like(before, name="left")
         m.d.comb += [
             self.empty.eq(count == 0),
-            self.room.eq(self.empty | (self.place > oldest) | (self.place + self.slab <= oldest)),
+            wrapped.eq(newest < oldest),
+            wraps.eq(self.place <= newest),
+            clear.eq(self.place + self.slab <= oldest),
+            self.room.eq(self.empty | Mux(wrapped, ~wraps & clear, ~wraps | clear)),
             left.eq(Mux(self.start, count, before)),
         ]
         m.d.sync += [
@@ -78,6 +85,8 @@ class RingSpace(wiring.Component):
         ]
         with m.If(self.start):
             m.d.sync += first.eq(self.place)
+        with m.If(self.take):
+            m.d.sync += newest.eq(self.place)
         with m.If(self.give):
             m.d.sync += oldest.eq(following(m, "oldest", oldest, length, self.blocks))
         ends = (left == 1) & self.give  # what is left of the product before
