@@ -17,10 +17,10 @@ class StreamFifo(wiring.Component):
     """Pass values from ``i`` to ``o`` in order; holds up to ``depth`` of them.
 
     Timing: 1 value per cycle in and out (depth 1: one every second cycle); a value taken leaves 1
-    cycle later up to a depth of ``REGISTERS``, 2 cycles later above. ``i.ready``, ``o.valid`` and
-    ``level`` are functions of registers only, so the queue cuts every path through a handshake; a
-    full queue takes nothing in the cycle in which a value leaves it. ``o.payload`` while
-    ``o.valid`` is low is anything.
+    cycle later up to a depth of ``REGISTERS`` or where it is ``quick``, 2 cycles later else.
+    ``i.ready``, ``o.valid`` and ``level`` are functions of registers only, so the queue cuts every
+    path through a handshake; a full queue takes nothing in the cycle in which a value leaves it.
+    ``o.payload`` while ``o.valid`` is low is anything.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class StreamFifo(wiring.Component):
     def __init__(self, shape, depth: int, *, quick: bool = False):
         require_int("depth", depth, 1, 65536)
         self.shape, self.depth = shape, depth
-        self.quick = quick or depth <= REGISTERS
+        self.quick = quick
         super().__init__(
             {
                 "i": In(stream.Signature(shape)),
@@ -59,11 +59,8 @@ class StreamFifo(wiring.Component):
     @property
     def placed_parameters(self) -> dict[str, int | bool]:
         """Queues of values of the same width are one module, whatever the values mean."""
-        return {
-            "width": Shape.cast(self.shape).width,
-            "depth": self.depth,
-            "quick": self.quick,
-        }
+        width = {"width": Shape.cast(self.shape).width, "depth": self.depth}
+        return width | ({"quick": True} if self.quick and self.depth > REGISTERS else {})
 
     def elaborate(self, platform):
         m = Module()
@@ -75,7 +72,7 @@ class StreamFifo(wiring.Component):
             given.eq(self.o.valid & self.o.ready),
         ]
         m.d.sync += self.level.eq(self.level + taken - given)
-        if self.quick:
+        if self.quick or self.depth <= REGISTERS:
             self._registers(m, taken, given)
         else:
             self._memory(m, taken, given, platform)
