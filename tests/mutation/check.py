@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from diastole_sim.rtl import HardwareError
-from mutation.scenes_of_commands import errors, resets, sudden_resets, windows
+from mutation.scenes_of_commands import errors, flights, resets, sudden_resets, windows
 from mutation.scenes_of_products import (
     all_but_one,
     every_kind,
@@ -35,6 +35,7 @@ SCENES: tuple[Scene, ...] = (
     errors,
     stalls,
     nests,
+    flights,
     odd_sizes,
     resets,
     slow_memory,

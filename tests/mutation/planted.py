@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from diastole.config.keys import AccumulatorConfig, ArrayConfig, BusConfig, Config, FormatConfig
 from mutation import planted_units as units
 from mutation.plant import Fault
+from mutation.planted_flight import FLIGHT
 from mutation.planted_rings import RINGS
 from mutation.planted_units import BITS, CONSTANT
 from support import products as p
@@ -123,10 +124,8 @@ SQUARES = Machine(
         ),
         # Bad input.
         Fault("windows ignored", "burst_splitter", r"inside_ = (.+);", "1'h1"),
-        Fault(
-            "errors of writes ignored", "axi_writer", rf"= answered & (axi__bresp{BITS});", "1'h0"
-        ),
-        Fault("errors of reads ignored", "axi_reader", rf"= moved & (axi__rresp{BITS});", "1'h0"),
+        Fault("errors of writes ignored", "axi_writer", rf"= ended & (axi__bresp{BITS});", "1'h0"),
+        Fault("errors of reads ignored", "axi_reader", r"= moved & (fatal);", "1'h0"),
         Fault("any version accepted", "decoder", r"\bbad_version = (_\d+_);", "1'h0", every=True),
     ),
 )
@@ -365,7 +364,7 @@ TWO_LEVELS = Machine(
 RANDOM = 170
 """So many that 150 are left when those are gone that change nothing."""
 MACHINES = (
-    SQUARES.also(units.SQUARES).also(RINGS),
+    SQUARES.also(units.SQUARES).also(RINGS).also(FLIGHT),
     WINDOWS.also(units.WINDOWS),
     TWO_LEVELS.also(units.TWO_LEVELS),
     Machine(p.MACHINES["mixed"], units.PARTS),

@@ -257,14 +257,15 @@ SQUARES = (
     # Dispatch.
     Fault("dX only", "dispatch", r"= (~ second);", "1'h0", every=True),
     Fault("NaN in W not flagged", "dispatch", rf"= (command{BITS} == 1'h1);", "1'h0"),
-    Fault("last writes not awaited", "dispatch", r"if \((writer_idle)\)", "1'h1", every=True),
     Fault(
         "dW at dX's address",
         "dispatch",
         rf"= ({SOME}) \? command{BITS} : command{BITS};",
         "1'h0",
     ),
-    Fault("overflow is inexact", "dispatch", r"multiplying & (\w+overflow);", "product__inexact"),
+    Fault(
+        "overflow is inexact", "dispatch", rf"= events{BITS} & (\w+overflow);", "product__inexact"
+    ),
     Fault(
         "underflows counted as saturated",
         "dispatch",
@@ -274,8 +275,8 @@ SQUARES = (
     Fault(
         "next backward begins with dW",
         "dispatch",
-        r"= second;[^;]*3'h0:\s+_\d+_ = (1'h0);",
-        "second",
+        r"_\d+_ = two & (_\d+_);",
+        "1'h1",
     ),
     # Hold and meet.
     Fault(

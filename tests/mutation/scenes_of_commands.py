@@ -1,19 +1,24 @@
 """Scenes of what goes wrong: errors, windows that are too small, resets at any moment."""
 
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
+from random import Random
 
 import numpy as np
 
 from diastole_sim.golden.device import GoldenDevice
 from diastole_sim.rtl import CommandError
+from diastole_sim.rtl.ahead import with_ahead
 from diastole_sim.rtl.control import control_bit
 from diastole_sim.spec.command import COMMAND_BYTES, NEST_FIELDS, Command
+from diastole_sim.spec.nest import KEPT, OUTER
 from diastole_sim.spec.operations import OPERATIONS
 from mutation.watch import LIMIT, Log, Watched, opened
-from support.scenario import Scenario
+from support.nests import blocks_of, drawn_nest
+from support.scenario import SIZES, Scenario
 
 ADDRESSES = [field.name for field in fields(Command) if re.match("address|out", field.name)]
 
@@ -29,9 +34,9 @@ def errors(product: Path, log: Log) -> None:
             works(scenario)
 
 
-def scenario_on(device: Watched, golden) -> Scenario:
+def scenario_on(device: Watched, golden, sizes=SIZES) -> Scenario:
     own = golden or GoldenDevice(device.numerics, seed=device.seed)
-    return Scenario(device, own, np.random.default_rng(5))
+    return Scenario(device, own, np.random.default_rng(5), sizes)
 
 
 def works(scenario: Scenario) -> None:
@@ -140,6 +145,56 @@ def _refused(s: Scenario, index: int) -> None:
     machine.fail_reads((s.at + COMMAND_BYTES * (index + 1) - 4, s.at + COMMAND_BYTES * (index + 1)))
     tried(s, [*before, s.commands["forward"], s.commands["dx"]])
     machine.fail_reads()
+
+
+def flights(product: Path, log: Log) -> None:
+    """Commands ahead of the ones before them: every kind behind every other, with loops of many
+    lengths; behind what they read; and errors of either of two."""
+    sizes = {"m": 21, "n": 18, "k": 35}
+    for seed in (None, 5):
+        with opened(product, log, stalls=seed) as (device, golden):
+            s, lengths = scenario_on(device, golden, sizes), Random(11)
+            width = device.product.data_width
+            order = [op for pair in itertools.product(s.commands, s.commands) for op in pair]
+            for first in range(0, len(order), 8):
+                ops = order[first : first + 8]
+                commands = [_nested_at_random(s, op, lengths) for op in ops]
+                tried(s, list(with_ahead(commands, device.numerics, width)))
+                s.assert_right(*ops)
+            places = {0: s.results["convert"][0], 1: s.results["convert"][-1]}
+            for op, copy in (("forward", 0), ("dw", 1)):
+                pair = [s.commands["convert"], s.changed(op, address_x=places[copy].address)]
+                tried(s, list(with_ahead(pair, device.numerics, width)))
+                s.assert_right("convert", op)
+            _failing(s)
+
+
+def _nested_at_random(s: Scenario, op: str, lengths: Random) -> Command:
+    limits = s.device.loops.limits.of(op) if op not in ("convert", "backward") else None
+    if limits is None:
+        return s.commands[op]
+    sizes = s.sizes["m"], s.sizes["n"], s.sizes["k"]
+    nest = drawn_nest(limits, blocks_of(op, sizes, s.device.numerics.block), lengths)
+    fields_ = {field: getattr(nest, name) for name, field in NEST_FIELDS.items()}
+    outer, keep = OUTER.index(nest.outer), KEPT.index(nest.keep)
+    return s.changed(op, **fields_, nest_outer=outer, nest_keep=keep)
+
+
+def _failing(s: Scenario) -> None:
+    """Beats that only one of two commands in flight reads or writes."""
+    device, machine = s.device, s.machine
+    for ops in (("forward", "dx"), ("dx", "forward"), ("convert", "dw"), ("dw", "convert")):
+        pair = [s.commands[op] for op in ops]
+        pair = list(with_ahead(pair, device.numerics, device.product.data_width))
+        for op in ops:
+            machine.fail_writes(s.results[op][0].range)
+            tried(s, pair)
+            machine.fail_writes()
+        source = (s.source, s.source + 4)
+        reads = source if "convert" in ops else s.operands["dY"].images[0].range
+        machine.fail_reads((reads[0], reads[0] + 4))
+        tried(s, pair)
+        machine.fail_reads()
 
 
 def windows(product: Path, log: Log) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from diastole_sim.rtl import CommandError
-from diastole_sim.rtl.ahead import with_ahead
+from diastole_sim.rtl.ahead import areas_of, with_ahead
 from diastole_sim.rtl.control import control_bit
 from diastole_sim.spec.command import NEST_FIELDS, ErrorCode
 from diastole_sim.spec.nest import KEPT, OUTER
@@ -167,14 +167,19 @@ def failing(here, commands, ops, what, rng):
         first, end = spans(here, command, ops[victim], write=write)
         at = rng.randrange(first // beat, (end - 1) // beat + 1) * beat
         (here.machine.fail_writes if write else here.machine.fail_reads)((at, at + 1))
-        touched = [spans(here, commands[n], op, write=write) for n, op in enumerate(ops)]
-        victims = {n for n, (low, high) in enumerate(touched) if low <= at < high}
+        victims = {n for n, each in enumerate(commands) if touches(here, each, at, write=write)}
     with pytest.raises(CommandError) as caught:
         here.run(commands)
     assert caught.value.code == code.get(what, ErrorCode.WRITE_RESPONSE)
     assert caught.value.index in victims
     if not commands[1].ahead and caught.value.index:
         here.assert_right(ops[0])
+
+
+def touches(here, command, address, *, write):
+    """Whether a command may read or write an address."""
+    areas = areas_of(command, here.device.numerics, here.device.product.data_width)
+    return any(low <= address < high for low, high in (areas.writes if write else areas.reads))
 
 
 def spans(here, command, op, *, write):

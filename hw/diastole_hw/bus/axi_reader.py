@@ -109,7 +109,8 @@ class AxiReader(wiring.Component):
             open_.o.ready.eq(ended),
             self.idle.eq(~split.held & (open_.level == 0) & ~self.data.valid),
         ]
-        fatal = axi.rresp[1] & (open_.o.p.owner != FETCH)
+        fatal = Signal()  # the beat ends all
+        m.d.comb += fatal.eq(axi.rresp[1] & (open_.o.p.owner != FETCH))
         self._ask(m, split.o.p, asked)
         self._beats(m, stop, open_.o.p, fatal)
 

@@ -101,7 +101,7 @@ class AxiWriter(wiring.Component):
         ending = Signal()  # a clear came while bursts were open
         stop = Signal()
         asked = Signal()
-        answered = Signal()  # a burst
+        ended = Signal()  # a burst is answered
         room = open_.i.ready & lengths.i.ready
         m.d.comb += [
             self.error.eq(self.error_code != 0),
@@ -115,19 +115,19 @@ class AxiWriter(wiring.Component):
             lengths.i.valid.eq(asked),
             lengths.i.payload.eq(split.o.p.len),
             axi.bready.eq(1),
-            answered.eq(axi.bvalid & axi.bready),
+            ended.eq(axi.bvalid & axi.bready),
             open_.i.valid.eq(asked),
             open_.i.p.last.eq(split.o.p.last),
             open_.i.p.command.eq(split.o.p.whose.command),
-            open_.o.ready.eq(answered),
-            self.answered.eq(answered & open_.o.p.last),
+            open_.o.ready.eq(ended),
+            self.answered.eq(ended & open_.o.p.last),
             self.answered_command.eq(open_.o.p.command),
             self.idle.eq(~split.held & (open_.level == 0)),
         ]
         self._ask(m, split.o.p, asked)
         self._beats(m, lengths.o, stop)
 
-        with m.If(answered & axi.bresp[1] & ~stop):
+        with m.If(ended & axi.bresp[1] & ~stop):
             m.d.sync += self.error_code.eq(ErrorCode.WRITE_RESPONSE)
             m.d.sync += self.error_command.eq(open_.o.p.command)
         with m.Elif(split.outside & ~stop):

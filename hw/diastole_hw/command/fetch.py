@@ -179,16 +179,16 @@ class CommandFetch(wiring.Component):
     def _stop(self, m, state, index, flying, code):
         """Errors and ``clear``; what is assigned here wins over the states."""
         oldest = Signal(32)
-        failed = Signal(32)
+        blamed = Signal(32)
         m.d.comb += [
             oldest.eq(index - flying),
-            failed.eq(oldest + (oldest[0] != self.fault_number)),
+            blamed.eq(oldest + (oldest[0] != self.fault_number)),
         ]
         with m.If(self.busy & (self.fault != 0)):
             m.d.comb += code.eq(self.fault)
         with m.If(code != 0):
             m.d.sync += [state.eq(State.IDLE), self.finished.eq(0), self.error_code.eq(code)]
-            m.d.sync += self.error_index.eq(Mux(self.busy, Mux(self.fault != 0, failed, index), 0))
+            m.d.sync += self.error_index.eq(Mux(self.busy, Mux(self.fault != 0, blamed, index), 0))
         with m.If(self.clear):
             m.d.sync += [state.eq(State.IDLE), self.finished.eq(0)]
             m.d.sync += [self.error_code.eq(0), self.error_index.eq(0)]

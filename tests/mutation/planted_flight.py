@@ -1,0 +1,43 @@
+"""Faults in what keeps two commands in flight: who has the bus, whose answers these are, which
+product a stage is at, rings and units of sums from product to product."""
+
+from mutation.plant import Fault
+from mutation.planted_units import BITS
+
+_RING = "ring_space_blocks512"  # of what streams
+
+FLIGHT = (
+    Fault("everything is ahead", "dispatch", r"due = _\d+_ & (_\d+_);", "1'h1"),
+    Fault("nothing is ahead", "dispatch", r"_\d+_ \| (command\[\d+\]);", "1'h0"),
+    Fault("answers are not awaited", "dispatch", r"_\d+_ & (answered);", "2'h3"),
+    Fault("one of two products is enough", "dispatch", r"= (products_0 == 1'h1);", "1'h1"),
+    Fault("one number for all conversions", "dispatch", r"converts_now = (.+);", "2'h1"),
+    Fault("an answer to the other command", "core", r"answer_0 = (answered) &", "1'h0"),
+    Fault("conversions ask for nothing", "core", r"asks_0 = _\d+_ \+ (_\d+_);", "1'h0"),
+    Fault("the other's record", "flight", r"load__product = (_\d+_) \?", "1'h1"),
+    Fault("the drain's record", "flight", r"store__0__product = (_\d+_) \?", "1'h1"),
+    Fault("tiles of either end", "flight", r"_0_give = store__0__closes & (\w+);", "1'h1"),
+    Fault("more tiles than maxima", "flight", r"room = (.+);", "1'h1"),
+    Fault("always anew", "flight", r"anew = (load__start) \?[^;]+;", "1'h1"),
+    Fault("ready too early", "flight", r"ready = (.+);", "_000_ | _016_"),
+    Fault("a drain stays at its product", "flight", r"= (store__0__waits) &", "1'h0"),
+    Fault("the array begins too early", "flight", r"execute__start = _\d+_ & (\w+);", "1'h1"),
+    Fault("tiles of both directions in one count", "tile_walk", r"turns = (.+);", "1'h0"),
+    Fault("what is kept begins anywhere", "tile_walk", r"stream_on_grid = (.+);", "1'h1"),
+    Fault("what is kept never follows", "tile_walk", r"held_on_grid = (.+);", "1'h0"),
+    Fault("over slabs of the product before", _RING, r"clear = (.+);", "1'h1"),
+    Fault("below the oldest twice", _RING, r"wrapped = (.+);", "1'h0"),
+    Fault("the length of the next product", _RING, r"= oldest \+ (length);", "slab"),
+    Fault("the product's first slab is not the oldest", _RING, r"= (left == 1'h1);", "1'h0"),
+    Fault("a unit of sums is always free", "unit_space", r"free = (.+);", "1'h1"),
+    Fault("a tile gives back one unit", "unit_space", r"give \? (gives) :", "1'h1"),
+    Fault("beats of another unit", "read_share", r"= (! beats__payload\[\d+:\d+\]);", "1'h1"),
+    Fault("reads of the other command", "read_share", r"\] = (commands__1);", "1'h0"),
+    Fault("far ahead beside a product", "read_limit", r"open_ = (.+);", "1'h1"),
+    Fault("writes without their beats", "gathered_writes", r"o__valid & (_\d+_);", "1'h1"),
+    Fault("refused at once", "command_fetch", r"_\d+_ = (! flying);", "1'h1", every=True),
+    Fault("the error's index", "command_fetch", r"blamed = (.+);", "index"),
+    Fault("commands outside the window", "command_fetch", r"inside_ = (.+);", "1'h1"),
+    Fault("a failed command is run", "command_fetch", r"if \((failed)\) begin", "1'h0"),
+    Fault("one burst answers all", "axi_writer", rf"ended & (open_o__payload{BITS});", "1'h1"),
+)  # fmt: skip
