@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal, unsigned
+from amaranth.hdl import Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -55,11 +55,12 @@ class Dispatch(wiring.Component):
     A ``backward`` that the fused pass has no room for runs as ``dx``, then ``dw``: the same bits.
     So does every one where dY is in vector groups. These two are in flight together.
 
-    Timing: an engine is started in the cycle after its command was taken, if it is ready. ``done``
-    comes in the cycle of the product engine's own, if all is answered by then, else in the first
-    cycle in which it is; for a conversion in the first cycle after the converter's in which it is.
-    ``flags`` and ``events`` are shown in the cycles in which they happen; what a conversion has
-    seen with the converter's ``done``.
+    Timing: a command is taken in the cycle in which it starts, of two products the second: in the
+    first one in which it may and its engine is ready. ``done`` comes in the cycle of the product
+    engine's own, if all is answered by then, else in the first cycle in which it is; for a
+    conversion in the first cycle after the converter's in which it is. ``flags`` and ``events`` are
+    shown in the cycles in which they happen; what a conversion has seen with the converter's
+    ``done``.
 
     Parameters
     ----------
@@ -68,7 +69,7 @@ class Dispatch(wiring.Component):
     Members
     -------
     command : In(stream of command_layout())
-        In order; others must not come, which is not checked.
+        In order; others must not come, which is not checked. An offer must stay.
     number : In(1)
         Of the command that is offered: that of the one before it, inverted, unless none is here.
     done : Out(1)
@@ -111,50 +112,38 @@ class Dispatch(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         events = self.events
-        here = Signal(2)  # by number: a command is here
-        started = Signal(2)  # on its engine; of backward the last part
+        here = Signal(2)  # by number: a command has started
         converts = Signal(2)  # it is no product
-        commands = Array(Signal(command_layout(), name=f"command_{n}") for n in range(2))
         oldest = Signal()
-        at = Signal()  # the next to start
-        fresh = here == 0
-        m.d.comb += self.command.ready.eq(~here.bit_select(self.number, 1))
-        with m.If(self.command.valid & self.command.ready):
-            m.d.sync += [
-                commands[self.number].eq(self.command.payload),
-                here.bit_select(self.number, 1).eq(1),
-                started.bit_select(self.number, 1).eq(0),
-                converts.bit_select(self.number, 1).eq(self.command.p.opcode == Opcode.CONVERT),
-            ]
-            with m.If(fresh):
-                m.d.sync += [oldest.eq(self.number), at.eq(self.number)]
-        command = Signal(command_layout())
-        due = Signal()  # it may start
+        command, at = self.command.p, self.number
+        due = Signal()  # the command that is offered may start
         starts = Signal()
+        is_convert = command.opcode == Opcode.CONVERT
         m.d.comb += [
-            command.eq(commands[at]),
-            due.eq(here.bit_select(at, 1) & ~started.bit_select(at, 1)
-                   & ((at == oldest) | command.ahead)),
-        ]  # fmt: skip
-        converting = self._convert(m, command, at, due)
-        multiplying = self._multiply(m, command, at, due)
+            due.eq(self.command.valid & ((here == 0) | (command.ahead & ~here.bit_select(at, 1)))),
+            self.command.ready.eq(starts),
+        ]
+        converting = self._convert(m, command, at, due & is_convert)
+        multiplying = self._multiply(m, command, at, due & ~is_convert)
         m.d.comb += starts.eq(converting.starts | multiplying.starts)
-        with m.If(starts):
-            m.d.sync += [started.bit_select(at, 1).eq(1), at.eq(~at)]
-        worked = started & ~converting.under_way & ~multiplying.under_way & self.answered
-        m.d.comb += self.done.eq((here & worked).bit_select(oldest, 1))
+        worked = here & ~converting.under_way & ~multiplying.under_way & self.answered
+        m.d.comb += self.done.eq(worked.bit_select(oldest, 1))
         with m.If(self.done):
             m.d.sync += [here.bit_select(oldest, 1).eq(0), oldest.eq(~oldest)]
-        running = here & (started | (Cat(at == 0, at == 1) & due.replicate(2)))
+        with m.Elif(here == 0):
+            m.d.sync += oldest.eq(at)
+        with m.If(starts):
+            m.d.sync += here.bit_select(at, 1).eq(1)
+            m.d.sync += converts.bit_select(at, 1).eq(is_convert)
         m.d.comb += [
-            events.running.eq(running.any()),
-            events.converting.eq((running & converts).any()),
-            events.multiplying.eq((running & ~converts).any()),
+            events.converting.eq((here & converts).any() | (due & is_convert)),
+            events.multiplying.eq((here & ~converts).any() | (due & ~is_convert)),
+            events.running.eq(events.converting | events.multiplying),
             events.stalls.eq(self.product.stalls),
             self.flags.overflow.eq(events.multiplying & self.product.overflow),
             self.flags.inexact.eq(events.multiplying & self.product.inexact),
         ]
-        self._report(m, commands[self.convert_number])
+        self._report(m)
         return m
 
     def _convert(self, m, command, at, due):
@@ -174,7 +163,7 @@ class Dispatch(wiring.Component):
         under_way = Signal(2, name="converts_now")
         starts = Signal(name="convert_starts")
         m.d.comb += [
-            convert.command.valid.eq(due & (command.opcode == Opcode.CONVERT)),
+            convert.command.valid.eq(due),
             starts.eq(convert.command.valid & convert.command.ready),
         ]
         with m.If(convert.done):
@@ -192,7 +181,7 @@ class Dispatch(wiring.Component):
         under_way = Signal(2, name="multiplies_now")
         m.d.comb += [
             two.eq((command.opcode == Opcode.BACKWARD) & ~product.fits),
-            product.start.eq(due & (command.opcode != Opcode.CONVERT) & product.ready),
+            product.start.eq(due & product.ready),
             product.command.eq(at),
             starts.eq(product.start & (~two | second)),
         ]
@@ -237,9 +226,12 @@ class Dispatch(wiring.Component):
                 fallback = Mux(second, Mode.DW, Mode.DX)
                 m.d.comb += product.mode.eq(Mux(product.fits, Mode.FUSED, fallback))
 
-    def _report(self, m, command):
+    def _report(self, m):
         """What the converter saw in the tensor, by its class."""
         convert, events, flags = self.convert, self.events, self.flags
+        cls = Signal.like(convert.command.p.cls, name="converted_class")
+        with m.If(convert.command.valid & convert.command.ready):
+            m.d.sync += cls.eq(convert.command.p.cls)
         with m.If(convert.done):
             m.d.comb += [
                 events.converted.eq(1),
@@ -248,6 +240,6 @@ class Dispatch(wiring.Component):
                 events.amax.eq(convert.amax),
             ]
             for number, name in enumerate(CLASS_NAMES):
-                with m.If(command.class_x == number):
+                with m.If(cls == number):
                     m.d.comb += flags[f"{name}_nan"].eq(convert.nan)
                     m.d.comb += flags[f"{name}_inf"].eq(convert.inf)

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from diastole_hw.bus.services import ReadSignature, owned_request_layout, write_beat_layout
 from diastole_hw.engine.control import ProductControl
-from diastole_hw.engine.flight import DIRECTIONS, Flight
+from diastole_hw.engine.flight import Flight
 from diastole_hw.engine.setup import Setup
 from diastole_hw.execute.datapath import Datapath
 from diastole_hw.execute.passes import PassWalk
@@ -198,19 +198,25 @@ class ProductEngine(wiring.Component):
             m.d.comb += [
                 unit.start.eq(stage.start),
                 unit.anew.eq(flight.anew),
-                unit.product.eq(stage.product),
                 unit.number.eq(stage.number),
             ]
+            self._give(m, unit, stage)
+
+    @staticmethod
+    def _give(m, unit, stage):
+        """The unit sees what its stage has of the product."""
+        for name in stage.product.shape().members:
+            m.d.comb += unit.product[name].eq(stage.product[name])
 
     def _load(self, m, stages):
         walk, requests, fill = stages.walk, stages.requests, stages.fill
         m.d.comb += [
-            requests.product.eq(stages.flight.load.product),
             self.read_command.eq(stages.flight.load.command),
             self.control.stalls.turn.eq(fill.turn_stall),
             stages.datapath.write_en.eq(fill.write_en),
             stages.datapath.write.eq(fill.write),
         ]
+        self._give(m, requests, stages.flight.load)
         wiring.connect(m, walk.chunks, requests.chunks)
         wiring.connect(m, requests.regions, stages.regions.i)
         wiring.connect(m, stages.regions.o, fill.regions)
@@ -322,7 +328,7 @@ class ProductEngine(wiring.Component):
         m.submodules[f"{name}_banks"] = place(banks, platform)
         m.submodules[f"{name}_ended"] = place(ended, platform)
         pass_walk, flight = stages.pass_walk, stages.flight
-        store = flight.store[DIRECTIONS.index(name)]
+        store = getattr(flight, name)
         product: data.View = store.product
         side, bank = getattr(stages.datapath, name), getattr(pass_walk.banks, name)
         taken = pass_walk.passes.valid & pass_walk.passes.ready
@@ -332,7 +338,7 @@ class ProductEngine(wiring.Component):
             bank.free.eq(banks.free),
             banks.takes.eq(flight.execute.product[f"{name}_units"]),
             banks.take.eq(bank.take),
-            banks.gives.eq(product[f"{name}_units"]),
+            banks.gives.eq(product.units),
             banks.give.eq(drain.freed),
             tiles.i.valid.eq(taken & done),
             tiles.i.payload.eq(pass_walk.tile),
@@ -343,10 +349,10 @@ class ProductEngine(wiring.Component):
             tiles.o.ready.eq(drain.tiles.valid & drain.tiles.ready),
             drain.mode.eq(product.mode),
             drain.exponents.eq(product.exponents),
-            drain.result.eq(product.to_north if north else product.to_east),
+            drain.result.eq(product.result),
             drain.lanes_outermost.eq(product.lanes_outermost),
             drain.t_step.eq(product.t_step),
-            drain.units.eq(product[f"{name}_units"]),
+            drain.units.eq(product.units),
             store.busy.eq(drain.busy),
             store.waits.eq(tiles.o.valid),
             store.next.eq(tiles.o.p.product),

@@ -1,6 +1,6 @@
 """Two products in flight: which stage of the engine is at which of them, and when they end."""
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -13,8 +13,32 @@ from diastole_hw.stream.credit import Credit
 DIRECTIONS = ("east", "north")
 
 
+def _without(*names: str) -> data.StructLayout:
+    members = PRODUCT.members.items()
+    return data.StructLayout({name: shape for name, shape in members if name not in names})
+
+
+WALKED = _without("tensors", "exponents", "to_east", "to_north")
+"""What the array asks of a product, its loops among it."""
+LOADED = data.StructLayout(dict(WALKED.members) | {"tensors": PRODUCT["tensors"].shape})
+"""What the load unit asks of it."""
+
+
+def stored_layout(direction: str) -> data.StructLayout:
+    """What the drain of a direction asks of it: ``result`` and ``units`` are those of the
+    direction."""
+    names = ("mode", "exponents", "lanes_outermost", "t_step")
+    own = {"units": f"{direction}_units", "result": f"to_{direction}"}
+    return data.StructLayout(
+        {name: PRODUCT[name].shape for name in names}
+        | {name: PRODUCT[field].shape for name, field in own.items()}
+    )
+
+
 class StageSignature(wiring.Signature):
     """A stage that walks products, seen from :class:`Flight`.
+
+    Parameters: ``layout``, what it asks of a product.
 
     Members
     -------
@@ -22,17 +46,17 @@ class StageSignature(wiring.Signature):
         A pulse, only while not ``busy``: walk ``product``.
     busy : In(1)
         From the cycle after ``start`` until nothing of the product is left in the stage.
-    product, number, command : Out(PRODUCT), Out(1), Out(1)
+    product, number, command : Out(layout), Out(1), Out(1)
         The product at hand, from ``start`` to the next one: which of the two in flight, and which
         command it is of.
     """
 
-    def __init__(self):
+    def __init__(self, layout: data.StructLayout):
         super().__init__(
             {
                 "start": Out(1),
                 "busy": In(1),
-                "product": Out(PRODUCT),
+                "product": Out(layout),
                 "number": Out(1),
                 "command": Out(1),
             }
@@ -40,7 +64,9 @@ class StageSignature(wiring.Signature):
 
 
 class StoreSignature(wiring.Signature):
-    """The drain of one direction, seen from :class:`Flight`.
+    """The drain of a direction, seen from :class:`Flight`.
+
+    Parameters: ``direction``.
 
     Members
     -------
@@ -51,22 +77,27 @@ class StoreSignature(wiring.Signature):
     closes : In(1)
         A pulse: the last sum of a tile has been read (of the last one, where a tile of what is held
         has several).
-    product, number, command : Out(PRODUCT), Out(1), Out(1)
+    product, number, command : Out(stored_layout(direction)), Out(1), Out(1)
         The product whose tiles it may take; constant while ``busy``.
     """
 
-    def __init__(self):
+    def __init__(self, direction: str):
         super().__init__(
             {
                 "waits": In(1),
                 "next": In(1),
                 "busy": In(1),
                 "closes": In(1),
-                "product": Out(PRODUCT),
+                "product": Out(stored_layout(direction)),
                 "number": Out(1),
                 "command": Out(1),
             }
         )
+
+
+def _bits(value) -> Value:
+    """A field of a record, whatever it is, as a number."""
+    return Value.cast(value)
 
 
 class Flight(wiring.Component):
@@ -97,10 +128,10 @@ class Flight(wiring.Component):
         until it is right.
     newest_command : Out(1)
         Its command.
-    load, execute : Out(StageSignature())
+    load, execute : Out(StageSignature(LOADED)), Out(StageSignature(WALKED))
     anew : Out(1)
         With ``start`` of a stage: nothing else is in flight.
-    store : Out(StoreSignature()), an array by the number of the direction in ``DIRECTIONS``
+    east, north : Out(StoreSignature(direction))
     opens : In(1)
         A pulse: the first request for a tile of ``load.product`` is made.
     room : Out(1)
@@ -116,7 +147,8 @@ class Flight(wiring.Component):
     set_up: data.View
     load: wiring.PureInterface
     execute: wiring.PureInterface
-    store: list[wiring.PureInterface]
+    east: wiring.PureInterface
+    north: wiring.PureInterface
 
     def __init__(self, plan: Plan):
         self.plan = plan
@@ -128,10 +160,10 @@ class Flight(wiring.Component):
                 "set_up": In(PRODUCT),
                 "set_up_done": In(1),
                 "newest_command": Out(1),
-                "load": Out(StageSignature()),
-                "execute": Out(StageSignature()),
+                "load": Out(StageSignature(LOADED)),
+                "execute": Out(StageSignature(WALKED)),
                 "anew": Out(1),
-                "store": Out(StoreSignature()).array(len(DIRECTIONS)),
+                **{name: Out(StoreSignature(name)) for name in DIRECTIONS},
                 "opens": In(1),
                 "room": Out(1),
                 "busy": Out(1),
@@ -170,11 +202,18 @@ class Flight(wiring.Component):
             m.d.sync += [older.eq(self.set_up), older_live.eq(live & ~done_newer)]
             m.d.sync += commands[~newest].eq(self.command)
 
-        def show(port, number):
-            """The product of a number, for a stage."""
-            record = Mux(number == newest, self.set_up.as_value(), older.as_value())
+        shown = []
+
+        def show(port, number, own):
+            """The product of a number, for a stage; ``own``: fields that it calls otherwise."""
+            newer = Signal.like(newest, name=f"newer_for_{len(shown)}")
+            shown.append(port)
+            m.d.comb += newer.eq(number == newest)
+            for name in port.product.shape().members:
+                field = own.get(name, name)
+                record = Mux(newer, _bits(self.set_up[field]), _bits(older[field]))
+                m.d.comb += _bits(port.product[name]).eq(record)
             m.d.comb += [
-                port.product.eq(record),
                 port.number.eq(number),
                 port.command.eq(commands[number]),
             ]
@@ -186,7 +225,8 @@ class Flight(wiring.Component):
         for number in range(2):
             parts = [stage.busy & (stage.number == number) for stage in (self.load, self.execute)]
             parts += [(waits | pending) & (newest == number)]
-            for store, mine, tiles in zip(self.store, numbers, counts, strict=True):
+            stores = (self.east, self.north)
+            for store, mine, tiles in zip(stores, numbers, counts, strict=True):
                 parts += [store.busy & (mine == number), ~tiles[number].empty]
             here = Signal(name=f"in_flight_{number}")
             m.d.comb += here.eq(Cat(parts).any())
@@ -218,19 +258,19 @@ class Flight(wiring.Component):
             now = Signal(name=f"{name}_now")
             m.d.comb += now.eq(Mux(stage.start, newest, at))
             m.d.sync += at.eq(now)
-            show(stage, now)
+            show(stage, now, {})
         return pending
 
     def _drains(self, m, newest, older_live, show):
         """The numbers of the products whose tiles the drains take."""
         numbers = []
-        for store, name in zip(self.store, DIRECTIONS, strict=True):
+        for store, name in ((self.east, "east"), (self.north, "north")):
             at = Signal(name=f"{name}_at")
             with m.If(self.load.start & ~older_live):
                 m.d.sync += at.eq(newest)
             with m.Elif(store.waits & ~store.busy):
                 m.d.sync += at.eq(store.next)
-            show(store, at)
+            show(store, at, {"units": f"{name}_units", "result": f"to_{name}"})
             numbers.append(at)
         return numbers
 
@@ -238,7 +278,7 @@ class Flight(wiring.Component):
         """By direction and number, the tiles between their first request and their last sum."""
         counts, rooms = [], []
         most = self.plan.tiling.tiles_in_flight
-        for store, at, name in zip(self.store, numbers, DIRECTIONS, strict=True):
+        for store, at, name in zip((self.east, self.north), numbers, DIRECTIONS, strict=True):
             tiles = [Credit(most=most) for _ in range(2)]
             mine = Signal(name=f"goes_{name}")
             m.d.comb += mine.eq(self._goes(name, self.load.product))
