@@ -12,6 +12,7 @@ from diastole_hw.convert.converter import Converter
 from diastole_hw.engine.engine import ProductEngine
 from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
+from diastole_hw.ports import of_ports, per_port
 
 
 class Core(wiring.Component):
@@ -35,8 +36,10 @@ class Core(wiring.Component):
         As of :class:`diastole_hw.command.dispatch.Dispatch`.
     read : Out(ReadSignature)
     write : Out(WriteSignature)
+    read_1, write_1
+        Likewise, where there is a second port to memory.
     writer_idle : In(1)
-        All that was given to ``write`` is in memory.
+        All that was given to ``write`` and ``write_1`` is in memory.
     """
 
     command: stream.Interface
@@ -55,10 +58,10 @@ class Core(wiring.Component):
                 "busy": Out(1),
                 "flags": Out(FLAGS),
                 "events": Out(EVENTS),
-                "read": Out(ReadSignature(plan.data_width)),
-                "write": Out(WriteSignature(plan.data_width)),
-                "writer_idle": In(1),
             }
+            | per_port("read", Out(ReadSignature(plan.data_width)), plan.ports)
+            | per_port("write", Out(WriteSignature(plan.data_width)), plan.ports)
+            | {"writer_idle": In(1)}
         )
 
     def elaborate(self, platform):
@@ -89,4 +92,8 @@ class Core(wiring.Component):
         converting = dispatch.converting
         share(m, wiring.flipped(self.read), [(converting, converter.read), (None, engine.read)])
         share(m, wiring.flipped(self.write), [(converting, converter.write), (None, engine.write)])
+        for name in ("read", "write"):  # the engine alone has the other ports
+            outer, inner = (of_ports(unit, name, plan.ports)[1:] for unit in (self, engine))
+            for mine, its in zip(outer, inner, strict=True):
+                wiring.connect(m, wiring.flipped(mine), its)
         return m

@@ -1,5 +1,7 @@
 """The product's top: registers, command fetch, bus engines, and the machine between them."""
 
+from functools import reduce
+from operator import add, and_, or_
 from typing import Any
 
 from amaranth.hdl import (
@@ -26,6 +28,7 @@ from diastole_hw.command.fetch import CommandFetch
 from diastole_hw.core import Core
 from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
+from diastole_hw.ports import of_ports, port_name
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_sim.spec.command import ADDRESS_BITS, COMMAND_VERSION, Limits
 from diastole_sim.spec.image import MAX_SIZE
@@ -33,7 +36,8 @@ from diastole_sim.spec.registers import VERSION
 
 
 class Top(Elaboratable):
-    """The whole machine behind AXI4-Lite (``s_axil_*``), AXI4 (``m_axi_*``) and ``irq``.
+    """The whole machine behind AXI4-Lite (``s_axil_*``), AXI4 (``m_axi_*``) and ``irq``; with two
+    ports to memory there is ``m_axi1_*`` too.
 
     ``config_hash``: what the machine's identification register tells of its configuration, 32 bits.
     ``ports``: name to (signal, direction), as they are in the Verilog; ``parameters`` and
@@ -45,6 +49,10 @@ class Top(Elaboratable):
         self.aclk, self.aresetn, self.irq = (Signal(name=n) for n in ("aclk", "aresetn", "irq"))
         self.axil = AxiLiteSignature().flip().create(path=("s_axil",))
         self.axi = AxiSignature(plan.data_width).create(path=("m_axi",))
+        self.others = [  # of all ports to memory but the first
+            AxiSignature(plan.data_width).create(path=(f"m_axi{port}",))
+            for port in range(1, plan.ports)
+        ]
         lite = top_ports("s_axil", wiring.flipped(self.axil))
         turned = {PortDirection.Input: PortDirection.Output}
         turned |= {after: before for before, after in turned.items()}
@@ -55,6 +63,8 @@ class Top(Elaboratable):
             **{name: (signal, turned[flow]) for name, (signal, flow) in lite.items()},
             **top_ports("m_axi", self.axi),
         }
+        for port, axi in enumerate(self.others, start=1):
+            self.ports |= top_ports(f"m_axi{port}", axi)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -67,6 +77,7 @@ class Top(Elaboratable):
             "macs": plan.macs,
             "in_place": plan.in_place,
             "data_width": plan.data_width,
+            "ports": plan.ports,
             "address_width": ADDRESS_BITS,
             "register_version": VERSION,
             "command_version": COMMAND_VERSION,
@@ -110,14 +121,21 @@ class Top(Elaboratable):
             ),
             "reader": AxiReader(data_width=plan.data_width),
             "writer": AxiWriter(data_width=plan.data_width),
-            "counters": Counters(),
+            "counters": Counters(plan.ports),
         }
+        for port in range(1, plan.ports):
+            units[port_name("reader", port)] = AxiReader(data_width=plan.data_width)
+            units[port_name("writer", port)] = AxiWriter(data_width=plan.data_width)
         for name, unit in units.items():
             m.submodules[name] = place(unit, platform)
         core = Core(plan)
         m.submodules.core = DomainRenamer("core")(place(core, platform))
         self._host(m, units, core)
-        self._buses(m, units, core, self._queues(m, platform))
+        idle = [self._buses(m, units, core, self._queues(m, platform))]
+        for port in range(1, plan.ports):
+            idle.append(self._bus_too(m, units, core, self._queues(m, platform, port), port))
+        m.d.comb += core.writer_idle.eq(reduce(and_, idle))
+        self._faults(m, units)
         self._reset(m, units)
         return m
 
@@ -140,15 +158,23 @@ class Top(Elaboratable):
             core.seed.eq(registers.seed),
             fetch.done.eq(core.done),
             counters.events.eq(core.events),
-            counters.read_moved.eq(units["reader"].moved),
-            counters.write_moved.eq(units["writer"].moved),
+            counters.read_moved.eq(self._moved(units, "reader")),
+            counters.write_moved.eq(self._moved(units, "writer")),
             counters.clear.eq(registers.clear),
         ]
         wiring.connect(m, fetch.command, core.command)
         for name in (*COUNTERS, "amax"):
             m.d.comb += getattr(registers, name).eq(getattr(counters, name))
 
-    def _queues(self, m, platform) -> dict[str, StreamFifo]:
+    def _engines(self, units, name):
+        """The readers, or the writers, of all ports."""
+        return [units[port_name(name, port)] for port in range(self.plan.ports)]
+
+    def _moved(self, units, name):
+        """Beats that moved in this cycle."""
+        return reduce(add, (unit.moved for unit in self._engines(units, name)))
+
+    def _queues(self, m, platform, port: int = 0) -> dict[str, StreamFifo]:
         """Short queues before the bus engines: no path crosses from the bus into the machine."""
         beat = write_beat_layout(self.plan.data_width)
         queues = {
@@ -158,11 +184,13 @@ class Top(Elaboratable):
             "write_beats": StreamFifo(beat, 4),
         }
         for name, queue in queues.items():
-            m.submodules[f"{name}_queue"] = DomainRenamer("core")(place(queue, platform))
+            named = port_name(f"{name}_queue", port)
+            m.submodules[named] = DomainRenamer("core")(place(queue, platform))
         return queues
 
     def _buses(self, m, units, core, queues):
-        """The reader serves the command fetch between commands, and the machine during them."""
+        """The reader serves the command fetch between commands, and the machine during them.
+        Returns whether the first port has written everything."""
         registers, fetch = units["registers"], units["fetch"]
         reader, writer = units["reader"], units["writer"]
         join_halves(m, self.axi, reader.axi, writer.axi)
@@ -177,29 +205,57 @@ class Top(Elaboratable):
         wiring.connect(m, queues["write_requests"].o, writer.request)
         wiring.connect(m, queues["write_beats"].o, writer.data)
         waiting = queues["write_requests"].o.valid | queues["write_beats"].o.valid
+        self._windows(m, registers, reader, writer)
+        return writer.idle & ~waiting
+
+    def _bus_too(self, m, units, core, queues, port):
+        """Another port, which the machine has alone; returns whether it has written everything."""
+        reader, writer = (self._engines(units, name)[port] for name in ("reader", "writer"))
+        join_halves(m, self.others[port - 1], reader.axi, writer.axi)
+        read, write = (of_ports(core, name, port + 1)[port] for name in ("read", "write"))
+        for source, queue, target in (
+            (read.requests, "read_requests", reader.request),
+            (reader.data, "read_data", read.beats),
+            (write.requests, "write_requests", writer.request),
+            (write.beats, "write_beats", writer.data),
+        ):
+            wiring.connect(m, source, queues[queue].i)
+            wiring.connect(m, queues[queue].o, target)
+        self._windows(m, units["registers"], reader, writer)
+        return writer.idle & ~(queues["write_requests"].o.valid | queues["write_beats"].o.valid)
+
+    @staticmethod
+    def _windows(m, registers, reader, writer):
         m.d.comb += [
-            core.writer_idle.eq(writer.idle & ~waiting),
             reader.base.eq(registers.read_base),
             reader.limit.eq(registers.read_limit),
             writer.base.eq(registers.write_base),
             writer.limit.eq(registers.write_limit),
-            fetch.fault.eq(reader.error_code | writer.error_code),
         ]
-        with m.If(reader.error):  # the first of two in one cycle: codes must not mix
-            m.d.comb += fetch.fault.eq(reader.error_code)
+
+    def _faults(self, m, units):
+        """The first error; of several in one cycle the first port's, and there the reader's: codes
+        must not mix."""
+        ports = zip(self._engines(units, "reader"), self._engines(units, "writer"), strict=True)
+        engines = [engine for pair in ports for engine in pair]
+        fault = units["fetch"].fault
+        m.d.comb += fault.eq(reduce(or_, (engine.error_code for engine in engines)))
+        for engine in engines[-2::-1]:
+            with m.If(engine.error):
+                m.d.comb += fault.eq(engine.error_code)
 
     def _reset(self, m, units):
         """The reset bit: forget everything but the settings, once the open bursts have ended."""
-        registers, reader, writer = units["registers"], units["reader"], units["writer"]
+        registers = units["registers"]
+        engines = [*self._engines(units, "reader"), *self._engines(units, "writer")]
         resetting = Signal()
         with m.If(registers.reset):
             m.d.sync += resetting.eq(1)
-        with m.Elif(reader.idle & writer.idle):
+        with m.Elif(reduce(and_, (engine.idle for engine in engines))):
             m.d.sync += resetting.eq(0)
         m.d.comb += [
             ResetSignal("core").eq(~self.aresetn | resetting),
-            reader.clear.eq(resetting),
-            writer.clear.eq(resetting),
+            *(engine.clear.eq(resetting) for engine in engines),
             units["fetch"].clear.eq(registers.reset | resetting),
             registers.busy.eq(units["fetch"].busy | resetting),
         ]

@@ -1,6 +1,6 @@
 """The machine's counters: what a command cost, and what it waited for."""
 
-from amaranth.hdl import Module
+from amaranth.hdl import Module, Mux
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -19,13 +19,18 @@ class Counters(wiring.Component):
     Timing: a counter shows an event in the cycle after it, and is 0 in the cycle after ``clear``,
     whatever happened with it.
 
+    Parameters
+    ----------
+    ports : int
+        To memory.
+
     Members
     -------
     events : In(EVENTS)
-    read_moved : In(1)
-        A beat was read in this cycle.
-    write_moved : In(1)
-        A beat was written in this cycle.
+    read_moved : In(range(ports + 1))
+        Beats that were read in this cycle.
+    write_moved : In(range(ports + 1))
+        Beats that were written in this cycle.
     clear : In(1)
         A pulse: everything back to 0.
     cycles : Out(BY_NAME["cycles"].bits)
@@ -34,9 +39,11 @@ class Counters(wiring.Component):
         Of the tensor converted last, 0 after ``clear``.
     """
 
-    def __init__(self):
+    def __init__(self, ports: int = 1):
+        self.ports = ports
+        moved = In(range(ports + 1))
         super().__init__(
-            {"events": In(EVENTS), "read_moved": In(1), "write_moved": In(1), "clear": In(1)}
+            {"events": In(EVENTS), "read_moved": moved, "write_moved": moved, "clear": In(1)}
             | {name: Out(BY_NAME[name].bits) for name in (*COUNTERS, "amax")}
         )
 
@@ -46,8 +53,8 @@ class Counters(wiring.Component):
         happened = {
             "cycles": running,
             "convert_cycles": events.converting,
-            "read_beats": running & self.read_moved,
-            "write_beats": running & self.write_moved,
+            "read_beats": self._if(running, self.read_moved),
+            "write_beats": self._if(running, self.write_moved),
             "saturated": events.saturated,
             "underflowed": events.underflowed,
         } | {name: running & events.stalls[cause] for cause, name in STALL_REGISTERS.items()}
@@ -61,3 +68,7 @@ class Counters(wiring.Component):
         with m.If(self.clear):
             m.d.sync += self.amax.eq(0)
         return m
+
+    def _if(self, running, beats):
+        """Of the beats that moved, those that count."""
+        return running & beats if self.ports == 1 else Mux(running, beats, 0)

@@ -1,6 +1,6 @@
 """The product engine: load, execute and store, decoupled, around the array."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
@@ -21,6 +21,7 @@ from diastole_hw.memory.maxima import Maxima
 from diastole_hw.place import place
 from diastole_hw.plan.plan import SUM_UNITS, Plan
 from diastole_hw.plan.uses import Mode
+from diastole_hw.ports import any_port, of_ports, per_port, port_name
 from diastole_hw.schedule.ring import RingSpace
 from diastole_hw.schedule.tokens import PRODUCT, chunk_layout, pass_layout, region_layout
 from diastole_hw.schedule.walk import TileWalk
@@ -34,8 +35,20 @@ CHUNKS_AHEAD = 15  # asked for, and whose first pass has not begun
 
 
 @dataclass(frozen=True, kw_only=True)
+class Loader:
+    """The units that each port to memory has of its own."""
+
+    requests: RegionRequests
+    regions: StreamFifo
+    fill: Fill
+    blocks_loaded: Credit
+    maxima_loaded: Credit
+
+
+@dataclass(frozen=True, kw_only=True)
 class Stages:
-    """The units of load and execute, placed."""
+    """The units of load and execute, placed; ``others``: the loaders of all ports but the first,
+    whose units are named here."""
 
     setup: Setup
     walk: TileWalk
@@ -55,6 +68,13 @@ class Stages:
     ahead: Credit
     blocks_loaded: Credit
     maxima_loaded: Credit
+    others: tuple[Loader, ...] = ()
+
+    @property
+    def loaders(self) -> list[Loader]:
+        """Those of all ports."""
+        names = [field.name for field in fields(Loader)]
+        return [Loader(**{name: getattr(self, name) for name in names}), *self.others]
 
 
 class ProductEngine(wiring.Component):
@@ -75,8 +95,11 @@ class ProductEngine(wiring.Component):
         From the cycle after ``control.start`` to ``control.done``.
     read : Out(ReadSignature(plan.data_width))
     write : Out(WriteSignature(plan.data_width))
+    read_1, write_1
+        Likewise, where there is a second port to memory.
     writer_idle : In(1)
-        All that was given to ``write`` is in memory; low from the cycle after something was given.
+        All that was given to ``write`` is in memory, and all that was given to ``write_1``; low
+        from the cycle after something was given.
     """
 
     control: wiring.PureInterface
@@ -89,10 +112,10 @@ class ProductEngine(wiring.Component):
             {
                 "control": In(ProductControl()),
                 "busy": Out(1),
-                "read": Out(ReadSignature(plan.data_width)),
-                "write": Out(WriteSignature(plan.data_width)),
-                "writer_idle": In(1),
             }
+            | per_port("read", Out(ReadSignature(plan.data_width)), plan.ports)
+            | per_port("write", Out(WriteSignature(plan.data_width)), plan.ports)
+            | {"writer_idle": In(1)}
         )
 
     def elaborate(self, platform):
@@ -128,8 +151,21 @@ class ProductEngine(wiring.Component):
             ahead=Credit(most=CHUNKS_AHEAD),
             blocks_loaded=Credit(most=CHUNKS_AHEAD),
             maxima_loaded=Credit(most=plan.tiling.tiles_in_flight),
+            others=tuple(
+                Loader(
+                    requests=RegionRequests(plan, port),
+                    regions=StreamFifo(region_layout(plan), REGIONS_AHEAD),
+                    fill=Fill(plan, port),
+                    blocks_loaded=Credit(most=CHUNKS_AHEAD),
+                    maxima_loaded=Credit(most=plan.tiling.tiles_in_flight),
+                )
+                for port in range(1, plan.ports)
+            ),
         )
-        for name, unit in vars(stages).items():
+        units = {name: unit for name, unit in vars(stages).items() if name != "others"}
+        for port, loader in enumerate(stages.others, start=1):
+            units |= {port_name(name, port): unit for name, unit in vars(loader).items()}
+        for name, unit in units.items():
             m.submodules[name] = place(unit, platform)
         return stages
 
@@ -154,13 +190,13 @@ class ProductEngine(wiring.Component):
             product.eq(setup.product),
             walk.product.eq(product),
             requests.product.eq(product),
-            self.control.stalls.turn.eq(fill.turn_stall),
+            self.control.stalls.turn.eq(any_port(each.fill.turn_stall for each in stages.loaders)),
             stages.datapath.write_en.eq(fill.write_en),
             stages.datapath.write.eq(fill.write),
         ]
         if headers is not None:
             m.d.comb += product.exponents.eq(headers.exponents)
-        wiring.connect(m, walk.chunks, requests.chunks)
+        self._chunks(m, walk, stages.loaders)
         wiring.connect(m, requests.regions, stages.regions.i)
         wiring.connect(m, stages.regions.o, fill.regions)
         wiring.connect(m, fill.maxima, stages.maxima.write)
@@ -170,6 +206,40 @@ class ProductEngine(wiring.Component):
         wiring.connect(m, wiring.flipped(load.beats), fill.data)
         owners = [] if headers is None else [(headers.busy, headers.read)]
         share(m, wiring.flipped(self.read), [*owners, (None, load)])
+        for port, loader in enumerate(stages.others, start=1):
+            self._load_too(m, stages, port, loader, product)
+
+    @staticmethod
+    def _chunks(m, walk, loaders):
+        """All ports take a chunk in one cycle."""
+        requests = [loader.requests for loader in loaders]
+        if len(requests) == 1:
+            wiring.connect(m, walk.chunks, requests[0].chunks)
+            return
+        everywhere = Cat(each.chunks.ready for each in requests).all()
+        m.d.comb += walk.chunks.ready.eq(everywhere)
+        for each in requests:
+            m.d.comb += [
+                each.chunks.payload.eq(walk.chunks.payload),
+                each.chunks.valid.eq(walk.chunks.valid & everywhere),
+            ]
+
+    def _load_too(self, m, stages, port, loader, product):
+        """Another port's loader, beside the first one's."""
+        requests, fill, datapath = loader.requests, loader.fill, stages.datapath
+        m.d.comb += [
+            requests.product.eq(product),
+            datapath.write_en_1.eq(fill.write_en),
+            datapath.write_1.eq(fill.write),
+            fill.write_ready.eq(datapath.write_ready_1),
+        ]
+        wiring.connect(m, requests.regions, loader.regions.i)
+        wiring.connect(m, loader.regions.o, fill.regions)
+        wiring.connect(m, fill.maxima, stages.maxima.write_1)
+        wiring.connect(m, fill.lookup, stages.maxima.load_1)
+        read = of_ports(self, "read", port + 1)[port]
+        wiring.connect(m, wiring.flipped(read.requests), requests.requests)
+        wiring.connect(m, wiring.flipped(read.beats), fill.data)
 
     def _room(self, m, platform, stages, product, tiles):
         """A chunk is asked for where its places are free, and not too many are ahead of the array;
@@ -202,7 +272,7 @@ class ProductEngine(wiring.Component):
             stages.ahead.full,
             *(chunk.first & mine & credit.full for mine, credit in tiles.values()),
         ]
-        m.d.comb += requests.room.eq(~Cat(full).any())
+        m.d.comb += [loader.requests.room.eq(~Cat(full).any()) for loader in stages.loaders]
         for mine, credit in tiles.values():
             m.d.comb += credit.take.eq(take & chunk.first & mine)
         for space, name in ((stream, "what streams"), (held, "what is held")):
@@ -233,28 +303,26 @@ class ProductEngine(wiring.Component):
             self.control.stalls.load.eq(pass_walk.wait_load & starved),
         ]
         for name in ("blocks", "maxima"):
-            there, loaded = getattr(stages, f"{name}_loaded"), getattr(pass_walk.loaded, name)
-            m.d.comb += [
-                there.take.eq(getattr(stages.fill, f"{name}_loaded")),
-                there.give.eq(loaded.take),
-                loaded.there.eq(~there.empty),
-            ]
-            invariant(m, platform, ~there.take | ~there.full, f"more {name} loaded than asked for")
+            loaded = getattr(pass_walk.loaded, name)
+            for loader in stages.loaders:
+                there = getattr(loader, f"{name}_loaded")
+                m.d.comb += [
+                    there.take.eq(getattr(loader.fill, f"{name}_loaded")),
+                    there.give.eq(loaded.take),
+                ]
+                fits = ~there.take | ~there.full
+                invariant(m, platform, fits, f"more {name} loaded than asked for")
+            missing = any_port(getattr(each, f"{name}_loaded").empty for each in stages.loaders)
+            m.d.comb += loaded.there.eq(~missing)
         m.d.comb += stages.ahead.give.eq(pass_walk.begins)
 
     def _store(self, m, platform, stages, product) -> dict[str, Drain]:
         """The drains, by direction; they share the writer, dX's rows before dW's."""
         plan = self.plan
-        arbiter = StoreArbiter(data_width=plan.data_width)
-        m.submodules.arbiter = place(arbiter, platform)
-        wiring.connect(m, wiring.flipped(self.write.requests), arbiter.requests)
-        wiring.connect(m, wiring.flipped(self.write.beats), arbiter.beats)
-        services = {
-            "east": (arbiter.second_requests, arbiter.second_beats),
-            "north": (arbiter.first_requests, arbiter.first_beats),
-        }
+        writes = of_ports(self, "write", plan.ports)
+        arbiters = [self._arbiter(m, platform, *each) for each in enumerate(writes)]
         drains = {
-            name: self._drain(m, platform, stages, product, name, *services[name])
+            name: self._drain(m, platform, stages, product, name, arbiters)
             for name in plan.directions
         }
         m.d.comb += [
@@ -263,7 +331,15 @@ class ProductEngine(wiring.Component):
         ]
         return drains
 
-    def _drain(self, m, platform, stages, product, name, requests, beats) -> Drain:
+    def _arbiter(self, m, platform, port, write) -> StoreArbiter:
+        """Of a port to memory."""
+        arbiter = StoreArbiter(data_width=self.plan.data_width)
+        m.submodules[port_name("arbiter", port)] = place(arbiter, platform)
+        wiring.connect(m, wiring.flipped(write.requests), arbiter.requests)
+        wiring.connect(m, wiring.flipped(write.beats), arbiter.beats)
+        return arbiter
+
+    def _drain(self, m, platform, stages, product, name, arbiters) -> Drain:
         """One direction: its drain, the tiles it waits for, and the room for sums it frees."""
         plan, north = self.plan, name == "north"
         drain = Drain(plan, north=north)
@@ -298,8 +374,11 @@ class ProductEngine(wiring.Component):
         ]
         wiring.connect(m, drain.read, side.drain)
         wiring.connect(m, drain.lookup, getattr(stages.maxima.drain, name))
-        wiring.connect(m, drain.requests, requests)
-        wiring.connect(m, drain.beats, beats)
+        order = "first" if north else "second"
+        for port, arbiter in enumerate(arbiters):
+            for stream in ("requests", "beats"):
+                source = of_ports(drain, stream, port + 1)[port]
+                wiring.connect(m, source, getattr(arbiter, f"{order}_{stream}"))
         # As many tiles as there are units: some have ended, and another one is being made.
         invariant(m, platform, ~tiles.i.valid | tiles.i.ready, f"no room for a tile to the {name}")
         invariant(m, platform, ~ended.take | ~ended.full, f"too many tiles ended to the {name}")

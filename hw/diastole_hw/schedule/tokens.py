@@ -158,7 +158,7 @@ def block_group_layout(plan: Plan) -> data.StructLayout:
     return data.StructLayout(
         {
             "region": region,
-            "row": region["rows"].shape,  # of the region
+            "row": region["rows"].shape,  # of the region; or 1, where it has but one
             "col": region["cols"].shape,  # of the first of the blocks
             "blocks": range(GROUP_BLOCKS + 1),  # whole granules: some may be beyond the region
             "exponents": unsigned(8 * exponents),  # those of the first block lowest
@@ -186,7 +186,7 @@ def block_layout(plan: Plan) -> data.StructLayout:
         "significand": data.ArrayLayout(unsigned(SCALE_SIGNIFICAND_BITS), entries),
         "poison": data.ArrayLayout(unsigned(1), entries),  # the group's scale is no number
         "turned": 1,
-        "drop": 1,  # it only fills a granule
+        "drop": 1,  # it only fills a granule, or a port's share
         "ends": 1,  # last of its part of a group
         "last": 1,  # of its chunk's
     }

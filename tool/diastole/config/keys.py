@@ -222,6 +222,7 @@ class BusConfig(Section):
     """The AXI4 master to memory."""
 
     data_width: Literal[32, 64, 128, 256, 512] = _choice(64, "Width of the memory bus in bits")
+    ports: Literal[1, 2] = _choice(1, "Memory buses of that width, which work side by side")
 
 
 class Config(Section):
@@ -314,12 +315,8 @@ class Config(Section):
         from diastole_hw.plan.policy import default_tiling
 
         rows, cols = self.array.rows, self.array.cols
-        numerics, data_width = self.numerics, self.bus.data_width
+        sizes = {"rows": rows, "cols": cols, "numerics": self.numerics}
+        sizes |= {"data_width": self.bus.data_width, "ports": self.bus.ports}
         return Plan(
-            rows=rows,
-            cols=cols,
-            in_place=self.array.transpose == "in_place",
-            numerics=numerics,
-            data_width=data_width,
-            tiling=default_tiling(rows=rows, cols=cols, numerics=numerics, data_width=data_width),
+            in_place=self.array.transpose == "in_place", tiling=default_tiling(**sizes), **sizes
         )
