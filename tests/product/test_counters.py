@@ -27,10 +27,8 @@ def latency(request):
 
 
 def model_of(config, latency):
-    sizes = {"rows": config.array.rows, "cols": config.array.cols}
-    return ModelledMachine.of(
-        config.numerics, data_width=config.bus.data_width, memory=Memory.axi(latency), **sizes
-    )
+    sizes = {"rows": config.array.rows, "cols": config.array.cols} | config.bus.model_dump()
+    return ModelledMachine.of(config.numerics, memory=Memory.axi(latency), **sizes)
 
 
 def drawn(device, op, sizes, block, rng):

@@ -89,7 +89,7 @@ PORT_MACHINES = {
         array=ArrayConfig(rows=2, cols=4, block=4),
         bus=BusConfig(data_width=128, ports=2),
     ),
-    "ports_mxfp8": machine("ports_mxfp8", "mxfp8_e4m3", rows=4, cols=2, data_width=256, ports=2),
+    "ports_mxfp8": machine("ports_mxfp8", "mxfp8_e4m3", rows=2, cols=4, data_width=256, ports=2),
     "ports_nvfp4": machine("ports_nvfp4", "nvfp4", rows=2, cols=2, side=8, data_width=64, ports=2),
 }
 MACHINES |= PORT_MACHINES
