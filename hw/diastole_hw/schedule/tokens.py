@@ -291,10 +291,15 @@ def pass_layout(plan: Plan) -> data.StructLayout:
     )
 
 
+def longest_row(plan: Plan) -> int:
+    """Of a tile of a result, in vectors."""
+    lanes = plan.groups * max(plan.rows, plan.cols)
+    return max(lanes, plan.fused_blocks_n, plan.fused_tile_blocks)
+
+
 def span_layout(plan: Plan) -> data.StructLayout:
     """Rows of equal length, ``pitch`` apart: ``repeat`` of them."""
-    lanes = plan.groups * max(plan.rows, plan.cols)
-    vectors = max(lanes, plan.fused_blocks_n, plan.fused_tile_blocks)
+    vectors = longest_row(plan)
     return data.StructLayout(
         {
             "addr": unsigned(ADDRESS_BITS),

@@ -1,5 +1,7 @@
 """Rows of results dealt out to the ports to memory, one after the other in turn."""
 
+from math import ceil
+
 from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -9,13 +11,15 @@ from diastole_hw.invariant import invariant
 from diastole_hw.place import place
 from diastole_hw.plan.plan import MAX_ELEMENT_BITS, Plan
 from diastole_hw.ports import any_port, of_ports, per_port, port_name
-from diastole_hw.schedule.tokens import span_layout
+from diastole_hw.schedule.tokens import longest_row, span_layout
 from diastole_hw.store.rows import EmitRows
 from diastole_hw.stream.credit import Credit
 from diastole_hw.stream.fifo import StreamFifo
 
 SPARE_WORDS = 4
 """That a queue of words has room for beside half a row."""
+MOST_WORDS = 128
+"""Of a queue. Longer rows make the drain wait for their port."""
 
 
 class DealRows(wiring.Component):
@@ -131,7 +135,8 @@ class EmitPorts(wiring.Component):
 
     Timing: as of ``EmitRows`` for each port. A word waits in a queue, from which it can leave from
     the next cycle on (the one after it, where the queue is a memory); the queue has room for half
-    of the longest row, so that a word per cycle may come where each port takes one in two.
+    of the longest row, up to 128 words, so that a word per cycle may come where each port takes one
+    in two.
 
     Parameters
     ----------
@@ -171,8 +176,8 @@ class EmitPorts(wiring.Component):
     @property
     def queued_words(self) -> int:
         """Room for the words of a port that wait."""
-        most = 2 ** len(self.spans.p.vectors) - 1
-        return -(-most // (2 * self.vectors)) + SPARE_WORDS
+        half = ceil(longest_row(self.plan) / (2 * self.vectors))
+        return min(half + SPARE_WORDS, MOST_WORDS)
 
     def elaborate(self, platform):
         m = Module()

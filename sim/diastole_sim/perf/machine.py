@@ -238,10 +238,10 @@ class ModelledMachine:
 
     def queued_words(self, *, north: bool) -> int:
         """Words of a direction that wait in front of each of two ports: half of the longest row,
-        and 4."""
+        and 4, but no more than 128."""
         lanes = self.groups * max(self.rows, self.cols)
         longest = max(lanes, self.fused_blocks_n, self.fused_tile)
-        return ceil_div(longest, 2 * self.drained_vectors(north=north)) + 4
+        return min(ceil_div(longest, 2 * self.drained_vectors(north=north)) + 4, 128)
 
     # The fused backward pass.
 

@@ -27,7 +27,7 @@ class Product:
     sources: tuple[Path, ...]
     ports: tuple[tuple[str, str, int], ...]
     data_width: int
-    memory_ports: int
+    memory_ports: int = 1
     manifest: Mapping[str, Any]
 
     @property

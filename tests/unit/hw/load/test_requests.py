@@ -41,7 +41,7 @@ def port_of(machine):
 
 
 def own_rows(plan, port, rows):
-    """First row and step of those that a port of several asks for: the first one, if it has none."""
+    """Those that a port of several asks for: the first one, if it has none."""
     found = range(rows[0] + port, sum(rows), plan.ports)
     return found or range(rows[0], rows[0] + 1)
 
