@@ -297,9 +297,13 @@ class Config(Section):
     def config_sha256(self) -> str:
         """SHA-256 in hexadecimal of the canonical content: all keys, sorted, as compact JSON.
 
-        A key that is absent counts as null, not as the default of its format.
+        A key that is absent counts as null, not as the default of its format. ``bus.ports``, which
+        came later, counts where it is not 1: what it was before is what it was.
         """
-        canonical = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
+        content = self.to_dict()
+        if self.bus.ports == 1:
+            del content["bus"]["ports"]
+        canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()
 
     @property
