@@ -13,7 +13,7 @@ from diastole_sim.spec.operations import OPERATIONS
 from support import products as p
 from support.nests import blocks_of, drawn_nest
 
-MACHINES = ("pico", "nano", "mixed", "mxfp8_e4m3", "nvfp4", "mxfp4_e2m1")
+MACHINES = ("pico", "nano", "mixed", "mxfp8_e4m3", "nvfp4", "mxfp4_e2m1", *p.PORT_MACHINES)
 CASES = 5
 SHARE = {20: 0.02, 100: 0.06}
 """Of the cycles, by which the model may be wrong, by the latency of the memory."""

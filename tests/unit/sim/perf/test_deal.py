@@ -49,7 +49,7 @@ def test_one_row_has_one_port():
 
 
 def test_long_rows_keep_both_ports_busy():
-    """16 rows of 8 words: each port gives 8 of 16 beats, and begins when its first word is there."""
+    """16 rows of 8 words: each port has 8 rows of 16 beats; the second begins 8 cycles later."""
     store = make()
     store.tile(EAST, 100, (Span(rows=16, vectors=16, beats=16),))
     assert store.finish() == 109 + 8 + 8 * 16

@@ -99,9 +99,9 @@ def test_two_ports():
     assert (two.fused_blocks_n, two.queued_words(north=False)) == (128, 20)
     long = ModelledMachine(**sizes | {"rows": 64, "data_width": 64}, ports=2)
     assert long.queued_words(north=False) == 128
-    with pytest.raises(ValueError, match="^two ports need even numbers of rows and of columns$"):
+    with pytest.raises(ValueError, match=r"^two ports need even numbers of rows and of columns$"):
         ModelledMachine(**sizes | {"cols": 3}, ports=2)
-    with pytest.raises(ValueError, match=r"^ports must be an integer in 1\.\.2, not 0$"):
+    with pytest.raises(ValueError, match="ports must be an integer in 1"):
         ModelledMachine(**sizes, ports=0)
     # 40 x 40 cells of one element: words of 32 vectors, of which 2 slices of 40 are no multiple.
     ones = ModelledMachine(**sizes | {"rows": 40, "cols": 40, "block": 1}, ports=2)
