@@ -36,8 +36,8 @@ MACHINES = {
     "flagged": FP8 | {"block": 2},
     "nvfp4": NVFP4 | {"block": 4, "special": "poison"},
     "nvfp4, wide bus": NVFP4 | {"block": 2, "data_width": 256},
-    "squares, even rows": {"block": 4, "fraction": 3, "cols": 4, "ports": 2},
-    "squares, odd rows": {"block": 4, "fraction": 3, "cols": 4, "ports": 2},
+    "squares, even rows": {"block": 8, "fraction": 3, "cols": 4, "ports": 2},
+    "squares, odd rows": {"block": 8, "fraction": 3, "cols": 4, "ports": 2},
     "vectors, even rows": {"block": 4, "groupings": ("1x8", "1x16", "1x4"), "rows": 4, "ports": 2},
     "vectors, odd rows": {"block": 4, "groupings": ("1x8", "1x16", "1x4"), "rows": 4, "ports": 2},
 }  # fmt: skip
@@ -384,7 +384,7 @@ def test_chunks(machine, mode, p_data, rng):
         watched = taken, dut.write, dut.blocks_loaded
         watched += dut.maxima_written, dut.maxima_loaded
         async for _, _, enabled, write, blocks, written, loaded in ctx.tick().sample(*watched):
-            ctx.set(dut.write_ready, rng.random() < 0.7)
+            ctx.set(dut.write_ready, rng.random() < 0.5)
             if enabled:
                 writes.extend(vectors_of(write))
             maxima.extend([write] * written)
