@@ -319,8 +319,12 @@ class Config(Section):
         from diastole_hw.plan.policy import default_tiling
 
         rows, cols = self.array.rows, self.array.cols
-        sizes = {"rows": rows, "cols": cols, "numerics": self.numerics}
-        sizes |= {"data_width": self.bus.data_width, "ports": self.bus.ports}
+        numerics, bus = self.numerics, self.bus.model_dump()
         return Plan(
-            in_place=self.array.transpose == "in_place", tiling=default_tiling(**sizes), **sizes
+            rows=rows,
+            cols=cols,
+            in_place=self.array.transpose == "in_place",
+            numerics=numerics,
+            tiling=default_tiling(rows=rows, cols=cols, numerics=numerics, **bus),
+            **bus,
         )
