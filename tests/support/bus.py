@@ -10,6 +10,7 @@ class ServiceMemory:
         self.bytes = bytearray(size)
         self.beat, self.stall = beat, stall
         self.reads, self.writes = [], []  # (address, beats) of every request
+        self._expected = []  # beats that each of those who write still has to give
 
     async def read(self, ctx, requests, data):
         """Answer read requests, a beat per cycle."""
@@ -37,13 +38,15 @@ class ServiceMemory:
                 offered = False
 
     async def write(self, ctx, requests, beats, idle=None):
-        """Take write requests and their beats, which must come after them."""
+        """Take write requests and their beats, which must come after them. ``idle``: set while
+        nobody who writes to this memory has to give any."""
         expected = deque()
+        self._expected.append(expected)
         while True:
             ctx.set(requests.ready, not self.stall())
             ctx.set(beats.ready, bool(expected) and not self.stall())
             if idle is not None:
-                ctx.set(idle, not expected)
+                ctx.set(idle, not any(self._expected))
             _, _, asked, ready, request, valid, taken, beat = await ctx.tick().sample(
                 requests.valid, requests.ready, requests.payload,
                 beats.valid, beats.ready, beats.payload,
