@@ -19,6 +19,7 @@ from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 def main(given: argparse.Namespace) -> int:
     try:
         sizes = {"rows": given.rows, "cols": given.cols, "data_width": given.data_width}
+        sizes |= {"ports": given.ports}
         numerics, in_place = numerics_of(given), not given.edge
         memory = Memory.axi(given.latency)
         machine = ModelledMachine.of(numerics, in_place=in_place, memory=memory, **sizes)
@@ -28,9 +29,10 @@ def main(given: argparse.Namespace) -> int:
         lines += [*nests_table(machine, nests, given.size), "", *what_if(machine, given.size)]
         if given.planned:
             width = given.planned_width or given.data_width
+            ports = given.planned_ports or given.ports
             lines += [
                 "",
-                *before_and_after(machine, given.size, data_width=width, ports=given.ports),
+                *before_and_after(machine, given.size, data_width=width, ports=ports),
             ]
     except ValueError as error:
         raise BadInput(str(error)) from error
@@ -52,6 +54,7 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--size", type=int, default=512, help="of M, N and K, elements")
     for name, default in (("rows", 2), ("cols", 2), ("block", 8), ("data-width", 64)):
         parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--ports", type=int, choices=(1, 2), default=1, help="of so many bits")
     parser.add_argument("--format", default="bfp4", help="of every class of tensors")
     parser.add_argument(
         "--grouping", help="of every class: 8x8, 1x16, ...; the format's own if none"
@@ -59,7 +62,7 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--latency", type=int, default=20, help="of the memory, cycles")
     parser.add_argument("--planned", action="store_true", help="the machine to come, beside it")
     parser.add_argument("--planned-width", type=int, help="of its ports, bits; else as it is")
-    parser.add_argument("--ports", type=int, choices=(1, 2), default=1, help="that it has")
+    parser.add_argument("--planned-ports", type=int, choices=(1, 2), help="likewise, ports")
     parser.add_argument("--edge", action="store_true", help="transposition at the edge")
     return parser.parse_args()
 

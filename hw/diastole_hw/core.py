@@ -1,12 +1,16 @@
 """The two engines under one dispatcher, side by side on one bus."""
 
-from amaranth.hdl import Cat, Module, Signal, unsigned
+from functools import reduce
+from operator import add
+
+from amaranth.hdl import Module, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.bus.gather import GatheredWrites
 from diastole_hw.bus.limit import ReadLimit
 from diastole_hw.bus.services import (
+    FETCH,
     ReadSignature,
     owned_beat_layout,
     owned_request_layout,
@@ -20,9 +24,11 @@ from diastole_hw.engine.engine import ProductEngine
 from diastole_hw.invariant import invariant
 from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
+from diastole_hw.ports import of_ports, per_port, port_name
 from diastole_hw.store.arbiter import StoreArbiter
 
-MOST_OPEN = 31
+ANSWERS = ("answered", "answered_command")
+MOST_OPEN = 63
 """Write requests of a command that lack an answer; queues and open bursts are fewer."""
 
 
@@ -58,6 +64,8 @@ class Core(wiring.Component):
         What is written; neither stream waits for the other.
     answered, answered_command : In(1), In(1)
         A pulse: the oldest request for writing is in memory, and which command it was of.
+    requests_1, read_1, write_requests_1, write_1, answered_1, answered_command_1
+        Likewise, where there is a second port to memory. Products alone have it.
     """
 
     command: stream.Interface
@@ -72,24 +80,27 @@ class Core(wiring.Component):
     def __init__(self, plan: Plan):
         self.plan = plan
         requests = Out(stream.Signature(owned_request_layout()))
-        super().__init__(
-            {
-                "command": In(stream.Signature(command_layout())),
-                "number": In(1),
-                "fetch": In(ReadSignature(plan.data_width)),
-                "fetch_failed": Out(1),
-                "seed": In(unsigned(32)),
-                "done": Out(1),
-                "flags": Out(FLAGS),
-                "events": Out(EVENTS),
-                "requests": requests,
-                "read": In(stream.Signature(owned_beat_layout(plan.data_width))),
-                "write_requests": requests,
-                "write": Out(stream.Signature(write_beat_layout(plan.data_width))),
-                "answered": In(1),
-                "answered_command": In(1),
-            }
-        )
+        buses = {
+            "requests": requests,
+            "read": In(stream.Signature(owned_beat_layout(plan.data_width))),
+            "write_requests": requests,
+            "write": Out(stream.Signature(write_beat_layout(plan.data_width))),
+            "answered": In(1),
+            "answered_command": In(1),
+        }
+        members = {
+            "command": In(stream.Signature(command_layout())),
+            "number": In(1),
+            "fetch": In(ReadSignature(plan.data_width)),
+            "fetch_failed": Out(1),
+            "seed": In(unsigned(32)),
+            "done": Out(1),
+            "flags": Out(FLAGS),
+            "events": Out(EVENTS),
+        }
+        for name, member in buses.items():
+            members |= per_port(name, member, plan.ports)
+        super().__init__(members)
 
     def elaborate(self, platform):
         m = Module()
@@ -112,17 +123,45 @@ class Core(wiring.Component):
             self.done.eq(dispatch.done),
             self.flags.eq(dispatch.flags),
             self.events.eq(dispatch.events),
-            self.events.read.eq(engine.read.beats.valid & engine.read.beats.ready),
-            self.events.written.eq(engine.beats.valid & engine.beats.ready),
             converter.seed.eq(self.seed),
         ]
         self._reads(m, platform, dispatch, engine, converter)
         self._writes(m, platform, dispatch, engine, converter)
+        for port in range(1, plan.ports):
+            self._port(m, engine, port)
+        self._moved(m, engine)
+        self._answers(m, platform, dispatch, engine, converter)
         return m
 
+    def _port(self, m, engine, port):
+        """A port that products alone have."""
+        names = ("requests", "read", "write_requests", "write")
+        asks, beats, writes, written = (getattr(self, port_name(name, port)) for name in names)
+        read = getattr(engine, port_name("read", port))
+        m.d.comb += [
+            asks.valid.eq(read.requests.valid),
+            asks.p.addr.eq(read.requests.p.addr),
+            asks.p.beats.eq(read.requests.p.beats),
+            asks.p.whose.owner.eq(FETCH + 1),
+            asks.p.whose.command.eq(engine.read_command),
+            read.requests.ready.eq(asks.ready),
+            read.beats.valid.eq(beats.valid),
+            read.beats.payload.eq(beats.p.data),
+            beats.ready.eq(read.beats.ready),
+        ]
+        wiring.connect(m, getattr(engine, port_name("requests", port)), wiring.flipped(writes))
+        wiring.connect(m, getattr(engine, port_name("beats", port)), wiring.flipped(written))
+
+    def _moved(self, m, engine):
+        """Beats of products; those of headers are among them."""
+        reads = [each.beats for each in of_ports(engine, "read", self.plan.ports)]
+        reads += [engine.headers.beats] if self.plan.significands else []
+        writes = of_ports(engine, "beats", self.plan.ports)
+        for total, beats in ((self.events.read, reads), (self.events.written, writes)):
+            m.d.comb += total.eq(reduce(add, (each.valid & each.ready for each in beats)))
+
     def _reads(self, m, platform, dispatch, engine, converter):
-        """Who reads; the headers' beats count as those of the product. Beside a product, the
-        converter does not ask far ahead."""
+        """Who reads. Beside a product, the converter does not ask far ahead."""
         limit = ReadLimit(data_width=self.plan.data_width)
         m.submodules.convert_limit = place(limit, platform)
         wiring.connect(m, converter.read, limit.source)
@@ -131,9 +170,6 @@ class Core(wiring.Component):
         readers = [(self.fetch, self.number), (engine.read, engine.read_command)]
         if self.plan.significands:
             readers.append((engine.headers, engine.headers_command))
-            both = engine.headers.beats, engine.read.beats
-            taken = Cat(beats.valid & beats.ready for beats in both)
-            m.d.comb += self.events.read.eq(taken.any())
         readers.append((limit.service, dispatch.convert_number))
         share = ReadShare(data_width=self.plan.data_width, units=len(readers))
         m.submodules.read_share = place(share, platform)
@@ -160,24 +196,25 @@ class Core(wiring.Component):
         wiring.connect(m, gathered.beats, arbiter.second_beats)
         wiring.connect(m, arbiter.requests, wiring.flipped(self.write_requests))
         wiring.connect(m, arbiter.beats, wiring.flipped(self.write))
-        self._answers(m, platform, dispatch, engine, converter)
 
     def _answers(self, m, platform, dispatch, engine, converter):
         """By command, whether all that it has asked the writer for is in memory."""
-        products, conversions = engine.requests, converter.write.requests
+        conversions = converter.write.requests
+        products = of_ports(engine, "requests", self.plan.ports)
+        ports = zip(*(of_ports(self, n, self.plan.ports) for n in ANSWERS), strict=True)
+        answers = list(ports)
         for number in range(2):
             opened = Signal(range(MOST_OPEN + 1), name=f"open_{number}")
-            asks = Signal(2, name=f"asks_{number}")
-            answer = Signal(name=f"answer_{number}")
-            mine = products.p.whose.command == number, dispatch.convert_number == number
+            asked = Signal(2, name=f"asked_{number}")
+            answered = Signal(2, name=f"answered_{number}")
+            asks = [each.valid & each.ready & (each.p.whose.command == number) for each in products]
+            own = dispatch.convert_number == number
+            asks.append(conversions.valid & conversions.ready & own)
             m.d.comb += [
-                asks.eq(
-                    (products.valid & products.ready & mine[0])
-                    + (conversions.valid & conversions.ready & mine[1])
-                ),
-                answer.eq(self.answered & (self.answered_command == number)),
+                asked.eq(reduce(add, asks)),
+                answered.eq(reduce(add, (pulse & (whose == number) for pulse, whose in answers))),
                 dispatch.answered[number].eq(opened == 0),
             ]
-            m.d.sync += opened.eq(opened + asks - answer)
-            invariant(m, platform, opened < MOST_OPEN - 1, "more writes than are counted")
-            invariant(m, platform, ~answer | (opened != 0), "an answer to nothing")
+            m.d.sync += opened.eq(opened + asked - answered)
+            invariant(m, platform, opened < MOST_OPEN - 2, "more writes than are counted")
+            invariant(m, platform, opened >= answered, "an answer to nothing")

@@ -1,5 +1,7 @@
 """The product's top: registers, command fetch, bus engines, and the machine between them."""
 
+from functools import reduce
+from operator import and_
 from typing import Any
 
 from amaranth.hdl import (
@@ -24,6 +26,7 @@ from diastole_hw.command.fetch import CommandFetch
 from diastole_hw.core import Core
 from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
+from diastole_hw.ports import port_name
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_sim.spec.command import ADDRESS_BITS, COMMAND_VERSION, Limits
 from diastole_sim.spec.image import MAX_SIZE
@@ -31,7 +34,8 @@ from diastole_sim.spec.registers import VERSION
 
 
 class Top(Elaboratable):
-    """The whole machine behind AXI4-Lite (``s_axil_*``), AXI4 (``m_axi_*``) and ``irq``.
+    """The whole machine behind AXI4-Lite (``s_axil_*``), AXI4 (``m_axi_*``) and ``irq``; with two
+    ports to memory there is ``m_axi1_*`` too.
 
     ``config_hash``: what the machine's identification register tells of its configuration, 32 bits.
     ``ports``: name to (signal, direction), as they are in the Verilog; ``parameters`` and
@@ -43,6 +47,10 @@ class Top(Elaboratable):
         self.aclk, self.aresetn, self.irq = (Signal(name=n) for n in ("aclk", "aresetn", "irq"))
         self.axil = AxiLiteSignature().flip().create(path=("s_axil",))
         self.axi = AxiSignature(plan.data_width).create(path=("m_axi",))
+        self.others = [  # of all ports to memory but the first
+            AxiSignature(plan.data_width).create(path=(f"m_axi{port}",))
+            for port in range(1, plan.ports)
+        ]
         lite = top_ports("s_axil", wiring.flipped(self.axil))
         turned = {PortDirection.Input: PortDirection.Output}
         turned |= {after: before for before, after in turned.items()}
@@ -53,6 +61,8 @@ class Top(Elaboratable):
             **{name: (signal, turned[flow]) for name, (signal, flow) in lite.items()},
             **top_ports("m_axi", self.axi),
         }
+        for port, axi in enumerate(self.others, start=1):
+            self.ports |= top_ports(f"m_axi{port}", axi)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -65,6 +75,7 @@ class Top(Elaboratable):
             "macs": plan.macs,
             "in_place": plan.in_place,
             "data_width": plan.data_width,
+            "ports": plan.ports,
             "address_width": ADDRESS_BITS,
             "register_version": VERSION,
             "command_version": COMMAND_VERSION,
@@ -110,12 +121,17 @@ class Top(Elaboratable):
             "writer": AxiWriter(data_width=plan.data_width),
             "counters": Counters(),
         }
+        for port in range(1, plan.ports):
+            units[port_name("reader", port)] = AxiReader(data_width=plan.data_width)
+            units[port_name("writer", port)] = AxiWriter(data_width=plan.data_width)
         for name, unit in units.items():
             m.submodules[name] = place(unit, platform)
         core = Core(plan)
         m.submodules.core = DomainRenamer("core")(place(core, platform))
         self._host(m, units, core)
-        self._buses(m, units, core, self._queues(m, platform))
+        for port in range(plan.ports):
+            self._buses(m, units, core, self._queues(m, platform, port), port)
+        self._faults(m, units)
         self._reset(m, units)
         return m
 
@@ -151,7 +167,11 @@ class Top(Elaboratable):
         for name in (*COUNTERS, "amax"):
             m.d.comb += getattr(registers, name).eq(getattr(counters, name))
 
-    def _queues(self, m, platform) -> dict[str, StreamFifo]:
+    def _engines(self, units, name):
+        """The readers, or the writers, of all ports."""
+        return [units[port_name(name, port)] for port in range(self.plan.ports)]
+
+    def _queues(self, m, platform, port: int = 0) -> dict[str, StreamFifo]:
         """Short queues before the bus engines: no path crosses from the bus into the machine."""
         beat = write_beat_layout(self.plan.data_width)
         queues = {
@@ -161,48 +181,64 @@ class Top(Elaboratable):
             "write_beats": StreamFifo(beat, 4),
         }
         for name, queue in queues.items():
-            m.submodules[f"{name}_queue"] = DomainRenamer("core")(place(queue, platform))
+            named = port_name(f"{name}_queue", port)
+            m.submodules[named] = DomainRenamer("core")(place(queue, platform))
         return queues
 
-    def _buses(self, m, units, core, queues):
-        """The bus engines, and what they tell of errors and of what is in memory."""
-        registers, fetch = units["registers"], units["fetch"]
-        reader, writer = units["reader"], units["writer"]
-        join_halves(m, self.axi, reader.axi, writer.axi)
-        wiring.connect(m, core.requests, queues["read_requests"].i)
-        wiring.connect(m, queues["read_data"].o, core.read)
-        wiring.connect(m, queues["read_requests"].o, reader.request)
-        wiring.connect(m, reader.data, queues["read_data"].i)
-        wiring.connect(m, core.write_requests, queues["write_requests"].i)
-        wiring.connect(m, core.write, queues["write_beats"].i)
-        wiring.connect(m, queues["write_requests"].o, writer.request)
-        wiring.connect(m, queues["write_beats"].o, writer.data)
+    def _buses(self, m, units, core, queues, port):
+        """The bus engines of a port, and what they tell of what is in memory."""
+        reader, writer = (self._engines(units, name)[port] for name in ("reader", "writer"))
+        join_halves(m, [self.axi, *self.others][port], reader.axi, writer.axi)
+
+        def of_core(name):
+            return getattr(core, port_name(name, port))
+
+        for source, queue, target in (
+            (of_core("requests"), "read_requests", reader.request),
+            (reader.data, "read_data", of_core("read")),
+            (of_core("write_requests"), "write_requests", writer.request),
+            (of_core("write"), "write_beats", writer.data),
+        ):
+            wiring.connect(m, source, queues[queue].i)
+            wiring.connect(m, queues[queue].o, target)
         m.d.comb += [
-            core.answered.eq(writer.answered),
-            core.answered_command.eq(writer.answered_command),
+            of_core("answered").eq(writer.answered),
+            of_core("answered_command").eq(writer.answered_command),
+        ]
+        self._windows(m, units["registers"], reader, writer)
+
+    @staticmethod
+    def _windows(m, registers, reader, writer):
+        m.d.comb += [
             reader.base.eq(registers.read_base),
             reader.limit.eq(registers.read_limit),
             writer.base.eq(registers.write_base),
             writer.limit.eq(registers.write_limit),
-            fetch.fault.eq(writer.error_code),
-            fetch.fault_number.eq(writer.error_command),
         ]
-        with m.If(reader.error):  # the first of two in one cycle: codes must not mix
-            m.d.comb += fetch.fault.eq(reader.error_code)
-            m.d.comb += fetch.fault_number.eq(reader.error_command)
+
+    def _faults(self, m, units):
+        """The first error; of several in one cycle the first port's, and there the reader's: codes
+        must not mix."""
+        ports = zip(self._engines(units, "reader"), self._engines(units, "writer"), strict=True)
+        engines = [engine for pair in ports for engine in pair]
+        fetch = units["fetch"]
+        for engine in reversed(engines):  # the last assignment wins
+            with m.If(engine.error):
+                m.d.comb += fetch.fault.eq(engine.error_code)
+                m.d.comb += fetch.fault_number.eq(engine.error_command)
 
     def _reset(self, m, units):
         """The reset bit: forget everything but the settings, once the open bursts have ended."""
-        registers, reader, writer = units["registers"], units["reader"], units["writer"]
+        registers = units["registers"]
+        engines = [*self._engines(units, "reader"), *self._engines(units, "writer")]
         resetting = Signal()
         with m.If(registers.reset):
             m.d.sync += resetting.eq(1)
-        with m.Elif(reader.idle & writer.idle):
+        with m.Elif(reduce(and_, (engine.idle for engine in engines))):
             m.d.sync += resetting.eq(0)
         m.d.comb += [
             ResetSignal("core").eq(~self.aresetn | resetting),
-            reader.clear.eq(resetting),
-            writer.clear.eq(resetting),
+            *(engine.clear.eq(resetting) for engine in engines),
             units["fetch"].clear.eq(registers.reset | resetting),
             registers.busy.eq(units["fetch"].busy | resetting),
         ]

@@ -11,7 +11,7 @@ from diastole_sim.rtl import Device
 from support.products import MACHINES, SEED
 
 
-@pytest.fixture(scope="session", params=["pico", "nano", "mxfp8_e4m3", "nvfp4"])
+@pytest.fixture(scope="session", params=["pico", "nano", "mxfp8_e4m3", "nvfp4", "ports"])
 def preset(request):
     return MACHINES[request.param]
 

@@ -13,7 +13,7 @@ from diastole_sim.spec.operations import OPERATIONS
 from support import products as p
 from support.nests import blocks_of, drawn_nest
 
-MACHINES = ("pico", "nano", "mixed", "mxfp8_e4m3", "nvfp4", "mxfp4_e2m1")
+MACHINES = ("pico", "nano", "mixed", "mxfp8_e4m3", "nvfp4", "mxfp4_e2m1", *p.PORT_MACHINES)
 CASES = 5
 SHARE = {20: 0.02, 100: 0.06}
 """Of the cycles, by which the model may be wrong, by the latency of the memory."""
@@ -27,10 +27,8 @@ def latency(request):
 
 
 def model_of(config, latency):
-    sizes = {"rows": config.array.rows, "cols": config.array.cols}
-    return ModelledMachine.of(
-        config.numerics, data_width=config.bus.data_width, memory=Memory.axi(latency), **sizes
-    )
+    sizes = {"rows": config.array.rows, "cols": config.array.cols} | config.bus.model_dump()
+    return ModelledMachine.of(config.numerics, memory=Memory.axi(latency), **sizes)
 
 
 def drawn(device, op, sizes, block, rng):

@@ -7,8 +7,9 @@ import pytest
 from diastole_sim.rtl import CommandError
 from diastole_sim.rtl.control import control_bit
 from diastole_sim.spec.command import COMMAND_BYTES, ErrorCode
+from diastole_sim.spec.image import FloatLayout
 from diastole_sim.spec.registers import BY_NAME
-from support.scenario import Scenario
+from support.scenario import SIZES, Scenario
 
 TOP_ADDRESS = 2**40
 PRODUCTS = ["forward", "dx", "dw", "backward"]
@@ -17,9 +18,9 @@ INPUT = {"convert": "X", "forward": "W", "dx": "dY", "dw": "X", "backward": "dY"
 FIELD = {"X": "address_x", "W": "address_w", "dY": "address_dy"}
 
 
-@pytest.fixture(params=["pico", "mixed", "pico-stalled", "mixed-stalled"])
+@pytest.fixture(params=["pico", "mixed", "pico-stalled", "mixed-stalled", "ports", "ports-stalled"])
 def scenario(request, devices, goldens, np_rng):
-    """On a bus of 32 and of 128 bits."""
+    """On a bus of 32, of 128 and of twice 128 bits."""
     name, _, stalled = request.param.partition("-")
     made = Scenario(devices(name, 5 if stalled else None), goldens(name), np_rng)
     yield made
@@ -229,6 +230,24 @@ def test_error_answer_to_a_write(op, part, scenario):
     assert (caught.value.code, caught.value.index) == (ErrorCode.WRITE_RESPONSE, 1)
     scenario.assert_right(others[0])
     scenario.assert_untouched(others[1])
+    scenario.machine.fail_writes()
+    scenario.assert_works()
+
+
+@pytest.mark.parametrize("scenario", ["ports", "ports-stalled"], indirect=True)
+@pytest.mark.parametrize("op", ["dx", "dw"])
+def test_error_answers_to_the_second_port(op, scenario):
+    """Which alone reads the second row of blocks, and writes the second row of a result."""
+    operand = scenario.copy_of(INPUT[op])
+    (image,) = operand.images
+    check_read_error(scenario, op, image.address, image.address + image.layout.group_offset(1, 0))
+    first = scenario.results[op][-1].address
+    floats = FloatLayout(rows=1, cols=SIZES["k" if op == "dx" else "n"], data_width=128)
+    scenario.machine.fail_writes((first + floats.pitch_bytes, first + floats.pitch_bytes + 4))
+    with pytest.raises(CommandError) as caught:
+        scenario.run([scenario.commands[op], scenario.commands["forward"]])
+    assert (caught.value.code, caught.value.index) == (ErrorCode.WRITE_RESPONSE, 0)
+    scenario.assert_untouched("forward")
     scenario.machine.fail_writes()
     scenario.assert_works()
 

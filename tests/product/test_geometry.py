@@ -10,7 +10,7 @@ from support.products import MACHINES
 from support.sweep import sweep
 
 STEPS = 4
-RUNS = [("pico", None), ("pico", 1), sweep("turning", 1), ("wide", None), ("wide", 2)]
+RUNS = [("pico", None), ("pico", 1), sweep("turning", 1), ("wide", None), ("wide", 2), ("ports", 3)]
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,8 @@ def train(device):
 
 @pytest.mark.parametrize("name, stalls", RUNS)
 def test_one_result(name, stalls, devices, expected):
-    """1 x 1, 3 x 2, and 2 x 1 cells that transpose at the edge; with and without stalls."""
+    """1 x 1, 3 x 2, 2 x 4 behind two ports, and 2 x 1 cells that transpose at the edge; with and
+    without stalls."""
     assert MACHINES[name].numerics == MACHINES["pico"].numerics
     assert train(devices(name, stalls)) == expected
 

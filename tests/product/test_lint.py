@@ -47,7 +47,10 @@ def test_names_are_readable_and_no_keywords(product):
 def test_ports_have_standard_names(product):
     names = {port["name"] for port in lint.manifest(product)["ports"]}
     assert {"aclk", "aresetn", "irq", "s_axil_awvalid", "m_axi_araddr", "m_axi_wstrb"} <= names
-    assert all(re.fullmatch(r"aclk|aresetn|irq|s_axil_[a-z]+|m_axi_[a-z]+", name) for name in names)
+    assert all(
+        re.fullmatch(r"aclk|aresetn|irq|s_axil_[a-z]+|m_axi1?_[a-z]+", name) for name in names
+    )
+    assert ("m_axi1_wstrb" in names) == (lint.manifest(product)["parameters"]["ports"] == 2)
 
 
 def test_one_module_per_distinct_component(product):

@@ -15,8 +15,9 @@ SIZES = (45, 37, 50)
 PRODUCTS = ("forward", "dx", "dw")
 NESTS = 10
 RUNS = [("pico", None), ("pico", 3), ("wide", None), ("wide", 2), ("turning", None)]
-"""Buses of 32, 64 and 128 bits, cells of 1 x 1, 3 x 2 and, turning at the edge, 2 x 1; all have the
-numbers of `pico`."""
+RUNS += [("ports", None), ("ports", 4)]
+"""Buses of 32, 64, 128 and twice 128 bits, cells of 1 x 1, 3 x 2, 2 x 4 and, turning at the edge,
+2 x 1; all have the numbers of `pico`."""
 
 
 def hash_of(results) -> str:

@@ -7,9 +7,10 @@ from support.numerics import make_numerics
 
 
 def make_plan(
-    numerics: Numerics, rows=1, cols=1, in_place=True, data_width=64, tiling=None
+    numerics: Numerics, rows=1, cols=1, in_place=True, data_width=64, tiling=None, ports=1
 ) -> Plan:
     sizes = {"rows": rows, "cols": cols, "numerics": numerics, "data_width": data_width}
+    sizes |= {"ports": ports}
     return Plan(
         in_place=in_place,
         **sizes,

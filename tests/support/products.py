@@ -54,7 +54,7 @@ MACHINES = {
 }
 
 
-def machine(name, formats, *, rows=1, cols=1, side=4, data_width=64, **tables) -> Config:
+def machine(name, formats, *, rows=1, cols=1, side=4, data_width=64, ports=1, **tables) -> Config:
     """A machine from the tables of a file; ``formats``: one for all classes, or x, w and dy;
     ``side`` of a block."""
     names = [formats] * 3 if isinstance(formats, str) else formats
@@ -62,7 +62,7 @@ def machine(name, formats, *, rows=1, cols=1, side=4, data_width=64, **tables) -
         "name": name,
         "array": {"rows": rows, "cols": cols, "block": side},
         "format": dict(zip(("x", "w", "dy"), names, strict=True)),
-        "bus": {"data_width": data_width},
+        "bus": {"data_width": data_width, "ports": ports},
     }
     return from_document(document | tables)
 
@@ -80,6 +80,19 @@ FORMAT_MACHINES = {
     "mxfp4_e2m1": machine("mxfp4", "mxfp4_e2m1", rows=3, cols=2, side=2, data_width=256),
 }
 MACHINES |= FORMAT_MACHINES
+
+# Two ports to memory: words of the drain of one beat and of two, vectors of several beats and
+# beats of several vectors; the numbers of `pico` in the first one.
+PORT_MACHINES = {
+    "ports": Config(
+        name="ports",
+        array=ArrayConfig(rows=2, cols=4, block=4),
+        bus=BusConfig(data_width=128, ports=2),
+    ),
+    "ports_mxfp8": machine("ports_mxfp8", "mxfp8_e4m3", rows=2, cols=4, data_width=256, ports=2),
+    "ports_nvfp4": machine("ports_nvfp4", "nvfp4", rows=2, cols=2, side=8, data_width=64, ports=2),
+}
+MACHINES |= PORT_MACHINES
 
 SEED = 7
 CLASSES = {"X": "x", "W": "w", "dY": "dy"}

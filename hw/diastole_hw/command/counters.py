@@ -1,6 +1,6 @@
 """The machine's counters: what a command cost, and what it waited for."""
 
-from amaranth.hdl import Module
+from amaranth.hdl import Module, Mux
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -43,8 +43,8 @@ class Counters(wiring.Component):
             "cycles_total": events.running,
             "cycles": running,
             "convert_cycles": events.converting,
-            "read_beats": running & events.read,
-            "write_beats": running & events.written,
+            "read_beats": Mux(running, events.read, 0),
+            "write_beats": Mux(running, events.written, 0),
             "saturated": events.saturated,
             "underflowed": events.underflowed,
         } | {name: running & events.stalls[cause] for cause, name in STALL_REGISTERS.items()}

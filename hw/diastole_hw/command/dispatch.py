@@ -21,8 +21,8 @@ EVENTS = data.StructLayout(
         "running": 1,  # a command runs in this cycle
         "converting": 1,  # a convert command does
         "multiplying": 1,  # a product command does
-        "read": 1,  # a beat has come for a product
-        "written": 1,  # a product has given one
+        "read": unsigned(2),  # beats that have come for products
+        "written": unsigned(2),  # that they have given
         "stalls": STALLS,
         "converted": 1,  # for one cycle, with what follows: a tensor has been converted
         "saturated": unsigned(32),  # its elements that did, over all copies

@@ -1,6 +1,6 @@
 """The product engine: load, execute and store, decoupled, around the array."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import data, stream, wiring
@@ -21,6 +21,7 @@ from diastole_hw.memory.maxima import Maxima
 from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
 from diastole_hw.plan.uses import Mode
+from diastole_hw.ports import any_port, of_ports, per_port, port_name
 from diastole_hw.schedule.ring import RingSpace
 from diastole_hw.schedule.tokens import chunk_layout, pass_layout, region_layout
 from diastole_hw.schedule.units import UnitSpace
@@ -35,8 +36,20 @@ CHUNKS_AHEAD = 15  # asked for, and whose first pass has not begun
 
 
 @dataclass(frozen=True, kw_only=True)
+class Loader:
+    """The units that each port to memory has of its own."""
+
+    requests: RegionRequests
+    regions: StreamFifo
+    fill: Fill
+    blocks_loaded: Credit
+    maxima_loaded: Credit
+
+
+@dataclass(frozen=True, kw_only=True)
 class Stages:
-    """The units of load and execute, placed, and what knows which product they are at."""
+    """The units of load and execute, placed, and what knows which product they are at;
+    ``others``: the loaders of all ports but the first, whose units are named here."""
 
     setup: Setup
     flight: Flight
@@ -57,6 +70,13 @@ class Stages:
     ahead: Credit
     blocks_loaded: Credit
     maxima_loaded: Credit
+    others: tuple[Loader, ...] = ()
+
+    @property
+    def loaders(self) -> list[Loader]:
+        """Those of all ports."""
+        names = [field.name for field in fields(Loader)]
+        return [Loader(**{name: getattr(self, name) for name in names}), *self.others]
 
 
 class ProductEngine(wiring.Component):
@@ -88,6 +108,8 @@ class ProductEngine(wiring.Component):
         Of what is written; ``whose.owner`` is 0.
     beats : Out(stream of write_beat_layout(plan.data_width))
         Those of every request, in their order; neither stream waits for the other.
+    read_1, requests_1, beats_1
+        Likewise, where there is a second port to memory.
     """
 
     control: wiring.PureInterface
@@ -99,18 +121,17 @@ class ProductEngine(wiring.Component):
     def __init__(self, plan: Plan):
         self.plan = plan
         read = ReadSignature(plan.data_width)
-        headers = {"headers": Out(read), "headers_command": Out(1)} if plan.significands else {}
-        super().__init__(
-            {
-                "control": In(ProductControl()),
-                "busy": Out(1),
-                "read": Out(read),
-                "read_command": Out(1),
-                "requests": Out(stream.Signature(owned_request_layout())),
-                "beats": Out(stream.Signature(write_beat_layout(plan.data_width))),
-            }
-            | headers
-        )
+        members = {"control": In(ProductControl()), "busy": Out(1), "read_command": Out(1)}
+        if plan.significands:
+            members |= {"headers": Out(read), "headers_command": Out(1)}
+        buses = {
+            "read": Out(read),
+            "requests": Out(stream.Signature(owned_request_layout())),
+            "beats": Out(stream.Signature(write_beat_layout(plan.data_width))),
+        }
+        for name, member in buses.items():
+            members |= per_port(name, member, plan.ports)
+        super().__init__(members)
 
     def elaborate(self, platform):
         m = Module()
@@ -151,8 +172,21 @@ class ProductEngine(wiring.Component):
             ahead=Credit(most=CHUNKS_AHEAD),
             blocks_loaded=Credit(most=CHUNKS_AHEAD),
             maxima_loaded=Credit(most=plan.tiling.tiles_in_flight),
+            others=tuple(
+                Loader(
+                    requests=RegionRequests(plan, port),
+                    regions=StreamFifo(region_layout(plan), REGIONS_AHEAD),
+                    fill=Fill(plan, port),
+                    blocks_loaded=Credit(most=CHUNKS_AHEAD),
+                    maxima_loaded=Credit(most=plan.tiling.tiles_in_flight),
+                )
+                for port in range(1, plan.ports)
+            ),
         )
-        for name, unit in vars(stages).items():
+        units = {name: unit for name, unit in vars(stages).items() if name != "others"}
+        for port, loader in enumerate(stages.others, start=1):
+            units |= {port_name(name, port): unit for name, unit in vars(loader).items()}
+        for name, unit in units.items():
             m.submodules[name] = place(unit, platform)
         return stages
 
@@ -180,6 +214,7 @@ class ProductEngine(wiring.Component):
         """Products on their way from stage to stage."""
         control, setup, flight = self.control, stages.setup, stages.flight
         walk, passes = stages.walk, stages.pass_chunks
+        asking = any_port(loader.requests.busy for loader in stages.loaders)
         m.d.comb += [
             setup.start.eq(control.start),
             setup.mode.eq(control.mode),
@@ -191,7 +226,7 @@ class ProductEngine(wiring.Component):
             self.busy.eq(flight.busy),
             flight.start.eq(control.start),
             flight.command.eq(control.command),
-            flight.load.busy.eq(walk.busy | stages.requests.busy),
+            flight.load.busy.eq(walk.busy | asking),
             flight.execute.busy.eq(passes.busy | stages.chunks.o.valid),
         ]
         for unit, stage in ((walk, flight.load), (passes, flight.execute)):
@@ -212,18 +247,52 @@ class ProductEngine(wiring.Component):
         walk, requests, fill = stages.walk, stages.requests, stages.fill
         m.d.comb += [
             self.read_command.eq(stages.flight.load.command),
-            self.control.stalls.turn.eq(fill.turn_stall),
+            self.control.stalls.turn.eq(any_port(each.fill.turn_stall for each in stages.loaders)),
             stages.datapath.write_en.eq(fill.write_en),
             stages.datapath.write.eq(fill.write),
         ]
         self._give(m, requests, stages.flight.load)
-        wiring.connect(m, walk.chunks, requests.chunks)
+        self._chunks(m, walk, stages.loaders)
         wiring.connect(m, requests.regions, stages.regions.i)
         wiring.connect(m, stages.regions.o, fill.regions)
         wiring.connect(m, fill.maxima, stages.maxima.write)
         wiring.connect(m, fill.lookup, stages.maxima.load)
         wiring.connect(m, wiring.flipped(self.read.requests), requests.requests)
         wiring.connect(m, wiring.flipped(self.read.beats), fill.data)
+        for port, loader in enumerate(stages.others, start=1):
+            self._load_too(m, stages, port, loader)
+
+    @staticmethod
+    def _chunks(m, walk, loaders):
+        """All ports take a chunk in one cycle."""
+        requests = [loader.requests for loader in loaders]
+        if len(requests) == 1:
+            wiring.connect(m, walk.chunks, requests[0].chunks)
+            return
+        everywhere = Cat(each.chunks.ready for each in requests).all()
+        m.d.comb += walk.chunks.ready.eq(everywhere)
+        for each in requests:
+            m.d.comb += [
+                each.chunks.payload.eq(walk.chunks.payload),
+                each.chunks.valid.eq(walk.chunks.valid & everywhere),
+            ]
+
+    def _load_too(self, m, stages, port, loader):
+        """Another port's loader, beside the first one's."""
+        requests, fill, datapath = loader.requests, loader.fill, stages.datapath
+        m.d.comb += [
+            datapath.write_en_1.eq(fill.write_en),
+            datapath.write_1.eq(fill.write),
+            fill.write_ready.eq(datapath.write_ready_1),
+        ]
+        self._give(m, requests, stages.flight.load)
+        wiring.connect(m, requests.regions, loader.regions.i)
+        wiring.connect(m, loader.regions.o, fill.regions)
+        wiring.connect(m, fill.maxima, stages.maxima.write_1)
+        wiring.connect(m, fill.lookup, stages.maxima.load_1)
+        read = of_ports(self, "read", port + 1)[port]
+        wiring.connect(m, wiring.flipped(read.requests), requests.requests)
+        wiring.connect(m, wiring.flipped(read.beats), fill.data)
 
     def _room(self, m, platform, stages):
         """A chunk is asked for where its places are free, and not too many are ahead of the array;
@@ -261,7 +330,7 @@ class ProductEngine(wiring.Component):
             stages.ahead.full,
             chunk.first & ~flight.room,
         ]
-        m.d.comb += requests.room.eq(~Cat(full).any())
+        m.d.comb += [loader.requests.room.eq(~Cat(full).any()) for loader in stages.loaders]
         for space, name in ((stream, "what streams"), (held, "what is held")):
             given = ~space.give | ~space.empty
             invariant(m, platform, given, f"a place of {name} was given back twice")
@@ -289,35 +358,39 @@ class ProductEngine(wiring.Component):
             self.control.stalls.load.eq(pass_walk.wait_load & starved),
         ]
         for name in ("blocks", "maxima"):
-            there, loaded = getattr(stages, f"{name}_loaded"), getattr(pass_walk.loaded, name)
-            m.d.comb += [
-                there.take.eq(getattr(stages.fill, f"{name}_loaded")),
-                there.give.eq(loaded.take),
-                loaded.there.eq(~there.empty),
-            ]
-            invariant(m, platform, ~there.take | ~there.full, f"more {name} loaded than asked for")
+            loaded = getattr(pass_walk.loaded, name)
+            for loader in stages.loaders:
+                there = getattr(loader, f"{name}_loaded")
+                m.d.comb += [
+                    there.take.eq(getattr(loader.fill, f"{name}_loaded")),
+                    there.give.eq(loaded.take),
+                ]
+                fits = ~there.take | ~there.full
+                invariant(m, platform, fits, f"more {name} loaded than asked for")
+            missing = any_port(getattr(each, f"{name}_loaded").empty for each in stages.loaders)
+            m.d.comb += loaded.there.eq(~missing)
 
     def _store(self, m, platform, stages):
         """The drains, by direction; they share the writer, dX's rows before dW's, so that its small
         units of sums never hold up the array."""
         plan = self.plan
-        arbiter = StoreArbiter(data_width=plan.data_width)
-        m.submodules.arbiter = place(arbiter, platform)
-        wiring.connect(m, wiring.flipped(self.requests), arbiter.requests)
-        wiring.connect(m, wiring.flipped(self.beats), arbiter.beats)
-        services = {
-            "east": (arbiter.second_requests, arbiter.second_beats),
-            "north": (arbiter.first_requests, arbiter.first_beats),
-        }
-        drains = [
-            self._drain(m, platform, stages, name, *services[name]) for name in plan.directions
-        ]
+        arbiters = [self._arbiter(m, platform, port) for port in range(plan.ports)]
+        drains = [self._drain(m, platform, stages, name, arbiters) for name in plan.directions]
         m.d.comb += [
             self.control.overflow.eq(Cat(drain.overflow for drain in drains).any()),
             self.control.stalls.store.eq(Cat(drain.stalled for drain in drains).any()),
         ]
 
-    def _drain(self, m, platform, stages, name, requests, beats) -> Drain:
+    def _arbiter(self, m, platform, port) -> StoreArbiter:
+        """Of a port to memory."""
+        arbiter = StoreArbiter(data_width=self.plan.data_width)
+        m.submodules[port_name("arbiter", port)] = place(arbiter, platform)
+        for name in ("requests", "beats"):
+            outer = getattr(self, port_name(name, port))
+            wiring.connect(m, wiring.flipped(outer), getattr(arbiter, name))
+        return arbiter
+
+    def _drain(self, m, platform, stages, name, arbiters) -> Drain:
         """One direction: its drain, the tiles it waits for, and the room for sums it frees."""
         plan, north = self.plan, name == "north"
         drain = Drain(plan, north=north)
@@ -357,17 +430,29 @@ class ProductEngine(wiring.Component):
             store.waits.eq(tiles.o.valid),
             store.next.eq(tiles.o.p.product),
             store.closes.eq(drain.tiles.valid & drain.tiles.ready & drain.tiles.p.last),
-            requests.valid.eq(drain.requests.valid),
-            requests.p.addr.eq(drain.requests.p.addr),
-            requests.p.beats.eq(drain.requests.p.beats),
-            requests.p.whose.command.eq(store.command),
-            drain.requests.ready.eq(requests.ready),
         ]
         wiring.connect(m, drain.read, side.drain)
         wiring.connect(m, drain.lookup, getattr(stages.maxima.drain, name))
-        wiring.connect(m, drain.beats, beats)
+        for port, arbiter in enumerate(arbiters):
+            self._results(m, drain, store, port, arbiter)
         # As many tiles as there are units: some have ended, and another one is being made.
         invariant(m, platform, ~tiles.i.valid | tiles.i.ready, f"no room for a tile to the {name}")
         invariant(m, platform, ~ended.take | ~ended.full, f"too many tiles ended to the {name}")
         invariant(m, platform, ~banks.take | banks.free, f"no unit free to the {name}")
         return drain
+
+    @staticmethod
+    def _results(m, drain, store, port, arbiter):
+        """What a drain gives to a port."""
+        order = "first" if drain.north else "second"
+        asks = getattr(drain, port_name("requests", port))
+        taken = getattr(arbiter, f"{order}_requests")
+        m.d.comb += [
+            taken.valid.eq(asks.valid),
+            taken.p.addr.eq(asks.p.addr),
+            taken.p.beats.eq(asks.p.beats),
+            taken.p.whose.command.eq(store.command),
+            asks.ready.eq(taken.ready),
+        ]
+        beats = getattr(drain, port_name("beats", port))
+        wiring.connect(m, beats, getattr(arbiter, f"{order}_beats"))

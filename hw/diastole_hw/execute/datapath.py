@@ -8,9 +8,10 @@ from amaranth.lib.wiring import In, Out
 
 from diastole_hw.array.array import Array
 from diastole_hw.memory.accumulators import Accumulators, SumsReadSignature
-from diastole_hw.memory.scratchpad import HeldScratchpad, StreamScratchpad
+from diastole_hw.memory.scratchpad import HeldScratchpad, StreamScratchpad, sub_bank_of
 from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
+from diastole_hw.ports import of_ports, per_port
 from diastole_hw.schedule.tokens import (
     FREES,
     Region,
@@ -75,13 +76,17 @@ class Datapath(wiring.Component):
     sums at the accumulators' port p after 1 + ``latency`` + p, the array's latency in the slot's
     direction; ``done`` comes after 1 + ``latency`` + the ports of the direction. ``freed`` comes
     max(R, C) cycles after the slot's ``frees``, when every bank has been read.
-    ``inexact`` is a register behind the array's outputs. One slot, one held word and one write per
-    cycle.
+    ``inexact`` is a register behind the array's outputs. One slot, one held word and one write (of
+    each port to memory) per cycle.
 
     Members
     -------
     write_en, write : In(1), In(scratch_write_layout(plan))
         A word for the scratchpad of its ``kind``.
+    write_en_1, write_1 : In(1), In(scratch_write_layout(plan))
+        Likewise, where there is a second port to memory.
+    write_ready_1 : Out(1)
+        It is taken: ``write`` is not for the same part of a bank. Combinational from both.
     slot : In(slot_layout(plan))
     held : In(held_read_layout(plan))
     freed : Out(FREES)
@@ -94,9 +99,10 @@ class Datapath(wiring.Component):
     def __init__(self, plan: Plan):
         self.plan = plan
         super().__init__(
-            {
-                "write_en": In(1),
-                "write": In(scratch_write_layout(plan)),
+            per_port("write_en", In(1), plan.ports)
+            | per_port("write", In(scratch_write_layout(plan)), plan.ports)
+            | ({"write_ready_1": Out(1)} if plan.ports > 1 else {})
+            | {
                 "slot": In(slot_layout(plan)),
                 "held": In(held_read_layout(plan)),
                 "freed": Out(FREES),
@@ -112,7 +118,9 @@ class Datapath(wiring.Component):
         m.submodules.array = place(array, platform)
         held = HeldScratchpad(plan)
         m.submodules.held_scratchpad = place(held, platform)
-        self._write(m, held, Region.HELD)
+        if plan.ports > 1:
+            self._agree(m)
+        self._writes(m, held, Region.HELD)
         m.d.comb += held.read.eq(self.held)
         for port, word in zip(array.load, held.ports, strict=True):
             m.d.comb += port.eq(word)
@@ -131,15 +139,34 @@ class Datapath(wiring.Component):
             return self.slot.valid
         return self.slot.valid & (self.slot.direction == way.number)
 
-    def _write(self, m, pad, region):
-        """The write port of one scratchpad."""
-        write = self.write
-        m.d.comb += [
-            pad.write.en.eq(self.write_en & (write.kind == region)),
-            pad.write.bank.eq(write.bank),
-            pad.write.word.eq(write.word),
+    def _agree(self, m):
+        """The second port waits where both have a word for one part of a bank."""
+        plan, first, second = self.plan, self.write, self.write_1
+        same = [
+            self.write_en,
+            first.kind == second.kind,
+            first.bank == second.bank,
+            sub_bank_of(plan, first.word) == sub_bank_of(plan, second.word),
         ]
-        for vector, came in zip(pad.write.vectors, write.vectors, strict=True):
+        m.d.comb += self.write_ready_1.eq(~Cat(same).all())
+
+    def _writes(self, m, pad, region):
+        """The write ports of one scratchpad."""
+        taken = [self.write_en]
+        if self.plan.ports > 1:
+            taken.append(self.write_en_1 & self.write_ready_1)
+        writes, inner = (of_ports(each, "write", self.plan.ports) for each in (self, pad))
+        for number, enabled in enumerate(taken):
+            self._write(m, inner[number], writes[number], enabled, region)
+
+    def _write(self, m, inner, write, enabled, region):
+        """One of them."""
+        m.d.comb += [
+            inner.en.eq(enabled & (write.kind == region)),
+            inner.bank.eq(write.bank),
+            inner.word.eq(write.word),
+        ]
+        for vector, came in zip(inner.vectors, write.vectors, strict=True):
             for name in vector.shape().members:
                 if name == "deficit_east":  # of a held block
                     value = came.deficit
@@ -153,7 +180,7 @@ class Datapath(wiring.Component):
         """The side from which the vectors of a direction come."""
         pad = StreamScratchpad(self.plan, side=way.side)
         m.submodules[f"{way.side}_scratchpad"] = place(pad, platform)
-        self._write(m, pad, way.region)
+        self._writes(m, pad, way.region)
         m.d.comb += [
             pad.read_en.eq(self._issues(way)),
             pad.read_addr.eq(self.slot[way.vector_addr]),

@@ -35,17 +35,18 @@ class Position(NamedTuple):
     slice: Signal  # block of the bank at which their slice begins
 
 
-def advance(m, at: Position, banks, stride):
-    """In the next cycle ``at`` is that of the next number: by counting, not by dividing."""
-    with m.If(at.bank == banks - 1):
-        m.d.sync += [at.bank.eq(0), at.slice.eq(at.slice + stride)]
+def advance(m, at: Position, banks, stride, step: int = 1, first: int = 0):
+    """In the next cycle ``at`` is that of the number ``step`` further on: by counting, not by
+    dividing. ``first`` is the lowest bank that is met; ``banks`` is a multiple of ``step``."""
+    with m.If(at.bank == banks - (step - first)):
+        m.d.sync += [at.bank.eq(first), at.slice.eq(at.slice + stride)]
     with m.Else():
-        m.d.sync += at.bank.eq(at.bank + 1)
+        m.d.sync += at.bank.eq(at.bank + step)
 
 
-def restart(m, at: Position, base):
-    """In the next cycle ``at`` is that of number 0."""
-    m.d.sync += [at.bank.eq(0), at.slice.eq(base)]
+def restart(m, at: Position, base, first: int = 0):
+    """In the next cycle ``at`` is that of number ``first``, which is less than there are banks."""
+    m.d.sync += [at.bank.eq(first), at.slice.eq(base)]
 
 
 class BlockTargets(wiring.Component):
@@ -61,6 +62,9 @@ class BlockTargets(wiring.Component):
     NaN, has deficit 0 and ``nonzero`` 0. Deficits of directions that the product at hand does not
     have are anything; so are all where a maximum is less than an exponent.
 
+    One port of several has the rows with its number, modulo the ports, of which the numbers of
+    banks are multiples. Blocks beyond the last column or row are to be dropped.
+
     Not checked: that the groups of a region come row by row and without gaps.
 
     Timing: block k of a group (from 0 on) is looked up k + 1 cycles after the group is taken and
@@ -68,6 +72,12 @@ class BlockTargets(wiring.Component):
     up: a block per cycle. A block that is not taken stays, and so does the look-up of the one after
     it: ``lookup.enable`` and ``groups.ready`` are combinational from ``blocks.ready``, all other
     outputs but what depends on ``lookup``'s values are functions of registers.
+
+    Parameters
+    ----------
+    plan : Plan
+    port : int
+        Number of the port.
 
     Members
     -------
@@ -81,8 +91,8 @@ class BlockTargets(wiring.Component):
     blocks: stream.Interface
     lookup: wiring.PureInterface
 
-    def __init__(self, plan: Plan):
-        self.plan = plan
+    def __init__(self, plan: Plan, port: int = 0):
+        self.plan, self.port = plan, port
         super().__init__(
             {
                 "groups": In(stream.Signature(block_group_layout(plan))),
@@ -115,9 +125,10 @@ class BlockTargets(wiring.Component):
             m.d.sync += [group.eq(self.groups.payload), left.eq(new.blocks)]
             with m.If(new.col == 0):
                 restart(m, col_at, new.region.base)
-                advance(m, row_at, self._banks(group.region), group.region.stride)
-                with m.If(new.row == 0):
-                    restart(m, row_at, new.region.base)
+                stride, ports = group.region.stride, self.plan.ports
+                advance(m, row_at, self._banks(group.region), stride, ports, self.port)
+                with m.If(new.row == self.port):
+                    restart(m, row_at, new.region.base, self.port)
         self._lookups(m, group)
         self._block(m, group, left, row_at, col_at)
         return m
@@ -197,13 +208,17 @@ class BlockTargets(wiring.Component):
         slice_ = Mux(by_column, col_at.slice, row_at.slice)
         last_col = group.col >= region.cols - 1
         last_row = group.row == region.rows - 1
+        drop = group.col >= region.cols
+        if plan.ports > 1:
+            last_row = group.row + plan.ports >= region.rows
+            drop |= group.row >= region.rows
         said = {
             "kind": region.kind,
             "cls": region.cls,
             "bank": bank,
             "word": (slice_ + q) << (plan.log_block - exact_log2(plan.fill_vectors)),
             "turned": region.turned,
-            "drop": group.col >= region.cols,
+            "drop": drop,
             "ends": left == 1,
             "last": region.last & last_row & (left == 1) & last_col,
         }

@@ -24,13 +24,20 @@ class Fill(wiring.Component):
     """Parse regions, describe their blocks, cut and turn their vectors, write them to the banks.
 
     Elements are written as the array has them (:mod:`diastole_hw.stream.elements`). Blocks that
-    only fill a granule are not written.
+    only fill a granule are not written. Each port to memory has its own, for the rows that it
+    brings (:class:`diastole_hw.load.requests.RegionRequests`).
 
     Timing: at most one beat of ``data`` and one word of V vectors per cycle, and a cycle for a
     dropped block. The first word of a block is written 2 cycles after its last beat, at least 3
     after the last beat of its group's exponents, and right after the last one of the block before
     where both have passed; beats wait only where two blocks before them have not left
     (:class:`BlockBuffer`).
+
+    Parameters
+    ----------
+    plan : Plan
+    port : int
+        Number of the port.
 
     Members
     -------
@@ -41,6 +48,8 @@ class Fill(wiring.Component):
         this cycle.
     write_en, write : Out(1), Out(scratch_write_layout(plan))
         A word for a scratchpad.
+    write_ready : In(1)
+        Of every port but the first one, whose words are always taken: the word is.
     maxima : Out(MaximaWriteSignature(plan))
     lookup : Out(load_signature(plan))
     turn_stall : Out(1)
@@ -53,8 +62,8 @@ class Fill(wiring.Component):
     maxima: wiring.PureInterface
     lookup: wiring.PureInterface
 
-    def __init__(self, plan: Plan):
-        self.plan = plan
+    def __init__(self, plan: Plan, port: int = 0):
+        self.plan, self.port = plan, port
         super().__init__(
             {
                 "regions": In(stream.Signature(region_layout(plan))),
@@ -67,13 +76,14 @@ class Fill(wiring.Component):
                 "lookup": Out(load_signature(plan)),
                 "turn_stall": Out(1),
             }
+            | ({"write_ready": In(1)} if port else {})
         )
 
     def elaborate(self, platform):
         m = Module()
         plan = self.plan
-        parse = RegionParse(plan)
-        targets = BlockTargets(plan)
+        parse = RegionParse(plan, self.port)
+        targets = BlockTargets(plan, self.port)
         buffer = BlockBuffer(
             beat=plan.data_width,
             elements=tuple(form.element_bits for form in plan.formats),
@@ -111,9 +121,11 @@ class Fill(wiring.Component):
     def _write(self, m, vectors, head):
         """Vectors meet the description of their block."""
         write = self.write
+        ready = self.write_ready | head.drop if self.port else Const(1, 1)
+        leaves = vectors.valid & ready if self.port else vectors.valid
         m.d.comb += [
-            vectors.ready.eq(1),
-            self.blocks_loaded.eq(vectors.valid & vectors.p.last & head.last),
+            vectors.ready.eq(ready),
+            self.blocks_loaded.eq(leaves & vectors.p.last & head.last),
             self.write_en.eq(vectors.valid & ~head.drop),
             write.kind.eq(head.kind),
             write.bank.eq(head.bank),

@@ -42,7 +42,8 @@ class RegionParse(wiring.Component):
     that its columns meet: the group's exponent field, then the elements of the part's blocks,
     rounded up to whole granules, from the first of them on. The part is described in ``groups``,
     with the group's exponents from those of the part's first block on; its elements go through to
-    ``mantissas``, for :class:`diastole_hw.stream.blocks.BlockBuffer`.
+    ``mantissas``, for :class:`diastole_hw.stream.blocks.BlockBuffer`. One port of several brings
+    the rows with its number, modulo the ports; where a region has none, one that is to be dropped.
 
     Not checked: that a region starts on a whole granule of its group and that nothing is empty.
 
@@ -50,6 +51,12 @@ class RegionParse(wiring.Component):
     beat of the one before. ``groups`` is given with the last beat of the group's exponents, whose
     ``ready`` it has; ``maxima`` follows ``data`` in the same cycle; so do ``mantissas``, whose
     ``ready`` is that of ``data`` then.
+
+    Parameters
+    ----------
+    plan : Plan
+    port : int
+        Number of the port.
 
     Members
     -------
@@ -68,8 +75,8 @@ class RegionParse(wiring.Component):
     mantissas: stream.Interface
     maxima: wiring.PureInterface
 
-    def __init__(self, plan: Plan):
-        self.plan = plan
+    def __init__(self, plan: Plan, port: int = 0):
+        self.plan, self.port = plan, port
         super().__init__(
             {
                 "regions": In(stream.Signature(region_layout(plan))),
@@ -87,7 +94,8 @@ class RegionParse(wiring.Component):
         region = Signal(region_layout(plan))
         most_beats = max(max_exponent_beats(plan), max_mantissa_beats(plan), plan.maxima_depth)
         beat = Signal(range(most_beats + 1))
-        row = Signal.like(region.rows, name="row")
+        row = Signal(region.rows.shape(), name="row", init=self.port)
+        ports = plan.ports
         col = Signal.like(region.cols, name="col")
         blocks = Signal(range(GROUP_BLOCKS + 1))
         run_beats = Signal(range(max_mantissa_beats(plan) + 1))
@@ -109,7 +117,7 @@ class RegionParse(wiring.Component):
         m.d.comb += [
             last_maxima.eq(beat == region.beats - 1),
             last_part.eq(region.cols - col == blocks),
-            last_row.eq(row == region.rows - 1),
+            last_row.eq(self._last(row, region)),
         ]
         field = self._exponent_field(m, region, beat)
         self._exponents(m, region, offset, field.entries)
@@ -141,11 +149,17 @@ class RegionParse(wiring.Component):
                         m.d.sync += [beat.eq(0), offset.eq(0), col.eq(col + blocks)]
                         m.next = "EXPONENTS"
                         with m.If(last_part):
-                            m.d.sync += [col.eq(0), row.eq(row + 1), offset.eq(region.offset)]
+                            m.d.sync += [col.eq(0), row.eq(row + ports), offset.eq(region.offset)]
                             with m.If(last_row):
-                                m.d.sync += row.eq(0)
+                                m.d.sync += row.eq(self.port)
                                 self._next_region(m, region, offset)
         return m
+
+    def _last(self, row, region):
+        """Whether the port brings no row behind this one."""
+        if self.plan.ports == 1:
+            return row == region.rows - 1
+        return row + self.plan.ports >= region.rows
 
     def _next_region(self, m, region, offset):
         """Take one, if there is one, with the last beat of the one before."""

@@ -20,6 +20,10 @@ class RegionRequests(wiring.Component):
     """Request every beat that a chunk needs, region by region, and tell
     :class:`diastole_hw.load.fill.Fill` what comes.
 
+    A port of several asks for the maxima, as each does, and of blocks for its rows: those whose
+    number in their region is its own, modulo the ports. Where a region has no such row, it asks for
+    the first one, so that something comes. Regions are described whole.
+
     A chunk starts when there is room for what it loads. Requests for blocks: a
     row of blocks at a time, group by group, the exponent field and the elements from it to the end
     of the last block wanted, rounded up to whole granules. In a group whose first block is not
@@ -38,6 +42,12 @@ class RegionRequests(wiring.Component):
     - one of blocks n + 3 for the region, ``row0`` of n bits, then for each of its rows 1 more than
       it has requests. The region is described in the first of these cycles. A row's requests are
       valid in cycles that follow each other.
+
+    Parameters
+    ----------
+    plan : Plan
+    port : int
+        Number of the port.
 
     Members
     -------
@@ -60,8 +70,8 @@ class RegionRequests(wiring.Component):
     requests: stream.Interface
     product: data.View
 
-    def __init__(self, plan: Plan):
-        self.plan = plan
+    def __init__(self, plan: Plan, port: int = 0):
+        self.plan, self.port = plan, port
         super().__init__(
             {
                 "product": In(PRODUCT),
@@ -94,13 +104,14 @@ class RegionRequests(wiring.Component):
         self._describe(m, table, chunk)
         m.d.comb += self.regions.p.beats.eq(self._beats_of_maxima(first, count))
 
-        first_row = Locate(count_bits=len(table.row0), step_bits=len(tensor.pitch))
+        pitch = tensor.pitch if plan.ports == 1 else tensor.pitch << 1
+        first_row = Locate(count_bits=len(table.row0), step_bits=len(pitch))
         m.submodules.first_row = place(first_row, platform)
         m.d.comb += [
             first_row.base.eq(tensor.base + self._group_bytes(table) * (table.col0 >> 3)),
             first_row.pitch.eq(tensor.pitch),
-            first_row.count.eq(table.row0),
-            first_row.step.eq(tensor.pitch),
+            first_row.count.eq(self._first_row(table)),
+            first_row.step.eq(pitch),
         ]
         group_addr = Signal(ADDRESS_BITS)
         rows_left = Signal.like(table.rows, name="rows_left")
@@ -130,7 +141,7 @@ class RegionRequests(wiring.Component):
                     m.d.comb += self.regions.valid.eq(1)
                     with m.If(self.regions.ready):
                         m.d.comb += first_row.start.eq(1)
-                        m.d.sync += rows_left.eq(table.rows)
+                        m.d.sync += rows_left.eq(self._rows(table))
                         m.next = "LOCATE"
             with m.State("LOCATE"):
                 with m.If(first_row.ready):
@@ -153,6 +164,16 @@ class RegionRequests(wiring.Component):
             with m.State("GROUP_BLOCKS"):
                 self._request_group(m, table, group_addr, cols_left, offset, at_mantissas)
         return m
+
+    def _first_row(self, table):
+        """Of the tensor, that the port asks for."""
+        return table.row0 + (table.rows > 1) if self.port else table.row0
+
+    def _rows(self, table):
+        """Of the region, that the port asks for."""
+        if self.plan.ports == 1:
+            return table.rows
+        return Mux(table.rows == 1, 1, table.rows >> 1) if self.port else (table.rows + 1) >> 1
 
     def _entries(self, m, table):
         """First maximum of the region in bytes, and how many: a grouped class has B per block."""

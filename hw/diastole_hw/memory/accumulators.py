@@ -176,9 +176,10 @@ class Accumulators(wiring.Component):
                         m.d.comb += drain.data[k].eq(words[unit])
 
     def _drain_addr(self, port):
-        """Where a look-up reads a port."""
+        """Where a look-up reads a port, of a number that is known or not; no port is behind the
+        last one."""
         drain = self.drain
-        if self.drained == 1:
+        if self.drained == 1 or (isinstance(port, int) and port == self.banks - 1):
             return drain.addr
         return Mux(port < drain.port, drain.wrapped_addr, drain.addr)
 

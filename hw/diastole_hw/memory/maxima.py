@@ -10,6 +10,7 @@ from amaranth.utils import exact_log2
 from diastole_hw.memory.ram import Ram
 from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
+from diastole_hw.ports import of_ports, per_port, port_name
 from diastole_sim.spec.formats import SIGNIFICAND_FRACTION
 
 NAMES = ("south", "east", "west", "north")
@@ -164,7 +165,8 @@ class Maxima(wiring.Component):
 
     Each is written beat by beat as the beats come from memory, and has two readers: the loader,
     which computes deficits, and the drains, which compute bounds. A machine has the memories of its
-    directions (:func:`maxima_names`).
+    directions (:func:`maxima_names`). Where there are several ports to memory, each one's loader
+    writes copies of its own; the drains read what the first one's has written.
 
     Timing: a reader's ``enable`` with its indices in one cycle; each ``value`` is what they ask for
     from the next cycle on, until the one after the next ``enable``. A beat that is written can be
@@ -175,6 +177,8 @@ class Maxima(wiring.Component):
     write : In(MaximaWriteSignature(plan))
     load : In(load_signature(plan))
         All memories, with one ``enable``.
+    write_1, load_1
+        Likewise, of a second port's loader.
     drain : In(signature of {DIRECTION: drain_signature(plan, DIRECTION)})
         One reader for each of ``plan.directions``.
     """
@@ -187,11 +191,9 @@ class Maxima(wiring.Component):
         self.plan = plan
         drains = {name: Out(drain_signature(plan, name)) for name in plan.directions}
         super().__init__(
-            {
-                "write": In(MaximaWriteSignature(plan)),
-                "load": In(load_signature(plan)),
-                "drain": In(wiring.Signature(drains)),
-            }
+            per_port("write", In(MaximaWriteSignature(plan)), plan.ports)
+            | per_port("load", In(load_signature(plan)), plan.ports)
+            | {"drain": In(wiring.Signature(drains))}
         )
 
     def elaborate(self, platform):
@@ -206,13 +208,19 @@ class Maxima(wiring.Component):
                 for reader, (enable, lookup) in lookups.items():
                     entries = maxima_entries(self.plan, name, reader)
                     copy = f"{reader}_{name}"
-                    self._copy(m, platform, copy, name, enable, lookup, entries)
+                    self._copy(m, platform, copy, name, self.write, enable, lookup, entries)
+        for port in range(1, self.plan.ports):
+            write, load = (of_ports(self, each, port + 1)[port] for each in ("write", "load"))
+            for name in maxima_names(self.plan):
+                copy, lookup = port_name(f"load_{name}", port), getattr(load, name)
+                entries = maxima_entries(self.plan, name, "load")
+                self._copy(m, platform, copy, name, write, load.enable, lookup, entries)
         return m
 
-    def _copy(self, m, platform, copy, name, enable, lookup, entries):
+    def _copy(self, m, platform, copy, name, write, enable, lookup, entries):
         """A copy of the memory ``name`` for one reader, in as many parts as the entries of a block
         have beats."""
-        index, value, write = lookup.index, lookup.value, self.write
+        index, value = lookup.index, lookup.value
         depth = self.plan.maxima_depth
         parts = max(1, entries.count // self.plan.beat_bytes)
         mine = write.enable & (write.memory == NAMES.index(name))

@@ -7,9 +7,11 @@ from amaranth.utils import exact_log2
 
 from diastole_hw.cell.layouts import held_layout, vector_layout
 from diastole_hw.cell.shape import Element
+from diastole_hw.invariant import invariant
 from diastole_hw.memory.ram import Ram
 from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
+from diastole_hw.ports import of_ports, per_port
 from diastole_hw.schedule.tokens import held_read_layout
 from diastole_sim.spec.formats import SCALE_SIGNIFICAND_BITS
 
@@ -47,6 +49,11 @@ def write_signature(plan: Plan, *, banks: int, words: int, marks: dict) -> wirin
             "vectors": Out(data.ArrayLayout(vector, plan.fill_vectors)),
         }
     )
+
+
+def sub_bank_of(plan: Plan, word):
+    """Where a bank has two parts, that of a word: the parity of its block."""
+    return word[plan.log_block - exact_log2(plan.fill_vectors)]
 
 
 class Bank(wiring.Component):
@@ -142,8 +149,88 @@ class Bank(wiring.Component):
         return ram
 
 
-def add_bank(m, platform, number, pad, element: Element, per_block: set[str]) -> Bank:
-    """Bank ``number`` of ``pad``, with its share of the write port.
+class SplitBank(wiring.Component):
+    """One bank as two of half its depth, one for blocks of even and one for those of odd addresses,
+    so that two words are written in a cycle.
+
+    Words that are written in one cycle must not be of blocks of one parity (an invariant).
+
+    Timing: as :class:`Bank`.
+
+    Parameters
+    ----------
+    vector, block, depth, log_block, log_word
+        As of :class:`Bank`. ``depth`` is that of both parts together: a multiple of two blocks.
+
+    Members
+    -------
+    write_en, write_word, write_data, read_en, read_addr, read_data
+        As of :class:`Bank`.
+    write_en_1, write_word_1, write_data_1
+        A second word.
+    """
+
+    read_data: data.View
+
+    def __init__(
+        self,
+        *,
+        vector: data.StructLayout,
+        block: data.StructLayout,
+        depth: int,
+        log_block: int,
+        log_word: int,
+    ):
+        self.vector, self.block, self.depth = vector, block, depth
+        self.log_block, self.log_word = log_block, log_word
+        both = data.StructLayout(dict(vector.members) | dict(block.members))
+        super().__init__(
+            per_port("write_en", In(1), 2)
+            | per_port("write_word", In(range(depth >> log_word)), 2)
+            | per_port("write_data", In(data.ArrayLayout(both, 1 << log_word)), 2)
+            | {"read_en": In(1), "read_addr": In(range(depth)), "read_data": Out(both)}
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        shown = Signal()  # the part that was read last
+        parts = [self._part(m, platform, parity) for parity in range(2)]
+        with m.If(self.read_en):
+            m.d.sync += shown.eq(self.read_addr[self.log_block])
+        even, odd = (part.read_data.as_value() for part in parts)
+        m.d.comb += self.read_data.eq(Mux(shown, odd, even))
+        return m
+
+    def _part(self, m, platform, parity) -> Bank:
+        """The blocks of one parity."""
+        sizes = {"log_block": self.log_block, "log_word": self.log_word}
+        bank = Bank(vector=self.vector, block=self.block, depth=self.depth // 2, **sizes)
+        m.submodules[("even", "odd")[parity]] = place(bank, platform)
+        words = of_ports(self, "write_word", 2)
+        contents = of_ports(self, "write_data", 2)
+        low = self.log_block - self.log_word
+        mine = [
+            enabled & (word[low] == parity)
+            for enabled, word in zip(of_ports(self, "write_en", 2), words, strict=True)
+        ]
+        m.d.comb += [
+            bank.write_en.eq(mine[0] | mine[1]),
+            bank.write_word.eq(self._without(Mux(mine[1], words[1], words[0]), low)),
+            bank.write_data.eq(Mux(mine[1], contents[1].as_value(), contents[0].as_value())),
+            bank.read_en.eq(self.read_en & (self.read_addr[self.log_block] == parity)),
+            bank.read_addr.eq(self._without(self.read_addr, self.log_block)),
+        ]
+        invariant(m, platform, ~(mine[0] & mine[1]), "two words for one part of a bank")
+        return bank
+
+    @staticmethod
+    def _without(addr, bit):
+        """An address without one of its bits."""
+        return Cat(addr[:bit], addr[bit + 1 :])
+
+
+def add_bank(m, platform, number, pad, element: Element, per_block: set[str]) -> Bank | SplitBank:
+    """Bank ``number`` of ``pad``, with its share of the write ports.
 
     It keeps its elements as ``element``; ``per_block``: marks that a block's vectors share.
     """
@@ -153,7 +240,8 @@ def add_bank(m, platform, number, pad, element: Element, per_block: set[str]) ->
     vector = {"elements": elements_layout(plan, element)}
     vector |= {name: shape for name, shape in marks.items() if name not in per_block}
     block = {name: shape for name, shape in marks.items() if name in per_block}
-    bank = Bank(
+    kind = Bank if plan.ports == 1 else SplitBank
+    bank = kind(
         vector=data.StructLayout(vector),
         block=data.StructLayout(block),
         depth=pad.vectors,
@@ -162,16 +250,23 @@ def add_bank(m, platform, number, pad, element: Element, per_block: set[str]) ->
     )
     m.submodules[f"bank_{number}"] = place(bank, platform)
     resized, wide = plan.shape.resized, plan.element()
-    m.d.comb += [
-        bank.write_en.eq(write.en & (write.bank == number)),
-        bank.write_word.eq(write.word),
-    ]
-    for kept, came in zip(bank.write_data, write.vectors, strict=True):
-        m.d.comb += [kept[name].eq(came[name]) for name in marks]
+    enables, words, contents, writes = (
+        of_ports(owner, name, plan.ports)
+        for owner, name in (
+            (bank, "write_en"), (bank, "write_word"), (bank, "write_data"), (pad, "write"),
+        )
+    )  # fmt: skip
+    for enabled, word, content, write in zip(enables, words, contents, writes, strict=True):
         m.d.comb += [
-            target.eq(resized(value, wide, element))
-            for target, value in zip(kept.elements, came.elements, strict=True)
+            enabled.eq(write.en & (write.bank == number)),
+            word.eq(write.word),
         ]
+        for kept, came in zip(content, write.vectors, strict=True):
+            m.d.comb += [kept[name].eq(came[name]) for name in marks]
+            m.d.comb += [
+                target.eq(resized(value, wide, element))
+                for target, value in zip(kept.elements, came.elements, strict=True)
+            ]
     return bank
 
 
@@ -188,7 +283,8 @@ class StreamScratchpad(wiring.Component):
     Where vectors are of squares, a block has one deficit, ``nonzero`` and significand: of the
     vectors of a block the one that is written last says them for all.
 
-    Timing: one vector is read and one word written per cycle, not of the same word. ``read_en``
+    Timing: one vector is read and one word written per cycle (where there are two ports to memory,
+    two words), not of the same word. ``read_en``
     with ``read_addr`` in cycle t gives port b its vector in cycle t + 1 + b; in other cycles a port
     shows a vector with ``nonzero`` and ``poison`` 0. A vector is seen by reads that reach its bank
     (bank b in cycle t + b) from the cycle after its write on.
@@ -204,6 +300,9 @@ class StreamScratchpad(wiring.Component):
     write : In(write_signature(plan, banks=banks, words=vectors // V, marks=...))
         Marks: ``deficit``, ``nonzero``, and what the machine has of ``significand``, ``extent``
         and ``poison`` (1 bit).
+    write_1
+        Likewise, where there is a second port to memory. In one cycle both must not write a bank's
+        blocks of one parity.
     read_en, read_addr : In(1), In(range(vectors))
     read_banks : In(range(banks + 1))
         In a machine that has poison only: how many banks the read means. The others show none.
@@ -223,8 +322,7 @@ class StreamScratchpad(wiring.Component):
         marks = mark_shapes(plan, poison_bits=1, deficits=("deficit",))
         words = self.vectors // plan.fill_vectors
         write = write_signature(plan, banks=self.banks, words=words, marks=marks)
-        members = {
-            "write": In(write),
+        members = per_port("write", In(write), plan.ports) | {
             "read_en": In(1),
             "read_addr": In(range(self.vectors)),
             "ports": Out(vector_layout(plan.shape, self.element)).array(self.banks),
@@ -280,6 +378,8 @@ class HeldScratchpad(wiring.Component):
     write : In(write_signature(plan, banks=C, words=plan.held_words // V, marks=...))
         Marks: a deficit for each direction that the array has, ``nonzero``, and what the machine
         has of ``significand``, ``extent`` and ``poison`` (B bits, one for each element).
+    write_1
+        As of :class:`StreamScratchpad`.
     read : In(held_read_layout(plan))
     ports : Out(held_layout(plan.shape)), an array of C
         A deficit in a direction that the array has not is 0.
@@ -295,8 +395,8 @@ class HeldScratchpad(wiring.Component):
         words = self.vectors // plan.fill_vectors
         write = write_signature(plan, banks=plan.cols, words=words, marks=marks)
         super().__init__(
-            {
-                "write": In(write),
+            per_port("write", In(write), plan.ports)
+            | {
                 "read": In(held_read_layout(plan)),
                 "ports": Out(held_layout(plan.shape)).array(plan.cols),
             }

@@ -11,7 +11,8 @@ from diastole_sim.spec.nest import NestLimits
 @dataclass(frozen=True, kw_only=True)
 class NestRules:
     """What decides: cells, ``block`` B, bytes of a beat, the ``granules`` of the images by class,
-    how products are cut, and blocks in a bank of what streams and of what is held."""
+    how products are cut, blocks in a bank of what streams and of what is held, and vectors that
+    are ``drained`` in a cycle, by the cells along the lanes."""
 
     rows: int
     cols: int
@@ -21,6 +22,7 @@ class NestRules:
     tiling: Tiling
     stream_blocks: int
     held_blocks: int
+    drained: dict[int, int]
 
     def limits(self, use: Use) -> NestLimits:
         """What the memories hold, and where tiles may begin in the images and in a row of the
@@ -38,7 +40,9 @@ class NestRules:
         groups = [
             count
             for count in range(1, tiling.groups + 1)
-            if count * l_side % l_unit == 0 and count * lane_bytes % self.beat_bytes == 0
+            if count * l_side % l_unit == 0
+            and count * l_side % self.drained[l_side] == 0
+            and count * lane_bytes % self.beat_bytes == 0
         ]
         powers = (1 << log for log in range(tiling.t_blocks.bit_length()))
         unit = lcm(*c_units)

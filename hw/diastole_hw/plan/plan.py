@@ -14,9 +14,10 @@ from amaranth.utils import bits_for
 
 from diastole_hw.cell.shape import CellShape, Element
 from diastole_hw.plan.nests import NestRules
-from diastole_hw.plan.policy import pow2ceil
+from diastole_hw.plan.policy import pow2ceil, vectors_drained
 from diastole_hw.plan.tiling import Tiling
 from diastole_hw.plan.uses import DY, OPERATION_OF, PRODUCTS, Mode, Use, W, X, use_of
+from diastole_sim.spec.check import require_int
 from diastole_sim.spec.formats import Format
 from diastole_sim.spec.image import GROUP_BLOCKS, MAX_CONVERT_BLOCKS, MAX_SIZE, GroupLayout
 from diastole_sim.spec.nest import ProductNests
@@ -27,6 +28,8 @@ FEWEST_TILES_IN_FLIGHT = 4
 """Two are loaded while two are drained."""
 SUM_UNITS = 4
 """Memories of sums behind each port: tiles take one or two of them in turn."""
+MOST_PORTS = 2
+"""To memory."""
 
 
 def units_of(plan: "Plan", words: int) -> int:
@@ -40,9 +43,10 @@ class Plan:
 
     ``rows``, ``cols`` in cells; ``numerics``: formats, groups, block side B, F and G;
     ``in_place``: the cells transpose, else the edge does; ``data_width`` D of the memory bus in
-    bits. ``tiling``: how products are cut; :func:`diastole_hw.plan.policy.default_tiling` has one.
-    ValueError for vector groups of W or dY where the edge transposes, and for a tiling that the
-    machine cannot run.
+    bits, and ``ports``, 1 or 2, how many of them there are. ``tiling``: how products are cut;
+    :func:`diastole_hw.plan.policy.default_tiling` has one. ValueError for vector groups of W or dY
+    where the edge transposes, for two ports and an odd number of rows or columns, and for a tiling
+    that the machine cannot run.
     """
 
     rows: int
@@ -51,8 +55,12 @@ class Plan:
     numerics: Numerics
     data_width: int
     tiling: Tiling
+    ports: int = 1
 
     def __post_init__(self):
+        require_int("ports", self.ports, 1, MOST_PORTS)
+        if self.ports > 1 and (self.rows % 2 or self.cols % 2):
+            raise ValueError("two ports need even numbers of rows and of columns of cells")
         if not self.in_place and (self.grouped(W) or self.grouped(DY)):
             raise ValueError("vector groups of W or dY need an array that transposes in place")
         if problem := self._tiling_problem():
@@ -78,6 +86,11 @@ class Plan:
                     f"groups must make lane tiles of {side} cells whole groups of {GROUP_BLOCKS} "
                     f"blocks and whole beats of floats, not {tiling.groups}"
                 )
+            if lanes % (drained := self._drained(side)):
+                return (
+                    f"groups must make lane tiles of {side} cells whole words of {drained} "
+                    f"vectors, not {tiling.groups}"
+                )
             if chunk % side or chunk % GROUP_BLOCKS:
                 return (
                     f"{name} must be a multiple of {side} and of {GROUP_BLOCKS} blocks, not {chunk}"
@@ -91,6 +104,8 @@ class Plan:
         room = tiling.groups * tiling.t_blocks // tiling.fused_t_blocks
         if tiling.fused_t_blocks % granule and not self.grouped(X):
             return f"fused_t_blocks must be a multiple of {granule}, not {tiling.fused_t_blocks}"
+        if self.ports > 1 and tiling.fused_t_blocks * self.block * 4 % self.beat_bytes:
+            return f"fused_t_blocks must be whole beats of floats, not {tiling.fused_t_blocks}"
         if 2 * tiling.fused_t_blocks < self.rows:
             least = ceil(self.rows / 2)
             return (
@@ -312,6 +327,7 @@ class Plan:
         rules = NestRules(
             rows=self.rows, cols=self.cols, block=self.block, beat_bytes=self.beat_bytes,
             granules=tuple(map(self.granule, range(3))), tiling=self.tiling,
+            drained={side: self._drained(side) for side in (self.rows, self.cols)},
             stream_blocks=self.stream_blocks, held_blocks=self.held_blocks,
         )  # fmt: skip
         limits = {OPERATION_OF[mode].name: rules.limits(self.use(mode)) for mode in PRODUCTS}
@@ -405,11 +421,13 @@ class Plan:
 
     def drain_vectors(self, *, north: bool) -> int:
         """V_d, vectors of B sums that leave the accumulators of a direction in a cycle: those of
-        neighbouring ports, as many as a beat has floats for; a power of two, at least 1 and at most
-        the ports."""
-        ports = self.cols if north else self.rows
-        most = max(1, min(ports, self.data_width // (32 * self.block)))
-        return 1 << (most.bit_length() - 1)
+        neighbouring ports of the array, as many as all buses together have floats for in a beat; a
+        power of two, at least 1 and at most those ports."""
+        return self._drained(self.cols if north else self.rows)
+
+    def _drained(self, side: int) -> int:
+        sizes = {"block": self.block, "data_width": self.data_width, "ports": self.ports}
+        return vectors_drained(side, **sizes)
 
     # Maxima: bytes, one per block, or one per row of a block where a class is grouped.
 

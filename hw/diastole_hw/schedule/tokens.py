@@ -159,7 +159,7 @@ def block_group_layout(plan: Plan) -> data.StructLayout:
     return data.StructLayout(
         {
             "region": region,
-            "row": region["rows"].shape,  # of the region
+            "row": region["rows"].shape,  # of the region; or 1, where it has but one
             "col": region["cols"].shape,  # of the first of the blocks
             "blocks": range(GROUP_BLOCKS + 1),  # whole granules: some may be beyond the region
             "exponents": unsigned(8 * exponents),  # those of the first block lowest
@@ -187,7 +187,7 @@ def block_layout(plan: Plan) -> data.StructLayout:
         "significand": data.ArrayLayout(unsigned(SCALE_SIGNIFICAND_BITS), entries),
         "poison": data.ArrayLayout(unsigned(1), entries),  # the group's scale is no number
         "turned": 1,
-        "drop": 1,  # it only fills a granule
+        "drop": 1,  # it only fills a granule, or a port's share
         "ends": 1,  # last of its part of a group
         "last": 1,  # of its chunk's
     }
@@ -292,10 +292,15 @@ def pass_layout(plan: Plan) -> data.StructLayout:
     )
 
 
+def longest_row(plan: Plan) -> int:
+    """Of a tile of a result, in vectors."""
+    lanes = plan.groups * max(plan.rows, plan.cols)
+    return max(lanes, plan.fused_blocks_n, plan.fused_tile_blocks)
+
+
 def span_layout(plan: Plan) -> data.StructLayout:
     """Rows of equal length, ``pitch`` apart: ``repeat`` of them."""
-    lanes = plan.groups * max(plan.rows, plan.cols)
-    vectors = max(lanes, plan.fused_blocks_n, plan.fused_tile_blocks)
+    vectors = longest_row(plan)
     return data.StructLayout(
         {
             "addr": unsigned(ADDRESS_BITS),

@@ -10,7 +10,9 @@ from diastole_hw.memory.maxima import drain_entries, drain_signature, scale_expo
 from diastole_hw.place import place
 from diastole_hw.plan.plan import SUM_UNITS, Plan
 from diastole_hw.plan.uses import Mode
+from diastole_hw.ports import of_ports, per_port
 from diastole_hw.schedule.tokens import POSITION, PRODUCT, RESULT, chunk_layout, span_layout
+from diastole_hw.store.deal import EmitPorts
 from diastole_hw.store.drain_walk import DrainWalk, operands
 from diastole_hw.store.float_lanes import FloatLanes
 from diastole_hw.store.rows import EmitRows
@@ -67,6 +69,8 @@ class Drain(wiring.Component):
     requests : Out(stream of request_layout())
     beats : Out(stream of write_beat_layout(plan.data_width))
         Of every request, in their order; neither stream waits for the other.
+    requests_1, beats_1
+        Likewise, where there is a second port to memory: every second row of a span.
     stalled : Out(1)
         A word could be read, and the bus did not take what is before it.
     """
@@ -83,6 +87,7 @@ class Drain(wiring.Component):
         ports = plan.cols if north else plan.rows
         self.vectors = plan.drain_vectors(north=north)
         self.direction = "north" if north else "east"
+        beats = stream.Signature(write_beat_layout(plan.data_width))
         super().__init__(
             {
                 "mode": In(Mode),
@@ -96,11 +101,10 @@ class Drain(wiring.Component):
                 "busy": Out(1),
                 "read": Out(SumsReadSignature(plan, ports, self.vectors)),
                 "overflow": Out(1),
-                "requests": Out(stream.Signature(request_layout())),
-                "beats": Out(stream.Signature(write_beat_layout(plan.data_width))),
-                "stalled": Out(1),
-                "lookup": Out(drain_signature(plan, self.direction)),
             }
+            | per_port("requests", Out(stream.Signature(request_layout())), plan.ports)
+            | per_port("beats", Out(beats), plan.ports)
+            | {"stalled": Out(1), "lookup": Out(drain_signature(plan, self.direction))}
         )
 
     def elaborate(self, platform):
@@ -115,14 +119,17 @@ class Drain(wiring.Component):
             poisonable=plan.poison,
         )
         spans = StreamFifo(span_layout(plan), 4)
-        emit = EmitRows(plan, vectors=self.vectors)
+        kind = EmitRows if plan.ports == 1 else EmitPorts
+        emit = kind(plan, vectors=self.vectors)
         units = {"walk": walk, "floats": floats, "spans": spans, "emit": emit}
         for name, unit in units.items():
             m.submodules[name] = place(unit, platform)
         wiring.connect(m, wiring.flipped(self.tiles), walk.tiles)
         wiring.connect(m, walk.spans, spans.i)
-        wiring.connect(m, wiring.flipped(self.requests), emit.requests)
-        wiring.connect(m, wiring.flipped(self.beats), emit.beats)
+        for name in ("requests", "beats"):
+            outer, inner = (of_ports(unit, name, plan.ports) for unit in (self, emit))
+            for mine, its in zip(outer, inner, strict=True):
+                wiring.connect(m, wiring.flipped(mine), its)
         m.d.comb += [
             walk.mode.eq(self.mode),
             walk.result.eq(self.result),

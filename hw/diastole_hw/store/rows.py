@@ -21,6 +21,7 @@ class EmitRows(wiring.Component):
 
     Where a vector is shorter than a beat (32 B < D), a row may start inside a beat; only bytes of
     its own vectors are enabled. Otherwise a row starts on a beat and its last beat is filled up.
+    Where there are two ports to memory, a word may have two beats; a row starts on a beat then.
     Requests run ahead of the beats, which come in the same order; neither waits for the other.
 
     Timing: one beat per cycle, or one word per cycle where that is slower; one idle cycle per span.
@@ -32,12 +33,14 @@ class EmitRows(wiring.Component):
     plan : Plan
         B and D.
     vectors : int
-        Of a word: 1, or a power of two of which a beat has as many.
+        Of a word: 1, or a power of two of which the ports together have as many in a beat.
+    stride : int
+        Rows from one that is written to the next: 1, or 2 where another port writes those between.
 
     Members
     -------
     pitch : In(MAX_ELEMENT_BITS + 3)
-        Bytes from one row to the next, whole beats. Stable while ``busy``.
+        Bytes from one row of the result to the next, whole beats. Stable while ``busy``.
     spans : In(stream of span_layout(plan))
         At least one float, vector and row. A row of several words begins in a beat where a word
         may, at a multiple of ``vectors`` * B floats; one of a single word ends in its beat.
@@ -58,10 +61,12 @@ class EmitRows(wiring.Component):
     requests: stream.Interface
     beats: stream.Interface
 
-    def __init__(self, plan: Plan, *, vectors: int = 1):
-        fits = [1 << k for k in range(5) if 32 * plan.block << k <= plan.data_width]
+    def __init__(self, plan: Plan, *, vectors: int = 1, stride: int = 1):
+        most = plan.ports * plan.data_width
+        fits = [1 << k for k in range(6) if 32 * plan.block << k <= most]
         require_choice("vectors", vectors, tuple(sorted({1, *fits})))
-        self.plan, self.vectors = plan, vectors
+        require_choice("stride", stride, (1, 2))
+        self.plan, self.vectors, self.stride = plan, vectors, stride
         floats = data.ArrayLayout(unsigned(32), vectors * plan.block)
         super().__init__(
             {
@@ -98,6 +103,7 @@ class EmitRows(wiring.Component):
         row = Signal.like(span.repeat, name="ask_row")
         ahead = Signal(ADDRESS_BITS)  # of the row, from the span's first
         addr = Signal(ADDRESS_BITS)
+        step = self.pitch if self.stride == 1 else self.pitch << 1
         beat_mask = plan.beat_bytes - 1
         shift = plan.beat_bytes.bit_length() - 1
         first = addr & beat_mask
@@ -109,7 +115,7 @@ class EmitRows(wiring.Component):
             spans.ready.eq(self.requests.ready & (row == span.repeat - 1)),
         ]
         with m.If(self.requests.valid & self.requests.ready):
-            m.d.sync += [row.eq(row + 1), ahead.eq(ahead + self.pitch)]
+            m.d.sync += [row.eq(row + 1), ahead.eq(ahead + step)]
             with m.If(spans.ready):
                 m.d.sync += [row.eq(0), ahead.eq(0)]
 
@@ -138,11 +144,14 @@ class EmitRows(wiring.Component):
                     m.next = "ROWS"
             with m.State("ROWS"):
                 m.d.comb += ends.eq(last_word & (row == span.repeat - 1))
+                here = [(span.vectors - vector > k) for k in range(1, self.vectors)]
+                present = Cat(Const(1, 1), *here)
                 if 32 * plan.block >= plan.data_width:
                     self._split(m, masked, left, taken)
+                elif 32 * lanes > plan.data_width:
+                    self._split(m, masked, left, taken, present)
                 else:
-                    here = [(span.vectors - vector > k) for k in range(1, self.vectors)]
-                    self._join(m, span, masked, Cat(Const(1, 1), *here), last_word, taken)
+                    self._join(m, span, masked, present, last_word, taken)
                 with m.If(taken):
                     m.d.sync += [vector.eq(vector + self.vectors), left.eq(left - lanes)]
                     with m.If(last_word):
@@ -150,22 +159,28 @@ class EmitRows(wiring.Component):
                     with m.If(ends):
                         m.next = "SPAN"
 
-    def _split(self, m, masked, left, taken):
-        """A vector is one or more beats; those without a float of the row are left out."""
+    def _split(self, m, masked, left, taken, here=None):
+        """A word is one or more beats; those without a float of the row are left out. ``here``:
+        which of the word's vectors the row has, where a beat has several."""
         plan, beat = self.plan, self.beats.p
-        parts = 32 * plan.block // plan.data_width
+        parts = len(masked) // plan.data_width
         floats = plan.data_width // 32
         part = Signal(range(max(parts, 2)))
         last = Signal()
         m.d.comb += [
             last.eq((part == parts - 1) | (left <= (part + 1) * floats)),
             beat.data.eq(masked.word_select(part, plan.data_width)),
-            beat.strb.eq(~0),
+            beat.strb.eq(~0 if here is None else self._strobes(here, part)),
             self.beats.valid.eq(self.words.valid),
             taken.eq(self.words.valid & self.beats.ready & last),
         ]
         with m.If(self.beats.valid & self.beats.ready):
             m.d.sync += part.eq(Mux(last, 0, part + 1))
+
+    def _strobes(self, here, part):
+        """Of the vectors that the row has."""
+        bytes_ = FLOAT_BYTES * self.plan.block
+        return Cat(bit.replicate(bytes_) for bit in here).word_select(part, self.plan.beat_bytes)
 
     def _join(self, m, span, masked, here, last_word, taken):
         """Several vectors make a beat; the first of a row stands where its address says. ``here``:

@@ -177,23 +177,30 @@ def loading(
     beats, requests, rounds = 0.0, 0.0, (inner, inner * (outer - 1))
     for count, part in zip(rounds, parts, strict=True):
         loads = list(zip(part, (of_inner, of_outer), strict=True))
-        came = sum(some * region.beats for some, region in loads)
-        asked = 5 + sum(some * (8 + region.rows * (1 + len(region.runs))) for some, region in loads)
-        mine = max(came, asked) * share
+        came = sum(some * brought(machine, region) for some, region in loads)
+        # The first port has as many rows as any other.
+        shares = [(some, region.of_port(0, machine.ports)) for some, region in loads]
+        asked = 5 + sum(some * (8 + own.rows * (1 + len(own.runs))) for some, own in shares)
+        mine = max(sum(some * own.beats for some, own in shares), asked) * share
         waits = machine.memory.read_cycles + HAND_OVER
         cycles.append(max(mine, (mine + waits) / max(1, places - 1)) if came else 0.0)
         beats += count * chunks * came * share
         requests += (
             count * chunks * sum(some * region.rows * len(region.runs) for some, region in loads)
         )
-    first = held.beats + streamed.beats
+    first = sum(region.of_port(0, machine.ports).beats for region in (held, streamed))
     return rounds, (cycles[0], cycles[1]), Beats(first, beats, requests)
 
 
-def row_beats(machine: ModelledMachine, lanes: int, *, north: bool) -> int:
-    """Cycles of a row of a tile on its way out."""
+def brought(machine: ModelledMachine, region: LoadedRegion) -> int:
+    """Beats that all ports read of it."""
+    return sum(region.of_port(port, machine.ports).beats for port in range(machine.ports))
+
+
+def row_beats(machine: ModelledMachine, lanes: int, *, north: bool) -> float:
+    """Cycles of a row of a tile on its way out, beside those of other ports."""
     words = ceil_div(lanes, machine.drained_vectors(north=north))
-    return max(ceil_div(4 * lanes * machine.block, machine.beat_bytes), words)
+    return max(ceil_div(4 * lanes * machine.block, machine.beat_bytes) / machine.ports, words)
 
 
 def chunk_regions(

@@ -24,6 +24,7 @@ class Load:
 
     machine: ModelledMachine
     ask: int  # when the next request may go out
+    port: int = 0
     bus: int = 0  # when the bus may give its next beat
     front: int = 0  # when the front may look at the next beat
     looked_up: int = 0  # when the last block of the run before was
@@ -39,7 +40,8 @@ class Load:
         """Load a chunk, for which there is room from ``free`` on; the cycle from which on it is
         all there."""
         self.ask = max(self.ask, free + 1) + 1
-        for region in chunk.regions:
+        for whole in chunk.regions:
+            region = whole.of_port(self.port, self.machine.ports)
             if not region.beats:
                 self.ask += 1
                 continue
@@ -120,3 +122,31 @@ class Load:
         self.turn_stalls += last_beat + 1 - came - run.mantissas
         self.bus = self.front = last_beat + 1
         self._answered(self.bus)
+
+
+@dataclass
+class Loaders:
+    """A loader for each port: all begin a chunk in the same cycle, and it is there when the last of
+    them has loaded its part."""
+
+    machine: ModelledMachine
+    ask: int
+    ports: list[Load] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.ports = [Load(self.machine, self.ask, port) for port in range(self.machine.ports)]
+
+    @property
+    def beats(self) -> int:
+        return sum(port.beats for port in self.ports)
+
+    @property
+    def turn_stalls(self) -> int:
+        return max(port.turn_stalls for port in self.ports)
+
+    def chunk(self, chunk: Chunk, free: int) -> int:
+        """As of :class:`Load`."""
+        together = max(port.ask for port in self.ports)
+        for port in self.ports:
+            port.ask = together
+        return max([port.chunk(chunk, free) for port in self.ports])

@@ -60,7 +60,8 @@ class ModelledMachine:
     ``rows``, ``cols`` in cells; ``block`` B; ``element_bits`` of x, w, dy as stored; ``vectors``:
     elements of the vector groups of x, w, dy, None where there are squares or one scale for the
     tensor; ``header``: tensors have scales in front of their images (NVFP4); ``data_width`` in
-    bits; ``in_place``: the array turns, else the edge does. The last three are for questions of the
+    bits of each of ``ports`` to memory; ``in_place``: the array turns, else the edge does. The last
+    three are for questions of the
     kind "what if": ``sum_units``, memories of sums behind each port, and bounds on the chunks of
     what streams that are on chip at once, ``most_places``, and on the vectors that are filled per
     cycle, ``most_filled``. ValueError if out of range.
@@ -74,6 +75,7 @@ class ModelledMachine:
     vectors: tuple[int | None, int | None, int | None] = (None, None, None)
     header: bool = False
     in_place: bool = True
+    ports: int = 1
     sum_units: int = 4
     most_places: int = 1 << 16
     most_filled: int = 64
@@ -84,6 +86,9 @@ class ModelledMachine:
         require_int("cols", self.cols, 1, 64)
         require_choice("block", self.block, (1, 2, 4, 8, 16, 32))
         require_choice("data_width", self.data_width, DATA_WIDTHS)
+        require_int("ports", self.ports, 1, 2)
+        if self.ports > 1 and (self.rows % 2 or self.cols % 2):
+            raise ValueError("two ports need even numbers of rows and of columns")
         require_int("sum_units", self.sum_units, 2, 4)
         require_int("most_places", self.most_places, 1, 1 << 16)
         require_int("most_filled", self.most_filled, 1, 64)
@@ -178,12 +183,15 @@ class ModelledMachine:
 
     @cached_property
     def groups(self) -> int:
-        """Slices of lanes in an output tile: 4, or more until tiles are whole groups and beats."""
+        """Slices of lanes in an output tile: 4, or more until tiles are whole groups and beats, and
+        whole words of what leaves in a cycle."""
+        sides = (self.rows, False), (self.cols, True)
         groups = 4
         while not all(
             groups * side % GROUP_BLOCKS == 0
             and groups * side * self.block * 4 % self.beat_bytes == 0
-            for side in (self.rows, self.cols)
+            and groups * side % self.drained_vectors(north=north) == 0
+            for side, north in sides
         ):
             groups *= 2
         return groups
@@ -222,11 +230,18 @@ class ModelledMachine:
         return max(of_products, self.fused_words // self.block)
 
     def drained_vectors(self, *, north: bool) -> int:
-        """Vectors of a row that leave the accumulators of a direction in a cycle: what a beat has
-        room for, but no more than there are ports, and a power of two."""
-        ports = self.cols if north else self.rows
-        most = max(1, min(ports, self.data_width // (32 * self.block)))
+        """Vectors of a row that leave the accumulators of a direction in a cycle: what the beats of
+        all ports have room for, but no more than the array has there, and a power of two."""
+        side = self.cols if north else self.rows
+        most = max(1, min(side, self.ports * self.data_width // (32 * self.block)))
         return next_power_of_two(most + 1) // 2
+
+    def queued_words(self, *, north: bool) -> int:
+        """Words of a direction that wait in front of each of two ports: half of the longest row,
+        and 4, but no more than 128."""
+        lanes = self.groups * max(self.rows, self.cols)
+        longest = max(lanes, self.fused_blocks_n, self.fused_tile)
+        return min(ceil_div(longest, 2 * self.drained_vectors(north=north)) + 4, 128)
 
     # The fused backward pass.
 

@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from diastole_sim.perf.deal import DealtStore
 from diastole_sim.perf.execute import Execute
-from diastole_sim.perf.load import Load
+from diastole_sim.perf.load import Loaders
 from diastole_sim.perf.machine import DY, ModelledMachine, W, X, ceil_div
 from diastole_sim.perf.rings import Room
 from diastole_sim.perf.store import Store
@@ -99,8 +100,8 @@ def _run(
     setup = ceil_div(tallest, machine.block).bit_length() + 2
     headers = machine.header * (3 if fused else 2)  # of what is read, one after the other
     setup = max(setup, 3 + headers * (machine.memory.read_cycles + 1))
-    load, store = Load(machine, ask=setup), Store(machine, units)
-    load.beats += headers
+    kind = Store if machine.ports == 1 else DealtStore
+    load, store = Loaders(machine, ask=setup), kind(machine, units)
     execute = Execute(machine, store)
     room = Room(machine, store, slabs, fused)
     slots = 0
@@ -114,7 +115,7 @@ def _run(
     return Estimate(
         op=op, m=m, n=n, k=k, fused=fused,
         multipliers=machine.multipliers, beat_bytes=machine.beat_bytes,
-        cycles=end, slots=slots, read_beats=load.beats, write_beats=store.beats,
+        cycles=end, slots=slots, read_beats=load.beats + headers, write_beats=store.beats,
         idle=idle, turn=load.turn_stalls,
     )  # fmt: skip
 

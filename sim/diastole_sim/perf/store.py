@@ -113,11 +113,16 @@ class Store:
                     drain.columns = max(drain.columns, cycle + 2)
                     drain.turn()
             if drain.spans:  # north first if both have come by the time the writer is free
-                waiting.append((max(drain.ready, self.writer), -direction))
+                waiting.append((self._starts(direction), -direction))
         start, direction = min(waiting)
-        self._row(self.drains[-direction], start)
+        self._row(-direction, start)
 
-    def _row(self, drain: _Drain, start: int) -> None:
+    def _starts(self, direction: int) -> int:
+        """When the next row of a drain can."""
+        return max(self.drains[direction].ready, self.writer)
+
+    def _row(self, direction: int, start: int) -> None:
+        drain = self.drains[direction]
         span = drain.spans[0]
         words = drain.words(span)
         first = max(start + self.machine.memory.write_gap_cycles, drain.data)

@@ -4,7 +4,7 @@ Positions and lengths are in blocks unless a name says otherwise.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from diastole_sim.perf.machine import DY, ModelledMachine, W, X, ceil_div
@@ -44,6 +44,17 @@ class LoadedRegion:
     @property
     def beats(self) -> int:
         return self.maxima_beats + self.rows * sum(sum(run.requests) for run in self.runs)
+
+    def of_port(self, port: int, ports: int) -> "LoadedRegion":
+        """What one port of several brings: maxima, and every so manyth row; where there is none for
+        it, the first one, of which all is dropped."""
+        if ports == 1 or not self.rows:
+            return self
+        if port >= self.rows:
+            runs = [replace(run, blocks=0, dropped=run.blocks + run.dropped) for run in self.runs]
+            return replace(self, rows=1, runs=tuple(runs))
+        rows = ceil_div(self.rows - port, ports)
+        return replace(self, rows=rows, first_row=self.first_row + port)
 
 
 NOTHING = LoadedRegion(rows=0)

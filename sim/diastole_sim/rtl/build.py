@@ -85,6 +85,7 @@ class _Recipe:
         self.verilator_flags += ["--top-module", HARNESS, "--prefix", "Vproduct"]
         self.defines = [*DEFINES, f"-DVM_TRACE={waves:d}", f"-DVM_TRACE_VCD={waves:d}"]
         self.own_defines = [f"-DDATA_BYTES={product.data_width // 8}"]
+        self.own_defines += [f"-DAXI_PORTS={product.memory_ports}"]
         if waves:
             self.verilator_flags += ["--trace-vcd"]
             self.own_defines += ["-DTRACE_VCD"]

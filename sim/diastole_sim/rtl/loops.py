@@ -27,6 +27,7 @@ class ChosenLoops:
             rows=parameters["rows"],
             cols=parameters["cols"],
             data_width=parameters["data_width"],
+            ports=parameters.get("ports", 1),
             in_place=parameters["in_place"],
         )
         self._found: dict[tuple[str, int, int, int], Nest] = {}

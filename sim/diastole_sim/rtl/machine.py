@@ -17,8 +17,10 @@ from diastole_sim.rtl.errors import HardwareHang, ProtocolError
 from diastole_sim.rtl.product import Product
 
 CHANNELS = (
-    "m_axi_ar m_axi_r m_axi_aw m_axi_w m_axi_b s_axil_ar s_axil_r s_axil_aw s_axil_w s_axil_b"
+    "m_axi_ar m_axi_r m_axi_aw m_axi_w m_axi_b s_axil_ar s_axil_r s_axil_aw s_axil_w s_axil_b "
+    "m_axi1_ar m_axi1_r m_axi1_aw m_axi1_w m_axi1_b"
 ).split()
+"""Those of a second port to memory, the last five, are silent where there is none."""
 RESPONSES = ("OKAY", "EXOKAY", "SLVERR", "DECERR")
 DONE, RUNNING, HANG, FAULT = range(4)
 SLICE_CYCLES = 100_000  # between two looks at the keyboard

@@ -17,8 +17,8 @@ class Product:
     """What the simulation needs to know of a product; ``manifest`` has the rest.
 
     ``sources``: the Verilog files, in the manifest's order. ``ports``: (name, direction, width) of
-    the top's ports. ``data_width``: of the memory bus, in bits. The files are taken as they are on
-    disk, also when somebody has changed them since.
+    the top's ports. ``data_width``: of a memory bus, in bits; ``memory_ports``: how many buses
+    there are. The files are taken as they are on disk, also when somebody has changed them since.
     """
 
     directory: Path
@@ -27,6 +27,7 @@ class Product:
     sources: tuple[Path, ...]
     ports: tuple[tuple[str, str, int], ...]
     data_width: int
+    memory_ports: int = 1
     manifest: Mapping[str, Any]
 
     @property
@@ -61,6 +62,7 @@ class Product:
                     (port["name"], port["direction"], port["width"]) for port in manifest["ports"]
                 ),
                 data_width=manifest["parameters"]["data_width"],
+                memory_ports=manifest["parameters"].get("ports", 1),
                 manifest=manifest,
             )
         except (KeyError, TypeError, AttributeError) as error:
@@ -76,3 +78,5 @@ class Product:
             raise ProductError(f"{self.directory} lacks {', '.join(missing)}")
         if self.data_width not in (32, 64, 128, 256, 512):
             raise ProductError(f"data_width is {self.data_width}, not a power of two in 32..512")
+        if self.memory_ports not in (1, 2):
+            raise ProductError(f"ports is {self.memory_ports}, neither 1 nor 2")

@@ -38,10 +38,10 @@ def expected_ports(data_width):
     )
 
 
-def make(rows=2, cols=1, block=4, data_width=64, in_place=True):
+def make(rows=2, cols=1, block=4, data_width=64, in_place=True, ports=1):
     numerics = make_numerics(block=block)
-    plan = make_plan(numerics, rows=rows, cols=cols, data_width=data_width, in_place=in_place)
-    return Top(plan, config_hash=0x12345678)
+    sizes = {"rows": rows, "cols": cols, "data_width": data_width, "ports": ports}
+    return Top(make_plan(numerics, in_place=in_place, **sizes), config_hash=0x12345678)
 
 
 @pytest.mark.parametrize("data_width", [32, 64, 512])
@@ -51,6 +51,17 @@ def test_ports(data_width):
     found = {name: (words[flow], len(signal)) for name, (signal, flow) in ports.items()}
     assert found == expected_ports(data_width)
     assert len({id(signal) for signal, _ in ports.values()}) == len(ports)
+
+
+def test_a_second_port():
+    words = {PortDirection.Input: "in", PortDirection.Output: "out"}
+    top = make(cols=2, data_width=128, ports=2)
+    found = {name: (words[flow], len(signal)) for name, (signal, flow) in top.ports.items()}
+    one = expected_ports(128)
+    more = {f"m_axi1{name[5:]}": port for name, port in one.items() if name.startswith("m_axi")}
+    assert found == one | more
+    assert len({id(signal) for signal, _ in top.ports.values()}) == len(top.ports)
+    assert top.parameters["ports"] == 2
 
 
 # A bank has room for 2 chunks of 8 slices of a T tile of 32 blocks; of what is held for 48 x 32
@@ -69,6 +80,7 @@ def test_parameters():
         "macs": 96,  # 3 x 2 cells of 4 x 4
         "in_place": True,
         "data_width": 128,
+        "ports": 1,
         "address_width": 40,
         "register_version": 0x0001_0001,
         "command_version": 2,

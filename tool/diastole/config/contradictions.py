@@ -53,6 +53,18 @@ def _misfits(config: Config) -> Iterator[Fault]:
     for name in CLASS_NAMES:
         for _, keys, text in _misfitting(config, name):
             yield keys, text
+    yield from _odd_cells(config)
+
+
+def _odd_cells(config: Config) -> Iterator[Fault]:
+    """Rows of blocks alternate between the ports, and the banks that they go to."""
+    if config.bus.ports == 1:
+        return
+    for name in ("rows", "cols"):
+        cells = getattr(config.array, name)
+        if cells % 2:
+            key = f"array.{name}"
+            yield (key, "bus.ports"), f"{key} must be even where bus.ports is 2, not {cells}"
 
 
 def _misfitting(config: Config, name: str) -> Iterator[tuple[str, tuple[str, ...], str]]:

@@ -222,6 +222,7 @@ class BusConfig(Section):
     """The AXI4 master to memory."""
 
     data_width: Literal[32, 64, 128, 256, 512] = _choice(64, "Width of the memory bus in bits")
+    ports: Literal[1, 2] = _choice(1, "Memory buses of that width, which work side by side")
 
 
 class Config(Section):
@@ -296,9 +297,13 @@ class Config(Section):
     def config_sha256(self) -> str:
         """SHA-256 in hexadecimal of the canonical content: all keys, sorted, as compact JSON.
 
-        A key that is absent counts as null, not as the default of its format.
+        A key that is absent counts as null, not as the default of its format. ``bus.ports``, which
+        came later, counts where it is not 1: what it was before is what it was.
         """
-        canonical = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
+        content = self.to_dict()
+        if self.bus.ports == 1:
+            del content["bus"]["ports"]
+        canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()
 
     @property
@@ -314,12 +319,12 @@ class Config(Section):
         from diastole_hw.plan.policy import default_tiling
 
         rows, cols = self.array.rows, self.array.cols
-        numerics, data_width = self.numerics, self.bus.data_width
+        numerics, bus = self.numerics, self.bus.model_dump()
         return Plan(
             rows=rows,
             cols=cols,
             in_place=self.array.transpose == "in_place",
             numerics=numerics,
-            data_width=data_width,
-            tiling=default_tiling(rows=rows, cols=cols, numerics=numerics, data_width=data_width),
+            tiling=default_tiling(rows=rows, cols=cols, numerics=numerics, **bus),
+            **bus,
         )

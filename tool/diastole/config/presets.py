@@ -28,6 +28,6 @@ PRESETS = {
     "server": Config(
         name="diastole_server",
         array=ArrayConfig(rows=16, cols=16, block=8),
-        bus=BusConfig(data_width=512),
+        bus=BusConfig(data_width=512, ports=2),
     ),
 }

@@ -38,6 +38,7 @@ def planned(preset: str, format_name: str) -> PlannedMachine:
         rows=config.array.rows,
         cols=config.array.cols,
         data_width=config.bus.data_width,
+        ports=config.bus.ports,
         memory=Memory.axi(),
     )
     return PlannedMachine.after(today, data_width=width, ports=ports)

@@ -11,7 +11,7 @@ from diastole_sim.spec.check import require_int
 class PlannedMachine(ModelledMachine):
     """A machine whose scratchpads are rings, and whose loops are data.
 
-    ``ports`` of ``data_width`` bits, each with a loader. ``stream_words``, ``held_words``,
+    ``stream_words``, ``held_words``,
     ``sum_words``: vectors of a bank of what streams (per side), of what is held, and of an
     accumulator bank per direction; the last is in ``sum_units`` memories of equal size.
     """
@@ -19,12 +19,10 @@ class PlannedMachine(ModelledMachine):
     stream_words: int
     held_words: int
     sum_words: int
-    ports: int = 1
     sum_units: int = 4
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_int("ports", self.ports, 1, 2)
         require_int("sum_units", self.sum_units, 1, 16)
         for name in ("stream_words", "held_words", "sum_words"):
             require_int(name, getattr(self, name), self.block, 1 << 24)
@@ -35,10 +33,9 @@ class PlannedMachine(ModelledMachine):
     ) -> "PlannedMachine":
         """The same array with the same memories, and another bus."""
         kept = {field.name: getattr(today, field.name) for field in fields(ModelledMachine)}
-        changed: dict[str, Any] = {"data_width": data_width or today.data_width}
+        changed: dict[str, Any] = {"data_width": data_width or today.data_width, "ports": ports}
         return cls(
             **kept | changed,
-            ports=ports,
             stream_words=2 * today.bank_words,
             held_words=today.fused_words,
             sum_words=2 * today.bank_words,

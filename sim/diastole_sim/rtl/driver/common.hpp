@@ -13,6 +13,11 @@
 #error "compile with -DDATA_BYTES=<bytes of one beat>"
 #endif
 
+// Ports to memory; likewise.
+#ifndef AXI_PORTS
+#error "compile with -DAXI_PORTS=<1 or 2>"
+#endif
+
 // A half-open range of byte addresses. Mirrored by ctypes in machine.py.
 struct Range {
     uint64_t first;

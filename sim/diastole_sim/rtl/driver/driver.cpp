@@ -31,7 +31,7 @@ struct State {
     uint64_t idle_cycles;  // since the last handshake
     uint64_t handshakes;
     uint32_t irq;
-    uint32_t valid;  // one bit per channel, in the order of enum Channel
+    uint32_t valid;  // one bit per channel: enum Channel, then AR to B of a second port to memory
     uint32_t ready;
     uint32_t open_reads;
     uint32_t open_writes;
@@ -40,11 +40,17 @@ struct State {
 
 class Machine {
     static constexpr uint32_t RESET_CYCLES = 8;
+    static constexpr uint64_t SECOND_SEED = 0x632be59bd9b4e019ull;  // added to the first port's
 
     Options m_options;
     VerilatedContext m_context;
     std::unique_ptr<Vproduct> m_top;
-    AxiMemory m_memory;
+    MemoryArray m_array;
+    AxiMemory<Port0> m_memory{m_array};
+#if AXI_PORTS > 1
+    AxiMemory<Port1> m_memory1{m_array};
+    Stalls m_stalls1;
+#endif
     RegisterMaster m_registers;
     Stalls m_stalls;
     uint64_t m_cycle = 0;
@@ -64,32 +70,41 @@ public:
         m_context.traceEverOn(true);
 #endif
         m_top.reset(new Vproduct{&m_context, "product"});
-        m_memory.options = options.memory;
-        m_memory.clear_traffic();
+        m_array.options = options.memory;
+        m_array.clear_traffic();
         m_stalls.seed(options.stalls, options.stall_seed);
+#if AXI_PORTS > 1
+        m_stalls1.seed(options.stalls, options.stall_seed + SECOND_SEED);
+#endif
         // Pages that nobody touches cost nothing, so the memory may be larger than the host's.
         void* pages = mmap(nullptr, options.memory.bytes, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        m_memory.data = pages == MAP_FAILED ? nullptr : static_cast<uint8_t*>(pages);
+        m_array.data = pages == MAP_FAILED ? nullptr : static_cast<uint8_t*>(pages);
     }
 
     ~Machine() {
         close_trace();
         m_top->final();
-        if (m_memory.data) munmap(m_memory.data, m_memory.options.bytes);
+        if (m_array.data) munmap(m_array.data, m_array.options.bytes);
     }
 
-    AxiMemory& memory() { return m_memory; }
+    MemoryArray& memory() { return m_array; }
 
     // Hold aresetn low for a few cycles; memory keeps its contents, open transfers are forgotten.
     void reset() {
         m_memory.reset();
+#if AXI_PORTS > 1
+        m_memory1.reset();
+#endif
         m_registers.reset();
         fault = Fault{};
         for (uint32_t n = 0; n < RESET_CYCLES; ++n) {
             m_top->aresetn = 0;
             begin_cycle();
             if (n > 1) m_memory.check_reset(*m_top, fault, m_cycle);
+#if AXI_PORTS > 1
+            if (n > 1) m_memory1.check_reset(*m_top, fault, m_cycle);
+#endif
             ++m_cycle;
         }
         m_top->aresetn = 1;
@@ -125,23 +140,34 @@ public:
 
     State state() const {
         const Vproduct& t = *m_top;
+#if AXI_PORTS > 1
+#define SECOND(PIN) , t.m_axi1_ar##PIN, t.m_axi1_r##PIN, t.m_axi1_aw##PIN, t.m_axi1_w##PIN, t.m_axi1_b##PIN
+#else
+#define SECOND(PIN)
+#endif
         const int valid[] = {t.m_axi_arvalid,  t.m_axi_rvalid,  t.m_axi_awvalid,  t.m_axi_wvalid,
                              t.m_axi_bvalid,   t.s_axil_arvalid, t.s_axil_rvalid, t.s_axil_awvalid,
-                             t.s_axil_wvalid, t.s_axil_bvalid};
+                             t.s_axil_wvalid, t.s_axil_bvalid SECOND(valid)};
         const int ready[] = {t.m_axi_arready,  t.m_axi_rready,  t.m_axi_awready,  t.m_axi_wready,
                              t.m_axi_bready,   t.s_axil_arready, t.s_axil_rready, t.s_axil_awready,
-                             t.s_axil_wready, t.s_axil_bready};
+                             t.s_axil_wready, t.s_axil_bready SECOND(ready)};
+        constexpr int channels = sizeof valid / sizeof *valid;
+#undef SECOND
         State state{};
         state.cycle = m_cycle;
         state.idle_cycles = m_cycle > m_progress ? m_cycle - m_progress : 0;
-        state.handshakes = m_memory.handshakes + m_registers.handshakes;
+        state.handshakes = m_array.handshakes + m_registers.handshakes;
         state.irq = t.irq;
-        for (int channel = 0; channel < CHANNELS; ++channel) {
+        for (int channel = 0; channel < channels; ++channel) {
             state.valid |= uint32_t(valid[channel] != 0) << channel;
             state.ready |= uint32_t(ready[channel] != 0) << channel;
         }
         state.open_reads = m_memory.open_reads();
         state.open_writes = m_memory.open_writes();
+#if AXI_PORTS > 1
+        state.open_reads += m_memory1.open_reads();
+        state.open_writes += m_memory1.open_writes();
+#endif
         return state;
     }
 
@@ -179,6 +205,10 @@ private:
     void begin_cycle() {
         m_stalls.tick();
         m_memory.drive(*m_top, m_stalls, m_cycle);
+#if AXI_PORTS > 1
+        m_stalls1.tick();
+        m_memory1.drive(*m_top, m_stalls1, m_cycle);
+#endif
         m_registers.drive(*m_top, m_stalls);
         edge(1);
         edge(0);
@@ -187,6 +217,9 @@ private:
     void cycle() {
         begin_cycle();
         m_memory.sample(*m_top, m_stalls, fault, m_cycle);
+#if AXI_PORTS > 1
+        m_memory1.sample(*m_top, m_stalls1, fault, m_cycle);
+#endif
         m_registers.sample(*m_top, fault, m_cycle);
         ++m_cycle;
     }
@@ -197,7 +230,7 @@ private:
             if (condition()) return DONE;
             cycle();
             if (fault.raised) return FAULT;
-            uint64_t handshakes = m_memory.handshakes + m_registers.handshakes;
+            uint64_t handshakes = m_array.handshakes + m_registers.handshakes;
             if (handshakes != m_seen_handshakes) {
                 m_seen_handshakes = handshakes;
                 if (m_progress < m_cycle) m_progress = m_cycle;
@@ -246,7 +279,7 @@ void machine_traffic(Machine* machine, Traffic* traffic, int clear) {
 // kind 0: writes are allowed here (none given: everywhere); 1, 2: reads, writes answer SLVERR here.
 int machine_ranges(Machine* machine, int kind, const Range* range, uint32_t count) {
     if (count > Ranges::MAX || kind < 0 || kind > 2) return 0;
-    AxiMemory& memory = machine->memory();
+    MemoryArray& memory = machine->memory();
     Ranges& ranges = kind == 0 ? memory.allowed : kind == 1 ? memory.bad_reads : memory.bad_writes;
     ranges.count = count;
     for (uint32_t i = 0; i < count; ++i) ranges.range[i] = range[i];

@@ -1,6 +1,8 @@
 # amaranth: UnusedElaboratable=no
 """Counters against sums in Python."""
 
+import pytest
+
 from diastole_hw.command.counters import COUNTERS, Counters
 from diastole_sim.spec.registers import BY_NAME
 from support.bench import design, run
@@ -14,8 +16,8 @@ def amounts(events, read_moved, write_moved):
     return {
         "cycles": running,
         "convert_cycles": events["converting"],
-        "read_beats": running and read_moved,
-        "write_beats": running and write_moved,
+        "read_beats": running * read_moved,
+        "write_beats": running * write_moved,
         "saturated": events["saturated"],
         "underflowed": events["underflowed"],
     } | {f"stall_{cause}": running and events["stalls"][cause] for cause in STALLS}
@@ -29,14 +31,16 @@ def random_events(rng):
     return events | {"amax": rng.randrange(2**31)}
 
 
-def test_counts_until_cleared(rng):
-    dut = design(Counters)
+@pytest.mark.parametrize("ports", [1, 2])
+def test_counts_until_cleared(ports, rng):
+    dut = design(Counters, ports)
 
     async def bench(ctx):
         totals = dict.fromkeys(COUNTERS, 0)
         amax = 0  # of the tensor converted last
         for _ in range(400):
-            events, read, write = random_events(rng), rng.randrange(2), rng.randrange(2)
+            events = random_events(rng)
+            read, write = (rng.randrange(ports + 1) for _ in range(2))
             clear = rng.random() < 0.02
             ctx.set(dut.events, events)
             ctx.set(dut.read_moved, read)

@@ -7,6 +7,7 @@ import pytest
 
 from diastole_hw.engine.engine import ProductEngine
 from diastole_hw.plan.uses import Mode
+from diastole_hw.ports import of_ports
 from diastole_sim.golden.device import GoldenDevice
 from diastole_sim.spec.command import NEST_FIELDS
 from diastole_sim.spec.image import FloatLayout, image_layouts
@@ -179,18 +180,23 @@ def run_products(
             assert seen["inexact"] == (not all(exact)), batch
             ended.append(number)
 
-    async def reads(ctx):
-        await memory.read(ctx, dut.read.requests, dut.read.beats)
+    def served(read, requests, beats):
+        async def reads(ctx):
+            await memory.read(ctx, read.requests, read.beats)
+
+        async def writes(ctx):
+            await memory.write(ctx, requests, beats)
+
+        return reads, writes
 
     async def headers(ctx):
         await memory.read(ctx, dut.headers.requests, dut.headers.beats)
 
-    async def writes(ctx):
-        await memory.write(ctx, dut.requests, dut.beats)
-
-    readers = (reads, headers) if plan.significands else (reads,)
-    begun.clear(), ended.clear()
-    run(dut, starts, bench, background=(*readers, writes), limit=limit)
+    names = ("read", "requests", "beats")
+    ports = zip(*(of_ports(dut, name, plan.ports) for name in names), strict=True)
+    background = [each for port in ports for each in served(*port)]
+    background += [headers] if plan.significands else []
+    run(dut, starts, bench, background=background, limit=limit)
 
 
 MACHINES = {
@@ -224,6 +230,37 @@ def test_several_tiles_and_chunks(mode):
     plan = make_plan(numerics, **MACHINES["3x2"])
     sizes = {Mode.FORWARD: (9, 51, 35), Mode.DX: (9, 51, 35), Mode.DW: (35, 51, 9)}
     run_products(plan, numerics, [mode], sizes.get(mode, (13, 9, 35)), seed=4)
+
+
+TWO_PORTS = {
+    "words of two beats": ({"block": 2}, {"rows": 2, "cols": 4, "data_width": 64}),
+    "odd slabs": ({"block": 4, "formats": "bfp7"}, {"rows": 2, "cols": 2, "data_width": 128}),
+    "vectors": ({"block": 4, "formats": "mxfp8_e4m3"}, {"rows": 2, "cols": 2}),
+    "nvfp4": ({"block": 4, "formats": "nvfp4", "fraction": 4}, {"rows": 2, "cols": 2}),
+}
+
+
+@pytest.mark.parametrize(
+    "machine, sizes",
+    [
+        *((machine, (3, 9, 2)) for machine in TWO_PORTS),
+        *(
+            (machine, (13, 21, 18)) if machine == "odd slabs" else sweep(machine, (13, 21, 18))
+            for machine in TWO_PORTS
+        ),
+    ],
+)
+def test_two_ports(machine, sizes, rng):
+    """In nests of all kinds, T tiles of one block and slabs of odd lengths among them; the units'
+    invariants hold, one of which is that no part of a bank is written by both."""
+    numbers, shape = TWO_PORTS[machine]
+    numerics = make_numerics(**numbers)
+    plan = make_plan(numerics, **shape, ports=2)
+    for stalls in (0, 0.4):
+        run_products(
+            plan, numerics, modes_of(plan), sizes, seed=7, stall=lambda p=stalls: rng.random() < p,
+            nest=lambda mode: Nest() if mode == Mode.FUSED else random_nest(plan, mode, sizes, rng),
+        )  # fmt: skip
 
 
 ALWAYS_NESTED = (0, 8, 9)  # of the products of these machines and sizes

@@ -106,3 +106,39 @@ def test_places_are_freed_when_every_bank_has_been_read(rows, cols, rng):
 
     run(dut, bench)
     assert seen == [nothing] * later + frees + [nothing] * 2
+
+
+@pytest.mark.parametrize("other", ["kind", "bank", "parity", None])
+def test_two_ports_write_one_part_of_a_bank_one_after_the_other(other, rng):
+    """``other``: what alone differs; None: whatever it is.
+
+    The first port never waits, and the second one only for it.
+    """
+    plan = make_plan(make_numerics(block=SIDE), rows=4, cols=4, ports=2)
+    dut = design(Datapath, plan)
+    per_block = SIDE // plan.fill_vectors
+
+    def place():
+        region = rng.choice([Region.SOUTH, Region.WEST, Region.HELD])
+        return {"kind": region, "bank": rng.randrange(4), "word": rng.randrange(8) * per_block}
+
+    async def bench(ctx):
+        for _ in range(50):
+            first, second = place(), place()
+            second = second if other is None else dict(first)
+            if other == "kind":
+                second["kind"] = Region.HELD if first["kind"] != Region.HELD else Region.SOUTH
+            if other == "bank":
+                second["bank"] ^= 1 << rng.randrange(2)
+            if other == "parity":
+                second["word"] ^= per_block
+            ctx.set(dut.write, first)
+            ctx.set(dut.write_1, second)
+            ctx.set(dut.write_en, enabled := rng.randrange(2))
+            ctx.set(dut.write_en_1, rng.randrange(2))
+            alike = first["kind"] == second["kind"] and first["bank"] == second["bank"]
+            alike &= (first["word"] - second["word"]) // per_block % 2 == 0
+            assert ctx.get(dut.write_ready_1) == (not (enabled and alike)), (first, second)
+            await ctx.tick()  # in which the banks would notice
+
+    run(dut, bench)

@@ -36,14 +36,23 @@ MACHINES = {
     "flagged": FP8 | {"block": 2},
     "nvfp4": NVFP4 | {"block": 4, "special": "poison"},
     "nvfp4, wide bus": NVFP4 | {"block": 2, "data_width": 256},
+    "squares, even rows": {"block": 8, "fraction": 3, "cols": 4, "ports": 2},
+    "squares, odd rows": {"block": 8, "fraction": 3, "cols": 4, "ports": 2},
+    "vectors, even rows": {"block": 4, "groupings": ("1x8", "1x16", "1x4"), "rows": 4, "ports": 2},
+    "vectors, odd rows": {"block": 4, "groupings": ("1x8", "1x16", "1x4"), "rows": 4, "ports": 2},
 }  # fmt: skip
 
 
 def make(name):
     options = {"rows": 2, "cols": 2, "block": 4} | MACHINES[name]
-    sizes = {key: options.pop(key) for key in ("rows", "cols", "in_place", "data_width")
+    sizes = {key: options.pop(key) for key in ("rows", "cols", "in_place", "data_width", "ports")
              if key in options}  # fmt: skip
     return make_plan(make_numerics(**options), **sizes)
+
+
+def port_of(machine):
+    """Of several: which one brings the rows."""
+    return int("odd rows" in machine)
 
 
 CASES = [
@@ -60,8 +69,8 @@ def vectors_of(write):
 
 
 class Loader(wiring.Component):
-    def __init__(self, plan):
-        self.plan = plan
+    def __init__(self, plan, port=0):
+        self.plan, self.port = plan, port
         super().__init__(
             {
                 "regions": In(stream.Signature(region_layout(plan))),
@@ -71,17 +80,21 @@ class Loader(wiring.Component):
                 "maxima_written": Out(1),
                 "write_en": Out(1),
                 "write": Out(scratch_write_layout(plan)),
+                "write_ready": In(1),
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        fill, maxima = Fill(self.plan), Maxima(self.plan)
+        fill, maxima = Fill(self.plan, self.port), Maxima(self.plan)
+        own = "_1" if self.port else ""
         m.submodules += [fill, maxima]
         for name in ("regions", "data"):
             wiring.connect(m, wiring.flipped(getattr(self, name)), getattr(fill, name))
-        wiring.connect(m, fill.maxima, maxima.write)
-        wiring.connect(m, fill.lookup, maxima.load)
+        wiring.connect(m, fill.maxima, getattr(maxima, f"write{own}"))
+        wiring.connect(m, fill.lookup, getattr(maxima, f"load{own}"))
+        if self.port:
+            m.d.comb += fill.write_ready.eq(self.write_ready)
         m.d.comb += self.maxima_written.eq(fill.maxima.enable)
         for name in ("blocks_loaded", "maxima_loaded", "write_en", "write"):
             m.d.comb += getattr(self, name).eq(getattr(fill, name))
@@ -99,7 +112,7 @@ class Blocks:
     offset: int  # of the first column in its group of eight
     codes: dict = field(default_factory=dict)  # B x B of (magnitude, sign)
     scales: dict = field(default_factory=dict)  # of the rows of each block
-    beats: list = field(default_factory=list)
+    beats: list = field(default_factory=list)  # of each row
 
     def draw(self, rng):
         plan, cls, side = self.plan, self.cls, self.plan.block
@@ -118,6 +131,7 @@ class Blocks:
                      for _ in range(side)] for _ in range(side)]  # fmt: skip
 
         for row in range(self.rows):
+            self.beats.append([])
             col = 0
             while col < self.cols:
                 first = (col + self.offset) % 8
@@ -134,7 +148,7 @@ class Blocks:
                 for k in range(count):
                     self.codes[row, col + k] = group[first + k]
                     self.scales[row, col + k] = at[first + k]
-                self.beats += self._beats(bytes(stored), group, first, count, most)
+                self.beats[-1] += self._beats(bytes(stored), group, first, count, most)
                 col += count
 
     def _beats(self, stored, group, first, count, most):
@@ -167,10 +181,11 @@ def exponent(plan, stored):
 
 
 class Case:
-    """A chunk of one use: sizes in blocks, regions, beats, and the writes that must follow."""
+    """A chunk of one use: sizes in blocks, regions, beats, and the writes that must follow; of all
+    rows, or of those that a port of several brings."""
 
-    def __init__(self, plan, mode, tile, rng):
-        self.plan, self.mode, self.rng = plan, mode, rng
+    def __init__(self, plan, mode, tile, rng, port=0):
+        self.plan, self.mode, self.rng, self.port = plan, mode, rng, port
         self.fused = mode == Mode.FUSED
         use = plan.use(Mode.DW if self.fused else mode)
         most = plan.cols if self.fused else plan.chunk(north=use.north)
@@ -265,8 +280,10 @@ class Case:
                 "held_offset": self.l0 * per_block % plan.beat_bytes, "last": last,
             } | self.at | place
         )  # fmt: skip
-        self.beats += blocks.beats
-        for row in range(blocks.rows):
+        own = range(self.port, blocks.rows, plan.ports)
+        for row in own or [0]:  # which is dropped
+            self.beats += blocks.beats[row]
+        for row in own:
             for col in range(blocks.cols):
                 for k in range(plan.block):
                     p, q = (col, row) if by_column else (row, col)
@@ -347,11 +364,11 @@ class Case:
     "machine, mode, p_data", alternating(CASES, {"free": (1.0,), "stalled": (0.6,)})
 )
 def test_chunks(machine, mode, p_data, rng):
-    plan = make(machine)
+    plan, port = make(machine), port_of(machine)
     tile = rng.randrange(4)  # their maxima lie apart; in the fused pass those of dY are loaded once
     count = 1 if mode == Mode.FUSED else 3
-    cases = [Case(plan, mode, tile + number, rng) for number in range(count)]
-    dut = design(Loader, plan)
+    cases = [Case(plan, mode, tile + number, rng, port) for number in range(count)]
+    dut = design(Loader, plan, port)
     writes, ends, maxima, maxima_ends = [], [], [], []
 
     async def regions(ctx):
@@ -363,9 +380,11 @@ def test_chunks(machine, mode, p_data, rng):
         await ctx.tick().repeat(60)
 
     async def watch(ctx):
-        watched = dut.write_en, dut.write, dut.blocks_loaded
+        taken = dut.write_en & dut.write_ready if port else dut.write_en
+        watched = taken, dut.write, dut.blocks_loaded
         watched += dut.maxima_written, dut.maxima_loaded
         async for _, _, enabled, write, blocks, written, loaded in ctx.tick().sample(*watched):
+            ctx.set(dut.write_ready, rng.random() < 0.5)
             if enabled:
                 writes.extend(vectors_of(write))
             maxima.extend([write] * written)

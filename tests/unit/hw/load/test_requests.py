@@ -21,6 +21,9 @@ MACHINES = {
     "vectors": {"block": 8, "data_width": 64, "rows": 3, "cols": 2, "formats": "mxfp8_e4m3"},
     "short vectors": {"block": 4, "data_width": 256, "groupings": "1x8"},
     "x in vectors": {"block": 8, "rows": 2, "cols": 3, "groupings": ("1x16", "8x8", "8x8")},
+    "2x4, even rows": {"block": 4, "data_width": 128, "rows": 2, "cols": 4, "ports": 2},
+    "2x4, odd rows": {"block": 4, "data_width": 128, "rows": 2, "cols": 4, "ports": 2},
+    "vectors, odd rows": {"block": 8, "rows": 2, "cols": 2, "formats": "mxfp8_e4m3", "ports": 2},
 }
 NUMBERS = ("block", "formats", "groupings")
 CLASSES = ("x", "w", "dy")
@@ -30,6 +33,17 @@ def machine_plan(name):
     sizes = {"formats": ("bfp3", "bfp5", "bfp2")} | MACHINES[name]
     numerics = make_numerics(**{key: sizes.pop(key) for key in NUMBERS if key in sizes})
     return make_plan(numerics, **sizes)
+
+
+def port_of(machine):
+    """Of several: whose requests they are."""
+    return int("odd rows" in machine)
+
+
+def own_rows(plan, port, rows):
+    """Those that a port of several asks for: the first one, if it has none."""
+    found = range(rows[0] + port, sum(rows), plan.ports)
+    return found or range(rows[0], rows[0] + 1)
 
 
 CASES = [
@@ -90,12 +104,12 @@ def maxima_requests(base, layout, part, first, count):
     yield start + begin, (end - begin) // beat
 
 
-def block_requests(base, layout, rows, cols):
+def block_requests(base, layout, numbers, cols):
     """Exponents and elements of each group; together where the region has its first block."""
     beat = layout.beat_bytes
     bits = layout.block**2 * layout.element_bits
     granule = next((n for n in (1, 2, 4) if n * bits % (8 * beat) == 0), GROUP_BLOCKS)
-    for row in range(rows[0], sum(rows)):
+    for row in numbers:
         col = cols[0]
         while col < sum(cols):
             group, place = divmod(col, GROUP_BLOCKS)
@@ -132,14 +146,14 @@ def place_of(plan, mode, kind, chunk, shared):
     return base, shared["t_step"]
 
 
-def expected(plan, mode, chunk, found, shared):
+def expected(plan, port, mode, chunk, found, shared):
     """Of a chunk: regions (kind, class, their place), their requests and steps."""
     for kind, (step, cls, part) in regions_of(mode, plan).items():
         if not due(mode, kind, cls, part, chunk):
             continue
         rows, cols = (chunk[axis] for axis in operands_of(plan)[mode][cls])
         if part == BLOCKS:
-            requests = block_requests(*found[cls], rows, cols)
+            requests = block_requests(*found[cls], own_rows(plan, port, rows), cols)
             place = place_of(plan, mode, kind, chunk, shared)
             size = (rows[1], cols[1], cols[0] % GROUP_BLOCKS, *place)
         else:
@@ -185,12 +199,12 @@ def chunk_members(chunk):
 
 @pytest.mark.parametrize("machine, mode", CASES, ids=lambda value: getattr(value, "name", value))
 def test_requests_are_those_of_the_image(machine, mode, rng):
-    plan = machine_plan(machine)
-    dut = design(RegionRequests, plan)
+    plan, port = machine_plan(machine), port_of(machine)
+    dut = design(RegionRequests, plan, port)
     chunks = [random_chunk(rng, plan, mode) for _ in range(7)]
     shared = drawn_product(rng, plan, chunks)
     found = images(rng, plan, mode, chunks, shared["c_blocks"])
-    want = [list(expected(plan, mode, chunk, found, shared)) for chunk in chunks]
+    want = [list(expected(plan, port, mode, chunk, found, shared)) for chunk in chunks]
 
     async def bench(ctx):
         set_product(ctx, dut, mode, found, shared)
@@ -270,9 +284,9 @@ async def take_region(ctx, dut, count, rng):
     return region, asked
 
 
-def cycles_of(operands, chunks, want):
+def cycles_of(plan, port, mode, chunks, want):
     """When chunks are taken, regions described and requests made, where nothing ever waits."""
-    cycle, found = 0, []
+    cycle, found, operands = 0, [], operands_of(plan)[mode]
     for chunk, regions in zip(chunks, want, strict=True):
         found.append(("chunk", cycle))
         cycle += 1
@@ -285,11 +299,10 @@ def cycles_of(operands, chunks, want):
                 found += [("request", cycle)] * len(requests)
                 cycle += 1
                 continue
-            rows = region[2][0]
-            first_row = chunk[operands[region[1]][0]][0]
-            cycle += first_row.bit_length() + 2
-            for _ in range(rows):
-                of_row = len(requests) // rows
+            rows = own_rows(plan, port, chunk[operands[region[1]][0]])
+            cycle += rows[0].bit_length() + 2
+            for _ in rows:
+                of_row = len(requests) // len(rows)
                 found += [("request", cycle + 1 + k) for k in range(of_row)]
                 cycle += 1 + of_row
             cycle += 1
@@ -298,12 +311,12 @@ def cycles_of(operands, chunks, want):
 
 @pytest.mark.parametrize("machine, mode", CASES, ids=lambda value: getattr(value, "name", value))
 def test_cycles(machine, mode, rng):
-    plan = machine_plan(machine)
-    dut = design(RegionRequests, plan)
+    plan, port = machine_plan(machine), port_of(machine)
+    dut = design(RegionRequests, plan, port)
     chunks = [random_chunk(rng, plan, mode) for _ in range(3)]
     shared = drawn_product(rng, plan, chunks)
     found = images(rng, plan, mode, chunks, shared["c_blocks"])
-    want = [list(expected(plan, mode, chunk, found, shared)) for chunk in chunks]
+    want = [list(expected(plan, port, mode, chunk, found, shared)) for chunk in chunks]
     events = []
 
     async def drive(ctx):
@@ -323,4 +336,4 @@ def test_cycles(machine, mode, rng):
             cycle += 1
 
     run(dut, drive, background=(watch,))
-    assert events == cycles_of(operands_of(plan)[mode], chunks, want)
+    assert events == cycles_of(plan, port, mode, chunks, want)

@@ -24,6 +24,8 @@ MACHINES = {
     "drains of two blocks": (4, SQUARES, True, 256, 2, 3),
     "drains of W's vectors, by four": (4, (None, "1x8", None), True, 512, 4, 4),
     "drains of four and of two": (2, VECTORS, True, 256, 5, 2),
+    "two ports": (4, SQUARES, True, 128, 2, 4, 2),
+    "two ports, vectors": (8, VECTORS, True, 64, 2, 2, 2),
 }
 # Maxima of the held side that a drain is given, east and north; where blocks come by the beat.
 HELD_BY_DRAINS = {
@@ -45,14 +47,16 @@ ROWS = {
 def make(machine):
     block, groupings, in_place, data_width, *sides = MACHINES[machine]
     numerics = make_numerics(block=block, groupings=groupings)
-    rows, cols = sides or (2, 2)
-    return make_plan(numerics, rows, cols, in_place, data_width)
+    rows, cols, *ports = sides or (2, 2)
+    return make_plan(numerics, rows, cols, in_place, data_width, None, *ports)
 
 
-def readers(dut):
-    """By a name for each: its port, and the memories that its look-ups are for."""
-    found = {"load": (dut.load, {name: name for name in NAMES if hasattr(dut.load, name)})}
-    for direction, names in DRAINS.items():
+def readers(dut, port=0):
+    """By a name for each: its port, and the memories that its look-ups are for; of those that see
+    what a port to memory brings."""
+    load = dut.load_1 if port else dut.load
+    found = {"load": (load, {name: name for name in NAMES if hasattr(dut.load, name)})}
+    for direction, names in DRAINS.items() if port == 0 else ():
         if hasattr(dut.drain, direction):
             roles = dict(zip(("stream", "held"), names, strict=True))
             found[f"drain {direction}"] = getattr(dut.drain, direction), roles
@@ -91,9 +95,12 @@ def test_a_drain_is_given_neighbouring_blocks(machine):
     assert all(len(drain.stream.value) == 1 for drain in drains.values() if drain)
 
 
-@pytest.mark.parametrize("machine", MACHINES)
-def test_two_readers_of_each_memory(machine, rng):
-    """One entry for the block, or as many as it has rows."""
+SEEN = [(machine, port) for machine in MACHINES for port in range(1 + ("two ports" in machine))]
+
+
+@pytest.mark.parametrize("machine, port", SEEN)
+def test_two_readers_of_each_memory(machine, port, rng):
+    """One entry for the block, or as many as it has rows; what another port brings is not seen."""
     plan = make(machine)
     dut = design(Maxima, plan)
     names = [name for name in NAMES if hasattr(dut.load, name)]
@@ -134,16 +141,19 @@ def test_two_readers_of_each_memory(machine, rng):
             name, word = rng.choice(names), rng.randrange(min(plan.maxima_depth, 24))
             value = rng.randbytes(beat)
             write = rng.random() < 0.7
-            ctx.set(dut.write.enable, write)
-            ctx.set(dut.write.memory, NAMES.index(name))
-            ctx.set(dut.write.addr, word)
-            ctx.set(dut.write.data, int.from_bytes(value, "little"))
-            for reader, (port, roles) in readers(dut).items():
+            writes = [dut.write, *([dut.write_1] if plan.ports > 1 else [])]
+            for number, each in enumerate(writes):
+                mine = number == port
+                ctx.set(each.enable, write if mine else rng.randrange(2))
+                ctx.set(each.memory, NAMES.index(name if mine else rng.choice(names)))
+                ctx.set(each.addr, word if mine else rng.randrange(min(plan.maxima_depth, 24)))
+                ctx.set(each.data, int.from_bytes(value if mine else rng.randbytes(beat), "little"))
+            for reader, (seen, roles) in readers(dut, port).items():
                 enabled = rng.random() < 0.6
-                ctx.set(port.enable, enabled)
+                ctx.set(seen.enable, enabled)
                 for role, one in roles.items():
                     busy = word if write and one == name else None
-                    lookup = getattr(port, role)
+                    lookup = getattr(seen, role)
                     found = look_up(ctx, lookup, one, busy)
                     if enabled:
                         shown[reader, one] = lookup, found
@@ -156,7 +166,7 @@ def test_two_readers_of_each_memory(machine, rng):
 
     run(dut, bench)
     assert all(memory.values())
-    assert len(shown) == 2 * len(names)
+    assert len(shown) == (1 if port else 2) * len(names)
     assert None not in [want for _, want in shown.values()]
     by_row = any(hasattr(lookup.index, "by_row") for lookup in lookups(dut).values())
     assert both == ({False, True} if by_row else {False})

@@ -50,41 +50,57 @@ class Banks:
         return packed(limit, (sig << missing * self.aligned_top, fall, negative))
 
     async def fill(self, ctx, dut, blocks):
-        """Write blocks, word by word, with pauses; returns the addresses of their vectors."""
-        rng, side, fill_vectors = self.rng, self.plan.block, self.plan.fill_vectors
-        stored, wide = self.plan.formats[self.cls], limits(self.plan, 0, 1, 2)
+        """Write blocks, word by word, with pauses; returns the addresses of their vectors. Where
+        there are two ports to memory, those of even and of odd addresses side by side."""
+        rng, side = self.rng, self.plan.block
         addresses = rng.sample(range(self.depth // side), blocks)
         order = [(bank, block) for bank in range(self.count) for block in addresses]
-        for bank, block in rng.sample(order, len(order)):
-            marks = {name: rng.getrandbits(bits) for name, bits in self.marks.items()}
-            word = []
-            for addr in range(block * side, (block + 1) * side):
-                elements = [
-                    (
-                        rng.randrange(2**stored.precision),
-                        rng.randrange(stored.depth + 1),
-                        rng.randrange(2),
-                    )
-                    for _ in range(side)
-                ]
-                marks |= {name: rng.getrandbits(self.marks[name]) for name in self.by_row}
-                self.vectors[bank, addr] = elements, dict(marks)
-                word.append({"elements": [self.element(wide, *each) for each in elements]} | marks)
-                if len(word) < fill_vectors:
-                    continue
-                ctx.set(dut.write.en, 1)
-                ctx.set(dut.write.bank, bank)
-                ctx.set(dut.write.word, addr // fill_vectors)
-                ctx.set(dut.write.vectors, word)
-                await ctx.tick()
-                word = []
-                if rng.random() < 0.2:  # other values on the port are not written
-                    ctx.set(dut.write.en, 0)
-                    nothing = {"elements": [0] * side} | dict.fromkeys(marks, 0)
-                    ctx.set(dut.write.vectors, [nothing] * fill_vectors)
-                    await ctx.tick()
-        ctx.set(dut.write.en, 0)
+        order, writes = rng.sample(order, len(order)), [dut.write]
+        parts = [order]
+        if self.plan.ports > 1:
+            writes = rng.sample([dut.write, dut.write_1], 2)
+            parts = [[place for place in order if place[1] % 2 == parity] for parity in range(2)]
+        sources = [self.cycles(ctx, *each) for each in zip(writes, parts, strict=True)]
+        while sources := [source for source in sources if next(source, False)]:
+            await ctx.tick()
         return [block * side + k for block in addresses for k in range(side)]
+
+    def cycles(self, ctx, write, places):
+        """Blocks through one port: true for every cycle that they take."""
+        for bank, block in places:
+            for number, word in enumerate(self.words(bank, block)):
+                ctx.set(write.en, 1)
+                ctx.set(write.bank, bank)
+                ctx.set(write.word, block * self.plan.block // len(word) + number)
+                ctx.set(write.vectors, word)
+                yield True
+                if self.rng.random() < 0.2:  # other values on the port are not written
+                    ctx.set(write.en, 0)
+                    zeros = {"elements": [0] * self.plan.block} | dict.fromkeys(self.marks, 0)
+                    ctx.set(write.vectors, [zeros] * len(word))
+                    yield True
+        ctx.set(write.en, 0)
+
+    def words(self, bank, block):
+        """What a block is to hold, at random."""
+        rng, side = self.rng, self.plan.block
+        stored, wide = self.plan.formats[self.cls], limits(self.plan, 0, 1, 2)
+        marks = {name: rng.getrandbits(bits) for name, bits in self.marks.items()}
+        vectors = []
+        for addr in range(block * side, (block + 1) * side):
+            elements = [
+                (
+                    rng.randrange(2**stored.precision),
+                    rng.randrange(stored.depth + 1),
+                    rng.randrange(2),
+                )
+                for _ in range(side)
+            ]
+            marks |= {name: rng.getrandbits(self.marks[name]) for name in self.by_row}
+            self.vectors[bank, addr] = elements, dict(marks)
+            vectors.append({"elements": [self.element(wide, *each) for each in elements]} | marks)
+        count = self.plan.fill_vectors
+        return [vectors[k : k + count] for k in range(0, side, count)]
 
     def expected(self, bank, addr, limit):
         elements, marks = self.vectors[bank, addr]
@@ -109,13 +125,16 @@ STREAMS = {  # numerics, block, rows, cols, side, class written, the side's clas
     "windowed": (WINDOWED, 4, 1, 2, "south", 0, (0,), False),
     "windowed, two classes": (WINDOWED, 2, 2, 1, "west", 2, (1, 2), False),
     "nvfp4": (NVFP4, 8, 1, 2, "south", 0, (0,), True),
+    "two ports": (MIXED, 4, 2, 2, "south", 0, (0,), False),
+    "vectors by two ports": (VECTORS, 4, 2, 4, "west", 0, (0, 2), True),
 }
 
 
 @pytest.mark.parametrize("case", STREAMS)
 def test_stream(case, rng):
     numerics, block, rows, cols, side, cls, classes, grouped = STREAMS[case]
-    plan = make_plan(make_numerics(block=block, **numerics), rows=rows, cols=cols)
+    numerics = make_numerics(block=block, **numerics)
+    plan = make_plan(numerics, rows=rows, cols=cols, ports=1 + ("two ports" in case))
     dut = design(StreamScratchpad, plan, side=side)
     banks = cols if side == "south" else rows
     marks = mark_bits(plan, ("deficit",), 1)
@@ -159,6 +178,8 @@ HELD = {  # numerics, block, rows, cols, in place, deficits, whether words have 
     "vectors of W": (W_VECTORS, 2, 2, 2, True, ("east", "north"), True),
     "windowed": (WINDOWED, 2, 1, 2, True, ("east", "north"), False),
     "nvfp4": (NVFP4, 4, 2, 1, True, ("east", "north"), True),
+    "two ports": (MIXED, 4, 2, 2, True, ("east", "north"), False),
+    "poison by two ports": (WINDOWED, 2, 2, 2, True, ("east", "north"), False),
 }
 
 
@@ -167,7 +188,8 @@ HELD = {  # numerics, block, rows, cols, in place, deficits, whether words have 
 def test_held(case, cls, rng):
     numerics, block, rows, cols, in_place, directions, own = HELD[case]
     numerics = make_numerics(block=block, **numerics)
-    plan = make_plan(numerics, rows=rows, cols=cols, in_place=in_place)
+    ports = 1 + ("two ports" in case)
+    plan = make_plan(numerics, rows=rows, cols=cols, in_place=in_place, ports=ports)
     dut = design(HeldScratchpad, plan)
     marks = mark_bits(plan, [f"deficit_{name}" for name in directions], block)
     by_row = {"extent", "poison"} | ({"deficit_north", "nonzero", "significand"} if own else set())
@@ -208,3 +230,21 @@ def test_held(case, cls, rng):
             await ctx.tick()
 
     run(dut, bench)
+
+
+@pytest.mark.parametrize("words", [(0, 4), (2, 7)], ids=["even", "odd"])
+def test_two_words_for_one_part_of_a_bank(words):
+    """Blocks of two words each."""
+    plan = make_plan(make_numerics(block=4), rows=2, cols=2, data_width=32, ports=2)
+    dut = design(StreamScratchpad, plan, side="south")
+    assert plan.fill_vectors == 2
+
+    async def bench(ctx):
+        for write, word in zip((dut.write, dut.write_1), words, strict=True):
+            ctx.set(write.en, 1)
+            ctx.set(write.bank, 1)
+            ctx.set(write.word, word)
+        await ctx.tick()
+
+    with pytest.raises(AssertionError, match="two words for one part of a bank"):
+        run(dut, bench)

@@ -1,12 +1,13 @@
 """What tiles, banks and words promise each other, over all arrays that can be configured."""
 
+from dataclasses import replace
 from math import ceil, gcd
 
 import pytest
 
 from diastole.config.presets import PRESETS
 from diastole_hw.plan.policy import pow2ceil
-from diastole_hw.plan.uses import DY, PRODUCTS, Mode, W, X
+from diastole_hw.plan.uses import DY, OPERATION_OF, PRODUCTS, Mode, W, X
 from diastole_sim.spec.formats import FORMAT_NAMES
 from diastole_sim.spec.image import DATA_WIDTHS, GROUP_BLOCKS, ImageLayout
 from diastole_sim.spec.numerics import BLOCK_SIDES, CLASS_NAMES
@@ -206,3 +207,55 @@ def test_nano_fits_its_target():
     queues_and_buffers = 10 * 1024 * 8
     assert memory_bits(plan) + column_maxima + queues_and_buffers <= 400 * 1024 * 8
     assert (plan.fused_blocks_m * plan.block, plan.fused_blocks_n * plan.block) == (512, 512)
+
+
+@pytest.mark.parametrize("rows, cols", [(3, 2), (2, 3), (1, 1)])
+def test_two_ports_need_even_numbers_of_cells(rows, cols):
+    make_plan(make_numerics(), rows=rows, cols=cols)
+    with pytest.raises(ValueError, match=r"^two ports need even numbers of rows and of columns"):
+        make_plan(make_numerics(), rows=rows, cols=cols, ports=2)
+    with pytest.raises(ValueError, match=r"^ports must be an integer in 1\.\.2, not 3$"):
+        make_plan(make_numerics(), rows=rows, cols=cols, ports=3)
+
+
+@pytest.mark.parametrize("block", BLOCK_SIDES)
+@pytest.mark.parametrize("data_width", DATA_WIDTHS)
+def test_words_of_two_ports(block, data_width, rng):
+    """What leaves in a cycle: at most two beats, and no tile begins within it."""
+    for rows in range(2, 65, 2):
+        cols = rng.randrange(2, 65, 2)
+        numerics = random_numerics(rng, block, True)
+        plan = make_plan(numerics, rows=rows, cols=cols, data_width=data_width, ports=2)
+        check_tiles(plan)
+        check_maxima(plan)
+        for side, north in ((plan.rows, False), (plan.cols, True)):
+            drained = plan.drain_vectors(north=north)
+            assert drained == 1 or is_power_of_two(drained)
+            assert drained == 1 or 32 * block * drained <= 2 * data_width
+            assert drained <= side < 2 * drained or 64 * block * drained > 2 * data_width
+            assert plan.groups * side % drained == 0
+        for mode in PRODUCTS:
+            use = plan.use(mode)
+            side = plan.cols if use.north else plan.rows
+            limits = plan.nests.of(OPERATION_OF[mode].name)
+            assert limits.lane_side == side
+            drained = plan.drain_vectors(north=use.north)
+            assert all(groups * side % drained == 0 for groups in limits.groups)
+        if plan.fused:
+            check_fused(plan)
+            assert plan.fused_tile_words * 4 % plan.beat_bytes == 0
+
+
+@pytest.mark.parametrize(
+    "cells, block, change, problem",
+    [
+        (40, 1, {"groups": 2}, "groups must make lane tiles of 40 cells whole words of 32 vectors"),
+        (2, 8, {"fused_t_blocks": 1}, "fused_t_blocks must be whole beats of floats"),
+    ],
+)
+def test_tilings_that_two_ports_do_not_take(cells, block, change, problem):
+    numerics = make_numerics(block=block, formats="bfp7")
+    plan = make_plan(numerics, rows=cells, cols=cells, data_width=512, ports=2)
+    (value,) = change.values()
+    with pytest.raises(ValueError, match=f"^tiling: {problem}, not {value}$"):
+        replace(plan, tiling=replace(plan.tiling, **change))

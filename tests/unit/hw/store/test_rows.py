@@ -7,21 +7,30 @@ from diastole_hw.store.rows import EmitRows
 from support.bench import get, put, run
 from support.plans import make_numerics, make_plan
 
-SIZE = 1 << 14  # bytes of memory
-PITCH = 1024  # bytes
+SIZE = 1 << 16  # bytes of memory
+PITCH = 4096  # bytes
 WIDTHS = [32, 64, 128, 256, 512]
 SIDES = [1, 2, 4, 8, 16, 32]
 CASES = [
-    (block, data_width, vectors)
+    (block, data_width, vectors, 1)
     for block in SIDES
     for data_width in WIDTHS
     for vectors in (1, 2, 4, 8, 16)
     if vectors == 1 or 32 * block * vectors <= data_width
 ]
+TWO_BEATS = [
+    (block, data_width, 2 * data_width // (32 * block), 2)
+    for block in SIDES
+    for data_width in WIDTHS
+    if data_width >= 32 * block
+]
+"""Words of two ports together."""
 
 
-def emitter(block, data_width, vectors=1):
-    return EmitRows(make_plan(make_numerics(block=block), data_width=data_width), vectors=vectors)
+def emitter(block, data_width, vectors=1, ports=1, stride=1):
+    cells = {"rows": ports, "cols": ports}
+    plan = make_plan(make_numerics(block=block), data_width=data_width, ports=ports, **cells)
+    return EmitRows(plan, vectors=vectors, stride=stride)
 
 
 def random_span(rng, dut, addr):
@@ -29,7 +38,7 @@ def random_span(rng, dut, addr):
     plan = dut.plan
     vectors = rng.choice((1, rng.randrange(1, 5 * dut.vectors)))
     slot = 4 * plan.block * (dut.vectors if vectors > 1 else 1)  # bytes of a vector, or of a word
-    if slot < plan.beat_bytes:
+    if slot < plan.beat_bytes and plan.ports == 1:
         addr += slot * rng.randrange(plan.beat_bytes // slot)
     return {
         "addr": addr,
@@ -46,14 +55,14 @@ def rows_of(rng, dut, span):
     return [[rng.getrandbits(32) for _ in range(count)] for _ in range(span["repeat"])]
 
 
-def store(memory, plan, span, rows):
+def store(memory, plan, span, rows, pitch=PITCH):
     """Write the rows as they must be: zeros to the end of the beat, or of the last vector."""
     unit = min(plan.beat_bytes, 4 * plan.block)
     for number, row in enumerate(rows):
         floats = row[: span["cols"]]
         image = b"".join(word.to_bytes(4, "little") for word in floats)
         image += bytes(-len(image) % unit)
-        start = span["addr"] + number * PITCH
+        start = span["addr"] + number * pitch
         memory[start : start + len(image)] = image
 
 
@@ -73,23 +82,25 @@ async def collect(ctx, dut, memory, rows, willing):
                     memory[at + byte] = word[byte]
 
 
-@pytest.mark.parametrize("block, data_width, vectors", CASES)
-def test_memory_holds_the_rows(block, data_width, vectors, rng):
-    dut = emitter(block, data_width, vectors)
+@pytest.mark.parametrize("block, data_width, vectors, ports", [*CASES, *TWO_BEATS])
+def test_memory_holds_the_rows(block, data_width, vectors, ports, rng):
+    stride = rng.choice((1, 2))
+    dut = emitter(block, data_width, vectors, ports, stride)
     plan = dut.plan
-    spans = [random_span(rng, dut, 4096 * n) for n in range(4)]
+    spans = [random_span(rng, dut, SIZE // 4 * n) for n in range(4)]
     given = [rows_of(rng, dut, span) for span in spans]
+    pitch = PITCH // stride
     want = bytearray(b"\xa5" * SIZE)
     got = bytearray(want)
     p = rng.choice([1.0, 0.5])
     for span, rows in zip(spans, given, strict=True):
-        store(want, plan, span, rows)
+        store(want, plan, span, rows, stride * pitch)
 
     def willing():
         return rng.random() < p
 
     async def ask(ctx):
-        ctx.set(dut.pitch, PITCH)
+        ctx.set(dut.pitch, pitch)
         await put(ctx, dut.spans, spans, willing)
 
     async def send(ctx):
@@ -139,6 +150,32 @@ def test_one_beat_or_one_word_per_cycle(block, data_width, word):
     first = [taken[0] + cost * k for k in range(words * rows)]
     second = [cycle + cost * words * rows + 1 for cycle in first]
     assert taken == first + second
+
+
+@pytest.mark.parametrize("block, data_width, vectors", [(8, 256, 2), (4, 512, 8), (1, 32, 2)])
+def test_a_word_of_two_beats(block, data_width, vectors):
+    """The last word of a row may have one beat: it takes a cycle then."""
+    dut = emitter(block, data_width, vectors, ports=2)
+    whole = 3 * vectors
+    short = {"addr": 0, "cols": (whole - 1) * block, "vectors": whole - 1, "repeat": 2}
+    if vectors > 2:  # still in its second beat
+        short = {"addr": 0, "cols": (whole - vectors // 2) * block} | {"repeat": 2}
+        short["vectors"] = short["cols"] // block
+    taken = []
+
+    async def ask(ctx):
+        await put(ctx, dut.spans, [short])
+
+    async def check(ctx):
+        for stream in (dut.requests, dut.beats):
+            ctx.set(stream.ready, 1)
+        ctx.set(dut.words.valid, 1)
+        for cycle in range(40):
+            _, _, ready = await ctx.tick().sample(dut.words.ready)
+            taken.extend([cycle - taken[0] if taken else cycle] * ready)
+
+    run(dut, ask, check)
+    assert taken[1:] == [2, 3, 5, 7, 8]
 
 
 @pytest.mark.parametrize("block, data_width, vectors", [(8, 64, 2), (4, 256, 3), (4, 512, 8)])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from diastole_sim.perf.load import Load
+from diastole_sim.perf.load import Load, Loaders
 from diastole_sim.perf.machine import Memory, ModelledMachine
 from diastole_sim.perf.walk import NOTHING, Chunk, LoadedRegion, Run
 
@@ -139,3 +139,23 @@ def test_when_all_is_there():
     nothing = chunk(NOTHING, NOTHING, first=False, loads=(False, False))
     assert load.chunk(nothing, free=0) == 0
     assert load.ask == asked + 1 + 3 + 1 + 2
+
+
+def test_two_loaders():
+    """Three rows of a block: the first port has two of them, one after the other, the second one;
+    the next chunk begins when both have asked for theirs."""
+    rows = LoadedRegion(rows=3, runs=(ONE,))
+    alone = [Load(machine(), ask=10), Load(machine(), ask=10)]
+    want = [
+        load.chunk(chunk(LoadedRegion(rows=count, first_row=first, runs=(ONE,))), free=0)
+        for load, count, first in zip(alone, (2, 1), (0, 1), strict=True)
+    ]
+    both = Loaders(machine(ports=2), ask=10)
+    assert both.chunk(chunk(rows), free=0) == max(want)
+    assert both.beats == 3 * 6
+    assert [port.ask for port in both.ports] == [load.ask for load in alone]
+    begins = max(load.ask for load in alone)
+    both.chunk(chunk(rows), free=0)
+    took = [port.ask - begins for port in both.ports]
+    assert took == [load.ask - 10 for load in alone]
+    assert both.turn_stalls == max(port.turn_stalls for port in both.ports)

@@ -88,3 +88,21 @@ def test_the_edge_holds_squares():
             rows=1, cols=1, block=4, element_bits=(5, 5, 5), data_width=64,
             vectors=(16, 16, None), in_place=False,
         )  # fmt: skip
+
+
+def test_two_ports():
+    sizes = {"rows": 16, "cols": 16, "block": 8, "element_bits": (5, 5, 5), "data_width": 512}
+    one, two = ModelledMachine(**sizes), ModelledMachine(**sizes, ports=2)
+    assert [each.drained_vectors(north=True) for each in (one, two)] == [2, 4]
+    assert one.groups == two.groups == 4
+    # Rows of 128 vectors are 32 words of 4.
+    assert (two.fused_blocks_n, two.queued_words(north=False)) == (128, 20)
+    long = ModelledMachine(**sizes | {"rows": 64, "data_width": 64}, ports=2)
+    assert long.queued_words(north=False) == 128
+    with pytest.raises(ValueError, match=r"^two ports need even numbers of rows and of columns$"):
+        ModelledMachine(**sizes | {"cols": 3}, ports=2)
+    with pytest.raises(ValueError, match="ports must be an integer in 1"):
+        ModelledMachine(**sizes, ports=0)
+    # 40 x 40 cells of one element: words of 32 vectors, of which 2 slices of 40 are no multiple.
+    ones = ModelledMachine(**sizes | {"rows": 40, "cols": 40, "block": 1}, ports=2)
+    assert ones.groups == 4

@@ -189,3 +189,23 @@ def test_blocks_turn_together_if_a_slice_is_whole_with_them(cols, step):
     assert {span.rows for span in spans} == {8 * step}
     assert {(span.beats, span.columns, span.vectors) for span in spans} == {(1, 16, 2)}
     assert len(spans) == cols // step
+
+
+@pytest.mark.parametrize("rows, shares", [(1, (1, 1)), (2, (1, 1)), (5, (3, 2)), (8, (4, 4))])
+def test_rows_go_to_two_ports_by_turns(rows, shares):
+    region = blocks(NANO, 0, (6, rows), (0, 3))
+    parts = [region.of_port(port, 2) for port in range(2)]
+    assert tuple(part.rows for part in parts) == shares
+    assert [part.first_row for part in parts] == [6, 6 + (rows > 1)]
+    assert region.of_port(0, 1) == region
+    wanted = [(run.blocks, run.dropped) for run in region.runs]
+    assert [(run.blocks, run.dropped) for run in parts[0].runs] == wanted
+    if rows == 1:  # it reads the same row, for nothing
+        wanted = [(0, sum(run)) for run in wanted]
+        assert parts[1].beats == parts[0].beats == region.beats
+    assert [(run.blocks, run.dropped) for run in parts[1].runs] == wanted
+
+
+def test_every_port_reads_the_maxima():
+    region = maxima(NANO, 0, 3, 9)
+    assert [region.of_port(port, 2) for port in range(2)] == [region] * 2

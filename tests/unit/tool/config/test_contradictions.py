@@ -81,3 +81,15 @@ def test_all_or_none_of_nvfp4():
     (line,) = faults(format={"dy": "nvfp4"})
     assert line.endswith("(nvfp4 is chosen for dy)")
     assert faults(format=dict.fromkeys(("x", "w", "dy"), "nvfp4")) == []
+
+
+def test_two_ports_need_even_numbers_of_cells():
+    odd = {"array": {"rows": 3, "cols": 5}, "bus": {"ports": 2}}
+    assert faults(**odd) == [
+        f"array.{name} must be even where bus.ports is 2, not {cells}"
+        for name, cells in (("rows", 3), ("cols", 5))
+    ]
+    assert faults(**odd | {"bus": {"ports": 1}}) == []
+    assert faults(**odd | {"array": {"rows": 2, "cols": 6}}) == []
+    assert faults(["array.rows"], **odd) == faults(**odd)[1:]
+    assert faults(["bus.ports"], **odd) == []

@@ -157,6 +157,8 @@ def test_an_empty_file_has_the_defaults():
             "bus.data_width = 96",
             "bus.data_width must be one of 32, 64, 128, 256, 512, not 96",
         ),
+        ("bus.ports = 3", "bus.ports must be one of 1, 2, not 3"),
+        ("bus.ports = true", "bus.ports must be one of 1, 2, not true"),
         ("array = 3", "array must be a table, [array], not 3"),
         ("rows = 3", "rows is an unknown key; the nearest is array.rows"),
         ("array.row = 3", "array.row is an unknown key; the nearest is array.rows"),

@@ -6,22 +6,22 @@ import pytest
 from pydantic import ValidationError
 
 from diastole.config.file import FIELDS, from_document
-from diastole.config.keys import AccumulatorConfig, ArrayConfig, CellConfig, Config
+from diastole.config.keys import AccumulatorConfig, ArrayConfig, BusConfig, CellConfig, Config
 from diastole.config.presets import PRESETS
 from diastole_hw.emit.keywords import KEYWORDS
 from diastole_sim.spec.numerics import Numerics
 
 
 @pytest.mark.parametrize(
-    "preset, cells, block, bus, macs",
+    "preset, cells, block, bus, ports, macs",
     [
-        ("pico", 1, 4, 32, 16),
-        ("nano", 2, 8, 128, 256),
-        ("edge", 6, 8, 256, 2304),
-        ("server", 16, 8, 512, 16384),
+        ("pico", 1, 4, 32, 1, 16),
+        ("nano", 2, 8, 128, 1, 256),
+        ("edge", 6, 8, 256, 1, 2304),
+        ("server", 16, 8, 512, 2, 16384),
     ],
 )
-def test_presets_are_those_of_the_contract(preset, cells, block, bus, macs):
+def test_presets_are_those_of_the_contract(preset, cells, block, bus, ports, macs):
     config = PRESETS[preset]
     assert config.to_dict() == {
         "name": f"diastole_{preset}",
@@ -34,7 +34,7 @@ def test_presets_are_those_of_the_contract(preset, cells, block, bus, macs):
         "cell": {"window": None},
         "rounding": {"x": "nearest", "w": "nearest", "dy": "stochastic-b", "bits": 8},
         "accumulator": {"fraction": 18, "headroom": 14},
-        "bus": {"data_width": bus},
+        "bus": {"data_width": bus, "ports": ports},
     }
     assert config.macs == macs
 
@@ -102,9 +102,10 @@ def test_hash_is_of_the_content():
         Config(array=ArrayConfig(rows=3)).config_sha256,
         Config(accumulator=AccumulatorConfig(fraction=17)).config_sha256,
         Config(cell=CellConfig(window=0)).config_sha256,
+        Config(bus=BusConfig(ports=2)).config_sha256,
         *(preset.config_sha256 for preset in PRESETS.values()),
     }
-    assert len(hashes) == 9
+    assert len(hashes) == 10
 
 
 def test_hash_stays_from_release_to_release():
@@ -142,6 +143,7 @@ def test_every_key_has_a_default_and_a_description():
         "block.w",
         "block.x",
         "bus.data_width",
+        "bus.ports",
         "cell.window",
         "format.dy",
         "format.w",

@@ -33,10 +33,10 @@ def test_vectors_that_the_drain_reads(data_width, ports, vectors):
 
 def test_the_rest_is_todays():
     today = ModelledMachine(
-        rows=3, cols=2, block=4, element_bits=(5, 4, 3), data_width=64, vectors=(16, None, None)
+        rows=4, cols=2, block=4, element_bits=(5, 4, 3), data_width=64, vectors=(16, None, None)
     )
     after = PlannedMachine.after(today, data_width=256, ports=2)
-    assert (after.rows, after.cols, after.block, after.vectors) == (3, 2, 4, (16, None, None))
+    assert (after.rows, after.cols, after.block, after.vectors) == (4, 2, 4, (16, None, None))
     assert (after.data_width, after.ports, after.sum_units) == (256, 2, 4)
     assert after.memory == today.memory
 

@@ -1,0 +1,117 @@
+"""The store unit of several ports in time: rows are dealt to them by turns, and wait in queues."""
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from diastole_sim.perf.machine import ceil_div
+from diastole_sim.perf.store import WRITES_AHEAD, Store
+
+REGISTERS = 16
+"""Words of the deepest queue that shows a word in the cycle after it came; others take 2."""
+
+
+class _Leaving(NamedTuple):
+    """A row that leaves a queue: words of the queue before it, its own, from which cycle on and in
+    how many."""
+
+    before: int
+    words: int
+    first: int
+    cycles: int
+
+
+@dataclass
+class _Writer:
+    """Of a port."""
+
+    free: int = 0  # when it takes the next request
+    responses: deque[int] = field(default_factory=deque)  # of the last bursts, oldest first
+
+
+@dataclass
+class _Queue:
+    """The words of one direction in front of one port."""
+
+    room: int
+    asks: int = 0  # when the next row may be asked for
+    dealt: int = 0  # words that have come
+    rows: deque[_Leaving] = field(default_factory=deque)
+
+    def open_for(self, number: int) -> int:
+        """When there is room for its word of that number."""
+        needed = number - self.room
+        if needed < 0:
+            return 0
+        while self.rows[0].before + self.rows[0].words <= needed:
+            self.rows.popleft()
+        row = self.rows[0]
+        return row.first + ceil_div((needed - row.before + 1) * row.cycles, row.words) + 1
+
+
+@dataclass
+class _Dealer:
+    """Of one direction."""
+
+    queues: list[_Queue]
+    free: int = 0  # when it can deal the next word
+
+
+@dataclass
+class DealtStore(Store):
+    """Drains whose rows go to the ports by turns, in words that come one per cycle. A row is asked
+    for when its first word is in the queue of its port."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        ports = range(self.machine.ports)
+        self.writers = [_Writer() for _ in ports]
+        self.dealers = tuple(
+            _Dealer([_Queue(self.machine.queued_words(north=north)) for _ in ports])
+            for north in (False, True)
+        )
+
+    def _comes(self, direction: int, port: int) -> int:
+        """When the first word of the next row goes to the queue."""
+        dealer, queue = self.dealers[direction], self.dealers[direction].queues[port]
+        return max(dealer.free, self.drains[direction].data, queue.open_for(queue.dealt))
+
+    def _starts(self, direction: int) -> int:
+        drain = self.drains[direction]
+        port = drain.row % self.machine.ports
+        queue = self.dealers[direction].queues[port]
+        asked = max(self._comes(direction, port) + 1, drain.ready, queue.asks)
+        return max(asked, self.writers[port].free)
+
+    def _row(self, direction: int, start: int) -> None:
+        drain, dealer = self.drains[direction], self.dealers[direction]
+        port = drain.row % self.machine.ports
+        queue, writer = dealer.queues[port], self.writers[port]
+        span = drain.spans[0]
+        words, came = drain.words(span), self._comes(direction, port)
+        shown = came + 1 + (queue.room > REGISTERS)
+        first = max(start + 1 + self.machine.memory.write_gap_cycles, shown)
+        if len(writer.responses) == WRITES_AHEAD:
+            first = max(first, writer.responses.popleft())
+        cycles = max(span.beats, words)
+        end = first + cycles
+        writer.responses.append(end + self.machine.memory.response_cycles)
+        writer.free = queue.asks = end - 1
+        self.last_beat = max(self.last_beat, end)
+        self.beats += span.beats
+        queue.rows.append(_Leaving(queue.dealt, words, first, cycles))
+        queue.dealt += words
+        dealer.free = max(came + words, queue.open_for(queue.dealt - 1) + 1)
+        drain.row += 1
+        if not span.columns:
+            drain.written += words
+            self._free(drain, dealer.free)
+        if drain.row == span.rows:
+            for each in dealer.queues:
+                each.asks += 1
+            drain.row = 0
+            drain.spans.popleft()
+            if span.columns:
+                drain.pieces.append(dealer.free - 1)
+                if drain.spans:
+                    drain.turn()
