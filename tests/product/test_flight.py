@@ -20,7 +20,14 @@ from support.sweep import sweep
 SIZES = {"m": 21, "n": 18, "k": 35}
 OPS = ("convert", "forward", "dx", "dw", "backward")
 MACHINES = ["pico", "mixed", "mxfp8_e4m3", "nvfp4"]
-RUNS = [*product(MACHINES, [None, 5]), ("wide", 2), sweep("textbook", 4), sweep("turning", None)]
+RUNS = [
+    *product(MACHINES, [None, 5]),
+    ("wide", 2),
+    ("ports", 3),
+    sweep("ports_mxfp8", 3),
+    sweep("textbook", 4),
+    sweep("turning", None),
+]
 
 
 @pytest.fixture
@@ -107,7 +114,10 @@ MANY = 300
 @pytest.mark.parametrize(
     "name, stalls, count",
     [(*pair, COUNT) for pair in product(MACHINES, [3])]
-    + [sweep(*pair, MANY) for pair in product([*MACHINES, "wide", "textbook", "turning"], [1])],
+    + [
+        sweep(*pair, MANY)
+        for pair in product([*MACHINES, "wide", "textbook", "turning", "ports", "ports_nvfp4"], [1])
+    ],
 )
 def test_pairs_and_what_may_happen_to_them(name, stalls, count, scenario, rng):
     """An error of the bus at any beat, or a reset in any cycle: the error has the index of a

@@ -16,8 +16,9 @@ from support.plans import make_numerics, make_plan
 SIZES = dict.fromkeys(("m", "n", "k"), 24)
 ADDRESSES = dict.fromkeys(("x", "w", "dy", "dw", "dx", "y"), 40)
 NEST = {"nest_t": 16, "nest_groups": 8, "nest_chunk": 16, "nest_outer": 1, "nest_keep": 2}
-TOLD = {"start": 1, "mode": 2, "operands": sum((SIZES | ADDRESSES | NEST).values())}
-TELLS = {"fits": 1, "done": 1, "overflow": 1, "inexact": 1, "stalls": 4}
+TOLD = {"start": 1, "mode": 2, "operands": sum((SIZES | ADDRESSES | NEST).values()), "command": 1}
+TELLS = {"ready": 1, "fits": 1, "done": 1, "done_command": 1}
+TELLS |= {"overflow": 1, "inexact": 1, "stalls": 4}
 
 
 def test_members():

@@ -50,6 +50,7 @@ async def one_product(ctx, dut, slab, rng, cycles):
     taken = []  # places, the oldest first
     next_place = 0  # number
     ctx.set(dut.slab, slab)
+    ctx.set(dut.place, 0)
     ctx.set(dut.start, 1)
     await ctx.tick()
     ctx.set(dut.start, 0)
@@ -85,6 +86,47 @@ def test_places_are_free_that_are_not_taken(blocks, rng):
     async def bench(ctx):
         for slab in rng.sample([*range(1, blocks + 1)] * 2, 2 * blocks):
             assert await one_product(ctx, dut, slab, rng, 12 * (blocks // slab) + 20)
+
+    run(dut, bench)
+
+
+@pytest.mark.parametrize("blocks", [3, 8, 13])
+def test_products_follow_each_other(blocks, rng):
+    """They begin where the one before has ended, or at 0, while slabs of it are taken; the memory
+    is a list of blocks."""
+    dut = design(RingSpace, blocks)
+
+    async def bench(ctx):
+        taken = []  # (first block, length, product), the oldest first
+        product, slab, place, left = 0, 1, 0, 0
+        waited = 0
+        for cycle in range(900):
+            start = left == 0 and not any(whose < product for *_, whose in taken)
+            if start:
+                product, slab, left = product + 1, rng.randint(1, blocks), rng.randint(1, 5)
+                place = 0 if rng.random() < 0.4 or place + slab > blocks else place
+                ctx.set(dut.slab, slab)
+            ctx.set(dut.start, start)
+            ctx.set(dut.place, place)
+            wanted = range(place, place + slab)
+            free = not any(
+                first < wanted.stop and wanted.start < first + n for first, n, _ in taken
+            )
+            assert ctx.get(dut.room) == free, f"{cycle=} {place=} {slab=} {taken=}"
+            assert ctx.get(dut.empty) == (not taken)
+            waited += not free
+            take = free and left > 0 and rng.random() < 0.6
+            give = bool(taken) and rng.random() < 0.4
+            ctx.set(dut.take, take)
+            ctx.set(dut.give, give)
+            await ctx.tick()
+            taken = taken[give:]
+            if take:
+                taken.append((place, slab, product))
+                place = place + slab if place + 2 * slab <= blocks else 0
+                left -= 1
+        assert product > 30
+        assert waited > 30
 
     run(dut, bench)
 

@@ -68,37 +68,42 @@ def chunks_of(plan, steps, t_size, lanes, contraction):
             }  # fmt: skip
 
 
-def in_rings(chunks, steps):
-    """Say of each chunk where its blocks stand, which it loads, and which it frees.
+def in_rings(chunks, steps, starts=(0, 0)):
+    """Say of each chunk where its blocks stand, which it loads, and which it frees; returns where
+    the rings end.
 
     Blocks that are kept are loaded where they are wanted first, and go where they are wanted last.
-    One after the other the chunks must find what they want, and room for what they load.
+    One after the other the chunks must find what they want, and room for what they load. Rings
+    begin at ``starts``.
     """
+    ends = []
     for number, (operand, key) in enumerate(KEYS.items()):
         room, slab, keeps = (each[number] for each in (steps.rooms, steps.slabs, steps.keeps))
         wanted = [tuple(chunk[name] for name in key) for chunk in chunks]
         first = {want: index for index, want in reversed([*enumerate(wanted)])}
         last = {want: index for index, want in enumerate(wanted)}
-        places = range(0, room - slab + 1, slab)
-        loaded, inside = 0, {}  # by place: whose blocks
+        place, inside = starts[number], {}  # by place: whose blocks
         for index, (chunk, want) in enumerate(zip(chunks, wanted, strict=True)):
             loads = not keeps or first[want] == index
             frees = not keeps or last[want] == index
             if loads:
-                place = places[loaded % len(places)]
-                assert place not in inside, "no room"
+                assert place + slab <= room
+                assert all(abs(place - other) >= slab for other in inside), "no room"
                 inside[place] = want
-                loaded += 1
-            (place,) = (place for place, whose in inside.items() if whose == want)
-            chunk |= {f"load_{operand}": loads, f"free_{operand}": frees, f"{operand}_base": place}
+                place = place + slab if place + 2 * slab <= room else 0
+            (mine,) = (at for at, whose in inside.items() if whose == want)
+            chunk |= {f"load_{operand}": loads, f"free_{operand}": frees, f"{operand}_base": mine}
             if frees:
-                del inside[place]
+                del inside[mine]
         assert not inside
-    return chunks
+        ends.append(place)
+    return ends
 
 
 def expected(plan, steps, sizes):
-    return in_rings(list(chunks_of(plan, steps, *sizes)), steps)
+    chunks = list(chunks_of(plan, steps, *sizes))
+    in_rings(chunks, steps)
+    return chunks
 
 
 def describe(ctx, dut, steps, sizes):
@@ -115,13 +120,15 @@ def describe(ctx, dut, steps, sizes):
         ctx.set(dut.product[name], value)
 
 
-async def check_walk(ctx, dut, steps, sizes, willing):
-    """One product, from its start to its last chunk."""
+async def check_walk(ctx, dut, steps, sizes, willing, wanted=None):
+    """One product, from its start to its last chunk; ``wanted``: its chunks, where it goes on
+    behind another one."""
     describe(ctx, dut, steps, sizes)
+    ctx.set(dut.anew, wanted is None)
     ctx.set(dut.start, 1)
     await ctx.tick()
     ctx.set(dut.start, 0)
-    for want in expected(dut.plan, steps, sizes):
+    for want in expected(dut.plan, steps, sizes) if wanted is None else wanted:
         chunk = await get(ctx, dut.chunks, willing=willing)
         got = {name: chunk[name] for name in want}
         assert got == want, f"{sizes} {steps}"
@@ -206,6 +213,68 @@ def test_every_nest_that_fits(rows, cols, in_place, blocks, mode, rng):
         for nest in nests[:8] + rng.sample(nests[8:], 32):
             steps, sizes = steps_of(plan, mode, nest), sizes_of(plan, mode, blocks, rng)
             await check_walk(ctx, dut, steps, sizes, lambda: True)
+
+    run(dut, bench, limit=60_000)
+
+
+class Behind:
+    """Where a product begins that follows another: rings and numbers of tiles."""
+
+    def __init__(self, plan):
+        self.plan = plan
+        self.at, self.grids = [0, 0], [0, 0]
+        self.tiles = {0: 0, 1: 0}  # by direction, begun so far
+
+    def chunks(self, steps, sizes, north, number):
+        """Of the next product, as they must come."""
+        starts = []
+        for ring, (room, slab, keeps) in enumerate(
+            zip(steps.rooms, steps.slabs, steps.keeps, strict=True)
+        ):
+            start = self.at[ring] if self.at[ring] + slab <= room else 0
+            if keeps and self.grids[ring] != slab:
+                start = 0
+            if start and self.grids[ring] != slab:
+                self.grids[ring] = 0  # slabs of other lengths stand below
+            else:
+                self.grids[ring] = slab
+            starts.append(start)
+        chunks = list(chunks_of(self.plan, steps, *sizes))
+        self.at = in_rings(chunks, steps, starts)
+        before = self.tiles[north]
+        for chunk in chunks:
+            chunk["tile"] = (before + chunk["tile"]) % self.plan.tiling.tiles_in_flight
+            chunk["product"] = number
+        self.tiles[north] += sum(chunk["first"] for chunk in chunks)
+        return chunks
+
+
+@pytest.mark.parametrize("rows, cols", [(2, 2), (3, 1)])
+def test_products_behind_each_other(rows, cols, rng):
+    """Rings go on, but what is kept finds all its room; tiles are numbered by direction."""
+    plan = make_plan(make_numerics(), rows, cols)
+    dut = design(TileWalk, plan)
+    blocks = (9, 3, 8)
+    north = {mode: int(plan.use(mode).north) for mode in PRODUCTS}
+    assert set(north.values()) == {0, 1}
+
+    async def bench(ctx):
+        behind, begun = Behind(plan), set()
+        for number in range(60):
+            mode = rng.choice(PRODUCTS)
+            limits = plan.nests.of(mode.name.lower())
+            nest = drawn_nest(limits, blocks, rng)
+            if number % 2:  # often the same loops again
+                nest = Nest(keep=rng.choice(("none", "both")))
+                nest = nest if limits.problem(nest, blocks) is None else Nest()
+            steps = steps_of(plan, mode, nest)
+            ctx.set(dut.product.north, north[mode])
+            ctx.set(dut.number, number % 2)
+            sizes = sizes_of(plan, mode, blocks, rng)
+            wanted = behind.chunks(steps, sizes, north[mode], number % 2)
+            begun |= {(chunk["stream_base"] > 0, steps.keeps[0]) for chunk in wanted[:1]}
+            await check_walk(ctx, dut, steps, sizes, lambda: rng.random() < 0.9, wanted)
+        assert begun >= {(False, True), (True, False), (True, True)}
 
     run(dut, bench, limit=60_000)
 
