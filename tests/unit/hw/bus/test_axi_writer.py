@@ -354,6 +354,38 @@ def test_it_tells_whose_burst_was_outside(outside, command):
     run(dut, bench, background=[memory.serve])
 
 
+def test_of_two_errors_the_first_stays():
+    """A bad response to one command, and a burst of the other outside of the window: at every
+    distance, also in the same cycle."""
+    dut = design(AxiWriter, data_width=64)
+    codes = []
+    for wait in range(20):
+        memory = AxiMemory(dut.axi, 64, latency=4, bad=[0x1000])
+        found = []
+
+        async def ask(ctx, wait=wait):
+            ctx.set(dut.base, 0x1000)
+            ctx.set(dut.limit, 0x2000)
+            ctx.set(dut.data.valid, 1)
+            await put(ctx, dut.request, requests([(0x1000, 1)], [0]))
+            for _ in range(wait):
+                await ctx.tick()
+            await put(ctx, dut.request, requests([(0x2000, 1)], [1]))
+
+        async def watch(ctx, found=found):
+            for _ in range(40):
+                await ctx.tick()
+                if ctx.get(dut.error):
+                    found.append((ctx.get(dut.error_code), ctx.get(dut.error_command)))
+
+        run(dut, watch, background=[ask, memory.serve])
+        assert len(set(found)) == 1, f"{wait=}"
+        codes.append(found[0])
+    window, response = (ErrorCode.WINDOW, 1), (ErrorCode.WRITE_RESPONSE, 0)
+    assert codes == sorted(codes, key=[window, response].index)
+    assert set(codes) == {window, response}
+
+
 def test_cycles_of_a_request_and_of_its_beats():
     """Its address is offered 2 cycles after it, its data 3; then a burst and a beat per cycle."""
     dut = design(AxiWriter, data_width=64)
