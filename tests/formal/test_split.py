@@ -5,22 +5,22 @@ from amaranth.hdl import Assert, Assume, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In
 
-from diastole_hw.bus.services import request_layout
+from diastole_hw.bus.services import owned_request_layout, whose_layout
 from diastole_hw.bus.split import BurstSplitter
 from formal.prove import prove, refute
 
-ASSERTIONS = 7
+ASSERTIONS = 9
 PAGE = 4096  # bytes; no burst of AXI crosses a multiple of it
 
 
 class SplitSpec(wiring.Component):
-    """The beats of a request that are still due, counted beside the splitter.
+    """The beats of a request that are still due, counted beside the splitter, and whose it is.
 
     Assumes aligned requests of at least one beat, as the unit does, and a window that stays.
     ``left`` is a probe of the beats that the unit has to give.
     """
 
-    i: In(stream.Signature(request_layout()))
+    i: In(stream.Signature(owned_request_layout()))
     ready: In(1)
     base: In(40)
     limit: In(40)
@@ -44,6 +44,7 @@ class SplitSpec(wiring.Component):
 
         address = Signal(41)  # of the next beat; a request may run over the end of memory
         due = Signal(16)
+        whose = Signal(whose_layout())
         beats = Signal(9)
         given = Signal()
         end = Signal(42)
@@ -56,6 +57,7 @@ class SplitSpec(wiring.Component):
             m.d.sync += [address.eq(end), due.eq(due - beats)]
         with m.If(self.i.valid & self.i.ready):
             m.d.sync += [address.eq(self.i.p.addr), due.eq(self.i.p.beats)]
+            m.d.sync += whose.eq(self.i.p.whose)
         with m.If(self.clear):
             m.d.sync += due.eq(0)
 
@@ -64,6 +66,8 @@ class SplitSpec(wiring.Component):
             m.d.comb += Assert(self.left == due, "count of the beats")
             m.d.comb += Assert(dut.o.p.addr == address[:40], "a beat skipped or repeated")
             m.d.comb += Assert(beats <= due, "more beats than were asked for")
+            m.d.comb += Assert(dut.o.p.last == (beats == due), "not the last, or not told")
+            m.d.comb += Assert(dut.o.p.whose == whose, "somebody else's")
         with m.If(dut.o.valid):
             m.d.comb += Assert((address >= self.base) & (end <= self.limit), "outside the window")
             within = (dut.o.p.addr // PAGE == (end - 1) // PAGE) & (beats <= 256)
@@ -112,8 +116,24 @@ class StopsForNothing(Edited):
             m.d.comb += self.o.valid.eq(0)
 
 
-@pytest.mark.parametrize(
-    "broken", [IgnoresTheWindow, CrossesPages, TakesOneTooFew, StopsForNothing]
-)
+class TellsTheLastTooEarly(Edited):
+    def edit(self, m):
+        with m.If(self.o.p.addr[:12] == 0):
+            m.d.comb += self.o.p.last.eq(1)
+
+
+class TellsTheOtherCommand(Edited):
+    def edit(self, m):
+        with m.If(self.o.p.len == 63):
+            m.d.comb += self.o.p.whose.command.eq(0)
+
+
+BROKEN = [
+    *(IgnoresTheWindow, CrossesPages, TakesOneTooFew, StopsForNothing),
+    *(TellsTheLastTooEarly, TellsTheOtherCommand),
+]
+
+
+@pytest.mark.parametrize("broken", BROKEN)
 def test_broken_splitter_is_refuted(broken):
     refute(SplitSpec(broken(data_width=64)), assertions=ASSERTIONS, probes={"left": "dut.left"})

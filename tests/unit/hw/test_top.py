@@ -82,7 +82,7 @@ def test_parameters():
         "data_width": 128,
         "ports": 1,
         "address_width": 40,
-        "register_version": 0x0001_0001,
+        "register_version": 0x0001_0002,
         "command_version": 2,
         "max_size": 2**24 - 1,
         "max_convert_cols": 4096 * 4,

@@ -12,8 +12,14 @@ from support.texts import exactly
 END = 2**40 - 1
 
 
-def requests(cases):
-    return ({"addr": address, "beats": beats} for address, beats in cases)
+def requests(cases, whose=None):
+    """By owner and command of each; all are of unit 0 and command 0 if ``whose`` is left out."""
+    return (
+        {"addr": address, "beats": beats, "whose": {"owner": owner, "command": command}}
+        for (address, beats), (owner, command) in zip(
+            cases, whose or [(0, 0)] * len(cases), strict=True
+        )
+    )
 
 
 async def open_window(ctx, dut, base=0, limit=END):
@@ -29,18 +35,19 @@ def test_beats_come_in_order(data_width, p_stall, rng):
     memory = AxiMemory(dut.axi, data_width, stall=lambda: rng.random() < p_stall)
     cases = [(rng.randrange(2**16) * size, rng.choice([1, 2, 7, 100])) for _ in range(15)]
     cases += [(4096 - size, 2), (2**40 - 3 * size, 2)]
+    whose = [(rng.randrange(4), rng.randrange(2)) for _ in cases]
 
     async def drive(ctx):
         await open_window(ctx, dut)
-        await put(ctx, dut.request, requests(cases), willing=lambda: rng.random() >= p_stall)
+        items = requests(cases, whose)
+        await put(ctx, dut.request, items, willing=lambda: rng.random() >= p_stall)
 
     async def check(ctx):
-        for address, beats in cases:
+        for (address, beats), (owner, _) in zip(cases, whose, strict=True):
             for n in range(beats):
                 got = await get(ctx, dut.data, willing=lambda: rng.random() >= p_stall)
-                assert got == memory.beat(address + n * size), (
-                    f"beat {n} of {beats} at {address:#x}"
-                )
+                wanted = (memory.beat(address + n * size), owner)
+                assert (got.data, got.owner) == wanted, f"beat {n} of {beats} at {address:#x}"
         await ctx.tick()
         assert not ctx.get(dut.data.valid), "extra output"
         assert ctx.get(dut.idle)
@@ -165,7 +172,7 @@ async def recover(ctx, dut, memory, hold=False):
     assert not ctx.get(dut.data.valid)
     await put(ctx, dut.request, requests([(0x1000, 3)]))
     for n in range(3):
-        assert await get(ctx, dut.data) == memory.beat(0x1000 + 8 * n)
+        assert (await get(ctx, dut.data)).data == memory.beat(0x1000 + 8 * n)
     assert ctx.get(dut.idle)
 
 
@@ -205,7 +212,7 @@ def test_an_error_response_stops_the_reader(response, p_stall, rng):
     async def bench(ctx):
         await open_window(ctx, dut)
         await put(ctx, dut.request, requests([(0x3000, 200)]))
-        assert await get(ctx, dut.data) == memory.beat(0x3000)
+        assert (await get(ctx, dut.data)).data == memory.beat(0x3000)
         ctx.set(dut.data.ready, 1)
         while not ctx.get(dut.error):
             _, _, valid = await ctx.tick().sample(dut.data.valid)
@@ -259,6 +266,148 @@ def test_clear_at_any_time_leaves_nothing_behind(wait, hold, rng):
         await recover(ctx, dut, memory, hold)
 
     run(dut, bench, background=[memory.serve])
+
+
+@pytest.mark.parametrize("outstanding", [1, 2, 17, 32])
+def test_sources_of_open_bursts_are_kept(outstanding, rng):
+    """Short bursts of changing units, as many open as there may be, in a memory that answers in the
+    cycle after it is asked or much later."""
+    dut = design(AxiReader, data_width=32, outstanding=outstanding)
+    memory = AxiMemory(dut.axi, 32)
+    cases = [(n * 256 + 252 * (n % 3 == 0), 1 + n % 3) for n in range(3 * outstanding + 20)]
+    whose = [(rng.randrange(4), rng.randrange(2)) for _ in cases]
+
+    async def ask(ctx):
+        await open_window(ctx, dut)
+        await put(ctx, dut.request, requests(cases, whose))
+
+    async def take(ctx):
+        for number, ((address, beats), (owner, _)) in enumerate(zip(cases, whose, strict=True)):
+            memory.latency = 0 if number < 10 else 40
+            for n in range(beats):
+                got = await get(ctx, dut.data)
+                wanted = (memory.beat(address + 4 * n), owner)
+                assert (got.data, got.owner) == wanted, f"beat {n} of request {number}"
+
+    run(dut, ask, take, background=[memory.serve])
+    assert memory.most_open == outstanding
+
+
+@pytest.mark.parametrize("latency", [0, 1, 20])
+@pytest.mark.parametrize("bad", range(4))
+@pytest.mark.parametrize("command", [0, 1])
+def test_it_tells_whose_response_was_bad(latency, bad, command):
+    """Of four requests in flight, of two bursts each; the other ones are of the other command."""
+    dut = design(AxiReader, data_width=64)
+    cases = [(0x1000 * n + 0x11F8, 2) for n in range(4)]
+    for beat in range(2):
+        at = cases[bad][0] + 8 * beat
+        memory = AxiMemory(dut.axi, 64, latency=latency, bad=[at])
+
+        async def ask(ctx):  # the last ones may be refused
+            await open_window(ctx, dut)
+            ctx.set(dut.data.ready, 1)
+            whose = [(3, command ^ (n != bad)) for n in range(4)]
+            await put(ctx, dut.request, requests(cases, whose))
+
+        async def bench(ctx):
+            while not ctx.get(dut.error):
+                await ctx.tick()
+            for _ in range(40):  # and stays so while others end
+                got = ctx.get(dut.error_code), ctx.get(dut.error_command)
+                assert got == (ErrorCode.READ_RESPONSE, command)
+                await ctx.tick()
+
+        run(dut, bench, background=[ask, memory.serve])
+
+
+@pytest.mark.parametrize("outside", range(3))
+@pytest.mark.parametrize("command", [0, 1])
+def test_it_tells_whose_burst_was_outside(outside, command):
+    """While bursts of the other command are open; one that is bad later changes nothing."""
+    dut = design(AxiReader, data_width=64)
+    memory = AxiMemory(dut.axi, 64, latency=20, bad=[0x1000])
+    cases = [(0x1000 if n != outside else 0xFF8, 2) for n in range(3)]
+
+    async def bench(ctx):
+        await open_window(ctx, dut, 0x1000, 0x2000)
+        ctx.set(dut.data.ready, 1)
+        whose = [(1, command ^ (n != outside)) for n in range(outside + 1)]
+        await put(ctx, dut.request, requests(cases[: outside + 1], whose))
+        for cycle in range(60):
+            assert ctx.get(dut.error) == (cycle > 0)
+            if cycle:
+                got = ctx.get(dut.error_code), ctx.get(dut.error_command)
+                assert got == (ErrorCode.WINDOW, command)
+            await ctx.tick()
+
+    run(dut, bench, background=[memory.serve])
+
+
+def test_of_two_errors_the_first_stays():
+    """A bad beat of one command, and a burst of the other outside of the window: at every distance,
+    also in the same cycle."""
+    dut = design(AxiReader, data_width=64)
+    codes = []
+    for wait in range(20):
+        memory = AxiMemory(dut.axi, 64, latency=4, bad=[0x1000])
+        found = []
+
+        async def ask(ctx, wait=wait):
+            await open_window(ctx, dut, 0x1000, 0x2000)
+            ctx.set(dut.data.ready, 1)
+            await put(ctx, dut.request, requests([(0x1000, 1)], [(0, 0)]))
+            for _ in range(wait):
+                await ctx.tick()
+            await put(ctx, dut.request, requests([(0x2000, 1)], [(0, 1)]))
+
+        async def watch(ctx, found=found):
+            for _ in range(40):
+                await ctx.tick()
+                if ctx.get(dut.error):
+                    found.append((ctx.get(dut.error_code), ctx.get(dut.error_command)))
+
+        run(dut, watch, background=[ask, memory.serve])
+        assert len(set(found)) == 1, f"{wait=}"
+        codes.append(found[0])
+    window, response = (ErrorCode.WINDOW, 1), (ErrorCode.READ_RESPONSE, 0)
+    assert codes == sorted(codes, key=[window, response].index)
+    assert set(codes) == {window, response}
+
+
+def test_cycles_of_a_request_and_of_its_beats():
+    """A burst is asked for 2 cycles after its request, then one per cycle; a beat leaves in the
+    cycle after it came, with the pulse ``moved`` before."""
+    dut = design(AxiReader, data_width=64)
+    memory = AxiMemory(dut.axi, 64, latency=5)
+    seen = {"taken": [], "asked": [], "came": [], "moved": [], "left": []}
+
+    async def ask(ctx):
+        await open_window(ctx, dut)
+        ctx.set(dut.data.ready, 1)
+        await put(ctx, dut.request, requests([(0x1F8, 66), (0x1000, 1)]))
+
+    async def watch(ctx):
+        axi, cycle = dut.axi, 0
+        watched = {
+            "taken": dut.request.valid & dut.request.ready,
+            "asked": axi.arvalid & axi.arready,
+            "came": axi.rvalid & axi.rready,
+            "moved": dut.moved,
+            "left": dut.data.valid,
+        }
+        while len(seen["left"]) < 67:
+            _, _, *values = await ctx.tick().sample(*watched.values())
+            for name, value in zip(watched, values, strict=True):
+                seen[name] += [cycle] * value
+            cycle += 1
+
+    run(dut, ask, watch, background=[memory.serve])
+    first = seen["taken"][0]
+    assert seen["asked"] == [first + 2 + n for n in range(4)]
+    assert seen["taken"][1] == first + 3, "the next one, as the last burst of this one is given"
+    assert seen["came"] == seen["moved"]
+    assert seen["left"] == [cycle + 1 for cycle in seen["came"]]
 
 
 def test_refused_parameter():

@@ -14,8 +14,13 @@ STALLS = [(0.0, None), (0.5, None), (0.3, "data first"), (0.3, "address first")]
 IDS = ["free", "stalled", "data first", "address first"]
 
 
-def requests(cases):
-    return ({"addr": address, "beats": beats} for address, beats in cases)
+def requests(cases, commands=None):
+    """By command of each; all are of command 0 if ``commands`` is left out. The owner is anything:
+    it does not count."""
+    return (
+        {"addr": address, "beats": beats, "whose": {"owner": beats % 4, "command": command}}
+        for (address, beats), command in zip(cases, commands or [0] * len(cases), strict=True)
+    )
 
 
 async def until_idle(ctx, dut):
@@ -249,6 +254,169 @@ def test_clear_at_any_time_leaves_nothing_behind(wait, hold, rng):
         await recover(ctx, dut, memory, hold)
 
     run(dut, bench, background=[memory.serve])
+
+
+def bursts_of(address, beats, size):
+    """How many bursts a request is: they end at multiples of 64 beats."""
+    first = address // size
+    return (first + beats - 1) // 64 - first // 64 + 1
+
+
+@pytest.mark.parametrize("outstanding", [1, 2, 16, 20])
+@pytest.mark.parametrize("p_stall, pairing", STALLS, ids=IDS)
+def test_every_request_is_answered_with_its_last_burst(outstanding, p_stall, pairing, rng):
+    """In that very cycle, once, and with its command."""
+    dut = design(AxiWriter, data_width=64, outstanding=outstanding)
+    memory = AxiMemory(dut.axi, 64, stall=lambda: rng.random() < p_stall, pairing=pairing)
+    cases = [
+        (n * 0x1000 + 8 * rng.choice([0, 60, 63]), rng.choice([1, 1, 2, 5])) for n in range(40)
+    ]
+    cases.insert(5, (0x7F000, 130))
+    commands = [rng.randrange(2) for _ in cases]
+    due = [bursts_of(*case, 8) for case in cases]
+    pulses = []
+
+    async def ask(ctx):
+        ctx.set(dut.limit, END)
+        items = requests(cases, commands)
+        await put(ctx, dut.request, items, willing=lambda: rng.random() >= p_stall)
+        await until_idle(ctx, dut)
+        assert pulses == commands
+        assert not due
+
+    async def give(ctx):
+        words = ({"data": n, "strb": 255} for n in range(sum(beats for _, beats in cases)))
+        await put(ctx, dut.data, words, willing=lambda: rng.random() >= p_stall)
+
+    async def watch(ctx):
+        watched = (dut.axi.bvalid, dut.axi.bready, dut.answered, dut.answered_command)
+        async for _, _, comes, heard, answered, command in ctx.tick().sample(*watched):
+            last = False
+            if comes and heard:
+                due[0] -= 1
+                if last := due[0] == 0:
+                    due.pop(0)
+            assert answered == last
+            pulses.extend([command] * answered)
+
+    run(dut, ask, give, background=[memory.serve, watch])
+
+
+@pytest.mark.parametrize("bad", range(4))
+@pytest.mark.parametrize("command", [0, 1])
+def test_it_tells_whose_response_was_bad(bad, command):
+    """Of four requests in flight, of two bursts each; the other ones are of the other command."""
+    dut = design(AxiWriter, data_width=64)
+    cases = [(0x1000 * n + 0x11F8, 2) for n in range(4)]
+    for beat in range(2):
+        memory = AxiMemory(dut.axi, 64, latency=9, bad=[cases[bad][0] + 8 * beat])
+
+        async def ask(ctx):
+            ctx.set(dut.limit, END)
+            commands = [command ^ (n != bad) for n in range(4)]
+            await put(ctx, dut.request, requests(cases, commands))
+
+        async def give(ctx):
+            await put(ctx, dut.data, ({"data": n, "strb": 255} for n in range(8)))
+            while not ctx.get(dut.error):
+                await ctx.tick()
+            for _ in range(40):  # and stays so while others end
+                got = ctx.get(dut.error_code), ctx.get(dut.error_command)
+                assert got == (ErrorCode.WRITE_RESPONSE, command)
+                await ctx.tick()
+
+        run(dut, ask, give, background=[memory.serve])
+
+
+@pytest.mark.parametrize("outside", range(3))
+@pytest.mark.parametrize("command", [0, 1])
+def test_it_tells_whose_burst_was_outside(outside, command):
+    """While bursts of the other command are open; one that is bad later changes nothing."""
+    dut = design(AxiWriter, data_width=64)
+    memory = AxiMemory(dut.axi, 64, latency=20, bad=[0x1000])
+    cases = [(0x1000 if n != outside else 0xFF8, 2) for n in range(outside + 1)]
+
+    async def bench(ctx):
+        ctx.set(dut.base, 0x1000)
+        ctx.set(dut.limit, 0x2000)
+        await put(
+            ctx,
+            dut.request,
+            requests(cases, [command ^ (n != outside) for n in range(outside + 1)]),
+        )
+        for cycle in range(60):
+            assert ctx.get(dut.error) == (cycle > 0)
+            if cycle:
+                got = ctx.get(dut.error_code), ctx.get(dut.error_command)
+                assert got == (ErrorCode.WINDOW, command)
+            await ctx.tick()
+
+    run(dut, bench, background=[memory.serve])
+
+
+def test_of_two_errors_the_first_stays():
+    """A bad response to one command, and a burst of the other outside of the window: at every
+    distance, also in the same cycle."""
+    dut = design(AxiWriter, data_width=64)
+    codes = []
+    for wait in range(20):
+        memory = AxiMemory(dut.axi, 64, latency=4, bad=[0x1000])
+        found = []
+
+        async def ask(ctx, wait=wait):
+            ctx.set(dut.base, 0x1000)
+            ctx.set(dut.limit, 0x2000)
+            ctx.set(dut.data.valid, 1)
+            await put(ctx, dut.request, requests([(0x1000, 1)], [0]))
+            for _ in range(wait):
+                await ctx.tick()
+            await put(ctx, dut.request, requests([(0x2000, 1)], [1]))
+
+        async def watch(ctx, found=found):
+            for _ in range(40):
+                await ctx.tick()
+                if ctx.get(dut.error):
+                    found.append((ctx.get(dut.error_code), ctx.get(dut.error_command)))
+
+        run(dut, watch, background=[ask, memory.serve])
+        assert len(set(found)) == 1, f"{wait=}"
+        codes.append(found[0])
+    window, response = (ErrorCode.WINDOW, 1), (ErrorCode.WRITE_RESPONSE, 0)
+    assert codes == sorted(codes, key=[window, response].index)
+    assert set(codes) == {window, response}
+
+
+def test_cycles_of_a_request_and_of_its_beats():
+    """Its address is offered 2 cycles after it, its data 3; then a burst and a beat per cycle."""
+    dut = design(AxiWriter, data_width=64)
+    memory = AxiMemory(dut.axi, 64)
+    seen = {"taken": [], "asked": [], "given": [], "moved": []}
+
+    async def ask(ctx):
+        ctx.set(dut.limit, END)
+        await put(ctx, dut.request, requests([(0x1F8, 66), (0x1000, 1)]))
+
+    async def give(ctx):
+        await put(ctx, dut.data, ({"data": n, "strb": 255} for n in range(67)))
+        await until_idle(ctx, dut)
+
+    async def watch(ctx):
+        axi, cycle = dut.axi, 0
+        watched = {
+            "taken": dut.request.valid & dut.request.ready,
+            "asked": axi.awvalid & axi.awready,
+            "given": axi.wvalid & axi.wready,
+            "moved": dut.moved,
+        }
+        async for _, _, *values in ctx.tick().sample(*watched.values()):
+            for name, value in zip(watched, values, strict=True):
+                seen[name] += [cycle] * value
+            cycle += 1
+
+    run(dut, ask, give, background=[memory.serve, watch])
+    first = seen["taken"][0]
+    assert seen["asked"] == [first + 2 + n for n in range(4)]
+    assert seen["given"] == seen["moved"] == [first + 3 + n for n in range(67)]
 
 
 def test_refused_parameter():

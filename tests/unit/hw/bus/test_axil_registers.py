@@ -37,6 +37,7 @@ COUNTERS = {
     "stall_store": (0x84, 32),
     "stall_accumulator": (0x88, 32),
     "stall_turn": (0x8C, 32),
+    "cycles_total": (0xA0, 64),
 }
 WORDS = {at + 4 * n for at, bits in SETTINGS.values() for n in range(1 + (bits > 32))}
 READ_ONLY = {at + 4 * n for at, bits in COUNTERS.values() for n in range(1 + (bits > 32))}
@@ -119,7 +120,7 @@ def test_identification():
 
     async def bench(ctx):
         got = [await value(ctx, dut, address) for address in (0, 4, 8)]
-        assert got == [0x53414944, 0x00010001, 0xC0FFEE11]
+        assert got == [0x53414944, 0x00010002, 0xC0FFEE11]
         assert bytes.fromhex("44494153") == got[0].to_bytes(4, "little") == b"DIAS"
 
     run(dut, bench)

@@ -1,93 +1,233 @@
 # amaranth: UnusedElaboratable=no
-"""One service, three owners: who has it is heard, and nobody else."""
+"""Units that read over one service: each gets its own beats, and the first goes first."""
+
+from collections import deque
+from dataclasses import dataclass
 
 import pytest
-from amaranth.hdl import Module
-from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
-from amaranth.sim import Simulator
 
-from diastole_hw.bus.services import ReadSignature, WriteSignature
-from diastole_hw.bus.share import share
+from diastole_hw.bus.share import ReadShare
+from support.bench import design, get, put, run
+from support.texts import exactly
 
-OWNERS = 3
 WIDTH = 32
+UNITS = (2, 3, 4)
 
 
-class Shared(wiring.Component):
-    def __init__(self, signature):
-        super().__init__(
-            {
-                "wants": In(1).array(OWNERS - 1),
-                "owners": In(signature).array(OWNERS),
-                "service": Out(signature),
-            }
-        )
-
-    def elaborate(self, platform):
-        m = Module()
-        conditions = [*self.wants, None]
-        owners = [wiring.flipped(owner) for owner in self.owners]
-        share(m, wiring.flipped(self.service), list(zip(conditions, owners, strict=True)))
-        return m
+def drawn(rng, units, count):
+    """By unit, (address, beats, command) of what it asks for; the address tells the unit."""
+    return [
+        [
+            (unit << 32 | rng.getrandbits(30) << 2, rng.choice([1, 1, 2, 5]), rng.randrange(2))
+            for _ in range(count)
+        ]
+        for unit in range(units)
+    ]
 
 
-def owner_of(wants):
-    return next((n for n, want in enumerate(wants) if want), OWNERS - 1)
+def word(address, beat):
+    """What memory holds."""
+    return (address >> 32) * 0x1234567 + (address & 0xFFFFFF) + beat & 2**WIDTH - 1
 
 
-@pytest.mark.parametrize("signature", [ReadSignature(WIDTH), WriteSignature(WIDTH)])
-def test_the_first_that_wants_it_has_it(signature, rng):
-    dut = Shared(signature)
-    reads = isinstance(signature, ReadSignature)
-    sim = Simulator(dut)
+@dataclass
+class Memory:
+    """The service: ``taken`` are the (address, beats, owner, command) of requests, in order."""
+
+    dut: ReadShare
+    stalls: object
+
+    def __post_init__(self):
+        self.taken = []
+        self.waiting = deque()
+
+    async def ask(self, ctx):
+        while True:
+            request = await get(ctx, self.dut.requests, lambda: not self.stalls())
+            self.taken.append(
+                (request.addr, request.beats, request.whose.owner, request.whose.command)
+            )
+            for beat in range(request.beats):
+                data = {"data": word(request.addr, beat), "owner": request.whose.owner}
+                self.waiting.append(data)
+
+    async def give(self, ctx):
+        while True:
+            if not self.waiting:
+                await ctx.tick()
+            else:
+                await put(ctx, self.dut.beats, [self.waiting.popleft()], lambda: not self.stalls())
+
+
+@pytest.mark.parametrize("units", UNITS)
+@pytest.mark.parametrize("p_stall", [0.0, 0.5], ids=["free", "stalled"])
+@pytest.mark.parametrize("p_ask", [1.0, 0.2], ids=["eager", "slow"])
+def test_each_unit_gets_its_beats(units, p_stall, p_ask, rng):
+    dut = design(ReadShare, data_width=WIDTH, units=units)
+    given = drawn(rng, units, 12)
+    memory = Memory(dut, lambda: rng.random() < p_stall)
+
+    def asks(unit):
+        async def bench(ctx):
+            for address, beats, command in given[unit]:
+                while rng.random() >= p_ask:
+                    await ctx.tick()
+                ctx.set(dut.commands[unit], command)
+                item = {"addr": address, "beats": beats}
+                await put(ctx, dut.units_read[unit].requests, [item])
+                ctx.set(dut.commands[unit], rng.randrange(2))
+
+        return bench
+
+    def takes(unit):
+        async def bench(ctx):
+            for number, (address, beats, _) in enumerate(given[unit]):
+                for beat in range(beats):
+                    got = await get(
+                        ctx, dut.units_read[unit].beats, lambda: rng.random() >= p_stall
+                    )
+                    assert got == word(address, beat), f"beat {beat} of {number} of unit {unit}"
+
+        return bench
+
+    async def stable(ctx):
+        before = None
+        watched = (dut.requests.valid, dut.requests.ready, dut.requests.payload)
+        async for _, _, valid, ready, payload in ctx.tick().sample(*watched):
+            seen = payload.addr, payload.beats, payload.whose.owner, payload.whose.command
+            assert before in (None, seen), "an offer changed or fell" if valid else "an offer fell"
+            assert valid or before is None, "an offer fell"
+            before = seen if valid and not ready else None
+
+    benches = [bench(unit) for unit in range(units) for bench in (asks, takes)]
+    run(dut, *benches, background=[memory.ask, memory.give, stable])
+    for unit in range(units):
+        mine = [
+            (addr, beats, command) for addr, beats, owner, command in memory.taken if owner == unit
+        ]
+        assert mine == given[unit], f"unit {unit}"
+
+
+@pytest.mark.parametrize("units", UNITS)
+def test_of_those_that_ask_the_first_goes(units):
+    """Every set of units that ask together, one request each: in the order of the units, a request
+    per cycle, and offered in the very cycle."""
+    dut = design(ReadShare, data_width=WIDTH, units=units)
+
+    async def bench(ctx):
+        ctx.set(dut.requests.ready, 1)
+        for chosen in range(1, 2**units):
+            asking = [unit for unit in range(units) if chosen >> unit & 1]
+            for unit in range(units):
+                ctx.set(dut.units_read[unit].requests.p.addr, 4 * unit + 64)
+                ctx.set(dut.units_read[unit].requests.valid, unit in asking)
+            while asking:
+                watched = [reader.requests.ready for reader in dut.units_read]
+                out = dut.requests
+                _, _, *ready, valid, payload = await ctx.tick().sample(
+                    *watched, out.valid, out.payload
+                )
+                assert (valid, payload.addr, payload.whose.owner) == (
+                    1,
+                    4 * asking[0] + 64,
+                    asking[0],
+                )
+                assert [unit for unit in asking if ready[unit]] == [asking[0]]
+                ctx.set(dut.units_read[asking.pop(0)].requests.valid, 0)
+            assert not ctx.get(dut.requests.valid)
+
+    run(dut, bench)
+
+
+@pytest.mark.parametrize("units", UNITS)
+def test_an_offer_stays_although_others_come(units):
+    """Of every unit; then those that came meanwhile have their turn, in their order."""
+    dut = design(ReadShare, data_width=WIDTH, units=units)
+
+    async def bench(ctx):
+        for first in range(units):
+            for unit in range(units):
+                ctx.set(dut.units_read[unit].requests.p.addr, 4 * unit + 64)
+                ctx.set(dut.units_read[unit].requests.valid, unit == first)
+                ctx.set(dut.commands[unit], unit == first)
+            await ctx.tick()
+            for unit in range(units):
+                ctx.set(dut.units_read[unit].requests.valid, 1)
+            for _ in range(3):
+                _, _, valid, payload = await ctx.tick().sample(
+                    dut.requests.valid, dut.requests.payload
+                )
+                found = payload.addr, payload.whose.owner, payload.whose.command
+                assert (valid, found) == (1, (4 * first + 64, first, 1))
+            ctx.set(dut.requests.ready, 1)
+            for unit in [first] + [unit for unit in range(units) if unit != first]:
+                _, _, payload, taken = await ctx.tick().sample(
+                    dut.requests.payload, dut.units_read[unit].requests.ready
+                )
+                assert (payload.whose.owner, taken) == (unit, 1)
+                ctx.set(dut.units_read[unit].requests.valid, 0)
+            ctx.set(dut.requests.ready, 0)
+
+    run(dut, bench)
+
+
+@pytest.mark.parametrize("units", UNITS)
+def test_ready_does_not_depend_on_the_units_own_valid(units, rng):
+    """It says whether a request would be taken; with it, one that asks is."""
+    dut = design(ReadShare, data_width=WIDTH, units=units)
+
+    async def bench(ctx):
+        offered = None  # the unit whose offer waits
+        for _ in range(200):
+            ready = rng.randrange(2)
+            ctx.set(dut.requests.ready, ready)
+            asks = [rng.randrange(2) or unit == offered for unit in range(units)]
+            for unit in range(units):
+                ctx.set(dut.units_read[unit].requests.valid, asks[unit])
+            for unit in range(units):
+                if unit == offered:
+                    continue
+                port = dut.units_read[unit].requests
+                found = []
+                for valid in (1 - asks[unit], asks[unit]):
+                    ctx.set(port.valid, valid)
+                    found.append(ctx.get(port.ready))
+                assert found[0] == found[1], f"unit {unit}"
+            mine = next((unit for unit in range(units) if asks[unit]), None)
+            mine = mine if offered is None else offered
+            taken = [unit for unit in range(units)
+                     if asks[unit] and ctx.get(dut.units_read[unit].requests.ready)]  # fmt: skip
+            assert taken == ([mine] if ready and mine is not None else [])
+            offered = None if ready else mine
+            await ctx.tick()
+
+    run(dut, bench)
+
+
+@pytest.mark.parametrize("units", UNITS)
+def test_a_beat_passes_in_its_cycle_to_its_unit_alone(units, rng):
+    dut = design(ReadShare, data_width=WIDTH, units=units)
 
     async def bench(ctx):
         for _ in range(60):
-            wants = [rng.randrange(2) for _ in range(OWNERS - 1)]
-            for port, want in zip(dut.wants, wants, strict=True):
-                ctx.set(port, want)
-            asked = [(rng.randrange(2), rng.randrange(2**40)) for _ in range(OWNERS)]
-            for owner, (valid, addr) in zip(dut.owners, asked, strict=True):
-                ctx.set(owner.requests.valid, valid)
-                ctx.set(owner.requests.p.addr, addr)
-            ready = rng.randrange(2)
-            ctx.set(dut.service.requests.ready, ready)
-            beat, beat_valid = rng.randrange(2**WIDTH), rng.randrange(2)
-            beat_ready = [rng.randrange(2) for _ in range(OWNERS)]
-            if reads:
-                ctx.set(dut.service.beats.valid, beat_valid)
-                ctx.set(dut.service.beats.payload, beat)
-                for owner, taken in zip(dut.owners, beat_ready, strict=True):
-                    ctx.set(owner.beats.ready, taken)
-            await ctx.delay(1e-9)
-            mine = owner_of(wants)
-            service = dut.service
-            got = ctx.get(service.requests.valid), ctx.get(service.requests.p.addr)
-            assert got == asked[mine]
-            assert [ctx.get(owner.requests.ready) for owner in dut.owners] == [
-                ready * (n == mine) for n in range(OWNERS)
+            owner, valid, data = rng.randrange(units), rng.randrange(2), rng.getrandbits(WIDTH)
+            ctx.set(dut.beats.payload, {"data": data, "owner": owner})
+            ctx.set(dut.beats.valid, valid)
+            ready = [rng.randrange(2) for _ in range(units)]
+            for unit in range(units):
+                ctx.set(dut.units_read[unit].beats.ready, ready[unit])
+            ports = [reader.beats for reader in dut.units_read]
+            assert [ctx.get(port.valid) for port in ports] == [
+                valid * (unit == owner) for unit in range(units)
             ]
-            if reads:
-                assert ctx.get(service.beats.ready) == beat_ready[mine]
-                assert ctx.get(dut.owners[mine].beats.payload) == beat
-                assert [ctx.get(owner.beats.valid) for owner in dut.owners] == [
-                    beat_valid * (n == mine) for n in range(OWNERS)
-                ]
+            assert ctx.get(ports[owner].payload) == data
+            assert ctx.get(dut.beats.ready) == ready[owner]
+            await ctx.tick()
 
-    sim.add_testbench(bench)
-    sim.run()
+    run(dut, bench)
 
 
-@pytest.mark.parametrize("conditions", [(), (1,), (None, 1), (None, None)])
-def test_one_owner_at_the_end(conditions):
-    service = ReadSignature(WIDTH).create()
-    owners = [(condition, ReadSignature(WIDTH).create()) for condition in conditions]
-    with pytest.raises(ValueError, match=r"^the last owner, and no other, must have"):
-        share(Module(), wiring.flipped(service), owners)
-
-
-def test_a_single_owner_needs_no_condition():
-    m = Module()
-    service, owner = ReadSignature(WIDTH).create(), ReadSignature(WIDTH).create()
-    share(m, wiring.flipped(service), [(None, owner)])
+@pytest.mark.parametrize("units", [1, 5])
+def test_refused_units(units):
+    with pytest.raises(ValueError, match=exactly(f"units must be an integer in 2..4, not {units}")):
+        ReadShare(data_width=WIDTH, units=units)

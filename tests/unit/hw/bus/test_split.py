@@ -15,15 +15,19 @@ def test_bursts_are_the_beats_once_and_in_order(data_width, p_ready, rng):
     dut = design(BurstSplitter, data_width=data_width)
     cases = [(0, 1), (63, 1), (63, 2), (64, 64), (1, 64), (5, 200), (2**40 // size - 3, 2)]
     cases += [(rng.randrange(2**20), rng.randrange(1, 300)) for _ in range(30)]
+    whose = [{"owner": rng.randrange(4), "command": rng.randrange(2)} for _ in cases]
     end = 2**40 - 1
 
     async def drive(ctx):
         ctx.set(dut.limit, end)
-        requests = ({"addr": beat * size, "beats": beats} for beat, beats in cases)
+        requests = (
+            {"addr": beat * size, "beats": beats, "whose": given}
+            for (beat, beats), given in zip(cases, whose, strict=True)
+        )
         await put(ctx, dut.i, requests, willing=lambda: rng.random() < 0.8)
 
     async def check(ctx):
-        for beat, beats in cases:
+        for (beat, beats), given in zip(cases, whose, strict=True):
             left = beats
             while left:
                 burst = await get(ctx, dut.o, willing=lambda: rng.random() < p_ready)
@@ -31,6 +35,8 @@ def test_bursts_are_the_beats_once_and_in_order(data_width, p_ready, rng):
                 count = burst.len + 1
                 assert count == min(left, 64 - beat % 64)
                 beat, left = beat + count, left - count
+                assert burst.last == (left == 0), f"{left} left"
+                assert (burst.whose.owner, burst.whose.command) == (*given.values(),)
         assert not ctx.get(dut.o.valid), "extra output"
 
     run(dut, drive, check)
@@ -100,6 +106,28 @@ def test_a_request_that_leaves_the_window_gives_what_is_inside_first():
         assert ctx.get(dut.outside)
         assert not ctx.get(dut.o.valid)
         assert not ctx.get(dut.i.ready)
+
+    run(dut, bench)
+
+
+@pytest.mark.parametrize("owner", range(4))
+@pytest.mark.parametrize("command", [0, 1])
+def test_whose_a_request_is_that_is_outside(owner, command):
+    """Also of one that waits behind it."""
+    dut = design(BurstSplitter, data_width=64)
+    whose = {"owner": owner, "command": command}
+
+    async def bench(ctx):
+        ctx.set(dut.limit, 0x1000)
+        await put(ctx, dut.i, [{"addr": 0x2000, "beats": 1, "whose": whose}])
+        other = {"owner": owner ^ 3, "command": command ^ 1}
+        ctx.set(dut.i.payload, {"addr": 0, "beats": 1, "whose": other})
+        ctx.set(dut.i.valid, 1)
+        for _ in range(5):
+            assert ctx.get(dut.outside)
+            assert ctx.get(dut.o.p.whose.owner) == owner
+            assert ctx.get(dut.o.p.whose.command) == command
+            await ctx.tick()
 
     run(dut, bench)
 

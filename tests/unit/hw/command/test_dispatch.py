@@ -1,5 +1,9 @@
 # amaranth: UnusedElaboratable=no
-"""Commands on engines that the bench plays: what each is told, when, and what is reported."""
+"""Commands on engines that the bench plays: what each is told, when it starts and ends, and what is
+reported. All that moves is noted by its cycle, and checked afterwards."""
+
+from dataclasses import dataclass, field
+from itertools import pairwise, product
 
 import pytest
 
@@ -7,7 +11,7 @@ from diastole_hw.command.dispatch import Dispatch
 from diastole_hw.plan.uses import Mode
 from diastole_sim.spec.command import Opcode
 from diastole_sim.spec.registers import STALL_CAUSES
-from support.bench import design, put, run
+from support.bench import design, run
 from support.plans import make_numerics, make_plan
 
 SIZE_BITS, ADDRESS_BITS = 24, 40
@@ -17,6 +21,22 @@ PLANS = {"one image of dY": ONE_IMAGE, "two images of dY": TWO_IMAGES}
 RESULTS = {Mode.FORWARD: ("y", "out_a"), Mode.DX: ("dx", "out_a"), Mode.DW: ("dw", "out_a")}
 NEST = {"nest_t": 16, "nest_groups": 8, "nest_chunk": 16, "nest_outer": 1, "nest_keep": 2}
 SINGLE = {Opcode.FORWARD: Mode.FORWARD, Opcode.DX: Mode.DX, Opcode.DW: Mode.DW}
+
+
+KINDS = ("convert", "forward", "dx", "dw", "backward", "two products")
+CONVERSION = (
+    "cls",
+    "rows",
+    "cols",
+    "source",
+    "destination",
+    "destination_t",
+    "tag",
+    "step",
+    "scale",
+)
+FLAG_NAMES = ("x_nan", "x_inf", "w_nan", "w_inf", "dy_nan", "dy_inf", "overflow", "inexact")
+REPORT = ("saturated", "underflowed", "amax")
 
 
 def random_command(rng, opcode):
@@ -34,7 +54,25 @@ def random_command(rng, opcode):
     return {"opcode": opcode.value} | fields
 
 
-def products_of(command, fits, grouped):
+def command_of(rng, kind, ahead=0):
+    """Of one of ``KINDS``."""
+    opcode = Opcode.BACKWARD if kind == "two products" else Opcode[kind.upper()]
+    command = random_command(rng, opcode)
+    return command | {"ahead": ahead, "m": command["m"] & ~1 | (kind != "two products")}
+
+
+def kind_of(command):
+    opcode = Opcode(command["opcode"])
+    both = opcode == Opcode.BACKWARD and not fits(command)
+    return "two products" if both else opcode.name.lower()
+
+
+def fits(command):
+    """What the engine that is played here has room for."""
+    return command["m"] & 1
+
+
+def products_of(command, grouped):
     """The products that a command is, each with the operands that count for it."""
     given = {name: command[f"address_{name}"] for name in ("x", "w", "dy")}
     given |= {name: command[name] for name in ("m", "n", "k")}
@@ -45,7 +83,7 @@ def products_of(command, fits, grouped):
         result, field = RESULTS[mode]
         return [(mode, given | {result: command[field]})]
     gradients = {"dw": command["out_a"], "dx": command["out_b"]}
-    if fits:
+    if fits(command):
         return [(Mode.FUSED, given | gradients)]
     second = command["address_dy_m"] if grouped else command["address_dy"]
     return [(Mode.DX, given | gradients), (Mode.DW, given | gradients | {"dy": second})]
@@ -64,188 +102,301 @@ def conversion_of(command):
     }
 
 
-async def when(ctx, condition, *values):
-    """The values at the first edge at which the condition holds."""
-    while True:
-        _, _, holds, *found = await ctx.tick().sample(condition, *values)
-        if holds:
-            return found
+@dataclass
+class Life:
+    """Of a command: the cycles in which it was taken, its parts started and ended, and it was done.
+    A part is a product, or all of a conversion."""
+
+    command: dict
+    number: int
+    taken: int
+    parts: list
+    before: "Life | None"
+    starts: list = field(default_factory=list)
+    ends: list = field(default_factory=list)
+    done: int | None = None
+
+    @property
+    def converts(self):
+        return self.command["opcode"] == Opcode.CONVERT
+
+    def may_start(self, cycle):
+        """Its first part, if the engine takes it: behind the end of the command before it; where
+        it is ahead, behind its last start."""
+        before, last = self.before, None
+        if before is not None:
+            last = before.done
+            if self.command["ahead"] and len(before.starts) == len(before.parts):
+                last = before.starts[-1]
+            if last is None:
+                return False
+        return cycle > max(self.taken, -1 if last is None else last)
 
 
 class Played:
-    """The engines and the writer, and what the dispatcher did with them, in order."""
+    """The engines and the writer, and what the dispatcher must do with them in every cycle.
 
-    def __init__(self, dut, rng):
-        self.dut, self.rng = dut, rng
-        self.log = []
+    ``batches``: (number of the first, commands), each behind the end of all before. ``chances``, in
+    a cycle: that an engine is ready, that it ends its oldest work, and that all that a command has
+    written is answered, if it was not before its work ended.
+    """
 
-    async def product(self, ctx):
-        """Takes its time; reports at random; must see its operands hold."""
-        control, rng = self.dut.product, self.rng
-        while True:
-            watched = control.mode, control.operands, self.dut.converting
-            mode, operands, converting = await when(ctx, control.start, *watched)
-            self.log.append(("product", Mode(mode), operands))
-            assert not converting, "the converter has the bus"
-            for _ in range(rng.randrange(6)):
-                ctx.set(control.overflow, rng.randrange(2))
-                ctx.set(control.inexact, rng.randrange(2))
-                await ctx.tick()
-                assert ctx.get(control.operands) == operands, "operands move"
-                assert not ctx.get(control.start), "started twice"
-            ctx.set(control.overflow, 0)
-            ctx.set(control.inexact, 0)
-            ctx.set(control.done, 1)
-            await ctx.tick()
-            ctx.set(control.done, 0)
-            self.log.append(("product ends",))
+    def __init__(self, dut, rng, batches, chances, grouped):
+        self.dut, self.rng, self.batches, self.grouped = dut, rng, list(batches), grouped
+        self.p_ready, self.p_end, self.p_answer = chances
+        self.lives, self.products, self.conversion = [], [], None
+        self.queue, self.offer = [], None
+        self.answered = [1, 1]
+        self.cycle = 0
+        self.overlaps = set()  # kinds of commands that were at work together
+        self.met = set()
 
-    async def convert(self, ctx):
-        """Its last beats are in memory some time after its done."""
-        control, rng, dut = self.dut.convert, self.rng, self.dut
-        ctx.set(dut.writer_idle, 1)
-        while True:
-            while rng.random() < 0.5:
-                await ctx.tick()
-            ctx.set(control.command.ready, 1)
-            (command,) = await when(ctx, control.command.valid, control.command.payload)
-            ctx.set(control.command.ready, 0)
-            ctx.set(dut.writer_idle, 0)
-            report = {name: rng.randrange(2) for name in ("nan", "inf")}
-            report |= {name: rng.getrandbits(31) for name in ("saturated", "underflowed", "amax")}
-            self.log.append(("convert", {name: command[name] for name in CONVERSION}, report))
-            for _ in range(rng.randrange(4)):
-                await ctx.tick()
-            for name, value in report.items():
-                ctx.set(getattr(control, name), value)
-            ctx.set(control.done, 1)
-            await ctx.tick()
-            ctx.set(control.done, 0)
-            for _ in range(rng.randrange(4)):
-                assert ctx.get(dut.converting), "the bus was taken away"
-                await ctx.tick()
-            ctx.set(dut.writer_idle, 1)
-            self.log.append(("convert ends",))
+    @property
+    def here(self):
+        return [life for life in self.lives if life.done is None]
 
-    async def watch(self, ctx):
-        """Ends of commands, conversions that are reported, flags."""
+    def chance(self, p):
+        return int(self.rng.random() < p)
+
+    def offers(self, ctx):
+        """A command, until it is taken; numbers alternate, but those of batches."""
         dut = self.dut
-        watched = (dut.done, dut.busy, dut.command.ready, dut.events, dut.flags)
-        async for _, _, done, busy, ready, events, flags in ctx.tick().sample(*watched):
-            assert busy == (not ready), "a command is taken while one is under way"
-            assert not (events.converting and events.multiplying)
-            if events.converted:
-                seen = {
-                    name: getattr(events, name) for name in ("saturated", "underflowed", "amax")
-                }
-                raised = {name for name in FLAG_NAMES if getattr(flags, name)}
-                self.log.append(("reported", seen, raised))
-            if done:
-                self.log.append(("done",))
+        if not self.queue and self.batches and not self.here:
+            first, commands = self.batches.pop(0)
+            self.queue = [((first + n) % 2, command) for n, command in enumerate(commands)]
+        if self.offer is None and self.queue and self.chance(0.8):
+            self.offer = self.queue.pop(0)
+            ctx.set(dut.command.payload, self.offer[1])
+        ctx.set(dut.command.valid, self.offer is not None)
+        ctx.set(dut.number, self.offer[0] if self.offer else self.rng.randrange(2))
 
+    def plays(self, ctx):
+        """The engines, in this cycle; gives what they say."""
+        control, convert, rng = self.dut.product, self.dut.convert, self.rng
+        said = {
+            "ready": len(self.products) <= 1 and self.chance(self.p_ready),
+            "takes": self.conversion is None and self.chance(self.p_ready),
+            "ends": bool(self.products) and self.chance(self.p_end),
+            "converted": self.conversion is not None and self.chance(self.p_end),
+            "report": {name: rng.getrandbits(31) for name in REPORT},
+            "seen": {name: rng.randrange(2) for name in ("nan", "inf", "overflow", "inexact")},
+            "stalls": {cause: rng.randrange(2) for cause in STALL_CAUSES},
+        }
+        ctx.set(control.fits, fits({"m": ctx.get(control.operands.m)}))
+        ctx.set(control.ready, said["ready"])
+        ctx.set(control.done, said["ends"])
+        ctx.set(control.done_command, self.products[0].number if said["ends"] else rng.randrange(2))
+        ctx.set(control.stalls, said["stalls"])
+        ctx.set(convert.command.ready, said["takes"])
+        ctx.set(convert.done, said["converted"])
+        for name, value in (said["report"] | said["seen"]).items():
+            unit = control if name in ("overflow", "inexact") else convert
+            ctx.set(getattr(unit, name), value)
+        if said["ends"]:
+            self.products.pop(0).ends.append(self.cycle)
+        return said
 
-CONVERSION = (
-    *("cls", "rows", "cols", "source", "destination", "destination_t", "tag", "step", "scale"),
-)
-FLAG_NAMES = ("x_nan", "x_inf", "w_nan", "w_inf", "dy_nan", "dy_inf", "overflow", "inexact")
+    def answers(self, ctx):
+        """By number: while it is at work, in any cycle or not; then once it is, it stays so."""
+        for number in range(2):
+            mine = [life for life in self.here if life.number == number and life.starts]
+            if not mine:
+                self.answered[number] = 1
+            elif len(mine[0].ends) < len(mine[0].parts) or mine[0].ends[-1] == self.cycle:
+                self.answered[number] = self.rng.randrange(2)
+            else:
+                self.answered[number] |= self.chance(self.p_answer)
+        ctx.set(self.dut.answered, self.answered[0] | self.answered[1] << 1)
 
+    async def play(self, ctx):
+        dut, quiet = self.dut, 0
+        control, convert = dut.product, dut.convert
+        while quiet < 5:
+            self.offers(ctx)
+            said = self.plays(ctx)
+            converting = self.conversion
+            if said["converted"]:
+                self.conversion.ends.append(self.cycle)
+                self.conversion = None
+            self.answers(ctx)
+            _, _, ready, done, events, flags, number, *told = await ctx.tick().sample(
+                dut.command.ready, dut.done, dut.events, dut.flags, dut.convert_number,
+                control.start, control.mode, control.operands, control.command,
+                convert.command.valid, convert.command.payload,
+            )  # fmt: skip
+            if self.offer:
+                assert ready == (self.offer[0] not in [life.number for life in self.here])
+            self.check_starts(said, told)
+            self.check_reports(said, converting, number, events, flags)
+            self.check_end(done)
+            if self.offer and ready:
+                self.takes(*self.offer)
+                self.offer = None
+            idle = not (self.here or self.offer or self.queue or self.batches)
+            quiet = quiet + 1 if idle else 0
+            self.cycle += 1
 
-def expected(commands, log, fits, grouped):
-    """The log that the commands must leave; what was random is taken from ``log``."""
-    reports = (entry[2] for entry in log if entry[0] == "convert")
-    want = []
-    for command in commands:
+    def takes(self, number, command):
+        parts = ["convert"]
         if command["opcode"] != Opcode.CONVERT:
-            for mode, operands in products_of(command, fits, grouped):
-                want += [("product", mode, operands), ("product ends",)]
+            parts = products_of(command, self.grouped)
+        before = self.lives[-1] if self.lives else None
+        self.lives.append(Life(command, number, self.cycle, parts, before))
+
+    def check_starts(self, said, told):
+        """The next part in order starts as soon as it may and its engine is ready, and is told what
+        its command says; nothing else starts."""
+        starts, mode, operands, number, offered, conversion = told
+        due = next((life for life in self.here if len(life.starts) < len(life.parts)), None)
+        if due and not (due.starts or due.may_start(self.cycle)):
+            due = None
+        assert offered == (due is not None and due.converts)
+        assert starts == (due is not None and not due.converts and said["ready"])
+        if offered:
+            wanted = conversion_of(due.command)
+            assert {name: conversion[name] for name in wanted} == wanted
+        if starts:
+            wanted, given = due.parts[len(due.starts)]
+            assert (Mode(mode), number) == (wanted, due.number)
+            assert {name: operands[name] for name in given} == given
+            self.products.append(due)
+        if offered and said["takes"]:
+            self.conversion = due
+        if starts or (offered and said["takes"]):
+            others = [life for life in self.here if life is not due and life.starts]
+            self.overlaps |= {(kind_of(life.command), kind_of(due.command)) for life in others}
+            due.starts.append(self.cycle)
+
+    def check_reports(self, said, converting, number, events, flags):
+        """What runs in this cycle, and what the engines say of it."""
+        running = [life for life in self.here if life.starts or life.may_start(self.cycle)]
+        multiplies = any(not life.converts for life in running)
+        assert events.running == bool(running)
+        assert events.converting == any(life.converts for life in running)
+        assert events.multiplying == multiplies
+        assert (events.read, events.written) == (0, 0)
+        assert {cause: events.stalls[cause] for cause in STALL_CAUSES} == said["stalls"]
+        assert converting is None or number == converting.number
+        assert events.converted == said["converted"]
+        raised = {name for name in ("overflow", "inexact") if multiplies and said["seen"][name]}
+        if said["converted"]:
+            name = ("x", "w", "dy")[converting.command["class_x"]]
+            raised |= {f"{name}_{what}" for what in ("nan", "inf") if said["seen"][what]}
+            assert {name: events[name] for name in REPORT} == said["report"]
         else:
-            report = next(reports)
-            name = ("x", "w", "dy")[command["class_x"]]
-            raised = {f"{name}_{what}" for what in ("nan", "inf") if report[what]}
-            seen = {key: report[key] for key in ("saturated", "underflowed", "amax")}
-            want += [("convert", conversion_of(command), report), ("convert ends",)]
-            want += [("reported", seen, raised)]
-        want.append(("done",))
-    return want
+            assert [events[name] for name in REPORT] == [0, 0, 0]
+        assert {name for name in FLAG_NAMES if flags[name]} == raised
+
+    def check_end(self, done):
+        """The oldest is done when its engine is, in the next cycle for a conversion, and all that
+        it wrote is answered."""
+        oldest = self.here[0] if self.here else None
+        ended = (
+            oldest is not None
+            and len(oldest.ends) == len(oldest.parts)
+            and self.cycle >= oldest.ends[-1] + oldest.converts
+            and self.answered[oldest.number]
+        )
+        assert done == bool(ended)
+        if done:
+            if len(self.here) > 1 and len(self.here[1].ends) == len(self.here[1].parts):
+                self.met.add("the second ended first")
+            self.met.add("late" if self.cycle > oldest.ends[-1] + oldest.converts else "at once")
+            oldest.done = self.cycle
 
 
-def same(got, want):
-    if got[0] != "product" or want[0] != "product":
-        return got == want
-    operands = got[2]
-    return got[1] == want[1] and all(operands[name] == value for name, value in want[2].items())
+PACES = {
+    "at once": (1.0, 1.0, 1.0),
+    "engines are slow": (0.5, 0.15, 1.0),
+    "answers are slow": (1.0, 0.7, 0.05),
+    "all is slow": (0.6, 0.2, 0.1),
+}
 
 
-@pytest.mark.parametrize("fits", [0, 1])
+def pairs(rng, count):
+    """Batches in which every kind is beside every other, and is ahead of it or is not."""
+    found = [
+        (
+            rng.randrange(2),
+            [command_of(rng, first, rng.randrange(2)), command_of(rng, second, ahead)],
+        )
+        for first, second in product(KINDS, repeat=2)
+        for ahead in (0, 1)
+        for _ in range(count)
+    ]
+    rng.shuffle(found)
+    return found
+
+
 @pytest.mark.parametrize("name", PLANS)
-def test_every_command_in_its_turn(name, fits, rng):
+@pytest.mark.parametrize("pace", PACES)
+def test_every_pair_of_commands(pace, name, rng):
+    """The second begins in the cycle in which it may, whatever the two are."""
     plan = PLANS[name]
     dut = design(Dispatch, plan)
-    played = Played(dut, rng)
-    opcodes = list(Opcode) + [rng.choice(list(Opcode)) for _ in range(25)]
-    commands = [random_command(rng, opcode) for opcode in opcodes]
-
-    async def host(ctx):
-        ctx.set(dut.product.fits, fits)
-        await put(ctx, dut.command, commands, willing=lambda: rng.random() < 0.7)
-        while ctx.get(dut.busy):
-            await ctx.tick()
-        for _ in range(5):
-            await ctx.tick()
-
-    run(dut, host, background=(played.product, played.convert, played.watch))
-    want = expected(commands, played.log, fits, plan.grouped(2))
-    assert len(played.log) == len(want)
-    for number, (entry, other) in enumerate(zip(played.log, want, strict=True)):
-        assert same(entry, other), f"entry {number}: {entry}, not {other}"
+    count = 3 if pace == "all is slow" else 1
+    played = Played(dut, rng, pairs(rng, count), PACES[pace], plan.grouped(2))
+    run(dut, played.play)
+    assert len(played.lives) == 2 * count * 2 * len(KINDS) ** 2
+    if pace == "all is slow":
+        assert played.overlaps == set(product(KINDS, repeat=2))
+        assert played.met == {"the second ended first", "late", "at once"}
 
 
-def test_flags_and_stalls_in_the_cycles_in_which_they_happen(rng):
-    """Those of the product engine, and only while it runs."""
+@pytest.mark.parametrize("name", PLANS)
+@pytest.mark.parametrize("pace", PACES)
+@pytest.mark.parametrize("p_ahead", [0.0, 0.7, 1.0])
+def test_long_lists_of_commands(p_ahead, pace, name, rng):
+    """Two are in flight at most, they start and end in their order."""
+    plan = PLANS[name]
+    dut = design(Dispatch, plan)
+    batches = [
+        (first, [command_of(rng, rng.choice(KINDS), rng.random() < p_ahead) for _ in range(length)])
+        for first, length in ((0, 25), (1, 1), (1, 10), (0, 1), (0, 9))
+    ]
+    played = Played(dut, rng, batches, PACES[pace], plan.grouped(2))
+    run(dut, played.play)
+    for before, life in pairwise(played.lives):
+        assert before.starts[-1] < life.starts[0]
+        assert before.done < life.done
+        assert life.command["ahead"] or before.done < life.starts[0]
+    assert bool(played.overlaps) == (p_ahead > 0)
+
+
+def test_only_two_are_in_flight(rng):
+    """Of three that are all ahead the third waits for the end of the first: two are in flight."""
     dut = design(Dispatch, ONE_IMAGE)
-    seen = []
+    commands = [command_of(rng, kind, 1) for kind in ("forward", "convert", "forward")]
+    control = dut.product
 
     async def bench(ctx):
-        control = dut.product
-        ctx.set(dut.writer_idle, 1)
-        ctx.set(control.overflow, 1)
-        ctx.set(control.inexact, 1)
+        ctx.set(dut.answered, 3)
+        ctx.set(control.ready, 1)
+        ctx.set(dut.convert.command.ready, 1)
+        for number, command in enumerate(commands):
+            ctx.set(dut.command.payload, command)
+            ctx.set(dut.number, number % 2)
+            ctx.set(dut.command.valid, 1)
+            if number < 2:
+                _, _, ready = await ctx.tick().sample(dut.command.ready)
+                assert ready
         await ctx.tick()
-        assert not ctx.get(dut.flags.overflow)
-        assert not ctx.get(dut.flags.inexact)
-        await put(ctx, dut.command, [random_command(rng, Opcode.FORWARD)])
-        for _ in range(20):
-            overflow, inexact = rng.randrange(2), rng.randrange(2)
-            stalls = {cause: rng.randrange(2) for cause in STALL_CAUSES}
-            ctx.set(control.overflow, overflow)
-            ctx.set(control.inexact, inexact)
-            ctx.set(control.stalls, stalls)
-            _, _, flags, events = await ctx.tick().sample(dut.flags, dut.events)
-            assert (flags.overflow, flags.inexact) == (overflow, inexact)
-            assert {cause: events.stalls[cause] for cause in STALL_CAUSES} == stalls
-            assert events.multiplying
-            seen.append(stalls)
+        ctx.set(dut.convert.done, 1)
+        await ctx.tick()
+        ctx.set(dut.convert.done, 0)
+        for _ in range(5):
+            _, _, ready, starts, done = await ctx.tick().sample(
+                dut.command.ready, control.start, dut.done
+            )
+            assert (ready, starts, done) == (0, 0, 0)
         ctx.set(control.done, 1)
-        _, _, done = await ctx.tick().sample(dut.done)
-        assert done
+        _, _, ready, done = await ctx.tick().sample(dut.command.ready, dut.done)
+        assert (ready, done) == (0, 1)
         ctx.set(control.done, 0)
-        _, _, busy, done, events = await ctx.tick().sample(dut.busy, dut.done, dut.events)
-        assert (busy, done, events.multiplying) == (0, 0, 0)
+        _, _, ready, done = await ctx.tick().sample(dut.command.ready, dut.done)
+        assert (ready, done) == (1, 1)
+        ctx.set(dut.command.valid, 0)
+        _, _, starts, number = await ctx.tick().sample(control.start, control.command)
+        assert (starts, number) == (1, 0)
 
     run(dut, bench)
-    assert len(seen) == 20
-
-
-def test_the_product_must_be_in_memory():
-    """An engine that is done too early is stopped in simulation."""
-    dut = design(Dispatch, ONE_IMAGE)
-
-    async def bench(ctx):
-        await put(ctx, dut.command, [{"opcode": Opcode.FORWARD.value}])
-        await ctx.tick()
-        ctx.set(dut.product.done, 1)
-        await ctx.tick()
-        await ctx.tick()
-
-    with pytest.raises(AssertionError, match="done before the last response"):
-        run(dut, bench)

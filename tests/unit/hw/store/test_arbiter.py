@@ -17,6 +17,11 @@ def bursts(rng, source, count):
     ]
 
 
+def whose_of(address):
+    """Anything that is not the same for all requests of a source."""
+    return {"owner": address // 4 % 4, "command": address // 8 % 2}
+
+
 def drivers(dut, rng, source, given, p_valid):
     """Benches that give requests and beats of one source, each at its own pace."""
     requests = getattr(dut, f"{('first', 'second')[source]}_requests")
@@ -26,7 +31,9 @@ def drivers(dut, rng, source, given, p_valid):
         return rng.random() < p_valid
 
     async def ask(ctx):
-        items = ({"addr": addr, "beats": len(words)} for addr, words in given)
+        items = (
+            {"addr": addr, "beats": len(words), "whose": whose_of(addr)} for addr, words in given
+        )
         await put(ctx, requests, items, willing)
 
     async def send(ctx):
@@ -49,6 +56,7 @@ def test_rows_stay_whole_and_in_order(p_valid, p_ready, rng):
             source = request.addr // 4 // 1000
             addr, words = due[source].pop(0)
             assert (request.addr, request.beats) == (addr, len(words))
+            assert {name: request.whose[name] for name in whose_of(addr)} == whose_of(addr)
             for word in words:
                 beat = await get(ctx, dut.beats, lambda: rng.random() < p_ready)
                 assert (beat.data, beat.strb) == (word, word & 15), f"row at {addr:#x}"
@@ -82,7 +90,8 @@ def test_an_offer_stays_although_the_first_comes():
     dut = design(StoreArbiter, data_width=WIDTH)
 
     async def bench(ctx):
-        ctx.set(dut.second_requests.payload, {"addr": 8, "beats": 1})
+        mine = {"owner": 2, "command": 1}
+        ctx.set(dut.second_requests.payload, {"addr": 8, "beats": 1, "whose": mine})
         ctx.set(dut.second_requests.valid, 1)
         await ctx.tick()
         ctx.set(dut.first_requests.payload, {"addr": 4, "beats": 1})
@@ -90,6 +99,8 @@ def test_an_offer_stays_although_the_first_comes():
         for _ in range(3):
             assert ctx.get(dut.requests.valid)
             assert ctx.get(dut.requests.p.addr) == 8
+            whose = ctx.get(dut.requests.p.whose)
+            assert (whose.owner, whose.command) == (2, 1)
             await ctx.tick()
         ctx.set(dut.requests.ready, 1)
         assert ctx.get(dut.second_requests.ready)

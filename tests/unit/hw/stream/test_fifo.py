@@ -12,14 +12,16 @@ from support.bench import design, get, put, run
 from support.texts import exactly
 
 DEPTHS = [1, 2, 3, REGISTERS, REGISTERS + 1, 40]
+KINDS = [(depth, False) for depth in DEPTHS] + [(1, True), (REGISTERS + 1, True), (40, True)]
+"""Of queues: the depth, and whether it is to be quick."""
 RATES = [(1.0, 1.0), (0.3, 1.0), (1.0, 0.3), (0.5, 0.5)]
 
 
-@pytest.mark.parametrize("depth", DEPTHS)
+@pytest.mark.parametrize("depth, quick", KINDS)
 @pytest.mark.parametrize("p_put, p_get", RATES)
-def test_values_come_out_as_they_went_in(depth, p_put, p_get, rng):
+def test_values_come_out_as_they_went_in(depth, quick, p_put, p_get, rng):
     layout = data.StructLayout({"low": unsigned(5), "high": unsigned(9)})
-    dut = design(StreamFifo, layout, depth)
+    dut = design(StreamFifo, layout, depth, quick=quick)
     cases = [{"low": rng.randrange(32), "high": rng.randrange(512)} for _ in range(150)]
 
     async def drive(ctx):
@@ -36,9 +38,9 @@ def test_values_come_out_as_they_went_in(depth, p_put, p_get, rng):
     run(dut, drive, check)
 
 
-@pytest.mark.parametrize("depth", DEPTHS)
-def test_holds_exactly_its_depth(depth):
-    dut = design(StreamFifo, unsigned(8), depth)
+@pytest.mark.parametrize("depth, quick", KINDS)
+def test_holds_exactly_its_depth(depth, quick):
+    dut = design(StreamFifo, unsigned(8), depth, quick=quick)
 
     async def bench(ctx):
         for count in range(depth):
@@ -57,11 +59,11 @@ def test_holds_exactly_its_depth(depth):
     run(dut, bench)
 
 
-@pytest.mark.parametrize("depth", DEPTHS)
-def test_latency_and_throughput(depth):
+@pytest.mark.parametrize("depth, quick", KINDS)
+def test_latency_and_throughput(depth, quick):
     """As the docstring has them; the model is a deque with the latency of the queue's kind."""
-    dut = design(StreamFifo, unsigned(16), depth)
-    latency = 1 if depth <= REGISTERS else 2
+    dut = design(StreamFifo, unsigned(16), depth, quick=quick)
+    latency = 1 if quick or depth <= REGISTERS else 2
     inside = deque()  # (value, cycle in which it can leave)
     taken, given = [], []
 
@@ -87,12 +89,12 @@ def test_latency_and_throughput(depth):
     assert len(given) == (30 if depth == 1 else 60 - latency)
 
 
-@pytest.mark.parametrize("depth", DEPTHS)
-def test_every_cycle_against_a_deque(depth, rng):
+@pytest.mark.parametrize("depth, quick", KINDS)
+def test_every_cycle_against_a_deque(depth, quick, rng):
     """Both sides at random, from empty to full and back: what is full takes nothing, even as a
     value leaves it, and what is empty gives nothing."""
-    dut = design(StreamFifo, unsigned(16), depth)
-    latency = 1 if depth <= REGISTERS else 2
+    dut = design(StreamFifo, unsigned(16), depth, quick=quick)
+    latency = 1 if quick or depth <= REGISTERS else 2
     inside = deque()  # (value, cycle in which it can leave)
     full_and_leaving = 0
 
@@ -122,6 +124,18 @@ def test_every_cycle_against_a_deque(depth, rng):
 
     run(dut, bench)
     assert full_and_leaving
+
+
+def test_queues_that_are_one_module():
+    """Of values of the same width, depth and make; a shallow one is quick in any case."""
+
+    def module(shape, depth, **quick):
+        return StreamFifo(shape, depth, **quick).placed_parameters
+
+    pair = data.StructLayout({"low": unsigned(5), "high": unsigned(9)})
+    assert module(pair, 40) == module(unsigned(14), 40) != module(unsigned(13), 40)
+    assert module(pair, 40) != module(pair, 40, quick=True)
+    assert module(pair, REGISTERS) == module(pair, REGISTERS, quick=True)
 
 
 @pytest.mark.parametrize("depth", [0, 65537])

@@ -1,6 +1,7 @@
 """A tensor in a machine's memory: where it is, what its bytes mean, when they are free again."""
 
 import gc
+from dataclasses import fields, replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 
 from diastole_sim.golden.device import GoldenDevice
 from diastole_sim.rtl.heap import Heap
-from diastole_sim.rtl.tensor import DeviceTensor
+from diastole_sim.rtl.tensor import Converted, DeviceTensor
 from support.numerics import make_numerics
 
 BASE = 1 << 20
@@ -128,5 +129,57 @@ def test_bytes_are_those_of_memory_now(np_rng):
 def test_the_headers_exponent_counts(np_rng):
     holder = make_holder(formats="nvfp4")
     tensor, wanted = filled(holder, np_rng)
-    tensor.tensor_exponent = wanted.tensor_exponent + 5
+    tensor.note(replace(tensor.converted, tensor_exponent=wanted.tensor_exponent + 5))
     assert tensor.read().tensor_exponent == wanted.tensor_exponent
+
+
+SEEN = Converted(
+    nan=True, inf=True, saturated=3, underflowed=4, amax=5, convert_cycles=6, tensor_exponent=7
+)
+ASKED = {
+    "converted": lambda tensor: tensor.converted,
+    "read": lambda tensor: tensor.read(),
+    "values": lambda tensor: tensor.values(),
+    "copy_values": lambda tensor: tensor.copy_values(),
+} | {field.name: lambda t, name=field.name: getattr(t, name) for field in fields(Converted)}
+
+
+@pytest.mark.parametrize("asked", ASKED)
+def test_what_is_asked_of_a_tensor_makes_its_conversion_run(asked, np_rng):
+    """Once; where it stands in memory can be asked before."""
+    holder = make_holder(formats="bfp4")
+    tensor = DeviceTensor(holder, (5, 9), "w")
+    tensor.unsettled = True
+    runs = []
+
+    def settle():
+        runs.append(tensor)
+        tensor.write(converted(holder, np_rng))
+        tensor.note(SEEN)
+
+    holder.settle = settle
+    assert (tensor.address(0), tensor.shape) == (BASE, (5, 9))
+    assert tensor.ranges
+    assert not runs
+    found = ASKED[asked](tensor)
+    assert runs == [tensor]
+    assert not tensor.unsettled
+    if asked in vars(SEEN):
+        assert found == getattr(SEEN, asked)
+    if asked == "read":
+        assert {name: getattr(found, name) for name in ("amax", "saturated", "underflowed")} == {
+            "amax": 5, "saturated": 3, "underflowed": 4,
+        }  # fmt: skip
+    ASKED[asked](tensor)
+    assert runs == [tensor]
+
+
+def test_a_tensor_that_is_written_is_settled(np_rng):
+    holder = make_holder(formats="bfp4")
+    tensor = DeviceTensor(holder, (5, 9), "w")
+    assert tensor.converted == Converted()
+    tensor.unsettled = True
+    tensor.write(converted(holder, np_rng))
+    assert not tensor.unsettled
+    assert tensor.nan
+    assert tensor.convert_cycles == 0

@@ -107,6 +107,18 @@ def test_product_is_what_the_text_says(opcode, first):
     assert list(words(product(opcode, nest=NEST))) == expected
 
 
+@pytest.mark.parametrize("command", EVERY, ids=name)
+def test_ahead_is_bit_22_of_the_first_word(command):
+    """Of every operation; nobody is ahead without being told, and in version 1 nobody may be."""
+    assert command.ahead == 0
+    ahead = replace(command, ahead=1)
+    assert words(ahead) == (words(command)[0] | 1 << 22, *words(command)[1:])
+    assert decode(ahead.encode(), LIMITS) == ahead
+    assert code_of(bits_of(ahead) ^ 3 << 8) == ErrorCode.RESERVED
+    with pytest.raises(ValueError, match=exactly("ahead must be an integer in 0..1, not 2")):
+        replace(command, ahead=2)
+
+
 def test_the_fused_pass_takes_no_nest():
     with pytest.raises(ValueError, match=exactly("backward takes no nest")):
         product(Opcode.BACKWARD, nest=NEST)
@@ -203,11 +215,12 @@ def test_every_reserved_bit_is_refused(command):
     for n in range(512):
         if mask >> n & 1:
             assert code_of(bits_of(command) | 1 << n) == ErrorCode.RESERVED, f"bit {n}"
-    assert mask >> 22 & 3 == 3
+    assert mask >> 22 & 3 == 2
     nested = command.opcode in NESTED
     assert mask >> (32 * 5 + 8) & 0xFFFFFF == (0xF80000 if nested else 0xFFFFFF)
     old = reserved_mask(Opcode(command.opcode), 1)
     assert old >> (32 * 5 + 8) & 0xFFFFFF == 0xFFFFFF
+    assert old >> 22 & 3 == 3
     assert (mask >> 24 & 0xFF) == (0 if command is CONVERT else 0xFF)
     last = {Opcode.CONVERT: 0, Opcode.BACKWARD: 0xFFFFFF << 40}.get(command.opcode, 2**64 - 1)
     assert mask >> 32 * 14 == last

@@ -99,5 +99,5 @@ def test_a_command_has_the_fields_of_its_operation(name):
     nests = {field for field in used if field.startswith("nest_")}
     loops = {*NEST_FIELDS.values(), "nest_outer", "nest_keep"}
     assert nests == (set() if name == "backward" else loops)
-    assert used - addresses - classes - nests == {"opcode", "version", "m", "n", "k"}
+    assert used - addresses - classes - nests == {"opcode", "version", "ahead", "m", "n", "k"}
     assert set(OPERATIONS[name].fields) <= {field.name for field in FIELDS}

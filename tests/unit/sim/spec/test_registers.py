@@ -45,14 +45,15 @@ OFFSETS = {
     "stall_store": 0x84,
     "stall_accumulator": 0x88,
     "stall_turn": 0x8C,
+    "cycles_total": 0xA0,
 }
 
 
 def test_offsets_stay_where_they_are():
     assert {register.name: register.offset for register in REGISTERS} == OFFSETS
     assert MAGIC == 0x53414944
-    assert END == 0x90
-    assert VERSION == 0x0001_0001
+    assert END == 0xA8
+    assert VERSION == 0x0001_0002
 
 
 def test_flags_and_stalls_are_those_of_drivers():
@@ -110,5 +111,6 @@ def test_reference_has_every_name():
     assert "| 14, 15 | 39:0 | address_dy_m |" in text
     assert "| 14 | 31:0 | tag |" in text
     assert "| 0 | 31:24 | scale |" in text
+    assert "| 0 | 22:22 | ahead |" in text
     assert "| 9 | TOO_LONG | the contraction is longer than 2^headroom blocks |" in text
     assert "| 2 | forward |" in text

@@ -1,0 +1,432 @@
+# amaranth: UnusedElaboratable=no
+"""Commands as they are fetched, offered, done and refused: two in flight, by their cycles."""
+
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from diastole_hw.command.decode import command_layout
+from diastole_hw.command.fetch import CommandFetch
+from diastole_sim.spec.command import Command, ErrorCode, MalformedCommandError, Opcode, decode
+from diastole_sim.spec.nest import Nest
+from support.bench import always, design, get, put, run
+from support.commands import good, limits_of
+
+BAD = Command.product(Opcode.DX, m=1, n=1, k=1, address_w=4, address_dy=0, out_a=0)
+FAULTS = [ErrorCode.WINDOW, ErrorCode.READ_RESPONSE, ErrorCode.WRITE_RESPONSE]
+QUICK = (Opcode.CONVERT, Opcode.BACKWARD)
+"""Of commands that keep nothing on chip: nothing is counted before they are offered."""
+
+
+class Host:
+    """Serves a fetch unit's requests from an array of commands at ``base``; a background bench."""
+
+    def __init__(self, dut, commands, base, willing=always):
+        self.dut, self.base, self.willing = dut, base, willing
+        self.memory = b"".join(command.encode() for command in commands)
+        self.requests = []
+
+    async def serve(self, ctx):
+        dut, size = self.dut, self.dut.limits.data_width // 8
+        while True:
+            request = await get(ctx, dut.read.requests, willing=self.willing)
+            self.requests.append((request.addr, request.beats))
+            at = request.addr - self.base
+            words = self.memory[at : at + request.beats * size]
+            beats = [words[n : n + size] for n in range(0, len(words), size)]
+            values = (int.from_bytes(beat, "little") for beat in beats)
+            await put(ctx, dut.read.beats, values, willing=self.willing)
+
+
+@dataclass
+class Seen:
+    """The cycles of what happened, by command; a background bench notes them. ``flight``: most
+    commands in flight, with that which is fetched or offered."""
+
+    dut: CommandFetch
+    asked: list = field(default_factory=list)  # first offer of the request
+    fetched: list = field(default_factory=list)  # last beat
+    offered: list = field(default_factory=list)
+    taken: list = field(default_factory=list)
+    done: list = field(default_factory=list)
+    finished: list = field(default_factory=list)
+    commands: list = field(default_factory=list)
+    flight: int = 0
+    cycle: int = 0
+
+    async def watch(self, ctx):
+        dut = self.dut
+        asks, beats, command = dut.read.requests, dut.read.beats, dut.command
+        watched = (
+            asks.valid, beats.valid & beats.ready, command.valid, command.ready, command.payload,
+            dut.done, dut.finished, dut.number, dut.busy,
+        )  # fmt: skip
+        before = 0, 0  # valid of request and of command
+        count = 0
+        async for _, _, *values in ctx.tick().sample(*watched):
+            asks, beat, offers, ready, payload, done, finished, number, busy = values
+            if asks and not before[0]:
+                self.asked.append(self.cycle)
+            if offers and not before[1]:
+                self.offered.append(self.cycle)
+            count += beat
+            if beat and count % (512 // dut.limits.data_width) == 0:
+                self.fetched.append(self.cycle)
+            before = asks, offers and not ready
+            if len(self.asked) > len(self.taken):
+                assert number == len(self.taken) % 2, "number of what is fetched or offered"
+            self.flight = max(self.flight, len(self.asked) - len(self.done))
+            assert busy or not (asks or offers)
+            if offers and ready:
+                self.taken.append(self.cycle)
+                self.commands.append({name: payload[name] for name in payload.shape().members})
+            for times, now in ((self.done, done), (self.finished, finished)):
+                if now:
+                    times.append(self.cycle)
+            self.cycle += 1
+
+
+async def start(ctx, dut, address, count):
+    ctx.set(dut.address, address)
+    ctx.set(dut.count, count)
+    await pulse(ctx, dut.start)
+
+
+async def pulse(ctx, signal, value=1):
+    ctx.set(signal, value)
+    await ctx.tick()
+    ctx.set(signal, 0)
+
+
+async def quiet(ctx, dut, cycles=40):
+    """Nothing is asked for, offered or told, whatever could be had."""
+    for signal in (dut.command.ready, dut.read.requests.ready, dut.read.beats.valid):
+        ctx.set(signal, 1)
+    for _ in range(cycles):
+        _, _, *high = await ctx.tick().sample(
+            dut.busy, dut.finished, dut.read.requests.valid, dut.command.valid, dut.read.beats.ready
+        )
+        assert not any(high)
+    for signal in (dut.command.ready, dut.read.requests.ready, dut.read.beats.valid):
+        ctx.set(signal, 0)
+
+
+async def until(ctx, signal):
+    """Wait until a signal is high after an edge."""
+    while not ctx.get(signal):
+        await ctx.tick()
+
+
+def as_command(payload):
+    return {name: payload[name] for name in payload.shape().members}
+
+
+def fields_of(command):
+    return {name: getattr(command, name) for name in command_layout().members}
+
+
+async def engines(ctx, dut, seen, count, rng, slow):
+    """Takes commands and ends them in their order, each in the cycle after it was taken at the
+    earliest; ``slow`` is the chance to wait. Until all are done, or there is an error."""
+    taken = done = 0
+    while done < count and not ctx.get(dut.error_code):
+        ends = done < taken and rng.random() >= slow
+        ready = rng.random() >= slow
+        ctx.set(dut.done, ends)
+        ctx.set(dut.command.ready, ready)
+        _, _, offered = await ctx.tick().sample(dut.command.valid)
+        taken += offered and ready
+        done += ends
+    ctx.set(dut.done, 0)
+    ctx.set(dut.command.ready, 0)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 8])
+@pytest.mark.parametrize("data_width", [32, 64, 128, 256, 512])
+@pytest.mark.parametrize("slow", [0.0, 0.5, 0.9, 0.97])
+def test_every_command_in_its_cycle(data_width, count, slow, rng):
+    dut = design(CommandFetch, limits_of(data_width))
+    ahead = [rng.randrange(2) for _ in range(count)]
+    commands = [replace(good(rng.choice(QUICK), data_width), ahead=bit) for bit in ahead]
+    base = 0x98_0000_0000 + data_width // 8
+    host = Host(dut, commands, base, lambda: rng.random() < 0.8 - slow / 2)
+    seen = Seen(dut)
+
+    async def bench(ctx):
+        await start(ctx, dut, base, count)
+        await engines(ctx, dut, seen, count, rng, slow)
+        assert not ctx.get(dut.busy)
+        assert not ctx.get(dut.error_code)
+        await ctx.tick().repeat(30)
+
+    run(dut, bench, background=[host.serve, seen.watch])
+    size = data_width // 8
+    assert host.requests == [(base + 64 * n, 64 // size) for n in range(count)]
+    assert seen.commands == [fields_of(command) for command in commands]
+    assert seen.asked[0] == 1
+    for n in range(1, count):
+        free = [seen.taken[n - 1]] + [seen.done[n - 2]] * (n > 1)
+        assert seen.asked[n] == max(free) + 1, f"request of command {n}"
+    assert seen.offered == [cycle + 2 for cycle in seen.fetched]
+    assert seen.finished == [seen.done[-1] + 1]
+    assert seen.flight == min(count, 2)
+
+
+@pytest.mark.parametrize("opcode", list(Opcode), ids=lambda op: op.name.lower())
+def test_all_fields_come_as_the_host_has_set_them(opcode):
+    """Also of commands that wait for a count of what they keep on chip."""
+    dut = design(CommandFetch, limits_of(64))
+    commands = [good(opcode), replace(good(opcode), m=3, ahead=1), good(Opcode.CONVERT)]
+    host = Host(dut, commands, 0x40)
+
+    async def bench(ctx):
+        await start(ctx, dut, 0x40, 3)
+        for number, command in enumerate(commands):
+            got = await get(ctx, dut.command)
+            assert as_command(got) == fields_of(command), f"command {number}"
+            if number:
+                await pulse(ctx, dut.done)
+        assert ctx.get(dut.busy)
+        await pulse(ctx, dut.done)
+        assert not ctx.get(dut.busy)
+
+    run(dut, bench, background=[host.serve])
+
+
+def too_much():
+    """A command in order but for what it keeps on chip, for which there is no room."""
+    taken = limits_of(64).nests.forward
+    nest = Nest(t_blocks=1, groups=1, chunk=taken.chunk[0], keep="both")
+    addresses = {"address_x": 0, "address_w": 0, "out_a": 0}
+    command = Command.product(Opcode.FORWARD, m=999, n=999, k=32, nest=nest, **addresses)
+    with pytest.raises(MalformedCommandError) as raised:
+        decode(command.encode(), limits_of(64))
+    assert raised.value.code == ErrorCode.NEST
+    return command
+
+
+REFUSED = {"its fields": (BAD, ErrorCode.MISALIGNED), "what it keeps": (too_much(), ErrorCode.NEST)}
+
+
+@pytest.mark.parametrize("bad", range(4))
+@pytest.mark.parametrize("what", REFUSED)
+def test_a_command_is_refused_when_those_before_it_are_done(what, bad):
+    refused, code = REFUSED[what]
+    dut = design(CommandFetch, limits_of(64))
+    commands = [good(Opcode.DW), good(Opcode.CONVERT), good(Opcode.DX), good(Opcode.DX)]
+    commands[bad] = refused
+    host = Host(dut, commands, 0x1000)
+
+    async def bench(ctx):
+        await start(ctx, dut, 0x1000, 4)
+        for number in range(bad):
+            await get(ctx, dut.command)
+            if number:
+                await pulse(ctx, dut.done)
+        ctx.set(dut.command.ready, 1)
+        for _ in range(200):
+            _, _, offered, found = await ctx.tick().sample(dut.command.valid, dut.error_code)
+            assert not offered
+            assert not (bad and found), "while the one before it is at work"
+        ctx.set(dut.command.ready, 0)
+        if bad:
+            assert ctx.get(dut.busy)
+            await pulse(ctx, dut.done)
+            await ctx.tick()
+        assert (ctx.get(dut.error_code), ctx.get(dut.error_index)) == (code, bad)
+        await pulse(ctx, dut.start)  # ignored until the error is forgotten
+        await quiet(ctx, dut)
+        assert (ctx.get(dut.error_code), ctx.get(dut.error_index)) == (code, bad)
+        assert len(host.requests) == bad + 1, "more was fetched"
+
+    run(dut, bench, background=[host.serve])
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_nothing_of_a_refused_command_is_left(what):
+    """After ``clear`` the next one is as any other; a ``done`` that comes late counts nowhere."""
+    dut = design(CommandFetch, limits_of(64))
+    last = good(Opcode.DX)
+    commands = [good(Opcode.DW), REFUSED[what][0], last]
+    host = Host(dut, commands, 0x1000)
+
+    async def bench(ctx):
+        await start(ctx, dut, 0x1040, 2)
+        await until(ctx, dut.error_code)
+        assert ctx.get(dut.error_index) == 0
+        await pulse(ctx, dut.done)
+        await pulse(ctx, dut.clear)
+        assert not ctx.get(dut.error_code)
+        assert not ctx.get(dut.error_index)
+        await pulse(ctx, dut.done)
+        await start(ctx, dut, 0x1080, 1)
+        assert as_command(await get(ctx, dut.command)) == fields_of(last)
+        await ctx.tick().repeat(3)
+        assert ctx.get(dut.busy)
+        await pulse(ctx, dut.done)
+        assert ctx.get(dut.finished)
+        assert not ctx.get(dut.busy)
+        assert not ctx.get(dut.error_code)
+
+    run(dut, bench, background=[host.serve])
+
+
+@pytest.mark.parametrize(
+    "address, count, code",
+    [(0x1000, 0, ErrorCode.ZERO_SIZE), (0x1004, 1, ErrorCode.MISALIGNED)],
+)
+def test_a_malformed_start(address, count, code):
+    dut = design(CommandFetch, limits_of(64))
+
+    async def bench(ctx):
+        await start(ctx, dut, address, count)
+        assert (ctx.get(dut.error_code), ctx.get(dut.error_index)) == (code, 0)
+        assert not ctx.get(dut.busy)
+        assert not ctx.get(dut.read.requests.valid)
+
+    run(dut, bench)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 6])
+@pytest.mark.parametrize("slow", [0.3, 0.8])
+def test_a_fault_of_the_bus_is_that_of_its_command(count, slow, rng):
+    """In any cycle, of any command in flight, together with anything else: it stops the machine,
+    and its number tells which command it was. While nothing is at work it is nobody's fault."""
+    dut = design(CommandFetch, limits_of(512))
+    commands = [good(rng.choice(QUICK), 512) for _ in range(count)]
+    met = set()
+
+    async def once(ctx, when):
+        """Raise a fault in this cycle after the start, if the commands are not done by then."""
+        await pulse(ctx, dut.fault, rng.choice(FAULTS))
+        assert not ctx.get(dut.error_code)
+        await start(ctx, dut, 0, count)
+        taken = done = 0
+        for cycle in range(when + 1):
+            if done == count:
+                return
+            ends = done < taken and rng.random() >= slow
+            ready = rng.random() >= slow
+            ctx.set(dut.done, ends)
+            ctx.set(dut.command.ready, ready)
+            if cycle == when:
+                fetched = taken < count and taken - done < 2
+                index = rng.randrange(done, taken + fetched)
+                code = rng.choice(FAULTS)
+                ctx.set(dut.fault, code)
+                ctx.set(dut.fault_number, index % 2)
+            _, _, offered = await ctx.tick().sample(dut.command.valid)
+            taken += offered and ready
+            done += ends
+        for signal in (dut.fault, dut.done, dut.command.ready):
+            ctx.set(signal, 0)
+        assert (ctx.get(dut.error_code), ctx.get(dut.error_index)) == (code, index)
+        met.add((index - (done - ends), bool(ends), bool(offered and ready)))
+        ctx.set(dut.fault_number, rng.randrange(2))
+        ctx.set(dut.fault, rng.choice(FAULTS))  # others do not matter now
+        await ctx.tick()
+        ctx.set(dut.fault, 0)
+        assert (ctx.get(dut.error_code), ctx.get(dut.error_index)) == (code, index)
+
+    async def bench(ctx):
+        for when in [*range(25)] * 6:
+            await once(ctx, when)
+            ctx.set(dut.command.ready, 0)
+            ctx.set(dut.done, 0)
+            await pulse(ctx, dut.clear)
+
+    async def serve(ctx):
+        """Anew after each ``clear``, as a reader that is cleared with it."""
+        waiting = []
+        while True:
+            ctx.set(dut.read.requests.ready, rng.random() < 0.7)
+            ctx.set(dut.read.beats.valid, bool(waiting))
+            if waiting:
+                ctx.set(dut.read.beats.payload, waiting[0])
+            reads = dut.read
+            _, _, asks, ready, address, taken, clear, code = await ctx.tick().sample(
+                reads.requests.valid, reads.requests.ready, reads.requests.p.addr,
+                reads.beats.valid & reads.beats.ready, dut.clear, dut.error_code,
+            )  # fmt: skip
+            if taken:
+                waiting.pop(0)
+            if asks and ready:
+                waiting.append(int.from_bytes(commands[address // 64].encode(), "little"))
+            if clear or code:
+                waiting.clear()
+
+    run(dut, bench, background=[serve])
+    assert {place for place, *_ in met} == ({0, 1} if count > 1 else {0})
+    assert {ends for _, ends, _ in met} == {took for *_, took in met} == {False, True}
+
+
+@pytest.mark.parametrize("code", FAULTS)
+@pytest.mark.parametrize("with_done", [False, True])
+def test_a_fault_of_the_one_before_a_refused_command(code, with_done):
+    """Comes first, even with its end."""
+    dut = design(CommandFetch, limits_of(64))
+    host = Host(dut, [good(Opcode.CONVERT), BAD], 0)
+
+    async def bench(ctx):
+        await start(ctx, dut, 0, 2)
+        await get(ctx, dut.command)
+        await ctx.tick().repeat(40)
+        ctx.set(dut.done, with_done)
+        ctx.set(dut.fault_number, 0)
+        await pulse(ctx, dut.fault, code)
+        ctx.set(dut.done, 0)
+        assert (ctx.get(dut.error_code), ctx.get(dut.error_index)) == (code, 0)
+        await ctx.tick().repeat(3)
+        assert (ctx.get(dut.error_code), ctx.get(dut.error_index)) == (code, 0)
+        await quiet(ctx, dut)
+
+    run(dut, bench, background=[host.serve])
+
+
+@pytest.mark.parametrize("code", FAULTS)
+def test_a_fault_with_the_last_end(code):
+    dut = design(CommandFetch, limits_of(64))
+    host = Host(dut, [good(Opcode.CONVERT)], 0)
+
+    async def bench(ctx):
+        await start(ctx, dut, 0, 1)
+        await get(ctx, dut.command)
+        ctx.set(dut.done, 1)
+        await pulse(ctx, dut.fault, code)
+        ctx.set(dut.done, 0)
+        assert (ctx.get(dut.error_code), ctx.get(dut.error_index)) == (code, 0)
+        await quiet(ctx, dut)
+
+    run(dut, bench, background=[host.serve])
+
+
+@pytest.mark.parametrize("wait", range(1, 17))
+def test_clear_stops_at_any_time(wait):
+    """With up to two in flight; afterwards commands run as if nothing had been."""
+    dut = design(CommandFetch, limits_of(512))
+    command = good(Opcode.CONVERT, 512)
+
+    async def bench(ctx):
+        ctx.set(dut.read.beats.payload, int.from_bytes(command.encode(), "little"))
+        for signal in (dut.read.requests.ready, dut.read.beats.valid, dut.command.ready):
+            ctx.set(signal, 1)  # whatever is asked for is had at once
+        await start(ctx, dut, 0, 4)
+        await ctx.tick().repeat(wait)
+        await pulse(ctx, dut.clear)
+        await quiet(ctx, dut, 10)
+        assert not ctx.get(dut.error_code)
+        for signal in (dut.read.requests.ready, dut.read.beats.valid):
+            ctx.set(signal, 1)
+        await start(ctx, dut, 0, 2)
+        assert ctx.get(dut.number) == 0
+        for _ in range(2):
+            got = await get(ctx, dut.command)
+            assert as_command(got) == fields_of(command)
+        await ctx.tick().repeat(3)
+        for number in range(2):
+            assert ctx.get(dut.busy)
+            await pulse(ctx, dut.done)
+            assert ctx.get(dut.finished) == number
+        assert not ctx.get(dut.busy)
+
+    run(dut, bench)
