@@ -58,7 +58,7 @@ class AxilRegisters(wiring.Component):
     flags : In(8)
         Sets the bits of FLAGS; in the order of the table.
     saturated, underflowed : In(32)
-    cycles, convert_cycles, read_beats, write_beats : In(64)
+    cycles_total, cycles, convert_cycles, read_beats, write_beats : In(64)
     stall_load, stall_store, stall_accumulator, stall_turn : In(32)
         The counters; the machine clears them on ``clear``.
     amax : In(32)

@@ -16,8 +16,11 @@ class GatheredWrites(wiring.Component):
     """Pass requests and beats on, in order; a request as soon as all its beats have come, or
     :data:`DEPTH` of them.
 
-    Timing: a beat per cycle; what is taken leaves 2 cycles later at the earliest. Valid and ready
-    signals are functions of registers.
+    Beats leave when their request has been taken.
+
+    Timing: a beat per cycle; a request leaves 1 cycle after it and its beats were taken at the
+    earliest, a beat 2 cycles after it was, and 1 after its request. Valid and ready signals are
+    functions of registers.
 
     Parameters
     ----------
@@ -64,7 +67,6 @@ class GatheredWrites(wiring.Component):
             asks.ready.eq(requests.i.ready),
         ]
         wiring.connect(m, wiring.flipped(self.source.beats), beats.i)
-        wiring.connect(m, beats.o, wiring.flipped(self.beats))
         head = requests.o
         owed = Signal(16)  # beats of requests that have left
         here = Signal(range(DEPTH + 1))  # beats that are none of these
@@ -73,6 +75,9 @@ class GatheredWrites(wiring.Component):
         m.d.comb += [
             asked.eq(self.requests.valid & self.requests.ready),
             moved.eq(self.beats.valid & self.beats.ready),
+            self.beats.valid.eq(beats.o.valid & (owed != 0)),
+            self.beats.payload.eq(beats.o.payload),
+            beats.o.ready.eq(moved),
             here.eq(Mux(owed < beats.level, beats.level - owed, 0)),
             self.requests.payload.eq(head.payload),
             self.requests.valid.eq(

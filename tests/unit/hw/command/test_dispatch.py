@@ -104,12 +104,12 @@ def conversion_of(command):
 
 @dataclass
 class Life:
-    """Of a command: the cycles in which it was taken, its parts started and ended, and it was done.
-    A part is a product, or all of a conversion."""
+    """Of a command: the cycles in which it was offered first, its parts started and ended, and it
+    was done. A part is a product, or all of a conversion."""
 
     command: dict
     number: int
-    taken: int
+    offered: int
     parts: list
     before: "Life | None"
     starts: list = field(default_factory=list)
@@ -130,7 +130,11 @@ class Life:
                 last = before.starts[-1]
             if last is None:
                 return False
-        return cycle > max(self.taken, -1 if last is None else last)
+            if before.before is not None:  # two are in flight at most
+                if before.before.done is None:
+                    return False
+                last = max(last, before.before.done)
+        return cycle >= self.offered and (last is None or cycle > last)
 
 
 class Played:
@@ -166,6 +170,7 @@ class Played:
             self.queue = [((first + n) % 2, command) for n, command in enumerate(commands)]
         if self.offer is None and self.queue and self.chance(0.8):
             self.offer = self.queue.pop(0)
+            self.begins(*self.offer)
             ctx.set(dut.command.payload, self.offer[1])
         ctx.set(dut.command.valid, self.offer is not None)
         ctx.set(dut.number, self.offer[0] if self.offer else self.rng.randrange(2))
@@ -224,19 +229,20 @@ class Played:
                 control.start, control.mode, control.operands, control.command,
                 convert.command.valid, convert.command.payload,
             )  # fmt: skip
-            if self.offer:
-                assert ready == (self.offer[0] not in [life.number for life in self.here])
             self.check_starts(said, told)
             self.check_reports(said, converting, number, events, flags)
             self.check_end(done)
-            if self.offer and ready:
-                self.takes(*self.offer)
+            last = self.lives[-1].starts if self.offer else []
+            whole = bool(last) and len(last) == len(self.lives[-1].parts)
+            starts = whole and last[-1] == self.cycle
+            assert ready == starts, "taken with its last start"
+            if ready:
                 self.offer = None
             idle = not (self.here or self.offer or self.queue or self.batches)
             quiet = quiet + 1 if idle else 0
             self.cycle += 1
 
-    def takes(self, number, command):
+    def begins(self, number, command):
         parts = ["convert"]
         if command["opcode"] != Opcode.CONVERT:
             parts = products_of(command, self.grouped)
@@ -380,7 +386,6 @@ def test_only_two_are_in_flight(rng):
             if number < 2:
                 _, _, ready = await ctx.tick().sample(dut.command.ready)
                 assert ready
-        await ctx.tick()
         ctx.set(dut.convert.done, 1)
         await ctx.tick()
         ctx.set(dut.convert.done, 0)
@@ -393,10 +398,9 @@ def test_only_two_are_in_flight(rng):
         _, _, ready, done = await ctx.tick().sample(dut.command.ready, dut.done)
         assert (ready, done) == (0, 1)
         ctx.set(control.done, 0)
-        _, _, ready, done = await ctx.tick().sample(dut.command.ready, dut.done)
-        assert (ready, done) == (1, 1)
-        ctx.set(dut.command.valid, 0)
-        _, _, starts, number = await ctx.tick().sample(control.start, control.command)
-        assert (starts, number) == (1, 0)
+        _, _, ready, starts, number, done = await ctx.tick().sample(
+            dut.command.ready, control.start, control.command, dut.done
+        )
+        assert (ready, starts, number, done) == (1, 1, 0, 1)
 
     run(dut, bench)

@@ -7,7 +7,14 @@ import pytest
 
 from diastole_hw.command.decode import command_layout
 from diastole_hw.command.fetch import CommandFetch
-from diastole_sim.spec.command import Command, ErrorCode, MalformedCommandError, Opcode, decode
+from diastole_sim.spec.command import (
+    COMMAND_BYTES,
+    Command,
+    ErrorCode,
+    MalformedCommandError,
+    Opcode,
+    decode,
+)
 from diastole_sim.spec.nest import Nest
 from support.bench import always, design, get, put, run
 from support.commands import good, limits_of
@@ -89,6 +96,8 @@ class Seen:
 async def start(ctx, dut, address, count):
     ctx.set(dut.address, address)
     ctx.set(dut.count, count)
+    ctx.set(dut.base, 0)
+    ctx.set(dut.limit, 2**40 - 1)
     await pulse(ctx, dut.start)
 
 
@@ -428,5 +437,68 @@ def test_clear_stops_at_any_time(wait):
             await pulse(ctx, dut.done)
             assert ctx.get(dut.finished) == number
         assert not ctx.get(dut.busy)
+
+    run(dut, bench)
+
+
+@pytest.mark.parametrize("index", [0, 1, 2])
+@pytest.mark.parametrize("what", ["below", "beyond", "failed"])
+def test_a_command_that_cannot_be_read(what, index):
+    """It is the error when those before it are done; outside the window nothing is asked for."""
+    dut = design(CommandFetch, limits_of(64))
+    command = good(Opcode.CONVERT)
+    first = 0x1000
+    asked, taken = [], []
+
+    async def host(ctx):
+        ctx.set(dut.address, first)
+        ctx.set(dut.count, 3)
+        ctx.set(dut.base, first + COMMAND_BYTES * index + 8 if what == "below" else 0)
+        end = first + COMMAND_BYTES * (index + 1) - 8
+        ctx.set(dut.limit, end if what == "beyond" else 2**40 - 1)
+        ctx.set(dut.read.requests.ready, 1)
+        await pulse(ctx, dut.start)
+        for _ in range(400):
+            if ctx.get(dut.error_code):
+                break
+            await ctx.tick()
+
+    async def memory(ctx):
+        while True:
+            request = await get(ctx, dut.read.requests)
+            number = (request.addr - first) // COMMAND_BYTES
+            asked.append(number)
+            data = int.from_bytes(command.encode(), "little")
+            for beat in range(request.beats):
+                ctx.set(dut.failed, what == "failed" and number == index and beat == 3)
+                await put(ctx, dut.read.beats, [data >> 64 * beat & 2**64 - 1])
+            ctx.set(dut.failed, 0)
+
+    async def engine(ctx):
+        while True:
+            await get(ctx, dut.command)
+            taken.append(len(taken))
+            assert not ctx.get(dut.error_code)
+            await ctx.tick().repeat(60)  # the next one is asked for meanwhile
+            assert not ctx.get(dut.error_code), "before the command is done"
+            await pulse(ctx, dut.done)
+
+    run(dut, host, background=(memory, engine))
+    failing = 0 if what == "below" else index
+    assert taken == list(range(failing))
+    assert asked == list(range(failing + (what == "failed")))
+
+
+def test_the_code_and_the_index_of_what_cannot_be_read():
+    dut = design(CommandFetch, limits_of(64))
+
+    async def bench(ctx):
+        ctx.set(dut.address, 0x1000)
+        ctx.set(dut.count, 2)
+        ctx.set(dut.base, 0x1008)
+        ctx.set(dut.limit, 2**40 - 1)
+        await pulse(ctx, dut.start)
+        await ctx.tick().repeat(4)
+        assert (ctx.get(dut.error_code), ctx.get(dut.error_index)) == (ErrorCode.WINDOW, 0)
 
     run(dut, bench)

@@ -179,6 +179,7 @@ def test_a_command_that_keeps_too_much_stops_the_machine(operation, bad, rng):
 
     async def bench(ctx):
         ctx.set(dut.count, len(commands))
+        ctx.set(dut.limit, 2**40 - 1)
         await pulse(ctx, dut.start)
         for command in commands[:bad]:
             got = await get(ctx, dut.command)
@@ -221,6 +222,7 @@ def test_cycles_until_a_command_is_offered(keep):
 
     async def bench(ctx):
         ctx.set(dut.count, 1)
+        ctx.set(dut.limit, 2**40 - 1)
         await pulse(ctx, dut.start)
         await serve(ctx, dut, [command])
         await ctx.tick().repeat(slabs + 10)

@@ -156,7 +156,7 @@ def test_every_copy_is_compared():
     assert (result.verified, result.compared) == (True, once + operands)
 
     class Odd(GoldenDevice):
-        def convert(self, array, tensor_class, *, tag, step=0, scale=None):
+        def convert(self, array, tensor_class, *, tag, step=0, scale=None, beside=False):
             tensor = super().convert(array, tensor_class, tag=tag, step=step)
             if tensor_class == "w":
                 tensor.copies[1].codes.flags.writeable = True
@@ -191,7 +191,9 @@ class Wrapped:
         self.calls[op] = self.calls.get(op, 0) + 1
         return self.change(op, self.calls[op] - 1, getattr(self.device, op)(*operands, **given))
 
-    def convert(self, array, tensor_class, *, tag, step=0):
+    total_cycles = None
+
+    def convert(self, array, tensor_class, *, tag, step=0, beside=False):
         return self._call("convert", array, tensor_class, tag=tag, step=step)
 
     def forward(self, x, w):

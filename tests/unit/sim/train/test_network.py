@@ -61,9 +61,9 @@ class Recording(FloatDevice):
     def __init__(self):
         self.conversions, self.products = [], []
 
-    def convert(self, array, tensor_class, *, tag, step=0):
-        self.conversions.append((tensor_class, tag, step))
-        return super().convert(array, tensor_class, tag=tag, step=step)
+    def convert(self, array, tensor_class, *, tag, step=0, beside=False):
+        self.conversions.append((tensor_class, tag, step, beside))
+        return super().convert(array, tensor_class, tag=tag, step=step, beside=beside)
 
     def forward(self, x, w):
         self.products.append("forward")
@@ -79,19 +79,31 @@ class Recording(FloatDevice):
 
 
 def test_each_tensor_of_a_step_is_converted_once(batch):
+    """Weights beside the product of the layer before, the inputs of the next step beside the last
+    product of this one."""
     device = Recording()
     network = Perceptron((7, 5, 3), seed=0)
-    network.train_step(Session(device), batch, step=6, rate=np.float32(0.1), momentum=0.5)
+    session, options = Session(device), {"rate": np.float32(0.1), "momentum": 0.5}
+    network.train_step(session, batch, step=6, following=batch, **options)
     assert device.conversions == [
-        ("x", 0, 6), ("w", 1, 6), ("x", 4, 6), ("w", 5, 6), ("dy", 6, 6), ("dy", 2, 6)
+        ("w", 1, 6, False), ("x", 0, 6, False), ("w", 5, 6, True), ("x", 4, 6, False),
+        ("dy", 6, 6, False), ("dy", 2, 6, False), ("x", 0, 7, True),
     ]  # fmt: skip
     assert device.products == ["forward", "forward", "backward", "dw"]
+    device.conversions.clear()
+    network.train_step(session, batch, step=7, **options)
+    assert device.conversions == [
+        ("w", 1, 7, False), ("w", 5, 7, True), ("x", 4, 7, False),
+        ("dy", 6, 7, False), ("dy", 2, 7, False),
+    ]  # fmt: skip
 
 
 def test_evaluation_draws_for_itself(batch):
     device = Recording()
     Perceptron((7, 5, 3), seed=0).evaluate(Session(device), batch, step=6)
-    assert device.conversions == [("x", 8, 6), ("w", 9, 6), ("x", 12, 6), ("w", 13, 6)]
+    assert device.conversions == [
+        ("w", 9, 6, False), ("x", 8, 6, False), ("w", 13, 6, True), ("x", 12, 6, False)
+    ]  # fmt: skip
     assert device.products == ["forward", "forward"]
 
 
