@@ -256,11 +256,11 @@ SQUARES = (
     ),
     # Dispatch.
     Fault("dX only", "dispatch", r"= (~ second);", "1'h0", every=True),
-    Fault("NaN in W not flagged", "dispatch", rf"= (command{BITS} == 1'h1);", "1'h0"),
+    Fault("NaN in W not flagged", "dispatch", r"= (converted_class == 1'h1);", "1'h0"),
     Fault(
         "dW at dX's address",
         "dispatch",
-        rf"= ({SOME}) \? command{BITS} : command{BITS};",
+        rf"= ({SOME}) \? command__payload{BITS} : command__payload{BITS};",
         "1'h0",
     ),
     Fault(

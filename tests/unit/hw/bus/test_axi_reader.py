@@ -4,6 +4,7 @@
 import pytest
 
 from diastole_hw.bus.axi_reader import AxiReader
+from diastole_hw.bus.services import FETCH
 from diastole_sim.spec.command import ErrorCode
 from support.axi_memory import AxiMemory
 from support.bench import design, get, put, run
@@ -13,11 +14,11 @@ END = 2**40 - 1
 
 
 def requests(cases, whose=None):
-    """By owner and command of each; all are of unit 0 and command 0 if ``whose`` is left out."""
+    """By owner and command of each; all are of unit 1 and command 0 if ``whose`` is left out."""
     return (
         {"addr": address, "beats": beats, "whose": {"owner": owner, "command": command}}
         for (address, beats), (owner, command) in zip(
-            cases, whose or [(0, 0)] * len(cases), strict=True
+            cases, whose or [(1, 0)] * len(cases), strict=True
         )
     )
 
@@ -230,6 +231,29 @@ def test_an_error_response_stops_the_reader(response, p_stall, rng):
     assert not memory._beats, "open bursts were not read to their end"
 
 
+def test_a_bad_beat_of_the_fetch_stops_nobody():
+    """It is given, and said to have failed; other units' beats come as ever."""
+    dut = design(AxiReader, data_width=64)
+    memory = AxiMemory(dut.axi, 64, bad=[0x3008])
+    cases, whose = [(0x1000, 2), (0x3000, 3), (0x2000, 2)], [(1, 0), (FETCH, 1), (2, 0)]
+
+    async def ask(ctx):
+        await open_window(ctx, dut)
+        await put(ctx, dut.request, requests(cases, whose))
+
+    async def bench(ctx):
+        for (address, beats), (owner, _) in zip(cases, whose, strict=True):
+            for n in range(beats):
+                got = await get(ctx, dut.data)
+                assert got.owner == owner
+                assert got.failed == (address + 8 * n == 0x3008)
+                assert got.failed or got.data == memory.beat(address + 8 * n)
+        assert not ctx.get(dut.error)
+        assert not ctx.get(dut.error_code)
+
+    run(dut, ask, bench, background=[memory.serve])
+
+
 def test_open_bursts_are_read_to_their_end_though_nobody_takes_them():
     dut = design(AxiReader, data_width=64)
     memory = AxiMemory(dut.axi, 64)
@@ -356,7 +380,7 @@ def test_of_two_errors_the_first_stays():
         async def ask(ctx, wait=wait):
             await open_window(ctx, dut, 0x1000, 0x2000)
             ctx.set(dut.data.ready, 1)
-            await put(ctx, dut.request, requests([(0x1000, 1)], [(0, 0)]))
+            await put(ctx, dut.request, requests([(0x1000, 1)], [(2, 0)]))
             for _ in range(wait):
                 await ctx.tick()
             await put(ctx, dut.request, requests([(0x2000, 1)], [(0, 1)]))
