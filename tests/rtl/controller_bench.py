@@ -15,7 +15,7 @@ from rtl.units import ENGINE, make_engine
 
 SIZES = [(1, 1, 1), (3, 5, 7), (9, 11, 18), (61, 19, 6), (131, 19, 6), (5, 18, 131)]
 """M, N, K; the last three are longer or wider than a tile, one of them too long to be fused."""
-PORTS = ("read__requests", "read__beats", "write__requests", "write__beats")
+PORTS = ("read__requests", "read__beats", "requests", "beats")
 GUARD = 64  # bytes around every tensor that nobody may touch
 SPREAD = 12  # of exponents: some sums of deficits are above F
 

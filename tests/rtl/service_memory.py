@@ -66,8 +66,6 @@ class ServiceMemory:
             accepting = bool(self._unwritten) and self.willing()
             ports.set(f"{requests}__ready", taking)
             ports.set(f"{data}__ready", accepting)
-            if "writer_idle" in ports.members:
-                ports.set("writer_idle", self.idle)
             asked, request, valid, beat = await ports.sample(*names)
             if valid and accepting:
                 at = self._unwritten.popleft()

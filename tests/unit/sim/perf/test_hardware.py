@@ -118,9 +118,13 @@ def run_engine(plan: Plan, op: str, m: int, n: int, k: int, nest: Nest = MACHINE
         await memory.read(ctx, dut.read.requests, dut.read.beats)
 
     async def writes(ctx):
-        await memory.write(ctx, dut.write.requests, dut.write.beats, dut.writer_idle)
+        await memory.write(ctx, dut.requests, dut.beats)
 
-    run(dut, bench, background=(reads, writes), limit=30_000)
+    async def headers(ctx):
+        await memory.read(ctx, dut.headers.requests, dut.headers.beats)
+
+    readers = (reads, headers) if plan.significands else (reads,)
+    run(dut, bench, background=(*readers, writes), limit=30_000)
     beats = [sum(count for _, count in requests) for requests in (memory.reads, memory.writes)]
     return seen, *beats
 
