@@ -22,11 +22,6 @@ class ServiceMemory:
         cocotb.start_soon(self._read(*self.names[:2]))
         cocotb.start_soon(self._write(*self.names[2:]))
 
-    @property
-    def idle(self) -> bool:
-        """No beat is owed to a write request."""
-        return not self._unwritten
-
     def _beats(self, request):
         for address in range(request.addr, request.addr + request.beats * self.beat, self.beat):
             assert address % self.beat == 0, hex(address)
