@@ -29,7 +29,6 @@ from diastole_sim.spec.command import ADDRESS_BITS
 from diastole_sim.spec.numerics import Numerics
 
 _TILES_AHEAD = 8  # asked for, and not yet read
-_BEATS_AHEAD = 4  # packed while the zeros that end a group are written
 
 convert_layout = data.StructLayout(
     {
@@ -257,7 +256,6 @@ class Converter(wiring.Component):
             quantiser.seed.eq(self.seed),
             quantiser.tag.eq(job.tag),
             quantiser.step.eq(job.step),
-            quantiser.restart.eq(start),
         ]
         if sizes.two_copies:
             m.d.comb += [
@@ -295,11 +293,21 @@ class Converter(wiring.Component):
             connect(m, field.o, turns.second.exponents)
             connect(m, turned, turns.second.elements)
             group, exponents, packed = turns.o.group, turns.o.exponents, turns.o.elements
+            m.d.comb += [
+                reorder.write_at.eq(quantiser.write_at),
+                quantiser.second.freed.eq(reorder.freed),
+                quantiser.first.freed.eq(turns.freed),
+            ]
         else:
-            ahead = StreamFifo(shape=packed_layout(self.data_width), depth=_BEATS_AHEAD)
-            m.submodules.packed = place(ahead, platform)
-            connect(m, packed, ahead.i)
-            packed = ahead.o
+            # Elements wait for the last exponent of their group; there are two of them in the unit.
+            beats = 2 * max(sizes.of_classes(sizes.element_beats))
+            kept = StreamFifo(shape=packed_layout(self.data_width), depth=beats)
+            m.submodules.packed = place(kept, platform)
+            invariant(m, platform, ~packed.valid | kept.i.ready, "no room for a beat")
+            connect(m, packed, kept.i)
+            packed = kept.o
+            left = packed.valid & packed.ready & packed.p.last
+            m.d.comb += quantiser.first.freed.eq(left)
         connect(m, group, writer.group)
         connect(m, packed, writer.elements)
         connect(m, writer.request, flipped(self.write.requests))
@@ -329,10 +337,8 @@ class Converter(wiring.Component):
         connect(m, reorder.o, packer.i)
         m.d.comb += [
             reorder.write_en.eq(port.write_en),
-            reorder.write_at.eq(quantiser.write_at),
             reorder.write_data.eq(port.write_data),
             reorder.filled.eq(port.filled),
-            port.freed.eq(reorder.freed),
             field.cls.eq(job.cls),
             field.write_en.eq(port.field_en),
             field.write_half.eq(port.field_half),

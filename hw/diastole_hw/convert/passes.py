@@ -28,9 +28,10 @@ def step_layout(sizes: Geometry) -> data.StructLayout:
 
 class Passes(wiring.Component):
     """Give out the words of a tile: if its class asks for it, every word inside the tensor, row by
-    row; then its groups by rows of blocks, as the first copy is stored, each by rows of the tile.
-    Of a group only the blocks that have an element inside the tensor are given, as far as no word
-    covers others too; those whole. What is given in 8 rows of blocks are the groups of a strip.
+    row; then its groups by rows of blocks, as the first copy is stored, each from its left block to
+    its right one, a block by its rows; where a word covers several blocks, these together. Of a
+    group only the blocks that have an element inside the tensor are given, as far as no word covers
+    others too; those whole. What is given in 8 rows of blocks are the groups of a strip.
 
     Between two passes it waits until all that was given has been used.
 
@@ -139,13 +140,14 @@ class Passes(wiring.Component):
                 m.d.sync += [at.word.eq(0), at.row.eq(at.row + 1), offset.eq(offset + self.cols)]
 
     def _store(self, m, at, took, end, offset):
-        """Groups along the rows of the tile: 8 blocks wide."""
+        """Groups, 8 blocks wide, of the tile's rows of blocks, block by block."""
         sizes = self.geometry
-        words, rows = sizes.row_words - 1, sizes.block - 1
+        words, rows, in_block = sizes.row_words - 1, sizes.block - 1, sizes.block_words - 1
         line = Signal(INDEX_BITS)  # offset of the line's first row
         line_end = self._last_columns(at.word | words)
-        word_end = ((at.word & words) == words) | self._last_block(at.word)
-        group_end = word_end & ((at.row & rows) == rows)
+        row_end = (at.word & in_block) == in_block  # of a block
+        block_end = row_end & ((at.row & rows) == rows)
+        group_end = block_end & (((at.word & words) == words) | self._last_columns(at.word))
         last_line = (at.row | rows) + 1 >= self.tile.p.rows
         m.d.comb += [
             self.o.p.first.eq(((at.word & words) | (at.row & rows)) == 0),
@@ -159,13 +161,14 @@ class Passes(wiring.Component):
         below = offset + self.cols
         with m.If(took):
             m.d.sync += at.word.eq(at.word + 1)
-            with m.If(word_end):
-                m.d.sync += [at.word.eq(at.word & ~words), at.row.eq(at.row + 1), offset.eq(below)]
-            with m.If(group_end):
+            with m.If(row_end):
+                m.d.sync += [at.word.eq(at.word & ~in_block), at.row.eq(at.row + 1)]
+                m.d.sync += offset.eq(below)
+            with m.If(block_end):
                 m.d.sync += [at.word.eq(at.word + 1), at.row.eq(at.row & ~rows), offset.eq(line)]
-                with m.If(line_end):
-                    m.d.sync += [at.word.eq(0), at.row.eq(at.row + 1)]
-                    m.d.sync += [offset.eq(below), line.eq(below)]
+            with m.If(group_end & line_end):
+                m.d.sync += [at.word.eq(0), at.row.eq(at.row + 1)]
+                m.d.sync += [offset.eq(below), line.eq(below)]
             with m.If(end):
                 m.d.sync += line.eq(0)
 
@@ -182,8 +185,3 @@ class Passes(wiring.Component):
     def _last_columns(self, word):
         """Whether the tensor, or the tile, ends with a word or in it."""
         return (word + 1 << exact_log2(self.geometry.lanes)) >= self.tile.p.cols
-
-    def _last_block(self, word):
-        """Whether a word is the last of its block's row, and no block right of it has columns."""
-        words = self.geometry.block_words - 1
-        return ((word & words) == words) & self._last_columns(word)

@@ -2,15 +2,18 @@
 
 from amaranth.hdl import Array, Cat, Const, Module, Signal, unsigned
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import exact_log2
 
 from diastole_hw.convert.geometry import Geometry
-from diastole_hw.convert.intake import word_layout
 from diastole_hw.invariant import invariant
 from diastole_hw.memory.ram import Ram
 from diastole_hw.place import place
+from diastole_hw.stream.fifo import StreamFifo
 from diastole_sim.spec.numerics import Numerics
+
+_WORDS_AHEAD = 4  # that wait while a group ends in its last beat
+_STACKS = 4
 
 
 def ordered_layout(sizes: Geometry) -> data.StructLayout:
@@ -20,21 +23,21 @@ def ordered_layout(sizes: Geometry) -> data.StructLayout:
 
 
 class Reorder(wiring.Component):
-    """Hold two groups of the first copy, written row by row of the tensor and read block by block.
+    """Bring the words of groups of the first copy into the order of the image, block by block.
 
     Written: word s of row r holds ``lanes`` neighbouring elements of row r of the tensor; a group
-    has ``block`` rows of 8 blocks. Read: words of ``lanes`` elements in the order of the image,
-    block j, row r, column c at element ``(j * block + r) * block + c``.
+    is written block by block, a block row by row. Where a word covers P > 1 blocks, these blocks, a
+    *stack*, are written together, and only then anything must be ordered: there are four stacks,
+    written one after the other. Read: words of ``lanes`` elements in the order of the image, block
+    j, row r, column c at element ``(j * block + r) * block + c``.
 
-    Of a group that the tensor ends in come the words of its first blocks alone, all of theirs: as
-    many are read as were written.
+    The memory of the stacks has P banks, one per chunk of ``block`` elements: chunk j of row r goes
+    to bank ``(j xor f r) mod P``, f = max(1, P / block). A written word (one r, P values of j) and
+    a word read (P successive pairs j, r) thus never use a bank twice.
 
-    Where a word covers P > 1 blocks, the memory has P banks, one per chunk of ``block`` elements:
-    chunk j mod P of row r goes to bank ``(j xor f r) mod P``, f = max(1, P / block). A written word
-    (one r, P values of j) and a word read (P successive pairs j, r) thus never use a bank twice.
-
-    Timing: the first word of a group is valid 2 cycles after ``filled``; one word per cycle in and
-    out. ``o`` is registered (in the banks' outputs); reading stops while ``o`` waits.
+    Timing: one word per cycle in and out; a word leaves in the next cycle where no two blocks share
+    a word, else the first of a stack 2 cycles after its last was written. What comes is not held
+    up: ``o`` may wait for as long as there is room, for 2 words or stacks.
 
     Parameters
     ----------
@@ -45,13 +48,10 @@ class Reorder(wiring.Component):
     Members
     -------
     write_en : In(1)
-    write_at : In(:func:`word_layout`)
-        The word's place in its tile. The half must be free; not checked.
     write_data : In(lanes * element_bits)
+        A word; there must be room.
     filled : In(1)
-        A pulse, with the last word of a half written: the halves are filled in turn.
-    freed : Out(1)
-        A pulse when the last word of a half has been read: it may be written from the next cycle.
+        A pulse, with the last word of a group written.
     o : Out(stream of :func:`ordered_layout`)
     """
 
@@ -63,10 +63,8 @@ class Reorder(wiring.Component):
         super().__init__(
             {
                 "write_en": In(1),
-                "write_at": In(word_layout(sizes)),
                 "write_data": In(bits),
                 "filled": In(1),
-                "freed": Out(1),
                 "o": Out(stream.Signature(ordered_layout(sizes))),
             }
         )
@@ -78,67 +76,77 @@ class Reorder(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        sizes = self.geometry
-        count = Signal(range(sizes.group_words))  # words of the group that are read
-        write_half = Signal()
-        half = Signal()
-        full = Signal(range(3))  # halves to be read
-        move = Signal()
-        read = Signal()
-        last = Signal()
-        m.d.comb += self.o.p.last.eq(last)
-        m.d.comb += move.eq(self.o.ready | ~self.o.valid)
-        m.d.comb += read.eq(move & full.any())
-        end = count == self._last_word(m, half)
-        m.d.comb += self.freed.eq(read & end)
-        m.d.sync += full.eq(full + self.filled - self.freed)
-        invariant(m, platform, ~self.write_en | (full != 2), "a half is written before it was read")
-        invariant(m, platform, ~self.filled | (full != 2), "more than two halves are full")
-        with m.If(self.filled):
-            m.d.sync += write_half.eq(~write_half)
-        with m.If(move):
-            m.d.sync += [self.o.valid.eq(full.any()), last.eq(end)]
-        with m.If(read):
-            m.d.sync += count.eq(count + 1)
-            with m.If(end):
-                m.d.sync += [count.eq(0), half.eq(~half)]
-        self._chunk_banks(m, platform, count, write_half, half, read)
+        if self.geometry.word_chunks == 1:
+            self._pass_on(m, platform)
+        else:
+            self._turn_stacks(m, platform)
         return m
 
-    def _last_word(self, m, half):
-        """Number of the last word that a half has."""
-        words = range(self.geometry.group_words)
-        written = Signal(words)  # so far, of the half that is written
-        held = Array(Signal(words, name=f"last_word{n}") for n in range(2))
-        filling = Signal()
+    def _pass_on(self, m, platform):
+        """As they come; some may have to wait for the end of a beat."""
+        words = StreamFifo(shape=self.o.payload.shape(), depth=_WORDS_AHEAD)
+        m.submodules.words = place(words, platform)
+        connect(m, words.o, flipped(self.o))
+        m.d.comb += [
+            words.i.valid.eq(self.write_en),
+            words.i.p.elements.eq(self.write_data),
+            words.i.p.last.eq(self.filled),
+        ]
+        invariant(m, platform, ~self.write_en | words.i.ready, "no room for a word")
+
+    def _turn_stacks(self, m, platform):
+        """Written and read stack by stack."""
+        rows = self.geometry.block  # words of a stack
+        written = Signal(range(rows * _STACKS))
+        count = Signal(range(rows * _STACKS))  # words that are read, in all stacks
+        full = Signal(range(_STACKS + 1))  # stacks to be read
+        ends = Array(Signal(name=f"ends{n}") for n in range(_STACKS))  # a stack ends its group
+        came, move, read, last, left = (
+            Signal(name=name) for name in ("came", "move", "read", "last", "left")
+        )
+        stack_bits = exact_log2(_STACKS)
+        end = (count & (rows - 1)) == rows - 1
+        m.d.comb += [
+            came.eq(self.write_en & ((written & (rows - 1)) == rows - 1)),
+            self.o.p.last.eq(last),
+            move.eq(self.o.ready | ~self.o.valid),
+            read.eq(move & full.any()),
+            left.eq(read & end),
+        ]
+        m.d.sync += full.eq(full + came - left)
+        invariant(m, platform, ~self.write_en | (full != _STACKS), "no room for a word")
         with m.If(self.write_en):
             m.d.sync += written.eq(written + 1)
-        with m.If(self.filled):
-            m.d.sync += [held[filling].eq(written), written.eq(0), filling.eq(~filling)]
-        return held[half]
+        with m.If(came):
+            m.d.sync += ends[written[-stack_bits:]].eq(self.filled)
+        with m.If(move):
+            m.d.sync += [self.o.valid.eq(full.any())]
+            m.d.sync += last.eq(end & ends[count[-stack_bits:]])
+        with m.If(read):
+            m.d.sync += count.eq(count + 1)
+        self._chunk_banks(m, platform, written, count, read)
 
-    def _chunk_banks(self, m, platform, count, write_half, half, read):
+    def _chunk_banks(self, m, platform, written, count, read):
         sizes = self.geometry
         chunks = sizes.word_chunks
         bits = sizes.chunk * self.element_bits
-        select = Signal(max(1, exact_log2(chunks)))  # bank of chunk n is n xor select
+        select = Signal(exact_log2(chunks))  # bank of chunk n is n xor select
         with m.If(read):
             m.d.sync += select.eq(self._first_bank(count))
-        row = self.write_at.row[: exact_log2(sizes.block)]
-        write_addr = Cat(self.write_at.word[: exact_log2(sizes.row_words)], row, write_half)
+        row = written[: exact_log2(sizes.block)]
         write_select = (row * self._spread) & (chunks - 1)
-        written = Array(self.write_data.word_select(n, bits) for n in range(chunks))
+        parts = Array(self.write_data.word_select(n, bits) for n in range(chunks))
         results = []
         for n in range(chunks):
-            ram = Ram(width=bits, depth=2 * sizes.group_words)
+            ram = Ram(width=bits, depth=max(2, _STACKS * sizes.block))
             m.submodules[f"bank{n}"] = place(ram, platform)
             results.append(ram.read_data)
             m.d.comb += [
                 ram.write_en.eq(self.write_en),
-                ram.write_addr.eq(write_addr),
-                ram.write_data.eq(written[write_select ^ n]),
+                ram.write_addr.eq(written),
+                ram.write_data.eq(parts[write_select ^ n]),
                 ram.read_en.eq(read),
-                ram.read_addr.eq(Cat(self._read_addr(count, n), half)),
+                ram.read_addr.eq(Cat(self._read_row(count, n), count[-exact_log2(_STACKS) :])),
             ]
         results = Array(results)
         m.d.comb += self.o.p.elements.eq(
@@ -152,26 +160,21 @@ class Reorder(wiring.Component):
             return chunk
         return chunk // block | chunk % block * self._spread  # whole blocks, one after the other
 
-    def _fields(self, count):
-        """Block (8), row and word within a block's row, of the first chunk of a word read."""
+    def _first(self, count):
+        """Block of its stack, and row, of the first chunk of a word read."""
         sizes = self.geometry
         index = Cat(Const(0, exact_log2(sizes.word_chunks)), count)  # in chunks
-        word_bits, row_bits = exact_log2(sizes.block_words), exact_log2(sizes.block)
-        return (
-            index[word_bits + row_bits : word_bits + row_bits + 3],
-            index[word_bits : word_bits + row_bits],
-            index[:word_bits],
-        )
+        row_bits = exact_log2(sizes.block)
+        return index[row_bits:][: exact_log2(sizes.word_chunks)], index[:row_bits]
 
     def _first_bank(self, count):
-        block, row, _ = self._fields(count)
+        block, row = self._first(count)
         return (block ^ (row * self._spread)) & (self.geometry.word_chunks - 1)
 
-    def _read_addr(self, count, bank):
-        """Address within a half, in bank number ``bank``, of the chunk of a word read."""
+    def _read_row(self, count, bank):
+        """Row, in bank number ``bank``, of the chunk of a word read."""
         sizes = self.geometry
-        block, row, word = self._fields(count)
+        _, row = self._first(count)
         chunk_bits, spread_bits = exact_log2(sizes.word_chunks), exact_log2(self._spread)
         relative = (self._first_bank(count) ^ bank)[:chunk_bits]  # _relative_bank of its chunk
-        bank_row = row | (relative >> spread_bits)
-        return Cat(word, block[chunk_bits:], bank_row[: exact_log2(sizes.block)])
+        return (row | (relative >> spread_bits))[: exact_log2(sizes.block)]

@@ -1,4 +1,4 @@
-"""From the buffer through the lanes to the reorder memories: the tiles, for both copies at once."""
+"""From the buffer through the lanes: the tiles, for both copies at once."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
@@ -16,7 +16,7 @@ from diastole_hw.convert.scale import LARGEST_BYTE
 from diastole_hw.convert.walk import tile_layout
 from diastole_hw.invariant import invariant
 from diastole_hw.place import place
-from diastole_hw.random.draws import AHEAD, INDEX_BITS, Draws
+from diastole_hw.random.draws import AHEAD, Draws, place_layout
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_sim.spec.formats import NAN_EXPONENT
 from diastole_sim.spec.numerics import Numerics
@@ -31,8 +31,8 @@ def image_group_layout() -> data.StructLayout:
 
 
 class CopySignature(wiring.Signature):
-    """What the quantised elements of a copy go through, seen from the lanes. A half of its memories
-    holds a group of the first copy, a strip of the second.
+    """What the quantised elements of a copy go through, seen from the lanes. There is room for two
+    groups of the first copy, for two strips of the second: halves.
 
     Members
     -------
@@ -47,7 +47,7 @@ class CopySignature(wiring.Signature):
     filled : Out(1)
         A pulse with the last word of a half, when its exponents are written too.
     freed, field_freed : In(1)
-        Pulses: a half of a reorder memory, of an exponent field, may be written again.
+        Pulses: there is room for another half, for the exponents of one.
     """
 
     def __init__(self, sizes: Geometry, copy: int):
@@ -73,9 +73,8 @@ class TileQuantiser(wiring.Component):
     The draws of a word are asked for up to ``AHEAD`` words ahead, and only for words that lie in
     the tensor. Elements outside get zeros whatever the draw.
 
-    Timing: one word per cycle, with stochastic rounding too as long as their indices ascend, and
-    some cycles between the passes of a class that has several. A group, and a strip, begins when
-    halves of its memories are free.
+    Timing: one word per cycle, with stochastic rounding too, and some cycles between the passes of
+    a class that has several. A group, and a strip, begins when there is room for it.
 
     Parameters
     ----------
@@ -89,8 +88,6 @@ class TileQuantiser(wiring.Component):
     scale : In(8)
     cols, seed, tag, step : In(32)
         Of the tensor; must hold until its last group is written.
-    restart : In(1)
-        A pulse before the first tile of a tensor.
     tile : In(stream of :func:`tile_layout`)
     squares : In(stream of :func:`squares_layout`)
         A tile, and, as soon as it is measured, the exponents of its squares.
@@ -123,7 +120,6 @@ class TileQuantiser(wiring.Component):
             "seed": In(32),
             "tag": In(32),
             "step": In(32),
-            "restart": In(1),
             "tile": In(stream.Signature(tile_layout(sizes))),
             "squares": In(stream.Signature(squares_layout(sizes))),
             "read_en": Out(1),
@@ -185,7 +181,7 @@ class TileQuantiser(wiring.Component):
         if any(sizes.finds):
             m.submodules.gather = place(gather := Gather(**keys), platform)
         of_copy = unsigned(sizes.lanes * self.numerics.random_bits)
-        index = stream.Signature(unsigned(INDEX_BITS)).create()
+        index = stream.Signature(place_layout(sizes.block)).create()
         draws = stream.Signature(data.ArrayLayout(of_copy, sizes.drawn_copies)).create()
         if any(sizes.draws):
             self._connect_draws(m, platform, index, draws)
@@ -218,14 +214,16 @@ class TileQuantiser(wiring.Component):
     def _connect_draws(self, m, platform, index, draws):
         sizes = self.geometry
         unit = Draws(
-            lanes=sizes.lanes, random_bits=self.numerics.random_bits, copies=sizes.drawn_copies
+            lanes=sizes.lanes,
+            random_bits=self.numerics.random_bits,
+            copies=sizes.drawn_copies,
+            rows=sizes.block,
         )
         m.submodules.draws = place(unit, platform)
         m.d.comb += [
             unit.seed.eq(self.seed),
             unit.tag.eq(self.tag),
             unit.step.eq(self.step),
-            unit.restart.eq(self.restart),
             unit.i.payload.eq(index.payload),
             unit.i.valid.eq(index.valid),
             index.ready.eq(unit.i.ready),
@@ -245,7 +243,9 @@ class TileQuantiser(wiring.Component):
             passes.tile.valid.eq(self.tile.valid & self.squares.valid),
             self.tile.ready.eq(passes.tile.ready),
             self.squares.ready.eq(passes.tile.ready),
-            index.payload.eq(step.index),
+            index.p.index.eq(step.index),
+            index.p.row.eq(step.at.row),
+            index.p.goes_on.eq(step.at.word != 0),
         ]
         stochastic = by_class(m, self.cls, map(int, sizes.draws), "stochastic").bool()
         word = words.i.p

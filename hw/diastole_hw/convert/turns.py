@@ -37,7 +37,8 @@ class CopyTurns(wiring.Component):
     what is said of it. The last strip of a tensor waits for all groups of the first copy.
 
     Elements are kept, so that a group goes on without a gap while those of both copies come: for
-    each copy two of the largest groups, and the exponents of one.
+    each copy two of the largest groups, and the exponents of one. No more of the first copy may be
+    on their way.
 
     Timing: 2 cycles from one group's last exponent to the next's first, besides waiting for
     elements; one byte and one beat per cycle. Elements come out 2 cycles later at the soonest.
@@ -52,6 +53,8 @@ class CopyTurns(wiring.Component):
     -------
     first, second : In(:class:`GroupsSignature`)
         Groups of the first copy; strips, of which ``exponents.end`` tells the last group.
+    freed : Out(1)
+        A pulse: the last element of a group of the first copy goes on.
     o : Out(:class:`GroupsSignature`)
         A group comes before its bytes; ``exponents.end`` means nothing.
     """
@@ -60,7 +63,9 @@ class CopyTurns(wiring.Component):
         self.numerics, self.data_width = numerics, data_width
         self.geometry = Geometry(numerics=numerics, data_width=data_width)
         groups = GroupsSignature(data_width)
-        super().__init__({"first": In(groups), "second": In(groups), "o": Out(groups)})
+        super().__init__(
+            {"first": In(groups), "second": In(groups), "freed": Out(1), "o": Out(groups)}
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -144,4 +149,5 @@ class CopyTurns(wiring.Component):
             elements.ready.eq(order.valid & ~order.payload & out.ready),
             elements_t.ready.eq(order.valid & order.payload & out.ready),
             order.ready.eq(out.valid & out.ready & out.p.last),
+            self.freed.eq(order.ready & ~order.payload),
         ]

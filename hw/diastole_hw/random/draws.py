@@ -1,6 +1,6 @@
-"""Random draws of consecutive tensor elements, starting at any element."""
+"""Random draws of consecutive tensor elements, starting at any element, several rows at a time."""
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -17,6 +17,13 @@ _DRAWS_PER_HASH = 4
 AHEAD = 10  # words whose draws are under way
 
 
+def place_layout(rows: int) -> data.StructLayout:
+    """Where a word lies. ``index``: of its first element, row * columns + column of the unpadded
+    tensor. ``row``: which of the rows that are drawn side by side. ``goes_on``: the word before it
+    in that row had the elements before it."""
+    return data.StructLayout({"index": INDEX_BITS, "row": range(rows), "goes_on": 1})
+
+
 class Draws(wiring.Component):
     """Hand out the random bits of ``lanes`` consecutive elements; a function of their index only.
 
@@ -26,11 +33,11 @@ class Draws(wiring.Component):
     another tag. What was drawn before, and how long anybody waited, changes nothing.
 
     max(1, lanes / 4) hash units, as many again for a second copy with a tag of its own, give
-    aligned groups of draws, in the order in which the indices need them; the last group is kept, so
-    indices that ascend by ``lanes`` compute every hash once, whatever their alignment.
+    aligned groups of draws, in the order in which the words need them. Of every row the last group
+    is kept, so a row that goes on computes every hash once, whatever its alignment.
 
-    Timing: ``AHEAD`` indices are taken ahead of their draws, which come 7 cycles later at the
-    soonest. Of indices that ascend by ``lanes``, one word per cycle in the long run. ``o`` is
+    Timing: ``AHEAD`` words are taken ahead of their draws, which come 7 cycles later at the
+    soonest. Of rows that go on, in any order, one word per cycle in the long run. ``o`` is
     registered.
 
     Parameters
@@ -41,46 +48,46 @@ class Draws(wiring.Component):
         Bits per draw (1 to 16).
     copies : int
         For which every element draws (1 or 2).
+    rows : int
+        That are drawn side by side (1 to 32).
 
     Members
     -------
-    i : In(stream of unsigned(34))
-        Index of the first element of a word: row * columns + column of the unpadded tensor.
+    i : In(stream of :func:`place_layout`)
+        The first word of a row does not go on; not checked.
     seed, tag, step : In(32)
-        Must not change between ``restart`` and the last draw; not checked.
-    restart : In(1)
-        Forget the groups kept, as the next index may have another seed, tag or step. Only while no
-        index is on its way; not checked.
+        Must not change while a word is on its way, nor while rows go on; not checked.
     o : Out(stream of array of copies unsigned(lanes * random_bits))
-        Of each copy the draw of element ``i + n`` (modulo 2^34) at bit ``n * random_bits``.
+        Of each copy the draw of element ``index + n`` (modulo 2^34) at bit ``n * random_bits``.
 
     ValueError if out of range.
     """
 
-    def __init__(self, *, lanes: int, random_bits: int, copies: int):
+    def __init__(self, *, lanes: int, random_bits: int, copies: int, rows: int):
         require_choice("lanes", lanes, (1, 2, 4, 8, 16))
         require_int("random_bits", random_bits, 1, DRAW_BITS)
         self.copies = require_int("copies", copies, 1, 2)
+        self.rows = require_int("rows", rows, 1, 32)
         self.lanes, self.random_bits = lanes, random_bits
         self.tags = copies if random_bits > SHARED_DRAW_BITS else 1
         self.group = max(_DRAWS_PER_HASH, lanes)  # draws of one round of hashes, aligned
         words = data.ArrayLayout(unsigned(lanes * random_bits), copies)
         super().__init__(
             {
-                "i": In(stream.Signature(unsigned(INDEX_BITS))),
+                "i": In(stream.Signature(place_layout(rows))),
                 "seed": In(32),
                 "tag": In(32),
                 "step": In(32),
-                "restart": In(1),
                 "o": Out(stream.Signature(words)),
             }
         )
 
     @property
     def _cut_layout(self):
-        """How to cut a word: how many new groups to take first, from where, in one or in both."""
+        """How to cut a word: how many new groups to take first, from where, in one or in both, and
+        in which row."""
         fields = {"groups": range(3), "offset": range(self.group), "both": 1}
-        return data.StructLayout(fields)
+        return data.StructLayout(fields | {"row": range(self.rows)})
 
     def elaborate(self, platform):
         m = Module()
@@ -110,7 +117,13 @@ class Draws(wiring.Component):
         # The units run in lockstep: they take and give together, so the first speaks for all.
         m.d.comb += number.ready.eq(hashes[0].i.ready)
         m.d.comb += draws.valid.eq(hashes[0].o.valid)
-        m.d.comb += draws.payload.eq(Cat(unit.o.payload for unit in hashes))
+        for copy in range(self.copies):
+            own = copy < self.tags  # the copy has a tag of its own
+            top = DRAW_BITS if own else SHARED_DRAW_BITS
+            hashed = Cat(unit.o.payload for unit in hashes[copy * own * units :][:units])
+            drawn = (hashed.word_select(n, DRAW_BITS) for n in range(self.group))
+            drawn = Cat(draw[top - self.random_bits : top] for draw in drawn)
+            m.d.comb += draws.payload[copy].eq(drawn)
         for unit in hashes:
             m.d.comb += unit.i.valid.eq(number.valid)
             m.d.comb += unit.o.ready.eq(draws.ready)
@@ -118,30 +131,29 @@ class Draws(wiring.Component):
 
     @property
     def _groups_layout(self):
-        """A group of draws under each tag."""
-        return data.ArrayLayout(unsigned(self.group * DRAW_BITS), self.tags)
+        """Of each copy the draws of a group."""
+        return data.ArrayLayout(unsigned(self.group * self.random_bits), self.copies)
 
     def _plan(self, m, cuts, groups):
-        """Ask for the groups that an index needs, but not again for the one asked for last."""
+        """Ask for the groups that a word needs, but not for the one in which its row goes on."""
         shift = exact_log2(self.group)
-        first = self.i.payload[shift:]
-        end = (self.i.payload + (self.lanes - 1))[shift:INDEX_BITS]
-        last = Signal(groups.payload.shape())
-        known = Signal()
+        place_ = self.i.p
+        first = place_.index[shift:]
+        end = (place_.index + (self.lanes - 1))[shift:INDEX_BITS]
+        offset = place_.index[:shift]
         asked_first = Signal()
         need_first = Signal()
         need_end = Signal()
         m.d.comb += [
-            need_first.eq(~asked_first & ~(known & (last == first))),
+            need_first.eq(~asked_first & ~(place_.goes_on & offset.any())),
             need_end.eq(first != end),
             groups.payload.eq(Mux(need_first, first, end)),
             groups.valid.eq(self.i.valid & cuts.ready & (need_first | need_end)),
             cuts.p.groups.eq((need_first | asked_first) + need_end),
-            cuts.p.offset.eq(self.i.payload[:shift]),
+            cuts.p.offset.eq(offset),
             cuts.p.both.eq(need_end),
+            cuts.p.row.eq(place_.row),
         ]
-        with m.If(groups.valid & groups.ready):
-            m.d.sync += [last.eq(groups.payload), known.eq(1)]
         with m.If(need_first & need_end):  # two groups: stay for the second
             with m.If(groups.valid & groups.ready):
                 m.d.sync += asked_first.eq(1)
@@ -151,42 +163,30 @@ class Draws(wiring.Component):
             m.d.comb += cuts.valid.eq(self.i.valid & enough)
             with m.If(self.i.valid & self.i.ready):
                 m.d.sync += asked_first.eq(0)
-        with m.If(self.restart):
-            m.d.sync += known.eq(0)
 
     def _cut(self, m, cuts, groups):
         """Take as many groups as planned, and cut the word out of the last one or two."""
-        kept = Signal(self._groups_layout)
+        kept = Array(Signal(self._groups_layout, name=f"kept{n}") for n in range(self.rows))
+        before = Signal(self._groups_layout)
         latest = Signal(self._groups_layout)
         first = Signal()  # a group has come, of the two that the word takes
         alone = Signal()  # the next group is not the word's last
         move = Signal()
         m.d.comb += [
+            before.eq(kept[cuts.p.row]),
             alone.eq((cuts.p.groups == 2) & ~first),
             move.eq(self.o.ready | ~self.o.valid),
-            latest.eq(Mux(cuts.p.groups == 0, kept, groups.payload)),
+            latest.eq(Mux(cuts.p.groups == 0, before, groups.payload)),
             groups.ready.eq(cuts.valid & (cuts.p.groups != 0) & (alone | move)),
             cuts.ready.eq(move & ~alone & (groups.valid | (cuts.p.groups == 0))),
         ]
         with m.If(groups.valid & groups.ready):
-            m.d.sync += [kept.eq(groups.payload), first.eq(alone)]
+            m.d.sync += [kept[cuts.p.row].eq(groups.payload), first.eq(alone)]
         with m.If(move):
             m.d.sync += self.o.valid.eq(cuts.valid & cuts.ready)
-        start = Cat(Const(0, exact_log2(DRAW_BITS)), cuts.p.offset)
-        words = []
-        for tag in range(self.tags):
-            window = Signal(2 * self.group * DRAW_BITS, name=f"window{tag}")
-            word = Signal(self.lanes * DRAW_BITS, name=f"word{tag}")
-            m.d.comb += [
-                window.eq(Mux(cuts.p.both, Cat(kept[tag], latest[tag]), latest[tag])),
-                word.eq(window.bit_select(start, len(word))),
-            ]
-            words.append(word)
+        bits = self.random_bits
         for copy in range(self.copies):
-            own = copy < self.tags  # the copy has a tag of its own
-            top = DRAW_BITS if own else SHARED_DRAW_BITS
-            word = words[copy if own else 0]
-            draws = [word.word_select(n, DRAW_BITS) for n in range(self.lanes)]
+            window = Mux(cuts.p.both, Cat(before[copy], latest[copy]), latest[copy])
+            draws = Array(window[n * bits : (n + self.lanes) * bits] for n in range(self.group))
             with m.If(move):
-                drawn = Cat(draw[top - self.random_bits : top] for draw in draws)
-                m.d.sync += self.o.p[copy].eq(drawn)
+                m.d.sync += self.o.p[copy].eq(draws[cuts.p.offset])

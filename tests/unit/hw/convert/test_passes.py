@@ -26,10 +26,12 @@ def finding_steps(tile, lanes):
 
 
 def storing_steps(tile, block, lanes, vectors):
-    """Rows of blocks, their groups of 8 blocks, the group's rows of the tile."""
+    """Rows of blocks, their groups of 8 blocks, the group's blocks, as many as a word covers at a
+    time, their rows."""
+    side = max(block, lanes)
     wide, strip = 8 * block, 8 * block
     rows = -(-tile.rows // block) * block  # of blocks that are in the tensor
-    cols = -(-tile.cols // max(block, lanes)) * max(block, lanes)
+    cols = -(-tile.cols // side) * side
     tops = range(0, tile.rows, block)
     lefts = range(0, tile.cols, wide)
     groups = [(top, left) for top in tops for left in lefts]
@@ -37,8 +39,9 @@ def storing_steps(tile, block, lanes, vectors):
     for top, left in groups:
         words = [
             (row, col)
+            for begin in range(left, min(left + wide, cols), side)
             for row in range(top, top + block)
-            for col in range(left, min(left + wide, cols), lanes)
+            for col in range(begin, begin + side, lanes)
         ]
         for row, col in words:
             strip_last = vectors and row in ends and col + lanes == cols

@@ -1,5 +1,5 @@
 # amaranth: UnusedElaboratable=no
-"""The reorder memory: the image's order, for every geometry."""
+"""Words into the image's order, for every geometry."""
 
 from itertools import product
 
@@ -23,17 +23,26 @@ def numerics_of(block, formats=SQUARES):
     return make_numerics(*formats, block=block, fraction=0)
 
 
-async def hold(ctx, dut, groups, free):
-    """Write groups, rows of elements as they lie in the tensor."""
+def words_of(rows, block, lanes):
+    """(row, column) of the words of a group in the order of the passes."""
+    side = max(block, lanes)
+    return [
+        (row, col)
+        for begin in range(0, len(rows[0]), side)
+        for row in range(block)
+        for col in range(begin, begin + side, lanes)
+    ]
+
+
+async def hold(ctx, dut, groups, rng):
+    """Write groups, rows of elements as they lie in the tensor, with gaps now and then."""
     lanes, bits = dut.geometry.lanes, dut.element_bits
     for rows in groups:
-        while not free[0]:
-            await ctx.tick()
-        free[0] -= 1
-        words = list(product(range(len(rows)), range(0, len(rows[0]), lanes)))
+        words = words_of(rows, dut.geometry.block, lanes)
         for row, col in words:
+            while rng.random() < 0.1:
+                await ctx.tick()
             ctx.set(dut.write_en, 1)
-            ctx.set(dut.write_at, {"row": row, "word": col // lanes})
             ctx.set(dut.write_data, joined(rows[row][col : col + lanes], bits))
             ctx.set(dut.filled, (row, col) == words[-1])
             await ctx.tick()
@@ -41,35 +50,37 @@ async def hold(ctx, dut, groups, free):
             ctx.set(dut.filled, 0)
 
 
-def check_reorder(dut, groups, rng):
-    """Groups come out block by block."""
+def image_words(dut, rows):
+    """Words of a group as its image has them."""
     block, lanes = dut.geometry.block, dut.geometry.lanes
-    free = [2]
+    blocks = range(len(rows[0]) // block)
+    places = product(blocks, range(block), range(block))
+    order = [rows[row][j * block + col] for j, row, col in places]
+    return [
+        joined(order[start : start + lanes], dut.element_bits)
+        for start in range(0, len(order), lanes)
+    ]
+
+
+def check_reorder(dut, groups, rng):
+    """Groups come out block by block; what takes them waits for a cycle after some."""
 
     async def write(ctx):
-        await hold(ctx, dut, groups, free)
-
-    async def count_freed(ctx):
-        while True:
-            freed = (await ctx.tick().sample(dut.freed))[-1]
-            free[0] += freed
+        await hold(ctx, dut, groups, rng)
 
     async def check(ctx):
         for number, rows in enumerate(groups):
-            blocks = range(len(rows[0]) // block)
-            order = [
-                rows[row][j * block + col]
-                for j, row, col in product(blocks, range(block), range(block))
-            ]
-            for start in range(0, len(order), lanes):
-                got = await get(ctx, dut.o, lambda: rng.random() < 0.8)
-                want = joined(order[start : start + lanes], dut.element_bits)
-                assert got.elements == want, f"group {number} element {start}"
-                assert got.last == (start + lanes == len(order))
+            words = image_words(dut, rows)
+            for n, word in enumerate(words):
+                got = await get(ctx, dut.o)
+                assert got.elements == word, f"group {number} word {n}"
+                assert got.last == (n + 1 == len(words))
+            ctx.set(dut.o.ready, 0)
+            for _ in range(number % 2):
+                await ctx.tick()
         assert not ctx.get(dut.o.valid), "extra output"
-        assert free[0] == 2
 
-    run(dut, write, check, background=[count_freed])
+    run(dut, write, check)
 
 
 def random_rows(rows, cols, bits, rng):
@@ -101,24 +112,47 @@ def test_groups_that_the_tensor_ends_in(block, data_width, formats, rng):
     check_reorder(dut, groups, rng)
 
 
-@pytest.mark.parametrize("words", [16, 4])
-def test_reorder_timing(words):
-    dut = design(Reorder, numerics=numerics_of(2), data_width=64)
-    assert dut.geometry.group_words == 16
+@pytest.mark.parametrize(
+    "block, data_width, wait", [(8, 64, 1), (8, 256, 1), (4, 512, 5), (2, 512, 3), (1, 64, 2)]
+)
+def test_reorder_timing(block, data_width, wait):
+    """A word per cycle: the next cycle, or a stack of ``block`` words later and one more."""
+    dut = design(Reorder, numerics=numerics_of(block), data_width=data_width)
+    words = dut.geometry.group_words
     given = []
 
     async def main(ctx):
         ctx.set(dut.o.ready, 1)
-        ctx.set(dut.write_en, 1)
-        for word in range(words):
-            ctx.set(dut.filled, word == words - 1)
-            assert not ctx.get(dut.o.valid)
-            if word < words - 1:
-                await ctx.tick()
-        for cycle in range(24):
+        for cycle in range(words + wait + 4):
+            ctx.set(dut.write_en, cycle < words)
+            ctx.set(dut.filled, cycle == words - 1)
             given.extend([cycle] * (await ctx.tick().sample(dut.o.valid))[-1])
-            ctx.set(dut.filled, 0)
-            ctx.set(dut.write_en, 0)
 
     run(dut, main)
-    assert given == list(range(2, 2 + words))
+    assert given == list(range(wait, wait + words))
+
+
+@pytest.mark.parametrize("block, data_width, held", [(8, 64, 4), (4, 512, 16), (1, 64, 4)])
+def test_room(block, data_width, held, rng):
+    """So many words are kept while nobody takes them."""
+    dut = design(Reorder, numerics=numerics_of(block), data_width=data_width)
+    bits = dut.element_bits
+    groups = [random_rows(block, 8 * block, bits, rng) for _ in range(2)]
+    lanes = dut.geometry.lanes
+    written = [
+        joined(rows[row][col : col + lanes], bits)
+        for rows in groups
+        for row, col in words_of(rows, block, lanes)
+    ]
+
+    async def main(ctx):
+        for word in written[:held]:
+            ctx.set(dut.write_en, 1)
+            ctx.set(dut.write_data, word)
+            await ctx.tick()
+        ctx.set(dut.write_en, 0)
+        await ctx.tick().repeat(2)
+        got = [(await get(ctx, dut.o)).elements for _ in range(held)]
+        assert got == [word for rows in groups for word in image_words(dut, rows)][:held]
+
+    run(dut, main)

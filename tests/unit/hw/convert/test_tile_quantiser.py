@@ -304,9 +304,7 @@ class Bench:
         ctx.set(dut.cols, tensor.shape[1])
         for port, key in ((dut.seed, "seed"), (dut.tag, "tag"), (dut.step, "step")):
             ctx.set(port, WHERE[key])
-        ctx.set(dut.restart, 1)
         await ctx.tick()
-        ctx.set(dut.restart, 0)
         self.begun += 1
         firsts = [len(copy.written) for copy in self.copies]
         counts = [len(list(tensor.groups(copy.copy))) for copy in self.copies]

@@ -1,5 +1,5 @@
 # amaranth: UnusedElaboratable=no
-"""Draws of consecutive elements: of any alignment, in any order, under any stalls."""
+"""Draws of consecutive elements: of any alignment, in any order of rows, under any stalls."""
 
 import pytest
 
@@ -31,24 +31,37 @@ async def set_keys(ctx, dut, seed, tag, step):
     ctx.set(dut.step, step)
 
 
+def rows_side_by_side(lanes, rows, rng):
+    """Words of rows that begin anywhere, and go on in turns that nobody knows, after others; what
+    goes on may also be drawn anew."""
+    starts = [*range(lanes + 2), 2**34 - 3 * lanes - 1, rng.getrandbits(34), 6, 5, 5, 9, 1]
+    after = {}  # by row, the index after its last word
+    for start in starts:
+        row = rng.randrange(rows)
+        yield {"index": start, "row": row, "goes_on": 0}
+        after[row] = start + lanes
+        for _ in range(rng.randrange(5)):
+            row = rng.choice(list(after))
+            index, after[row] = after[row] % 2**34, after[row] + lanes
+            yield {"index": index, "row": row, "goes_on": rng.random() < 0.9}
+
+
 @pytest.mark.parametrize("lanes, bits", [(1, 16), (2, 8), (2, 9), (4, 1), (8, 5), (16, 3)])
-@pytest.mark.parametrize("copies, p_ready", [(1, 1.0), (2, 0.3), (2, 1.0)])
-def test_matches_model(lanes, bits, copies, p_ready, rng):
-    dut = design(Draws, lanes=lanes, random_bits=bits, copies=copies)
+@pytest.mark.parametrize("copies, rows, p_ready", [(1, 4, 1.0), (2, 1, 0.3), (2, 8, 1.0)])
+def test_matches_model(lanes, bits, copies, rows, p_ready, rng):
+    dut = design(Draws, lanes=lanes, random_bits=bits, copies=copies, rows=rows)
     keys = [rng.getrandbits(32) for _ in range(3)]
-    indices = []
-    for start in (*range(lanes + 2), 2**34 - 3 * lanes - 1, rng.getrandbits(34), 6, 5, 5, 9, 1):
-        indices += [(start + n * lanes) % 2**34 for n in range(rng.randrange(1, 5))]
+    places = list(rows_side_by_side(lanes, rows, rng))
 
     async def drive(ctx):
         await set_keys(ctx, dut, *keys)
-        await put(ctx, dut.i, indices, lambda: rng.random() < p_ready)
+        await put(ctx, dut.i, places, lambda: rng.random() < p_ready)
 
     async def check(ctx):
-        for index in indices:
+        for place in places:
             got = await get(ctx, dut.o, lambda: rng.random() < p_ready)
-            want = of_copies(copies, index, lanes, bits, *keys)
-            assert [got[n] for n in range(copies)] == want, f"{index=} {keys=}"
+            want = of_copies(copies, place["index"], lanes, bits, *keys)
+            assert [got[n] for n in range(copies)] == want, f"{place=} {keys=}"
         for _ in range(20):
             assert not (await ctx.tick().sample(dut.o.valid))[-1], "extra output"
 
@@ -60,17 +73,15 @@ def test_model_agrees_with_golden():
     assert [model(n, 1, 8, 1, 2, 3) for n in range(15)] == want.tolist()
 
 
-def test_restart_forgets():
-    dut = design(Draws, lanes=2, random_bits=8, copies=1)
+def test_new_keys():
+    """What does not go on has the draws of the keys at that time."""
+    dut = design(Draws, lanes=2, random_bits=8, copies=1, rows=1)
 
     async def main(ctx):
         for tag in range(3):
             await set_keys(ctx, dut, 1, tag, 0)
-            ctx.set(dut.restart, 1)
-            await ctx.tick()
-            ctx.set(dut.restart, 0)
-            for index in (0, 1):
-                await put(ctx, dut.i, [index])
+            for index in (1, 3):
+                await put(ctx, dut.i, [{"index": index, "row": 0, "goes_on": index > 1}])
                 assert (await get(ctx, dut.o))[0] == model(index, 2, 8, 1, tag, 0), f"{tag=}"
 
     run(dut, main)
@@ -78,14 +89,21 @@ def test_restart_forgets():
 
 @pytest.mark.parametrize("copies", [1, 2])
 @pytest.mark.parametrize("lanes", LANES)
-def test_rate(lanes, copies):
-    """A word per cycle in the long run, however aligned; the first after 7 to 9 cycles."""
-    dut = design(Draws, lanes=lanes, random_bits=8, copies=copies)
-    words = 40
+@pytest.mark.parametrize("rows", [1, 8])
+def test_rate(lanes, copies, rows):
+    """A word per cycle in the long run, however aligned, row by row or side by side; the first
+    after 7 to 9 cycles, and what rows begin with."""
+    dut = design(Draws, lanes=lanes, random_bits=8, copies=copies, rows=rows)
+    words = 80
     given = []
+    places = [
+        {"index": row * 1001 + 3 + n * lanes, "row": row, "goes_on": n > 0}
+        for n in range(words // rows)
+        for row in range(rows)
+    ]
 
     async def drive(ctx):
-        await put(ctx, dut.i, (3 + n * lanes for n in range(words)))
+        await put(ctx, dut.i, places)
 
     async def check(ctx):
         ctx.set(dut.o.ready, 1)
@@ -96,7 +114,8 @@ def test_rate(lanes, copies):
 
     run(dut, drive, check)
     assert 7 <= given[0] <= 9
-    assert given[-1] - given[0] <= words - 1 + 3
+    begins = rows * 2 * max(1, 4 // lanes)
+    assert given[-1] - given[0] <= words - 1 + 3 + (begins if rows > 1 else 0)
 
 
 @pytest.mark.parametrize(
@@ -109,4 +128,9 @@ def test_rate(lanes, copies):
 )
 def test_errors(lanes, bits, copies, message):
     with pytest.raises(ValueError, match=exactly(message)):
-        Draws(lanes=lanes, random_bits=bits, copies=copies)
+        Draws(lanes=lanes, random_bits=bits, copies=copies, rows=8)
+
+
+def test_rows_error():
+    with pytest.raises(ValueError, match=exactly("rows must be an integer in 1..32, not 33")):
+        Draws(lanes=2, random_bits=8, copies=1, rows=33)
