@@ -183,17 +183,19 @@ class Core(wiring.Component):
         wiring.connect(m, wiring.flipped(self.read), share.beats)
 
     def _writes(self, m, platform, dispatch, engine, converter):
-        """Products first; the converter asks when it has what it writes."""
+        """The converter first, which asks for little, and when it has what it writes: if it waited
+        for a product that writes all the time, it would end behind it."""
         width = self.plan.data_width
         arbiter, gathered = StoreArbiter(data_width=width), GatheredWrites(data_width=width)
         m.submodules.write_share = place(arbiter, platform)
         m.submodules.gathered = place(gathered, platform)
-        wiring.connect(m, engine.requests, arbiter.first_requests)
-        wiring.connect(m, engine.beats, arbiter.first_beats)
+        wiring.connect(m, engine.requests, arbiter.second_requests)
+        wiring.connect(m, engine.beats, arbiter.second_beats)
         wiring.connect(m, converter.write, gathered.source)
         m.d.comb += gathered.command.eq(dispatch.convert_number)
-        wiring.connect(m, gathered.requests, arbiter.second_requests)
-        wiring.connect(m, gathered.beats, arbiter.second_beats)
+        m.d.comb += gathered.slow.eq(converter.slow)
+        wiring.connect(m, gathered.requests, arbiter.first_requests)
+        wiring.connect(m, gathered.beats, arbiter.first_beats)
         wiring.connect(m, arbiter.requests, wiring.flipped(self.write_requests))
         wiring.connect(m, arbiter.beats, wiring.flipped(self.write))
 

@@ -33,9 +33,10 @@ def make_device(
     trace: Path | None = None,
     product: Path | None = None,
     nest: Nest | None = None,
+    latency: int | None = None,
 ) -> Generator[DeviceProtocol]:
-    """A device with one seed, closed in the end. ``stalls``, a seed, ``trace`` and ``nest`` are for
-    ``rtl``.
+    """A device with one seed, closed in the end. ``stalls``, a seed, ``trace``, ``nest`` and
+    ``latency``, cycles of the memory, are for ``rtl``.
 
     ``rtl`` runs ``product``, or generates one if the cache has none, and compiles it if the cache
     of compiled ones has none, which takes up to a minute.
@@ -52,7 +53,9 @@ def make_device(
 
     try:
         folder = product or cached_product(config)
-        with RtlDevice(folder, stalls=stalls, trace=trace, seed=seed, nest=nest) as device:
+        names = () if latency is None else ("read_latency", "write_latency")
+        options = {"stalls": stalls, "trace": trace, "seed": seed, "nest": nest}
+        with RtlDevice(folder, **options, **dict.fromkeys(names, latency)) as device:
             yield device
     except CommandError as error:
         if error.code in REFUSED_BY_SIZE:

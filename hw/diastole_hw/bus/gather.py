@@ -9,12 +9,12 @@ from diastole_hw.place import place
 from diastole_hw.stream.fifo import StreamFifo
 
 DEPTH = 32
-"""Beats that wait; of longer requests so many are there when they are asked for."""
+"""Beats that wait."""
 
 
 class GatheredWrites(wiring.Component):
-    """Pass requests and beats on, in order; a request as soon as all its beats have come, or
-    :data:`DEPTH` of them.
+    """Pass requests and beats on, in order; a request as soon as the beats have come for which its
+    source may pause, or :data:`DEPTH` of them.
 
     Beats leave when their request has been taken.
 
@@ -32,6 +32,8 @@ class GatheredWrites(wiring.Component):
     source : In(WriteSignature(data_width))
     command : In(1)
         Which of the two commands in flight the request is of that is offered there.
+    slow : In(range(DEPTH + 1))
+        So many beats of a request may come with pauses, at least 1; the others one after the other.
     requests : Out(stream of owned_request_layout())
         An offer stays until it is taken; the owner is 0.
     beats : Out(stream of write_beat_layout(data_width))
@@ -47,6 +49,7 @@ class GatheredWrites(wiring.Component):
             {
                 "source": In(WriteSignature(data_width)),
                 "command": In(1),
+                "slow": In(range(DEPTH + 1)),
                 "requests": Out(stream.Signature(owned_request_layout())),
                 "beats": Out(stream.Signature(write_beat_layout(data_width))),
             }
@@ -81,7 +84,7 @@ class GatheredWrites(wiring.Component):
             here.eq(Mux(owed < beats.level, beats.level - owed, 0)),
             self.requests.payload.eq(head.payload),
             self.requests.valid.eq(
-                head.valid & (here >= Mux(head.p.beats < DEPTH, head.p.beats, DEPTH))
+                head.valid & (here >= Mux(head.p.beats < self.slow, head.p.beats, self.slow))
             ),
             head.ready.eq(asked),
         ]

@@ -5,6 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import exact_log2
 
+from diastole_hw.bus.gather import DEPTH
 from diastole_hw.bus.services import ReadSignature, WriteSignature
 from diastole_hw.convert.exponents import ExponentField
 from diastole_hw.convert.gather import Gather, squares_layout
@@ -114,6 +115,8 @@ class Converter(wiring.Component):
     read : Out(ReadSignature(data_width))
     write : Out(WriteSignature(data_width))
         Requests are aligned to beats; each beat that is written comes after its request is taken.
+    slow : Out(range(DEPTH + 1))
+        Of these beats the first so many of a request may come with pauses, the others do not.
 
     ValueError if out of range.
     """
@@ -130,6 +133,7 @@ class Converter(wiring.Component):
                 "busy": Out(1),
                 "read": Out(ReadSignature(data_width)),
                 "write": Out(WriteSignature(data_width)),
+                "slow": Out(range(DEPTH + 1)),
             }
         )
 
@@ -152,6 +156,11 @@ class Converter(wiring.Component):
         quantiser = self._quantise(m, platform, job, start, intake)
         self._write(m, platform, job, start, quantiser)
         self._report(m, quantiser, intake, start)
+        # What follows a group's exponents is there when they are.
+        slow = (
+            min(beats, DEPTH) for beats in self.geometry.of_classes(self.geometry.exponent_beats)
+        )
+        m.d.comb += self.slow.eq(by_class(m, job.cls, slow, "slow_beats"))
         return m
 
     @property

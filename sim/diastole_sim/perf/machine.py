@@ -9,6 +9,11 @@ from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.image import DATA_WIDTHS, GROUP_BLOCKS
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 
+LATENCY = 20
+"""Cycles of a memory of which nothing else is said."""
+OUTSTANDING = 32
+"""Bursts that it has open in each direction: as many as a machine asks for."""
+
 X, W, DY = range(3)
 """Classes of tensors by number."""
 
@@ -38,17 +43,26 @@ class Memory:
     outstanding: int | None = None
 
     @classmethod
-    def axi(cls, latency: int = 20, outstanding: int = 16) -> "Memory":
-        """An AXI memory that answers ``latency`` cycles after an address or a last write beat.
+    def axi(
+        cls,
+        latency: int = LATENCY,
+        outstanding: int = OUTSTANDING,
+        *,
+        write_latency: int | None = None,
+    ) -> "Memory":
+        """An AXI memory that answers ``latency`` cycles after an address, and ``write_latency`` (as
+        many, if it is left out) after a last write beat.
 
         Added to it are the registers of the bus engines and of the queues before them.
         """
-        require_int("latency", latency, 1, 10_000)
+        written = latency if write_latency is None else write_latency
+        require_int("latency", latency, 0, 1 << 20)
+        require_int("write_latency", written, 0, 1 << 20)
         require_int("outstanding", outstanding, 1, 1 << 10)
         return cls(
             read_cycles=latency + 5,
             write_gap_cycles=0,
-            response_cycles=latency + 3,
+            response_cycles=written + 3,
             outstanding=outstanding,
         )
 

@@ -18,6 +18,7 @@ from diastole_sim.device.operands import (
 from diastole_sim.device.products import Products
 from diastole_sim.device.scales import TensorScales
 from diastole_sim.golden.convert import Quantised
+from diastole_sim.perf.machine import LATENCY, OUTSTANDING, Memory
 from diastole_sim.rtl.ahead import areas_of, with_ahead
 from diastole_sim.rtl.control import Control
 from diastole_sim.rtl.errors import ProductError
@@ -61,6 +62,13 @@ class Waiting:
     work: int
 
 
+def memory_of(options: Mapping[str, Any]) -> Memory:
+    """The model of the memory that :class:`Machine` makes of its options."""
+    read = options.get("read_latency", LATENCY)
+    write = options.get("write_latency", LATENCY)
+    return Memory.axi(read, options.get("outstanding", OUTSTANDING), write_latency=write)
+
+
 class Device(Products[DeviceTensor]):
     """A product in Verilator; a :class:`diastole_sim.device.interface.DeviceProtocol`.
 
@@ -92,7 +100,7 @@ class Device(Products[DeviceTensor]):
         self.product = product if isinstance(product, Product) else Product.load(product)
         try:
             self.numerics = Numerics.from_dict(self.product.parameters["numerics"])
-            self.loops = ChosenLoops(self.product.parameters, nest)
+            self.loops = ChosenLoops(self.product.parameters, nest, memory_of(options))
         except (KeyError, TypeError, ValueError) as error:
             raise ProductError(f"{self.product.directory}: bad numerics: {error}") from error
         self.machine = Machine(self.product, stalls=stalls, trace=trace, **options)

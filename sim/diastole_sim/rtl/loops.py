@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from diastole_sim.perf.choose import choose_nest
-from diastole_sim.perf.machine import ModelledMachine
+from diastole_sim.perf.machine import Memory, ModelledMachine
 from diastole_sim.perf.walk import loops_of
 from diastole_sim.spec.command import MACHINES_OWN
 from diastole_sim.spec.nest import Nest, ProductNests
@@ -16,10 +16,16 @@ class ChosenLoops:
 
     ``parameters``: those of its manifest; KeyError, TypeError or ValueError if they are not.
     ``nest``: for every product that takes one; None: those that
-    :func:`diastole_sim.perf.choose.choose_nest` finds, looked for once for each shape.
+    :func:`diastole_sim.perf.choose.choose_nest` finds, looked for once for each shape. ``memory``:
+    that of the machine; None: of which nothing is known.
     """
 
-    def __init__(self, parameters: Mapping[str, Any], nest: Nest | None = None):
+    def __init__(
+        self,
+        parameters: Mapping[str, Any],
+        nest: Nest | None = None,
+        memory: Memory | None = None,
+    ):
         self.limits = ProductNests.from_dict(parameters["nests"])
         self.nest = nest
         self._machine = ModelledMachine.of(
@@ -29,6 +35,7 @@ class ChosenLoops:
             data_width=parameters["data_width"],
             ports=parameters.get("ports", 1),
             in_place=parameters["in_place"],
+            memory=memory or Memory.axi(),
         )
         self._found: dict[tuple[str, int, int, int], Nest] = {}
 

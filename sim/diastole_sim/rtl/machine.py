@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from diastole_sim.perf.machine import LATENCY, OUTSTANDING
 from diastole_sim.rtl.build import build
 from diastole_sim.rtl.errors import HardwareHang, ProtocolError
 from diastole_sim.rtl.product import Product
@@ -158,9 +159,9 @@ class Machine:
         *,
         memory_bytes: int = 1 << 30,
         memory_base: int = 0x40_0000_0000,
-        read_latency: int = 20,
-        write_latency: int = 20,
-        outstanding: int = 16,
+        read_latency: int = LATENCY,
+        write_latency: int = LATENCY,
+        outstanding: int = OUTSTANDING,
         write_pause: int = 0,
         stalls: int | None = None,
         watchdog_cycles: int = 200_000,

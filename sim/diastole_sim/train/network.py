@@ -106,16 +106,16 @@ class Perceptron:
         """(dW, dbias) of every layer, from the gradient ``dy`` by the last layer's ``z``.
 
         The operands of the forward pass serve again; only dY is converted. Layer 0 needs no dX.
-        ``beside`` is called before the last product: it may ask for a conversion beside that.
+        ``beside`` is called before the first product: it may ask for a conversion beside that.
         """
         found: list[tuple[Floats, Floats]] = []
         for layer in reversed(range(self.depth)):
             held = session.convert(dy, "dy", layer=layer, step=step)
             dbias = host.sum_rows(dy)
             x, w = passed[layer].x, passed[layer].w
+            if layer == self.depth - 1 and beside is not None:
+                beside()
             if layer == 0:
-                if beside is not None:
-                    beside()
                 dw = session.dw(x, held, layer=layer, step=step)
             else:
                 dx, dw = session.backward(x, w, held, layer=layer, step=step)
@@ -135,8 +135,8 @@ class Perceptron:
     ) -> tuple[float, float]:
         """One step on ``batch``: its loss and accuracy, both before the update.
 
-        The inputs of ``following``, the batch of the next step, are converted beside the last
-        product, and kept for it.
+        The inputs of ``following``, the batch of the next step, are converted beside the first
+        product of the backward pass, which reads little, and kept for it.
         """
         inputs, self._inputs = self._inputs, None
         passed = self.forward(session, batch.inputs if inputs is None else inputs, step=step)

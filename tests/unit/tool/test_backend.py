@@ -58,6 +58,12 @@ def test_hardware_of_the_cache(hardware, tmp_path):
     assert device.closed
 
 
+def test_a_slow_memory(hardware):
+    with make_device("rtl", PICO, seed=7, latency=90) as device:
+        assert [device] == hardware
+        assert device.options["read_latency"] == device.options["write_latency"] == 90
+
+
 def test_hardware_of_a_product(hardware, tmp_path):
     with make_device("rtl", PICO, seed=0, product=tmp_path / "mine") as device:
         assert device.folder == tmp_path / "mine"

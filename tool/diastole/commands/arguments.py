@@ -7,8 +7,10 @@ from typing import Protocol
 
 from diastole.config.file import read
 from diastole.config.keys import Config
+from diastole_sim.perf.machine import LATENCY
 
 MAX_SEED = 2**32 - 1
+MAX_LATENCY = 10_000
 
 
 class Commands(Protocol):
@@ -79,6 +81,12 @@ def add_execution(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         type=integer(0, MAX_SEED),
         help="delay every bus and stream handshake at random, from seed S",
+    )
+    parser.add_argument(
+        "--latency",
+        metavar="CYCLES",
+        type=integer(1, MAX_LATENCY),
+        help=f"of the memory behind the hardware (default: {LATENCY})",
     )
     parser.add_argument(
         "--verify", action="store_true", help="compare with the golden model, bit for bit"

@@ -16,5 +16,7 @@ def check_execution(arguments: argparse.Namespace) -> None:
     if arguments.backend == "golden":
         if arguments.stalls is not None:
             warn("--stalls changes nothing with --backend golden, which has no clock")
+        if arguments.latency is not None:
+            warn("--latency changes nothing with --backend golden, which has no memory")
         if arguments.verify:
             warn("--verify with --backend golden compares the golden model with itself")

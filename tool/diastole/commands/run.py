@@ -88,6 +88,7 @@ def execute(arguments: argparse.Namespace) -> int:
         config,
         seed=arguments.seed,
         stalls=arguments.stalls,
+        latency=arguments.latency,
         trace=arguments.trace,
         nest=nest,
     ) as device:

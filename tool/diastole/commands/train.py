@@ -69,6 +69,7 @@ def train(config: Config, arguments: argparse.Namespace) -> TrainResult:
                 config,
                 seed=arguments.seed,
                 stalls=arguments.stalls,
+                latency=arguments.latency,
                 trace=arguments.trace,
             )
         )

@@ -106,7 +106,8 @@ def flying_products(config: Config, device: Device) -> Iterator[Figure]:
 def digits_step(device: Device) -> Iterator[Figure]:
     """Cycles of a step of 64-64-10 on the digits, batch 64, without the first one: each conversion
     once, both layers forward, the second one backward, and dW of the first; W of the second layer
-    and X of the next step are converted beside products, as training does."""
+    and X of the next step are converted beside products, as training does: the one beside the
+    first layer, the other beside the first backward pass."""
     rng = np.random.default_rng(0)
 
     def converted(cls: str, cols: int = 64, *, beside: bool = False) -> DeviceTensor:
@@ -120,8 +121,9 @@ def digits_step(device: Device) -> Iterator[Figure]:
     hidden = converted("x")
     results.append(device.forward(hidden, w2))
     dy = converted("dy", 10)
+    x_next = converted("x", beside=True)
     results.append(device.backward(hidden, w2, dy))
-    dhidden, x_next = converted("dy"), converted("x", beside=True)
+    dhidden = converted("dy")
     results.append(device.dw(x, dhidden))
     yield shown("digits, cycles of a step", device.total_cycles - before, "{:,.0f}")
     cycles = [result.counters.cycles for result in results if result.counters]

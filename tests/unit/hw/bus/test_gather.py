@@ -21,10 +21,11 @@ def drawn(rng, count, sizes):
     ]
 
 
-def source_of(dut, given, willing_to_ask, willing_to_give):
+def source_of(dut, given, willing_to_ask, willing_to_give, slow=DEPTH):
     """Benches that ask and that give, each at its own pace."""
 
     async def ask(ctx):
+        ctx.set(dut.slow, slow)
         for address, words, command in given:
             while not willing_to_ask():
                 await ctx.tick()
@@ -42,10 +43,10 @@ def source_of(dut, given, willing_to_ask, willing_to_give):
 
 @pytest.mark.parametrize("sizes", [(1,), (1, 2, 5), (DEPTH - 1, DEPTH, DEPTH + 1), (3, 100)])
 @pytest.mark.parametrize("p_ask, p_give", [(1.0, 1.0), (0.1, 1.0), (1.0, 0.3), (0.3, 0.3)])
-@pytest.mark.parametrize("p_ready", [1.0, 0.3], ids=["free", "stalled"])
-def test_a_request_comes_when_its_beats_are_there(sizes, p_ask, p_give, p_ready, rng):
-    """Whatever the paces: as many are in the queue, beside those of requests before it; once it is
-    asked for, its beats come without a wait for the source, up to the depth."""
+@pytest.mark.parametrize("p_ready, slow", [(1.0, DEPTH), (0.3, DEPTH), (1.0, 1), (0.3, 4)])
+def test_a_request_comes_when_its_beats_are_there(sizes, p_ask, p_give, p_ready, slow, rng):
+    """Whatever the paces: as many as are slow are in the queue, beside those of requests before
+    it; once it is asked for, they come without a wait for the source."""
     dut = design(GatheredWrites, data_width=WIDTH)
     given = drawn(rng, 14, sizes)
     inside, taken = 0, 0  # beats, requests
@@ -64,7 +65,7 @@ def test_a_request_comes_when_its_beats_are_there(sizes, p_ask, p_give, p_ready,
             assert offered or before is None, "an offer fell"
             before = seen if offered and not ready else None
             if offered:
-                assert inside - owed >= min(payload.beats, DEPTH), "its beats are not there"
+                assert inside - owed >= min(payload.beats, slow), "its beats are not there"
                 address, words, command = given[taken]
                 assert seen == (address, len(words), command, 0)
             if offered and ready:
@@ -89,18 +90,22 @@ def test_a_request_comes_when_its_beats_are_there(sizes, p_ask, p_give, p_ready,
             _, _, *valid = await ctx.tick().sample(dut.requests.valid, dut.beats.valid)
             assert valid == [0, 0], "extra output"
 
-    ask, give = source_of(dut, given, lambda: rng.random() < p_ask, lambda: rng.random() < p_give)
+    paces = (lambda: rng.random() < p_ask), (lambda: rng.random() < p_give)
+    ask, give = source_of(dut, given, *paces, slow)
     run(dut, ask, give, take_requests, take_beats, background=[watch])
     assert (taken, inside) == (len(given), 0)
 
 
 @pytest.mark.parametrize("beats", [1, 2, DEPTH - 1, DEPTH, DEPTH + 1, 100])
-def test_a_request_waits_for_its_last_beat(beats):
-    """Or the last that there is room for; while it waits, requests and beats are taken."""
+@pytest.mark.parametrize("slow", [1, 5, DEPTH])
+def test_a_request_waits_for_its_slow_beats(beats, slow):
+    """All of it, or the last that there is room for, if all are; while it waits, requests and beats
+    are taken."""
     dut = design(GatheredWrites, data_width=WIDTH)
-    needed = min(beats, DEPTH)
+    needed = min(beats, slow)
 
     async def bench(ctx):
+        ctx.set(dut.slow, slow)
         await put(ctx, dut.source.requests, [{"addr": 0, "beats": beats}])
         await put(ctx, dut.source.beats, ({"data": n} for n in range(needed - 1)))
         for _ in range(5):
@@ -124,6 +129,7 @@ def test_the_earliest_cycles(first, gap):
     left = {}
 
     async def bench(ctx):
+        ctx.set(dut.slow, DEPTH)
         streams = {"request": dut.source.requests, "beat": dut.source.beats}
         ctx.set(dut.requests.ready, 1)
         ctx.set(dut.source.requests.payload, {"addr": 0, "beats": 1})
@@ -175,6 +181,7 @@ def test_neither_valid_nor_ready_depends_on_the_other_side(rng):
     )  # fmt: skip
 
     async def bench(ctx):
+        ctx.set(dut.slow, DEPTH)
         ctx.set(dut.source.requests.payload, {"addr": 0, "beats": 3})
         owed = 0  # beats are taken once their request was
         for _ in range(200):

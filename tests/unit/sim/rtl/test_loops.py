@@ -5,7 +5,7 @@ import pytest
 from diastole.config.presets import PRESETS
 from diastole_hw.top import Top
 from diastole_sim.perf.choose import choose_nest
-from diastole_sim.perf.machine import ModelledMachine
+from diastole_sim.perf.machine import Memory, ModelledMachine
 from diastole_sim.rtl.loops import ChosenLoops
 from diastole_sim.spec.nest import Nest
 from support.texts import exactly
@@ -24,6 +24,16 @@ def test_by_the_model():
         want = choose_nest(machine, limits.of(op), op, *SIZES.values())
         assert loops.of(op, **SIZES) == loops.of(op, **SIZES) == want
     assert loops.of("backward", **SIZES) == Nest()
+
+
+def test_by_the_memory():
+    """One that is far away takes larger tiles."""
+    slow = Memory.axi(100)
+    machine = ModelledMachine.of(CONFIG.numerics, rows=2, cols=2, data_width=128, memory=slow)
+    chosen = [ChosenLoops(PARAMETERS, memory=memory) for memory in (None, slow)]
+    near, far = (loops.of("forward", m=64, n=64, k=64) for loops in chosen)
+    assert far == choose_nest(machine, chosen[1].limits.of("forward"), "forward", 64, 64, 64)
+    assert far != near
 
 
 def test_as_it_is_asked_for():

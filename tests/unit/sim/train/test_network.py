@@ -79,15 +79,15 @@ class Recording(FloatDevice):
 
 
 def test_each_tensor_of_a_step_is_converted_once(batch):
-    """Weights beside the product of the layer before, the inputs of the next step beside the last
-    product of this one."""
+    """Weights beside the product of the layer before, the inputs of the next step beside the first
+    product of the backward pass."""
     device = Recording()
     network = Perceptron((7, 5, 3), seed=0)
     session, options = Session(device), {"rate": np.float32(0.1), "momentum": 0.5}
     network.train_step(session, batch, step=6, following=batch, **options)
     assert device.conversions == [
         ("w", 1, 6, False), ("x", 0, 6, False), ("w", 5, 6, True), ("x", 4, 6, False),
-        ("dy", 6, 6, False), ("dy", 2, 6, False), ("x", 0, 7, True),
+        ("dy", 6, 6, False), ("x", 0, 7, True), ("dy", 2, 6, False),
     ]  # fmt: skip
     assert device.products == ["forward", "forward", "backward", "dw"]
     device.conversions.clear()

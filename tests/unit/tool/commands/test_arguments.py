@@ -61,15 +61,17 @@ def test_execution():
         "backend": "rtl",
         "seed": 0,
         "stalls": None,
+        "latency": None,
         "verify": False,
         "trace": None,
         "json": False,
     }
-    words = f"--backend golden --seed {MAX_SEED} --stalls 3 --verify --trace a.vcd --json".split()
-    assert vars(parser(add_execution).parse_args(words)) == {
+    words = f"--backend golden --seed {MAX_SEED} --stalls 3 --latency 100 --verify --trace a.vcd"
+    assert vars(parser(add_execution).parse_args([*words.split(), "--json"])) == {
         "backend": "golden",
         "seed": 2**32 - 1,
         "stalls": 3,
+        "latency": 100,
         "verify": True,
         "trace": Path("a.vcd"),
         "json": True,

@@ -11,7 +11,8 @@ from diastole.errors import BadInput
 
 def given(**options):
     return argparse.Namespace(
-        **{"backend": "rtl", "trace": None, "stalls": None, "verify": False} | options
+        **{"backend": "rtl", "trace": None, "stalls": None, "latency": None, "verify": False}
+        | options
     )
 
 
@@ -26,10 +27,14 @@ def test_nothing_to_say(capsys, options):
 
 
 def test_options_that_change_nothing(capsys):
-    check_execution(given(backend="golden", stalls=0, verify=True))
+    check_execution(given(backend="golden", stalls=0, latency=9, verify=True))
     start = "diastole: warning: --"
     lines = capsys.readouterr().err.splitlines()
-    assert [line.removeprefix(start).split()[0] for line in lines] == ["stalls", "verify"]
+    assert [line.removeprefix(start).split()[0] for line in lines] == [
+        "stalls",
+        "latency",
+        "verify",
+    ]
 
 
 def test_waves_need_hardware(tmp_path):
