@@ -4,7 +4,7 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.cell.cell import Cell
+from diastole_hw.array.row import ArrayRow
 from diastole_hw.cell.layouts import control_layout, held_layout, sum_layout, vector_layout
 from diastole_hw.cell.shape import EAST, NORTH, CellShape
 from diastole_hw.place import place
@@ -73,35 +73,30 @@ class Array(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        cells = [
-            [Cell(shape=self.shape, psum_bits=self.psum_bits) for _ in range(self.cols)]
-            for _ in range(self.rows)
-        ]
-        for r, row in enumerate(cells):
-            for c, cell in enumerate(row):
-                m.submodules[f"cell_{r}_{c}"] = place(cell, platform)
-                self._wire(m, cells, r, c)
+        below = None
+        for r in range(self.rows):
+            row = ArrayRow(shape=self.shape, psum_bits=self.psum_bits, cols=self.cols)
+            m.submodules[f"row_{r}"] = place(row, platform)
+            m.d.comb += row.control.eq(self.control[r])
+            if below is None:
+                self._enter(m, row)
+            else:
+                m.d.comb += row.load.eq(below.load_north)
             if EAST in self.shape.directions:
-                m.d.comb += self.east[r].eq(row[-1].psum)
+                m.d.comb += self.east[r].eq(row.psum_east)
+                if below is not None:
+                    m.d.comb += row.south.eq(below.north)
+            if NORTH in self.shape.directions:
+                m.d.comb += row.west.eq(self.west[r])
+                if below is not None:
+                    m.d.comb += row.psum_south.eq(below.psum_north)
+            below = row
         if NORTH in self.shape.directions:
-            for c, cell in enumerate(cells[-1]):
-                m.d.comb += self.north[c].eq(cell.psum)
+            m.d.comb += [self.north[c].eq(below.psum_north[c]) for c in range(self.cols)]
         return m
 
-    def _wire(self, m, cells, r, c):
-        """Inputs of cell (r, c): from its neighbours, or from the ports at the edge."""
-        cell = cells[r][c]
-        west = cells[r][c - 1] if c else None
-        south = cells[r - 1][c] if r else None
-        m.d.comb += [
-            cell.control.eq(west.control_east if west else self.control[r]),
-            cell.load.eq(south.load_north if south else self.load[c]),
-        ]
+    def _enter(self, m, row):
+        """What goes north, into the first row."""
+        m.d.comb += [row.load[c].eq(self.load[c]) for c in range(self.cols)]
         if EAST in self.shape.directions:
-            m.d.comb += cell.south.eq(south.north if south else self.south[c])
-            if west:
-                m.d.comb += cell.psum_west.eq(west.psum)
-        if NORTH in self.shape.directions:
-            m.d.comb += cell.west.eq(west.east if west else self.west[r])
-            if south:
-                m.d.comb += cell.psum_south.eq(south.psum)
+            m.d.comb += [row.south[c].eq(self.south[c]) for c in range(self.cols)]

@@ -1,6 +1,6 @@
 """The largest byte of every unit of a tile, while the tile's words go by."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
+from amaranth.hdl import Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -12,13 +12,22 @@ from diastole_sim.spec.image import GROUP_BLOCKS
 from diastole_sim.spec.numerics import Numerics
 
 
-def largest(values):
+def largest(m, values, name: str) -> Signal:
     """The largest of some unsigned values."""
-    values = list(values)
+
+    def named(value, number):
+        signal = Signal(len(Value.cast(value)), name=f"{name}_{number}")
+        m.d.comb += signal.eq(value)
+        return signal
+
+    values = [named(value, n) for n, value in enumerate(values)]
+    count = len(values)
     while len(values) > 1:
         pairs = zip(values[::2], values[1::2], strict=False)
         rest = values[len(values) // 2 * 2 :]
-        values = [Mux(a > b, a, b) for a, b in pairs] + rest
+        larger = [named(Mux(a > b, a, b), count + n) for n, (a, b) in enumerate(pairs)]
+        count += len(larger)
+        values = larger + rest
     return values[0]
 
 
@@ -115,24 +124,30 @@ class Gather(wiring.Component):
     def _squares(self, m, last):
         so_far = Signal(squares_layout(self.geometry))
         first = (self.row == 0) & (self.word == 0)
-        with m.If(self.add):
-            for n in range(GROUP_BLOCKS):
-                before = Mux(first, 0, so_far[n])
-                m.d.sync += so_far[n].eq(largest([self._of_square(m, n), before]))
+        sizes = self.geometry
+        chunks = [
+            largest(m, self.values[chunk * sizes.chunk :][: sizes.chunk], f"chunk{chunk}")
+            for chunk in range(sizes.word_chunks)
+        ]
+        for n in range(GROUP_BLOCKS):
+            values = [self._of_square(m, n, chunks), Mux(first, 0, so_far[n])]
+            grown = largest(m, values, f"grown{n}")
+            with m.If(self.add):
+                m.d.sync += so_far[n].eq(grown)
         with m.If(last):
             m.d.sync += self.squares.eq(so_far)
 
-    def _of_square(self, m, n):
-        """Largest byte that the word has in square ``n``, 0 if it has none."""
+    def _of_square(self, m, n, chunks):
+        """Largest byte that the word has in square ``n``, 0 if it has none; ``chunks``: those of
+        its chunks."""
         sizes = self.geometry
         parts = []
-        for chunk in range(sizes.word_chunks):
-            values = self.values[chunk * sizes.chunk : (chunk + 1) * sizes.chunk]
+        for chunk, value in enumerate(chunks):
             square = square_of(m, sizes, self.cls, self.word, chunk, f"square{n}_{chunk}")
             part = Signal(8, name=f"square{n}_chunk{chunk}")
-            m.d.comb += part.eq(Mux(square == n, largest(values), 0))
+            m.d.comb += part.eq(Mux(square == n, value, 0))
             parts.append(part)
-        return largest(parts)
+        return largest(m, parts, f"square{n}_part")
 
     def _rows(self, m, platform):
         """A vector along a row is complete with the last of its words."""
@@ -152,7 +167,7 @@ class Gather(wiring.Component):
         so_far = Signal(8)
         joined = Signal(8)
         first = (self.word & mask) == 0
-        m.d.comb += joined.eq(largest([*self.values, Mux(first, 0, so_far)]))
+        m.d.comb += joined.eq(largest(m, [*self.values, Mux(first, 0, so_far)], "along"))
         with m.If(self.add):
             m.d.sync += so_far.eq(joined)
         m.d.comb += [
@@ -206,7 +221,8 @@ class Gather(wiring.Component):
             m.d.sync += before.eq(joined)
         stored = data.View(self.values_t.shape(), Mux(again, before, growing.read_data))
         for n in range(sizes.lanes):
-            m.d.comb += joined[n].eq(largest([values[n], Mux(first, 0, stored[n])]))
+            down = [values[n], Mux(first, 0, stored[n])]
+            m.d.comb += joined[n].eq(largest(m, down, f"down{n}"))
         m.d.comb += [
             growing.write_en.eq(adding),
             growing.write_addr.eq(word),

@@ -221,7 +221,7 @@ class Intake(wiring.Component):
             Mux(number[23:31].any() & ~number[23:31].all(), number[:31], 0) for number in numbers
         ]
         in_word = Signal(31)
-        m.d.comb += in_word.eq(largest(magnitudes))
+        m.d.comb += in_word.eq(largest(m, magnitudes, "magnitude"))
         with m.If(taken & (in_word > self.amax)):
             m.d.sync += self.amax.eq(in_word)
         with m.If(self.restart):

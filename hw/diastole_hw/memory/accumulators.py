@@ -1,20 +1,13 @@
 """Accumulators: running sums of W bits behind the array's ports, in units, so that some drain."""
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal, signed, unsigned
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
-from amaranth.utils import exact_log2
 
-from diastole_hw.memory.ram import Ram
+from diastole_hw.memory.port_sums import PortSums, sums_layout
 from diastole_hw.place import place
-from diastole_hw.plan.plan import SUM_UNITS, Plan
+from diastole_hw.plan.plan import Plan
 from diastole_sim.spec.check import require_int
-
-
-def sums_layout(plan: Plan, bits: int) -> data.StructLayout:
-    """B sums; in a machine that has it, a bit for each that is not a number."""
-    members = {"sums": data.ArrayLayout(signed(bits), plan.block)}
-    return data.StructLayout(members | ({"poison": unsigned(plan.block)} if plan.poison else {}))
 
 
 class SumsReadSignature(wiring.Signature):
@@ -54,9 +47,8 @@ class SumsReadSignature(wiring.Signature):
 
 
 class Accumulators(wiring.Component):
-    """Add the array's partial sums into words of B sums, one memory per port and unit.
-
-    A sum stays poisoned until it is overwritten. A sum of more than W bits wraps, which is not
+    """Add the array's partial sums into words of B sums, behind each port
+    (:class:`diastole_hw.memory.port_sums.PortSums`). A sum of more than W bits wraps, which is not
     checked.
 
     Timing: ``sum_en`` and what goes with it describe a slot; its partial sums are at port p
@@ -124,13 +116,23 @@ class Accumulators(wiring.Component):
         for number in range(1, self.latency):  # the memory is read one cycle before the sums come
             stage = self._delayed(m, stage, f"control_{number}")
         asked = self._drained_ports(m)
-        units = []
+        ports = []
         for port in range(self.banks):
-            drains = Cat(en & (number == port) for en, number in zip(drain.en, asked, strict=True))
-            units.append(self._port(m, platform, port, stage, drains))
+            sums = PortSums(self.plan, psum_bits=self.psum_bits)
+            m.submodules[f"port_sums_{port}"] = place(sums, platform)
+            ports.append(sums)
+            wanted = (en & (number == port) for en, number in zip(drain.en, asked, strict=True))
+            m.d.comb += [
+                sums.en.eq(stage.en),
+                sums.addr.eq(stage.addr),
+                sums.fresh.eq(stage.fresh),
+                sums.psums.eq(self.psums[port]),
+                sums.read.eq(Cat(wanted).any()),
+                sums.read_addr.eq(self._drain_addr(port)),
+            ]
             if port + 1 < self.banks:
                 stage = self._delayed(m, stage, f"control_{self.latency + port}")
-        self._show(m, asked, units)
+        self._show(m, asked, ports)
         for number in range(2):  # from the read of the last port's word to its write
             stage = self._delayed(m, stage, f"finish_{number}")
         m.d.comb += self.done.eq(stage.done)
@@ -153,67 +155,22 @@ class Accumulators(wiring.Component):
             m.d.comb += ports[-1].eq(following)
         return ports
 
-    def _unit(self, addr):
-        """The number of the memory that an address names."""
-        return addr[exact_log2(self.words) :]
-
-    def _show(self, m, asked, units):
-        """The words of the last look-up. All are of one tile; the first unit of it that a look-up
-        of several words names need not be that of the words behind the wrap."""
+    def _show(self, m, asked, ports):
+        """The words of the last look-up."""
         drain = self.drain
         looks = drain.en.any()
         for k, number in enumerate(asked):
             shown = Signal.like(number, name="drain_port" if k == 0 else f"drain_port_{k}")
             with m.If(looks):
                 m.d.sync += shown.eq(number)
-            unit = Signal(range(SUM_UNITS), name="drain_unit" if k == 0 else f"drain_unit_{k}")
-            with m.If(looks):
-                m.d.sync += unit.eq(self._unit(self._drain_addr(number)))
             with m.Switch(shown):
-                for port, rams in enumerate(units):
+                for port, sums in enumerate(ports):
                     with m.Case(port):
-                        words = Array(ram.read_data for ram in rams)
-                        m.d.comb += drain.data[k].eq(words[unit])
+                        m.d.comb += drain.data[k].eq(sums.shown)
 
     def _drain_addr(self, port):
-        """Where a look-up reads a port, of a number that is known or not; no port is behind the
-        last one."""
+        """Where a look-up reads a port; none is behind the last one."""
         drain = self.drain
-        if self.drained == 1 or (isinstance(port, int) and port == self.banks - 1):
+        if self.drained == 1 or port == self.banks - 1:
             return drain.addr
         return Mux(port < drain.port, drain.wrapped_addr, drain.addr)
-
-    def _port(self, m, platform, port, control, drains):
-        """One port's memories, and the addition between their ports; ``drains``: by word of a
-        look-up, whether it is of this port."""
-        plan, drain = self.plan, self.drain
-        adding = self._delayed(m, control, f"adding_{port}")
-        storing = self._delayed(m, adding, f"storing_{port}")
-        word = drain.data[0].shape()
-        units = []
-        within = exact_log2(self.words)
-        drain_addr = self._drain_addr(port)
-        for unit in range(SUM_UNITS):
-            ram = Ram(width=word.size, depth=self.words)
-            m.submodules[f"sums_{port}_{unit}"] = place(ram, platform)
-            units.append(ram)
-            mine = control.en & ~control.fresh & (self._unit(control.addr) == unit)
-            read = drains.any() & (self._unit(drain_addr) == unit)
-            m.d.comb += [
-                ram.read_en.eq(mine | read),
-                ram.read_addr.eq(Mux(mine, control.addr[:within], drain_addr[:within])),
-                ram.write_en.eq(storing.en & (self._unit(storing.addr) == unit)),
-                ram.write_addr.eq(storing.addr[:within]),
-            ]
-        added = Signal(word, name=f"sums_{port}")
-        before = Signal(word, name=f"before_{port}")
-        stored = Array(ram.read_data for ram in units)[self._unit(adding.addr)]
-        m.d.comb += before.eq(Mux(adding.fresh, 0, stored))
-        psums = self.psums[port]
-        for lane in range(plan.block):
-            m.d.sync += added.sums[lane].eq(before.sums[lane] + psums.sums[lane])
-        if plan.poison:
-            m.d.sync += added.poison.eq(before.poison | psums.poison)
-        for ram in units:
-            m.d.comb += ram.write_data.eq(added)
-        return units

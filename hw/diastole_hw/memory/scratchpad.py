@@ -11,7 +11,7 @@ from diastole_hw.invariant import invariant
 from diastole_hw.memory.ram import Ram
 from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
-from diastole_hw.ports import of_ports, per_port
+from diastole_hw.ports import of_ports, per_port, port_name
 from diastole_hw.schedule.tokens import held_read_layout
 from diastole_sim.spec.formats import SCALE_SIGNIFICAND_BITS
 
@@ -229,45 +229,56 @@ class SplitBank(wiring.Component):
         return Cat(addr[:bit], addr[bit + 1 :])
 
 
-def add_bank(m, platform, number, pad, element: Element, per_block: set[str]) -> Bank | SplitBank:
-    """Bank ``number`` of ``pad``, with its share of the write ports.
+def add_banks(m, platform, pad, element: Element, per_block: set[str]) -> list:
+    """The banks of ``pad``, all with its write ports.
 
-    It keeps its elements as ``element``; ``per_block``: marks that a block's vectors share.
+    They keep elements as ``element``; ``per_block``: marks that a block's vectors share.
     """
-    plan, write = pad.plan, pad.write
-    marks = dict(write.vectors.shape().elem_shape.members)
+    plan = pad.plan
+    marks = dict(pad.write.vectors.shape().elem_shape.members)
     del marks["elements"]
     vector = {"elements": elements_layout(plan, element)}
     vector |= {name: shape for name, shape in marks.items() if name not in per_block}
     block = {name: shape for name, shape in marks.items() if name in per_block}
     kind = Bank if plan.ports == 1 else SplitBank
-    bank = kind(
-        vector=data.StructLayout(vector),
-        block=data.StructLayout(block),
-        depth=pad.vectors,
-        log_block=plan.log_block,
-        log_word=exact_log2(plan.fill_vectors),
-    )
-    m.submodules[f"bank_{number}"] = place(bank, platform)
-    resized, wide = plan.shape.resized, plan.element()
-    enables, words, contents, writes = (
-        of_ports(owner, name, plan.ports)
-        for owner, name in (
-            (bank, "write_en"), (bank, "write_word"), (bank, "write_data"), (pad, "write"),
-        )
-    )  # fmt: skip
-    for enabled, word, content, write in zip(enables, words, contents, writes, strict=True):
-        m.d.comb += [
-            enabled.eq(write.en & (write.bank == number)),
-            word.eq(write.word),
-        ]
-        for kept, came in zip(content, write.vectors, strict=True):
-            m.d.comb += [kept[name].eq(came[name]) for name in marks]
+    sizes = {
+        "vector": data.StructLayout(vector),
+        "block": data.StructLayout(block),
+        "depth": pad.vectors,
+        "log_block": plan.log_block,
+        "log_word": exact_log2(plan.fill_vectors),
+    }
+    banks = []
+    for number, _ in enumerate(pad.ports):
+        m.submodules[f"bank_{number}"] = place(bank := kind(**sizes), platform)
+        banks.append(bank)
+    for port, write in enumerate(of_ports(pad, "write", plan.ports)):
+        kept = _kept(m, plan, write, banks[0].write_data.shape(), element, port_name("kept", port))
+        for number, bank in enumerate(banks):
+            enabled, word, content = (
+                getattr(bank, port_name(name, port))
+                for name in ("write_en", "write_word", "write_data")
+            )
             m.d.comb += [
-                target.eq(resized(value, wide, element))
-                for target, value in zip(kept.elements, came.elements, strict=True)
+                enabled.eq(write.en & (write.bank == number)),
+                word.eq(write.word),
+                content.eq(kept),
             ]
-    return bank
+    return banks
+
+
+def _kept(m, plan, write, shape, element: Element, name):
+    """What is written, in the shape in which banks keep it."""
+    kept = Signal(shape, name=name)
+    resized, wide = plan.shape.resized, plan.element()
+    for to, came in zip(kept, write.vectors, strict=True):
+        marks = (mark for mark in came.shape().members if mark != "elements")
+        m.d.comb += [to[mark].eq(came[mark]) for mark in marks]
+        m.d.comb += [
+            target.eq(resized(value, wide, element))
+            for target, value in zip(to.elements, came.elements, strict=True)
+        ]
+    return kept
 
 
 def delayed(m, value, name):
@@ -343,8 +354,8 @@ class StreamScratchpad(wiring.Component):
         per_block = set() if self.by_row else {"deficit", "nonzero", "significand"}
         enable, addr = self.read_en, self.read_addr
         meant = self.read_banks if plan.poison else None
-        for number, port in enumerate(self.ports):
-            bank = add_bank(m, platform, number, self, self.element, per_block)
+        banks = add_banks(m, platform, self, self.element, per_block)
+        for number, (port, bank) in enumerate(zip(self.ports, banks, strict=True)):
             m.d.comb += [bank.read_en.eq(enable), bank.read_addr.eq(addr)]
             shown = delayed(m, enable, f"shown_{number}")
             for name in bank.read_data.shape().members:
@@ -407,8 +418,8 @@ class HeldScratchpad(wiring.Component):
         plan, read = self.plan, self.read
         own = {"deficit_north", "nonzero", "significand"} if plan.lane_deficits else set()
         per_block = {*self.deficits, "nonzero", "significand"} - own
-        for number, word in enumerate(self.ports):
-            bank = add_bank(m, platform, number, self, plan.shape.held, per_block)
+        banks = add_banks(m, platform, self, plan.shape.held, per_block)
+        for number, (word, bank) in enumerate(zip(self.ports, banks, strict=True)):
             m.d.comb += [bank.read_en.eq(read.valid), bank.read_addr.eq(read.addr)]
             shown = delayed(m, read, f"shown_{number}")
             inside = Signal(name=f"inside_{number}")

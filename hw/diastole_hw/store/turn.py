@@ -1,6 +1,6 @@
 """A memory in which floats turn: columns of a piece of a result go in, its rows come out."""
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal, unsigned
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -89,13 +89,13 @@ class TurnTile(wiring.Component):
         low = exact_log2(self.row_words)
         return Cat(word[:low], row[: exact_log2(self.rows)], half)
 
-    def _turned_by(self, floats, distance):
-        """``floats`` with number n at (n + distance) modulo their count, a power of two."""
-        for level in range(exact_log2(len(floats))):
-            step = len(floats) - (1 << level)
-            moved = floats[step:] + floats[:step]
-            pairs = zip(moved, floats, strict=True)
-            floats = [Mux(distance.bit_select(level, 1), other, own) for other, own in pairs]
+    def _turned_by(self, m, floats, distance, name):
+        """``floats`` with number n at (n + distance) modulo the lanes, a power of two."""
+        for level in range(exact_log2(self.lanes)):
+            turned = Signal(32 * self.lanes, name=f"{name}_{1 << level}")
+            moved = floats.rotate_left(32 << level)
+            m.d.comb += turned.eq(Mux(distance.bit_select(level, 1), moved, floats))
+            floats = turned
         return floats
 
     def _write(self, m, banks, pieces, full):
@@ -112,17 +112,17 @@ class TurnTile(wiring.Component):
             last.eq(column == spans.p.cols - 1),
             spans.ready.eq(taken & last),
         ]
-        floats = [columns.payload[row] for row in range(self.rows)]
-        floats += [0] * (self.lanes - self.rows)
-        placed = self._turned_by(floats, column)
-        for number, (ram, value) in enumerate(zip(banks, placed, strict=True)):
+        floats = Signal(32 * self.lanes)
+        m.d.comb += floats.eq(Value.cast(columns.payload))
+        placed = self._turned_by(m, floats, column, "placed")
+        for number, ram in enumerate(banks):
             row = Signal(range(max(self.lanes, 2)), name=f"row_{number}")
             word = column >> exact_log2(self.lanes)
             m.d.comb += [
                 row.eq((number - column) & (self.lanes - 1)),
                 ram.write_en.eq(taken & (row < self.rows)),
                 ram.write_addr.eq(self._address(half, row, word)),
-                ram.write_data.eq(value),
+                ram.write_data.eq(placed.word_select(number, 32)),
             ]
         with m.If(taken):
             m.d.sync += column.eq(column + 1)
@@ -167,8 +167,9 @@ class TurnTile(wiring.Component):
                 ram.read_addr.eq(self._address(half, row, word)),
             ]
         m.d.comb += back.eq(-first)
-        floats = self._turned_by([ram.read_data for ram in banks], back)
-        m.d.comb += Cat(self.words.payload).eq(Cat(floats))
+        floats = Signal(32 * self.lanes, name="read_floats")
+        m.d.comb += floats.eq(Cat(ram.read_data for ram in banks))
+        m.d.comb += Value.cast(self.words.payload).eq(self._turned_by(m, floats, back, "turned"))
         with m.If(self.words.ready):
             m.d.sync += shown.eq(0)
         with m.If(reads):

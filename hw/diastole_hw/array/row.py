@@ -1,0 +1,83 @@
+"""A row of cells, of which arrays are made."""
+
+from amaranth.hdl import Module
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole_hw.cell.cell import Cell
+from diastole_hw.cell.layouts import control_layout, held_layout, sum_layout, vector_layout
+from diastole_hw.cell.shape import EAST, NORTH, CellShape
+from diastole_hw.place import place
+from diastole_sim.spec.check import require_int
+
+
+class ArrayRow(wiring.Component):
+    """C cells side by side: what goes east enters the first and hops from one to the next, what
+    goes north enters and leaves every one.
+
+    Timing: that of :class:`diastole_hw.cell.cell.Cell` from one cell to the next: what is at cell c
+    in cycle t is at cell c + 1 in t + 1.
+
+    Parameters
+    ----------
+    shape : CellShape
+        With one direction there are no ports of the other.
+    psum_bits : int
+        Of a partial sum.
+    cols : int
+        C, 1 to 64.
+
+    Members
+    -------
+    control : In(control_layout())
+    load, load_north : In(array of C held_layout(shape)), Out of the same
+    south, north : In(array of C vector_layout(shape, shape.south)), Out of the same
+    psum_east : Out(sum_layout(block, psum_bits, shape.poison))
+        These three with the direction east.
+    west : In(vector_layout(shape, shape.west))
+    psum_south, psum_north : In(array of C sum_layout(block, psum_bits, shape.poison)), Out
+        These three with the direction north.
+
+    ValueError if out of range.
+    """
+
+    def __init__(self, *, shape: CellShape, psum_bits: int, cols: int):
+        self.shape, self.psum_bits = shape, psum_bits
+        self.cols = require_int("cols", cols, 1, 64)
+        sums = sum_layout(shape.block, psum_bits, shape.poison)
+        held = data.ArrayLayout(held_layout(shape), cols)
+        members = {"control": In(control_layout()), "load": In(held), "load_north": Out(held)}
+        if EAST in shape.directions:
+            south = data.ArrayLayout(vector_layout(shape, shape.south), cols)
+            members |= {"south": In(south), "north": Out(south), "psum_east": Out(sums)}
+        if NORTH in shape.directions:
+            all_sums = data.ArrayLayout(sums, cols)
+            members |= {"west": In(vector_layout(shape, shape.west))}
+            members |= {"psum_south": In(all_sums), "psum_north": Out(all_sums)}
+        super().__init__(members)
+
+    def elaborate(self, platform):
+        m = Module()
+        west = None
+        for c in range(self.cols):
+            cell = Cell(shape=self.shape, psum_bits=self.psum_bits)
+            m.submodules[f"cell_{c}"] = place(cell, platform)
+            m.d.comb += [
+                cell.control.eq(west.control_east if west else self.control),
+                cell.load.eq(self.load[c]),
+                self.load_north[c].eq(cell.load_north),
+            ]
+            if EAST in self.shape.directions:
+                m.d.comb += [cell.south.eq(self.south[c]), self.north[c].eq(cell.north)]
+                if west:
+                    m.d.comb += cell.psum_west.eq(west.psum)
+            if NORTH in self.shape.directions:
+                m.d.comb += [
+                    cell.west.eq(west.east if west else self.west),
+                    cell.psum_south.eq(self.psum_south[c]),
+                    self.psum_north[c].eq(cell.psum),
+                ]
+            west = cell
+        if EAST in self.shape.directions:
+            m.d.comb += self.psum_east.eq(west.psum)
+        return m

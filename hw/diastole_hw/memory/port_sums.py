@@ -1,0 +1,100 @@
+"""The running sums behind one port of the array."""
+
+from amaranth.hdl import Array, Module, Mux, Signal, signed, unsigned
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
+
+from diastole_hw.memory.ram import Ram
+from diastole_hw.place import place
+from diastole_hw.plan.plan import SUM_UNITS, Plan
+
+
+def sums_layout(plan: Plan, bits: int) -> data.StructLayout:
+    """B sums; in a machine that has it, a bit for each that is not a number."""
+    members = {"sums": data.ArrayLayout(signed(bits), plan.block)}
+    return data.StructLayout(members | ({"poison": unsigned(plan.block)} if plan.poison else {}))
+
+
+class PortSums(wiring.Component):
+    """Add partial sums into words of B sums, in a memory for each unit; read others meanwhile.
+
+    A sum stays poisoned until it is overwritten.
+
+    Timing: a word that is named in a cycle is read in it; its partial sums are there in the next
+    one, and the word is written in the one after that. ``shown`` is there one cycle after ``read``,
+    and holds.
+
+    Parameters
+    ----------
+    plan : Plan
+        B, W, the words of a unit, and whether there is poison.
+    psum_bits : int
+        Of a partial sum.
+
+    Members
+    -------
+    en, addr : In(1), In(range(plan.sum_words))
+        Partial sums come for a word. The two top bits of an address name the unit.
+    fresh : In(1)
+        Overwrite the word instead of adding to it.
+    psums : In(sums_layout(plan, psum_bits))
+        In the next cycle.
+    read, read_addr : In(1), In(range(plan.sum_words))
+        A word of another unit is wanted; not checked.
+    shown : Out(sums_layout(plan, plan.accumulator_bits))
+    """
+
+    def __init__(self, plan: Plan, *, psum_bits: int):
+        self.plan, self.psum_bits = plan, psum_bits
+        addr = range(plan.sum_words)
+        super().__init__(
+            {
+                "en": In(1),
+                "addr": In(addr),
+                "fresh": In(1),
+                "psums": In(sums_layout(plan, psum_bits)),
+                "read": In(1),
+                "read_addr": In(addr),
+                "shown": Out(sums_layout(plan, plan.accumulator_bits)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        control = data.StructLayout({"en": 1, "addr": self.addr.shape(), "fresh": 1})
+        adding, storing = Signal(control), Signal(control)
+        m.d.sync += [
+            adding.en.eq(self.en),
+            adding.addr.eq(self.addr),
+            adding.fresh.eq(self.fresh),
+            storing.eq(adding),
+        ]
+        word = sums_layout(self.plan, self.plan.accumulator_bits)
+        within = exact_log2(self.plan.unit_words)
+        rams = []
+        for unit in range(SUM_UNITS):
+            ram = Ram(width=word.size, depth=self.plan.unit_words)
+            m.submodules[f"unit_{unit}"] = place(ram, platform)
+            rams.append(ram)
+            mine = Signal(name=f"mine_{unit}")
+            m.d.comb += [
+                mine.eq(self.en & ~self.fresh & (self.addr[within:] == unit)),
+                ram.read_en.eq(mine | (self.read & (self.read_addr[within:] == unit))),
+                ram.read_addr.eq(Mux(mine, self.addr[:within], self.read_addr[:within])),
+                ram.write_en.eq(storing.en & (storing.addr[within:] == unit)),
+                ram.write_addr.eq(storing.addr[:within]),
+            ]
+        before, added = Signal(word), Signal(word)
+        words = Array(ram.read_data for ram in rams)
+        m.d.comb += before.eq(Mux(adding.fresh, 0, words[adding.addr[within:]]))
+        for lane in range(self.plan.block):
+            m.d.sync += added.sums[lane].eq(before.sums[lane] + self.psums.sums[lane])
+        if self.plan.poison:
+            m.d.sync += added.poison.eq(before.poison | self.psums.poison)
+        m.d.comb += [ram.write_data.eq(added) for ram in rams]
+        unit = Signal(range(SUM_UNITS))  # of the word shown
+        with m.If(self.read):
+            m.d.sync += unit.eq(self.read_addr[within:])
+        m.d.comb += self.shown.eq(words[unit])
+        return m
