@@ -71,9 +71,9 @@ SQUARES = Machine(
         ),
         # Around the array.
         Fault(
-            "one port's sums start anew in every chunk",
-            "accumulators",
-            rf"before_0 = (adding_0{BITS}) \? {CONSTANT} :",
+            "sums start anew in every chunk",
+            "port_sums",
+            rf"stored = (adding{BITS}) \? {CONSTANT} :",
             "1'h1",
         ),
         Fault("dX never turned back", "turn_tile", r"= - (first);", "{} & 1'h0"),
@@ -211,8 +211,8 @@ WINDOWS = Machine(
         ),
         Fault(
             "poison lost in accumulators",
-            "accumulators",
-            rf"= (before_\d{BITS}) \| psums",
+            "port_sums",
+            rf"= (stored{BITS}) \| psums",
             "{} & 2'h0",
         ),
         Fault("poison lost in results", "to_float", rf"if \((fine{BITS})\)", "1'h0", every=True),
@@ -272,8 +272,8 @@ WINDOWS = Machine(
         Fault(
             "second copy draws the first's bits",
             "draws",
-            r"= (word0\[7:0\]);",
-            "word0[15:8]",
+            r"draws__payload\[63:32\] = \{ hash0_o__payload(\[55:48\])",
+            "[63:56]",
         ),
         Fault(
             "second copy has the first's exponents",
@@ -349,8 +349,8 @@ TWO_LEVELS = Machine(
         Fault(
             "second copy draws the first's bits",
             "draws",
-            r"= (word0\[7:0\]);",
-            "word0[15:8]",
+            r"draws__payload\[63:32\] = \{ hash0_o__payload(\[55:48\])",
+            "[63:56]",
         ),
         Fault(
             "second header at the first's address",

@@ -44,7 +44,7 @@ SQUARES = (
     Fault("largest number of the tensor before", "intake", r"if \((restart)\)", "1'h0"),
     Fault("Inf is the largest number", "intake", rf"= (& write_data{BITS});", "1'h0", every=True),
     Fault("subnormals are numbers", "intake", rf"= (\| write_data{BITS});", "1'h1", every=True),
-    Fault("the last number is the largest", "intake", r"= (in_word > amax);", "1'h1"),
+    Fault("the last number is the largest", "intake", r"= (magnitude_\d+ > amax);", "1'h1"),
     # The converter.
     Fault(
         "counts go on in the next tensor",
@@ -60,9 +60,10 @@ SQUARES = (
         "1'h1",
     ),
     # Gather.
+    Fault("draws of the row above go on", "draws", r"previous = (kept1);", "kept0"),
     Fault("squares begin anew in each row", "gather", r"= (! row);", "1'h1", every=True),
     Fault("squares go on in the next tile", "gather", r"= (! row);", "1'h0", every=True),
-    Fault("the last square is empty", "gather", r"square7_chunk0 = (_\d+_);", "8'h00"),
+    Fault("the last square is empty", "gather", r"square7_chunk0 = (_\d+_) \?", "1'h0"),
     Fault("squares given with the first row", "gather", r"= _\d+_ & (last_row);", "1'h1"),
     # Passes.
     Fault(
@@ -450,8 +451,10 @@ PARTS = (
         "1'h1",
         every=True,
     ),
-    Fault("largest of the first lanes only", "intake", r"in_word = (_\d+_) \?", "1'h1"),
-    Fault("second parts have no maximum", "gather", r"square\d_chunk1 = (_\d+_);", "8'h00", True),
+    Fault("stacks over each other", "reorder", r"bank0_write_addr = (written);", "{} & 3'h3"),
+    Fault("groups without an end", "reorder", r"o__payload\[24\] = (last);", "1'h0"),
+    Fault("largest of the first lanes only", "intake", r"magnitude_6 = (_\d+_) \?", "1'h1"),
+    Fault("second parts have no maximum", "gather", r"square\d_chunk1 = (_\d+_) \?", "1'h0", True),
     Fault("first part wins", "gather", r"= (square\d_chunk0 > square\d_chunk1);", "1'h1", True),
     Fault(
         "second part has the first's exponent",

@@ -144,12 +144,19 @@ class Passes(wiring.Component):
         sizes = self.geometry
         words, rows, in_block = sizes.row_words - 1, sizes.block - 1, sizes.block_words - 1
         line = Signal(INDEX_BITS)  # offset of the line's first row
-        line_end = self._last_columns(at.word | words)
-        row_end = (at.word & in_block) == in_block  # of a block
-        block_end = row_end & ((at.row & rows) == rows)
-        group_end = block_end & (((at.word & words) == words) | self._last_columns(at.word))
-        last_line = (at.row | rows) + 1 >= self.tile.p.rows
+        below = Signal(INDEX_BITS)
+        last_line = Signal()
+        line_end = Signal()
+        row_end = Signal()  # of a block
+        block_end = Signal()
+        group_end = Signal()
         m.d.comb += [
+            below.eq(offset + self.cols),
+            last_line.eq((at.row | rows) + 1 >= self.tile.p.rows),
+            line_end.eq(self._last_columns(at.word | words)),
+            row_end.eq((at.word & in_block) == in_block),
+            block_end.eq(row_end & ((at.row & rows) == rows)),
+            group_end.eq(block_end & (((at.word & words) == words) | self._last_columns(at.word))),
             self.o.p.first.eq(((at.word & words) | (at.row & rows)) == 0),
             self.o.p.last.eq(group_end),
             self.o.p.line_end.eq(line_end),
@@ -158,7 +165,6 @@ class Passes(wiring.Component):
         ]
         if sizes.two_copies:
             self._mark_strips(m, at, group_end & line_end, end)
-        below = offset + self.cols
         with m.If(took):
             m.d.sync += at.word.eq(at.word + 1)
             with m.If(row_end):

@@ -63,7 +63,8 @@ class PortSums(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         control = data.StructLayout({"en": 1, "addr": self.addr.shape(), "fresh": 1})
-        adding, storing = Signal(control), Signal(control)
+        adding = Signal(control)
+        storing = Signal(control)
         m.d.sync += [
             adding.en.eq(self.en),
             adding.addr.eq(self.addr),
@@ -85,13 +86,14 @@ class PortSums(wiring.Component):
                 ram.write_en.eq(storing.en & (storing.addr[within:] == unit)),
                 ram.write_addr.eq(storing.addr[:within]),
             ]
-        before, added = Signal(word), Signal(word)
+        stored = Signal(word)
+        added = Signal(word)
         words = Array(ram.read_data for ram in rams)
-        m.d.comb += before.eq(Mux(adding.fresh, 0, words[adding.addr[within:]]))
+        m.d.comb += stored.eq(Mux(adding.fresh, 0, words[adding.addr[within:]]))
         for lane in range(self.plan.block):
-            m.d.sync += added.sums[lane].eq(before.sums[lane] + self.psums.sums[lane])
+            m.d.sync += added.sums[lane].eq(stored.sums[lane] + self.psums.sums[lane])
         if self.plan.poison:
-            m.d.sync += added.poison.eq(before.poison | self.psums.poison)
+            m.d.sync += added.poison.eq(stored.poison | self.psums.poison)
         m.d.comb += [ram.write_data.eq(added) for ram in rams]
         unit = Signal(range(SUM_UNITS))  # of the word shown
         with m.If(self.read):

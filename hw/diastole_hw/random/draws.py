@@ -167,16 +167,16 @@ class Draws(wiring.Component):
     def _cut(self, m, cuts, groups):
         """Take as many groups as planned, and cut the word out of the last one or two."""
         kept = Array(Signal(self._groups_layout, name=f"kept{n}") for n in range(self.rows))
-        before = Signal(self._groups_layout)
+        previous = Signal(self._groups_layout)
         latest = Signal(self._groups_layout)
         first = Signal()  # a group has come, of the two that the word takes
         alone = Signal()  # the next group is not the word's last
         move = Signal()
         m.d.comb += [
-            before.eq(kept[cuts.p.row]),
+            previous.eq(kept[cuts.p.row]),
             alone.eq((cuts.p.groups == 2) & ~first),
             move.eq(self.o.ready | ~self.o.valid),
-            latest.eq(Mux(cuts.p.groups == 0, before, groups.payload)),
+            latest.eq(Mux(cuts.p.groups == 0, previous, groups.payload)),
             groups.ready.eq(cuts.valid & (cuts.p.groups != 0) & (alone | move)),
             cuts.ready.eq(move & ~alone & (groups.valid | (cuts.p.groups == 0))),
         ]
@@ -186,7 +186,7 @@ class Draws(wiring.Component):
             m.d.sync += self.o.valid.eq(cuts.valid & cuts.ready)
         bits = self.random_bits
         for copy in range(self.copies):
-            window = Mux(cuts.p.both, Cat(before[copy], latest[copy]), latest[copy])
+            window = Mux(cuts.p.both, Cat(previous[copy], latest[copy]), latest[copy])
             draws = Array(window[n * bits : (n + self.lanes) * bits] for n in range(self.group))
             with m.If(move):
                 m.d.sync += self.o.p[copy].eq(draws[cuts.p.offset])

@@ -1,0 +1,96 @@
+# amaranth: UnusedElaboratable=no
+"""Sums behind a port against a dictionary: additions, and reads of other units meanwhile."""
+
+import pytest
+
+from diastole_hw.memory.port_sums import PortSums
+from support.bench import design, run
+from support.plans import make_numerics, make_plan
+
+PSUM_BITS = 12
+APART = 3  # cycles between two additions to one word
+
+
+def random_psums(rng, plan):
+    sums = [rng.randrange(-(2 ** (PSUM_BITS - 1)), 2 ** (PSUM_BITS - 1)) for _ in range(plan.block)]
+    return {"sums": sums} | ({"poison": rng.getrandbits(plan.block)} if plan.poison else {})
+
+
+def grown(before, psums):
+    """A word after an addition; ``before`` is None if it is overwritten."""
+    if before is None:
+        return psums
+    sums = [a + b for a, b in zip(before["sums"], psums["sums"], strict=True)]
+    poison = {"poison": before["poison"] | psums["poison"]} if "poison" in psums else {}
+    return {"sums": sums} | poison
+
+
+def shown(ctx, dut):
+    word = ctx.get(dut.shown)
+    return {"sums": list(word.sums)} | ({"poison": word.poison} if dut.plan.poison else {})
+
+
+@pytest.mark.parametrize("special", ["flag", "poison"])
+@pytest.mark.parametrize("p_add, p_read", [(1.0, 1.0), (0.6, 0.5), (0.3, 1.0)])
+def test_additions_and_reads(special, p_add, p_read, rng):
+    """In any cycle a word of one unit may be added to, and one of another be read."""
+    plan = make_plan(make_numerics(block=2, special=special))
+    dut = design(PortSums, plan, psum_bits=PSUM_BITS)
+    addrs = [unit * plan.unit_words + word for unit in range(4) for word in (0, 1, 2)]
+    addrs.append(plan.sum_words - 1)
+
+    async def bench(ctx):
+        sums, recent, coming, reading = {}, [], None, None
+        for _ in range(600):
+            ctx.set(dut.psums, random_psums(rng, plan) if coming is None else coming)
+            if reading is not None:
+                assert shown(ctx, dut) == reading
+            # An addition, of a word that none was made to of late.
+            free = [addr for addr in addrs if addr not in recent[1 - APART :]]
+            adds = rng.random() < p_add
+            addr, fresh = rng.choice(free), rng.random() < 0.1
+            fresh |= addr not in sums
+            ctx.set(dut.en, adds)
+            ctx.set(dut.addr, addr)
+            ctx.set(dut.fresh, fresh)
+            coming = random_psums(rng, plan) if adds else None
+            if adds:
+                sums[addr] = grown(None if fresh else sums[addr], coming)
+            recent.append(addr if adds else None)
+            # A read of a word of another unit, that is written.
+            busy = {at // plan.unit_words for at in [addr, *recent[-APART:]] if at is not None}
+            known = [at for at in sums if at // plan.unit_words not in busy]
+            reads = bool(known) and rng.random() < p_read
+            at = rng.choice(known) if reads else rng.choice(addrs)
+            ctx.set(dut.read, reads)
+            ctx.set(dut.read_addr, at)
+            reading = sums[at] if reads else None
+            await ctx.tick()
+
+    run(dut, bench)
+
+
+def test_what_is_shown_stays():
+    """While the units of other words are at work."""
+    plan = make_plan(make_numerics(block=2))
+    dut = design(PortSums, plan, psum_bits=PSUM_BITS)
+
+    async def bench(ctx):
+        for fresh in (1, 0):
+            ctx.set(dut.en, 1)
+            ctx.set(dut.fresh, fresh)
+            await ctx.tick()
+            ctx.set(dut.en, 0)
+            ctx.set(dut.psums.sums, [5, -7])
+            await ctx.tick().repeat(2)
+        ctx.set(dut.read, 1)
+        await ctx.tick()
+        ctx.set(dut.read, 0)
+        ctx.set(dut.en, 1)
+        for word in range(8):
+            ctx.set(dut.addr, plan.unit_words * (1 + word % 3) + word)
+            ctx.set(dut.read_addr, plan.unit_words * (word % 4))
+            assert list(ctx.get(dut.shown.sums)) == [10, -14]
+            await ctx.tick()
+
+    run(dut, bench)
