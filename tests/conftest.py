@@ -23,6 +23,10 @@ def pytest_collection_finish(session):
     gc.freeze()
 
 
+def pytest_unconfigure(config):
+    gc.unfreeze()  # some packages look at the end whether all of theirs has gone
+
+
 def pytest_terminal_summary(terminalreporter):
     """Says on which simulators the benches ran, in whatever process."""
     stats = terminalreporter.stats
