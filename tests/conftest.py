@@ -4,6 +4,7 @@ Plain ``pytest`` then runs everything. The packages bring Yosys, its formal tool
 put not all of them where other programs find them.
 """
 
+import gc
 import random
 import zlib
 
@@ -14,6 +15,16 @@ from support.tools_path import offer_tools
 
 def pytest_configure(config):
     offer_tools()
+    gc.set_threshold(50_000, 10, 10)  # designs are large and live long: a twentieth of all time
+
+
+def pytest_collection_finish(session):
+    """What there is by now stays: nobody need look at ten thousand tests again and again."""
+    gc.freeze()
+
+
+def pytest_unconfigure(config):
+    gc.unfreeze()  # some packages look at the end whether all of theirs has gone
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -55,7 +55,7 @@ def test_every_fault_has_its_place(machine):
         assert fault.placed(sources).edits, fault.name
 
 
-@pytest.mark.parametrize("number", [0, 65535])
+@pytest.mark.parametrize("number", [sweep(0), 65535])
 def test_without_a_fault_all_is_well(number, trial):
     (verdict,) = trial.run([number])
     assert verdict.verdict == SURVIVES, verdict.why

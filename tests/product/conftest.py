@@ -9,9 +9,13 @@ from diastole.backend import cached_product
 from diastole_sim.golden.device import GoldenDevice
 from diastole_sim.rtl import Device
 from support.products import MACHINES, SEED
+from support.sweep import sweep
 
 
-@pytest.fixture(scope="session", params=["pico", "nano", "mxfp8_e4m3", "nvfp4", "ports"])
+@pytest.fixture(
+    scope="session",
+    params=["pico", sweep("nano"), sweep("mxfp8_e4m3"), "nvfp4", "ports"],
+)
 def preset(request):
     return MACHINES[request.param]
 

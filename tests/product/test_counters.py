@@ -12,8 +12,12 @@ from diastole_sim.rtl import Device
 from diastole_sim.spec.operations import OPERATIONS
 from support import products as p
 from support.nests import blocks_of, drawn_nest
+from support.sweep import sweep
 
-MACHINES = ("pico", "nano", "mixed", "mxfp8_e4m3", "nvfp4", "mxfp4_e2m1", *p.PORT_MACHINES)
+MACHINES = [
+    *("pico", "nano", "mixed", "mxfp8_e4m3", "nvfp4", "mxfp4_e2m1", "ports", "ports_mxfp8"),
+    sweep("ports_nvfp4"),  # headers are read in the same way through however many ports
+]
 CASES = 5
 SHARE = {20: 0.02, 100: 0.06}
 """Of the cycles, by which the model may be wrong, by the latency of the memory."""

@@ -10,11 +10,12 @@ from diastole_sim.rtl import Device
 from diastole_sim.spec.nest import Nest
 from support import products as p
 from support.nests import blocks_of, drawn_nest
+from support.sweep import sweep
 
 SIZES = (45, 37, 50)
 PRODUCTS = ("forward", "dx", "dw")
 NESTS = 10
-RUNS = [("pico", None), ("pico", 3), ("wide", None), ("wide", 2), ("turning", None)]
+RUNS = [("pico", None), ("pico", 3), ("wide", None), ("wide", 2), sweep("turning", None)]
 RUNS += [("ports", None), ("ports", 4)]
 """Buses of 32, 64, 128 and twice 128 bits, cells of 1 x 1, 3 x 2, 2 x 4 and, turning at the edge,
 2 x 1; all have the numbers of `pico`."""

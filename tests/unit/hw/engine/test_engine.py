@@ -300,8 +300,17 @@ FLYING = {
 }
 
 
-@pytest.mark.parametrize("machine", FLYING)
-@pytest.mark.parametrize("sizes", [(13, 21, 18), (3, 5, 7)])
+@pytest.mark.parametrize(
+    "machine, sizes",
+    [
+        ("squares", (3, 5, 7)),
+        ("vectors", (13, 21, 18)),
+        ("nvfp4", (3, 5, 7)),
+        sweep("squares", (13, 21, 18)),
+        sweep("vectors", (3, 5, 7)),
+        sweep("nvfp4", (13, 21, 18)),
+    ],
+)
 def test_products_in_flight(machine, sizes, rng):
     """One begins while another ends, in every order, with tiles, rings and units of sums of other
     sizes, and stalls."""
