@@ -3,8 +3,8 @@
     python scripts/bench.py build/bench.json [utilisation formats area ...] [--require]
 
 Writes one JSON object: {"rows": [{"what", "asked", "measured", "met"}]}, and prints it as a table.
-Measurements: utilisation, formats, area, emission, accuracy, geometry, orders; all unless some are
-named.
+Measurements: utilisation, formats, larger, far, area, emission, accuracy, geometry, orders; all
+unless some are named.
 With ``--require`` exits with 1 if a figure does not reach what is asked of it.
 """
 
@@ -18,7 +18,7 @@ from area import LIBRARY
 from diastole.backend import cached_product
 from diastole.cli import exit_code
 from diastole.config.presets import PRESETS
-from diastole.measure import accuracy, area, emission, geometry, gradient_order, utilisation
+from diastole.measure import accuracy, area, emission, geometry, gradient_order, sizes, utilisation
 from diastole.measure.area import Mapper
 from diastole.measure.figure import Figure, bench, choose
 from diastole_sim.rtl import Device
@@ -28,6 +28,22 @@ def products() -> Iterator[Figure]:
     config = PRESETS["nano"]
     with Device(cached_product(config)) as device:
         yield from utilisation.products(config, device)
+
+
+def larger() -> Iterator[Figure]:
+    for name, cases in sizes.CASES.items():
+        with Device(cached_product(PRESETS[name])) as device:
+            for case in cases:
+                yield from sizes.products(name, PRESETS[name], device, case)
+
+
+def far() -> Iterator[Figure]:
+    latency = sizes.FAR_LATENCY
+    for name, case in sizes.FAR.items():
+        product = cached_product(PRESETS[name])
+        with Device(product, read_latency=latency, write_latency=latency) as device:
+            where = f", latency {latency}"
+            yield from sizes.products(name, PRESETS[name], device, case, where=where)
 
 
 def formats() -> Iterator[Figure]:
@@ -42,6 +58,8 @@ def main(arguments: argparse.Namespace) -> int:
     known = {
         "utilisation": products,
         "formats": formats,
+        "larger": larger,
+        "far": far,
         "area": lambda: area.figures(mapper),
         "emission": emission.figures,
         "accuracy": accuracy.figures,

@@ -91,6 +91,7 @@ class Array(wiring.Component):
                 if below is not None:
                     m.d.comb += row.psum_south.eq(below.psum_north)
             below = row
+        assert below is not None, "an array without rows"
         if NORTH in self.shape.directions:
             m.d.comb += [self.north[c].eq(below.psum_north[c]) for c in range(self.cols)]
         return m

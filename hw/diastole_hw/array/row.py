@@ -78,6 +78,7 @@ class ArrayRow(wiring.Component):
                     self.psum_north[c].eq(cell.psum),
                 ]
             west = cell
+        assert west is not None, "a row without cells"
         if EAST in self.shape.directions:
             m.d.comb += self.psum_east.eq(west.psum)
         return m
