@@ -3,8 +3,8 @@
     python scripts/bench.py build/bench.json [utilisation formats area ...] [--require]
 
 Writes one JSON object: {"rows": [{"what", "asked", "measured", "met"}]}, and prints it as a table.
-Measurements: utilisation, formats, larger, far, area, emission, accuracy, geometry, orders; all
-unless some are named.
+Measurements: utilisation, formats, larger, far, chooser, area, emission, accuracy, geometry,
+orders; all unless some are named.
 With ``--require`` exits with 1 if a figure does not reach what is asked of it.
 """
 
@@ -18,7 +18,16 @@ from area import LIBRARY
 from diastole.backend import cached_product
 from diastole.cli import exit_code
 from diastole.config.presets import PRESETS
-from diastole.measure import accuracy, area, emission, geometry, gradient_order, sizes, utilisation
+from diastole.measure import (
+    accuracy,
+    area,
+    chooser,
+    emission,
+    geometry,
+    gradient_order,
+    sizes,
+    utilisation,
+)
 from diastole.measure.area import Mapper
 from diastole.measure.figure import Figure, bench, choose
 from diastole_sim.rtl import Device
@@ -60,6 +69,7 @@ def main(arguments: argparse.Namespace) -> int:
         "formats": formats,
         "larger": larger,
         "far": far,
+        "chooser": lambda: chooser.figures("nano", PRESETS["nano"]),
         "area": lambda: area.figures(mapper),
         "emission": emission.figures,
         "accuracy": accuracy.figures,
