@@ -19,7 +19,7 @@ SEPARATE = ("forward", "dx", "dw")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Case:
+class Cube:
     """Products of side x side x side: the least utilisation of each, and of ``flying`` products
     one after the other, two of them in flight; 0: none."""
 
@@ -32,44 +32,44 @@ class Case:
 
 CASES = {
     "edge": (
-        Case(side=512, least=0.91),
-        Case(side=768, least=0.98),
-        Case(side=2048, least=0.975, ops=("forward",)),
+        Cube(side=512, least=0.91),
+        Cube(side=768, least=0.98),
+        Cube(side=2048, least=0.975, ops=("forward",)),
     ),
     "server": (
-        Case(side=512, least=0.83, flying=6, least_flying=0.94),
-        Case(side=1024, least=0.95),
-        Case(side=2048, least=0.985, ops=("forward",)),
+        Cube(side=512, least=0.83, flying=6, least_flying=0.94),
+        Cube(side=1024, least=0.95),
+        Cube(side=2048, least=0.985, ops=("forward",)),
     ),
 }
 """By preset what is asked; a shape that tiles do not fit bounds `edge` to 94.0, 100 and 98.5 %."""
-FAR = {"nano": Case(side=64, least=0.68), "server": Case(side=1024, least=0.94, ops=("forward",))}
+FAR = {"nano": Cube(side=64, least=0.68), "server": Cube(side=1024, least=0.94, ops=("forward",))}
 """The same with a memory of :data:`FAR_LATENCY` cycles."""
 FAR_LATENCY = 100
 
 
 def products(
-    name: str, config: Config, device: Device, case: Case, *, where: str = ""
+    name: str, config: Config, device: Device, cube: Cube, *, where: str = ""
 ) -> Iterator[Figure]:
-    """Of one case, and whether the bits of its first product are right; ``where``: said beside."""
-    tensors = normal_operands(case.side)
+    """Of one cube, and whether the bits of its first product are right; ``where``: said beside."""
+    tensors = normal_operands(cube.side)
     held = convert(device, tensors)
-    what = f"{name}, {case.side}^3{where}"
-    for op in case.ops:
+    what = f"{name}, {cube.side}^3{where}"
+    for op in cube.ops:
         result = multiply_held(device, op, held)
-        share = used(config, result, case.side)
-        yield at_least(f"utilisation of {what}, {op}", share, case.least, "{:.2%}")
-        if op == case.ops[0]:
+        share = used(config, result, cube.side)
+        yield at_least(f"utilisation of {what}, {op}", share, cube.least, "{:.2%}")
+        if op == cube.ops[0]:
             same = is_golden(config, tensors, op, result)
             yield Figure(what=f"bits of {what}, {op}", asked="same", measured=str(same), met=same)
-    if case.flying:
+    if cube.flying:
         operands = [held[name] for name in OPERATIONS["forward"].operand_names]
-        together = device.multiply_together([("forward", operands)] * case.flying)
+        together = device.multiply_together([("forward", operands)] * cube.flying)
         counters = together[0].counters
         assert counters is not None
-        share = case.side**3 * case.flying / counters.cycles / config.macs
-        flying = f"utilisation of {what}, {case.flying} in flight"
-        yield at_least(flying, share, case.least_flying, "{:.2%}")
+        share = cube.side**3 * cube.flying / counters.cycles / config.macs
+        flying = f"utilisation of {what}, {cube.flying} in flight"
+        yield at_least(flying, share, cube.least_flying, "{:.2%}")
 
 
 def is_golden(

@@ -7,7 +7,7 @@ import pytest
 
 from diastole.config.presets import PRESETS
 from diastole.measure import sizes
-from diastole.measure.sizes import CASES, FAR, Case
+from diastole.measure.sizes import CASES, FAR, Cube
 from diastole_sim.device.interface import CommandCounters
 from diastole_sim.golden.device import GoldenDevice
 from diastole_sim.spec.operations import OPERATIONS
@@ -48,7 +48,7 @@ def device():
 
 def test_shares(device):
     share = SIDE**3 / CYCLES / PICO.macs
-    case = Case(side=SIDE, least=share, ops=("forward", "dx"), flying=4, least_flying=1.5 * share)
+    case = Cube(side=SIDE, least=share, ops=("forward", "dx"), flying=4, least_flying=1.5 * share)
     figures = list(sizes.products("pico", PICO, device, case, where=", here"))
     assert [each.what for each in figures] == [
         "utilisation of pico, 24^3, here, forward",
@@ -63,7 +63,7 @@ def test_shares(device):
 
 def test_a_wrong_bit_is_told(device):
     device.wrong = True
-    case = Case(side=SIDE, least=0, ops=("dx",))
+    case = Cube(side=SIDE, least=0, ops=("dx",))
     _, bits = sizes.products("pico", PICO, device, case)
     assert (bits.measured, bits.met) == ("False", False)
 
