@@ -43,7 +43,7 @@ def larger() -> Iterator[Figure]:
     for name, cases in sizes.CASES.items():
         with Device(cached_product(PRESETS[name])) as device:
             for case in cases:
-                yield from sizes.products(name, PRESETS[name], device, case)
+                yield from sizes.cube_products(name, PRESETS[name], device, case)
 
 
 def far() -> Iterator[Figure]:
@@ -52,7 +52,7 @@ def far() -> Iterator[Figure]:
         product = cached_product(PRESETS[name])
         with Device(product, read_latency=latency, write_latency=latency) as device:
             where = f", latency {latency}"
-            yield from sizes.products(name, PRESETS[name], device, case, where=where)
+            yield from sizes.cube_products(name, PRESETS[name], device, case, where=where)
 
 
 def formats() -> Iterator[Figure]:

@@ -48,7 +48,7 @@ FAR = {"nano": Cube(side=64, least=0.68), "server": Cube(side=1024, least=0.94, 
 FAR_LATENCY = 100
 
 
-def products(
+def cube_products(
     name: str, config: Config, device: Device, cube: Cube, *, where: str = ""
 ) -> Iterator[Figure]:
     """Of one cube, and whether the bits of its first product are right; ``where``: said beside."""

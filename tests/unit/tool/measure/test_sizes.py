@@ -49,7 +49,7 @@ def device():
 def test_shares(device):
     share = SIDE**3 / CYCLES / PICO.macs
     case = Cube(side=SIDE, least=share, ops=("forward", "dx"), flying=4, least_flying=1.5 * share)
-    figures = list(sizes.products("pico", PICO, device, case, where=", here"))
+    figures = list(sizes.cube_products("pico", PICO, device, case, where=", here"))
     assert [each.what for each in figures] == [
         "utilisation of pico, 24^3, here, forward",
         "bits of pico, 24^3, here, forward",
@@ -64,7 +64,7 @@ def test_shares(device):
 def test_a_wrong_bit_is_told(device):
     device.wrong = True
     case = Cube(side=SIDE, least=0, ops=("dx",))
-    _, bits = sizes.products("pico", PICO, device, case)
+    _, bits = sizes.cube_products("pico", PICO, device, case)
     assert (bits.measured, bits.met) == ("False", False)
 
 
