@@ -272,8 +272,8 @@ WINDOWS = Machine(
         Fault(
             "second copy draws the first's bits",
             "draws",
-            r"draws__payload\[63:32\] = \{ hash0_o__payload(\[55:48\])",
-            "[63:56]",
+            r"draws__payload\[63:32\] = \{ (hash0_o__payload\[55:48\])",
+            "hash0_o__payload[63:56]",
         ),
         Fault(
             "second copy has the first's exponents",
@@ -349,8 +349,8 @@ TWO_LEVELS = Machine(
         Fault(
             "second copy draws the first's bits",
             "draws",
-            r"draws__payload\[63:32\] = \{ hash0_o__payload(\[55:48\])",
-            "[63:56]",
+            r"draws__payload\[63:32\] = \{ (hash0_o__payload\[55:48\])",
+            "hash0_o__payload[63:56]",
         ),
         Fault(
             "second header at the first's address",

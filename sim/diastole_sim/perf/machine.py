@@ -56,8 +56,8 @@ class Memory:
         Added to it are the registers of the bus engines and of the queues before them.
         """
         written = latency if write_latency is None else write_latency
-        require_int("latency", latency, 0, 1 << 20)
-        require_int("write_latency", written, 0, 1 << 20)
+        require_int("latency", latency, 1, 10_000)
+        require_int("write_latency", written, 1, 10_000)
         require_int("outstanding", outstanding, 1, 1 << 10)
         return cls(
             read_cycles=latency + 5,
