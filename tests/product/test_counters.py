@@ -15,8 +15,9 @@ from support.nests import blocks_of, drawn_nest
 from support.sweep import sweep
 
 MACHINES = [
-    *("pico", "nano", "mixed", "mxfp8_e4m3", "nvfp4", "mxfp4_e2m1", "ports", "ports_mxfp8"),
-    sweep("ports_nvfp4"),  # headers are read in the same way through however many ports
+    *("pico", "nano", "mixed", "mxfp8_e4m3", "nvfp4", "mxfp4_e2m1", "ports"),
+    sweep("ports_mxfp8"),  # what is of two ports, and what is of a format, is seen one by one
+    sweep("ports_nvfp4"),
 ]
 CASES = 5
 SHARE = {20: 0.02, 100: 0.06}

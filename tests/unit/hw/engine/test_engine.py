@@ -263,7 +263,7 @@ def test_two_ports(machine, sizes, rng):
         )  # fmt: skip
 
 
-ALWAYS_NESTED = (0, 8, 9)  # of the products of these machines and sizes
+ALWAYS_NESTED = (0, 9)  # of the products of these machines and sizes
 NESTED = {
     "squares": ({"block": 2}, {"rows": 3, "cols": 2}),
     "edge": ({"block": 2}, {"rows": 2, "cols": 1, "in_place": False}),
