@@ -266,7 +266,7 @@ WINDOWS = Machine(
         Fault(
             "second copy not turned in its blocks",
             "turned_reorder",
-            rf"read_addr = \{{ half, count{BITS}, (count{BITS}), group",
+            rf"read_addr\(\{{ half, count{BITS}, (count{BITS}), group",
             "count[1]",
         ),
         Fault(

@@ -5,26 +5,26 @@ from mutation.plant import Fault
 from mutation.planted_units import BITS
 
 _RING = "ring_space_blocks512"  # of what streams
+_ENDED = r"convert__done\) begin\s+_\d+_ = 2'h0;\s+end\s+"
+_CONVERTS = rf"= converts_now;\s+if \({_ENDED}if \(convert_starts\) begin\s+_\d+_"
 
 FLIGHT = (
     Fault("everything is ahead", "dispatch", r"due = command__valid & (_\d+_);", "1'h1"),
     Fault("nothing is ahead", "dispatch", r"(command__payload\[\d+\]) & _\d+_;", "1'h0"),
     Fault("answers are not awaited", "dispatch", r"_\d+_ & (answered);", "2'h3"),
-    Fault("one of two products is enough", "dispatch", r"= (products_0 == 1'h1);", "1'h1"),
-    Fault("one number for all conversions", "dispatch", r"converts_now = (.+);", "2'h1"),
+    Fault("one number for all conversions", "dispatch", rf"{_CONVERTS} = (_\d+_);", "2'h1"),
     Fault("no answer counts", "core", r"_\d+_ = (answered) &", "1'h0", True),
     Fault("conversions ask for nothing", "core", r"asked_0 = _\d+_ \+ (_\d+_);", "1'h0"),
     Fault("the other's record", "flight", r"newer_for_0 = (.+);", "1'h1"),
     Fault("the drain's record", "flight", r"newer_for_2 = (.+);", "1'h1"),
     Fault("tiles of either end", "flight", r"_0_give = east__closes & (\w+);", "1'h1"),
     Fault("more tiles than maxima", "flight", r"room = (.+);", "1'h1"),
-    Fault("always anew", "flight", r"anew = (load__start) \?[^;]+;", "1'h1"),
+    Fault("never anew", "flight", r"assign anew = (.+);", "1'h0"),
     Fault("ready too early", "flight", r"ready = (.+);", "_000_ | _016_"),
     Fault("a drain stays at its product", "flight", r"= (east__waits) &", "1'h0"),
     Fault("the array begins too early", "flight", r"execute__start = _\d+_ & (\w+);", "1'h1"),
-    Fault("tiles of both directions in one count", "tile_walk", r"turns = (.+);", "1'h0"),
     Fault("what is kept begins anywhere", "tile_walk", r"stream_on_grid = (.+);", "1'h1"),
-    Fault("what is kept never follows", "tile_walk", r"held_on_grid = (.+);", "1'h0"),
+    Fault("what is kept follows other slabs", "tile_walk", r"held_on_grid = (.+);", "1'h1"),
     Fault("over slabs of the product before", _RING, r"clear = (.+);", "1'h1"),
     Fault("below the oldest twice", _RING, r"wrapped = (.+);", "1'h0"),
     Fault("the length of the next product", _RING, r"= oldest \+ (length);", "slab"),
@@ -36,7 +36,7 @@ FLIGHT = (
     Fault("far ahead beside a product", "read_limit", r"open_ = (.+);", "1'h1"),
     Fault("asked for too early", "gathered_writes", r"requests__valid = \w+ & (\w+);", "1'h1"),
     Fault("refused at once", "command_fetch", r"_\d+_ = (! flying);", "1'h1", every=True),
-    Fault("the error's index", "command_fetch", r"blamed = (.+);", "index"),
+    Fault("the error's index", "command_fetch", r"\? (_\d+_\[31:0\]) : index;", "index"),
     Fault("commands outside the window", "command_fetch", r"inside_ = (.+);", "1'h1"),
     Fault("a failed command is run", "command_fetch", r"if \((failed)\) begin", "1'h0"),
     Fault("one burst answers all", "axi_writer", rf"ended & (open_o__payload{BITS});", "1'h1"),

@@ -4,13 +4,14 @@ from mutation.plant import Fault
 from mutation.planted_units import BITS
 
 _RING = "ring_space_blocks512"  # of what streams
+_HELD_MOVES = r"= held_at;\s+if \(_\d+_\) begin\s+_\d+_"
 
 RINGS = (
     Fault("a ring always has room", _RING, r"room = (.+);", "1'h1"),
     Fault("a slab given back, its place not", _RING, r"\n    if \((give)\) begin", "1'h0", True),
     Fault("the oldest slab goes on block by block", _RING, r"= oldest \+ (length);", "10'h001"),
     Fault("not back to what is kept", "tile_walk", r"= (stream_panel);\s+end", "stream_at"),
-    Fault("what is held stands at one place", "tile_walk", r"held_after = (.+);", "held_at"),
+    Fault("what is held stands at one place", "tile_walk", rf"{_HELD_MOVES} = (.+);", "held_at"),
     Fault("what streams is loaded always", "tile_walk", r"= _\d+_ \| (first_l);", "1'h1"),
     Fault("nothing is ever free", "datapath", r"freed <= (_\d+_);", "0"),
     Fault("blocks are not waited for", "pass_walk", r"= _\d+_ \| (loaded__blocks__there);", "1'h1"),

@@ -200,10 +200,10 @@ SQUARES = (
     Fault("W is cut as X is", "block_buffer", r"size = (5'h08);", "5'h09"),
     # Regions.
     Fault(
-        "maxima loaded with each chunk",
+        "no maxima loaded",
         "region_steps",
         rf"= (chunk{BITS}) & chunk{BITS};",
-        "1'h1",
+        "1'h0",
         every=True,
     ),
     Fault("dY not turned", "region_steps", r"turned = (1'h1);", "1'h0", every=True),

@@ -149,7 +149,7 @@ def _refused(s: Scenario, index: int) -> None:
 
 def flights(product: Path, log: Log) -> None:
     """Commands ahead of the ones before them: every kind behind every other, with loops of many
-    lengths; behind what they read; and errors of either of two."""
+    lengths; behind what they read; errors of either of two; and gradients apart."""
     sizes = {"m": 21, "n": 18, "k": 35}
     for seed in (None, 5):
         with opened(product, log, stalls=seed) as (device, golden):
@@ -167,6 +167,11 @@ def flights(product: Path, log: Log) -> None:
                 tried(s, list(with_ahead(pair, device.numerics, width)))
                 s.assert_right("convert", op)
             _failing(s)
+            # Both gradients as two products each, one pair behind the other.
+            wide = sizes | {"n": device.product.parameters["fused_max_n"] + 3, "k": 5}
+            s = scenario_on(device, golden, wide)
+            tried(s, [s.commands["backward"]] * 2)
+            s.assert_right("backward")
 
 
 def _nested_at_random(s: Scenario, op: str, lengths: Random) -> Command:

@@ -65,12 +65,12 @@ def nests(product: Path, log: Log) -> None:
     version 1 are among the others."""
     rng, lengths = np.random.default_rng(10), Random(10)
     with opened(product, log) as (device, golden):
-        for sizes in ((45, 37, 50), (20, 70, 90)):
-            data = p.tensors(rng, sizes, "wide")
+        for m, k, n in ((45, 37, 50), (20, 70, 90)):
+            data = p.tensors(rng, (m, k, n), "wide")
             for op in ("forward", "dx", "dw"):
                 limits = device.loops.limits.of(op)
                 assert limits is not None
-                blocks = blocks_of(op, sizes, device.numerics.block)
+                blocks = blocks_of(op, (m, n, k), device.numerics.block)
                 for keep in KEPT:
                     nest = drawn_nest(limits, blocks, lengths)
                     while nest.keep != keep:
