@@ -20,7 +20,7 @@ MACHINES = [
     sweep("ports_nvfp4"),
 ]
 CASES = 5
-SHARE = {20: 0.02, 100: 0.06}
+SHARE = {20: 0.02, 100: 0.04}
 """Of the cycles, by which the model may be wrong, by the latency of the memory."""
 FUSED_SHARE = 0.05
 """Short rows of two drains meet at the writer."""

@@ -9,6 +9,8 @@ from diastole_sim.perf.walk import Span
 EAST, NORTH = 0, 1
 WRITES_AHEAD = 16
 """Bursts whose responses have not come."""
+ANSWERED = 4
+"""Cycles from a response to the first beat of a burst that waited for it."""
 PIPELINE = 5  # words between the accumulators and the beats, or the memory that turns
 TURNED = 3  # cycles from the last column of a piece to its first row
 PIECES = 2  # that the memory holds
@@ -127,7 +129,7 @@ class Store:
         words = drain.words(span)
         first = max(start + self.machine.memory.write_gap_cycles, drain.data)
         if len(self.responses) == WRITES_AHEAD:
-            first = max(first, self.responses.popleft())
+            first = max(first, self.responses.popleft() + ANSWERED)
         cycles = max(span.beats, words)
         end = first + cycles  # cycle of its last beat
         self.responses.append(end + self.machine.memory.response_cycles)
