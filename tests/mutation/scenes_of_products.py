@@ -77,6 +77,18 @@ def nests(product: Path, log: Log) -> None:
                         nest = drawn_nest(limits, blocks, lengths)
                     device.loops.nest = nest
                     multiply_all(device, golden, data, ops=(op,))
+        # One operand stays, or none; the panels of the other one are too long to stay.
+        for (m, k, n), side in (((200, 100, 9), 0), ((9, 5000, 40), 1)):
+            data = p.tensors(rng, (m, k, n), "plain")
+            limits = device.loops.limits.of("forward")
+            blocks = blocks_of("forward", (m, n, k), device.numerics.block)
+            rooms = limits.stream_blocks, limits.held_blocks
+            for _ in range(100):
+                nest = drawn_nest(limits, blocks, lengths)
+                if limits.panels(nest, blocks)[side] > rooms[side]:
+                    device.loops.nest = nest
+                    multiply_all(device, golden, data, ops=("forward",))
+                    break
         device.loops.nest = None
 
 
