@@ -98,7 +98,8 @@ def _nested(s: Scenario) -> Iterator[Command]:
         assert limits is not None
         for name, field in NEST_FIELDS.items():
             lengths = getattr(limits, name)
-            for wrong in sorted({lengths[0] // 2, lengths[-1] + 1, 2 * lengths[-1], 3} - {0}):
+            near = {lengths[0] // 2, lengths[-1] + 1, 2 * lengths[-1], 3} - {0}
+            for wrong in sorted(near | {lengths[0] | 1 << bit for bit in range(8)}):
                 if wrong not in lengths:
                     yield s.changed(op, **{field: wrong})
         t, lanes, _ = OPERATIONS[op].products[0].loops
