@@ -152,6 +152,20 @@ SAME: dict[str, dict[str, str]] = {
         ),
     },
     "diastole_nano": {
+        "port_sums: storing next = 12'h000 if rst: constant: one less in 12'h000, number 1": (
+            "a word that is written after reset is overwritten before anything is added to it"
+        ),
+        "port_sums: (read & (read_addr[9:8] == 2'h2)) = read & (read_addr[9:8] == 2'h2): swapped: "
+        "read instead of (read_addr[9:8] == 2'h2), word 3": (
+            "a word of a unit that is not shown is read too"
+        ),
+        "region_requests: if (regions__ready) first_row_start ...: swapped: table_enabled instead "
+        "of regions__ready, word 1": (
+            "an address begins anew until its region is taken: the last time counts"
+        ),
+        "flight: (~ older_live) = ~ older_live (the 4th): stuck: bit 0 at 0": (
+            "looked at where the array was busy as the load began: the other product was in flight"
+        ),
         "region_parse: (((_ ? _[6:0] : { 3'h0, _[3:0] })[0]) ? (_ + 1'h1) : { 1'h0, ((_[6:0"
         "] < _[3:0]) ? (region[18:12] - col)[6:0] : { 3'h0, (4'h8 - offset)[3:0] })[3:0] })"
         " = (((_[6:0] < _[3:0]) ? (region[18:12] - col)[6:0] : { 3'h0, (4'h8 - offset)[3:0]"
@@ -203,6 +217,11 @@ UNREACHED: dict[str, dict[str, str]] = {
         ),
     },
     "diastole_nano": {
+        "read_share: waiting <= waiting next: dropped: never": (
+            "an offer that waits may change, and the order of requests with it, but nothing else"
+        ),
+        "flight: north__product[213:59] = (newer_for_3 ? set_up[1045:891] : older[1045:891]): "
+        "stuck: bit 144 at 0": "of results with more than 8191 columns",
         "draws: (~ (need_first | need_end)) = ~ (need_first | need_end) (the 2th): operator"
         ": no ~, number 1": (
             "a hash has room as long as the cut before it has; test_draws.py stalls them apart"

@@ -243,13 +243,14 @@ class Flight(wiring.Component):
         load, execute = self.load, self.execute
         alone = (self.set_up.mode == Mode.FUSED) | (older.mode == Mode.FUSED)
         pending = Signal()  # it is being loaded
+        anew = Signal(name="begun_anew")
         m.d.comb += [
             load.start.eq(waits & self.set_up_done & ~load.busy & ~(older_live & alone)),
             execute.start.eq((load.start | pending) & ~execute.busy),
-            self.anew.eq(load.start & ~older_live),  # the array is free then
+            self.anew.eq(Mux(load.start, ~older_live, anew)),
         ]
         with m.If(load.start):
-            m.d.sync += pending.eq(1)
+            m.d.sync += [anew.eq(~older_live), pending.eq(1)]
         with m.If(execute.start):
             m.d.sync += pending.eq(0)
         for stage, name in ((load, "load"), (execute, "execute")):
