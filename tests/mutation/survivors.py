@@ -24,6 +24,10 @@ SAME: dict[str, dict[str, str]] = {
         "gather: end_ next = end_: swapped: done instead of end_, word 1": (
             "looked at beside `adding`, which comes with the value"
         ),
+        "flight: (~ older_live) = ~ older_live (the 4th): stuck: bit 0 at 0": (
+            "where nothing else is in flight, load and execute begin in the same cycle, and the "
+            "bit is not kept for later"
+        ),
     },
     "mxfp8": {
         "bank_48_depth512: number next = 2'h0 if rst: dropped: never": (
@@ -73,6 +77,26 @@ SAME: dict[str, dict[str, str]] = {
         ),
         "meet: (~ both_3) = ~ both_3 (the 6th): stuck: bit 0 at 0": (
             "a shift by 31 leaves as little of a sum as one by 63"
+        ),
+        "credit_most2: (count + 1'h1) = count + 1'h1: constant: one more in 1'h1, number 1": (
+            "halves of the west scratchpad, which only the fused pass takes; there is none"
+        ),
+        "pass_run: ahead next = 68'h00000000000000000 if rst: constant: one more in "
+        "68'h00000000000000000, number 1": (
+            "looked at beside `loading` and `loaded`, which are reset"
+        ),
+        "decoder: o[368:353] = bits[311:296]: stuck: bit 4 at 0": (
+            "chunks of more than 8 blocks are refused, and then nobody looks at the record"
+        ),
+        "flight: (~ (older_live & (_ | _))) = ~ (older_live & ((set_up[1:0] == 2'h3) | (older[1:0] "
+        "== 2'h3))): swapped: (set_up[1:0] == 2'h3) instead of (older_live & ((set_up[1:0] == 2'h3)"
+        " | (older[1:0] == 2'h3))), word 2": "mode 3 is the fused pass, which this machine has not",
+        "port_sums: storing next = 12'h000 if rst: constant: one less in 12'h000, number 1": (
+            "a sum written in a reset, which nobody reads before a product writes it anew"
+        ),
+        "image_maxima: if ((group__payload[2] & group__payload[6])) tile_column next ...: swapped: "
+        "i__valid instead of (group__payload[2] & group__payload[6]), word 1": (
+            "a tile has the 32 rows of one strip, so that every line ends a copy"
         ),
         "stream_fifo_width104_depth4: if (taken) word2 next ...: swapped: i__ready instead of "
         "taken, word 1": "a word beyond the level, which is written again before it counts",
@@ -212,6 +236,12 @@ UNREACHED: dict[str, dict[str, str]] = {
         ),
         "region_requests: ({ 1'h0, table_chunk[23:0], 2'h0 }) = { 1'h0, table_chunk[23:0], 2'h0 }: "
         "stuck: bit 17 at 0": "of tensors with more than 131072 rows",
+        "stream_fifo_width7_depth10: if (taken) word8 next ...: swapped: i__valid instead of taken,"
+        " word 1": "cuts of draws: a full queue at its ninth place, and ten cuts later another one",
+        "fill: ((! buffer_o__payload[50:48]) ? 4'h0 : 4'he) = (! buffer_o__payload[50:48]) ? 4'h0 "
+        ": 4'he: stuck: bit 1 at 1": (
+            "a zero that reaches 2 bits down: seen where `exact` hangs on that vector alone"
+        ),
         "block_targets: (stored_2 != 8'hff) = stored_2 != 8'hff: stuck: bit 0 at 1": (
             "of groups whose scale is NaN, which only `poison` stores"
         ),

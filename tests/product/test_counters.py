@@ -15,7 +15,8 @@ from support.nests import blocks_of, drawn_nest
 from support.sweep import sweep
 
 MACHINES = [
-    *("pico", "nano", "mixed", "mxfp8_e4m3", "nvfp4", "mxfp4_e2m1", "ports"),
+    *("pico", "nano", "mixed", "mxfp8_e4m3", "nvfp4", "ports"),
+    sweep("mxfp4_e2m1"),
     sweep("ports_mxfp8"),  # what is of two ports, and what is of a format, is seen one by one
     sweep("ports_nvfp4"),
 ]
