@@ -21,6 +21,13 @@ SAME: dict[str, dict[str, str]] = {
         "block_targets: if (rst) block_drop next ...: condition: inverted": (
             "every block of these machines begins with a beat, so none is read only to be dropped"
         ),
+        "port_sums: storing next = 12'h000 if rst: constant: one less in 12'h000, number 1": (
+            "a word that is written after reset is overwritten before anything is added to it"
+        ),
+        "region_requests: if (regions__ready) first_row_start ...: swapped: table_enabled instead "
+        "of regions__ready, word 1": (
+            "an address begins anew until its region is taken: the last time counts"
+        ),
         "gather: end_ next = end_: swapped: done instead of end_, word 1": (
             "looked at beside `adding`, which comes with the value"
         ),
@@ -91,9 +98,6 @@ SAME: dict[str, dict[str, str]] = {
         "flight: (~ (older_live & (_ | _))) = ~ (older_live & ((set_up[1:0] == 2'h3) | (older[1:0] "
         "== 2'h3))): swapped: (set_up[1:0] == 2'h3) instead of (older_live & ((set_up[1:0] == 2'h3)"
         " | (older[1:0] == 2'h3))), word 2": "mode 3 is the fused pass, which this machine has not",
-        "port_sums: storing next = 12'h000 if rst: constant: one less in 12'h000, number 1": (
-            "a sum written in a reset, which nobody reads before a product writes it anew"
-        ),
         "image_maxima: if ((group__payload[2] & group__payload[6])) tile_column next ...: swapped: "
         "i__valid instead of (group__payload[2] & group__payload[6]), word 1": (
             "a tile has the 32 rows of one strip, so that every line ends a copy"
@@ -176,19 +180,9 @@ SAME: dict[str, dict[str, str]] = {
         ),
     },
     "diastole_nano": {
-        "port_sums: storing next = 12'h000 if rst: constant: one less in 12'h000, number 1": (
-            "a word that is written after reset is overwritten before anything is added to it"
-        ),
         "port_sums: (read & (read_addr[9:8] == 2'h2)) = read & (read_addr[9:8] == 2'h2): swapped: "
         "read instead of (read_addr[9:8] == 2'h2), word 3": (
             "a word of a unit that is not shown is read too"
-        ),
-        "region_requests: if (regions__ready) first_row_start ...: swapped: table_enabled instead "
-        "of regions__ready, word 1": (
-            "an address begins anew until its region is taken: the last time counts"
-        ),
-        "flight: (~ older_live) = ~ older_live (the 4th): stuck: bit 0 at 0": (
-            "looked at where the array was busy as the load began: the other product was in flight"
         ),
         "region_parse: (((_ ? _[6:0] : { 3'h0, _[3:0] })[0]) ? (_ + 1'h1) : { 1'h0, ((_[6:0"
         "] < _[3:0]) ? (region[18:12] - col)[6:0] : { 3'h0, (4'h8 - offset)[3:0] })[3:0] })"

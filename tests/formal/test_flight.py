@@ -1,0 +1,295 @@
+"""Products in flight: each goes through all stages, in order, and is done when nothing of it is
+left, neither earlier nor later, whatever the stages take."""
+
+import inspect
+
+import pytest
+from amaranth.hdl import Array, Assert, Cat, Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In
+
+from diastole_hw.engine.flight import DIRECTIONS, Flight
+from diastole_hw.plan.uses import Mode
+from diastole_hw.schedule.tokens import PRODUCT
+from formal.prove import prove, refute
+from support.plans import make_numerics, make_plan
+
+PLAN = make_plan(make_numerics(block=2), 2, 2)
+MOST = PLAN.tiling.tiles_in_flight
+ASSERTIONS = 9
+STATE = (
+    *("newest", "live", "older_live", "waits", "pending", "begun_anew", "command_0", "command_1"),
+    *("load_at", "execute_at", "east_at", "north_at"),
+)
+COUNTS = [f"{name}_tiles_{number}" for name in DIRECTIONS for number in range(2)]
+PROBES = {f"of_{name}": f"dut.{name}" for name in (*STATE, "older")}
+PROBES |= {f"of_{name}": f"dut.{name}.count" for name in COUNTS}
+OLDER_ALONE = "(self.set_up.mode == Mode.FUSED) | (older.mode == Mode.FUSED)"
+EDITS = [
+    ("self.ready.eq(~live | (~waits & ~older_live))", "self.ready.eq(~live | ~waits)"),
+    ("commands[newest ^ done_older]", "commands[newest]"),
+    ("older_live.eq(live & ~done_newer)", "older_live.eq(live)"),
+    (" & ~(older_live & alone)", ""),
+    (OLDER_ALONE, "older.mode == Mode.FUSED"),
+    ("(load.start | pending) & ~execute.busy", "load.start & ~execute.busy"),
+    (
+        "parts += [(waits | pending) & (newest == number)]",
+        "parts += [pending & (newest == number)]",
+    ),
+    ("[store.busy & (mine == number), ~tiles[number].empty]", "[~tiles[number].empty]"),
+    ("with m.Elif(store.waits & ~store.busy)", "with m.Elif(store.waits)"),
+    ("self.load.start & ~older_live", "self.load.start"),
+    ("store.closes & (at == number)", "store.closes & (at != number)"),
+    ("done_newer.eq(live & ~older_live & ~of[newest])", "done_newer.eq(live & ~of[newest])"),
+    ("tiles[0].count + tiles[1].count < most", "tiles[1].count < most"),
+    ("Mux(load.start, ~older_live, anew)", "Mux(load.start, 1, anew)"),
+]
+"""Faults in the text of the unit."""
+
+
+def edited(old, new):
+    """The unit with another text in one place."""
+    text = inspect.getsource(Flight)
+    assert text.count(old) == 1, old
+    names = vars(inspect.getmodule(Flight)).copy()
+    exec(compile(text.replace(old, new), "edited", "exec"), names)
+    return names["Flight"]
+
+
+class Stage:
+    """Load or execute: busy from the cycle after its start for as long as it likes."""
+
+    def __init__(self, m, port, name, ends):
+        self.port = port
+        self.busy = Signal(name=f"own_{name}")
+        self.number = Signal(name=f"own_{name}_number")
+        with m.If(port.start):
+            m.d.sync += [self.busy.eq(1), self.number.eq(port.number)]
+        with m.Elif(ends):
+            m.d.sync += self.busy.eq(0)
+        m.d.comb += port.busy.eq(self.busy)
+
+    def has(self, number):
+        return self.busy & (self.number == number)
+
+
+class Drain:
+    """Takes a tile that waits when it is shown its product; reads its last sum some time later,
+    and lets its last float go after that. ``tiles``: by product, between opened and read."""
+
+    def __init__(self, m, port, name, goes):
+        self.m, self.port, self.name, self.goes = m, port, name, Array(goes)
+        self.tiles = Array(Signal(range(MOST + 1), name=f"own_{name}_{n}") for n in range(2))
+        self.busy = Signal(name=f"own_{name}_busy")
+        self.unread = Signal(name=f"own_{name}_unread")
+        self.number = Signal(name=f"own_{name}_number")
+        self.next = Signal(name=f"own_{name}_next")
+        self.late = Signal(name=f"own_{name}_late")  # a tile waited, for another product
+
+    def live(self, newest, opened, loaded, waits, closes, leaves):
+        """``opened``: a tile of product ``loaded``; the others: if it likes to."""
+        m, port = self.m, self.port
+        closed, takes = Signal(name=f"{self.name}_closed"), Signal(name=f"{self.name}_takes")
+        m.d.comb += [
+            self.next.eq(newest ^ (self.tiles[~newest] != 0)),
+            port.next.eq(self.next),
+            port.busy.eq(self.busy),
+            port.waits.eq(waits & (self.tiles[self.next] != 0)),
+            takes.eq(port.waits & ~self.busy & (port.number == self.next)),
+            closed.eq(closes & self.busy & self.unread),
+            port.closes.eq(closed),
+        ]
+        for number in range(2):
+            more = opened & self.goes[number] & (loaded == number)
+            m.d.sync += self.tiles[number].eq(
+                self.tiles[number] + more - (closed & (self.number == number))
+            )
+        m.d.sync += self.late.eq(port.waits & ~self.busy & (port.number != self.next))
+        with m.If(takes):
+            m.d.sync += [self.busy.eq(1), self.unread.eq(1), self.number.eq(self.next)]
+        with m.If(closed):
+            m.d.sync += self.unread.eq(0)
+        with m.If(self.busy & ~self.unread & leaves):
+            m.d.sync += self.busy.eq(0)
+
+    def has(self, number):
+        return (self.busy & (self.number == number)) | (self.tiles[number] != 0)
+
+
+class FlightSpec(wiring.Component):
+    """Products, of which this side keeps by number how far they are.
+
+    They begin whenever they may, their set-up takes any time, the stages and drains are busy as
+    long as they like, tiles are opened whenever there is room and the load unit is busy, and read
+    in the order of their products.
+    """
+
+    def __init__(self, dut: Flight):
+        self.dut = dut
+        pulses = ("starts", "command", "set_up_ends", "load_ends", "execute_ends", "opens")
+        super().__init__(
+            {
+                **{name: In(1) for name in pulses},
+                "mode": In(Mode),
+                **{name: In(2) for name in ("waits", "closes", "leaves")},  # by direction
+                **{f"of_{name}": In(1) for name in STATE},
+                **{f"of_{name}": In(range(MOST + 1)) for name in COUNTS},
+                "of_older": In(PRODUCT),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.dut = dut = self.dut
+        self.newest = newest = Signal(name="own_newest")  # its number
+        names = ("flies", "fused", "north", "command", "to_load", "to_execute", "anew")
+        self.own = own = {
+            name: Array(Signal(name=f"own_{name}_{number}") for number in range(2))
+            for name in names
+        }
+        flies, fused, north = own["flies"], own["fused"], own["north"]
+        self.load = load = Stage(m, dut.load, "load", self.load_ends)
+        self.execute = execute = Stage(m, dut.execute, "execute", self.execute_ends)
+        east = [fused[n] | ~north[n] for n in range(2)]
+        self.drains = drains = [
+            Drain(m, dut.east, "east", east),
+            Drain(m, dut.north, "north", [fused[n] | north[n] for n in range(2)]),
+        ]
+        opened = Signal()
+        m.d.comb += [opened.eq(self.opens & load.busy & dut.room), dut.opens.eq(opened)]
+        for n, drain in enumerate(drains):
+            likes = (self.waits[n], self.closes[n], self.leaves[n])
+            drain.live(newest, opened, load.number, *likes)
+        others = flies[~newest]
+        oldest, done = Signal(), Signal()
+        parts = [load, execute, *drains]
+        here = [Cat(own["to_execute"][n], *(part.has(n) for part in parts)).any() for n in range(2)]
+        m.d.comb += oldest.eq(newest ^ others)
+        m.d.comb += done.eq(flies[oldest] & ~Array(here)[oldest])
+        with m.If(done):
+            m.d.sync += flies[oldest].eq(0)
+        set_up = self._begin(m, others)
+        self._check(m, set_up, others, oldest, done)
+        self._induction(m, others)
+        return m
+
+    def _begin(self, m, others):
+        """Begins products, and their stages; returns whether the newest is set up."""
+        dut, own, newest = self.dut, self.own, self.newest
+        set_up, start = Signal(name="own_set_up"), Signal(name="own_start")
+        m.d.comb += [
+            start.eq(self.starts & dut.ready),
+            dut.start.eq(start),
+            dut.command.eq(self.command),
+            dut.set_up_done.eq(set_up),
+            dut.set_up.mode.eq(Mux(own["fused"][newest], Mode.FUSED.value, Mode.DX.value)),
+            dut.set_up.north.eq(own["north"][newest]),
+        ]
+        with m.If(self.set_up_ends):
+            m.d.sync += set_up.eq(1)
+        with m.If(dut.load.start):
+            m.d.sync += [own["to_load"][newest].eq(0), own["anew"][newest].eq(~others)]
+        with m.If(dut.execute.start):
+            m.d.sync += own["to_execute"][newest].eq(0)
+        begun = {"flies": 1, "to_load": 1, "to_execute": 1, "command": self.command}
+        begun |= {"fused": self.mode == Mode.FUSED, "north": self.mode == Mode.DX}
+        with m.If(start):
+            m.d.sync += [newest.eq(~newest), set_up.eq(0)]
+            m.d.sync += [own[name][~newest].eq(value) for name, value in begun.items()]
+        third = start & own["flies"][~newest]
+        m.d.comb += Assert(~third, "a third product")
+        return set_up
+
+    def _check(self, m, set_up, others, oldest, done):
+        dut, own, newest = self.dut, self.own, self.newest
+        load, execute, drains = self.load, self.execute, self.drains
+        command, fused, to_load = own["command"], own["fused"], own["to_load"]
+        waits = others & (fused[0] | fused[1])
+        loads = to_load[newest] & set_up & ~load.busy & ~waits
+        executes = own["to_execute"][newest] & (~to_load[newest] | loads) & ~execute.busy
+        m.d.comb += [
+            Assert(dut.load.start == loads, "loads too early, too late or not at all"),
+            Assert(dut.execute.start == executes, "executes too early, too late or not at all"),
+            Assert(dut.done == done, "done before nothing is left, or later"),
+            Assert(~dut.done | (dut.done_command == command[oldest]), "another command is done"),
+            Assert(
+                (dut.busy == (own["flies"][0] | own["flies"][1]))
+                & (dut.busy_behind == (own["flies"][0] & own["flies"][1])),
+                "others are in flight",
+            ),
+        ]
+        anew = Mux(dut.load.start, ~others, own["anew"][newest])
+        right = []
+        for stage in (load, execute):
+            port = stage.port
+            number = Mux(port.start, newest, stage.number)
+            seen = (port.number == number) & (port.command == command[number])
+            right += [~(port.start | stage.busy) | seen, ~port.start | (dut.anew == anew)]
+        room = Signal()
+        full = [d.goes[load.number] & (d.tiles[0] + d.tiles[1] >= MOST) for d in drains]
+        m.d.comb += room.eq(~Cat(*full).any())
+        for drain in drains:
+            port = drain.port
+            seen = (port.number == drain.number) & (port.command == command[drain.number])
+            right += [~drain.busy | seen, ~drain.late | (port.number == drain.next)]
+        m.d.comb += [
+            Assert(Cat(*right).all(), "a stage sees another product"),
+            Assert(~load.busy | (dut.room == room), "room for another tile"),
+        ]
+
+    def _induction(self, m, others):
+        """How the unit's registers stand to the products, and how far these can be."""
+        own, newest, load, execute = self.own, self.newest, self.load, self.execute
+        flies, to_load, to_execute = own["flies"], own["to_load"], own["to_execute"]
+        pending = to_execute[newest] & ~to_load[newest]
+        fused = own["fused"][0] | own["fused"][1]
+        older = self.of_older
+        mode = Mux(own["fused"][~newest], Mode.FUSED.value, Mode.DX.value)
+        true = [
+            self.of_newest == newest,
+            self.of_live == flies[newest],
+            self.of_older_live == others,
+            self.of_waits == to_load[newest],
+            self.of_pending == pending,
+            ~others | flies[newest],
+            ~others | ((older.mode.as_value() == mode) & (older.north == own["north"][~newest])),
+            ~(to_load[~newest] | to_execute[~newest]),
+            ~(others & fused) | to_load[newest],
+            ~pending | (others & ~own["anew"][newest] & ~self.of_begun_anew),
+            ~load.has(~newest) | ~others | to_load[newest],
+            ~execute.has(~newest) | ~others | to_execute[newest],
+            ~load.busy | (flies[load.number] & ~to_load[load.number]),
+            ~load.busy | (self.of_load_at == load.number),
+            ~execute.busy | (flies[execute.number] & ~to_execute[execute.number]),
+            ~execute.busy | (self.of_execute_at == execute.number),
+        ]
+        for n, command in enumerate((self.of_command_0, self.of_command_1)):
+            true += [
+                ~to_load[n] | to_execute[n],
+                ~to_execute[n] | flies[n],
+                ~flies[n] | (command == own["command"][n]),
+                ~(own["fused"][n] & own["north"][n]),
+            ]
+        for drain, at in zip(self.drains, (self.of_east_at, self.of_north_at), strict=True):
+            mine = drain.number
+            true += [
+                drain.tiles[0] + drain.tiles[1] <= MOST,
+                ~drain.busy | (flies[mine] & ~to_load[mine] & drain.goes[mine] & (at == mine)),
+                ~drain.unread | (drain.busy & (drain.tiles[mine] != 0)),
+                ~(drain.busy & others & (mine == newest)) | (drain.tiles[~newest] == 0),
+                ~drain.late | (~drain.busy & (drain.tiles[drain.next] != 0) & (at == drain.next)),
+            ]
+            for n in range(2):
+                there = drain.tiles[n] != 0
+                true.append(~there | (flies[n] & ~to_load[n] & drain.goes[n]))
+                true.append(getattr(self, f"of_{drain.name}_tiles_{n}") == drain.tiles[n])
+        m.d.comb += Assert(Cat(*true).all(), "lost")
+
+
+def test_flight():
+    prove(FlightSpec(Flight(PLAN)), assertions=ASSERTIONS, probes=PROBES)
+
+
+@pytest.mark.parametrize("old, new", EDITS)
+def test_flight_with_a_fault_in_its_text_is_refuted(old, new):
+    refute(FlightSpec(edited(old, new)(PLAN)), assertions=ASSERTIONS, depth=16, probes=PROBES)
