@@ -338,7 +338,7 @@ def test_folding(block, data_width, formats, keys, special, rng):
         sweep(8, 64, "nearest", "flag"),
         (4, 128, "up", "poison"),
         sweep(4, 64, "nearest", "poison"),
-        (1, 32, "nearest", "flag"),
+        sweep(1, 32, "nearest", "flag"),
     ],
 )
 def test_nvfp4(rule, block, data_width, special, rng):

@@ -160,7 +160,7 @@ SIZES = {
     "2x4b4, columns of two": [("backward", 38, 21, 50)],
 }
 EXACTLY = (
-    "3x2b2", "2x1b4", "1x2b1", "edge2x1b8", "vectors of x", "4x5b4, words of four",
+    "3x2b2", "2x1b4", "1x2b1", "edge2x1b8", "vectors of x",
 )  # fmt: skip
 """Of these the cycles of a whole product in ``make test``; nests are run on all."""
 ALWAYS = [(name, *SIZES[name][0]) for name in EXACTLY]
