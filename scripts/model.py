@@ -9,7 +9,13 @@ import sys
 from diastole.cli import exit_code
 from diastole.console import say
 from diastole.errors import BadInput
-from diastole.measure.cycles_model import before_and_after, cycles_table, nests_table, what_if
+from diastole.measure.cycles_model import (
+    before_and_after,
+    cycles_table,
+    nests_table,
+    parts_table,
+    what_if,
+)
 from diastole_hw.plan.plan import Plan
 from diastole_hw.plan.policy import default_tiling
 from diastole_sim.perf import Memory, ModelledMachine
@@ -27,6 +33,8 @@ def main(given: argparse.Namespace) -> int:
         nests = Plan(in_place=in_place, numerics=numerics, tiling=tiling, **sizes).nests
         lines = [*cycles_table(machine, given.size), ""]
         lines += [*nests_table(machine, nests, given.size), "", *what_if(machine, given.size)]
+        if given.machines > 1:
+            lines += ["", *parts_table(machine, numerics, nests, given.size, given.machines)]
         if given.planned:
             width = given.planned_width or given.data_width
             ports = given.planned_ports or given.ports
@@ -60,6 +68,7 @@ def read_arguments() -> argparse.Namespace:
         "--grouping", help="of every class: 8x8, 1x16, ...; the format's own if none"
     )
     parser.add_argument("--latency", type=int, default=20, help="of the memory, cycles")
+    parser.add_argument("--machines", type=int, default=1, help="that share each product")
     parser.add_argument("--planned", action="store_true", help="the machine to come, beside it")
     parser.add_argument("--planned-width", type=int, help="of its ports, bits; else as it is")
     parser.add_argument("--planned-ports", type=int, choices=(1, 2), help="likewise, ports")

@@ -12,6 +12,7 @@ from diastole.errors import BadInput, CheckFailed
 from diastole.product.cache import cached
 from diastole_sim.device.interface import ConvertedTensor, DeviceProtocol
 from diastole_sim.golden.convert import Quantised
+from diastole_sim.golden.parts import SharingMachine
 from diastole_sim.rtl.programs import find_compiler, find_verilator
 from diastole_sim.spec.command import ErrorCode
 from diastole_sim.spec.nest import Nest
@@ -69,8 +70,8 @@ def make_device(
 
 def held(device: DeviceProtocol, tensor: Quantised) -> ConvertedTensor:
     """A tensor that is stored already, as an operand of the device."""
-    upload = getattr(device, "upload", None)  # the golden model takes it as it is
-    return tensor if upload is None else upload(tensor)
+    assert isinstance(device, SharingMachine)
+    return device.upload(tensor)
 
 
 def in_machine(tensor: ConvertedTensor) -> "DeviceTensor":

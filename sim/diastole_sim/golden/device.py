@@ -52,6 +52,12 @@ class GoldenDevice(Products[Quantised]):
         self._scales.remember(tensor_class, tag, converted.amax)
         return converted
 
+    def upload(self, tensor: Quantised) -> Quantised:
+        """A tensor that was converted before, as an operand: itself. ValueError if it is not stored
+        as this device stores its class."""
+        self._check_stored("the tensor", tensor)
+        return tensor
+
     def _own(self, operand: object) -> Quantised | None:
         return operand if isinstance(operand, Quantised) else None
 

@@ -1,7 +1,7 @@
 """`diastole run`: one matrix product on your data, on the hardware or on the golden model."""
 
 import argparse
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,10 @@ from diastole_sim.codes.codes import suffixes, to_codes
 from diastole_sim.device.interface import ConvertedTensor, DeviceProtocol, ProductResult
 from diastole_sim.golden.compare import Comparison, Readable, copy_name
 from diastole_sim.golden.convert import Quantised
+from diastole_sim.golden.parts import SharingMachine, parts_of
 from diastole_sim.spec.nest import Nest
 from diastole_sim.spec.operations import OPERATIONS
+from diastole_sim.spec.part import ProductPart, require_free, unit_of
 from diastole_sim.spec.registers import STALL_CAUSES
 
 
@@ -65,6 +67,13 @@ def add_parser(commands: Commands) -> None:
         "stream, held or both); what is left out is the machine's own, without --nest the model of "
         "the machine chooses; the result is the same",
     )
+    parser.add_argument(
+        "--part",
+        metavar="AXIS,INDEX,COUNT",
+        help="compute part INDEX, from 0 on, of COUNT along m, n or k, as one of so many machines "
+        "that share the product: tensors are converted whole, and results and _q are those of the "
+        "part; not along an axis that the product sums over",
+    )
     add_execution(parser)
     parser.set_defaults(execute=execute)
 
@@ -75,7 +84,9 @@ def execute(arguments: argparse.Namespace) -> int:
     atomic.check_writable(arguments.target)
     op, nest = arguments.op, read_nest(arguments, config)
     given = tensors.read_given(arguments.source, op, config.numerics, codes=arguments.codes)
-    sizes = tensors.check_sizes(op, given.tensors, config.numerics)
+    whole = tensors.check_sizes(op, given.tensors, config.numerics)
+    part = read_part(arguments)
+    sizes = part_sizes(part, op, whole, config)
     check_nest(nest, op, sizes, config)
     if arguments.codes:
         tensors.check_codes(given.tensors, config.numerics)
@@ -92,19 +103,22 @@ def execute(arguments: argparse.Namespace) -> int:
         trace=arguments.trace,
         nest=nest,
     ) as device:
-        result = multiply(device, op, operands(device, op, given))
+        converted = operands(device, op, given)
+        result = multiply(device, op, parted(device, op, converted, part))
+        cycles = convert_cycles(result, converted)
         written = outputs(result)
         found = {name: read_back(operand) for name, operand in result.operands.items()}
     comparison, codes = Comparison(), {}
     if arguments.verify or arguments.codes:
         with make_device("golden", config, seed=arguments.seed) as golden:
-            standard = operands(golden, op, given)
+            standard = parted(golden, op, operands(golden, op, given), part)
             if arguments.verify:
                 comparison = compare(result, found, multiply(golden, op, standard))
             if arguments.codes:
                 codes = code_arrays(found, standard)
     tensors.write(arguments.target, written | codes)
     record = summary(config, arguments.backend, sizes, result, comparison, arguments.verify)
+    record |= {"convert_cycles": cycles, "part": None if part is None else str(part)}
     if arguments.json:
         print_json(record)
     else:
@@ -142,6 +156,32 @@ def check_nest(nest: Nest | None, op: str, sizes: tensors.Sizes, config: Config)
         raise BadInput(f"--nest: {problem} ({op} on {config.name})")
 
 
+def read_part(arguments: argparse.Namespace) -> ProductPart | None:
+    """What ``--part`` says; BadInput if it is no part."""
+    if arguments.part is None:
+        return None
+    try:
+        return ProductPart.parse(arguments.part)
+    except ValueError as error:
+        raise BadInput(f"--part: {error}") from error
+
+
+def part_sizes(
+    part: ProductPart | None, op: str, sizes: tensors.Sizes, config: Config
+) -> tensors.Sizes:
+    """M, K and N of a part; BadInput if the product cannot be parted so."""
+    if part is None:
+        return sizes
+    operation = OPERATIONS[op]
+    try:
+        require_free(part, operation)
+        unit = unit_of(part.axis, operation.operands, config.numerics)
+        first, last = part.bounds(sizes.axis(part.axis.upper()), unit)
+    except ValueError as error:
+        raise BadInput(f"--part: {error}") from error
+    return replace(sizes, **{part.axis: last - first})
+
+
 def operands(device: DeviceProtocol, op: str, given: Given) -> dict[str, ConvertedTensor]:
     """The operands of ``op`` on the device, by name: at step 0, with the tags of layer 0."""
     found: dict[str, ConvertedTensor] = {}
@@ -154,6 +194,25 @@ def operands(device: DeviceProtocol, op: str, given: Given) -> dict[str, Convert
                 tensor, operand.tensor_class, tag=operand.number, scale=given.scales.get(name)
             )
     return found
+
+
+def parted(
+    device: DeviceProtocol, op: str, converted: dict[str, ConvertedTensor], part: ProductPart | None
+) -> dict[str, ConvertedTensor]:
+    """The operands of a part, from those of the whole."""
+    if part is None:
+        return converted
+    assert isinstance(device, SharingMachine)
+    stored = {name: read_back(tensor) for name, tensor in converted.items()}
+    own = parts_of(OPERATIONS[op], stored, part, device.numerics)
+    return {name: held(device, tensor) for name, tensor in own.items()}
+
+
+def convert_cycles(result: ProductResult, converted: dict[str, ConvertedTensor]) -> int | None:
+    """Of the conversions, those of whole tensors; None without a clock."""
+    if result.counters is None:
+        return None
+    return sum(in_machine(tensor).convert_cycles for tensor in converted.values())
 
 
 def multiply(
@@ -260,13 +319,10 @@ def summary(
 def _counted(result: ProductResult, macs: int, multipliers: int) -> dict[str, Any]:
     counters = result.counters
     if counters is None:
-        keys = ("cycles", "convert_cycles", "utilisation", "read_bytes", "write_bytes")
+        keys = ("cycles", "utilisation", "read_bytes", "write_bytes")
         return dict.fromkeys(keys) | {"stalls": dict.fromkeys(STALL_CAUSES)}
     return {
         "cycles": counters.cycles,
-        "convert_cycles": sum(
-            in_machine(tensor).convert_cycles for tensor in result.operands.values()
-        ),
         "utilisation": macs / (counters.cycles * multipliers),
         "read_bytes": counters.read_bytes,
         "write_bytes": counters.write_bytes,
@@ -280,6 +336,7 @@ def describe(record: dict[str, Any], target: Path) -> str:
         (
             f"{record['op']} of M = {record['m']}, K = {record['k']}, N = {record['n']} "
             f"on {record['backend']}: wrote {target}"
+            + (f" (part {record['part']})" if record["part"] else "")
         ),
         "every element is the product of the converted operands, rounded once"
         if record["exact"]

@@ -4,11 +4,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from diastole_sim.perf import Memory, ModelledMachine, estimate
+from diastole_sim.perf import Estimate, Memory, ModelledMachine, estimate
 from diastole_sim.perf.choose import choose_nest
 from diastole_sim.perf.planned import PlannedMachine, best, best_backward
-from diastole_sim.spec.nest import ProductNests
-from diastole_sim.spec.operations import OPERATIONS
+from diastole_sim.spec.nest import Nest, ProductNests
+from diastole_sim.spec.numerics import Numerics
+from diastole_sim.spec.operations import AXES, OPERATIONS
+from diastole_sim.spec.part import ProductPart, free_axes, unit_of
 
 TENSORS = {"X": 0, "W": 1, "dY": 2}
 CHANGES: Mapping[str, Mapping[str, Any]] = {
@@ -55,6 +57,35 @@ def nests_table(machine: ModelledMachine, nests: ProductNests, size: int) -> Ite
             f"{op:<9}{found.cycles:>12}{found.utilisation:>11.2%} {found.read_bytes / 1e6:>12.3f}"
             f"  {nest}"
         )
+
+
+def parts_table(
+    machine: ModelledMachine, numerics: Numerics, nests: ProductNests, size: int, count: int
+) -> Iterator[str]:
+    """Every product of size x size x size shared by ``count`` machines, along each axis that may be
+    parted: when the last is done, how much faster than one that is, and what all read. ValueError
+    where it is too short for so many."""
+    yield f"{size} x {size} x {size}, shared by {count} machines"
+    yield ("{:<9}" + "{:>6}" + "{:>12}" * 3).format("", "axis", "cycles", "speed-up", "MB read")
+    for op, operation in OPERATIONS.items():
+        alone = _in_chosen_nest(machine, nests, op, size, size, size).cycles
+        for axis in free_axes(operation):
+            unit = unit_of(axis, operation.operands, numerics)
+            cycles, read = 0, 0
+            for index in range(count):
+                first, last = ProductPart(axis=axis, index=index, count=count).bounds(size, unit)
+                sizes = {name: last - first if name == axis else size for name in AXES}
+                found = _in_chosen_nest(machine, nests, op, **sizes)
+                cycles, read = max(cycles, found.cycles), read + found.read_bytes
+            yield f"{op:<9}{axis:>6}{cycles:>12}{alone / cycles:>12.2f}{read / 1e6:>12.3f}"
+
+
+def _in_chosen_nest(
+    machine: ModelledMachine, nests: ProductNests, op: str, m: int, n: int, k: int
+) -> Estimate:
+    limits = nests.of(op)
+    nest = Nest() if limits is None else choose_nest(machine, limits, op, m, n, k)
+    return estimate(machine, op, m, n, k, nest)
 
 
 def what_if(machine: ModelledMachine, size: int) -> Iterator[str]:

@@ -14,6 +14,7 @@ from diastole_sim.golden.device import GoldenDevice
 from diastole_sim.rtl import device as rtl
 from diastole_sim.rtl.product import Product
 from diastole_sim.spec.nest import Nest
+from diastole_sim.spec.operations import OPERATIONS
 from support.fake_machine import FakeMachine, parameters_of
 
 RUN = ("run", "nano.toml", "--in", "a.npz", "--out", "b.npz", "--backend", "golden")
@@ -471,3 +472,61 @@ def test_given_scales(diastole, npz, hardware, kind, backend):
     result = diastole(*run)
     assert result.code == 2
     assert "a.npz: X_scale must be a power of two in 2^-" in result.err[0]
+
+
+@pytest.mark.parametrize(
+    "op, axis, count", [("forward", "m", 3), ("dx", "k", 2), ("dw", "n", 2), ("backward", "k", 2)]
+)
+def test_parts_are_the_whole(op, axis, count, diastole, tmp_path):
+    rng = np.random.default_rng(1)
+    shapes = {"X": (21, 15), "W": (15, 13), "dY": (21, 13)}
+    data = {name: rng.standard_normal(s).astype(np.float32) for name, s in shapes.items()}
+    np.savez(tmp_path / "a.npz", **data)
+    assert diastole(*RUN, "--op", op).code == 0
+    with np.load("b.npz") as file:
+        whole = {name: file[name] for name in OPERATIONS[op].result_names}
+    parts = []
+    for index in range(count):
+        result = diastole(
+            *RUN, "--op", op, "--json", "--verify", "--part", f"{axis},{index},{count}"
+        )
+        assert (result.code, result.json["part"]) == (0, f"{axis},{index},{count}")
+        assert result.json["verified"]
+        parts.append(result.json[axis])
+        with np.load("b.npz") as file:
+            for tensor in OPERATIONS[op].results:
+                along, end = tensor.axes.index(axis), sum(parts)
+                expected = whole[tensor.name].take(range(end - parts[-1], end), along)
+                assert np.array_equal(file[tensor.name], expected)
+    assert sum(parts) == {"m": 21, "k": 15, "n": 13}[axis]
+
+
+def test_a_part_in_codes(diastole, npz):
+    """They are those of the part, and go on from there to the same result."""
+    assert diastole(*RUN, "--op", "dx", "--codes", "--part", "m,0,1").code == 0
+    with np.load("b.npz") as file:
+        whole = dict(file)
+    np.savez("a.npz", **{name: whole[name] for name in whole if not name.endswith(("dX", "_q"))})
+    assert diastole(*RUN, "--op", "dx", "--codes", "--part", "m,0,1").code == 0
+    with np.load("b.npz") as file:
+        assert np.array_equal(file["dX"], whole["dX"])
+
+
+@pytest.mark.parametrize(
+    "part, why",
+    [
+        ("m,1", "a part is AXIS,INDEX,COUNT as in m,0,4, not m,1"),
+        ("q,0,1", "axis must be one of m, n, k, not 'q'"),
+        (
+            "k,0,2",
+            (
+                "forward sums over K, so its parts would have to be added; "
+                "it may be parted along M or N"
+            ),
+        ),
+        ("m,0,2", "M = 3 can be cut into 1 at most, as 8 elements stay together, not into 2"),
+    ],
+)
+def test_a_part_that_there_is_not(part, why, diastole, npz):
+    result = diastole(*RUN, "--op", "forward", "--part", part)
+    assert (result.code, result.err) == (2, error(f"--part: {why}"))

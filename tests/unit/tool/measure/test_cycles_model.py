@@ -8,6 +8,7 @@ from diastole.measure.cycles_model import (
     before_and_after,
     cycles_table,
     nests_table,
+    parts_table,
     stored_bytes,
     what_if,
 )
@@ -61,6 +62,29 @@ def test_chosen_nests():
 def test_without_a_fused_pass():
     rows = [line.split()[0] for line in list(cycles_table(machine(in_place=False), 64))[2:]]
     assert rows == ["forward", "dx", "dw", "backward"]
+
+
+def test_parts():
+    """What every axis that may be parted gives; each part is a product of its own."""
+    nano, config = machine(data_width=128), PRESETS["nano"]
+    lines = list(parts_table(nano, config.numerics, config.plan.nests, 64, 3))
+    assert lines[0] == "64 x 64 x 64, shared by 3 machines"
+    rows = {
+        tuple(line.split()[:2]): [float(word) for word in line.split()[2:]] for line in lines[2:]
+    }
+    assert list(rows) == [
+        *(("forward", axis) for axis in "mn"),
+        *(("dx", axis) for axis in "mk"),
+        *(("dw", axis) for axis in "nk"),
+        ("backward", "k"),
+    ]
+    assert all(1 < speed_up <= 3 for _, speed_up, _ in rows.values())
+    longest = estimate(nano, "backward", 64, 64, 24)
+    shorter = estimate(nano, "backward", 64, 64, 16)
+    assert rows["backward", "k"][0] == longest.cycles
+    assert rows["backward", "k"][2] == round((2 * longest.read_bytes + shorter.read_bytes) / 1e6, 3)
+    with pytest.raises(ValueError, match=r"\AM = 64 can be cut into 8 at most"):
+        list(parts_table(nano, config.numerics, config.plan.nests, 64, 9))
 
 
 def test_what_if():

@@ -1,0 +1,83 @@
+"""How several machines share an operation: each computes a part of its results."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from diastole_sim.spec.check import require_choice, require_int
+from diastole_sim.spec.numerics import Numerics
+from diastole_sim.spec.operations import AXES, Operation, Tensor
+
+MOST_PARTS = 4096
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProductPart:
+    """Part ``index`` of ``count`` along ``axis``: ``m``, ``n`` or ``k``.
+
+    The parts differ by one unit at most, the longer ones first. ValueError for an axis that there
+    is not, and for numbers out of range. ``str`` is what :meth:`parse` reads.
+    """
+
+    axis: str
+    index: int
+    count: int
+
+    def __post_init__(self) -> None:
+        require_choice("axis", self.axis, AXES)
+        require_int("count", self.count, 1, MOST_PARTS)
+        require_int("index", self.index, 0, self.count - 1)
+
+    def __str__(self) -> str:
+        return f"{self.axis},{self.index},{self.count}"
+
+    @classmethod
+    def parse(cls, text: str) -> "ProductPart":
+        """From ``m,0,4``: the first of four parts along M.
+
+        ValueError that says what is accepted.
+        """
+        words = [word.strip() for word in text.split(",")]
+        if len(words) != 3 or not all(word.isdecimal() for word in words[1:]):
+            raise ValueError(f"a part is AXIS,INDEX,COUNT as in m,0,4, not {text}")
+        return cls(axis=words[0].lower(), index=int(words[1]), count=int(words[2]))
+
+    def bounds(self, size: int, unit: int) -> tuple[int, int]:
+        """The elements of an axis of ``size`` that are this part's, from the first up to the one
+        behind the last; ``unit`` elements stay together. ValueError if there are fewer units than
+        parts."""
+        units = -(-size // unit)
+        if units < self.count:
+            raise ValueError(
+                f"{self.axis.upper()} = {size} can be cut into {units} at most, as {unit} elements "
+                f"stay together, not into {self.count}"
+            )
+        least, longer = divmod(units, self.count)
+        first = self.index * least + min(self.index, longer)
+        last = first + least + (self.index < longer)
+        return first * unit, min(last * unit, size)
+
+
+def free_axes(operation: Operation) -> tuple[str, ...]:
+    """The axes that may be parted: those that no product of the operation sums over."""
+    return tuple(axis for axis in AXES if axis not in operation.contracted)
+
+
+def require_free(part: ProductPart, operation: Operation) -> None:
+    """ValueError if the parts of an operation would have to be added."""
+    free = free_axes(operation)
+    if part.axis not in free:
+        raise ValueError(
+            f"{operation.name} sums over {part.axis.upper()}, so its parts would have to be added; "
+            f"it may be parted along {' or '.join(axis.upper() for axis in free)}"
+        )
+
+
+def unit_of(axis: str, operands: Iterable[Tensor], numerics: Numerics) -> int:
+    """Elements of an axis that stay together: a block, or the longest group along it that one of
+    the operands has. Both are powers of two."""
+    lengths = [numerics.block]
+    for tensor in operands:
+        chosen = numerics.tensor_class(tensor.tensor_class)
+        if axis in tensor.axes and chosen.two_copies:
+            lengths.append(chosen.grouping.size)
+    return max(lengths)
