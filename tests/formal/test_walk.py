@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In
 
 from diastole.config.presets import PRESETS
 from diastole_hw.plan.uses import Mode
-from diastole_hw.schedule.tokens import POSITION
+from diastole_hw.schedule.tokens import LENGTH, POSITION
 from diastole_hw.schedule.walk import TileWalk
 from formal.prove import prove, refute
 
@@ -28,14 +28,14 @@ class WalkSpec(wiring.Component):
     t_size: In(POSITION)
     l_blocks: In(POSITION)
     c_blocks: In(POSITION)
-    t_step: In(POSITION)
-    l_step: In(POSITION)
-    c_step: In(POSITION)
+    t_step: In(LENGTH)
+    l_step: In(LENGTH)
+    c_step: In(LENGTH)
     lanes_outermost: In(1)
     keep_stream: In(1)
     keep_held: In(1)
-    stream_slab: In(POSITION)
-    held_slab: In(POSITION)
+    stream_slab: In(LENGTH)
+    held_slab: In(LENGTH)
     watched_t: In(POSITION)
     watched_l: In(POSITION)
     watched_c: In(POSITION)
@@ -73,6 +73,8 @@ class WalkSpec(wiring.Component):
         self._accepted(m)
         t, l, c = self.watched_t, self.watched_l, self.watched_c  # noqa: E741
         m.d.comb += Assume((t < self.t_size) & (l < self.l_blocks) & (c < self.c_blocks))
+        most = 1 << POSITION.width - log_block  # blocks of the longest tensor
+        m.d.comb += Assume((self.l_blocks <= most) & (self.c_blocks <= most))
 
         t_start = chunk.t0 << log_block
         in_t = (t >= t_start) & (t < t_start + chunk.t_count)

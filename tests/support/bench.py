@@ -88,6 +88,12 @@ async def put(ctx, stream, items, willing=always):
         ctx.set(stream.valid, 0)
 
 
+def members_of(stream, items):
+    """Of each item, a structure by the names of its members, those that the stream has."""
+    names = stream.p.shape().members
+    return [{name: value for name, value in item.items() if name in names} for item in items]
+
+
 async def get(ctx, stream, willing=always):
     """Receive one value; ready in the cycles in which ``willing()`` says so."""
     shape, bits, ready = stream.payload.shape(), Value.cast(stream.payload), 0

@@ -19,7 +19,7 @@ from diastole_hw.convert.scale import tensor_scale
 from diastole_hw.convert.tile_quantiser import TileQuantiser
 from diastole_hw.convert.turned import TurnedReorder
 from diastole_hw.convert.turns import CopyTurns
-from diastole_hw.convert.walk import ReadRequests, TensorWalk, tile_layout
+from diastole_hw.convert.walk import ReadRequests, TensorWalk, asked_layout, tile_layout
 from diastole_hw.invariant import invariant
 from diastole_hw.memory.ram import Ram
 from diastole_hw.place import place
@@ -192,12 +192,11 @@ class Converter(wiring.Component):
 
     def _read(self, m, platform, job, begin, start, scan):
         """Walk the tiles, ask for their data and take them in."""
-        layout = tile_layout(self.geometry)
         m.submodules.walk = place(walk := TensorWalk(**self._sizes), platform)
         m.submodules.requests = place(requests := ReadRequests(**self._sizes), platform)
         m.submodules.intake = place(intake := Intake(**self._sizes), platform)
-        to_request = StreamFifo(shape=layout, depth=2)
-        to_read = StreamFifo(shape=layout, depth=_TILES_AHEAD)
+        to_request = StreamFifo(shape=asked_layout(self.geometry), depth=2)
+        to_read = StreamFifo(shape=tile_layout(self.geometry), depth=_TILES_AHEAD)
         m.submodules.to_request = place(to_request, platform)
         m.submodules.to_read = place(to_read, platform)
         pitch = Signal(35)

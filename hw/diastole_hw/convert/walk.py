@@ -13,7 +13,7 @@ from diastole_sim.spec.command import ADDRESS_BITS
 from diastole_sim.spec.numerics import Numerics
 
 
-def tile_layout(sizes: Geometry) -> data.StructLayout:
+def walked_layout(sizes: Geometry) -> data.StructLayout:
     """One tile, clipped to the tensor.
 
     ``address``: of its first float, bytes. ``index``: of its first element in the tensor.
@@ -32,6 +32,18 @@ def tile_layout(sizes: Geometry) -> data.StructLayout:
             "last_col": 1,
         }
     )
+
+
+def asked_layout(sizes: Geometry) -> data.StructLayout:
+    """What is needed of it to ask for its data."""
+    members = walked_layout(sizes).members
+    return data.StructLayout({name: members[name] for name in ("address", "rows", "cols")})
+
+
+def tile_layout(sizes: Geometry) -> data.StructLayout:
+    """What is needed of it when they come; ``address`` is that in the beat."""
+    in_beat = {"address": unsigned(exact_log2(sizes.beat_bytes))}
+    return data.StructLayout(dict(walked_layout(sizes).members) | in_beat)
 
 
 class TensorWalk(wiring.Component):
@@ -57,7 +69,7 @@ class TensorWalk(wiring.Component):
         Address of the float tensor, aligned to beats.
     pitch : In(35)
         Bytes from one row of floats to the next.
-    o : Out(stream of :func:`tile_layout`)
+    o : Out(stream of :func:`walked_layout`)
     """
 
     def __init__(self, *, numerics: Numerics, data_width: int):
@@ -71,7 +83,7 @@ class TensorWalk(wiring.Component):
                 "cols": In(32),
                 "source": In(ADDRESS_BITS),
                 "pitch": In(35),
-                "o": Out(stream.Signature(tile_layout(self.geometry))),
+                "o": Out(stream.Signature(walked_layout(self.geometry))),
             }
         )
 
@@ -154,7 +166,7 @@ class ReadRequests(wiring.Component):
 
     Members
     -------
-    i : In(stream of :func:`tile_layout`)
+    i : In(stream of :func:`asked_layout`)
     pitch : In(35)
         Bytes from one row of floats to the next, a multiple of the beat; not checked.
     o : Out(stream of {"addr": unsigned(40), "beats": unsigned(16)})
@@ -165,7 +177,7 @@ class ReadRequests(wiring.Component):
         self.geometry = Geometry(numerics=numerics, data_width=data_width)
         super().__init__(
             {
-                "i": In(stream.Signature(tile_layout(self.geometry))),
+                "i": In(stream.Signature(asked_layout(self.geometry))),
                 "pitch": In(35),
                 "o": Out(stream.Signature(request_layout())),
             }

@@ -394,7 +394,7 @@ class ProductEngine(wiring.Component):
         """One direction: its drain, the tiles it waits for, and the room for sums it frees."""
         plan, north = self.plan, name == "north"
         drain = Drain(plan, north=north)
-        tiles = StreamFifo(chunk_layout(plan), plan.tiling.tiles_in_flight)
+        tiles = StreamFifo(drain.tiles.p.shape(), plan.tiling.tiles_in_flight)
         banks, ended = UnitSpace(), Credit(most=plan.tiling.tiles_in_flight)
         m.submodules[f"{name}_drain"] = place(drain, platform)
         m.submodules[f"{name}_tiles"] = place(tiles, platform)
@@ -414,7 +414,7 @@ class ProductEngine(wiring.Component):
             banks.gives.eq(product.units),
             banks.give.eq(drain.freed),
             tiles.i.valid.eq(taken & done),
-            tiles.i.payload.eq(pass_walk.tile),
+            *(tiles.i.p[each].eq(pass_walk.tile[each]) for each in tiles.i.p.shape().members),
             ended.take.eq(side.done),
             ended.give.eq(drain.tiles.valid & drain.tiles.ready),
             drain.tiles.valid.eq(offered),

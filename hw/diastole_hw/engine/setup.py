@@ -8,7 +8,7 @@ from diastole_hw.place import place
 from diastole_hw.plan.plan import MAX_ELEMENT_BITS, Plan
 from diastole_hw.plan.uses import DY, OPERATION_OF, PRODUCTS, Mode, W, X, product_of
 from diastole_hw.schedule.lengths import nest_lengths
-from diastole_hw.schedule.tokens import OPERANDS, PRODUCT
+from diastole_hw.schedule.tokens import LENGTH, OPERANDS, PRODUCT
 from diastole_hw.transfer.address import Locate
 from diastole_sim.spec import operations
 from diastole_sim.spec.command import ADDRESS_BITS
@@ -61,6 +61,7 @@ class Setup(wiring.Component):
 
     def __init__(self, plan: Plan):
         self.plan = plan
+        assert max(plan.stream_blocks, plan.held_blocks) < 1 << LENGTH.width, "longer slabs"
         super().__init__(
             {
                 "start": In(1),

@@ -7,7 +7,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.plan.plan import SUM_UNITS, Plan
-from diastole_hw.schedule.tokens import POSITION, chunk_layout, pass_layout
+from diastole_hw.schedule.tokens import LENGTH, chunk_layout, pass_layout
 
 BANKS = wiring.Signature({"free": In(1), "take": Out(1)})
 """Room for the sums of a tile of one direction: there is some; it is taken, in the cycle in which
@@ -52,7 +52,7 @@ class PassWalk(wiring.Component):
     north, fused : In(1), In(1)
         A product from west to north; the fused pass, with ``north`` 0. Stable from the first chunk
         of a product to the last, as what follows.
-    t_step, held_stride : In(POSITION), In(POSITION)
+    t_step, held_stride : In(LENGTH), In(LENGTH)
         Of the product, in blocks.
     east_units, north_units : In(range(SUM_UNITS)), In(range(SUM_UNITS))
         Units of sums that its tiles take.
@@ -84,8 +84,8 @@ class PassWalk(wiring.Component):
             {
                 "north": In(1),  # from west to north alone
                 "fused": In(1),
-                "t_step": In(POSITION),
-                "held_stride": In(POSITION),
+                "t_step": In(LENGTH),
+                "held_stride": In(LENGTH),
                 "east_units": In(range(SUM_UNITS)),
                 "north_units": In(range(SUM_UNITS)),
                 "chunks": In(stream.Signature(chunk_layout(plan))),

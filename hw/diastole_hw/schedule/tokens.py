@@ -13,6 +13,8 @@ from diastole_sim.spec.formats import SCALE_SIGNIFICAND_BITS
 from diastole_sim.spec.image import GROUP_BLOCKS
 
 POSITION = unsigned(MAX_ELEMENT_BITS)
+LENGTH = unsigned(16)
+"""Of a tile, a chunk, or what these take of a bank: as wide as the longest field of a nest."""
 
 
 class Region(enum.Enum, shape=3):
@@ -56,16 +58,16 @@ PRODUCT = data.StructLayout(
         "l_blocks": POSITION,  # blocks along the lanes
         "c_blocks": POSITION,  # blocks along the contraction
         # Its nest: blocks of a T tile, of a lane tile and of a chunk.
-        "t_step": POSITION,
-        "l_step": POSITION,
-        "c_step": POSITION,
+        "t_step": LENGTH,
+        "l_step": LENGTH,
+        "c_step": LENGTH,
         "lanes_outermost": 1,  # the loop over lane tiles; else that over T tiles
         "keep_stream": 1,  # what streams is loaded in the first lane tile only, and stays
         "keep_held": 1,  # what is held in the first T tile only
         # Blocks of a bank: what a chunk takes, and from one slice of a held bank to the next.
-        "stream_slab": POSITION,
-        "held_slab": POSITION,
-        "held_stride": POSITION,
+        "stream_slab": LENGTH,
+        "held_slab": LENGTH,
+        "held_stride": LENGTH,
         # Units of sums that a tile takes, by direction.
         "east_units": range(SUM_UNITS),
         "north_units": range(SUM_UNITS),
@@ -81,14 +83,15 @@ def chunk_layout(plan: Plan) -> data.StructLayout:
     """A chunk of a contraction, for one output tile."""
     lanes = max(plan.groups * max(plan.rows, plan.cols), plan.fused_blocks_n)
     chunk = plan.most_chunk_blocks
+    first = unsigned(MAX_ELEMENT_BITS - plan.log_block)
     return data.StructLayout(
         {
-            "t0": POSITION,
+            "t0": first,
             "t_blocks": range(plan.tile_blocks + 1),
             "t_count": range(plan.tile_words + 1),
-            "l0": POSITION,
+            "l0": first,
             "l_blocks": range(lanes + 1),
-            "c0": POSITION,
+            "c0": first,
             "c_blocks": range(chunk + 1),
             "stream_base": range(plan.stream_blocks),  # where its blocks stand in their banks
             "held_base": range(plan.held_blocks),
@@ -103,6 +106,15 @@ def chunk_layout(plan: Plan) -> data.StructLayout:
             "tile": range(plan.tiling.tiles_in_flight),  # number of the output tile, modulo as many
         }
     )
+
+
+def tile_layout(plan: Plan, *, turned: bool) -> data.StructLayout:
+    """A tile of sums, as its drain asks of its last chunk; ``turned``: whether some are."""
+    names = ["t0", "t_count", "l0", "l_blocks", "last", "product", "tile"]
+    if turned:
+        names += ["t_blocks", "c0", "c_blocks"]
+    members = chunk_layout(plan).members
+    return data.StructLayout({name: members[name] for name in names})
 
 
 def region_layout(plan: Plan) -> data.StructLayout:
@@ -128,7 +140,7 @@ def region_layout(plan: Plan) -> data.StructLayout:
             "held_offset": range(plan.beat_bytes),
             "beats": range(blocks * entries // plan.beat_bytes + 3),  # maxima only
             "base": range(max(plan.held_blocks, plan.stream_blocks)),  # in each of its banks
-            "stride": POSITION,  # of slices there
+            "stride": LENGTH,  # of slices there
             "c0": range(plan.fused_blocks_m + 1),
             "fused": 1,
             "tile": range(plan.tiling.tiles_in_flight),

@@ -81,7 +81,7 @@ class TileWalk(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         plan, product, chunk = self.plan, self.product, self.chunks.p
-        t0, l0, c0 = (Signal(POSITION, name=name) for name in ("t0", "l0", "c0"))
+        t0, l0, c0 = (Signal.like(chunk[name], name=name) for name in ("t0", "l0", "c0"))
         t_step, l_step, c_step = product.t_step, product.l_step, product.c_step
         starts = Signal()
         m.d.comb += starts.eq(self.start & ~self.busy)

@@ -11,9 +11,9 @@ from diastole_hw.place import place
 from diastole_hw.plan.plan import SUM_UNITS, Plan
 from diastole_hw.plan.uses import Mode
 from diastole_hw.ports import of_ports, per_port
-from diastole_hw.schedule.tokens import POSITION, PRODUCT, RESULT, chunk_layout, span_layout
+from diastole_hw.schedule.tokens import LENGTH, PRODUCT, RESULT, span_layout, tile_layout
 from diastole_hw.store.deal import EmitPorts
-from diastole_hw.store.drain_walk import DrainWalk, operands
+from diastole_hw.store.drain_walk import DrainWalk, operands, turns
 from diastole_hw.store.float_lanes import FloatLanes
 from diastole_hw.store.rows import EmitRows
 from diastole_hw.store.turn import TurnTile
@@ -52,9 +52,9 @@ class Drain(wiring.Component):
     result : In(RESULT)
     lanes_outermost : In(1)
         Its tiles come column by column.
-    t_step, units : In(POSITION), In(range(SUM_UNITS))
+    t_step, units : In(LENGTH), In(range(SUM_UNITS))
         Blocks of a T tile; units of sums that a tile takes.
-    tiles : In(stream of chunk_layout(plan))
+    tiles : In(stream of tile_layout(plan, turned=turns(plan, north=north)))
         Tiles whose sums are complete, in the order that the walk asks for.
     freed : Out(1)
         A tile's sums have been read: a pulse for each.
@@ -94,9 +94,9 @@ class Drain(wiring.Component):
                 "exponents": In(EXPONENTS),
                 "result": In(RESULT),
                 "lanes_outermost": In(1),
-                "t_step": In(POSITION),
+                "t_step": In(LENGTH),
                 "units": In(range(SUM_UNITS)),
-                "tiles": In(stream.Signature(chunk_layout(plan))),
+                "tiles": In(stream.Signature(tile_layout(plan, turned=turns(plan, north=north)))),
                 "freed": Out(1),
                 "busy": Out(1),
                 "read": Out(SumsReadSignature(plan, ports, self.vectors)),
@@ -179,7 +179,7 @@ class Drain(wiring.Component):
     def _turn(self, m, platform, spans, floats, emit):
         """Between floats and rows."""
         words = emit.words
-        if not (self.north and self.plan.fused):
+        if not turns(self.plan, north=self.north):
             wiring.connect(m, spans, emit.spans)
             wiring.connect(m, floats, words)
             return

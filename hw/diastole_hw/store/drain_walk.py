@@ -11,7 +11,7 @@ from diastole_hw.memory.maxima import drain_entries, lookup_layout
 from diastole_hw.plan.plan import SUM_UNITS, Plan
 from diastole_hw.plan.policy import pow2ceil
 from diastole_hw.plan.uses import DY, PRODUCTS, Mode, W, X
-from diastole_hw.schedule.tokens import POSITION, RESULT, chunk_layout, span_layout
+from diastole_hw.schedule.tokens import LENGTH, RESULT, span_layout, tile_layout
 from diastole_hw.store.turn import column_vectors
 from diastole_sim.spec.command import ADDRESS_BITS
 
@@ -23,6 +23,11 @@ def operands(plan: Plan, *, north: bool) -> dict[Mode, tuple[int, int]]:
     if plan.fused:
         found[Mode.FUSED] = (W if north else X, DY)
     return found
+
+
+def turns(plan: Plan, *, north: bool) -> bool:
+    """Whether a direction has tiles that are turned: those of dX in the fused pass."""
+    return north and plan.fused
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,10 +84,9 @@ class DrainWalk(wiring.Component):
     result : In(RESULT)
     lanes_outermost : In(1)
         Stable as ``mode``; 0 where tiles are turned, not checked.
-    t_step, units : In(POSITION), In(range(SUM_UNITS))
+    t_step, units : In(LENGTH), In(range(SUM_UNITS))
         Stable as ``mode``: blocks of a T tile, units of the accumulators that a tile takes.
-    tiles : In(stream of chunk_layout(plan))
-        The last chunk of a tile, of which its place, its sizes and ``tile`` are read.
+    tiles : In(stream of tile_layout(plan, turned=turns(plan, north=north)))
     spans : Out(stream of span_layout(plan))
     advance : In(1)
         What is behind the memory moves: it takes what the memory shows, and the word being read.
@@ -107,7 +111,8 @@ class DrainWalk(wiring.Component):
         self.plan, self.north = plan, north
         self.ports = plan.cols if north else plan.rows
         self.vectors = plan.drain_vectors(north=north)
-        self.column_vectors = column_vectors(plan) if north and plan.fused else 1
+        self.turns = turns(plan, north=north)
+        self.column_vectors = column_vectors(plan) if self.turns else 1
         entries = drain_entries(plan, "north" if north else "east")
         indices = {role: Out(lookup_layout(plan, count)) for role, count in entries.items()}
         super().__init__(
@@ -115,9 +120,9 @@ class DrainWalk(wiring.Component):
                 "mode": In(Mode),
                 "result": In(RESULT),
                 "lanes_outermost": In(1),
-                "t_step": In(POSITION),
+                "t_step": In(LENGTH),
                 "units": In(range(SUM_UNITS)),
-                "tiles": In(stream.Signature(chunk_layout(plan))),
+                "tiles": In(stream.Signature(tile_layout(plan, turned=turns(plan, north=north)))),
                 "spans": Out(stream.Signature(span_layout(plan))),
                 "advance": In(1),
                 "read_valid": Out(self.vectors),
@@ -165,7 +170,7 @@ class DrainWalk(wiring.Component):
         ]
         with m.If(self.advance):
             m.d.sync += last_read.eq(self.tiles.ready)
-        if self._turns:
+        if self.turns:
             m.d.comb += at.turned.eq(self.mode == Mode.FUSED)
             with m.If(at.turned):
                 self._by_columns(m, at, span_due, steps)
@@ -182,20 +187,20 @@ class DrainWalk(wiring.Component):
         self._lookups(m, at)
         return m
 
-    @property
-    def _turns(self) -> bool:
-        return self.north and self.plan.fused
-
     def _present(self, at):
         """The vectors that the word has."""
         tile = self.tiles.p
         most = Mux(at.turned, self.column_vectors, self.vectors)
-        left = Mux(at.turned, tile.c_blocks - at.port, tile.l_blocks - at.lane)
+        left = Mux(at.turned, self._of_columns("c_blocks") - at.port, tile.l_blocks - at.lane)
         return Cat(Const(1, 1), *((left > k) & (most > k) for k in range(1, self.vectors)))
 
     def _tile_words(self):
         """Vectors of a T tile, behind which those of the next lanes of a port begin."""
         return self.t_step << self.plan.log_block
+
+    def _of_columns(self, name: str):
+        """What only tiles have of a direction that turns some."""
+        return self.tiles.p[name] if self.turns else Const(0, 1)
 
     def _addr(self, unit, word):
         """Where a word of the tile stands in a port's memories, the last followed by the first."""
@@ -205,7 +210,7 @@ class DrainWalk(wiring.Component):
         """First word of a tile; the address of its first row follows from the tile before."""
         tile, base = self.tiles.p, self.result.base
         m.d.sync += [at.t.eq(0), at.lane.eq(0), at.port.eq(0), at.sums.eq(0)]
-        first = Mux(at.turned, tile.c0 == 0, tile.t0 == 0)
+        first = Mux(at.turned, self._of_columns("c0") == 0, tile.t0 == 0)
         below = (tile.l0 == 0) | self.lanes_outermost
         with m.If(first):
             m.d.sync += at.row_addr.eq(base)
@@ -252,13 +257,13 @@ class DrainWalk(wiring.Component):
         most_rows = self.column_vectors * plan.block
         m.d.comb += [
             first_col.eq(Mux(turned, tile.t0, tile.l0) << plan.log_block),
-            first_row.eq((tile.c0 + at.port) << plan.log_block),
+            first_row.eq((self._of_columns("c0") + at.port) << plan.log_block),
             cols.eq(self.result.cols - first_col),
             rows.eq(self.result.rows - first_row),
             most_cols.eq(Mux(turned, tile.t_count, tile.l_blocks << plan.log_block)),
             span.addr.eq(at.row_addr + (first_col << 2)),
             span.cols.eq(Mux(cols < most_cols, cols, most_cols)),
-            span.vectors.eq(Mux(turned, tile.t_blocks, tile.l_blocks)),
+            span.vectors.eq(Mux(turned, self._of_columns("t_blocks"), tile.l_blocks)),
             span.repeat.eq(Mux(turned, Mux(rows < most_rows, rows, most_rows), tile.t_count)),
         ]
 
@@ -277,7 +282,7 @@ class DrainWalk(wiring.Component):
         held_first = Mux(fused, 0, tile.l0 & (bytes_ - 1))
         m.d.comb += [
             stream_entry.eq((tile.t0 & (bytes_ - 1)) + at.t_block(plan)),
-            held_entry.eq(Mux(turned, tile.c0 + at.port, held_first + at.lane)),
+            held_entry.eq(Mux(turned, self._of_columns("c0") + at.port, held_first + at.lane)),
         ]
         with m.If(stream_by_row):
             m.d.comb += stream_entry.eq(((tile.t0 << log_block) & (bytes_ - 1)) + at.t)

@@ -68,7 +68,7 @@ def random_chunk(rng, plan, mode):
     flags = ("first", "first_tile", "load_stream", "load_held")
     chunk = {name: rng.random() < 0.5 for name in flags}
     for axis, blocks in most.items():
-        chunk[f"{axis}0"] = rng.choice([0, rng.randrange(2**24)])
+        chunk[f"{axis}0"] = rng.choice([0, rng.randrange(2**24 // plan.block)])
         chunk[f"{axis}_blocks"] = rng.randrange(1, blocks + 1)
     if fused:  # all of N; what streams never stays
         chunk |= {"l0": 0, "load_stream": True}

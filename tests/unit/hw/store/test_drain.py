@@ -5,7 +5,7 @@ import pytest
 from diastole_hw.plan.uses import Mode
 from diastole_hw.store.drain import Drain
 from oracle.product import binary32_bits
-from support.bench import design, put, run
+from support.bench import design, members_of, put, run
 from support.bus import ServiceMemory
 from support.plans import make_numerics, make_plan
 from support.sweep import alternating
@@ -204,7 +204,7 @@ def test_rows_of_floats(machine, mode, north, p_stall, rng):
             for place, bits, overflow in result.floats(result.accumulate(number)):
                 want[place] = bits
                 overflows.append(overflow)
-            await put(ctx, dut.tiles, [tile])
+            await put(ctx, dut.tiles, members_of(dut.tiles, [tile]))
             while True:  # its bank is free again: the next tile may change everything
                 _, _, freed = await ctx.tick().sample(dut.freed)
                 if freed:
@@ -272,7 +272,7 @@ def test_overflow_is_reported_but_not_of_poison(poison):
         ctx.set(dut.lookup.held.value, [254])
         ctx.set(dut.read.data[0].sums, [1 << 30])
         ctx.set(dut.read.data[0].poison, poison)
-        sizes = {"t_blocks": 1, "t_count": 1, "l_blocks": 1}
+        sizes = {"t_count": 1, "l_blocks": 1}
         await put(ctx, dut.tiles, [sizes])
         for _ in range(40):
             _, _, overflow = await ctx.tick().sample(dut.overflow)

@@ -7,7 +7,7 @@ import pytest
 
 from diastole_hw.plan.uses import Mode
 from diastole_hw.store.drain_walk import DrainWalk
-from support.bench import design, put, run
+from support.bench import design, members_of, put, run
 from support.plans import make_numerics, make_plan
 
 SLOTS = 4  # of maxima
@@ -138,12 +138,12 @@ class Job:
             count = min(self.t_step * plan.block, self.t_count - t0 * plan.block)
             lanes = min(l_step, l_blocks - l0)
             tile = {"t0": t0, "t_blocks": -(-count // plan.block), "t_count": count}
-            tile |= {"tile": number % SLOTS, "first": rng.randrange(2), "last": 1}
+            tile |= {"tile": number % SLOTS, "last": 1}
             if self.turned:
                 n_blocks = rng.randrange(1, plan.fused_blocks_n + 1)  # of N, all of it
                 tile |= {"c0": l0, "c_blocks": lanes, "l_blocks": n_blocks}
             else:
-                tile |= {"l0": l0, "l_blocks": lanes, "c_blocks": rng.randrange(1, 3)}
+                tile |= {"l0": l0, "l_blocks": lanes, "c0": 0, "c_blocks": rng.randrange(1, 3)}
             yield tile
 
     def words(self, tile):
@@ -291,7 +291,8 @@ def test_words_maxima_and_spans(name, north, p_advance, p_ready, rng):
             ctx.set(dut.lanes_outermost, job.lanes_outermost)
             ctx.set(dut.t_step, job.t_step)
             ctx.set(dut.units, job.units)
-            await put(ctx, dut.tiles, job.tiles, lambda: rng.random() < p_advance)
+            tiles = members_of(dut.tiles, job.tiles)
+            await put(ctx, dut.tiles, tiles, lambda: rng.random() < p_advance)
 
     async def check(ctx):
         await watch.cycles(ctx, rng, p_advance, p_ready)

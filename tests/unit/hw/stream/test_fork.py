@@ -3,7 +3,7 @@
 
 import pytest
 from amaranth.hdl import Module, Signal, unsigned
-from amaranth.lib import stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.stream.fork import fork
@@ -77,5 +77,40 @@ def test_handshakes_are_combinational(count):
                 for number in range(count):
                     assert ctx.get(dut.o[number].valid) == (valid and everybody)
                     assert ctx.get(dut.o[number].payload) == 0xA5
+
+    run(dut, main)
+
+
+WHOLE = data.StructLayout({"a": 8, "b": 4, "c": 1})
+PARTS = (WHOLE, data.StructLayout({"c": 1, "a": 8}), data.StructLayout({"b": 2}))
+
+
+class MemberFork(wiring.Component):
+    """A structure into sinks that want some of its members, or their lowest bits."""
+
+    def __init__(self):
+        sinks = {f"o{n}": Out(stream.Signature(part)) for n, part in enumerate(PARTS)}
+        super().__init__({"i": In(stream.Signature(WHOLE)), **sinks})
+
+    def elaborate(self, platform):
+        m = Module()
+        keep = Signal()
+        m.d.sync += keep.eq(~keep)
+        fork(m, self.i, self.o0, self.o1, self.o2)
+        return m
+
+
+def test_sinks_take_the_members_that_they_have(rng):
+    dut = design(MemberFork)
+
+    async def main(ctx):
+        for _ in range(30):
+            item = {"a": rng.randrange(256), "b": rng.randrange(16), "c": rng.randrange(2)}
+            ctx.set(dut.i.payload, item)
+            await ctx.tick()
+            first, second, third = (ctx.get(sink.payload) for sink in (dut.o0, dut.o1, dut.o2))
+            assert (first.a, first.b, first.c) == (item["a"], item["b"], item["c"])
+            assert (second.a, second.c) == (item["a"], item["c"])
+            assert third.b == item["b"] % 4
 
     run(dut, main)
