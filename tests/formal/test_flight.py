@@ -8,9 +8,8 @@ from amaranth.hdl import Array, Assert, Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
-from diastole_hw.engine.flight import DIRECTIONS, Flight
+from diastole_hw.engine.flight import DIRECTIONS, OLDER, Flight
 from diastole_hw.plan.uses import Mode
-from diastole_hw.schedule.tokens import PRODUCT
 from formal.prove import prove, refute
 from support.plans import make_numerics, make_plan
 
@@ -18,18 +17,19 @@ PLAN = make_plan(make_numerics(block=2), 2, 2)
 MOST = PLAN.tiling.tiles_in_flight
 ASSERTIONS = 9
 STATE = (
-    *("newest", "live", "older_live", "waits", "pending", "begun_anew", "command_0", "command_1"),
-    *("load_at", "execute_at", "east_at", "north_at"),
+    *("newest", "live", "older_live", "waits", "pending", "command_0", "command_1"),
+    *("execute_at", "east_at", "north_at"),
 )
 COUNTS = [f"{name}_tiles_{number}" for name in DIRECTIONS for number in range(2)]
 PROBES = {f"of_{name}": f"dut.{name}" for name in (*STATE, "older")}
 PROBES |= {f"of_{name}": f"dut.{name}.count" for name in COUNTS}
 OLDER_ALONE = "(self.set_up.mode == Mode.FUSED) | (older.mode == Mode.FUSED)"
 EDITS = [
-    ("self.ready.eq(~live | (~waits & ~older_live))", "self.ready.eq(~live | ~waits)"),
+    ("~(waits | self.load.busy | older_live)", "~(waits | self.load.busy)"),
+    ("~(waits | self.load.busy | older_live)", "~(waits | older_live)"),
     ("commands[newest ^ done_older]", "commands[newest]"),
     ("older_live.eq(live & ~done_newer)", "older_live.eq(live)"),
-    (" & ~(older_live & alone)", ""),
+    (" & ~(older_live & alone)", " & ~(older_live & alone & pending)"),
     (OLDER_ALONE, "older.mode == Mode.FUSED"),
     ("(load.start | pending) & ~execute.busy", "load.start & ~execute.busy"),
     (
@@ -42,7 +42,7 @@ EDITS = [
     ("store.closes & (at == number)", "store.closes & (at != number)"),
     ("done_newer.eq(live & ~older_live & ~of[newest])", "done_newer.eq(live & ~of[newest])"),
     ("tiles[0].count + tiles[1].count < most", "tiles[1].count < most"),
-    ("Mux(load.start, ~older_live, anew)", "Mux(load.start, 1, anew)"),
+    ("self.anew.eq(load.start & ~older_live)", "self.anew.eq(load.start)"),
 ]
 """Faults in the text of the unit."""
 
@@ -134,7 +134,7 @@ class FlightSpec(wiring.Component):
                 **{name: In(2) for name in ("waits", "closes", "leaves")},  # by direction
                 **{f"of_{name}": In(1) for name in STATE},
                 **{f"of_{name}": In(range(MOST + 1)) for name in COUNTS},
-                "of_older": In(PRODUCT),
+                "of_older": In(OLDER),
             }
         )
 
@@ -255,11 +255,10 @@ class FlightSpec(wiring.Component):
             ~others | ((older.mode.as_value() == mode) & (older.north == own["north"][~newest])),
             ~(to_load[~newest] | to_execute[~newest]),
             ~(others & fused) | to_load[newest],
-            ~pending | (others & ~own["anew"][newest] & ~self.of_begun_anew),
-            ~load.has(~newest) | ~others | to_load[newest],
+            ~pending | (others & ~own["anew"][newest]),
+            ~load.busy | (load.number == newest),
             ~execute.has(~newest) | ~others | to_execute[newest],
             ~load.busy | (flies[load.number] & ~to_load[load.number]),
-            ~load.busy | (self.of_load_at == load.number),
             ~execute.busy | (flies[execute.number] & ~to_execute[execute.number]),
             ~execute.busy | (self.of_execute_at == execute.number),
         ]

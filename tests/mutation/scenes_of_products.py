@@ -6,7 +6,7 @@ from random import Random
 import numpy as np
 
 from diastole_sim.rtl import CommandError
-from diastole_sim.spec.nest import KEPT
+from diastole_sim.spec.nest import KEPT, Nest
 from diastole_sim.spec.operations import OPERATIONS
 from mutation.planted_units import said_once
 from mutation.watch import LIMIT, Log, Watched, opened
@@ -72,11 +72,11 @@ def nests(product: Path, log: Log) -> None:
                 assert limits is not None
                 blocks = blocks_of(op, (m, n, k), device.numerics.block)
                 for keep in KEPT:
-                    nest = drawn_nest(limits, blocks, lengths)
-                    while nest.keep != keep:
-                        nest = drawn_nest(limits, blocks, lengths)
-                    device.loops.nest = nest
-                    multiply_all(device, golden, data, ops=(op,))
+                    nests = (drawn_nest(limits, blocks, lengths) for _ in range(200))
+                    nest = next((each for each in nests if each.keep == keep), None)
+                    if nest is not None:  # something of it fits
+                        device.loops.nest = nest
+                        multiply_all(device, golden, data, ops=(op,))
         # One operand stays, or none; the panels of the other one are too long to stay.
         device.limit = 10 * LIMIT
         longest = min(5000, device.numerics.max_contraction)
@@ -91,7 +91,9 @@ def nests(product: Path, log: Log) -> None:
                     device.loops.nest = nest
                     multiply_all(device, golden, data, ops=("forward",))
                     break
-        device.loops.nest = None
+            # What did not fit there decides nothing for the next one, which keeps nothing.
+            device.loops.nest = Nest()
+            multiply_all(device, golden, p.tensors(rng, (9, 10, 11), "plain"), ops=("forward",))
 
 
 def stalls(product: Path, log: Log) -> None:

@@ -29,7 +29,8 @@ from diastole_sim.spec.check import require_int
 from diastole_sim.spec.command import ADDRESS_BITS
 from diastole_sim.spec.numerics import Numerics
 
-_TILES_AHEAD = 8  # asked for, and not yet read
+_FEWEST_AHEAD, _MOST_AHEAD = 4, 8  # tiles that are asked for, and not yet read
+_BEATS_AHEAD = 256  # of which these are more than a far memory takes to answer
 
 convert_layout = data.StructLayout(
     {
@@ -167,6 +168,12 @@ class Converter(wiring.Component):
     def _sizes(self):
         return {"numerics": self.numerics, "data_width": self.data_width}
 
+    @property
+    def _tiles_ahead(self) -> int:
+        sizes = self.geometry
+        beats = -(-sizes.max_tile_rows * sizes.max_tile_cols // sizes.floats)
+        return min(max(_FEWEST_AHEAD, -(-_BEATS_AHEAD // beats)), _MOST_AHEAD)
+
     def _scans(self, m):
         """Whether the command that comes asks for the scale of the data."""
         scanned = by_class(
@@ -196,7 +203,7 @@ class Converter(wiring.Component):
         m.submodules.requests = place(requests := ReadRequests(**self._sizes), platform)
         m.submodules.intake = place(intake := Intake(**self._sizes), platform)
         to_request = StreamFifo(shape=asked_layout(self.geometry), depth=2)
-        to_read = StreamFifo(shape=tile_layout(self.geometry), depth=_TILES_AHEAD)
+        to_read = StreamFifo(shape=tile_layout(self.geometry), depth=self._tiles_ahead)
         m.submodules.to_request = place(to_request, platform)
         m.submodules.to_read = place(to_read, platform)
         pitch = Signal(35)

@@ -19,7 +19,7 @@ from diastole_hw.load.headers import Headers
 from diastole_hw.load.requests import RegionRequests
 from diastole_hw.memory.maxima import Maxima
 from diastole_hw.place import place
-from diastole_hw.plan.plan import Plan
+from diastole_hw.plan.plan import SUM_UNITS, Plan
 from diastole_hw.plan.uses import Mode
 from diastole_hw.ports import any_port, of_ports, per_port, port_name
 from diastole_hw.schedule.ring import RingSpace
@@ -394,8 +394,8 @@ class ProductEngine(wiring.Component):
         """One direction: its drain, the tiles it waits for, and the room for sums it frees."""
         plan, north = self.plan, name == "north"
         drain = Drain(plan, north=north)
-        tiles = StreamFifo(drain.tiles.p.shape(), plan.tiling.tiles_in_flight)
-        banks, ended = UnitSpace(), Credit(most=plan.tiling.tiles_in_flight)
+        tiles = StreamFifo(drain.tiles.p.shape(), SUM_UNITS)  # each has a unit at least
+        banks, ended = UnitSpace(), Credit(most=SUM_UNITS)
         m.submodules[f"{name}_drain"] = place(drain, platform)
         m.submodules[f"{name}_tiles"] = place(tiles, platform)
         m.submodules[f"{name}_banks"] = place(banks, platform)
@@ -435,7 +435,6 @@ class ProductEngine(wiring.Component):
         wiring.connect(m, drain.lookup, getattr(stages.maxima.drain, name))
         for port, arbiter in enumerate(arbiters):
             self._results(m, drain, store, port, arbiter)
-        # As many tiles as there are units: some have ended, and another one is being made.
         invariant(m, platform, ~tiles.i.valid | tiles.i.ready, f"no room for a tile to the {name}")
         invariant(m, platform, ~ended.take | ~ended.full, f"too many tiles ended to the {name}")
         invariant(m, platform, ~banks.take | banks.free, f"no unit free to the {name}")

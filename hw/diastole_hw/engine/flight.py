@@ -22,6 +22,8 @@ WALKED = _without("tensors", "exponents", "to_east", "to_north")
 """What the array asks of a product, its loops among it."""
 LOADED = data.StructLayout(dict(WALKED.members) | {"tensors": PRODUCT["tensors"].shape})
 """What the load unit asks of it."""
+OLDER = _without("tensors")
+"""What is still asked of a product that has been loaded."""
 
 
 def stored_layout(direction: str) -> data.StructLayout:
@@ -104,9 +106,10 @@ class Flight(wiring.Component):
     """Hand products from stage to stage, and say when they are done.
 
     At most two are in flight, with numbers 0 and 1 in turn. The record of the newer one is what
-    set-up shows; that of the older one is kept here. A stage begins with the newer one when it has
-    done all of the older one; but the fused pass begins when nothing else is in flight, and nothing
-    begins before it has ended, because it has its own halves of a scratchpad and all maxima.
+    set-up shows; that of the older one, of which the load unit has done all, is kept here. A stage
+    begins with the newer one when it has done all of the older one; but the fused pass begins when
+    nothing else is in flight, and nothing begins before it has ended, because it has its own halves
+    of a scratchpad and all maxima.
 
     Timing: ``load.start`` comes with ``set_up_done``, ``execute.start`` in the same cycle, or both
     in the first one in which they may. A drain goes over to a product in the cycle after it has
@@ -122,7 +125,7 @@ class Flight(wiring.Component):
     start, command : In(1), In(1)
         A pulse, only while ``ready``: set-up begins with a product, of this command.
     ready : Out(1)
-        Nothing is in flight but a product that has been set up and walks.
+        Nothing is in flight but a product of which the load unit has done all.
     set_up, set_up_done : In(PRODUCT), In(1)
         The newer product, as set-up has it; ``set_up_done`` is 0 from the cycle after ``start``
         until it is right.
@@ -176,7 +179,7 @@ class Flight(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         newest = Signal()  # its number
-        older = Signal(PRODUCT)
+        older = Signal(OLDER)
         live = Signal()  # the newer one is in flight
         older_live = Signal()
         waits = Signal()  # the newer one for the load unit; its set-up is part of that
@@ -184,7 +187,7 @@ class Flight(wiring.Component):
         done_newer = Signal()
         done_older = Signal()
         m.d.comb += [
-            self.ready.eq(~live | (~waits & ~older_live)),
+            self.ready.eq(~live | ~(waits | self.load.busy | older_live)),
             self.newest_command.eq(commands[newest]),
             self.busy.eq(live | older_live),
             self.busy_behind.eq(live & older_live),
@@ -199,8 +202,8 @@ class Flight(wiring.Component):
             m.d.sync += waits.eq(0)
         with m.If(self.start):
             m.d.sync += [newest.eq(~newest), live.eq(1), waits.eq(1)]
-            m.d.sync += [older.eq(self.set_up), older_live.eq(live & ~done_newer)]
-            m.d.sync += commands[~newest].eq(self.command)
+            m.d.sync += _bits(older).eq(Cat(_bits(self.set_up[name]) for name in OLDER.members))
+            m.d.sync += [older_live.eq(live & ~done_newer), commands[~newest].eq(self.command)]
 
         shown = []
 
@@ -243,22 +246,22 @@ class Flight(wiring.Component):
         load, execute = self.load, self.execute
         alone = (self.set_up.mode == Mode.FUSED) | (older.mode == Mode.FUSED)
         pending = Signal()  # it is being loaded
-        anew = Signal(name="begun_anew")
         m.d.comb += [
-            load.start.eq(waits & self.set_up_done & ~load.busy & ~(older_live & alone)),
+            load.start.eq(waits & self.set_up_done & ~(older_live & alone)),
             execute.start.eq((load.start | pending) & ~execute.busy),
-            self.anew.eq(Mux(load.start, ~older_live, anew)),
+            self.anew.eq(load.start & ~older_live),
         ]
         with m.If(load.start):
-            m.d.sync += [anew.eq(~older_live), pending.eq(1)]
+            m.d.sync += pending.eq(1)
         with m.If(execute.start):
             m.d.sync += pending.eq(0)
-        for stage, name in ((load, "load"), (execute, "execute")):
-            at = Signal(name=f"{name}_at")
-            now = Signal(name=f"{name}_now")
-            m.d.comb += now.eq(Mux(stage.start, newest, at))
-            m.d.sync += at.eq(now)
-            show(stage, now, {})
+        at = Signal(name="execute_at")
+        now = Signal(name="execute_now")
+        m.d.comb += now.eq(Mux(execute.start, newest, at))
+        m.d.sync += at.eq(now)
+        show(execute, now, {})
+        m.d.comb += [load.product[name].eq(self.set_up[name]) for name in LOADED.members]
+        m.d.comb += [load.number.eq(newest), load.command.eq(self.newest_command)]
         return pending
 
     def _drains(self, m, newest, older_live, show):

@@ -118,7 +118,7 @@ class Drain(wiring.Component):
             bounds=drain_entries(plan, self.direction)["held"].count,
             poisonable=plan.poison,
         )
-        spans = StreamFifo(span_layout(plan), 4)
+        spans = StreamFifo(span_layout(plan), 2)
         kind = EmitRows if plan.ports == 1 else EmitPorts
         emit = kind(plan, vectors=self.vectors)
         units = {"walk": walk, "floats": floats, "spans": spans, "emit": emit}

@@ -61,9 +61,9 @@ class Stages:
 
     async def play(self, ctx):
         while self.waiting or self.live:
-            self.starts(ctx)
             self.sets_up(ctx)
             self.stages(ctx)
+            self.starts(ctx)
             self.stores(ctx)
             await self.watch(ctx)
         assert not ctx.get(self.dut.busy)
