@@ -9,6 +9,9 @@ EVERY = "every machine"
 
 SAME: dict[str, dict[str, str]] = {
     EVERY: {
+        "decoder: o[368:353] = bits[311:296]: stuck: bit 4 at 0": (
+            "chunks of more than 8 blocks are refused, and then nobody looks at the record"
+        ),
         "stream_fifo_width8_depth16: if (taken) word3 next ...: swapped: i__valid instead of taken,"
         " word 1": "the writer's queue of lengths: a burst is asked for only where there is room",
         "intake: at next = 9'h000 if rst: dropped: never": "looked at beside `add`, which is reset",
@@ -91,9 +94,6 @@ SAME: dict[str, dict[str, str]] = {
         "pass_run: ahead next = 68'h00000000000000000 if rst: constant: one more in "
         "68'h00000000000000000, number 1": (
             "looked at beside `loading` and `loaded`, which are reset"
-        ),
-        "decoder: o[368:353] = bits[311:296]: stuck: bit 4 at 0": (
-            "chunks of more than 8 blocks are refused, and then nobody looks at the record"
         ),
         "flight: (~ (older_live & (_ | _))) = ~ (older_live & ((set_up[1:0] == 2'h3) | (older[1:0] "
         "== 2'h3))): swapped: (set_up[1:0] == 2'h3) instead of (older_live & ((set_up[1:0] == 2'h3)"
@@ -178,6 +178,16 @@ SAME: dict[str, dict[str, str]] = {
         "pass_walk: (north ? 2'h2 : 2'h1) = north ? 2'h2 : 2'h1 (the 3th): stuck: bit 0 at 1": (
             "3 of 2 columns of cells that are valid"
         ),
+        "credit_most2: (count + 1'h1) = count + 1'h1: constant: one more in 1'h1, number 1": (
+            "halves of the west scratchpad, which only the fused pass takes; there is none"
+        ),
+        "flight: (~ (older_live & (_ | _))) = ~ (older_live & ((set_up[1:0] == 2'h3) | (older[1:0] "
+        "== 2'h3))): swapped: (set_up[1:0] == 2'h3) instead of (older_live & ((set_up[1:0] == 2'h3)"
+        " | (older[1:0] == 2'h3))), word 2": "mode 3 is the fused pass, which this machine has not",
+        "maxima: load_south_byte next = { load__south__index[0], load__south__index[10:9] } if "
+        "load__enable: dropped: never": (
+            "maxima of what streams from the south come eight to a block: whole words of four"
+        ),
     },
     "diastole_nano": {
         "port_sums: (read & (read_addr[9:8] == 2'h2)) = read & (read_addr[9:8] == 2'h2): swapped: "
@@ -238,6 +248,21 @@ UNREACHED: dict[str, dict[str, str]] = {
         ),
         "block_targets: (stored_2 != 8'hff) = stored_2 != 8'hff: stuck: bit 0 at 1": (
             "of groups whose scale is NaN, which only `poison` stores"
+        ),
+    },
+    "nvfp4_32": {
+        "exponent_field_copy1: bytes1 next = 6'h00 if rst: dropped: never": (
+            "after a reset in the second strip of a conversion, what lies beside a second strip"
+        ),
+        "threefry: o__valid next = o__valid: swapped: busy0 instead of o__valid, word 1": (
+            "draws that wait while no hash is behind them; test_threefry.py stalls each by itself"
+        ),
+        "panels: forward_stream_slab = { 2'h0, (forward_slices * 4'h8) } if forward_t: dropped: "
+        "never": "panels of tiles of 8 blocks that do not fit; test_panels.py has every length",
+        "read_share: (units_read___requests__valid) = units_read___requests__valid (the 3th): "
+        "swapped: waiting instead of units_read___requests__valid, word 1": (
+            "scales of a product and data of a conversion asked for in the same cycle; "
+            "test_share.py lets all ask at once"
         ),
     },
     "diastole_nano": {
