@@ -16,12 +16,21 @@ from support.nests import blocks_of, drawn_nest
 
 def multiply_all(device: Watched, golden, data, step=0, ops=tuple(OPERATIONS)) -> None:
     """Convert, then the products; with a golden model, its judgement."""
+    multiply_converted(device, golden, *convert_all(device, golden, data, step), ops)
+
+
+def convert_all(device: Watched, golden, data, step=0):
+    """The operands, and what they must be."""
     operands = p.convert(device, data, step)
     wanted = p.convert(golden, data, step) if golden else {}
     for name, tensor in operands.items():
         if golden:
             p.check_tensor(tensor, wanted[name], name)
         _note_tensor(device.log, name, tensor)
+    return operands, wanted
+
+
+def multiply_converted(device: Watched, golden, operands, wanted, ops) -> None:
     for op in ops:
         result = p.multiply(device, op, operands)
         if golden:
@@ -81,7 +90,7 @@ def nests(product: Path, log: Log) -> None:
         device.limit = 10 * LIMIT
         longest = min(5000, device.numerics.max_contraction)
         for (m, k, n), side in (((200, 100, 9), 0), ((9, longest, 40), 1)):
-            data = p.tensors(rng, (m, k, n), "plain")
+            converted = convert_all(device, golden, p.tensors(rng, (m, k, n), "plain"))
             limits = device.loops.limits.of("forward")
             blocks = blocks_of("forward", (m, n, k), device.numerics.block)
             rooms = limits.stream_blocks, limits.held_blocks
@@ -89,11 +98,12 @@ def nests(product: Path, log: Log) -> None:
                 nest = drawn_nest(limits, blocks, lengths)
                 if limits.panels(nest, blocks)[side] > rooms[side]:
                     device.loops.nest = nest
-                    multiply_all(device, golden, data, ops=("forward",))
+                    multiply_converted(device, golden, *converted, ("forward",))
                     break
             # What did not fit there decides nothing for the next one, which keeps nothing.
             device.loops.nest = Nest()
-            multiply_all(device, golden, p.tensors(rng, (9, 10, 11), "plain"), ops=("forward",))
+            multiply_converted(device, golden, *converted, ("dx",))
+        device.loops.nest = None
 
 
 def stalls(product: Path, log: Log) -> None:
