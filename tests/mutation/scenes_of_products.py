@@ -6,7 +6,7 @@ from random import Random
 import numpy as np
 
 from diastole_sim.rtl import CommandError
-from diastole_sim.spec.nest import KEPT, Nest
+from diastole_sim.spec.nest import KEPT, Nest, NestLimits
 from diastole_sim.spec.operations import OPERATIONS
 from mutation.planted_units import said_once
 from mutation.watch import LIMIT, Log, Watched, opened
@@ -16,21 +16,12 @@ from support.nests import blocks_of, drawn_nest
 
 def multiply_all(device: Watched, golden, data, step=0, ops=tuple(OPERATIONS)) -> None:
     """Convert, then the products; with a golden model, its judgement."""
-    multiply_converted(device, golden, *convert_all(device, golden, data, step), ops)
-
-
-def convert_all(device: Watched, golden, data, step=0):
-    """The operands, and what they must be."""
     operands = p.convert(device, data, step)
     wanted = p.convert(golden, data, step) if golden else {}
     for name, tensor in operands.items():
         if golden:
             p.check_tensor(tensor, wanted[name], name)
         _note_tensor(device.log, name, tensor)
-    return operands, wanted
-
-
-def multiply_converted(device: Watched, golden, operands, wanted, ops) -> None:
     for op in ops:
         result = p.multiply(device, op, operands)
         if golden:
@@ -86,24 +77,36 @@ def nests(product: Path, log: Log) -> None:
                     if nest is not None:  # something of it fits
                         device.loops.nest = nest
                         multiply_all(device, golden, data, ops=(op,))
-        # One operand stays, or none; the panels of the other one are too long to stay.
+        # One operand stays; the panels of the other one are too long to stay.
         device.limit = 10 * LIMIT
-        longest = min(5000, device.numerics.max_contraction)
-        for (m, k, n), side in (((200, 100, 9), 0), ((9, longest, 40), 1)):
-            converted = convert_all(device, golden, p.tensors(rng, (m, k, n), "plain"))
-            limits = device.loops.limits.of("forward")
-            blocks = blocks_of("forward", (m, n, k), device.numerics.block)
-            rooms = limits.stream_blocks, limits.held_blocks
-            for _ in range(100):
-                nest = drawn_nest(limits, blocks, lengths)
-                if limits.panels(nest, blocks)[side] > rooms[side]:
-                    device.loops.nest = nest
-                    multiply_converted(device, golden, *converted, ("forward",))
-                    break
-            # What did not fit there decides nothing for the next one, which keeps nothing.
-            device.loops.nest = Nest()
-            multiply_converted(device, golden, *converted, ("dx",))
+        limits = device.loops.limits.of("forward")
+        for kept, cases in ONE_STAYS.items():
+            m, k, n, nest = one_stays(limits, device.numerics.block, kept, cases, lengths)
+            device.loops.nest = nest
+            data = p.tensors(rng, (m, k, n), "plain")
+            multiply_all(device, golden, data, ops=("forward",))
         device.loops.nest = None
+
+
+ONE_STAYS = {
+    "held": [(m, 100, 9) for m in (100, 200, 400, 800)],
+    "stream": [(9, 480, n) for n in (40, 80, 160, 320, 640, 1280)],
+}
+"""By what a nest keeps, sizes M, K and N of products whose other operand is longer and longer."""
+
+
+def one_stays(limits: NestLimits, block: int, kept: str, cases, lengths: Random):
+    """The first of the sizes for which a nest is drawn that keeps an operand, while the other one
+    would not fit; and the nest. Where there is none the last, and the machine's own nest."""
+    side = 1 - ("stream", "held").index(kept)
+    room = (limits.stream_blocks, limits.held_blocks)[side]
+    for m, k, n in cases:
+        blocks = blocks_of("forward", (m, n, k), block)
+        for _ in range(100):
+            nest = drawn_nest(limits, blocks, lengths)
+            if nest.keep == kept and limits.panels(nest, blocks)[side] > room:
+                return m, k, n, nest
+    return *cases[-1], Nest()
 
 
 def stalls(product: Path, log: Log) -> None:

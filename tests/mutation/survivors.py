@@ -190,6 +190,9 @@ SAME: dict[str, dict[str, str]] = {
         ),
     },
     "diastole_nano": {
+        "flight: older next = 542'h0000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000 if rst: dropped: never": (
+            "looked at beside `older_live`, which is reset"
+        ),
         "port_sums: (read & (read_addr[9:8] == 2'h2)) = read & (read_addr[9:8] == 2'h2): swapped: "
         "read instead of (read_addr[9:8] == 2'h2), word 3": (
             "a word of a unit that is not shown is read too"
@@ -266,11 +269,13 @@ UNREACHED: dict[str, dict[str, str]] = {
         ),
     },
     "diastole_nano": {
+        "panels: fits = ((stream_fits | (~ command[343]))) & (held_fits | (~ command[344])): swapped: "
+        "held_fits instead of (held_fits | (~ command[344])), word 3": (
+            "where what is held does not fit, what streams has been counted long before"
+        ),
         "read_share: waiting <= waiting next: dropped: never": (
             "an offer that waits may change, and the order of requests with it, but nothing else"
         ),
-        "flight: north__product[213:59] = (newer_for_3 ? set_up[1045:891] : older[1045:891]): "
-        "stuck: bit 144 at 0": "of results with more than 8191 columns",
         "draws: (~ (need_first | need_end)) = ~ (need_first | need_end) (the 2th): operator"
         ": no ~, number 1": (
             "a hash has room as long as the cut before it has; test_draws.py stalls them apart"
