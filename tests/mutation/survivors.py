@@ -12,14 +12,12 @@ SAME: dict[str, dict[str, str]] = {
         "decoder: o[368:353] = bits[311:296]: stuck: bit 4 at 0": (
             "chunks of more than 8 blocks are refused, and then nobody looks at the record"
         ),
-        "stream_fifo_width8_depth16: if (taken) word3 next ...: swapped: i__valid instead of taken,"
-        " word 1": "the writer's queue of lengths: a burst is asked for only where there is room",
-        "intake: at next = 9'h000 if rst: dropped: never": "looked at beside `add`, which is reset",
-        "gather: square0_0 = 3'h0: constant: one less in 3'h0, number 1": (
-            "the number of a square while no value comes, and nobody looks"
+        "stream_fifo_width8_depth16: if (taken) word3 next ...: swapped: i__valid instead of "
+        "taken, word 1": (
+            "the writer's queue of lengths: a burst is asked for only where there is room"
         ),
-        "top: core_read__beats__valid = 1'h0: constant: one more in 1'h0, number 1": (
-            "beats of a command on their way to a core that is not busy, which takes none"
+        "intake: at next = 9'h000 if rst: dropped: never": (
+            "looked at beside `add`, which is reset"
         ),
         "block_targets: if (rst) block_drop next ...: condition: inverted": (
             "every block of these machines begins with a beat, so none is read only to be dropped"
@@ -27,8 +25,8 @@ SAME: dict[str, dict[str, str]] = {
         "port_sums: storing next = 12'h000 if rst: constant: one less in 12'h000, number 1": (
             "a word that is written after reset is overwritten before anything is added to it"
         ),
-        "region_requests: if (regions__ready) first_row_start ...: swapped: table_enabled instead "
-        "of regions__ready, word 1": (
+        "region_requests: if (regions__ready) first_row_start ...: swapped: table_enabled "
+        "instead of regions__ready, word 1": (
             "an address begins anew until its region is taken: the last time counts"
         ),
         "gather: end_ next = end_: swapped: done instead of end_, word 1": (
@@ -70,23 +68,11 @@ SAME: dict[str, dict[str, str]] = {
         "region_requests: _ = 3'h7 if offset: dropped: never": (
             "of groups that are read in part; chunks are whole groups"
         ),
-        "region_parse: _ = 4'h7 if whole (the 2th): dropped: never": (
-            "groups of 32 elements are 8 blocks: there are 0 or 8"
-        ),
         "region_steps: cols = 6'h00: constant: one more in 6'h00, number 1": (
             "of steps that read maxima, whose columns nobody looks at"
         ),
         "maxima: load_west_byte next = 4'h0 if rst: constant: one more in 4'h0, number 1": (
             "looked at in the cycle after a look-up, which sets it"
-        ),
-        "pass_run: held next = 16'h0000 if rst: dropped: never": (
-            "one held word more after a reset, which the first pass writes again"
-        ),
-        "image_maxima: if (rst) then_columns next ...: condition: inverted": (
-            "set for squares only, of which this machine has none"
-        ),
-        "meet: (~ both_3) = ~ both_3 (the 6th): stuck: bit 0 at 0": (
-            "a shift by 31 leaves as little of a sum as one by 63"
         ),
         "credit_most2: (count + 1'h1) = count + 1'h1: constant: one more in 1'h1, number 1": (
             "halves of the west scratchpad, which only the fused pass takes; there is none"
@@ -95,114 +81,87 @@ SAME: dict[str, dict[str, str]] = {
         "68'h00000000000000000, number 1": (
             "looked at beside `loading` and `loaded`, which are reset"
         ),
-        "flight: (~ (older_live & (_ | _))) = ~ (older_live & ((set_up[1:0] == 2'h3) | (older[1:0] "
-        "== 2'h3))): swapped: (set_up[1:0] == 2'h3) instead of (older_live & ((set_up[1:0] == 2'h3)"
-        " | (older[1:0] == 2'h3))), word 2": "mode 3 is the fused pass, which this machine has not",
-        "image_maxima: if ((group__payload[2] & group__payload[6])) tile_column next ...: swapped: "
-        "i__valid instead of (group__payload[2] & group__payload[6]), word 1": (
+        "image_maxima: if ((group__payload[2] & group__payload[6])) tile_column next ...: "
+        "swapped: i__valid instead of (group__payload[2] & group__payload[6]), word 1": (
             "a tile has the 32 rows of one strip, so that every line ends a copy"
         ),
-        "stream_fifo_width104_depth4: if (taken) word2 next ...: swapped: i__ready instead of "
-        "taken, word 1": "a word beyond the level, which is written again before it counts",
     },
     "nvfp4_32": {
         "counters: if (rst) stall_turn next ...: condition: inverted": (
-            "a block comes in as many cycles as its vectors leave in, and exponents between them: "
-            "no beat ever waits"
+            "a block comes in as many cycles as its vectors leave in, and exponents between "
+            "them: no beat ever waits"
         ),
-        "block_targets: ((blocks__payload[2:0] == 1'h1) ? lookup__west__value[39:32] : lookup__"
-        "south__value[39:32]) = (blocks__payload[2:0] == 1'h1) ? lookup__west__value[39:32] : "
-        "lookup__south__value[39:32] (the 2th): stuck: bit 0 at 1": (
+        "block_targets: ((blocks__payload[2:0] == 1'h1) ? lookup__west__value[39:32] : "
+        "lookup__south__value[39:32]) = (blocks__payload[2:0] == 1'h1) ? "
+        "lookup__west__value[39:32] : lookup__south__value[39:32] (the 2th): stuck: bit 0 at 1": (
             "the lowest bits of a scale are its significand; deficits are of exponents"
         ),
         "fill: (buffer_o__payload[8] ? 2'h2 : 2'h0) = buffer_o__payload[8] ? 2'h2 : 2'h0: "
         "constant: bit 0 flipped in 2'h0, number 2": (
             "how far down a zero reaches, which only machines with windows look at"
         ),
-        "block_targets: (((! group[4:3])) | (group[4:3] == 2'h2)) = ((! group[4:3])) | (group[4:3] "
-        "== 2'h2) (the 3th): stuck: bit 0 at 1": (
+        "block_targets: (((! group[4:3])) | (group[4:3] == 2'h2)) = ((! group[4:3])) | "
+        "(group[4:3] == 2'h2) (the 3th): stuck: bit 0 at 1": (
             "whether what streams from the south is in vectors; only W is not, which is held"
         ),
-        "headers: if (fsm_state) exponents next ...: swapped: (cls == 2'h2) instead of fsm_state, "
-        "word 1": "what a class that is not read leaves there counts in no product",
+        "headers: if (fsm_state) exponents next ...: swapped: (cls == 2'h2) instead of "
+        "fsm_state, word 1": ("what a class that is not read leaves there counts in no product"),
         "pass_run: if ((starts | loading)) row next ...: condition: inverted": (
             "one row of cells: its number is always 0"
         ),
         "region_requests: offset next = 3'h0 if done: constant: one more in 3'h0, number 1": (
             "a row of blocks in a region is one group, and the next sets the offset"
         ),
-        "emit_rows: beats__payload = 36'h000000000: constant: one less in 36'h000000000, number "
-        "1": "while no beat is valid",
-        "maxima: ({ load_north_read_data, load_north_read_data } >> (load_north_byte * 4'h8)) = { "
-        "load_north_read_data, load_north_read_data } >> (load_north_byte * 4'h8): stuck: bit 7 "
-        "at 0": "a scale of NVFP4 has no sign",
+        "emit_rows: beats__payload = 36'h000000000: constant: one less in 36'h000000000, "
+        "number 1": ("while no beat is valid"),
         "drain_walk_north: read_port next = 1'h0 if (tiles__valid & (~ started)): dropped: never": (
             "it is 0 at the end of every row"
         ),
         "converter: if ((intake_done & scan)) tensor_scale1 ...: swapped: intake_done instead of "
-        "(intake_done & scan), word 1": "taken only where both are",
+        "(intake_done & scan), word 1": ("taken only where both are"),
         "block_targets: blocks__payload[34:29] = (nonzero_2 ? (($signed(_) > $signed(7'h26)) ? "
-        "9'h026 : { (_ - _)[5], (_ - _)[5], (_ - _)[5], (_ - _) })[5:0] : 6'h00): stuck: bit 4 at "
-        "0": "exponents of E4M3 scales are 1 to 15, so no deficit is 16",
-        "drain_walk_no_north: (read_port + 1'h1) = read_port + 1'h1: constant: one less in 1'h1, "
-        "number 1": "of one port, the next is the first",
-        "lane_quantiser: sign_divided_late3 next = 1'h0 if rst: constant: one more in 1'h0, number "
-        "1": "of a number on its way, of which there is none in a reset",
-        "maxima: ({ load_west_read_data, load_west_read_data } >> (load_west_byte * 4'h8)) = { "
-        "load_west_read_data, load_west_read_data } >> (load_west_byte * 4'h8) (the 8th): stuck: "
-        "bit 5 at 0": "one maximum for all rows of what comes from the west, which is in vectors",
+        "9'h026 : { (_ - _)[5], (_ - _)[5], (_ - _)[5], (_ - _) })[5:0] : 6'h00): stuck: bit 4 "
+        "at 0": ("exponents of E4M3 scales are 1 to 15, so no deficit is 16"),
+        "lane_quantiser: sign_divided_late3 next = 1'h0 if rst: constant: one more in 1'h0, "
+        "number 1": ("of a number on its way, of which there is none in a reset"),
         "headers: (cls == 2'h2) = cls == 2'h2 (the 2th): stuck: bit 0 at 1": (
             "what was read for others stands in dY's place until its own comes, the last"
         ),
         "meet: (~ both_5) = ~ both_5: swapped: (direction ? block[5] : block[0]) instead of "
-        "both_5, word 2": "a vector without a scale is zeros, and so is its sum in any shift",
-        "region_requests: (~ at_mantissas) = ~ at_mantissas (the 2th): operator: no ~, number 1": (
-            "of groups that are read in part; chunks are whole groups"
-        ),
+        "both_5, word 2": ("a vector without a scale is zeros, and so is its sum in any shift"),
         "stream_scratchpad_banks1: shown_0 next = 1'h0 if rst: dropped: never": (
             "a vector in the first cycle of a reset, which no pass takes"
         ),
-        "lane_scale: ({ (class0_step3_bit ? ({ _[3:0], value[17] } - 4'hc) : { 1'h0, (class0_"
-        "step2_bit ? _ : { 1'h0, _[3:0], value[18] })[3:0], value[17] })[3:0], value[16] } - "
-        "4'hc) = { (class0_step3_bit ? ({ (class0_step2_bit ? _ : { 1'h0, _[3:0], value[18] }"
-        ")[3:0], value[17] } - 4'hc) : { 1'h0, (class0_step2_bit ? ({ _[3:0], value[18] } - 4"
-        "'hc) : { 1'h0, (class0_step1_bit ? _ : { 1'h0, _[3:0], value[19] })[3:0], value[18] "
+        "lane_scale: ({ (class0_step3_bit ? ({ _[3:0], value[17] } - 4'hc) : { 1'h0, "
+        "(class0_step2_bit ? _ : { 1'h0, _[3:0], value[18] })[3:0], value[17] })[3:0], value[16] "
+        "} - 4'hc) = { (class0_step3_bit ? ({ (class0_step2_bit ? _ : { 1'h0, _[3:0], value[18] "
+        "})[3:0], value[17] } - 4'hc) : { 1'h0, (class0_step2_bit ? ({ _[3:0], value[18] } - "
+        "4'hc) : { 1'h0, (class0_step1_bit ? _ : { 1'h0, _[3:0], value[19] })[3:0], value[18] "
         "})[3:0], value[17] })[3:0], value[16] } - 4'hc: stuck: bit 5 at 1": (
             "of a difference below 16 the lower bits are taken"
-        ),
-        "accumulators_banks1_latency4: storing_0 next = 14'h0000 if rst: dropped: never": (
-            "one sum more that is stored in a reset, in a bank that no tile has"
-        ),
-        "held_scratchpad: read_1 next = 18'h00000 if rst: constant: one more in 18'h00000, number "
-        "1": "one held word more after a reset, which the first pass writes again",
-        "pass_walk: (north ? 2'h2 : 2'h1) = north ? 2'h2 : 2'h1 (the 3th): stuck: bit 0 at 1": (
-            "3 of 2 columns of cells that are valid"
         ),
         "credit_most2: (count + 1'h1) = count + 1'h1: constant: one more in 1'h1, number 1": (
             "halves of the west scratchpad, which only the fused pass takes; there is none"
         ),
-        "flight: (~ (older_live & (_ | _))) = ~ (older_live & ((set_up[1:0] == 2'h3) | (older[1:0] "
-        "== 2'h3))): swapped: (set_up[1:0] == 2'h3) instead of (older_live & ((set_up[1:0] == 2'h3)"
-        " | (older[1:0] == 2'h3))), word 2": "mode 3 is the fused pass, which this machine has not",
         "maxima: load_south_byte next = { load__south__index[0], load__south__index[10:9] } if "
         "load__enable: dropped: never": (
             "maxima of what streams from the south come eight to a block: whole words of four"
         ),
     },
     "diastole_nano": {
-        "flight: older next = 542'h0000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000 if rst: dropped: never": (
+        f"flight: older next = 542'h{0:0136} if rst: dropped: never": (
             "looked at beside `older_live`, which is reset"
         ),
-        "port_sums: (read & (read_addr[9:8] == 2'h2)) = read & (read_addr[9:8] == 2'h2): swapped: "
-        "read instead of (read_addr[9:8] == 2'h2), word 3": (
+        "port_sums: (read & (read_addr[9:8] == 2'h2)) = read & (read_addr[9:8] == 2'h2): "
+        "swapped: read instead of (read_addr[9:8] == 2'h2), word 3": (
             "a word of a unit that is not shown is read too"
         ),
-        "region_parse: (((_ ? _[6:0] : { 3'h0, _[3:0] })[0]) ? (_ + 1'h1) : { 1'h0, ((_[6:0"
-        "] < _[3:0]) ? (region[18:12] - col)[6:0] : { 3'h0, (4'h8 - offset)[3:0] })[3:0] })"
-        " = (((_[6:0] < _[3:0]) ? (region[18:12] - col)[6:0] : { 3'h0, (4'h8 - offset)[3:0]"
-        " })[0]) ? (_ + 1'h1) : { 1'h0, (((region[18:12] - col)[6:0] < (4'h8 - offset)[3:0]"
-        ") ? (region[18:12] - col)[6:0] : { 3'h0, (4'h8 - offset)[3:0] })[3:0] } (the 3th):"
-        " constant: one more in 1'h0, number 1": (
+        "region_parse: (((_ ? _[6:0] : { 3'h0, _[3:0] })[0]) ? (_ + 1'h1) : { 1'h0, ((_[6:0] < "
+        "_[3:0]) ? (region[18:12] - col)[6:0] : { 3'h0, (4'h8 - offset)[3:0] })[3:0] }) = "
+        "(((_[6:0] < _[3:0]) ? (region[18:12] - col)[6:0] : { 3'h0, (4'h8 - offset)[3:0] })[0]) "
+        "? (_ + 1'h1) : { 1'h0, (((region[18:12] - col)[6:0] < (4'h8 - offset)[3:0]) ? "
+        "(region[18:12] - col)[6:0] : { 3'h0, (4'h8 - offset)[3:0] })[3:0] } (the 3th): "
+        "constant: one more in 1'h0, number 1": (
             "the bit above those that a number of blocks has, which is cut off"
         ),
         "counters: if (rst) stall_turn next ...: condition: inverted": (
@@ -223,30 +182,24 @@ SAME: dict[str, dict[str, str]] = {
         "packer_lanes4_element_bits5_5_5: flush next = 1'h0 if flush: dropped: never": (
             "blocks end at whole or half beats, and words of 20 bits do not cross those"
         ),
-        "tensor_walk: cols_left next = 32'd0 if rst: dropped: never": (
-            "set at every start, and looked at beside `o__valid`, which is reset"
-        ),
         "image_writer: fsm_state next = 3'h0 if rst: constant: one more in 3'h0, number 1": (
             "before a start there is no group and no maximum, so the next state waits as well"
-        ),
-        "gather: (! row) = ! row (the 13th): operator: no !, number 1": (
-            "whether what square 6 had before counts; nothing of it is in the first word of a row"
         ),
     },
 }
 
 UNREACHED: dict[str, dict[str, str]] = {
     "mxfp8": {
-        "draws: (~ (need_first | need_end)) = ~ (need_first | need_end) (the 2th): operator"
-        ": no ~, number 1": (
+        "draws: (~ (need_first | need_end)) = ~ (need_first | need_end) (the 2th): operator: no "
+        "~, number 1": (
             "a hash has room as long as the cut before it has; test_draws.py stalls them apart"
         ),
-        "region_requests: ({ 1'h0, table_chunk[23:0], 2'h0 }) = { 1'h0, table_chunk[23:0], 2'h0 }: "
-        "stuck: bit 17 at 0": "of tensors with more than 131072 rows",
-        "stream_fifo_width7_depth10: if (taken) word8 next ...: swapped: i__valid instead of taken,"
-        " word 1": "cuts of draws: a full queue at its ninth place, and ten cuts later another one",
-        "fill: ((! buffer_o__payload[50:48]) ? 4'h0 : 4'he) = (! buffer_o__payload[50:48]) ? 4'h0 "
-        ": 4'he: stuck: bit 1 at 1": (
+        "stream_fifo_width7_depth10: if (taken) word8 next ...: swapped: i__valid instead of "
+        "taken, word 1": (
+            "cuts of draws: a full queue at its ninth place, and ten cuts later another one"
+        ),
+        "fill: ((! buffer_o__payload[50:48]) ? 4'h0 : 4'he) = (! buffer_o__payload[50:48]) ? "
+        "4'h0 : 4'he: stuck: bit 1 at 1": (
             "a zero that reaches 2 bits down: seen where `exact` hangs on that vector alone"
         ),
         "block_targets: (stored_2 != 8'hff) = stored_2 != 8'hff: stuck: bit 0 at 1": (
@@ -261,7 +214,7 @@ UNREACHED: dict[str, dict[str, str]] = {
             "draws that wait while no hash is behind them; test_threefry.py stalls each by itself"
         ),
         "panels: forward_stream_slab = { 2'h0, (forward_slices * 4'h8) } if forward_t: dropped: "
-        "never": "panels of tiles of 8 blocks that do not fit; test_panels.py has every length",
+        "never": ("panels of tiles of 8 blocks that do not fit; test_panels.py has every length"),
         "read_share: (units_read___requests__valid) = units_read___requests__valid (the 3th): "
         "swapped: waiting instead of units_read___requests__valid, word 1": (
             "scales of a product and data of a conversion asked for in the same cycle; "
@@ -269,15 +222,15 @@ UNREACHED: dict[str, dict[str, str]] = {
         ),
     },
     "diastole_nano": {
-        "panels: fits = ((stream_fits | (~ command[343]))) & (held_fits | (~ command[344])): swapped: "
-        "held_fits instead of (held_fits | (~ command[344])), word 3": (
+        "panels: fits = ((stream_fits | (~ command[343]))) & (held_fits | (~ command[344])): "
+        "swapped: held_fits instead of (held_fits | (~ command[344])), word 3": (
             "where what is held does not fit, what streams has been counted long before"
         ),
         "read_share: waiting <= waiting next: dropped: never": (
             "an offer that waits may change, and the order of requests with it, but nothing else"
         ),
-        "draws: (~ (need_first | need_end)) = ~ (need_first | need_end) (the 2th): operator"
-        ": no ~, number 1": (
+        "draws: (~ (need_first | need_end)) = ~ (need_first | need_end) (the 2th): operator: no "
+        "~, number 1": (
             "a hash has room as long as the cut before it has; test_draws.py stalls them apart"
         ),
     },
