@@ -108,7 +108,7 @@ def chunk_layout(plan: Plan) -> data.StructLayout:
     )
 
 
-def tile_layout(plan: Plan, *, turned: bool) -> data.StructLayout:
+def drained_layout(plan: Plan, *, turned: bool) -> data.StructLayout:
     """A tile of sums, as its drain asks of its last chunk; ``turned``: whether some are."""
     names = ["t0", "t_count", "l0", "l_blocks", "last", "product", "tile"]
     if turned:

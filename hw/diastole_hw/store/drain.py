@@ -11,7 +11,7 @@ from diastole_hw.place import place
 from diastole_hw.plan.plan import SUM_UNITS, Plan
 from diastole_hw.plan.uses import Mode
 from diastole_hw.ports import of_ports, per_port
-from diastole_hw.schedule.tokens import LENGTH, PRODUCT, RESULT, span_layout, tile_layout
+from diastole_hw.schedule.tokens import LENGTH, PRODUCT, RESULT, drained_layout, span_layout
 from diastole_hw.store.deal import EmitPorts
 from diastole_hw.store.drain_walk import DrainWalk, operands, turns
 from diastole_hw.store.float_lanes import FloatLanes
@@ -54,7 +54,7 @@ class Drain(wiring.Component):
         Its tiles come column by column.
     t_step, units : In(LENGTH), In(range(SUM_UNITS))
         Blocks of a T tile; units of sums that a tile takes.
-    tiles : In(stream of tile_layout(plan, turned=turns(plan, north=north)))
+    tiles : In(stream of drained_layout(plan, turned=turns(plan, north=north)))
         Tiles whose sums are complete, in the order that the walk asks for.
     freed : Out(1)
         A tile's sums have been read: a pulse for each.
@@ -96,7 +96,9 @@ class Drain(wiring.Component):
                 "lanes_outermost": In(1),
                 "t_step": In(LENGTH),
                 "units": In(range(SUM_UNITS)),
-                "tiles": In(stream.Signature(tile_layout(plan, turned=turns(plan, north=north)))),
+                "tiles": In(
+                    stream.Signature(drained_layout(plan, turned=turns(plan, north=north)))
+                ),
                 "freed": Out(1),
                 "busy": Out(1),
                 "read": Out(SumsReadSignature(plan, ports, self.vectors)),

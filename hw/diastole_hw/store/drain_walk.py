@@ -11,7 +11,7 @@ from diastole_hw.memory.maxima import drain_entries, lookup_layout
 from diastole_hw.plan.plan import SUM_UNITS, Plan
 from diastole_hw.plan.policy import pow2ceil
 from diastole_hw.plan.uses import DY, PRODUCTS, Mode, W, X
-from diastole_hw.schedule.tokens import LENGTH, RESULT, span_layout, tile_layout
+from diastole_hw.schedule.tokens import LENGTH, RESULT, drained_layout, span_layout
 from diastole_hw.store.turn import column_vectors
 from diastole_sim.spec.command import ADDRESS_BITS
 
@@ -86,7 +86,7 @@ class DrainWalk(wiring.Component):
         Stable as ``mode``; 0 where tiles are turned, not checked.
     t_step, units : In(LENGTH), In(range(SUM_UNITS))
         Stable as ``mode``: blocks of a T tile, units of the accumulators that a tile takes.
-    tiles : In(stream of tile_layout(plan, turned=turns(plan, north=north)))
+    tiles : In(stream of drained_layout(plan, turned=turns(plan, north=north)))
     spans : Out(stream of span_layout(plan))
     advance : In(1)
         What is behind the memory moves: it takes what the memory shows, and the word being read.
@@ -122,7 +122,9 @@ class DrainWalk(wiring.Component):
                 "lanes_outermost": In(1),
                 "t_step": In(LENGTH),
                 "units": In(range(SUM_UNITS)),
-                "tiles": In(stream.Signature(tile_layout(plan, turned=turns(plan, north=north)))),
+                "tiles": In(
+                    stream.Signature(drained_layout(plan, turned=turns(plan, north=north)))
+                ),
                 "spans": Out(stream.Signature(span_layout(plan))),
                 "advance": In(1),
                 "read_valid": Out(self.vectors),
