@@ -3,7 +3,7 @@
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from diastole import install
 from diastole.config.keys import Config
@@ -12,12 +12,12 @@ from diastole.errors import BadInput, CheckFailed
 from diastole.product.cache import cached
 from diastole_sim.device.interface import ConvertedTensor, DeviceProtocol
 from diastole_sim.golden.convert import Quantised
-from diastole_sim.golden.parts import SharingMachine
 from diastole_sim.rtl.programs import find_compiler, find_verilator
 from diastole_sim.spec.command import ErrorCode
 from diastole_sim.spec.nest import Nest
 
 if TYPE_CHECKING:
+    from diastole_sim.golden.parts import SharingMachine
     from diastole_sim.rtl.tensor import DeviceTensor
 
 REFUSED_BY_SIZE = (ErrorCode.TOO_LONG, ErrorCode.TOO_LARGE)
@@ -70,8 +70,7 @@ def make_device(
 
 def held(device: DeviceProtocol, tensor: Quantised) -> ConvertedTensor:
     """A tensor that is stored already, as an operand of the device."""
-    assert isinstance(device, SharingMachine)
-    return device.upload(tensor)
+    return cast("SharingMachine", device).upload(tensor)
 
 
 def in_machine(tensor: ConvertedTensor) -> "DeviceTensor":

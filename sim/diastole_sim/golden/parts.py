@@ -7,7 +7,7 @@ result, so the parts of a result are, bit for bit, those of the result of one ma
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from diastole_sim.spec.operations import OPERATIONS, Operation
 from diastole_sim.spec.part import ProductPart, require_free, unit_of
 
 
-@runtime_checkable
 class SharingMachine(Protocol):
     """What shares an operation: any device of this package."""
 

@@ -19,8 +19,9 @@ from diastole_sim.codes.codes import suffixes, to_codes
 from diastole_sim.device.interface import ConvertedTensor, DeviceProtocol, ProductResult
 from diastole_sim.golden.compare import Comparison, Readable, copy_name
 from diastole_sim.golden.convert import Quantised
-from diastole_sim.golden.parts import SharingMachine, parts_of
+from diastole_sim.golden.parts import parts_of
 from diastole_sim.spec.nest import Nest
+from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.operations import OPERATIONS
 from diastole_sim.spec.part import ProductPart, require_free, unit_of
 from diastole_sim.spec.registers import STALL_CAUSES
@@ -104,14 +105,14 @@ def execute(arguments: argparse.Namespace) -> int:
         nest=nest,
     ) as device:
         converted = operands(device, op, given)
-        result = multiply(device, op, parted(device, op, converted, part))
+        result = multiply(device, op, parted(device, op, converted, part, config.numerics))
         cycles = convert_cycles(result, converted)
         written = outputs(result)
         found = {name: read_back(operand) for name, operand in result.operands.items()}
     comparison, codes = Comparison(), {}
     if arguments.verify or arguments.codes:
         with make_device("golden", config, seed=arguments.seed) as golden:
-            standard = parted(golden, op, operands(golden, op, given), part)
+            standard = parted(golden, op, operands(golden, op, given), part, config.numerics)
             if arguments.verify:
                 comparison = compare(result, found, multiply(golden, op, standard))
             if arguments.codes:
@@ -197,14 +198,17 @@ def operands(device: DeviceProtocol, op: str, given: Given) -> dict[str, Convert
 
 
 def parted(
-    device: DeviceProtocol, op: str, converted: dict[str, ConvertedTensor], part: ProductPart | None
+    device: DeviceProtocol,
+    op: str,
+    converted: dict[str, ConvertedTensor],
+    part: ProductPart | None,
+    numerics: Numerics,
 ) -> dict[str, ConvertedTensor]:
     """The operands of a part, from those of the whole."""
     if part is None:
         return converted
-    assert isinstance(device, SharingMachine)
     stored = {name: read_back(tensor) for name, tensor in converted.items()}
-    own = parts_of(OPERATIONS[op], stored, part, device.numerics)
+    own = parts_of(OPERATIONS[op], stored, part, numerics)
     return {name: held(device, tensor) for name, tensor in own.items()}
 
 

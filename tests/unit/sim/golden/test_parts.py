@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from diastole_sim.golden.device import GoldenDevice
-from diastole_sim.golden.parts import SharingMachine, cut, joined, parts_of, share
+from diastole_sim.golden.parts import cut, joined, parts_of, share
 from diastole_sim.spec.image import image_layouts
 from diastole_sim.spec.operations import OPERATIONS
 from diastole_sim.spec.part import ProductPart, free_axes
@@ -124,7 +124,3 @@ def test_refused(op, axis, count, why, np_rng):
     machine = GoldenDevice(make_numerics(block=4, formats="bfp4"))
     with pytest.raises(ValueError, match=exactly(why)):
         share([machine] * count, op, convert(machine, np_rng), axis)
-
-
-def test_devices_share():
-    assert isinstance(GoldenDevice(make_numerics(block=4, formats="bfp4")), SharingMachine)

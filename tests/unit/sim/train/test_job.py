@@ -62,7 +62,7 @@ def test_the_same_seed_gives_the_same_weights(full):
 
 
 def test_every_seed_gives_other_weights(full):
-    assert len({result.weights_sha256 for result in full}) == 5
+    assert len({result.weights_sha256 for result in full}) == SEEDS
 
 
 def test_the_roundings_draws_matter():
