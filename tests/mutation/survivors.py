@@ -9,6 +9,9 @@ EVERY = "every machine"
 
 SAME: dict[str, dict[str, str]] = {
     EVERY: {
+        f"flight: older next = 542'h{0:0136} if rst: dropped: never": (
+            "looked at beside `older_live`, which is reset"
+        ),
         "decoder: o[368:353] = bits[311:296]: stuck: bit 4 at 0": (
             "chunks of more than 8 blocks are refused, and then nobody looks at the record"
         ),
@@ -68,11 +71,17 @@ SAME: dict[str, dict[str, str]] = {
         "region_requests: _ = 3'h7 if offset: dropped: never": (
             "of groups that are read in part; chunks are whole groups"
         ),
+        "region_parse: _ = 4'h7 if whole (the 2th): dropped: never": (
+            "groups of 32 elements are 8 blocks: there are 0 or 8"
+        ),
         "region_steps: cols = 6'h00: constant: one more in 6'h00, number 1": (
             "of steps that read maxima, whose columns nobody looks at"
         ),
         "maxima: load_west_byte next = 4'h0 if rst: constant: one more in 4'h0, number 1": (
             "looked at in the cycle after a look-up, which sets it"
+        ),
+        "pass_run: held next = 16'h0000 if rst: dropped: never": (
+            "one held word more after a reset, which the first pass writes again"
         ),
         "credit_most2: (count + 1'h1) = count + 1'h1: constant: one more in 1'h1, number 1": (
             "halves of the west scratchpad, which only the fused pass takes; there is none"
@@ -129,6 +138,9 @@ SAME: dict[str, dict[str, str]] = {
         ),
         "meet: (~ both_5) = ~ both_5: swapped: (direction ? block[5] : block[0]) instead of "
         "both_5, word 2": ("a vector without a scale is zeros, and so is its sum in any shift"),
+        "region_requests: (~ at_mantissas) = ~ at_mantissas (the 2th): operator: no ~, number 1": (
+            "of groups that are read in part; chunks are whole groups"
+        ),
         "stream_scratchpad_banks1: shown_0 next = 1'h0 if rst: dropped: never": (
             "a vector in the first cycle of a reset, which no pass takes"
         ),
@@ -149,8 +161,8 @@ SAME: dict[str, dict[str, str]] = {
         ),
     },
     "diastole_nano": {
-        f"flight: older next = 542'h{0:0136} if rst: dropped: never": (
-            "looked at beside `older_live`, which is reset"
+        "block_targets: row_slice next = 11'h000 if rst: dropped: never": (
+            "set with the first row of every region"
         ),
         "port_sums: (read & (read_addr[9:8] == 2'h2)) = read & (read_addr[9:8] == 2'h2): "
         "swapped: read instead of (read_addr[9:8] == 2'h2), word 3": (
@@ -190,6 +202,11 @@ SAME: dict[str, dict[str, str]] = {
 
 UNREACHED: dict[str, dict[str, str]] = {
     "mxfp8": {
+        "fill: ((write[199:196] > write[208:205]) ? write[199:196] : write[208:205]) = "
+        "(write[199:196] > write[208:205]) ? write[199:196] : write[208:205] (the 2th): arms: "
+        "swapped": (
+            "the smaller extent of two neighbours: seen where `exact` hangs on that element alone"
+        ),
         "draws: (~ (need_first | need_end)) = ~ (need_first | need_end) (the 2th): operator: no "
         "~, number 1": (
             "a hash has room as long as the cut before it has; test_draws.py stalls them apart"

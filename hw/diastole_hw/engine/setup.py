@@ -13,7 +13,7 @@ from diastole_hw.transfer.address import Locate
 from diastole_sim.spec import operations
 from diastole_sim.spec.command import ADDRESS_BITS
 from diastole_sim.spec.image import GROUP_BLOCKS
-from diastole_sim.spec.nest import NestLimits
+from diastole_sim.spec.nest import Nest, NestLimits
 from diastole_sim.spec.operations import DW, DX, Tensor
 
 
@@ -26,6 +26,16 @@ def transposed_modes(operand: Tensor) -> list[Mode]:
         for read in operation.reads
         if read.operand == operand and read.copy == 1 and not read.second
     ]
+
+
+def longest_length(plan: Plan) -> int:
+    """Blocks of the longest of a tile, a chunk, and what these take of a bank, in any nest."""
+    lengths = [plan.fused_blocks_n, plan.fused_slices_n * plan.rows] if plan.fused else []
+    for mode in PRODUCTS:
+        limits: NestLimits = getattr(plan.nests, OPERATION_OF[mode].name)
+        lengths += [limits.t_blocks[-1], limits.chunk[-1], limits.groups[-1] * limits.lane_side]
+        lengths += limits.slabs(Nest())
+    return max(lengths)
 
 
 class Setup(wiring.Component):
@@ -61,7 +71,7 @@ class Setup(wiring.Component):
 
     def __init__(self, plan: Plan):
         self.plan = plan
-        assert max(plan.stream_blocks, plan.held_blocks) < 1 << LENGTH.width, "longer slabs"
+        assert longest_length(plan) < 1 << LENGTH.width
         super().__init__(
             {
                 "start": In(1),

@@ -2,9 +2,10 @@
 
 import pytest
 
-from diastole_hw.engine.setup import Setup
+from diastole_hw.engine.setup import Setup, longest_length
 from diastole_hw.plan.plan import MAX_ELEMENT_BITS
 from diastole_hw.plan.uses import Mode
+from diastole_hw.schedule.tokens import LENGTH
 from diastole_sim.spec.image import FloatLayout, ImageLayout
 from support.bench import design, run
 from support.plans import make_numerics, make_plan
@@ -43,6 +44,14 @@ def random_operands(rng, plan, large):
     operands = {name: rng.randrange(1, 2 ** rng.randrange(2, bits + 1)) for name in "mnk"}
     places = {name: rng.randrange(2**30) * plan.beat_bytes for name in (*SHAPES, *RESULTS)}
     return operands | places | dict.fromkeys(("nest_t", "nest_groups", "nest_chunk"), 0)
+
+
+@pytest.mark.parametrize("rows, cols", [(1, 16), (1, 64), (64, 1), (64, 64)])
+def test_lengths_of_large_machines_fit(rows, cols):
+    """Some have memories of more blocks than a length can count; no chunk takes so many."""
+    plan = make_plan(make_numerics(block=1, formats="bfp4"), rows, cols, data_width=512)
+    assert longest_length(plan) >= plan.tile_blocks
+    assert longest_length(plan) < 2**LENGTH.width
 
 
 def units_of(plan, words):
