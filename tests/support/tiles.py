@@ -86,6 +86,16 @@ def tile_shape(numerics: Numerics, cls: int) -> tuple[int, int]:
     return lcm(rows, side), lcm(8 * block, side)
 
 
+def piece_cols(numerics: Numerics, data_width: int, cls: int) -> int:
+    """Columns that are read before those beside them: of one row of squares that are known with
+    their last row at least 16, four beats and a block; else the whole tile."""
+    height, width = tile_shape(numerics, cls)
+    found = numerics.folds(CLASS_NAMES[cls]) and finds(numerics, cls)
+    if height > numerics.block or found:
+        return width
+    return min(width, max(16, 4 * data_width // 32, numerics.block))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Tile:
     """Where a tile begins in its tensor, what of it lies inside, and whether it is at an edge."""

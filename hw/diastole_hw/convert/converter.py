@@ -217,6 +217,7 @@ class Converter(wiring.Component):
             walk.cols.eq(job.cols),
             walk.source.eq(job.source),
             walk.pitch.eq(pitch),
+            requests.cls.eq(job.cls),
             requests.pitch.eq(pitch),
             intake.restart.eq(begin),
             intake.scan.eq(scan),
@@ -236,14 +237,15 @@ class Converter(wiring.Component):
         m.submodules.gather = place(gather := Gather(**self._sizes), platform)
         m.submodules.quantiser = place(quantiser := TileQuantiser(**self._sizes), platform)
         tiles = StreamFifo(shape=tile_layout(sizes), depth=2)
-        squares = StreamFifo(shape=squares_layout(sizes), depth=2)
+        pieces = max(2, sizes.halves * sizes.most_pieces)
+        squares = StreamFifo(shape=squares_layout(sizes), depth=pieces)
         m.submodules.tiles = place(tiles, platform)
         m.submodules.squares = place(squares, platform)
         buffer = Ram(width=32 * sizes.lanes, depth=max(2, sizes.halves * sizes.tile_words))
         m.submodules.buffer = place(buffer, platform)
-        # Each holds tiles that are in the buffer.
+        # Each holds tiles, or their pieces, that are in the buffer.
         invariant(m, platform, ~intake.taken.valid | tiles.i.ready, "no room for a tile")
-        invariant(m, platform, ~gather.done | squares.i.ready, "no room for a tile's squares")
+        invariant(m, platform, ~gather.done | squares.i.ready, "no room for a piece's squares")
         connect(m, intake.taken, tiles.i)
         connect(m, tiles.o, quantiser.tile)
         connect(m, squares.o, quantiser.squares)

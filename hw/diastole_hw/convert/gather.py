@@ -1,6 +1,6 @@
 """The largest byte of every unit of a tile, while the tile's words go by."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value, unsigned
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -8,7 +8,6 @@ from amaranth.utils import exact_log2
 from diastole_hw.convert.geometry import Geometry, by_class, of_vectors
 from diastole_hw.memory.ram import Ram
 from diastole_hw.place import place
-from diastole_sim.spec.image import GROUP_BLOCKS
 from diastole_sim.spec.numerics import Numerics
 
 
@@ -32,20 +31,20 @@ def largest(m, values, name: str) -> Signal:
 
 
 def squares_layout(sizes: Geometry) -> data.ArrayLayout:
-    """A byte for each square of a tile, from left to right; those that it lacks are 0. Nothing
-    where there are only vectors."""
-    return data.ArrayLayout(unsigned(8), GROUP_BLOCKS if sizes.squares else 0)
+    """A byte for each square of a piece, at the number of the square in its tile, modulo their
+    number; those that it lacks are 0. Nothing where there are only vectors."""
+    return data.ArrayLayout(unsigned(8), sizes.piece_squares)
 
 
 class Gather(wiring.Component):
     """Find the largest byte of each unit of a tile: of its squares, or of the vectors of its rows
     and of its columns. With a tensor scale the units are the blocks, as squares.
 
-    Words come row by row. What lies outside the tensor need not come, and counts as 0 in a unit
-    that something comes of; the others hold anything, but squares 0.
+    Words come piece by piece, row by row. What lies outside the tensor need not come, and counts as
+    0 in a unit that something comes of; the others hold anything, but squares 0.
 
-    Timing: one word per cycle. ``squares`` holds from ``done``, 2 cycles after the last word, to
-    the next tile's ``done``; vectors can be read from ``done`` on until they are written again.
+    Timing: one word per cycle. ``squares`` holds from ``done``, 2 cycles after a piece's last word,
+    to the next one's ``done``; vectors can be read from ``done`` on until they are written again.
 
     Parameters
     ----------
@@ -64,12 +63,12 @@ class Gather(wiring.Component):
     half : In(half_bits)
         Its place in the tile, and where the vectors go; sizes of :class:`Geometry`.
     row_end, last_row : In(1)
-        It is the last of its row, it is in the last row.
+        It is the last of its row in the piece, it is in the last row.
     values, values_t : In(array of lanes unsigned(8))
         What its elements have for squares and rows; for columns, only there with vectors.
     squares : Out(:func:`squares_layout`)
     done : Out(1)
-        A pulse: the tile is complete.
+        A pulse: the piece is complete.
     read_en : In(1)
     read_row, read_word, read_half : In
         Shapes as above: a word's place.
@@ -123,13 +122,14 @@ class Gather(wiring.Component):
 
     def _squares(self, m, last):
         so_far = Signal(squares_layout(self.geometry))
-        first = (self.row == 0) & (self.word == 0)
         sizes = self.geometry
+        mask = by_class(m, self.cls, (n - 1 for n in sizes.piece_words), "piece_words")
+        first = (self.row == 0) & ((self.word & mask) == 0)
         chunks = [
             largest(m, self.values[chunk * sizes.chunk :][: sizes.chunk], f"chunk{chunk}")
             for chunk in range(sizes.word_chunks)
         ]
-        for n in range(GROUP_BLOCKS):
+        for n in range(sizes.piece_squares):
             values = [self._of_square(m, n, chunks), Mux(first, 0, so_far[n])]
             grown = largest(m, values, f"grown{n}")
             with m.If(self.add):
@@ -138,8 +138,8 @@ class Gather(wiring.Component):
             m.d.sync += self.squares.eq(so_far)
 
     def _of_square(self, m, n, chunks):
-        """Largest byte that the word has in square ``n``, 0 if it has none; ``chunks``: those of
-        its chunks."""
+        """Largest byte that the word has in square ``n`` of a piece, 0 if it has none; ``chunks``:
+        those of its chunks."""
         sizes = self.geometry
         parts = []
         for chunk, value in enumerate(chunks):
@@ -237,7 +237,9 @@ class Gather(wiring.Component):
 
 
 def square_of(m, sizes: Geometry, cls, word, chunk: int, name: str):
-    """Number within the tile of the square in which a chunk of a word lies."""
+    """Number within :func:`squares_layout` of the square in which a chunk of a word lies."""
+    if sizes.piece_squares == 1:
+        return Const(0)
     block = Signal(range(max(2, sizes.max_tile_cols // sizes.block)), name=name)
     first = word >> exact_log2(sizes.block_words) << exact_log2(sizes.word_chunks)
     m.d.comb += block.eq(first | chunk)
@@ -246,4 +248,5 @@ def square_of(m, sizes: Geometry, cls, word, chunk: int, name: str):
         exact_log2((min(sides) if vectors else sizes.side(n)) // sizes.block)
         for n, vectors in enumerate(sizes.vectors)
     ]
-    return block >> by_class(m, cls, shifts, f"{name}_side")
+    square = block >> by_class(m, cls, shifts, f"{name}_side")
+    return square[: exact_log2(sizes.piece_squares)]

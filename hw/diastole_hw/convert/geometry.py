@@ -13,6 +13,8 @@ from diastole_sim.spec.rounding import is_stochastic
 
 DOUBLED_FLOATS = 4096
 """Largest tile of which the buffer holds two, so that one is read while one is quantised."""
+PIECE_COLS, PIECE_BEATS = 16, 4
+"""Columns of a piece of a tile and beats of its rows, at least: what a memory reads at a time."""
 
 
 def by_class(m, cls: Value, values, name: str) -> Value:
@@ -53,9 +55,10 @@ class Geometry:
     is the part of a word that lies in one block: the whole word, or one of several blocks' rows. A
     *group* is 8 neighbouring blocks of a row of blocks, of a copy as it is stored. A *tile* is what
     is read before anything of it is quantised: whole groups of every copy, and whole groups that
-    share an exponent. A *strip* is 8 rows of blocks of a tile with vector groups: of its second
-    copy a group for each column of blocks. A *unit* is what has a stored exponent of its own. All
-    sizes are powers of two. Methods take the number of a class.
+    share an exponent. A *piece* is the columns of it that are read before those beside them. A
+    *strip* is 8 rows of blocks of a tile with vector groups: of its second copy a group for each
+    column of blocks. A *unit* is what has a stored exponent of its own. All sizes are powers of
+    two. Methods take the number of a class.
 
     Parameters
     ----------
@@ -226,6 +229,35 @@ class Geometry:
 
     def tile_cols(self, cls: int) -> int:
         return max(self.side(cls), self.group_cols)
+
+    def piece_cols(self, cls: int) -> int:
+        """Columns of a piece: few where a tile is a row of squares, for each is known when it is
+        read, and need not wait for those beside it; elsewhere all."""
+        if self.finds[cls] or self.tile_rows(cls) > self.block:
+            return self.tile_cols(cls)
+        fewest = max(self.block, PIECE_COLS, PIECE_BEATS * self.floats)
+        return min(self.tile_cols(cls), fewest)
+
+    @property
+    def piece_words(self) -> tuple[int, ...]:
+        """By the number of a class: words of one row of a piece."""
+        return tuple(cols // self.lanes for cols in self.of_classes(self.piece_cols))
+
+    @property
+    def in_pieces(self) -> tuple[bool, ...]:
+        """By the number of a class: whether its tiles have several pieces."""
+        return tuple(self.piece_cols(cls) < self.tile_cols(cls) for cls in range(len(CLASS_NAMES)))
+
+    @cached_property
+    def most_pieces(self) -> int:
+        """Pieces of a tile."""
+        return max(self.tile_cols(cls) // self.piece_cols(cls) for cls in range(len(CLASS_NAMES)))
+
+    @cached_property
+    def piece_squares(self) -> int:
+        """Squares of a piece, at most; 0 where there are only vectors."""
+        pairs = zip(range(len(CLASS_NAMES)), self.vectors, strict=True)
+        return max((self.piece_cols(n) // self.side(n) for n, of in pairs if not of), default=0)
 
     @cached_property
     def max_tile_rows(self) -> int:

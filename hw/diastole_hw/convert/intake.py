@@ -31,8 +31,8 @@ class Intake(wiring.Component):
     """Write the words of tiles into the buffer, and say what a unit of each of their elements would
     have for exponent; or only find the largest magnitude of a tensor.
 
-    Only words that begin inside the tensor are taken; what such a word has beside it becomes
-    zeros. With two tiles in the buffer they go to half 0 first, then in turn.
+    Only words that begin inside the tensor are taken, piece by piece; what such a word has beside
+    it becomes zeros. With two tiles in the buffer they go to half 0 first, then in turn.
 
     Where a class's units are folded by what is known here (:attr:`Geometry.folds_at_intake`), the
     values are its elements' ``top``, as :class:`LaneQuantiser` has it, or 255 where a NaN or an Inf
@@ -66,7 +66,8 @@ class Intake(wiring.Component):
     write_at : Out(:func:`word_layout`)
     write_data : Out(32 * lanes)
     taken : Out(stream of :func:`tile_layout`)
-        A tile, in the cycle in which its last word is taken; ``ready`` is not looked at.
+        A tile, in the cycle in which its first piece's last word is taken; ``ready`` is not looked
+        at.
     add, row_end, last_row : Out(1)
     at : Out(:func:`word_layout`)
     values : Out(array of lanes unsigned(8))
@@ -114,22 +115,27 @@ class Intake(wiring.Component):
         at = Signal(word_layout(sizes))
         free = Signal(range(sizes.halves + 1), init=sizes.halves)
         take = Signal()
-        row_end = Signal()
+        row_end = Signal()  # of the piece
         last_row = Signal()
-        last = Signal()
+        last = Signal()  # of the piece
+        cols_end = Signal()
+        tile_end = Signal()
         column = at.word << exact_log2(sizes.lanes)
         may = self.tile.valid & (self.scan | free.any())
         m.d.comb += [
-            row_end.eq(column + sizes.lanes >= self.tile.p.cols),
+            cols_end.eq(column + sizes.lanes >= self.tile.p.cols),
+            row_end.eq(cols_end),
             last_row.eq(at.row + 1 == self.tile.p.rows),
             take.eq(may & self.data.valid),
             last.eq(take & row_end & last_row),
             self.data.ready.eq(may & (row_end | self._beat_end(at.word))),
-            self.tile.ready.eq(last),
+            tile_end.eq(last & cols_end),
+            self.tile.ready.eq(tile_end),
             self.taken.valid.eq(last & ~self.scan),
             self.taken.payload.eq(self.tile.payload),
         ]
-        m.d.sync += free.eq(free + self.freed - self.taken.valid)
+        filled = tile_end & ~self.scan
+        m.d.sync += free.eq(free + self.freed - filled)
         invariant(m, platform, ~self.freed | (free != sizes.halves), "a tile was freed twice")
         with m.If(take):
             m.d.sync += at.word.eq(at.word + 1)
@@ -137,7 +143,9 @@ class Intake(wiring.Component):
                 m.d.sync += [at.word.eq(0), at.row.eq(at.row + 1)]
             with m.If(last):
                 m.d.sync += at.row.eq(0)
-        with m.If(self.taken.valid):
+            if any(sizes.in_pieces):
+                self._go_by_pieces(m, at.word, row_end, last, tile_end)
+        with m.If(filled):
             m.d.sync += at.half.eq(~at.half)
         m.d.sync += [
             self.write_en.eq(take & ~self.scan),
@@ -147,10 +155,25 @@ class Intake(wiring.Component):
         self._measure(m, platform, row_end, last_row)
         seen = Signal()
         taken = Signal()
-        end = last & self.tile.p.last_row & self.tile.p.last_col
+        end = tile_end & self.tile.p.last_row & self.tile.p.last_col
         m.d.sync += [taken.eq(take), seen.eq(end), self.done.eq(seen)]
         self._find_largest(m, taken)
         return m
+
+    def _go_by_pieces(self, m, word, row_end, last, tile_end):
+        """Where the rows of a piece end and begin, and which is the first."""
+        sizes = self.geometry
+        masks = [n - 1 for n in sizes.piece_words]
+        mask = by_class(m, self.cls, masks, "piece_words")
+        begin = Signal.like(word)  # of the row at hand
+        others = by_class(m, self.cls, [sizes.tile_row_words - 1 & ~n for n in masks], "pieces")
+        m.d.comb += begin.eq(word & others)
+        with m.If((word & mask) == mask):
+            m.d.comb += row_end.eq(1)
+        with m.If(begin.any()):
+            m.d.comb += self.taken.valid.eq(0)
+        with m.If(row_end & ~tile_end):
+            m.d.sync += word.eq(Mux(last, word + 1, begin))
 
     def _part(self, word):
         """Which word of a beat is taken; a beat may hold those of several tiles."""

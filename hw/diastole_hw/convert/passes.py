@@ -19,9 +19,10 @@ def step_layout(sizes: Geometry) -> data.StructLayout:
     inside. ``first``, ``last``: when stored, it is the first, the last of a group. ``line_end``,
     ``copy_end``: that group is the last of its row of blocks, of the first copy, in the tile.
     ``strip_first``, ``strip_last``: when stored, it is the first, the last of a strip.
-    ``strip_end``: that strip is the tile's last. ``tile_end``: the word is the tile's last."""
+    ``strip_end``: that strip is the tile's last. ``piece_end``, ``tile_end``: when stored, it is
+    the last of its piece, the tile's last."""
     flags = ("find", "inside", "row_end", "last_row", "first", "last", "line_end", "copy_end")
-    flags += ("strip_first", "strip_last", "strip_end", "tile_end")
+    flags += ("strip_first", "strip_last", "strip_end", "piece_end", "tile_end")
     fields = {"at": word_layout(sizes), "index": unsigned(INDEX_BITS)}
     return data.StructLayout(fields | {flag: unsigned(1) for flag in flags})
 
@@ -50,7 +51,7 @@ class Passes(wiring.Component):
     cols : In(32)
         Of the tensor; must hold, as must ``cls``.
     tile : In(stream of :func:`tile_layout`)
-        Must be measured when ``valid``; taken with its last word.
+        ``valid`` when the piece is measured that the next word is of; taken with its last word.
     used : In(1)
         Every word given has been read, and its draws taken.
     found : In(1)
@@ -103,6 +104,8 @@ class Passes(wiring.Component):
                 self._find(m, place_, took, end, offset)
             self._between(m, took & end, finding, find, finds, settle)
         m.d.comb += self.o.p.tile_end.eq(end & ~finding)
+        if not any(sizes.in_pieces):
+            m.d.comb += self.o.p.piece_end.eq(self.o.p.tile_end)
         m.d.comb += self.tile.ready.eq(took & self.o.p.tile_end)
         with m.If(took & end):
             m.d.sync += [place_.row.eq(0), place_.word.eq(0), offset.eq(0)]
@@ -165,6 +168,11 @@ class Passes(wiring.Component):
         ]
         if sizes.two_copies:
             self._mark_strips(m, at, group_end & line_end, end)
+        if any(sizes.in_pieces):
+            mask = by_class(m, self.cls, (n - 1 for n in sizes.piece_words), "piece_words")
+            several = by_class(m, self.cls, map(int, sizes.in_pieces), "in_pieces").bool()
+            piece_end = several & block_end & ((at.word & mask) == mask)
+            m.d.comb += self.o.p.piece_end.eq(piece_end | end)
         with m.If(took):
             m.d.sync += at.word.eq(at.word + 1)
             with m.If(row_end):

@@ -90,7 +90,7 @@ class TileQuantiser(wiring.Component):
         Of the tensor; must hold until its last group is written.
     tile : In(stream of :func:`tile_layout`)
     squares : In(stream of :func:`squares_layout`)
-        A tile, and, as soon as it is measured, the exponents of its squares.
+        A tile, and, as soon as they are measured, the exponents of the squares of its pieces.
     read_en : Out(1)
     read_at : Out(:func:`word_layout`)
     read_data : In(32 * lanes)
@@ -242,7 +242,7 @@ class TileQuantiser(wiring.Component):
             passes.tile.payload.eq(self.tile.payload),
             passes.tile.valid.eq(self.tile.valid & self.squares.valid),
             self.tile.ready.eq(passes.tile.ready),
-            self.squares.ready.eq(passes.tile.ready),
+            self.squares.ready.eq(passes.o.valid & passes.o.ready & step.piece_end),
             index.p.index.eq(step.index),
             index.p.row.eq(step.at.row),
             index.p.goes_on.eq(step.at.word != 0),
@@ -256,7 +256,7 @@ class TileQuantiser(wiring.Component):
         if gather is not None:
             m.d.comb += passes.found.eq(gather.done)
         for n in range(sizes.word_chunks * sizes.squares):
-            square = square_of(m, sizes, self.cls, step.at.word, n, f"square{n}")[:3]
+            square = square_of(m, sizes, self.cls, step.at.word, n, f"square{n}")
             column = (step.at.word << exact_log2(sizes.lanes)) + n * sizes.chunk
             here = Signal(name=f"here{n}")
             m.d.comb += here.eq(column < self.tile.p.cols)

@@ -152,7 +152,8 @@ class TensorWalk(wiring.Component):
 
 
 class ReadRequests(wiring.Component):
-    """Ask the reader for the row segments of a tile, those rows only that lie in the tensor.
+    """Ask the reader for the row segments of a tile, piece by piece, those rows only that lie in
+    the tensor.
 
     A segment is read in whole beats; where it is shorter than a beat, the beat that it lies in.
 
@@ -166,6 +167,8 @@ class ReadRequests(wiring.Component):
 
     Members
     -------
+    cls : In(2)
+        Must hold while there is a tile.
     i : In(stream of :func:`asked_layout`)
     pitch : In(35)
         Bytes from one row of floats to the next, a multiple of the beat; not checked.
@@ -177,6 +180,7 @@ class ReadRequests(wiring.Component):
         self.geometry = Geometry(numerics=numerics, data_width=data_width)
         super().__init__(
             {
+                "cls": In(2),
                 "i": In(stream.Signature(asked_layout(self.geometry))),
                 "pitch": In(35),
                 "o": Out(stream.Signature(request_layout())),
@@ -185,19 +189,35 @@ class ReadRequests(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        beat_shift = exact_log2(self.geometry.beat_bytes)
-        floats = self.geometry.floats
-        row = Signal(range(self.geometry.max_tile_rows + 1))
+        sizes = self.geometry
+        beat_shift = exact_log2(sizes.beat_bytes)
+        floats = sizes.floats
+        row = Signal(range(sizes.max_tile_rows + 1))
         offset = Signal(ADDRESS_BITS)
         address = Signal(ADDRESS_BITS)
         m.d.comb += address.eq(self.i.p.address + offset)
         m.d.comb += self.o.p.addr[beat_shift:].eq(address[beat_shift:])
-        m.d.comb += self.o.p.beats.eq((self.i.p.cols + (floats - 1)) >> exact_log2(floats))
+        column = Signal(range(sizes.max_tile_cols))  # the piece's first
+        below = Signal(range(sizes.max_tile_cols + 1))  # and that of the next one
+        cols = Signal.like(self.i.p.cols)
+        last_piece = Signal()
+        if any(sizes.in_pieces):
+            piece = by_class(m, self.cls, sizes.of_classes(sizes.piece_cols), "piece_cols")
+            m.d.comb += [
+                below.eq(column + piece),
+                last_piece.eq(below >= self.i.p.cols),
+                cols.eq(Mux(last_piece, self.i.p.cols - column, piece)),
+            ]
+        else:
+            m.d.comb += [last_piece.eq(1), cols.eq(self.i.p.cols)]
+        m.d.comb += self.o.p.beats.eq((cols + (floats - 1)) >> exact_log2(floats))
         m.d.comb += self.o.valid.eq(self.i.valid)
-        last = row + 1 == self.i.p.rows
-        m.d.comb += self.i.ready.eq(self.o.ready & last)
+        last_row = row + 1 == self.i.p.rows
+        m.d.comb += self.i.ready.eq(self.o.ready & last_row & last_piece)
         with m.If(self.o.valid & self.o.ready):
             m.d.sync += [row.eq(row + 1), offset.eq(offset + self.pitch)]
-            with m.If(last):
-                m.d.sync += [row.eq(0), offset.eq(0)]
+            with m.If(last_row):
+                m.d.sync += [row.eq(0), column.eq(below), offset.eq(below << 2)]
+                with m.If(last_piece):
+                    m.d.sync += [column.eq(0), offset.eq(0)]
         return m

@@ -5,7 +5,7 @@ import pytest
 
 from diastole_hw.convert.gather import Gather
 from support.bench import design, run
-from support.tiles import MACHINES, class_of, machine, tile_shape
+from support.tiles import MACHINES, class_of, machine, piece_cols, tile_shape
 
 NAMES = list(MACHINES)
 WITH_VECTORS = [
@@ -18,10 +18,11 @@ WITH_VECTORS = [
 class Tile:
     """Random bytes of what lies in the tensor of a tile, and the largest of its units."""
 
-    def __init__(self, numerics, cls, rng):
+    def __init__(self, numerics, data_width, cls, rng):
         height, width = tile_shape(numerics, cls)
         grouping = class_of(numerics, cls).grouping
         self.cls = cls
+        self.piece = piece_cols(numerics, data_width, cls)
         self.vectors = grouping.kind == "vector"
         self.side = numerics.block if grouping.kind == "tensor" else grouping.size
         self.rows = rng.choice([1, height, rng.randrange(1, height + 1)])
@@ -35,24 +36,32 @@ class Tile:
         )
 
     def words(self, lanes):
-        """(row, word, bytes for rows, for columns, ends its row, is in the last row)."""
-        for row in range(self.rows):
-            for first in range(0, self.cols, lanes):
-                last = first + lanes >= self.cols
-                here, down = (
-                    (values[row] + [0] * lanes)[first : first + lanes]
-                    for values in (self.values, self.values_t)
-                )
-                yield row, first // lanes, here, down, last, row + 1 == self.rows
+        """(row, word, bytes for rows, for columns, ends its row in the piece, is in the last row),
+        piece by piece."""
+        for left in range(0, self.cols, self.piece):
+            firsts = range(left, min(left + self.piece, self.cols), lanes)
+            for row in range(self.rows):
+                for first in firsts:
+                    here, down = (
+                        (values[row] + [0] * lanes)[first : first + lanes]
+                        for values in (self.values, self.values_t)
+                    )
+                    last = first == firsts[-1]
+                    yield row, first // lanes, here, down, last, row + 1 == self.rows
 
     def largest(self, rows, cols, values=None):
         values = values or self.values
         inside = [values[r][c] for r in rows if r < self.rows for c in cols if c < self.cols]
         return max(inside, default=0)
 
-    def squares(self):
-        whole = range(self.rows)
-        return [self.largest(whole, range(n * self.side, (n + 1) * self.side)) for n in range(8)]
+    def squares(self, count):
+        """Of every piece, at their numbers modulo ``count``."""
+        for left in range(0, self.cols, self.piece):
+            squares = [0] * count
+            for first in range(left, left + self.piece, self.side):
+                cols = range(first, first + self.side)
+                squares[first // self.side % count] = self.largest(range(self.rows), cols)
+            yield squares
 
     def along(self, row, col):
         first = col // self.side * self.side
@@ -97,7 +106,9 @@ def test_squares(name, p_add, rng):
         assert not dut.geometry.squares
         assert len(dut.squares.as_value()) == 0
         return
-    tiles = [Tile(numerics, rng.choice(classes), rng) for _ in range(5)]
+    bus, count = dut.geometry.data_width, dut.geometry.piece_squares
+    tiles = [Tile(numerics, bus, rng.choice(classes), rng) for _ in range(5)]
+    wanted = [squares for tile in tiles for squares in tile.squares(count)]
     events = []  # of every cycle: whether the last word comes, `done`, the squares
 
     async def drive(ctx):
@@ -112,16 +123,16 @@ def test_squares(name, p_add, rng):
             _, _, *flags, done, squares = await ctx.tick().sample(
                 dut.add, dut.row_end, dut.last_row, dut.done, dut.squares
             )
-            events.append((all(flags), done, [squares[n] for n in range(8)]))
+            events.append((all(flags), done, [squares[n] for n in range(count)]))
 
     run(dut, drive, background=[watch])
     lasts = [cycle for cycle, (last, _, _) in enumerate(events) if last]
     dones = [cycle for cycle, (_, done, _) in enumerate(events) if done]
     assert dones == [cycle + 2 for cycle in lasts]
-    assert len(dones) == len(tiles)
-    for tile, start, end in zip(tiles, dones, [*dones[1:], len(events)], strict=True):
+    assert len(dones) == len(wanted)
+    for squares, start, end in zip(wanted, dones, [*dones[1:], len(events)], strict=True):
         for cycle in range(start, end):
-            assert events[cycle][2] == tile.squares(), f"cycle {cycle - start} after done"
+            assert events[cycle][2] == squares, f"cycle {cycle - start} after done"
 
 
 @pytest.mark.parametrize("name", WITH_VECTORS)
@@ -132,7 +143,8 @@ def test_vectors(name, p_add, rng):
     numerics, dut = make(name)
     classes = [cls for cls in range(3) if class_of(numerics, cls).grouping.kind == "vector"]
     lanes, halves = dut.geometry.lanes, dut.geometry.halves
-    tiles = [Tile(numerics, classes[n // 2 % len(classes)], rng) for n in range(4)]
+    bus = dut.geometry.data_width
+    tiles = [Tile(numerics, bus, classes[n // 2 % len(classes)], rng) for n in range(4)]
     done, read = [0], [0]
 
     async def count_done(ctx):
@@ -181,7 +193,7 @@ def test_vectors(name, p_add, rng):
 def test_vectors_can_be_read_at_once(rng):
     """In the cycle of ``done`` itself, the last word's vectors too."""
     numerics, dut = make("vectors")
-    tile = Tile(numerics, 0, rng)
+    tile = Tile(numerics, dut.geometry.data_width, 0, rng)
 
     async def main(ctx):
         await add(ctx, dut, tile, 1, lambda: True)

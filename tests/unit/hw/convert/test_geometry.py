@@ -61,6 +61,7 @@ def check(numerics, data_width):
 
     # Groups and tiles.
     shapes = [tile_shape(numerics, cls) for cls in range(3)]
+    pieces = []
     for cls, chosen in enumerate(classes):
         length = chosen.grouping.size
         met = {j * block // length for j in range(8)} if two_copies[cls] else set()
@@ -74,6 +75,16 @@ def check(numerics, data_width):
         assert sizes.side(cls) == (block if chosen.grouping.kind == "tensor" else length)
         assert (sizes.tile_rows(cls), sizes.tile_cols(cls)) == shapes[cls]
         assert sizes.element_bits[cls] == chosen.format.element_bits
+        pieces.append(shapes[cls][1])
+        if shapes[cls][0] == block and not sizes.finds[cls]:
+            pieces[cls] = min(pieces[cls], max(16, 4 * floats, block))
+    assert sizes.of_classes(sizes.piece_cols) == tuple(pieces)
+    pairs = list(zip(pieces, shapes, strict=True))
+    assert sizes.piece_words == tuple(cols // sizes.lanes for cols in pieces)
+    assert sizes.in_pieces == tuple(cols < wide for cols, (_, wide) in pairs)
+    assert sizes.most_pieces == max(wide // cols for cols, (_, wide) in pairs)
+    squares = [pieces[cls] // sizes.side(cls) for cls in range(3) if not two_copies[cls]]
+    assert sizes.piece_squares == max([0, *squares])
     height, width = (max(sides) for sides in zip(*shapes, strict=True))
     assert (sizes.max_tile_rows, sizes.max_tile_cols) == (height, width)
     assert sizes.tile_row_words * sizes.lanes == width

@@ -9,7 +9,7 @@ from diastole_hw.convert.intake import Intake
 from diastole_sim.spec.numerics import CLASS_NAMES
 from oracle.formats import deficit, element, round_to_code
 from support.bench import design, put, run
-from support.tiles import MACHINES, class_of, finds, machine, tile_shape, tiles_of
+from support.tiles import MACHINES, class_of, finds, machine, piece_cols, tile_shape, tiles_of
 
 NAMES = list(MACHINES)
 SCALES = element("fp8_e4m3").values
@@ -81,12 +81,15 @@ class Bench:
         height, width = (max(sides) for sides in zip(*self.shapes(), strict=True))
         self.halves = 1 if height * width > 4096 else 2
         self.tiles = tiles_of(self.numerics, cls, *shape)
+        self.piece = piece_cols(self.numerics, self.data_width, cls)
         some = [random_float(rng) for _ in range(60)]
         self.values = [rng.choices(some, k=shape[1]) for _ in range(shape[0])]
         self.stored = {bits: stored(self.numerics, cls, bits) for bits in [0, *some]}
+        words = [tile.rows * -(-tile.cols // self.lanes) for tile in self.tiles]
+        self.ends = [sum(words[: n + 1]) - 1 for n in range(len(words))]  # the last of every tile
         self.cycle = 0
         self.writes, self.adds, self.taken, self.done = [], [], [], []
-        self.begun = self.freed = self.amax = 0
+        self.begun = self.ended = self.freed = self.amax = 0
 
     def shapes(self):
         return [tile_shape(self.numerics, cls) for cls in range(3)]
@@ -100,13 +103,19 @@ class Bench:
     def fields(self):
         return [tile.fields(4 * (tile.row * self.pitch + tile.col)) for tile in self.tiles]
 
+    def pieces(self):
+        """(number of its tile, the tile, its columns in the tile) of every piece."""
+        for number, tile in enumerate(self.tiles):
+            for left in range(0, tile.cols, self.piece):
+                yield number, tile, range(left, min(left + self.piece, tile.cols))
+
     def data(self):
-        """The beats that have a float of a tile's row, row by row; noise beside the tensor."""
+        """The beats that have a float of a piece's row, row by row; noise beside the tensor."""
         floats = self.data_width // 32
-        for tile in self.tiles:
+        for _, tile, cols in self.pieces():
             for row in range(tile.row, tile.row + tile.rows):
-                first = tile.col // floats * floats
-                for start in range(first, tile.col + tile.cols, floats):
+                first = (tile.col + cols[0]) // floats * floats
+                for start in range(first, tile.col + cols[-1] + 1, floats):
                     beat = 0
                     for n, col in enumerate(range(start, start + floats)):
                         inside = col < len(self.values[0])
@@ -115,14 +124,14 @@ class Bench:
                     yield beat
 
     def words(self):
-        """(half, row, word, floats, ends its row, is in the last row) of every word."""
-        for number, tile in enumerate(self.tiles):
+        """(half, row, word, floats, ends its row in the piece, is in the last row) of all words."""
+        for number, tile, piece in self.pieces():
             for row in range(tile.rows):
-                for first in range(0, tile.cols, self.lanes):
+                for first in piece[:: self.lanes]:
                     cols = range(first, first + self.lanes)
                     line = self.values[tile.row + row]
                     floats = [line[tile.col + c] if c < tile.cols else 0 for c in cols]
-                    end = first + self.lanes >= tile.cols
+                    end = first + self.lanes > piece[-1]
                     yield (
                         number % self.halves,
                         row,
@@ -157,10 +166,17 @@ class Bench:
                 self.done.append(self.cycle)
             self.cycle += 1
 
+    async def count_ends(self, ctx):
+        """Of tiles in the buffer."""
+        dut = self.dut
+        while True:
+            _, _, *end, scan = await ctx.tick().sample(dut.tile.valid, dut.tile.ready, dut.scan)
+            self.ended += all(end) and not scan
+
     async def free(self, ctx, p_free):
         """Give tiles back, some time after they were taken."""
         while True:
-            freed = len(self.taken) > self.freed and self.rng.random() < p_free
+            freed = self.ended > self.freed and self.rng.random() < p_free
             ctx.set(self.dut.freed, freed)
             self.freed += freed
             await ctx.tick()
@@ -190,7 +206,7 @@ class Bench:
         async def free(ctx):
             await self.free(ctx, p_free)
 
-        run(dut, tiles, data, background=[self.watch, free], limit=60_000)
+        run(dut, tiles, data, background=[self.watch, self.count_ends, free], limit=60_000)
 
     def check(self):
         """All words are written, and later measured."""
@@ -209,9 +225,11 @@ class Bench:
             assert cycle == write[0] + later
         seen = [tile[1:] for tile in self.taken]
         assert seen == [(tile.index, tile.rows, tile.cols) for tile in self.tiles]
-        ends = [n for n, word in enumerate(wanted) if word[4] and word[5]]
-        assert [tile[0] + 1 for tile in self.taken] == [self.writes[n][0] for n in ends]
-        assert self.done == [self.taken[-1][0] + 2]
+        pieces = [n for n, word in enumerate(wanted) if word[4] and word[5]]
+        begins = [0, *(end + 1 for end in self.ends[:-1])]
+        firsts = [min(end for end in pieces if end >= begin) for begin in begins]
+        assert [tile[0] + 1 for tile in self.taken] == [self.writes[n][0] for n in firsts]
+        assert self.done == [self.writes[-1][0] + 1]
         self.check_amax()
 
     def check_amax(self):

@@ -7,7 +7,16 @@ import pytest
 
 from diastole_hw.convert.passes import Passes
 from support.bench import design, run
-from support.tiles import MACHINES, Tile, class_of, finds, machine, tile_shape, tiles_of
+from support.tiles import (
+    MACHINES,
+    Tile,
+    class_of,
+    finds,
+    machine,
+    piece_cols,
+    tile_shape,
+    tiles_of,
+)
 
 NAMES = list(MACHINES)
 FOLDING = ("folding squares", "folding tensors", "folding vectors", "folding elements")
@@ -25,7 +34,7 @@ def finding_steps(tile, lanes):
             }
 
 
-def storing_steps(tile, block, lanes, vectors):
+def storing_steps(tile, block, lanes, vectors, piece):
     """Rows of blocks, their groups of 8 blocks, the group's blocks, as many as a word covers at a
     time, their rows."""
     side = max(block, lanes)
@@ -55,16 +64,24 @@ def storing_steps(tile, block, lanes, vectors):
                 "strip_first": vectors and col == 0 and row % strip == 0,
                 "strip_last": strip_last,
                 **({"strip_end": row // strip == (rows - 1) // strip} if vectors else {}),
+                "piece_end": ends_piece(tile, block, piece, row, col, col + lanes, cols),
                 "tile_end": (top, left) == groups[-1] and (row, col) == words[-1],
             }
 
 
-def passes_of(numerics, cls, tile, lanes, finding):
+def ends_piece(tile, block, piece, row, col, end, cols):
+    """A word from ``col`` to ``end`` of a row, in a tile whose blocks end at ``cols``."""
+    bottom = (tile.rows - 1) // block * block + block - 1
+    return row == bottom and (end == cols or end % piece == 0)
+
+
+def passes_of(numerics, data_width, cls, tile, lanes, finding):
     """(find, steps) of every pass over a tile."""
     if finding:
         yield True, list(finding_steps(tile, lanes))
     vectors = class_of(numerics, cls).grouping.kind == "vector"
-    yield False, list(storing_steps(tile, numerics.block, lanes, vectors))
+    piece = piece_cols(numerics, data_width, cls)
+    yield False, list(storing_steps(tile, numerics.block, lanes, vectors, piece))
 
 
 class Bench:
@@ -83,7 +100,7 @@ class Bench:
         self.passes = [
             (number, *each)
             for number, tile in enumerate(self.tiles)
-            for each in passes_of(numerics, cls, tile, self.lanes, self.finds)
+            for each in passes_of(numerics, data_width, cls, tile, self.lanes, self.finds)
         ]
         self.cycle, self.cycles = 0, []
 

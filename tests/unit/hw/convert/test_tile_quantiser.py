@@ -11,7 +11,16 @@ from diastole_sim.golden.convert import quantise
 from diastole_sim.spec.numerics import CLASS_NAMES
 from support.bench import design, get, put, run
 from support.sweep import alternating
-from support.tiles import MACHINES, class_of, finds, joined, machine, tile_shape, tiles_of
+from support.tiles import (
+    MACHINES,
+    class_of,
+    finds,
+    joined,
+    machine,
+    piece_cols,
+    tile_shape,
+    tiles_of,
+)
 
 NAMES = list(MACHINES)
 WHERE = {"seed": 0xC0FF_EE11, "tag": 0x1234_5678, "step": 77}
@@ -89,15 +98,19 @@ class Tensor:
         first = at // self.side * self.side
         return slice(first, first + self.side)
 
-    def squares(self, tile):
-        """Exponents of a tile's squares, 0 for those that lie beside the tensor."""
+    def squares(self, tile, piece, count):
+        """Of every piece the exponents of its squares, by their numbers modulo ``count``; 0 for
+        those that lie beside the tensor."""
         if self.vectors:
-            return [self.rng.randrange(256) for _ in range(8)]  # mean nothing
-        cols = [tile.col + n * self.side for n in range(8)]
-        end = tile.col + tile.cols
+            yield [self.rng.randrange(256) for _ in range(count)]  # mean nothing
+            return
         known = self.numerics.folds(CLASS_NAMES[self.cls]) and not finds(self.numerics, self.cls)
         of = self.top if known else self.measured
-        return [of(0, tile.row, col) if col < end else 0 for col in cols]
+        for left in range(0, tile.cols, piece):
+            squares = [0] * count
+            for col in range(left, min(left + piece, tile.cols), self.side):
+                squares[col // self.side % count] = of(0, tile.row, tile.col + col)
+            yield squares
 
     def top(self, copy, row, col):
         """What a block is folded by, 0 of one of zeros, 255 of one that is no number."""
@@ -346,18 +359,17 @@ class Bench:
                 await self.tensor_through(ctx, tensor)
 
         benches = [main, source(self.dut.tile, lambda tensor: [t.fields() for t in tensor.tiles])]
-        benches.append(
-            source(self.dut.squares, lambda tensor: map(self.squares(tensor), tensor.tiles))
-        )
+        benches.append(source(self.dut.squares, self.squares))
         benches += [groups(copy) for copy in self.copies]
         background = [self.memory, self.count]
         background += [each for copy in self.copies for each in (copy.watch, copy.free)]
         run(self.dut, *benches, background=background, limit=60_000)
 
     def squares(self, tensor):
-        if self.dut.geometry.squares:
-            return tensor.squares
-        return lambda tile: []
+        piece = piece_cols(self.numerics, self.dut.geometry.data_width, tensor.cls)
+        count = self.dut.geometry.piece_squares
+        for tile in tensor.tiles:
+            yield from tensor.squares(tile, piece, count)
 
 
 def shape_of(numerics, cls, rng):

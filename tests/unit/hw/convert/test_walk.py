@@ -5,7 +5,7 @@ import pytest
 
 from diastole_hw.convert.walk import ReadRequests, TensorWalk
 from support.bench import design, get, put, run
-from support.tiles import MACHINES, machine, tile_shape, tiles_of
+from support.tiles import MACHINES, machine, piece_cols, tile_shape, tiles_of
 
 FIELDS = ("address", "index", "rows", "cols", "first_row", "first_col", "last_row", "last_col")
 ASKED = ("address", "rows", "cols")
@@ -115,13 +115,15 @@ def test_timing_of_walk(cls):
     run(dut, main)
 
 
-def requests_of(item, pitch, beat):
-    """The beats that have a float of each row: the first, and how many."""
-    for row in range(item["rows"]):
-        first = item["address"] + row * pitch
-        beats = sorted({(first + 4 * col) // beat for col in range(item["cols"])})
-        assert beats == list(range(beats[0], beats[-1] + 1))
-        yield beats[0] * beat, len(beats)
+def requests_of(item, pitch, beat, piece):
+    """The beats that have a float of each row of each piece: the first, and how many."""
+    for left in range(0, item["cols"], piece):
+        for row in range(item["rows"]):
+            first = item["address"] + row * pitch
+            cols = range(left, min(left + piece, item["cols"]))
+            beats = sorted({(first + 4 * col) // beat for col in cols})
+            assert beats == list(range(beats[0], beats[-1] + 1))
+            yield beats[0] * beat, len(beats)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -139,13 +141,15 @@ def test_requests(name, p_tile, p_ready, rng):
     async def drive(ctx):
         for number, (items, pitch) in enumerate(tensors):
             ctx.set(dut.pitch, pitch)
+            ctx.set(dut.cls, number % 3)
             await put(ctx, dut.i, map(asked, items), lambda: rng.random() < p_tile)
             done.append(number)
 
     async def check(ctx):
         for number, (items, pitch) in enumerate(tensors):
+            piece = piece_cols(numerics, data_width, number % 3)
             for item in items:
-                for row, wanted in enumerate(requests_of(item, pitch, beat)):
+                for row, wanted in enumerate(requests_of(item, pitch, beat, piece)):
                     got = await get(ctx, dut.o, lambda: rng.random() < p_ready)
                     assert (got.addr, got.beats) == wanted, f"{SHAPES[number]} row {row} of {item}"
         assert not ctx.get(dut.o.valid), "extra request"
@@ -168,7 +172,7 @@ def test_timing_of_requests():
         assert not (await ctx.tick().sample(dut.o.valid))[-1]
         ctx.set(dut.i.valid, 1)
         for _ in range(2):
-            for row, (addr, beats) in enumerate(requests_of(item, pitch, data_width // 8)):
+            for row, (addr, beats) in enumerate(requests_of(item, pitch, data_width // 8, 16)):
                 _, _, valid, payload, ready = await ctx.tick().sample(
                     dut.o.valid, dut.o.payload, dut.i.ready
                 )
