@@ -15,9 +15,9 @@ def packed_layout(data_width: int) -> data.StructLayout:
 class Packer(wiring.Component):
     """Pack elements of a class's width into beats, little-endian; a group begins a new beat.
 
-    Timing: one word in per cycle while beats are taken; a group that ends within a beat costs
-    another cycle where its last word fills a beat and begins the next. ``o`` is registered;
-    ``i.ready`` is combinational from ``o.ready``.
+    Timing: one word in per cycle while beats are taken. A beat leaves in the cycle after its last
+    word came; where that word also begins the group's last beat, this leaves one later. ``o`` is
+    registered; ``i.ready`` is combinational from ``o.ready``.
 
     Parameters
     ----------
@@ -61,23 +61,31 @@ class Packer(wiring.Component):
 
         rest = Signal(width)  # bits that do not fill a beat yet, zeros above
         fill = Signal(range(width))
-        flush = Signal()  # `rest` is the end of a group, and leaves alone
+        flush = (
+            Signal()
+        )  # `rest` is the end of a group, and leaves beside the next one's first word
+        begun = Signal(width)  # what the group has besides the word
+        filled = Signal.like(fill)
         joined = Signal(width + len(word))
         total = Signal(range(width + len(word) + 1))
-        m.d.comb += joined.eq(rest | (word << fill))
-        m.d.comb += total.eq(fill + bits)
+        with m.If(~flush):
+            m.d.comb += [begun.eq(rest), filled.eq(fill)]
+        m.d.comb += joined.eq(begun | (word << filled))
+        m.d.comb += total.eq(filled + bits)
         move = Signal()
         m.d.comb += move.eq(self.o.ready | ~self.o.valid)
-        m.d.comb += self.i.ready.eq(move & ~flush)
+        m.d.comb += self.i.ready.eq(move)
         with m.If(move):
             m.d.sync += self.o.valid.eq(flush)
             m.d.sync += self.o.p.beat.eq(Mux(flush, rest, joined[:width]))
             m.d.sync += self.o.p.last.eq(flush | ((total <= width) & self.i.p.last))
             with m.If(flush):
                 m.d.sync += [flush.eq(0), rest.eq(0), fill.eq(0)]
-            with m.Elif(self.i.valid):
+            with m.If(self.i.valid):
                 m.d.sync += [rest.eq(joined), fill.eq(total)]
-                with m.If(total >= width):
+                with m.If(flush):  # a word is less than a beat here: others need no flush
+                    m.d.sync += flush.eq(self.i.p.last)
+                with m.Elif(total >= width):
                     m.d.sync += self.o.valid.eq(1)
                     m.d.sync += [rest.eq(joined[width:]), fill.eq(total - width)]
                     m.d.sync += flush.eq(self.i.p.last & (total != width))

@@ -2,17 +2,15 @@
 
 from amaranth.hdl import Array, Cat, Const, Module, Signal, unsigned
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.wiring import In, Out, connect, flipped
+from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from diastole_hw.convert.geometry import Geometry
 from diastole_hw.invariant import invariant
 from diastole_hw.memory.ram import Ram
 from diastole_hw.place import place
-from diastole_hw.stream.fifo import StreamFifo
 from diastole_sim.spec.numerics import Numerics
 
-_WORDS_AHEAD = 4  # that wait while a group ends in its last beat
 _STACKS = 4
 
 
@@ -35,9 +33,10 @@ class Reorder(wiring.Component):
     to bank ``(j xor f r) mod P``, f = max(1, P / block). A written word (one r, P values of j) and
     a word read (P successive pairs j, r) thus never use a bank twice.
 
-    Timing: one word per cycle in and out; a word leaves in the next cycle where no two blocks share
-    a word, else the first of a stack 2 cycles after its last was written. What comes is not held
-    up: ``o`` may wait for as long as there is room, for 2 words or stacks.
+    Timing: one word per cycle in and out. What comes is not held up. Where no two blocks share a
+    word it leaves in the next cycle, and must be taken then; else the first of a stack is there 2
+    cycles after its last was written, and ``o`` may wait for as long as there is room, for 2
+    stacks.
 
     Parameters
     ----------
@@ -83,16 +82,13 @@ class Reorder(wiring.Component):
         return m
 
     def _pass_on(self, m, platform):
-        """As they come; some may have to wait for the end of a beat."""
-        words = StreamFifo(shape=self.o.payload.shape(), depth=_WORDS_AHEAD)
-        m.submodules.words = place(words, platform)
-        connect(m, words.o, flipped(self.o))
-        m.d.comb += [
-            words.i.valid.eq(self.write_en),
-            words.i.p.elements.eq(self.write_data),
-            words.i.p.last.eq(self.filled),
+        """As they come."""
+        m.d.sync += [
+            self.o.valid.eq(self.write_en),
+            self.o.p.elements.eq(self.write_data),
+            self.o.p.last.eq(self.filled),
         ]
-        invariant(m, platform, ~self.write_en | words.i.ready, "no room for a word")
+        invariant(m, platform, ~self.o.valid | self.o.ready, "nobody takes a word")
 
     def _turn_stacks(self, m, platform):
         """Written and read stack by stack."""

@@ -50,8 +50,7 @@ def test_packer(lanes, element_bits, data_width, cls, p_ready, rng):
 
 @pytest.mark.parametrize("groups, beats", [([8, 8], [1, 1]), ([12, 5, 8], [2, 1, 1]), ([1], [1])])
 def test_timing(groups, beats):
-    """A word in per cycle, and one cycle more where a group's last word begins another beat; a beat
-    leaves in the cycle after the word that fills it."""
+    """A word in per cycle; a beat leaves in the cycle after the word that fills it."""
     dut = design(Packer, lanes=1, element_bits=(4,), data_width=32)
     taken, given = [], []
 
@@ -80,7 +79,8 @@ def test_timing(groups, beats):
 
 
 def test_timing_of_a_flush():
-    """Words of 3 elements of 5 bits: the third begins another beat, which leaves a cycle later."""
+    """Words of 3 elements of 5 bits: the third begins another beat, which leaves a cycle later,
+    while words go on coming."""
     dut = design(Packer, lanes=3, element_bits=(5,), data_width=32)
     taken, given = [], []
 
@@ -97,9 +97,30 @@ def test_timing_of_a_flush():
             given.extend([(cycle, payload)] * beat)
 
     run(dut, drive, watch)
-    assert taken == [0, 1, 2, 4, 5, 6]
+    assert taken == [0, 1, 2, 3, 4, 5]
     full, rest = 2**32 - 1, 2**13 - 1
-    assert given == [(3, full), (4, rest), (7, full), (8, rest)]
+    assert given == [(3, full), (4, rest), (6, full), (7, rest)]
+
+
+def test_a_group_of_a_word_after_a_flush():
+    """It leaves alone, in the cycle after the end of the group before."""
+    dut = design(Packer, lanes=3, element_bits=(5,), data_width=32)
+    words = [{"elements": 0x7FFF, "last": n >= 2} for n in range(5)]
+    given = []
+
+    async def drive(ctx):
+        await put(ctx, dut.i, words)
+
+    async def watch(ctx):
+        ctx.set(dut.o.ready, 1)
+        for cycle in range(10):
+            _, _, beat, payload = await ctx.tick().sample(dut.o.valid, dut.o.payload)
+            given.extend([(cycle, payload.beat, payload.last)] * beat)
+
+    run(dut, drive, watch)
+    assert given == [
+        (3, 2**32 - 1, 0), (4, 2**13 - 1, 1), (5, 2**15 - 1, 1), (6, 2**15 - 1, 1),
+    ]  # fmt: skip
 
 
 def test_ready_follows_the_output():

@@ -63,7 +63,9 @@ def image_words(dut, rows):
 
 
 def check_reorder(dut, groups, rng):
-    """Groups come out block by block; what takes them waits for a cycle after some."""
+    """Groups come out block by block; where words wait for others, what takes them does so for a
+    cycle after some."""
+    stacks = dut.geometry.word_chunks > 1
 
     async def write(ctx):
         await hold(ctx, dut, groups, rng)
@@ -75,8 +77,8 @@ def check_reorder(dut, groups, rng):
                 got = await get(ctx, dut.o)
                 assert got.elements == word, f"group {number} word {n}"
                 assert got.last == (n + 1 == len(words))
-            ctx.set(dut.o.ready, 0)
-            for _ in range(number % 2):
+            ctx.set(dut.o.ready, not stacks)
+            for _ in range(number % 2 * stacks):
                 await ctx.tick()
         assert not ctx.get(dut.o.valid), "extra output"
 
@@ -132,9 +134,9 @@ def test_reorder_timing(block, data_width, wait):
     assert given == list(range(wait, wait + words))
 
 
-@pytest.mark.parametrize("block, data_width, held", [(8, 64, 4), (4, 512, 16), (1, 64, 4)])
+@pytest.mark.parametrize("block, data_width, held", [(4, 512, 16), (1, 64, 4)])
 def test_room(block, data_width, held, rng):
-    """So many words are kept while nobody takes them."""
+    """So many words are kept while nobody takes them, where several make a stack."""
     dut = design(Reorder, numerics=numerics_of(block), data_width=data_width)
     bits = dut.element_bits
     groups = [random_rows(block, 8 * block, bits, rng) for _ in range(2)]
