@@ -9,13 +9,14 @@ With ``--require`` exits with 1 if a figure does not reach what is asked of it.
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from area import LIBRARY
 
 from diastole.backend import cached_product
 from diastole.cli import exit_code
+from diastole.config.keys import Config
 from diastole.config.presets import PRESETS
 from diastole.measure import (
     accuracy,
@@ -27,15 +28,15 @@ from diastole.measure import (
     sizes,
     utilisation,
 )
-from diastole.measure.area import Mapper
 from diastole.measure.figure import Figure, bench, choose
 from diastole_sim.rtl import Device
 
+NANO = PRESETS["nano"]
 
-def products() -> Iterator[Figure]:
-    config = PRESETS["nano"]
+
+def on(config: Config, measure: Callable[[Config, Device], Iterator[Figure]]) -> Iterator[Figure]:
     with Device(cached_product(config)) as device:
-        yield from utilisation.products(config, device)
+        yield from measure(config, device)
 
 
 def larger() -> Iterator[Figure]:
@@ -48,10 +49,9 @@ def larger() -> Iterator[Figure]:
 def far() -> Iterator[Figure]:
     latency = sizes.FAR_LATENCY
     for name, case in sizes.FAR.items():
-        product = cached_product(PRESETS[name])
-        with Device(product, read_latency=latency, write_latency=latency) as device:
-            where = f", latency {latency}"
-            yield from sizes.cube_products(name, PRESETS[name], device, case, where=where)
+        config, where = PRESETS[name], f", latency {latency}"
+        with Device(cached_product(config), read_latency=latency, write_latency=latency) as device:
+            yield from sizes.cube_products(name, config, device, case, where=where)
 
 
 def formats() -> Iterator[Figure]:
@@ -62,13 +62,14 @@ def formats() -> Iterator[Figure]:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    mapper = Mapper.find(LIBRARY) if not arguments.names or "area" in arguments.names else None
+    mapper = area.Mapper.find(LIBRARY) if not arguments.names or "area" in arguments.names else None
     known = {
-        "utilisation": products,
+        "utilisation": lambda: on(NANO, utilisation.products),
         "formats": formats,
+        "narrow": lambda: on(area.widened(NANO, 64), utilisation.digits_step),
         "larger": larger,
         "far": far,
-        "chooser": lambda: chooser.figures("nano", PRESETS["nano"]),
+        "chooser": lambda: chooser.figures("nano", NANO),
         "area": lambda: area.figures(mapper),
         "emission": emission.figures,
         "accuracy": accuracy.figures,

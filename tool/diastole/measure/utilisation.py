@@ -27,8 +27,8 @@ LEAST_FLYING = 0.92
 """And of so many products of that side, two of them in flight at a time."""
 MOST_BYTES = 1.05
 """That ``backward`` reads, over the bytes that X, W and dY are stored in."""
-MOST_STEP_CYCLES = 9_200
-"""Of training on the digits."""
+MOST_STEP_CYCLES = {128: 9_200, 64: 16_500}
+"""Of training on the digits, by the width of the bus."""
 LEAST_CYCLES_PER_SECOND = 200_000
 MOST_MEMORY_KIB = 400
 FORMATS: Mapping[str, Mapping[str, str]] = {
@@ -72,7 +72,7 @@ def products(config: Config, device: Device, *, side: int = SIDE) -> Iterator[Fi
     for small in SMALL:
         yield from small_products(config, device, small)
     yield from flying_products(config, device)
-    yield from digits_step(device)
+    yield from digits_step(config, device)
     speed = device.cycles_per_second
     yield at_least("simulated cycles per second, nano", speed, LEAST_CYCLES_PER_SECOND, "{:,.0f}")
     yield at_most("memories of nano, KiB", memory_kib(device), MOST_MEMORY_KIB, "{:.1f}")
@@ -105,7 +105,7 @@ def flying_products(config: Config, device: Device) -> Iterator[Figure]:
             yield at_least(what, share, LEAST_FLYING, "{:.2%}")
 
 
-def digits_step(device: Device) -> Iterator[Figure]:
+def digits_step(config: Config, device: Device) -> Iterator[Figure]:
     """Cycles of a step of 64-64-10 on the digits, batch 64, without the first one: each conversion
     once, both layers forward, the second one backward, and dW of the first; W of the second layer
     and X of the next step are converted beside products, as training does: the one beside the
@@ -128,7 +128,9 @@ def digits_step(device: Device) -> Iterator[Figure]:
     dhidden = converted("dy")
     results.append(device.dw(x, dhidden))
     steps = device.total_cycles - before
-    yield at_most("digits, cycles of a step", steps, MOST_STEP_CYCLES, "{:,.0f}")
+    width = config.bus.data_width
+    what = f"digits, cycles of a step, {width} bits"
+    yield at_most(what, steps, MOST_STEP_CYCLES[width], "{:,.0f}")
     cycles = [result.counters.cycles for result in results if result.counters]
     yield shown("in which products run", sum(cycles), "{:,.0f}")
     conversions = sum(t.convert_cycles for t in (w1, w2, hidden, dy, dhidden, x_next))

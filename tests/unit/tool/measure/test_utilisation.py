@@ -5,8 +5,10 @@ import pytest
 
 from diastole.config.presets import PRESETS
 from diastole.measure import utilisation
+from diastole.measure.area import widened
 from diastole.measure.utilisation import (
     FORMATS,
+    digits_step,
     format_config,
     format_products,
     memory_kib,
@@ -85,13 +87,19 @@ def test_products(device, monkeypatch, cycles, share, met):
     step = figures["in which products run"]
     assert (step.measured, step.met) == (str(5 * cycles), None)  # `backward` counts twice
     assert figures["in which conversions run"].measured == "6,000"
-    assert figures["digits, cycles of a step"].asked == "at most 9,200"
+    assert figures["digits, cycles of a step, 128 bits"].asked == "at most 9,200"
     assert figures["bits of two products"].met
     assert figures["bits of the golden model"].met
     speed = figures["simulated cycles per second, nano"]
     assert (speed.asked, speed.measured, speed.met) == ("at least 200,000", "300,000", True)
     memories = figures["memories of nano, KiB"]
     assert (memories.asked, memories.measured, memories.met) == ("at most 400.0", "24.1", True)
+
+
+@pytest.mark.parametrize("width, asked", [(64, "16,500"), (128, "9,200")])
+def test_a_step_by_the_width_of_the_bus(device, width, asked):
+    figures = found(digits_step(widened(NANO, width), device(NANO)))
+    assert figures[f"digits, cycles of a step, {width} bits"].asked == f"at most {asked}"
 
 
 @pytest.mark.parametrize("excess, met", [(1.0, True), (1.05, True), (1.06, False), (2, False)])
