@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from diastole_sim.perf.machine import ceil_div
-from diastole_sim.perf.store import WRITES_AHEAD, Store
+from diastole_sim.perf.store import Store
 
 REGISTERS = 16
 """Words of the deepest queue that shows a word in the cycle after it came; others take 2."""
@@ -91,11 +91,8 @@ class DealtStore(Store):
         words, came = drain.words(span), self._comes(direction, port)
         shown = came + 1 + (queue.room > REGISTERS)
         first = max(start + 1 + self.machine.memory.write_gap_cycles, shown)
-        if len(writer.responses) == WRITES_AHEAD:
-            first = max(first, writer.responses.popleft())
         cycles = max(span.beats, words)
-        end = first + cycles
-        writer.responses.append(end + self.machine.memory.response_cycles)
+        end = self.written(first, span.bursts(drain.row), cycles / span.beats, writer.responses, 0)
         writer.free = queue.asks = end - 1
         self.last_beat = max(self.last_beat, end)
         self.beats += span.beats

@@ -14,6 +14,9 @@ LATENCY = 20
 OUTSTANDING = 32
 """Bursts that it has open in each direction: as many as a machine asks for."""
 
+BURST_BEATS = 64
+"""No burst crosses a multiple of as many beats."""
+
 X, W, DY = range(3)
 """Classes of tensors by number."""
 

@@ -9,7 +9,7 @@ from diastole_sim.perf.walk import Span
 EAST, NORTH = 0, 1
 WRITES_AHEAD = 16
 """Bursts whose responses have not come."""
-ANSWERED = 4
+ANSWERED = -1
 """Cycles from a response to the first beat of a burst that waited for it."""
 PIPELINE = 5  # words between the accumulators and the beats, or the memory that turns
 TURNED = 3  # cycles from the last column of a piece to its first row
@@ -43,8 +43,8 @@ class _Drain:
         span = self.spans[0]
         start = max(self.columns, self.pieces.popleft() - PIPELINE)
         self.columns = start + span.columns
-        self.data = self.columns + PIPELINE + TURNED - 1
-        self.ready = max(self.ready, self.data)
+        self.data = max(self.data, self.columns + PIPELINE + TURNED - 1)
+        self.ready = max(self.ready, self.columns + PIPELINE + TURNED - 1)
         if len(self.spans) == 1:
             self.freed.append(self.columns)
 
@@ -109,7 +109,7 @@ class Store:
                 cycle, spans = drain.tiles.popleft()
                 drain.spans.extend(spans)
                 drain.ready = max(drain.ready, cycle + 5)
-                drain.data = cycle + 2 + PIPELINE
+                drain.data = max(drain.data, cycle + 2 + PIPELINE)
                 drain.row = 0
                 if spans[0].columns:
                     drain.columns = max(drain.columns, cycle + 2)
@@ -128,11 +128,10 @@ class Store:
         span = drain.spans[0]
         words = drain.words(span)
         first = max(start + self.machine.memory.write_gap_cycles, drain.data)
-        if len(self.responses) == WRITES_AHEAD:
-            first = max(first, self.responses.popleft() + ANSWERED)
         cycles = max(span.beats, words)
-        end = first + cycles  # cycle of its last beat
-        self.responses.append(end + self.machine.memory.response_cycles)
+        end = self.written(
+            first, span.bursts(drain.row), cycles / span.beats, self.responses, ANSWERED
+        )
         self.last_beat = end
         self.writer = end
         self.beats += span.beats
@@ -142,13 +141,27 @@ class Store:
             drain.written += words
             self._free(drain, end, ceil_div(cycles, words))
         if drain.row == span.rows:
-            drain.ready += 1
+            drain.data = max(drain.data, end + 1)  # what is asked for already waits for it
             drain.row = 0
             drain.spans.popleft()
             if span.columns:
                 drain.pieces.append(end - 1)
                 if drain.spans:
                     drain.turn()
+
+    def written(
+        self, first: int, bursts: list[int], cycles: float, responses: deque[int], answered: int
+    ) -> int:
+        """The cycle of the last beat of bursts whose first beat is there at ``first``, so many
+        ``cycles`` a beat. ``responses``: of the bursts before, oldest first; what waited for one
+        goes on ``answered`` cycles after it."""
+        end = first
+        for beats in bursts:
+            if len(responses) == WRITES_AHEAD:
+                end = max(end, responses.popleft() + answered)
+            end += round(beats * cycles)
+            responses.append(end + self.machine.memory.response_cycles)
+        return end
 
     @staticmethod
     def _free(drain: _Drain, end: int, word_cycles: int = 1) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from diastole_sim.perf.machine import DY, ModelledMachine, W, X, ceil_div
+from diastole_sim.perf.machine import BURST_BEATS, DY, ModelledMachine, W, X, ceil_div
 from diastole_sim.spec.command import MACHINES_OWN
 from diastole_sim.spec.image import GROUP_BLOCKS
 from diastole_sim.spec.nest import Nest
@@ -88,12 +88,25 @@ class Span:
     """Rows of a result, written one request each: of ``vectors`` B-float vectors, ``beats`` beats.
 
     ``columns``, where they turn: words that leave the accumulators before the first row can.
+    ``start``: beats from the result's first, where a burst may begin, to the first row; ``pitch``:
+    from row to row.
     """
 
     rows: int
     vectors: int
     beats: int
     columns: int = 0
+    start: int = 0
+    pitch: int = 0
+
+    def bursts(self, row: int) -> list[int]:
+        """Beats of each burst of a row."""
+        room = BURST_BEATS - (self.start + row * self.pitch) % BURST_BEATS
+        if self.beats <= room:
+            return [self.beats]
+        rest = self.beats - room
+        last = [rest % BURST_BEATS] if rest % BURST_BEATS else []
+        return [room, *[BURST_BEATS] * (rest // BURST_BEATS), *last]
 
 
 @dataclass(frozen=True)
@@ -207,7 +220,15 @@ def product_chunks(machine: ModelledMachine, loops: Loops) -> Iterator[Chunk]:
     for t, lanes in loops.tiles():
         slots = min(t[1] * machine.block, t_size - t[0] * machine.block)
         cols = min(lanes[1] * machine.block, l_size - lanes[0] * machine.block)
-        span = Span(slots, lanes[1], ceil_div(4 * cols, machine.beat_bytes))
+        pitch = ceil_div(4 * l_size, machine.beat_bytes)
+        left = 4 * lanes[0] * machine.block // machine.beat_bytes
+        span = Span(
+            slots,
+            lanes[1],
+            ceil_div(4 * cols, machine.beat_bytes),
+            start=t[0] * machine.block * pitch + left,
+            pitch=pitch,
+        )
         inner = (t, lanes)[::-1]  # what streams goes over lanes, what is held over T tiles
         begins = [not kept or at[0] == 0 for kept, at in zip(loops.keeps, inner, strict=True)]
         ends = [
@@ -264,7 +285,8 @@ def fused_chunks(machine: ModelledMachine, m: int, n: int, k: int) -> Iterator[C
                 regions.append(blocks(machine, W, t, all_n))
             regions.append(blocks(machine, DY, c, all_n) if first_tile else NOTHING)
             regions.append(blocks(machine, X, *((t, c) if machine.grouped(X) else (c, t))))
-            east = Span(slots, n_blocks, ceil_div(4 * n, machine.beat_bytes))
+            row = ceil_div(4 * n, machine.beat_bytes)
+            east = Span(slots, n_blocks, row, start=t[0] * size * row, pitch=row)
             yield Chunk(
                 regions=tuple(regions),
                 first=first,
@@ -288,9 +310,11 @@ def turned_spans(
     size, beat = machine.block, machine.beat_bytes
     first, end = 4 * size * t[0], 4 * min(size * sum(t), k)
     beats = ceil_div(end, beat) - first // beat
-    step = machine.turned_blocks
+    step, pitch = machine.turned_blocks, ceil_div(4 * k, beat)
     spans: list[Span] = []
     for row in range(c[0], sum(c), step):
         rows = min(size * min(step, sum(c) - row), m - size * row)
-        spans.append(Span(rows, t[1], beats, columns=(end - first) // 4))
+        start = size * row * pitch + first // beat
+        columns = (end - first) // 4
+        spans.append(Span(rows, t[1], beats, columns=columns, start=start, pitch=pitch))
     return tuple(spans)

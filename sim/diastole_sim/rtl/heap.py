@@ -2,14 +2,15 @@
 
 from diastole_sim.spec.image import round_up
 
-ALIGNMENT = 64  # bytes: the widest beat
+ALIGNMENT = 4096
+"""Bytes. Bursts end at multiples, so that the same work takes the same time wherever it lies."""
 GAP = 64  # left free after every piece, so that neighbours never touch
 
 
 class Heap:
     """Hands out pieces of an address range, first fit; gives back what is freed.
 
-    ``base`` is a multiple of 64, as are all addresses handed out. MemoryError when it is full.
+    ``base`` is a multiple of 4096, as are all addresses handed out. MemoryError when it is full.
     """
 
     def __init__(self, base: int, size: int):
@@ -24,7 +25,7 @@ class Heap:
 
     def allocate(self, size: int) -> int:
         """The address of ``size`` bytes."""
-        length = round_up(size, ALIGNMENT) + GAP
+        length = round_up(size + GAP, ALIGNMENT)
         for place, (start, end) in enumerate(self._free):
             if end - start >= length:
                 self._free[place : place + 1] = (

@@ -66,7 +66,7 @@ def test_dw_leaves_while_dx_turns():
     store.tile(NORTH, 100, (Span(rows=1, vectors=1, beats=4, columns=16),))
     store.tile(EAST, 100, (Span(rows=5, vectors=1, beats=4),))
     assert store.finish() == 107 + 6 * 4
-    assert [store.drains[direction].ready for direction in (NORTH, EAST)] == [132, 128]
+    assert [store.drains[direction].data for direction in (NORTH, EAST)] == [132, 128]
 
 
 def test_the_north_drain_goes_first():
@@ -74,7 +74,33 @@ def test_the_north_drain_goes_first():
     store.tile(EAST, 100, (Span(rows=1, vectors=1, beats=4),))
     store.tile(NORTH, 100, (Span(rows=1, vectors=1, beats=2),))
     assert store.finish() == 107 + 2 + 4
-    assert [store.drains[direction].ready for direction in (NORTH, EAST)] == [110, 114]
+    assert [store.drains[direction].data for direction in (NORTH, EAST)] == [110, 114]
+
+
+def test_who_waits_for_its_next_span_keeps_the_writer():
+    """Rows of 4 beats leave from 119 on; a piece begins a cycle after the one before, and is asked
+    for already, so that dW's rows leave behind both."""
+    store = make()
+    store.tile(NORTH, 90, (Span(rows=4, vectors=1, beats=4, columns=8),) * 2)
+    store.tile(EAST, 100, (Span(rows=3, vectors=1, beats=1),))
+    first = 90 + 2 + 8 + 5 + 3 - 1
+    assert store.finish() == first + 16 + 1 + 16 + 3
+
+
+@pytest.mark.parametrize("response, end", [(10, 107 + 17), (40, 108 + 40), (300, 108 + 300)])
+def test_sixteen_bursts_are_open(response, end):
+    """Rows of a beat: the first ends in 108, and the 17th waits for the response to it."""
+    store = make(response_cycles=response)
+    store.tile(EAST, 100, (Span(rows=17, vectors=1, beats=1),))
+    assert store.finish() == end + response
+
+
+@pytest.mark.parametrize("start, end", [(50, 107 + 32), (49, 109 + 300 - 1 + 2)])
+def test_a_row_of_two_bursts_counts_twice(start, end):
+    """Where the eighth row crosses a multiple of 64 beats, the 16th is the 17th burst."""
+    store = make(response_cycles=300)
+    store.tile(EAST, 100, (Span(rows=16, vectors=1, beats=2, start=start, pitch=2),))
+    assert store.finish() == end + 300
 
 
 def test_two_banks_are_there_at_first():

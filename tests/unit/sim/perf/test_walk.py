@@ -76,7 +76,7 @@ def test_one_chunk():
     )
     assert (chunk.slots, chunk.slices, chunk.groups) == (13, 1, 1)
     assert chunk.uses == chunk.opens == chunk.closes == (True, False)
-    assert chunk.spans == ((Span(rows=13, vectors=2, beats=6),), ())
+    assert chunk.spans == ((Span(rows=13, vectors=2, beats=6, pitch=6),), ())
 
 
 def test_tiles_and_chunks():
@@ -90,9 +90,11 @@ def test_tiles_and_chunks():
     assert [len(chunk.regions) for chunk in chunks] == [7, 2] * 4
     ends = [chunk.spans[0] for chunk in chunks if chunk.closes[0]]
     assert ends == [
-        (Span(128, 8, 32),), (Span(128, 2, 8),),
-        (Span(72, 8, 32),), (Span(72, 2, 8),),
-    ]  # fmt: skip
+        (Span(128, 8, 32, start=0, pitch=40),),
+        (Span(128, 2, 8, start=32, pitch=40),),
+        (Span(72, 8, 32, start=128 * 40, pitch=40),),
+        (Span(72, 2, 8, start=128 * 40 + 32, pitch=40),),
+    ]
     held, streamed = chunks[7].regions
     assert held == blocks(NANO, W, (8, 5), (8, 2))
     assert streamed == blocks(NANO, X, (16, 9), (8, 5))
@@ -132,7 +134,7 @@ def test_input_gradient(machine, uses):
         blocks(machine, W, (0, 5), (0, 3)),
         blocks(machine, DY, (0, 1), (0, 3)),
     )
-    span = (Span(rows=8, vectors=5, beats=20),)
+    span = (Span(rows=8, vectors=5, beats=20, pitch=20),)
     assert chunk.spans == ((), span) if uses[1] else (span, ())
     assert (chunk.slices, chunk.groups) == (2, 3)
 
@@ -170,15 +172,35 @@ def test_the_fused_pass():
     assert [chunk.closes for chunk in chunks] == [(False, True), (True, True)] * 2
     assert {(chunk.slices, chunk.groups, chunk.uses) for chunk in chunks} == {(1, 1, (True, True))}
     east = [chunk.spans[0] for chunk in chunks]
-    assert east == [(), (Span(16, 2, 5),), (), (Span(4, 2, 5),)]
+    ends = Span(16, 2, 5, start=0, pitch=5), Span(4, 2, 5, start=80, pitch=5)
+    assert east == [(), ends[:1], (), ends[1:]]
 
 
 def test_turned_rows_of_a_result():
     """Rows of a block, as long as a tile; the last ones are 4, and 4 columns."""
-    full, low = Span(8, 2, 8, columns=16), Span(4, 2, 8, columns=16)
-    assert turned_spans(NANO, 20, 20, (0, 2), (0, 2)) == (full,) * 2
+    full = [Span(8, 2, 8, columns=16, start=start, pitch=10) for start in (0, 80)]
+    low = Span(4, 2, 8, columns=16, start=160, pitch=10)
+    last = Span(4, 1, 2, columns=4, start=168, pitch=10)
+    assert turned_spans(NANO, 20, 20, (0, 2), (0, 2)) == tuple(full)
     assert turned_spans(NANO, 20, 20, (2, 1), (0, 2)) == (low,)
-    assert turned_spans(NANO, 20, 20, (2, 1), (2, 1)) == (Span(4, 1, 2, columns=4),)
+    assert turned_spans(NANO, 20, 20, (2, 1), (2, 1)) == (last,)
+
+
+@pytest.mark.parametrize(
+    "beats, row, bursts",
+    [
+        (10, 0, [10]),  # from beat 40
+        (24, 0, [24]),
+        (25, 0, [24, 1]),
+        (10, 1, [4, 6]),  # from beat 60
+        (200, 1, [4, 64, 64, 64, 4]),
+        (68, 1, [4, 64]),
+        (64, 2, [48, 16]),  # from beat 80
+    ],
+)
+def test_bursts_end_at_multiples_of_64_beats(beats, row, bursts):
+    span = Span(rows=3, vectors=1, beats=beats, start=40, pitch=20)
+    assert span.bursts(row) == bursts
 
 
 @pytest.mark.parametrize("cols, step", [(4, 2), (2, 2), (6, 2), (3, 1), (1, 1)])

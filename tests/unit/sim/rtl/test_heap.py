@@ -9,7 +9,7 @@ from diastole_sim.rtl.heap import Heap
 
 def test_random_use():
     rng = random.Random(1)
-    heap = Heap(0x1000, 1 << 16)
+    heap = Heap(0x1000, 1 << 18)
     taken = {}
     for _ in range(3000):
         if taken and rng.random() < 0.5:
@@ -17,21 +17,21 @@ def test_random_use():
             heap.free(address)
             del taken[address]
             continue
-        size = rng.randrange(1, 3000)
+        size = rng.randrange(1, 12000)
         try:
             address = heap.allocate(size)
         except MemoryError:
             continue
-        assert address % 64 == 0
+        assert address % 4096 == 0
         assert address >= 0x1000
-        assert address + size <= 0x1000 + (1 << 16)
+        assert address + size <= 0x1000 + (1 << 18)
         for other, length in taken.items():
             assert address + size < other or other + length < address, "pieces touch"
         taken[address] = size
     for address in taken:
         heap.free(address)
     assert heap.taken_bytes == 0
-    assert heap.allocate((1 << 16) - 64) == 0x1000, "free pieces were not joined"
+    assert heap.allocate((1 << 18) - 64) == 0x1000, "free pieces were not joined"
 
 
 def test_errors():
