@@ -2,6 +2,8 @@
 
 from collections import deque
 from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NamedTuple
 
 from diastole_sim.perf.machine import ModelledMachine, ceil_div
 from diastole_sim.perf.walk import Chunk, LoadedRegion, Run
@@ -86,8 +88,6 @@ class Load:
 
     def _run(self, run: Run) -> None:
         machine = self.machine
-        size, beat = machine.block_bits(run.cls), machine.data_width
-        most = max(map(machine.block_bits, range(3)))  # left over, when a beat is taken
         exponents = self._arrive(self.ask, self.front)
         self.ask += len(run.requests)
         accepted = max(exponents + run.exponents - 1, self.looked_up)
@@ -96,32 +96,71 @@ class Load:
         else:
             self._answered(exponents + run.exponents)
             came = self._arrive(self.ask - 1, accepted + 1)
-        looked_up = max(accepted + 1, self.moved)
-        taken, last_beat = 0, max(came, self.moved) - 1  # of the beats so far
-        moves: list[int] = []
-
-        def moved_for(before: int) -> int:
-            """When there is room for a beat after so many."""
-            index = (before * beat - most) // size
-            return moves[index] if 0 <= index < len(moves) else 0
-
-        for number in range(run.blocks + run.dropped):
-            if number:
-                looked_up = max(looked_up + 1, moves[-1])
-            needed = ceil_div((number + 1) * size, beat)
-            if needed > taken:  # each waits until enough blocks before it have moved on
-                first = max(last_beat + 1, moved_for(taken))
-                last_beat = max(first + needed - taken - 1, moved_for(needed - 1))
-                taken = needed
-            moves.append(max(last_beat + 1, looked_up + 1, self.free))
-            wanted = number < run.blocks
-            self.free = moves[-1] + (ceil_div(machine.block, machine.fill_vectors) if wanted else 1)
-
-        self.looked_up, self.moved = looked_up, moves[-1]
-        self.written = self.free
-        self.turn_stalls += last_beat + 1 - came - run.mantissas
-        self.bus = self.front = last_beat + 1
+        passed = pass_blocks(
+            (machine.block_bits(run.cls), max(map(machine.block_bits, range(3)))),
+            machine.data_width,
+            ceil_div(machine.block, machine.fill_vectors),
+            (run.blocks, run.dropped),
+            max(accepted + 1, self.moved, came - 1) - came,
+            max(self.moved - came, 0),
+            max(self.free - came, 0),
+        )
+        self.looked_up, self.moved = came + passed.looked_up, came + passed.moved
+        self.free = self.written = came + passed.free
+        self.bus = self.front = came + passed.taken
+        self.turn_stalls += passed.taken - run.mantissas
         self._answered(self.bus)
+
+
+class Passed(NamedTuple):
+    """When the last block of a run was looked up, moved on and has left, and all beats were taken:
+    cycles from the one in which its first mantissas could be taken."""
+
+    looked_up: int
+    moved: int
+    free: int
+    taken: int
+
+
+@lru_cache(1 << 14)  # runs are alike: most of them meet the same state as some before
+def pass_blocks(
+    bits: tuple[int, int],
+    beat: int,
+    vector_cycles: int,
+    counts: tuple[int, int],
+    looked_up: int,
+    moved: int,
+    free: int,
+) -> Passed:
+    """The blocks of a run through the buffer: each waits for its beats, for being looked up, and
+    for the one before to leave.
+
+    ``bits`` of a block, and of the largest of any class, of which one may be left over when a beat
+    is taken; ``beat``: bits of a beat; ``vector_cycles`` of a block that leaves; ``counts``: blocks
+    that are wanted, and dropped. When the last block of the run before was looked up, moved on and
+    will have left: times as in :class:`Passed`, at least -1, 0 and 0.
+    """
+    size, most = bits
+    wanted, dropped = counts
+    taken, last_beat = 0, moved - 1  # of the beats so far
+    moves: list[int] = []
+
+    def moved_for(before: int) -> int:
+        """When there is room for a beat after so many."""
+        index = (before * beat - most) // size
+        return moves[index] if 0 <= index < len(moves) else -1
+
+    for number in range(wanted + dropped):
+        if number:
+            looked_up = max(looked_up + 1, moves[-1])
+        needed = ceil_div((number + 1) * size, beat)
+        if needed > taken:  # each waits until enough blocks before it have moved on
+            first = max(last_beat + 1, moved_for(taken))
+            last_beat = max(first + needed - taken - 1, moved_for(needed - 1))
+            taken = needed
+        moves.append(max(last_beat + 1, looked_up + 1, free))
+        free = moves[-1] + (vector_cycles if number < wanted else 1)
+    return Passed(looked_up, moves[-1], free, last_beat + 1)
 
 
 @dataclass

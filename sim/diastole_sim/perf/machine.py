@@ -164,7 +164,7 @@ class ModelledMachine:
     def vector_bits(self, cls: int) -> int:
         return self.block * self.element_bits[cls]
 
-    @property
+    @cached_property
     def fill_vectors(self) -> int:
         """Vectors that are filled per cycle: as many as a beat has of the narrowest, no more than a
         block, and a power of two."""

@@ -1,7 +1,7 @@
 """One product command: cycles, and beats to the last."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from diastole_sim.perf.deal import DealtStore
 from diastole_sim.perf.execute import Execute
@@ -16,6 +16,8 @@ from diastole_sim.spec.image import MAX_SIZE
 from diastole_sim.spec.nest import Nest
 
 OPERATIONS = ("forward", "dx", "dw", "backward")
+COUNTED = ("cycles", "slots", "read_beats", "write_beats", "turn")
+"""Of an estimate, what adds up; beside ``idle``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,19 +72,24 @@ def estimate(
     A backward pass that does not fit as one runs as dx, then dw. ``nest``: of the products; the
     fused pass has its own. ValueError if out of range.
     """
-    require_choice("op", op, OPERATIONS)
-    for name, size in (("m", m), ("n", n), ("k", k)):
-        require_int(name, size, 1, MAX_SIZE)
+    require_product(op, m, n, k)
     if op == "backward":
         if machine.fuses(m, n):
             chunks = fused_chunks(machine, m, n, k)
             slabs = machine.fused_tile, machine.fused_blocks_n
             return _run(machine, op, (m, n, k), chunks, slabs, machine.fused_units, fused=True)
         parts = [estimate(machine, part, m, n, k, nest) for part in ("dx", "dw")]
-        return _joined(op, parts)
+        return joined(parts)
     loops = loops_of(machine, op, m, n, k, nest)
     chunks = product_chunks(machine, loops)
     return _run(machine, op, (m, n, k), chunks, loops.slabs, (loops.units, loops.units))
+
+
+def require_product(op: str, m: int, n: int, k: int) -> None:
+    """ValueError if there is no such product."""
+    require_choice("op", op, OPERATIONS)
+    for name, size in (("m", m), ("n", n), ("k", k)):
+        require_int(name, size, 1, MAX_SIZE)
 
 
 def _run(
@@ -130,15 +137,8 @@ def _rows_read(machine: ModelledMachine, op: str, sizes: tuple[int, int, int]) -
     return of_x, of_w, of_dy
 
 
-def _joined(op: str, parts: list[Estimate]) -> Estimate:
-    one = parts[0]
-    return Estimate(
-        op=op, m=one.m, n=one.n, k=one.k, fused=False,
-        multipliers=one.multipliers, beat_bytes=one.beat_bytes,
-        cycles=sum(part.cycles for part in parts),
-        slots=sum(part.slots for part in parts),
-        read_beats=sum(part.read_beats for part in parts),
-        write_beats=sum(part.write_beats for part in parts),
-        idle={name: sum(part.idle[name] for part in parts) for name in one.idle},
-        turn=sum(part.turn for part in parts),
-    )  # fmt: skip
+def joined(parts: list[Estimate]) -> Estimate:
+    """Both gradients as products one after the other."""
+    sums = {name: sum(getattr(part, name) for part in parts) for name in COUNTED}
+    idle = {name: sum(part.idle[name] for part in parts) for name in parts[0].idle}
+    return replace(parts[0], op="backward", fused=False, idle=idle, **sums)

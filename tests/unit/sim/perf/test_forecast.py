@@ -1,0 +1,108 @@
+"""Long products from a few tiles, against a walk through all of them."""
+
+import pytest
+
+from diastole_sim.perf import ModelledMachine, estimate
+from diastole_sim.perf.forecast import chunks_that_cover, forecast, sampled
+from diastole_sim.perf.product import joined
+from diastole_sim.perf.walk import loops_of
+from diastole_sim.spec.nest import Nest
+
+SQUARES = {"block": 8, "element_bits": (5, 5, 5)}
+MACHINES = {
+    "nano": ModelledMachine(rows=2, cols=2, data_width=128, **SQUARES),
+    "edge": ModelledMachine(rows=6, cols=6, data_width=256, **SQUARES),
+    "ports": ModelledMachine(rows=4, cols=4, data_width=256, ports=2, **SQUARES),
+    "vectors": ModelledMachine(
+        rows=2, cols=3, block=4, data_width=64, element_bits=(8, 8, 8), vectors=(32, 32, 32)
+    ),
+}
+NESTS = ("", "t_blocks=4,groups=2,chunk=12,outer=l", "t_blocks=8,groups=1")
+
+
+def near(found, whole):
+    assert found.write_beats == whole.write_beats
+    assert found.read_beats == pytest.approx(whole.read_beats, rel=0.005)
+    assert found.cycles == pytest.approx(whole.cycles, rel=0.01)
+    assert (found.op, found.fused) == (whole.op, whole.fused)
+    assert (found.m, found.n, found.k) == (whole.m, whole.n, whole.k)
+    assert sum(found.idle.values()) == pytest.approx(
+        sum(whole.idle.values()), abs=0.01 * whole.cycles
+    )
+
+
+@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("op", ["forward", "dx", "dw", "backward"])
+def test_long_products(name, op, rng):
+    """Of one dimension or two that are long, with any rest."""
+    machine = MACHINES[name]
+    for _ in range(2):
+        sizes = [int(2 ** rng.uniform(4, 6)) for _ in range(3)]
+        sizes[rng.randrange(3)] = rng.randrange(600, 1600)
+        nest = Nest.parse(rng.choice(NESTS))
+        near(forecast(machine, op, *sizes, nest), estimate(machine, op, *sizes, nest))
+
+
+@pytest.mark.parametrize("outer", ["t", "l"])
+def test_operands_that_stay(outer):
+    """Of a few blocks along the lanes and the contraction: W is loaded once."""
+    machine, nest = MACHINES["nano"], Nest(t_blocks=8, groups=1, chunk=2, outer=outer, keep="held")
+    found = forecast(machine, "forward", 5000, 30, 28, nest)
+    near(found, estimate(machine, "forward", 5000, 30, 28, nest))
+    again = forecast(machine, "forward", 5000, 30, 28, Nest(t_blocks=8, groups=1, chunk=2))
+    assert found.read_beats < again.read_beats
+
+
+def test_a_contraction_that_writes_wait_for():
+    """With few chunks the writer is slower than the passes, with many it is not: the line is drawn
+    where it is not."""
+    machine, nest = MACHINES["nano"], Nest.parse("t_blocks=8,groups=2,chunk=2,outer=l,keep=held")
+    loops = loops_of(machine, "forward", 90, 35, 1442, nest)
+    assert chunks_that_cover(machine, loops) == 4  # 64 rows of 8 beats; two passes of 64 a chunk
+    near(
+        forecast(machine, "forward", 90, 35, 1442, nest),
+        estimate(machine, "forward", 90, 35, 1442, nest),
+    )
+
+
+def test_what_is_short_is_walked_through(monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        "diastole_sim.perf.forecast.estimate",
+        lambda machine, op, m, n, k, nest: seen.append(m) or estimate(machine, op, m, n, k, nest),
+    )
+    machine = MACHINES["nano"]
+    assert forecast(machine, "forward", 60, 50, 40) == estimate(machine, "forward", 60, 50, 40)
+    assert len(seen) == 1
+    forecast(machine, "forward", 6000, 50, 40, Nest(t_blocks=8))
+    assert seen[1:] == [5 * 64 + 48, 7 * 64 + 48]  # two tiles of 8 blocks make a beat of maxima
+
+
+@pytest.mark.parametrize(
+    "size, blocks, samples",
+    [
+        (5000, 16, (4 * 128 + 8, 5 * 128 + 8)),  # 39 tiles and 8 elements
+        (640, 16, (640,)),
+        (641, 16, (641,)),  # five tiles: no more than are looked at
+        (769, 16, (4 * 128 + 1, 5 * 128 + 1)),
+        (10_000, 4, (4 * 32 + 16, 8 * 32 + 16)),  # 312 tiles: four of them are in step with beats
+        (10_064, 4, (6 * 32 + 16, 10 * 32 + 16)),
+    ],
+)
+def test_samples(size, blocks, samples):
+    assert sampled(MACHINES["nano"], size, blocks) == samples
+
+
+def test_gradients_that_do_not_fit_together_follow_each_other():
+    machine = MACHINES["nano"]
+    found = forecast(machine, "backward", 700, 700, 700)
+    parts = [forecast(machine, op, 700, 700, 700) for op in ("dx", "dw")]
+    assert found == joined(parts)
+    assert found.cycles == sum(part.cycles for part in parts)
+    assert found.macs == 2 * 700**3
+
+
+@pytest.mark.parametrize("sizes", [(0, 5, 5), (5, 2**24, 5)])
+def test_what_is_refused(sizes):
+    with pytest.raises(ValueError, match="must be an integer in"):
+        forecast(MACHINES["nano"], "forward", *sizes)
