@@ -21,7 +21,7 @@ TRIED = 20
 """Nests that are run in the model, at most."""
 FEWEST_RUN = 4
 """Of them; where the model has no time for as many the closed form decides alone."""
-MOST_STEPS = 5000
+MOST_STEPS = 10_000
 """Passes, rows and groups of blocks that the model may walk through for one choice: a few tens of
 milliseconds."""
 HAND_OVER = 20
