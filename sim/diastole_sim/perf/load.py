@@ -112,7 +112,7 @@ class Load:
         self._answered(self.bus)
 
 
-class Passed(NamedTuple):
+class RunTimes(NamedTuple):
     """When the last block of a run was looked up, moved on and has left, and all beats were taken:
     cycles from the one in which its first mantissas could be taken."""
 
@@ -131,14 +131,14 @@ def pass_blocks(
     looked_up: int,
     moved: int,
     free: int,
-) -> Passed:
+) -> RunTimes:
     """The blocks of a run through the buffer: each waits for its beats, for being looked up, and
     for the one before to leave.
 
     ``bits`` of a block, and of the largest of any class, of which one may be left over when a beat
     is taken; ``beat``: bits of a beat; ``vector_cycles`` of a block that leaves; ``counts``: blocks
     that are wanted, and dropped. When the last block of the run before was looked up, moved on and
-    will have left: times as in :class:`Passed`, at least -1, 0 and 0.
+    will have left: times as in :class:`RunTimes`, at least -1, 0 and 0.
     """
     size, most = bits
     wanted, dropped = counts
@@ -160,7 +160,7 @@ def pass_blocks(
             taken = needed
         moves.append(max(last_beat + 1, looked_up + 1, free))
         free = moves[-1] + (vector_cycles if number < wanted else 1)
-    return Passed(looked_up, moves[-1], free, last_beat + 1)
+    return RunTimes(looked_up, moves[-1], free, last_beat + 1)
 
 
 @dataclass

@@ -79,7 +79,7 @@ def estimate(
             slabs = machine.fused_tile, machine.fused_blocks_n
             return _run(machine, op, (m, n, k), chunks, slabs, machine.fused_units, fused=True)
         parts = [estimate(machine, part, m, n, k, nest) for part in ("dx", "dw")]
-        return joined(parts)
+        return gradients_apart(parts)
     loops = loops_of(machine, op, m, n, k, nest)
     chunks = product_chunks(machine, loops)
     return _run(machine, op, (m, n, k), chunks, loops.slabs, (loops.units, loops.units))
@@ -137,7 +137,7 @@ def _rows_read(machine: ModelledMachine, op: str, sizes: tuple[int, int, int]) -
     return of_x, of_w, of_dy
 
 
-def joined(parts: list[Estimate]) -> Estimate:
+def gradients_apart(parts: list[Estimate]) -> Estimate:
     """Both gradients as products one after the other."""
     sums = {name: sum(getattr(part, name) for part in parts) for name in COUNTED}
     idle = {name: sum(part.idle[name] for part in parts) for name in parts[0].idle}

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from diastole.files.layers import NamedLayer
 from diastole_sim.spec.check import require_int
 
 
@@ -207,17 +208,17 @@ def yolo_tiny() -> Iterator[Layer]:
 TOKENS, WIDTH, HEADS, DEPTH, VOCABULARY = 512, 768, 12, 12, 32128
 
 
-def attention(count: int) -> Iterator[Layer]:
+def attention(count: int, tokens: int = TOKENS) -> Iterator[Layer]:
     """Queries, keys, values and output; scores; what they weigh."""
-    yield Layer(m=TOKENS, k=WIDTH, n=WIDTH, repeats=4 * count)
+    yield Layer(m=tokens, k=WIDTH, n=WIDTH, repeats=4 * count)
     head = WIDTH // HEADS
-    yield Layer(m=TOKENS, k=head, n=TOKENS, products=HEADS, weights=False, repeats=count)
-    yield Layer(m=TOKENS, k=TOKENS, n=head, products=HEADS, weights=False, repeats=count)
+    yield Layer(m=tokens, k=head, n=tokens, products=HEADS, weights=False, repeats=count)
+    yield Layer(m=tokens, k=tokens, n=head, products=HEADS, weights=False, repeats=count)
 
 
-def feed_forward(count: int) -> Iterator[Layer]:
-    yield Layer(m=TOKENS, k=WIDTH, n=4 * WIDTH, repeats=count)
-    yield Layer(m=TOKENS, k=4 * WIDTH, n=WIDTH, repeats=count)
+def feed_forward(count: int, tokens: int = TOKENS) -> Iterator[Layer]:
+    yield Layer(m=tokens, k=WIDTH, n=4 * WIDTH, repeats=count)
+    yield Layer(m=tokens, k=4 * WIDTH, n=WIDTH, repeats=count)
 
 
 def bert() -> Iterator[Layer]:
@@ -231,6 +232,18 @@ def t5() -> Iterator[Layer]:
     yield Layer(m=TOKENS, k=WIDTH, n=VOCABULARY)
 
 
+# Radford and others, Language models are unsupervised multitask learners, 2019: the smallest model,
+# 1024 tokens, the words that come out too.
+
+GPT2_TOKENS, GPT2_VOCABULARY = 1024, 50257
+
+
+def gpt_2() -> Iterator[Layer]:
+    yield from attention(DEPTH, GPT2_TOKENS)
+    yield from feed_forward(DEPTH, GPT2_TOKENS)
+    yield Layer(m=GPT2_TOKENS, k=WIDTH, n=GPT2_VOCABULARY)
+
+
 NETWORKS = tuple(
     Network(name, tuple(layers))
     for name, layers in (
@@ -239,3 +252,24 @@ NETWORKS = tuple(
         ("YOLO tiny", yolo_tiny()), ("BERT", bert()), ("T5", t5()),
     )
 )  # fmt: skip
+
+LISTS = {
+    "resnet-50": resnet_50, "bert-base": bert, "gpt-2": gpt_2, "dlrm": dlrm, "mobilenet": mobilenet,
+    "googlenet": googlenet, "faster-rcnn": faster_rcnn, "yolo-tiny": yolo_tiny, "ncf": ncf,
+    "t5-base": t5,
+}  # fmt: skip
+"""By the name that a user gives."""
+
+
+def layers_of(name: str, batch: int) -> list[NamedLayer]:
+    """The products of a network of :data:`LISTS` for so many samples."""
+    return [
+        NamedLayer(
+            name=str(number),
+            m=layer.m * batch if layer.weights else layer.m,
+            k=layer.k,
+            n=layer.n,
+            repeats=layer.repeats * layer.products * (1 if layer.weights else batch),
+        )
+        for number, layer in enumerate(LISTS[name](), 1)
+    ]

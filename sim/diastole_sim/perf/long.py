@@ -5,7 +5,7 @@ from itertools import product
 from math import gcd, prod
 
 from diastole_sim.perf.machine import ModelledMachine, ceil_div
-from diastole_sim.perf.product import COUNTED, Estimate, estimate, joined, require_product
+from diastole_sim.perf.product import COUNTED, Estimate, estimate, gradients_apart, require_product
 from diastole_sim.perf.walk import Loops, loops_of
 from diastole_sim.spec.command import MACHINES_OWN
 from diastole_sim.spec.image import GROUP_BLOCKS
@@ -21,7 +21,7 @@ AXES = {"forward": "mnk", "dx": "mkn", "dw": "knm"}
 """By product, what streams, the lanes and the contraction."""
 
 
-def forecast(
+def estimate_long(
     machine: ModelledMachine, op: str, m: int, n: int, k: int, nest: Nest = MACHINES_OWN
 ) -> Estimate:
     """As :func:`estimate`, which it asks for products of a few tiles along each dimension, with the
@@ -32,8 +32,8 @@ def forecast(
     """
     require_product(op, m, n, k)
     if op == "backward" and not machine.fuses(m, n):
-        parts = [forecast(machine, part, m, n, k, nest) for part in ("dx", "dw")]
-        return joined(parts)
+        parts = [estimate_long(machine, part, m, n, k, nest) for part in ("dx", "dw")]
+        return gradients_apart(parts)
     sizes = {"m": m, "n": n, "k": k}
     if op == "backward":
         samples = {"k": sampled(machine, k, machine.fused_tile, 2 * FEWEST)}

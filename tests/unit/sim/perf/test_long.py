@@ -3,8 +3,8 @@
 import pytest
 
 from diastole_sim.perf import ModelledMachine, estimate
-from diastole_sim.perf.forecast import chunks_that_cover, forecast, sampled
-from diastole_sim.perf.product import joined
+from diastole_sim.perf.long import chunks_that_cover, estimate_long, sampled
+from diastole_sim.perf.product import gradients_apart
 from diastole_sim.perf.walk import loops_of
 from diastole_sim.spec.nest import Nest
 
@@ -40,16 +40,16 @@ def test_long_products(name, op, rng):
         sizes = [int(2 ** rng.uniform(4, 6)) for _ in range(3)]
         sizes[rng.randrange(3)] = rng.randrange(600, 1600)
         nest = Nest.parse(rng.choice(NESTS))
-        near(forecast(machine, op, *sizes, nest), estimate(machine, op, *sizes, nest))
+        near(estimate_long(machine, op, *sizes, nest), estimate(machine, op, *sizes, nest))
 
 
 @pytest.mark.parametrize("outer", ["t", "l"])
 def test_operands_that_stay(outer):
     """Of a few blocks along the lanes and the contraction: W is loaded once."""
     machine, nest = MACHINES["nano"], Nest(t_blocks=8, groups=1, chunk=2, outer=outer, keep="held")
-    found = forecast(machine, "forward", 5000, 30, 28, nest)
+    found = estimate_long(machine, "forward", 5000, 30, 28, nest)
     near(found, estimate(machine, "forward", 5000, 30, 28, nest))
-    again = forecast(machine, "forward", 5000, 30, 28, Nest(t_blocks=8, groups=1, chunk=2))
+    again = estimate_long(machine, "forward", 5000, 30, 28, Nest(t_blocks=8, groups=1, chunk=2))
     assert found.read_beats < again.read_beats
 
 
@@ -60,7 +60,7 @@ def test_a_contraction_that_writes_wait_for():
     loops = loops_of(machine, "forward", 90, 35, 1442, nest)
     assert chunks_that_cover(machine, loops) == 4  # 64 rows of 8 beats; two passes of 64 a chunk
     near(
-        forecast(machine, "forward", 90, 35, 1442, nest),
+        estimate_long(machine, "forward", 90, 35, 1442, nest),
         estimate(machine, "forward", 90, 35, 1442, nest),
     )
 
@@ -68,13 +68,13 @@ def test_a_contraction_that_writes_wait_for():
 def test_what_is_short_is_walked_through(monkeypatch):
     seen = []
     monkeypatch.setattr(
-        "diastole_sim.perf.forecast.estimate",
+        "diastole_sim.perf.long.estimate",
         lambda machine, op, m, n, k, nest: seen.append(m) or estimate(machine, op, m, n, k, nest),
     )
     machine = MACHINES["nano"]
-    assert forecast(machine, "forward", 60, 50, 40) == estimate(machine, "forward", 60, 50, 40)
+    assert estimate_long(machine, "forward", 60, 50, 40) == estimate(machine, "forward", 60, 50, 40)
     assert len(seen) == 1
-    forecast(machine, "forward", 6000, 50, 40, Nest(t_blocks=8))
+    estimate_long(machine, "forward", 6000, 50, 40, Nest(t_blocks=8))
     assert seen[1:] == [5 * 64 + 48, 7 * 64 + 48]  # two tiles of 8 blocks make a beat of maxima
 
 
@@ -95,9 +95,9 @@ def test_samples(size, blocks, samples):
 
 def test_gradients_that_do_not_fit_together_follow_each_other():
     machine = MACHINES["nano"]
-    found = forecast(machine, "backward", 700, 700, 700)
-    parts = [forecast(machine, op, 700, 700, 700) for op in ("dx", "dw")]
-    assert found == joined(parts)
+    found = estimate_long(machine, "backward", 700, 700, 700)
+    parts = [estimate_long(machine, op, 700, 700, 700) for op in ("dx", "dw")]
+    assert found == gradients_apart(parts)
     assert found.cycles == sum(part.cycles for part in parts)
     assert found.macs == 2 * 700**3
 
@@ -105,4 +105,4 @@ def test_gradients_that_do_not_fit_together_follow_each_other():
 @pytest.mark.parametrize("sizes", [(0, 5, 5), (5, 2**24, 5)])
 def test_what_is_refused(sizes):
     with pytest.raises(ValueError, match="must be an integer in"):
-        forecast(MACHINES["nano"], "forward", *sizes)
+        estimate_long(MACHINES["nano"], "forward", *sizes)

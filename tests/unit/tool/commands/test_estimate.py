@@ -1,0 +1,110 @@
+"""`estimate`: layers in, costs out, in words and for scripts."""
+
+import pytest
+
+from diastole.commands.estimate import parse_phases, read_shapes
+from diastole.errors import BadInput
+from diastole.files.layers import NamedLayer
+from diastole.measure.networks import LISTS
+
+
+@pytest.fixture
+def shapes(tmp_path):
+    path = tmp_path / "layers.csv"
+    path.write_text("name,M,K,N,repeats\nfirst,64,48,40,2\nlast,9,9,9,\n")
+    return str(path)
+
+
+def test_for_scripts(diastole, shapes):
+    result = diastole("estimate", "nano.toml", "--shapes", shapes, "--json")
+    assert (result.code, result.err) == (0, [])
+    record = result.json
+    assert [(each["name"], each["phase"]) for each in record["layers"]] == [
+        (name, phase) for name in ("first", "last") for phase in ("forward", "backward")
+    ]
+    first = record["layers"][0]
+    assert (first["m"], first["k"], first["n"], first["repeats"]) == (64, 48, 40, 2)
+    assert first["macs"] == 2 * 64 * 48 * 40
+    assert first["utilisation"] == pytest.approx(
+        first["macs"] / first["cycles"] / record["multipliers"]
+    )
+    assert first["dram_write_bytes"] == 2 * 64 * 40 * 4
+    assert record["layers"][1]["order"] == "fused"
+    for key in ("cycles", "macs", "dram_read_bytes", "dram_write_bytes"):
+        assert record["total"][key] == sum(each[key] for each in record["layers"])
+
+
+def test_for_people(diastole, shapes, tmp_path):
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "roof.png"
+    given = ("--shapes", shapes, "--phases", "dw,forward", "--batch", "2", "--out", str(picture))
+    result = diastole("estimate", "nano.toml", *given)
+    assert (result.code, result.err) == (0, [])
+    lines = result.out.splitlines()
+    assert [line.split()[:3] for line in lines[1:5]] == [
+        ["first", "dw", "128"], ["first", "forward", "128"],
+        ["last", "dw", "18"], ["last", "forward", "18"],
+    ]  # fmt: skip
+    assert lines[5].startswith("all")
+    assert lines[-1] == f"wrote {picture}"
+    assert picture.stat().st_size > 1000
+
+
+def test_a_list_that_we_have(diastole):
+    result = diastole("estimate", "nano.toml", "--shapes", "dlrm", "--phases", "forward")
+    assert result.code == 0
+    lines = result.out.splitlines()
+    assert [line.split()[0] for line in lines[1:9]] == [*"1234567", "all"]
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_layers_of_every_list(name):
+    """A batch is rows of X, or products of their own where W is of the sample."""
+    one, four = read_shapes(name, 1), read_shapes(name, 4)
+    for a, b in zip(one, four, strict=True):
+        assert a.k == b.k
+        assert a.n == b.n
+        assert 4 * a.m * a.repeats == b.m * b.repeats
+    macs = sum(layer.m * layer.k * layer.n * layer.repeats for layer in one)
+    assert macs > 1e8
+
+
+def test_gpt_2_has_its_multiplications():
+    """12 layers of 12 x 768^2 weights, scores of 1024 x 1024 x 768 twice, words of 50257."""
+    macs = sum(each.m * each.k * each.n * each.repeats for each in read_shapes("gpt-2", 1))
+    tokens, width = 1024, 768
+    of_layer = 12 * tokens * width**2 + 2 * tokens**2 * width
+    assert macs == 12 * of_layer + tokens * width * 50257
+
+
+def test_a_batch_of_a_file(shapes):
+    assert read_shapes(shapes, 3) == [
+        NamedLayer(name="first", m=192, k=48, n=40, repeats=2),
+        NamedLayer(name="last", m=27, k=9, n=9),
+    ]
+
+
+@pytest.mark.parametrize(
+    "arguments, text",
+    [
+        (("--shapes", "resnet"), "--shapes: there is no file resnet; known lists are resnet-50, "),
+        (("--shapes", "dlrm", "--phases", "dx,up"), "--phases must each be one of forward, dx, "),
+        (("--shapes", "dlrm", "--out", "roof.gif"), "--out must end in .png or .svg, not roof.gif"),
+        (("--shapes", "dlrm", "--batch", "0"), "argument --batch: must be an integer in 1..65536"),
+    ],
+)
+def test_mistakes(diastole, arguments, text):
+    result = diastole("estimate", "nano.toml", *arguments)
+    assert (result.code, result.out) == (2, "")
+    assert result.err[0].startswith(f"diastole: error: {text}")
+
+
+def test_a_batch_that_is_too_large(tmp_path):
+    path = tmp_path / "layers.csv"
+    path.write_text("name,M,K,N\nlong,9000000,1,1\nshort,1,1,1\n")
+    with pytest.raises(BadInput, match=r"--batch makes M larger than 16777215 in long$"):
+        read_shapes(str(path), 2)
+
+
+def test_phases():
+    assert parse_phases("dw, forward,dw") == ["dw", "forward"]

@@ -1,0 +1,95 @@
+"""Costs of layers: sums, names of what binds, and products that the model is asked for."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from diastole.config.presets import PRESETS
+from diastole.files.layers import NamedLayer
+from diastole.layers import costs as unit
+from diastole.layers.costs import LayerCost, layer_costs, modelled, total
+from diastole_sim.perf import estimate
+from diastole_sim.spec.nest import Nest
+
+NANO = PRESETS["nano"]
+LAYERS = [
+    NamedLayer(name="a", m=64, k=48, n=40, repeats=3),
+    NamedLayer(name="b", m=700, k=20, n=600),
+    NamedLayer(name="again", m=64, k=48, n=40),
+]
+
+
+def test_every_phase_of_every_layer():
+    """Gradients that do not fit the fused pass are two products."""
+    costs = layer_costs(NANO, LAYERS, ("forward", "backward"), 20)
+    assert [(cost.name, cost.phase) for cost in costs] == [
+        ("a", "forward"), ("a", "backward"), ("b", "forward"), ("b", "dx"), ("b", "dw"),
+        ("again", "forward"), ("again", "backward"),
+    ]  # fmt: skip
+    machine = modelled(NANO, 20)
+    for cost in costs:
+        found = estimate(machine, cost.phase, cost.found.m, cost.found.n, cost.found.k, cost.nest)
+        assert cost.found == found or cost.found.cycles == pytest.approx(found.cycles, rel=0.01)
+    assert costs[0].found == costs[5].found
+    assert (costs[0].cycles, costs[0].macs) == (3 * costs[5].cycles, 3 * 64 * 48 * 40)
+
+
+def test_products_alike_are_looked_at_once(monkeypatch):
+    seen = []
+    real = unit.estimate_long
+    monkeypatch.setattr(unit, "estimate_long", lambda *args: seen.append(args[1:5]) or real(*args))
+    layer_costs(NANO, LAYERS, ("forward",), 20)
+    assert seen == [("forward", 64, 40, 48), ("forward", 700, 600, 20)]
+
+
+def test_a_far_memory_takes_longer():
+    near, far = (
+        layer_costs(NANO, LAYERS[:1], ("forward",), latency)[0].cycles for latency in (20, 200)
+    )
+    assert 3 * 300 < far - near < 3 * 1500
+
+
+def test_the_machine_is_that_of_the_configuration():
+    edge = PRESETS["edge"].array.model_copy(update={"transpose": "edge"})
+    machine = modelled(PRESETS["edge"].model_copy(update={"array": edge}), 33)
+    assert (machine.rows, machine.cols, machine.block, machine.in_place) == (6, 6, 8, False)
+    assert (machine.data_width, machine.ports, machine.memory.read_cycles) == (256, 1, 38)
+    assert modelled(PRESETS["server"], 20).ports == 2
+
+
+def cost(*, cycles=1000, slots=0, read_beats=0, write_beats=0, macs=0, repeats=1):
+    found = SimpleNamespace(
+        cycles=cycles, slots=slots, read_beats=read_beats, write_beats=write_beats, macs=macs,
+        multipliers=256, read_bytes=16 * read_beats, write_bytes=16 * write_beats,
+    )  # fmt: skip
+    return LayerCost(name="x", phase="dx", repeats=repeats, nest=Nest(), ports=2, found=found)
+
+
+@pytest.mark.parametrize(
+    "counts, bound",
+    [
+        ({"slots": 950, "macs": 950 * 256}, "multipliers"),
+        ({"slots": 950, "macs": 500 * 256}, "shape"),
+        ({"slots": 600, "read_beats": 1900}, "reading"),
+        ({"slots": 600, "write_beats": 1800, "read_beats": 1700}, "writing"),
+        ({"slots": 890, "macs": 890 * 256, "write_beats": 1500}, "start and end"),
+    ],
+)
+def test_what_binds(counts, bound):
+    """Beats go by two ports."""
+    assert cost(**counts).bound == bound
+
+
+def test_total():
+    costs = [
+        cost(slots=950, macs=200_000, read_beats=10, write_beats=3, repeats=3),
+        cost(write_beats=2000, macs=56_000),
+    ]
+    assert total(costs) == {
+        "cycles": 4000,
+        "macs": 656_000,
+        "utilisation": 656_000 / 4000 / 256,
+        "dram_read_bytes": 480,
+        "dram_write_bytes": 16 * 2009,
+        "bound": {"shape": 0.75, "writing": 0.25},
+    }

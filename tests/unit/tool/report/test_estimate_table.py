@@ -1,0 +1,73 @@
+"""The table of layers, the words below it, and the picture."""
+
+import pytest
+
+from diastole.config.presets import PRESETS
+from diastole.files.layers import NamedLayer
+from diastole.layers.costs import layer_costs, total
+from diastole.report.estimate_table import advice, lines_of, write_roofline
+
+NANO = PRESETS["nano"]
+
+
+@pytest.fixture
+def costs():
+    layers = [
+        NamedLayer(name="a", m=64, k=48, n=40, repeats=3),
+        NamedLayer(name="b", m=9, k=9, n=9),
+    ]
+    return layer_costs(NANO, layers, ("forward", "backward"), 20)
+
+
+def test_a_line_for_every_product(costs):
+    heading, *lines, sums, _, _, _ = lines_of(costs, total(costs))
+    assert heading.split()[:7] == ["layer", "product", "M", "K", "N", "times", "cycles"]
+    assert [line.split()[:6] for line in lines] == [
+        ["a", "forward", "64", "48", "40", "3"], ["a", "fused", "64", "48", "40", "3"],
+        ["b", "forward", "9", "9", "9", "1"], ["b", "fused", "9", "9", "9", "1"],
+    ]  # fmt: skip
+    for line, cost in zip(lines, costs, strict=True):
+        assert line.split()[6:8] == [f"{cost.cycles:,}", f"{cost.found.utilisation:.1%}"]
+        assert line.endswith(cost.bound)
+    assert sums.split()[:2] == ["all", f"{sum(cost.cycles for cost in costs):,}"]
+
+
+@pytest.mark.parametrize(
+    "bound, wider, said",
+    [
+        ({"multipliers": 0.6, "writing": 0.4}, None, ""),
+        (
+            {"writing": 0.6, "shape": 0.4},
+            {"utilisation": 0.5},
+            "60% of the time is bound by writing; with bus.data_width = 256: 50.0% used in all",
+        ),
+        (
+            {"reading": 1.0},
+            None,
+            ("100% of the time is bound by reading; the bus is as wide as it can be, two ports "
+            "(bus.ports) read twice"),
+        ),
+        (
+            {"shape": 1.0},
+            None,
+            ("100% of the time is bound by shape; an array of fewer rows or columns (array.rows, "
+            "array.cols) fits it better"),
+        ),
+        (
+            {"start and end": 0.7, "shape": 0.3},
+            None,
+            ("70% of the time is bound by start and end; a larger batch, or products in flight "
+            "(Device.multiply_together), hide them"),
+        ),
+    ],
+)  # fmt: skip
+def test_words(bound, wider, said):
+    assert advice(NANO, {"bound": bound}, wider) == said
+
+
+@pytest.mark.parametrize("kind, begins", [(".png", b"\x89PNG"), (".svg", b"<?xml")])
+def test_picture(costs, tmp_path, kind, begins):
+    pytest.importorskip("matplotlib")
+    path = tmp_path / f"roof{kind}"
+    write_roofline(costs, path, "a $machine$ and layers")
+    assert path.read_bytes().startswith(begins)

@@ -1,0 +1,1 @@
+"""Layers of networks, and what they cost on a machine."""

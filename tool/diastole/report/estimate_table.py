@@ -1,0 +1,87 @@
+"""What layers cost on a machine, for people: a table, words on what would help, a picture."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from diastole.config.keys import Config
+from diastole.files import atomic
+from diastole.layers.costs import LayerCost
+from diastole.report.format_table import align
+
+LEGEND = (
+    "bound: what is busy for nine tenths of the time; shape: the multipliers are, but the layer",
+    "does not fill them; start and end: nothing is, the product is short for memory and array",
+)
+BUS = "the bus is as wide as it can be, two ports (bus.ports) read twice"
+CURES = {
+    "reading": BUS,
+    "writing": BUS,
+    "shape": "an array of fewer rows or columns (array.rows, array.cols) fits it better",
+    "start and end": "a larger batch, or products in flight (Device.multiply_together), hide them",
+}
+HEADING = ("layer", "product", "M", "K", "N", "times", "cycles", "used", "MB read", "written")
+
+
+def lines_of(costs: Sequence[LayerCost], total: Mapping[str, Any]) -> list[str]:
+    """A line for every product of a layer, and one for all."""
+    rows = [
+        [
+            cost.name,
+            "fused" if cost.found.fused else cost.phase,
+            *(str(size) for size in (cost.found.m, cost.found.k, cost.found.n, cost.repeats)),
+            f"{cost.cycles:,}",
+            f"{cost.found.utilisation:.1%}",
+            f"{cost.repeats * cost.found.read_bytes / 1e6:.3f}",
+            f"{cost.repeats * cost.found.write_bytes / 1e6:.3f}",
+            cost.bound,
+        ]
+        for cost in costs
+    ]
+    sums = [
+        "all", "", "", "", "", "", f"{total['cycles']:,}", f"{total['utilisation']:.1%}",
+        f"{total['dram_read_bytes'] / 1e6:.3f}", f"{total['dram_write_bytes'] / 1e6:.3f}", "",
+    ]  # fmt: skip
+    return [*align([[*HEADING, "bound"], *rows, sums]), "", *LEGEND]
+
+
+def advice(config: Config, total: Mapping[str, Any], wider: Mapping[str, Any] | None) -> str:
+    """What would make a machine that is mostly idle busier; ``wider``: its total with a bus of
+    twice the width, None where there is none. Nothing where the multipliers are at work."""
+    shares: Mapping[str, float] = total["bound"]
+    worst = max(shares, key=lambda bound: shares[bound])
+    said = f"{shares[worst]:.0%} of the time is bound by {worst}"
+    if worst == "multipliers":
+        return ""
+    if worst in ("reading", "writing") and wider is not None:
+        width = 2 * config.bus.data_width
+        return f"{said}; with bus.data_width = {width}: {wider['utilisation']:.1%} used in all"
+    return f"{said}; {CURES[worst]}"
+
+
+def write_roofline(costs: Sequence[LayerCost], path: Path, title: str) -> None:
+    """Products as points: multiplications per byte of memory against those per cycle, under what
+    bus and multipliers allow; .png or .svg. Needs matplotlib."""
+    from matplotlib.figure import Figure  # slow to import; without pyplot there is no window
+
+    found = [cost.found for cost in costs]
+    bytes_per_cycle = found[0].beat_bytes * costs[0].ports
+    peak = found[0].multipliers
+    work = [each.macs / (each.read_bytes + each.write_bytes) for each in found]
+    figure: Any = Figure(figsize=(7, 4.5), layout="constrained")
+    axes = figure.subplots()
+    edges = [min(*work, peak / bytes_per_cycle) / 2, max(*work, peak / bytes_per_cycle) * 2]
+    roof = [edges[0], peak / bytes_per_cycle / 2, edges[1]]  # it reads while it writes
+    axes.plot(roof, [min(peak, 2 * x * bytes_per_cycle) for x in roof], color="black", linewidth=1)
+    for phase in dict.fromkeys(cost.phase for cost in costs):
+        here = [(x, cost) for x, cost in zip(work, costs, strict=True) if cost.phase == phase]
+        rates = [cost.found.macs / cost.found.cycles for _, cost in here]
+        axes.scatter([x for x, _ in here], rates, s=18, label=phase, alpha=0.7)
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log", base=2)
+    axes.set_xlabel("multiplications per byte read or written")
+    axes.set_ylabel("multiplications per cycle")
+    axes.set_title(title, fontsize=10, parse_math=False)
+    axes.legend(fontsize=8)
+    kind = path.suffix[1:].lower()
+    atomic.replace(path, lambda file: figure.savefig(file, dpi=120, format=kind))
