@@ -31,8 +31,6 @@ from diastole.measure import (
 from diastole.measure.figure import Figure, bench, choose
 from diastole_sim.rtl import Device
 
-NANO = PRESETS["nano"]
-
 
 def on(config: Config, measure: Callable[[Config, Device], Iterator[Figure]]) -> Iterator[Figure]:
     with Device(cached_product(config)) as device:
@@ -64,12 +62,12 @@ def formats() -> Iterator[Figure]:
 def main(arguments: argparse.Namespace) -> int:
     mapper = area.Mapper.find(LIBRARY) if not arguments.names or "area" in arguments.names else None
     known = {
-        "utilisation": lambda: on(NANO, utilisation.products),
+        "utilisation": lambda: on(PRESETS["nano"], utilisation.products),
         "formats": formats,
-        "narrow": lambda: on(area.widened(NANO, 64), utilisation.digits_step),
+        "narrow": lambda: on(area.widened(PRESETS["nano"], 64), utilisation.digits_step),
         "larger": larger,
         "far": far,
-        "chooser": lambda: chooser.figures("nano", NANO),
+        "chooser": lambda: chooser.figures("nano", PRESETS["nano"]),
         "area": lambda: area.figures(mapper),
         "emission": emission.figures,
         "accuracy": accuracy.figures,
