@@ -24,7 +24,7 @@ mutate: setup ## faults in the Verilog, all that are known and random ones: who 
 	$(BIN)/python scripts/mutation.py
 sweeps: setup ## long sweeps: every format against other libraries, every product in Verilator
 	$(PARALLEL) -m "sweep or not sweep" tests/sweeps
-	$(PARALLEL) -m sweep tests/unit tests/product tests/mutation tests/rtl
+	$(PARALLEL) -m sweep tests/unit tests/product tests/mutation tests/rtl tests/formal
 nightly: mutate sweeps ## what takes long, and every figure with what is asked of it
 	$(BIN)/python scripts/bench.py build/bench.json --require
 	$(BIN)/python scripts/bench_formats.py --json build/formats.json --require

@@ -11,6 +11,7 @@ import os
 for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"  # read by numpy when it is first imported
 
+import argparse  # noqa: E402
 import sys  # noqa: E402
 
 from diastole.cli import exit_code  # noqa: E402
@@ -28,4 +29,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
     sys.exit(exit_code(main))

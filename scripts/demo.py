@@ -1,10 +1,13 @@
 """The demonstration: generates the `nano` machine and trains it on handwritten digits.
 
-Usage: demo.py FOLDER. Leaves in it nano.toml, product/, result.json (the keys of `train --json`)
+    python scripts/demo.py FOLDER
+
+Leaves in it nano.toml, product/, result.json (the keys of `train --json`)
 and training.png. Every tensor of every step is compared with the golden model, bit for bit. Exits
 with 1 if one differs, or if the accuracy on the held-out fifth is below 95 %.
 """
 
+import argparse
 import json
 import sys
 from contextlib import ExitStack
@@ -58,7 +61,11 @@ def train(product: Path) -> TrainResult:
         )
 
 
+def read_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", metavar="FOLDER", type=Path)
+    return parser.parse_args()
+
+
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    sys.exit(exit_code(lambda: main(Path(sys.argv[1]))))
+    sys.exit(exit_code(lambda: main(read_arguments().folder)))

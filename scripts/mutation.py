@@ -9,6 +9,7 @@ not argued (tests/mutation/survivors.py), that they change nothing.
 The machines, the faults and the check are in tests/mutation; ``make test`` runs a sample.
 """
 
+import argparse
 import sys
 import tempfile
 import time
@@ -61,9 +62,6 @@ def run(machine: Machine, folder: Path) -> bool:
 
 def main(names: list[str]) -> int:
     known = {machine.name: machine for machine in MACHINES}
-    if unknown := set(names) - set(known):
-        print(f"no machine {', '.join(sorted(unknown))}: {', '.join(known)}", file=sys.stderr)
-        return 2
     offer_tools()
     good = True
     for machine in (known[name] for name in names or known):
@@ -73,5 +71,16 @@ def main(names: list[str]) -> int:
     return int(not good)
 
 
+def read_arguments() -> argparse.Namespace:
+    names = [machine.name for machine in MACHINES]
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    about = f"of {', '.join(names)} (default: all)"
+    parser.add_argument("machines", nargs="*", metavar="MACHINE", help=about)
+    given = parser.parse_args()
+    if unknown := sorted(set(given.machines) - set(names)):
+        parser.error(f"no machine {', '.join(unknown)}; there are {', '.join(names)}")
+    return given
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(read_arguments().machines))

@@ -10,6 +10,7 @@ from diastole_hw.plan.uses import Mode
 from diastole_hw.schedule.tokens import LENGTH, POSITION
 from diastole_hw.schedule.walk import TileWalk
 from formal.prove import prove, refute
+from support.sweep import sweep
 
 ASSERTIONS = 7
 MODES = {"forward": Mode.FORWARD, "dx": Mode.DX, "fused": Mode.FUSED}
@@ -153,8 +154,11 @@ def walk(mode, unit=TileWalk, preset="pico"):
     return WalkSpec(unit(PRESETS[preset].plan), mode)
 
 
-@pytest.mark.parametrize("preset", ["pico", "nano"])
-@pytest.mark.parametrize("mode", MODES.values(), ids=MODES)
+@pytest.mark.parametrize(
+    "mode, preset",
+    [(mode, "pico") for mode in MODES.values()]
+    + [(Mode.FORWARD, "nano"), (Mode.FUSED, "nano"), sweep(Mode.DX, "nano")],
+)
 def test_walk(mode, preset):
     prove(walk(mode, preset=preset), assertions=ASSERTIONS)
 

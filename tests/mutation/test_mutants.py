@@ -189,4 +189,4 @@ def test_command_line_refuses_unknown_machines(pytestconfig):
     script = pytestconfig.rootpath / "scripts" / "mutation.py"
     done = subprocess.run([sys.executable, script, "none"], capture_output=True, text=True)
     assert done.returncode == 2
-    assert "no machine none: faulty" in done.stderr
+    assert "no machine none; there are faulty" in done.stderr

@@ -46,7 +46,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code. ``argv`` without the program's name."""
 
     def command() -> int:
-        arguments = make_parser().parse_args(argv)
+        parser = make_parser()
+        given = sys.argv[1:] if argv is None else argv
+        if not given:
+            console.say(parser.format_help().rstrip())
+            return DONE
+        arguments = parser.parse_args(given)
         return arguments.execute(arguments)
 
     return exit_code(command)

@@ -17,7 +17,7 @@ class Commands(Protocol):
     """Takes a command's parser: what argparse's ``add_subparsers`` returns has no public name."""
 
     def add_parser(
-        self, name: str, *, help: str, description: str | None, allow_abbrev: bool
+        self, name: str, *, help: str, description: str | None, epilog: str, allow_abbrev: bool
     ) -> argparse.ArgumentParser: ...
 
 

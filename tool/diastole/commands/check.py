@@ -5,12 +5,17 @@ from itertools import combinations
 
 from diastole.commands.arguments import Commands, add_config, read_config
 from diastole.console import say
+from diastole.layers.costs import usual_use
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 
 
 def add_parser(commands: Commands) -> None:
     parser = commands.add_parser(
-        "check", help="check a configuration", description=__doc__, allow_abbrev=False
+        "check",
+        help="check a configuration",
+        description=__doc__,
+        epilog="example: diastole check my.toml --set array.rows=4",
+        allow_abbrev=False,
     )
     add_config(parser)
     parser.set_defaults(execute=execute)
@@ -26,6 +31,7 @@ def execute(arguments: argparse.Namespace) -> int:
     )
     for line in describe(numerics):
         say(f"  {line}")
+    say(f"  {usual_use(config)}")
     return 0
 
 

@@ -16,7 +16,11 @@ CACHES = {"products": products_folder, "simulations": build.cache_folder}
 
 def add_parser(commands: Commands) -> None:
     parser = commands.add_parser(
-        "doctor", help="find the tools", description=__doc__, allow_abbrev=False
+        "doctor",
+        help="find the tools",
+        description=__doc__,
+        epilog="example: diastole doctor",
+        allow_abbrev=False,
     )
     parser.set_defaults(execute=execute)
 

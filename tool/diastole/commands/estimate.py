@@ -33,9 +33,9 @@ def add_parser(commands: Commands) -> None:
         "estimate",
         help="cycles and bytes of a list of layers, without compiling anything",
         description=__doc__,
+        epilog="example: diastole estimate my.toml --shapes resnet-50 --batch 4",
         allow_abbrev=False,
     )
-    parser.epilog = "example: diastole estimate my.toml --shapes resnet-50 --batch 4"
     add_config(parser)
     parser.add_argument(
         "--shapes",

@@ -7,7 +7,7 @@ from typing import Any
 
 from diastole import install
 from diastole.commands.arguments import Commands, add_json
-from diastole.config.file import accepted
+from diastole.config.file import accepted, likely_format
 from diastole.console import note, print_json, say, warn
 from diastole.errors import BadInput
 from diastole.files import atomic, tensors
@@ -25,6 +25,7 @@ def add_parser(commands: Commands) -> None:
         "formats",
         help="list the number formats, or try them on your tensors",
         description=__doc__,
+        epilog="example: diastole formats --data a.npz --formats bfp4,mxfp8_e4m3 --block 8",
         allow_abbrev=False,
     )
     parser.add_argument(
@@ -151,7 +152,8 @@ def parse_names(text: str) -> list[str]:
         try:
             parse_format(name)
         except ValueError:
-            problems.append(f'--formats must each be {accepted("format.x")}, not "{name}"')
+            problem = f'--formats must each be {accepted("format.x")}, not "{name}"'
+            problems.append(problem + likely_format(name))
     if problems:
         raise BadInput(*problems)
     return names

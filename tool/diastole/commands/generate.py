@@ -6,11 +6,16 @@ from pathlib import Path
 from diastole import install
 from diastole.commands.arguments import Commands, add_config, add_json, read_config
 from diastole.console import print_json, say
+from diastole.layers.costs import usual_use
 
 
 def add_parser(commands: Commands) -> None:
     parser = commands.add_parser(
-        "generate", help="write the hardware", description=__doc__, allow_abbrev=False
+        "generate",
+        help="write the hardware",
+        description=__doc__,
+        epilog="example: diastole generate my.toml -o product",
+        allow_abbrev=False,
     )
     add_config(parser)
     parser.add_argument(
@@ -38,4 +43,5 @@ def execute(arguments: argparse.Namespace) -> int:
             f"wrote {arguments.output}: {manifest['top']}, {manifest['macs']} multipliers, "
             f"{len(manifest['files'])} files"
         )
+        say(usual_use(config))
     return 0

@@ -13,7 +13,11 @@ from diastole.files import atomic
 
 def add_parser(commands: Commands) -> None:
     parser = commands.add_parser(
-        "init", help="write a commented configuration", description=__doc__, allow_abbrev=False
+        "init",
+        help="write a commented configuration",
+        description=__doc__,
+        epilog="example: diastole init my.toml --preset edge",
+        allow_abbrev=False,
     )
     parser.add_argument("file", metavar="FILE", type=Path, help="the file to write")
     parser.add_argument(

@@ -29,7 +29,11 @@ from diastole_sim.spec.registers import STALL_CAUSES
 
 def add_parser(commands: Commands) -> None:
     parser = commands.add_parser(
-        "run", help="compute one matrix product", description=__doc__, allow_abbrev=False
+        "run",
+        help="compute one matrix product",
+        description=__doc__,
+        epilog="example: diastole run my.toml --op forward --in a.npz --out b.npz --verify",
+        allow_abbrev=False,
     )
     add_config(parser)
     parser.add_argument(

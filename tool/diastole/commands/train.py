@@ -25,7 +25,11 @@ MAX_STEPS = 1_000_000
 
 def add_parser(commands: Commands) -> None:
     parser = commands.add_parser(
-        "train", help="train a network", description=__doc__, allow_abbrev=False
+        "train",
+        help="train a network",
+        description=__doc__,
+        epilog="example: diastole train my.toml --task digits --steps 20 --verify",
+        allow_abbrev=False,
     )
     add_config(parser)
     parser.add_argument(

@@ -17,6 +17,7 @@ from pydantic.fields import FieldInfo
 from diastole.config.contradictions import contradictions
 from diastole.config.keys import Accepted, Config
 from diastole.errors import BadInput
+from diastole_sim.spec.formats import FORMAT_NAMES, parse_format
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 
 _TABLES: dict[str, type[BaseModel]] = {
@@ -37,6 +38,11 @@ MAX_BYTES = 1 << 20
 
 WIDTH = 100
 """Columns of the file that `init` writes."""
+
+MOST_MEANT = 2
+"""Names that a slip may have been meant for."""
+LIKE = 0.7
+"""Of two names, from which on one is a slip of the other; 1 where they are the same."""
 
 
 def read(path: Path, overrides: Sequence[str] = ()) -> Config:
@@ -115,6 +121,30 @@ def nearest(key: str) -> str:
         return max(whole, 0.9 * last) + whole / 100
 
     return max([*FIELDS, *SECTIONS], key=likeness)
+
+
+def likely_format(given: object) -> str:
+    """What an unknown format was meant to be, as the end of a sentence; empty if that is no guess:
+    the one that begins so, or the one that is most like it."""
+    if not isinstance(given, str):
+        return ""
+    text = given.strip().lower()
+    if text != given and _is_format(text):
+        return f"; did you mean {text}?"
+    begin = [name for name in FORMAT_NAMES if name.startswith(text)]
+    if 1 <= len(begin) <= MOST_MEANT:
+        return f"; did you mean {' or '.join(begin)}?"
+    likeness = {name: difflib.SequenceMatcher(a=text, b=name).ratio() for name in FORMAT_NAMES}
+    best = [name for name, ratio in likeness.items() if ratio == max(likeness.values())]
+    return f"; did you mean {best[0]}?" if len(best) == 1 and likeness[best[0]] > LIKE else ""
+
+
+def _is_format(text: str) -> bool:
+    try:
+        parse_format(text)
+    except ValueError:
+        return False
+    return True
 
 
 def to_toml(config: Config) -> str:
@@ -224,7 +254,8 @@ def _say(error: Any) -> str:
     key = _written(error["loc"])
     if error["type"] == "extra_forbidden":
         return f"{key} is an unknown key; the nearest is {nearest(key)}"
-    return f"{key} must be {accepted(key)}, not {_show(error['input'])}"
+    hint = likely_format(error["input"]) if key.startswith("format.") else ""
+    return f"{key} must be {accepted(key)}, not {_show(error['input'])}{hint}"
 
 
 def _without(document: dict[str, Any], wrong: set[tuple[Any, ...]]) -> dict[str, Any]:

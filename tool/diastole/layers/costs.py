@@ -9,10 +9,13 @@ from diastole.files.layers import NamedLayer
 from diastole_sim.perf import Estimate, Memory, ModelledMachine
 from diastole_sim.perf.choose import choose_nest
 from diastole_sim.perf.long import estimate_long
+from diastole_sim.perf.machine import LATENCY
 from diastole_sim.spec.command import MACHINES_OWN
 from diastole_sim.spec.nest import Nest, ProductNests
 
 PHASES = ("forward", "dx", "dw", "backward")
+USUAL = 512
+"""Side of a product of usual size."""
 BINDS = 0.9
 """Of the cycles, from which on what is busy so long is what a product is bound by."""
 
@@ -106,6 +109,16 @@ def layer_costs(
                     )
                 )
     return costs
+
+
+def usual_use(config: Config) -> str:
+    """How busy the machine is with a product of usual size, in words."""
+    layer = NamedLayer(name="usual", m=USUAL, k=USUAL, n=USUAL)
+    (cost,) = layer_costs(config, [layer], ("forward",), LATENCY)
+    return (
+        f"model: forward of {USUAL} x {USUAL} x {USUAL} keeps {cost.found.utilisation:.1%} of the "
+        f"multipliers busy, bound by {cost.bound}"
+    )
 
 
 def parts_of(machine: ModelledMachine, phase: str, layer: NamedLayer) -> Iterator[str]:

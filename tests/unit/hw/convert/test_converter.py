@@ -462,7 +462,7 @@ def test_timing_of_small_tensors(keys, asked, rng):
         sweep(8, 64, ("bfp4",) * 3),
         sweep(1, 512, ("bfp4",) * 3),
         sweep(32, 32, ("bfp4",) * 3),
-        (4, 64, ("nvfp4",) * 3),
+        sweep(4, 64, ("nvfp4",) * 3),
         sweep(4, 128, ("mxfp8_e4m3", "fp8_e5m2", "bfp4")),
         sweep(2, 32, ("bf16", "mxint8", "mxfp4_e2m1")),
     ],

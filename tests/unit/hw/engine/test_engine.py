@@ -244,7 +244,7 @@ TWO_PORTS = {
     "machine, sizes",
     [
         *((machine, (3, 9, 2)) for machine in TWO_PORTS),
-        ("odd slabs", (9, 13, 10)),
+        sweep("odd slabs", (9, 13, 10)),
         *(sweep(machine, (13, 21, 18)) for machine in TWO_PORTS),
     ],
 )
@@ -261,7 +261,7 @@ def test_two_ports(machine, sizes, rng):
         )  # fmt: skip
 
 
-ALWAYS_NESTED = (0, 9)  # of the products of these machines and sizes
+ALWAYS_NESTED = (2, 11)  # of the products of these machines and sizes
 NESTED = {
     "squares": ({"block": 2}, {"rows": 3, "cols": 2}),
     "edge": ({"block": 2}, {"rows": 2, "cols": 1, "in_place": False}),
@@ -302,8 +302,8 @@ FLYING = {
     "machine, sizes",
     [
         ("squares", (3, 5, 7)),
-        ("vectors", (9, 13, 10)),
         ("nvfp4", (3, 5, 7)),
+        sweep("vectors", (9, 13, 10)),
         *(sweep(machine, (13, 21, 18)) for machine in FLYING),
     ],
 )
@@ -361,7 +361,6 @@ FORMATS = {
 
 ALWAYS = (
     "bfp4 vectors", "dy in squares", "mxfp8", "mxfp4", "fp8 squares", "exact e4m3", "nvfp4",
-    "poisoned mxfp8",
 )  # fmt: skip
 
 
@@ -370,7 +369,7 @@ def test_every_kind_of_format(name):
     numerics = make_numerics(block=4, **FORMATS[name])
     plan = make_plan(numerics, rows=2, cols=1)
     assert plan.fused or numerics.dy.two_copies or numerics.x.two_copies, "squares can be fused"
-    run_products(plan, numerics, modes_of(plan), (9, 11, 18), seed=6)
+    run_products(plan, numerics, modes_of(plan), (5, 11, 18), seed=6)
 
 
 @pytest.mark.parametrize("groupings", [sweep(("1x16", "8x8", "8x8")), ("1x16", "1x8", "8x8")])
@@ -379,7 +378,7 @@ def test_fused_with_vectors(groupings):
     numerics = make_numerics(block=8, groupings=groupings)
     plan = make_plan(numerics, rows=1, cols=2)
     assert plan.fused
-    run_products(plan, numerics, [Mode.FUSED], (35, 21, 18), seed=8)
+    run_products(plan, numerics, [Mode.FUSED], (19, 21, 18), seed=8)
 
 
 WIDTHS = [

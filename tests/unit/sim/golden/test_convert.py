@@ -378,7 +378,7 @@ finite = floats.filter(np.isfinite)
 rows = st.lists(finite, min_size=1, max_size=20)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(rows, st.sampled_from(NAMES), st.sampled_from(("floor", "rceil")))
 def test_nearest_is_odd_and_grows(values, name, rule):
     kind = parse_format(name)

@@ -1,8 +1,12 @@
 """`check`: every mistake at once; and every command checks its file."""
 
+import re
+
 import pytest
 
 from command_line import error
+from diastole.config.presets import PRESETS
+from diastole.layers.costs import usual_use
 
 
 def test_check_a_good_file(diastole):
@@ -15,7 +19,27 @@ def test_check_a_good_file(diastole):
         "  w: bfp4 by 8x8, scale floor, rounded nearest\n"
         "  dy: bfp4 by 8x8, scale floor, rounded stochastic-b\n"
         "  products: exact in 8 bits\n"
+        f"  {usual_use(shaped(3))}\n"
     )
+
+
+def shaped(rows):
+    array = PRESETS["nano"].array.model_copy(update={"rows": rows})
+    return PRESETS["nano"].model_copy(update={"array": array})
+
+
+def test_check_says_what_starves(diastole):
+    """A narrow bus before a large array."""
+    wide, narrow = (
+        diastole("check", "nano.toml", "--set", "array.rows=16", "--set", f"bus.data_width={bits}")
+        for bits in (512, 32)
+    )
+    said = [result.out.splitlines()[-1] for result in (wide, narrow)]
+    shares = [float(re.search(r"keeps ([\d.]+)%", line)[1]) for line in said]
+    assert said[0].endswith("bound by multipliers")
+    assert shares[0] > 95
+    assert shares[1] < 25
+    assert not said[1].endswith("bound by multipliers")
 
 
 def test_check_says_what_the_formats_bring(diastole, tmp_path):
@@ -26,7 +50,7 @@ def test_check_says_what_the_formats_bring(diastole, tmp_path):
     """)
     result = diastole("check", "mixed.toml")
     assert (result.code, result.err) == (0, [])
-    assert result.out.splitlines()[1:] == [
+    assert result.out.splitlines()[1:-1] == [
         "  x: mxfp8_e4m3 by 1x32, scale even, rounded nearest, two copies",
         "  w: bf16 by tensor, scale fixed, rounded nearest",
         "  dy: fp8_e5m2 by 16x16, scale rceil, rounded stochastic-b",
@@ -37,7 +61,7 @@ def test_check_says_what_the_formats_bring(diastole, tmp_path):
 def test_check_says_the_widest_product(diastole):
     sets = ("--set", "format.x=bfp2", "--set", "format.w=bfp8")
     result = diastole("check", "nano.toml", *sets)
-    assert result.out.splitlines()[-1] == "  products: exact in 12 bits"
+    assert result.out.splitlines()[-2] == "  products: exact in 12 bits"
 
 
 def test_check_says_contradictions_beside_mistakes(diastole, tmp_path):

@@ -297,7 +297,7 @@ def test_a_picture_needs_matplotlib(diastole, tensors, monkeypatch):
         (["--data", "."], ".: Is a directory"),
         (
             ["--formats", "bfp4,fp7"],
-            f'--formats must each be {accepted("format.x")}, not "fp7"',
+            f'--formats must each be {accepted("format.x")}, not "fp7"; did you mean bfp7?',
         ),
         (["--formats", ""], f'--formats must each be {accepted("format.x")}, not ""'),
         (

@@ -4,6 +4,8 @@ import pytest
 
 from command_line import error
 from diastole.commands import generate as generate_command
+from diastole.config.presets import PRESETS
+from diastole.layers.costs import usual_use
 from diastole_sim.rtl.programs import ToolMissing
 
 MANIFEST = {"name": "diastole_nano", "top": "diastole_nano", "macs": 256, "files": [{}, {}]}
@@ -25,7 +27,11 @@ def emission(monkeypatch):
 def test_generate(diastole, emission):
     result = diastole("generate", "nano.toml", "-o", "product")
     assert (result.code, result.err) == (0, [])
-    assert result.out == "wrote product: diastole_nano, 256 multipliers, 2 files\n"
+    assert result.out == (
+        "wrote product: diastole_nano, 256 multipliers, 2 files\n"
+        + usual_use(PRESETS["nano"])
+        + "\n"
+    )
     assert emission == [("diastole_nano", "product")]
 
 

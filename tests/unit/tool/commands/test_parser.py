@@ -19,10 +19,21 @@ def test_help_names_the_commands_that_exist(capsys):
     assert "synth" not in text
 
 
+def test_nothing_asks_for_help(capsys):
+    assert cli.main([]) == 0
+    text = capsys.readouterr().out
+    assert cli.main(["--help"]) == 0
+    assert capsys.readouterr().out == text
+
+
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_help(capsys, command):
+def test_every_command_has_help_with_an_example(capsys, command):
+    """Which is one: it is read as it stands."""
     assert cli.main([command, "--help"]) == 0
-    assert f"usage: diastole {command}" in capsys.readouterr().out
+    text = " ".join(capsys.readouterr().out.split())
+    assert f"usage: diastole {command}" in text
+    _, example = text.split("example: diastole ")
+    assert cli.make_parser().parse_args(example.split()).execute
 
 
 def test_version(capsys):
@@ -33,7 +44,6 @@ def test_version(capsys):
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        ([], "the following arguments are required: COMMAND (see diastole --help)"),
         (["check"], "the following arguments are required: FILE (see diastole check --help)"),
         (["check", "a", "--sett", "x"], "unrecognized arguments: --sett x (see diastole --help)"),
         (

@@ -13,6 +13,7 @@ from diastole.config.file import (
     absent_value,
     accepted,
     from_document,
+    likely_format,
     nearest,
     read,
     to_toml,
@@ -125,8 +126,15 @@ def test_an_empty_file_has_the_defaults():
         ('array.transpose = "no"', 'array.transpose must be one of in_place, edge, not "no"'),
         ('format.x = "bfp0"', f'format.x must be one of {FORMATS}, not "bfp0"'),
         ('format.x = "e5m3"', f'format.x must be one of {FORMATS}, not "e5m3"'),
-        ('format.x = "e4m3 "', f'format.x must be one of {FORMATS}, not "e4m3 "'),
+        (
+            'format.x = "e4m3 "',
+            f'format.x must be one of {FORMATS}, not "e4m3 "; did you mean e4m3?',
+        ),
         ('format.w = "bfp9"', f'format.w must be one of {FORMATS}, not "bfp9"'),
+        (
+            'format.w = "mxfp4"',
+            f'format.w must be one of {FORMATS}, not "mxfp4"; did you mean mxfp4_e2m1?',
+        ),
         ("format.dy = 4", f"format.dy must be one of {FORMATS}, not 4"),
         ('block.x = "8"', f'block.x must be {GROUPS}, not "8"'),
         ('block.x = "12x12"', f'block.x must be {GROUPS}, not "12x12"'),
@@ -205,7 +213,7 @@ def test_all_mistakes_at_once():
         "f.toml: array.rows must be an integer in 1..64, not 0",
         "f.toml: bits is an unknown key; the nearest is rounding.bits",
         "f.toml: bus.width is an unknown key; the nearest is bus.data_width",
-        f'f.toml: format.x must be one of {FORMATS}, not "fp8"',
+        f'f.toml: format.x must be one of {FORMATS}, not "fp8"; did you mean fp8_e4m3 or fp8_e5m2?',
         f'f.toml: name must be {NAME}, not "module"',
     ]
 
@@ -484,3 +492,24 @@ def test_a_file_that_is_no_configuration_by_its_size(tmp_path, endless):
     assert caught.value.problems == (
         f"{path}: is no configuration: it has more than 1048576 bytes",
     )
+
+
+@pytest.mark.parametrize(
+    "given, meant",
+    [
+        ("mxfp8", "mxfp8_e4m3 or mxfp8_e5m2"),
+        ("fp8", "fp8_e4m3 or fp8_e5m2"),
+        ("FP8_E4M3", "fp8_e4m3"),
+        ("nvpf4", "nvfp4"),
+        ("fp8-e4m3", "fp8_e4m3"),
+        ("fp8_e4m2", None),  # or fp8_e5m2
+        ("b", None),
+        ("bfp16", None),
+        ("bfp0", None),
+        ("", None),
+        ("int7", None),
+        (["bfp4"], None),
+    ],
+)
+def test_what_was_meant(given, meant):
+    assert likely_format(given) == (f"; did you mean {meant}?" if meant else "")

@@ -54,6 +54,16 @@ def test_mistakes(arguments, code, words, tmp_path, monkeypatch):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("name", ["bench_golden", "demo", "mutation"])
+def test_help_runs_nothing(name, tmp_path, monkeypatch):
+    """Of those that would work for long without arguments, or take any for a folder."""
+    monkeypatch.chdir(tmp_path)
+    done = run(name, "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"usage: {name}.py")
+    assert not list(tmp_path.iterdir())
+
+
 def test_bench_formats_lists_its_rows():
     done = run("bench_formats", "--list")
     assert (done.returncode, done.stderr) == (0, "")
