@@ -12,6 +12,7 @@ import pytest
 
 from diastole.product.collateral import VERILATOR_WAIVERS
 from support import product_lint as lint
+from support.sweep import sweep
 
 
 def test_verilator_reports_nothing_but_the_waived_classes(product):
@@ -126,6 +127,9 @@ def generated_again(product, preset, tmp_path_factory):
     return directory
 
 
+@pytest.mark.parametrize(
+    "preset", ["pico", sweep("nvfp4"), sweep("ports")], indirect=True, scope="session"
+)
 def test_same_bytes_in_another_run(product, generated_again):
     def contents(directory: Path) -> dict:
         files = (path for path in directory.rglob("*") if path.is_file())
