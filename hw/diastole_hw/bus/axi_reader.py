@@ -9,6 +9,7 @@ from diastole_hw.bus.services import FETCH, owned_beat_layout, owned_request_lay
 from diastole_hw.bus.signature import CACHE, INCR, PROT, AxiReadSignature
 from diastole_hw.bus.split import BurstSplitter
 from diastole_hw.place import place
+from diastole_hw.registers import data_output
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_sim.spec.check import require_int
 from diastole_sim.spec.command import ADDRESS_BITS, ErrorCode
@@ -134,13 +135,15 @@ class AxiReader(wiring.Component):
             axi.arcache.eq(CACHE),
             axi.arprot.eq(PROT),
         ]
+        addr, length = data_output(m, axi.araddr, "addr"), data_output(m, axi.arlen, "len")
         with m.If(axi.arready):
             m.d.sync += axi.arvalid.eq(0)
         with m.If(asked):
-            m.d.sync += [axi.araddr.eq(burst.addr), axi.arlen.eq(burst.len), axi.arvalid.eq(1)]
+            m.d.sync += [addr.eq(burst.addr), length.eq(burst.len), axi.arvalid.eq(1)]
 
     def _beats(self, m, stop, whose, fatal):
         axi = self.axi
+        beat = data_output(m, self.data.payload, "beat")
         m.d.comb += [
             axi.rready.eq(stop | ~self.data.valid | self.data.ready),
             self.moved.eq(axi.rvalid & axi.rready),
@@ -148,7 +151,7 @@ class AxiReader(wiring.Component):
         with m.If(self.data.ready):
             m.d.sync += self.data.valid.eq(0)
         with m.If(self.moved & ~stop):
-            m.d.sync += [self.data.p.data.eq(axi.rdata), self.data.valid.eq(~fatal)]
-            m.d.sync += [self.data.p.owner.eq(whose.owner), self.data.p.failed.eq(axi.rresp[1])]
+            m.d.sync += [beat.data.eq(axi.rdata), self.data.valid.eq(~fatal)]
+            m.d.sync += [beat.owner.eq(whose.owner), beat.failed.eq(axi.rresp[1])]
         with m.If(self.clear):
             m.d.sync += self.data.valid.eq(0)

@@ -9,6 +9,7 @@ from diastole_hw.bus.services import owned_request_layout, write_beat_layout
 from diastole_hw.bus.signature import CACHE, INCR, PROT, AxiWriteSignature
 from diastole_hw.bus.split import BurstSplitter
 from diastole_hw.place import place
+from diastole_hw.registers import data_output
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_sim.spec.check import require_int
 from diastole_sim.spec.command import ADDRESS_BITS, ErrorCode
@@ -147,15 +148,18 @@ class AxiWriter(wiring.Component):
             axi.awcache.eq(CACHE),
             axi.awprot.eq(PROT),
         ]
+        addr, length = data_output(m, axi.awaddr, "addr"), data_output(m, axi.awlen, "len")
         with m.If(axi.awready):
             m.d.sync += axi.awvalid.eq(0)
         with m.If(asked):
-            m.d.sync += [axi.awaddr.eq(burst.addr), axi.awlen.eq(burst.len), axi.awvalid.eq(1)]
+            m.d.sync += [addr.eq(burst.addr), length.eq(burst.len), axi.awvalid.eq(1)]
 
     def _beats(self, m, length, stop):
         """Fill the output register while there is a burst to fill; with strobes 0 once stopped."""
         axi = self.axi
         count = Signal(8)  # beats of the burst that are done
+        word = data_output(m, axi.wdata, "word")
+        strobes, ends = data_output(m, axi.wstrb, "strobes"), data_output(m, axi.wlast, "ends")
         free = Signal()
         taken = Signal()
         last = Signal()
@@ -170,9 +174,9 @@ class AxiWriter(wiring.Component):
         with m.If(axi.wready):
             m.d.sync += axi.wvalid.eq(0)
         with m.If(taken):
-            m.d.sync += [axi.wvalid.eq(1), axi.wlast.eq(last), count.eq(count + 1)]
-            m.d.sync += [axi.wdata.eq(self.data.p.data), axi.wstrb.eq(self.data.p.strb)]
+            m.d.sync += [axi.wvalid.eq(1), ends.eq(last), count.eq(count + 1)]
+            m.d.sync += [word.eq(self.data.p.data), strobes.eq(self.data.p.strb)]
             with m.If(stop):
-                m.d.sync += axi.wstrb.eq(0)
+                m.d.sync += strobes.eq(0)
             with m.If(last):
                 m.d.sync += count.eq(0)

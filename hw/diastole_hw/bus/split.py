@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from diastole_hw.bus.services import owned_request_layout, whose_layout
+from diastole_hw.registers import data_register
 from diastole_sim.spec.check import require_choice
 from diastole_sim.spec.command import ADDRESS_BITS
 from diastole_sim.spec.image import DATA_WIDTHS
@@ -81,12 +82,12 @@ class BurstSplitter(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         low = exact_log2(self.data_width // 8)  # bits of the place in a beat
-        beat = Signal(ADDRESS_BITS - low)  # number of the next beat
-        left = Signal(16)
+        beat = data_register(ADDRESS_BITS - low)  # number of the next beat
+        left = data_register(16)
         room = Signal(range(BURST_BEATS + 1))
         burst = Signal(range(BURST_BEATS + 1))
         inside = Signal()
-        whose = Signal(whose_layout())
+        whose = data_register(whose_layout())
         m.d.comb += [
             room.eq(BURST_BEATS - beat[: exact_log2(BURST_BEATS)]),
             burst.eq(Mux(left < room, left, room)),

@@ -9,6 +9,7 @@ from diastole_hw.bus.services import ReadSignature
 from diastole_hw.command.decode import Decoder, command_layout
 from diastole_hw.command.panels import Panels
 from diastole_hw.place import place
+from diastole_hw.registers import data_register
 from diastole_sim.spec.command import ADDRESS_BITS, COMMAND_BYTES, ErrorCode, Limits
 
 
@@ -93,16 +94,17 @@ class CommandFetch(wiring.Component):
         panels = Panels(self.limits)
         m.submodules.panels = place(panels, platform)
         m.d.comb += panels.command.eq(self.command.payload)
-        bits = Signal(8 * COMMAND_BYTES)
+        bits = data_register(8 * COMMAND_BYTES)
         index = Signal(32)
         flying = Signal(2)  # commands that were taken and are not done
         last = Signal()
         beats = 8 * COMMAND_BYTES // data_width
-        beat = Signal(range(beats))
+        beat = data_register(range(beats))
         at = Signal(ADDRESS_BITS + 1)  # of the command
         inside = Signal()
         m.d.comb += [
             decoder.bits.eq(bits),
+            self.command.payload.eq(decoder.o),
             last.eq(index + 1 == self.count),
             self.number.eq(index[0]),
             at.eq(self.address + (index << exact_log2(COMMAND_BYTES))),
@@ -112,7 +114,7 @@ class CommandFetch(wiring.Component):
         ]
         state = Signal(State)
         code = Signal(8)  # of a fault that stops the machine in this cycle
-        refusal = Signal(8)  # of the command that was fetched
+        refusal = data_register(8)  # of the command that was fetched
         taken = Signal()
         m.d.sync += [self.finished.eq(0), panels.start.eq(0)]
         m.d.comb += taken.eq(self.command.valid & self.command.ready)
@@ -142,8 +144,7 @@ class CommandFetch(wiring.Component):
                     with m.If(beat == beats - 1):
                         m.d.sync += state.eq(State.CHECK)
             with m.Case(State.CHECK):
-                m.d.sync += [self.command.payload.eq(decoder.o), state.eq(State.OFFER)]
-                m.d.sync += panels.start.eq(1)
+                m.d.sync += [state.eq(State.OFFER), panels.start.eq(1)]
                 with m.If(refusal != 0):
                     m.d.sync += state.eq(State.REFUSED)
                 with m.Elif(decoder.error_code != 0):

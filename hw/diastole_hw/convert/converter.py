@@ -23,6 +23,7 @@ from diastole_hw.convert.walk import ReadRequests, TensorWalk, asked_layout, til
 from diastole_hw.invariant import invariant
 from diastole_hw.memory.ram import Ram
 from diastole_hw.place import place
+from diastole_hw.registers import data_register
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_hw.stream.fork import fork
 from diastole_sim.spec.check import require_int
@@ -140,7 +141,7 @@ class Converter(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        job = Signal(convert_layout)
+        job = data_register(convert_layout)
         begin = Signal()  # the first reading of the tensor
         start = Signal()  # the one for its images
         scan = Signal()

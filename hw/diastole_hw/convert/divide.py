@@ -4,6 +4,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from diastole_hw.registers import data_register
 from diastole_sim.spec.check import require_int
 from diastole_sim.spec.formats import BINARY32_SIGNIFICAND_BITS, SCALE_SIGNIFICAND_BITS
 
@@ -88,6 +89,6 @@ class Divide(wiring.Component):
 
     @staticmethod
     def _register(m, value, name):
-        register = Signal(len(value), name=name)
+        register = data_register(len(value), name=name)
         m.d.sync += register.eq(value)
         return register

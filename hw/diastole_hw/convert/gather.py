@@ -8,6 +8,7 @@ from amaranth.utils import exact_log2
 from diastole_hw.convert.geometry import Geometry, by_class, of_vectors
 from diastole_hw.memory.ram import Ram
 from diastole_hw.place import place
+from diastole_hw.registers import data_register
 from diastole_sim.spec.numerics import Numerics
 
 
@@ -200,9 +201,9 @@ class Gather(wiring.Component):
         adding = Signal()
         first = Signal()
         end = Signal()
-        values = Signal(self.values_t.shape())
+        values = data_register(self.values_t.shape())
         word = Signal.like(self.word)
-        to = Signal(len(complete.write_addr))
+        to = data_register(len(complete.write_addr))
         m.d.comb += [growing.read_en.eq(self.add), growing.read_addr.eq(self.word)]
         m.d.sync += adding.eq(self.add)
         with m.If(self.add):
@@ -215,7 +216,7 @@ class Gather(wiring.Component):
             ]
         joined = Signal(self.values_t.shape())
         again = Signal()  # the word before was of the same columns: what is read is stale
-        before = Signal(self.values_t.shape())
+        before = data_register(self.values_t.shape())
         m.d.sync += again.eq(adding & self.add & (word == self.word))
         with m.If(adding):
             m.d.sync += before.eq(joined)

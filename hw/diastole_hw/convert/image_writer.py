@@ -11,6 +11,7 @@ from diastole_hw.convert.maxima import MAX_COL_BLOCKS, ImageMaxima
 from diastole_hw.convert.pack import Packer, packed_layout
 from diastole_hw.convert.tile_quantiser import image_group_layout
 from diastole_hw.place import place
+from diastole_hw.registers import data_register
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_hw.transfer.address import Locate
 from diastole_sim.spec.check import require_int
@@ -128,7 +129,7 @@ class ImageWriter(wiring.Component):
         maximum_address, located, last_maximum = self._locate_maxima(m, platform, maximum_done)
         m.d.comb += address.eq(self._locate_groups(m, groups, group_done))
         m.d.comb += self.o.p.strb.eq(~0)
-        count = Signal(16)
+        count = data_register(16)
         second = Signal()  # of the headers
         padding = Signal()  # the rest of the group
         with m.FSM():
@@ -240,7 +241,7 @@ class ImageWriter(wiring.Component):
 
         def beats_of(blocks, name):
             entries = Mux(vectors, blocks << block_bits, blocks)
-            left = Signal(32, name=name)
+            left = data_register(32, name=name)
             with m.If(self.start):
                 m.d.sync += left.eq((entries + (sizes.beat_bytes - 1)) >> beat_bits)
             return left
@@ -287,7 +288,8 @@ class ImageWriter(wiring.Component):
         group_bytes, pitch, pitch_t = self._pitches(m)
         header = sizes.beat_bytes * sizes.header
         if (sizes.max_tile_rows, sizes.max_tile_cols) == (sizes.block, sizes.group_cols):
-            here = Signal(ADDRESS_BITS)  # tiles are groups, and come in the order of the image
+            # Tiles are groups, and come in the order of the image.
+            here = data_register(ADDRESS_BITS)
             with m.If(done):
                 m.d.sync += here.eq(here + group_bytes)
             with m.If(self.start):
@@ -313,10 +315,11 @@ class ImageWriter(wiring.Component):
         col_counts = [sizes.tile_cols(cls) // sizes.group_cols for cls in range(3)]
         row_bytes = self._shifted(m, pitch, row_counts, "tile_row_bytes")
         tile_bytes = self._shifted(m, group_bytes, col_counts, "tile_bytes")
-        tiles = Signal(ADDRESS_BITS)  # the first group of this row of tiles, of this tile, of this
-        tile = Signal(ADDRESS_BITS)  # row of blocks in the tile, and the next
-        line = Signal(ADDRESS_BITS)
-        here = Signal(ADDRESS_BITS)
+        # The first group of this row of tiles, of this tile, of this row of blocks in the tile, and
+        # the next.
+        tiles, tile, line, here = (
+            data_register(ADDRESS_BITS, name=name) for name in ("tiles", "tile", "line", "here")
+        )
         next_tile = Signal(ADDRESS_BITS)
         m.d.comb += next_tile.eq(tile + tile_bytes)
         with m.If(group.last_col):
@@ -336,10 +339,12 @@ class ImageWriter(wiring.Component):
 
     def _locate_second(self, m, group, done, group_bytes, pitch):
         """In a tile of the second copy: strips, each by columns of blocks from left to right."""
-        tile = Signal(ADDRESS_BITS, name="tile_t")  # first row of this tile in the image, this row
-        column = Signal(ADDRESS_BITS)
-        row_strip = Signal(ADDRESS_BITS)  # bytes from there to the first strip of this row of
-        strip = Signal(ADDRESS_BITS)  # tiles, to this strip
+        # First row of this tile in the image, and this row; bytes from there to the first strip of
+        # this row of tiles, and to this strip.
+        tile, column, row_strip, strip = (
+            data_register(ADDRESS_BITS, name=name)
+            for name in ("tile_t", "column", "row_strip", "strip")
+        )
         below, after = strip + group_bytes, column + pitch
         with m.If(done & group.copy):
             m.d.sync += column.eq(after)

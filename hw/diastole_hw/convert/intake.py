@@ -12,6 +12,7 @@ from diastole_hw.convert.scale import LARGEST_BYTE, LaneScale
 from diastole_hw.convert.walk import tile_layout
 from diastole_hw.invariant import invariant
 from diastole_hw.place import place
+from diastole_hw.registers import data_output
 from diastole_sim.spec.formats import NAN_EXPONENT
 from diastole_sim.spec.numerics import Numerics
 
@@ -149,8 +150,8 @@ class Intake(wiring.Component):
             m.d.sync += at.half.eq(~at.half)
         m.d.sync += [
             self.write_en.eq(take & ~self.scan),
-            self.write_at.eq(at),
-            self.write_data.eq(self._masked(at.word, column)),
+            data_output(m, self.write_at, "written_at").eq(at),
+            data_output(m, self.write_data, "written").eq(self._masked(at.word, column)),
         ]
         self._measure(m, platform, row_end, last_row)
         seen = Signal()

@@ -17,6 +17,7 @@ from diastole_hw.convert.walk import tile_layout
 from diastole_hw.invariant import invariant
 from diastole_hw.place import place
 from diastole_hw.random.draws import AHEAD, Draws, place_layout
+from diastole_hw.registers import data_register, delayed_record
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_sim.spec.formats import NAN_EXPONENT
 from diastole_sim.spec.numerics import Numerics
@@ -186,7 +187,7 @@ class TileQuantiser(wiring.Component):
         if any(sizes.draws):
             self._connect_draws(m, platform, index, draws)
 
-        word = Signal(self._word_layout)
+        word = data_register(self._word_layout)
         valid = Signal()
         move = Signal()
         self._feed(m, passes, words, index, gather)
@@ -341,9 +342,7 @@ class TileQuantiser(wiring.Component):
         m.d.comb += [late[name].eq(word[name]) for name in ("at", *self._beside)]
         m.d.comb += late.valid.eq(valid)
         for cycle in range(sets[0][0].latency):
-            later = Signal(layout, name=f"late{cycle + 1}")
-            m.d.sync += later.eq(late)
-            late = later
+            late = delayed_record(m, late, f"late{cycle + 1}", control=("valid",))
         stored = Signal()
         m.d.comb += stored.eq(late.valid & ~late.find if any(sizes.finds) else late.valid)
         lasts = [late.last, late.strip_last][: self._copies]

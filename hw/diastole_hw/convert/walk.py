@@ -9,6 +9,7 @@ from diastole_hw.bus.services import request_layout
 from diastole_hw.convert.geometry import Geometry, by_class
 from diastole_hw.invariant import invariant
 from diastole_hw.random.draws import INDEX_BITS
+from diastole_hw.registers import data_register
 from diastole_sim.spec.command import ADDRESS_BITS
 from diastole_sim.spec.numerics import Numerics
 
@@ -95,14 +96,14 @@ class TensorWalk(wiring.Component):
         sizes = self.geometry
         tile_rows = by_class(m, self.cls, sizes.of_classes(sizes.tile_rows), "tile_rows")
         tile_cols = by_class(m, self.cls, sizes.of_classes(sizes.tile_cols), "tile_cols")
-        rows_left = Signal(32)
-        cols_left = Signal(32)
-        row_address = Signal(ADDRESS_BITS)
-        row_index = Signal(INDEX_BITS)
-        address = Signal(ADDRESS_BITS)
-        index = Signal(INDEX_BITS)
-        first_row = Signal()
-        first_col = Signal()
+        rows_left = data_register(32)
+        cols_left = data_register(32)
+        row_address = data_register(ADDRESS_BITS)
+        row_index = data_register(INDEX_BITS)
+        address = data_register(ADDRESS_BITS)
+        index = data_register(INDEX_BITS)
+        first_row = data_register()
+        first_col = data_register()
         tile = self.o.p
         m.d.comb += [
             tile.first_row.eq(first_row),

@@ -7,6 +7,7 @@ from amaranth.lib.wiring import In, Out
 from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
 from diastole_hw.plan.uses import Mode
+from diastole_hw.registers import data_register
 from diastole_hw.schedule.tokens import PRODUCT
 from diastole_hw.stream.credit import Credit
 
@@ -179,7 +180,7 @@ class Flight(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         newest = Signal()  # its number
-        older = Signal(OLDER)
+        older = data_register(OLDER)
         live = Signal()  # the newer one is in flight
         older_live = Signal()
         waits = Signal()  # the newer one for the load unit; its set-up is part of that

@@ -7,6 +7,7 @@ from amaranth.lib.wiring import In, Out
 from diastole_hw.place import place
 from diastole_hw.plan.plan import MAX_ELEMENT_BITS, Plan
 from diastole_hw.plan.uses import DY, OPERATION_OF, PRODUCTS, Mode, W, X, product_of
+from diastole_hw.registers import data_register
 from diastole_hw.schedule.lengths import nest_lengths
 from diastole_hw.schedule.tokens import LENGTH, OPERANDS, PRODUCT
 from diastole_hw.transfer.address import Locate
@@ -86,7 +87,7 @@ class Setup(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         plan, given = self.plan, self.operands
-        product = Signal(PRODUCT, name="kept")  # all but the addresses of row_max
+        product = data_register(PRODUCT, name="kept")  # all but the addresses of row_max
         m.d.comb += self.product.eq(product)
         blocks = {}
         for name in "mnk":
@@ -148,7 +149,7 @@ class Setup(wiring.Component):
         with m.If(self.start):
             m.d.sync += [tensor.base.eq(first), tensor.pitch.eq(pitch)]
         if not plan.grouped(cls):  # else there are no maxima of columns
-            kept = Signal.like(rows, name=f"kept_rows_{cls}")
+            kept = data_register(MAX_ELEMENT_BITS, name=f"kept_rows_{cls}")
             with m.If(self.start):
                 m.d.sync += kept.eq(rows)
             m.d.sync += tensor.col_max.eq(behind.address + self._beats(kept))

@@ -5,6 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.plan.plan import Plan
+from diastole_hw.registers import data_register
 from diastole_hw.schedule.tokens import held_read_layout, pass_layout, slot_layout
 
 
@@ -56,8 +57,8 @@ class PassRun(wiring.Component):
         words = plan.rows * plan.block
         loading = Signal()
         loaded = Signal()
-        ahead = Signal(pass_layout(plan))
-        now = Signal(pass_layout(plan))
+        ahead = data_register(pass_layout(plan))
+        now = data_register(pass_layout(plan))
         word = Signal(range(words + 1))
         row = Signal(range(max(plan.rows, 2)))
         index = Signal(range(max(plan.block, 2)))

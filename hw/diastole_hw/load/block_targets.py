@@ -13,6 +13,7 @@ from diastole_hw.load.parse import blocks_per_run
 from diastole_hw.memory.maxima import load_signature, maxima_names, scale_exponent
 from diastole_hw.plan.plan import Plan
 from diastole_hw.plan.policy import pow2ceil
+from diastole_hw.registers import data_register
 from diastole_hw.schedule.tokens import Region, any_grouped, block_group_layout, block_layout
 from diastole_sim.spec.formats import NAN_EXPONENT, NVFP4, SIGNIFICAND_FRACTION
 from diastole_sim.spec.image import GROUP_BLOCKS
@@ -103,7 +104,7 @@ class BlockTargets(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        group = Signal(block_group_layout(self.plan))
+        group = data_register(block_group_layout(self.plan))
         left = Signal(range(GROUP_BLOCKS + 1))  # blocks of the group still to be looked up
         given = Signal()  # the block that was looked up last
         row_at = self._position("row")
@@ -223,7 +224,7 @@ class BlockTargets(wiring.Component):
             "last": region.last & last_row & (left == 1) & last_col,
         }
         for name, value in said.items():
-            register = Signal.like(block[name], name=f"block_{name}")
+            register = data_register(block[name].shape(), name=f"block_{name}")
             m.d.comb += block[name].eq(register)
             with m.If(self.lookup.enable):
                 m.d.sync += register.eq(value)
@@ -234,7 +235,7 @@ class BlockTargets(wiring.Component):
         plan, block = self.plan, self.blocks.p
         nan = NVFP4.nan_byte if plan.significands else NAN_EXPONENT
         for row in range(max(plan.stream_entries, plan.held_entries)):
-            stored = Signal(8, name=f"stored_{row}")
+            stored = data_register(8, name=f"stored_{row}")
             nonzero = Signal(name=f"nonzero_{row}")
             own = group.exponents.word_select(row, 8)
             if row:

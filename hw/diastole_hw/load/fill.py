@@ -11,6 +11,7 @@ from diastole_hw.load.parse import RegionParse
 from diastole_hw.memory.maxima import MaximaWriteSignature, load_signature
 from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
+from diastole_hw.registers import data_register
 from diastole_hw.schedule.tokens import (
     block_layout,
     region_layout,
@@ -105,7 +106,7 @@ class Fill(wiring.Component):
 
     def _described(self, m, targets, blocks):
         """A block moves on with its description; returns that of the one whose vectors leave."""
-        head = Signal(block_layout(self.plan))
+        head = data_register(block_layout(self.plan))
         m.d.comb += [
             blocks.valid.eq(targets.valid),
             targets.ready.eq(blocks.ready),

@@ -10,6 +10,7 @@ from amaranth.utils import exact_log2
 from diastole_hw.memory.maxima import MaximaWriteSignature
 from diastole_hw.plan.plan import Plan
 from diastole_hw.plan.policy import pow2ceil
+from diastole_hw.registers import data_register
 from diastole_hw.schedule.regions import granules
 from diastole_hw.schedule.tokens import (
     any_grouped,
@@ -91,7 +92,7 @@ class RegionParse(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         plan = self.plan
-        region = Signal(region_layout(plan))
+        region = data_register(region_layout(plan))
         most_beats = max(max_exponent_beats(plan), max_mantissa_beats(plan), plan.maxima_depth)
         beat = Signal(range(most_beats + 1))
         row = Signal(region.rows.shape(), name="row", init=self.port)
@@ -179,7 +180,7 @@ class RegionParse(wiring.Component):
         m.d.comb += last.eq(beat == count - 1)
         words = []
         for k in range(beats - 1):
-            word = Signal(plan.data_width, name=f"exponents_{k}")
+            word = data_register(plan.data_width, name=f"exponents_{k}")
             here = self.data.valid & (beat == k)
             with m.If(here):
                 m.d.sync += word.eq(self.data.payload)

@@ -9,6 +9,7 @@ from diastole_hw.bus.services import request_layout
 from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
 from diastole_hw.plan.uses import Mode
+from diastole_hw.registers import data_register
 from diastole_hw.schedule.regions import HELD_STEP, STEPS, RegionSteps, granules
 from diastole_hw.schedule.tokens import PRODUCT, Region, chunk_layout, region_layout
 from diastole_hw.transfer.address import Locate
@@ -86,7 +87,7 @@ class RegionRequests(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         plan = self.plan
-        chunk = Signal(chunk_layout(plan))
+        chunk = data_register(chunk_layout(plan))
         step = Signal(range(STEPS))
         table = RegionSteps(plan)
         m.submodules.table = place(table, platform)
@@ -113,7 +114,7 @@ class RegionRequests(wiring.Component):
             first_row.count.eq(self._first_row(table)),
             first_row.step.eq(pitch),
         ]
-        group_addr = Signal(ADDRESS_BITS)
+        group_addr = data_register(ADDRESS_BITS)
         rows_left = Signal.like(table.rows, name="rows_left")
         cols_left = Signal.like(table.cols, name="cols_left")
         at_mantissas = Signal()

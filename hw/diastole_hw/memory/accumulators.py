@@ -7,7 +7,11 @@ from amaranth.lib.wiring import In, Out
 from diastole_hw.memory.port_sums import PortSums, sums_layout
 from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
+from diastole_hw.registers import delayed_record
 from diastole_sim.spec.check import require_int
+
+CONTROL = ("en", "done")
+"""Of what goes with a slot, what does something by itself."""
 
 
 class SumsReadSignature(wiring.Signature):
@@ -114,7 +118,7 @@ class Accumulators(wiring.Component):
             stage.done.eq(self.sum_done),
         ]
         for number in range(1, self.latency):  # the memory is read one cycle before the sums come
-            stage = self._delayed(m, stage, f"control_{number}")
+            stage = delayed_record(m, stage, f"control_{number}", control=CONTROL)
         asked = self._drained_ports(m)
         ports = []
         for port in range(self.banks):
@@ -131,18 +135,13 @@ class Accumulators(wiring.Component):
                 sums.read_addr.eq(self._drain_addr(port)),
             ]
             if port + 1 < self.banks:
-                stage = self._delayed(m, stage, f"control_{self.latency + port}")
+                name = f"control_{self.latency + port}"
+                stage = delayed_record(m, stage, name, control=CONTROL)
         self._show(m, asked, ports)
         for number in range(2):  # from the read of the last port's word to its write
-            stage = self._delayed(m, stage, f"finish_{number}")
+            stage = delayed_record(m, stage, f"finish_{number}", control=CONTROL)
         m.d.comb += self.done.eq(stage.done)
         return m
-
-    @staticmethod
-    def _delayed(m, stage, name):
-        following = Signal(stage.shape(), name=name)
-        m.d.sync += following.eq(stage)
-        return following
 
     def _drained_ports(self, m):
         """By word of a look-up: the port that it is of."""

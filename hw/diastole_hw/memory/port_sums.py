@@ -8,6 +8,7 @@ from amaranth.utils import exact_log2
 from diastole_hw.memory.ram import Ram
 from diastole_hw.place import place
 from diastole_hw.plan.plan import SUM_UNITS, Plan
+from diastole_hw.registers import data_register, delayed_record
 
 
 def sums_layout(plan: Plan, bits: int) -> data.StructLayout:
@@ -63,14 +64,10 @@ class PortSums(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         control = data.StructLayout({"en": 1, "addr": self.addr.shape(), "fresh": 1})
-        adding = Signal(control)
-        storing = Signal(control)
-        m.d.sync += [
-            adding.en.eq(self.en),
-            adding.addr.eq(self.addr),
-            adding.fresh.eq(self.fresh),
-            storing.eq(adding),
-        ]
+        named = Signal(control)
+        m.d.comb += [named.en.eq(self.en), named.addr.eq(self.addr), named.fresh.eq(self.fresh)]
+        adding = delayed_record(m, named, "adding", control=("en",))
+        storing = delayed_record(m, adding, "storing", control=("en",))
         word = sums_layout(self.plan, self.plan.accumulator_bits)
         within = exact_log2(self.plan.unit_words)
         rams = []
@@ -87,7 +84,7 @@ class PortSums(wiring.Component):
                 ram.write_addr.eq(storing.addr[:within]),
             ]
         stored = Signal(word)
-        added = Signal(word)
+        added = data_register(word)
         words = Array(ram.read_data for ram in rams)
         m.d.comb += stored.eq(Mux(adding.fresh, 0, words[adding.addr[within:]]))
         for lane in range(self.plan.block):

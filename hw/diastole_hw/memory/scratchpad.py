@@ -12,6 +12,7 @@ from diastole_hw.memory.ram import Ram
 from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
 from diastole_hw.ports import of_ports, per_port, port_name
+from diastole_hw.registers import delayed_record
 from diastole_hw.schedule.tokens import held_read_layout
 from diastole_sim.spec.formats import SCALE_SIGNIFICAND_BITS
 
@@ -281,13 +282,6 @@ def _kept(m, plan, write, shape, element: Element, name):
     return kept
 
 
-def delayed(m, value, name):
-    """``value`` of the cycle before."""
-    following = Signal(value.shape(), name=name)
-    m.d.sync += following.eq(value)
-    return following
-
-
 class StreamScratchpad(wiring.Component):
     """The vectors that stream into the array from one side; bank b feeds port b.
 
@@ -352,24 +346,30 @@ class StreamScratchpad(wiring.Component):
         m = Module()
         plan = self.plan
         per_block = set() if self.by_row else {"deficit", "nonzero", "significand"}
-        enable, addr = self.read_en, self.read_addr
-        meant = self.read_banks if plan.poison else None
+        read = Signal(self._read_layout())
+        m.d.comb += [read.en.eq(self.read_en), read.addr.eq(self.read_addr)]
+        if plan.poison:
+            m.d.comb += read.banks.eq(self.read_banks)
         banks = add_banks(m, platform, self, self.element, per_block)
         for number, (port, bank) in enumerate(zip(self.ports, banks, strict=True)):
-            m.d.comb += [bank.read_en.eq(enable), bank.read_addr.eq(addr)]
-            shown = delayed(m, enable, f"shown_{number}")
+            m.d.comb += [bank.read_en.eq(read.en), bank.read_addr.eq(read.addr)]
+            following = delayed_record(m, read, f"read_{number + 1}", control=("en",))
+            shown = following.en
             for name in bank.read_data.shape().members:
                 value = bank.read_data[name]
                 if name == "nonzero":
                     value = shown & value
                 if name == "poison":
-                    value = value & delayed(m, enable & (number < meant), f"meant_{number}")
+                    value = value & (shown & (number < following.banks)).replicate(len(value))
                 m.d.comb += port[name].eq(value)
-            enable = delayed(m, enable, f"enable_{number + 1}")
-            addr = delayed(m, addr, f"addr_{number + 1}")
-            if plan.poison:
-                meant = delayed(m, meant, f"read_banks_{number + 1}")
+            read = following
         return m
+
+    def _read_layout(self) -> data.StructLayout:
+        """What goes from bank to bank."""
+        members = {"en": 1, "addr": self.read_addr.shape()}
+        poison = {"banks": self.read_banks.shape()} if self.plan.poison else {}
+        return data.StructLayout(members | poison)
 
 
 class HeldScratchpad(wiring.Component):
@@ -421,7 +421,7 @@ class HeldScratchpad(wiring.Component):
         banks = add_banks(m, platform, self, plan.shape.held, per_block)
         for number, (word, bank) in enumerate(zip(self.ports, banks, strict=True)):
             m.d.comb += [bank.read_en.eq(read.valid), bank.read_addr.eq(read.addr)]
-            shown = delayed(m, read, f"shown_{number}")
+            shown = delayed_record(m, read, f"read_{number + 1}", control=("valid",))
             inside = Signal(name=f"inside_{number}")
             m.d.comb += [
                 inside.eq((shown.row < shown.rows_valid) & (number < shown.cols_valid)),
@@ -434,5 +434,5 @@ class HeldScratchpad(wiring.Component):
                 if name in ("elements", "nonzero", "extent", "poison"):
                     value = Mux(inside, value, 0)
                 m.d.comb += word[name].eq(value)
-            read = delayed(m, read, f"read_{number + 1}")
+            read = shown
         return m

@@ -7,6 +7,7 @@ from amaranth.utils import exact_log2
 
 from diastole_hw.place import place
 from diastole_hw.random.threefry import Threefry
+from diastole_hw.registers import data_output, data_register
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.command import SECOND_COPY_TAG
@@ -166,7 +167,7 @@ class Draws(wiring.Component):
 
     def _cut(self, m, cuts, groups):
         """Take as many groups as planned, and cut the word out of the last one or two."""
-        kept = Array(Signal(self._groups_layout, name=f"kept{n}") for n in range(self.rows))
+        kept = Array(data_register(self._groups_layout, name=f"kept{n}") for n in range(self.rows))
         previous = Signal(self._groups_layout)
         latest = Signal(self._groups_layout)
         first = Signal()  # a group has come, of the two that the word takes
@@ -185,8 +186,9 @@ class Draws(wiring.Component):
         with m.If(move):
             m.d.sync += self.o.valid.eq(cuts.valid & cuts.ready)
         bits = self.random_bits
+        shown = data_output(m, self.o.payload, "shown")
         for copy in range(self.copies):
             window = Mux(cuts.p.both, Cat(previous[copy], latest[copy]), latest[copy])
             draws = Array(window[n * bits : (n + self.lanes) * bits] for n in range(self.group))
             with m.If(move):
-                m.d.sync += self.o.p[copy].eq(draws[cuts.p.offset])
+                m.d.sync += shown[copy].eq(draws[cuts.p.offset])

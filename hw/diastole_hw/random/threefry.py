@@ -4,6 +4,7 @@ from amaranth.hdl import Array, Cat, Module, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from diastole_hw.registers import data_output, data_register
 from diastole_sim.spec.check import require_int
 
 ROTATIONS = (13, 15, 26, 6, 17, 29, 16, 24)
@@ -65,18 +66,19 @@ class Threefry(wiring.Component):
             next_ready = Signal(name=f"ready{number + 1}")
             valid, words = self._stage(m, number, phases, valid, words, ready, next_ready)
             ready = next_ready
+        hashed = data_output(m, self.o.payload, "hashed")
         m.d.comb += ready.eq(self.o.ready | ~self.o.valid)
         with m.If(ready):
-            m.d.sync += [self.o.valid.eq(valid), self.o.payload.eq(Cat(words))]
+            m.d.sync += [self.o.valid.eq(valid), hashed.eq(Cat(words))]
         return m
 
     def _stage(self, m, number, phases, valid, words, ready, next_ready):
         """Take two words, make the rounds of some phases, a phase per cycle; whether this cycle
         ends the last of them, and what it makes of the words."""
-        low = Signal(32, name=f"low{number}")
-        high = Signal(32, name=f"high{number}")
+        low = data_register(32, name=f"low{number}")
+        high = data_register(32, name=f"high{number}")
         busy = Signal(name=f"busy{number}")
-        phase = Signal(range(max(2, len(phases))), name=f"phase{number}")
+        phase = data_register(range(max(2, len(phases))), name=f"phase{number}")
         last = Signal(name=f"last{number}")
         mixed = self._rounds(m, number, phases, phase, low, high)
         m.d.comb += last.eq(busy & (phase == len(phases) - 1))

@@ -7,6 +7,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.plan.plan import Plan
+from diastole_hw.registers import data_register
 from diastole_hw.schedule.ring import following
 from diastole_hw.schedule.tokens import POSITION, PRODUCT, chunk_layout
 
@@ -81,7 +82,7 @@ class TileWalk(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         plan, product, chunk = self.plan, self.product, self.chunks.p
-        t0, l0, c0 = (Signal.like(chunk[name], name=name) for name in ("t0", "l0", "c0"))
+        t0, l0, c0 = (data_register(chunk[name].shape(), name=name) for name in ("t0", "l0", "c0"))
         t_step, l_step, c_step = product.t_step, product.l_step, product.c_step
         starts = Signal()
         m.d.comb += starts.eq(self.start & ~self.busy)

@@ -11,6 +11,7 @@ from diastole_hw.memory.maxima import drain_entries, lookup_layout
 from diastole_hw.plan.plan import SUM_UNITS, Plan
 from diastole_hw.plan.policy import pow2ceil
 from diastole_hw.plan.uses import DY, PRODUCTS, Mode, W, X
+from diastole_hw.registers import data_register
 from diastole_hw.schedule.tokens import LENGTH, RESULT, drained_layout, span_layout
 from diastole_hw.store.turn import column_vectors
 from diastole_sim.spec.command import ADDRESS_BITS
@@ -142,12 +143,12 @@ class DrainWalk(wiring.Component):
         at = Cursor(
             turned=Signal(name="turned"),
             ends=Signal(name="ends"),
-            t=Signal(range(plan.tile_words + 1), name="t"),
+            t=data_register(range(plan.tile_words + 1), name="t"),
             last_t=Signal(name="last_t"),
-            lane=Signal.like(tile.l_blocks, name="lane"),
-            port=Signal(range(max(self.ports, 2)), name="port"),
-            sums=Signal(range(plan.tile_sums), name="sums"),
-            row_addr=Signal(ADDRESS_BITS, name="row_addr"),
+            lane=data_register(tile.l_blocks.shape(), name="lane"),
+            port=data_register(range(max(self.ports, 2)), name="port"),
+            sums=data_register(range(plan.tile_sums), name="sums"),
+            row_addr=data_register(ADDRESS_BITS, name="row_addr"),
         )
         started = Signal()
         span_due = Signal()

@@ -7,6 +7,7 @@ from amaranth.lib.wiring import In, Out
 from diastole_hw.bus.services import request_layout, write_beat_layout
 from diastole_hw.place import place
 from diastole_hw.plan.plan import MAX_ELEMENT_BITS, Plan
+from diastole_hw.registers import data_register
 from diastole_hw.schedule.tokens import span_layout
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_sim.spec.check import require_choice
@@ -122,7 +123,7 @@ class EmitRows(wiring.Component):
     def _rows(self, m, spans):
         """Words to beats."""
         plan, lanes = self.plan, self.vectors * self.plan.block
-        span = Signal(span_layout(plan))
+        span = data_register(span_layout(plan))
         row = Signal.like(span.repeat, name="row")
         vector = Signal.like(span.vectors, name="vector")  # of the row, the word's first
         left = Signal.like(span.cols, name="left")  # floats of the row that are still to come

@@ -8,6 +8,7 @@ from amaranth.utils import exact_log2
 from diastole_hw.memory.ram import Ram
 from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
+from diastole_hw.registers import data_register
 from diastole_hw.schedule.tokens import span_layout
 
 
@@ -71,7 +72,7 @@ class TurnTile(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        pieces = [Signal(span_layout(self.plan), name=f"piece_{half}") for half in range(2)]
+        pieces = [data_register(span_layout(self.plan), name=f"piece_{half}") for half in range(2)]
         full = Signal(2)  # by half: its piece is here whole
         told = Signal(2)  # its span has left
         banks = []

@@ -6,6 +6,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from diastole_hw.registers import data_register
 from diastole_sim.spec.check import require_int
 
 BLOCK_LAYOUT = data.StructLayout(
@@ -126,7 +127,7 @@ class BlockBuffer(wiring.Component):
     def _fill(self, m, moves):
         """Beats come in behind what is left over; returns all of it, and whether it has a block."""
         most, unit = max(self.block_bits), self.unit
-        filled = Signal(max(self.places) + self.beat)
+        filled = data_register(max(self.places) + self.beat)
         count = Signal(range(len(filled) // unit + 1))  # in units, as everything here
         left, kept = Signal.like(count, name="left"), Signal.like(filled, name="kept")
         closed = Signal()  # the last beat of a part is in, its last block has not moved on
@@ -157,7 +158,7 @@ class BlockBuffer(wiring.Component):
     def _leave(self, m, moves, filled, whole):
         """A block's vectors, the first ones lowest."""
         shape = self.o.p.vectors.shape()
-        rows = Signal(data.ArrayLayout(shape.elem_shape, self.side))
+        rows = data_register(data.ArrayLayout(shape.elem_shape, self.side))
         busy, drop = Signal(), Signal()
         index = Signal(self.o.p.index.shape())
         leaves = Signal()  # the block, with its last vectors

@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from diastole_hw.memory.ram import Ram
 from diastole_hw.place import place
+from diastole_hw.registers import data_register
 from diastole_sim.spec.check import require_int
 
 REGISTERS = 16
@@ -80,7 +81,7 @@ class StreamFifo(wiring.Component):
 
     def _registers(self, m, taken, given):
         width = Shape.cast(self.shape).width
-        words = Array(Signal(width, name=f"word{n}") for n in range(self.depth))
+        words = Array(data_register(width, name=f"word{n}") for n in range(self.depth))
         write = Signal(range(self.depth))
         read = Signal(range(self.depth))
         m.d.comb += self.o.valid.eq(self.level != 0)

@@ -5,6 +5,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.invariant import invariant
+from diastole_hw.registers import data_output, data_register
 from diastole_sim.spec.check import require_int
 from diastole_sim.spec.command import ADDRESS_BITS
 
@@ -56,15 +57,16 @@ class Locate(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         left = Signal(self.count_bits)
-        term = Signal(ADDRESS_BITS)
+        term = data_register(ADDRESS_BITS)
+        address = data_output(m, self.address, "kept")
         m.d.comb += self.ready.eq(~left.any())
         invariant(m, platform, ~self.next | self.ready, "a step before the address is known")
         with m.If(left.any()):
             m.d.sync += [left.eq(left >> 1), term.eq(term << 1)]
             with m.If(left[0]):
-                m.d.sync += self.address.eq(self.address + term)
+                m.d.sync += address.eq(address + term)
         with m.Elif(self.next):
-            m.d.sync += self.address.eq(self.address + self.step)
+            m.d.sync += address.eq(address + self.step)
         with m.If(self.start):
-            m.d.sync += [left.eq(self.count), term.eq(self.pitch), self.address.eq(self.base)]
+            m.d.sync += [left.eq(self.count), term.eq(self.pitch), address.eq(self.base)]
         return m
