@@ -178,7 +178,7 @@ class Top(Elaboratable):
             "read_requests": StreamFifo(owned_request_layout(), 2),
             "read_data": StreamFifo(owned_beat_layout(self.plan.data_width), 2),
             "write_requests": StreamFifo(owned_request_layout(), 2),
-            "write_beats": StreamFifo(beat, 4),
+            "write_beats": StreamFifo(beat, 3),
         }
         for name, queue in queues.items():
             named = port_name(f"{name}_queue", port)

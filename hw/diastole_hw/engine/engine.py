@@ -28,6 +28,7 @@ from diastole_hw.schedule.units import UnitSpace
 from diastole_hw.schedule.walk import TileWalk
 from diastole_hw.store.arbiter import StoreArbiter
 from diastole_hw.store.drain import Drain
+from diastole_hw.store.float_pipe import FloatPipe
 from diastole_hw.stream.credit import Credit
 from diastole_hw.stream.fifo import StreamFifo
 
@@ -375,9 +376,13 @@ class ProductEngine(wiring.Component):
         units of sums never hold up the array."""
         plan = self.plan
         arbiters = [self._arbiter(m, platform, port) for port in range(plan.ports)]
+        pipe = FloatPipe(plan)
+        m.submodules.float_pipe = place(pipe, platform)
         drains = [self._drain(m, platform, stages, name, arbiters) for name in plan.directions]
+        for drain in drains:
+            wiring.connect(m, drain.floats, getattr(pipe, drain.direction))
         m.d.comb += [
-            self.control.overflow.eq(Cat(drain.overflow for drain in drains).any()),
+            self.control.overflow.eq(pipe.overflow),
             self.control.stalls.store.eq(Cat(drain.stalled for drain in drains).any()),
         ]
 

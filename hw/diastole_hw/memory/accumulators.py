@@ -1,10 +1,13 @@
 """Accumulators: running sums of W bits behind the array's ports, in units, so that some drain."""
 
+from functools import reduce
+from operator import or_
+
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.memory.port_sums import PortSums, sums_layout
+from diastole_hw.memory.port_sums import PortSums, sums_layout, the_one_of
 from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
 from diastole_hw.registers import delayed_record
@@ -20,14 +23,15 @@ class SumsReadSignature(wiring.Signature):
     Parameters: ``plan``; ``banks``, the ports; ``vectors``, the words that one look-up gives, at
     most as many as there are ports.
 
-    Timing: ``data`` is there one cycle after ``en``, and holds while ``en`` is 0.
+    Timing: ``data`` is there one cycle after ``en``, for one cycle.
 
     Members
     -------
     en : Out(vectors)
-        Bit k: the word of port (``port`` + k) modulo ``banks`` is wanted; what ``data`` shows for
-        others is not defined.
+        Bit k: the word of port (``port`` + k) modulo ``banks`` is wanted; for others ``data`` shows
+        zeros.
     port : Out(range(max(banks, 2)))
+        A multiple of ``vectors``, if ``banks`` is one.
     addr : Out(range(plan.sum_words))
         In ``port`` and those after it.
     wrapped_addr : Out(range(plan.sum_words))
@@ -59,7 +63,7 @@ class Accumulators(wiring.Component):
     ``latency`` + p cycles later. One slot per cycle; two additions to one word at least 3 cycles
     apart. ``done`` repeats ``sum_done`` ``latency`` + ``banks`` cycles later, as the slot's last
     sum is written: it can be read from the next cycle on. A read shows its words one cycle later,
-    until the next read.
+    for one cycle.
 
     Parameters
     ----------
@@ -105,6 +109,11 @@ class Accumulators(wiring.Component):
             }
         )
 
+    @property
+    def aligned(self) -> bool:
+        """A port's word is always the same one of a look-up."""
+        return self.banks % self.drained == 0
+
     def elaborate(self, platform):
         m = Module()
         drain = self.drain
@@ -137,7 +146,7 @@ class Accumulators(wiring.Component):
             if port + 1 < self.banks:
                 name = f"control_{self.latency + port}"
                 stage = delayed_record(m, stage, name, control=CONTROL)
-        self._show(m, asked, ports)
+        self._show(m, asked, [sums.shown.as_value() for sums in ports])
         for number in range(2):  # from the read of the last port's word to its write
             stage = delayed_record(m, stage, f"finish_{number}", control=CONTROL)
         m.d.comb += self.done.eq(stage.done)
@@ -154,18 +163,17 @@ class Accumulators(wiring.Component):
             m.d.comb += ports[-1].eq(following)
         return ports
 
-    def _show(self, m, asked, ports):
-        """The words of the last look-up."""
+    def _show(self, m, asked, words):
+        """The words of a look-up; a port that was not asked shows zeros."""
         drain = self.drain
-        looks = drain.en.any()
+        if self.aligned:
+            for k, shown in enumerate(drain.data):
+                m.d.comb += shown.eq(reduce(or_, words[k :: self.drained]))
+            return
         for k, number in enumerate(asked):
-            shown = Signal.like(number, name="drain_port" if k == 0 else f"drain_port_{k}")
-            with m.If(looks):
-                m.d.sync += shown.eq(number)
-            with m.Switch(shown):
-                for port, sums in enumerate(ports):
-                    with m.Case(port):
-                        m.d.comb += drain.data[k].eq(sums.shown)
+            of_port = Signal(self.banks, name=f"shown_{k}")
+            m.d.sync += of_port.eq(Cat(number == port for port in range(self.banks)))
+            m.d.comb += drain.data[k].eq(the_one_of(words, of_port))
 
     def _drain_addr(self, port):
         """Where a look-up reads a port; none is behind the last one."""

@@ -1,6 +1,9 @@
 """The running sums behind one port of the array."""
 
-from amaranth.hdl import Array, Module, Mux, Signal, signed, unsigned
+from functools import reduce
+from operator import or_
+
+from amaranth.hdl import Cat, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -17,6 +20,12 @@ def sums_layout(plan: Plan, bits: int) -> data.StructLayout:
     return data.StructLayout(members | ({"poison": unsigned(plan.block)} if plan.poison else {}))
 
 
+def the_one_of(values, chosen):
+    """Of several values the one that is ``chosen``, by a bit for each; 0 if none is."""
+    gated = (Mux(bit, value, 0) for value, bit in zip(values, chosen, strict=True))
+    return reduce(or_, gated)
+
+
 class PortSums(wiring.Component):
     """Add partial sums into words of B sums, in a memory for each unit; read others meanwhile.
 
@@ -24,7 +33,7 @@ class PortSums(wiring.Component):
 
     Timing: a word that is named in a cycle is read in it; its partial sums are there in the next
     one, and the word is written in the one after that. ``shown`` is there one cycle after ``read``,
-    and holds.
+    and zeros in all other cycles.
 
     Parameters
     ----------
@@ -63,14 +72,14 @@ class PortSums(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        control = data.StructLayout({"en": 1, "addr": self.addr.shape(), "fresh": 1})
-        named = Signal(control)
-        m.d.comb += [named.en.eq(self.en), named.addr.eq(self.addr), named.fresh.eq(self.fresh)]
+        named = Signal(data.StructLayout({"en": 1, "addr": self.addr.shape()}))
+        m.d.comb += [named.en.eq(self.en), named.addr.eq(self.addr)]
         adding = delayed_record(m, named, "adding", control=("en",))
         storing = delayed_record(m, adding, "storing", control=("en",))
         word = sums_layout(self.plan, self.plan.accumulator_bits)
         within = exact_log2(self.plan.unit_words)
         rams = []
+        added_to = []  # by unit: the word that is added to is of it
         for unit in range(SUM_UNITS):
             ram = Ram(width=word.size, depth=self.plan.unit_words)
             m.submodules[f"unit_{unit}"] = place(ram, platform)
@@ -83,17 +92,19 @@ class PortSums(wiring.Component):
                 ram.write_en.eq(storing.en & (storing.addr[within:] == unit)),
                 ram.write_addr.eq(storing.addr[:within]),
             ]
+            added_to.append(data_register(name=f"added_to_{unit}"))
+            m.d.sync += added_to[-1].eq(mine)
         stored = Signal(word)
         added = data_register(word)
-        words = Array(ram.read_data for ram in rams)
-        m.d.comb += stored.eq(Mux(adding.fresh, 0, words[adding.addr[within:]]))
+        words = [ram.read_data for ram in rams]
+        m.d.comb += stored.eq(the_one_of(words, added_to))
         for lane in range(self.plan.block):
             m.d.sync += added.sums[lane].eq(stored.sums[lane] + self.psums.sums[lane])
         if self.plan.poison:
             m.d.sync += added.poison.eq(stored.poison | self.psums.poison)
         m.d.comb += [ram.write_data.eq(added) for ram in rams]
-        unit = Signal(range(SUM_UNITS))  # of the word shown
-        with m.If(self.read):
-            m.d.sync += unit.eq(self.read_addr[within:])
-        m.d.comb += self.shown.eq(words[unit])
+        shown_of = Signal(SUM_UNITS)  # by unit: the word shown is of it
+        wanted = Cat(self.read_addr[within:] == unit for unit in range(SUM_UNITS))
+        m.d.sync += shown_of.eq(Mux(self.read, wanted, 0))
+        m.d.comb += self.shown.eq(the_one_of(words, shown_of))
         return m

@@ -1,23 +1,22 @@
-"""The store unit: drains finished tiles of sums, makes them floats, and writes them to memory."""
+"""One direction's drain: reads finished tiles of sums, and writes their floats to memory."""
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal
+from amaranth.hdl import Array, Cat, Module, Mux
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.bus.services import request_layout, write_beat_layout
 from diastole_hw.memory.accumulators import SumsReadSignature
-from diastole_hw.memory.maxima import drain_entries, drain_signature, scale_exponent
+from diastole_hw.memory.maxima import drain_signature, scale_exponent
 from diastole_hw.place import place
 from diastole_hw.plan.plan import SUM_UNITS, Plan
 from diastole_hw.plan.uses import Mode
 from diastole_hw.ports import of_ports, per_port
-from diastole_hw.schedule.tokens import LENGTH, PRODUCT, RESULT, drained_layout, span_layout
+from diastole_hw.schedule.tokens import LENGTH, PRODUCT, RESULT, drained_layout
 from diastole_hw.store.deal import EmitPorts
 from diastole_hw.store.drain_walk import DrainWalk, operands, turns
-from diastole_hw.store.float_lanes import FloatLanes
+from diastole_hw.store.float_pipe import DrainedSignature
 from diastole_hw.store.rows import EmitRows
 from diastole_hw.store.turn import TurnTile
-from diastole_hw.stream.fifo import StreamFifo
 from diastole_sim.spec.formats import EXPONENT_BIAS, NVFP4, SIGNIFICAND_FRACTION
 from diastole_sim.spec.numerics import CLASS_NAMES
 
@@ -31,11 +30,11 @@ class Drain(wiring.Component):
     """Drain one direction's output tiles: walk, floats, turning where columns come, rows.
 
     Timing: V_d vectors of B sums per cycle (:meth:`diastole_hw.plan.plan.Plan.drain_vectors`; where
-    columns come, as many as :func:`diastole_hw.store.turn.column_vectors` says) while ``beats``
-    takes them, but for the idle cycles that :class:`diastole_hw.store.drain_walk.DrainWalk` has per
-    tile, and :class:`diastole_hw.store.rows.EmitRows` per span. A word that is read in cycle t is
-    in a beat from t + 1 + ``ToFloat.latency`` on; where columns come, the rows of a word are asked
-    for when all columns have been read, 3 cycles later at the earliest.
+    columns come, as many as :func:`diastole_hw.store.turn.column_vectors` says) while ``floats``
+    grants it, but for the idle cycles that :class:`diastole_hw.store.drain_walk.DrainWalk` has per
+    tile, and :class:`diastole_hw.store.rows.EmitRows` per span. Columns are read when there is a
+    place for the piece that they make (:class:`diastole_hw.store.turn.TurnTile`); its rows are
+    asked for when all of them have come.
 
     Parameters
     ----------
@@ -64,8 +63,8 @@ class Drain(wiring.Component):
         The accumulators' words.
     lookup : Out(drain_signature(plan, direction))
         The maxima that bound a word, looked up with ``read``.
-    overflow : Out(1)
-        High in the cycles in which a vector with a result that is too large waits to be taken.
+    floats : Out(DrainedSignature(plan, north=north))
+        The lanes that make floats of the words.
     requests : Out(stream of request_layout())
     beats : Out(stream of write_beat_layout(plan.data_width))
         Of every request, in their order; neither stream waits for the other.
@@ -81,6 +80,7 @@ class Drain(wiring.Component):
     requests: stream.Interface
     beats: stream.Interface
     lookup: wiring.PureInterface
+    floats: wiring.PureInterface
 
     def __init__(self, plan: Plan, *, north: bool):
         self.plan, self.north = plan, north
@@ -102,32 +102,23 @@ class Drain(wiring.Component):
                 "freed": Out(1),
                 "busy": Out(1),
                 "read": Out(SumsReadSignature(plan, ports, self.vectors)),
-                "overflow": Out(1),
+                "lookup": Out(drain_signature(plan, self.direction)),
+                "floats": Out(DrainedSignature(plan, north=north)),
+                "stalled": Out(1),
             }
             | per_port("requests", Out(stream.Signature(request_layout())), plan.ports)
             | per_port("beats", Out(beats), plan.ports)
-            | {"stalled": Out(1), "lookup": Out(drain_signature(plan, self.direction))}
         )
 
     def elaborate(self, platform):
         m = Module()
-        plan = self.plan
+        plan, floats = self.plan, self.floats
         walk = DrainWalk(plan, north=self.north)
-        floats = FloatLanes(
-            lanes=self.vectors * plan.block,
-            sum_bits=plan.accumulator_bits,
-            vectors=self.vectors,
-            bounds=drain_entries(plan, self.direction)["held"].count,
-            poisonable=plan.poison,
-        )
-        spans = StreamFifo(span_layout(plan), 2)
         kind = EmitRows if plan.ports == 1 else EmitPorts
         emit = kind(plan, vectors=self.vectors)
-        units = {"walk": walk, "floats": floats, "spans": spans, "emit": emit}
-        for name, unit in units.items():
-            m.submodules[name] = place(unit, platform)
+        m.submodules.walk = place(walk, platform)
+        m.submodules.emit = place(emit, platform)
         wiring.connect(m, wiring.flipped(self.tiles), walk.tiles)
-        wiring.connect(m, walk.spans, spans.i)
         for name in ("requests", "beats"):
             outer, inner = (of_ports(unit, name, plan.ports) for unit in (self, emit))
             for mine, its in zip(outer, inner, strict=True):
@@ -138,20 +129,20 @@ class Drain(wiring.Component):
             walk.lanes_outermost.eq(self.lanes_outermost),
             walk.t_step.eq(self.t_step),
             walk.units.eq(self.units),
-            walk.advance.eq(floats.advance),
+            walk.granted.eq(floats.granted),
             self.freed.eq(walk.freed),
-            self.read.en.eq(Mux(floats.advance, walk.read_valid, 0)),
+            self.read.en.eq(Mux(floats.granted, walk.read_valid, 0)),
             self.read.port.eq(walk.read_port),
             self.read.addr.eq(walk.read_addr),
-            self.lookup.enable.eq(self.read.en.any()),
+            self.lookup.enable.eq(floats.granted),
             self.lookup.stream.index.eq(walk.index.stream),
             self.lookup.held.index.eq(walk.index.held),
-            floats.read_valid.eq(walk.read_valid),
+            floats.wanted.eq(walk.read_valid),
             floats.sums.eq(Cat(word.sums for word in self.read.data)),
             floats.stream.eq(scale_exponent(plan, self.lookup.stream.value[0])),
             emit.pitch.eq(self.result.pitch),
-            self.overflow.eq(floats.overflow),
-            self.stalled.eq(walk.read_valid.any() & ~floats.advance),
+            self.stalled.eq(walk.read_valid.any() & floats.full),
+            self.busy.eq(self.tiles.valid | floats.rows_under_way | emit.busy),
         ]
         if self.vectors > 1:
             m.d.comb += self.read.wrapped_addr.eq(walk.read_wrapped_addr)
@@ -160,9 +151,11 @@ class Drain(wiring.Component):
         if plan.poison:
             m.d.comb += floats.poison.eq(Cat(word.poison for word in self.read.data))
         self._offset(m, floats.offset)
-        self._turn(m, platform, spans.o, floats.o, emit)
-        # What turns has its span in front of the memory, or, in the next cycle, behind it.
-        m.d.comb += self.busy.eq(self.tiles.valid | floats.busy | spans.o.valid | emit.busy)
+        if turns(plan, north=self.north):
+            self._turn(m, platform, walk.spans, emit)
+        else:
+            wiring.connect(m, walk.spans, emit.spans)
+            wiring.connect(m, wiring.flipped(floats.rows), emit.words)
         return m
 
     def _offset(self, m, offset):
@@ -178,28 +171,27 @@ class Drain(wiring.Component):
         table = [by_mode.get(mode, 0) for mode in Mode]
         m.d.comb += offset.eq(Array(table)[self.mode.as_value()])
 
-    def _turn(self, m, platform, spans, floats, emit):
-        """Between floats and rows."""
-        words = emit.words
-        if not turns(self.plan, north=self.north):
-            wiring.connect(m, spans, emit.spans)
-            wiring.connect(m, floats, words)
-            return
+    def _turn(self, m, platform, spans, emit):
+        """Between floats and rows, what comes as columns."""
         turn = TurnTile(self.plan)
         m.submodules.turn = place(turn, platform)
-        turned = Signal()
+        floats, words = self.floats, emit.words
+        turned = self.mode == Mode.FUSED
         m.d.comb += [
-            turned.eq(self.mode == Mode.FUSED),
-            Cat(turn.columns.payload).eq(Cat(floats.payload)),  # of its first vectors
-            turn.columns.valid.eq(floats.valid & turned),
+            floats.turned.eq(turned),
+            turn.columns.eq(floats.columns),
             turn.spans_in.payload.eq(spans.payload),
             turn.spans_in.valid.eq(spans.valid & turned),
-            turn.words.ready.eq(words.ready),
-            turn.spans.ready.eq(emit.spans.ready),
-            words.valid.eq(Mux(turned, turn.words.valid, floats.valid)),
-            words.payload.eq(Mux(turned, turn.words.payload.as_value(), floats.payload.as_value())),
-            floats.ready.eq(Mux(turned, turn.columns.ready, words.ready)),
+            spans.ready.eq(Mux(turned, turn.spans_in.ready, emit.spans.ready)),
             emit.spans.valid.eq(Mux(turned, turn.spans.valid, spans.valid)),
             emit.spans.payload.eq(Mux(turned, turn.spans.p.as_value(), spans.p.as_value())),
-            spans.ready.eq(Mux(turned, turn.spans_in.ready, emit.spans.ready)),
+            turn.spans.ready.eq(turned & emit.spans.ready),
+            words.valid.eq(turn.words.valid | floats.rows.valid),
+            words.payload.eq(
+                Mux(turned, turn.words.payload.as_value(), floats.rows.payload.as_value())
+            ),
+            turn.words.ready.eq(words.ready),
+            floats.rows.ready.eq(words.ready),
         ]
+        with m.If(turn.busy):
+            m.d.comb += self.busy.eq(1)

@@ -67,9 +67,9 @@ class DrainWalk(wiring.Component):
     last followed by the first; so they go on with the next result.
 
     Timing: a tile waits one cycle; then one word per cycle in which ``read_valid`` is not 0 and
-    ``advance`` is high, and the tile leaves with its last. A word that begins a span waits for
-    ``spans.ready``, and the span comes with it. ``freed`` is high for one cycle, the first one with
-    ``advance`` after that of the last word: its bank may be overwritten.
+    ``granted`` is high, and the tile leaves with its last. A word that begins a span waits for
+    ``spans.ready``, and the span comes with it. ``freed`` is high for one cycle, the one after that
+    of the last word: its bank may be overwritten.
 
     Parameters
     ----------
@@ -89,8 +89,8 @@ class DrainWalk(wiring.Component):
         Stable as ``mode``: blocks of a T tile, units of the accumulators that a tile takes.
     tiles : In(stream of drained_layout(plan, turned=turns(plan, north=north)))
     spans : Out(stream of span_layout(plan))
-    advance : In(1)
-        What is behind the memory moves: it takes what the memory shows, and the word being read.
+    granted : In(1)
+        The word is read; combinational from ``read_valid``.
     read_valid : Out(V_d)
         The vectors of the word: bit k, of port ``read_port`` + k, modulo the ports.
     read_port, read_addr : Out(range(max(ports, 2))), Out(range(plan.sum_words))
@@ -127,7 +127,7 @@ class DrainWalk(wiring.Component):
                     stream.Signature(drained_layout(plan, turned=turns(plan, north=north)))
                 ),
                 "spans": Out(stream.Signature(span_layout(plan))),
-                "advance": In(1),
+                "granted": In(1),
                 "read_valid": Out(self.vectors),
                 "read_port": Out(range(max(self.ports, 2))),
                 "read_addr": Out(range(plan.sum_words)),
@@ -163,16 +163,15 @@ class DrainWalk(wiring.Component):
         m.d.comb += [
             at.last_t.eq(at.t == tile.t_count - 1),
             reads.eq(self.tiles.valid & started & (~span_due | self.spans.ready)),
-            steps.eq(reads & self.advance),
+            steps.eq(reads & self.granted),
             self.read_valid.eq(Mux(reads, self._present(at), 0)),
             self.read_port.eq(at.port),
             self.read_addr.eq(self._addr(unit, at.sums + at.t)),
-            self.spans.valid.eq(self.tiles.valid & started & span_due & self.advance),
+            self.spans.valid.eq(steps & span_due),
             self.tiles.ready.eq(steps & at.ends),
-            self.freed.eq(last_read & self.advance),
+            self.freed.eq(last_read),
         ]
-        with m.If(self.advance):
-            m.d.sync += last_read.eq(self.tiles.ready)
+        m.d.sync += last_read.eq(self.tiles.ready)
         if self.turns:
             m.d.comb += at.turned.eq(self.mode == Mode.FUSED)
             with m.If(at.turned):

@@ -1,12 +1,13 @@
-"""Lanes from accumulated sums to floats, and the pipeline that carries their valid bits."""
+"""Lanes from accumulated sums to floats, and beside them where these go."""
 
 from itertools import pairwise
 
 from amaranth.hdl import Cat, Module, Signal, signed, unsigned
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.place import place
+from diastole_hw.registers import data_register
 from diastole_hw.store.to_float import ToFloat
 from diastole_sim.spec.check import require_choice, require_int
 
@@ -14,17 +15,14 @@ SCALE_BITS = 12
 
 
 class FloatLanes(wiring.Component):
-    """Make floats of the words that a memory shows, one word per cycle, all stages or none.
+    """Make floats of the words that a memory shows, one word per cycle.
 
-    Lane n of ``o`` is the binary32 of ``sums[n]`` * 2^(``stream`` + h - ``offset``), as
+    Lane n of ``o.floats`` is the binary32 of ``sums[n]`` * 2^(``stream`` + h - ``offset``), as
     :class:`diastole_hw.store.to_float.ToFloat` has it; h is ``held[n * bounds // lanes]``. A word
     is ``vectors`` vectors side by side, some of which may mean nothing.
 
-    Timing: ``read_valid`` with ``advance`` in cycle t says that the memory is read; what it shows
-    from t + 1 on must stay until the next cycle with ``advance``. Its floats are at ``o`` after
-    1 + ``ToFloat.latency`` cycles with ``advance``, t included. ``advance`` is low while a word at
-    ``o`` is not taken, and then nothing moves; it is combinational from ``o.ready``. One word per
-    cycle.
+    Timing: ``sink`` in cycle t says that the memory is read; what it shows in t + 1 is taken, and
+    its floats are at ``o`` in t + 1 + ``ToFloat.latency``. Nothing waits.
 
     Parameters
     ----------
@@ -36,34 +34,35 @@ class FloatLanes(wiring.Component):
         Vectors of a word, a divisor of ``lanes``.
     bounds : int
         Exponents of what is held, for as many lanes each: a divisor of ``lanes``.
+    sinks : int
+        Places to which words go, 1 to 4.
     poisonable : bool
         Whether there is a member ``poison``.
 
     Members
     -------
+    sink : In(sinks)
+        Where the word goes that is read, a bit for each place; 0 if there is none.
     read_valid : In(vectors)
-        The vectors that are read, 0 if there is no word. What others show means nothing.
-    advance : Out(1)
+        The vectors that are read. What others show means nothing.
     sums : In(array of ``lanes`` times signed(sum_bits))
     stream : In(8)
         Exponent of the vector: with that of what is held, it bounds the sums.
     held : In(array of ``bounds`` times unsigned(8))
-    offset : In(signed(12))
+    offset : In(signed(SCALE_BITS))
         What to take from the sum of both: the biases, F, the point of the products, and the
-        exponents of the two tensors. Stable while ``busy``.
+        exponents of the two tensors.
     poison : In(lanes)
         The lanes that are to be NaN, with ``sums``.
-    o : Out(stream of ``lanes`` times unsigned(32))
+    o : Out({"to": sinks, "floats": array of ``lanes`` times unsigned(32)})
+        ``to``: ``sink`` of the word.
     overflow : Out(1)
-        A lane of the word at ``o`` is too large, not poisoned, and of a vector that was read; high
-        until it is taken.
-    busy : Out(1)
-        A word is being read, or on its way.
+        A lane of the word at ``o`` is too large, not poisoned, and of a vector that was read.
 
     ValueError if out of range.
     """
 
-    o: stream.Interface
+    o: data.View
 
     def __init__(
         self,
@@ -72,6 +71,7 @@ class FloatLanes(wiring.Component):
         sum_bits: int,
         vectors: int = 1,
         bounds: int = 1,
+        sinks: int = 1,
         poisonable: bool = False,
     ):
         require_int("lanes", lanes, 1, 32)
@@ -79,38 +79,34 @@ class FloatLanes(wiring.Component):
         divisors = tuple(count for count in range(1, lanes + 1) if lanes % count == 0)
         require_choice("vectors", vectors, divisors)
         require_choice("bounds", bounds, divisors)
+        require_int("sinks", sinks, 1, 4)
         self.lanes, self.sum_bits, self.vectors = lanes, sum_bits, vectors
-        self.bounds, self.poisonable = bounds, poisonable
+        self.bounds, self.sinks, self.poisonable = bounds, sinks, poisonable
+        floats = data.ArrayLayout(unsigned(32), lanes)
         members = {
+            "sink": In(sinks),
             "read_valid": In(vectors),
-            "advance": Out(1),
             "sums": In(data.ArrayLayout(signed(sum_bits), lanes)),
             "stream": In(8),
             "held": In(data.ArrayLayout(unsigned(8), bounds)),
             "offset": In(signed(SCALE_BITS)),
-            "o": Out(stream.Signature(data.ArrayLayout(unsigned(32), lanes))),
+            "o": Out(data.StructLayout({"to": sinks, "floats": floats})),
             "overflow": Out(1),
-            "busy": Out(1),
         }
         super().__init__(members | ({"poison": In(lanes)} if poisonable else {}))
 
     def elaborate(self, platform):
         m = Module()
-        depth = 1 + ToFloat.latency
-        valid = [self.read_valid]
-        valid += [Signal(self.vectors, name=f"valid_{k}") for k in range(1, depth + 1)]
-        for before, after in pairwise(valid):
-            with m.If(self.advance):
-                m.d.sync += after.eq(before)
+        depths = range(1, 2 + ToFloat.latency)
+        sinks = [self.sink, *(Signal(self.sinks, name=f"sink_{k}") for k in depths)]
+        valid = [self.read_valid, *(data_register(self.vectors, name=f"valid_{k}") for k in depths)]
+        for before, after in (*pairwise(sinks), *pairwise(valid)):
+            m.d.sync += after.eq(before)
         overflows = Signal(self.lanes)
-        m.d.comb += [
-            self.o.valid.eq(valid[-1].any()),
-            self.advance.eq(~self.o.valid | self.o.ready),
-            self.busy.eq(Cat(*valid).any()),
-        ]
+        m.d.comb += self.o.to.eq(sinks[-1])
         parts = [overflows.word_select(k, self.lanes // self.vectors) for k in range(self.vectors)]
         too_large = [read & part.any() for read, part in zip(valid[-1], parts, strict=True)]
-        m.d.comb += self.overflow.eq(too_large[0] if self.vectors == 1 else Cat(too_large).any())
+        m.d.comb += self.overflow.eq(sinks[-1].any() & Cat(too_large).any())
         scales = []
         for number in range(self.bounds):
             name = "scale" if self.bounds == 1 else f"scale_{number}"
@@ -122,10 +118,9 @@ class FloatLanes(wiring.Component):
             )
             m.submodules[f"lane_{number}"] = place(lane, platform)
             m.d.comb += [
-                lane.enable.eq(self.advance),
                 lane.sum.eq(self.sums[number]),
                 lane.scale.eq(scales[number * self.bounds // self.lanes]),
-                self.o.payload[number].eq(lane.result),
+                self.o.floats[number].eq(lane.result),
                 overflows[number].eq(lane.overflow),
             ]
             if self.poisonable:

@@ -3,6 +3,7 @@
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
 
 from diastole_hw.bus.services import request_layout, write_beat_layout
 from diastole_hw.place import place
@@ -14,6 +15,11 @@ from diastole_sim.spec.check import require_choice
 from diastole_sim.spec.command import ADDRESS_BITS
 
 FLOAT_BYTES = 4
+
+
+def _part(spans: stream.Interface, *names: str) -> data.StructLayout:
+    """Some members of a span."""
+    return data.StructLayout({name: spans.p[name].shape() for name in names})
 
 
 class EmitRows(wiring.Component):
@@ -82,14 +88,14 @@ class EmitRows(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        asks = StreamFifo(span_layout(self.plan), 2)
-        packs = StreamFifo(span_layout(self.plan), 2)
+        asks = StreamFifo(_part(self.spans, "addr", "cols", "repeat"), 2)
+        packs = StreamFifo(self._packed_layout, 2)
         m.submodules.asks = place(asks, platform)
         m.submodules.packs = place(packs, platform)
         m.d.comb += [
             self.spans.ready.eq(asks.i.ready & packs.i.ready),
-            asks.i.payload.eq(self.spans.payload),
-            packs.i.payload.eq(self.spans.payload),
+            *(asks.i.p[name].eq(self.spans.p[name]) for name in asks.i.p.shape().members),
+            *(packs.i.p[name].eq(self.spans.p[name]) for name in packs.i.p.shape().members),
             asks.i.valid.eq(self.spans.valid & packs.i.ready),
             packs.i.valid.eq(self.spans.valid & asks.i.ready),
             self.busy.eq(self.spans.valid | asks.o.valid | packs.o.valid),
@@ -97,6 +103,16 @@ class EmitRows(wiring.Component):
         self._ask(m, asks.o)
         self._rows(m, packs.o)
         return m
+
+    @property
+    def _packed_layout(self) -> data.StructLayout:
+        """What is asked of a span while its words come: of its address where it begins in a beat,
+        if that may be anywhere."""
+        sizes = _part(self.spans, "cols", "vectors", "repeat")
+        joins = 32 * self.vectors * self.plan.block < self.plan.data_width
+        return data.StructLayout(
+            sizes.members | ({"addr": unsigned(exact_log2(self.plan.beat_bytes))} if joins else {})
+        )
 
     def _ask(self, m, spans):
         """A request for every row that is written; the span leaves with its last one."""
@@ -123,7 +139,7 @@ class EmitRows(wiring.Component):
     def _rows(self, m, spans):
         """Words to beats."""
         plan, lanes = self.plan, self.vectors * self.plan.block
-        span = data_register(span_layout(plan))
+        span = data_register(self._packed_layout)
         row = Signal.like(span.repeat, name="row")
         vector = Signal.like(span.vectors, name="vector")  # of the row, the word's first
         left = Signal.like(span.cols, name="left")  # floats of the row that are still to come

@@ -5,6 +5,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
+from diastole_hw.registers import data_output, data_register
 from diastole_sim.spec.check import require_int
 from diastole_sim.spec.formats import BINARY32_SIGNIFICAND_BITS, EXPONENT_BIAS
 
@@ -20,8 +21,8 @@ class ToFloat(wiring.Component):
     ``overflow`` is set; one that is below 2^-126 after it becomes +0, and so does a sum of 0.
     What comes with ``poison`` becomes NaN, without ``overflow``.
 
-    Timing: ``latency`` cycles in which ``enable`` is high, one value per such cycle; every register
-    holds while it is low. There is no valid bit: the user delays one alongside.
+    Timing: ``latency`` cycles, one value per cycle. There is no valid bit: the user delays one
+    alongside.
 
     Parameters
     ----------
@@ -34,7 +35,6 @@ class ToFloat(wiring.Component):
 
     Members
     -------
-    enable : In(1)
     sum : In(signed(sum_bits))
     scale : In(signed(scale_bits))
         For a sum in the accumulator: bound - F - (w - 2), unbiased.
@@ -52,7 +52,6 @@ class ToFloat(wiring.Component):
         require_int("scale_bits", scale_bits, 8, 16)
         self.sum_bits, self.scale_bits, self.poisonable = sum_bits, scale_bits, poisonable
         members = {
-            "enable": In(1),
             "sum": In(signed(sum_bits)),
             "scale": In(signed(scale_bits)),
             "result": Out(unsigned(32)),
@@ -73,24 +72,23 @@ class ToFloat(wiring.Component):
         }
         layout = data.StructLayout(members | ({"poison": 1} if self.poisonable else {}))
         absolute, coarse, fine = (
-            Signal(layout, name=name, reset_less=True) for name in ("absolute", "coarse", "fine")
+            data_register(layout, name=name) for name in ("absolute", "coarse", "fine")
         )
-        with m.If(self.enable):
+        m.d.sync += [
+            absolute.negative.eq(self.sum < 0),
+            absolute.magnitude.eq(Mux(self.sum < 0, -self.sum, self.sum)),
+            absolute.exponent.eq(self.scale + (width - 1 + EXPONENT_BIAS)),
+        ]
+        if self.poisonable:
             m.d.sync += [
-                absolute.negative.eq(self.sum < 0),
-                absolute.magnitude.eq(Mux(self.sum < 0, -self.sum, self.sum)),
-                absolute.exponent.eq(self.scale + (width - 1 + EXPONENT_BIAS)),
+                absolute.poison.eq(self.poison),
+                coarse.poison.eq(absolute.poison),
+                fine.poison.eq(coarse.poison),
             ]
-            if self.poisonable:
-                m.d.sync += [
-                    absolute.poison.eq(self.poison),
-                    coarse.poison.eq(absolute.poison),
-                    fine.poison.eq(coarse.poison),
-                ]
-            levels = range(bits_for(width - 1))
-            self._normalise(m, coarse, absolute, levels[len(levels) // 2 :])
-            self._normalise(m, fine, coarse, levels[: len(levels) // 2])
-            self._round(m, fine)
+        levels = range(bits_for(width - 1))
+        self._normalise(m, coarse, absolute, levels[len(levels) // 2 :])
+        self._normalise(m, fine, coarse, levels[: len(levels) // 2])
+        self._round(m, fine)
         return m
 
     @staticmethod
@@ -129,15 +127,19 @@ class ToFloat(wiring.Component):
         ]
         nothing = ~normal.magnitude[-1] | (exponent <= 0)
         infinite = ~nothing & (exponent >= INFINITE)
-        m.d.sync += self.overflow.eq(infinite)
+        result, overflow = (
+            data_output(m, port, f"{name}_register")
+            for name, port in (("result", self.result), ("overflow", self.overflow))
+        )
+        m.d.sync += overflow.eq(infinite)
         with m.If(nothing):
-            m.d.sync += self.result.eq(0)
+            m.d.sync += result.eq(0)
         with m.Elif(infinite):
             inf = Cat(Const(0, fraction_bits), Const(INFINITE, EXPONENT_BITS), normal.negative)
-            m.d.sync += self.result.eq(inf)
+            m.d.sync += result.eq(inf)
         with m.Else():
             finite = Cat(rounded[: fraction_bits + EXPONENT_BITS], normal.negative)
-            m.d.sync += self.result.eq(finite)
+            m.d.sync += result.eq(finite)
         if self.poisonable:
             with m.If(normal.poison):
-                m.d.sync += [self.result.eq(NAN), self.overflow.eq(0)]
+                m.d.sync += [result.eq(NAN), overflow.eq(0)]

@@ -5,11 +5,13 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
+from diastole_hw.invariant import invariant
 from diastole_hw.memory.ram import Ram
 from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
 from diastole_hw.registers import data_register
 from diastole_hw.schedule.tokens import span_layout
+from diastole_hw.stream.credit import Credit
 
 
 def column_vectors(plan: Plan) -> int:
@@ -18,20 +20,31 @@ def column_vectors(plan: Plan) -> int:
     return min(plan.drain_vectors(north=True), plan.cols & -plan.cols)
 
 
+PIECES = 3
+"""That are in the memory at once: one that enters, one that leaves, and one whose columns are still
+on their way through the lanes."""
+
+
+def columns_layout(plan: Plan) -> data.StructLayout:
+    """A column, with as many floats as a word of rows; whether there is one."""
+    floats = data.ArrayLayout(unsigned(32), plan.drain_vectors(north=True) * plan.block)
+    return data.StructLayout({"valid": 1, "floats": floats})
+
+
 class TurnTile(wiring.Component):
     """Turn pieces of a result, one after the other: each comes as columns and leaves as rows.
 
     A piece has the rows of its span (``repeat``), at most L = v * B (v as of
     :func:`column_vectors`), and its ``cols`` as columns, at most those of a k tile. Its float (r,
     c) stands in bank (r + c) modulo the lanes of a word, V_d * B: so a column's floats are in as
-    many banks, and so are neighbouring ones of a row. One piece enters while another leaves.
+    many banks, and so are neighbouring ones of a row. Pieces enter while others leave: there are
+    :data:`PIECES` places.
 
-    Timing: one column per cycle in, one word per cycle out. A piece's span is shown in the cycle
-    after that of its last column, its first word at the earliest 2 cycles later, when the span has
-    been taken. A piece is taken in while the other half is full, and goes with its last word but
-    one; so at most 2 cycles are lost for each. ``spans_in`` leaves with the piece's last column.
-    Valid and ready signals are functions of registers, but ``spans_in.ready`` is of
-    ``columns.valid`` too, and ``columns.ready`` of ``spans_in.valid``.
+    Timing: a span is taken where there is a place for its piece; its columns may come from the next
+    cycle on, one per cycle, and none is held up. The span is shown in the cycle after that of its
+    last column, the piece's first word at the earliest 2 cycles later, when the span has been
+    taken; then one word per cycle. The place is free 1 cycle after its last word is read, which is
+    the one in which the word before is taken. Valid and ready signals are functions of registers.
 
     Parameters
     ----------
@@ -42,17 +55,20 @@ class TurnTile(wiring.Component):
     -------
     spans_in : In(stream of span_layout(plan))
         One for each piece; ``repeat`` and ``whole`` are alike.
-    columns : In(stream of L times unsigned(32))
-        Those of the span at hand, one after the other; beyond its rows they may be anything.
+    columns : In(columns_layout(plan))
+        Those of the spans that were taken, one after the other; only the first L floats mean
+        something, and of these those within the span's rows.
     spans : Out(stream of span_layout(plan))
         The same spans.
     words : Out(stream of V_d * B times unsigned(32))
         The rows of each span, of as many words as have room for ``vectors``; beyond the row's end
         they may be anything.
+    busy : Out(1)
+        There are pieces, taken and not read to their end.
     """
 
     spans_in: stream.Interface
-    columns: stream.Interface
+    columns: data.View
     spans: stream.Interface
     words: stream.Interface
 
@@ -61,34 +77,52 @@ class TurnTile(wiring.Component):
         self.rows = column_vectors(plan) * plan.block
         self.lanes = plan.drain_vectors(north=True) * plan.block
         self.row_words = max(1, plan.fused_tile_words // self.lanes)
+        words = data.ArrayLayout(unsigned(32), self.lanes)
         super().__init__(
             {
                 "spans_in": In(stream.Signature(span_layout(plan))),
-                "columns": In(stream.Signature(data.ArrayLayout(unsigned(32), self.rows))),
+                "columns": In(columns_layout(plan)),
                 "spans": Out(stream.Signature(span_layout(plan))),
-                "words": Out(stream.Signature(data.ArrayLayout(unsigned(32), self.lanes))),
+                "words": Out(stream.Signature(words)),
+                "busy": Out(1),
             }
         )
 
     def elaborate(self, platform):
         m = Module()
-        pieces = [data_register(span_layout(self.plan), name=f"piece_{half}") for half in range(2)]
-        full = Signal(2)  # by half: its piece is here whole
-        told = Signal(2)  # its span has left
+        pieces = Array(
+            data_register(span_layout(self.plan), name=f"piece_{place_}")
+            for place_ in range(PIECES)
+        )
+        taken = Credit(most=PIECES)
+        whole = Credit(most=PIECES)  # all columns are here, the span has not left
+        told = Credit(most=PIECES)  # the span has left, words have not
+        for name, credit in {"taken": taken, "whole": whole, "told": told}.items():
+            m.submodules[name] = place(credit, platform)
         banks = []
         for number in range(self.lanes):
-            ram = Ram(width=32, depth=2 * self.rows * self.row_words)
+            ram = Ram(width=32, depth=PIECES * self.rows * self.row_words)
             m.submodules[f"bank_{number}"] = place(ram, platform)
             banks.append(ram)
-        self._write(m, banks, pieces, full)
-        self._tell(m, pieces, full, told)
-        self._read(m, banks, pieces, full, told)
+        m.d.comb += self.busy.eq(~taken.empty)
+        self._take(m, pieces, taken)
+        self._write(m, platform, banks, pieces, taken, whole)
+        self._tell(m, pieces, whole, told)
+        self._read(m, banks, pieces, told, taken)
         return m
 
-    def _address(self, half, row, word):
+    @staticmethod
+    def _place(m, name, after):
+        """A number of a place, that goes on in a cycle with ``after``."""
+        at = Signal(range(PIECES), name=f"{name}_place")
+        with m.If(after):
+            m.d.sync += at.eq(Mux(at == PIECES - 1, 0, at + 1))
+        return at
+
+    def _address(self, place_, row, word):
         """In a bank, of a row's word."""
         low = exact_log2(self.row_words)
-        return Cat(word[:low], row[: exact_log2(self.rows)], half)
+        return Cat(word[:low], row[: exact_log2(self.rows)], place_)
 
     def _turned_by(self, m, floats, distance, name):
         """``floats`` with number n at (n + distance) modulo the lanes, a power of two."""
@@ -99,73 +133,78 @@ class TurnTile(wiring.Component):
             floats = turned
         return floats
 
-    def _write(self, m, banks, pieces, full):
-        """Columns, into one half after the other."""
-        half = Signal(name="write_half")
-        column = Signal(range(self.plan.fused_tile_words + 1))
-        spans, columns = self.spans_in, self.columns
-        room = ~full.bit_select(half, 1)
-        taken = Signal(name="column_taken")
-        last = Signal(name="last_column")
+    def _take(self, m, pieces, taken):
+        """Spans, where there is a place."""
         m.d.comb += [
-            columns.ready.eq(spans.valid & room),
-            taken.eq(columns.valid & columns.ready),
-            last.eq(column == spans.p.cols - 1),
-            spans.ready.eq(taken & last),
+            self.spans_in.ready.eq(~taken.full),
+            taken.take.eq(self.spans_in.valid & self.spans_in.ready),
         ]
+        at = self._place(m, "taken", taken.take)
+        with m.If(taken.take):
+            m.d.sync += pieces[at].eq(self.spans_in.payload)
+
+    def _write(self, m, platform, banks, pieces, taken, whole):
+        """Columns, into one place after the other."""
+        column = Signal(range(self.plan.fused_tile_words + 1))
+        arrives = self.columns.valid
+        last = Signal(name="last_column")
+        m.d.comb += whole.take.eq(arrives & last)
+        at = self._place(m, "written", whole.take)
+        m.d.comb += last.eq(column == Array(piece.cols for piece in pieces)[at] - 1)
+        invariant(m, platform, ~arrives | ~taken.empty, "a column of no piece")
         floats = Signal(32 * self.lanes)
-        m.d.comb += floats.eq(Value.cast(columns.payload))
+        m.d.comb += floats.eq(Value.cast(self.columns.floats))
         placed = self._turned_by(m, floats, column, "placed")
         for number, ram in enumerate(banks):
             row = Signal(range(max(self.lanes, 2)), name=f"row_{number}")
             word = column >> exact_log2(self.lanes)
             m.d.comb += [
                 row.eq((number - column) & (self.lanes - 1)),
-                ram.write_en.eq(taken & (row < self.rows)),
-                ram.write_addr.eq(self._address(half, row, word)),
+                ram.write_en.eq(arrives & (row < self.rows)),
+                ram.write_addr.eq(self._address(at, row, word)),
                 ram.write_data.eq(placed.word_select(number, 32)),
             ]
-        with m.If(taken):
-            m.d.sync += column.eq(column + 1)
-            with m.If(last):
-                m.d.sync += [column.eq(0), half.eq(~half), full.bit_select(half, 1).eq(1)]
-                with m.Switch(half):
-                    for number, piece in enumerate(pieces):
-                        with m.Case(number):
-                            m.d.sync += piece.eq(spans.payload)
+        with m.If(arrives):
+            m.d.sync += column.eq(Mux(last, 0, column + 1))
 
-    def _tell(self, m, pieces, full, told):
+    def _tell(self, m, pieces, whole, told):
         """The spans, as soon as their pieces are whole."""
-        half = Signal(name="told_half")
+        leaves = Signal(name="span_leaves")
         m.d.comb += [
-            self.spans.valid.eq((full & ~told).bit_select(half, 1)),
-            self.spans.payload.eq(Mux(half, pieces[1].as_value(), pieces[0].as_value())),
+            self.spans.valid.eq(~whole.empty),
+            leaves.eq(self.spans.valid & self.spans.ready),
+            whole.give.eq(leaves),
+            told.take.eq(leaves),
         ]
-        with m.If(self.spans.valid & self.spans.ready):
-            m.d.sync += [half.eq(~half), told.bit_select(half, 1).eq(1)]
+        at = self._place(m, "told", leaves)
+        m.d.comb += Value.cast(self.spans.payload).eq(
+            Array(piece.as_value() for piece in pieces)[at]
+        )
 
-    def _read(self, m, banks, pieces, full, told):
+    def _read(self, m, banks, pieces, told, taken):
         """Words of the rows whose span has left."""
-        half = Signal(name="read_half")
         row = Signal(range(max(self.rows, 2)), name="read_row")
         word = Signal(range(max(self.row_words, 2)), name="read_word")
         shown = Signal()  # the banks show a word
-        first = Signal(range(max(self.lanes, 2)))  # bank in which its first float is
-        back = Signal.like(first, name="back")
+        first = data_register(range(max(self.lanes, 2)))  # bank in which its first float is
+        back = Signal(first.shape(), name="back")
         vectors = self.plan.drain_vectors(north=True)
-        rows = Array(piece.repeat for piece in pieces)[half]
-        count = Array(piece.vectors for piece in pieces)[half]
         reads = Signal()
-        last_word = Signal()
+        last_word, last = Signal(), Signal(name="last_word_of_piece")
+        m.d.comb += [told.give.eq(last), taken.give.eq(last)]
+        at = self._place(m, "read", last)
+        rows = Array(piece.repeat for piece in pieces)[at]
+        count = Array(piece.vectors for piece in pieces)[at]
         m.d.comb += [
-            reads.eq(told.bit_select(half, 1) & (~shown | self.words.ready)),
+            reads.eq(~told.empty & (~shown | self.words.ready)),
             last_word.eq(((word + 1) << exact_log2(vectors)) >= count),
+            last.eq(reads & last_word & (row == rows - 1)),
             self.words.valid.eq(shown),
         ]
         for ram in banks:
             m.d.comb += [
                 ram.read_en.eq(reads),
-                ram.read_addr.eq(self._address(half, row, word)),
+                ram.read_addr.eq(self._address(at, row, word)),
             ]
         m.d.comb += back.eq(-first)
         floats = Signal(32 * self.lanes, name="read_floats")
@@ -177,6 +216,5 @@ class TurnTile(wiring.Component):
             m.d.sync += [shown.eq(1), first.eq(row), word.eq(word + 1)]
             with m.If(last_word):
                 m.d.sync += [word.eq(0), row.eq(row + 1)]
-                with m.If(row == rows - 1):
-                    m.d.sync += [row.eq(0), half.eq(~half)]
-                    m.d.sync += [full.bit_select(half, 1).eq(0), told.bit_select(half, 1).eq(0)]
+            with m.If(last):
+                m.d.sync += row.eq(0)

@@ -12,13 +12,16 @@ from diastole_sim.spec.check import require_int
 REGISTERS = 16
 """Deepest queue that is made of registers; deeper ones keep their words in a :class:`Ram`, unless
 they must be quick."""
+REGISTER_BITS = 4096
+"""Most bits of such a queue."""
 
 
 class StreamFifo(wiring.Component):
     """Pass values from ``i`` to ``o`` in order; holds up to ``depth`` of them.
 
     Timing: 1 value per cycle in and out (depth 1: one every second cycle); a value taken leaves 1
-    cycle later up to a depth of ``REGISTERS`` or where it is ``quick``, 2 cycles later else.
+    cycle later up to a depth of ``REGISTERS`` and ``REGISTER_BITS`` or where it is ``quick``, 2
+    cycles later else.
     ``i.ready``, ``o.valid`` and ``level`` are functions of registers only, so the queue cuts every
     path through a handshake; a full queue takes nothing in the cycle in which a value leaves it.
     ``o.payload`` while ``o.valid`` is low is anything.
@@ -61,7 +64,13 @@ class StreamFifo(wiring.Component):
     def placed_parameters(self) -> dict[str, int | bool]:
         """Queues of values of the same width are one module, whatever the values mean."""
         width = {"width": Shape.cast(self.shape).width, "depth": self.depth}
-        return width | ({"quick": True} if self.quick and self.depth > REGISTERS else {})
+        return width | ({"quick": True} if self.quick and self.in_ram else {})
+
+    @property
+    def in_ram(self) -> bool:
+        """Whether its words are in a memory, if it is not quick."""
+        bits = self.depth * Shape.cast(self.shape).width
+        return self.depth > REGISTERS or bits > REGISTER_BITS
 
     def elaborate(self, platform):
         m = Module()
@@ -73,7 +82,7 @@ class StreamFifo(wiring.Component):
             given.eq(self.o.valid & self.o.ready),
         ]
         m.d.sync += self.level.eq(self.level + taken - given)
-        if self.quick or self.depth <= REGISTERS:
+        if self.quick or not self.in_ram:
             self._registers(m, taken, given)
         else:
             self._memory(m, taken, given, platform)

@@ -41,6 +41,7 @@ def test_additions_and_reads(special, p_add, p_read, rng):
 
     async def bench(ctx):
         sums, recent, coming, reading = {}, [], None, None
+        nothing = {"sums": [0] * plan.block} | ({"poison": 0} if plan.poison else {})
         for _ in range(600):
             ctx.set(dut.psums, random_psums(rng, plan) if coming is None else coming)
             if reading is not None:
@@ -62,9 +63,12 @@ def test_additions_and_reads(special, p_add, p_read, rng):
             known = [at for at in sums if at // plan.unit_words not in busy]
             reads = bool(known) and rng.random() < p_read
             at = rng.choice(known) if reads else rng.choice(addrs)
+            looks = reads or rng.random() < 0.3  # in another port
+            ctx.set(dut.look, looks)
             ctx.set(dut.read, reads)
             ctx.set(dut.read_addr, at)
-            reading = sums[at] if reads else None
+            if looks:
+                reading = sums[at] if reads else nothing
             await ctx.tick()
 
     run(dut, bench)
@@ -83,8 +87,10 @@ def test_what_is_shown_stays():
             ctx.set(dut.en, 0)
             ctx.set(dut.psums.sums, [5, -7])
             await ctx.tick().repeat(2)
+        ctx.set(dut.look, 1)
         ctx.set(dut.read, 1)
         await ctx.tick()
+        ctx.set(dut.look, 0)
         ctx.set(dut.read, 0)
         ctx.set(dut.en, 1)
         for word in range(8):

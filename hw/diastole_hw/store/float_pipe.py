@@ -1,0 +1,207 @@
+"""One set of lanes for the sums of both directions, and the queues in which their floats wait."""
+
+from functools import reduce
+from operator import or_
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed, unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole_hw.invariant import invariant
+from diastole_hw.memory.maxima import drain_entries
+from diastole_hw.place import place
+from diastole_hw.plan.plan import Plan
+from diastole_hw.registers import data_register
+from diastole_hw.store.float_lanes import SCALE_BITS, FloatLanes
+from diastole_hw.store.turn import columns_layout
+from diastole_hw.stream.credit import Credit
+from diastole_hw.stream.fifo import StreamFifo
+
+QUEUED = 32
+"""Words of a direction that are read, and have not left: more than are on their way through the
+lanes, so that one may leave in every cycle; a memory, which costs no registers."""
+
+
+def floats_layout(plan: Plan, *, north: bool) -> data.ArrayLayout:
+    """A word of floats of a direction: V_d vectors of B."""
+    return data.ArrayLayout(unsigned(32), plan.drain_vectors(north=north) * plan.block)
+
+
+class DrainedSignature(wiring.Signature):
+    """The lanes, seen from the drain of a direction.
+
+    Parameters: ``plan``; ``north``, the direction.
+
+    Members
+    -------
+    wanted : Out(V_d)
+        The vectors of the word that is to be read, 0 if there is none.
+    turned : Out(1)
+        It is a column, for ``columns``; there if this direction has some.
+    granted : In(1)
+        The word is read in this cycle; what follows belongs to it, and comes in the next one.
+    sums : Out(array of V_d * B times signed(W))
+        Zeros in the cycle after one without ``granted``, and in vectors that were not wanted.
+    poison : Out(V_d * B)
+        Likewise; there where sums may be poisoned.
+    stream, held : Out(8), Out(array of unsigned(8))
+        Exponents of the vector, and of what is held, for as many lanes each.
+    offset : Out(signed(SCALE_BITS))
+        What to take from their sum. Stable while ``rows_under_way``, and while columns are.
+    rows : In(stream of floats_layout(plan, north=north))
+        The words that are no columns.
+    columns : In(columns_layout(plan))
+        The others, which nothing holds up; there if this direction has some.
+    full : In(1)
+        A word that is no column must wait for one to leave.
+    rows_under_way : In(1)
+        There are words that were read, and have not left ``rows``.
+    """
+
+    def __init__(self, plan: Plan, *, north: bool):
+        floats = floats_layout(plan, north=north)
+        lanes, held = floats.length, drain_entries(plan, "north" if north else "east")["held"]
+        poison = {"poison": Out(lanes)} if plan.poison else {}
+        turned = {}
+        if north and plan.fused:
+            turned = {"turned": Out(1), "columns": In(columns_layout(plan))}
+        super().__init__(
+            {
+                "wanted": Out(plan.drain_vectors(north=north)),
+                "granted": In(1),
+                "sums": Out(data.ArrayLayout(signed(plan.accumulator_bits), lanes)),
+                "stream": Out(8),
+                "held": Out(data.ArrayLayout(unsigned(8), held.count)),
+                "offset": Out(signed(SCALE_BITS)),
+                "rows": In(stream.Signature(floats)),
+                "full": In(1),
+                "rows_under_way": In(1),
+            }
+            | poison
+            | turned
+        )
+
+
+class FloatPipe(wiring.Component):
+    """Make floats of the words of sums that the drains of all directions read, one per cycle.
+
+    What has been read is never held up: a word that is no column is read when the queue of its
+    direction has room for it, and a column when its drain has room. So no direction waits for what
+    another one does not take.
+
+    Timing: a word that is wanted is granted in the same cycle, north before east; ``granted`` is a
+    function of what is wanted and of registers. A column is shown 1 + ``ToFloat.latency`` cycles
+    later, a word of rows 2 cycles after that.
+
+    Parameters
+    ----------
+    plan : Plan
+
+    Members
+    -------
+    east, north : In(DrainedSignature(plan, north=...))
+        Those of ``plan.directions``.
+    overflow : Out(1)
+        High for a cycle for every word with a result that is too large.
+    """
+
+    def __init__(self, plan: Plan):
+        self.plan = plan
+        sides = {
+            name: In(DrainedSignature(plan, north=name == "north")) for name in plan.directions
+        }
+        super().__init__(sides | {"overflow": Out(1)})
+
+    @property
+    def sides(self) -> list:
+        """The drains, those that go first before the others."""
+        return [getattr(self, name) for name in reversed(self.plan.directions)]
+
+    def elaborate(self, platform):
+        m = Module()
+        plan, sides = self.plan, self.sides
+        lanes = max(len(side.sums) for side in sides)
+        vectors = max(len(side.wanted) for side in sides)
+        # Lanes that share what is held, in any direction.
+        shared = min(len(side.sums) // len(side.held) for side in sides)
+        floats = FloatLanes(
+            lanes=lanes,
+            sum_bits=plan.accumulator_bits,
+            vectors=vectors,
+            bounds=lanes // shared,
+            sinks=len(sides) + plan.fused,
+            poisonable=plan.poison,
+        )
+        m.submodules.lanes = place(floats, platform)
+        sinks = self._grant(m, platform, floats)
+        self._exponents(m, floats, shared)
+        m.d.comb += [
+            floats.read_valid.eq(
+                reduce(or_, (Mux(side.granted, side.wanted, 0) for side in sides))
+            ),
+            floats.sink.eq(Cat(sinks)),
+            self.overflow.eq(floats.overflow),
+        ]
+        for number, lane in enumerate(floats.sums):
+            m.d.comb += lane.eq(
+                reduce(or_, (side.sums[number] for side in sides if number < len(side.sums)))
+            )
+        if plan.poison:
+            m.d.comb += floats.poison.eq(reduce(or_, (side.poison for side in sides)))
+        return m
+
+    def _grant(self, m, platform, floats):
+        """Which word is read; returns where its floats go, a bit for each place."""
+        sinks, before = [], Const(0, 1)
+        for side, name in zip(self.sides, reversed(self.plan.directions), strict=True):
+            queue = StreamFifo(side.rows.payload.shape(), QUEUED)
+            room = Credit(most=QUEUED)
+            m.submodules[f"{name}_queue"] = place(queue, platform)
+            m.submodules[f"{name}_room"] = place(room, platform)
+            turned = getattr(side, "turned", Const(0, 1))
+            to_rows = Signal(name=f"{name}_to_rows")
+            m.d.comb += [
+                side.full.eq(room.full & ~turned),
+                side.granted.eq(side.wanted.any() & ~side.full & ~before),
+                to_rows.eq(side.granted & ~turned),
+                room.take.eq(to_rows),
+                room.give.eq(side.rows.valid & side.rows.ready),
+                side.rows_under_way.eq(~room.empty),
+                queue.i.valid.eq(floats.o.to[len(sinks)]),
+                Value.cast(queue.i.payload).eq(Value.cast(floats.o.floats)),
+            ]
+            wiring.connect(m, queue.o, wiring.flipped(side.rows))
+            invariant(m, platform, ~queue.i.valid | queue.i.ready, f"no room for words of {name}")
+            sinks.append(to_rows)
+            if hasattr(side, "columns"):
+                to_columns = Signal(name=f"{name}_to_columns")
+                m.d.comb += [
+                    to_columns.eq(side.granted & turned),
+                    side.columns.valid.eq(floats.o.to[len(sinks)]),
+                    Value.cast(side.columns.floats).eq(Value.cast(floats.o.floats)),
+                ]
+                sinks.append(to_columns)
+            before = before | (side.wanted.any() & ~side.full)
+        return sinks
+
+    def _exponents(self, m, floats, shared):
+        """Those of the direction whose sums are there."""
+        sides = self.sides
+        second = data_register()  # the word that was read last is of the direction that goes second
+        m.d.sync += second.eq(sides[-1].granted)
+
+        def of_either(values):
+            return values[0] if len(values) == 1 else Mux(second, values[1], values[0])
+
+        m.d.comb += [
+            floats.stream.eq(of_either([side.stream for side in sides])),
+            floats.offset.eq(of_either([side.offset for side in sides])),
+        ]
+        for number, held in enumerate(floats.held):
+            m.d.comb += held.eq(of_either([_held(side, number * shared) for side in sides]))
+
+
+def _held(side, lane):
+    """What is held of a lane's; of one beyond the direction's own anything."""
+    own = min(lane, len(side.sums) - 1)
+    return side.held[own * len(side.held) // len(side.sums)]
