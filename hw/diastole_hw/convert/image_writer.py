@@ -8,7 +8,8 @@ from amaranth.utils import exact_log2
 from diastole_hw.bus.services import request_layout, write_beat_layout
 from diastole_hw.convert.geometry import Geometry, by_class
 from diastole_hw.convert.maxima import MAX_COL_BLOCKS, ImageMaxima
-from diastole_hw.convert.pack import Packer, packed_layout
+from diastole_hw.convert.pack import packed_layout
+from diastole_hw.convert.pack_bytes import PackBytes
 from diastole_hw.convert.tile_quantiser import image_group_layout
 from diastole_hw.place import place
 from diastole_hw.registers import data_register
@@ -91,7 +92,7 @@ class ImageWriter(wiring.Component):
             data_width=self.data_width,
             max_col_blocks=self.max_col_blocks,
         )
-        packer = Packer(lanes=1, element_bits=(8,), data_width=self.data_width)
+        packer = PackBytes(data_width=self.data_width)
         groups = StreamFifo(shape=image_group_layout(), depth=_GROUPS_AHEAD)
         of_maxima = StreamFifo(shape=image_group_layout(), depth=_GROUPS_AHEAD)
         m.submodules.maxima = place(maxima, platform)
@@ -108,7 +109,7 @@ class ImageWriter(wiring.Component):
             maxima.cls.eq(self.cls),
             maxima.cols.eq(self.cols),
             packer.i.valid.eq(maxima.o.valid),
-            packer.i.p.elements.eq(maxima.o.p.byte),
+            packer.i.p.byte.eq(maxima.o.p.byte),
             packer.i.p.last.eq(maxima.o.p.last),
             maxima.o.ready.eq(packer.i.ready),
         ]

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from diastole_hw.convert.geometry import Geometry, by_class
-from diastole_hw.convert.pack import Packer
+from diastole_hw.convert.pack_bytes import PackBytes
 from diastole_hw.convert.tile_quantiser import image_group_layout
 from diastole_hw.memory.ram import Ram
 from diastole_hw.place import place
@@ -237,7 +237,7 @@ class ImageMaxima(wiring.Component):
         """Put out the rows of a row of tiles, or the columns, or both."""
         sizes, group = self.geometry, self.group.p
         bits = exact_log2(sizes.block)
-        packer = Packer(lanes=1, element_bits=(8,), data_width=self.data_width)
+        packer = PackBytes(data_width=self.data_width)
         m.submodules.packer = place(packer, platform)
         col_blocks = (self.cols + (sizes.block - 1)) >> bits
         entries = Signal(range(max(self._row_entries, self._column_entries) + 1))
@@ -255,7 +255,7 @@ class ImageMaxima(wiring.Component):
             self.beats.valid.eq(packer.o.valid),
             packer.o.ready.eq(self.beats.ready),
             packer.i.valid.eq(valid),
-            packer.i.p.elements.eq(Mux(of_columns, columns.read_data, rows.read_data)),
+            packer.i.p.byte.eq(Mux(of_columns, columns.read_data, rows.read_data)),
             packer.i.p.last.eq(last),
             move.eq(packer.i.ready | ~valid),
             read.eq(draining & settled & move & (drained != entries)),

@@ -167,7 +167,7 @@ class DrainWalk(wiring.Component):
             self.read_valid.eq(Mux(reads, self._present(at), 0)),
             self.read_port.eq(at.port),
             self.read_addr.eq(self._addr(unit, at.sums + at.t)),
-            self.spans.valid.eq(steps & span_due),
+            self.spans.valid.eq(self.tiles.valid & started & span_due & self.granted),
             self.tiles.ready.eq(steps & at.ends),
             self.freed.eq(last_read),
         ]

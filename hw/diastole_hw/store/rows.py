@@ -109,7 +109,8 @@ class EmitRows(wiring.Component):
         """What is asked of a span while its words come: of its address where it begins in a beat,
         if that may be anywhere."""
         sizes = _part(self.spans, "cols", "vectors", "repeat")
-        joins = 32 * self.vectors * self.plan.block < self.plan.data_width
+        beat = self.plan.data_width
+        joins = 32 * self.plan.block < beat >= 32 * self.vectors * self.plan.block
         return data.StructLayout(
             sizes.members | ({"addr": unsigned(exact_log2(self.plan.beat_bytes))} if joins else {})
         )

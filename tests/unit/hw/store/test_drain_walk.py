@@ -222,31 +222,31 @@ class Watch:
         self.at = 0  # word of the tile
         self.freed = self.wraps = 0
 
-    async def cycles(self, ctx, rng, p_advance, p_ready):
+    async def cycles(self, ctx, rng, p_granted, p_ready):
         dut = self.dut
         watched = (
             dut.tiles.valid, dut.tiles.ready, dut.spans.valid, dut.spans.ready, dut.spans.payload,
-            dut.advance, dut.read_valid, dut.read_port, dut.read_addr, dut.freed,
+            dut.granted, dut.read_valid, dut.read_port, dut.read_addr, dut.freed,
             dut.index.stream, dut.index.held, getattr(dut, "read_wrapped_addr", dut.read_addr),
         )  # fmt: skip
         total = len(self.words)
         while self.freed < total:
-            ctx.set(dut.advance, rng.random() < p_advance)
+            ctx.set(dut.granted, rng.random() < p_granted)
             ctx.set(dut.spans.ready, rng.random() < p_ready)
             self.cycle(*(await ctx.tick().sample(*watched))[2:])
 
-    def cycle(self, waits, leaves, span_valid, span_ready, span, advance, valid, port, addr, freed,
+    def cycle(self, waits, leaves, span_valid, span_ready, span, granted, valid, port, addr, freed,
               stream, held, wrapped):  # fmt: skip
-        assert freed == (self.freeing and advance)
+        assert freed == self.freeing
         self.freed += freed
-        self.freeing &= not advance
+        self.freeing = False
         word = self.words[0][2][self.at] if waits and self.started else None
         if word is None:
             assert (valid, span_valid, leaves) == (0, 0, 0)
             self.started = bool(waits)
             return
         assert valid == (word.present if word.span is None or span_ready else 0)
-        assert span_valid == (word.span is not None and advance)
+        assert span_valid == (word.span is not None and granted)
         if span_valid:
             assert {name: span[name] for name in word.span} == word.span, f"{self.words[0][1]}"
         if valid:
@@ -263,8 +263,8 @@ class Watch:
             by_row = getattr(held, "by_row", word.held[2])
             assert (held.word, held.byte, by_row) == word.held, where
         last = self.at == len(self.words[0][2]) - 1
-        assert leaves == (valid != 0 and advance and last)
-        self.at += valid != 0 and advance
+        assert leaves == (valid != 0 and granted and last)
+        self.at += valid != 0 and granted
         if leaves:
             job, _, _ = self.words.pop(0)
             self.at, self.started, self.freeing = 0, False, True
@@ -273,9 +273,9 @@ class Watch:
 
 @pytest.mark.parametrize("name, north", CASES)
 @pytest.mark.parametrize(
-    "p_advance, p_ready", [(1.0, 1.0), (0.5, 0.5), (1.0, 0.2)], ids=["free", "both", "spans"]
+    "p_granted, p_ready", [(1.0, 1.0), (0.5, 0.5), (1.0, 0.2)], ids=["free", "both", "spans"]
 )
-def test_words_maxima_and_spans(name, north, p_advance, p_ready, rng):
+def test_words_maxima_and_spans(name, north, p_granted, p_ready, rng):
     plan = make(name)
     chosen = modes(name, north)
     per_word = WORDS.get(name, (1, 1))[north]
@@ -292,10 +292,10 @@ def test_words_maxima_and_spans(name, north, p_advance, p_ready, rng):
             ctx.set(dut.t_step, job.t_step)
             ctx.set(dut.units, job.units)
             tiles = members_of(dut.tiles, job.tiles)
-            await put(ctx, dut.tiles, tiles, lambda: rng.random() < p_advance)
+            await put(ctx, dut.tiles, tiles, lambda: rng.random() < p_granted)
 
     async def check(ctx):
-        await watch.cycles(ctx, rng, p_advance, p_ready)
+        await watch.cycles(ctx, rng, p_granted, p_ready)
 
     run(dut, drive, check, limit=100_000)
     assert not watch.words

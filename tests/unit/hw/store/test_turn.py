@@ -1,5 +1,7 @@
 """Pieces of a result that come as columns and leave as rows, against lists."""
 
+from itertools import pairwise
+
 import pytest
 
 from diastole_hw.store.turn import TurnTile, column_vectors
@@ -48,19 +50,31 @@ def test_rows_of_every_piece(name, p_in, p_out, rng):
     sizes = [most, *(rng.randrange(1, most + 1) for _ in range(11))]
     pieces = [random_piece(rng, plan, rows) for rows in sizes]
 
+    taken = []
+
     def willing(p):
         return lambda: rng.random() < p
 
     async def ask(ctx):
-        await put(ctx, dut.spans_in, [span for span, _ in pieces], willing(p_in))
+        for span, _ in pieces:
+            await put(ctx, dut.spans_in, [span], willing(p_in))
+            taken.append(span)
 
     async def send(ctx):
-        columns = [
-            [rows[r][c] if r < len(rows) else rng.getrandbits(32) for r in range(most)]
-            for span, rows in pieces
-            for c in range(span["cols"])
-        ]
-        await put(ctx, dut.columns, columns, willing(p_in))
+        """The columns of a piece from the cycle on after its span was taken."""
+        for number, (span, rows) in enumerate(pieces):
+            while len(taken) <= number:
+                await ctx.tick()
+            for c in range(span["cols"]):
+                while rng.random() >= p_in:
+                    await ctx.tick()
+                column = [
+                    rows[r][c] if r < len(rows) else rng.getrandbits(32) for r in range(lanes)
+                ]
+                ctx.set(dut.columns, {"valid": 1, "floats": column})
+                await ctx.tick()
+                noise = [rng.getrandbits(32) for _ in range(lanes)]
+                ctx.set(dut.columns, {"valid": 0, "floats": noise})
 
     async def spans(ctx):
         for span, _ in pieces:
@@ -75,44 +89,48 @@ def test_rows_of_every_piece(name, p_in, p_out, rng):
                     want = row[first : first + lanes]
                     assert got[: len(want)] == want, f"piece {number}: row {r}, from {first} on"
         for _ in range(20):
-            _, _, *valid = await ctx.tick().sample(dut.words.valid, dut.spans.valid)
-            assert valid == [0, 0], "something after the last word"
+            _, _, *valid = await ctx.tick().sample(dut.words.valid, dut.spans.valid, dut.busy)
+            assert valid == [0, 0, 0], "something after the last word"
 
     run(dut, ask, send, spans, words)
 
 
 @pytest.mark.parametrize("name", ["as wide as a beat", "words of two"])
 def test_a_column_in_and_a_word_out_per_cycle(name, rng):
-    """Pieces of whole tiles: while one leaves, the next one enters; no more than two cycles are
-    lost for each."""
+    """Pieces of whole tiles: three have a place, and another one is taken when the first has been
+    read; what leaves loses no more than a cycle for each."""
     plan = make(name)
     dut = design(TurnTile, plan)
-    pieces = [random_piece(rng, plan, dut.rows, plan.fused_tile_words) for _ in range(3)]
+    tile = plan.fused_tile_words
+    spans = [random_piece(rng, plan, dut.rows, tile)[0] for _ in range(5)]
     taken, told, left = [], [], []
-
-    async def ask(ctx):
-        await put(ctx, dut.spans_in, [span for span, _ in pieces])
 
     async def check(ctx):
         for stream in (dut.spans, dut.words):
             ctx.set(stream.ready, 1)
-        ctx.set(dut.columns.valid, 1)
-        watched = dut.columns.ready, dut.spans.valid, dut.words.valid
-        for cycle in range(4 * plan.fused_tile_words + 20):
-            _, _, column, span, word = await ctx.tick().sample(*watched)
-            taken.extend([cycle] * column)
+        ctx.set(dut.spans_in.valid, 1)
+        columns = 0  # that are due
+        watched = dut.spans_in.ready, dut.spans.valid, dut.words.valid
+        for cycle in range(6 * tile + 20):
+            ctx.set(dut.columns.valid, columns > 0)
+            ctx.set(dut.spans_in.valid, len(taken) < len(spans))
+            if len(taken) < len(spans):
+                ctx.set(dut.spans_in.payload, spans[len(taken)])
+            _, _, takes, span, word = await ctx.tick().sample(*watched)
+            columns -= columns > 0
+            if takes and len(taken) < len(spans):
+                taken.append(cycle)
+                columns += tile
             told.extend([cycle] * span)
             left.extend([cycle] * word)
-            if len(left) == words:
-                break
+        assert ctx.get(dut.busy) == 0
 
-    tile = plan.fused_tile_words
-    words = 3 * dut.rows * tile // dut.lanes
-    assert words == 3 * tile, "as many words as columns"
-    run(dut, ask, check)
-    assert taken[: 2 * tile] == list(range(2 * tile))
-    assert [told[0], left[0]] == [tile, tile + 2]
-    assert taken[2 * tile] == tile + 2 + tile - 1, "the last word of the first piece shows"
-    starts = [left[number * tile] for number in range(3)]
-    assert left == [start + k for start in starts for k in range(tile)]
-    assert max(starts[1] - starts[0], starts[2] - starts[1]) <= tile + 2
+    assert dut.rows * tile // dut.lanes == tile, "as many words as columns"
+    run(dut, check)
+    assert taken[:3] == [0, 1, 2]
+    assert told == [(number + 1) * tile + 1 for number in range(5)]
+    assert left[0] == told[0] + 2
+    assert taken[3:] == [told[0] + 1 + tile, told[1] + 1 + tile], "when it is free"
+    assert len(left) == 5 * tile
+    starts = left[::tile]
+    assert all(b - a <= tile + 1 for a, b in pairwise(starts))

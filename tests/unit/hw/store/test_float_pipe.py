@@ -1,0 +1,206 @@
+# amaranth: UnusedElaboratable=no
+"""The shared lanes between two drains that want words at once, and a bus that takes them slowly."""
+
+from collections import deque
+
+import pytest
+
+from diastole_hw.memory.maxima import drain_entries
+from diastole_hw.store.float_pipe import QUEUED, FloatPipe
+from oracle.product import binary32_bits
+from support.bench import design, run
+from support.plans import make_numerics, make_plan
+
+TO_COLUMNS, TO_ROWS = 5, 7  # cycles from a word's read
+NAN = 0x7FC0_0000
+MACHINES = {  # numerics; rows, columns, bits of the bus
+    "alike": ({"block": 2}, 2, 2, 64),
+    "one direction": ({"block": 2, "in_place": False}, 2, 2, 64),
+    "words of two and of one": ({"block": 2, "special": "poison"}, 1, 2, 256),
+    "words of one and of four": ({"block": 2}, 4, 1, 256),
+    "by row": ({"block": 4, "groupings": (None, "1x8", None), "special": "poison"}, 2, 2, 256),
+}
+
+
+def make(name):
+    numerics, rows, cols, data_width = MACHINES[name]
+    numerics = dict(numerics)
+    in_place = numerics.pop("in_place", True)
+    return make_plan(make_numerics(**numerics), rows, cols, in_place, data_width)
+
+
+class Side:
+    """A drain that wants words, in every cycle with some probability, and checks its floats."""
+
+    def __init__(self, dut, plan, direction, rng, *, p_want, p_ready, turned=0.0):
+        self.port = getattr(dut, direction)
+        self.plan, self.rng = plan, rng
+        self.north = direction == "north"
+        self.turned_at_all = hasattr(self.port, "turned")
+        self.p_want, self.p_ready, self.p_turned = p_want, p_ready, turned
+        self.offset = rng.randrange(-100, 300)
+        self.rows, self.columns = deque(), deque()  # (cycle of the read, floats, vectors)
+        self.inside = 0  # words of rows that were read, and have not left
+        self.granted = self.overflows = self.waited = 0
+
+    def draw(self, ctx):
+        """What is wanted in the next cycle."""
+        port, rng = self.port, self.rng
+        self.wanted = rng.randrange(1, 1 << len(port.wanted)) if rng.random() < self.p_want else 0
+        self.turned = self.turned_at_all and rng.random() < self.p_turned
+        ctx.set(port.wanted, self.wanted)
+        if self.turned_at_all:
+            ctx.set(port.turned, self.turned)
+        self.ready = rng.random() < self.p_ready
+        ctx.set(port.rows.ready, self.ready)
+        ctx.set(port.offset, self.offset)
+
+    def show(self, ctx, granted, cycle):
+        """The word of a read, in the cycle after it; noise, and no sums, if there was none."""
+        port, rng, plan = self.port, self.rng, self.plan
+        lanes, vectors = len(port.sums), len(port.wanted)
+        half = 1 << (plan.accumulator_bits - 1)
+        per_vector = lanes // vectors
+        read = [granted and self.wanted >> (n // per_vector) & 1 for n in range(lanes)]
+        sums = [
+            rng.randrange(-half, half) >> rng.randrange(plan.accumulator_bits) if here else 0
+            for here in read
+        ]
+        poison = [bool(here and plan.poison and rng.random() < 0.1) for here in read]
+        stream, held = rng.randrange(256), [rng.randrange(256) for _ in port.held]
+        ctx.set(port.sums, sums)
+        ctx.set(port.stream, stream)
+        ctx.set(port.held, held)
+        if plan.poison:
+            ctx.set(port.poison, sum(bit << n for n, bit in enumerate(poison)))
+        if not granted:
+            return
+        floats, too_large = [], False
+        for n in range(lanes):
+            scale = stream + held[n * len(held) // lanes] - self.offset
+            bits, overflow = binary32_bits(sums[n], scale)
+            floats.append(NAN if poison[n] else bits)
+            too_large |= overflow and not poison[n] and bool(read[n])
+        self.granted += 1
+        self.overflows += too_large
+        (self.columns if self.turned else self.rows).append((cycle, floats))
+        self.inside += not self.turned
+
+    def check(self, cycle, shown, word, columns):
+        """What leaves in a cycle."""
+        if shown and self.ready:
+            read, floats = self.rows.popleft()
+            assert list(word) == floats
+            assert cycle - read >= TO_ROWS
+            self.inside -= 1
+        elif not shown and self.rows:
+            assert cycle - self.rows[0][0] < TO_ROWS + 2, "a word is there, and not shown"
+        if columns is not None:
+            due = bool(self.columns) and cycle - self.columns[0][0] == TO_COLUMNS
+            assert columns.valid == due, "nothing holds a column up"
+            if due:
+                assert list(columns.floats) == self.columns.popleft()[1]
+
+
+RATES = {  # by direction: wanted, taken; of the words to the north so many columns
+    "free": ((1.0, 1.0), (0.7, 1.0), 0.5),
+    "slow bus": ((1.0, 0.2), (1.0, 0.1), 0.0),
+    "columns beside slow rows": ((1.0, 0.1), (0.6, 0.2), 1.0),
+    "gaps": ((0.3, 0.6), (0.4, 0.5), 0.5),
+    "north stands still": ((1.0, 1.0), (1.0, 0.0), 0.0),
+    "east stands still": ((1.0, 0.0), (0.5, 1.0), 0.3),
+}
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("rates", RATES)
+def test_every_word_in_its_place(machine, rates, rng):
+    plan = make(machine)
+    dut = design(FloatPipe, plan)
+    of_east, of_north, turned = RATES[rates]
+    rates_of = {"east": of_east, "north": of_north}
+    sides = [
+        Side(dut, plan, name, rng, p_want=want, p_ready=take, turned=turned)
+        for name in plan.directions
+        for want, take in [rates_of[name]]
+    ]
+    overflows = []
+
+    async def bench(ctx):
+        for side in sides:
+            side.draw(ctx)
+            side.show(ctx, False, 0)
+        for cycle in range(600):
+            watched = [dut.overflow]
+            for side in sides:
+                port = side.port
+                watched += [port.granted, port.full, port.rows_under_way]
+                watched += [port.rows.valid, port.rows.payload]
+                watched.append(port.columns if side.turned_at_all else port.granted)
+            _, _, overflow, *seen = await ctx.tick().sample(*watched)
+            overflows.append(overflow)
+            before = False  # a side that goes first is granted
+            for number, side in reversed(list(enumerate(sides))):
+                granted, full, under_way, shown, word, columns = seen[6 * number :][:6]
+                assert under_way == (side.inside > 0)
+                assert full == (side.inside == QUEUED and not side.turned)
+                assert granted == (side.wanted != 0 and not full and not before)
+                before |= granted
+                side.check(cycle, shown, word, columns if side.turned_at_all else None)
+                side.show(ctx, granted, cycle)
+                side.draw(ctx)
+
+    run(dut, bench)
+    for side in sides:
+        if side.p_ready == 0.0:
+            assert side.inside == QUEUED, "no more than the queue has room for"
+        else:
+            assert side.granted > 30
+    assert sum(overflows) >= sum(side.overflows for side in sides) - 2 * TO_COLUMNS
+    assert any(overflows)
+
+
+def test_a_word_per_cycle(rng):
+    """In one direction, to its rows; the first after their latency."""
+    plan = make("alike")
+    dut = design(FloatPipe, plan)
+    shown = []
+
+    async def bench(ctx):
+        ctx.set(dut.east.wanted, 1)
+        ctx.set(dut.east.rows.ready, 1)
+        for _ in range(100):
+            _, _, granted, valid = await ctx.tick().sample(dut.east.granted, dut.east.rows.valid)
+            assert granted
+            shown.append(valid)
+
+    run(dut, bench)
+    assert shown == [0] * TO_ROWS + [1] * (100 - TO_ROWS)
+
+
+@pytest.mark.parametrize("direction", ["east", "north"])
+def test_offsets_go_with_their_direction(direction):
+    """The same sum and exponents in both, and offsets one apart: results that differ by half."""
+    plan = make("alike")
+    dut = design(FloatPipe, plan)
+    got = []
+
+    async def bench(ctx):
+        for name, offset in (("east", 200), ("north", 201)):
+            port = getattr(dut, name)
+            ctx.set(port.offset, offset)
+            ctx.set(port.stream, 100)
+            ctx.set(port.held, [100] * drain_entries(plan, name)["held"].count)
+            ctx.set(port.rows.ready, 1)
+        port = getattr(dut, direction)
+        ctx.set(port.wanted, 1)
+        await ctx.tick()
+        ctx.set(port.wanted, 0)
+        ctx.set(port.sums, [4] * len(port.sums))
+        for _ in range(12):
+            _, _, valid, word = await ctx.tick().sample(port.rows.valid, port.rows.payload)
+            ctx.set(port.sums, [0] * len(port.sums))
+            got.extend(list(word) * valid)
+
+    run(dut, bench)
+    assert set(got) == {binary32_bits(4, 0 if direction == "east" else -1)[0]}
