@@ -4,6 +4,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from diastole_sim.perf.lanes import LATENCY
 from diastole_sim.perf.machine import ceil_div
 from diastole_sim.perf.store import Store
 
@@ -74,13 +75,17 @@ class DealtStore(Store):
     def _comes(self, direction: int, port: int) -> int:
         """When the first word of the next row goes to the queue."""
         dealer, queue = self.dealers[direction], self.dealers[direction].queues[port]
-        return max(dealer.free, self.drains[direction].data, queue.open_for(queue.dealt))
+        drain = self.drains[direction]
+        there = drain.data
+        if not drain.spans[0].columns:
+            there = self.lanes.begins(drain.queue, drain.sums) + LATENCY
+        return max(dealer.free, there, queue.open_for(queue.dealt))
 
     def _starts(self, direction: int) -> int:
         drain = self.drains[direction]
         port = drain.row % self.machine.ports
         queue = self.dealers[direction].queues[port]
-        asked = max(self._comes(direction, port) + 1, drain.ready, queue.asks)
+        asked = max(self._comes(direction, port) + 1, self._asked(drain), queue.asks)
         return max(asked, self.writers[port].free)
 
     def _row(self, direction: int, start: int) -> None:
@@ -89,20 +94,24 @@ class DealtStore(Store):
         queue, writer = dealer.queues[port], self.writers[port]
         span = drain.spans[0]
         words, came = drain.words(span), self._comes(direction, port)
+        last = 0  # when the last word of the row is dealt
+        if not span.columns:
+            read, last = self.lanes.rows(drain.queue, words, drain.sums)
+            came, last = max(came, read + LATENCY), last + LATENCY
         shown = came + 1 + (queue.room > REGISTERS)
         first = max(start + 1 + self.machine.memory.write_gap_cycles, shown)
         cycles = max(span.beats, words)
         end = self.written(first, span.bursts(drain.row), cycles / span.beats, writer.responses, 0)
+        end = max(end, last + 1 + (queue.room > REGISTERS) + ceil_div(cycles, words))
         writer.free = queue.asks = end - 1
         self.last_beat = max(self.last_beat, end)
         self.beats += span.beats
         queue.rows.append(_Leaving(queue.dealt, words, first, cycles))
         queue.dealt += words
-        dealer.free = max(came + words, queue.open_for(queue.dealt - 1) + 1)
-        drain.row += 1
+        dealer.free = max(came + words, queue.open_for(queue.dealt - 1) + 1, last + 1)
         if not span.columns:
-            drain.written += words
-            self._free(drain, dealer.free)
+            self._leave(drain, words, came, dealer.free - came)
+        drain.row += 1
         if drain.row == span.rows:
             for each in dealer.queues:
                 each.asks += 1
@@ -110,5 +119,6 @@ class DealtStore(Store):
             drain.spans.popleft()
             if span.columns:
                 drain.pieces.append(dealer.free - 1)
+                self._turn(drain)
                 if drain.spans:
-                    drain.turn()
+                    drain.show()

@@ -3,6 +3,7 @@
 from collections import deque
 from dataclasses import dataclass, field
 
+from diastole_sim.perf.lanes import COLUMN_LATENCY, LATENCY, Lanes, Queue
 from diastole_sim.perf.machine import ModelledMachine, ceil_div
 from diastole_sim.perf.walk import Span
 
@@ -11,9 +12,9 @@ WRITES_AHEAD = 16
 """Bursts whose responses have not come."""
 ANSWERED = -1
 """Cycles from a response to the first beat of a burst that waited for it."""
-PIPELINE = 5  # words between the accumulators and the beats, or the memory that turns
+ASKED = 3  # cycles from the read of a tile's first word to its request
 TURNED = 3  # cycles from the last column of a piece to its first row
-PIECES = 2  # that the memory holds
+PIECES = 3  # that the memory holds
 
 
 @dataclass
@@ -26,27 +27,24 @@ class _Drain:
     row: int = 0
     ready: int = 0  # when its next request is offered
     data: int = 0  # when the first word of a tile, or of rows that have turned, is there
-    announced: int = 0  # words of all tiles so far
-    written: int = 0  # words that have left
-    emptied: deque[tuple[int, int]] = field(default_factory=deque)  # (words, not before)
+    sums: int = 0  # when the sums of the tile at work can be read
+    queue: Queue = field(default_factory=Queue)
     freed: list[int] = field(default_factory=list)  # when each tile's bank became free
     opened: int = 0
     columns: int = 0  # when the next column can be read
+    # Pieces whose columns are to be read, and from when on; None behind the last one of a tile.
+    turning: deque[tuple[int, Span] | None] = field(default_factory=deque)
+    shown: deque[int] = field(default_factory=deque)  # when the rows of those that were can leave
     pieces: deque[int] = field(default_factory=lambda: deque([0] * PIECES))  # when each has left
+
+    def show(self) -> None:
+        """Go on with the rows of a piece that has turned."""
+        shown = self.shown.popleft()
+        self.data, self.ready = max(self.data, shown), max(self.ready, shown)
 
     def words(self, span: Span) -> int:
         """Of a row: neighbouring vectors leave together."""
         return ceil_div(span.vectors, self.side_by_side)
-
-    def turn(self) -> None:
-        """Read the columns of the next span, while there is room for its piece."""
-        span = self.spans[0]
-        start = max(self.columns, self.pieces.popleft() - PIPELINE)
-        self.columns = start + span.columns
-        self.data = max(self.data, self.columns + PIPELINE + TURNED - 1)
-        self.ready = max(self.ready, self.columns + PIPELINE + TURNED - 1)
-        if len(self.spans) == 1:
-            self.freed.append(self.columns)
 
 
 @dataclass
@@ -67,17 +65,16 @@ class Store:
     def __post_init__(self) -> None:
         vectors = (self.machine.drained_vectors(north=north) for north in (False, True))
         self.drains = tuple(_Drain(side_by_side) for side_by_side in vectors)
+        self.lanes = Lanes()
 
     def tile(self, direction: int, cycle: int, spans: tuple[Span, ...]) -> None:
         """The sums of a tile are complete at ``cycle``."""
         drain = self.drains[direction]
         drain.tiles.append((cycle, spans))
         if spans[0].columns:
-            return
-        words = sum(drain.words(span) * span.rows for span in spans)
-        drain.announced += words
-        drain.emptied.append((drain.announced - PIPELINE, cycle + 2 + words))
-        self._free(drain, 0)
+            drain.turning.extend((cycle + 2, span) for span in spans)
+            drain.turning.append(None)
+            self._turn(drain)
 
     def bank(self, direction: int) -> int:
         """Take a bank for a new tile; the cycle in which there is one."""
@@ -108,12 +105,10 @@ class Store:
             if not drain.spans and drain.tiles:
                 cycle, spans = drain.tiles.popleft()
                 drain.spans.extend(spans)
-                drain.ready = max(drain.ready, cycle + 5)
-                drain.data = max(drain.data, cycle + 2 + PIPELINE)
+                drain.sums = cycle + 2
                 drain.row = 0
                 if spans[0].columns:
-                    drain.columns = max(drain.columns, cycle + 2)
-                    drain.turn()
+                    drain.show()
             if drain.spans:  # north first if both have come by the time the writer is free
                 waiting.append((self._starts(direction), -direction))
         start, direction = min(waiting)
@@ -121,33 +116,64 @@ class Store:
 
     def _starts(self, direction: int) -> int:
         """When the next row of a drain can."""
-        return max(self.drains[direction].ready, self.writer)
+        return max(self._asked(self.drains[direction]), self.writer)
+
+    def _asked(self, drain: _Drain) -> int:
+        """When the next row is asked for: the first one of a tile with its first word."""
+        if drain.row or drain.spans[0].columns:
+            return drain.ready
+        return max(drain.ready, self.lanes.begins(drain.queue, drain.sums) + ASKED)
 
     def _row(self, direction: int, start: int) -> None:
         drain = self.drains[direction]
         span = drain.spans[0]
         words = drain.words(span)
-        first = max(start + self.machine.memory.write_gap_cycles, drain.data)
         cycles = max(span.beats, words)
+        first = max(start + self.machine.memory.write_gap_cycles, drain.data)
+        last = 0  # when the last word is there
+        if not span.columns:
+            read, last = self.lanes.rows(drain.queue, words, drain.sums)
+            first, last = max(first, read + LATENCY), last + LATENCY + ceil_div(cycles, words)
         end = self.written(
             first, span.bursts(drain.row), cycles / span.beats, self.responses, ANSWERED
         )
+        end = max(end, last)
         self.last_beat = end
         self.writer = end
         self.beats += span.beats
         drain.ready = end
-        drain.row += 1
         if not span.columns:
-            drain.written += words
-            self._free(drain, end, ceil_div(cycles, words))
+            self._leave(drain, words, first, end - first)
+        drain.row += 1
         if drain.row == span.rows:
             drain.data = max(drain.data, end + 1)  # what is asked for already waits for it
             drain.row = 0
             drain.spans.popleft()
             if span.columns:
                 drain.pieces.append(end - 1)
+                self._turn(drain)
                 if drain.spans:
-                    drain.turn()
+                    drain.show()
+
+    @staticmethod
+    def _leave(drain: _Drain, words: int, first: int, cycles: int) -> None:
+        """The words of the next row leave; a tile's sums are free when the last one is read."""
+        drain.queue.left(words, first, cycles)
+        if drain.row == drain.spans[0].rows - 1 and len(drain.spans) == 1:
+            drain.freed.append(drain.queue.free)
+
+    def _turn(self, drain: _Drain) -> None:
+        """Read the columns of the next spans, while there are places for their pieces."""
+        while drain.turning and (drain.pieces or drain.turning[0] is None):
+            following = drain.turning.popleft()
+            if following is None:
+                drain.freed.append(drain.columns)
+                continue
+            complete, span = following
+            start = max(drain.columns, complete, drain.pieces.popleft())
+            self.lanes.column(start, span.columns)
+            drain.columns = start + span.columns
+            drain.shown.append(drain.columns + COLUMN_LATENCY + TURNED - 1)
 
     def written(
         self, first: int, bursts: list[int], cycles: float, responses: deque[int], answered: int
@@ -162,10 +188,3 @@ class Store:
             end += round(beats * cycles)
             responses.append(end + self.machine.memory.response_cycles)
         return end
-
-    @staticmethod
-    def _free(drain: _Drain, end: int, word_cycles: int = 1) -> None:
-        """Banks whose last word has been read by now; ``end``: of the last word written."""
-        while drain.emptied and drain.emptied[0][0] <= drain.written:
-            words, earliest = drain.emptied.popleft()
-            drain.freed.append(max(earliest, end - (drain.written - words) * word_cycles))

@@ -27,11 +27,11 @@ def test_the_machine():
 @pytest.mark.parametrize(
     "memory, end",
     [
-        # Words in 107 and 108, 109 and 110. Rows are asked for in the next cycle, and have their
-        # first beat in the one after it: the second port from 111 on, 4 beats.
-        ({}, 115),
-        ({"response_cycles": 7}, 122),
-        ({"write_gap_cycles": 3}, 118),
+        # Words in 109 and 110, 111 and 112. Rows are asked for in the next cycle, and have their
+        # first beat in the one after it: the second port from 113 on, 4 beats.
+        ({}, 117),
+        ({"response_cycles": 7}, 124),
+        ({"write_gap_cycles": 3}, 120),
     ],
 )
 def test_two_rows_side_by_side(memory, end):
@@ -44,15 +44,15 @@ def test_two_rows_side_by_side(memory, end):
 def test_one_row_has_one_port():
     store = make()
     store.tile(EAST, 100, (Span(rows=1, vectors=4, beats=4),) * 3)
-    assert store.finish() == 109 + 3 * 4 + 2, "a cycle is lost between two spans"
-    assert [writer.free for writer in store.writers] == [122, 0]
+    assert store.finish() == 111 + 3 * 4 + 2, "a cycle is lost between two spans"
+    assert [writer.free for writer in store.writers] == [124, 0]
 
 
 def test_long_rows_keep_both_ports_busy():
     """16 rows of 8 words: each port has 8 rows of 16 beats; the second begins 8 cycles later."""
     store = make()
     store.tile(EAST, 100, (Span(rows=16, vectors=16, beats=16),))
-    assert store.finish() == 109 + 8 + 8 * 16
+    assert store.finish() == 111 + 8 + 8 * 16
 
 
 def test_a_queue_that_is_full_holds_up_the_words_of_both_ports():
@@ -60,12 +60,12 @@ def test_a_queue_that_is_full_holds_up_the_words_of_both_ports():
     20th. The row of port 1 begins to come then."""
     store = make()
     store.tile(EAST, 100, (Span(rows=2, vectors=64, beats=64),))
-    last = 109 + 2 * 20 + 1
+    last = 111 + 2 * 20 + 1
     assert store.finish() == last + 1 + 2 + 64
 
 
-def test_a_bank_is_free_when_its_last_word_is_dealt():
-    """Five words of ten are on their way to the queues then."""
+def test_a_bank_is_free_when_its_last_word_is_read():
+    """All of them in ten cycles."""
     store = make()
     store.tile(EAST, 100, (Span(rows=10, vectors=2, beats=2),))
     assert [store.bank(EAST) for _ in range(3)] == [0, 0, 112]
@@ -82,8 +82,8 @@ def test_the_north_goes_first_at_either_port():
     store = make()
     store.tile(EAST, 100, (Span(rows=2, vectors=2, beats=2),))
     store.tile(NORTH, 100, (Span(rows=2, vectors=2, beats=2),))
-    assert store.finish() == 109 + 1 + 2 + 2
+    assert store.finish() == 111 + 1 + 2 + 2
     assert [[row.first for row in dealer.queues[0].rows] for dealer in store.dealers] == [
+        [113],
         [111],
-        [109],
     ]

@@ -17,9 +17,9 @@ def make(**memory):
 @pytest.mark.parametrize(
     "memory, end",
     [
-        ({}, 115),  # the first vector is there in 107, then 4 beats a row
-        ({"response_cycles": 7}, 122),
-        ({"write_gap_cycles": 3}, 119),  # asked for in 105, 108 to 112, and 115 to 119
+        ({}, 117),  # the first vector is there in 109, then 4 beats a row
+        ({"response_cycles": 7}, 124),
+        ({"write_gap_cycles": 3}, 120),  # asked for in 105, 109 to 113, and 116 to 120
     ],
 )
 def test_two_rows(memory, end):
@@ -32,7 +32,7 @@ def test_two_rows(memory, end):
 def test_vectors_may_take_longer_than_beats():
     store = make()
     store.tile(EAST, 100, (Span(rows=2, vectors=6, beats=4),))
-    assert store.finish() == 107 + 2 * 6
+    assert store.finish() == 109 + 2 * 6
 
 
 def test_columns_are_all_read_before_their_rows_leave():
@@ -52,29 +52,38 @@ def test_a_piece_turns_while_another_one_leaves():
     assert [store.bank(NORTH) for _ in range(3)] == [0, 0, 132]
 
 
-def test_a_third_piece_waits_until_the_first_one_has_left():
-    """The first one leaves until 219, so that 5 of its columns are in the pipeline, and are read
-    until 223; the second leaves until 320."""
+def test_a_fourth_piece_waits_until_the_first_one_has_left():
+    """That leaves from 119 to 219; its place is free in the cycle before."""
     store = make()
-    store.tile(NORTH, 100, (Span(rows=10, vectors=1, beats=10, columns=10),) * 3)
-    assert store.finish() == 119 + 3 * 100 + 2
-    assert [store.bank(NORTH) for _ in range(3)] == [0, 0, 223]
+    store.tile(NORTH, 100, (Span(rows=10, vectors=1, beats=10, columns=10),) * 4)
+    assert store.finish() == 119 + 4 * 100 + 3
+    assert [store.bank(NORTH) for _ in range(3)] == [0, 0, 218 + 10]
 
 
-def test_dw_leaves_while_dx_turns():
+def test_columns_are_read_before_the_rows_of_the_other_direction():
+    """The columns until 118, then the first row, which is there in 125; the others follow it."""
     store = make()
     store.tile(NORTH, 100, (Span(rows=1, vectors=1, beats=4, columns=16),))
     store.tile(EAST, 100, (Span(rows=5, vectors=1, beats=4),))
-    assert store.finish() == 107 + 6 * 4
-    assert [store.drains[direction].data for direction in (NORTH, EAST)] == [132, 128]
+    assert store.finish() == 125 + 6 * 4
+
+
+def test_rows_that_were_read_leave_while_columns_are():
+    """Five rows are read from 82 on; the first is there in 89, and the last has left in 109. The
+    columns have turned in 125."""
+    store = make()
+    store.tile(EAST, 80, (Span(rows=5, vectors=1, beats=4),))
+    store.tile(NORTH, 100, (Span(rows=1, vectors=1, beats=4, columns=16),))
+    assert store.finish() == 125 + 4
+    assert store.drains[EAST].ready == 109
 
 
 def test_the_north_drain_goes_first():
     store = make()
     store.tile(EAST, 100, (Span(rows=1, vectors=1, beats=4),))
     store.tile(NORTH, 100, (Span(rows=1, vectors=1, beats=2),))
-    assert store.finish() == 107 + 2 + 4
-    assert [store.drains[direction].data for direction in (NORTH, EAST)] == [110, 114]
+    assert store.finish() == 109 + 2 + 4
+    assert [store.drains[direction].data for direction in (NORTH, EAST)] == [112, 116]
 
 
 def test_who_waits_for_its_next_span_keeps_the_writer():
@@ -87,15 +96,15 @@ def test_who_waits_for_its_next_span_keeps_the_writer():
     assert store.finish() == first + 16 + 1 + 16 + 3
 
 
-@pytest.mark.parametrize("response, end", [(10, 107 + 17), (40, 108 + 40), (300, 108 + 300)])
+@pytest.mark.parametrize("response, end", [(10, 109 + 17), (40, 110 + 40), (300, 110 + 300)])
 def test_sixteen_bursts_are_open(response, end):
-    """Rows of a beat: the first ends in 108, and the 17th waits for the response to it."""
+    """Rows of a beat: the first ends in 110, and the 17th waits for the response to it."""
     store = make(response_cycles=response)
     store.tile(EAST, 100, (Span(rows=17, vectors=1, beats=1),))
     assert store.finish() == end + response
 
 
-@pytest.mark.parametrize("start, end", [(50, 107 + 32), (49, 109 + 300 - 1 + 2)])
+@pytest.mark.parametrize("start, end", [(50, 109 + 32), (49, 111 + 300 - 1 + 2)])
 def test_a_row_of_two_bursts_counts_twice(start, end):
     """Where the eighth row crosses a multiple of 64 beats, the 16th is the 17th burst."""
     store = make(response_cycles=300)
@@ -112,8 +121,8 @@ def test_two_banks_are_there_at_first():
     "rows, beats, free",
     [
         (10, 1, 112),  # all are read, one per cycle, when ten cycles have passed
-        (10, 4, 127),  # the last five are in the pipeline when the fifth row is written
-        (2, 4, 104),  # all fit in the pipeline
+        (10, 4, 112),  # all have room in the queue
+        (40, 4, 142),  # the last one when the eighth has left: from 109 on, 4 cycles each
     ],
 )
 def test_a_bank_is_free_when_its_last_vector_is_read(rows, beats, free):
@@ -122,12 +131,12 @@ def test_a_bank_is_free_when_its_last_vector_is_read(rows, beats, free):
     assert [store.bank(EAST) for _ in range(3)] == [0, 0, free]
 
 
-def test_a_vector_of_the_pipeline_takes_its_beats():
-    """Rows of two vectors and 8 beats: the third ends in 131, and its second vector is one more
-    than had to be read."""
+def test_a_word_of_the_queue_takes_its_beats():
+    """Rows of two vectors and 8 beats: the 40th word is read when the eighth has left, the second
+    one of the fourth row."""
     store = make()
-    store.tile(EAST, 100, (Span(rows=5, vectors=2, beats=8),))
-    assert [store.bank(EAST) for _ in range(3)] == [0, 0, 127]
+    store.tile(EAST, 100, (Span(rows=20, vectors=2, beats=8),))
+    assert [store.bank(EAST) for _ in range(3)] == [0, 0, 109 + 4 * 8 + 1]
 
 
 def test_banks_of_the_other_direction_do_not_count():

@@ -1,0 +1,93 @@
+"""The lanes that make floats of sums, in time: one word per cycle, columns before rows."""
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from diastole_sim.perf.machine import ceil_div
+
+LATENCY = 7
+"""Cycles from the read of a word of rows to its first beat."""
+COLUMN_LATENCY = 5
+"""From the read of a column to the memory that turns."""
+QUEUED = 32
+"""Words of rows of a direction that are read, and have not left."""
+
+
+class _Leaving(NamedTuple):
+    """Words that leave: how many before them, how many they are, from which cycle on and in how
+    many cycles."""
+
+    before: int
+    words: int
+    first: int
+    cycles: int
+
+
+@dataclass
+class Queue:
+    """Words of a direction between the lanes and the rows."""
+
+    read: int = 0  # so far
+    known: int = 0  # of how many it is known when they leave
+    free: int = 0  # when the next one can be read
+    leaving: deque[_Leaving] = field(default_factory=deque)
+
+    def room_for(self, number: int) -> int:
+        """When there is room for its word of that number, as far as is known when words leave."""
+        needed = min(number - QUEUED, self.known - 1)
+        if needed < 0:
+            return 0
+        while self.leaving[0].before + self.leaving[0].words <= needed:
+            self.leaving.popleft()
+        row = self.leaving[0]
+        return row.first + ceil_div((needed - row.before + 1) * row.cycles, row.words)
+
+    def left(self, words: int, first: int, cycles: int) -> None:
+        """The words that were read last leave from ``first`` on, in so many cycles."""
+        self.leaving.append(_Leaving(self.read - words, words, first, cycles))
+        self.known = self.read
+        self.free = max(self.free, self.room_for(self.read - 1) + 1)
+
+
+@dataclass
+class Lanes:
+    """When words are read: rows in the cycles that columns leave over."""
+
+    columns: deque[tuple[int, int]] = field(default_factory=deque)  # from, to: cycles in order
+
+    def column(self, start: int, count: int) -> None:
+        """Columns are read from ``start`` on."""
+        self.columns.append((start, start + count))
+
+    def rows(self, queue: Queue, words: int, ready: int) -> tuple[int, int]:
+        """Read the words of a row, which are there from ``ready`` on: the cycles of the first one
+        and of the last."""
+        begin = last = self.begins(queue, ready)
+        left = words - 1
+        for start, end in self.columns:
+            if end <= last or left == 0:
+                continue
+            between = max(start - last - 1, 0)
+            if between >= left:
+                break
+            left -= between
+            last = end - 1
+        last += left
+        last = self._free(max(last, queue.room_for(queue.read + words - 1)))
+        queue.read += words
+        queue.free = last + 1
+        while self.columns and self.columns[0][1] < last - 10_000:
+            self.columns.popleft()
+        return begin, last
+
+    def begins(self, queue: Queue, ready: int) -> int:
+        """When the first word of a row is read, if that is there from ``ready`` on."""
+        return self._free(max(ready, queue.free, queue.room_for(queue.read)))
+
+    def _free(self, cycle: int) -> int:
+        """The first cycle from one on without a column."""
+        for start, end in self.columns:
+            if start <= cycle < end:
+                cycle = end
+        return cycle
