@@ -73,8 +73,9 @@ SQUARES = Machine(
         Fault(
             "sums start anew in every chunk",
             "port_sums",
-            rf"stored = (adding{BITS}) \? {CONSTANT} :",
-            "1'h1",
+            r"= (~ fresh);",
+            "1'h0",
+            every=True,
         ),
         Fault("dX never turned back", "turn_tile", r"= - (first);", "{} & 1'h0"),
         Fault(
@@ -96,14 +97,14 @@ SQUARES = Machine(
         ),
         Fault("fused pass beyond its limits", "setup", r"fits = (.+);", "1'h1"),
         # Results.
-        Fault("result not rounded", "to_float", r"\bup = (_\d+_);", "1'h0"),
+        Fault("result not rounded", "to_float", rf"\bup = (fine{BITS} & _\d+_);", "1'h0"),
         Fault(
             "overflow is a number", "to_float", r"\{ fine\[0\], (31'h7f800000) \}", "31'h7f7fffff"
         ),
         Fault(
             "small results not flushed",
             "to_float",
-            r"(\$signed\(exponent\) <= \$signed\(1'h0\))",
+            rf"(\$signed\(_\d+_{BITS}\) <= \$signed\(1'h0\))",
             "1'h0",
             every=True,
         ),
@@ -189,7 +190,7 @@ WINDOWS = Machine(
         Fault(
             "poison from beyond the contraction",
             "stream_scratchpad",
-            rf"= (read_banks\w* > {CONSTANT});",
+            rf"= (read_\d_banks > {CONSTANT});",
             "1'h1",
             every=True,
         ),

@@ -98,7 +98,7 @@ SQUARES = (
     Fault(
         "elements that wait counted again",
         "tile_quantiser",
-        rf"= (late\d{BITS}) \? _\d+_ : {CONSTANT};",
+        rf"= (late\d_valid) \? _\d+_ : {CONSTANT};",
         "1'h1",
         every=True,
     ),
@@ -115,21 +115,21 @@ SQUARES = (
     # Packing.
     Fault(
         "a beat more after a whole one",
-        "packer_element_bits9_8_9",
+        "packer",
         rf"= i__payload{BITS} & (_\d+_);",
         "1'h1",
     ),
     Fault(
         "bits beyond a beat lost",
-        "packer_element_bits9_8_9",
+        "packer",
         rf"= \{{ {ZERO}, ({SOME}{BITS}) \}};",
         "{} & 1'h0",
     ),
-    Fault("all classes as wide as X", "packer_element_bits9_8_9", r"z \((cls)\)", "2'h0", True),
+    Fault("all classes as wide as X", "packer", r"z \((cls)\)", "2'h0", True),
     Fault(
-        "next image begins where the last ended",
-        "packer_element_bits8",
-        rf"= {SOME}{BITS};\s+end else if \((i__payload{BITS})\)",
+        "next group begins where the last ended",
+        "pack_bytes",
+        rf"ends = (i__payload{BITS}) \|",
         "1'h0",
     ),
     # The image writer, and its maxima.
@@ -170,9 +170,18 @@ SQUARES = (
     # Float lanes.
     Fault("what is held ignored", "float_lanes", r"= stream \+ (held);", "{} & 1'h0"),
     Fault("results twice as large", "float_lanes", r"\$signed\((offset)\)", "{} - 1'h1"),
-    Fault("results lost that wait", "float_lanes", r"advance = _\d+_ \| (o__ready);", "1'h1"),
-    Fault("overflow of nothing", "float_lanes", r"overflow = (valid_5) &", "1'h1"),
+    Fault("overflow of nothing", "float_lanes", r"= (valid_5) &", "1'h1"),
     Fault("overflow of the last lane lost", "float_lanes", r"= (lane_1_overflow);", "1'h0"),
+    # The lanes of both directions.
+    Fault("a word read for which there is no room", "float_pipe", r"= ~ (east__full);", "1'h0"),
+    Fault("columns among the rows", "float_pipe", r"= north__granted & (_\d+_);", "1'h1"),
+    Fault("columns have room as rows have", "float_pipe", r"north_room_full & (_\d+_);", "1'h1"),
+    Fault("words of both directions", "float_pipe", r"east__granted = _\d+_ & (_\d+_);", "1'h1"),
+    Fault("scale of the other direction", "float_pipe", r"lanes_offset = (second)", "1'h0"),
+    Fault("exponents of the other direction", "float_pipe", r"lanes_stream = (second)", "1'h0"),
+    Fault("a result ends before its words", "float_pipe", r"under_way = (~ east\w+);", "1'h0"),
+    Fault("a result ends before its columns", "turn_tile", r"busy = (~ \w+);", "1'h0"),
+    Fault("a piece without a place", "turn_tile", r"spans_in__ready = (~ \w+);", "1'h1"),
     # Parse.
     Fault(
         "maxima of all chunks at one place",
@@ -251,10 +260,7 @@ SQUARES = (
         rf"= ({SOME}{BITS} < {CONSTANT});",
         "1'h0",
     ),
-    Fault("half freed before its last word", "drain_walk_north", r"freed = (last_read)", "1'h1"),
-    Fault(
-        "half freed while all waits", "drain_walk_north", r"freed = last_read & (adv\w+)", "1'h1"
-    ),
+    Fault("half freed before its last word", "drain_walk_north", r"= (tiles__ready);", "steps"),
     # Dispatch.
     Fault("dX only", "dispatch", r"= (~ second);", "1'h0", every=True),
     Fault("NaN in W not flagged", "dispatch", r"= (converted_class == 1'h1);", "1'h0"),
@@ -305,7 +311,7 @@ WINDOWS = (
     Fault(
         "stored while folds are looked for",
         "tile_quantiser",
-        rf"stored = late\d{BITS} & (_\d+_);",
+        r"stored = late\d_valid & (_\d+_);",
         "1'h1",
     ),
     Fault("NaN scale lowered", "field_word_copy0", r"= (exponents != 8'hff);", "1'h1"),

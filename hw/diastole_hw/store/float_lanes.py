@@ -7,7 +7,6 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.place import place
-from diastole_hw.registers import data_register
 from diastole_hw.store.to_float import ToFloat
 from diastole_sim.spec.check import require_choice, require_int
 
@@ -44,7 +43,7 @@ class FloatLanes(wiring.Component):
     sink : In(sinks)
         Where the word goes that is read, a bit for each place; 0 if there is none.
     read_valid : In(vectors)
-        The vectors that are read. What others show means nothing.
+        The vectors that are read, 0 if there is no word. What others show means nothing.
     sums : In(array of ``lanes`` times signed(sum_bits))
     stream : In(8)
         Exponent of the vector: with that of what is held, it bounds the sums.
@@ -99,14 +98,14 @@ class FloatLanes(wiring.Component):
         m = Module()
         depths = range(1, 2 + ToFloat.latency)
         sinks = [self.sink, *(Signal(self.sinks, name=f"sink_{k}") for k in depths)]
-        valid = [self.read_valid, *(data_register(self.vectors, name=f"valid_{k}") for k in depths)]
+        valid = [self.read_valid, *(Signal(self.vectors, name=f"valid_{k}") for k in depths)]
         for before, after in (*pairwise(sinks), *pairwise(valid)):
             m.d.sync += after.eq(before)
         overflows = Signal(self.lanes)
         m.d.comb += self.o.to.eq(sinks[-1])
         parts = [overflows.word_select(k, self.lanes // self.vectors) for k in range(self.vectors)]
         too_large = [read & part.any() for read, part in zip(valid[-1], parts, strict=True)]
-        m.d.comb += self.overflow.eq(sinks[-1].any() & Cat(too_large).any())
+        m.d.comb += self.overflow.eq(Cat(too_large).any())
         scales = []
         for number in range(self.bounds):
             name = "scale" if self.bounds == 1 else f"scale_{number}"
