@@ -54,10 +54,23 @@ synth -top {top}
 dfflibmap -liberty cells.lib
 abc -liberty cells.lib
 tee -o area.txt stat -liberty cells.lib -top {top}
+hierarchy -top {top}_cell
+tee -a area.txt stat -liberty cells.lib -top {top}_cell
 """
 WHOLE = {"nano": {64: 377_900, 128: None}}
 """By preset and width of its bus the most that is asked of a whole machine: what `nano` had with
 fixed loops, one command at a time and half the rate of conversion."""
+BEFORE = {"edge": (1_257_500, 0.04), "server": (7_229_400, 0.07)}
+"""By preset what it had then, with a bus of 64 bits, and the most that may have been added since,
+as a part of the area of its cells."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MachineArea:
+    """NAND2 equivalents of a machine without its memories, and of the cells in it."""
+
+    whole: float
+    cells: float
 
 
 @dataclass(frozen=True)
@@ -80,19 +93,23 @@ class Mapper:
         """Area of a component in NAND2 equivalents."""
         convert = cast("Callable[..., str]", verilog.convert)  # pyright: ignore[reportUnknownMemberType] # Amaranth's
         text = convert(component, name="bare_cell", emit_src=False, strip_internal_attrs=True)
-        return self._area({"cell.v": text}, COMMANDS, "bare_cell")
+        [area] = self._areas({"cell.v": text}, COMMANDS, "bare_cell")
+        return area
 
-    def machine_nand2(self, config: Config) -> float:
-        """Area of a whole machine without its memories, in NAND2 equivalents."""
+    def machine(self, config: Config) -> MachineArea:
+        """Area of a whole machine."""
         contents, _ = product_contents(config)
         verilog_of = {"machine.v": "", "memories.v": ""}
         for path, text in contents.items():
             if path.endswith(".v"):
                 verilog_of["memories.v" if "_mem_" in path else "machine.v"] += text
-        return self._area(verilog_of, WHOLE_COMMANDS.format(top=config.name), config.name)
+        top = config.name
+        whole, cell = self._areas(verilog_of, WHOLE_COMMANDS.format(top=top), top, f"{top}_cell")
+        return MachineArea(whole=whole, cells=cell * config.array.rows * config.array.cols)
 
-    def _area(self, files: Mapping[str, str], commands: str, top: str) -> float:
-        """Of module ``top``, by a script that reads the files and writes ``area.txt``."""
+    def _areas(self, files: Mapping[str, str], commands: str, *tops: str) -> list[float]:
+        """Of modules with all that is in them, by a script that reads the files and writes
+        ``area.txt``, in which the modules are the last of each report."""
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             for path, text in files.items():
@@ -102,8 +119,11 @@ class Mapper:
             command = [str(self.yosys), "-q", "area.ys"]
             subprocess.run(command, cwd=folder, check=True, capture_output=True)
             report = (folder / "area.txt").read_text()
-        areas = re.findall(rf"Chip area for (?:top )?module '\\{top}': ([\d.]+)", report)
-        return float(areas[-1]) / NAND2_UM2
+        areas = (
+            re.findall(rf"Chip area for (?:top )?module '\\{top}': ([\d.]+)", report)[-1]
+            for top in tops
+        )
+        return [float(area) / NAND2_UM2 for area in areas]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,7 +163,7 @@ class BareCell:
 
 
 def figures(mapper: Mapper) -> Iterator[Figure]:
-    """Of the cell of `nano`."""
+    """Of the cell of `nano`, and of the presets."""
     for name, area in BareCell().areas(mapper).items():
         what = f"NAND2 equivalents per MAC, {name}"
         if name == "in_place":
@@ -152,13 +172,24 @@ def figures(mapper: Mapper) -> Iterator[Figure]:
             yield shown(what, area, "{:.1f}")
     for preset, widths in WHOLE.items():
         for width, most in widths.items():
-            area = mapper.machine_nand2(widened(PRESETS[preset], width))
+            area = mapper.machine(widened(PRESETS[preset], width)).whole
             what = f"NAND2 equivalents of `{preset}` at {width} bits, without memories"
             yield (
                 shown(what, area, "{:,.0f}")
                 if most is None
                 else at_most(what, area, most, "{:,.0f}")
             )
+    yield from added(mapper)
+
+
+def added(mapper: Mapper) -> Iterator[Figure]:
+    """Of the larger presets."""
+    for preset, (before, most) in BEFORE.items():
+        area = mapper.machine(PRESETS[preset])
+        what = f"NAND2 equivalents of `{preset}`, without memories"
+        yield shown(what, area.whole, "{:,.0f}")
+        what = f"added logic of `{preset}` over its cells"
+        yield at_most(what, (area.whole - before) / area.cells, most, "{:.1%}")
 
 
 def widened(config: Config, data_width: int) -> Config:

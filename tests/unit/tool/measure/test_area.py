@@ -13,7 +13,14 @@ from amaranth.lib.wiring import In, Out
 from diastole.config.presets import PRESETS
 from diastole.errors import BadInput
 from diastole.measure import area
-from diastole.measure.area import MOST_PER_MAC, VARIANTS, BareCell, Mapper, figures
+from diastole.measure.area import (
+    MOST_PER_MAC,
+    VARIANTS,
+    BareCell,
+    MachineArea,
+    Mapper,
+    figures,
+)
 from diastole_sim.rtl.programs import ToolMissing
 
 LIBRARY = Path(__file__).parents[4] / "scripts/pdk/sg13g2_stdcell_typ_1p20V_25C.lib"
@@ -58,9 +65,10 @@ class Sizes:
     def __init__(self, *found):
         self.found, self.components, self.machines = list(found), [], []
 
-    def machine_nand2(self, config):
+    def machine(self, config):
         self.machines.append((config.name, config.bus.data_width))
-        return self.found.pop(0)
+        cells = 1_000_000  # of any machine
+        return MachineArea(whole=self.found.pop(0), cells=cells)
 
     def area_nand2(self, component):
         Fragment.get(component, None)  # Amaranth warns of what nobody elaborates
@@ -90,7 +98,9 @@ def test_sizes_that_no_cell_has():
 
 
 def test_figures():
-    mapper = Sizes(*(64 * each for each in (420.04, 359, 448, 400)), 377_900, 400_000)
+    mapper = Sizes(
+        *(64 * each for each in (420.04, 359, 448, 400)), 377_900, 400_000, 1_297_500, 7_300_000
+    )
     found = list(figures(mapper))
     assert [(each.measured, each.met) for each in found] == [
         ("420.0", True),
@@ -99,11 +109,20 @@ def test_figures():
         ("400.0", None),
         ("377,900", True),
         ("400,000", None),
+        ("1,297,500", None),
+        ("4.0%", True),
+        ("7,300,000", None),
+        ("7.1%", False),
     ]
     assert found[0].asked == f"at most {MOST_PER_MAC:.1f}"
-    assert mapper.machines == [("diastole_nano", 64), ("diastole_nano", 128)]
-    worse = list(figures(Sizes(64 * 420.1, 0, 0, 0, 377_901, 0)))
-    assert [each.met for each in worse if each.met is not None] == [False, False]
+    assert mapper.machines == [
+        ("diastole_nano", 64),
+        ("diastole_nano", 128),
+        ("diastole_edge", 256),
+        ("diastole_server", 512),
+    ]
+    worse = list(figures(Sizes(64 * 420.1, 0, 0, 0, 377_901, 0, 0, 0)))
+    assert [each.met for each in worse if each.met is not None] == [False, False, True, True]
 
 
 FAKE_YOSYS = """#!{python}
@@ -114,16 +133,19 @@ assert "module diastole_pico_mem_" in memories and Path("cells.lib").exists()
 assert "stat -liberty cells.lib -top diastole_pico" in Path("area.ys").read_text()
 Path("area.txt").write_text(
     "Chip area for module '\\diastole_pico_cell': 99\\n"
-    "Chip area for top module '\\diastole_pico': {area}"
+    "Chip area for top module '\\diastole_pico': {area}\\n"
+    "Chip area for top module '\\diastole_pico_cell': {cell}\\n"
 )
 """
 
 
 def test_a_machine_is_mapped_without_its_memories(tmp_path):
-    fake = tmp_path / "yosys"
-    fake.write_text(FAKE_YOSYS.format(python=sys.executable, area=250 * area.NAND2_UM2))
+    fake, unit = tmp_path / "yosys", area.NAND2_UM2
+    fake.write_text(FAKE_YOSYS.format(python=sys.executable, area=250 * unit, cell=20 * unit))
     fake.chmod(0o755)
-    assert Mapper(fake, LIBRARY).machine_nand2(PRESETS["pico"]) == pytest.approx(250)
+    found = Mapper(fake, LIBRARY).machine(PRESETS["pico"])
+    cells = PRESETS["pico"].array.rows * PRESETS["pico"].array.cols
+    assert (found.whole, found.cells) == (pytest.approx(250), pytest.approx(20 * cells))
 
 
 def test_one_direction_is_smaller():
