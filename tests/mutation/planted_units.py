@@ -170,16 +170,13 @@ SQUARES = (
     # Float lanes.
     Fault("what is held ignored", "float_lanes", r"= stream \+ (held);", "{} & 1'h0"),
     Fault("results twice as large", "float_lanes", r"\$signed\((offset)\)", "{} - 1'h1"),
-    Fault("overflow of nothing", "float_lanes", r"= (valid_5) &", "1'h1"),
     Fault("overflow of the last lane lost", "float_lanes", r"= (lane_1_overflow);", "1'h0"),
     # The lanes of both directions.
     Fault("a word read for which there is no room", "float_pipe", r"= ~ (east__full);", "1'h0"),
     Fault("columns among the rows", "float_pipe", r"= north__granted & (_\d+_);", "1'h1"),
-    Fault("columns have room as rows have", "float_pipe", r"north_room_full & (_\d+_);", "1'h1"),
     Fault("words of both directions", "float_pipe", r"east__granted = _\d+_ & (_\d+_);", "1'h1"),
     Fault("scale of the other direction", "float_pipe", r"lanes_offset = (second)", "1'h0"),
     Fault("exponents of the other direction", "float_pipe", r"lanes_stream = (second)", "1'h0"),
-    Fault("a result ends before its words", "float_pipe", r"under_way = (~ east\w+);", "1'h0"),
     Fault("a result ends before its columns", "turn_tile", r"busy = (~ \w+);", "1'h0"),
     Fault("a piece without a place", "turn_tile", r"spans_in__ready = (~ \w+);", "1'h1"),
     # Parse.

@@ -34,7 +34,7 @@ class Drain(wiring.Component):
     grants it, but for the idle cycles that :class:`diastole_hw.store.drain_walk.DrainWalk` has per
     tile, and :class:`diastole_hw.store.rows.EmitRows` per span. Columns are read when there is a
     place for the piece that they make (:class:`diastole_hw.store.turn.TurnTile`); its rows are
-    asked for when all of them have come.
+    asked for when all of them have come. A word of a row is read when its span waits to be written.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ class Drain(wiring.Component):
             floats.stream.eq(scale_exponent(plan, self.lookup.stream.value[0])),
             emit.pitch.eq(self.result.pitch),
             self.stalled.eq(walk.read_valid.any() & floats.full),
-            self.busy.eq(self.tiles.valid | floats.rows_under_way | emit.busy),
+            self.busy.eq(self.tiles.valid | emit.busy),
         ]
         if self.vectors > 1:
             m.d.comb += self.read.wrapped_addr.eq(walk.read_wrapped_addr)

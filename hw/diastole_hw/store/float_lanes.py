@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from amaranth.hdl import Cat, Module, Signal, signed, unsigned
+from amaranth.hdl import Module, Signal, signed, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -17,8 +17,7 @@ class FloatLanes(wiring.Component):
     """Make floats of the words that a memory shows, one word per cycle.
 
     Lane n of ``o.floats`` is the binary32 of ``sums[n]`` * 2^(``stream`` + h - ``offset``), as
-    :class:`diastole_hw.store.to_float.ToFloat` has it; h is ``held[n * bounds // lanes]``. A word
-    is ``vectors`` vectors side by side, some of which may mean nothing.
+    :class:`diastole_hw.store.to_float.ToFloat` has it; h is ``held[n * bounds // lanes]``.
 
     Timing: ``sink`` in cycle t says that the memory is read; what it shows in t + 1 is taken, and
     its floats are at ``o`` in t + 1 + ``ToFloat.latency``. Nothing waits.
@@ -29,8 +28,6 @@ class FloatLanes(wiring.Component):
         Of a word, 1 to 32.
     sum_bits : int
         W, 2 to 63.
-    vectors : int
-        Vectors of a word, a divisor of ``lanes``.
     bounds : int
         Exponents of what is held, for as many lanes each: a divisor of ``lanes``.
     sinks : int
@@ -42,9 +39,8 @@ class FloatLanes(wiring.Component):
     -------
     sink : In(sinks)
         Where the word goes that is read, a bit for each place; 0 if there is none.
-    read_valid : In(vectors)
-        The vectors that are read, 0 if there is no word. What others show means nothing.
     sums : In(array of ``lanes`` times signed(sum_bits))
+        Zeros in lanes that the word has not, and where there is no word.
     stream : In(8)
         Exponent of the vector: with that of what is held, it bounds the sums.
     held : In(array of ``bounds`` times unsigned(8))
@@ -56,7 +52,7 @@ class FloatLanes(wiring.Component):
     o : Out({"to": sinks, "floats": array of ``lanes`` times unsigned(32)})
         ``to``: ``sink`` of the word.
     overflow : Out(1)
-        A lane of the word at ``o`` is too large, not poisoned, and of a vector that was read.
+        A lane of the word at ``o`` is too large, and not poisoned.
 
     ValueError if out of range.
     """
@@ -68,7 +64,6 @@ class FloatLanes(wiring.Component):
         *,
         lanes: int,
         sum_bits: int,
-        vectors: int = 1,
         bounds: int = 1,
         sinks: int = 1,
         poisonable: bool = False,
@@ -76,15 +71,13 @@ class FloatLanes(wiring.Component):
         require_int("lanes", lanes, 1, 32)
         require_int("sum_bits", sum_bits, 2, 63)
         divisors = tuple(count for count in range(1, lanes + 1) if lanes % count == 0)
-        require_choice("vectors", vectors, divisors)
         require_choice("bounds", bounds, divisors)
         require_int("sinks", sinks, 1, 4)
-        self.lanes, self.sum_bits, self.vectors = lanes, sum_bits, vectors
-        self.bounds, self.sinks, self.poisonable = bounds, sinks, poisonable
+        self.lanes, self.sum_bits, self.bounds = lanes, sum_bits, bounds
+        self.sinks, self.poisonable = sinks, poisonable
         floats = data.ArrayLayout(unsigned(32), lanes)
         members = {
             "sink": In(sinks),
-            "read_valid": In(vectors),
             "sums": In(data.ArrayLayout(signed(sum_bits), lanes)),
             "stream": In(8),
             "held": In(data.ArrayLayout(unsigned(8), bounds)),
@@ -98,14 +91,10 @@ class FloatLanes(wiring.Component):
         m = Module()
         depths = range(1, 2 + ToFloat.latency)
         sinks = [self.sink, *(Signal(self.sinks, name=f"sink_{k}") for k in depths)]
-        valid = [self.read_valid, *(Signal(self.vectors, name=f"valid_{k}") for k in depths)]
-        for before, after in (*pairwise(sinks), *pairwise(valid)):
+        for before, after in pairwise(sinks):
             m.d.sync += after.eq(before)
         overflows = Signal(self.lanes)
-        m.d.comb += self.o.to.eq(sinks[-1])
-        parts = [overflows.word_select(k, self.lanes // self.vectors) for k in range(self.vectors)]
-        too_large = [read & part.any() for read, part in zip(valid[-1], parts, strict=True)]
-        m.d.comb += self.overflow.eq(Cat(too_large).any())
+        m.d.comb += [self.o.to.eq(sinks[-1]), self.overflow.eq(overflows.any())]
         scales = []
         for number in range(self.bounds):
             name = "scale" if self.bounds == 1 else f"scale_{number}"

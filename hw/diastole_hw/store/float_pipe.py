@@ -47,15 +47,13 @@ class DrainedSignature(wiring.Signature):
     stream, held : Out(8), Out(array of unsigned(8))
         Exponents of the vector, and of what is held, for as many lanes each.
     offset : Out(signed(SCALE_BITS))
-        What to take from their sum. Stable while ``rows_under_way``, and while columns are.
+        What to take from their sum, with ``sums``.
     rows : In(stream of floats_layout(plan, north=north))
         The words that are no columns.
     columns : In(columns_layout(plan))
         The others, which nothing holds up; there if this direction has some.
     full : In(1)
-        A word that is no column must wait for one to leave.
-    rows_under_way : In(1)
-        There are words that were read, and have not left ``rows``.
+        A word must wait for one to leave ``rows``.
     """
 
     def __init__(self, plan: Plan, *, north: bool):
@@ -75,7 +73,6 @@ class DrainedSignature(wiring.Signature):
                 "offset": Out(signed(SCALE_BITS)),
                 "rows": In(stream.Signature(floats)),
                 "full": In(1),
-                "rows_under_way": In(1),
             }
             | poison
             | turned
@@ -85,9 +82,9 @@ class DrainedSignature(wiring.Signature):
 class FloatPipe(wiring.Component):
     """Make floats of the words of sums that the drains of all directions read, one per cycle.
 
-    What has been read is never held up: a word that is no column is read when the queue of its
-    direction has room for it, and a column when its drain has room. So no direction waits for what
-    another one does not take.
+    What has been read is never held up: a word is read when the queue of its direction has room for
+    one, and a column when its drain has a place for it too. So no direction waits for what another
+    one does not take.
 
     Timing: a word that is wanted is granted in the same cycle, north before east; ``granted`` is a
     function of what is wanted and of registers. A column is shown 1 + ``ToFloat.latency`` cycles
@@ -121,13 +118,11 @@ class FloatPipe(wiring.Component):
         m = Module()
         plan, sides = self.plan, self.sides
         lanes = max(len(side.sums) for side in sides)
-        vectors = max(len(side.wanted) for side in sides)
         # Lanes that share what is held, in any direction.
         shared = min(len(side.sums) // len(side.held) for side in sides)
         floats = FloatLanes(
             lanes=lanes,
             sum_bits=plan.accumulator_bits,
-            vectors=vectors,
             bounds=lanes // shared,
             sinks=len(sides) + plan.fused,
             poisonable=plan.poison,
@@ -136,9 +131,6 @@ class FloatPipe(wiring.Component):
         sinks = self._grant(m, platform, floats)
         self._exponents(m, floats, shared)
         m.d.comb += [
-            floats.read_valid.eq(
-                reduce(or_, (Mux(side.granted, side.wanted, 0) for side in sides))
-            ),
             floats.sink.eq(Cat(sinks)),
             self.overflow.eq(floats.overflow),
         ]
@@ -161,12 +153,11 @@ class FloatPipe(wiring.Component):
             turned = getattr(side, "turned", Const(0, 1))
             to_rows = Signal(name=f"{name}_to_rows")
             m.d.comb += [
-                side.full.eq(room.full & ~turned),
+                side.full.eq(room.full),
                 side.granted.eq(side.wanted.any() & ~side.full & ~before),
                 to_rows.eq(side.granted & ~turned),
                 room.take.eq(to_rows),
                 room.give.eq(side.rows.valid & side.rows.ready),
-                side.rows_under_way.eq(~room.empty),
                 queue.i.valid.eq(floats.o.to[len(sinks)]),
                 Value.cast(queue.i.payload).eq(Value.cast(floats.o.floats)),
             ]
