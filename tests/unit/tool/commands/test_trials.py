@@ -197,6 +197,46 @@ def test_bad_tensors(diastole, save, arrays, message):
     assert (result.code, result.out, result.err) == (2, "", error(f"a.npz: {message}"))
 
 
+# What docs/formats.md says.
+
+SECTION = (ROOT / "docs" / "formats.md").read_text().partition("## Your own tensors")[2]
+SECTION = SECTION.partition("\n## ")[0]
+CODE = [line.removeprefix("    ") for line in SECTION.splitlines() if line.startswith("    ")]
+COMMANDS = [shlex.split(line) for line in CODE if line.startswith("diastole ")]
+PYTHON = "\n".join(line for line in CODE if not line.startswith("diastole "))
+ROWS = {"bfp6": "bfp6 in squares", "mxfp8_e4m3": "MXFP8 E4M3"}
+
+
+def table_row(title):
+    """The numbers of a row of the table."""
+    (line,) = [each for each in SECTION.splitlines() if each.startswith(f"| {title} |")]
+    return [float(cell) for cell in line.strip("| ").split("|")[1:]]
+
+
+def test_the_documents_example(diastole):
+    """Its commands run, and its table is what the first of them prints."""
+    exec(PYTHON, {})
+    assert len(COMMANDS) == 2
+    assert diastole(*COMMANDS[1][1:]).code == 0
+    found = diastole(*COMMANDS[0][1:], "--json").json
+    (x,) = [each for each in found["tensors"] if each["name"] == "X"]
+    for survey, mixture in zip(x["formats"], found["mixtures"], strict=True):
+        dw = mixture["products"]["dW"]
+        numbers = [survey["snr_db"], dw["snr_db"]]
+        numbers += [dw[place]["snr_db"] for place in ("worst_row", "worst_column")]
+        assert [round(number, 1) for number in numbers] == table_row(ROWS[mixture["name"]])
+    assert [each["reaches"] for each in found["mixtures"]] == [False, True]
+
+
+def test_the_document_names_every_key(diastole, npz):
+    found = diastole("formats", "--data", "a.npz", *FEW, "--json").json
+    mixture = found["mixtures"][0]
+    parts = [found["tensors"][0], found["tensors"][0]["formats"][0], mixture, mixture["worst"]]
+    parts += [mixture["products"]["Y"], mixture["products"]["Y"]["worst_row"], found["verdict"]]
+    keys = {key for part in parts for key in part} | {"tensors", "mixtures", "verdict"}
+    assert sorted(key for key in keys if f"`{key}`" not in SECTION) == []
+
+
 def test_the_presets_formats_are_what_the_default_rounding_is_of():
     """`formats --data` rounds as a configuration does that says nothing; the presets say that."""
     for preset in PRESETS.values():
