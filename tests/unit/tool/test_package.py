@@ -1,6 +1,7 @@
 """``import diastole``: what it hands out, and that it takes no time before it is asked."""
 
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -12,7 +13,9 @@ import pytest
 import diastole
 import diastole_sim
 
-PROJECT = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
+ROOT = Path(__file__).parents[3]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+WORKFLOW = ROOT / ".github" / "workflows" / "ci.yml"
 HANDED_OUT = {
     "Config": "diastole.config.keys",
     "Device": "diastole_sim.rtl.device",
@@ -106,5 +109,11 @@ def test_every_python_that_is_named_is_taken_and_tested():
     minors = [int(name.removeprefix("3.")) for _, _, name in classifiers if name[:2] == "3."]
     assert minors == list(range(minors[0], minors[-1] + 1))
     assert PROJECT["requires-python"] == f">=3.{minors[0]}"
-    workflow = (Path(__file__).parents[3] / ".github" / "workflows" / "ci.yml").read_text()
-    assert f"python: {json.dumps([f'3.{minor}' for minor in minors])}" in workflow
+    assert f"python: {json.dumps([f'3.{minor}' for minor in minors])}" in WORKFLOW.read_text()
+
+
+def test_the_workflow_calls_what_must_be_green():
+    """The same commands of make, in the same order."""
+    must = re.findall(r"^make \w+$", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
+    assert must == ["make lint", "make test"]
+    assert re.findall(r"- run: (make .*)", WORKFLOW.read_text()) == must
