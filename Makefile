@@ -4,7 +4,7 @@ PYTEST := $(BIN)/python -m pytest
 # A core takes the next test of another's share when its own are done.
 PARALLEL := $(PYTEST) -n auto --dist worksteal
 
-.PHONY: help setup demo test unit sim formal mutate sweeps nightly lint format bench bench-formats clean
+.PHONY: help setup demo test unit sim formal mutate sweeps package nightly lint format bench bench-formats clean
 help: ; @sed -n '/sed/d; s/^\([a-z-]*\): .*## /\1\t/p' Makefile
 setup: ; @scripts/setup.sh
 
@@ -13,8 +13,8 @@ demo: setup ## generate the hardware, train it on handwritten digits; results in
 
 test: setup ## every test, on every core, and a sample of the faults
 	$(PARALLEL) tests/unit tests/product tests/mutation tests/rtl tests/formal
-unit: setup ## unit tests, and the generated product
-	$(PARALLEL) tests/unit tests/product
+unit: setup ## unit tests, and the generated product; ARGS="tests/unit/tool -k formats" for some of them
+	$(PARALLEL) $(if $(filter tests/%,$(ARGS)),,tests/unit tests/product) $(ARGS)
 sim: setup ## cocotb benches on the generated Verilog
 	$(PARALLEL) tests/rtl
 formal: setup ## proofs
@@ -25,7 +25,9 @@ mutate: setup ## faults in the Verilog, all that are known and random ones: who 
 sweeps: setup ## long sweeps: every format against other libraries, every product in Verilator
 	$(PARALLEL) -m "sweep or not sweep" tests/sweeps
 	$(PARALLEL) -m sweep tests/unit tests/product tests/mutation tests/rtl tests/formal
-nightly: mutate sweeps ## what takes long, and every figure with what is asked of it
+package: setup ## what an index would get, installed and used apart; in build/package
+	$(BIN)/python scripts/package.py build/package
+nightly: mutate sweeps package ## what takes long, and every figure with what is asked of it
 	$(BIN)/python scripts/bench.py build/bench.json --require
 	$(BIN)/python scripts/bench_formats.py --json build/formats.json --require
 

@@ -19,7 +19,6 @@ from pathlib import Path  # noqa: E402
 
 from diastole.cli import exit_code  # noqa: E402
 from diastole.commands.arguments import integer  # noqa: E402
-from diastole.commands.formats import parse_names  # noqa: E402
 from diastole.commands.train import MAX_STEPS  # noqa: E402
 from diastole.console import note, say  # noqa: E402
 from diastole.files.atomic import check_writable  # noqa: E402
@@ -31,13 +30,14 @@ from diastole.measure.accuracy_formats import (  # noqa: E402
     train_all,
 )
 from diastole.measure.figure import write_json  # noqa: E402
+from diastole.trials.choices import parse_names  # noqa: E402
 from diastole_sim.spec.formats import FORMAT_NAMES  # noqa: E402
 
 
 def main(arguments: argparse.Namespace) -> int:
     if arguments.out is not None:
         check_writable(arguments.out)
-    wanted = jobs(parse_names(arguments.formats), arguments.block, arguments.steps)
+    wanted = jobs(parse_names("formats", arguments.formats), arguments.block, arguments.steps)
     runs = []
     for run in train_all(wanted):
         runs.append(run)

@@ -1,9 +1,11 @@
-"""The wheel, built without a network and installed apart: what is in it, and its types."""
+"""What an index gets, built without a network: the wheel, installed apart, and its types; and the
+source distribution, which has all that a contributor needs."""
 
 import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -65,6 +67,33 @@ def test_contents(wheel):
     assert {f"{package}/py.typed" for package in PACKAGES} <= names
     assert "diastole/report/areas.json" in names
     assert {Path(name).suffix for name in names if "/driver/" in name} == {".cpp", ".hpp"}
+
+
+FOLDERS = ("hw", "sim", "tool", "tests", "docs", "scripts", ".ci", ".github")
+TOP = (
+    "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "MANIFEST.in", "Makefile",
+    "pyproject.toml", "requirements.lock", ".gitignore",
+)  # fmt: skip
+BUILD = "import sys, setuptools.build_meta as b; b.build_sdist(sys.argv[1])"
+
+
+def test_source_distribution(tmp_path):
+    """Tests, documents and scripts too; nothing that was made here."""
+    ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
+    for name in FOLDERS:
+        shutil.copytree(ROOT / name, tmp_path / "sources" / name, ignore=ignored)
+    for name in TOP:
+        shutil.copy(ROOT / name, tmp_path / "sources")
+    sources = tmp_path / "sources"
+    files = (path for path in sources.rglob("*") if path.is_file())
+    expected = {str(path.relative_to(sources)) for path in files}
+    build = [sys.executable, "-c", BUILD, tmp_path]
+    subprocess.run(build, cwd=tmp_path / "sources", check=True, capture_output=True)
+    (found,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(found) as archive:
+        names = {each.name.partition("/")[2] for each in archive if each.isfile()}
+    generated = {name for name in names if ".egg-info/" in name} | {"PKG-INFO", "setup.cfg"}
+    assert names - generated == expected
 
 
 def test_runs_from_where_it_is_installed(installed, tmp_path):

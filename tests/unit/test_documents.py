@@ -5,12 +5,14 @@ import builtins
 import importlib
 import re
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")])
+NAMES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")
+DOCUMENTS = sorted([*(ROOT / name for name in NAMES), *(ROOT / "docs").glob("*.md")])
 TOP_FOLDERS = ("hw", "sim", "tool", "tests", "scripts", "docs")
 PACKAGES = ("hw/diastole_hw", "sim/diastole_sim", "tool/diastole")
 OURS = tuple(package.partition("/")[2] for package in PACKAGES)
@@ -72,12 +74,12 @@ def code(text: str) -> Iterator[str]:
 
 
 def make_targets(text: str) -> set[str]:
-    """Of commands every word, of comments the word after ``make``."""
+    """Of commands every word before a variable, of comments the word after ``make``."""
     found: set[str] = set()
     for part in code(text):
         words = part.split()
         if words[:1] == ["make"] and "," not in part:
-            found.update(words[1:])
+            found.update(takewhile(lambda word: "=" not in word, words[1:]))
         else:
             found.update(re.findall(r"\bmake ([a-z][a-z-]*)", part))
     return found
@@ -117,7 +119,7 @@ def test_a_wrong_name_is_seen(tmp_path):
     document.write_text("# One heading: two\n")
     text = "see hw/diastole/config.py, `hw/`, `control/walk.py`, [a](b.md), [d](#none), "
     text += "[c](a.md#one-heading-two)\nand `make love`, `make test`\n\n"
-    text += "    make bench war # after make demo, make up\n"
+    text += "    make bench war ARGS=x y # after make demo, make up\n"
     assert missing_paths(text) == ["hw/diastole/config.py"]
     assert missing_sources(text) == ["control/walk.py"]
     assert missing_links(document, text) == ["b.md", "#none"]

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from diastole_sim.device.interface import Floats
 from diastole_sim.golden.convert import Quantised, quantise
 from diastole_sim.golden.copies import Copy
-from diastole_sim.spec.formats import SIGNIFICAND_FRACTION, Format, Grouping, parse_format
+from diastole_sim.spec.formats import SIGNIFICAND_FRACTION, Format, Grouping
 from diastole_sim.spec.image import GROUP_BLOCKS
-from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
+from diastole_sim.spec.numerics import CLASS_NAMES, Numerics, TensorClass
 
 Integers: TypeAlias = NDArray[np.int64]
 
@@ -34,7 +34,7 @@ class Bits:
 
 @dataclass(frozen=True, kw_only=True)
 class Survey:
-    """One tensor in one format, rounded to nearest, saturating; over both copies if there are two.
+    """One tensor in one format, over both copies if there are two.
 
     ``snr_db``: power of the finite elements over that of what rounding adds, in decibels; None
     where nothing is added. ``saturated``, ``underflowed``: shares of the elements, 0 to 1.
@@ -63,20 +63,25 @@ def survey_numerics(name: str, block: int) -> Numerics:
 
 
 def survey(array: Floats, name: str, *, block: int, tensor_class: str = "x") -> Survey:
-    """What the format called ``name`` makes of a float32 matrix, with blocks of side ``block``.
+    """What the format called ``name`` makes of a float32 matrix, with blocks of side ``block``,
+    rounded to nearest, saturating.
 
     ``tensor_class``: ``x``, ``w`` or ``dy``, on which default groups depend (NVFP4). NaN, Inf and
     subnormals have no part in the noise. ValueError if there is no such format, block or class, or
     if the array is no float32 array with two axes, none empty.
     """
     numerics = survey_numerics(name, block)
-    grouping = numerics.tensor_class(tensor_class).grouping
-    result = quantise(array, tensor_class, numerics, seed=0, tag=0, step=0)
+    return survey_converted(array, quantise(array, tensor_class, numerics, seed=0, tag=0, step=0))
+
+
+def survey_converted(array: Floats, result: Quantised) -> Survey:
+    """What became of ``array`` in ``result``, however it was converted."""
+    grouping = result.chosen.grouping
     elements = array.size * len(result.copies)
     turned = [array.T if copy.transposed else array for copy in result.copies]
     rows, columns = deficits(result)
     return Survey(
-        format=name,
+        format=result.chosen.format.name,
         grouping=str(grouping),
         copies=len(result.copies),
         snr_db=noise(array, result),
@@ -160,14 +165,18 @@ def element_range(chosen: Format) -> tuple[float, float]:
 
 
 def bits_per_element(name: str, block: int, tensor_class: str = "x") -> tuple[float, float]:
+    """:func:`stored_bits` of a class of tensor in a format, with its default groups."""
+    return stored_bits(survey_numerics(name, block).tensor_class(tensor_class), block)
+
+
+def stored_bits(chosen: TensorClass, block: int) -> tuple[float, float]:
     """Bits in memory of an element of a large tensor with its share of the exponents: in one copy,
     and in all copies.
 
     Every block has an exponent, whatever shares it; vectors one for each of their rows in a group
     of blocks of the memory image.
     """
-    chosen = survey_numerics(name, block).tensor_class(tensor_class)
     vector = min(chosen.grouping.size, GROUP_BLOCKS * block)
     sharing = vector if chosen.two_copies else block * block
-    bits = parse_format(name).element_bits + 8 / sharing
+    bits = chosen.format.element_bits + 8 / sharing
     return bits, bits * (1 + chosen.two_copies)

@@ -1,8 +1,11 @@
 """``import diastole``: what it hands out, and that it takes no time before it is asked."""
 
 import json
+import re
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +13,9 @@ import pytest
 import diastole
 import diastole_sim
 
+ROOT = Path(__file__).parents[3]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+WORKFLOW = ROOT / ".github" / "workflows" / "ci.yml"
 HANDED_OUT = {
     "Config": "diastole.config.keys",
     "Device": "diastole_sim.rtl.device",
@@ -34,7 +40,7 @@ def test_hands_out(name, home):
 def test_formats_and_version():
     assert diastole.formats is sys.modules["diastole_sim.spec.formats"]
     assert diastole.formats.parse_format("nvfp4").name == "nvfp4"
-    assert diastole.__version__ == "0.1.0"
+    assert diastole.__version__ == PROJECT["version"]
 
 
 def test_all_of_it_is_named():
@@ -81,7 +87,33 @@ def test_as_a_module():
     done = subprocess.run(
         [sys.executable, "-m", "diastole", "--version"], capture_output=True, text=True
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "diastole 0.1.0\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (
+        0,
+        f"diastole {PROJECT['version']}\n",
+        "",
+    )
     done = subprocess.run([sys.executable, "-m", "diastole"], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("usage: diastole ")
+
+
+def test_extras_are_named_for_users():
+    extras = PROJECT["optional-dependencies"]
+    assert list(extras) == ["sim", "train", "report", "dev"]
+    assert "diastole[sim,train,report]" in extras["dev"]
+
+
+def test_every_python_that_is_named_is_taken_and_tested():
+    """From the least one on, without a gap."""
+    classifiers = [each.rpartition(" :: ") for each in PROJECT["classifiers"]]
+    minors = [int(name.removeprefix("3.")) for _, _, name in classifiers if name[:2] == "3."]
+    assert minors == list(range(minors[0], minors[-1] + 1))
+    assert PROJECT["requires-python"] == f">=3.{minors[0]}"
+    assert f"python: {json.dumps([f'3.{minor}' for minor in minors])}" in WORKFLOW.read_text()
+
+
+def test_the_workflow_calls_what_must_be_green():
+    """The same commands of make, in the same order."""
+    must = re.findall(r"^make \w+$", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
+    assert must == ["make lint", "make test"]
+    assert re.findall(r"- run: (make .*)", WORKFLOW.read_text()) == must

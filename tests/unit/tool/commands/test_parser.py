@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+import diastole as package
 from command_line import error
 from diastole import cli
 
@@ -38,7 +39,7 @@ def test_every_command_has_help_with_an_example(capsys, command):
 
 def test_version(capsys):
     assert cli.main(["--version"]) == 0
-    assert capsys.readouterr().out == "diastole 0.1.0\n"
+    assert capsys.readouterr().out == f"diastole {package.__version__}\n"
 
 
 @pytest.mark.parametrize(

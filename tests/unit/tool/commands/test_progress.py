@@ -78,6 +78,26 @@ def test_lines_on_a_terminal_without_rich(monkeypatch):
     assert "".join(terminal.written) == "diastole: work: step 1 of 1, loss 0.5000\n"
 
 
+def test_nothing_but_a_bar(monkeypatch, capsys):
+    with progress("work", lines=False) as report:
+        report(1, 1, None)
+    assert capsys.readouterr() == ("", "")
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    with progress("work", lines=False) as report:
+        report(1, 1, None)
+    shown = "".join(terminal.written)
+    assert "work" in shown
+    assert "loss" not in shown
+
+
+def test_without_a_loss(capsys):
+    with progress("work") as report:
+        report(1, 1, None)
+    assert capsys.readouterr().err == "diastole: work: step 1 of 1\n"
+
+
 def test_without_a_standard_error(monkeypatch, capsys):
     monkeypatch.setattr(sys, "stderr", None)
     with progress("work") as report:

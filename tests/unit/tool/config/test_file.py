@@ -21,12 +21,9 @@ from diastole.config.file import (
 from diastole.config.keys import Config
 from diastole.config.presets import PRESETS
 from diastole.errors import BadInput
+from diastole_sim.spec.formats import FORMAT_NAMES
 
-FORMATS = (
-    "bfp1, bfp2, bfp3, bfp4, bfp5, bfp6, bfp7, bfp8, fp8_e4m3, fp8_e5m2, bf16, mxint8, mxfp8_e4m3, "
-    "mxfp8_e5m2, mxfp6_e3m2, mxfp6_e2m3, mxfp4_e2m1, nvfp4, e<E>m<M> (E in 2..5, M in 1..5, "
-    "1 + E + M at most 8)"
-)
+FORMATS = f"{', '.join(FORMAT_NAMES)}, e<E>m<M> (E in 2..5, M in 1..5, 1 + E + M at most 8)"
 GROUPS = (
     'squares such as "8x8", vectors such as "1x16" or "tensor"; '
     "sides are powers of two, at most 128"

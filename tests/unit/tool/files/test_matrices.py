@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from diastole.errors import BadInput
-from diastole.files.matrices import read_matrices
+from diastole.files.matrices import operands_of, read_matrices
 
 GOOD = np.array([[1.5, -2], [0.25, 3]], np.float32)
 
@@ -71,4 +71,52 @@ def test_what_is_damaged_is_refused(npz):
     assert caught.value.problems == tuple(
         f"{path}: the array {name} cannot be read: Bad CRC-32 for file '{name}.npy'"
         for name in "BC"
+    )
+
+
+@pytest.mark.parametrize(
+    "array, problem",
+    [
+        (np.ones((2, 2), complex), "must hold real numbers, not complex128"),
+        (np.array([["a"]]), "must hold real numbers, not <U1"),
+        (np.array([["2026-01-01"]], "datetime64[D]"), "must hold real numbers, not datetime64[D]"),
+        (np.array(None), "must hold real numbers, not Python objects"),
+        (np.ones((2, 2), [("a", "f4")]), "must hold real numbers, not [('a', '<f4')]"),
+        (np.ones(3), "must have 2 dimensions, not 1 (its shape is (3,))"),
+        (np.ones((2, 2, 2)), "must have 2 dimensions, not 3 (its shape is (2, 2, 2))"),
+        (np.ones((2, 0)), "must not have an empty axis (its shape is (2, 0))"),
+    ],
+)
+@pytest.mark.parametrize("name", ["X", "w", "DY"])
+def test_an_operand_is_not_left_out_but_refused(npz, name, array, problem):
+    path = npz(**{name: array, "good": GOOD})
+    with pytest.raises(BadInput) as caught:
+        read_matrices(path)
+    assert caught.value.problems == (f"{path}: {name} {problem}",)
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint64, bool])
+def test_operands_may_be_whole_numbers(npz, kind):
+    found, notes = read_matrices(npz(X=np.array([[0, 1]], kind)))
+    assert found["X"].dtype == np.float32
+    assert found["X"].tolist() == [[0, 1]]
+    assert notes == [f"X was converted from {np.dtype(kind)} to float32"]
+
+
+def test_operands_by_their_names(npz):
+    found, _ = read_matrices(npz(dy=GOOD, other=GOOD, X=2 * GOOD))
+    assert {name: each.tolist() for name, each in operands_of(found).items()} == {
+        "X": (2 * GOOD).tolist(),
+        "dY": GOOD.tolist(),
+    }
+
+
+def test_two_of_one_operand(npz):
+    path = npz(X=GOOD, x=GOOD, dY=GOOD, dy=np.ones(3), A=GOOD, a=GOOD)
+    with pytest.raises(BadInput) as caught:
+        read_matrices(path)
+    assert caught.value.problems == (
+        f"{path}: dy must have 2 dimensions, not 1 (its shape is (3,))",
+        f"{path}: X and x are both there; give one of them",
+        f"{path}: dY and dy are both there; give one of them",
     )

@@ -9,7 +9,8 @@ import pytest
 
 SCRIPTS = Path(__file__).parents[4] / "scripts"
 THIN = (
-    "accuracy_formats area bench bench_formats bench_geometry bench_golden igo model mutation demo"
+    "accuracy_formats area bench bench_formats bench_geometry bench_golden igo model mutation demo "
+    "package"
 ).split()
 
 
@@ -54,7 +55,7 @@ def test_mistakes(arguments, code, words, tmp_path, monkeypatch):
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("name", ["bench_golden", "demo", "mutation"])
+@pytest.mark.parametrize("name", ["bench_golden", "demo", "mutation", "package"])
 def test_help_runs_nothing(name, tmp_path, monkeypatch):
     """Of those that would work for long without arguments, or take any for a folder."""
     monkeypatch.chdir(tmp_path)

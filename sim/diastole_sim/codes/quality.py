@@ -1,0 +1,104 @@
+"""How far products of converted tensors are from those of the tensors themselves.
+
+The products are the machine's, bit for bit; the judge of their error is plain float64. A mean over
+a result hides rows and columns that are lost, so the worst of each are told beside it.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diastole_sim.device.interface import Floats
+from diastole_sim.golden.convert import Quantised
+from diastole_sim.golden.product import ResultTensor, matrix_product
+from diastole_sim.spec.numerics import Numerics
+from diastole_sim.spec.operations import PRODUCTS
+
+Doubles: TypeAlias = NDArray[np.float64]
+
+LARGEST = float(np.finfo(np.float32).max)
+TINY = float(np.finfo(np.float64).tiny)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Worst:
+    """The row or column of a result with the least signal to noise: its ``index`` from 0, dB."""
+
+    index: int
+    snr_db: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResultQuality:
+    """A result beside the float64 product of its float32 operands, which are not converted.
+
+    ``snr_db``: power of the exact elements over that of the error, in decibels; None where there is
+    none. ``row``, ``column``: the worst; None where no row, or column, has an error. Those that are
+    zero exactly have no ratio; elements that NaN or Inf reach in float64 do not count. ``exact``,
+    ``overflow``: as in :class:`diastole_sim.device.interface.ProductResult`.
+    """
+
+    snr_db: float | None
+    row: Worst | None
+    column: Worst | None
+    exact: bool
+    overflow: bool
+
+
+def plain_products(tensors: Mapping[str, Floats]) -> dict[str, Doubles]:
+    """Y, dX and dW in float64, as far as ``X``, ``W`` and ``dY`` are among ``tensors``."""
+    wide = {name: tensor.astype(np.float64) for name, tensor in tensors.items()}
+    found: dict[str, Doubles] = {}
+    with np.errstate(invalid="ignore"):  # Inf and NaN do not count
+        if {"X", "W"} <= set(wide):
+            found["Y"] = wide["X"] @ wide["W"]
+        if {"W", "dY"} <= set(wide):
+            found["dX"] = wide["dY"] @ wide["W"].T
+        if {"X", "dY"} <= set(wide):
+            found["dW"] = wide["X"].T @ wide["dY"]
+    return found
+
+
+def product_qualities(
+    plain: Mapping[str, Doubles], converted: Mapping[str, Quantised], numerics: Numerics
+) -> dict[str, ResultQuality]:
+    """Of every product in ``plain``, from its converted factors by name. ValueError as
+    :func:`diastole_sim.golden.product.matrix_product`."""
+    return {
+        name: result_quality(exact, matrix_product(PRODUCTS[name], converted, numerics))
+        for name, exact in plain.items()
+    }
+
+
+def result_quality(plain: Doubles, result: ResultTensor) -> ResultQuality:
+    """``result`` beside ``plain``, of the same shape; Inf counts as the largest float32."""
+    counted = np.isfinite(plain) & ~np.isnan(result.values)
+    stored = np.clip(result.values.astype(np.float64), -LARGEST, LARGEST)
+    signal = np.square(np.where(counted, plain, 0.0))
+    noise = np.square(np.subtract(plain, stored, out=np.zeros_like(plain), where=counted))
+    return ResultQuality(
+        snr_db=_decibels(float(signal.sum()), float(noise.sum())),
+        row=_worst(signal.sum(axis=1), noise.sum(axis=1)),
+        column=_worst(signal.sum(axis=0), noise.sum(axis=0)),
+        exact=result.exact,
+        overflow=result.overflow,
+    )
+
+
+def _worst(signal: Doubles, noise: Doubles) -> Worst | None:
+    candidates = np.flatnonzero((signal > 0) & (noise > 0))
+    if not candidates.size:
+        return None
+    index = int(candidates[np.argmin(signal[candidates] / noise[candidates])])
+    decibels = _decibels(float(signal[index]), float(noise[index]))
+    assert decibels is not None
+    return Worst(index=index, snr_db=decibels)
+
+
+def _decibels(signal: float, noise: float) -> float | None:
+    """None without an error; where there is nothing else, a number that is as low as any."""
+    return 10 * (math.log10(signal or TINY) - math.log10(noise)) if noise else None

@@ -1,0 +1,81 @@
+"""What is to be tried, from a command line: what is taken, and every mistake at once."""
+
+import pytest
+
+from diastole.config.file import accepted
+from diastole.errors import BadInput
+from diastole.trials.choices import parse_by_class, parse_choices, parse_names
+from diastole.trials.mixtures import Settings
+
+
+def problems(work, *arguments):
+    with pytest.raises(BadInput) as caught:
+        work(*arguments)
+    return list(caught.value.problems)
+
+
+def test_names_once_each():
+    assert parse_names("x", "bfp4, e3m4,bfp4") == ["bfp4", "e3m4"]
+
+
+def test_unknown_names():
+    known = accepted("format.x")
+    assert problems(parse_names, "dy", "a,bfp4,fp8_e4m") == [
+        f'--dy must each be {known}, not "a"',
+        f'--dy must each be {known}, not "fp8_e4m"; did you mean fp8_e4m3?',
+    ]
+
+
+@pytest.mark.parametrize(
+    "name, text, expected",
+    [
+        ("rounding", "nearest", dict.fromkeys(("x", "w", "dy"), "nearest")),
+        ("rounding", "dY = stochastic-a", {"dy": "stochastic-a"}),
+        ("scale", "x=even,w=up", {"x": "even", "w": "up"}),
+        ("grouping", "1x16", dict.fromkeys(("x", "w", "dy"), "1x16")),
+        ("grouping", "w=tensor,dy=16x16", {"w": "tensor", "dy": "16x16"}),
+    ],
+)
+def test_settings_by_class(name, text, expected):
+    assert parse_by_class(name, text) == expected
+
+
+@pytest.mark.parametrize(
+    "name, text, message",
+    [
+        (
+            "rounding",
+            "stocastic-b",
+            (
+                f'--rounding must be {accepted("rounding.x")}, not "stocastic-b"; did you mean '
+                "stochastic-b?"
+            ),
+        ),
+        ("scale", "x=wild", f'--scale must be {accepted("scale.x")}, not "wild"'),
+        ("grouping", "2x3", f'--grouping must be {accepted("block.x")}, not "2x3"'),
+        ("grouping", "dy=", f'--grouping must be {accepted("block.x")}, not ""'),
+        ("grouping", "3x3", f'--grouping must be {accepted("block.x")}, not "3x3"'),
+        ("rounding", "y=nearest", '--rounding takes x, w, dy before "=", not "y"'),
+        (
+            "rounding",
+            "nearest,x=nearest",
+            "--rounding must say each of x, w, dy once: nearest,x=nearest",
+        ),
+    ],
+)
+def test_wrong_settings(name, text, message):
+    assert problems(parse_by_class, name, text) == [message]
+
+
+def test_everything_together():
+    given = {"dy": "bf16", "scale": "dy=floor"}
+    found = parse_choices("bfp2,bfp4", given, 16)
+    assert (found.names, found.mixed) == (["bfp2", "bfp4"], {"dy": ["bf16"]})
+    assert found.settings == Settings(block=16, scale={"dy": "floor"})
+
+
+def test_every_mistake_at_once():
+    found = problems(parse_choices, "a,b", {"x": "c", "rounding": "d", "grouping": "q=e"}, 8)
+    assert [text.split()[0] for text in found] == [
+        "--formats", "--formats", "--x", "--rounding", "--grouping",
+    ]  # fmt: skip

@@ -1,0 +1,188 @@
+"""`formats --data`: number formats on your own tensors and their products, and which would do."""
+
+import argparse
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from diastole.commands.progress import progress
+from diastole.console import note, print_json, say, warn
+from diastole.errors import BadInput
+from diastole.files import tensors
+from diastole.files.matrices import operands_of, read_matrices
+from diastole.report import survey_table, verdict_table
+from diastole.trials.choices import Choices
+from diastole.trials.mixtures import TABLES, Mixture, combine, make_mixtures
+from diastole.trials.trial import check_products, class_of, run_trials
+from diastole_sim.spec.numerics import CLASS_NAMES
+from diastole_sim.spec.operations import CLASSES, OPERAND_OF
+
+LEAST_DB = 20.0
+"""An error of a tenth of what is exact, in the worst row and column."""
+PRODUCTS = "Y = X W, dX = dY W^T, dW = X^T dY"
+NEEDED = "two of X (M x K), W (K x N) and dY (M x N)"
+ABOUT = {
+    "rounding": "how tensors are rounded (default: nearest, gradients stochastic-b)",
+    "scale": "how a scale follows from the largest magnitude (default: the format's)",
+    "grouping": "who shares a scale, such as 8x8, 1x32, tensor (default: the format's)",
+}
+OPTIONS = (*CLASS_NAMES, *TABLES)
+
+
+def decibels(text: str) -> float:
+    """A type for argparse: a finite number."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f"must be a number of dB, such as 20, not {text}")
+    return value
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What `formats` takes for tensors of the user's."""
+    group = parser.add_argument_group(
+        "your tensors",
+        f"With {NEEDED} in the file, also what machines would make of the products "
+        f"({PRODUCTS}), beside float64, and which formats are good enough.",
+    )
+    group.add_argument(
+        "--data",
+        metavar="A.npz",
+        type=Path,
+        help="matrices of floats to try the formats on; X, W and dY get the groups of their class, "
+        "others those of X",
+    )
+    for name in CLASS_NAMES:
+        text = f"formats of {OPERAND_OF[name].name}, to mix with those of other tensors"
+        if name == CLASS_NAMES[0]:
+            text += "; a tensor that none are given for takes each of --formats"
+        group.add_argument(f"--{name}", metavar="A,B,...", help=text)
+    for name, about in ABOUT.items():
+        group.add_argument(f"--{name}", metavar="V", help=f"{about}; V, or x=V,w=V,dy=V")
+    group.add_argument(
+        "--least-db",
+        metavar="DB",
+        type=decibels,
+        help="signal to noise that the worst row and column of every product must have "
+        f"(default: {LEAST_DB:g})",
+    )
+    group.add_argument(
+        "--out", metavar="PICTURE", type=Path, help="a picture to write, .png or .svg"
+    )
+
+
+def given_options(arguments: argparse.Namespace) -> dict[str, str]:
+    """The texts of those of :data:`OPTIONS` that were given; :class:`BadInput` without data."""
+    given = {name: getattr(arguments, name) for name in OPTIONS}
+    given = {name: text for name, text in given.items() if text is not None}
+    said = [*given, *(["least-db"] if arguments.least_db is not None else [])]
+    if said and arguments.data is None:
+        raise BadInput(f"--{said[0]} needs --data: it is about your tensors")
+    return given
+
+
+def try_on(arguments: argparse.Namespace, choices: Choices) -> int:
+    """Every format on every matrix of the user's, and on their products."""
+    matrices, notes = read_matrices(arguments.data)
+    given = operands_of(matrices)
+    if len(given) < 2 and (choices.mixed or arguments.least_db is not None):
+        raise BadInput(f"{arguments.data}: {_too_few(matrices)}")
+    mixtures, left_out = _mixtures(choices, {CLASSES[name] for name in given})
+    check_products(str(arguments.data), given, mixtures[0])
+    for text in (*notes, *(f"left out: {text}" for text in left_out)):
+        note(text)
+    for text in tensors.warnings(matrices, "flag"):
+        warn(text)
+    with progress("formats", lines=False) as report:
+        trials = run_trials(mixtures, matrices, lambda done, every: report(done, every, None))
+    surveys = {
+        name: [each.surveys[name] for each in trials if each.mixture.uniform] for name in matrices
+    }
+    if arguments.out is not None:
+        title = f"{arguments.data.name}, blocks of {arguments.block} x {arguments.block}"
+        survey_table.write_picture(surveys, arguments.out, title)
+    verdict = None
+    if len(given) > 1:
+        least_db = LEAST_DB if arguments.least_db is None else arguments.least_db
+        verdict = verdict_table.verdict_of(trials, least_db)
+    if arguments.json:
+        shapes = {name: matrix.shape for name, matrix in matrices.items()}
+        print_json(_record(arguments, surveys, shapes, verdict))
+        return 0
+    for name, each in surveys.items():
+        for line in (*survey_table.tensor_table(name, matrices[name].shape, each), ""):
+            say(line)
+    for line in (*survey_table.LEGEND, ""):
+        say(line)
+    if verdict is None:
+        say(f"no products: {_too_few(matrices)}")
+    else:
+        _say_verdict(verdict, choices)
+    if arguments.out is not None:
+        say(f"wrote {arguments.out}")
+    return 0
+
+
+def _mixtures(choices: Choices, present: Collection[str]) -> tuple[list[Mixture], list[str]]:
+    """Every format for itself, then those that are mixed; and what was left out."""
+    alone = [(name, name, name) for name in choices.names]
+    mixed = [each for each in combine(choices.names, choices.mixed, present) if each not in alone]
+    mixtures, left_out = make_mixtures(alone, choices.settings)
+    named = set(present) <= set(choices.mixed)
+    more, others = make_mixtures(mixed, choices.settings, strict=named)
+    return [*mixtures, *more], [*left_out, *others]
+
+
+def _say_verdict(verdict: verdict_table.Verdict, choices: Choices) -> None:
+    for line in (
+        *verdict_table.products_table(verdict.trials),
+        "",
+        *verdict_table.PRODUCTS_LEGEND,
+        "",
+        *verdict_table.ranking_table(verdict),
+        "",
+        *verdict_table.ranking_legend(),
+        "",
+        *verdict_table.conclusion(verdict, choices.settings),
+    ):
+        say(line)
+
+
+def _too_few(matrices: Mapping[str, object]) -> str:
+    """What a file without a product lacks, and which of its arrays may be meant."""
+    text = f"these take {NEEDED}; it has {', '.join(matrices)}"
+    present = {name.lower() for name in matrices}
+    likely = [
+        f"{operand} for {name}"
+        for name in matrices
+        for operand, small in CLASSES.items()
+        if small not in present and name.lower().startswith(small)
+    ]
+    return text + (f"; did you mean {', '.join(likely)}?" if likely else "")
+
+
+def _record(
+    arguments: argparse.Namespace,
+    surveys: survey_table.Surveys,
+    shapes: Mapping[str, tuple[int, ...]],
+    verdict: verdict_table.Verdict | None,
+) -> dict[str, Any]:
+    return {
+        "data": str(arguments.data),
+        "block": arguments.block,
+        "tensors": [
+            {
+                "name": name,
+                "class": class_of(name),
+                "shape": list(shapes[name]),
+                "formats": [asdict(survey) for survey in each],
+            }
+            for name, each in surveys.items()
+        ],
+        "mixtures": [] if verdict is None else verdict_table.records(verdict),
+        "verdict": None if verdict is None else verdict_table.verdict_record(verdict),
+    }

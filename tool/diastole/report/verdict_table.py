@@ -1,0 +1,197 @@
+"""Formats beside each other: what becomes of products, what that costs, and which would do."""
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from diastole.report.format_table import align, areas, cell_area
+from diastole.trials.mixtures import Settings
+from diastole.trials.trial import Trial
+from diastole_sim.codes.quality import ResultQuality, Worst
+from diastole_sim.spec.numerics import CLASS_NAMES
+
+PRODUCTS_LEGEND = (
+    "dB: signal to noise beside the float64 product of the same float32 tensors; row, column: of",
+    "the worst row and column. Rows of dW and columns of dX are channels of X, and so on",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """Trials ``ranked`` by stored bits in all copies, then by area; ``trials`` has them as they
+    were asked for. ``least_db``: what the worst row and column of each product must have."""
+
+    least_db: float
+    trials: tuple[Trial, ...]
+    ranked: tuple[Trial, ...]
+
+    @property
+    def enough(self) -> list[Trial]:
+        """Those that reach it, the smallest first."""
+        return [trial for trial in self.ranked if trial.reaches(self.least_db)]
+
+    @property
+    def smallest_cell(self) -> Trial | None:
+        """The one of least area among them, as far as areas are known."""
+        known = [(area, trial) for trial in self.enough if (area := _area(trial)) is not None]
+        return min(known, key=lambda each: each[0])[1] if known else None
+
+    @property
+    def nearest(self) -> Trial | None:
+        """Where none reaches it, the one that comes nearest."""
+        return None if self.enough else max(self.ranked, key=_least)
+
+
+def verdict_of(trials: Sequence[Trial], least_db: float) -> Verdict:
+    """All of them in order; where the area of a cell is not known, behind those where it is."""
+
+    def size(trial: Trial) -> tuple[float, float]:
+        area = _area(trial)
+        return trial.bits_both, float("inf") if area is None else area
+
+    return Verdict(least_db=least_db, trials=tuple(trials), ranked=tuple(sorted(trials, key=size)))
+
+
+def _area(trial: Trial) -> float | None:
+    return cell_area(trial.mixture.numerics)
+
+
+def _least(trial: Trial) -> float:
+    return float("inf") if trial.lost is None else trial.lost.place.snr_db
+
+
+# For people.
+
+
+def products_table(trials: Sequence[Trial]) -> list[str]:
+    """A line for each mixture: every product as a whole, its worst row and column."""
+    names = list(trials[0].products)
+    heading = [word for name in names for word in (f"{name} dB", "row", "column")]
+    rows = [
+        [trial.mixture.name, *(_decibels(each) for name in names for each in _three(trial, name))]
+        for trial in trials
+    ]
+    return align([["format", *heading], *rows], left=1)
+
+
+def _three(trial: Trial, name: str) -> list[float | None]:
+    quality = trial.products[name]
+    places = (quality.row, quality.column)
+    return [quality.snr_db, *(None if each is None else each.snr_db for each in places)]
+
+
+def _decibels(value: float | None) -> str:
+    return "exact" if value is None else f"{value:.1f}"
+
+
+def ranking_table(verdict: Verdict) -> list[str]:
+    """A line for each mixture, the smallest first."""
+    heading = ["format", "bits", "both", "NAND2/MAC", "worst dB", "where"]
+    rows = [
+        [
+            trial.mixture.name,
+            f"{trial.bits:.5g}",
+            f"{trial.bits_both:.5g}",
+            "-" if (area := _area(trial)) is None else f"{area:.0f}",
+            _decibels(trial.lost and trial.lost.place.snr_db),
+            _where(trial),
+            "yes" if trial.reaches(verdict.least_db) else "no",
+        ]
+        for trial in verdict.ranked
+    ]
+    return align([[*heading, f"{verdict.least_db:g} dB"], *rows], left=1)
+
+
+def ranking_legend() -> list[str]:
+    """What the columns of :func:`ranking_table` mean."""
+    command = areas()["command"] or "no measurement"
+    return [
+        "bits: stored bits of an element and its share of the scales, mean of the tensors; both:",
+        "in both copies, if groups are 1xN; ordered by these, then by area",
+        f"NAND2/MAC: area of a cell, by {command}; - where none of such formats, groups and",
+        "blocks was measured",
+    ]
+
+
+def conclusion(verdict: Verdict, settings: Settings) -> list[str]:
+    """Which is the smallest that will do, or comes nearest, and what to do with it."""
+    asked = f"{verdict.least_db:g} dB in the worst row and column of every product"
+    best = verdict.nearest
+    if best is not None:
+        least = f"{_decibels(_least(best))} dB in {_where(best)}"
+        lines = [f"none has {asked};", f"  nearest: {best.mixture.name}, {least}"]
+    else:
+        best, cell = verdict.enough[0], verdict.smallest_cell
+        lines = [f"{asked}:", f"  fewest bits: {_cost(best)}"]
+        if cell is not None and cell is not best:
+            lines.append(f"  smallest cell: {_cost(cell)}")
+    keys = settings.overrides(best.mixture.formats)
+    said = " ".join(f"--set {shlex.quote(key)}" for key in keys)
+    return [*lines, f"  next: diastole init my.toml; diastole check my.toml {said}"]
+
+
+def _cost(trial: Trial) -> str:
+    area = _area(trial)
+    cell = "its cell was not measured" if area is None else f"{area:.0f} NAND2 per MAC"
+    return f"{trial.mixture.name}, {trial.bits_both:.5g} stored bits per element, {cell}"
+
+
+def _where(trial: Trial) -> str:
+    lost = trial.lost
+    return "-" if lost is None else f"{lost.axis} {lost.place.index} of {lost.product}"
+
+
+# For scripts.
+
+
+def records(verdict: Verdict) -> list[dict[str, Any]]:
+    """Every mixture as it was asked for, as plain values."""
+    return [_record(trial, verdict.least_db) for trial in verdict.trials]
+
+
+def _record(trial: Trial, least_db: float) -> dict[str, Any]:
+    numerics, lost = trial.mixture.numerics, trial.lost
+    classes = {name: numerics.tensor_class(name) for name in CLASS_NAMES}
+    return {
+        "name": trial.mixture.name,
+        "formats": {name: chosen.format.name for name, chosen in classes.items()},
+        "groups": {name: str(chosen.grouping) for name, chosen in classes.items()},
+        "rounding": {name: chosen.rounding for name, chosen in classes.items()},
+        "scale": {name: chosen.scale for name, chosen in classes.items()},
+        "products": {name: _quality(each) for name, each in trial.products.items()},
+        "bits": trial.bits,
+        "bits_both": trial.bits_both,
+        "area_per_mac_nand2": _area(trial),
+        "worst": lost and {"product": lost.product, "axis": lost.axis, **asdict(lost.place)},
+        "reaches": trial.reaches(least_db),
+    }
+
+
+def _quality(quality: ResultQuality) -> dict[str, Any]:
+    return {
+        "snr_db": quality.snr_db,
+        "worst_row": _place(quality.row),
+        "worst_column": _place(quality.column),
+        "exact": quality.exact,
+        "overflow": quality.overflow,
+    }
+
+
+def _place(worst: Worst | None) -> dict[str, Any] | None:
+    return None if worst is None else asdict(worst)
+
+
+def verdict_record(verdict: Verdict) -> dict[str, Any]:
+    """What :func:`conclusion` says, by the names of mixtures."""
+
+    def name(trial: Trial | None) -> str | None:
+        return None if trial is None else trial.mixture.name
+
+    return {
+        "least_db": verdict.least_db,
+        "ranking": [trial.mixture.name for trial in verdict.ranked],
+        "smallest": name(verdict.enough[0]) if verdict.enough else None,
+        "smallest_cell": name(verdict.smallest_cell),
+        "nearest": name(verdict.nearest),
+    }

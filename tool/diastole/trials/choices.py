@@ -1,0 +1,97 @@
+"""What is to be tried, from the words of a command line."""
+
+import difflib
+from dataclasses import dataclass
+from typing import Any
+
+from diastole.config.file import LIKE, accepted, likely_format
+from diastole.errors import BadInput
+from diastole.trials.mixtures import TABLES, Settings
+from diastole_sim.spec.formats import SCALE_CODE_RULES, SCALE_RULES, parse_format, parse_grouping
+from diastole_sim.spec.numerics import CLASS_NAMES
+from diastole_sim.spec.rounding import RULES
+
+RULES_OF = {"rounding": tuple(RULES), "scale": (*SCALE_RULES, *SCALE_CODE_RULES)}
+"""By setting, what it may be; a grouping is no such list."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choices:
+    """``names``: formats for all classes alike. ``mixed``: those of mixtures, by class.
+    ``settings``: common to all."""
+
+    names: list[str]
+    mixed: dict[str, list[str]]
+    settings: Settings
+
+
+def parse_choices(names: str, given: dict[str, str], block: int) -> Choices:
+    """From the texts of ``--formats``, and of those options of classes and settings that were
+    ``given``. :class:`BadInput` with a line for everything that is wrong."""
+    found: dict[str, Any] = {}
+    problems: list[str] = []
+    for name, text in {"formats": names, **given}.items():
+        try:
+            parse = parse_by_class if name in TABLES else parse_names
+            found[name] = parse(name, text)
+        except BadInput as error:
+            problems += error.problems
+    if problems:
+        raise BadInput(*problems)
+    return Choices(
+        names=found["formats"],
+        mixed={name: found[name] for name in CLASS_NAMES if name in found},
+        settings=Settings(block=block, **{name: found[name] for name in TABLES if name in found}),
+    )
+
+
+def parse_names(option: str, text: str) -> list[str]:
+    """The formats of "a,b", each once; :class:`BadInput` with a line for each unknown one."""
+    names = list(dict.fromkeys(name.strip() for name in text.split(",")))
+    problems: list[str] = []
+    for name in names:
+        try:
+            parse_format(name)
+        except ValueError:
+            problem = f'--{option} must each be {accepted("format.x")}, not "{name}"'
+            problems.append(problem + likely_format(name))
+    if problems:
+        raise BadInput(*problems)
+    return names
+
+
+def parse_by_class(option: str, text: str) -> dict[str, str]:
+    """The values of "V", or of "x=V,dy=V", by class; :class:`BadInput` with a line for each that
+    is none."""
+    found: dict[str, str] = {}
+    problems: list[str] = []
+    for part in text.split(","):
+        key, equals, value = (word.strip() for word in part.rpartition("="))
+        classes = [key.lower()] if equals else list(CLASS_NAMES)
+        if not set(classes) <= set(CLASS_NAMES):
+            problems.append(f'--{option} takes {", ".join(CLASS_NAMES)} before "=", not "{key}"')
+        elif set(classes) & set(found):
+            problems.append(f"--{option} must say each of {', '.join(CLASS_NAMES)} once: {text}")
+        elif not _is_value(option, value):
+            words = accepted(f"{TABLES[option]}.x")
+            problems.append(f'--{option} must be {words}, not "{value}"{_meant(option, value)}')
+        else:
+            found |= dict.fromkeys(classes, value)
+    if problems:
+        raise BadInput(*problems)
+    return found
+
+
+def _is_value(option: str, value: str) -> bool:
+    if option in RULES_OF:
+        return value in RULES_OF[option]
+    try:
+        parse_grouping(value)
+    except ValueError:
+        return False
+    return True
+
+
+def _meant(option: str, value: str) -> str:
+    likely = difflib.get_close_matches(value, RULES_OF.get(option, ()), 1, LIKE)
+    return f"; did you mean {likely[0]}?" if likely else ""
