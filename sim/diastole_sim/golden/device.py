@@ -28,18 +28,18 @@ class GoldenDevice(Products[Quantised]):
         self.seed = require_int("seed", seed, 0, 2**32 - 1)
         self._scales = TensorScales(numerics)
 
-    def convert(
+    def _convert(
         self,
         array: Floats,
         tensor_class: str,
         *,
         tag: int,
-        step: int = 0,
-        scale: int | None = None,
-        beside: bool = False,
+        step: int,
+        scale: int | None,
+        beside: bool,
     ) -> Quantised:
-        """Quantise a float32 array; see :func:`diastole_sim.golden.convert.quantise`. It takes no
-        time here, so ``beside`` changes nothing."""
+        """See :func:`diastole_sim.golden.convert.quantise`. It takes no time here, so ``beside``
+        changes nothing."""
         converted = quantise(
             array,
             tensor_class,
@@ -64,6 +64,9 @@ class GoldenDevice(Products[Quantised]):
     def _check_stored(self, name: str, operand: Quantised) -> None:
         own = self.numerics.tensor_class(operand.tensor_class)
         require_storage(name, operand.chosen, operand.block, own, self.numerics.block)
+
+    def _names_over_time(self) -> bool:
+        return self.numerics.source == "delayed"
 
     def _check_sizes(self, operation: Operation, sizes: Mapping[str, int]) -> None:
         require_contractions(operation.products, sizes, self.numerics)

@@ -136,7 +136,7 @@ def test_a_tensor_of_any_shape_has_one_scale():
 
 
 def test_a_scale_that_is_chosen():
-    array = np.array([[1.0, 0.3, 1000.0]])
+    array = np.array([[1.0, 0.3, 1000.0]], np.float32)
     got = quantise(array, "fp8_e4m3", tensor_scale=0.25)
     assert got.tensor_scale == 0.25
     assert got.values().tolist() == [[1.0, 0.3125, 112.0]]
