@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from diastole_sim.device.interface import Floats
 from diastole_sim.device.operands import require_matrix
 from diastole_sim.golden.copies import Copy, Counts, Fields, convert_copy, copy_values
+from diastole_sim.golden.partition import nonzeros
 from diastole_sim.golden.random import stack_draws
 from diastole_sim.spec.check import require_int
 from diastole_sim.spec.numerics import Numerics, TensorClass
@@ -122,7 +123,8 @@ def quantise_stack(
                 rows, columns, seed=seed, tags=tags, step=step, bits=bits, second=transposed
             )
         done.append(convert_copy(fields, draws, numerics, tensor_class, of_tensors, transposed))
-    nan, inf = (held.any(axis=(1, 2)).tolist() for held in (fields.nan, fields.inf))
+    nan: list[bool] = nonzeros(fields.nan).astype(np.bool_).tolist()
+    inf: list[bool] = nonzeros(fields.inf).astype(np.bool_).tolist()
     saturated = np.sum([counts.saturated for _, counts in done], axis=0).tolist()
     underflowed = np.sum([counts.underflowed for _, counts in done], axis=0).tolist()
     return [

@@ -5,6 +5,8 @@ top binade of its group. A code comes out larger than ``max_code`` where the ele
 largest; the caller decides what it becomes.
 """
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,7 +20,7 @@ from diastole_sim.spec.scales import (
     significands_of,
 )
 
-Integers = NDArray[np.int64]
+Integers = NDArray[Any]
 
 
 def round_elements(

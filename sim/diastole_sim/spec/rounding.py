@@ -16,13 +16,14 @@ rounding (nu = 0).
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from diastole_sim.spec.check import require_choice, require_int
 
-Integers = NDArray[np.int64]
+Integers = NDArray[Any]
 Mask = NDArray[np.bool_]
 
 MAX_MAGNITUDE_BITS = 24
@@ -90,7 +91,7 @@ def round_magnitude(
     """
     require_choice("rounding", rule, tuple(RULES))
     require_int("bits", bits, 1, MAX_RANDOM_BITS)
-    magnitude, shift, draw = np.asarray(magnitude), np.asarray(shift), np.asarray(draw)
+    magnitude, shift, draw = (np.asarray(given) for given in (magnitude, shift, draw))
     if rule == "nearest":
         return _to_nearest(magnitude, shift)
     shift = np.minimum(shift, SHIFT_LIMIT)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from diastole_sim.device.scales import TensorScales
-from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.golden import device as device_module
+from diastole_sim.golden.device import GoldenDevice, pieces
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.operations import OPERATIONS
 from oracle import bfp
@@ -330,6 +331,28 @@ def test_each_of_a_stack_overflows_alone():
     result = device.forward(x, 4 * np.ones((4, 4), np.float32))
     assert result.overflow
     assert np.isinf(result.y).any(axis=(1, 2)).tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    "count, elements, lengths",
+    [(5, 1 << 14, [2, 2, 1]), (4, 1 << 14, [2, 2]), (3, 1 << 20, [1, 1, 1]), (9, 1, [9])],
+)
+def test_pieces(count, elements, lengths):
+    parts = [list(range(count)[part]) for part in pieces(count, elements)]
+    assert [index for part in parts for index in part] == list(range(count))
+    assert [len(part) for part in parts] == lengths
+
+
+def test_stacks_are_done_in_pieces_that_stay_near(np_rng, monkeypatch):
+    """As many matrices at once as are small together; nobody sees how many."""
+    x = np_rng.standard_normal((5, 6, 5)).astype(np.float32)
+    w = np_rng.standard_normal((5, 5, 9)).astype(np.float32)
+    found = []
+    for limit in (1, 2 * 9 * 6, 1 << 20):
+        monkeypatch.setattr(device_module, "ELEMENTS_AT_ONCE", limit)
+        found.append(GoldenDevice(NUMERICS, seed=4).forward(x, w).y)
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])
 
 
 def test_copies_are_named_by_the_axes_of_their_groups(data):
