@@ -14,6 +14,7 @@ HANDED_OUT = {
     "Config": "diastole.config.keys",
     "Device": "diastole.devices",
     "GoldenDevice": "diastole.devices",
+    "RoundedWarning": "diastole_sim.device.arrays",
     "dequantise": "diastole_sim.codes.api",
     "quantise": "diastole_sim.codes.api",
 }
