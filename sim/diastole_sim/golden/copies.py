@@ -69,14 +69,14 @@ class Copy:
     folds: NDArray[np.uint8]
 
     def matrix(self, index: int) -> "Copy":
-        """One matrix of a stack with one axis in front."""
+        """One matrix of a stack with one axis in front; it cannot be written to."""
         return replace(
             self,
-            codes=self.codes[index],
-            exponents=self.exponents[index],
-            row_max=self.row_max[index],
-            col_max=self.col_max[index],
-            folds=self.folds[index],
+            codes=_frozen(self.codes[index]),
+            exponents=_frozen(self.exponents[index]),
+            row_max=_frozen(self.row_max[index]),
+            col_max=_frozen(self.col_max[index]),
+            folds=_frozen(self.folds[index]),
         )
 
 
@@ -305,11 +305,11 @@ def _assemble(
     return Copy(
         transposed=transposed,
         shape=shape,
-        codes=_frozen(elements),
-        exponents=_frozen(exponents),
-        row_max=_frozen(row_max),
-        col_max=_frozen(col_max),
-        folds=_frozen(_per_cell(by, chosen, block, (rows, columns))),
+        codes=elements,
+        exponents=exponents,
+        row_max=row_max,
+        col_max=col_max,
+        folds=_per_cell(by, chosen, block, (rows, columns)),
     )
 
 

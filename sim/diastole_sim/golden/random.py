@@ -55,7 +55,7 @@ def _encrypt(
 
 def tensor_draws(
     rows: int, columns: int, *, seed: int, tag: int, step: int, bits: int, second: bool = False
-) -> NDArray[np.int32]:
+) -> NDArray[np.int64]:
     """The draw of every element of a ``rows`` x ``columns`` tensor, each in 0..2^bits - 1.
 
     Element number ``index`` = row * columns + column takes 16 bits of the 64-bit result of key
@@ -65,9 +65,8 @@ def tensor_draws(
     ``seed``, ``tag``, ``step``: 32 bits, ValueError beyond; the counter's first word wraps after
     2^34 elements.
     """
-    return stack_draws(rows, columns, seed=seed, tags=(tag,), step=step, bits=bits, second=second)[
-        0
-    ]
+    draws = stack_draws(rows, columns, seed=seed, tags=(tag,), step=step, bits=bits, second=second)
+    return draws[0].astype(np.int64)
 
 
 def stack_draws(
