@@ -324,6 +324,16 @@ def test_a_stack_is_the_loop(formats, options, op, drawn, np_rng):
     assert result.counters is None
 
 
+def test_delayed_scales_of_a_stack_are_those_of_its_places():
+    """Each matrix has the scale of the one before it at its own tag."""
+    device = GoldenDevice(
+        make_numerics("fp8_e4m3", window=0, fraction=0, headroom=4, source="delayed")
+    )
+    for powers, want in (((3, 7), [3, 7]), ((5, 1), [3, 7]), ((0, 0), [5, 1])):
+        stack = device.convert_stack(np.stack([scaled(power) for power in powers]), "x")
+        assert [tensor.tensor_exponent for tensor in stack.tensors] == want
+
+
 def test_each_of_a_stack_overflows_alone():
     device = GoldenDevice(NUMERICS)
     x = np.ones((3, 4, 4), np.float32)
