@@ -79,7 +79,7 @@ def test_a_loop_and_its_stack(small, monkeypatch):
 
     monkeypatch.setattr(golden_speed.GoldenDevice, "forward", noted)
     assert all(found > 0 for found in stack_seconds(CASES[0]))
-    assert shapes == [((3, 3), (3, 3))] * 9 + [((3, 3, 3), (3, 3, 3))] * 3
+    assert shapes == ([((3, 3), (3, 3))] * 3 + [((3, 3, 3), (3, 3, 3))]) * 3
     pattern = r" +bfp4 +1x1( +\d+\.\d){3}"
     assert re.fullmatch(pattern, stack_line(CASES[0]))
     assert len(stack_line(CASES[0])) == len(STACK_HEADING)
