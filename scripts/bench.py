@@ -24,6 +24,7 @@ from diastole.measure import (
     chooser,
     emission,
     geometry,
+    golden_speed,
     gradient_order,
     sizes,
     utilisation,
@@ -73,6 +74,7 @@ def main(arguments: argparse.Namespace) -> int:
         "accuracy": accuracy.figures,
         "geometry": geometry.figures,
         "orders": gradient_order.figures,
+        "stacks": golden_speed.figures,
     }
     return bench(choose(known, arguments.names), arguments.output, require=arguments.require)
 

@@ -7,9 +7,11 @@
     array([[ 1., -3.,  0.,  8.]], dtype=float32)
 
 ``Device`` runs a generated product in simulation, ``GoldenDevice`` is the numpy model of it, with
-the same methods and the same bits. ``quantise`` and ``dequantise`` are for any number format on
-numpy arrays; ``formats`` is the module that knows each of them. ``Config`` is what a TOML file
-says. Each is imported when it is asked for, so that what needs one alone does not pay for all.
+the same methods and the same bits; both are made from a TOML file, a ``Config`` or ``formats=``.
+``quantise`` and ``dequantise`` are for any number format on arrays; ``formats`` is the module that
+knows each of them. ``Config`` is what a TOML file says. All of them read float32: a
+``RoundedWarning`` is what an array that float32 must round is answered with. Each is imported when
+it is asked for, so that what needs one alone does not pay for all.
 """
 
 from importlib import import_module
@@ -17,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from diastole.config.keys import Config
+    from diastole.devices import Device, GoldenDevice
     from diastole_sim.codes.api import dequantise, quantise
-    from diastole_sim.golden.device import GoldenDevice
-    from diastole_sim.rtl.device import Device
+    from diastole_sim.device.arrays import RoundedWarning
     from diastole_sim.spec import formats
 
     __version__: str
@@ -28,6 +30,7 @@ __all__ = [
     "Config",
     "Device",
     "GoldenDevice",
+    "RoundedWarning",
     "__version__",
     "dequantise",
     "formats",
@@ -36,8 +39,9 @@ __all__ = [
 
 _HOMES = {
     "Config": "diastole.config.keys",
-    "Device": "diastole_sim.rtl.device",
-    "GoldenDevice": "diastole_sim.golden.device",
+    "Device": "diastole.devices",
+    "GoldenDevice": "diastole.devices",
+    "RoundedWarning": "diastole_sim.device.arrays",
     "dequantise": "diastole_sim.codes.api",
     "quantise": "diastole_sim.codes.api",
 }

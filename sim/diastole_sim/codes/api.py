@@ -16,11 +16,11 @@ What is computed is what a machine computes that stores its operands so, bit for
 """
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from diastole_sim.codes.codes import to_codes
 from diastole_sim.codes.standard import Array, Codes, Form, exponent_of
-from diastole_sim.device.interface import Floats
+from diastole_sim.device.arrays import as_float32
+from diastole_sim.device.interface import Floats, Numbers
 from diastole_sim.golden.convert import Quantised
 from diastole_sim.golden.convert import quantise as convert
 from diastole_sim.spec.check import require_int
@@ -32,7 +32,7 @@ DEFAULT_BLOCK = 8
 
 
 def quantise(
-    array: ArrayLike,
+    array: Numbers,
     format: str,
     *,
     grouping: str | None = None,
@@ -53,8 +53,9 @@ def quantise(
     ----------
     array : array of numbers
         Integers, floats of any size (bfloat16 and the like of ml_dtypes too) or booleans (0 and 1),
-        taken as float32; no masked array. Two axes where groups are squares, else any number of
-        them; not empty.
+        of numpy, torch or anything with ``__array__`` or ``__dlpack__``, taken as float32, with a
+        :class:`diastole_sim.device.arrays.RoundedWarning` where that rounds; no masked array. Two
+        axes where groups are squares, else any number of them; not empty.
     format : str
         ``bfp1`` to ``bfp8``, ``fp8_e4m3``, ``fp8_e5m2``, ``bf16``, ``mxint8``, ``mxfp8_e4m3``,
         ``mxfp8_e5m2``, ``mxfp6_e3m2``, ``mxfp6_e2m3``, ``mxfp4_e2m1``, ``nvfp4``, ``e<E>m<M>``.
@@ -88,7 +89,7 @@ def quantise(
 
     ValueError if a parameter is none of these, or if they do not go together.
     """
-    wide = _as_floats(array)
+    wide = as_float32("array", array).array
     form = Form(format=parse_format(format), grouping=_grouping(format, grouping))
     if wide.size == 0 or wide.ndim == 0:
         raise ValueError(f"array must have a dimension, and none empty, not the shape {wide.shape}")
@@ -144,29 +145,6 @@ def dequantise(
         tensor_scale=tensor_scale,
         axis=axis,
     ).values()
-
-
-def _as_floats(array: ArrayLike) -> Floats:
-    found = np.asarray(array)
-    # Number types that numpy does not have itself, such as bfloat16, are of kind V as records are.
-    foreign = found.dtype.kind == "V" and not issubclass(found.dtype.type, np.void)
-    if _is_masked(array) or not (foreign or found.dtype.kind in "fiub"):
-        raise ValueError(f"array must hold real numbers, not {_held(array, found)}")
-    with np.errstate(over="ignore"):  # what binary32 cannot hold is Inf
-        return found.astype(np.float32)
-
-
-def _is_masked(array: object) -> bool:
-    return isinstance(array, np.ma.MaskedArray)
-
-
-def _held(array: object, found: Array) -> str:
-    if _is_masked(array):
-        return "masked ones"
-    if found.dtype.kind != "O":
-        return str(found.dtype)
-    types = sorted({type(element).__name__ for element in found.flat})
-    return f"objects ({', '.join(types)})"
 
 
 def _grouping(format: str, text: str | None) -> Grouping:

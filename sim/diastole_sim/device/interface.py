@@ -2,12 +2,19 @@
 
 A tensor is converted once and then serves every product that needs it::
 
-    x, w = device.convert(X, "x", tag=0), device.convert(W, "w", tag=1)
+    x, w = device.convert(X, "x"), device.convert(W, "w")
     y = device.forward(x, w).y
-    dy = device.convert(dY, "dy", tag=2)
-    both = device.backward(x, w, dy)  # both.dx, both.dw
+    both = device.backward(x, w, dY)  # both.dx, both.dw
 
-A product also takes float32 arrays, which it converts with ``tags`` and ``step``.
+A product also takes arrays, which it converts with ``tags`` and ``step``: whatever
+:mod:`diastole_sim.device.arrays` takes. A stack of matrices (..., M, K) is as many products, as
+``numpy.matmul`` has it: leading axes broadcast, and each matrix is converted as if it were alone.
+
+A *tag* names a tensor in the draws of stochastic roundings. Tags are those that training gives its
+layers, 4 * layer + 0, 1 or 2 for X, W and dY. Where none is given, layers are counted from 0 on:
+each product that converts is one, each product of a stack, each conversion alone. So calls in the
+same order give the same bits, and a stack those of the loop over it. (Where scales are ``delayed``
+a tag also names a tensor over time; there it stays that of layer 0.)
 
 A class in vector groups (``1x16``) has two quantised *copies* of every tensor, both made from the
 wide values, since groups run along the contraction of the product that reads them: copy 0 has them
@@ -21,22 +28,25 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 Floats: TypeAlias = NDArray[np.float32]
+
+TAGS_PER_LAYER = 4
+"""A tensor's tag is this times the number of its layer, plus 0, 1 or 2 for X, W and dY."""
 
 
 class ConvertedTensor(Protocol):
     """A tensor in its storage format, held by the device that converted it.
 
-    ``shape``: rows and columns, unpadded. ``tensor_class``: ``x``, ``w`` or ``dy``. ``nan``,
-    ``inf``: whether the data held one. ``saturated``: finite elements whose rounded magnitude did
-    not fit. ``underflowed``: finite elements that became zero and were not. Both count over all
-    copies.
+    ``shape``: rows and columns, unpadded, of a stack behind its leading axes. ``tensor_class``:
+    ``x``, ``w`` or ``dy``. ``nan``, ``inf``: whether the data held one. ``saturated``: finite
+    elements whose rounded magnitude did not fit. ``underflowed``: finite elements that became zero
+    and were not. Both count over all copies.
     """
 
     @property
-    def shape(self) -> tuple[int, int]: ...
+    def shape(self) -> tuple[int, ...]: ...
     @property
     def tensor_class(self) -> str: ...
     @property
@@ -58,7 +68,15 @@ class ConvertedTensor(Protocol):
         ...
 
 
-Operand: TypeAlias = Floats | ConvertedTensor
+class Exporter(Protocol):
+    """What hands out its memory by DLPack."""
+
+    def __dlpack__(self) -> object: ...
+
+
+Numbers: TypeAlias = ArrayLike | Exporter
+"""What is taken as an array; see :mod:`diastole_sim.device.arrays`."""
+Operand: TypeAlias = Numbers | ConvertedTensor
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,10 +101,11 @@ class CommandCounters:
 class ProductResult:
     """A product's tensors and what is to be known about them.
 
-    ``values``: float32, the results of the operation by name. ``operands``: the converted tensors,
-    its operands by name. ``exact``: every value is the exact product of the converted operands,
-    rounded once. ``overflow``: a value was too large and is Inf. ``counters``: None from a device
-    without a clock.
+    ``values``: float32, the results of the operation by name, of a stack with its leading axes.
+    ``operands``: the converted tensors, its operands by name. ``exact``: every value is the exact
+    product of the converted operands, rounded once. ``overflow``: a value was too large and is Inf.
+    ``counters``: None from a device without a clock; of a stack the sums. ``notes``: a line for
+    each operand that was not float32, with what became of its elements.
     """
 
     op: str
@@ -95,6 +114,7 @@ class ProductResult:
     exact: bool
     overflow: bool
     counters: CommandCounters | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def y(self) -> Floats:
@@ -113,7 +133,9 @@ class ProductResult:
 
 
 class DeviceProtocol(Protocol):
-    """One array with one seed. All arrays are float32, two-dimensional, and not empty.
+    """One array with one seed. All arrays hold real numbers, have two axes or, in a stack, more,
+    and none is empty; :class:`diastole_sim.device.arrays.RoundedWarning` where float32, which the
+    machine reads, rounds them.
 
     ValueError if shapes, types or classes do not agree, or if a contraction is longer than
     2^headroom blocks.
@@ -127,15 +149,15 @@ class DeviceProtocol(Protocol):
 
     def convert(
         self,
-        array: Floats,
+        array: Numbers,
         tensor_class: str,
         *,
-        tag: int,
+        tag: int | None = None,
         step: int = 0,
         scale: int | None = None,
         beside: bool = False,
     ) -> ConvertedTensor:
-        """Quantise as the class says; the draws are those of (seed, tag, step).
+        """Quantise a matrix as the class says; the draws are those of (seed, tag, step).
 
         ``scale``: of a tensor with a scale of its own where ``scale.source`` is ``given``, the
         exponent of its largest elements' binade, or T of NVFP4; None is a scale of 1. ValueError
@@ -145,20 +167,34 @@ class DeviceProtocol(Protocol):
         """
         ...
 
+    def convert_stack(
+        self,
+        array: Numbers,
+        tensor_class: str,
+        *,
+        tag: int | None = None,
+        step: int = 0,
+        scale: int | None = None,
+    ) -> ConvertedTensor:
+        """As :meth:`convert`, each matrix of a stack (..., rows, columns): number j, row by row,
+        with ``tag`` + 4 j."""
+        ...
+
     def forward(
-        self, x: Operand, w: Operand, *, tags: tuple[int, int] = (0, 1), step: int = 0
+        self, x: Operand, w: Operand, *, tags: tuple[int, int] | None = None, step: int = 0
     ) -> ProductResult:
-        """Y = X W."""
+        """Y = X W. ``tags``: of the operands in their order, where they are arrays; in a stack,
+        those of product number j are 4 j higher."""
         ...
 
     def dx(
-        self, w: Operand, dy: Operand, *, tags: tuple[int, int] = (1, 2), step: int = 0
+        self, w: Operand, dy: Operand, *, tags: tuple[int, int] | None = None, step: int = 0
     ) -> ProductResult:
         """dX = dY W^T."""
         ...
 
     def dw(
-        self, x: Operand, dy: Operand, *, tags: tuple[int, int] = (0, 2), step: int = 0
+        self, x: Operand, dy: Operand, *, tags: tuple[int, int] | None = None, step: int = 0
     ) -> ProductResult:
         """dW = X^T dY."""
         ...
@@ -169,7 +205,7 @@ class DeviceProtocol(Protocol):
         w: Operand,
         dy: Operand,
         *,
-        tags: tuple[int, int, int] = (0, 1, 2),
+        tags: tuple[int, int, int] | None = None,
         step: int = 0,
     ) -> ProductResult:
         """dX and dW; ``exact`` and ``overflow`` are of both together."""

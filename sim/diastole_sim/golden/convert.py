@@ -6,6 +6,7 @@ stored copy, ``element`` the rounding, ``magnitudes`` the elements' codes and fo
 :mod:`diastole_sim.spec.scales` the rules from a largest magnitude to an exponent.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,8 @@ from numpy.typing import NDArray
 from diastole_sim.device.interface import Floats
 from diastole_sim.device.operands import require_matrix
 from diastole_sim.golden.copies import Copy, Counts, Fields, convert_copy, copy_values
-from diastole_sim.golden.random import tensor_draws
+from diastole_sim.golden.partition import nonzeros
+from diastole_sim.golden.random import stack_draws
 from diastole_sim.spec.check import require_int
 from diastole_sim.spec.numerics import Numerics, TensorClass
 from diastole_sim.spec.operations import OPERAND_OF
@@ -85,33 +87,62 @@ def quantise(
     has it. ValueError if the array is no such array, or ``scale`` out of range or out of place.
     """
     require_matrix(array)
+    given = () if scale is None else (scale,)
+    (converted,) = quantise_stack(
+        array[None], tensor_class, numerics, seed=seed, tags=(tag,), step=step, scales=given
+    )
+    return converted
+
+
+def quantise_stack(
+    arrays: Floats,
+    tensor_class: str,
+    numerics: Numerics,
+    *,
+    seed: int,
+    tags: Sequence[int],
+    step: int,
+    scales: Sequence[int] = (),
+) -> list[Quantised]:
+    """As :func:`quantise` of each matrix of ``arrays`` (count, rows, columns), each with its tag
+    and, if there are ``scales``, its scale."""
     chosen = numerics.tensor_class(tensor_class)
-    fields = Fields.of(array)
-    amax = int(fields.finite.max())
-    exponent = _tensor_exponent(chosen, amax, scale)
-    rows, columns = array.shape
+    fields = Fields.of(arrays)
+    count, rows, columns = arrays.shape
+    amax: list[int] = fields.finite.max(axis=(1, 2)).tolist()
+    exponents = [
+        _tensor_exponent(chosen, *each) for each in zip(amax, scales or [None] * count, strict=True)
+    ]
+    of_tensors = None if None in exponents else np.array(exponents)[:, None, None]
     done: list[tuple[Copy, Counts]] = []
     for transposed in (False, True)[: 1 + chosen.two_copies]:
-        draws: NDArray[np.int64] = np.zeros((1, 1), dtype=np.int64)
+        draws: NDArray[np.int32] = np.zeros((1, 1, 1), dtype=np.int32)
         if is_stochastic(chosen.rounding):
             bits = numerics.random_bits
-            draws = tensor_draws(
-                rows, columns, seed=seed, tag=tag, step=step, bits=bits, second=transposed
+            draws = stack_draws(
+                rows, columns, seed=seed, tags=tags, step=step, bits=bits, second=transposed
             )
-        done.append(convert_copy(fields, draws, numerics, tensor_class, exponent, transposed))
-    return Quantised(
-        shape=(rows, columns),
-        tensor_class=tensor_class,
-        chosen=chosen,
-        block=numerics.block,
-        copies=tuple(copy for copy, _ in done),
-        tensor_exponent=exponent,
-        amax=amax,
-        nan=bool(fields.nan.any()),
-        inf=bool(fields.inf.any()),
-        saturated=sum(counts.saturated for _, counts in done),
-        underflowed=sum(counts.underflowed for _, counts in done),
-    )
+        done.append(convert_copy(fields, draws, numerics, tensor_class, of_tensors, transposed))
+    nan: list[bool] = nonzeros(fields.nan).astype(np.bool_).tolist()
+    inf: list[bool] = nonzeros(fields.inf).astype(np.bool_).tolist()
+    saturated = np.sum([counts.saturated for _, counts in done], axis=0).tolist()
+    underflowed = np.sum([counts.underflowed for _, counts in done], axis=0).tolist()
+    return [
+        Quantised(
+            shape=(rows, columns),
+            tensor_class=tensor_class,
+            chosen=chosen,
+            block=numerics.block,
+            copies=tuple(copy.matrix(index) for copy, _ in done),
+            tensor_exponent=exponents[index],
+            amax=amax[index],
+            nan=nan[index],
+            inf=inf[index],
+            saturated=saturated[index],
+            underflowed=underflowed[index],
+        )
+        for index in range(count)
+    ]
 
 
 def _tensor_exponent(chosen: TensorClass, amax: int, given: int | None) -> int | None:

@@ -1,7 +1,12 @@
-"""One copy of a tensor: the tensor, or its transpose, converted for the products that read it."""
+"""One copy of a tensor: the tensor, or its transpose, converted for the products that read it.
+
+All of it is done for a stack of matrices at once, (..., rows, columns), each as if it were alone:
+what belongs to a matrix is an array of the axes in front.
+"""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,7 +22,7 @@ from diastole_sim.golden.magnitudes import (
     is_negative,
     smallest_depth,
 )
-from diastole_sim.golden.partition import Partition
+from diastole_sim.golden.partition import Partition, nonzeros, turned
 from diastole_sim.spec.formats import (
     BINARY32_SIGNIFICAND_BITS,
     EXPONENT_BIAS,
@@ -32,7 +37,8 @@ from diastole_sim.spec.scales import (
     stored_parts,
 )
 
-Integers = NDArray[np.int64]
+Integers = NDArray[Any]
+"""Of 32 bits where they are of elements."""
 Mask = NDArray[np.bool_]
 
 SPECIAL = 0x7F800000
@@ -51,7 +57,7 @@ class Copy:
     the exponent of the top binade after folding, or an NVFP4 scale's E4M3 code; 0 for a group of
     zeros, the format's ``nan_byte`` for one that is not a number. ``row_max``, ``col_max``: the
     largest of each row and column of them, NaN counted as 0; with vector groups no ``col_max``.
-    ``folds``: by how much each exponent was lowered.
+    ``folds``: by how much each exponent was lowered. Of a stack all have its axes in front.
     """
 
     transposed: bool
@@ -62,13 +68,24 @@ class Copy:
     col_max: NDArray[np.uint8]
     folds: NDArray[np.uint8]
 
+    def matrix(self, index: int) -> "Copy":
+        """One matrix of a stack with one axis in front; it cannot be written to."""
+        return replace(
+            self,
+            codes=_frozen(self.codes[index]),
+            exponents=_frozen(self.exponents[index]),
+            row_max=_frozen(self.row_max[index]),
+            col_max=_frozen(self.col_max[index]),
+            folds=_frozen(self.folds[index]),
+        )
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Counts:
-    """Of finite elements, without those of groups that are not numbers."""
+    """Of finite elements of each matrix, without those of groups that are not numbers."""
 
-    saturated: int
-    underflowed: int
+    saturated: Integers
+    underflowed: Integers
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -83,15 +100,19 @@ class Fields:
 
     @classmethod
     def of(cls, array: Floats) -> "Fields":
-        bits = np.ascontiguousarray(array).view(np.uint32).astype(np.int64)
+        bits = np.ascontiguousarray(array).view(np.int32)
         magnitude = bits & 0x7FFFFFFF
-        normal = (magnitude >= MIN_NORMAL) & (magnitude < SPECIAL)
-        return cls(
-            negative=bits >> 31 == 1,
-            finite=np.where(normal, magnitude, 0),
-            nan=magnitude > SPECIAL,
-            inf=magnitude == SPECIAL,
-        )
+        nan, inf = magnitude > SPECIAL, magnitude == SPECIAL
+        magnitude[magnitude < MIN_NORMAL] = 0
+        fields = cls(negative=bits < 0, finite=magnitude, nan=nan, inf=inf)
+        if fields.special:
+            magnitude[nan | inf] = 0
+        return fields
+
+    @cached_property
+    def special(self) -> bool:
+        """Whether there is a NaN or an Inf."""
+        return bool(self.nan.any() or self.inf.any())
 
     def each(self, change: Callable[[NDArray[Any]], NDArray[Any]]) -> "Fields":
         """``change`` of every array."""
@@ -120,18 +141,19 @@ def convert_copy(
     draws: Integers,
     numerics: Numerics,
     tensor_class: str,
-    tensor_exponent: int | None,
+    tensor_exponent: int | Integers | None,
     transposed: bool,
 ) -> tuple[Copy, Counts]:
     """Convert a tensor, or its transpose; see :func:`diastole_sim.golden.convert.quantise`.
 
-    ``fields``, ``draws``: of the tensor itself, unpadded; ``draws`` may be one 0.
+    ``fields``, ``draws``: of the tensor itself, unpadded; ``draws`` may be one 0. Of a stack each
+    matrix may have a ``tensor_exponent`` of its own, (..., 1, 1).
     """
     chosen, block = numerics.tensor_class(tensor_class), numerics.block
     partition = Partition.groups(chosen.grouping, block)
     if transposed:
-        fields, draws = fields.each(np.transpose), draws.T
-    rows, columns = fields.finite.shape
+        fields, draws = fields.each(turned), turned(draws)
+    rows, columns = fields.finite.shape[-2:]
     padding = (-rows % max(partition.rows, block), -columns % max(partition.columns, block))
     fields = fields.each(lambda elements: _pad(elements, padding))
     if is_stochastic(chosen.rounding):
@@ -174,13 +196,13 @@ def _measure(
     fields: Fields,
     partition: Partition,
     chosen: TensorClass,
-    tensor_exponent: int | None,
+    tensor_exponent: int | Integers | None,
     special: str,
 ) -> MeasuredGroups:
     kind = chosen.format
-    amax = partition.reduce(np.maximum, fields.finite)
+    amax = partition.reduce(np.maximum, fields.finite).astype(np.int64)
     poisoned = np.zeros(amax.shape, dtype=np.bool_)
-    if special == "poison" and kind.nan_code is None:
+    if special == "poison" and kind.nan_code is None and fields.special:
         poisoned = partition.reduce(np.logical_or, fields.nan | fields.inf)
     if kind.two_level:
         assert tensor_exponent is not None
@@ -190,9 +212,9 @@ def _measure(
     if tensor_exponent is None:
         e = group_exponents(amax, chosen)
     else:
-        e = np.full_like(amax, tensor_exponent)
+        e = np.zeros_like(amax) + tensor_exponent
     counts = amax != 0
-    if special == "flag" and chosen.grouping.kind == "tensor":
+    if special == "flag" and chosen.grouping.kind == "tensor" and fields.special:
         # The exponent does not hang on the block: there Inf needs no number beside it.
         counts |= partition.reduce(np.logical_or, fields.inf)
     present = counts & (e >= kind.lowest_exponent)
@@ -210,8 +232,10 @@ def _round(
     bits: int,
 ) -> Integers:
     """Magnitude codes of the finite elements, too large where they do not fit."""
-    finite = np.where(partition.spread(groups.stored != 0), fields.finite, 0)
-    e = partition.spread(groups.e)
+    finite, present = fields.finite, groups.stored != 0
+    if not present.all():
+        finite = np.where(partition.spread(present), finite, 0)
+    e = partition.spread(groups.e.astype(np.int32))
     if not chosen.format.two_level:
         return round_elements(finite, e, chosen, draws, bits)
     significand = partition.spread(np.maximum(groups.significand, 1))
@@ -228,25 +252,26 @@ def _settle(
 ) -> tuple[Integers, Mask, Counts]:
     """What overflow, NaN, Inf and zeros become: magnitude codes, signs and counts."""
     kind = chosen.format
-    counted = ~partition.spread(groups.poisoned)
     beyond = code > kind.max_code
     overflow = kind.overflow_code if chosen.overflow == "specification" else None
-    code[beyond] = kind.max_code if overflow is None else overflow
-    counts = Counts(
-        saturated=int((beyond & counted).sum()),
-        underflowed=int(((fields.finite != 0) & (code == 0) & counted).sum()),
-    )
-    negative = fields.negative & counted
-    if special == "flag":
-        present = partition.spread(groups.stored != 0)
-        code[fields.inf & present] = kind.max_code
-        negative &= ~fields.nan
-    elif kind.nan_code is not None and kind.overflow_code is not None:
+    if beyond.any():
+        code[beyond] = kind.max_code if overflow is None else overflow
+    negative, finite, kept = fields.negative, fields.finite, code
+    if groups.poisoned.any():
+        counted = ~partition.spread(groups.poisoned)
+        beyond, finite, kept = beyond & counted, finite * counted, code * counted
+        negative = negative & counted
+    # A code that is not 0 is of an element that is not.
+    counts = Counts(saturated=nonzeros(beyond), underflowed=nonzeros(finite) - nonzeros(kept))
+    code = kept
+    if fields.special and special == "flag":
+        code[fields.inf & partition.spread(groups.stored != 0)] = kind.max_code
+        negative = negative & ~fields.nan
+    elif fields.special and kind.nan_code is not None and kind.overflow_code is not None:
         code[fields.inf] = kind.overflow_code
         code[fields.nan] = kind.nan_code
-    code[~counted] = 0
     if not kind.signed_zero:
-        negative &= code != 0
+        negative = negative & (code != 0)
     return code, negative, counts
 
 
@@ -273,17 +298,18 @@ def _assemble(
 ) -> Copy:
     """The copy without the padding that is more than whole blocks."""
     rows, columns = (-(-side // block) * block for side in shape)
-    elements = code | negative.astype(np.int64) << chosen.format.magnitude_bits
+    elements = code[..., :rows, :columns].astype(np.uint16)
+    elements |= negative[..., :rows, :columns].astype(np.uint16) << chosen.format.magnitude_bits
     exponents = _per_cell(stored, chosen, block, (rows, columns))
     row_max, col_max = _maxima(exponents, chosen)
     return Copy(
         transposed=transposed,
         shape=shape,
-        codes=_frozen(elements[:rows, :columns].astype(np.uint16)),
-        exponents=_frozen(exponents),
-        row_max=_frozen(row_max),
-        col_max=_frozen(col_max),
-        folds=_frozen(_per_cell(by, chosen, block, (rows, columns))),
+        codes=elements,
+        exponents=exponents,
+        row_max=row_max,
+        col_max=col_max,
+        folds=_per_cell(by, chosen, block, (rows, columns)),
     )
 
 
@@ -294,19 +320,25 @@ def _per_cell(
     cells = Partition.cells(chosen.grouping, block)
     repeat = Partition.groups(chosen.grouping, block).over(cells)
     rows, columns = padded[0] // cells.rows, -(-padded[1] // cells.columns)
-    return repeat.spread(groups)[:rows, :columns].astype(np.uint8)
+    return repeat.spread(groups)[..., :rows, :columns].astype(np.uint8)
 
 
 def _maxima(
     exponents: NDArray[np.uint8], chosen: TensorClass
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     numbers = np.where(exponents == chosen.format.nan_byte, 0, exponents).astype(np.uint8)
-    none = np.zeros(0, dtype=np.uint8)
-    return numbers.max(axis=1), none if chosen.two_copies else numbers.max(axis=0)
+    if chosen.two_copies:
+        return numbers.max(axis=-1), np.zeros((*numbers.shape[:-2], 0), dtype=np.uint8)
+    return numbers.max(axis=-1), numbers.max(axis=-2)
 
 
 def _pad(elements: NDArray[Any], padding: tuple[int, int]) -> NDArray[Any]:
-    return np.pad(elements, ((0, padding[0]), (0, padding[1]))) if any(padding) else elements
+    if not any(padding):
+        return elements
+    *leading, rows, columns = elements.shape
+    padded = np.zeros((*leading, rows + padding[0], columns + padding[1]), elements.dtype)
+    padded[..., :rows, :columns] = elements
+    return padded
 
 
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:

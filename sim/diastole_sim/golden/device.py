@@ -1,16 +1,21 @@
 """The golden device: the whole machine's results, without its clock."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from math import prod
 
 from diastole_sim.device.interface import Floats, ProductResult
 from diastole_sim.device.operands import require_contractions, require_storage
-from diastole_sim.device.products import Products
+from diastole_sim.device.products import Lot, Products
 from diastole_sim.device.scales import TensorScales
-from diastole_sim.golden.convert import Quantised, quantise
-from diastole_sim.golden.product import matrix_product
+from diastole_sim.golden.convert import Quantised, quantise, quantise_stack
+from diastole_sim.golden.product import stack_product
 from diastole_sim.spec.check import require_int
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.operations import Operation
+
+ELEMENTS_AT_ONCE = 1 << 15
+"""Of the matrices of a stack: what stays in a near cache."""
 
 
 class GoldenDevice(Products[Quantised]):
@@ -28,18 +33,18 @@ class GoldenDevice(Products[Quantised]):
         self.seed = require_int("seed", seed, 0, 2**32 - 1)
         self._scales = TensorScales(numerics)
 
-    def convert(
+    def _convert(
         self,
         array: Floats,
         tensor_class: str,
         *,
         tag: int,
-        step: int = 0,
-        scale: int | None = None,
-        beside: bool = False,
+        step: int,
+        scale: int | None,
+        beside: bool,
     ) -> Quantised:
-        """Quantise a float32 array; see :func:`diastole_sim.golden.convert.quantise`. It takes no
-        time here, so ``beside`` changes nothing."""
+        """See :func:`diastole_sim.golden.convert.quantise`. It takes no time here, so ``beside``
+        changes nothing."""
         converted = quantise(
             array,
             tensor_class,
@@ -65,6 +70,9 @@ class GoldenDevice(Products[Quantised]):
         own = self.numerics.tensor_class(operand.tensor_class)
         require_storage(name, operand.chosen, operand.block, own, self.numerics.block)
 
+    def _names_over_time(self) -> bool:
+        return self.numerics.source == "delayed"
+
     def _check_sizes(self, operation: Operation, sizes: Mapping[str, int]) -> None:
         require_contractions(operation.products, sizes, self.numerics)
 
@@ -75,14 +83,79 @@ class GoldenDevice(Products[Quantised]):
         sizes: Mapping[str, int],
         converted: Sequence[Quantised],
     ) -> ProductResult:
+        each = {name: [tensor] for name, tensor in operands.items()}
+        (result,) = self._multiply_each(operation, each, [operands])
+        return result
+
+    def _convert_lot(
+        self,
+        arrays: Floats,
+        tensor_class: str,
+        *,
+        tags: Sequence[int],
+        step: int,
+        scale: int | None,
+    ) -> list[Quantised]:
+        if self.numerics.source == "delayed":  # one may hang on the one before it
+            one_by_one = super()._convert_lot
+            return list(one_by_one(arrays, tensor_class, tags=tags, step=step, scale=scale))
+        chosen = self._scales.choose(tensor_class, tags[0], scale)
+        found: list[Quantised] = []
+        for part in pieces(len(arrays), arrays[0].size):
+            found += quantise_stack(
+                arrays[part],
+                tensor_class,
+                self.numerics,
+                seed=self.seed,
+                tags=tags[part],
+                step=step,
+                scales=() if chosen is None else (chosen,) * len(tags[part]),
+            )
+        return found
+
+    def _multiply_lot(
+        self, operation: Operation, lot: Lot[Quantised], sizes: Mapping[str, int]
+    ) -> list[ProductResult]:
+        found: list[ProductResult] = []
+        for part in pieces(lot.count, max(prod(pair) for pair in combinations(sizes.values(), 2))):
+            own = [lot.operands(index) for index in range(lot.count)[part]]
+            each = {
+                name: tensors if len(tensors) == 1 else [operands[name] for operands in own]
+                for name, tensors in lot.tensors.items()
+            }
+            found += self._multiply_each(operation, each, own)
+        return found
+
+    def _multiply_each(
+        self,
+        operation: Operation,
+        tensors: Mapping[str, Sequence[Quantised]],
+        operands: Sequence[Mapping[str, Quantised]],
+    ) -> list[ProductResult]:
+        """The products of each of ``operands``; ``tensors``: the same by name, one where it is that
+        of all."""
         results = {
-            product.result.name: matrix_product(product, operands, self.numerics)
+            product.result.name: stack_product(product, tensors, self.numerics)
             for product in operation.products
         }
-        return ProductResult(
-            op=operation.name,
-            values={name: result.values for name, result in results.items()},
-            operands=operands,
-            exact=all(result.exact for result in results.values()),
-            overflow=any(result.overflow for result in results.values()),
-        )
+        found: list[ProductResult] = []
+        for index, own in enumerate(operands):
+            # One factor is that of all where both are.
+            mine = {name: each[min(index, len(each) - 1)] for name, each in results.items()}
+            found.append(
+                ProductResult(
+                    op=operation.name,
+                    values={name: result.values for name, result in mine.items()},
+                    operands=own,
+                    exact=all(result.exact for result in mine.values()),
+                    overflow=any(result.overflow for result in mine.values()),
+                )
+            )
+        return found
+
+
+def pieces(count: int, elements: int) -> Iterator[slice]:
+    """Parts of a stack of so many matrices of at most so many elements, that are done at once."""
+    length = max(1, ELEMENTS_AT_ONCE // elements)
+    for first in range(0, count, length):
+        yield slice(first, first + length)

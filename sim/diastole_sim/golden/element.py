@@ -5,6 +5,8 @@ top binade of its group. A code comes out larger than ``max_code`` where the ele
 largest; the caller decides what it becomes.
 """
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,7 +20,7 @@ from diastole_sim.spec.scales import (
     significands_of,
 )
 
-Integers = NDArray[np.int64]
+Integers = NDArray[Any]
 
 
 def round_elements(
@@ -27,11 +29,16 @@ def round_elements(
     """Codes of elements whose scale is a power of two."""
     kind = chosen.format
     below = e - exponents_of(finite)
-    d = np.clip(below, 0, kind.depth)
-    shift = BINARY32_SIGNIFICAND_BITS - kind.precision + np.maximum(below, 0) - d
-    kept = round_magnitude(chosen.rounding, significands_of(finite), shift, draws, bits)
-    code = encode_magnitudes(kept, d, kind)
-    code[below < 0] = kind.max_code + 1
+    shift = np.maximum(below, 0)
+    d = np.minimum(shift, kind.depth) if kind.depth else shift[:0]
+    if kind.depth:
+        shift -= d
+    shift += BINARY32_SIGNIFICAND_BITS - kind.precision
+    code = round_magnitude(chosen.rounding, significands_of(finite), shift, draws, bits)
+    if kind.depth:
+        code = encode_magnitudes(code, d, kind)
+    if below.size and below.min() < 0:
+        code[below < 0] = kind.max_code + 1
     code[finite == 0] = 0
     return code
 
@@ -49,6 +56,7 @@ def round_quotients(
     The quotient of a 24-bit significand s by a 4-bit one is in the binade of s where s, aligned,
     is not the smaller, else in the one below; with that known it is rounded once, exactly.
     """
+    finite, e, significand = (part.astype(np.int64) for part in (finite, e, significand))
     kind, s = chosen.format, significands_of(finite)
     bit_length = np.array([number.bit_length() for number in range(1 << SCALE_SIGNIFICAND_BITS)])
     lead = SCALE_SIGNIFICAND_BITS - bit_length[significand]

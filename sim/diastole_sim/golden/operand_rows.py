@@ -4,24 +4,31 @@ The part of a row inside one block of the contraction is a *vector*; its element
 whatever the grouping is, so here all formats and groupings become alike.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from diastole_sim.golden.convert import Quantised
 from diastole_sim.golden.magnitudes import decode_magnitudes, is_inf, is_nan, is_negative
-from diastole_sim.spec.formats import Format
+from diastole_sim.golden.partition import turned
+from diastole_sim.spec.formats import SIGNIFICAND_FRACTION, Format
 from diastole_sim.spec.scales import stored_parts
 
-Integers = NDArray[np.int64]
+Integers = NDArray[Any]
 Doubles = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+Codes = NDArray[np.uint16]
+Bytes = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class OperandRows:
-    """Rows along the contraction, padded to whole blocks of side ``block``.
+    """Rows along the contraction of a stack of operands, padded to whole blocks of side ``block``;
+    the first axis is the stack's.
 
     Per element: ``elements``, (-1)^s * sig * 2^-d, in NVFP4 times the scale's significand. Per
     vector (rows x blocks of the contraction): ``nonzero``, whether its group is neither of zeros
@@ -40,13 +47,13 @@ class OperandRows:
     format: Format
     block: int
 
-    @property
+    @cached_property
     def extents(self) -> Integers:
         """Bits from the top of each vector's group to the last place of its lowest element, 0 for
         zeros: where those of two vectors add up to at most w, their products are integers."""
         return np.where(self.depths < 0, 0, self.depths + self.format.precision)
 
-    @property
+    @cached_property
     def reach(self) -> Integers:
         """Bits that the last place of each vector's lowest element is below that of the row's
         largest one."""
@@ -54,65 +61,128 @@ class OperandRows:
 
     def only(self, vectors: Mask) -> Doubles:
         """``elements``, with zeros outside ``vectors``."""
-        return np.where(vectors.repeat(self.block, axis=1), self.elements, 0.0)
+        return np.where(vectors.repeat(self.block, axis=-1), self.elements, 0.0)
 
     def aligned(self, elements: Doubles) -> Doubles:
         """``elements`` times 2^-deficit."""
-        return elements * power_of_two(-self.deficits).repeat(self.block, axis=1)
+        return elements * power_of_two(-self.deficits).repeat(self.block, axis=-1)
+
+    def values(self) -> Doubles:
+        """The stored numbers."""
+        unit = self.maxima + 1 - self.format.precision
+        if self.format.two_level:
+            unit -= SIGNIFICAND_FRACTION
+        exponents = unit[..., None] - self.deficits
+        return self.elements * power_of_two(exponents).repeat(self.block, axis=-1)
 
 
-def read_operand_rows(tensor: Quantised, number: int, *, poison: bool) -> OperandRows:
-    """A tensor as the product that reads its copy ``number`` has it: along the tensor's rows for 0,
-    down its columns for 1. A tensor that has one copy only is turned for 1.
+def read_operand_rows(tensors: Sequence[Quantised], number: int, *, poison: bool) -> OperandRows:
+    """Tensors of one class and shape as the product that reads their copy ``number`` has them:
+    along their rows for 0, down their columns for 1. A tensor that has one copy only is turned for
+    1.
 
     A group that is not a number is one of zeros. An element that is NaN counts as 0, one that is
     infinite as the largest of its group, or with ``poison`` as 0; with ``poison`` each of these
     poisons its row.
     """
+    tensor = tensors[0]
+    codes, scales, stored_maxima = _stored(tensors, number)
     kind, block = tensor.chosen.format, tensor.block
-    codes, scales, stored_maxima = _stored(tensor, number)
     not_numbers = scales == kind.nan_byte
     nonzero = (scales != 0) & ~not_numbers
-    exponents, significands = stored_parts(scales, kind, tensor.tensor_exponent)
-    maxima, _ = stored_parts(stored_maxima, kind, tensor.tensor_exponent)
+    of_tensors = np.array([each.tensor_exponent or 0 for each in tensors])[:, None]
+    exponents, significands = stored_parts(scales, kind, of_tensors[..., None])
+    maxima, _ = stored_parts(stored_maxima, kind, of_tensors)
 
-    sig, d = decode_magnitudes(codes, kind)
-    infinite = is_inf(codes, kind)
-    if not poison:
-        sig[infinite] = kind.max_significand
-    sig[~nonzero.repeat(block, axis=1)] = 0
-    depths = np.where(sig == 0, -1, d).reshape(*scales.shape, block).max(axis=2)
+    decoded = decoded_codes(kind, poison)
+    elements = decoded.elements.take(codes)
+    if not nonzero.all():
+        elements = np.where(nonzero.repeat(block, axis=-1), elements, 0.0)
+    depths = _depths(decoded, codes, elements, block)
     if kind.two_level:
-        sig *= significands.repeat(block, axis=1)
-    signed = np.where(is_negative(codes, kind), -sig, sig).astype(np.float64)
-    special = (is_nan(codes, kind) | infinite).any(axis=1) | not_numbers.any(axis=1)
+        elements *= significands.repeat(block, axis=-1)
+    poisoned = np.zeros(codes.shape[:-1], dtype=np.bool_)
+    if poison:
+        poisoned = not_numbers.any(axis=-1)
+        if kind.specials != "none":
+            poisoned |= decoded.special.take(codes).any(axis=-1)
     return OperandRows(
-        elements=signed * power_of_two(-d),
+        elements=elements,
         nonzero=nonzero,
-        deficits=np.where(nonzero, maxima[:, None] - exponents, 0),
+        deficits=(maxima[..., None] - exponents) * nonzero,
         depths=depths,
         maxima=maxima,
-        poisoned=special & poison,
+        poisoned=poisoned,
         length=tensor.shape[number],
         format=kind,
         block=block,
     )
 
 
-def _stored(
-    tensor: Quantised, number: int
-) -> tuple[NDArray[np.uint16], NDArray[np.uint8], NDArray[np.uint8]]:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DecodedCodes:
+    """What each stored code is: an element, its d (-1 for a zero), and whether it is NaN or Inf;
+    ``deepest``: the largest d."""
+
+    elements: Doubles
+    depths: NDArray[np.int32]
+    special: Mask
+    deepest: int
+
+
+@cache
+def decoded_codes(kind: Format, poison: bool) -> DecodedCodes:
+    """All codes of a format. With ``poison`` an infinite element is 0, else the largest."""
+    codes = np.arange(2 << kind.magnitude_bits)
+    sig, d = decode_magnitudes(codes, kind)
+    infinite = is_inf(codes, kind)
+    if not poison:
+        sig[infinite] = kind.max_significand
+    signed = np.where(is_negative(codes, kind), -sig, sig).astype(np.float64)
+    return DecodedCodes(
+        elements=signed * power_of_two(-d),
+        depths=np.where(sig == 0, -1, d).astype(np.int32),
+        special=is_nan(codes, kind) | infinite,
+        deepest=kind.depth,
+    )
+
+
+def _depths(decoded: DecodedCodes, codes: Codes, elements: Doubles, block: int) -> Integers:
+    """The largest d in each vector, -1 where all its elements are zeros."""
+    if not decoded.deepest:
+        return _in_any(elements != 0, block).astype(np.int32) - 1
+    found = decoded.depths.take(codes)  # -1 for a zero
+    if not elements.all():
+        found[elements == 0] = -1
+    vectors = found.reshape(*codes.shape[:-1], -1, block)
+    depths = vectors[..., 0].copy()
+    for place in range(1, block):
+        np.maximum(depths, vectors[..., place], out=depths)
+    return depths
+
+
+def _in_any(elements: Mask, block: int) -> Mask:
+    """Whether an element of each vector is true; several bytes are looked at as one number."""
+    together = min(block, 8)
+    words = elements.view(f"u{together}") != 0
+    return words.reshape(*words.shape[:-1], -1, block // together).any(axis=-1)
+
+
+def _stored(tensors: Sequence[Quantised], number: int) -> tuple[Codes, Bytes, Bytes]:
     """Elements, the stored exponent of every vector, and the largest one of every row."""
-    block = tensor.block
-    if tensor.chosen.two_copies:
-        copy = tensor.copies[number]
-        per_vector = copy.exponents.repeat(tensor.chosen.grouping.size // block, axis=1)
-        return copy.codes, per_vector[:, : copy.codes.shape[1] // block], copy.row_max
-    (copy,) = tensor.copies
-    codes, exponents, maxima = copy.codes, copy.exponents, copy.row_max
-    if number == 1:
-        codes, exponents, maxima = codes.T, exponents.T, copy.col_max
-    return codes, exponents.repeat(block, axis=0), maxima.repeat(block)
+    first = tensors[0]
+    block, two_copies = first.block, first.chosen.two_copies
+    copies = [tensor.copies[number if two_copies else 0] for tensor in tensors]
+    turn = number == 1 and not two_copies
+    codes = np.stack([copy.codes for copy in copies])
+    exponents = np.stack([copy.exponents for copy in copies])
+    maxima = np.stack([copy.col_max if turn else copy.row_max for copy in copies])
+    if turn:
+        codes, exponents = turned(codes), turned(exponents)
+    if two_copies:
+        per_vector = exponents.repeat(first.chosen.grouping.size // block, axis=-1)
+        return codes, per_vector[..., : codes.shape[-1] // block], maxima
+    return codes, exponents.repeat(block, axis=-2), maxima.repeat(block, axis=-1)
 
 
 def power_of_two(exponents: Integers) -> Doubles:

@@ -13,7 +13,7 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 
 @dataclass(frozen=True, kw_only=True)
 class Partition:
-    """Groups of ``rows`` x ``columns`` elements, over arrays of whole groups."""
+    """Groups of ``rows`` x ``columns`` elements, over arrays (..., R, C) of whole groups."""
 
     rows: int
     columns: int
@@ -37,10 +37,27 @@ class Partition:
 
     def reduce(self, function: np.ufunc, elements: NDArray[Scalar]) -> NDArray[Scalar]:
         """``function`` over all elements of each group."""
-        rows, columns = elements.shape[0] // self.rows, elements.shape[1] // self.columns
-        along = function.reduce(elements.reshape(rows, self.rows, -1), axis=1)
-        return function.reduce(along.reshape(rows, columns, self.columns), axis=2)
+        *leading, rows, columns = elements.shape
+        if self.rows > 1:
+            tall = elements.reshape(*leading, rows // self.rows, self.rows, columns)
+            elements = function.reduce(tall, axis=-2)
+        if self.columns > 1:
+            wide = elements.reshape(*elements.shape[:-1], columns // self.columns, self.columns)
+            elements = function.reduce(wide, axis=-1)
+        return elements
 
     def spread(self, groups: NDArray[Scalar]) -> NDArray[Scalar]:
         """Every element gets what its group has."""
-        return groups.repeat(self.rows, axis=0).repeat(self.columns, axis=1)
+        return groups.repeat(self.columns, axis=-1).repeat(self.rows, axis=-2)
+
+
+def turned(array: NDArray[Scalar]) -> NDArray[Scalar]:
+    """Every matrix of a stack transposed."""
+    return np.ascontiguousarray(array.swapaxes(-1, -2))
+
+
+def nonzeros(array: NDArray[Scalar]) -> NDArray[np.int64]:
+    """How many elements of each matrix of a stack are not zero."""
+    *leading, rows, columns = array.shape
+    matrices = array.reshape(-1, rows * columns)
+    return np.array([np.count_nonzero(each) for each in matrices], np.int64).reshape(leading)

@@ -18,7 +18,7 @@ of two: below 2^53 they are exact in any order of addition. Vectors for which th
 taken one block of the contraction at a time.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,6 +34,7 @@ from diastole_sim.golden.operand_rows import (
     power_of_two,
     read_operand_rows,
 )
+from diastole_sim.golden.partition import nonzeros
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.operations import (
     FORWARD,
@@ -48,9 +49,12 @@ SLAB_ELEMENTS = 1 << 15
 MAX_SHIFT = 63
 ABOVE_ONE = 1 + 2.0**-50
 """What moves ties, and nothing else, beyond the half: see :func:`_rounded_sums`."""
-FLOAT32_BITS = 24
+FLOAT64_SIGNIFICAND = 53
+STICKY_BITS = 9
+"""What an accumulator of 62 bits has more than a float64."""
 MIN_NORMAL = 2.0**-126
-OVERFLOW = 2.0**128
+FAR = 64
+"""Binades by which small numbers are moved to where 24 bits are kept."""
 NAN_BITS = 0x7FC00000
 """The only NaN that is ever a result."""
 
@@ -84,15 +88,25 @@ def matrix_product(
 ) -> ResultTensor:
     """The product of its factors among ``operands``, by name. ValueError if their shapes do not
     agree or the contraction is too long."""
+    one = {tensor.name: [operands[tensor.name]] for tensor in product.factors}
+    (result,) = stack_product(product, one, numerics)
+    return result
+
+
+def stack_product(
+    product: MatrixProduct, operands: Mapping[str, Sequence[Quantised]], numerics: Numerics
+) -> list[ResultTensor]:
+    """As :func:`matrix_product` of each in turn. Factors are as many tensors of one class and
+    shape as there are products, or one for all."""
     factors = {tensor.name: operands[tensor.name] for tensor in product.factors}
-    sizes = sizes_of({name: factor.shape for name, factor in factors.items()})
+    sizes = sizes_of({name: tensors[0].shape for name, tensors in factors.items()})
     require_contractions([product], sizes, numerics)
     poison = numerics.special == "poison"
     first, second = (
         read_operand_rows(factors[tensor.name], product.copy(tensor), poison=poison)
         for tensor in product.factors
     )
-    streamed, held = (factor.tensor_class for factor in factors.values())
+    streamed, held = (tensors[0].tensor_class for tensors in factors.values())
     return multiply(first, second, Trees.of(streamed, held, numerics))
 
 
@@ -122,60 +136,107 @@ class Trees:
         )
 
 
-def multiply(a: OperandRows, b: OperandRows, trees: Trees) -> ResultTensor:
-    """A B^T for two operands whose second axis is the contraction."""
-    accumulated = _accumulate(a, b, trees)[: a.length, : b.length]
-    poisoned = (a.poisoned[:, None] | b.poisoned)[: a.length, : b.length]
-    accumulated[poisoned] = 0
-    bound = a.maxima[:, None] + b.maxima - 6 * trees.significands
-    values, overflow = to_binary32(accumulated, bound - (trees.fraction + trees.product_bits - 2))
+def multiply(a: OperandRows, b: OperandRows, trees: Trees) -> list[ResultTensor]:
+    """A B^T for each of two stacks of operands whose last axis is the contraction; one of the two
+    may be of one operand, for all."""
+    exact = np.ones(max(len(a.elements), len(b.elements)), np.bool_)
+    sums = None
+    if _may_lose(a, b, trees):
+        exact = _is_exact(a, b, trees)
+        sums = _sums_with_losses(a, b, trees)
+    if sums is None:
+        sums = a.values() @ b.values().swapaxes(1, 2)
+    sums = sums[:, : a.length, : b.length]
+    poisoned = (a.poisoned[:, :, None] | b.poisoned[:, None, :])[:, : a.length, : b.length]
+    if poisoned.any():
+        sums[poisoned] = 0
+    values, overflow = round_sums(sums)
+    too_large = nonzeros(np.isinf(values)) != 0 if overflow else np.zeros_like(exact)
     values.view(np.uint32)[poisoned] = NAN_BITS
-    return ResultTensor(values=values, exact=_is_exact(a, b, trees), overflow=overflow)
+    return [
+        ResultTensor(values=each, exact=bool(one), overflow=bool(large))
+        for each, one, large in zip(values, exact, too_large, strict=True)
+    ]
 
 
 def to_binary32(accumulated: Integers, scale: Integers) -> tuple[Floats, bool]:
-    """``accumulated`` * 2^``scale`` to nearest even, and whether a value became Inf.
+    """:func:`round_sums` of ``accumulated`` * 2^``scale``; |accumulated| < 2^62."""
+    return round_sums(_as_doubles(accumulated, scale))
 
-    ``scale`` may be larger along both axes. A value that is below 2^-126 after rounding to 24 bits
-    with unbounded exponent is +0, as is a zero; |accumulated| < 2^62.
+
+def round_sums(sums: Doubles) -> tuple[Floats, bool]:
+    """Numbers to nearest even, and whether one became Inf.
+
+    One that is below 2^-126 after rounding to 24 bits with unbounded exponent is +0, as is a zero.
     """
-    scale = scale[: accumulated.shape[0], : accumulated.shape[1]]
-    magnitude = np.abs(accumulated)
-    shift = np.maximum(_bit_length(magnitude) - FLOAT32_BITS, 0)
-    kept = magnitude >> shift
-    twice, unit = (magnitude - (kept << shift)) << 1, np.int64(1) << shift
-    kept += (twice > unit) | ((twice == unit) & (kept & 1 == 1))
-    exact = np.ldexp(kept.astype(np.float64), (shift + scale).astype(np.int32))
-    exact[exact < MIN_NORMAL] = 0.0
-    too_large = exact >= OVERFLOW
-    exact[too_large] = np.inf
-    values = exact.astype(np.float32)
-    np.negative(values, out=values, where=(accumulated < 0) & (values != 0))
-    return values, bool(too_large.any())
+    with np.errstate(over="ignore"):
+        values = sums.astype(np.float32)
+    values += np.float32(0)  # no zero has a sign
+    small = np.abs(values) < 2 * MIN_NORMAL
+    if small.any():  # there binary32 has fewer bits
+        larger = (sums[small] * 2.0**FAR).astype(np.float32)
+        larger[np.abs(larger) < MIN_NORMAL * 2.0**FAR] = 0
+        values[small] = larger * np.float32(2.0**-FAR)
+    return values, bool(np.isinf(values).any())
 
 
-def _is_exact(a: OperandRows, b: OperandRows, trees: Trees) -> bool:
+def _as_doubles(accumulated: Integers, scale: Integers) -> Doubles:
+    """``accumulated`` * 2^``scale``, exactly; of what has more than 53 bits, those dropped are in
+    the last one that is kept, so that it rounds to fewer as it would have."""
+    wide = np.abs(accumulated) >> FLOAT64_SIGNIFICAND != 0
+    if wide.any():
+        dropped = accumulated & ((1 << STICKY_BITS) - 1)
+        kept = (accumulated - dropped) | (dropped != 0).astype(np.int64) << STICKY_BITS
+        accumulated = np.where(wide, kept, accumulated)
+    return np.ldexp(accumulated.astype(np.float64), scale.astype(np.int32))
+
+
+def _is_exact(a: OperandRows, b: OperandRows, trees: Trees) -> Mask:
     """Whether no bit could be lost: in each block of the contraction every vector of A meets every
     one of B, so the largest of both decide."""
-    meet = a.nonzero.any(axis=0) & b.nonzero.any(axis=0)
-    d = a.deficits.max(axis=0) + b.deficits.max(axis=0)
-    first, second = a.extents.max(axis=0), b.extents.max(axis=0)
+    meet = a.nonzero.any(axis=1) & b.nonzero.any(axis=1)
+    d = a.deficits.max(axis=1) + b.deficits.max(axis=1)
+    first, second = a.extents.max(axis=1), b.extents.max(axis=1)
     rounded = (first != 0) & (second != 0) & (first + second > trees.product_bits)
-    return not ((meet & (d > trees.fraction)) | rounded).any()
+    return ~((meet & (d > trees.fraction)) | rounded).any(axis=1)
 
 
-def _accumulate(a: OperandRows, b: OperandRows, trees: Trees) -> Integers:
-    """Sum of the shifted block sums, in units of 2^-F; a.rows x b.rows, padded."""
-    unit = 2.0 ** (trees.product_bits - a.format.precision - b.format.precision)
-    reach = FLOAT64_BITS - _largest_sum(a, b).bit_length()
-    lossy_a, lossy_b = _lossy(a, b, trees, reach), _lossy(b, a, trees, reach)
-    columns = np.flatnonzero(lossy_a.any(axis=0) & lossy_b.any(axis=0))
-    aligned_a, aligned_b = a.aligned(a.elements * unit), b.aligned(b.elements)
+def _may_lose(a: OperandRows, b: OperandRows, trees: Trees) -> bool:
+    """Whether a bit could be lost, or a sum leave the bits of a float64, were the worst vectors of
+    both to meet."""
+    return bool(
+        a.reach.max() + b.reach.max() > _room(a, b)
+        or a.deficits.max() + b.deficits.max() > trees.fraction
+        or a.extents.max() + b.extents.max() > trees.product_bits
+    )
+
+
+def _sums_with_losses(a: OperandRows, b: OperandRows, trees: Trees) -> Doubles | None:
+    """The sums, where two vectors meet that lose a bit; None if none do."""
+    lossy = _lossy(a, b, trees), _lossy(b, a, trees)
+    columns = np.flatnonzero((lossy[0].any(axis=1) & lossy[1].any(axis=1)).any(axis=0))
     if not columns.size:
-        return (aligned_a @ aligned_b.T * 2.0**trees.fraction).astype(np.int64)
+        return None
+    accumulated = _accumulate(a, b, trees, lossy, columns)
+    bound = a.maxima[:, :, None] + b.maxima[:, None, :] - 6 * trees.significands
+    return _as_doubles(accumulated, bound - (trees.fraction + trees.product_bits - 2))
+
+
+def _accumulate(
+    a: OperandRows,
+    b: OperandRows,
+    trees: Trees,
+    lossy: tuple[Mask, Mask],
+    columns: Integers,
+) -> Integers:
+    """Sum of the shifted block sums, in units of 2^-F, padded. ``lossy``: those vectors of both
+    that are taken one block at a time where they meet, in ``columns`` of blocks."""
+    unit = 2.0 ** (trees.product_bits - a.format.precision - b.format.precision)
+    lossy_a, lossy_b = lossy
+    aligned_a, aligned_b = a.aligned(a.elements * unit), b.aligned(b.elements)
     apart_a, apart_b = a.only(lossy_a) * unit, b.only(lossy_b)
     rest_a, rest_b = aligned_a - a.aligned(apart_a), aligned_b - b.aligned(apart_b)
-    exact = rest_a @ aligned_b.T + (aligned_a - rest_a) @ rest_b.T
+    exact = rest_a @ aligned_b.swapaxes(1, 2) + (aligned_a - rest_a) @ rest_b.swapaxes(1, 2)
     accumulated = (exact * 2.0**trees.fraction).astype(np.int64)
     whole = 2.0**b.format.depth  # makes integers of B's elements, and of A's if no product is cut
     _add_block_sums(
@@ -188,20 +249,26 @@ def _accumulate(a: OperandRows, b: OperandRows, trees: Trees) -> Integers:
     return accumulated
 
 
-def _largest_sum(a: OperandRows, b: OperandRows) -> int:
-    """Bound of any sum of products, in units of the smallest product of two elements."""
+def _room(a: OperandRows, b: OperandRows) -> int:
+    """Bits by which vectors of both together may reach down for all sums to be exact in float64:
+    what is left of it by the bound of any sum, in units of the smallest product of two elements."""
     first, second = (2**side.format.precision - 1 for side in (a, b))
     scales = 15 * 15 if a.format.two_level else 1
-    return a.elements.shape[1] * first * second * scales
+    return FLOAT64_BITS - (a.elements.shape[-1] * first * second * scales).bit_length()
 
 
-def _lossy(side: OperandRows, other: OperandRows, trees: Trees, reach: int) -> Mask:
+def _lossy(side: OperandRows, other: OperandRows, trees: Trees) -> Mask:
     """The vectors that, with some vector they meet, lose a bit or leave the bits of a float64."""
     return side.nonzero & (
-        (side.reach + other.reach.max(axis=0) > reach)
-        | (side.deficits + other.deficits.max(axis=0) > trees.fraction)
-        | (side.extents + other.extents.max(axis=0) > trees.product_bits)
+        (side.reach + _largest(other.reach) > _room(side, other))
+        | (side.deficits + _largest(other.deficits) > trees.fraction)
+        | (side.extents + _largest(other.extents) > trees.product_bits)
     )
+
+
+def _largest(of_vectors: Integers) -> Integers:
+    """In each block of the contraction."""
+    return of_vectors.max(axis=1, keepdims=True)
 
 
 def _add_block_sums(
@@ -216,19 +283,20 @@ def _add_block_sums(
     ``a``, ``b``: elements and deficits of both sides.
     """
     elements, deficits = a
-    block = elements.shape[1] // deficits.shape[1]
-    height = max(1, SLAB_ELEMENTS // accumulated.shape[1])
+    count, rows, lanes = accumulated.shape
+    block = elements.shape[2] // deficits.shape[2]
+    height = max(1, SLAB_ELEMENTS // (count * lanes))
     shifted_sums = _sums_in_doubles if trees.sum_bits < FLOAT64_BITS else _sums_in_integers
     for column in columns:
         place = slice(column * block, (column + 1) * block)
-        held = np.ascontiguousarray(b[0][:, place].T)
-        held_deficits = b[1][:, column]
-        for top in range(0, elements.shape[0], height):
+        held = np.ascontiguousarray(b[0][:, :, place].swapaxes(1, 2))
+        held_deficits = b[1][:, None, :, column]
+        for top in range(0, rows, height):
             slab = slice(top, top + height)
-            streamed = np.ascontiguousarray(elements[slab, place])
+            streamed = np.ascontiguousarray(elements[:, slab, place])
             if streamed.any():
-                d = deficits[slab, column, None], held_deficits
-                accumulated[slab] += shifted_sums(streamed, held, d, trees)
+                d = deficits[:, slab, column, None], held_deficits
+                accumulated[:, slab] += shifted_sums(streamed, held, d, trees)
 
 
 def _sums_in_doubles(
@@ -273,18 +341,11 @@ def _rounded_sums(streamed: Doubles, held: Doubles) -> Doubles:
     what was a tie has become more than a half, and nothing else has reached one.
     """
     streamed = streamed * ABOVE_ONE
-    sums = np.zeros((streamed.shape[0], held.shape[1]))
+    count = max(len(streamed), len(held))
+    sums = np.zeros((count, streamed.shape[1], held.shape[2]))
     products = np.empty_like(sums)
-    for c, row in enumerate(held):
-        np.multiply(streamed[:, c, None], row, out=products)
+    for c in range(held.shape[1]):
+        np.multiply(streamed[:, :, c, None], held[:, c, None, :], out=products)
         np.rint(products, out=products)
         sums += products
     return sums
-
-
-def _bit_length(magnitude: Integers) -> Integers:
-    """Bits of each integer, 0 for 0; one more where float64 rounds it up to a power of two.
-
-    That one changes no result: rounding to 24 or to 23 bits gives the same power of two.
-    """
-    return np.frexp(magnitude.astype(np.float64))[1].astype(np.int64)

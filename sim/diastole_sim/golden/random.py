@@ -4,6 +4,8 @@ Threefry-2x32 with 20 rounds: Salmon, Moraes, Dror and Shaw, "Parallel random nu
 1, 2, 3", SC'11; constants and known answers are those of the authors' Random123 library.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -25,9 +27,18 @@ def threefry2x32(key: tuple[int, int], counter: tuple[ArrayLike, ArrayLike]) -> 
     The counter's words are arrays that broadcast; the results have their shape, and at least one
     axis. ValueError for a key outside 32 bits.
     """
-    low, high = (require_int("key", word, 0, 2**32 - 1) for word in key)
-    keys = [np.uint32(word) for word in (low, high, PARITY ^ low ^ high)]
-    x0, x1 = np.broadcast_arrays(*(np.array(word, np.uint32, ndmin=1) for word in counter))
+    low, high = (np.uint32(require_int("key", word, 0, 2**32 - 1)) for word in key)
+    return _encrypt(low, np.array([high]), counter)
+
+
+def _encrypt(
+    low: np.uint32, high: Words, counter: tuple[ArrayLike, ArrayLike]
+) -> tuple[Words, Words]:
+    """The same; ``high`` broadcasts with the counter."""
+    keys = [low, high, np.uint32(PARITY) ^ low ^ high]
+    x0, x1 = np.broadcast_arrays(high, *(np.array(word, np.uint32, ndmin=1) for word in counter))[
+        1:
+    ]
     x0, x1 = x0 + keys[0], x1 + keys[1]
     for number in range(ROUNDS):
         rotation = ROTATIONS[number % len(ROTATIONS)]
@@ -54,19 +65,35 @@ def tensor_draws(
     ``seed``, ``tag``, ``step``: 32 bits, ValueError beyond; the counter's first word wraps after
     2^34 elements.
     """
+    draws = stack_draws(rows, columns, seed=seed, tags=(tag,), step=step, bits=bits, second=second)
+    return draws[0].astype(np.int64)
+
+
+def stack_draws(
+    rows: int,
+    columns: int,
+    *,
+    seed: int,
+    tags: Sequence[int],
+    step: int,
+    bits: int,
+    second: bool = False,
+) -> NDArray[np.int32]:
+    """As :func:`tensor_draws` of each tag: (tags, ``rows``, ``columns``)."""
     require_int("bits", bits, 1, DRAW_BITS)
-    for name, word in (("seed", seed), ("tag", tag), ("step", step)):
-        require_int(name, word, 0, 2**32 - 1)
+    for name, words in (("seed", (seed,)), ("tag", tags), ("step", (step,))):
+        for word in words:
+            require_int(name, word, 0, 2**32 - 1)
     if second and bits > SHARED_DRAW_BITS:
-        tag ^= SECOND_COPY_TAG
+        tags = [tag ^ SECOND_COPY_TAG for tag in tags]
     count = rows * columns
-    groups = -(-count // DRAWS_PER_COUNTER)
-    out0, out1 = threefry2x32((seed, tag), (np.arange(groups, dtype=np.uint32), np.uint32(step)))
-    draws = np.empty((groups, DRAWS_PER_COUNTER), dtype=np.int64)
-    for place, word in ((0, out0), (2, out1)):
-        draws[:, place] = word & np.uint32(0xFFFF)
-        draws[:, place + 1] = word >> np.uint32(DRAW_BITS)
-    draws = draws.reshape(-1)[:count].reshape(rows, columns)
+    groups = np.arange(-(-count // DRAWS_PER_COUNTER), dtype=np.uint32)
+    keys = np.array(tags, np.uint32)[:, None]
+    words = np.stack(_encrypt(np.uint32(seed), keys, (groups, step)), axis=-1)
+    # Little-endian, the words of a result are its four draws in their order.
+    draws = words.astype("<u4", copy=False).view("<u2").reshape(len(tags), -1)[:, :count]
     if second and bits <= SHARED_DRAW_BITS:
-        return (draws & (2**SHARED_DRAW_BITS - 1)) >> (SHARED_DRAW_BITS - bits)
-    return draws >> (DRAW_BITS - bits)
+        draws = (draws & (2**SHARED_DRAW_BITS - 1)) >> (SHARED_DRAW_BITS - bits)
+    else:
+        draws = draws >> (DRAW_BITS - bits)
+    return draws.astype(np.int32).reshape(len(tags), rows, columns)

@@ -11,7 +11,6 @@ import numpy as np
 from diastole_sim.device.interface import CommandCounters, Floats, ProductResult
 from diastole_sim.device.operands import (
     require_contractions,
-    require_matrix,
     require_storage,
     sizes_of,
 )
@@ -152,29 +151,22 @@ class Device(Products[DeviceTensor]):
 
     # Tensors.
 
-    def convert(
+    def _convert(
         self,
         array: Floats,
         tensor_class: str,
         *,
         tag: int,
-        step: int = 0,
-        scale: int | None = None,
-        beside: bool = False,
+        step: int,
+        scale: int | None,
+        beside: bool,
     ) -> DeviceTensor:
-        """Quantise on the hardware; the draws are those of (seed, tag, step).
-
-        ``scale``: exponent of the tensor's scale (e of its top binade, T of nvfp4), for classes
-        that have one and whose source is ``given``; 1 is the scale if it is left out there.
-        ``beside``: while the next product runs, if that is not of this tensor; it runs at once
-        where anything is asked of the tensor before.
-        """
+        """Quantise on the hardware. ``beside``: while the next product runs, if that is not of this
+        tensor; it runs at once where anything is asked of the tensor before."""
         self.settle()
-        require_matrix(array)
-        require_int("tag", tag, 0, 2**32 - 1)
         require_int("step", step, 0, 2**32 - 1)
         exponent = self._scales.choose(tensor_class, tag, scale)
-        tensor = DeviceTensor(self, array.shape, tensor_class)
+        tensor = DeviceTensor(self, (array.shape[0], array.shape[1]), tensor_class)
         field = scale_field(exponent, tensor.chosen.format)
         for image in tensor.images:
             image.data[:] = UNWRITTEN
@@ -279,6 +271,9 @@ class Device(Products[DeviceTensor]):
         if isinstance(operand, DeviceTensor) and operand.device is self:
             return operand
         return None
+
+    def _names_over_time(self) -> bool:
+        return self.numerics.source == "delayed"
 
     def _check_sizes(self, operation: Operation, sizes: Mapping[str, int]) -> None:
         require_contractions(operation.products, sizes, self.numerics)

@@ -16,13 +16,14 @@ rounding (nu = 0).
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from diastole_sim.spec.check import require_choice, require_int
 
-Integers = NDArray[np.int64]
+Integers = NDArray[Any]
 Mask = NDArray[np.bool_]
 
 MAX_MAGNITUDE_BITS = 24
@@ -86,16 +87,35 @@ def round_magnitude(
 
     ``magnitude``: 0..2^24 - 1; ``shift``: 0 or more; ``draw``: 0..2^bits - 1; ``bits``: 1..16.
     The ranges of the arrays are not checked. ValueError for an unknown rule or bits out of range.
+    Integers have 32 bits or more, and so have those that are returned.
     """
     require_choice("rounding", rule, tuple(RULES))
     require_int("bits", bits, 1, MAX_RANDOM_BITS)
-    magnitude = np.asarray(magnitude, dtype=np.int64)
-    shift = np.minimum(np.asarray(shift, dtype=np.int64), SHIFT_LIMIT)
+    magnitude, shift, draw = (np.asarray(given) for given in (magnitude, shift, draw))
+    if rule == "nearest":
+        return _to_nearest(magnitude, shift)
+    shift = np.minimum(shift, SHIFT_LIMIT)
     kept = magnitude >> shift
-    dropped = (magnitude - (kept << shift)) << (bits + 1)
+    dropped = magnitude - (kept << shift)
+    if shift.size and shift.min() > bits:  # then 32 bits do, where others are not given
+        shift = shift - (bits + 1)
+        part = dropped >> shift
+        return RULES[rule](kept, part, part << shift != dropped, draw, bits)
+    dropped = dropped.astype(np.int64) << (bits + 1)
     part = dropped >> shift
-    rest = part << shift != dropped
-    return RULES[rule](kept, part, rest, np.asarray(draw, dtype=np.int64), bits)
+    return RULES[rule](kept, part, part << shift != dropped, draw, bits)
+
+
+def _to_nearest(magnitude: Integers, shift: Integers) -> Integers:
+    """The rule ``nearest``: twice the magnitude, a unit more where the kept part is odd, and all
+    but a unit of the kept part's last place are added, and one bit more is dropped."""
+    shift = np.minimum(shift, MAX_MAGNITUDE_BITS + 2)
+    total = magnitude >> shift
+    total &= 1
+    total += magnitude << 1
+    total += (np.ones_like(shift) << shift) - 1
+    total >>= shift + 1
+    return total
 
 
 def round_quotient(

@@ -82,7 +82,7 @@ def amax_exponent(amax: int, chosen: TensorClass) -> int:
     return int(group_exponents(one, chosen)[0])
 
 
-def scale_codes(amax: Integers, exponent: int, chosen: TensorClass) -> Integers:
+def scale_codes(amax: Integers, exponent: int | Integers, chosen: TensorClass) -> Integers:
     """E4M3 of amax / (6 * 2^T), ``nearest`` (ties to even) or ``up``, at most 448; 0 for 0.
 
     With amax = s * 2^(x - 23) the quotient is s / 3 * 2^(x - 24 - T), and s / 3 lies in 2^21 to
@@ -112,11 +112,11 @@ def scale_parts(code: NDArray[Any]) -> tuple[Integers, Integers]:
 
 
 def stored_parts(
-    stored: NDArray[Any], kind: Format, exponent: int | None
+    stored: NDArray[Any], kind: Format, exponent: int | Integers | None
 ) -> tuple[Integers, Integers]:
     """e and the 4-bit significand (8 where scales are powers of two) of stored exponents.
 
-    ``exponent``: T, of NVFP4. Those of zeros and of NaN are meaningless.
+    ``exponent``: T, of NVFP4; it broadcasts. Those of zeros and of NaN are meaningless.
     """
     if not kind.two_level:
         e = stored.astype(np.int64) - EXPONENT_BIAS

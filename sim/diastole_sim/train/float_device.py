@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from diastole_sim.device.interface import Floats, ProductResult
-from diastole_sim.device.operands import require_matrix
 from diastole_sim.device.products import Products
 from diastole_sim.spec.operations import Operation, Tensor
 
@@ -43,18 +42,17 @@ class FloatDevice(Products[FloatTensor]):
     total_cycles: int | None = None
     """It has no clock."""
 
-    def convert(
+    def _convert(
         self,
         array: Floats,
         tensor_class: str,
         *,
         tag: int,
-        step: int = 0,
-        scale: int | None = None,
-        beside: bool = False,
+        step: int,
+        scale: int | None,
+        beside: bool,
     ) -> FloatTensor:
         """Keep the tensor; nothing is rounded or scaled, so the other arguments do not matter."""
-        require_matrix(array)
         return FloatTensor(array=array, tensor_class=tensor_class)
 
     def _own(self, operand: object) -> FloatTensor | None:

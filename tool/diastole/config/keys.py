@@ -7,8 +7,9 @@ the comments that `init` writes come from these descriptions.
 import hashlib
 import json
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import (
@@ -226,10 +227,11 @@ class BusConfig(Section):
 
 
 class Config(Section):
-    """Everything that decides what is generated. Frozen; made by :func:`diastole.config.file.read`.
+    """Everything that decides what is generated. Frozen; made from a file by :meth:`read`.
 
     Constructing it directly checks each key, with pydantic's ``ValidationError``; only ``read`` and
-    ``from_document`` check the keys against each other too and word the errors for people.
+    :func:`diastole.config.file.from_document` check the keys against each other too and word the
+    errors for people.
     """
 
     name: str = Field(default="diastole", description="Name of the top module and of the product")
@@ -246,6 +248,13 @@ class Config(Section):
     cell: CellConfig = CellConfig()
     accumulator: AccumulatorConfig = AccumulatorConfig()
     bus: BusConfig = BusConfig()
+
+    @classmethod
+    def read(cls, path: Path | str, overrides: Sequence[str] = ()) -> "Config":
+        """As :func:`diastole.config.file.read`, which has the errors."""
+        from diastole.config.file import read  # which builds upon this
+
+        return read(Path(path), overrides)
 
     @field_validator("name")
     @classmethod

@@ -1,4 +1,4 @@
-"""Seconds that the golden model takes for conversions and products, by format."""
+"""Seconds that the golden model takes for conversions and products, by format; stacks of them."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -7,15 +7,20 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from diastole.measure.figure import Figure, at_least
 from diastole_sim.golden.device import GoldenDevice
 from diastole_sim.spec.numerics import Numerics
 
 SIDE = 512
 ATTEMPTS = 3
+STACK, STACK_SIDE, STACK_ATTEMPTS = 32, 64, 20
+LEAST_RATIO = 3.0
+"""How much faster a stack is asked to be than the loop over it."""
 HEADING = (
     f"{'block':>5} {'format':>10} {'groups':>7} {'w':>4} {'F':>3} {'data':>5} "
     f"{'nearest':>8} {'stoch.':>8} {'product':>8} exact"
 )
+STACK_HEADING = f"{'format':>10} {'groups':>7} {'loop ms':>8} {'stack ms':>8} {'ratio':>8}"
 
 
 @dataclass(frozen=True)
@@ -92,10 +97,40 @@ def lines(case: Case, arrays: dict[str, NDArray[np.float32]]) -> Iterator[str]:
         yield f"{words} {kind:>5} {nearest:8.3f} {stochastic:8.3f} {product:8.3f} {exact}"
 
 
-def seconds(work: Callable[[], object]) -> float:
+def stack_seconds(case: Case) -> tuple[float, float]:
+    """Of a loop of calls, each a product with its conversions, and of the stack of the same."""
+    device, rng = GoldenDevice(case.numerics), np.random.default_rng(0)
+    x, w = rng.standard_normal((2, STACK, STACK_SIDE, STACK_SIDE)).astype(np.float32)
+
+    def loop() -> None:
+        for own, other in zip(x, w, strict=True):
+            device.forward(own, other)
+
+    # In turn, so that other work on the computer slows both.
+    pairs = [
+        (seconds(loop, 1), seconds(lambda: device.forward(x, w), 1)) for _ in range(STACK_ATTEMPTS)
+    ]
+    return min(pair[0] for pair in pairs), min(pair[1] for pair in pairs)
+
+
+def stack_line(case: Case) -> str:
+    """The same for people."""
+    loop, stack = stack_seconds(case)
+    words = f"{case.format:>10} {case.numerics.x.grouping!s:>7}"
+    return f"{words} {1e3 * loop:8.1f} {1e3 * stack:8.1f} {loop / stack:8.1f}"
+
+
+def figures() -> Iterator[Figure]:
+    """The figure of the README."""
+    loop, stack = stack_seconds(CASES[2])
+    what = f"golden stack of {STACK} x {STACK_SIDE}^3, over the loop"
+    yield at_least(what, loop / stack, LEAST_RATIO, "{:.1f} x")
+
+
+def seconds(work: Callable[[], object], attempts: int = ATTEMPTS) -> float:
     """The best of some attempts."""
     times: list[float] = []
-    for _ in range(ATTEMPTS):
+    for _ in range(attempts):
         start = time.perf_counter()
         work()
         times.append(time.perf_counter() - start)

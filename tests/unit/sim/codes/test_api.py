@@ -12,6 +12,7 @@ import pytest
 import diastole_sim
 from diastole_sim import Codes, dequantise, quantise
 from diastole_sim.codes import api
+from diastole_sim.device.arrays import RoundedWarning
 from diastole_sim.golden.convert import quantise as convert
 from diastole_sim.spec.numerics import Numerics
 from oracle.libraries import ML_DTYPES
@@ -136,7 +137,7 @@ def test_a_tensor_of_any_shape_has_one_scale():
 
 
 def test_a_scale_that_is_chosen():
-    array = np.array([[1.0, 0.3, 1000.0]])
+    array = np.array([[1.0, 0.3, 1000.0]], np.float32)
     got = quantise(array, "fp8_e4m3", tensor_scale=0.25)
     assert got.tensor_scale == 0.25
     assert got.values().tolist() == [[1.0, 0.3125, 112.0]]
@@ -327,3 +328,9 @@ def test_the_package_has_these_names_and_imports_none_of_them_unasked():
     code = "import sys, diastole_sim; sys.exit('numpy' in sys.modules)"
     folder = diastole_sim.__path__[0].removesuffix("/diastole_sim")
     assert subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": folder}).returncode == 0
+
+
+def test_what_float32_rounds_is_said():
+    with pytest.warns(RoundedWarning, match="^array is rounded from float64 to float32, which is"):
+        found = quantise(np.array([[1.0625 * (1 + 2.0**-40)]]), "mxfp8_e4m3")
+    assert found.values().tolist() == [[1.0]]  # rounded once more: 1.125 is nearer

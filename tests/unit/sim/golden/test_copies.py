@@ -172,8 +172,16 @@ def test_values_of_two_levels():
     assert values[1].tolist() == [each * unit * 2.0**-9 for each in (1, 6, -1.5, 0.5)]
 
 
-def test_stored_arrays_cannot_be_written():
-    copy, _ = convert(ROWS, SQUARES)
-    for name in ("codes", "exponents", "row_max", "col_max", "folds"):
-        with pytest.raises(ValueError, match="read-only"):
-            getattr(copy, name)[...] = 0
+def test_one_of_a_stack():
+    """Each as if it were alone, with counts of its own; it cannot be written to."""
+    other = [[4.0, 0.0, 0.0], [0.0, 0.0, 2.0**-140], [1.0, 8.0, 2.0]]
+    stack, counts = convert([ROWS, other], SQUARES)
+    assert counts.saturated.tolist() == [1, 0]
+    for index, rows in enumerate((ROWS, other)):
+        alone, _ = convert(rows, SQUARES)
+        copy = stack.matrix(index)
+        assert stored(copy) == stored(alone)
+        assert (copy.shape, copy.transposed) == ((3, 3), False)
+        for name in ("codes", "exponents", "row_max", "col_max", "folds"):
+            with pytest.raises(ValueError, match="read-only"):
+                getattr(copy, name)[...] = 0

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from diastole_sim.device.scales import TensorScales
-from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.golden import device as device_module
+from diastole_sim.golden.device import GoldenDevice, pieces
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.operations import OPERATIONS
 from oracle import bfp
@@ -24,6 +25,7 @@ NUMERICS = Numerics.from_dict(
 )
 RULES = {"X": ("stochastic-a", 4), "W": ("stochastic-b", 5), "dY": ("stochastic-c", 6)}
 CLASSES = {"X": "x", "W": "w", "dY": "dy"}
+TAGS = {"X": 0, "W": 1, "dY": 2}
 COPIES = {"Y": {"X": 0, "W": 1}, "dX": {"dY": 0, "W": 0}, "dW": {"X": 1, "dY": 1}}
 """By result, the copies that its product reads."""
 
@@ -96,8 +98,8 @@ def test_wrong_operands(data):
 
     cases = [
         (x, "W must be a tensor of class w, not x"),
-        ([[1.0]], "W must be a float32 array or a tensor of this device"),
-        (data["W"].astype(np.float64), "a tensor must be a float32 array, not float64"),
+        (None, "W must hold real numbers, not None"),
+        (data["W"].astype(np.complex64), "W must hold real numbers, not complex64"),
     ]
     for given, theirs in (
         (foreign(block=2), ours.replace("blocks of 4", "blocks of 2")),
@@ -244,6 +246,123 @@ def test_not_a_number_on_its_way_through_both_products(formats, special, data):
 def test_a_tensor_that_was_not_computed(op, name, data):
     with pytest.raises(KeyError):
         getattr(run(GoldenDevice(NUMERICS), op, data), name.lower())
+
+
+# Stacks.
+
+STACKED = EXACT | {
+    "bfp, few bits": (("bfp3",), {"special": "poison", "fraction": 2}),
+    "fp8": (("fp8_e4m3",), {"window": 16}),
+    "fp8 e5m2": (("fp8_e5m2",), {"fraction": 14}),
+    "delayed": (("fp8_e4m3",), {"source": "delayed"}),
+    "bf16": (("bf16",), {}),
+    "mxfp8, poison": ((("mxfp8_e4m3", "1x4"),), {"special": "poison"}),
+    "mxfp8 e5m2": ((("mxfp8_e5m2", "1x8"),), {}),
+    "nvfp4 in vectors": ((("nvfp4", "1x4"),), {}),
+}
+
+
+def stacks(np_rng, *, special):
+    """Matrices of very different magnitudes, some of zeros, some not finite; one W for all."""
+    shapes = {"X": (7, 6, 5), "W": (5, 9), "dY": (7, 6, 9)}
+    found = {n: np_rng.standard_normal(s).astype(np.float32) for n, s in shapes.items()}
+    for name in ("X", "dY"):
+        found[name][1] *= np.float32(2.0**40)
+        found[name][2] *= np.exp2(np_rng.integers(-20, 20, found[name][2].shape)).astype(np.float32)
+        found[name][3] = 0
+        found[name][4, 1:3, 2] = (np.nan, -np.inf) if special else 3.4e38
+        found[name][5, :, 1:] *= np.float32(2.0**-25)
+        found[name][6] *= np.float32(2.0**-120)
+    return found
+
+
+def alike(got, wanted):
+    """Two converted tensors, bit for bit, and what is known of them."""
+    for name, values in wanted.copy_values().items():
+        np.testing.assert_array_equal(got.copy_values()[name].view("u4"), values.view("u4"))
+    for name in ("shape", "tensor_class", "tensor_exponent", "amax", "nan", "inf"):
+        assert getattr(got, name) == getattr(wanted, name), name
+        assert type(getattr(got, name)) is type(getattr(wanted, name)), name
+    for name in ("saturated", "underflowed"):
+        assert getattr(got, name) == getattr(wanted, name), name
+    for copy, want in zip(got.copies, wanted.copies, strict=True):
+        assert (copy.transposed, copy.shape) == (want.transposed, want.shape)
+        for name in ("codes", "exponents", "row_max", "col_max", "folds"):
+            assert getattr(copy, name).dtype == getattr(want, name).dtype
+            np.testing.assert_array_equal(getattr(copy, name), getattr(want, name), name)
+
+
+@pytest.mark.parametrize("drawn", [False, True], ids=["finite", "drawn, special"])
+@pytest.mark.parametrize("op", OPERATIONS)
+@pytest.mark.parametrize("formats, options", STACKED.values(), ids=STACKED)
+def test_a_stack_is_the_loop(formats, options, op, drawn, np_rng):
+    """Bit for bit, with one W for all, converted with the first product."""
+    plain = make_numerics(*formats, **options).to_dict()
+    if drawn:
+        for name in CLASSES:
+            plain[CLASSES[name]] |= {"rounding": RULES[name][0], "overflow": "specification"}
+    numerics, data = Numerics.from_dict(plain), stacks(np_rng, special=drawn)
+    device, loop = GoldenDevice(numerics, seed=9), GoldenDevice(numerics, seed=9)
+    result = run(device, op, data, step=2)
+    w, results = data["W"], []
+    for number in range(7):
+        given = {"X": data["X"][number], "W": w, "dY": data["dY"][number]}
+        tags = tuple(4 * number + TAGS[name] for name in OPERATIONS[op].operand_names)
+        results.append(run(loop, op, given, tags=tags, step=2))
+        w = results[0].operands.get("W", w)
+    for name, values in result.values.items():
+        want = np.stack([each.values[name] for each in results])
+        assert values.dtype == np.float32
+        np.testing.assert_array_equal(values.view("u4"), want.view("u4"))
+    for name, tensor in result.operands.items():
+        wanted = [each.operands[name] for each in results]
+        own = tensor.tensors if name != "W" else [tensor]
+        for got, want in zip(own, wanted, strict=name != "W"):
+            alike(got, want)
+    assert result.exact == all(each.exact for each in results)
+    assert result.overflow == any(each.overflow for each in results)
+    assert result.counters is None
+
+
+def test_delayed_scales_of_a_stack_are_those_of_its_places():
+    """Each matrix has the scale of the one before it at its own tag."""
+    device = GoldenDevice(
+        make_numerics("fp8_e4m3", window=0, fraction=0, headroom=4, source="delayed")
+    )
+    for powers, want in (((3, 7), [3, 7]), ((5, 1), [3, 7]), ((0, 0), [5, 1])):
+        stack = device.convert_stack(np.stack([scaled(power) for power in powers]), "x")
+        assert [tensor.tensor_exponent for tensor in stack.tensors] == want
+
+
+def test_each_of_a_stack_overflows_alone():
+    device = GoldenDevice(NUMERICS)
+    x = np.ones((3, 4, 4), np.float32)
+    x[1] = 2.0**127
+    result = device.forward(x, 4 * np.ones((4, 4), np.float32))
+    assert result.overflow
+    assert np.isinf(result.y).any(axis=(1, 2)).tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    "count, elements, lengths",
+    [(5, 1 << 14, [2, 2, 1]), (4, 1 << 14, [2, 2]), (3, 1 << 20, [1, 1, 1]), (9, 1, [9])],
+)
+def test_pieces(count, elements, lengths):
+    parts = [list(range(count)[part]) for part in pieces(count, elements)]
+    assert [index for part in parts for index in part] == list(range(count))
+    assert [len(part) for part in parts] == lengths
+
+
+def test_stacks_are_done_in_pieces_that_stay_near(np_rng, monkeypatch):
+    """As many matrices at once as are small together; nobody sees how many."""
+    x = np_rng.standard_normal((5, 6, 5)).astype(np.float32)
+    w = np_rng.standard_normal((5, 5, 9)).astype(np.float32)
+    found = []
+    for limit in (1, 2 * 9 * 6, 1 << 20):
+        monkeypatch.setattr(device_module, "ELEMENTS_AT_ONCE", limit)
+        found.append(GoldenDevice(NUMERICS, seed=4).forward(x, w).y)
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0], found[2])
 
 
 def test_copies_are_named_by_the_axes_of_their_groups(data):

@@ -1,11 +1,14 @@
 """Stored bytes, written by hand, as rows along a contraction."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from diastole_sim.golden import operand_rows
 from diastole_sim.golden.convert import Quantised
 from diastole_sim.golden.copies import Copy
-from diastole_sim.golden.operand_rows import power_of_two, read_operand_rows
+from diastole_sim.golden.operand_rows import power_of_two
 from support.numerics import make_numerics
 
 
@@ -38,6 +41,14 @@ def tensor(name, copies, shape, grouping=None, exponent=None):
         saturated=0,
         underflowed=0,
     )
+
+
+def read_operand_rows(tensor, number, *, poison):
+    """Those of one tensor, without the axis of the stack."""
+    rows = operand_rows.read_operand_rows([tensor], number, poison=poison)
+    names = ("elements", "nonzero", "deficits", "depths", "maxima", "poisoned")
+    assert all(len(getattr(rows, name)) == 1 for name in names)
+    return replace(rows, **{name: getattr(rows, name)[0] for name in names})
 
 
 # bfp4 keeps 4 bits of magnitude, then the sign: 16 + 3 is -3.

@@ -139,6 +139,28 @@ def test_products_equal_the_model(make, kind, m, k, n):
         assert (got.exact, got.overflow) == (wanted.exact, wanted.overflow)
 
 
+def test_stacks_equal_the_model(make):
+    """On the machine one product after the other, counted together."""
+    device, golden = make(of(format="fp8_e4m3"))
+    (x, dy), w = (
+        (np.random.default_rng(1).normal(size=(3, 4, 5)) for _ in range(2)),
+        np.ones((5, 5)),
+    )
+    x, dy, w = (each.astype(np.float32) for each in (x, dy, w))
+    got, wanted = (each.backward(x, w, dy, step=3) for each in (device, golden))
+    assert got.dx.shape == (3, 4, 5)
+    for name, tensor in wanted.values.items():
+        same(got.values[name], tensor)
+    for name, tensor in wanted.operands.items():
+        same(got.operands[name].values(), tensor.values())
+    opcodes = [command.opcode for command in device.machine.executed]
+    assert opcodes == [Opcode.CONVERT] * 7 + [Opcode.BACKWARD] * 3
+    assert sorted(command.tag for command in device.machine.executed[:7]) == [0, 1, 2, 4, 6, 8, 10]
+    one = device.backward(x[0], got.operands["W"], dy[0]).counters
+    assert got.counters.cycles == 3 * one.cycles
+    assert got.counters.convert_cycles == 7 * one.convert_cycles / 2
+
+
 OUTLIERS = np.array([[1.0, 2.0**-20, -(2.0**-40), 3e38], [0, np.nan, -np.inf, 0.0]], np.float32)
 
 
@@ -319,9 +341,12 @@ def test_operands_that_do_not_fit(device, golden):
     cases = [
         (lambda: device.forward(x, x), "the columns of X are 5, but the rows of W are 4"),
         (lambda: device.backward(x, w, w), "the rows of X are 4, but the rows of dY are 5"),
-        (lambda: device.forward(x.astype(np.float64), w), "a float32 array, not float64"),
+        (lambda: device.forward(x.astype(str), w), "X must hold real numbers, not <U"),
         (lambda: device.forward(x[:0], w), "none empty, not the shape 0 x 5"),
-        (lambda: device.forward(golden.convert(x, "x", tag=0), w), "X must be a float32 array or"),
+        (
+            lambda: device.forward(golden.convert(x, "x", tag=0), w),
+            "X must be an array or a tensor",
+        ),
         (lambda: device.forward(device.convert(x, "dy", tag=0), w), "of class x, not dy"),
         (lambda: device.convert(x, "y", tag=0), "tensor class must be one of x, w, dy, not 'y'"),
         (lambda: device.convert(x, "x", tag=-1), "tag must be an integer in 0..4294967295"),

@@ -6,7 +6,18 @@ import numpy as np
 import pytest
 
 from diastole.measure import golden_speed
-from diastole.measure.golden_speed import CASES, HEADING, Case, data, lines, seconds
+from diastole.measure.golden_speed import (
+    CASES,
+    HEADING,
+    STACK_HEADING,
+    Case,
+    data,
+    figures,
+    lines,
+    seconds,
+    stack_line,
+    stack_seconds,
+)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -46,3 +57,38 @@ def test_the_best_counts(monkeypatch):
     done = []
     assert seconds(lambda: done.append(1)) == 2
     assert len(done) == 3
+    clock = iter([0, 5, 10, 12])
+    assert seconds(lambda: done.append(1), attempts=2) == 2
+    assert len(done) == 5
+
+
+@pytest.fixture
+def small(monkeypatch):
+    for name in ("STACK", "STACK_SIDE", "STACK_ATTEMPTS"):
+        monkeypatch.setattr(golden_speed, name, 3)
+
+
+def test_a_loop_and_its_stack(small, monkeypatch):
+    """Both compute the same products, as often."""
+    shapes = []
+    forward = golden_speed.GoldenDevice.forward
+
+    def noted(device, x, w):
+        shapes.append((x.shape, w.shape))
+        return forward(device, x, w)
+
+    monkeypatch.setattr(golden_speed.GoldenDevice, "forward", noted)
+    assert all(found > 0 for found in stack_seconds(CASES[0]))
+    assert shapes == ([((3, 3), (3, 3))] * 3 + [((3, 3, 3), (3, 3, 3))]) * 3
+    pattern = r" +bfp4 +1x1( +\d+\.\d){3}"
+    assert re.fullmatch(pattern, stack_line(CASES[0]))
+    assert len(stack_line(CASES[0])) == len(STACK_HEADING)
+
+
+def test_the_figure(small, monkeypatch):
+    assert CASES[2] == Case(8, "bfp4")
+    for stack, met in ((1.0, True), (1.5, False)):
+        monkeypatch.setattr(golden_speed, "stack_seconds", lambda case, s=stack: (4.0, s))
+        (figure,) = figures()
+        assert (figure.asked, figure.met) == ("at least 3.0 x", met)
+        assert figure.measured == f"{4 / stack:.1f} x"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from diastole.measure import accuracy, area, emission, gradient_order, utilisation
+from diastole.measure import accuracy, area, emission, golden_speed, gradient_order, utilisation
 
 README = Path(__file__).parents[4] / "README.md"
 
@@ -24,6 +24,7 @@ ASKED = {
     "time of a step with the best order": (
         f"{gradient_order.MOST['small']:g} / {gradient_order.MOST['large']:g}"
     ),
+    "golden products of a stack": f"{golden_speed.LEAST_RATIO:g} times",
     "emission of": (
         f"{emission.LIMITS['nano'][0]} / {emission.LIMITS['server'][0]} s, "
         f"{emission.LIMITS['server'][1] / 1e6:g} MB"

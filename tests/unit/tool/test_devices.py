@@ -1,0 +1,155 @@
+"""Devices as people make them, and what they are told of what they cannot be made from."""
+
+import doctest
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from diastole import backend, devices
+from diastole.config.file import to_toml
+from diastole.config.keys import Config
+from diastole.config.presets import PRESETS
+from diastole.devices import Device, GoldenDevice
+from diastole_sim.golden import device as golden
+from diastole_sim.rtl import device as rtl
+from diastole_sim.spec.formats import FORMAT_NAMES
+from support.texts import exactly
+
+PICO = PRESETS["pico"]
+KEYS = ("array.block=8", "rounding.x=stochastic-a")
+CHANGED = PICO.model_copy(
+    update={
+        "array": PICO.array.model_copy(update={"block": 8}),
+        "rounding": PICO.rounding.model_copy(update={"x": "stochastic-a"}),
+    }
+)
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "pico.toml"
+    path.write_text(to_toml(PICO))
+    return path
+
+
+def test_the_example_of_the_docstring():
+    assert doctest.testmod(devices).attempted == 2
+    assert doctest.testmod(devices).failed == 0
+
+
+@pytest.mark.parametrize("kind", [str, lambda path: path, Config.read])
+def test_a_golden_device_of_a_configuration(kind, file):
+    device = GoldenDevice(kind(file), 7)
+    assert isinstance(device, golden.GoldenDevice)
+    assert (device.numerics, device.seed) == (PICO.numerics, 7)
+    assert GoldenDevice(kind(file), overrides=KEYS).numerics == CHANGED.numerics
+    assert Config.read(file, KEYS) == CHANGED
+
+
+def test_a_golden_device_of_numerics():
+    numerics = CHANGED.numerics
+    assert GoldenDevice(numerics, seed=2).numerics is numerics
+
+
+def test_a_golden_device_of_a_product(tmp_path, monkeypatch):
+    product = SimpleNamespace(parameters={"numerics": CHANGED.numerics.to_dict()})
+    monkeypatch.setattr(devices.Product, "load", {tmp_path: product}.get)
+    assert GoldenDevice(tmp_path).numerics == CHANGED.numerics
+
+
+@pytest.mark.parametrize("name", FORMAT_NAMES)
+def test_a_golden_device_of_every_format(name):
+    device = GoldenDevice(formats=name)
+    numerics = device.numerics
+    assert [chosen.format.name for chosen in (numerics.x, numerics.w, numerics.dy)] == [name] * 3
+    np.testing.assert_allclose(device.forward(np.eye(3), np.ones((3, 1))).y, 1, rtol=0.2)
+
+
+@pytest.mark.parametrize(
+    "formats, names",
+    [
+        ("e3m4", ("e3m4", "e3m4", "e3m4")),
+        (("bfp4", "bfp5", "bfp6"), ("bfp4", "bfp5", "bfp6")),
+        ({"dy": "fp8_e5m2", "x": "fp8_e4m3"}, ("fp8_e4m3", "bfp4", "fp8_e5m2")),
+    ],
+)
+def test_formats(formats, names):
+    numerics = GoldenDevice(formats=formats, overrides=["rounding.dy=nearest"]).numerics
+    assert tuple(each.format.name for each in (numerics.x, numerics.w, numerics.dy)) == names
+    assert numerics.dy.rounding == "nearest"
+    assert (numerics.block, numerics.fraction) == (Config().array.block, 18)
+
+
+ONE_OF = (
+    "a device is made from a TOML file, a Config or a product directory, or from formats: "
+    "give one of these"
+)
+
+
+@pytest.mark.parametrize(
+    "given, message",
+    [
+        ({}, ONE_OF),
+        ({"machine": PICO, "formats": "bfp4"}, ONE_OF),
+        ({"machine": 3}, "a device is made from a path, a Config or Numerics, not int"),
+        ({"machine": "no.toml"}, "no.toml: No such file or directory"),
+        (
+            {"machine": PICO.numerics, "formats": "bfp4"},
+            "formats must be absent: Numerics has its own, not 'bfp4'",
+        ),
+        (
+            {"machine": PICO.numerics, "overrides": ["array.block=4"]},
+            "overrides must be absent: Numerics has its own, not ['array.block=4']",
+        ),
+        (
+            {"machine": ".", "overrides": ["array.block=4"]},
+            "overrides must be absent: a product has its own, not ['array.block=4']",
+        ),
+        (
+            {"formats": ("bfp4", "bfp5")},
+            "formats must be one name, or those of x, w, dy, not ('bfp4', 'bfp5')",
+        ),
+        ({"formats": 4}, "formats must be one name, or those of x, w, dy, not 4"),
+        (
+            {"formats": {"y": "bfp4"}},
+            "formats: format.y is an unknown key; the nearest is format.dy",
+        ),
+        (
+            {"formats": {"w": "nvfp4"}},
+            (
+                "formats: format.x, format.w and format.dy must all be nvfp4, or none: its scales "
+                "are no powers of two (nvfp4 is chosen for w)"
+            ),
+        ),
+        (
+            {"machine": PICO, "overrides": ["array.block=3"]},
+            "overrides: array.block must be one of 1, 2, 4, 8, 16, 32, not 3",
+        ),
+    ],
+)
+def test_what_no_device_is_made_from(given, message):
+    with pytest.raises(ValueError, match=exactly(message)):
+        GoldenDevice(**given)
+    if "overrides" not in given or given["machine"] is PICO:
+        with pytest.raises(ValueError, match=r"^(a device is|\w+(\.\w+)?:|formats must)"):
+            Device(**given)
+
+
+def test_a_device_of_a_configuration_generates_its_product(file, tmp_path, monkeypatch):
+    made = []
+    monkeypatch.setattr(backend, "cached_product", lambda config: made.append(config) or "kept")
+    monkeypatch.setattr(
+        rtl.Device, "__init__", lambda self, product, **o: made.append((product, o))
+    )
+    Device(file, seed=4)
+    Device(PICO, overrides=KEYS)
+    Device(formats="fp8_e4m3")
+    Device(tmp_path, stalls=1)
+    assert made[:4] == [PICO, ("kept", {"seed": 4}), CHANGED, ("kept", {})]
+    assert made[4].format.dy == "fp8_e4m3"
+    assert made[5:] == [("kept", {}), (tmp_path, {"stalls": 1})]
+    with pytest.raises(
+        ValueError, match=r"^formats must be absent: a product has its own, not 'bf"
+    ):
+        Device(tmp_path, formats="bfp4")

@@ -1,0 +1,152 @@
+"""The devices as people make them: from a product, a TOML file, a configuration or format names."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeGuard, cast
+
+from diastole_sim.golden import device as golden
+from diastole_sim.rtl import device as rtl
+from diastole_sim.rtl.product import Product
+from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
+
+if TYPE_CHECKING:
+    from diastole.config.keys import Config
+
+Formats = str | Mapping[str, str] | Sequence[str]
+"""One name for all classes of tensors, or those of x, w and dy: by class, or in this order."""
+
+
+class GoldenDevice(golden.GoldenDevice):
+    """The numpy model of a machine, bit for bit, without its clock.
+
+    ::
+
+        >>> device = GoldenDevice(formats="mxfp8_e4m3", seed=1)
+        >>> device.forward([[1.0, 2.0]], [[3.0], [0.3]]).y
+        array([[3.625]], dtype=float32)
+
+    Its methods are those of :class:`diastole_sim.device.interface.DeviceProtocol`.
+
+    Parameters
+    ----------
+    machine : path, Config or Numerics
+        A configuration, as a TOML file or made in Python, or a product directory.
+    seed : int
+        Of every stochastic rounding, 32 bits.
+    formats : str, mapping or three names
+        Instead of ``machine``: the number format of all tensors, those of ``x``, ``w`` and ``dy``
+        by name, or all three in this order. The rest is as in a file that says no more.
+    overrides : sequence of str
+        Keys that are different, as ``--set`` has them: ``("array.block=4", "rounding.x=nearest")``.
+
+    ValueError for a mistake in any of them, :class:`diastole_sim.rtl.errors.ProductError` for a
+    damaged product.
+    """
+
+    def __init__(
+        self,
+        machine: "Path | str | Config | Numerics | None" = None,
+        seed: int = 0,
+        *,
+        formats: Formats | None = None,
+        overrides: Sequence[str] = (),
+    ):
+        super().__init__(_numerics(machine, formats, overrides), seed)
+
+
+class Device(rtl.Device):
+    """A machine in simulation: its Verilog, in Verilator.
+
+    Its methods are those of :class:`diastole_sim.device.interface.DeviceProtocol`; ``close()``, or
+    a ``with`` block, ends it.
+
+    Parameters
+    ----------
+    machine : path, Config or Product
+        A product directory; or a configuration, as a TOML file or made in Python, whose product is
+        generated if the cache has none. The first simulation of a product compiles for a minute.
+    formats, overrides
+        As of :class:`GoldenDevice`.
+    **options
+        ``seed``, ``stalls``, ``trace``, ``nest`` and more of
+        :class:`diastole_sim.rtl.device.Device`, which has the errors too.
+    """
+
+    def __init__(
+        self,
+        machine: "Path | str | Config | Product | None" = None,
+        *,
+        formats: Formats | None = None,
+        overrides: Sequence[str] = (),
+        **options: Any,
+    ):
+        if isinstance(machine, Product) or _is_product(machine):
+            _refuse(formats, overrides, "a product")
+            super().__init__(machine, **options)
+            return
+        from diastole.backend import cached_product
+
+        super().__init__(cached_product(_config(machine, formats, overrides)), **options)
+
+
+def _is_product(machine: object) -> TypeGuard[Path | str]:
+    return isinstance(machine, Path | str) and Path(machine).is_dir()
+
+
+def _numerics(
+    machine: "Path | str | Config | Numerics | None",
+    formats: Formats | None,
+    overrides: Sequence[str],
+) -> Numerics:
+    if isinstance(machine, Numerics):
+        _refuse(formats, overrides, "Numerics")
+        return machine
+    if _is_product(machine):
+        _refuse(formats, overrides, "a product")
+        return Numerics.from_dict(Product.load(machine).parameters["numerics"])
+    return _config(machine, formats, overrides).numerics
+
+
+def _refuse(formats: Formats | None, overrides: Sequence[str], what: str) -> None:
+    for name, given in (("formats", formats), ("overrides", overrides)):
+        if given:
+            raise ValueError(f"{name} must be absent: {what} has its own, not {given!r}")
+
+
+def _config(
+    machine: "Path | str | Config | None", formats: Formats | None, overrides: Sequence[str]
+) -> "Config":
+    """The configuration; ValueError with a line for each mistake."""
+    # Here, for a device of Numerics or of a product needs neither.
+    from diastole.config.file import from_document, read
+    from diastole.config.keys import Config
+    from diastole.errors import BadInput
+
+    if (machine is None) == (formats is None):
+        raise ValueError(
+            "a device is made from a TOML file, a Config or a product directory, or from formats: "
+            "give one of these"
+        )
+    try:
+        if formats is not None:
+            return from_document({"format": _by_class(formats)}, overrides, source="formats")
+        if isinstance(machine, Config):
+            return from_document(machine.to_dict(), overrides)
+        if isinstance(machine, Path | str):
+            return read(Path(machine), overrides)
+    except BadInput as error:
+        raise ValueError(str(error).replace("--set:", "overrides:")) from None
+    raise ValueError(
+        f"a device is made from a path, a Config or Numerics, not {type(machine).__name__}"
+    )
+
+
+def _by_class(formats: object) -> dict[str, str]:
+    if isinstance(formats, str):
+        return dict.fromkeys(CLASS_NAMES, formats)
+    if isinstance(formats, Mapping):
+        return dict(cast(Mapping[str, str], formats))
+    if not isinstance(formats, Sequence) or len(cast(Sequence[str], formats)) != 3:
+        names = ", ".join(CLASS_NAMES)
+        raise ValueError(f"formats must be one name, or those of {names}, not {formats!r}")
+    return dict(zip(CLASS_NAMES, cast(Sequence[str], formats), strict=True))
