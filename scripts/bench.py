@@ -3,8 +3,7 @@
     python scripts/bench.py build/bench.json [utilisation formats area ...] [--require]
 
 Writes one JSON object: {"rows": [{"what", "asked", "measured", "met"}]}, and prints it as a table.
-All measurements (an unknown name lists them) unless some are named. With ``--require`` exits with
-1 if a figure is not met.
+Without names measures all (an unknown one lists them). ``--require``: exit 1 if one is not met.
 """
 
 import argparse

@@ -135,7 +135,7 @@ def products(folder: Path) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
         return device.forward(array, array).y
 
 
-same: type[diastole.Device] = Same
+derived: type[Same] = diastole.Device
 """
 WRONG = """\
 import diastole
