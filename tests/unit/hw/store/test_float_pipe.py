@@ -130,7 +130,7 @@ def test_every_word_in_its_place(machine, rates, rng):
         for side in sides:
             side.draw(ctx)
             side.show(ctx, False, 0)
-        for cycle in range(600):
+        for cycle in range(300):
             watched = [dut.overflow]
             for side in sides:
                 port = side.port
