@@ -168,6 +168,7 @@ class Store:
             following = drain.turning.popleft()
             if following is None:
                 drain.freed.append(drain.columns)
+                drain.columns += 1  # a tile waits one cycle
                 continue
             complete, span = following
             start = max(drain.columns, complete, drain.pieces.popleft())
