@@ -22,13 +22,11 @@ from mutation import check
 from mutation.equal import Prover
 from mutation.plant import plant, read
 from mutation.planted import MACHINES, Machine
-from mutation.random_faults import random_faults
+from mutation.random_faults import SEED, random_faults
 from mutation.run import SURVIVES, Trial
 from mutation.survivors import said_equal
 from mutation.tally import Tally
 from support.tools_path import offer_tools
-
-SEED = 1
 
 
 def run(machine: Machine, folder: Path) -> bool:

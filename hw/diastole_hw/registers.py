@@ -19,13 +19,6 @@ def data_output(m: Module, port, name: str):
     return register
 
 
-def delayed(m: Module, value, name: str):
-    """``value``, of data, of the cycle before."""
-    following = Signal(value.shape(), name=name, reset_less=True)
-    m.d.sync += following.eq(value)
-    return following
-
-
 def delayed_record(m: Module, record: data.View, name: str, *, control: tuple[str, ...]):
     """``record`` of the cycle before. Its members ``control`` have a reset, the others none."""
     following = Signal(record.shape(), name=name)

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from mutation.plant import Planted, Rewrite
 from mutation.verilog import NAME, Source, Statement, base, tokens
 
+SEED = 1
+"""Of those that ``make mutate`` tries."""
 OPERATORS = {
     "+": "-",
     "-": "+",

@@ -9,11 +9,20 @@ EVERY = "every machine"
 
 SAME: dict[str, dict[str, str]] = {
     EVERY: {
-        f"flight: older next = 542'h{0:0136} if rst: dropped: never": (
-            "looked at beside `older_live`, which is reset"
-        ),
         "decoder: o[368:353] = bits[311:296]: stuck: bit 4 at 0": (
             "chunks of more than 8 blocks are refused, and then nobody looks at the record"
+        ),
+        "stream_fifo_width25_depth2: (write) = write: stuck: bit 0 at 0": (
+            "a place of one bit: the one after 1 is 0 however it is counted"
+        ),
+        "stream_fifo_width25_depth2: (read + 1'h1) = read + 1'h1: stuck: bit 0 at 1": (
+            "a place of one bit: counted only from 0 on"
+        ),
+        "packer: rest next = rest: swapped: begun instead of rest, word 1": (
+            "groups of these machines end with a word that crosses no beat: nothing is flushed"
+        ),
+        "packer: if (flush) flush next ...: swapped: o__valid instead of flush, word 1": (
+            "groups of these machines end with a word that crosses no beat: nothing is flushed"
         ),
         "stream_fifo_width8_depth16: if (taken) word3 next ...: swapped: i__valid instead of "
         "taken, word 1": (
@@ -21,12 +30,6 @@ SAME: dict[str, dict[str, str]] = {
         ),
         "intake: at next = 9'h000 if rst: dropped: never": (
             "looked at beside `add`, which is reset"
-        ),
-        "block_targets: if (rst) block_drop next ...: condition: inverted": (
-            "every block of these machines begins with a beat, so none is read only to be dropped"
-        ),
-        "port_sums: storing next = 12'h000 if rst: constant: one less in 12'h000, number 1": (
-            "a word that is written after reset is overwritten before anything is added to it"
         ),
         "region_requests: if (regions__ready) first_row_start ...: swapped: table_enabled "
         "instead of regions__ready, word 1": (
@@ -43,12 +46,6 @@ SAME: dict[str, dict[str, str]] = {
     "mxfp8": {
         "bank_48_depth512: number next = 2'h0 if rst: dropped: never": (
             "set with every read, and what was read before one is nothing"
-        ),
-        "threefry: high4 next = 32'd0 if rst: dropped: never": (
-            "data of a stage, looked at beside its `valid`, which is reset"
-        ),
-        "threefry: low2 next = 32'd0 if rst: dropped: never": (
-            "data of a stage, looked at beside its `valid`, which is reset"
         ),
         "counters: if (rst) stall_turn next ...: condition: inverted": (
             "vectors leave as fast as beats come: none waits for the buffer that turns blocks"
@@ -85,10 +82,6 @@ SAME: dict[str, dict[str, str]] = {
         ),
         "credit_most2: (count + 1'h1) = count + 1'h1: constant: one more in 1'h1, number 1": (
             "halves of the west scratchpad, which only the fused pass takes; there is none"
-        ),
-        "pass_run: ahead next = 68'h00000000000000000 if rst: constant: one more in "
-        "68'h00000000000000000, number 1": (
-            "looked at beside `loading` and `loaded`, which are reset"
         ),
         "image_maxima: if ((group__payload[2] & group__payload[6])) tile_column next ...: "
         "swapped: i__valid instead of (group__payload[2] & group__payload[6]), word 1": (
@@ -141,9 +134,6 @@ SAME: dict[str, dict[str, str]] = {
         "region_requests: (~ at_mantissas) = ~ at_mantissas (the 2th): operator: no ~, number 1": (
             "of groups that are read in part; chunks are whole groups"
         ),
-        "stream_scratchpad_banks1: shown_0 next = 1'h0 if rst: dropped: never": (
-            "a vector in the first cycle of a reset, which no pass takes"
-        ),
         "lane_scale: ({ (class0_step3_bit ? ({ _[3:0], value[17] } - 4'hc) : { 1'h0, "
         "(class0_step2_bit ? _ : { 1'h0, _[3:0], value[18] })[3:0], value[17] })[3:0], value[16] "
         "} - 4'hc) = { (class0_step3_bit ? ({ (class0_step2_bit ? _ : { 1'h0, _[3:0], value[18] "
@@ -164,10 +154,6 @@ SAME: dict[str, dict[str, str]] = {
         "block_targets: row_slice next = 11'h000 if rst: dropped: never": (
             "set with the first row of every region"
         ),
-        "port_sums: (read & (read_addr[9:8] == 2'h2)) = read & (read_addr[9:8] == 2'h2): "
-        "swapped: read instead of (read_addr[9:8] == 2'h2), word 3": (
-            "a word of a unit that is not shown is read too"
-        ),
         "region_parse: (((_ ? _[6:0] : { 3'h0, _[3:0] })[0]) ? (_ + 1'h1) : { 1'h0, ((_[6:0] < "
         "_[3:0]) ? (region[18:12] - col)[6:0] : { 3'h0, (4'h8 - offset)[3:0] })[3:0] }) = "
         "(((_[6:0] < _[3:0]) ? (region[18:12] - col)[6:0] : { 3'h0, (4'h8 - offset)[3:0] })[0]) "
@@ -179,20 +165,11 @@ SAME: dict[str, dict[str, str]] = {
         "counters: if (rst) stall_turn next ...: condition: inverted": (
             "vectors leave as fast as beats come: none waits for the buffer that turns blocks"
         ),
-        "threefry: low2 next = 32'd0 if rst: dropped: never": (
-            "data of a stage, looked at beside its `valid`, which is reset"
-        ),
-        "threefry: high4 next = 32'd0 if rst: dropped: never": (
-            "data of a stage, looked at beside its `valid`, which is reset"
-        ),
         "maxima: load_west_byte next = 4'h0 if rst: constant: one more in 4'h0, number 1": (
             "of the last look-up; nobody reads before the first one"
         ),
         "region_requests: _ = 5'h12 if offset (the 2th): dropped: never": (
             "the beats before a seventh block: parts of groups begin with even ones at 128 bits"
-        ),
-        "packer_lanes4_element_bits5_5_5: flush next = 1'h0 if flush: dropped: never": (
-            "blocks end at whole or half beats, and words of 20 bits do not cross those"
         ),
         "image_writer: fsm_state next = 3'h0 if rst: constant: one more in 3'h0, number 1": (
             "before a start there is no group and no maximum, so the next state waits as well"
@@ -230,6 +207,10 @@ UNREACHED: dict[str, dict[str, str]] = {
         "threefry: o__valid next = o__valid: swapped: busy0 instead of o__valid, word 1": (
             "draws that wait while no hash is behind them; test_threefry.py stalls each by itself"
         ),
+        "region_requests: if ((! table_tensor)) stream_offset ...: swapped: (table_tensor == 2'h2) "
+        "instead of (! table_tensor), word 1": (
+            "tiles of X that begin inside four blocks; test_requests.py draws them"
+        ),
         "panels: forward_stream_slab = { 2'h0, (forward_slices * 4'h8) } if forward_t: dropped: "
         "never": ("panels of tiles of 8 blocks that do not fit; test_panels.py has every length"),
         "read_share: (units_read___requests__valid) = units_read___requests__valid (the 3th): "
@@ -239,6 +220,9 @@ UNREACHED: dict[str, dict[str, str]] = {
         ),
     },
     "diastole_nano": {
+        "packer: if (flush) rest next ...: swapped: o__valid instead of flush, word 1": (
+            "a beat that leaves while a group's next word is late; test_pack.py stalls every word"
+        ),
         "panels: fits = ((stream_fits | (~ command[343]))) & (held_fits | (~ command[344])): "
         "swapped: held_fits instead of (held_fits | (~ command[344])), word 3": (
             "where what is held does not fit, what streams has been counted long before"

@@ -13,8 +13,9 @@ from diastole.backend import cached_product
 from mutation import check, planted
 from mutation.equal import Prover
 from mutation.plant import Planted, Rewrite, plant, read
-from mutation.random_faults import random_faults
+from mutation.random_faults import SEED, random_faults
 from mutation.run import EQUAL, FAILED, NOTICED, SURVIVES, Trial, Verdict
+from mutation.survivors import EVERY, SAME, UNREACHED
 from mutation.tally import Tally
 from mutation.verilog import TEMPORARY, Source
 from support.sweep import sweep
@@ -53,6 +54,18 @@ def test_every_fault_has_its_place(machine):
     sources = read(cached_product(machine.config))[2]
     for fault in machine.faults:
         assert fault.placed(sources).edits, fault.name
+
+
+def test_what_is_argued_is_of_faults_that_are_drawn():
+    drawn: dict[str, set[str]] = {EVERY: set()}
+    for machine in planted.MACHINES:
+        sources = read(cached_product(machine.config))[2]
+        drawn_faults = random_faults(sources, seed=SEED, count=machine.random)
+        drawn[machine.name] = {fault.name for fault in drawn_faults}
+        drawn[EVERY] |= drawn[machine.name]
+    for table in (SAME, UNREACHED):
+        for name, reasons in table.items():
+            assert set(reasons) <= drawn[name], name
 
 
 @pytest.mark.parametrize("number", [sweep(0), 65535])

@@ -61,9 +61,7 @@ class Packer(wiring.Component):
 
         rest = Signal(width)  # bits that do not fill a beat yet, zeros above
         fill = Signal(range(width))
-        flush = (
-            Signal()
-        )  # `rest` is the end of a group, and leaves beside the next one's first word
+        flush = Signal()  # `rest` ends a group, and leaves beside the next one's first word
         begun = Signal(width)  # what the group has besides the word
         filled = Signal.like(fill)
         joined = Signal(width + len(word))

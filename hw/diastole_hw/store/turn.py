@@ -54,7 +54,7 @@ class TurnTile(wiring.Component):
     Members
     -------
     spans_in : In(stream of span_layout(plan))
-        One for each piece; ``repeat`` and ``whole`` are alike.
+        One for each piece.
     columns : In(columns_layout(plan))
         Those of the spans that were taken, one after the other; only the first L floats mean
         something, and of these those within the span's rows.

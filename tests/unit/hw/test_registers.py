@@ -5,7 +5,7 @@ from amaranth.hdl import Module, ResetInserter, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.registers import data_output, data_register, delayed, delayed_record
+from diastole_hw.registers import data_output, data_register, delayed_record
 from support.bench import run
 
 RECORD = data.StructLayout({"valid": 1, "value": 8, "place": 3})
@@ -21,7 +21,6 @@ class Registers(wiring.Component):
                 "record": In(RECORD),
                 "kept": Out(8),
                 "shown": Out(8),
-                "later": Out(8),
                 "record_later": Out(RECORD),
             }
         )
@@ -34,7 +33,6 @@ class Registers(wiring.Component):
         assert value.name == "value"
         assert data_register(name="other").name == "other"
         m.d.sync += data_output(m, self.shown, "showing").eq(self.value)
-        m.d.comb += self.later.eq(delayed(m, self.value, "following"))
         record = delayed_record(m, self.record, "record_after", control=("valid",))
         m.d.comb += self.record_later.eq(record)
         return m
@@ -49,8 +47,8 @@ def test_a_reset_reaches_control_only():
             ctx.set(dut.value, 100 + cycle)
             ctx.set(dut.record, {"valid": 1, "value": 50 + cycle, "place": cycle})
             await ctx.tick()
-            shown = [ctx.get(port) for port in (dut.kept, dut.shown, dut.later)]
-            assert shown == [100 + cycle] * 3
+            shown = [ctx.get(port) for port in (dut.kept, dut.shown)]
+            assert shown == [100 + cycle] * 2
             record = ctx.get(dut.record_later)
             assert (record.value, record.place) == (50 + cycle, cycle)
             assert record.valid == (not given)
