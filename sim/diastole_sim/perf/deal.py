@@ -2,24 +2,13 @@
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
-from diastole_sim.perf.lanes import LATENCY
+from diastole_sim.perf.lanes import LATENCY, Departures
 from diastole_sim.perf.machine import ceil_div
 from diastole_sim.perf.store import Store
 
 REGISTERS = 16
 """Words of the deepest queue that shows a word in the cycle after it came; others take 2."""
-
-
-class _Leaving(NamedTuple):
-    """A row that leaves a queue: words of the queue before it, its own, from which cycle on and in
-    how many."""
-
-    before: int
-    words: int
-    first: int
-    cycles: int
 
 
 @dataclass
@@ -37,17 +26,12 @@ class _Queue:
     room: int
     asks: int = 0  # when the next row may be asked for
     dealt: int = 0  # words that have come
-    rows: deque[_Leaving] = field(default_factory=deque)
+    leaving: Departures = field(default_factory=Departures)
 
     def open_for(self, number: int) -> int:
         """When there is room for its word of that number."""
         needed = number - self.room
-        if needed < 0:
-            return 0
-        while self.rows[0].before + self.rows[0].words <= needed:
-            self.rows.popleft()
-        row = self.rows[0]
-        return row.first + ceil_div((needed - row.before + 1) * row.cycles, row.words) + 1
+        return self.leaving.left(needed) + 1 if needed >= 0 else 0
 
 
 @dataclass
@@ -106,7 +90,7 @@ class DealtStore(Store):
         writer.free = queue.asks = end - 1
         self.last_beat = max(self.last_beat, end)
         self.beats += span.beats
-        queue.rows.append(_Leaving(queue.dealt, words, first, cycles))
+        queue.leaving.add(queue.dealt, words, first, cycles)
         queue.dealt += words
         dealer.free = max(came + words, queue.open_for(queue.dealt - 1) + 1, last + 1)
         if not span.columns:

@@ -14,7 +14,7 @@ QUEUED = 32
 """Words of rows of a direction that are read, and have not left."""
 
 
-class _Leaving(NamedTuple):
+class _Row(NamedTuple):
     """Words that leave: how many before them, how many they are, from which cycle on and in how
     many cycles."""
 
@@ -25,27 +25,40 @@ class _Leaving(NamedTuple):
 
 
 @dataclass
+class Departures:
+    """When the words of a queue leave it, row by row."""
+
+    rows: deque[_Row] = field(default_factory=deque)
+
+    def add(self, before: int, words: int, first: int, cycles: int) -> None:
+        """Behind ``before`` words so many leave, from ``first`` on and in ``cycles``."""
+        self.rows.append(_Row(before, words, first, cycles))
+
+    def left(self, number: int) -> int:
+        """When the word of that number, from 0 on, has left; never asked of one before it again."""
+        while self.rows[0].before + self.rows[0].words <= number:
+            self.rows.popleft()
+        row = self.rows[0]
+        return row.first + ceil_div((number - row.before + 1) * row.cycles, row.words)
+
+
+@dataclass
 class Queue:
     """Words of a direction between the lanes and the rows."""
 
     read: int = 0  # so far
     known: int = 0  # of how many it is known when they leave
     free: int = 0  # when the next one can be read
-    leaving: deque[_Leaving] = field(default_factory=deque)
+    leaving: Departures = field(default_factory=Departures)
 
     def room_for(self, number: int) -> int:
         """When there is room for its word of that number, as far as is known when words leave."""
         needed = min(number - QUEUED, self.known - 1)
-        if needed < 0:
-            return 0
-        while self.leaving[0].before + self.leaving[0].words <= needed:
-            self.leaving.popleft()
-        row = self.leaving[0]
-        return row.first + ceil_div((needed - row.before + 1) * row.cycles, row.words)
+        return self.leaving.left(needed) if needed >= 0 else 0
 
     def left(self, words: int, first: int, cycles: int) -> None:
         """The words that were read last leave from ``first`` on, in so many cycles."""
-        self.leaving.append(_Leaving(self.read - words, words, first, cycles))
+        self.leaving.add(self.read - words, words, first, cycles)
         self.known = self.read
         self.free = max(self.free, self.room_for(self.read - 1) + 1)
 

@@ -83,7 +83,7 @@ def test_the_north_goes_first_at_either_port():
     store.tile(EAST, 100, (Span(rows=2, vectors=2, beats=2),))
     store.tile(NORTH, 100, (Span(rows=2, vectors=2, beats=2),))
     assert store.finish() == 111 + 1 + 2 + 2
-    assert [[row.first for row in dealer.queues[0].rows] for dealer in store.dealers] == [
+    assert [[row.first for row in dealer.queues[0].leaving.rows] for dealer in store.dealers] == [
         [113],
         [111],
     ]

@@ -1,6 +1,6 @@
 """When words are read, on paper: rows beside columns, and as many as have room."""
 
-from diastole_sim.perf.lanes import QUEUED, Lanes, Queue
+from diastole_sim.perf.lanes import QUEUED, Departures, Lanes, Queue
 
 
 def test_a_word_per_cycle():
@@ -45,3 +45,11 @@ def test_directions_have_queues_of_their_own():
     lanes.rows(east, QUEUED, 0)
     east.left(QUEUED, 1000, 1000)
     assert lanes.begins(north, 50) == 50
+
+
+def test_departures():
+    """Three words of 2 cycles from 10 on, then two of 5 from 20 on."""
+    leaving = Departures()
+    leaving.add(0, 3, 10, 6)
+    leaving.add(3, 2, 20, 10)
+    assert [leaving.left(number) for number in range(5)] == [12, 14, 16, 25, 30]

@@ -60,6 +60,17 @@ def test_a_fourth_piece_waits_until_the_first_one_has_left():
     assert [store.bank(NORTH) for _ in range(3)] == [0, 0, 218 + 10]
 
 
+def test_a_row_is_read_between_two_tiles_of_columns():
+    """Columns from 102 to 117 and from 119 on: the row in 118."""
+    store = make()
+    for _ in range(2):
+        store.tile(NORTH, 100, (Span(rows=1, vectors=1, beats=1, columns=16),))
+    store.tile(EAST, 110, (Span(rows=1, vectors=1, beats=9),))
+    store.finish()
+    assert list(store.lanes.columns) == [(102, 118), (119, 135)]
+    assert store.drains[EAST].queue.free == 118 + 1
+
+
 def test_columns_are_read_before_the_rows_of_the_other_direction():
     """The columns until 118, then the first row, which is there in 125; the others follow it."""
     store = make()
