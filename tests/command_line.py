@@ -69,7 +69,7 @@ def pretend(monkeypatch, module, device_class):
     """Lets ``device_class`` be the hardware of a command."""
 
     @contextmanager
-    def make_device(name, config, *, seed, stalls=None, trace=None, nest=None, latency=None):
+    def make_device(name, config, *, seed, **_):
         yield (GoldenDevice if name == "golden" else device_class)(config.numerics, seed)
 
     monkeypatch.setattr(module, "make_device", make_device)

@@ -3,13 +3,14 @@
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from diastole import install
 from diastole.config.keys import Config
 from diastole.console import note
 from diastole.errors import BadInput, CheckFailed
 from diastole.product.cache import cached
+from diastole.report.wave_views import write_views
 from diastole_sim.device.interface import ConvertedTensor, DeviceProtocol
 from diastole_sim.golden.convert import Quantised
 from diastole_sim.rtl.programs import find_compiler, find_verilator
@@ -32,12 +33,14 @@ def make_device(
     seed: int,
     stalls: int | None = None,
     trace: Path | None = None,
+    trace_depth: int | None = None,
     product: Path | None = None,
     nest: Nest | None = None,
     latency: int | None = None,
 ) -> Generator[DeviceProtocol]:
-    """A device with one seed, closed in the end. ``stalls``, a seed, ``trace``, ``nest`` and
-    ``latency``, cycles of the memory, are for ``rtl``.
+    """A device with one seed, closed in the end. ``stalls``, a seed, ``trace``, a file of waves of
+    ``trace_depth`` levels of modules, ``nest`` and ``latency``, cycles of the memory, are for
+    ``rtl``.
 
     ``rtl`` runs ``product``, or generates one if the cache has none, and compiles it if the cache
     of compiled ones has none, which takes up to a minute.
@@ -55,9 +58,15 @@ def make_device(
     try:
         folder = product or cached_product(config)
         names = () if latency is None else ("read_latency", "write_latency")
-        options = {"stalls": stalls, "trace": trace, "seed": seed, "nest": nest}
+        options: dict[str, Any] = {"stalls": stalls, "trace": trace, "seed": seed, "nest": nest}
+        if trace is not None:
+            note("with waves, a machine is compiled once more, in up to twice the time")
+            options["trace_depth"] = trace_depth or 0
         with RtlDevice(folder, **options, **dict.fromkeys(names, latency)) as device:
             yield device
+            if trace is not None:
+                written = write_views(trace, device.product.manifest["ports"])
+                note(f"wrote {trace}, and views of it: {', '.join(map(str, written))}")
     except CommandError as error:
         if error.code in REFUSED_BY_SIZE:
             raise BadInput(f"too large for the hardware: {error.message}") from error

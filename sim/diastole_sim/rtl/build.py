@@ -19,7 +19,13 @@ from diastole_sim.rtl.errors import BuildError
 from diastole_sim.rtl.harness import NAME as HARNESS
 from diastole_sim.rtl.harness import harness
 from diastole_sim.rtl.product import Product
-from diastole_sim.rtl.programs import Program, find_compiler, find_verilator, verilator_root
+from diastole_sim.rtl.programs import (
+    Program,
+    ToolMissing,
+    find_compiler,
+    find_verilator,
+    verilator_root,
+)
 
 JOBS = 2
 DRIVER = Path(__file__).parent / "driver"
@@ -47,10 +53,14 @@ COMMON_FLAGS = ("-std=gnu++17", "-fPIC", "-fno-gnu-unique", "-fvisibility=hidden
 FAST_FLAGS = ("-O1", "-fno-strict-aliasing")
 SLOW_FLAGS = ("-O0", "-fno-strict-aliasing")  # what runs once, at the start
 LINK_FLAGS = ("-shared", "-Wl,-Bsymbolic", "-pthread")
-DEFINES = ("-DVERILATOR=1", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TIMING=0", "-DVM_TRACE_FST=0")
+DEFINES = ("-DVERILATOR=1", "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TIMING=0")
 PREFIX = "prefix.h"  # read before every file, precompiled: Verilator's headers take 0.4 s each time
 RUNTIME = ("verilated.cpp", "verilated_threads.cpp")
-RUNTIME_WAVES = ("verilated_vcd_c.cpp",)
+WAVES = ("vcd", "fst")
+"""What waves may be recorded as, by the name of their file."""
+LIBRARIES_OF_FST = ("z", "lz4")
+HEADERS_OF_FST = ("zlib.h", "lz4.h")
+FST_INSTALL = "sudo apt-get install zlib1g-dev liblz4-dev"
 SLOW = "slow.cpp"  # all that Verilator calls slow in one file: apart they take three times as long
 LIBRARY = "product.so"
 _Job: TypeAlias = tuple[Path, Sequence[str], Path]
@@ -62,21 +72,32 @@ def cache_folder() -> Path:
     return user_folder() / "verilator"
 
 
-def build(product: Product, *, waves: bool = False) -> Path:
+def build(product: Product, *, waves: str | None = None) -> Path:
     """The product's shared library, built if there is none yet for just this content.
 
-    The key is a hash of the Verilog, the driver, the flags and the tools' versions. ``waves`` asks
-    for the slower variant that can record waves. See :class:`diastole_sim.rtl.cache.Cache`: a
-    library is there whole or not at all, and is checked before it is loaded.
+    The key is a hash of the Verilog, the driver, the flags and the tools' versions. ``waves``, one
+    of :data:`WAVES`, asks for the slower variant that can record them. A library is there whole or
+    not at all, and is checked before it is loaded (:class:`diastole_sim.rtl.cache.Cache`).
 
-    ToolMissing without Verilator or a compiler; BuildError if one of them refuses.
+    ToolMissing without Verilator, a compiler, or what ``fst`` is compressed with; BuildError if one
+    of them refuses.
     """
     recipe = _Recipe(product, find_verilator(), find_compiler(), waves)
+    if waves == "fst":
+        require_fst(recipe.compiler)
     return Cache(cache_folder()).get(f"{product.name}-{recipe.key}", recipe.compile) / LIBRARY
 
 
+def require_fst(compiler: Program) -> None:
+    """ToolMissing unless the headers of the libraries are there that FST is compressed with."""
+    for name in HEADERS_OF_FST:
+        words = [compiler.path, "-fsyntax-only", "-include", name, "-x", "c++", os.devnull]
+        if subprocess.run(words, capture_output=True, check=False).returncode:
+            raise ToolMissing(f"{name}, for waves in FST", FST_INSTALL)
+
+
 class _Recipe:
-    def __init__(self, product: Product, verilator: Program, compiler: Program, waves: bool):
+    def __init__(self, product: Product, verilator: Program, compiler: Program, waves: str | None):
         self.product = product
         self.verilator = verilator
         self.compiler = compiler
@@ -85,12 +106,16 @@ class _Recipe:
         self.harness = harness(product)
         self.verilator_flags = [word for flag in VERILATOR_FLAGS for word in flag.split()]
         self.verilator_flags += ["--top-module", HARNESS, "--prefix", "Vproduct"]
-        self.defines = [*DEFINES, f"-DVM_TRACE={waves:d}", f"-DVM_TRACE_VCD={waves:d}"]
+        self.defines = [*DEFINES, f"-DVM_TRACE={waves is not None:d}"]
+        self.defines += [f"-DVM_TRACE_{each.upper()}={waves == each:d}" for each in WAVES]
         self.own_defines = [f"-DDATA_BYTES={product.data_width // 8}"]
         self.own_defines += [f"-DAXI_PORTS={product.memory_ports}"]
-        if waves:
-            self.verilator_flags += ["--trace-vcd"]
-            self.own_defines += ["-DTRACE_VCD"]
+        self.link_flags = list(LINK_FLAGS)
+        if waves is not None:
+            self.verilator_flags += [f"--trace-{waves}"]
+            self.own_defines += [f"-DTRACE_{waves.upper()}"]
+        if waves == "fst":
+            self.link_flags += [f"-l{name}" for name in LIBRARIES_OF_FST]
 
     @property
     def key(self) -> str:
@@ -102,7 +127,7 @@ class _Recipe:
             COMMON_FLAGS,
             FAST_FLAGS,
             SLOW_FLAGS,
-            LINK_FLAGS,
+            self.link_flags,
         ]
         hasher.update(repr(recipe).encode())
         for path in (*self.product.sources, *sorted(DRIVER.iterdir())):
@@ -133,7 +158,7 @@ class _Recipe:
         jobs.append((DRIVER / "driver.cpp", [*fast, *self.own_defines], work))
         objects = self.compile_all(jobs)
         library = folder / LIBRARY
-        run_tool([self.compiler.path, *LINK_FLAGS, "-o", library, *objects, *runtime])
+        run_tool([self.compiler.path, "-o", library, *objects, *runtime, *self.link_flags])
         shutil.rmtree(work)
 
     def compile_all(self, jobs: Sequence[_Job]) -> list[Path]:
@@ -153,7 +178,7 @@ class _Recipe:
 
     def runtime(self) -> list[Path]:
         """Verilator's own run-time, compiled once for all products; its headers lie beside it."""
-        names = RUNTIME + (RUNTIME_WAVES if self.waves else ())
+        names = RUNTIME + ((f"verilated_{self.waves}_c.cpp",) if self.waves else ())
         recipe = repr(
             [
                 self.verilator.version,

@@ -16,6 +16,7 @@ from diastole_sim.perf.machine import LATENCY, OUTSTANDING
 from diastole_sim.rtl.build import build
 from diastole_sim.rtl.errors import HardwareHang, ProtocolError
 from diastole_sim.rtl.product import Product
+from diastole_sim.spec.check import require_int
 
 CHANNELS = (
     "m_axi_ar m_axi_r m_axi_aw m_axi_w m_axi_b s_axil_ar s_axil_r s_axil_aw s_axil_w s_axil_b "
@@ -24,6 +25,7 @@ CHANNELS = (
 """Those of a second port to memory, the last five, are silent where there is none."""
 RESPONSES = ("OKAY", "EXOKAY", "SLVERR", "DECERR")
 DONE, RUNNING, HANG, FAULT = range(4)
+MOST_DEPTH = 99  # of modules in modules
 SLICE_CYCLES = 100_000  # between two looks at the keyboard
 
 AddressRange = tuple[int, int]
@@ -104,6 +106,13 @@ class MachineState(ctypes.Structure):
         return "\n".join(lines)
 
 
+def waves_of(trace: Path | str | None) -> str | None:
+    """What a trace of this name is recorded as."""
+    if trace is None:
+        return None
+    return "fst" if Path(trace).suffix.lower() == ".fst" else "vcd"
+
+
 def _load(path: Path) -> Any:
     library = ctypes.CDLL(str(path))
     signatures: dict[str, tuple[Any, list[Any]]] = {
@@ -119,7 +128,7 @@ def _load(path: Path) -> Any:
         "fault": (c_char_p, [c_void_p]),
         "traffic": (None, [c_void_p, POINTER(Traffic), c_int]),
         "ranges": (c_int, [c_void_p, c_int, POINTER(_Range), c_uint32]),
-        "open_trace": (c_int, [c_void_p, c_char_p]),
+        "open_trace": (c_int, [c_void_p, c_char_p, c_int]),
         "close_trace": (None, [c_void_p]),
     }
     for name, (result, arguments) in signatures.items():
@@ -147,7 +156,9 @@ class Machine:
     watchdog_cycles : int
         Cycles without any handshake after which the machine counts as hung.
     trace : path or None
-        Record all waves to this file (VCD).
+        Record waves to this file: FST if it is called ``.fst``, VCD else.
+    trace_depth : int
+        Levels of the product's modules in them; 0: all.
 
     Errors: those of :func:`diastole_sim.rtl.build.build`; MemoryError; OSError for the trace.
     HardwareHang and ProtocolError come from everything that runs the clock.
@@ -166,10 +177,12 @@ class Machine:
         stalls: int | None = None,
         watchdog_cycles: int = 200_000,
         trace: Path | str | None = None,
+        trace_depth: int = 0,
     ):
         self._handle: int | None = None
+        require_int("trace_depth", trace_depth, 0, MOST_DEPTH)
         self.product = product if isinstance(product, Product) else Product.load(product)
-        self._library = _load(build(self.product, waves=trace is not None))
+        self._library = _load(build(self.product, waves=waves_of(trace)))
         options = _Options(
             memory=_MemoryOptions(
                 base=memory_base,
@@ -195,12 +208,12 @@ class Machine:
         )
         self.memory: NDArray[np.uint8] = np.frombuffer(memoryview(pages), np.uint8)
         if trace is not None:
-            self._open_trace(Path(trace))
+            self._open_trace(Path(trace), trace_depth)
         self.reset()
 
-    def _open_trace(self, path: Path) -> None:
+    def _open_trace(self, path: Path, depth: int) -> None:
         path.open("wb").close()  # so that an unwritable path is an OSError that says why
-        if not self._library.machine_open_trace(self._handle, os.fsencode(path)):
+        if not self._library.machine_open_trace(self._handle, os.fsencode(path), depth):
             raise OSError(f"cannot write waves to {path}")
 
     def close(self) -> None:

@@ -1,5 +1,7 @@
 """The device of a command, and what its faults become."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -29,6 +31,7 @@ def hardware(monkeypatch, tmp_path):
     class Device:
         def __init__(self, folder, **options):
             self.folder, self.options, self.closed = folder, options, False
+            self.product = SimpleNamespace(manifest={"ports": [{"name": "aclk", "width": 1}]})
             made.append(self)
 
         def __enter__(self):
@@ -53,9 +56,11 @@ def test_hardware_of_the_cache(hardware, tmp_path):
     with make_device("rtl", PICO, seed=7, stalls=3, trace=trace) as device:
         assert [device] == hardware
         assert device.folder == tmp_path / "diastole_pico"
-        assert device.options == {"seed": 7, "stalls": 3, "trace": trace, "nest": None}
+        of_trace = {"trace": trace, "trace_depth": 0}
+        assert device.options == {"seed": 7, "stalls": 3, "nest": None} | of_trace
         assert not device.closed
     assert device.closed
+    assert {path.suffix for path in tmp_path.iterdir()} == {".gtkw", ".sucl"}
 
 
 def test_a_slow_memory(hardware):

@@ -11,6 +11,7 @@ from diastole_sim.perf.machine import LATENCY
 
 MAX_SEED = 2**32 - 1
 MAX_LATENCY = 10_000
+MOST_DEPTH = 99
 
 
 class Commands(Protocol):
@@ -91,7 +92,15 @@ def add_execution(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--verify", action="store_true", help="compare with the golden model, bit for bit"
     )
-    parser.add_argument("--trace", metavar="FILE", type=Path, help="record waves")
+    parser.add_argument(
+        "--trace", metavar="FILE", type=Path, help="record waves: .vcd, or .fst which is smaller"
+    )
+    parser.add_argument(
+        "--trace-depth",
+        metavar="LEVELS",
+        type=integer(1, MOST_DEPTH),
+        help="of modules in the waves, from the top on (default: all)",
+    )
     add_json(parser)
 
 

@@ -1,6 +1,7 @@
 """`diastole estimate`: cycles and bytes of layers on a machine, by its model: in seconds."""
 
 import argparse
+import functools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -86,7 +87,7 @@ def execute(arguments: argparse.Namespace) -> int:
         return 0
     for line in estimate_table.lines_of(costs, sums):
         say(line)
-    wider = _wider(config, layers, phases, arguments.latency)
+    wider = functools.partial(_wider, config, layers, phases, arguments.latency)
     if help_ := estimate_table.advice(config, sums, wider):
         say(help_)
     if arguments.out is not None:

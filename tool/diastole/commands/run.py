@@ -106,6 +106,7 @@ def execute(arguments: argparse.Namespace) -> int:
         stalls=arguments.stalls,
         latency=arguments.latency,
         trace=arguments.trace,
+        trace_depth=arguments.trace_depth,
         nest=nest,
     ) as device:
         converted = operands(device, op, given)

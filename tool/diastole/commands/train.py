@@ -75,6 +75,7 @@ def train(config: Config, arguments: argparse.Namespace) -> TrainResult:
                 stalls=arguments.stalls,
                 latency=arguments.latency,
                 trace=arguments.trace,
+                trace_depth=arguments.trace_depth,
             )
         )
         reference = None

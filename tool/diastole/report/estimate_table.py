@@ -1,6 +1,6 @@
 """What layers cost on a machine, for people: a table, words on what would help, a picture."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,17 +45,19 @@ def lines_of(costs: Sequence[LayerCost], total: Mapping[str, Any]) -> list[str]:
     return [*align([[*HEADING, "bound"], *rows, sums]), "", *LEGEND]
 
 
-def advice(config: Config, total: Mapping[str, Any], wider: Mapping[str, Any] | None) -> str:
-    """What would make a machine that is mostly idle busier; ``wider``: its total with a bus of
-    twice the width, None where there is none. Nothing where the multipliers are at work."""
+def advice(
+    config: Config, total: Mapping[str, Any], wider: Callable[[], Mapping[str, Any] | None]
+) -> str:
+    """What would make a machine that is mostly idle busier; ``wider`` computes its total with a bus
+    of twice the width, None where there is none. Nothing where the multipliers are at work."""
     shares: Mapping[str, float] = total["bound"]
     worst = max(shares, key=lambda bound: shares[bound])
     said = f"{shares[worst]:.0%} of the time is bound by {worst}"
     if worst == "multipliers":
         return ""
-    if worst in ("reading", "writing") and wider is not None:
+    if worst in ("reading", "writing") and (better := wider()) is not None:
         width = 2 * config.bus.data_width
-        return f"{said}; with bus.data_width = {width}: {wider['utilisation']:.1%} used in all"
+        return f"{said}; with bus.data_width = {width}: {better['utilisation']:.1%} used in all"
     return f"{said}; {CURES[worst]}"
 
 

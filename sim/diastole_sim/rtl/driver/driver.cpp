@@ -9,9 +9,18 @@
 #include "common.hpp"
 #include "register_master.hpp"
 #include "verilated.h"
-#ifdef TRACE_VCD
+#if defined(TRACE_FST)
+#include "verilated_fst_c.h"
+using Waves = VerilatedFstC;
+#define TRACE
+#elif defined(TRACE_VCD)
 #include "verilated_vcd_c.h"
+using Waves = VerilatedVcdC;
+#define TRACE
 #endif
+
+// In waves, what the generated top is called: inside of the harness.
+const char* const PRODUCT_SCOPE = "product.Harness.product";
 
 // Outcome of everything that runs the clock; mirrored in machine.py.
 enum Outcome { DONE = 0, RUNNING = 1, HANG = 2, FAULT = 3 };
@@ -56,8 +65,8 @@ class Machine {
     uint64_t m_cycle = 0;
     uint64_t m_seen_handshakes = 0;
     uint64_t m_progress = 0;  // cycle of the last handshake
-#ifdef TRACE_VCD
-    std::unique_ptr<VerilatedVcdC> m_trace;
+#ifdef TRACE
+    std::unique_ptr<Waves> m_trace;
 #endif
 
 public:
@@ -66,7 +75,7 @@ public:
     explicit Machine(const Options& options) : m_options{options} {
         m_context.randReset(options.random_powerup ? 2 : 0);
         m_context.randSeed(static_cast<int>(options.stall_seed % 0x7ffffffe) + 1);
-#ifdef TRACE_VCD
+#ifdef TRACE
         m_context.traceEverOn(true);
 #endif
         m_top.reset(new Vproduct{&m_context, "product"});
@@ -171,20 +180,23 @@ public:
         return state;
     }
 
-    bool open_trace(const char* path) {
-#ifdef TRACE_VCD
-        m_trace.reset(new VerilatedVcdC);
+    // Waves of `depth` levels of the product's modules, 0: of all.
+    bool open_trace(const char* path, int depth) {
+#ifdef TRACE
+        m_trace.reset(new Waves);
         m_top->trace(m_trace.get(), 99);
+        if (depth) m_trace->dumpvars(depth, PRODUCT_SCOPE);
         m_trace->open(path);
         return m_trace->isOpen();
 #else
         (void)path;
+        (void)depth;
         return false;
 #endif
     }
 
     void close_trace() {
-#ifdef TRACE_VCD
+#ifdef TRACE
         if (m_trace) m_trace->close();
         m_trace.reset();
 #endif
@@ -194,7 +206,7 @@ private:
     void edge(int level) {
         m_top->aclk = level;
         m_top->eval();
-#ifdef TRACE_VCD
+#ifdef TRACE
         // A clock of 100 MHz; time in units of the 1 ns that the build sets.
         if (m_trace) m_trace->dump(m_cycle * 10 + (level ? 0 : 5));
 #endif
@@ -285,7 +297,9 @@ int machine_ranges(Machine* machine, int kind, const Range* range, uint32_t coun
     for (uint32_t i = 0; i < count; ++i) ranges.range[i] = range[i];
     return 1;
 }
-int machine_open_trace(Machine* machine, const char* path) { return machine->open_trace(path); }
+int machine_open_trace(Machine* machine, const char* path, int depth) {
+    return machine->open_trace(path, depth);
+}
 void machine_close_trace(Machine* machine) { machine->close_trace(); }
 
 }  // extern "C"

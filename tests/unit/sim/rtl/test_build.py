@@ -124,13 +124,14 @@ def test_key_has_the_driver_and_the_tools(copier, monkeypatch, tmp_path):
     product = Product.load(copier())
     verilator, compiler = programs.find_verilator(), programs.find_compiler()
 
-    def key(verilator=verilator, compiler=compiler, waves=False):
+    def key(verilator=verilator, compiler=compiler, waves=None):
         return build_module._Recipe(product, verilator, compiler, waves).key
 
     def other(tool):
         return programs.Program(name=tool.name, path=tool.path, version="another")
 
-    keys = {key(), key(verilator=other(verilator)), key(compiler=other(compiler)), key(waves=True)}
+    keys = {key(), key(verilator=other(verilator)), key(compiler=other(compiler)), key(waves="vcd")}
+    keys.add(key(waves="fst"))
     driver = tmp_path / "driver"
     driver.mkdir()
     (driver / "driver.cpp").write_text("another driver")
@@ -138,7 +139,7 @@ def test_key_has_the_driver_and_the_tools(copier, monkeypatch, tmp_path):
     keys.add(key())
     monkeypatch.setattr(build_module, "FAST_FLAGS", ("-O1",))
     keys.add(key())
-    assert len(keys) == 6
+    assert len(keys) == 7
 
 
 def test_failed_build_leaves_nothing(copier, own_cache):

@@ -5,8 +5,11 @@ import re
 import numpy as np
 import pytest
 
+import diastole_sim.rtl.build as build_module
+from diastole_sim.rtl.build import require_fst
 from diastole_sim.rtl.errors import HardwareHang, ProtocolError
 from diastole_sim.rtl.machine import Machine
+from diastole_sim.rtl.programs import ToolMissing, find_compiler
 
 CONTROL, STATUS, COUNT, MISCHIEF, POWERUP = 0x0C, 0x10, 0x30, 0x34, 0x38
 START, RESET, IRQ_ENABLE = 1, 2, 1 << 8
@@ -254,3 +257,38 @@ def test_trace(copier, tmp_path):
     assert last > 600, "the trace ends early"
     with pytest.raises(OSError, match="No such file"):
         Machine(copier(), trace=tmp_path / "missing" / "waves.vcd")
+
+
+def traced(copier, path, depth=0):
+    with Machine(copier(), trace=path, trace_depth=depth) as machine:
+        prepare(machine, 3)
+        start(machine)
+        machine.run()
+    return path
+
+
+def test_levels_of_a_trace(copier, tmp_path):
+    """The harness and the clock around the product are in none but the whole."""
+    texts = [traced(copier, tmp_path / f"{depth}.vcd", depth).read_text() for depth in (0, 1)]
+    whole, top = (text.count("$var") for text in texts)
+    assert 0 < top < whole
+    assert "m_axi_araddr" in texts[1]
+    with pytest.raises(ValueError, match="trace_depth"):
+        Machine(copier(), trace=tmp_path / "a.vcd", trace_depth=-1)
+
+
+def test_trace_in_fst(copier, tmp_path):
+    try:
+        require_fst(find_compiler())
+    except ToolMissing as error:
+        pytest.skip(str(error))
+    path = traced(copier, tmp_path / "waves.fst")
+    assert path.read_bytes()[0] == 0, "the block that an FST file begins with"
+    assert path.stat().st_size < traced(copier, tmp_path / "waves.vcd").stat().st_size / 2
+
+
+def test_what_fst_needs(monkeypatch):
+    monkeypatch.setattr(build_module, "HEADERS_OF_FST", ("vector", "no_such_header.h"))
+    text = "no_such_header.h, for waves in FST is missing; install it with: sudo apt-get install "
+    with pytest.raises(ToolMissing, match=text):
+        require_fst(find_compiler())

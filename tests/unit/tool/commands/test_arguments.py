@@ -64,9 +64,11 @@ def test_execution():
         "latency": None,
         "verify": False,
         "trace": None,
+        "trace_depth": None,
         "json": False,
     }
     words = f"--backend golden --seed {MAX_SEED} --stalls 3 --latency 100 --verify --trace a.vcd"
+    words += " --trace-depth 2"
     assert vars(parser(add_execution).parse_args([*words.split(), "--json"])) == {
         "backend": "golden",
         "seed": 2**32 - 1,
@@ -74,6 +76,7 @@ def test_execution():
         "latency": 100,
         "verify": True,
         "trace": Path("a.vcd"),
+        "trace_depth": 2,
         "json": True,
     }
 

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 
 import pytest
 
@@ -11,7 +12,8 @@ from diastole.errors import BadInput
 
 def given(**options):
     return argparse.Namespace(
-        **{"backend": "rtl", "trace": None, "stalls": None, "latency": None, "verify": False}
+        **dict.fromkeys(("trace", "trace_depth", "stalls", "latency"))
+        | {"backend": "rtl", "verify": False}
         | options
     )
 
@@ -44,10 +46,22 @@ def test_waves_need_hardware(tmp_path):
 
 def test_waves_need_a_place(tmp_path):
     check_execution(given(trace=tmp_path / "a.vcd"))
-    os.mkfifo(tmp_path / "fifo")
-    check_execution(given(trace=tmp_path / "fifo"))
+    os.mkfifo(tmp_path / "fifo.fst")
+    check_execution(given(trace=tmp_path / "fifo.fst", trace_depth=2))
+    (tmp_path / "folder.vcd").mkdir()
     with pytest.raises(BadInput, match=r"is a directory$"):
-        check_execution(given(trace=tmp_path))
+        check_execution(given(trace=tmp_path / "folder.vcd"))
     with pytest.raises(BadInput, match="there is no folder "):
         check_execution(given(trace=tmp_path / "no" / "a.vcd"))
-    assert [path.name for path in tmp_path.iterdir()] == ["fifo"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["fifo.fst", "folder.vcd"]
+
+
+def test_waves_have_one_of_two_formats(tmp_path):
+    text = f"--trace must end in .vcd or .fst, not {tmp_path}/a.lxt"
+    with pytest.raises(BadInput, match=f"^{re.escape(text)}$"):
+        check_execution(given(trace=tmp_path / "a.lxt"))
+
+
+def test_a_depth_of_no_waves():
+    with pytest.raises(BadInput, match=r"^--trace-depth needs --trace, "):
+        check_execution(given(trace_depth=3))

@@ -62,7 +62,7 @@ def test_a_line_for_every_product(costs):
     ],
 )  # fmt: skip
 def test_words(bound, wider, said):
-    assert advice(NANO, {"bound": bound}, wider) == said
+    assert advice(NANO, {"bound": bound}, lambda: wider) == said
 
 
 @pytest.mark.parametrize("kind, begins", [(".png", b"\x89PNG"), (".svg", b"<?xml")])
