@@ -8,6 +8,7 @@ import pytest
 
 from diastole.backend import cached_product
 from diastole_sim.perf import Memory, ModelledMachine, estimate
+from diastole_sim.perf.product import gradients_apart
 from diastole_sim.rtl import Device
 from diastole_sim.spec.operations import OPERATIONS
 from support import products as p
@@ -60,19 +61,19 @@ def test_the_model_is_the_hardware(name, latency, np_rng, request):
             counted = p.multiply(device, op, operands).counters
             device.loops.nest = None
             guess = estimate(model, op, m, n, k, nest)
+            names = device.loops.products(op, m=m, n=n)
+            if len(names) > 1:
+                parts = [
+                    estimate(model, part, m, n, k, device.loops.of(part, m=m, n=n, k=k))
+                    for part in names
+                ]
+                guess = gradients_apart(parts)
             where = f"{op} of {m} x {k} x {n}, {nest}: {guess.cycles} for {counted.cycles}"
             assert guess.read_bytes == counted.read_bytes, where
             assert guess.write_bytes == counted.write_bytes, where
             error = SHARE * counted.cycles
-            if op == "backward" and not fused(device, m, n):
-                parts = [estimate(model, part, m, n, k).cycles for part in ("dx", "dw")]
-                assert max(parts) - error <= counted.cycles <= guess.cycles + error, where
+            if len(names) > 1:  # in flight, which the model adds up
+                longest = max(part.cycles for part in parts)
+                assert longest - error <= counted.cycles <= guess.cycles + error, where
             else:
                 assert abs(guess.cycles - counted.cycles) <= error, where
-
-
-def fused(device, m, n):
-    """Whether the machine does both gradients in one pass; else it has two products in flight,
-    which the model adds up."""
-    most = device.product.parameters
-    return m <= most["fused_max_m"] and n <= most["fused_max_n"]

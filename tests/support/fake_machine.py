@@ -36,7 +36,7 @@ NESTS = NestLimits(
     chunk_side=2,
     lane_side=2,
     stream_blocks=64,
-    held_blocks=1024,
+    held_blocks=64,
     pass_blocks=2,
 )
 

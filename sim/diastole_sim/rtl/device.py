@@ -288,8 +288,26 @@ class Device(Products[DeviceTensor]):
         if any(tensor.unsettled for tensor in operands.values()):
             self.settle()
         before = sum(tensor.convert_cycles for tensor in converted)
-        (values,) = self._do([self._ask(operation, operands, sizes)])
+        values: dict[str, Floats] = {}
+        for found in self._do(self._asked(operation, operands, sizes)):
+            values |= found
         return self._result(operation, operands, values, before)
+
+    def _asked(
+        self,
+        operation: Operation,
+        operands: Mapping[str, DeviceTensor],
+        sizes: Mapping[str, int],
+    ) -> list[Asked]:
+        """The commands of an operation, two of them in flight where it is two."""
+        names = self.loops.products(operation.name, m=sizes["m"], n=sizes["n"])
+        if len(names) > 1:
+            self.loops.of(operation.name, **sizes)  # refuses the nest that it takes none of
+        parts = [OPERATIONS[name] for name in names]
+        return [
+            self._ask(part, {name: operands[name] for name in part.operand_names}, sizes)
+            for part in parts
+        ]
 
     def multiply_together(
         self, products: Sequence[tuple[str, Sequence[DeviceTensor]]]

@@ -39,6 +39,12 @@ class ChosenLoops:
         )
         self._found: dict[tuple[str, int, int, int], Nest] = {}
 
+    def products(self, operation: str, *, m: int, n: int) -> tuple[str, ...]:
+        """The products that an operation is done as: both gradients apart, each in loops of its
+        own, where the machine does not do them in one pass."""
+        apart = operation == "backward" and not self._machine.fuses(m, n)
+        return ("dx", "dw") if apart else (operation,)
+
     def of(self, operation: str, *, m: int, n: int, k: int) -> Nest:
         """For a product of these sizes in elements; the machine's own if it takes none.
 

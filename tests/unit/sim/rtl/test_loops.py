@@ -8,6 +8,7 @@ from diastole_sim.perf.choose import choose_nest
 from diastole_sim.perf.machine import Memory, ModelledMachine
 from diastole_sim.rtl.loops import ChosenLoops
 from diastole_sim.spec.nest import Nest
+from support.products import MACHINES
 from support.texts import exactly
 
 CONFIG = PRESETS["nano"]
@@ -48,6 +49,17 @@ def test_as_it_is_asked_for():
     said = "the nest of dw: groups must be one of 1, 2, 3, 4, not 5"
     with pytest.raises(ValueError, match=exactly(said)):
         loops.of("dw", **SIZES)
+
+
+def test_gradients_in_one_pass_or_apart():
+    """``nano`` keeps a dY of 512 x 512; with groups of vectors there is no such pass."""
+    loops = ChosenLoops(PARAMETERS)
+    assert loops.products("dx", m=600, n=9) == ("dx",)
+    assert loops.products("backward", m=512, n=512) == ("backward",)
+    assert loops.products("backward", m=513, n=9) == ("dx", "dw")
+    vectors = MACHINES["mxfp8_e4m3"]
+    loops = ChosenLoops(Top(vectors.plan, config_hash=0).parameters)
+    assert loops.products("backward", m=1, n=1) == ("dx", "dw")
 
 
 @pytest.mark.parametrize("wrong", [{}, PARAMETERS | {"nests": {"forward": 3}}])

@@ -33,9 +33,14 @@ class Machine(FakeMachine):
     cycles, read_beats = 60, 1
     cycles_per_second = 300_000
 
+    def run(self, limit=None):
+        self.products = 0
+        return super().run(limit)
+
     def multiply(self, command):
         super().multiply(command)
-        self.put("cycles", self.cycles * (2 if command.opcode == rtl.Opcode.BACKWARD else 1))
+        self.products += 2 if command.opcode == rtl.Opcode.BACKWARD else 1
+        self.put("cycles", self.cycles * self.products)
         self.put("read_beats", self.read_beats)
 
 
