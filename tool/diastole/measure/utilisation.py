@@ -147,17 +147,19 @@ def format_config(label: str) -> Config:
 def format_products(
     label: str, config: Config, device: Device, *, side: int = SIDE
 ) -> Iterator[Figure]:
-    """As :func:`products` in another format, of which nothing is asked; and what conversion
-    costs."""
+    """As :func:`products` in another format, of which nothing is asked, small ones too; and what
+    conversion costs."""
     yield shown(f"{label}, memories, KiB", memory_kib(device), "{:.1f}")
     held = convert(device, normal_operands(side))
     for name, tensor in held.items():
         cycles = tensor.convert_cycles / side**2
         yield shown(f"{label}, cycles to convert an element, {name}", cycles, "{:.2f}")
-    for op in OPERATIONS:
-        result = multiply_held(device, op, held)
-        what = f"{label}, utilisation, {op}, {side}^3"
-        yield shown(what, used(config, result, side), "{:.2%}")
+    for size in (side, FLYING_SIDE):
+        held = convert(device, normal_operands(size))
+        for op in OPERATIONS:
+            result = multiply_held(device, op, held)
+            what = f"{label}, utilisation, {op}, {size}^3"
+            yield shown(what, used(config, result, size), "{:.2%}")
 
 
 def normal_operands(side: int) -> dict[str, NDArray[np.float32]]:
