@@ -1,12 +1,15 @@
 """Arguments that several commands share, with the checks that argparse cannot word."""
 
 import argparse
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from diastole.config.file import read
+from diastole.config.file import from_document, read, to_toml
 from diastole.config.keys import Config
+from diastole.config.presets import PRESETS
+from diastole.errors import BadInput
 from diastole_sim.perf.machine import LATENCY
 
 MAX_SEED = 2**32 - 1
@@ -49,9 +52,16 @@ def fraction(text: str) -> float:
     return value
 
 
-def add_config(parser: argparse.ArgumentParser) -> None:
-    """FILE and --set, which every command that reads a configuration takes."""
-    parser.add_argument("file", metavar="FILE", type=Path, help="the configuration, in TOML")
+def add_config(parser: argparse.ArgumentParser, *, presets: bool = False) -> None:
+    """FILE and --set, which every command that reads a configuration takes. ``presets``: or one of
+    ours, with --preset instead of FILE."""
+    number = "?" if presets else None
+    about = "the configuration, in TOML"
+    parser.add_argument("file", metavar="FILE", type=Path, nargs=number, help=about)
+    if presets:
+        parser.add_argument(
+            "--preset", choices=tuple(PRESETS), help="one of our configurations instead of FILE"
+        )
     parser.add_argument(
         "--set",
         metavar="KEY=VALUE",
@@ -111,4 +121,10 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 
 def read_config(arguments: argparse.Namespace) -> Config:
+    preset = getattr(arguments, "preset", None)
+    if (arguments.file is None) == (preset is None):
+        raise BadInput("either FILE or --preset says which machine")
+    if preset is not None:
+        document = tomllib.loads(to_toml(PRESETS[preset]))
+        return from_document(document, arguments.overrides, source=f"preset {preset}")
     return read(arguments.file, arguments.overrides)

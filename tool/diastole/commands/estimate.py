@@ -34,10 +34,10 @@ def add_parser(commands: Commands) -> None:
         "estimate",
         help="cycles and bytes of a list of layers, without compiling anything",
         description=__doc__,
-        epilog="example: diastole estimate my.toml --shapes resnet-50 --batch 4",
+        epilog="example: diastole estimate --preset edge --shapes resnet-50 --batch 4",
         allow_abbrev=False,
     )
-    add_config(parser)
+    add_config(parser, presets=True)
     parser.add_argument(
         "--shapes",
         metavar="LIST",

@@ -81,6 +81,25 @@ def test_execution():
     }
 
 
+def of_presets(*words):
+    parser = argparse.ArgumentParser()
+    add_config(parser, presets=True)
+    return read_config(parser.parse_args(words))
+
+
+def test_a_preset_instead_of_a_file():
+    assert of_presets("--preset", "edge") == PRESETS["edge"]
+    assert of_presets("--preset", "edge", "--set", "array.rows=2").array.rows == 2
+    with pytest.raises(BadInput, match=r"^--set: array.rows must be an integer in 1"):
+        of_presets("--preset", "edge", "--set", "array.rows=0")
+
+
+@pytest.mark.parametrize("words", [(), ("a.toml", "--preset", "nano")])
+def test_a_preset_or_a_file(words):
+    with pytest.raises(BadInput, match=r"^either FILE or --preset says which machine$"):
+        of_presets(*words)
+
+
 @pytest.mark.parametrize("option", ["--seed", "--stalls"])
 def test_seeds_have_32_bits(option):
     words = re.escape("must be an integer in 0..4294967295, not 4294967296")
