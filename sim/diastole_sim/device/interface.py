@@ -42,7 +42,7 @@ class ConvertedTensor(Protocol):
     ``shape``: rows and columns, unpadded, of a stack behind its leading axes. ``tensor_class``:
     ``x``, ``w`` or ``dy``. ``nan``, ``inf``: whether the data held one. ``saturated``: finite
     elements whose rounded magnitude did not fit. ``underflowed``: finite elements that became zero
-    and were not. Both count over all copies.
+    and were not. Both count over all copies, as ``stored`` does, all elements.
     """
 
     @property
@@ -57,6 +57,8 @@ class ConvertedTensor(Protocol):
     def saturated(self) -> int: ...
     @property
     def underflowed(self) -> int: ...
+    @property
+    def stored(self) -> int: ...
 
     def values(self, copy: int = 0) -> Floats:
         """The stored numbers of a copy in the tensor's own orientation, unpadded, each exactly

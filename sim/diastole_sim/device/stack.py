@@ -50,6 +50,10 @@ class Stack(Generic[Own]):
     def underflowed(self) -> int:
         return sum(tensor.underflowed for tensor in self.tensors)
 
+    @property
+    def stored(self) -> int:
+        return sum(tensor.stored for tensor in self.tensors)
+
     def values(self, copy: int = 0) -> Floats:
         """The stored numbers of a copy, of the stack's shape."""
         return stacked([tensor.values(copy) for tensor in self.tensors], self.leading)

@@ -6,6 +6,7 @@ stored copy, ``element`` the rounding, ``magnitudes`` the elements' codes and fo
 :mod:`diastole_sim.spec.scales` the rules from a largest magnitude to an exponent.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -47,6 +48,11 @@ class Quantised:
     inf: bool
     saturated: int
     underflowed: int
+
+    @property
+    def stored(self) -> int:
+        """Elements, over all copies."""
+        return len(self.copies) * math.prod(self.shape)
 
     def read(self) -> "Quantised":
         """The tensor as it is stored: itself."""

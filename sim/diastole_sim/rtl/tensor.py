@@ -1,5 +1,6 @@
 """A converted tensor where the hardware has it."""
 
+import math
 import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -115,6 +116,11 @@ class DeviceTensor:
     @property
     def underflowed(self) -> int:
         return self.converted.underflowed
+
+    @property
+    def stored(self) -> int:
+        """Elements, over all copies."""
+        return len(self.images) * math.prod(self.shape)
 
     @property
     def amax(self) -> int:

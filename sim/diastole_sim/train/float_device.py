@@ -29,6 +29,10 @@ class FloatTensor:
     def shape(self) -> tuple[int, int]:
         return self.array.shape[0], self.array.shape[1]
 
+    @property
+    def stored(self) -> int:
+        return self.array.size
+
     def values(self, copy: int = 0) -> Floats:
         return self.array
 

@@ -46,7 +46,8 @@ class TrainResult:
     are None without a clock. ``verified``: compared with a reference, without a mismatch.
     ``compared``, ``mismatches``, ``first_mismatch``, ``reports_differ``: as
     :class:`diastole_sim.golden.compare.Comparison` counts them, elements and reported values.
-    ``seconds`` of wall time, float run excluded.
+    ``inexact_products`` of ``products``; ``saturated`` and ``underflowed`` elements of those that
+    were ``converted``, over all copies. ``seconds`` of wall time, float run excluded.
     """
 
     task: str
@@ -65,7 +66,9 @@ class TrainResult:
     mismatches: int
     compared: int
     seconds: float
+    products: int
     inexact_products: int
+    converted: int
     saturated: int
     underflowed: int
     first_mismatch: Mismatch | ReportMismatch | None
@@ -133,7 +136,9 @@ def run_task(
         mismatches=session.comparison.mismatches,
         compared=session.comparison.compared,
         seconds=seconds,
+        products=session.products,
         inexact_products=session.inexact,
+        converted=session.converted,
         saturated=session.saturated,
         underflowed=session.underflowed,
         first_mismatch=session.comparison.first,

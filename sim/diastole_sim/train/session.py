@@ -52,7 +52,8 @@ class Session:
     Attributes: ``comparison``, the differences in the order of work; ``cycles`` of the product
     commands, None while no product brought counters; ``macs`` multiplications and additions that
     the products needed, unpadded; ``inexact`` products that were rounded more than once;
-    ``saturated`` and ``underflowed`` elements, over all copies.
+    ``products`` in all; ``saturated`` and ``underflowed`` elements, of those ``converted``, over
+    all copies.
     """
 
     def __init__(self, device: Trainer, reference: Trainer | None = None):
@@ -62,8 +63,10 @@ class Session:
         self.cycles: int | None = None
         self.macs = 0
         self.inexact = 0
+        self.products = 0
         self.saturated = 0
         self.underflowed = 0
+        self.converted = 0
         self._unseen: list[Unseen] = []
 
     @property
@@ -96,6 +99,7 @@ class Session:
             own, expected = unseen.held.device, unseen.held.reference
             self.saturated += own.saturated
             self.underflowed += own.underflowed
+            self.converted += own.stored
             if expected is not None:
                 self.comparison.operand(unseen.name, own, expected, unseen.step)
         self._unseen.clear()
@@ -132,5 +136,6 @@ class Session:
             lengths.update(zip(tensor.axes, held.device.shape, strict=True))
         self.macs += len(operation.products) * math.prod(lengths.values())
         self.inexact += not result.exact
+        self.products += 1
         if result.counters is not None:
             self.cycles = (self.cycles or 0) + result.counters.cycles

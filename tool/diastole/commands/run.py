@@ -313,6 +313,7 @@ def summary(
         "macs": macs,
         "exact": result.exact,
         "overflow": result.overflow,
+        "converted": sum(operand.stored for operand in result.operands.values()),
         "saturated": sum(operand.saturated for operand in result.operands.values()),
         "underflowed": sum(operand.underflowed for operand in result.operands.values()),
         "nan": [name for name, operand in result.operands.items() if operand.nan],
@@ -357,9 +358,13 @@ def describe(record: dict[str, Any], target: Path) -> str:
             f"{record['read_bytes']} bytes read, {record['write_bytes']} written"
         )
     if record["saturated"]:
-        lines.append(f"{record['saturated']} elements saturated when converted")
+        lines.append(
+            f"{record['saturated']} of {record['converted']} elements saturated when converted"
+        )
     if record["underflowed"]:
-        lines.append(f"{record['underflowed']} elements became zeros when converted")
+        lines.append(
+            f"{record['underflowed']} of {record['converted']} elements became zeros when converted"
+        )
     if record["verified"]:
         lines.append(
             f"{record['compared']} elements and reported values equal to the golden model, "

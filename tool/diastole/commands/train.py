@@ -129,6 +129,11 @@ def describe(result: TrainResult) -> str:
             f"{result.cycles} cycles of products, utilisation {result.utilisation:.1%}; "
             f"{result.total_cycles} with conversions"
         )
+    if result.underflowed or result.saturated:
+        lines.append(
+            f"of {result.converted} elements {result.underflowed} became zeros when converted, "
+            f"{result.saturated} saturated"
+        )
     if result.verified:
         lines.append(
             f"{result.compared} elements and reported values equal to the golden model, bit for bit"

@@ -18,6 +18,7 @@ def tensor(number, **changes):
         "inf": False,
         "saturated": number,
         "underflowed": 10 * number,
+        "stored": 100 * number,
         "values": lambda copy: np.full((2, 3), 10 * number + copy, np.float32),
         "copy_values": lambda: {name: np.full((2, 3), number, np.float32) for name in "nk"},
     }
@@ -27,7 +28,8 @@ def tensor(number, **changes):
 def test_what_a_stack_says():
     stack = Stack(leading=(2, 2), tensors=tuple(map(tensor, range(4))))
     assert (stack.shape, stack.tensor_class) == ((2, 2, 2, 3), "w")
-    assert (stack.saturated, stack.underflowed, stack.nan, stack.inf) == (6, 60, False, False)
+    assert (stack.saturated, stack.underflowed, stack.stored) == (6, 60, 600)
+    assert (stack.nan, stack.inf) == (False, False)
     assert stack.values(1)[:, :, 1, 2].tolist() == [[1, 11], [21, 31]]
     assert stack.values()[:, :, 0, 0].tolist() == [[0, 10], [20, 30]]
     assert list(stack.copy_values()) == ["n", "k"]

@@ -107,7 +107,8 @@ def same_tensor(got, wanted):
     for name, values in expected.items():
         same(copies[name], values)
     same(got.values(), wanted.values())
-    for name in ("shape", "tensor_class", "nan", "inf", "saturated", "underflowed", "amax"):
+    known = "shape tensor_class nan inf saturated underflowed stored amax"
+    for name in known.split():
         assert getattr(got, name) == getattr(wanted, name), name
     read = got.read()
     assert (read.chosen, read.block, read.amax) == (wanted.chosen, wanted.block, wanted.amax)

@@ -28,7 +28,7 @@ NANO = Numerics.from_dict(
 )
 KEYS = (
     "task backend steps seed loss accuracy float_accuracy cycles macs utilisation weights_sha256 "
-    "verified mismatches compared seconds saturated underflowed inexact_products"
+    "verified mismatches compared seconds converted saturated underflowed products inexact_products"
 ).split()
 
 
@@ -174,11 +174,12 @@ def test_underflowed_elements_are_counted():
     class Counting(GoldenDevice):
         def convert(self, *given, **named):
             tensor = super().convert(*given, **named)
-            counted.append((tensor.saturated, tensor.underflowed))
+            counted.append((tensor.saturated, tensor.underflowed, 2 * tensor.values().size))
             return tensor
 
     result = train(Counting(VECTORS, 0), steps=1)
-    assert (result.saturated, result.underflowed) == tuple(map(sum, zip(*counted, strict=True)))
+    found = result.saturated, result.underflowed, result.converted
+    assert found == tuple(map(sum, zip(*counted, strict=True)))
     assert result.underflowed > 0 < result.saturated
 
 

@@ -20,7 +20,7 @@ from support.fake_machine import FakeMachine, parameters_of
 RUN = ("run", "nano.toml", "--in", "a.npz", "--out", "b.npz", "--backend", "golden")
 RUN_KEYS = (
     "op backend m k n cycles convert_cycles macs utilisation read_bytes write_bytes stalls exact "
-    "saturated underflowed verified mismatches compared"
+    "converted saturated underflowed verified mismatches compared"
 ).split()
 
 
@@ -346,8 +346,9 @@ def test_underflowed_is_told(diastole, tmp_path):
     x = np.array([[1, 2.0**-30, 0, 0]], np.float32)
     np.savez(tmp_path / "a.npz", X=x, W=np.ones((4, 1), np.float32))
     result = diastole(*RUN, "--op", "forward", "--json")
-    assert (result.json["underflowed"], result.json["saturated"]) == (1, 0)
-    assert "1 elements became zeros when converted" in diastole(*RUN, "--op", "forward").out
+    found = [result.json[name] for name in ("underflowed", "saturated", "converted")]
+    assert found == [1, 0, 8]
+    assert "1 of 8 elements became zeros when converted" in diastole(*RUN, "--op", "forward").out
 
 
 CODED = {
