@@ -85,8 +85,9 @@ class DealtStore(Store):
         shown = came + 1 + (queue.room > REGISTERS)
         first = max(start + 1 + self.machine.memory.write_gap_cycles, shown)
         cycles = max(span.beats, words)
-        end = self.written(first, span.bursts(drain.row), cycles / span.beats, writer.responses, 0)
-        end = max(end, last + 1 + (queue.room > REGISTERS) + ceil_div(cycles, words))
+        there = last + 1 + (queue.room > REGISTERS) + ceil_div(cycles, words)  # the last word
+        bursts = span.bursts(drain.row)
+        end = self.written(first, bursts, cycles / span.beats, writer.responses, 0, there)
         writer.free = queue.asks = end - 1
         self.last_beat = max(self.last_beat, end)
         self.beats += span.beats

@@ -134,10 +134,8 @@ class Store:
         if not span.columns:
             read, last = self.lanes.rows(drain.queue, words, drain.sums)
             first, last = max(first, read + LATENCY), last + LATENCY + ceil_div(cycles, words)
-        end = self.written(
-            first, span.bursts(drain.row), cycles / span.beats, self.responses, ANSWERED
-        )
-        end = max(end, last)
+        bursts = span.bursts(drain.row)
+        end = self.written(first, bursts, cycles / span.beats, self.responses, ANSWERED, last)
         self.last_beat = end
         self.writer = end
         self.beats += span.beats
@@ -177,15 +175,23 @@ class Store:
             drain.shown.append(drain.columns + COLUMN_LATENCY + TURNED - 1)
 
     def written(
-        self, first: int, bursts: list[int], cycles: float, responses: deque[int], answered: int
+        self,
+        first: int,
+        bursts: list[int],
+        cycles: float,
+        responses: deque[int],
+        answered: int,
+        last: int,
     ) -> int:
-        """The cycle of the last beat of bursts whose first beat is there at ``first``, so many
-        ``cycles`` a beat. ``responses``: of the bursts before, oldest first; what waited for one
-        goes on ``answered`` cycles after it."""
+        """The cycle of the last beat of bursts whose first beat is there at ``first`` and the last
+        one not before ``last``, so many ``cycles`` a beat. ``responses``: of the bursts before,
+        oldest first; what waited for one goes on ``answered`` cycles after it."""
         end = first
         for beats in bursts:
             if len(responses) == WRITES_AHEAD:
                 end = max(end, responses.popleft() + answered)
             end += round(beats * cycles)
             responses.append(end + self.machine.memory.response_cycles)
+        end = max(end, last)
+        responses[-1] = end + self.machine.memory.response_cycles
         return end

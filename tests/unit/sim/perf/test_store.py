@@ -1,5 +1,7 @@
 """The store unit: rows and banks of one or two tiles, on paper."""
 
+from collections import deque
+
 import pytest
 
 from diastole_sim.perf.machine import Memory, ModelledMachine
@@ -156,3 +158,12 @@ def test_banks_of_the_other_direction_do_not_count():
     store.tile(EAST, 100, (Span(rows=2, vectors=1, beats=4),))
     assert [store.bank(EAST) for _ in range(3)][2] == 104
     assert [store.bank(NORTH) for _ in range(3)][2] == 54
+
+
+def test_a_burst_ends_with_its_last_word():
+    """Its response counts from there."""
+    store = make(response_cycles=30)
+    responses = deque([5])
+    assert store.written(10, [4, 2], 1.0, responses, 0, 50) == 50
+    assert list(responses) == [5, 44, 80]
+    assert store.written(60, [3], 1.0, responses, 0, 61) == 63
