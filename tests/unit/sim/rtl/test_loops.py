@@ -1,3 +1,4 @@
+# amaranth: UnusedElaboratable=no
 """Which nest a command gets."""
 
 import pytest
