@@ -64,9 +64,9 @@ def make_device(
             options["trace_depth"] = trace_depth or 0
         with RtlDevice(folder, **options, **dict.fromkeys(names, latency)) as device:
             yield device
-            if trace is not None:
-                written = write_views(trace, device.product.manifest["ports"])
-                note(f"wrote {trace}, and views of it: {', '.join(map(str, written))}")
+        if trace is not None:  # which is complete now
+            views = write_views(trace, device.product.manifest["ports"])
+            note(f"wrote {trace}; views of it: {', '.join(map(str, views))}")
     except CommandError as error:
         if error.code in REFUSED_BY_SIZE:
             raise BadInput(f"too large for the hardware: {error.message}") from error

@@ -11,10 +11,10 @@ from diastole.config.keys import Config
 from diastole.config.presets import PRESETS
 from diastole.errors import BadInput
 from diastole_sim.perf.machine import LATENCY
+from diastole_sim.rtl.machine import MOST_DEPTH
 
 MAX_SEED = 2**32 - 1
 MAX_LATENCY = 10_000
-MOST_DEPTH = 99
 
 
 class Commands(Protocol):

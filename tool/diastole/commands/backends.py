@@ -5,8 +5,9 @@ import argparse
 from diastole.console import warn
 from diastole.errors import BadInput
 from diastole.files.atomic import check_writable
+from diastole_sim.rtl.build import WAVES
 
-WAVES = (".vcd", ".fst")
+SUFFIXES = tuple(f".{name}" for name in WAVES)
 
 
 def check_execution(arguments: argparse.Namespace) -> None:
@@ -14,8 +15,8 @@ def check_execution(arguments: argparse.Namespace) -> None:
     if arguments.trace is not None:
         if arguments.backend == "golden":
             raise BadInput("--trace needs --backend rtl: the golden model has no waves")
-        if arguments.trace.suffix.lower() not in WAVES:
-            raise BadInput(f"--trace must end in {' or '.join(WAVES)}, not {arguments.trace}")
+        if arguments.trace.suffix.lower() not in SUFFIXES:
+            raise BadInput(f"--trace must end in {' or '.join(SUFFIXES)}, not {arguments.trace}")
         check_writable(arguments.trace)
     elif arguments.trace_depth is not None:
         raise BadInput("--trace-depth needs --trace, the file of the waves")

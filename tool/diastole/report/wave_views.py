@@ -1,6 +1,7 @@
 """What viewers of waves show at first: the product's ports, by what they belong to."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,14 @@ GROUPS = {"s_axil_": "registers", "m_axi_": "memory", "m_axi1_": "second port to
 
 def write_views(waves: Path, ports: Sequence[Mapping[str, Any]]) -> tuple[Path, Path]:
     """Beside ``waves``: a save file of GTKWave, which opens them itself (``gtkwave NAME.gtkw``),
-    and commands for Surfer (``surfer -c NAME.sucl``). ``ports`` as in a manifest. BadInput where
-    they cannot be written."""
+    and commands for Surfer (``surfer -c NAME.sucl``). ``ports`` as in a manifest. A view that is
+    there already stays: somebody may have saved his own. BadInput where they cannot be written."""
     views = waves.with_suffix(".gtkw"), waves.with_suffix(".sucl")
     texts = _gtkwave(waves, ports), _surfer(waves, ports)
     for view, lines in zip(views, texts, strict=True):
         data = "".join(f"{line}\n" for line in lines).encode()
-        atomic.replace(view, lambda file, data=data: file.write(data))
+        with suppress(FileExistsError):
+            atomic.create(view, lambda file, data=data: file.write(data))
     return views
 
 

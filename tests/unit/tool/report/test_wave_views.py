@@ -38,6 +38,14 @@ def test_views(tmp_path):
     ]
 
 
+def test_a_view_that_somebody_has_saved_stays(tmp_path):
+    own = tmp_path / "waves.gtkw"
+    own.write_text("mine")
+    _, other = write_views(tmp_path / "waves.vcd", PORTS)
+    assert own.read_text() == "mine"
+    assert other.read_text().startswith("load_file ")
+
+
 def test_no_place_for_views(tmp_path):
     with pytest.raises(BadInput):
         write_views(tmp_path / "no" / "waves.vcd", PORTS)
@@ -50,7 +58,7 @@ def test_signals_of_a_machine(tmp_path, capsys):
         pass
     said = capsys.readouterr().err.splitlines()
     assert said[-1] == (
-        f"diastole: wrote {waves}, and views of it: {tmp_path}/waves.gtkw, {tmp_path}/waves.sucl"
+        f"diastole: wrote {waves}; views of it: {tmp_path}/waves.gtkw, {tmp_path}/waves.sucl"
     )
     scope: list[str] = []
     found = set()
