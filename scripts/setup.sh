@@ -48,6 +48,9 @@ echo "setting up .venv with $("$python" --version): about a minute, once"
 pip="$venv/bin/python -m pip --disable-pip-version-check install --quiet --no-deps"
 $pip --requirement requirements.lock
 $pip --no-build-isolation --editable .
+# A browser without a screen, which runs the pages in tests and draws docs/*.svg. It is no dependency
+# of an extra: some systems are too old for it, and their tests of pages are skipped.
+$pip lightpanda==1.0.2 2>/dev/null || echo "no headless browser for this system; goes on without"
 # Type checkers run no hook of an editable installation, but read paths.
 site=$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 printf '%s\n' "$PWD/hw" "$PWD/sim" "$PWD/tool" >"$site/diastole-sources.pth"

@@ -37,10 +37,11 @@ def make_device(
     product: Path | None = None,
     nest: Nest | None = None,
     latency: int | None = None,
+    views: bool = True,
 ) -> Generator[DeviceProtocol]:
     """A device with one seed, closed in the end. ``stalls``, a seed, ``trace``, a file of waves of
     ``trace_depth`` levels of modules, ``nest`` and ``latency``, cycles of the memory, are for
-    ``rtl``.
+    ``rtl``. ``views``: the waves stay, and views of them are written beside.
 
     ``rtl`` runs ``product``, or generates one if the cache has none, and compiles it if the cache
     of compiled ones has none, which takes up to a minute.
@@ -64,9 +65,9 @@ def make_device(
             options["trace_depth"] = trace_depth or 0
         with RtlDevice(folder, **options, **dict.fromkeys(names, latency)) as device:
             yield device
-        if trace is not None:  # which is complete now
-            views = write_views(trace, device.product.manifest["ports"])
-            note(f"wrote {trace}; views of it: {', '.join(map(str, views))}")
+        if trace is not None and views:  # they are complete now
+            written = write_views(trace, device.product.manifest["ports"])
+            note(f"wrote {trace}; views of it: {', '.join(map(str, written))}")
     except CommandError as error:
         if error.code in REFUSED_BY_SIZE:
             raise BadInput(f"too large for the hardware: {error.message}") from error

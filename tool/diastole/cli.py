@@ -11,12 +11,12 @@ from typing import NoReturn
 
 import diastole
 from diastole import console
-from diastole.commands import check, doctor, estimate, formats, generate, init, run, train
+from diastole.commands import check, doctor, estimate, explain, formats, generate, init, run, train
 from diastole.console import fail, one_line
 from diastole.errors import BadInput, CheckFailed
 from diastole_sim.rtl.programs import ToolMissing
 
-COMMANDS = (init, check, estimate, generate, run, train, formats, doctor)
+COMMANDS = (init, check, estimate, generate, run, explain, train, formats, doctor)
 
 DONE, CHECK_FAILED, BAD_INPUT, TOOL_MISSING, INTERRUPTED = 0, 1, 2, 3, 130
 

@@ -11,6 +11,12 @@ from diastole_hw.place import place
 from diastole_sim.spec.check import require_int
 
 
+def partial_sum_bits(shape: CellShape, cols: int) -> int:
+    """Bits of a partial sum in an array of so many columns, along its longer side."""
+    growth = (max(shape.rows, cols) - 1).bit_length()
+    return shape.sum_bits + shape.fraction + growth
+
+
 class Array(wiring.Component):
     """Multiply R x C held blocks by one vector per port and slot, in either direction.
 
@@ -55,8 +61,7 @@ class Array(wiring.Component):
     def __init__(self, *, shape: CellShape, cols: int):
         require_int("cols", cols, 1, 64)
         self.shape, self.rows, self.cols, self.block = shape, shape.rows, cols, shape.block
-        growth = (max(self.rows, cols) - 1).bit_length()
-        self.psum_bits = shape.sum_bits + shape.fraction + growth
+        self.psum_bits = partial_sum_bits(shape, cols)
         self.east_latency, self.north_latency = cols + shape.stages, self.rows + shape.stages
         sums = sum_layout(shape.block, self.psum_bits, shape.poison)
         members = {

@@ -1,0 +1,47 @@
+"""Machines that do not do what the golden model does are no subject of a page."""
+
+from contextlib import contextmanager
+
+import pytest
+
+from command_line import Faulty
+from diastole.config.presets import PRESETS
+from diastole.errors import CheckFailed
+from diastole.explain import observe
+from diastole.explain.story import Untrue
+from diastole_sim.golden.device import GoldenDevice
+
+CONFIG, AXES = PRESETS["pico"], {"m": 3, "k": 5, "n": 7}
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """``machine(kind)``: the machine is a golden device of this kind, whose waves are untrue."""
+
+    def told(*_):
+        raise Untrue("a story")
+
+    def of(kind):
+        @contextmanager
+        def make_device(backend, config, *, seed, trace, views):
+            assert backend == "rtl"
+            assert not views, "waves that are deleted need none"
+            yield kind(config.numerics, seed=seed)
+
+        monkeypatch.setattr(observe, "make_device", make_device)
+        monkeypatch.setattr(observe, "read_waves", lambda *_: None)
+        monkeypatch.setattr(observe, "runs_of", told)
+
+    return of
+
+
+def test_a_wrong_result_is_found_before_its_waves_are_read(machine):
+    machine(Faulty)
+    with pytest.raises(CheckFailed, match=r"the hardware is not the golden model: .*Y, index .1, 2."):
+        observe.observe(CONFIG, ["dx", "forward"], AXES, seed=0)
+
+
+def test_untrue_waves(machine):
+    machine(GoldenDevice)
+    with pytest.raises(CheckFailed, match="the waves do not show what was computed: a story"):
+        observe.observe(CONFIG, ["forward"], AXES, seed=0)

@@ -1,0 +1,80 @@
+"""The page: one file, from which nothing of a user's text escapes, and numbers as they are."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from diastole.config.presets import PRESETS
+from diastole.explain.page import TITLES, copy_key, write_page
+from diastole.explain.story import Pass, Run, ways_of
+from diastole_hw.plan.uses import Mode
+from diastole_sim.spec.operations import OPERATIONS
+
+SIZES = {"m": 2, "k": 3, "n": 1}
+CONFIG = PRESETS["pico"]
+
+
+@pytest.fixture
+def page():
+    def made(first="forward", copies=1):
+        random = np.random.default_rng(5)
+        shapes = {"X": (2, 3), "W": (3, 1), "dY": (2, 1)}
+        operands = {
+            (name, copy): random.standard_normal(shape).astype(np.float32).astype(np.float64)
+            for name, shape in shapes.items()
+            for copy in range(copies)
+        }
+        results = {"Y": random.standard_normal((2, 1)).astype(np.float32)}
+        run = Run(mode=Mode.FORWARD, ways=ways_of(CONFIG.plan, Mode.FORWARD), cycles=9)
+        run.passes.append(Pass(first=4, loads=0, t0=0, count=1, row=0, col=0, rows=1, cols=1))
+        run.sums.append([[1, -2, 3, 4]])
+        runs = [("dx", run), ("forward", run)]
+        return operands, results, write_page(CONFIG, SIZES, operands, results, runs, first)
+
+    return made
+
+
+def data_of(page):
+    return json.loads(re.search('id="data">(.*?)</script>', page, re.DOTALL)[1])
+
+
+def test_it_asks_nothing_of_a_network(page):
+    text = page()[2]
+    assert not re.search(r"(src|href)=|@import|url\(|fetch\(|XMLHttpRequest|import\(", text)
+    addresses = set(re.findall(r"https?://[^\"' ]*", text))
+    assert addresses == {"http://www.w3.org/2000/svg"}, "the name of a language, never asked for"
+
+
+def test_numbers_are_those_of_the_tensors(page):
+    operands, results, text = page()
+    data = data_of(text)
+    for (name, _), values in operands.items():
+        assert np.array_equal(np.array(data["tensors"][name]["values"], np.float32), values)
+    assert np.array_equal(np.array(data["tensors"]["Y"]["values"], np.float32), results["Y"])
+    assert data["tensors"]["W"]["axes"] == ["k", "n"]
+    assert data["runs"][0]["sums"] == [1, -2, 3, 4]
+    assert data["runs"][0]["passes"] == [[4, 0, 0, 1, 0, 0, 1, 1]]
+
+
+@pytest.mark.parametrize("first, number", [("dx", 0), ("forward", 1)])
+def test_the_operation_that_is_shown_first(page, first, number):
+    assert data_of(page(first)[2])["first"] == number
+
+
+def test_two_copies_have_names_of_their_own(page):
+    operands, _, text = page(copies=2)
+    data = data_of(text)
+    assert set(data["tensors"]) == {"X/0", "X/1", "W/0", "W/1", "dY/0", "dY/1", "Y"}
+    way = data["runs"][0]["ways"][0]
+    assert (way["streamed"], way["held"]) == ("X/0", "W/1")
+    assert copy_key("X", 1, operands) == "X/1"
+
+
+def test_every_operation_has_a_title():
+    assert set(TITLES) == set(OPERATIONS)
+
+
+def test_what_is_held_and_what_enters_is_said(page):
+    assert "Vectors of X enter from the south; sums of Y leave to the east." in page()[2]

@@ -1,0 +1,119 @@
+"""`diastole explain`: a page that steps through a small product, drawn from the machine's waves."""
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from diastole.commands.arguments import MAX_SEED, Commands, add_config, integer, read_config
+from diastole.config.keys import Config
+from diastole.console import say
+from diastole.errors import BadInput
+from diastole.files import atomic
+from diastole_sim.spec.operations import OPERATIONS
+
+if TYPE_CHECKING:
+    from diastole_hw.plan.plan import Plan
+
+MOST_LANES = 32
+"""Numbers side by side in a picture."""
+MOST_SUMS = 120_000
+"""Partial sums in a page: about 600 kB of it."""
+
+
+def add_parser(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "explain",
+        help="a page that steps through a small product, cycle by cycle",
+        description=__doc__,
+        epilog="example: diastole explain --preset pico --op dw -o page.html",
+        allow_abbrev=False,
+    )
+    add_config(parser, presets=True)
+    parser.add_argument(
+        "--op",
+        choices=tuple(OPERATIONS),
+        default="forward",
+        help="the product that the page shows first; the others are in it too (default: forward)",
+    )
+    parser.add_argument(
+        "--sizes",
+        metavar="M,K,N",
+        type=sizes,
+        default="16,16,16",
+        help="X is M x K, W is K x N, dY is M x N (default: 16,16,16)",
+    )
+    parser.add_argument(
+        "--seed",
+        metavar="S",
+        type=integer(0, MAX_SEED),
+        default=0,
+        help="of the tensors, which are normally distributed (default: 0)",
+    )
+    parser.add_argument("-o", "--out", metavar="PAGE.html", type=Path, required=True)
+    parser.set_defaults(execute=execute)
+
+
+def sizes(text: str) -> dict[str, int]:
+    """A type for argparse: M, K and N by axis."""
+    parts = text.split(",")
+    if len(parts) != 3 or not all(part.strip().isdecimal() and int(part) for part in parts):
+        raise argparse.ArgumentTypeError(f"must be three positive integers M,K,N, not {text}")
+    return dict(zip("mkn", map(int, parts), strict=True))
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    config = read_config(arguments)
+    _check_size(config, arguments.sizes)
+    atomic.check_writable(arguments.out)
+    names = [name for name in OPERATIONS if name != "backward" or config.plan.fused]
+    first = arguments.op if arguments.op in names else "dx"
+    # Here, for what reads waves knows the hardware's own layouts, and Amaranth with them.
+    from diastole.explain.observe import observe
+    from diastole.explain.page import write_page
+
+    operands, results, runs = observe(config, names, arguments.sizes, arguments.seed)
+    values = {name: array for result in results for name, array in result.values.items()}
+    stories = list(zip(names, runs, strict=True))
+    page = write_page(config, arguments.sizes, operands, values, stories, first).encode()
+    atomic.replace(arguments.out, lambda file: file.write(page))
+    if first != arguments.op:
+        say(f"{config.name} has no fused pass: its backward pass is dX, then dW; both are there")
+    for result, run in zip(results, runs, strict=True):
+        assert result.counters is not None
+        say(
+            f"{result.op}: {result.counters.cycles} cycles, {run.cycles} of them from the first "
+            f"request to the last beat written; {len(run.sums)} slots in {len(run.passes)} passes"
+        )
+    say(f"wrote {arguments.out} ({len(page) / 1000:.0f} kB): open it in a browser, arrow keys step")
+    return 0
+
+
+def _check_size(config: Config, axes: dict[str, int]) -> None:
+    """BadInput where nobody could read the page."""
+    plan = config.plan
+    lanes = max(plan.rows, plan.cols) * plan.block
+    if lanes > MOST_LANES:
+        raise BadInput(
+            f"{config.name} has {lanes} lanes side by side, a page shows {MOST_LANES} at most; "
+            "make it smaller with --set array.rows=... and array.cols=..., or take --preset nano"
+        )
+    sums = about_sums(plan, axes)
+    if sums > MOST_SUMS:
+        raise BadInput(
+            f"--sizes: a page of this has about {sums} partial sums, {MOST_SUMS} at most are "
+            "shown; 16,16,16 is enough to see everything"
+        )
+
+
+def about_sums(plan: "Plan", axes: Mapping[str, int]) -> int:
+    """At least as many partial sums as all products have in all cells."""
+    side = min(plan.rows, plan.cols) * plan.block
+    slots = 0
+    for operation in OPERATIONS.values():
+        for product in operation.products:
+            t, lanes, contraction = (axes[axis] for axis in product.loops)
+            if len(operation.products) > 1:  # the fused pass streams along K, whatever it computes
+                t, lanes = axes["k"], axes["m"] * axes["n"] // contraction
+            slots += t * -(-lanes // side) * -(-contraction // side)
+    return slots * plan.rows * plan.cols * plan.block

@@ -1,0 +1,73 @@
+"""Runs products in Verilator, one after the other, and reads from the waves what they did."""
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from diastole.backend import make_device
+from diastole.config.keys import Config
+from diastole.errors import CheckFailed
+from diastole.explain.story import Operands, Run, Untrue, runs_of, signals
+from diastole.explain.waves import read_waves
+from diastole.report.wave_views import SCOPE
+from diastole_sim.device.interface import ConvertedTensor, DeviceProtocol, Floats, ProductResult
+from diastole_sim.golden.compare import Comparison, Readable
+from diastole_sim.golden.convert import Quantised
+from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.spec.operations import OPERANDS, OPERATIONS, Tensor
+
+
+def observe(
+    config: Config, names: Sequence[str], axes: Mapping[str, int], seed: int
+) -> tuple[Operands, list[ProductResult], list[Run]]:
+    """Runs each operation alone, on one set of tensors: what was converted, what came out, and what
+    the waves say. CheckFailed where any of that is not what the golden model has."""
+    random = np.random.default_rng(seed)
+    tensors = {
+        tensor.name: random.standard_normal((axes[tensor.rows], axes[tensor.columns])).astype(
+            np.float32
+        )
+        for tensor in OPERANDS
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        waves = Path(folder) / "waves.vcd"
+        with make_device("rtl", config, seed=seed, trace=waves, views=False) as device:
+            results, operands = _products(device, names, tensors)
+        expected, _ = _products(GoldenDevice(config.numerics, seed=seed), names, tensors)
+        comparison = Comparison()
+        for got, wanted in zip(results, expected, strict=True):
+            comparison.result(got, wanted)
+        if comparison.mismatches:
+            raise CheckFailed(f"the hardware is not the golden model: {comparison.first}")
+        try:
+            seen = read_waves(waves, SCOPE, signals(config.plan))
+            return operands, results, runs_of(seen, config.plan, operands)
+        except Untrue as error:
+            raise CheckFailed(f"the waves do not show what was computed: {error}") from error
+
+
+def _products(
+    device: DeviceProtocol, names: Sequence[str], tensors: dict[str, Floats]
+) -> tuple[list[ProductResult], Operands]:
+    """Each operation, and the numbers of each copy of the operands."""
+    held = {each.name: _converted(device, each, tensors[each.name]) for each in OPERANDS}
+    results = [
+        getattr(device, name)(*(held[operand] for operand in OPERATIONS[name].operand_names))
+        for name in names
+    ]
+    return results, {
+        (name, copy): tensor.values(copy).astype(np.float64)
+        for name, tensor in held.items()
+        for copy in range(len(_read(tensor).copies))
+    }
+
+
+def _converted(device: DeviceProtocol, each: Tensor, values: Floats) -> ConvertedTensor:
+    return device.convert(values, each.tensor_class, tag=each.number)
+
+
+def _read(tensor: ConvertedTensor) -> Quantised:
+    assert isinstance(tensor, Readable)
+    return tensor.read()

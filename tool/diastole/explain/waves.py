@@ -1,0 +1,113 @@
+"""Waves of a machine, read back: what some of its signals were in every cycle."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from vcd.reader import Token, TokenKind, VarDecl, tokenize  # a dependency of Amaranth
+
+CLOCK = "aclk"
+PackedLayout: TypeAlias = Any
+"""A layout of Amaranth, which has no types."""
+
+
+@dataclass(frozen=True)
+class Waves:
+    """``cycles`` of a machine, and the numbers of signals in each of them, by their path below the
+    product: what they are when the cycle ends, before its clock edge."""
+
+    cycles: int
+    values: dict[str, list[int]]
+
+    def __getitem__(self, name: str) -> list[int]:
+        return self.values[name]
+
+    def high(self, name: str) -> list[int]:
+        """The cycles in which a signal is not 0."""
+        return [cycle for cycle, value in enumerate(self[name]) if value]
+
+
+def read_waves(path: Path, scope: str, names: Sequence[str]) -> Waves:
+    """The signals ``names`` below ``scope`` of a .vcd file, whose clock is :data:`CLOCK`.
+
+    ValueError if the file lacks one of them: the machine is another one than they are of.
+    """
+    with path.open("rb") as file:
+        tokens = tokenize(file)
+        codes = _codes(tokens, scope)
+        if missing := [name for name in (CLOCK, *names) if name not in codes]:
+            raise ValueError(f"the waves have no {', '.join(missing)}")
+        wanted: dict[str, list[tuple[int, int]]] = {codes[name]: [(0, 0)] for name in names}
+        cycles = _follow(tokens, codes[CLOCK], wanted)
+    changes = {name: wanted[codes[name]] for name in names}
+    return Waves(cycles, {name: _expanded(each, cycles) for name, each in changes.items()})
+
+
+def _follow(tokens: Iterator[Token], clock: str, wanted: dict[str, list[tuple[int, int]]]) -> int:
+    """Appends (cycle, value) to what is ``wanted``, by code; the number of cycles."""
+    cycle = 0
+    for rises, changes in _by_time(tokens, clock):
+        cycle += rises
+        for code, value in changes:
+            if code in wanted:
+                wanted[code].append((cycle, int(value)))
+    return cycle
+
+
+def _by_time(
+    tokens: Iterator[Token], clock: str
+) -> Iterator[tuple[bool, list[tuple[str, int | str]]]]:
+    """What changes at a time, and whether the clock rises then; in the file they have no order."""
+    rises, now = False, list[tuple[str, int | str]]()
+    for token in tokens:
+        if token.kind is TokenKind.CHANGE_TIME:
+            yield rises, now
+            rises, now = False, []
+        elif token.kind is TokenKind.CHANGE_SCALAR:
+            change = token.scalar_change
+            now.append((change.id_code, change.value))
+            rises |= change.id_code == clock and change.value == "1"
+        elif token.kind is TokenKind.CHANGE_VECTOR:
+            now.append((token.vector_change.id_code, token.vector_change.value))
+    yield rises, now
+
+
+def _codes(tokens: Iterator[Token], scope: str) -> dict[str, str]:
+    """By the path of each signal below ``scope``, what changes of it are marked with."""
+    path: list[str] = []
+    codes: dict[str, str] = {}
+    for token in tokens:
+        kind = token.kind
+        if kind is TokenKind.SCOPE:
+            path.append(token.scope.ident)
+        elif kind is TokenKind.UPSCOPE:
+            path.pop()
+        elif kind is TokenKind.VAR:
+            variable: VarDecl = token.var
+            name = ".".join((*path, variable.reference))
+            if name.startswith(f"{scope}."):
+                codes[name[len(scope) + 1 :]] = variable.id_code
+        elif kind is TokenKind.ENDDEFINITIONS:
+            break
+    return codes
+
+
+def _expanded(changes: list[tuple[int, int]], cycles: int) -> list[int]:
+    """A value for each cycle; of several changes in one, the last."""
+    values: list[int] = []
+    now = 0
+    for cycle, value in changes:
+        values.extend([now] * (cycle - len(values)))
+        now = value
+    values.extend([now] * (cycles - len(values)))
+    return values
+
+
+def member(layout: PackedLayout, value: int, *path: str | int) -> int:
+    """A member of a packed number, as the hardware's layouts have it; an unsigned number."""
+    for key in path:
+        found = layout[key]
+        value = (value >> found.offset) & ((1 << found.width) - 1)
+        layout = found.shape
+    return value
