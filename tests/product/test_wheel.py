@@ -65,7 +65,7 @@ def test_contents(wheel):
     }
     assert names == expected
     assert {f"{package}/py.typed" for package in PACKAGES} <= names
-    assert "diastole/report/areas.json" in names
+    assert "diastole/layers/areas.json" in names
     assert {Path(name).suffix for name in names if "/driver/" in name} == {".cpp", ".hpp"}
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from diastole_sim.perf.lanes import LATENCY, Departures
 from diastole_sim.perf.machine import ceil_div
-from diastole_sim.perf.store import Store
+from diastole_sim.perf.store import DrainState, Store
 
 REGISTERS = 16
 """Words of the deepest queue that shows a word in the cycle after it came; others take 2."""
@@ -55,6 +55,9 @@ class DealtStore(Store):
             _Dealer([_Queue(self.machine.queued_words(north=north)) for _ in ports])
             for north in (False, True)
         )
+
+    def _skip(self, drain: DrainState) -> None:
+        """Nothing: what rows leave behind is in the queues of the ports too."""
 
     def _comes(self, direction: int, port: int) -> int:
         """When the first word of the next row goes to the queue."""

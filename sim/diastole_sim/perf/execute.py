@@ -30,38 +30,59 @@ class Execute:
 
     def chunk(self, chunk: Chunk, loaded: int) -> int:
         """Run a loaded chunk; the cycle from which its places may be loaded again."""
-        count = chunk.slices * chunk.groups
-        busy = chunk.slots * sum(chunk.uses)
-        for number in range(count):
-            last_of_chunk = number == count - 1
-            last_group = number % chunk.groups == chunk.groups - 1
-            ready = max(self.taken + 1, self.starts[-PASSES_AHEAD] + 1)
-            have = max(ready, loaded + 1)
-            free = have
-            if number == 0:
-                for direction in (0, 1):
-                    if chunk.opens[direction]:
-                        free = max(free, self.store.bank(direction) + 1)
-            self.taken = free
-            if number == 0:
-                self.begun = free
-            start = max(free + 1, self.swaps[-1])
-            swap = start + self.machine.rows * self.machine.block
-            swap = max(swap, self.swaps[-1] + SHORTEST_PASS)
-            if self.end is None:
-                self.idle["load"] += swap
-            else:
-                self._waited(max(swap - self.end, 0), ready, have, free)
-                swap = max(swap, self.end)
-            self.starts = [*self.starts[1:], start]
-            self.swaps = [swap]
-            self.end = swap + busy
-            if chunk.closes[0] and last_of_chunk:
-                self._close(0, swap + chunk.slots, chunk)
-            if chunk.closes[1] and last_of_chunk and last_group:
-                self._close(1, self.end, chunk)
+        count, number = chunk.slices * chunk.groups, 0
+        before: tuple[int, ...] = ()
+        while number < count:
+            last_swap = self.swaps[-1]
+            self._pass(chunk, loaded, first=number == 0, last=number == count - 1)
+            number += 1
+            assert self.end is not None
+            swap = self.swaps[-1]
+            left = (self.end - swap, self.taken - swap, *(start - swap for start in self.starts))
+            if left == before and number < count - 1:  # so do all but the last, which closes tiles
+                self._repeat(count - 1 - number, swap - last_swap, chunk)
+                number = count - 1
+            before = left
         assert self.end is not None, "a chunk without passes"
         return self.end + 2 + max(self.machine.rows, self.machine.cols)
+
+    def _pass(self, chunk: Chunk, loaded: int, *, first: bool, last: bool) -> None:
+        """One pass; the ``first`` of a chunk waits for its blocks, and opens tiles."""
+        ready = max(self.taken + 1, self.starts[-PASSES_AHEAD] + 1)
+        have = max(ready, loaded + 1)
+        free = have
+        if first:
+            for direction in (0, 1):
+                if chunk.opens[direction]:
+                    free = max(free, self.store.bank(direction) + 1)
+            self.begun = free
+        self.taken = free
+        start = max(free + 1, self.swaps[-1])
+        swap = start + self.machine.rows * self.machine.block
+        swap = max(swap, self.swaps[-1] + SHORTEST_PASS)
+        if self.end is None:
+            self.idle["load"] += swap
+        else:
+            self._waited(max(swap - self.end, 0), ready, have, free)
+            swap = max(swap, self.end)
+        self.starts = [*self.starts[1:], start]
+        self.swaps = [swap]
+        self.end = swap + chunk.slots * sum(chunk.uses)
+        if last and chunk.closes[0]:
+            self._close(0, swap + chunk.slots, chunk)
+        if last and chunk.closes[1]:
+            self._close(1, self.end, chunk)
+
+    def _repeat(self, count: int, cycles: int, chunk: Chunk) -> None:
+        """So many passes more, each so many cycles after the one before: it left behind what that
+        one had, only later, and what they all need is there."""
+        assert self.end is not None
+        later = count * cycles
+        self.taken += later
+        self.starts = [start + later for start in self.starts]
+        self.swaps = [swap + later for swap in self.swaps]
+        self.end += later
+        self.idle["short"] += count * (cycles - chunk.slots * sum(chunk.uses))
 
     def _waited(self, cycles: int, ready: int, have: int, free: int) -> None:
         bank, load = min(cycles, free - have), min(cycles, have - ready)

@@ -41,6 +41,12 @@ class Departures:
         row = self.rows[0]
         return row.first + ceil_div((number - row.before + 1) * row.cycles, row.words)
 
+    def later(self, words: int, cycles: int) -> None:
+        """Those that have not left are so many words and cycles behind."""
+        self.rows = deque(
+            row._replace(before=row.before + words, first=row.first + cycles) for row in self.rows
+        )
+
 
 @dataclass
 class Queue:

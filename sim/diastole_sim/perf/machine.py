@@ -158,6 +158,12 @@ class ModelledMachine:
         """Largest exponents that a row of blocks has in an image: one, or one for each row."""
         return self.block if self.grouped(cls) else 1
 
+    @cached_property
+    def known_runs(self) -> dict[tuple[int, tuple[int, int]], tuple[Any, ...]]:
+        """What a row of blocks is asked for as, by class and columns, as far as it was looked at:
+        :func:`diastole_sim.perf.walk.blocks`."""
+        return {}
+
     def block_bits(self, cls: int) -> int:
         return self.block**2 * self.element_bits[cls]
 

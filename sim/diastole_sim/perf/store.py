@@ -2,9 +2,10 @@
 
 from collections import deque
 from dataclasses import dataclass, field
+from math import gcd
 
 from diastole_sim.perf.lanes import COLUMN_LATENCY, LATENCY, Lanes, Queue
-from diastole_sim.perf.machine import ModelledMachine, ceil_div
+from diastole_sim.perf.machine import BURST_BEATS, ModelledMachine, ceil_div
 from diastole_sim.perf.walk import Span
 
 EAST, NORTH = 0, 1
@@ -15,10 +16,12 @@ ANSWERED = -1
 ASKED = 3  # cycles from the read of a tile's first word to its request
 TURNED = 3  # cycles from the last column of a piece to its first row
 PIECES = 3  # that the memory holds
+SETTLES = 64
+"""Rows of a span within which all following ones must be alike, or are not looked at for it."""
 
 
 @dataclass
-class _Drain:
+class DrainState:
     """One direction: tiles whose sums are complete, and the rows of the one at work."""
 
     side_by_side: int  # vectors of a word
@@ -36,6 +39,7 @@ class _Drain:
     turning: deque[tuple[int, Span] | None] = field(default_factory=deque)
     shown: deque[int] = field(default_factory=deque)  # when the rows of those that were can leave
     pieces: deque[int] = field(default_factory=lambda: deque([0] * PIECES))  # when each has left
+    before: deque[tuple[object, int]] = field(default_factory=deque)  # what rows left, and when
 
     def show(self) -> None:
         """Go on with the rows of a piece that has turned."""
@@ -64,7 +68,7 @@ class Store:
 
     def __post_init__(self) -> None:
         vectors = (self.machine.drained_vectors(north=north) for north in (False, True))
-        self.drains = tuple(_Drain(side_by_side) for side_by_side in vectors)
+        self.drains = tuple(DrainState(side_by_side) for side_by_side in vectors)
         self.lanes = Lanes()
 
     def tile(self, direction: int, cycle: int, spans: tuple[Span, ...]) -> None:
@@ -113,12 +117,63 @@ class Store:
                 waiting.append((self._starts(direction), -direction))
         start, direction = min(waiting)
         self._row(-direction, start)
+        if len(waiting) == 1:
+            self._skip(self.drains[-direction])
+
+    def _skip(self, drain: DrainState) -> None:
+        """Pass over the rows that take as long as those before: where a period of rows has left
+        behind what the one before it had, only later, all of the span do; but the last rows, which
+        free. Rows begin anew at the bounds of bursts after a period.
+
+        Nothing else may come between: the other drain has had nothing to do from the beginning on.
+        """
+        if not drain.row:
+            drain.before.clear()
+            return
+        span, end = drain.spans[0], self.writer
+        others = (each for each in self.drains if each is not drain)
+        alone = not any(each.opened for each in others) and not span.columns
+        if drain.row > SETTLES or not alone or drain.data > end or drain.sums > end:
+            return
+        queue = drain.queue
+        left = (
+            queue.free - end,
+            queue.known - queue.read,
+            *(
+                (row.before - queue.read, row.first - end, row.words, row.cycles)
+                for row in queue.leaving.rows
+            ),
+            *(response - end for response in self.responses),
+        )
+        period = BURST_BEATS // gcd(BURST_BEATS, span.pitch)
+        drain.before.append((left, end))
+        if len(drain.before) > period:
+            then, before = drain.before.popleft()
+            count = (span.rows - 1 - drain.row) // period
+            if then == left and count > 0:
+                self._repeat(drain, count, period, end - before)
+                drain.before.clear()
+
+    def _repeat(self, drain: DrainState, count: int, period: int, cycles: int) -> None:
+        """So many times so many rows more, each time so many cycles later."""
+        span, queue, rows = drain.spans[0], drain.queue, count * period
+        later, words = count * cycles, rows * drain.words(span)
+        self.writer += later
+        self.last_beat += later
+        self.beats += rows * span.beats
+        self.responses = deque(response + later for response in self.responses)
+        drain.ready += later
+        drain.row += rows
+        queue.read += words
+        queue.known += words
+        queue.free += later
+        queue.leaving.later(words, later)
 
     def _starts(self, direction: int) -> int:
         """When the next row of a drain can."""
         return max(self._asked(self.drains[direction]), self.writer)
 
-    def _asked(self, drain: _Drain) -> int:
+    def _asked(self, drain: DrainState) -> int:
         """When the next row is asked for: the first one of a tile with its first word."""
         if drain.row or drain.spans[0].columns:
             return drain.ready
@@ -154,13 +209,13 @@ class Store:
                     drain.show()
 
     @staticmethod
-    def _leave(drain: _Drain, words: int, first: int, cycles: int) -> None:
+    def _leave(drain: DrainState, words: int, first: int, cycles: int) -> None:
         """The words of the next row leave; a tile's sums are free when the last one is read."""
         drain.queue.left(words, first, cycles)
         if drain.row == drain.spans[0].rows - 1 and len(drain.spans) == 1:
             drain.freed.append(drain.queue.free)
 
-    def _turn(self, drain: _Drain) -> None:
+    def _turn(self, drain: DrainState) -> None:
         """Read the columns of the next spans, while there are places for their pieces."""
         while drain.turning and (drain.pieces or drain.turning[0] is None):
             following = drain.turning.popleft()

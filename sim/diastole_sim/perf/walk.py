@@ -152,6 +152,15 @@ def maxima(machine: ModelledMachine, cls: int, first: int, count: int) -> Loaded
 
 def blocks(machine: ModelledMachine, cls: int, rows: Stretch, cols: Stretch) -> LoadedRegion:
     """A rectangle of blocks."""
+    known = machine.known_runs  # of a product's rectangles most have the same columns
+    runs = known.get((cls, cols))
+    if runs is None:
+        runs = known[cls, cols] = _runs(machine, cls, cols)
+    return LoadedRegion(rows=rows[1], first_row=rows[0], runs=runs)
+
+
+def _runs(machine: ModelledMachine, cls: int, cols: Stretch) -> tuple[Run, ...]:
+    """What of a row of blocks is in the same groups."""
     runs: list[Run] = []
     col, end = cols[0], sum(cols)
     while col < end:
@@ -164,7 +173,7 @@ def blocks(machine: ModelledMachine, cls: int, rows: Stretch, cols: Stretch) -> 
         requests = (exponents, beats) if offset else (exponents + beats,)
         runs.append(Run(cls, requests, exponents, beats, count, count_whole - count))
         col += count
-    return LoadedRegion(rows=rows[1], first_row=rows[0], runs=tuple(runs))
+    return tuple(runs)
 
 
 @dataclass(frozen=True)

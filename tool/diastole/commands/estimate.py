@@ -1,8 +1,9 @@
 """`diastole estimate`: cycles and bytes of layers on a machine, by its model: in seconds."""
 
 import argparse
-import functools
 from collections.abc import Sequence
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +16,23 @@ from diastole.commands.arguments import (
     integer,
     read_config,
 )
+from diastole.commands.progress import progress
 from diastole.config.keys import Config
 from diastole.console import print_json, say
 from diastole.errors import BadInput
 from diastole.files import atomic
 from diastole.files.layers import NamedLayer, read_layers
-from diastole.layers.costs import PHASES, layer_costs, total
+from diastole.layers.costs import PHASES, Mapped, layer_costs, total
+from diastole.layers.sizes import machine_size
+from diastole.layers.sweep import SweptMachine, configurations, on_all_cores, swept
 from diastole.measure.networks import LISTS, layers_of
 from diastole.report import estimate_table
 from diastole_sim.perf.machine import LATENCY
 from diastole_sim.spec.image import DATA_WIDTHS, MAX_SIZE
 
 PICTURES = (".png", ".svg")
+MANY = 20
+"""Layers from which on other processes are worth their start."""
 
 
 def add_parser(commands: Commands) -> None:
@@ -66,28 +72,51 @@ def add_parser(commands: Commands) -> None:
         default=LATENCY,
         help=f"of the memory (default: {LATENCY})",
     )
+    parser.add_argument(
+        "--over",
+        metavar="KEY=A,B,...",
+        action="append",
+        default=[],
+        help="instead a line for each of many machines, with these values of a key of FILE; given "
+        "several times, for all their combinations",
+    )
     parser.add_argument("--out", metavar="PICTURE", type=Path, help="a roofline, .png or .svg")
     add_json(parser)
     parser.set_defaults(execute=execute)
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    config = read_config(arguments)
     phases = parse_phases(arguments.phases)
+    if arguments.over:
+        return _sweep(arguments, phases)
+    config = read_config(arguments)
     _check_picture(arguments.out)
     layers = read_shapes(arguments.shapes, arguments.batch)
-    costs = layer_costs(config, layers, phases, arguments.latency)
-    sums = total(costs)
+    with on_all_cores() if len(layers) >= MANY else nullcontext(map) as mapped:
+        return _one_machine(arguments, config, layers, phases, mapped)
+
+
+def _one_machine(
+    arguments: argparse.Namespace,
+    config: Config,
+    layers: Sequence[NamedLayer],
+    phases: Sequence[str],
+    mapped: Mapped,
+) -> int:
+    """Says what every layer costs."""
+    costs = layer_costs(config, layers, phases, arguments.latency, mapped)
+    sums, size = total(costs), machine_size(config)
     if arguments.out is not None:
         title = f"{config.name}: {arguments.shapes}"
         estimate_table.write_roofline(costs, arguments.out, title)
     if arguments.json:
-        machine = {"name": config.name, "multipliers": config.macs, "latency": arguments.latency}
+        machine = {"name": config.name, **size.record(), "latency": arguments.latency}
         print_json(machine | {"layers": [cost.record() for cost in costs], "total": sums})
         return 0
     for line in estimate_table.lines_of(costs, sums):
         say(line)
-    wider = functools.partial(_wider, config, layers, phases, arguments.latency)
+    say(f"{config.name}: {size}")
+    wider = partial(_wider, config, layers, phases, arguments.latency, mapped)
     if help_ := estimate_table.advice(config, sums, wider):
         say(help_)
     if arguments.out is not None:
@@ -95,15 +124,45 @@ def execute(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _sweep(arguments: argparse.Namespace, phases: Sequence[str]) -> int:
+    """Says what all layers cost, for every machine."""
+    if arguments.out is not None:
+        raise BadInput("--out draws one machine, --over is about many: leave one of them out")
+    machines = configurations(arguments.over, partial(_overridden, arguments))
+    layers = read_shapes(arguments.shapes, arguments.batch)
+    found: list[SweptMachine] = []
+    with progress("estimating, of all machines") as report:
+        for each in swept(machines, layers, phases, arguments.latency):
+            found.append(each)
+            report(len(found), len(machines), None)
+    if arguments.json:
+        print_json({"latency": arguments.latency, "machines": [each.record() for each in found]})
+        return 0
+    for line in estimate_table.sweep_lines(found):
+        say(line)
+    return 0
+
+
+def _overridden(arguments: argparse.Namespace, overrides: Sequence[str]) -> Config:
+    """The machine with other keys than those of the command."""
+    changed = {**vars(arguments), "overrides": [*arguments.overrides, *overrides]}
+    return read_config(argparse.Namespace(**changed))
+
+
 def _wider(
-    config: Config, layers: Sequence[NamedLayer], phases: Sequence[str], latency: int
+    config: Config,
+    layers: Sequence[NamedLayer],
+    phases: Sequence[str],
+    latency: int,
+    mapped: Mapped,
 ) -> dict[str, Any] | None:
     """The total with a bus of twice the width, if there is one."""
     width = 2 * config.bus.data_width
     if width > max(DATA_WIDTHS):
         return None
     bus = config.bus.model_copy(update={"data_width": width})
-    return total(layer_costs(config.model_copy(update={"bus": bus}), layers, phases, latency))
+    wider = config.model_copy(update={"bus": bus})
+    return total(layer_costs(wider, layers, phases, latency, mapped))
 
 
 def parse_phases(text: str) -> list[str]:

@@ -10,6 +10,7 @@ from diastole.commands.arguments import Commands, add_json
 from diastole.console import print_json, say
 from diastole.errors import BadInput
 from diastole.files import atomic
+from diastole.layers import cell_areas
 from diastole.report import format_table
 from diastole.trials.choices import parse_choices
 from diastole_sim.spec.formats import FORMAT_NAMES
@@ -63,7 +64,7 @@ def show(names: list[str], block: int, as_json: bool) -> int:
                 "block": block,
                 "formats": records,
                 "combinations": [asdict(each) for each in format_table.COMBINATIONS],
-                "area_command": format_table.areas()["command"],
+                "area_command": cell_areas.areas()["command"],
             }
         )
         return 0

@@ -1,8 +1,9 @@
 """What layers cost on a machine: cycles and bytes of every product, by the model of the machine."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, Protocol, TypeAlias
 
 from diastole.config.keys import Config
 from diastole.files.layers import NamedLayer
@@ -12,6 +13,18 @@ from diastole_sim.perf.long import estimate_long
 from diastole_sim.perf.machine import LATENCY
 from diastole_sim.spec.command import MACHINES_OWN
 from diastole_sim.spec.nest import Nest, ProductNests
+
+Product: TypeAlias = tuple[str, int, int, int]
+"""An operation, M, N and K."""
+
+
+class Mapped(Protocol):
+    """What ``map`` does with a function and products."""
+
+    def __call__(
+        self, function: Callable[[Product], tuple[Nest, Estimate]], products: list[Product], /
+    ) -> Iterable[tuple[Nest, Estimate]]: ...
+
 
 PHASES = ("forward", "dx", "dw", "backward")
 USUAL = 512
@@ -85,30 +98,35 @@ def modelled(config: Config, latency: int) -> ModelledMachine:
 
 
 def layer_costs(
-    config: Config, layers: Iterable[NamedLayer], phases: Sequence[str], latency: int
+    config: Config,
+    layers: Iterable[NamedLayer],
+    phases: Sequence[str],
+    latency: int,
+    mapped: Mapped = map,
 ) -> list[LayerCost]:
-    """Of every layer the phases, each alone. Products of the same sizes are looked at once."""
-    machine, nests = modelled(config, latency), config.plan.nests
-    known: dict[tuple[str, int, int, int], tuple[Nest, Estimate]] = {}
-    costs: list[LayerCost] = []
-    for layer in layers:
-        for phase in phases:
-            for op in parts_of(machine, phase, layer):
-                key = op, layer.m, layer.n, layer.k
-                if key not in known:
-                    known[key] = _cost(machine, nests, *key)
-                nest, found = known[key]
-                costs.append(
-                    LayerCost(
-                        name=layer.name,
-                        phase=op,
-                        repeats=layer.repeats,
-                        nest=nest,
-                        ports=machine.ports,
-                        found=found,
-                    )
-                )
-    return costs
+    """Of every layer the phases, each alone. Products of the same sizes are looked at once;
+    ``mapped``: as ``map``, whoever does the work."""
+    machine = modelled(config, latency)
+    asked = [
+        (layer, (op, layer.m, layer.n, layer.k))
+        for layer in layers
+        for phase in phases
+        for op in parts_of(machine, phase, layer)
+    ]
+    products = list(dict.fromkeys(key for _, key in asked))
+    found = mapped(partial(_cost, machine, config.plan.nests), products)
+    known = dict(zip(products, found, strict=True))
+    return [
+        LayerCost(
+            name=layer.name,
+            phase=key[0],
+            repeats=layer.repeats,
+            nest=known[key][0],
+            ports=machine.ports,
+            found=known[key][1],
+        )
+        for layer, key in asked
+    ]
 
 
 def usual_use(config: Config) -> str:
@@ -129,9 +147,8 @@ def parts_of(machine: ModelledMachine, phase: str, layer: NamedLayer) -> Iterato
         yield phase
 
 
-def _cost(
-    machine: ModelledMachine, nests: ProductNests, op: str, m: int, n: int, k: int
-) -> tuple[Nest, Estimate]:
+def _cost(machine: ModelledMachine, nests: ProductNests, product: Product) -> tuple[Nest, Estimate]:
+    op, m, n, k = product
     limits = nests.of(op)
     nest = MACHINES_OWN if limits is None else choose_nest(machine, limits, op, m, n, k)
     return nest, estimate_long(machine, op, m, n, k, nest)

@@ -7,6 +7,7 @@ from typing import Any
 from diastole.config.keys import Config
 from diastole.files import atomic
 from diastole.layers.costs import LayerCost
+from diastole.layers.sweep import SweptMachine
 from diastole.report.format_table import align
 
 LEGEND = (
@@ -43,6 +44,43 @@ def lines_of(costs: Sequence[LayerCost], total: Mapping[str, Any]) -> list[str]:
         f"{total['dram_read_bytes'] / 1e6:.3f}", f"{total['dram_write_bytes'] / 1e6:.3f}", "",
     ]  # fmt: skip
     return [*align([[*HEADING, "bound"], *rows, sums]), "", *LEGEND]
+
+
+def sweep_lines(machines: Sequence[SweptMachine]) -> list[str]:
+    """A line for every machine, and which one is the quickest."""
+    keys = [text.split("=", 1)[0] for text in machines[0].overrides]
+    heading = [*keys, "MACs", "KiB", "k NAND2", "cycles", "used", "MB read", "written", "bound"]
+    rows: list[list[str]] = []
+    for each in machines:
+        values = [text.split("=", 1)[1] for text in each.overrides]
+        if each.size is None or each.total is None:
+            rows.append([*values, *["-"] * (len(heading) - len(keys) - 1), "no such machine"])
+            continue
+        area, total = each.size.cells_nand2, each.total
+        bound: Mapping[str, float] = total["bound"]
+        rows.append(
+            [
+                *values,
+                str(each.size.multipliers),
+                f"{each.size.scratchpad_kib + each.size.sum_kib:.0f}",
+                "-" if area is None else f"{area / 1000:.0f}",
+                f"{total['cycles']:,}",
+                f"{total['utilisation']:.1%}",
+                f"{total['dram_read_bytes'] / 1e6:.1f}",
+                f"{total['dram_write_bytes'] / 1e6:.1f}",
+                max(bound, key=lambda name: bound[name]),
+            ]
+        )
+    there = [(each.total["cycles"], each.overrides) for each in machines if each.total is not None]
+    refused = [f"no such machine: {text}" for each in machines for text in each.refused]
+    return [
+        *align([heading, *rows]),
+        "",
+        "KiB: of scratchpads and sums; k NAND2: of all cells, - where none like them was measured;",
+        "bound: what bounds most of the time",
+        *dict.fromkeys(refused),
+        f"the fewest cycles: {' '.join(f'--set {text}' for text in min(there)[1])}",
+    ]
 
 
 def advice(

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from diastole.report.format_table import align, areas, cell_area
+from diastole.layers.cell_areas import areas, cell_area
+from diastole.report.format_table import align
 from diastole.trials.mixtures import Settings
 from diastole.trials.trial import Trial
 from diastole_sim.codes.quality import ResultQuality, Worst

@@ -108,3 +108,36 @@ def test_a_batch_that_is_too_large(tmp_path):
 
 def test_phases():
     assert parse_phases("dw, forward,dw") == ["dw", "forward"]
+
+
+def test_many_machines(diastole, shapes):
+    given = ("--shapes", shapes, "--over", "array.rows=1,2", "--over", "array.block=8,3")
+    result = diastole("estimate", "nano.toml", *given)
+    assert result.code == 0
+    assert "step 4 of 4" in result.err[-1]
+    lines = result.out.splitlines()
+    assert lines[0].split()[:5] == ["array.rows", "array.block", "MACs", "KiB", "k"]
+    assert [line.split()[:3] for line in lines[1:5]] == [
+        ["1", "8", "128"], ["1", "3", "-"], ["2", "8", "256"], ["2", "3", "-"],
+    ]  # fmt: skip
+    assert lines[-2] == ("no such machine: array.block must be one of 1, 2, 4, 8, 16, 32, not 3")
+    assert lines[-1] == "the fewest cycles: --set array.rows=2 --set array.block=8"
+    record = diastole("estimate", "nano.toml", *given, "--json").json
+    assert [each["set"]["array.rows"] for each in record["machines"]] == ["1", "1", "2", "2"]
+    alone = diastole("estimate", "nano.toml", "--shapes", shapes, "--json").json
+    assert record["machines"][2]["cycles"] == alone["total"]["cycles"]
+    assert record["machines"][2]["scratchpad_kib"] == alone["scratchpad_kib"]
+
+
+@pytest.mark.parametrize(
+    "arguments, text",
+    [
+        (("--over", "array.rows"), "--over must be KEY=VALUE,VALUE,..., not array.rows"),
+        (("--over", "array.row=1"), "--over: array.row is an unknown key; the nearest is array."),
+        (("--over", "array.rows=1", "--out", "a.png"), "--out draws one machine, --over is about"),
+    ],
+)
+def test_mistakes_of_sweeps(diastole, shapes, arguments, text):
+    result = diastole("estimate", "nano.toml", "--shapes", shapes, *arguments)
+    assert (result.code, result.out) == (2, "")
+    assert result.err[0].startswith(f"diastole: error: {text}")

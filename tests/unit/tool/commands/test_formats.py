@@ -9,7 +9,7 @@ import pytest
 from command_line import error
 from diastole.config.file import accepted, from_document
 from diastole.errors import BadInput
-from diastole.report import format_table
+from diastole.layers import cell_areas
 from diastole.report.format_table import COMBINATIONS
 from diastole_sim.codes.survey import survey
 from diastole_sim.spec.formats import FORMAT_NAMES
@@ -39,12 +39,12 @@ def measured(tmp_path, monkeypatch):
         "nvfp4": {"label": "1x16", "area_per_mac_nand2": 609},
     }
     path.write_text(json.dumps({"formats": cells, "command": "make bench-formats"}))
-    monkeypatch.setattr(format_table, "AREAS", path)
+    monkeypatch.setattr(cell_areas, "AREAS", path)
 
 
 @pytest.fixture
 def unmeasured(tmp_path, monkeypatch):
-    monkeypatch.setattr(format_table, "AREAS", tmp_path / "absent.json")
+    monkeypatch.setattr(cell_areas, "AREAS", tmp_path / "absent.json")
 
 
 def line(out, start):

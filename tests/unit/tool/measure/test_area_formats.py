@@ -7,6 +7,7 @@ import pytest
 from amaranth.hdl import Fragment
 
 from diastole.errors import BadInput
+from diastole.layers.cell_areas import AREAS
 from diastole.measure import area_formats
 from diastole.measure.area_formats import (
     CELLS,
@@ -18,7 +19,6 @@ from diastole.measure.area_formats import (
     too_large,
 )
 from diastole.measure.float_mac import FloatCell
-from diastole.report.format_table import AREAS
 from diastole_hw.cell.cell import Cell
 from diastole_sim.spec.formats import FORMAT_NAMES
 

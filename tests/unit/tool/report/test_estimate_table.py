@@ -5,7 +5,9 @@ import pytest
 from diastole.config.presets import PRESETS
 from diastole.files.layers import NamedLayer
 from diastole.layers.costs import layer_costs, total
-from diastole.report.estimate_table import advice, lines_of, write_roofline
+from diastole.layers.sizes import MachineSize
+from diastole.layers.sweep import SweptMachine
+from diastole.report.estimate_table import advice, lines_of, sweep_lines, write_roofline
 
 NANO = PRESETS["nano"]
 
@@ -71,3 +73,25 @@ def test_picture(costs, tmp_path, kind, begins):
     path = tmp_path / f"roof{kind}"
     write_roofline(costs, path, "a $machine$ and layers")
     assert path.read_bytes().startswith(begins)
+
+
+def test_a_line_for_every_machine():
+    size = MachineSize(multipliers=64, scratchpad_kib=3.5, sum_kib=2.25, area_per_mac_nand2=None)
+    total = {
+        "cycles": 1234, "utilisation": 0.5, "dram_read_bytes": 2e6, "dram_write_bytes": 3e6,
+        "bound": {"reading": 0.7, "shape": 0.3},
+    }  # fmt: skip
+    machines = [
+        SweptMachine(overrides=("a=1", "b=2"), size=size, total=total),
+        SweptMachine(overrides=("a=1", "b=3"), refused=("b must be even",)),
+        SweptMachine(overrides=("a=2", "b=2"), size=size, total=total | {"cycles": 1000}),
+    ]
+    lines = sweep_lines(machines)
+    assert lines[1].split() == [
+        "1", "2", "64", "6", "-", "1,234", "50.0%", "2.0", "3.0", "reading",
+    ]  # fmt: skip
+    assert lines[2].endswith("no such machine")
+    assert lines[-2:] == [
+        "no such machine: b must be even",
+        "the fewest cycles: --set a=2 --set b=2",
+    ]

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from diastole.config.file import from_document
-from diastole.report import format_table
+from diastole.layers import cell_areas
 from diastole.report.verdict_table import (
     PRODUCTS_LEGEND,
     conclusion,
@@ -33,7 +33,7 @@ def measured(tmp_path, monkeypatch):
     }
     path = tmp_path / "areas.json"
     path.write_text(json.dumps({"formats": cells, "command": "make bench-formats"}))
-    monkeypatch.setattr(format_table, "AREAS", path)
+    monkeypatch.setattr(cell_areas, "AREAS", path)
 
 
 def quality(whole, row, column):

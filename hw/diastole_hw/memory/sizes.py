@@ -1,0 +1,33 @@
+"""How large the memories are that feed the array and take its sums; without emitting anything."""
+
+from collections.abc import Iterator
+
+from amaranth.hdl import Fragment
+
+from diastole_hw.memory.port_sums import sums_layout
+from diastole_hw.memory.ram import Ram
+from diastole_hw.memory.scratchpad import HeldScratchpad, StreamScratchpad
+from diastole_hw.plan.plan import SUM_UNITS, Plan
+
+
+def scratchpad_bits(plan: Plan) -> int:
+    """Of what streams and of what is held, with the marks beside the elements."""
+    sides = [side for side, used in (("south", plan.east), ("west", plan.north)) if used]
+    pads = [HeldScratchpad(plan), *(StreamScratchpad(plan, side=side) for side in sides)]
+    return sum(ram.width * ram.depth for pad in pads for ram in rams_of(Fragment.get(pad, None)))
+
+
+def sum_bits(plan: Plan) -> int:
+    """Of the accumulators of both directions."""
+    ports = plan.rows * plan.east + plan.cols * plan.north
+    return ports * SUM_UNITS * plan.unit_words * sums_layout(plan, plan.accumulator_bits).size
+
+
+def rams_of(fragment: Fragment) -> Iterator[Ram]:
+    """Every memory below a fragment."""
+    for inner, _, _ in fragment.subfragments:
+        origin = next(iter(inner.origins or ()), None)
+        if isinstance(origin, Ram):
+            yield origin
+        else:
+            yield from rams_of(inner)

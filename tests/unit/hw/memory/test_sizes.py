@@ -1,0 +1,19 @@
+"""Sizes of memories: those that the datapath has when it is built."""
+
+import pytest
+from amaranth.hdl import Fragment
+
+from diastole_hw.execute.datapath import Datapath
+from diastole_hw.memory.sizes import rams_of, scratchpad_bits, sum_bits
+from support.products import MACHINES
+
+
+@pytest.mark.parametrize("name", ["pico", "mixed", "turning", "ports", "nvfp4", "mxfp8_e4m3"])
+def test_they_are_those_of_the_datapath(name):
+    plan = MACHINES[name].plan
+    rams = list(rams_of(Fragment.get(Datapath(plan), None)))
+    sums = [ram for ram in rams if ram.depth == plan.unit_words]
+    others = sum(ram.width * ram.depth for ram in rams)
+    assert sums
+    assert scratchpad_bits(plan) + sum_bits(plan) == others
+    assert scratchpad_bits(plan) > 0 < sum_bits(plan)

@@ -1,0 +1,74 @@
+"""The same layers on many machines."""
+
+import pytest
+
+from diastole.config.file import from_document
+from diastole.errors import BadInput
+from diastole.files.layers import NamedLayer
+from diastole.layers import sweep
+from diastole.layers.costs import layer_costs, total
+from diastole.layers.sweep import configurations, every_choice, on_all_cores, swept
+
+LAYERS = [NamedLayer(name="a", m=33, k=20, n=40, repeats=2)]
+
+
+def read(overrides):
+    return from_document({}, overrides)
+
+
+def test_every_combination_in_the_order_of_a_book():
+    assert every_choice(["a=1, 2,1", "b.c=x,y"]) == [
+        ("a=1", "b.c=x"), ("a=1", "b.c=y"), ("a=2", "b.c=x"), ("a=2", "b.c=y"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", ["", "a", "=1,2", "a=", "a=1,", "a=1,,2"])
+def test_texts_that_name_none(text):
+    with pytest.raises(BadInput, match=r"--over must be KEY=VALUE,VALUE,\.\.\., not"):
+        every_choice([text])
+
+
+def test_too_many():
+    many = ",".join(map(str, range(101)))
+    with pytest.raises(BadInput, match="10201 machines are more than 10000"):
+        every_choice([f"a={many}", f"b={many}"])
+
+
+def test_machines_that_are_none_are_kept_beside_those_that_are():
+    (first, good), (second, bad) = configurations(["array.block=8,3"], read)
+    assert (first, second) == (("array.block=8",), ("array.block=3",))
+    assert good.numerics.block == 8
+    assert isinstance(bad, BadInput)
+
+
+def test_if_none_is_one_it_is_an_error():
+    with pytest.raises(BadInput) as caught:
+        configurations(["array.row=1,2"], read)
+    assert caught.value.problems == (
+        "--over: array.row is an unknown key; the nearest is array.rows",
+    )
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+def test_what_they_cost(monkeypatch, cores):
+    """In one process or in several, in the order in which they were named."""
+    monkeypatch.setattr(sweep.os, "sched_getaffinity", lambda _: set(range(cores)), raising=False)
+    machines = configurations(["array.rows=2,1", "array.block=4,3"], read)
+    found = list(swept(machines, LAYERS, ("forward", "backward"), 30))
+    assert [each.overrides for each in found] == [overrides for overrides, _ in machines]
+    for each, (_, config) in zip(found, machines, strict=True):
+        if isinstance(config, BadInput):
+            assert each.refused == ("array.block must be one of 1, 2, 4, 8, 16, 32, not 3",)
+            assert (each.size, each.total) == (None, None)
+        else:
+            costs = layer_costs(config, LAYERS, ("forward", "backward"), 30)
+            assert each.total == total(costs)
+            assert each.record()["cycles"] == each.total["cycles"]
+            assert each.record()["set"] == dict(text.split("=") for text in each.overrides)
+
+
+def test_a_system_that_does_not_say_which_cores(monkeypatch):
+    monkeypatch.delattr(sweep.os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(sweep.os, "cpu_count", lambda: 1)
+    with on_all_cores() as mapped:
+        assert mapped is map

@@ -1,0 +1,109 @@
+"""The same layers on many machines: keys of a configuration, each with several values."""
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from diastole.config.keys import Config
+from diastole.errors import BadInput
+from diastole.files.layers import NamedLayer
+from diastole.layers.costs import Mapped, layer_costs, total
+from diastole.layers.sizes import MachineSize, machine_size
+
+MOST_MACHINES = 10_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweptMachine:
+    """One of the machines: its ``overrides`` ("array.rows=4"), and what the layers cost on it, or
+    why there is no such machine."""
+
+    overrides: tuple[str, ...]
+    size: MachineSize | None = None
+    total: dict[str, Any] | None = None
+    refused: tuple[str, ...] = ()
+
+    def record(self) -> dict[str, Any]:
+        """For ``--json``."""
+        size = {} if self.size is None else self.size.record()
+        total = self.total or {}
+        keys = dict(text.split("=", 1) for text in self.overrides)
+        return {"set": keys, **size, **total, "refused": list(self.refused)}
+
+
+def every_choice(texts: Sequence[str]) -> list[tuple[str, ...]]:
+    """Of "KEY=A,B" and "OTHER=C,D" every choice of one value each, in the order of a book. BadInput
+    if one is no such text, or there are too many."""
+    choices: list[list[str]] = []
+    for text in texts:
+        key, equals, values = text.partition("=")
+        given = [value.strip() for value in values.split(",")]
+        if not equals or not key.strip() or not all(given):
+            raise BadInput(f"--over must be KEY=VALUE,VALUE,..., not {text}")
+        choices.append([f"{key.strip()}={value}" for value in dict.fromkeys(given)])
+    found = list(product(*choices))
+    if len(found) > MOST_MACHINES:
+        raise BadInput(f"--over: {len(found)} machines are more than {MOST_MACHINES}")
+    return found
+
+
+@contextmanager
+def on_all_cores() -> Generator[Mapped]:
+    """A ``map`` that has the work done by as many processes as there are cores, in its order."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    if cores == 1:
+        yield map
+        return
+    # Spawned: a fork may copy locks of threads that it does not copy.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(cores, mp_context=context, initializer=_quiet) as pool:
+        yield pool.map
+
+
+def _quiet() -> None:
+    """Ctrl-C is the parent's to answer."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def configurations(
+    texts: Sequence[str], read: Callable[[Sequence[str]], Config]
+) -> list[tuple[tuple[str, ...], Config | BadInput]]:
+    """Every machine that :func:`every_choice` names, or why it is none; ``read`` makes a
+    configuration of overrides. BadInput if none is one."""
+    found: list[tuple[tuple[str, ...], Config | BadInput]] = []
+    for overrides in every_choice(texts):
+        try:
+            found.append((overrides, read(overrides)))
+        except BadInput as error:
+            found.append((overrides, error))
+    if all(isinstance(each, BadInput) for _, each in found):
+        problems = (
+            text for _, each in found if isinstance(each, BadInput) for text in each.problems
+        )
+        raise BadInput(*(text.replace("--set:", "--over:") for text in dict.fromkeys(problems)))
+    return found
+
+
+def swept(
+    machines: Sequence[tuple[tuple[str, ...], Config | BadInput]],
+    layers: Sequence[NamedLayer],
+    phases: Sequence[str],
+    latency: int,
+) -> Iterator[SweptMachine]:
+    """What the layers cost on each, in their order, on all cores."""
+    with on_all_cores() as mapped:
+        for overrides, config in machines:
+            if isinstance(config, BadInput):
+                yield SweptMachine(
+                    overrides=overrides,
+                    refused=tuple(text.removeprefix("--set: ") for text in config.problems),
+                )
+                continue
+            costs = layer_costs(config, layers, phases, latency, mapped)
+            yield SweptMachine(overrides=overrides, size=machine_size(config), total=total(costs))
