@@ -26,20 +26,31 @@ from diastole_sim.train.report import write_picture
 
 TASK = "digits"
 SEED = 0
+NEXT = """\
+utilisation {utilisation:.1%}: products of 64 x 64 x 64 and less wait for their first blocks
+and for their last results; one of 512 x 512 x 512 keeps the same machine 99.9 % busy
+open {folder}/training.png: loss and accuracy, as the gates give them
+in {folder}: result.json, all numbers; product, the Verilog and what belongs to it
+next, after source .venv/bin/activate:
+  diastole explain --preset pico -o page.html                 a product, cycle by cycle
+  diastole estimate {folder}/nano.toml --shapes resnet-50     what a network's layers cost
+  diastole train {folder}/nano.toml --task digits --verify \\
+    --set format.x=mxfp8_e4m3 --set format.w=mxfp8_e4m3 --set format.dy=mxfp8_e5m2
+                                                              the same in another format"""
 MIN_ACCURACY = 0.95
 
 
 def main(folder: Path) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "nano.toml").write_text(to_toml(PRESETS["nano"]))
-    note(f"generating {folder / 'product'} from {folder / 'nano.toml'}")
+    note(f"generating {folder / 'product'} from {folder / 'nano.toml'}: some 5 seconds")
     generate(read(folder / "nano.toml"), folder / "product")
-    note("compiling its Verilog, unless that was done before")
+    note("compiling its Verilog, once: half a minute; then training, somewhat less")
     result = train(folder / "product")
     (folder / "result.json").write_text(json.dumps(result.to_json(), indent=2) + "\n")
     write_picture(result, folder / "training.png")
     print(describe(result))
-    print(f"see {folder}: the product, the numbers, and the picture")
+    print(NEXT.format(folder=folder, utilisation=result.utilisation))
     return judge(result, MIN_ACCURACY)
 
 

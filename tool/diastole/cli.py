@@ -11,12 +11,23 @@ from typing import NoReturn
 
 import diastole
 from diastole import console
-from diastole.commands import check, doctor, estimate, explain, formats, generate, init, run, train
+from diastole.commands import (
+    check,
+    completion,
+    doctor,
+    estimate,
+    explain,
+    formats,
+    generate,
+    init,
+    run,
+    train,
+)
 from diastole.console import fail, one_line
 from diastole.errors import BadInput, CheckFailed
 from diastole_sim.rtl.programs import ToolMissing
 
-COMMANDS = (init, check, estimate, generate, run, explain, train, formats, doctor)
+COMMANDS = (init, check, estimate, generate, run, explain, train, formats, doctor, completion)
 
 DONE, CHECK_FAILED, BAD_INPUT, TOOL_MISSING, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -39,6 +50,7 @@ def make_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for command in COMMANDS:
         command.add_parser(commands)
+    parser.set_defaults(whole_parser=parser)  # for `completion`
     return parser
 
 

@@ -8,7 +8,7 @@ from diastole.console import say
 from diastole.product.cache import products_folder
 from diastole_sim.rtl import build
 from diastole_sim.rtl.cache import Cache
-from diastole_sim.rtl.programs import ToolMissing
+from diastole_sim.rtl.programs import ToolMissing, find_compiler
 
 CACHES = {"products": products_folder, "simulations": build.cache_folder}
 """What is generated and compiled once: nothing is lost where a folder of it is removed."""
@@ -36,6 +36,7 @@ def execute(arguments: argparse.Namespace) -> int:
         say(f"{tool.name:<16}{state:<24}{tool.purpose}")
         if version is None:
             say(f"{'':<16}get it with: {tool.install}")
+    _headers_of_fst()
     for name, folder in CACHES.items():
         entries, size = Cache(folder()).usage
         say(f"{name:<16}{f'{entries} in {size / 2**20:.1f} MiB':<24}kept in {folder()}")
@@ -43,3 +44,15 @@ def execute(arguments: argparse.Namespace) -> int:
         raise ToolMissing(missing[0].name, missing[0].install)
     say("everything that is required is here")
     return 0
+
+
+def _headers_of_fst() -> None:
+    """Whether waves can be recorded as .fst, which no program says of itself."""
+    name, purpose = "zlib and lz4", "headers for waves as .fst (run --trace)"
+    try:
+        build.require_fst(find_compiler())
+    except ToolMissing as error:
+        say(f"{name:<16}{'absent (optional)':<24}{purpose}")
+        say(f"{'':<16}get it with: {error.install}")
+    else:
+        say(f"{name:<16}{'found':<24}{purpose}")
