@@ -18,6 +18,11 @@ def say(text: str) -> None:
     _print_result(_shown(text))
 
 
+def say_next(text: str) -> None:
+    """What a user may do with a result: its last line; not used with ``--json``."""
+    say(f"next: {text}")
+
+
 def print_json(record: dict[str, Any]) -> None:
     """The one object that ``--json`` puts on standard output."""
     _print_result(json.dumps(record, indent=2))

@@ -4,7 +4,7 @@ import argparse
 from itertools import combinations
 
 from diastole.commands.arguments import Commands, add_config, read_config
-from diastole.console import say
+from diastole.console import say, say_next
 from diastole.layers.costs import usual_use
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 
@@ -32,6 +32,7 @@ def execute(arguments: argparse.Namespace) -> int:
     for line in describe(numerics):
         say(f"  {line}")
     say(f"  {usual_use(config)}")
+    say_next(f"diastole generate {arguments.file} -o product")
     return 0
 
 

@@ -18,7 +18,7 @@ from diastole.commands.arguments import (
 )
 from diastole.commands.progress import progress
 from diastole.config.keys import Config
-from diastole.console import print_json, say
+from diastole.console import print_json, say, say_next
 from diastole.errors import BadInput
 from diastole.files import atomic
 from diastole.files.layers import NamedLayer, read_layers
@@ -121,6 +121,7 @@ def _one_machine(
         say(help_)
     if arguments.out is not None:
         say(f"wrote {arguments.out}")
+    say_next("--over bus.data_width=64,128,256 compares machines; other keys likewise")
     return 0
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from diastole import install
 from diastole.commands import trials
 from diastole.commands.arguments import Commands, add_json
-from diastole.console import print_json, say
+from diastole.console import print_json, say, say_next
 from diastole.errors import BadInput
 from diastole.files import atomic
 from diastole.layers import cell_areas
@@ -76,6 +76,7 @@ def show(names: list[str], block: int, as_json: bool) -> int:
         *format_table.combinations(),
     ):
         say(line)
+    say_next("diastole formats --data a.npz ranks them on your own tensors X, W and dY")
     return 0
 
 

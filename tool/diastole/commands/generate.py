@@ -5,7 +5,7 @@ from pathlib import Path
 
 from diastole import install
 from diastole.commands.arguments import Commands, add_config, add_json, read_config
-from diastole.console import print_json, say
+from diastole.console import print_json, say, say_next
 from diastole.layers.costs import usual_use
 
 
@@ -44,4 +44,5 @@ def execute(arguments: argparse.Namespace) -> int:
             f"{len(manifest['files'])} files"
         )
         say(usual_use(config))
+        say_next(f"diastole train {arguments.file} --task digits --verify runs it in Verilator")
     return 0

@@ -6,7 +6,7 @@ from pathlib import Path
 from diastole.commands.arguments import Commands
 from diastole.config.file import to_toml
 from diastole.config.presets import PRESETS
-from diastole.console import say
+from diastole.console import say, say_next
 from diastole.errors import BadInput
 from diastole.files import atomic
 
@@ -37,4 +37,5 @@ def execute(arguments: argparse.Namespace) -> int:
     except FileExistsError:
         raise BadInput(f"{path}: exists; --force overwrites it") from None
     say(f"wrote {path} (preset {arguments.preset})")
+    say_next(f"edit it, then diastole check {path}")
     return 0

@@ -2,6 +2,7 @@
 
 import contextlib
 import sys
+import time
 from collections.abc import Callable, Generator
 
 from diastole.console import note
@@ -32,13 +33,15 @@ def progress(what: str, *, lines: bool = True) -> Generator[Report]:
 
 
 def _lines(what: str) -> Report:
-    said = 0
+    said, begun = 0, time.monotonic()
 
     def report(done: int, steps: int, loss: float | None) -> None:
         nonlocal said
         if done * 10 // steps > said or done == steps:
             said = done * 10 // steps
-            note(f"{what}: step {done} of {steps}{_said(loss)}")
+            left = (time.monotonic() - begun) / done * (steps - done)
+            time_left = f", some {left:.0f} s left" if left >= 1 else ""
+            note(f"{what}: step {done} of {steps}{_said(loss)}{time_left}")
 
     return report
 

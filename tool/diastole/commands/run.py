@@ -11,7 +11,7 @@ from diastole.backend import held, in_machine, make_device
 from diastole.commands.arguments import Commands, add_config, add_execution, read_config
 from diastole.commands.backends import check_execution
 from diastole.config.keys import Config
-from diastole.console import fail, note, print_json, say, warn
+from diastole.console import fail, note, print_json, say, say_next, warn
 from diastole.errors import BadInput, CheckFailed
 from diastole.files import atomic, tensors
 from diastole.files.tensors import Array, Floats, Given
@@ -129,6 +129,11 @@ def execute(arguments: argparse.Namespace) -> int:
         print_json(record)
     else:
         say(describe(record, arguments.target))
+        say_next(
+            "--verify compares all of it with the numpy model, bit for bit"
+            if not arguments.verify
+            else "--trace waves.vcd records waves of it"
+        )
     for line in failures(comparison):
         fail(line)
     return 1 if comparison.mismatches else 0

@@ -16,7 +16,7 @@ from diastole.commands.arguments import (
 from diastole.commands.backends import check_execution
 from diastole.commands.progress import progress
 from diastole.config.keys import Config
-from diastole.console import fail, print_json, say
+from diastole.console import fail, print_json, say, say_next
 from diastole.errors import BadInput
 from diastole_sim.train import TASKS, TrainResult, run_task
 
@@ -62,6 +62,7 @@ def execute(arguments: argparse.Namespace) -> int:
         print_json(result.to_json())
     else:
         say(describe(result))
+        say_next("--set format.x=..., format.w=... and format.dy=... train it in other numbers")
     return judge(result, arguments.min_accuracy)
 
 

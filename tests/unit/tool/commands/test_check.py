@@ -20,6 +20,7 @@ def test_check_a_good_file(diastole):
         "  dy: bfp4 by 8x8, scale floor, rounded stochastic-b\n"
         "  products: exact in 8 bits\n"
         f"  {usual_use(shaped(3))}\n"
+        "next: diastole generate nano.toml -o product\n"
     )
 
 
@@ -34,7 +35,7 @@ def test_check_says_what_starves(diastole):
         diastole("check", "nano.toml", "--set", "array.rows=16", "--set", f"bus.data_width={bits}")
         for bits in (512, 32)
     )
-    said = [result.out.splitlines()[-1] for result in (wide, narrow)]
+    said = [result.out.splitlines()[-2] for result in (wide, narrow)]
     shares = [float(re.search(r"keeps ([\d.]+)%", line)[1]) for line in said]
     assert said[0].endswith("bound by multipliers")
     assert shares[0] > 95
@@ -50,7 +51,7 @@ def test_check_says_what_the_formats_bring(diastole, tmp_path):
     """)
     result = diastole("check", "mixed.toml")
     assert (result.code, result.err) == (0, [])
-    assert result.out.splitlines()[1:-1] == [
+    assert result.out.splitlines()[1:-2] == [
         "  x: mxfp8_e4m3 by 1x32, scale even, rounded nearest, two copies",
         "  w: bf16 by tensor, scale fixed, rounded nearest",
         "  dy: fp8_e5m2 by 16x16, scale rceil, rounded stochastic-b",
@@ -61,7 +62,7 @@ def test_check_says_what_the_formats_bring(diastole, tmp_path):
 def test_check_says_the_widest_product(diastole):
     sets = ("--set", "format.x=bfp2", "--set", "format.w=bfp8")
     result = diastole("check", "nano.toml", *sets)
-    assert result.out.splitlines()[-2] == "  products: exact in 12 bits"
+    assert result.out.splitlines()[-3] == "  products: exact in 12 bits"
 
 
 def test_check_says_contradictions_beside_mistakes(diastole, tmp_path):

@@ -46,7 +46,8 @@ def test_for_people(diastole, shapes, tmp_path):
         ["last", "dw", "18"], ["last", "forward", "18"],
     ]  # fmt: skip
     assert lines[5].startswith("all")
-    assert lines[-1] == f"wrote {picture}"
+    assert lines[-2] == f"wrote {picture}"
+    assert lines[-1].startswith("next: --over ")
     assert picture.stat().st_size > 1000
 
 

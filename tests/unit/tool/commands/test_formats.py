@@ -132,7 +132,7 @@ def test_json(diastole, measured):
 def test_what_goes_together_is_shown(diastole):
     lines = diastole("formats").out.splitlines()
     place = next(place for place, each in enumerate(lines) if each.split()[:2] == ["X", "W"])
-    shown = [" ".join(each.split()) for each in lines[place + 1 :]]
+    shown = [" ".join(each.split()) for each in lines[place + 1 : -1]]
     assert shown == [f"{each.x} {each.w} {each.dy} {each.remark}" for each in COMBINATIONS]
 
 

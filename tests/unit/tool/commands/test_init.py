@@ -11,7 +11,10 @@ from diastole.config.presets import PRESETS
 def test_init_writes_a_preset(diastole, tmp_path, preset):
     result = diastole("init", "new.toml", "--preset", preset)
     assert (result.code, result.err) == (0, [])
-    assert result.out == f"wrote new.toml (preset {preset})\n"
+    assert result.out.splitlines() == [
+        f"wrote new.toml (preset {preset})",
+        "next: edit it, then diastole check new.toml",
+    ]
     assert read(tmp_path / "new.toml") == PRESETS[preset]
 
 

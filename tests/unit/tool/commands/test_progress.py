@@ -2,6 +2,7 @@
 
 import builtins
 import sys
+import time
 
 import pytest
 
@@ -30,6 +31,17 @@ def told(capsys, steps):
 def test_a_line_for_every_tenth(capsys, steps, lines):
     assert told(capsys, steps) == [
         f"diastole: work: step {done} of {steps}, loss {1 / done:.4f}" for done in lines
+    ]
+
+
+def test_time_that_is_left(capsys, monkeypatch):
+    """Of work that is long enough to wait for; from the steps so far, which took as long each."""
+    clock = iter([100.0, 104.0, 108.0, 112.0])
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
+    assert [line.partition("loss ")[2] for line in told(capsys, 3)] == [
+        "1.0000, some 8 s left",
+        "0.5000, some 4 s left",
+        "0.3333",
     ]
 
 
