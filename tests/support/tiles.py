@@ -48,7 +48,10 @@ MACHINES = {
     ),
     "folding elements": (
         {"block": 1, "formats": "fp8_e5m2", "groupings": ("tensor", "1x4", "2x2")}
-        | {"scales": ("rceil", "floor", "floor"), "overflows": "specification"},
+        | {
+            "scales": ("rceil", "floor", "floor"),
+            "overflows": ("saturate", "specification", "specification"),
+        },
         128,
     ),
 }

@@ -88,8 +88,15 @@ class Geometry:
     @cached_property
     def folds_at_intake(self) -> tuple[bool, ...]:
         """Whether what a class's units are folded by is known as soon as its words come: their
-        exponent is, and what they are rounded to hangs on no draw."""
-        known = (c.grouping.kind == "tensor" and c.rounding == "nearest" for c in self.classes)
+        exponent is, and what they are rounded to hangs on no draw. Not where what is too large
+        becomes Inf or NaN: a unit of such elements and zeros has nothing to be folded by, and is
+        not one of zeros all the same."""
+        known = (
+            c.grouping.kind == "tensor"
+            and c.rounding == "nearest"
+            and (c.overflow == "saturate" or c.format.overflow_code is None)
+            for c in self.classes
+        )
         return tuple(a and b for a, b in zip(self.folds, known, strict=True))
 
     @cached_property

@@ -293,6 +293,18 @@ def test_inf_in_blocks_of_zeros(formats, rng):
     convert(dut, [(values, cls, 0, 0, 5) for cls in range(3) if formats[cls] != "bf16"], rng)
 
 
+@pytest.mark.parametrize("special", ["flag", "poison"])
+def test_blocks_of_what_is_too_large(special, rng):
+    """Beside zeros: what becomes Inf or NaN there is stored, in a block that has no exponent."""
+    formats, rounding = ("fp8_e4m3", "fp8_e5m2", "e4m3"), ("nearest",) * 3
+    overflow = ("specification",) * 3
+    dut = make(2, 64, formats, rounding, window=16, overflow=overflow, special=special, headroom=1)
+    values = np.zeros((7, 9), dtype=np.float32)
+    values[0, 0], values[5, 8], values[3, 4], values[6, 1] = 63.0, -63.0, -62.9, 1.5
+    jobs = [(values, cls, 0, 0, scale) for cls in range(3) for scale in (5, None)]
+    convert(dut, jobs, rng, 0.8)
+
+
 MIXED = ("1x32", "1x32", "32x32")
 
 
