@@ -42,8 +42,7 @@ def may_fold(numerics: Numerics, name: str) -> bool:
     whatever it is rounded to, unless what is too large becomes Inf or NaN, which have no say.
     """
     chosen = numerics.tensor_class(name)
-    saturates = chosen.overflow == "saturate" or chosen.format.overflow_code is None
-    on_top = chosen.grouping.kind != "tensor" and chosen.scale == "floor" and saturates
+    on_top = chosen.grouping.kind != "tensor" and chosen.scale == "floor" and chosen.saturates
     return numerics.folds(name) and not on_top
 
 
@@ -92,9 +91,7 @@ class Geometry:
         becomes Inf or NaN: a unit of such elements and zeros has nothing to be folded by, and is
         not one of zeros all the same."""
         known = (
-            c.grouping.kind == "tensor"
-            and c.rounding == "nearest"
-            and (c.overflow == "saturate" or c.format.overflow_code is None)
+            c.grouping.kind == "tensor" and c.rounding == "nearest" and c.saturates
             for c in self.classes
         )
         return tuple(a and b for a, b in zip(self.folds, known, strict=True))

@@ -64,6 +64,11 @@ class TensorClass:
             self.grouping.kind == "tensor" and self.format.scale != "one"
         )
 
+    @property
+    def saturates(self) -> bool:
+        """Whether what is too large becomes the largest number, not Inf or NaN."""
+        return self.overflow == "saturate" or self.format.overflow_code is None
+
 
 @dataclass(frozen=True, kw_only=True)
 class Numerics:

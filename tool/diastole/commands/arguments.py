@@ -80,13 +80,7 @@ def add_execution(parser: argparse.ArgumentParser) -> None:
         default="rtl",
         help="the generated Verilog in Verilator, or the numpy model (default: rtl)",
     )
-    parser.add_argument(
-        "--seed",
-        metavar="S",
-        type=integer(0, MAX_SEED),
-        default=0,
-        help="seed of every random draw (default: 0)",
-    )
+    add_seed(parser, "of every random draw")
     parser.add_argument(
         "--stalls",
         metavar="S",
@@ -112,6 +106,17 @@ def add_execution(parser: argparse.ArgumentParser) -> None:
         help="of modules in the waves, from the top on (default: all)",
     )
     add_json(parser)
+
+
+def add_seed(parser: argparse.ArgumentParser, of: str) -> None:
+    """--seed, a number ``of`` which results depend, and on no other chance."""
+    parser.add_argument(
+        "--seed",
+        metavar="S",
+        type=integer(0, MAX_SEED),
+        default=0,
+        help=f"{of} (default: 0)",
+    )
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from diastole.commands.arguments import MAX_SEED, Commands, add_config, integer, read_config
+from diastole.commands.arguments import Commands, add_config, add_seed, read_config
 from diastole.config.keys import Config
 from diastole.console import say
 from diastole.errors import BadInput
@@ -43,13 +43,7 @@ def add_parser(commands: Commands) -> None:
         default="16,16,16",
         help="X is M x K, W is K x N, dY is M x N (default: 16,16,16)",
     )
-    parser.add_argument(
-        "--seed",
-        metavar="S",
-        type=integer(0, MAX_SEED),
-        default=0,
-        help="of the tensors, which are normally distributed (default: 0)",
-    )
+    add_seed(parser, "of the tensors, which are normally distributed")
     parser.add_argument("-o", "--out", metavar="PAGE.html", type=Path, required=True)
     parser.set_defaults(execute=execute)
 

@@ -8,7 +8,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,15 +84,25 @@ class Pass:
     cols: int
 
 
+class Arrival(NamedTuple):
+    """A block of an operand, by its row and column as it is stored, in a scratchpad: ``came``, the
+    cycle in which its first vector is there, ``last``, that of its last reading."""
+
+    operand: str
+    row: int
+    col: int
+    came: int
+    last: int
+
+
 @dataclass(kw_only=True)
 class Run:
     """A product on the array, or two in the fused pass; cycles count from the start of its loops.
 
-    ``sums``: by slot, cell (row by row) and lane, what the cell adds up to. ``arrivals``: (operand,
-    row and column of a block as it is stored, cycle in which its first vector is in a scratchpad,
-    cycle of its last reading). ``reads``: by cycle, what a beat from memory is of. ``writes``:
-    (cycle, result, row, first column, columns). ``waits``: by cycle, ``l`` or ``a`` where the array
-    waits for what is loaded, or for room for sums.
+    ``sums``: by slot, cell (row by row) and lane, what the cell adds up to. ``reads``: by
+    cycle, what a beat from memory is of. ``writes``: (cycle, result, row, first column, columns).
+    ``waits``: by cycle, ``l`` or ``a`` where the array waits for what is loaded, or for room for
+    sums.
     """
 
     mode: Mode
@@ -100,9 +110,7 @@ class Run:
     cycles: int = 0
     passes: list[Pass] = field(default_factory=list[Pass])
     sums: list[list[list[int]]] = field(default_factory=list[list[list[int]]])
-    arrivals: list[tuple[str, int, int, int, int]] = field(
-        default_factory=list[tuple[str, int, int, int, int]]
-    )
+    arrivals: list[Arrival] = field(default_factory=list[Arrival])
     reads: str = ""
     writes: list[tuple[int, str, int, int, int]] = field(
         default_factory=list[tuple[int, str, int, int, int]]
@@ -350,19 +358,19 @@ class _Reader:
         return max(at for at in self.written[region.value, bank, vector] if at < read)
 
     def _arrivals(self, run: Run, numbers: Sequence[int], start: int) -> None:
-        seen: dict[tuple[str, int, int, int], int] = {}
+        seen: dict[tuple[str, int, int, int], Arrival] = {}
         passes = pass_layout(self.plan)
         payload = self.waves[f"{ENGINE}pass_walk.passes__payload"]
         for number, each in zip(numbers, run.passes, strict=True):
             say = payload[self.taken[number]]
-            for key, last in self._read_by(run, each, passes, say, start):
-                seen[key] = max(seen.get(key, last), last)
-        run.arrivals = [(*place, came, last) for (*place, came), last in sorted(seen.items())]  # type: ignore[misc]
+            for read in self._read_by(run, each, passes, say, start):
+                seen[read[:4]] = max(seen.get(read[:4], read), read)
+        run.arrivals = sorted(seen.values())
 
     def _read_by(
         self, run: Run, each: Pass, passes: PackedLayout, say: int, start: int
-    ) -> Iterator[tuple[tuple[str, int, int, int], int]]:
-        """Every block that a pass reads, with when it came, and its last reading."""
+    ) -> Iterator[Arrival]:
+        """Every block that a pass reads; ``last`` is its last reading there."""
         side = self.plan.block
         held = run.ways[0].held
         address = member(passes, say, "held_addr")
@@ -371,8 +379,8 @@ class _Reader:
                 read = each.loads + start + c + r * side
                 came = self._arrived(Region.HELD, c, address + r * side, read)
                 place = {run.ways[0].rows: each.row + r, run.ways[0].cols: each.col + c}
-                key = (held.name, place[held.rows], place[held.columns], came - start)
-                yield key, read + side - 1 - start
+                row, col = place[held.rows], place[held.columns]
+                yield Arrival(held.name, row, col, came - start, read + side - 1 - start)
         for turn, way in enumerate(run.ways):
             north = way.direction == NORTH
             region, name = (Region.WEST, "west_addr") if north else (Region.SOUTH, "south_addr")
@@ -387,8 +395,8 @@ class _Reader:
                     place = {way.t: each.t0 // side + block}
                     place[way.rows if north else way.cols] = along
                     last = slot + port + min(side, each.count - block * side) - 1
-                    key = (tensor.name, place[tensor.rows], place[tensor.columns], came - start)
-                    yield key, last
+                    row, col = place[tensor.rows], place[tensor.columns]
+                    yield Arrival(tensor.name, row, col, came - start, last)
 
     def _memory(self, run: Run, record: int, start: int, end: int) -> None:
         """Beats of both directions, to the last one that is written."""
