@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In
 from diastole_hw.stream.credit import Credit
 from formal.prove import prove, refute
 
-ASSERTIONS = 4
+ASSERTIONS = 6
 
 
 class TokenSpec(wiring.Component):

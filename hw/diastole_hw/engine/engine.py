@@ -321,7 +321,8 @@ class ProductEngine(wiring.Component):
             held.give.eq(freed.held),
             west.give.eq(freed.west),
             stages.ahead.take.eq(take),
-            stages.ahead.give.eq(stages.pass_walk.begins),
+            stages.ahead.give.eq(stages.pass_walk.loaded.asked.take),
+            stages.pass_walk.loaded.asked.there.eq(~stages.ahead.empty),
             flight.opens.eq(take & chunk.first),
         ]
         full = [

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from amaranth.hdl import Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -14,6 +14,7 @@ BANKS = wiring.Signature({"free": In(1), "take": Out(1)})
 the tile's first pass is. Who counts is the store unit."""
 LOADED = wiring.Signature({"there": In(1), "take": Out(1)})
 """Something is loaded that no chunk has taken; one is, with the first pass of a chunk."""
+LOADS = ("asked", "blocks", "maxima")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,8 +32,10 @@ class Slice:
 class PassWalk(wiring.Component):
     """Cut chunks into passes: contraction slices outermost, groups of lanes inside.
 
-    The first pass of a chunk waits until what it loads is there: its blocks, and the maxima that
-    come with the first chunk of a tile, without which its sums could not be drained.
+    The first pass of a chunk waits until it has been asked for, by all ports, even if it loads
+    nothing: what is ahead of the array is counted. And it waits until what it loads is there: its
+    blocks, and the maxima that come with the first chunk of a tile, without which its sums could
+    not be drained.
 
     In a product an output tile takes room for its sums with its first pass, and is done with its
     last. In the fused pass dW's tile does so to the east; to the north every slice of the
@@ -59,16 +62,14 @@ class PassWalk(wiring.Component):
     chunks : In(stream of chunk_layout(plan))
         At least one block along the contraction and the lanes, and one vector; in the fused pass
         at most one slice of the contraction. Not checked.
-    loaded : Out({"blocks": Out(LOADED), "maxima": Out(LOADED)})
-        In the order of chunks.
+    loaded : Out({"asked": Out(LOADED), "blocks": Out(LOADED), "maxima": Out(LOADED)})
+        In the order of chunks; ``asked`` is taken by every chunk, with its first pass.
     passes : Out(stream of pass_layout(plan))
         ``rows_valid`` and ``cols_valid``: blocks of the slice that the chunk has. The addresses and
         ``fresh`` of a direction that is not used mean nothing.
     tile : Out(chunk_layout(plan))
         The chunk whose pass is shown.
     banks : Out({"east": Out(BANKS), "north": Out(BANKS)})
-    begins : Out(1)
-        The first pass of a chunk leaves.
     wait_load : Out(1)
         There is a chunk, and what it loads is not there.
     wait_accumulator : Out(1)
@@ -89,11 +90,10 @@ class PassWalk(wiring.Component):
                 "east_units": In(range(SUM_UNITS)),
                 "north_units": In(range(SUM_UNITS)),
                 "chunks": In(stream.Signature(chunk_layout(plan))),
-                "loaded": Out(wiring.Signature({"blocks": Out(LOADED), "maxima": Out(LOADED)})),
+                "loaded": Out(wiring.Signature(dict.fromkeys(LOADS, Out(LOADED)))),
                 "passes": Out(stream.Signature(pass_layout(plan))),
                 "tile": Out(chunk_layout(plan)),  # the chunk whose pass is shown
                 "banks": Out(wiring.Signature({"east": Out(BANKS), "north": Out(BANKS)})),
-                "begins": Out(1),
                 "wait_load": Out(1),
                 "wait_accumulator": Out(1),
             }
@@ -188,11 +188,10 @@ class PassWalk(wiring.Component):
         free = Signal()
         taken = Signal()
         blocks = first & (chunk.load_stream | chunk.load_held)
-        maxima = first & chunk.first
+        waits = dict(zip(LOADS, (first, blocks, first & chunk.first), strict=True))
         m.d.comb += [
             first.eq((at.number == 0) & (at.group == 0)),
-            self.begins.eq(taken & first),
-            there.eq((~blocks | loaded.blocks.there) & (~maxima | loaded.maxima.there)),
+            there.eq(Cat(~due | getattr(loaded, what).there for what, due in waits.items()).all()),
             opens_east.eq(~north & first_c & (at.group == 0)),
             opens_north.eq(Mux(fused, at.group == 0, north & first_c & (at.group == 0))),
             free.eq((~opens_east | banks.east.free) & (~opens_north | banks.north.free)),
@@ -200,8 +199,7 @@ class PassWalk(wiring.Component):
             self.wait_load.eq(self.chunks.valid & ~there),
             self.wait_accumulator.eq(self.chunks.valid & there & ~free),
             taken.eq(self.passes.valid & self.passes.ready),
-            loaded.blocks.take.eq(taken & blocks),
-            loaded.maxima.take.eq(taken & maxima),
+            *(getattr(loaded, what).take.eq(taken & due) for what, due in waits.items()),
             banks.east.take.eq(taken & opens_east),
             banks.north.take.eq(taken & opens_north),
         ]

@@ -4,14 +4,14 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from diastole_hw.invariant import invariant
 from diastole_sim.spec.check import require_int
 
 
 class Credit(wiring.Component):
     """Count what is taken and not yet given back: 0 to ``most``.
 
-    ``take`` when ``full`` and ``give`` when ``empty`` are not allowed (and are ignored unless the
-    other happens too).
+    ``take`` when ``full`` and ``give`` when ``empty`` are not allowed unless the other happens too.
 
     Timing: ``count``, ``full`` and ``empty`` follow one cycle later, and depend on no input of
     their own cycle.
@@ -51,8 +51,10 @@ class Credit(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.d.comb += [self.full.eq(self.count == self.most), self.empty.eq(self.count == 0)]
-        with m.If(self.take & ~self.give & ~self.full):
+        invariant(m, platform, ~self.take | self.give | ~self.full, "more taken than there is")
+        invariant(m, platform, ~self.give | self.take | ~self.empty, "given back, but not taken")
+        with m.If(self.take & ~self.give):
             m.d.sync += self.count.eq(self.count + 1)
-        with m.Elif(self.give & ~self.take & ~self.empty):
+        with m.Elif(self.give & ~self.take):
             m.d.sync += self.count.eq(self.count - 1)
         return m

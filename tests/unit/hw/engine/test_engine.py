@@ -261,6 +261,18 @@ def test_two_ports(machine, sizes, rng):
         )  # fmt: skip
 
 
+@pytest.mark.parametrize("ports", [1, 2])
+def test_chunks_that_load_nothing_are_asked_for(ports):
+    """Where all is kept on chip, and memory answers at once, the array comes to a chunk before the
+    load unit does; what is ahead of the array must stay counted."""
+    numbers, shape = TWO_PORTS["odd slabs"]
+    numerics = make_numerics(**numbers)
+    nest = Nest(t_blocks=2, groups=1, chunk=2, outer="l", keep="both")
+    sizes = (13, 21, 18)
+    plan = make_plan(numerics, **shape, ports=ports)
+    run_products(plan, numerics, [Mode.DX] * 2, sizes, seed=7, nest=lambda mode: nest)
+
+
 ALWAYS_NESTED = (2, 11)  # of the products of these machines and sizes
 NESTED = {
     "squares": ({"block": 2}, {"rows": 3, "cols": 2}),

@@ -20,13 +20,30 @@ def test_counts_what_is_taken_and_not_given_back(most, rng):
             if count in (0, most):
                 rising = 0.8 if count == 0 else 0.2  # all the way up, and down again
             take, give = rng.random() < rising, rng.random() < 1 - rising
+            if take != give and count == (most if take else 0):
+                take = give = not take  # both together are allowed
             ctx.set(dut.take, take)
             ctx.set(dut.give, give)
             await ctx.tick()
             if take != give:
-                count = min(max(count + take - give, 0), most)
+                count += take - give
 
     run(dut, bench)
+
+
+@pytest.mark.parametrize(
+    "signal, message", [("take", "more taken than there is"), ("give", "given back, but not taken")]
+)
+def test_what_is_not_allowed_is_noticed(signal, message):
+    dut = Credit(most=2)
+
+    async def bench(ctx):
+        for _ in range(4):
+            ctx.set(getattr(dut, signal), 1)
+            await ctx.tick()
+
+    with pytest.raises(AssertionError, match=message):
+        run(dut, bench)
 
 
 @pytest.mark.parametrize("most", [0, 256])
