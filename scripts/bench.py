@@ -25,6 +25,7 @@ from diastole.measure import (
     geometry,
     golden_speed,
     gradient_order,
+    model_error,
     sizes,
     utilisation,
 )
@@ -67,6 +68,7 @@ def main(arguments: argparse.Namespace) -> int:
         "narrow": lambda: on(area.widened(PRESETS["nano"], 64), utilisation.digits_step),
         "larger": larger,
         "far": far,
+        "model": model_error.figures,
         "chooser": lambda: chooser.figures("nano", PRESETS["nano"]),
         "area": lambda: area.figures(mapper),
         "emission": emission.figures,

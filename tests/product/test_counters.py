@@ -8,6 +8,7 @@ import pytest
 
 from diastole.backend import cached_product
 from diastole_sim.perf import Memory, ModelledMachine, estimate
+from diastole_sim.perf.conversion import estimate_conversion
 from diastole_sim.perf.product import gradients_apart
 from diastole_sim.rtl import Device
 from diastole_sim.spec.operations import OPERATIONS
@@ -25,6 +26,9 @@ CASES = 5
 LATENCIES = 20, 100
 SHARE = 0.02
 """Of the cycles, by which the model may be wrong."""
+OF_CONVERSIONS, OF_SMALL_BLOCKS, AT_ENDS = 0.03, 0.15, 12
+"""Likewise of a conversion, where blocks have a side of 4 and more and a bus 64 bits, and where
+not; and cycles besides: these are of a few hundred."""
 
 
 @pytest.fixture(params=LATENCIES, ids="latency {}".format)
@@ -45,6 +49,17 @@ def drawn(device, op, sizes, block, rng):
     return drawn_nest(limits, blocks_of(op, sizes, block), rng)
 
 
+def check_conversions(config, operands, latency):
+    bus = {"data_width": config.bus.data_width, "memory": Memory.axi(latency)}
+    small = config.numerics.block < 4 or config.bus.data_width < 64
+    for tensor in operands.values():
+        guess = estimate_conversion(config.numerics, tensor.tensor_class, *tensor.shape, **bus)
+        cycles, where = tensor.convert_cycles, f"{tensor.tensor_class} of {tensor.shape}"
+        error = (OF_SMALL_BLOCKS if small else OF_CONVERSIONS) * cycles + AT_ENDS
+        assert abs(guess.cycles - cycles) <= error, f"{where}: {guess.cycles} for {cycles}"
+        assert guess.write_bytes == sum(len(image.data) for image in tensor.images), where
+
+
 @pytest.mark.parametrize("name", MACHINES)
 def test_the_model_is_the_hardware(name, latency, np_rng, request):
     rng = random.Random(zlib.crc32(request.node.nodeid.encode()))
@@ -56,6 +71,7 @@ def test_the_model_is_the_hardware(name, latency, np_rng, request):
             op = rng.choice([op for op in OPERATIONS if number or op != "backward"])
             m, k, n = (rng.randrange(1, 70) for _ in range(3))
             operands = p.convert(device, p.tensors(np_rng, (m, k, n), "plain"))
+            check_conversions(config, operands, latency)
             device.loops.nest = drawn(device, op, (m, n, k), model.block, rng)
             nest = device.loops.of(op, m=m, n=n, k=k)
             counted = p.multiply(device, op, operands).counters

@@ -22,7 +22,7 @@ from diastole.console import print_json, say, say_next
 from diastole.errors import BadInput
 from diastole.files import atomic
 from diastole.files.layers import NamedLayer, read_layers
-from diastole.layers.costs import PHASES, Mapped, layer_costs, total
+from diastole.layers.costs import CONVERT, PHASES, Mapped, layer_costs, total
 from diastole.layers.sizes import machine_size
 from diastole.layers.sweep import SweptMachine, configurations, on_all_cores, swept
 from diastole.measure.networks import LISTS, layers_of
@@ -62,8 +62,8 @@ def add_parser(commands: Commands) -> None:
         "--phases",
         metavar="A,B,...",
         default="forward,backward",
-        help=f"of {', '.join(PHASES)}; backward is both gradients, in one pass where they fit "
-        "(default: forward,backward)",
+        help=f"of {', '.join(PHASES)}; backward is both gradients, in one pass where they fit, "
+        "convert the conversions of X, W and dY (default: forward,backward)",
     )
     parser.add_argument(
         "--latency",
@@ -90,7 +90,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.over:
         return _sweep(arguments, phases)
     config = read_config(arguments)
-    _check_picture(arguments.out)
+    _check_picture(arguments.out, phases)
     layers = read_shapes(arguments.shapes, arguments.batch)
     with on_all_cores() if len(layers) >= MANY else nullcontext(map) as mapped:
         return _one_machine(arguments, config, layers, phases, mapped)
@@ -105,7 +105,7 @@ def _one_machine(
 ) -> int:
     """Says what every layer costs."""
     costs = layer_costs(config, layers, phases, arguments.latency, mapped)
-    sums, size = total(costs), machine_size(config)
+    sums, size = total(costs, config.macs), machine_size(config)
     if arguments.out is not None:
         title = f"{config.name}: {arguments.shapes}"
         estimate_table.write_roofline(costs, arguments.out, title)
@@ -121,7 +121,7 @@ def _one_machine(
         say(help_)
     if arguments.out is not None:
         say(f"wrote {arguments.out}")
-    say_next("--over bus.data_width=64,128,256 compares machines; other keys likewise")
+    say_next("--over bus.data_width=64,128,256 compares machines, --phases convert conversions")
     return 0
 
 
@@ -163,7 +163,7 @@ def _wider(
         return None
     bus = config.bus.model_copy(update={"data_width": width})
     wider = config.model_copy(update={"bus": bus})
-    return total(layer_costs(wider, layers, phases, latency, mapped))
+    return total(layer_costs(wider, layers, phases, latency, mapped), wider.macs)
 
 
 def parse_phases(text: str) -> list[str]:
@@ -192,10 +192,12 @@ def read_shapes(text: str, batch: int) -> list[NamedLayer]:
     ]
 
 
-def _check_picture(path: Path | None) -> None:
+def _check_picture(path: Path | None, phases: Sequence[str]) -> None:
     """Refuses, before any work, a picture that cannot be made."""
     if path is None:
         return
+    if phases == [CONVERT]:
+        raise BadInput(f"--out draws products, of which --phases {CONVERT} has none")
     if path.suffix.lower() not in PICTURES:
         raise BadInput(f"--out must end in {' or '.join(PICTURES)}, not {path}")
     atomic.check_writable(path)

@@ -1,4 +1,5 @@
-"""What layers cost on a machine: cycles and bytes of every product, by the model of the machine."""
+"""What layers cost on a machine: cycles and bytes of every product, and of the conversions of its
+operands, by the model of the machine."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -9,26 +10,33 @@ from diastole.config.keys import Config
 from diastole.files.layers import NamedLayer
 from diastole_sim.perf import Estimate, Memory, ModelledMachine
 from diastole_sim.perf.choose import choose_nest
+from diastole_sim.perf.conversion import ConversionEstimate, estimate_conversion
 from diastole_sim.perf.long import estimate_long
 from diastole_sim.perf.machine import LATENCY
 from diastole_sim.spec.command import MACHINES_OWN
 from diastole_sim.spec.nest import Nest, ProductNests
+from diastole_sim.spec.numerics import Numerics
+from diastole_sim.spec.operations import OPERANDS
 
 Product: TypeAlias = tuple[str, int, int, int]
-"""An operation, M, N and K."""
+"""An operation, M, N and K; or the class of a tensor that is converted, and those of its layer."""
+Found: TypeAlias = tuple[Nest, Estimate | ConversionEstimate]
 
 
 class Mapped(Protocol):
     """What ``map`` does with a function and products."""
 
     def __call__(
-        self, function: Callable[[Product], tuple[Nest, Estimate]], products: list[Product], /
-    ) -> Iterable[tuple[Nest, Estimate]]: ...
+        self, function: Callable[[Product], Found], products: list[Product], /
+    ) -> Iterable[Found]: ...
 
 
-PHASES = ("forward", "dx", "dw", "backward")
+CONVERT = "convert"
+PHASES = ("forward", "dx", "dw", "backward", CONVERT)
+OPERAND = {tensor.tensor_class: tensor for tensor in OPERANDS}
 USUAL = 512
 """Side of a product of usual size."""
+CONVERTER = "converter"
 BINDS = 0.9
 """Of the cycles, from which on what is busy so long is what a product is bound by."""
 
@@ -42,7 +50,29 @@ class LayerCost:
     repeats: int
     nest: Nest
     ports: int
-    found: Estimate
+    found: Estimate | ConversionEstimate
+
+    @property
+    def product(self) -> Estimate | None:
+        """None where a tensor is converted."""
+        return None if isinstance(self.found, ConversionEstimate) else self.found
+
+    @property
+    def what(self) -> str:
+        """For people."""
+        if isinstance(self.found, ConversionEstimate):
+            return f"convert {OPERAND[self.found.tensor_class].name}"
+        return "fused" if self.found.fused else self.phase
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """By axis."""
+        found = self.found
+        if isinstance(found, ConversionEstimate):
+            return dict(
+                zip(OPERAND[found.tensor_class].axes, (found.rows, found.cols), strict=True)
+            )
+        return {"m": found.m, "k": found.k, "n": found.n}
 
     @property
     def cycles(self) -> int:
@@ -50,24 +80,36 @@ class LayerCost:
 
     @property
     def macs(self) -> int:
-        return self.repeats * self.found.macs
+        return 0 if self.product is None else self.repeats * self.product.macs
+
+    @property
+    def utilisation(self) -> float:
+        return 0.0 if self.product is None else self.product.utilisation
 
     @property
     def bound(self) -> str:
         """What keeps the machine busy: its multipliers, which are not all used where a shape does
-        not fill them, reading, writing; or none of these, but the wait for them."""
-        busy = {
-            "multipliers": self.found.slots,
-            "reading": self.found.read_beats / self.ports,
-            "writing": self.found.write_beats / self.ports,
-        }
+        not fill them, its converter, reading, writing; or none of these, but the wait for them."""
+        product, found = self.product, self.found
+        ports = 1 if product is None else self.ports
+        busy = {"reading": found.read_beats / ports, "writing": found.write_beats / ports}
+        if isinstance(found, ConversionEstimate):
+            busy = {CONVERTER: found.words} | busy
+        else:
+            busy = {"multipliers": found.slots} | busy
         name = max(busy, key=lambda each: busy[each])
-        if busy[name] < BINDS * self.found.cycles:
+        if busy[name] < BINDS * found.cycles:
             return "start and end"
-        if name != "multipliers":
+        if product is None or name != "multipliers":
             return name
-        used = self.found.macs / (self.found.slots * self.found.multipliers)
+        used = product.macs / (product.slots * product.multipliers)
         return "multipliers" if used >= BINDS else "shape"
+
+    @property
+    def _order(self) -> str | None:
+        if self.product is None:
+            return None
+        return "fused" if self.product.fused else str(self.nest)
 
     def record(self) -> dict[str, Any]:
         """For ``--json``: sums of all repeats."""
@@ -75,14 +117,13 @@ class LayerCost:
         return {
             "name": self.name,
             "phase": self.phase,
-            "m": found.m,
-            "k": found.k,
-            "n": found.n,
+            **dict.fromkeys("mkn"),
+            **self.sizes,
             "repeats": self.repeats,
-            "order": "fused" if found.fused else str(self.nest),
+            "order": self._order,
             "cycles": self.cycles,
             "macs": self.macs,
-            "utilisation": found.utilisation,
+            "utilisation": self.utilisation,
             "dram_read_bytes": self.repeats * found.read_bytes,
             "dram_write_bytes": self.repeats * found.write_bytes,
             "bound": self.bound,
@@ -114,12 +155,12 @@ def layer_costs(
         for op in parts_of(machine, phase, layer)
     ]
     products = list(dict.fromkeys(key for _, key in asked))
-    found = mapped(partial(_cost, machine, config.plan.nests), products)
+    found = mapped(partial(_cost, machine, config.numerics, config.plan.nests), products)
     known = dict(zip(products, found, strict=True))
     return [
         LayerCost(
             name=layer.name,
-            phase=key[0],
+            phase=CONVERT if key[0] in OPERAND else key[0],
             repeats=layer.repeats,
             nest=known[key][0],
             ports=machine.ports,
@@ -134,33 +175,44 @@ def usual_use(config: Config) -> str:
     layer = NamedLayer(name="usual", m=USUAL, k=USUAL, n=USUAL)
     (cost,) = layer_costs(config, [layer], ("forward",), LATENCY)
     return (
-        f"model: forward of {USUAL} x {USUAL} x {USUAL} keeps {cost.found.utilisation:.1%} of the "
+        f"model: forward of {USUAL} x {USUAL} x {USUAL} keeps {cost.utilisation:.1%} of the "
         f"multipliers busy, bound by {cost.bound}"
     )
 
 
 def parts_of(machine: ModelledMachine, phase: str, layer: NamedLayer) -> Iterator[str]:
-    """The products that a phase is: both gradients apart where they do not go together."""
-    if phase == "backward" and not machine.fuses(layer.m, layer.n):
+    """The products that a phase is: both gradients apart where they do not go together; or the
+    classes of the tensors that are converted."""
+    if phase == CONVERT:
+        yield from OPERAND
+    elif phase == "backward" and not machine.fuses(layer.m, layer.n):
         yield from ("dx", "dw")
     else:
         yield phase
 
 
-def _cost(machine: ModelledMachine, nests: ProductNests, product: Product) -> tuple[Nest, Estimate]:
+def _cost(
+    machine: ModelledMachine, numerics: Numerics, nests: ProductNests, product: Product
+) -> Found:
     op, m, n, k = product
+    if op in OPERAND:
+        sizes = {"m": m, "n": n, "k": k}
+        rows, cols = (sizes[axis] for axis in OPERAND[op].axes)
+        return MACHINES_OWN, estimate_conversion(
+            numerics, op, rows, cols, data_width=machine.data_width, memory=machine.memory
+        )
     limits = nests.of(op)
     nest = MACHINES_OWN if limits is None else choose_nest(machine, limits, op, m, n, k)
     return nest, estimate_long(machine, op, m, n, k, nest)
 
 
-def total(costs: Sequence[LayerCost]) -> dict[str, Any]:
-    """Of all layers, one after the other."""
+def total(costs: Sequence[LayerCost], multipliers: int) -> dict[str, Any]:
+    """Of all layers, one after the other, on a machine with so many multipliers."""
     cycles, macs = sum(cost.cycles for cost in costs), sum(cost.macs for cost in costs)
     return {
         "cycles": cycles,
         "macs": macs,
-        "utilisation": macs / (cycles * costs[0].found.multipliers),
+        "utilisation": macs / (cycles * multipliers),
         "dram_read_bytes": sum(cost.repeats * cost.found.read_bytes for cost in costs),
         "dram_write_bytes": sum(cost.repeats * cost.found.write_bytes for cost in costs),
         "bound": {

@@ -106,4 +106,6 @@ def swept(
                 )
                 continue
             costs = layer_costs(config, layers, phases, latency, mapped)
-            yield SweptMachine(overrides=overrides, size=machine_size(config), total=total(costs))
+            yield SweptMachine(
+                overrides=overrides, size=machine_size(config), total=total(costs, config.macs)
+            )

@@ -6,18 +6,19 @@ from typing import Any
 
 from diastole.config.keys import Config
 from diastole.files import atomic
-from diastole.layers.costs import LayerCost
+from diastole.layers.costs import CONVERTER, LayerCost
 from diastole.layers.sweep import SweptMachine
 from diastole.report.format_table import align
 
 LEGEND = (
     "bound: what is busy for nine tenths of the time; shape: the multipliers are, but the layer",
-    "does not fill them; start and end: nothing is, the product is short for memory and array",
+    "does not fill them; start and end: nothing is, the work is short for memory and array",
 )
 BUS = "the bus is as wide as it can be, two ports (bus.ports) read twice"
 CURES = {
     "reading": BUS,
     "writing": BUS,
+    CONVERTER: "conversions beside products (Device.convert(..., beside=True)) hide in them",
     "shape": "an array of fewer rows or columns (array.rows, array.cols) fits it better",
     "start and end": "a larger batch, or products in flight (Device.multiply_together), hide them",
 }
@@ -29,10 +30,11 @@ def lines_of(costs: Sequence[LayerCost], total: Mapping[str, Any]) -> list[str]:
     rows = [
         [
             cost.name,
-            "fused" if cost.found.fused else cost.phase,
-            *(str(size) for size in (cost.found.m, cost.found.k, cost.found.n, cost.repeats)),
+            cost.what,
+            *(str(cost.sizes.get(axis, "")) for axis in "mkn"),
+            str(cost.repeats),
             f"{cost.cycles:,}",
-            f"{cost.found.utilisation:.1%}",
+            f"{cost.utilisation:.1%}" if cost.macs else "",
             f"{cost.repeats * cost.found.read_bytes / 1e6:.3f}",
             f"{cost.repeats * cost.found.write_bytes / 1e6:.3f}",
             cost.bound,
@@ -93,29 +95,29 @@ def advice(
     said = f"{shares[worst]:.0%} of the time is bound by {worst}"
     if worst == "multipliers":
         return ""
-    if worst in ("reading", "writing") and (better := wider()) is not None:
+    if worst in (CONVERTER, "reading", "writing") and (better := wider()) is not None:
         width = 2 * config.bus.data_width
         return f"{said}; with bus.data_width = {width}: {better['utilisation']:.1%} used in all"
     return f"{said}; {CURES[worst]}"
 
 
 def write_roofline(costs: Sequence[LayerCost], path: Path, title: str) -> None:
-    """Products as points: multiplications per byte of memory against those per cycle, under what
-    bus and multipliers allow; .png or .svg. Needs matplotlib."""
+    """Products, of which there must be one, as points: multiplications per byte of memory against
+    those per cycle, under what bus and multipliers allow; .png or .svg. Needs matplotlib."""
     from matplotlib.figure import Figure  # slow to import; without pyplot there is no window
 
-    found = [cost.found for cost in costs]
-    bytes_per_cycle = found[0].beat_bytes * costs[0].ports
-    peak = found[0].multipliers
-    work = [each.macs / (each.read_bytes + each.write_bytes) for each in found]
+    points = [(cost.phase, cost.ports, cost.product) for cost in costs if cost.product is not None]
+    _, ports, some = points[0]
+    bytes_per_cycle, peak = some.beat_bytes * ports, some.multipliers
+    work = [each.macs / (each.read_bytes + each.write_bytes) for _, _, each in points]
     figure: Any = Figure(figsize=(7, 4.5), layout="constrained")
     axes = figure.subplots()
     edges = [min(*work, peak / bytes_per_cycle) / 2, max(*work, peak / bytes_per_cycle) * 2]
     roof = [edges[0], peak / bytes_per_cycle / 2, edges[1]]  # it reads while it writes
     axes.plot(roof, [min(peak, 2 * x * bytes_per_cycle) for x in roof], color="black", linewidth=1)
-    for phase in dict.fromkeys(cost.phase for cost in costs):
-        here = [(x, cost) for x, cost in zip(work, costs, strict=True) if cost.phase == phase]
-        rates = [cost.found.macs / cost.found.cycles for _, cost in here]
+    for phase in dict.fromkeys(phase for phase, _, _ in points):
+        here = [(x, of) for x, (own, _, of) in zip(work, points, strict=True) if own == phase]
+        rates = [of.macs / of.cycles for _, of in here]
         axes.scatter([x for x, _ in here], rates, s=18, label=phase, alpha=0.7)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log", base=2)

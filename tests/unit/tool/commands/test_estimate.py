@@ -85,12 +85,28 @@ def test_a_batch_of_a_file(shapes):
     ]
 
 
+def test_conversions_beside_products(diastole, shapes, tmp_path):
+    """Counted in, but no points of the picture."""
+    picture = tmp_path / "roof.svg"
+    given = ("--shapes", shapes, "--phases", "forward,convert", "--out", str(picture))
+    result = diastole("estimate", "nano.toml", *given)
+    assert result.code == 0
+    assert [line.split()[1:3] for line in result.out.splitlines()[1:5]] == [
+        ["forward", "64"], ["convert", "X"], ["convert", "W"], ["convert", "dY"],
+    ]  # fmt: skip
+    assert picture.exists()
+
+
 @pytest.mark.parametrize(
     "arguments, text",
     [
         (("--shapes", "resnet"), "--shapes: there is no file resnet; known lists are resnet-50, "),
         (("--shapes", "dlrm", "--phases", "dx,up"), "--phases must each be one of forward, dx, "),
         (("--shapes", "dlrm", "--out", "roof.gif"), "--out must end in .png or .svg, not roof.gif"),
+        (
+            ("--shapes", "dlrm", "--phases", "convert", "--out", "roof.png"),
+            "--out draws products, of which --phases convert has none",
+        ),
         (("--shapes", "dlrm", "--batch", "0"), "argument --batch: must be an integer in 1..65536"),
     ],
 )

@@ -9,7 +9,8 @@ from diastole.config.presets import PRESETS
 from diastole.files.layers import NamedLayer
 from diastole.layers import costs as unit
 from diastole.layers.costs import LayerCost, layer_costs, modelled, total, usual_use
-from diastole_sim.perf import estimate
+from diastole_sim.perf import Memory, estimate
+from diastole_sim.perf.conversion import ConversionEstimate, estimate_conversion
 from diastole_sim.spec.nest import Nest
 
 NANO = PRESETS["nano"]
@@ -86,7 +87,7 @@ def test_total():
         cost(slots=950, macs=200_000, read_beats=10, write_beats=3, repeats=3),
         cost(write_beats=2000, macs=56_000),
     ]
-    assert total(costs) == {
+    assert total(costs, 256) == {
         "cycles": 4000,
         "macs": 656_000,
         "utilisation": 656_000 / 4000 / 256,
@@ -94,6 +95,43 @@ def test_total():
         "dram_write_bytes": 16 * 2009,
         "bound": {"shape": 0.75, "writing": 0.25},
     }
+
+
+def test_conversions_of_every_layer():
+    """Each operand of a layer, in its own sizes; no multiplication in any."""
+    costs = layer_costs(NANO, LAYERS, ("forward", "convert"), 20)
+    converted = [cost for cost in costs if cost.phase == "convert"]
+    assert [(cost.name, cost.what) for cost in converted[:4]] == [
+        ("a", "convert X"), ("a", "convert W"), ("a", "convert dY"), ("b", "convert X"),
+    ]  # fmt: skip
+    assert [cost.sizes for cost in converted[:3]] == [
+        {"m": 64, "k": 48}, {"k": 48, "n": 40}, {"m": 64, "n": 40},
+    ]  # fmt: skip
+    found = estimate_conversion(
+        NANO.numerics, "w", 48, 40, data_width=NANO.bus.data_width, memory=Memory.axi(20)
+    )
+    assert converted[1].found == found
+    assert converted[1].cycles == 3 * found.cycles
+    assert (converted[1].macs, converted[1].utilisation) == (0, 0)
+    record = converted[1].record()
+    assert (record["m"], record["k"], record["n"], record["order"]) == (None, 48, 40, None)
+    assert record["dram_read_bytes"] == 3 * 48 * 40 * 4
+    assert total(costs, 256)["macs"] == total(costs[:1] + costs[4:5] + costs[8:9], 256)["macs"]
+
+
+@pytest.mark.parametrize(
+    "beats, words, bound",
+    [((500, 100), 950, "converter"), ((930, 10), 400, "reading"), ((10, 900), 3, "writing"),
+     ((500, 10), 800, "start and end")],
+)  # fmt: skip
+def test_what_binds_conversions(beats, words, bound):
+    """They have one port, however many there are."""
+    found = ConversionEstimate(
+        tensor_class="x", rows=9, cols=9, beat_bytes=8, cycles=1000, words=words,
+        read_beats=beats[0], write_beats=beats[1],
+    )  # fmt: skip
+    cost = LayerCost(name="x", phase="convert", repeats=1, nest=Nest(), ports=2, found=found)
+    assert cost.bound == bound
 
 
 def test_usual_use_in_words():

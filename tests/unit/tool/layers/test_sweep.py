@@ -62,7 +62,7 @@ def test_what_they_cost(monkeypatch, cores):
             assert (each.size, each.total) == (None, None)
         else:
             costs = layer_costs(config, LAYERS, ("forward", "backward"), 30)
-            assert each.total == total(costs)
+            assert each.total == total(costs, config.macs)
             assert each.record()["cycles"] == each.total["cycles"]
             assert each.record()["set"] == dict(text.split("=") for text in each.overrides)
 

@@ -22,7 +22,7 @@ def costs():
 
 
 def test_a_line_for_every_product(costs):
-    heading, *lines, sums, _, _, _ = lines_of(costs, total(costs))
+    heading, *lines, sums, _, _, _ = lines_of(costs, total(costs, NANO.macs))
     assert heading.split()[:7] == ["layer", "product", "M", "K", "N", "times", "cycles"]
     assert [line.split()[:6] for line in lines] == [
         ["a", "forward", "64", "48", "40", "3"], ["a", "fused", "64", "48", "40", "3"],
@@ -32,6 +32,19 @@ def test_a_line_for_every_product(costs):
         assert line.split()[6:8] == [f"{cost.cycles:,}", f"{cost.found.utilisation:.1%}"]
         assert line.endswith(cost.bound)
     assert sums.split()[:2] == ["all", f"{sum(cost.cycles for cost in costs):,}"]
+
+
+def test_conversions_have_the_sizes_of_their_tensor():
+    layers = [NamedLayer(name="a", m=64, k=48, n=40)]
+    costs = layer_costs(NANO, layers, ("convert",), 20)
+    _, *lines, _, _, _, _ = lines_of(costs, total(costs, NANO.macs))
+    assert [line.split()[:6] for line in lines] == [
+        ["a", "convert", "X", "64", "48", "1"],
+        ["a", "convert", "W", "48", "40", "1"],
+        ["a", "convert", "dY", "64", "40", "1"],
+    ]
+    assert [line.split()[6] for line in lines] == [f"{cost.cycles:,}" for cost in costs]
+    assert "%" not in "".join(lines)
 
 
 @pytest.mark.parametrize(

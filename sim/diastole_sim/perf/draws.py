@@ -1,0 +1,63 @@
+"""How much longer words take that draw random bits: where their rows begin between two hashes."""
+
+from collections import deque
+from collections.abc import Iterator
+from functools import lru_cache
+
+DRAWS_PER_HASH = 4
+AHEAD = 10
+"""Words whose draws are under way."""
+HASHED = 7
+"""Cycles from the request of a hash to the word that it is for."""
+
+Word = tuple[int, int, bool] | None
+"""Of a word that draws: its row, its column, and whether it goes on with its row; else nothing."""
+
+
+def hashed_together(lanes: int) -> int:
+    """Elements, from a multiple of as many on, whose draws are hashed in one go."""
+    return max(DRAWS_PER_HASH, lanes)
+
+
+@lru_cache(maxsize=1 << 12)
+def line_delay(lanes: int, block: int, index: int, pitch: int, rows: int, cols: int) -> int:
+    """Cycles beyond one a word, of a row of blocks of a tile with ``rows`` x ``cols`` elements in
+    the tensor, as it is stored: block by block. ``index``: of its first element, ``pitch``: from a
+    row to the next, in elements; only what they are modulo :func:`hashed_together` counts."""
+    return _delay(lanes, index, pitch, _by_blocks(lanes, block, rows, cols))
+
+
+@lru_cache(maxsize=1 << 12)
+def row_delay(lanes: int, index: int, pitch: int, rows: int, cols: int) -> int:
+    """Likewise, of ``rows`` of a tile, row by row."""
+    words = ((row, col, col > 0) for row in range(rows) for col in range(0, cols, lanes))
+    return _delay(lanes, index, pitch, words)
+
+
+def _by_blocks(lanes: int, block: int, rows: int, cols: int) -> Iterator[Word]:
+    for left in range(0, cols, max(block, lanes)):
+        for row in range(block):
+            for col in range(left, left + max(block, lanes), lanes):
+                inside = row < rows and col < cols
+                yield (row, col, col > 0) if inside else None
+
+
+def _delay(lanes: int, index: int, pitch: int, words: Iterator[Word]) -> int:
+    together, apart = hashed_together(lanes), max(1, DRAWS_PER_HASH // lanes)
+    planned, asked, left, count = -1, -apart, HASHED - 1, 0  # cycles, of the word before
+    gone = deque([-1] * AHEAD, maxlen=AHEAD)  # words
+    for word in words:
+        count += 1
+        planned = max(planned + 1, gone[0] + 1)
+        hashes = 0
+        if word is not None:
+            row, col, goes_on = word
+            first = index + row * pitch + col
+            begins = not (goes_on and first % together)
+            ends = (first + lanes - 1) // together != first // together
+            hashes = begins + ends
+            for _ in range(hashes):
+                planned = asked = max(planned, asked + apart)
+        left = max(left + max(1, hashes), asked + HASHED if hashes else 0)
+        gone.append(left)
+    return left - (HASHED - 1) - count

@@ -1,0 +1,94 @@
+"""The model of a conversion: bounds that it keeps, and its short cut. What it says of machines is
+compared with their counters in ``tests/product/test_counters.py``."""
+
+import pytest
+
+from diastole_sim.golden.convert import quantise
+from diastole_sim.perf import Memory
+from diastole_sim.perf import conversion as unit
+from diastole_sim.perf.conversion import estimate_conversion
+from diastole_sim.spec.image import image_layouts
+from support.numerics import make_numerics
+from support.products import packed_image
+from support.texts import exactly
+
+NUMERICS = {
+    "squares": make_numerics(block=4, formats="bfp4"),
+    "small": make_numerics(block=2, formats="bfp6"),
+    "fp8": make_numerics(block=8, formats="fp8_e4m3"),
+    "vectors": make_numerics(block=4, groupings="1x16"),
+    "nvfp4": make_numerics(block=8, formats="nvfp4"),
+}
+SHAPES = [(1, 1), (7, 300), (300, 7), (64, 64), (130, 90)]
+
+
+def estimated(name, cls, shape, latency=20, data_width=64, **options):
+    memory = Memory.axi(latency)
+    chosen = {"data_width": data_width, "memory": memory} | options
+    return estimate_conversion(NUMERICS[name], cls, *shape, **chosen)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("name", NUMERICS)
+def test_no_quicker_than_its_beats_and_words(name, shape, np_rng):
+    for cls, data_width in (("x", 64), ("dy", 256)):
+        found = estimated(name, cls, shape, data_width=data_width)
+        assert found.cycles > max(found.words, found.read_beats, found.write_beats)
+        values = np_rng.standard_normal(shape).astype("float32")
+        converted = quantise(values, cls, NUMERICS[name], seed=1, tag=2, step=3)
+        layouts = image_layouts(
+            converted.chosen, shape, block=NUMERICS[name].block, data_width=data_width
+        )
+        images = zip(layouts, converted.copies, strict=True)
+        written = (packed_image(layout, copy, converted).size for layout, copy in images)
+        assert found.write_bytes == sum(written)
+        row = -(-shape[1] * 32 // data_width)
+        times = 1 + NUMERICS[name].tensor_class(cls).has_tensor_scale
+        assert found.read_beats == times * shape[0] * row
+
+
+@pytest.mark.parametrize("name", NUMERICS)
+def test_rows_of_tiles_that_repeat_are_passed_over_exactly(name, rng, monkeypatch):
+    cases = [
+        (rng.choice(["x", "dy"]), (rng.randrange(1, 900), rng.randrange(1, 80)), latency)
+        for latency in (1, 20, 100, 20, 100)
+    ]
+    quick = [estimated(name, *case) for case in cases]
+    monkeypatch.setattr(unit._Conversion, "_repeat", lambda self, row, seen: row)
+    assert [estimated(name, *case) for case in cases] == quick
+
+
+def test_a_large_tensor_takes_no_longer_to_estimate(monkeypatch):
+    asked = []
+    tiles = unit._Conversion._tiles
+    monkeypatch.setattr(
+        unit._Conversion, "_tiles", lambda self, row: asked.append(row) or tiles(self, row)
+    )
+    estimated("squares", "x", (65536, 64))
+    assert len(asked) < 200
+
+
+def test_a_known_scale_saves_a_reading():
+    shape = (64, 64)
+    known, found = (estimated("fp8", "x", shape, scale_known=known) for known in (True, False))
+    assert found.read_beats == 2 * known.read_beats
+    assert found.cycles - known.cycles >= known.read_beats
+    assert estimated("squares", "x", shape, scale_known=True) == estimated("squares", "x", shape)
+
+
+def test_a_far_memory_takes_longer():
+    near, far = (estimated("squares", "x", (8, 8), latency).cycles for latency in (20, 120))
+    assert far - near == 200  # the way there, and the last answer
+
+
+@pytest.mark.parametrize(
+    "given, message",
+    [
+        (("y", 1, 1), "tensor_class must be one of x, w, dy, not 'y'"),
+        (("x", 0, 1), "rows must be an integer in 1..16777215, not 0"),
+        (("x", 1, 1 << 24), "cols must be an integer in 1..16777215, not 16777216"),
+    ],
+)
+def test_refused(given, message):
+    with pytest.raises(ValueError, match=exactly(message)):
+        estimate_conversion(NUMERICS["fp8"], *given, data_width=64, memory=Memory.axi(20))

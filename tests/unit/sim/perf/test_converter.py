@@ -1,0 +1,71 @@
+# amaranth: UnusedElaboratable=no
+"""Sizes that the model of the converter has, against those of the hardware."""
+
+import pytest
+
+from diastole_hw.convert.converter import Converter
+from diastole_hw.convert.geometry import Geometry
+from diastole_hw.convert.quantise import LaneQuantiser
+from diastole_sim.perf.converter import ModelledConverter
+from diastole_sim.spec.numerics import CLASS_NAMES
+from support.numerics import make_numerics
+from support.texts import exactly
+
+MACHINES = {
+    "squares": {"block": 8, "formats": "bfp4"},
+    "small blocks": {"block": 2, "formats": ("bfp3", "bfp5", "bfp2")},
+    "one element": {"block": 1, "formats": "bfp8"},
+    "large squares": {"block": 8, "formats": "bfp6", "groupings": "32x32"},
+    "vectors": {"block": 4, "groupings": "1x64"},
+    "a scale of the tensor": {"block": 4, "formats": "fp8_e4m3"},
+    "to infinity": {"block": 4, "formats": "fp8_e5m2", "overflows": "specification"},
+    "mxfp8": {"block": 8, "formats": "mxfp8_e4m3"},
+    "nvfp4": {"block": 8, "formats": "nvfp4"},
+    "bf16": {"block": 16, "formats": "bf16"},
+}
+
+
+@pytest.mark.parametrize("data_width", [32, 128, 512])
+@pytest.mark.parametrize("machine", MACHINES)
+def test_sizes_are_those_of_the_hardware(machine, data_width):
+    numerics = make_numerics(**MACHINES[machine])
+    sizes = Geometry(numerics=numerics, data_width=data_width)
+    hardware = Converter(numerics=numerics, data_width=data_width, max_col_blocks=8)
+    for cls, name in enumerate(CLASS_NAMES):
+        model = ModelledConverter(numerics=numerics, tensor_class=name, data_width=data_width)
+        for own in ("lanes", "floats", "halves", "group_cols", "block", "beat_bytes"):
+            assert getattr(model, own) == getattr(sizes, own), own
+        for own in ("tile_rows", "tile_cols", "piece_cols", "element_beats"):
+            assert getattr(model, own) == getattr(sizes, own)(cls), own
+        assert model.exponent_bytes == sizes.exponent_entries(cls)
+        assert (model.finds, model.vectors) == (sizes.finds[cls], sizes.vectors[cls])
+        assert (model.draws, model.scans) == (sizes.draws[cls], sizes.scanned[cls])
+        assert model.header == sizes.group_layouts[cls].header_beats
+        assert model.tiles_ahead == hardware._tiles_ahead
+        if not numerics.scale_significands:  # else as long as the bits of a quotient ask for
+            assert model.lane_cycles == LaneQuantiser(numerics=numerics).latency
+
+
+def test_words_cover_the_blocks_that_there_are():
+    numerics = make_numerics(block=8, formats="bfp4")
+    model = ModelledConverter(numerics=numerics, tensor_class="x", data_width=128)
+    assert model.words(9, 17) == 2 * 8 * 3 * 2  # rows of blocks, rows, blocks, words
+    wide = ModelledConverter(numerics=numerics, tensor_class="x", data_width=512)
+    assert wide.words(9, 17) == 2 * 8 * 2  # a word has two blocks
+    twice = make_numerics(block=8, formats="fp8_e4m3")
+    finds = ModelledConverter(numerics=twice, tensor_class="dy", data_width=128)
+    assert finds.finds
+    assert finds.words(9, 17) == 2 * 8 * 3 * 2 + 9 * 5
+
+
+@pytest.mark.parametrize(
+    "key, value, message",
+    [
+        ("tensor_class", "y", "tensor_class must be one of x, w, dy, not 'y'"),
+        ("data_width", 96, "data_width must be one of 32, 64, 128, 256, 512, not 96"),
+    ],
+)
+def test_refused(key, value, message):
+    given = {"tensor_class": "x", "data_width": 64, key: value}
+    with pytest.raises(ValueError, match=exactly(message)):
+        ModelledConverter(numerics=make_numerics(block=2), **given)

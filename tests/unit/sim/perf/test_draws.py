@@ -1,0 +1,40 @@
+"""Delays by draws, against what hashes there must be."""
+
+import pytest
+
+from diastole_sim.perf.draws import AHEAD, hashed_together, line_delay, row_delay
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 4, 8, 16])
+def test_rows_that_begin_with_a_hash_take_no_longer(lanes):
+    together = hashed_together(lanes)
+    for block in (4, 8):
+        assert line_delay(lanes, block, 0, 0, block, 8 * block) == 0
+        assert line_delay(lanes, block, together, 0, block, 8 * block) == 0
+    assert row_delay(lanes, 0, 0, 5, 64) == 0
+
+
+@pytest.mark.parametrize("rows, first", [(1, 1), (8, 3), (5, 2)])
+def test_a_row_between_two_hashes_needs_one_more(rows, first):
+    """Of words that are a hash each: in the first block of a line, or in each row."""
+    assert line_delay(4, 8, first, 0, rows, 64) == rows
+    assert row_delay(4, first, 0, rows, 64) == rows
+    assert row_delay(8, 2 * first, 0, rows, 64) == rows
+
+
+def test_only_rows_that_begin_so():
+    """Those of 33 elements, by 4: three of four."""
+    assert row_delay(4, 0, 1, 8, 32) == 6
+    assert row_delay(4, 3, 0, 0, 32) == 0
+
+
+def test_words_beside_the_tensor_draw_nothing():
+    assert line_delay(4, 8, 1, 0, 0, 8) == 0
+    assert line_delay(4, 8, 1, 1, 2, 8) < line_delay(4, 8, 1, 1, 8, 8)
+
+
+def test_hashes_may_be_ahead_only_so_far():
+    """A lane and blocks of 2: two rows ask for 8 cycles of hashes at once, and then have enough for
+    two blocks, 8 words; more would be hidden if more words were under way."""
+    assert AHEAD == 10
+    assert line_delay(1, 2, 0, 0, 2, 16) > 0
