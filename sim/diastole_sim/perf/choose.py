@@ -5,13 +5,13 @@ beginning and its end count, those that look best are run in the model.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
+from functools import lru_cache
 from itertools import product
 from typing import NamedTuple
 
 from diastole_sim.perf.machine import ModelledMachine, ceil_div
 from diastole_sim.perf.product import estimate
-from diastole_sim.perf.walk import LoadedRegion, Loops, blocks, held_sides, loops_of
+from diastole_sim.perf.walk import LoadedRegion, Loops, Roles, blocks, held_sides, loops_of
 from diastole_sim.spec.command import MACHINES_OWN
 from diastole_sim.spec.nest import KEPT, OUTER, Nest, NestLimits
 
@@ -21,8 +21,8 @@ TRIED = 20
 """Nests that are run in the model, at most."""
 FEWEST_RUN = 4
 """Of them; where the model has no time for as many the closed form decides alone."""
-MOST_STEPS = 10_000
-"""Passes, rows and groups of blocks that the model may walk through for one choice: a few tens of
+MOST_STEPS = 5_000
+"""Passes, rows and groups of blocks that the model may walk through for one choice: ten
 milliseconds."""
 HAND_OVER = 20
 """Cycles from the last pass of a chunk to the first request for its place, and from the last vector
@@ -76,18 +76,30 @@ def choose_nest(
 def candidates(limits: NestLimits, blocks: tuple[int, int, int]) -> Iterator[Nest]:
     """Every length that a machine takes, written out, and with each the operands that may stay;
     ``blocks`` of the product: along what streams, the lanes and the contraction."""
-    for t_blocks, groups, chunk in product(limits.t_blocks, limits.groups, limits.chunk):
-        for outer in OUTER:
-            nest = Nest(t_blocks=t_blocks, groups=groups, chunk=chunk, outer=outer)
-            panels, slabs = limits.panels(nest, blocks), limits.slabs(nest)
-            rooms = limits.stream_blocks, limits.held_blocks
-            fits = [panel <= room for panel, room in zip(panels, rooms, strict=True)]
-            yield replace(nest, keep=KEPT[fits[0] + 2 * fits[1]])
-            # Where the next panel has no place while the last one is used, keeping may cost time.
-            tight = [p + s > r for p, s, r in zip(panels, slabs, rooms, strict=True)]
-            if any(fit and full for fit, full in zip(fits, tight, strict=True)):
-                loose = [fit and not full for fit, full in zip(fits, tight, strict=True)]
-                yield replace(nest, keep=KEPT[loose[0] + 2 * loose[1]])
+    for nests in _written_out(limits):
+        nest = nests[KEPT[0]]
+        panels, slabs = limits.panels(nest, blocks), limits.slabs(nest)
+        rooms = limits.stream_blocks, limits.held_blocks
+        fits = [panel <= room for panel, room in zip(panels, rooms, strict=True)]
+        yield nests[KEPT[fits[0] + 2 * fits[1]]]
+        # Where the next panel has no place while the last one is used, keeping may cost time.
+        tight = [p + s > r for p, s, r in zip(panels, slabs, rooms, strict=True)]
+        if any(fit and full for fit, full in zip(fits, tight, strict=True)):
+            loose = [fit and not full for fit, full in zip(fits, tight, strict=True)]
+            yield nests[KEPT[loose[0] + 2 * loose[1]]]
+
+
+@lru_cache(maxsize=64)
+def _written_out(limits: NestLimits) -> tuple[dict[str, Nest], ...]:
+    """Every length and order, and of each the nests by what they keep."""
+    lengths = product(limits.t_blocks, limits.groups, limits.chunk, OUTER)
+    return tuple(
+        {
+            keep: Nest(t_blocks=t_blocks, groups=groups, chunk=chunk, outer=outer, keep=keep)
+            for keep in KEPT
+        }
+        for t_blocks, groups, chunk, outer in lengths
+    )
 
 
 def what_it_does(loops: Loops) -> tuple[object, ...]:
@@ -159,7 +171,7 @@ def loading(
     """Tiles in the first round of the outer loop and in all others; cycles of loading a chunk in
     them; beats. What stays is loaded in the first tile of the loop that it does not depend on."""
     t, lanes, chunk = lengths
-    held, streamed = chunk_regions(machine, loops, t, lanes, chunk)
+    held, streamed = chunk_parts(machine, loops.roles, t, lanes, chunk)
     inner, outer = (tiles[0], tiles[1]) if loops.outer == "l" else (tiles[1], tiles[0])
     chunks = ceil_div(loops.blocks[2], chunk)
     # Of the operand that stays for an inner loop one part in so many, of the other one all at once.
@@ -177,24 +189,15 @@ def loading(
     beats, requests, rounds = 0.0, 0.0, (inner, inner * (outer - 1))
     for count, part in zip(rounds, parts, strict=True):
         loads = list(zip(part, (of_inner, of_outer), strict=True))
-        came = sum(some * brought(machine, region) for some, region in loads)
-        # The first port has as many rows as any other.
-        shares = [(some, region.of_port(0, machine.ports)) for some, region in loads]
-        asked = 5 + sum(some * (8 + own.rows * (1 + len(own.runs))) for some, own in shares)
-        mine = max(sum(some * own.beats for some, own in shares), asked) * share
+        came = sum(some * part.all_beats for some, part in loads)
+        asked = 5 + sum(some * part.ask_cycles for some, part in loads)
+        mine = max(sum(some * part.beats for some, part in loads), asked) * share
         waits = machine.memory.read_cycles + HAND_OVER
         cycles.append(max(mine, (mine + waits) / max(1, places - 1)) if came else 0.0)
         beats += count * chunks * came * share
-        requests += (
-            count * chunks * sum(some * region.rows * len(region.runs) for some, region in loads)
-        )
-    first = sum(region.of_port(0, machine.ports).beats for region in (held, streamed))
+        requests += count * chunks * sum(some * part.requests for some, part in loads)
+    first = held.beats + streamed.beats
     return rounds, (cycles[0], cycles[1]), Beats(first, beats, requests)
-
-
-def brought(machine: ModelledMachine, region: LoadedRegion) -> int:
-    """Beats that all ports read of it."""
-    return sum(region.of_port(port, machine.ports).beats for port in range(machine.ports))
 
 
 def row_beats(machine: ModelledMachine, lanes: int, *, north: bool) -> float:
@@ -203,12 +206,30 @@ def row_beats(machine: ModelledMachine, lanes: int, *, north: bool) -> float:
     return max(ceil_div(4 * lanes * machine.block, machine.beat_bytes) / machine.ports, words)
 
 
-def chunk_regions(
-    machine: ModelledMachine, loops: Loops, t: int, lanes: int, chunk: int
-) -> tuple[LoadedRegion, LoadedRegion]:
-    """What the first chunk of a whole tile loads: held and streamed blocks."""
-    roles = loops.roles
+class ChunkPart(NamedTuple):
+    """What a chunk loads of one operand: beats that all ports read of it, and, of the first port,
+    which has as many rows as any other, beats, and cycles in which it asks for them; requests."""
+
+    all_beats: int
+    beats: int
+    ask_cycles: int
+    requests: int
+
+    @classmethod
+    def of(cls, region: LoadedRegion, ports: int) -> "ChunkPart":
+        own = [region.of_port(port, ports) for port in range(ports)]
+        ask_cycles = 8 + own[0].rows * (1 + len(own[0].runs))
+        all_beats = sum(each.beats for each in own)
+        return cls(all_beats, own[0].beats, ask_cycles, region.rows * len(region.runs))
+
+
+@lru_cache(maxsize=1 << 14)  # nests of other orders, and of other products, load the same
+def chunk_parts(
+    machine: ModelledMachine, roles: Roles, t: int, lanes: int, chunk: int
+) -> tuple[ChunkPart, ChunkPart]:
+    """What the first chunk of a whole tile loads: of what is held and of what streams."""
     held_rows, held_cols = held_sides(roles, (0, lanes), (0, chunk))
     rows, cols = (chunk, t) if roles.cols_t else (t, chunk)
     held = blocks(machine, roles.held, held_rows, held_cols)
-    return held, blocks(machine, roles.stream, (0, rows), (0, cols))
+    streamed = blocks(machine, roles.stream, (0, rows), (0, cols))
+    return ChunkPart.of(held, machine.ports), ChunkPart.of(streamed, machine.ports)

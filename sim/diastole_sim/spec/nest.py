@@ -106,6 +106,8 @@ class NestLimits:
 
     def filled(self, nest: Nest) -> Nest:
         """With the machine's own lengths where it has none."""
+        if nest.t_blocks and nest.groups and nest.chunk:
+            return nest
         own = {name: getattr(nest, name) or getattr(self, name)[-1] for name in LENGTHS}
         return Nest(**own, outer=nest.outer, keep=nest.keep)
 
