@@ -1,6 +1,7 @@
 """The lanes that make floats of sums, in time: one word per cycle, columns before rows."""
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -84,9 +85,7 @@ class Lanes:
         and of the last."""
         begin = last = self.begins(queue, ready)
         left = words - 1
-        for start, end in self.columns:
-            if end <= last or left == 0:
-                continue
+        for start, end in self._after(last):
             between = max(start - last - 1, 0)
             if between >= left:
                 break
@@ -106,7 +105,16 @@ class Lanes:
 
     def _free(self, cycle: int) -> int:
         """The first cycle from one on without a column."""
-        for start, end in self.columns:
-            if start <= cycle < end:
+        for start, end in self._after(cycle):
+            if start <= cycle:
                 cycle = end
         return cycle
+
+    def _after(self, cycle: int) -> Iterator[tuple[int, int]]:
+        """Columns that end after a cycle."""
+        found: list[tuple[int, int]] = []
+        for each in reversed(self.columns):
+            if each[1] <= cycle:
+                break
+            found.append(each)
+        return reversed(found)

@@ -75,18 +75,18 @@ def test_what_is_short_is_walked_through(monkeypatch):
     assert estimate_long(machine, "forward", 60, 50, 40) == estimate(machine, "forward", 60, 50, 40)
     assert len(seen) == 1
     estimate_long(machine, "forward", 6000, 50, 40, Nest(t_blocks=8))
-    assert seen[1:] == [5 * 64 + 48, 7 * 64 + 48]  # two tiles of 8 blocks make a beat of maxima
+    assert seen[1:] == [3 * 64 + 48, 5 * 64 + 48]  # two tiles of 8 blocks make a beat of maxima
 
 
 @pytest.mark.parametrize(
     "size, blocks, samples",
     [
-        (5000, 16, (4 * 128 + 8, 5 * 128 + 8)),  # 39 tiles and 8 elements
-        (640, 16, (640,)),
-        (641, 16, (641,)),  # five tiles: no more than are looked at
-        (769, 16, (4 * 128 + 1, 5 * 128 + 1)),
+        (5000, 16, (2 * 128 + 8, 3 * 128 + 8)),  # 39 tiles and 8 elements
+        (384, 16, (384,)),
+        (385, 16, (385,)),  # three tiles: no more than are looked at
+        (513, 16, (2 * 128 + 1, 3 * 128 + 1)),
         (10_000, 4, (4 * 32 + 16, 8 * 32 + 16)),  # 312 tiles: four of them are in step with beats
-        (10_064, 4, (6 * 32 + 16, 10 * 32 + 16)),
+        (10_064, 4, (2 * 32 + 16, 6 * 32 + 16)),
     ],
 )
 def test_samples(size, blocks, samples):
