@@ -63,17 +63,19 @@ def estimate_conversion(
     *,
     data_width: int,
     memory: Memory,
-    scale_known: bool = False,
+    scale_known: bool | None = None,
 ) -> ConversionEstimate:
     """Of a tensor of ``rows`` x ``cols`` elements. ``scale_known``: that of a tensor is given, and
-    need not be read from it. ValueError if out of range."""
+    need not be read from it; if left out, wherever a machine's scales are not ``current``, though
+    of ``delayed`` ones the first is. ValueError if out of range."""
     require_choice("tensor_class", tensor_class, CLASS_NAMES)
     for name, size in (("rows", rows), ("cols", cols)):
         require_int(name, size, 1, MAX_SIZE)
     converter = ModelledConverter(
         numerics=numerics, tensor_class=tensor_class, data_width=data_width
     )
-    twice = converter.scans and not scale_known
+    known = numerics.source != "current" if scale_known is None else scale_known
+    twice = converter.scans and not known
     return ConversionEstimate(
         tensor_class=tensor_class,
         rows=rows,

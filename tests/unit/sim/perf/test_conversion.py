@@ -74,6 +74,10 @@ def test_a_known_scale_saves_a_reading():
     assert found.read_beats == 2 * known.read_beats
     assert found.cycles - known.cycles >= known.read_beats
     assert estimated("squares", "x", shape, scale_known=True) == estimated("squares", "x", shape)
+    delayed = make_numerics(block=8, formats="fp8_e4m3", source="delayed")
+    bus = {"data_width": 64, "memory": Memory.axi(20)}
+    assert estimate_conversion(delayed, "x", *shape, **bus) == known
+    assert estimate_conversion(delayed, "x", *shape, **bus, scale_known=False) == found
 
 
 def test_a_far_memory_takes_longer():
