@@ -53,18 +53,11 @@ def far() -> Iterator[Figure]:
             yield from sizes.cube_products(name, config, device, case, where=where)
 
 
-def formats() -> Iterator[Figure]:
-    for label in utilisation.FORMATS:
-        config = utilisation.format_config(label)
-        with Device(cached_product(config), memory_bytes=1 << 26) as device:
-            yield from utilisation.format_products(label, config, device)
-
-
 def main(arguments: argparse.Namespace) -> int:
     mapper = area.Mapper.find(LIBRARY) if not arguments.names or "area" in arguments.names else None
     known = {
         "utilisation": lambda: on(PRESETS["nano"], utilisation.products),
-        "formats": formats,
+        "formats": utilisation.in_every_format,
         "narrow": lambda: on(area.widened(PRESETS["nano"], 64), utilisation.digits_step),
         "larger": larger,
         "far": far,

@@ -16,7 +16,7 @@ from support.sweep import sweep
 
 PLAN = make_plan(make_numerics(block=2), 2, 2)
 MOST = PLAN.tiling.tiles_in_flight
-ASSERTIONS = 9
+ASSERTIONS = 17
 STATE = (
     *("newest", "live", "older_live", "waits", "pending", "command_0", "command_1"),
     *("execute_at", "east_at", "north_at"),

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from diastole.backend import cached_product
 from diastole.config.file import from_document
 from diastole.config.keys import Config
 from diastole.config.presets import PRESETS
@@ -142,6 +143,14 @@ def format_config(label: str) -> Config:
     """`nano` in one of :data:`FORMATS`."""
     alike = {table: dict.fromkeys(CLASS_NAMES, name) for table, name in FORMATS[label].items()}
     return from_document(PRESETS["nano"].model_dump(exclude_none=True) | alike)
+
+
+def in_every_format() -> Iterator[Figure]:
+    """Of `nano` in each of :data:`FORMATS`, run in Verilator."""
+    for label in FORMATS:
+        config = format_config(label)
+        with Device(cached_product(config), memory_bytes=1 << 26) as device:
+            yield from format_products(label, config, device)
 
 
 def format_products(
