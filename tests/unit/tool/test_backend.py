@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from diastole import backend, install
-from diastole.backend import cached_product, held, make_device
+from diastole.backend import cached_product, compile_seconds, held, make_device, spoken_time
 from diastole.config.presets import PRESETS
 from diastole.errors import BadInput, CheckFailed
 from diastole_sim.golden.device import GoldenDevice
@@ -142,5 +142,13 @@ def test_generation_is_told(monkeypatch, capsys, tmp_path):
     assert calls == [(PICO, tmp_path)]
     assert capsys.readouterr().err == (
         "diastole: generating diastole_pico and compiling its Verilog, once for this "
-        "configuration\n"
+        "configuration: about 20 s\n"
     )
+
+
+@pytest.mark.parametrize(
+    "preset, said",
+    [("nano", "about 20 s"), ("edge", "about 40 s"), ("server", "about 3 min")],
+)
+def test_how_long_it_takes_roughly(preset, said):
+    assert spoken_time(compile_seconds(PRESETS[preset].macs)) == said
