@@ -112,6 +112,8 @@ class Lanes:
 
     def _after(self, cycle: int) -> Iterator[tuple[int, int]]:
         """Columns that end after a cycle."""
+        if not self.columns or self.columns[-1][1] <= cycle:
+            return iter(())
         found: list[tuple[int, int]] = []
         for each in reversed(self.columns):
             if each[1] <= cycle:

@@ -38,6 +38,11 @@ class Load:
     taken: deque[int] = field(default_factory=deque)  # when the last regions' beats all were
     answered: deque[int] = field(default_factory=deque)  # when the open bursts were, oldest first
 
+    def __post_init__(self) -> None:
+        sizes = [self.machine.block_bits(cls) for cls in range(3)]
+        self.bits = tuple((size, max(sizes)) for size in sizes)
+        self.vector_cycles = ceil_div(self.machine.block, self.machine.fill_vectors)
+
     def chunk(self, chunk: Chunk, free: int) -> int:
         """Load a chunk, for which there is room from ``free`` on; the cycle from which on it is
         all there."""
@@ -87,7 +92,6 @@ class Load:
             self.answered.append(cycle)
 
     def _run(self, run: Run) -> None:
-        machine = self.machine
         exponents = self._arrive(self.ask, self.front)
         self.ask += len(run.requests)
         accepted = max(exponents + run.exponents - 1, self.looked_up)
@@ -97,9 +101,9 @@ class Load:
             self._answered(exponents + run.exponents)
             came = self._arrive(self.ask - 1, accepted + 1)
         passed = pass_blocks(
-            (machine.block_bits(run.cls), max(map(machine.block_bits, range(3)))),
-            machine.data_width,
-            ceil_div(machine.block, machine.fill_vectors),
+            self.bits[run.cls],
+            self.machine.data_width,
+            self.vector_cycles,
             (run.blocks, run.dropped),
             max(accepted + 1, self.moved, came - 1) - came,
             max(self.moved - came, 0),

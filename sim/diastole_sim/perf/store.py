@@ -131,9 +131,11 @@ class Store:
             drain.before.clear()
             return
         span, end = drain.spans[0], self.writer
-        others = (each for each in self.drains if each is not drain)
-        alone = not any(each.opened for each in others) and not span.columns
-        if drain.row > SETTLES or not alone or drain.data > end or drain.sums > end:
+        period = BURST_BEATS // gcd(BURST_BEATS, span.pitch)
+        if drain.row > SETTLES or drain.row + period >= span.rows or span.columns:
+            return
+        (other,) = (each for each in self.drains if each is not drain)
+        if other.opened or drain.data > end or drain.sums > end:
             return
         queue = drain.queue
         left = (
@@ -145,7 +147,6 @@ class Store:
             ),
             *(response - end for response in self.responses),
         )
-        period = BURST_BEATS // gcd(BURST_BEATS, span.pitch)
         drain.before.append((left, end))
         if len(drain.before) > period:
             then, before = drain.before.popleft()
