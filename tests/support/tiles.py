@@ -70,9 +70,15 @@ def joined(values, bits: int) -> int:
 
 def finds(numerics: Numerics, cls: int) -> bool:
     """Of a machine whose classes fold: whether what a class is folded by is not known before it is
-    quantised, since its groups have scales of their own, or its elements draw."""
+    quantised, since its groups have scales of their own, or what is too large becomes no number."""
     chosen = class_of(numerics, cls)
-    return chosen.grouping.kind != "tensor" or chosen.rounding != "nearest"
+    return chosen.grouping.kind != "tensor" or not chosen.saturates
+
+
+def draws_early(numerics: Numerics, cls: int) -> bool:
+    """Whether what a class is folded by is known before that, and hangs on draws."""
+    folds = numerics.folds(CLASS_NAMES[cls])
+    return folds and not finds(numerics, cls) and class_of(numerics, cls).rounding != "nearest"
 
 
 def class_of(numerics: Numerics, cls: int):

@@ -225,6 +225,13 @@ class Converter(wiring.Component):
             intake.cls.eq(job.cls),
             intake.scale.eq(job.scale),
         ]
+        if any(self.geometry.draws_at_intake):
+            m.d.comb += [
+                intake.cols.eq(job.cols),
+                intake.seed.eq(self.seed),
+                intake.tag.eq(job.tag),
+                intake.step.eq(job.step),
+            ]
         fork(m, walk.o, to_request.i, to_read.i)
         connect(m, to_request.o, requests.i)
         connect(m, requests.o, flipped(self.read.requests))

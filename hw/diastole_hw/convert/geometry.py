@@ -87,13 +87,9 @@ class Geometry:
     @cached_property
     def folds_at_intake(self) -> tuple[bool, ...]:
         """Whether what a class's units are folded by is known as soon as its words come: their
-        exponent is, and what they are rounded to hangs on no draw. Not where what is too large
-        becomes Inf or NaN: a unit of such elements and zeros has nothing to be folded by, and is
-        not one of zeros all the same."""
-        known = (
-            c.grouping.kind == "tensor" and c.rounding == "nearest" and c.saturates
-            for c in self.classes
-        )
+        exponent is the tensor's. Not where what is too large becomes Inf or NaN: a unit of such
+        elements and zeros has nothing to be folded by, and is not one of zeros all the same."""
+        known = (c.grouping.kind == "tensor" and c.saturates for c in self.classes)
         return tuple(a and b for a, b in zip(self.folds, known, strict=True))
 
     @cached_property
@@ -126,6 +122,11 @@ class Geometry:
     def draws(self) -> tuple[bool, ...]:
         """Whether a class rounds stochastically."""
         return tuple(is_stochastic(chosen.rounding) for chosen in self.classes)
+
+    @property
+    def draws_at_intake(self) -> tuple[bool, ...]:
+        """Whether what a class's units are folded by hangs on draws, though it is known there."""
+        return tuple(a and b for a, b in zip(self.folds_at_intake, self.draws, strict=True))
 
     @property
     def drawn_copies(self) -> int:

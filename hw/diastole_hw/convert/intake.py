@@ -1,6 +1,8 @@
 """First pass over a tile: from the reader into the buffer, with the exponents of its units."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
+from typing import NamedTuple
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -12,7 +14,9 @@ from diastole_hw.convert.scale import LARGEST_BYTE, LaneScale
 from diastole_hw.convert.walk import tile_layout
 from diastole_hw.invariant import invariant
 from diastole_hw.place import place
-from diastole_hw.registers import data_output
+from diastole_hw.random.draws import AHEAD, INDEX_BITS, Draws
+from diastole_hw.registers import data_output, data_register
+from diastole_hw.stream.fifo import StreamFifo
 from diastole_sim.spec.formats import NAN_EXPONENT
 from diastole_sim.spec.numerics import Numerics
 
@@ -28,6 +32,18 @@ def word_layout(sizes: Geometry) -> data.StructLayout:
     )
 
 
+class _Word(NamedTuple):
+    """A word that is measured, when ``valid``; ``random``: draws of its elements, where any class
+    needs them for that."""
+
+    valid: Value
+    at: Value
+    data: Value
+    row_end: Value
+    last_row: Value
+    random: Value | None = None
+
+
 class Intake(wiring.Component):
     """Write the words of tiles into the buffer, and say what a unit of each of their elements would
     have for exponent; or only find the largest magnitude of a tensor.
@@ -37,11 +53,14 @@ class Intake(wiring.Component):
 
     Where a class's units are folded by what is known here (:attr:`Geometry.folds_at_intake`), the
     values are its elements' ``top``, as :class:`LaneQuantiser` has it, or 255 where a NaN or an Inf
-    make the unit no number.
+    make the unit no number. If they draw (:attr:`Geometry.draws_at_intake`), that is with the draws
+    that they will be stored with.
 
-    Timing: one word per cycle. A tile waits for room in the buffer first. ``add`` and its values
-    are :attr:`measuring` cycles after their word was written, which is 1 after it was taken.
-    ``data.ready`` does not depend on ``data.valid``.
+    Timing: one word per cycle; in a class that draws here that is the rate of :class:`Draws`. A
+    tile waits for room in the buffer first. A word is written 1 cycle after it was taken; ``add``
+    and its values are :attr:`measuring` cycles after that, in machines with a class that draws here
+    2 more, or as soon after its draws as they come. ``data.ready`` does not depend on
+    ``data.valid``.
 
     Parameters
     ----------
@@ -58,6 +77,8 @@ class Intake(wiring.Component):
     cls : In(2)
     scale : In(8)
         As in :class:`LaneScale`; must hold while words are on their way.
+    cols, seed, tag, step : In(32)
+        Of the tensor, there only if a class draws here; must hold as ``scale``.
     tile : In(stream of :func:`tile_layout`)
     data : In(stream of unsigned(data_width))
         The beats that :class:`diastole_hw.convert.walk.ReadRequests` asks for.
@@ -82,8 +103,10 @@ class Intake(wiring.Component):
     def __init__(self, *, numerics: Numerics, data_width: int):
         self.numerics, self.data_width = numerics, data_width
         sizes = self.geometry = Geometry(numerics=numerics, data_width=data_width)
+        drawing = {name: In(32) for name in ("cols", "seed", "tag", "step")}
         super().__init__(
-            {
+            (drawing if any(sizes.draws_at_intake) else {})
+            | {
                 "restart": In(1),
                 "scan": In(1),
                 "cls": In(2),
@@ -123,6 +146,12 @@ class Intake(wiring.Component):
         tile_end = Signal()
         column = at.word << exact_log2(sizes.lanes)
         may = self.tile.valid & (self.scan | free.any())
+        floats = self._masked(at.word, column)
+        drawn = None
+        if any(sizes.draws_at_intake):
+            room, word = Signal(), _Word(take & ~self.scan, at, floats, row_end, last_row)
+            drawn = self._draw(m, platform, word, may & self.data.valid, last, room)
+            may &= self.scan | room
         m.d.comb += [
             cols_end.eq(column + sizes.lanes >= self.tile.p.cols),
             row_end.eq(cols_end),
@@ -151,9 +180,9 @@ class Intake(wiring.Component):
         m.d.sync += [
             self.write_en.eq(take & ~self.scan),
             data_output(m, self.write_at, "written_at").eq(at),
-            data_output(m, self.write_data, "written").eq(self._masked(at.word, column)),
+            data_output(m, self.write_data, "written").eq(floats),
         ]
-        self._measure(m, platform, row_end, last_row)
+        self._measure(m, platform, drawn or self._written(m, row_end, last_row))
         seen = Signal()
         taken = Signal()
         end = tile_end & self.tile.p.last_row & self.tile.p.last_col
@@ -198,29 +227,77 @@ class Intake(wiring.Component):
         keep = (column + n < self.tile.p.cols for n in range(sizes.lanes))
         return Cat(Mux(k, beat.word_select(n, 32), 0) for n, k in enumerate(keep))
 
-    def _measure(self, m, platform, row_end, last_row):
-        """What the lanes say of the word written, and beside it where that belongs."""
+    def _written(self, m, row_end, last_row):
+        """The word that is written."""
+        written_row_end = Signal()
+        written_last_row = Signal()
+        m.d.sync += [written_row_end.eq(row_end), written_last_row.eq(last_row)]
+        return _Word(
+            self.write_en, self.write_at, self.write_data, written_row_end, written_last_row
+        )
+
+    def _draw(self, m, platform, word, offered, last, room):
+        """The words that are taken, each with its draws, as soon as these come. ``offered``: there
+        is one, if there is ``room`` for it here."""
+        sizes = self.geometry
+        layout = data.StructLayout(
+            {"at": word_layout(sizes), "row_end": 1, "last_row": 1, "data": 32 * sizes.lanes}
+        )
+        m.submodules.words = place(words := StreamFifo(shape=layout, depth=AHEAD), platform)
+        keys = {"lanes": sizes.lanes, "random_bits": self.numerics.random_bits}
+        m.submodules.draws = place(draws := Draws(copies=1, rows=sizes.block, **keys), platform)
+        drawn = by_class(m, self.cls, map(int, sizes.draws_at_intake), "drawn").bool()
+        offset = Signal(INDEX_BITS)  # of the row's first element from the tile's
+        with m.If(word.valid & word.row_end):
+            m.d.sync += offset.eq(Mux(last, 0, offset + self.cols))
+        column = word.at.word << exact_log2(sizes.lanes)
+        m.d.comb += [
+            room.eq(words.i.ready & (draws.i.ready | ~drawn)),
+            words.i.valid.eq(word.valid),
+            words.i.p.at.eq(word.at),
+            words.i.p.row_end.eq(word.row_end),
+            words.i.p.last_row.eq(word.last_row),
+            words.i.p.data.eq(word.data),
+            draws.seed.eq(self.seed),
+            draws.tag.eq(self.tag),
+            draws.step.eq(self.step),
+            draws.i.valid.eq(offered & ~self.scan & words.i.ready & drawn),
+            draws.i.p.index.eq(self.tile.p.index + offset + column),
+            draws.i.p.row.eq(word.at.row),
+            draws.i.p.goes_on.eq(word.at.word != 0),
+            words.o.ready.eq(draws.o.valid | ~drawn),
+            draws.o.ready.eq(words.o.valid & drawn),
+        ]
+        valid = Signal()
+        shown = data_register(layout, name="measured")
+        random = data_register(len(draws.o.payload[0]), name="random")
+        m.d.sync += [
+            valid.eq(words.o.valid & words.o.ready),
+            shown.eq(words.o.p),
+            random.eq(draws.o.payload[0]),
+        ]
+        return _Word(valid, shown.at, shown.data, shown.row_end, shown.last_row, random)
+
+    def _measure(self, m, platform, word):
+        """What the lanes say of a word, and beside it where that belongs."""
         sizes = self.geometry
         for n in range(sizes.lanes):
             m.submodules[f"scale{n}"] = place(lane := LaneScale(numerics=self.numerics), platform)
             m.d.comb += [
                 lane.cls.eq(self.cls),
                 lane.scale.eq(self.scale),
-                lane.value.eq(self.write_data.word_select(n, 32)),
-                self.values[n].eq(self._value(m, platform, n, lane.stored)),
+                lane.value.eq(word.data.word_select(n, 32)),
+                self.values[n].eq(self._value(m, platform, n, word, lane.stored)),
             ]
-        written_row_end = Signal()
-        written_last_row = Signal()
-        m.d.sync += [written_row_end.eq(row_end), written_last_row.eq(last_row)]
         cycles = self.measuring
         m.d.comb += [
-            self.row_end.eq(late(m, written_row_end, "row_end", cycles)),
-            self.last_row.eq(late(m, written_last_row, "last_row", cycles)),
-            self.at.eq(late(m, self.write_at.as_value(), "at", cycles)),
-            self.add.eq(late(m, self.write_en, "add", cycles)),
+            self.row_end.eq(late(m, word.row_end, "row_end", cycles)),
+            self.last_row.eq(late(m, word.last_row, "last_row", cycles)),
+            self.at.eq(late(m, Value.cast(word.at), "at", cycles)),
+            self.add.eq(late(m, word.valid, "add", cycles)),
         ]
 
-    def _value(self, m, platform, n, stored):
+    def _value(self, m, platform, n, word, stored):
         """Of a lane: its exponent, or, where a class folds by what is known here, its top."""
         sizes = self.geometry
         if not any(sizes.folds_at_intake):
@@ -233,10 +310,13 @@ class Intake(wiring.Component):
         m.d.comb += [
             lane.cls.eq(self.cls),
             lane.scale.eq(self.scale),
-            lane.value.eq(self.write_data.word_select(n, 32)),
+            lane.value.eq(word.data.word_select(n, 32)),
             lane.exponent.eq(Mux(one, LARGEST_BYTE, self.scale)),
             lane.fold.eq(~0),
         ]
+        if word.random is not None:
+            bits = self.numerics.random_bits
+            m.d.comb += lane.random.eq(word.random.word_select(n, bits))
         return Mux(known & (stored != NAN_EXPONENT), lane.top, stored)
 
     def _find_largest(self, m, taken):

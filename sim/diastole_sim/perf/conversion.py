@@ -14,6 +14,8 @@ from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 KNOWN = 4  # from a piece's last word to the first one that goes through the lanes
 SCANNED = 2  # from a tensor's last word to the first request of the second reading
 ANSWER = 3  # of a read request, beside what a product's takes
+DRAWN_EARLY = 8  # later, where words are measured with their draws
+BETWEEN_HASHES = 4  # later still, where rows do not begin with a hash
 FOUND = 9  # from a tile's last word to what its units are folded by, beside the lanes
 BETWEEN = 4  # from a tile's last word to the next one's first, where both are passed twice
 STORED = 2  # from the lanes to a group's first byte
@@ -239,11 +241,23 @@ class _Conversion:
         rows = min(converter.tile_rows, self.rows - row)
         for width in converter.tiles(self.cols):
             known = self.reading.tile(rows, width, self.places.popleft() + 1)
+            if converter.draws_early:
+                known = self._with_draws(known, row, col, rows, width)
             if converter.finds:
                 self._find(known[-1], row, col, rows, width)
                 known = [LONG_AGO] * len(known)
             self._store(known, row, col, rows, width)
             col += width
+
+    def _with_draws(self, known: list[int], row: int, col: int, rows: int, cols: int) -> list[int]:
+        """When the pieces of a tile are known, whose draws come first; reading waits for these."""
+        index, pitch = self._place(row, col)
+        delay = row_delay(self.converter.lanes, index, pitch, rows, cols)
+        self.reading.taken += delay
+        later, parts = DRAWN_EARLY + BETWEEN_HASHES * (pitch != 0), len(known)
+        return [
+            cycle + later + delay * number // parts for number, cycle in enumerate(known, start=1)
+        ]
 
     def _find(self, known: int, row: int, col: int, rows: int, cols: int) -> None:
         """Pass over a tile for what its units are folded by."""

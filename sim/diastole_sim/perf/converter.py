@@ -111,8 +111,17 @@ class ModelledConverter:
     @cached_property
     def finds(self) -> bool:
         """Whether every tile is passed twice: at first to see by what its units are folded."""
-        known = self.chosen.grouping.kind == "tensor" and not self.draws and self.chosen.saturates
-        return self._may_fold(self.tensor_class) and not known
+        return self._may_fold(self.tensor_class) and not self._measured_as_read
+
+    @cached_property
+    def draws_early(self) -> bool:
+        """Whether words are measured with their draws, when they are read."""
+        return self._may_fold(self.tensor_class) and self._measured_as_read and self.draws
+
+    @property
+    def _measured_as_read(self) -> bool:
+        """Where units fold: their exponent is the tensor's, and all elements are numbers."""
+        return self.chosen.grouping.kind == "tensor" and self.chosen.saturates
 
     def _may_fold(self, name: str) -> bool:
         chosen = self.numerics.tensor_class(name)

@@ -14,7 +14,7 @@ from diastole_sim.spec.image import DATA_WIDTHS
 from diastole_sim.spec.numerics import BLOCK_SIDES
 from support.bench import design, run
 from support.numerics import make_numerics
-from support.tiles import MACHINES, class_of, machine, tile_shape
+from support.tiles import MACHINES, class_of, draws_early, machine, tile_shape
 
 FORMATS = ("bfp4", "bfp7", "mxint8", "mxfp6_e2m3", "mxfp8_e5m2", "fp8_e4m3", "bf16")
 
@@ -212,7 +212,7 @@ def test_what_may_fold(formats, keys, folds):
         ("squares", (0, 0, 0), (0, 0, 0)),
         ("tensor scales", (0, 0, 0), (0, 0, 0)),
         ("folding squares", (0, 0, 0), (1, 1, 1)),
-        ("folding tensors", (1, 1, 0), (0, 0, 1)),  # the last one draws
+        ("folding tensors", (1, 1, 1), (0, 0, 0)),
         ("folding elements", (1, 0, 0), (0, 1, 1)),
     ],
 )
@@ -220,3 +220,12 @@ def test_what_folds_where(name, at_intake, finds):
     numerics, data_width = machine(name)
     sizes = Geometry(numerics=numerics, data_width=data_width)
     assert (sizes.folds_at_intake, sizes.finds) == (at_intake, finds)
+
+
+def test_where_draws_are_needed_first():
+    """Only by a class whose units' exponents are known and that rounds stochastically."""
+    for name, wanted in {"folding tensors": (0, 0, 1), "folding squares": (0, 0, 0)}.items():
+        numerics, data_width = machine(name)
+        sizes = Geometry(numerics=numerics, data_width=data_width)
+        assert sizes.draws_at_intake == wanted
+        assert wanted == tuple(draws_early(numerics, cls) for cls in range(3))

@@ -8,12 +8,23 @@ import pytest
 from diastole_hw.convert.intake import Intake
 from diastole_sim.spec.numerics import CLASS_NAMES
 from oracle.formats import deficit, element, round_to_code
+from oracle.threefry import draw
 from support.bench import design, put, run
-from support.tiles import MACHINES, class_of, finds, machine, piece_cols, tile_shape, tiles_of
+from support.tiles import (
+    MACHINES,
+    class_of,
+    draws_early,
+    finds,
+    machine,
+    piece_cols,
+    tile_shape,
+    tiles_of,
+)
 
 NAMES = list(MACHINES)
 SCALES = element("fp8_e4m3").values
 SCALE = 131  # of a tensor: e + 127, or T + 138
+DRAWN = {"seed": 0x1234_5678, "tag": 0x9ABC_DEF0, "step": 77}
 NONE = 0x7F80_0000  # bits of Inf, and above them of NaN
 
 
@@ -21,18 +32,21 @@ def random_float(rng):
     """Bits of a number of some binades around 1, sometimes of a special one."""
     if rng.random() < 0.2:
         return rng.choice([0, 1 << 31, 1, 0x807F_FFFF, NONE, 0xFF80_0000, 0x7FC0_0000, 0xFF80_0001])
-    return rng.getrandbits(1) << 31 | rng.randrange(118, 136) << 23 | rng.getrandbits(23)
+    fraction = rng.getrandbits(23)
+    if rng.random() < 0.5:  # to be rounded to the next binade, or not
+        fraction |= 0x70_0000
+    return rng.getrandbits(1) << 31 | rng.randrange(118, 136) << 23 | fraction
 
 
 def is_number(bits):
     return 0 < bits >> 23 & 0xFF < 0xFF
 
 
-def stored(numerics, cls, bits):
+def stored(numerics, cls, bits, random=0):
     """The exponent of a group of this element alone; rules are ``floor`` where there are any."""
     chosen = class_of(numerics, cls)
     if numerics.folds(CLASS_NAMES[cls]) and not finds(numerics, cls):
-        return top(numerics, chosen, bits)
+        return top(numerics, chosen, bits, random)
     if bits & NONE == NONE:
         if numerics.special == "poison":
             return 255 if element(chosen.format.name).nan is None else 0
@@ -47,7 +61,7 @@ def stored(numerics, cls, bits):
     return SCALE if chosen.grouping.kind == "tensor" else bits >> 23 & 0xFF
 
 
-def top(numerics, chosen, bits):
+def top(numerics, chosen, bits, random):
     """What a block of this element alone is folded by: D + 1 - d of its code."""
     kind, poison = element(chosen.format.name), numerics.special == "poison"
     code = 0
@@ -59,7 +73,7 @@ def top(numerics, chosen, bits):
     elif is_number(bits):
         value = Fraction((bits & 0x7F_FFFF) | 1 << 23) * Fraction(2) ** ((bits >> 23 & 0xFF) - 150)
         unit = Fraction(2) ** (SCALE - 127 - kind.largest_exponent)
-        code = round_to_code(kind, value / unit, "nearest", 0, 8)
+        code = round_to_code(kind, value / unit, chosen.rounding, random, numerics.random_bits)
         if code > kind.top and chosen.overflow == "specification" and kind.beyond is not None:
             return 0
         code = min(code, kind.top)
@@ -84,7 +98,7 @@ class Bench:
         self.piece = piece_cols(self.numerics, self.data_width, cls)
         some = [random_float(rng) for _ in range(60)]
         self.values = [rng.choices(some, k=shape[1]) for _ in range(shape[0])]
-        self.stored = {bits: stored(self.numerics, cls, bits) for bits in [0, *some]}
+        self.draws = draws_early(self.numerics, cls)
         words = [tile.rows * -(-tile.cols // self.lanes) for tile in self.tiles]
         self.ends = [sum(words[: n + 1]) - 1 for n in range(len(words))]  # the last of every tile
         self.cycle = 0
@@ -124,7 +138,8 @@ class Bench:
                     yield beat
 
     def words(self):
-        """(half, row, word, floats, ends its row in the piece, is in the last row) of all words."""
+        """(half, row, word, floats, ends its row in the piece, is in the last row, index of its
+        first element) of all words."""
         for number, tile, piece in self.pieces():
             for row in range(tile.rows):
                 for first in piece[:: self.lanes]:
@@ -139,6 +154,7 @@ class Bench:
                         floats,
                         end,
                         row + 1 == tile.rows,
+                        tile.index + row * len(self.values[0]) + first,
                     )
 
     async def watch(self, ctx):
@@ -188,6 +204,10 @@ class Bench:
             ctx.set(dut.cls, self.cls)
             ctx.set(dut.scale, SCALE)
             ctx.set(dut.scan, scan)
+            if any(dut.geometry.draws_at_intake):
+                ctx.set(dut.cols, len(self.values[0]))
+                for member, value in DRAWN.items():
+                    ctx.set(getattr(dut, member), value)
             ctx.set(dut.restart, 1)
             await ctx.tick()
             ctx.set(dut.restart, 0)
@@ -195,7 +215,7 @@ class Bench:
         async def tiles(ctx):
             await set_up(ctx)
             await put(ctx, dut.tile, self.fields(), lambda: rng.random() < p_tile)
-            for _ in range(8):
+            for _ in range(40):
                 await ctx.tick()
             self.amax = ctx.get(dut.amax)
 
@@ -216,13 +236,14 @@ class Bench:
             for cls in range(3)
         ]
         later = 3 if any(known) else 1
+        at_once = not any(draws_early(self.numerics, cls) for cls in range(3))
         assert [write[1:] for write in self.writes] == [(word[:3], word[3]) for word in wanted]
-        for (cycle, *add), write, (*place, floats, row_end, last_row) in zip(
+        for (cycle, *add), write, (*place, floats, row_end, last_row, index) in zip(
             self.adds, self.writes, wanted, strict=True
         ):
-            values = [self.stored[bits] for bits in floats]
+            values = [self.value(bits, index + n) for n, bits in enumerate(floats)]
             assert add == [tuple(place), values, row_end, last_row]
-            assert cycle == write[0] + later
+            assert cycle == write[0] + later or (not at_once and cycle > write[0] + later)
         seen = [tile[1:] for tile in self.taken]
         assert seen == [(tile.index, tile.rows, tile.cols) for tile in self.tiles]
         pieces = [n for n, word in enumerate(wanted) if word[4] and word[5]]
@@ -231,6 +252,11 @@ class Bench:
         assert [tile[0] + 1 for tile in self.taken] == [self.writes[n][0] for n in firsts]
         assert self.done == [self.writes[-1][0] + 1]
         self.check_amax()
+
+    def value(self, bits, index):
+        """Of an element."""
+        random = draw(**DRAWN, index=index, bits=self.numerics.random_bits) if self.draws else 0
+        return stored(self.numerics, self.cls, bits, random)
 
     def check_amax(self):
         numbers = [bits & 0x7FFF_FFFF for row in self.values for bits in row if is_number(bits)]
@@ -251,6 +277,18 @@ def test_tiles(name, cls, rng):
     bench = Bench(name, cls, shape_of(name, cls, rng), rng)
     bench.run(p_tile=0.5, p_data=0.6, p_free=0.05)
     bench.check()
+
+
+def test_every_row_draws_its_own(rng):
+    """Rows that begin anywhere among the draws of a hash; every element hangs on its draw."""
+    for cols in (33, 34, 39):
+        bench = Bench("folding tensors", 2, (6, cols), rng)
+        bench.values = [
+            [rng.randrange(118, 136) << 23 | 0x70_0000 | rng.getrandbits(20) for _ in range(cols)]
+            for _ in range(6)
+        ]
+        bench.run(p_data=0.9)
+        bench.check()
 
 
 @pytest.mark.parametrize("name", NAMES)

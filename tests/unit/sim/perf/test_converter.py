@@ -40,6 +40,7 @@ def test_sizes_are_those_of_the_hardware(machine, data_width):
         assert model.exponent_bytes == sizes.exponent_entries(cls)
         assert (model.finds, model.vectors) == (sizes.finds[cls], sizes.vectors[cls])
         assert (model.draws, model.scans) == (sizes.draws[cls], sizes.scanned[cls])
+        assert model.draws_early == sizes.draws_at_intake[cls]
         assert model.header == sizes.group_layouts[cls].header_beats
         assert model.tiles_ahead == hardware._tiles_ahead
         if not numerics.scale_significands:  # else as long as the bits of a quotient ask for
@@ -52,7 +53,7 @@ def test_words_cover_the_blocks_that_there_are():
     assert model.words(9, 17) == 2 * 8 * 3 * 2  # rows of blocks, rows, blocks, words
     wide = ModelledConverter(numerics=numerics, tensor_class="x", data_width=512)
     assert wide.words(9, 17) == 2 * 8 * 2  # a word has two blocks
-    twice = make_numerics(block=8, formats="fp8_e4m3")
+    twice = make_numerics(block=8, formats="fp8_e4m3", overflows="specification")
     finds = ModelledConverter(numerics=twice, tensor_class="dy", data_width=128)
     assert finds.finds
     assert finds.words(9, 17) == 2 * 8 * 3 * 2 + 9 * 5
