@@ -237,3 +237,16 @@ def test_products_and_a_conversion_from_python(devices, goldens, np_rng):
     want = golden.dw(wanted["X"], expected)
     p.same_bits(dw.values["dW"], want.values["dW"], "dW")
     assert np.isfinite(dw.values["dW"]).all()
+
+
+def test_gradients_apart_are_two_products_among_others_too(devices, np_rng):
+    """Each in loops that suit it, as when they are asked for alone."""
+    device = devices("nvfp4")
+    held = p.convert(device, p.tensors(np_rng, (33, 70, 41), "wide"))
+    operands = [held[name] for name in ("X", "W", "dY")]
+    assert len(device.loops.products("backward", m=33, n=41)) == 2
+    alone = device.backward(*operands)
+    (together,) = device.multiply_together([("backward", operands)])
+    assert together.counters.total_cycles == alone.counters.total_cycles
+    for name in ("dX", "dW"):
+        p.same_bits(together.values[name], alone.values[name], name)

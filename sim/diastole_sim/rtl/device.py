@@ -1,6 +1,6 @@
 """The generated hardware as a device: numpy in and out, everything between on the product."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -43,11 +43,14 @@ UNWRITTEN = 0xA5
 class Asked:
     """A product that is to run: its command, and by name where its results go."""
 
-    operation: Operation
-    operands: Mapping[str, DeviceTensor]
     command: Command
     places: Mapping[str, tuple[int, FloatLayout]]
     work: int
+
+
+def _merged(parts: Iterable[Mapping[str, Floats]]) -> dict[str, Floats]:
+    """The results of all products of an operation."""
+    return {name: values for part in parts for name, values in part.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -288,9 +291,7 @@ class Device(Products[DeviceTensor]):
         if any(tensor.unsettled for tensor in operands.values()):
             self.settle()
         before = sum(tensor.convert_cycles for tensor in converted)
-        values: dict[str, Floats] = {}
-        for found in self._do(self._asked(operation, operands, sizes)):
-            values |= found
+        values = _merged(self._do(self._asked(operation, operands, sizes)))
         return self._result(operation, operands, values, before)
 
     def _asked(
@@ -313,13 +314,13 @@ class Device(Products[DeviceTensor]):
         self, products: Sequence[tuple[str, Sequence[DeviceTensor]]]
     ) -> list[ProductResult]:
         """Several products, by name of the operation and operands in its order, as one list of
-        commands, two of them in flight at a time.
+        commands, two of them in flight at a time; ``backward`` is two where it is not one pass.
 
         ``exact``, ``overflow`` and the counters are those of all of them, in each result. Errors as
         of the products one by one.
         """
         self.settle()
-        asked: list[Asked] = []
+        asked: list[tuple[Operation, Mapping[str, DeviceTensor], list[Asked]]] = []
         for name, given in products:
             operation = OPERATIONS[name]
             operands = {
@@ -328,11 +329,11 @@ class Device(Products[DeviceTensor]):
             }
             sizes = sizes_of({each: tensor.shape for each, tensor in operands.items()})
             self._check_sizes(operation, sizes)
-            asked.append(self._ask(operation, operands, sizes))
-        results = self._do(asked)
+            asked.append((operation, operands, self._asked(operation, operands, sizes)))
+        found = iter(self._do([part for _, _, parts in asked for part in parts]))
         return [
-            self._result(each.operation, each.operands, values, 0)
-            for each, values in zip(asked, results, strict=True)
+            self._result(operation, operands, _merged(next(found) for _ in parts), 0)
+            for operation, operands, parts in asked
         ]
 
     def _require_own(self, name: str, operand: DeviceTensor) -> DeviceTensor:
@@ -386,8 +387,6 @@ class Device(Products[DeviceTensor]):
         )
         results = sum(_area(layout) for _, layout in places.values())
         return Asked(
-            operation=operation,
-            operands=operands,
             command=command,
             places=places,
             work=_block_steps(sizes, self.numerics.block) + results,

@@ -153,7 +153,12 @@ def test_options_that_change_nothing_are_named(diastole, npz):
             "t=3",
             "a nest is NAME=VALUE,... with names t_blocks, groups, chunk, outer, keep, not t=3",
         ),
-        ("backward", "groups=1", "backward takes none: the fused pass has loops of its own"),
+        (
+            "backward",
+            "groups=1",
+            "backward takes none: its one pass has loops of its own, and where it is two products "
+            "each takes its own: --op dx, then --op dw",
+        ),
     ],
 )
 def test_a_nest_that_does_not_fit(diastole, npz, tmp_path, op, nest, said):
