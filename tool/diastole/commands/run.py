@@ -151,8 +151,8 @@ def read_nest(arguments: argparse.Namespace, config: Config) -> Nest | None:
         raise BadInput(f"--nest: {error}") from error
     if config.plan.nests.of(arguments.op) is None:
         raise BadInput(
-            f"--nest: {arguments.op} takes none: its one pass has loops of its own, and where it is "
-            "two products each takes its own: --op dx, then --op dw"
+            f"--nest: {arguments.op} takes none: its one pass has loops of its own, and where "
+            "it is two products each takes its own: --op dx, then --op dw"
         )
     return nest
 

@@ -156,8 +156,10 @@ def test_options_that_change_nothing_are_named(diastole, npz):
         (
             "backward",
             "groups=1",
-            "backward takes none: its one pass has loops of its own, and where it is two products "
-            "each takes its own: --op dx, then --op dw",
+            (
+                "backward takes none: its one pass has loops of its own, and where it is two "
+                "products each takes its own: --op dx, then --op dw"
+            ),
         ),
     ],
 )
