@@ -42,6 +42,7 @@ def on(config: Config, measure: Callable[[Config, Device], Iterator[Figure]]) ->
 def larger() -> Iterator[Figure]:
     for name, cases in sizes.CASES.items():
         with Device(cached_product(PRESETS[name])) as device:
+            yield utilisation.memories(name, device)
             for case in cases:
                 yield from sizes.cube_products(name, PRESETS[name], device, case)
 

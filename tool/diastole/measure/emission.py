@@ -11,7 +11,7 @@ from diastole.config.presets import PRESETS
 from diastole.measure.figure import Figure, at_most, shown
 from diastole.product.generate import generate
 
-LIMITS: Mapping[str, tuple[float, int | None]] = {"nano": (10, None), "server": (30, 2_000_000)}
+LIMITS: Mapping[str, tuple[float, int | None]] = {"nano": (10, None), "server": (20, 1_500_000)}
 """Seconds and bytes that are asked of the presets at most."""
 
 
