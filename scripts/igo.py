@@ -13,7 +13,7 @@ import sys
 from dataclasses import replace
 
 from diastole.cli import Parser, exit_code
-from diastole.commands.arguments import integer
+from diastole.commands.arguments import integer, one_of
 from diastole.console import print_json, say
 from diastole.measure import gradient_order, gradient_order_presets
 from diastole.measure.networks import NETWORKS
@@ -49,8 +49,12 @@ def read_arguments() -> argparse.Namespace:
     networks = [each.name for each in NETWORKS]
     parser.add_argument("--machine", choices=machines, action="append", help="of the paper's")
     parser.add_argument("--network", choices=networks, action="append", help="of the nine")
-    parser.add_argument("--bytes", type=int, choices=WIDTHS, default=gradient_order.BYTES)
-    parser.add_argument("--sum-bytes", type=int, choices=WIDTHS, help="of a sum, if another")
+    parser.add_argument(
+        "--bytes", type=one_of(*WIDTHS), choices=WIDTHS, default=gradient_order.BYTES
+    )
+    parser.add_argument(
+        "--sum-bytes", type=one_of(*WIDTHS), choices=WIDTHS, help="of a sum, if another"
+    )
     parser.add_argument("--several", type=integer(2, 64), action="append", metavar="COUNT",
         default=[], help="machines that share each layer")  # fmt: skip
     parser.add_argument("--depthwise", action="store_true", help="count these convolutions too")

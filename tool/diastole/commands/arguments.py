@@ -41,6 +41,18 @@ def integer(low: int, high: int | None = None) -> Callable[[str], int]:
     return parse
 
 
+def one_of(*accepted: int) -> Callable[[str], int]:
+    """A type for argparse: one of some integers, all in the message, in every Python alike."""
+    said = ", ".join(map(str, accepted))
+
+    def parse(text: str) -> int:
+        if text not in map(str, accepted):
+            raise argparse.ArgumentTypeError(f"must be one of {said}, not {text}")
+        return int(text)
+
+    return parse
+
+
 def fraction(text: str) -> float:
     """A type for argparse: a number from 0 to 1."""
     try:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from diastole import install
 from diastole.commands import trials
-from diastole.commands.arguments import Commands, add_json
+from diastole.commands.arguments import Commands, add_json, one_of
 from diastole.console import print_json, say, say_next
 from diastole.errors import BadInput
 from diastole.files import atomic
@@ -36,7 +36,7 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "--block",
         metavar="B",
-        type=int,
+        type=one_of(*BLOCK_SIDES),
         choices=BLOCK_SIDES,
         default=8,
         help="side of a block, as array.block (default: 8)",

@@ -12,6 +12,7 @@ from diastole.commands.arguments import (
     add_execution,
     fraction,
     integer,
+    one_of,
     read_config,
 )
 from diastole.config.presets import PRESETS
@@ -34,6 +35,12 @@ def test_integers_out_of_it(text):
     assert refusal(integer(3, 5), text) == f"must be an integer in 3..5, not {text}"
     if text != "6" and len(text) < 5000:
         assert refusal(integer(3), text) == f"must be an integer of at least 3, not {text}"
+
+
+def test_one_of_some():
+    assert [one_of(1, 2, 4)(text) for text in "124"] == [1, 2, 4]
+    for text in ("3", "", "x", "12", "1.0"):
+        assert refusal(one_of(1, 2, 4), text) == f"must be one of 1, 2, 4, not {text}"
 
 
 @pytest.mark.parametrize(

@@ -297,7 +297,7 @@ def test_a_picture_needs_matplotlib(diastole, tensors, monkeypatch):
         (
             ["--block", "3"],
             (
-                "argument --block: invalid choice: 3 (choose from 1, 2, 4, 8, 16, 32) "
+                "argument --block: must be one of 1, 2, 4, 8, 16, 32, not 3 "
                 "(see diastole formats --help)"
             ),
         ),

@@ -38,7 +38,7 @@ def test_one_screen(name):
         (
             ["igo", "--bytes", 3],
             2,
-            "error: argument --bytes: invalid choice: 3 (choose from 1, 2, 4)",
+            "error: argument --bytes: must be one of 1, 2, 4, not 3",
         ),
         (["igo", "--several", 1], 2, "--several: must be an integer in 2..64, not 1"),
         (["accuracy_formats", "--formats", "fp7"], 2, 'not "fp7"'),
