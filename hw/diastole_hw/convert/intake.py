@@ -59,8 +59,8 @@ class Intake(wiring.Component):
     Timing: one word per cycle; in a class that draws here that is the rate of :class:`Draws`. A
     tile waits for room in the buffer first. A word is written 1 cycle after it was taken; ``add``
     and its values are :attr:`measuring` cycles after that, in machines with a class that draws here
-    2 more, or as soon after its draws as they come. ``data.ready`` does not depend on
-    ``data.valid``.
+    1 more, and of that class when the draws come too, 7 after the first. ``data.ready`` does not
+    depend on ``data.valid``.
 
     Parameters
     ----------

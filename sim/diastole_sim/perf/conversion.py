@@ -4,7 +4,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from diastole_sim.perf.converter import ModelledConverter
-from diastole_sim.perf.draws import hashed_together, line_delay, row_delay
+from diastole_sim.perf.draws import DRAWS_PER_HASH, hashed_together, line_delay, row_delay
 from diastole_sim.perf.machine import OUTSTANDING, Memory, ceil_div
 from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.image import MAX_SIZE
@@ -16,6 +16,7 @@ SCANNED = 2  # from a tensor's last word to the first request of the second read
 ANSWER = 3  # of a read request, beside what a product's takes
 DRAWN_EARLY = 8  # later, where words are measured with their draws
 BETWEEN_HASHES = 4  # later still, where rows do not begin with a hash
+ROW_HASHED = 2  # by which reading waits at such a row, where a hash takes as long as several words
 FOUND = 9  # from a tile's last word to what its units are folded by, beside the lanes
 BETWEEN = 4  # from a tile's last word to the next one's first, where both are passed twice
 STORED = 2  # from the lanes to a group's first byte
@@ -253,6 +254,8 @@ class _Conversion:
         """When the pieces of a tile are known, whose draws come first; reading waits for these."""
         index, pitch = self._place(row, col)
         delay = row_delay(self.converter.lanes, index, pitch, rows, cols)
+        if pitch and self.converter.lanes < DRAWS_PER_HASH:
+            delay += ROW_HASHED * rows
         self.reading.taken += delay
         later, parts = DRAWN_EARLY + BETWEEN_HASHES * (pitch != 0), len(known)
         return [
