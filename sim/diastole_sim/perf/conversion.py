@@ -4,7 +4,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from diastole_sim.perf.converter import ModelledConverter
-from diastole_sim.perf.draws import DRAWS_PER_HASH, hashed_together, line_delay, row_delay
+from diastole_sim.perf.draws import hashed_together, line_delay, row_delay
 from diastole_sim.perf.machine import OUTSTANDING, Memory, ceil_div
 from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.image import MAX_SIZE
@@ -12,11 +12,9 @@ from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 
 # Cycles between units, as they were measured.
 KNOWN = 4  # from a piece's last word to the first one that goes through the lanes
-SCANNED = 2  # from a tensor's last word to the first request of the second reading
-ANSWER = 3  # of a read request, beside what a product's takes
-DRAWN_EARLY = 8  # later, where words are measured with their draws
-BETWEEN_HASHES = 4  # later still, where rows do not begin with a hash
-ROW_HASHED = 2  # by which reading waits at such a row, where a hash takes as long as several words
+BEGUN = 3  # to the first request
+SCANNED = 3  # from a tensor's last word to the first request of the second reading
+DRAWN_EARLY = 6  # later, where words are measured with their draws
 FOUND = 9  # from a tile's last word to what its units are folded by, beside the lanes
 BETWEEN = 4  # from a tile's last word to the next one's first, where both are passed twice
 STORED = 2  # from the lanes to a group's first byte
@@ -24,7 +22,9 @@ DRAWN = 5  # by which words that draw leave the lanes later
 GIVEN = 2  # from the choice between two copies to the first byte
 DRAINED = 2  # to the first byte of maxima
 HEADER = 4  # a header and its request
-MOST_READS = OUTSTANDING + 2  # requests that are on their way
+REPORTED = 3  # from the last response to the command's end
+KEPT = 2  # whole groups of the second copy, whose beats wait
+ASKED_AGAIN = 4  # requests come before what they are for, which is known that much earlier
 SETTLED = 32  # rows of tiles that are read, until one takes as long as the next
 LONG_AGO = -(1 << 20)
 
@@ -33,9 +33,9 @@ LONG_AGO = -(1 << 20)
 class ConversionEstimate:
     """What a command costs.
 
-    ``cycles`` is an estimate: where it was compared, in blocks of 8 on buses of 128 and 256 bits,
-    it is 0.6 % off in the mean, a twelfth of the tensors by more than 2 %, those of few columns by
-    up to 12 %. In blocks of less than 4, on buses of 32 and 512 bits up to 15 %. ``read_beats`` and
+    ``cycles`` is an estimate: compared on buses of 32 to 512 bits, in blocks of 4 and 8, it is .2 %
+    off in the mean, most tensors in squares to the cycle; at worst 3 %, where a far memory has no
+    more reads open, and where a tile of vectors begins with few rows. ``read_beats`` and
     ``write_beats`` are exact. ``words``: cycles in which the lanes have work. A machine has one
     converter, at its first port.
     """
@@ -95,22 +95,22 @@ class _Reading:
     """Rows of tiles are asked for, and taken where a tile has room."""
 
     def __init__(self, converter: ModelledConverter, memory: Memory, start: int):
-        self.converter, self.latency = converter, memory.read_cycles + ANSWER
+        self.converter, self.latency = converter, memory.read_cycles
         self.asked = self.taken = start  # the last request; the cycle after the last word
-        self.open = deque([LONG_AGO] * MOST_READS)  # when requests have come
+        self.open = deque([LONG_AGO] * OUTSTANDING)  # when requests have come
         self.ends = deque([LONG_AGO] * converter.tiles_ahead)  # when tiles have
 
     def tile(self, rows: int, cols: int, free: int) -> list[int]:
         """When each piece of a tile has come, whose place is free from a cycle on."""
         converter, known = self.converter, list[int]()
-        allowed = self.ends.popleft() + 2
+        allowed = self.ends.popleft() + 1
         for width in converter.pieces(cols):
             cycles = max(ceil_div(width, converter.lanes), ceil_div(width, converter.floats))
             for _ in range(rows):
-                self.asked = max(self.asked + 1, allowed, self.open.popleft() + 1)
+                self.asked = max(self.asked + 1, allowed, self.open.popleft() - ASKED_AGAIN)
                 self.taken = max(self.taken, self.asked + self.latency, free) + cycles
                 self.open.append(self.taken)
-            known.append(self.taken + KNOWN)
+            known.append(self.taken + KNOWN + converter.measure_cycles)
         self.ends.append(self.taken)
         return known
 
@@ -132,21 +132,23 @@ class _Conversion:
     def __init__(self, converter: ModelledConverter, memory: Memory, rows: int, cols: int):
         self.converter, self.memory = converter, memory
         self.rows, self.cols = rows, cols
-        self.reading = _Reading(converter, memory, 0)
+        self.reading = _Reading(converter, memory, BEGUN)
         copies = 1 + converter.vectors
         self.lane = 0  # the cycle after the last word in the lanes
         self.places = deque([LONG_AGO] * converter.halves)  # tiles that have gone
         self.groups = deque([LONG_AGO] * 2)  # of the first copy, whose elements have left
         self.fields = deque([LONG_AGO] * 2)  # whose exponents have
-        self.byte = 0  # the next byte of exponents
+        self.byte = 0  # the next byte of exponents, or of maxima
+        self.beat = 0  # the next beat of exponents may begin
         self.write = converter.header * HEADER * copies
         self.given = 0  # the next choice between two copies
         self.turned: deque[_Turned] = deque()
         self.strips = deque([LONG_AGO] * 2)
         self.read = LONG_AGO  # the cycle after the last word of the second copy
         self.field = LONG_AGO  # its last byte of exponents
-        self.left = deque([LONG_AGO] * 2)  # groups of it whose elements have
+        self.kept = deque[tuple[int, int]]()  # beats of it, in groups, and when these begin to go
         self.packed = 0  # bytes of maxima that fill no beat yet
+        self.maxima: int | None = None  # when a beat of them has come that has not gone
 
     def run(self, twice: bool) -> int:
         """Cycles, of two readings if ``twice``."""
@@ -161,24 +163,28 @@ class _Conversion:
             self._give_turned()
         per_block = self.converter.block if self.converter.vectors else 1
         self._drain(ceil_div(self.cols, self.converter.block) * per_block, last=True)
-        return self.write + self.memory.response_cycles
+        if self.maxima is not None:
+            self._write_maxima(self.maxima)
+        return self.write + self.memory.response_cycles + REPORTED
 
     def _scan(self) -> int:
-        """The first reading: the cycle after the last word. Rows of tiles are alike after some."""
-        converter = self.converter
-        reading = _Reading(converter, self.memory, 0)
+        """The first reading: the cycle after the last word. Rows of tiles come alike after some, as
+        many at a time as are asked for together."""
+        converter, taken = self.converter, list[int]()
+        reading = _Reading(converter, self.memory, BEGUN)
         for row in range(0, self.rows, converter.tile_rows):
-            before = reading.taken
             for width in converter.tiles(self.cols):
                 reading.tile(min(converter.tile_rows, self.rows - row), width, LONG_AGO)
-            if row == SETTLED * converter.tile_rows:
+            taken.append(reading.taken)
+            if len(taken) > SETTLED:
                 left = max(0, self.rows - row - converter.tile_rows)
-                return reading.taken + left * (reading.taken - before) // converter.tile_rows
+                again = taken[-1] - taken[-1 - converter.tiles_ahead]
+                return taken[-1] + left * again // (converter.tile_rows * converter.tiles_ahead)
         return reading.taken
 
     def _begin_at(self, cycle: int) -> None:
         self.reading = _Reading(self.converter, self.memory, cycle)
-        self.lane = self.byte = self.given = cycle
+        self.lane = self.byte = self.beat = self.given = cycle
         self.write += cycle
 
     # Rows of tiles that are alike.
@@ -188,10 +194,12 @@ class _Conversion:
         reading = self.reading
         times = [
             reading.asked, reading.taken, *reading.open, *reading.ends,
-            *self.places, *self.groups, *self.fields, self.byte, self.write,
+            *self.places, *self.groups, *self.fields, self.byte, self.beat, self.write,
+            self.maxima or LONG_AGO,
         ]  # fmt: skip
         if self.converter.vectors:
-            times += [self.given, *self.strips, self.read, self.field, *self.left]
+            times += [self.given, *self.strips, self.read, self.field]
+            times += [gone for _, gone in self.kept]
             times += [each.filled for each in self.turned]
             times += [each.ready or LONG_AGO for each in self.turned]
         return (
@@ -220,13 +228,15 @@ class _Conversion:
         reading.taken += cycles
         for times in (
             reading.open, reading.ends, self.places, self.groups, self.fields, self.strips,
-            self.left,
         ):  # fmt: skip
             for number, time in enumerate(times):
                 times[number] = time + cycles
+        self.kept = deque((beats, gone + cycles) for beats, gone in self.kept)
         self.lane += cycles
         self.byte += cycles
+        self.beat += cycles
         self.write += cycles
+        self.maxima = self.maxima and self.maxima + cycles
         self.given += cycles
         self.read += cycles
         self.field += cycles
@@ -254,10 +264,8 @@ class _Conversion:
         """When the pieces of a tile are known, whose draws come first; reading waits for these."""
         index, pitch = self._place(row, col)
         delay = row_delay(self.converter.lanes, index, pitch, rows, cols)
-        if pitch and self.converter.lanes < DRAWS_PER_HASH:
-            delay += ROW_HASHED * rows
         self.reading.taken += delay
-        later, parts = DRAWN_EARLY + BETWEEN_HASHES * (pitch != 0), len(known)
+        later, parts = DRAWN_EARLY, len(known)
         return [
             cycle + later + delay * number // parts for number, cycle in enumerate(known, start=1)
         ]
@@ -286,14 +294,11 @@ class _Conversion:
         lines = ceil_div(rows, block)
         blocks = ceil_div(cols, block)
         for line in range(lines):
-            if converter.draws:
-                inside = min(block, rows - line * block), cols
-                place = self._place(row + line * block, col)
-                self.lane += line_delay(converter.lanes, block, *place, *inside)
+            top, inside = row + line * block, min(block, rows - line * block)
             if converter.vectors and line % 8 == 0:
                 self.lane = max(self.lane, self.strips.popleft() + 1)
             for left in range(0, cols, converter.group_cols):
-                self._group(known, left, min(converter.group_cols, cols - left))
+                self._group(known, left, min(converter.group_cols, cols - left), (top, col, inside))
             last = line == lines - 1
             if last and col + cols == self.cols:
                 per_block = block if converter.vectors else 1
@@ -303,23 +308,36 @@ class _Conversion:
         self.places.append(self.lane + DRAWN * converter.draws)
         self.lane += BETWEEN * converter.finds
 
-    def _group(self, known: list[int], left: int, cols: int) -> None:
-        """A group's words, as soon as their pieces have come and there is room for it."""
+    def _line_delay(self, row: int, col: int, rows: int, cols: int) -> int:
+        """What so much of a row of blocks takes longer for its draws."""
         converter = self.converter
-        self.lane = max(self.lane, self.groups.popleft() + 1, self.fields.popleft() + 1)
+        if not converter.draws or not cols:
+            return 0
+        place = self._place(row, col)
+        return line_delay(converter.lanes, converter.block, *place, rows, cols)
+
+    def _group(self, known: list[int], left: int, cols: int, line: tuple[int, int, int]) -> None:
+        """A group's words, as soon as their pieces have come and there is room for it. ``line``:
+        its row of blocks, as it begins in the tensor, and rows that are inside."""
+        converter = self.converter
+        row, begin, rows = line
+        room = max(self.groups.popleft(), self.fields.popleft()) + 1
         step = min(converter.piece_cols, converter.group_cols)
+        drawn = self._line_delay(row, begin, rows, left)
         for col in range(left, left + cols, step):
-            words = converter.padded_words(min(step, left + cols - col))
-            self.lane = max(self.lane, known[col // converter.piece_cols]) + words
+            width = min(step, left + cols - col)
+            before, drawn = drawn, self._line_delay(row, begin, rows, col + width)
+            begun = max(self.lane, room, known[col // converter.piece_cols])
+            self.lane = begun + converter.padded_words(width) + drawn - before
         filled = self.lane + STORED + self._late
         beats = converter.data_beats(ceil_div(cols, converter.block))
-        if not converter.vectors:
+        if not converter.two_copies:
             last, end = self._emit(filled)
             self.fields.append(last - 1)
         else:
             while self.turned and max(self._ready(self.turned[0]), self.given) < filled:
                 self._give_turned()
-            start, end = self._give(filled)
+            start, end = self._give(filled + converter.kept_cycles)
             self.fields.append(start)
         self.groups.append(end + beats)
 
@@ -339,8 +357,12 @@ class _Conversion:
     def _ready(self, group: _Turned) -> int:
         """When all elements of the next group have been read."""
         if group.ready is None:
+            converter = self.converter
             begin = max(group.filled + 2, self.read)
-            self.read = max(begin + group.words, self.left.popleft() + 1)
+            room = KEPT * converter.element_beats - group.beats
+            while sum(beats for beats, _ in self.kept) > room:
+                begin = max(begin, self.kept.popleft()[1] + 1)
+            self.read = begin + group.words
             group.ready = self.read
             if group.last:
                 self.strips.append(max(self.read, self.field + 1))
@@ -351,7 +373,7 @@ class _Conversion:
         _, end = self._give(self._ready(group))
         self.turned.popleft()
         self.field = self.given
-        self.left.append(end + group.beats)
+        self.kept.append((group.beats, end))
 
     def _give(self, offered: int) -> tuple[int, int]:
         """A group of either copy goes on: when, and the end of its exponents."""
@@ -366,23 +388,32 @@ class _Conversion:
         cycles after the last byte and after the exponents' last beat. A beat is packed while the
         one before it is written."""
         converter, left = self.converter, self.converter.exponent_bytes
-        first, last, taken, come = True, 0, 0, max(at, self.byte)
+        first, last, taken, come = True, 0, 0, max(at, self.byte, self.beat)
         while left:
             count = min(left, converter.beat_bytes)
             left, come = left - count, come + count
+            if first and self.maxima is not None and max(self.write, self.maxima) < come:
+                self._write_maxima(self.maxima)  # there are no exponents yet
             taken = (max(self.write, come) + 2) if first else come + 1
             first, last, come = False, come, taken - 1
-        self.byte = come
+        self.byte, self.beat = last, come
         self.write = taken + converter.element_beats
         return last, taken
 
     def _drain(self, count: int, *, last: bool) -> None:
-        """So many maxima go out, a byte a cycle; behind the ``last`` ones the beat is filled up."""
+        """So many maxima come, a byte a cycle; behind the ``last`` ones the beat is filled up. The
+        next beat begins when the one before it has gone."""
         byte = self.byte + DRAINED
         while count:
+            if self.maxima is not None:
+                byte = max(byte, self._write_maxima(self.maxima))
             more = min(count, self.converter.beat_bytes - self.packed)
             count, self.packed, byte = count - more, self.packed + more, byte + more
             if self.packed == self.converter.beat_bytes or (last and not count):
-                self.packed, self.write = 0, max(self.write, byte) + 2
-                byte = self.write - 1
+                self.packed, self.maxima = 0, byte
         self.byte = byte
+
+    def _write_maxima(self, come: int) -> int:
+        """A beat of them goes: when the next may begin."""
+        self.write, self.maxima = max(self.write, come) + 2, None
+        return self.write - 1

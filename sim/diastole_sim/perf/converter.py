@@ -16,7 +16,9 @@ PIECE_COLS, PIECE_BEATS = 16, 4
 """Of a piece, at least."""
 TILES_AHEAD, BEATS_AHEAD = (4, 8), 256
 """What is asked for and has not been read: so many beats, in tiles."""
-LANE_CYCLES, FOLD_CYCLES, DIVIDE_CYCLES = 2, 1, 3
+SHORT_QUEUE = 16
+"""Entries that a queue gives on in the next cycle."""
+LANE_CYCLES, FOLD_CYCLES, DIVIDE_CYCLES, MEASURE_CYCLES = 2, 1, 3, 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,8 +64,12 @@ class ModelledConverter:
     @cached_property
     def lanes(self) -> int:
         """Elements of a word."""
-        two_copies = any(chosen.two_copies for chosen in self._classes)
-        return min(self.floats, self.block if two_copies else self.group_cols)
+        return min(self.floats, self.block if self.two_copies else self.group_cols)
+
+    @cached_property
+    def two_copies(self) -> bool:
+        """Whether any class has them: groups wait then until they are complete."""
+        return any(chosen.two_copies for chosen in self._classes)
 
     @cached_property
     def _largest_tile(self) -> int:
@@ -111,17 +117,26 @@ class ModelledConverter:
     @cached_property
     def finds(self) -> bool:
         """Whether every tile is passed twice: at first to see by what its units are folded."""
-        return self._may_fold(self.tensor_class) and not self._measured_as_read
+        chosen = self.tensor_class
+        return self._may_fold(chosen) and not self._measured_as_read(chosen)
 
     @cached_property
     def draws_early(self) -> bool:
         """Whether words are measured with their draws, when they are read."""
-        return self._may_fold(self.tensor_class) and self._measured_as_read and self.draws
+        return self._measured_as_read(self.tensor_class) and self.draws
 
-    @property
-    def _measured_as_read(self) -> bool:
+    @cached_property
+    def measure_cycles(self) -> int:
+        """By which words are measured later, in a machine with a class that folds by it."""
+        early = [self.numerics.tensor_class(n) for n in CLASS_NAMES if self._measured_as_read(n)]
+        drawn = any(is_stochastic(chosen.rounding) for chosen in early)
+        return MEASURE_CYCLES * bool(early) + drawn
+
+    def _measured_as_read(self, name: str) -> bool:
         """Where units fold: their exponent is the tensor's, and all elements are numbers."""
-        return self.chosen.grouping.kind == "tensor" and self.chosen.saturates
+        chosen = self.numerics.tensor_class(name)
+        known = chosen.grouping.kind == "tensor" and chosen.saturates
+        return known and self._may_fold(name)
 
     def _may_fold(self, name: str) -> bool:
         chosen = self.numerics.tensor_class(name)
@@ -130,8 +145,17 @@ class ModelledConverter:
         return self.numerics.folds(name) and not on_top
 
     @cached_property
+    def kept_cycles(self) -> int:
+        """By which a group's exponents wait longer for their turn, in a long queue."""
+        entries = max(self._group_of(chosen).exponent_entries for chosen in self._classes)
+        return int(entries > SHORT_QUEUE)
+
+    @cached_property
     def _group(self) -> GroupLayout:
-        return GroupLayout.of(self.chosen, block=self.block, data_width=self.data_width)
+        return self._group_of(self.chosen)
+
+    def _group_of(self, chosen: TensorClass) -> GroupLayout:
+        return GroupLayout.of(chosen, block=self.block, data_width=self.data_width)
 
     @property
     def header(self) -> int:
