@@ -267,3 +267,49 @@ def aligned_product(a, b, *, block, fraction, product_bits, poison=False):
             poisoned = poison and (a.is_poison(t) or b.is_poison(lane))
             result[-1].append(None if poisoned else value)
     return result, exact
+
+
+# Operands in planes.
+
+
+def plane(operand, number, count):
+    """Plane ``number`` of ``count`` of an operand, two bits of every magnitude and its sign: as an
+    operand of its own."""
+    bits = 2 * count
+    below = 2 * (count - 1 - number)
+
+    def chunk(code):
+        sign, magnitude = divmod(code, 2**bits)
+        return 4 * sign + magnitude // 2**below % 4
+
+    codes = [[chunk(code) for code in row] for row in operand.codes]
+    kind = Kind(0, 2, operand.kind.specials, operand.kind.scale)
+    return Operand(codes, operand.scales, operand.maxima, kind)
+
+
+def plane_product(a, b, counts, *, block, fraction):
+    """A B^T of operands in ``counts`` planes, as the array computes it: (fractions before the last
+    rounding, exact)."""
+    exact = True
+    result = [[Fraction(0)] * len(b.codes) for _ in a.codes]
+    parts = [
+        [plane(side, number, count) for number in range(count)]
+        for side, count in zip((a, b), counts, strict=True)
+    ]
+    last = 2 * (counts[0] - 1) + 2 * (counts[1] - 1)
+    for t in range(len(a.codes)):
+        for lane in range(len(b.codes)):
+            total = 0
+            for first in range(0, len(a.codes[0]), block):
+                if not (a.counts(t, first) and b.counts(lane, first)):
+                    continue
+                d = _deficit(a, t, first) + _deficit(b, lane, first)
+                exact = exact and d + last <= fraction
+                places = range(first, first + block)
+                for i, high in enumerate(parts[0]):
+                    for j, low in enumerate(parts[1]):
+                        block_sum = _block_sum(high, low, t, lane, places, 4, False)
+                        total += _shifted(block_sum, d + 2 * i + 2 * j, fraction)
+            bound = a.maxima[t] + b.maxima[lane] - 2 * 127
+            result[t][lane] = total * Fraction(2) ** (bound - fraction - 2)
+    return result, exact

@@ -157,6 +157,7 @@ class DeviceProtocol(Protocol):
         tag: int | None = None,
         step: int = 0,
         scale: int | None = None,
+        width: int | None = None,
         beside: bool = False,
     ) -> ConvertedTensor:
         """Quantise a matrix as the class says; the draws are those of (seed, tag, step).
@@ -165,6 +166,8 @@ class DeviceProtocol(Protocol):
         exponent of its largest elements' binade, or T of NVFP4; None is a scale of 1. ValueError
         elsewhere, and out of range. Where it is ``delayed``, the scale is what the last tensor of
         this class and tag that this device converted would have had, unless that was zero.
+        ``width``: bits of a magnitude of a class of format ``fast``, None for the widest; ValueError
+        elsewhere, and where the machine does not have it.
         ``beside``: it may be done while the next product runs, where that is of other tensors.
         """
         ...
@@ -177,6 +180,7 @@ class DeviceProtocol(Protocol):
         tag: int | None = None,
         step: int = 0,
         scale: int | None = None,
+        width: int | None = None,
     ) -> ConvertedTensor:
         """As :meth:`convert`, each matrix of a stack (..., rows, columns): number j, row by row,
         with ``tag`` + 4 j."""

@@ -76,6 +76,7 @@ class Products(ABC, Generic[Own]):
         tag: int,
         step: int,
         scale: int | None,
+        width: int | None,
         beside: bool,
     ) -> Own:
         """As :meth:`diastole_sim.device.interface.DeviceProtocol.convert`, of a float32 matrix."""
@@ -113,10 +114,12 @@ class Products(ABC, Generic[Own]):
         tags: Sequence[int],
         step: int,
         scale: int | None,
+        width: int | None,
     ) -> Sequence[Own]:
         """Convert matrices, ``arrays`` (count, rows, columns), each with its tag."""
+        how: Any = {"step": step, "scale": scale, "width": width, "beside": False}
         return [
-            self._convert(array, tensor_class, tag=tag, step=step, scale=scale, beside=False)
+            self._convert(array, tensor_class, tag=tag, **how)
             for array, tag in zip(arrays, tags, strict=True)
         ]
 
@@ -139,13 +142,20 @@ class Products(ABC, Generic[Own]):
         tag: int | None = None,
         step: int = 0,
         scale: int | None = None,
+        width: int | None = None,
         beside: bool = False,
     ) -> Own:
         """As :meth:`diastole_sim.device.interface.DeviceProtocol.convert`."""
         taken = as_matrix(_name_of(tensor_class), array)
         (tag,) = self._tags((OPERAND_OF[tensor_class].name,), None if tag is None else (tag,), 1)
         return self._convert(
-            taken.array, tensor_class, tag=tag, step=step, scale=scale, beside=beside
+            taken.array,
+            tensor_class,
+            tag=tag,
+            step=step,
+            scale=scale,
+            width=width,
+            beside=beside,
         )
 
     def convert_stack(
@@ -156,6 +166,7 @@ class Products(ABC, Generic[Own]):
         tag: int | None = None,
         step: int = 0,
         scale: int | None = None,
+        width: int | None = None,
     ) -> Stack[Own]:
         """As :meth:`diastole_sim.device.interface.DeviceProtocol.convert_stack`."""
         taken = as_matrices(_name_of(tensor_class), array)
@@ -163,7 +174,7 @@ class Products(ABC, Generic[Own]):
         count = math.prod(leading)
         given = None if tag is None else (tag,)
         (tag,) = self._tags((OPERAND_OF[tensor_class].name,), given, count)
-        return self._stack(taken.array, tensor_class, range(count), tag, step, scale)
+        return self._stack(taken.array, tensor_class, range(count), tag, step, scale, width)
 
     def _stack(
         self,
@@ -173,12 +184,14 @@ class Products(ABC, Generic[Own]):
         tag: int,
         step: int,
         scale: int | None = None,
+        width: int | None = None,
     ) -> Stack[Own]:
         """A stack converted; ``places``: of each matrix the number of its product."""
         matrices = array.reshape(-1, *array.shape[-2:])
         tags = [tag + TAGS_PER_LAYER * place for place in places]
         require_int("the last tag of the stack", tags[-1], 0, MAX_TAG)
-        tensors = self._convert_lot(matrices, tensor_class, tags=tags, step=step, scale=scale)
+        how: Any = {"tags": tags, "step": step, "scale": scale, "width": width}
+        tensors = self._convert_lot(matrices, tensor_class, **how)
         return Stack(leading=array.shape[:-2], tensors=tuple(tensors))
 
     def _tags(
@@ -266,7 +279,13 @@ class Products(ABC, Generic[Own]):
         """An operand of a product of matrices alone."""
         if isinstance(operand, Taken):
             return self._convert(
-                operand.array, CLASSES[name], tag=tag, step=step, scale=None, beside=False
+                operand.array,
+                CLASSES[name],
+                tag=tag,
+                step=step,
+                scale=None,
+                width=None,
+                beside=False,
             )
         return cast(Own, operand)
 

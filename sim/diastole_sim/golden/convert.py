@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from diastole_sim.device.interface import Floats
 from diastole_sim.device.operands import require_matrix
 from diastole_sim.golden.copies import Copy, Counts, Fields, convert_copy, copy_values
+from diastole_sim.golden.improvement import Improvement, improvements
 from diastole_sim.golden.partition import nonzeros
 from diastole_sim.golden.random import stack_draws
 from diastole_sim.spec.check import require_int
@@ -35,6 +36,7 @@ class Quantised:
     there is none. ``nan``, ``inf``: whether the data held one. ``saturated``: finite elements
     beyond the largest, whatever they became; ``underflowed``: finite elements that were not zero
     and are stored so; both over all copies, without the groups that are not numbers.
+    ``improvement``: what 4 bits would improve on 2, in the format ``fast``, else None.
     """
 
     shape: tuple[int, int]
@@ -48,6 +50,12 @@ class Quantised:
     inf: bool
     saturated: int
     underflowed: int
+    improvement: Improvement | None = None
+
+    @property
+    def width(self) -> int | None:
+        """Bits of a magnitude that were chosen for it, in the format ``fast``, else None."""
+        return self.chosen.format.fraction_bits if self.chosen.format.planes else None
 
     @property
     def stored(self) -> int:
@@ -79,6 +87,7 @@ def quantise(
     tag: int,
     step: int,
     scale: int | None = None,
+    width: int | None = None,
 ) -> Quantised:
     """Convert a float32 array of at least 1 x 1 as its class says.
 
@@ -90,12 +99,20 @@ def quantise(
     element, or a zero in a group whose other elements give it no exponent (where the tensor has
     one, it is always the largest); with ``poison`` they become the codes of their kind, or if the
     format has none their whole group is not a number. Zeros keep a sign where the format
-    has it. ValueError if the array is no such array, or ``scale`` out of range or out of place.
+    has it. ``width``: bits of a magnitude, in the format ``fast``; None for its widest. ValueError
+    if the array is no such array, or ``scale`` or ``width`` out of range or out of place.
     """
     require_matrix(array)
     given = () if scale is None else (scale,)
     (converted,) = quantise_stack(
-        array[None], tensor_class, numerics, seed=seed, tags=(tag,), step=step, scales=given
+        array[None],
+        tensor_class,
+        numerics,
+        seed=seed,
+        tags=(tag,),
+        step=step,
+        scales=given,
+        width=width,
     )
     return converted
 
@@ -109,10 +126,11 @@ def quantise_stack(
     tags: Sequence[int],
     step: int,
     scales: Sequence[int] = (),
+    width: int | None = None,
 ) -> list[Quantised]:
     """As :func:`quantise` of each matrix of ``arrays`` (count, rows, columns), each with its tag
     and, if there are ``scales``, its scale."""
-    chosen = numerics.tensor_class(tensor_class)
+    chosen = numerics.converted_class(tensor_class, width)
     fields = Fields.of(arrays)
     count, rows, columns = arrays.shape
     amax: list[int] = fields.finite.max(axis=(1, 2)).tolist()
@@ -128,7 +146,10 @@ def quantise_stack(
             draws = stack_draws(
                 rows, columns, seed=seed, tags=tags, step=step, bits=bits, second=transposed
             )
-        done.append(convert_copy(fields, draws, numerics, tensor_class, of_tensors, transposed))
+        done.append(
+            convert_copy(fields, draws, numerics, tensor_class, of_tensors, transposed, width)
+        )
+    improved = improvements(fields, numerics, tensor_class) if chosen.format.planes else None
     nan: list[bool] = nonzeros(fields.nan).astype(np.bool_).tolist()
     inf: list[bool] = nonzeros(fields.inf).astype(np.bool_).tolist()
     saturated = np.sum([counts.saturated for _, counts in done], axis=0).tolist()
@@ -146,6 +167,7 @@ def quantise_stack(
             inf=inf[index],
             saturated=saturated[index],
             underflowed=underflowed[index],
+            improvement=improved and improved[index],
         )
         for index in range(count)
     ]

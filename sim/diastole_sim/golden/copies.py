@@ -143,13 +143,14 @@ def convert_copy(
     tensor_class: str,
     tensor_exponent: int | Integers | None,
     transposed: bool,
+    width: int | None = None,
 ) -> tuple[Copy, Counts]:
     """Convert a tensor, or its transpose; see :func:`diastole_sim.golden.convert.quantise`.
 
     ``fields``, ``draws``: of the tensor itself, unpadded; ``draws`` may be one 0. Of a stack each
     matrix may have a ``tensor_exponent`` of its own, (..., 1, 1).
     """
-    chosen, block = numerics.tensor_class(tensor_class), numerics.block
+    chosen, block = numerics.converted_class(tensor_class, width), numerics.block
     partition = Partition.groups(chosen.grouping, block)
     if transposed:
         fields, draws = fields.each(turned), turned(draws)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from math import prod
+from typing import Any
 
 from diastole_sim.device.interface import Floats, ProductResult
 from diastole_sim.device.operands import require_contractions, require_storage
@@ -41,6 +42,7 @@ class GoldenDevice(Products[Quantised]):
         tag: int,
         step: int,
         scale: int | None,
+        width: int | None,
         beside: bool,
     ) -> Quantised:
         """See :func:`diastole_sim.golden.convert.quantise`. It takes no time here, so ``beside``
@@ -53,6 +55,7 @@ class GoldenDevice(Products[Quantised]):
             tag=tag,
             step=step,
             scale=self._scales.choose(tensor_class, tag, scale),
+            width=width,
         )
         self._scales.remember(tensor_class, tag, converted.amax)
         return converted
@@ -68,6 +71,8 @@ class GoldenDevice(Products[Quantised]):
 
     def _check_stored(self, name: str, operand: Quantised) -> None:
         own = self.numerics.tensor_class(operand.tensor_class)
+        if own.format.planes and operand.width in self.numerics.widths:
+            own = self.numerics.converted_class(operand.tensor_class, operand.width)
         require_storage(name, operand.chosen, operand.block, own, self.numerics.block)
 
     def _names_over_time(self) -> bool:
@@ -95,10 +100,11 @@ class GoldenDevice(Products[Quantised]):
         tags: Sequence[int],
         step: int,
         scale: int | None,
+        width: int | None,
     ) -> list[Quantised]:
         if self.numerics.source == "delayed":  # one may hang on the one before it
-            one_by_one = super()._convert_lot
-            return list(one_by_one(arrays, tensor_class, tags=tags, step=step, scale=scale))
+            how: Any = {"tags": tags, "step": step, "scale": scale, "width": width}
+            return list(super()._convert_lot(arrays, tensor_class, **how))
         chosen = self._scales.choose(tensor_class, tags[0], scale)
         found: list[Quantised] = []
         for part in pieces(len(arrays), arrays[0].size):
@@ -110,6 +116,7 @@ class GoldenDevice(Products[Quantised]):
                 tags=tags[part],
                 step=step,
                 scales=() if chosen is None else (chosen,) * len(tags[part]),
+                width=width,
             )
         return found
 

@@ -5,7 +5,7 @@ whatever the grouping is, so here all formats and groupings become alike.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from diastole_sim.golden.convert import Quantised
 from diastole_sim.golden.magnitudes import decode_magnitudes, is_inf, is_nan, is_negative
 from diastole_sim.golden.partition import turned
-from diastole_sim.spec.formats import SIGNIFICAND_FRACTION, Format
+from diastole_sim.spec.formats import PLANE_BITS, SIGNIFICAND_FRACTION, Format
 from diastole_sim.spec.scales import stored_parts
 
 Integers = NDArray[Any]
@@ -74,6 +74,28 @@ class OperandRows:
             unit -= SIGNIFICAND_FRACTION
         exponents = unit[..., None] - self.deficits
         return self.elements * power_of_two(exponents).repeat(self.block, axis=-1)
+
+
+    def planes(self) -> "list[OperandRows]":
+        """The planes of operands of the format ``fast``, the top bits first, each as operands of 2
+        bits; the deficits of plane i are larger by 2 i. Of others these operands alone."""
+        count = self.format.plane_count
+        if count == 1:
+            return [self]
+        magnitudes, signs = np.abs(self.elements).astype(np.int64), np.sign(self.elements)
+        found: list[OperandRows] = []
+        for number in range(count):
+            chunks = magnitudes >> PLANE_BITS * (count - 1 - number) & (1 << PLANE_BITS) - 1
+            found.append(
+                replace(
+                    self,
+                    elements=signs * chunks,
+                    depths=_in_any(chunks != 0, self.block).astype(np.int32) - 1,
+                    deficits=(self.deficits + PLANE_BITS * number) * self.nonzero,
+                    format=self.format.at_width(PLANE_BITS),
+                )
+            )
+        return found
 
 
 def read_operand_rows(tensors: Sequence[Quantised], number: int, *, poison: bool) -> OperandRows:

@@ -13,6 +13,9 @@ The shift rounds each block sum once, to the nearest integer, ties upward; integ
 associative, so no schedule changes a bit. ``value`` is rounded once more, to binary32. What NaN and
 Inf count as: :func:`diastole_sim.golden.operand_rows.read_operand_rows`.
 
+Operands in the format ``fast`` are sums of planes, plane i 2 i below the top: every pair of them is
+a product with d larger by 2 (i + j), and ``acc`` the sum of all.
+
 Where no bit is lost before the last rounding, the sums run in float64, as integers scaled by powers
 of two: below 2^53 they are exact in any order of addition. Vectors for which that does not hold are
 taken one block of the contraction at a time.
@@ -141,9 +144,11 @@ def multiply(a: OperandRows, b: OperandRows, trees: Trees) -> list[ResultTensor]
     may be of one operand, for all."""
     exact = np.ones(max(len(a.elements), len(b.elements)), np.bool_)
     sums = None
-    if _may_lose(a, b, trees):
-        exact = _is_exact(a, b, trees)
-        sums = _sums_with_losses(a, b, trees)
+    pairs = [(first, second) for first in a.planes() for second in b.planes()]
+    lowest = pairs[-1]
+    if _may_lose(*lowest, trees) or _leaves_doubles(a, b):
+        exact = _is_exact(*lowest, trees)
+        sums = _sums_with_losses(pairs, trees)
     if sums is None:
         sums = a.values() @ b.values().swapaxes(1, 2)
     sums = sums[:, : a.length, : b.length]
@@ -205,19 +210,32 @@ def _may_lose(a: OperandRows, b: OperandRows, trees: Trees) -> bool:
     """Whether a bit could be lost, or a sum leave the bits of a float64, were the worst vectors of
     both to meet."""
     return bool(
-        a.reach.max() + b.reach.max() > _room(a, b)
+        _leaves_doubles(a, b)
         or a.deficits.max() + b.deficits.max() > trees.fraction
         or a.extents.max() + b.extents.max() > trees.product_bits
     )
 
 
-def _sums_with_losses(a: OperandRows, b: OperandRows, trees: Trees) -> Doubles | None:
-    """The sums, where two vectors meet that lose a bit; None if none do."""
-    lossy = _lossy(a, b, trees), _lossy(b, a, trees)
-    columns = np.flatnonzero((lossy[0].any(axis=1) & lossy[1].any(axis=1)).any(axis=0))
-    if not columns.size:
-        return None
-    accumulated = _accumulate(a, b, trees, lossy, columns)
+def _leaves_doubles(a: OperandRows, b: OperandRows) -> bool:
+    """Whether a sum could leave the bits of a float64, were the worst vectors of both to meet."""
+    return bool(a.reach.max() + b.reach.max() > _room(a, b))
+
+
+def _sums_with_losses(
+    pairs: Sequence[tuple[OperandRows, OperandRows]], trees: Trees
+) -> Doubles | None:
+    """The sums over all pairs of planes, where two vectors meet that lose a bit; None if none do
+    and there is one pair only."""
+    a, b = pairs[0]
+    accumulated: Integers | None = None
+    for first, second in pairs:
+        lossy = _lossy(first, second, trees), _lossy(second, first, trees)
+        columns = np.flatnonzero((lossy[0].any(axis=1) & lossy[1].any(axis=1)).any(axis=0))
+        if len(pairs) == 1 and not columns.size:
+            return None
+        found = _accumulate(first, second, trees, lossy, columns)
+        accumulated = found if accumulated is None else accumulated + found
+    assert accumulated is not None
     bound = a.maxima[:, :, None] + b.maxima[:, None, :] - 6 * trees.significands
     return _as_doubles(accumulated, bound - (trees.fraction + trees.product_bits - 2))
 

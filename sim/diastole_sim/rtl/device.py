@@ -162,10 +162,12 @@ class Device(Products[DeviceTensor]):
         tag: int,
         step: int,
         scale: int | None,
+        width: int | None,
         beside: bool,
     ) -> DeviceTensor:
         """Quantise on the hardware. ``beside``: while the next product runs, if that is not of this
         tensor; it runs at once where anything is asked of the tensor before."""
+        self.numerics.converted_class(tensor_class, width)
         self.settle()
         require_int("step", step, 0, 2**32 - 1)
         exponent = self._scales.choose(tensor_class, tag, scale)

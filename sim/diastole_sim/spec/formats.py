@@ -10,7 +10,7 @@ To add a format: one line in ``_named`` (or none, if ``e<E>m<M>`` has it), and n
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from diastole_sim.spec.check import require_choice, require_int
 
@@ -30,6 +30,10 @@ TWO_LEVEL_LARGEST, TWO_LEVEL_EXPONENT = 21, 11
 """Largest magnitude of an NVFP4 tensor whose scale is 1: 448 * 6 = 2688 = 21/16 * 2^11."""
 SCALE_RULES = ("floor", "even", "ceil", "rceil")
 """How an exponent follows from the largest magnitude."""
+PLANE_SCALE_RULES = ("floor", "ceil")
+"""Those by which it does not depend on how many bits a magnitude has."""
+PLANE_BITS = 2
+"""Of a magnitude's chunk, as a plane stores it; the sign comes to them."""
 SCALE_CODE_RULES = ("nearest", "up")
 """How an E4M3 scale does (NVFP4)."""
 
@@ -45,6 +49,9 @@ class Format:
     (a power of two), ``one`` (bf16), ``e4m3`` (NVFP4: a minifloat per group times a power of two
     per tensor). ``groupings``: the kinds of :class:`Grouping` that it takes, the default first;
     ``group``: default length of a vector group, None where the default follows from the block side.
+    ``planes``: the bits of a magnitude are chosen at every conversion, and an element is stored as
+    a chunk of ``PLANE_BITS`` of them in each of its planes, with the sign; ``fraction_bits`` are
+    those of one plane, and of a converted tensor (:meth:`at_width`) those that were chosen.
     """
 
     name: str
@@ -54,6 +61,7 @@ class Format:
     scale: str
     groupings: tuple[str, ...]
     group: int | None = None
+    planes: bool = False
 
     def __post_init__(self) -> None:
         require_int("exponent_bits", self.exponent_bits, 0, 8)
@@ -124,6 +132,15 @@ class Format:
             return self.max_code
         return 2**self.fraction_bits | self.max_code & 2**self.fraction_bits - 1
 
+    def at_width(self, width: int) -> "Format":
+        """A format of planes as a conversion to ``width`` bits of magnitude has it."""
+        return replace(self, fraction_bits=width)
+
+    @property
+    def plane_count(self) -> int:
+        """Planes in which an element is stored, the top bits first; 1 in other formats."""
+        return self.fraction_bits // PLANE_BITS if self.planes else 1
+
     @property
     def signed_zero(self) -> bool:
         """Whether a zero keeps its sign; block floating point and MXINT8 have one zero."""
@@ -171,6 +188,8 @@ class Format:
     @property
     def scale_rules(self) -> tuple[str, ...]:
         """The rules that may be chosen, none where the scale is fixed."""
+        if self.planes:
+            return PLANE_SCALE_RULES
         return {"one": (), "e4m3": SCALE_CODE_RULES}.get(self.scale, SCALE_RULES)
 
     @property
@@ -279,6 +298,9 @@ SCALE_FORMAT = FORMATS["fp8_e4m3"]
 """Of NVFP4's scales of groups, without their signs."""
 FORMAT_NAMES = tuple(FORMATS)
 """Every name, in the order in which a message lists them; ``e<E>m<M>`` comes to them."""
+FAST = replace(FORMATS["bfp2"], name="fast", planes=True)
+"""Block floating point whose width is chosen at every conversion. Zhang, Khan, Ré, Kung: FAST,
+HPCA 2022. The golden model has it, the hardware not yet, so it is not among ``FORMATS``."""
 GENERIC = r"e([2-5])m([1-5])"
 """Minifloats of up to 8 bits: bias 2^(E-1) - 1, subnormals, every code finite."""
 
@@ -289,6 +311,8 @@ def parse_format(name: object) -> Format:
     found = re.fullmatch(GENERIC, name) if isinstance(name, str) else None
     if isinstance(name, str) and name in FORMATS:
         return FORMATS[name]
+    if name == FAST.name:
+        return FAST
     if found is None or 1 + int(found[1]) + int(found[2]) > 8:
         require_choice("format", name, (*FORMAT_NAMES, "e<E>m<M>"))
     assert found is not None

@@ -1,7 +1,7 @@
 """What decides the bits of a result: formats, groups, scales, roundings, block, accumulator."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from typing import Any
@@ -25,6 +25,9 @@ OVERFLOWS = ("saturate", "specification")
 """What becomes of finite values beyond the largest element: it, or OCP's Inf or NaN."""
 SPECIALS = ("flag", "poison")
 """What becomes of NaN and Inf: 0 and the largest element, or NaN in every result they reach."""
+WIDTHS = (2, 4, 6, 8)
+"""Bits of a magnitude that a format of planes may have."""
+DEFAULT_WIDTHS = (2, 4)
 SOURCES = ("current", "delayed", "given")
 """Where a tensor's scale comes from: its data, those of the step before, or the host."""
 MIN_WINDOW, MAX_WINDOW = 8, 48
@@ -78,8 +81,9 @@ class Numerics:
     ``random_bits``: bits of a stochastic rounding's draw (1..16). ``fraction``: F, bits kept below
     the unit of an aligned block sum (0..32). ``headroom``: G, up to 2^G blocks are summed (1..16).
     ``window``: None, or the bits that a product is rounded to before it enters its tree (8..48), 0
-    for none. ``special``, ``source``: of ``SPECIALS`` and ``SOURCES``. ValueError if one is out of
-    range, or if they do not go together (:func:`contradictions`).
+    for none. ``special``, ``source``: of ``SPECIALS`` and ``SOURCES``. ``widths``: of ``WIDTHS``,
+    ascending, those that a class of format ``fast`` may be converted to. ValueError if one is out
+    of range, or if they do not go together (:func:`contradictions`).
     """
 
     block: int
@@ -92,6 +96,7 @@ class Numerics:
     window: int | None = None
     special: str = "flag"
     source: str = "current"
+    widths: tuple[int, ...] = DEFAULT_WIDTHS
 
     def __post_init__(self) -> None:
         require_choice("block", self.block, BLOCK_SIDES)
@@ -102,8 +107,28 @@ class Numerics:
             require_int("window", self.window, MIN_WINDOW, MAX_WINDOW)
         require_choice("special", self.special, SPECIALS)
         require_choice("source", self.source, SOURCES)
+        require_widths(self.widths)
         for _, text in contradictions(self):
             raise ValueError(text)
+
+    # Widths that are chosen at every conversion.
+
+    @property
+    def chooses_widths(self) -> bool:
+        """Whether a class is converted to any of ``widths``."""
+        return any(self.tensor_class(name).format.planes for name in CLASS_NAMES)
+
+    def converted_class(self, name: str, width: int | None = None) -> TensorClass:
+        """The class as a conversion stores it: its format at ``width`` bits of magnitude, None for
+        the widest, where it is one of planes. ValueError for a width that the class has not."""
+        chosen = self.tensor_class(name)
+        if chosen.format.planes:
+            wanted = self.widths[-1] if width is None else width
+            require_choice(f"width of {name}", wanted, self.widths)
+            return replace(chosen, format=chosen.format.at_width(wanted))
+        if width is not None:
+            raise ValueError(f"width must be absent: {name} is {chosen.format.name}, not fast")
+        return chosen
 
     # Products.
 
@@ -183,7 +208,8 @@ class Numerics:
             }
             for name, chosen in ((name, self.tensor_class(name)) for name in CLASS_NAMES)
         }
-        return {key: getattr(self, key) for key in _SCALARS} | classes
+        widths = {"widths": list(self.widths)} if self.chooses_widths else {}
+        return {key: getattr(self, key) for key in _SCALARS} | widths | classes
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Numerics":
@@ -192,13 +218,15 @@ class Numerics:
 
         ValueError for a key that is missing or unknown.
         """
-        _require_keys("numerics", values, (*_REQUIRED, *CLASS_NAMES), _DEFAULTED)
+        _require_keys("numerics", values, (*_REQUIRED, *CLASS_NAMES), (*_DEFAULTED, "widths"))
         require_choice("block", values["block"], BLOCK_SIDES)
         classes = {
             name: make_class(name, values["block"], f"numerics.{name}", values[name])
             for name in CLASS_NAMES
         }
-        return cls(**classes, **{key: values[key] for key in _SCALARS if key in values})
+        widths = {"widths": tuple(values["widths"])} if "widths" in values else {}
+        scalars = {key: values[key] for key in _SCALARS if key in values}
+        return cls(**classes, **scalars, **widths)
 
 
 _REQUIRED = ("block", "random_bits", "fraction", "headroom")
@@ -233,6 +261,16 @@ def contradictions(numerics: Numerics) -> Iterator[tuple[tuple[str, ...], str]]:
             (
                 "format.x, format.w and format.dy must all be nvfp4, or none: its scales are no "
                 f"powers of two (nvfp4 is chosen for {' and '.join(two_level)})"
+            ),
+        )
+    planes = [name for name in CLASS_NAMES if classes[name].format.planes]
+    others = [n for n in CLASS_NAMES if n not in planes and classes[n].format.name != "bfp2"]
+    if planes and others:
+        yield (
+            tuple(f"format.{name}" for name in others),
+            (
+                f"format.{others[0]} must be fast or bfp2 where format.{planes[0]} is fast, whose "
+                f"planes are multiplied as bfp2 is, not {classes[others[0]].format.name}"
             ),
         )
     for name, chosen in classes.items():
@@ -276,6 +314,14 @@ def contradictions(numerics: Numerics) -> Iterator[tuple[tuple[str, ...], str]]:
                 f"from the formats, cell.window and array.block): {advice}"
             ),
         )
+
+
+def require_widths(widths: tuple[int, ...]) -> None:
+    """ValueError unless they are some of ``WIDTHS``, ascending."""
+    some = bool(widths) and set(widths) <= set(WIDTHS)
+    if not some or list(widths) != sorted(set(widths)):
+        known = ", ".join(map(str, WIDTHS))
+        raise ValueError(f"fast.widths must be some of {known}, ascending, not {list(widths)}")
 
 
 def _window(asked: int | None, a: Format, b: Format) -> int:

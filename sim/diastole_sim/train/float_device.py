@@ -54,6 +54,7 @@ class FloatDevice(Products[FloatTensor]):
         tag: int,
         step: int,
         scale: int | None,
+        width: int | None,
         beside: bool,
     ) -> FloatTensor:
         """Keep the tensor; nothing is rounded or scaled, so the other arguments do not matter."""

@@ -66,7 +66,7 @@ class Device(Products):
     def _names_over_time(self):
         return self.over_time
 
-    def _convert(self, array, tensor_class, *, tag, step, scale, beside):
+    def _convert(self, array, tensor_class, *, tag, step, scale, width, beside):
         assert array.dtype == np.float32
         assert len(array.shape) == 2
         self.log.append(("convert", tensor_class, tag, step))

@@ -1,0 +1,65 @@
+"""The precision monitor: what magnitudes of 4 bits would improve on those of 2.
+
+Of every element of a tensor, whatever width and rounding it is stored with, k4 and k2 are its
+magnitudes at its group's exponent, rounded to nearest even and saturating. Their difference beside
+the magnitudes themselves, r = sum |k4 - 4 k2| / sum 4 k2, is what a host decides by which width the
+next conversion has: .32 for normal numbers, .16 for uniform ones.
+
+Source: Zhang, Khan, Ré, Kung: FAST, HPCA 2022, section 5; there groups weigh by their exponents.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diastole_sim.golden.copies import Fields, convert_copy
+from diastole_sim.golden.magnitudes import magnitudes
+from diastole_sim.spec.numerics import Numerics
+
+NARROW, WIDE = 2, 4
+COUNTER_MAX = 2**32 - 1
+"""Where the counters stop."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Improvement:
+    """``num``: sum of |k4 - 4 k2|; ``den``: sum of 4 k2, counted as that of k2. Both counters
+    have 32 bits and stop at all ones."""
+
+    num: int
+    den: int
+
+    @classmethod
+    def counted(cls, num: int, narrow: int) -> "Improvement":
+        """As the counters show sums of that size; ``narrow``: of k2."""
+        scale = 1 << (WIDE - NARROW)
+        return cls(num=min(num, COUNTER_MAX), den=scale * min(narrow, COUNTER_MAX))
+
+    @property
+    def ratio(self) -> float:
+        """r; 0 for a tensor of zeros, Inf where only the wide magnitudes are none."""
+        if self.den:
+            return self.num / self.den
+        return float("inf") if self.num else 0.0
+
+
+def improvements(fields: Fields, numerics: Numerics, tensor_class: str) -> list[Improvement]:
+    """Of each matrix of a stack, (count, rows, columns), unpadded. NaN counts as 0 and Inf as the
+    largest element, as they are stored; with ``poison`` their groups count as zeros."""
+    rows, columns = fields.finite.shape[-2:]
+    nearest = replace(numerics.tensor_class(tensor_class), rounding="nearest")
+    measured = replace(numerics, widths=(NARROW, WIDE), **{tensor_class: nearest})
+
+    def rounded(width: int) -> NDArray[np.int64]:
+        draws = np.zeros((1, 1, 1), np.int32)
+        copy, _ = convert_copy(fields, draws, measured, tensor_class, None, False, width)
+        kind = measured.converted_class(tensor_class, width).format
+        return magnitudes(copy.codes, kind)[:, :rows, :columns]
+
+    narrow, wide = rounded(NARROW), rounded(WIDE)
+    differ = np.abs(wide - (narrow << (WIDE - NARROW))).sum(axis=(1, 2)).tolist()
+    return [
+        Improvement.counted(num, k2)
+        for num, k2 in zip(differ, narrow.sum(axis=(1, 2)).tolist(), strict=True)
+    ]

@@ -1,0 +1,210 @@
+"""Products of operands in planes against plain integers, and widths that a conversion chooses."""
+
+from dataclasses import replace
+from itertools import product as every
+
+import numpy as np
+import pytest
+
+from diastole_sim.golden.convert import quantise
+from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
+from diastole_sim.spec.operations import OPERATIONS
+from oracle import product as oracle
+from support.texts import exactly
+
+FACTORS = {
+    "forward": (("X", 0), ("W", 1)),
+    "dx": (("dY", 0), ("W", 0)),
+    "dw": (("X", 1), ("dY", 1)),
+}
+"""The factors of every product, and whether their columns (0) or their rows (1) are contracted."""
+SHAPES = {"X": (13, 22), "W": (22, 17), "dY": (13, 17)}
+TAGS = {"X": 0, "W": 1, "dY": 2}
+GROUPS = {"squares": None, "vectors": "1x4", "long vectors": "1x8", "large squares": "8x8"}
+
+
+def fast(*formats, grouping=None, fraction=22, widths=(2, 4), rounding="nearest", **options):
+    formats = formats or ("fast",) * 3
+    classes = {
+        name: {"format": each, "rounding": rounding, "grouping": grouping} | options
+        for name, each in zip(CLASS_NAMES, formats, strict=True)
+    }
+    rest = {"block": 4, "random_bits": 8, "fraction": fraction, "headroom": 9, "widths": widths}
+    return Numerics.from_dict(classes | rest)
+
+
+def tensors(rng, spread):
+    """Neighbours of like size, and 8 x 8 that are not."""
+    found = {}
+    for name, shape in SHAPES.items():
+        powers = rng.integers(-spread, spread + 1, [-(-side // 8) for side in shape])
+        powers = powers.repeat(8, 0).repeat(8, 1)[: shape[0], : shape[1]]
+        found[name] = (rng.standard_normal(shape) * 2.0**powers).astype(np.float32)
+    return found
+
+
+def convert(device, arrays, widths, step=0):
+    return {
+        name: device.convert(array, name.lower(), tag=TAGS[name], step=step, width=width)
+        for (name, array), width in zip(arrays.items(), widths, strict=True)
+    }
+
+
+def check(device, operands, op):
+    """One product against the oracle; returns it."""
+    got = getattr(device, op)(*(operands[n] for n in OPERATIONS[op].operand_names))
+    sides = [oracle.read(operands[name], number) for name, number in FACTORS[op]]
+    counts = [(operands[name].width or 2) // 2 for name, _ in FACTORS[op]]
+    sizes = {"block": 4, "fraction": device.numerics.fraction}
+    sums, exact = oracle.plane_product(*sides, counts, **sizes)
+    (values,) = got.values.values()
+    rows, columns = values.shape
+    wanted = [[oracle.binary32(value)[0] for value in row[:columns]] for row in sums[:rows]]
+    np.testing.assert_array_equal(values.view(np.uint32), np.array(wanted, "f4").view(np.uint32))
+    assert got.exact == exact
+    if exact:
+        whole = oracle.exact_product(*sides)
+        once = [[oracle.binary32(value)[0] for value in row[:columns]] for row in whole[:rows]]
+        np.testing.assert_array_equal(values, np.array(once, "f4"))
+    return got
+
+
+@pytest.mark.parametrize("op", FACTORS)
+@pytest.mark.parametrize("widths", [(2, 2, 2), (4, 2, 4), (2, 4, 2), (4, 4, 4)])
+@pytest.mark.parametrize("grouping", GROUPS.values(), ids=GROUPS)
+def test_products(op, widths, grouping, np_rng):
+    """Near one another, and so far apart that every pass rounds."""
+    device, exact = GoldenDevice(fast(grouping=grouping)), set()
+    for spread in (1, 9, 30):
+        operands = convert(device, tensors(np_rng, spread), widths)
+        exact.add(check(device, operands, op).exact)
+    assert exact == {True, False}
+
+
+@pytest.mark.parametrize("op", FACTORS)
+@pytest.mark.parametrize("widths", [(2, 6, 8), (8, 8, 8), (6, 4, 6)])
+def test_wider_ones(op, widths, np_rng):
+    device = GoldenDevice(fast(widths=(2, 4, 6, 8), fraction=30))
+    for spread in (1, 14):
+        check(device, convert(device, tensors(np_rng, spread), widths), op)
+
+
+@pytest.mark.parametrize("op", FACTORS)
+def test_beside_bfp2(op, np_rng):
+    device = GoldenDevice(fast("fast", "bfp2", "fast", fraction=12))
+    for spread in (1, 9):
+        check(device, convert(device, tensors(np_rng, spread), (4, None, 2)), op)
+
+
+def test_every_pair_of_elements():
+    """Signed magnitudes of 2 and of 4 bits: as products of one element, with another one that
+    makes its group's exponent what it is."""
+    device = GoldenDevice(fast(grouping="1x4"))
+    for left, right in every((2, 4), repeat=2):
+        values = [np.arange(1 - 2**width, 2**width) for width in (left, right)]
+        x = np.zeros((len(values[0]), 4), np.float32)
+        w = np.zeros((4, len(values[1])), np.float32)
+        x[:, 0], x[:, 1] = values[0], 2 ** (left - 1)
+        w[0], w[2] = values[1], 2 ** (right - 1)
+        held = device.convert(x, "x", width=left), device.convert(w, "w", width=right)
+        np.testing.assert_array_equal(held[0].values(0), x)
+        np.testing.assert_array_equal(held[1].values(1), w)
+        result = device.forward(*held)
+        np.testing.assert_array_equal(result.y, np.outer(*values).astype(np.float32))
+        assert result.exact
+
+
+def test_a_zero_chunk_of_a_group_is_asked_about_and_a_group_of_zeros_is_not(np_rng):
+    """d is 21 and 22 at F = 22: with planes 4 below only the sum of 2-bit tensors is exact."""
+    numerics = fast(fraction=22)
+    device = GoldenDevice(numerics)
+    x, w = np.zeros((1, 8), np.float32), np.ones((8, 1), np.float32)
+    x[0, 0], x[0, 4] = 1, 2.0**-21
+    w[4:] = 0.5  # so d is 22 in the second block; every low chunk there is zero
+    for widths, exact in (((2, 2), True), ((2, 4), False), ((4, 4), False)):
+        held = device.convert(x, "x", width=widths[0]), device.convert(w, "w", width=widths[1])
+        assert device.forward(*held).exact is exact
+    x[0, 4] = 0
+    held = device.convert(x, "x", width=4), device.convert(w, "w", width=4)
+    assert device.forward(*held).exact
+
+
+@pytest.mark.parametrize("rounding", ["nearest", "stochastic-a", "stochastic-b", "stochastic-c"])
+@pytest.mark.parametrize("grouping", GROUPS.values(), ids=GROUPS)
+@pytest.mark.parametrize("scale", ["floor", "ceil"])
+def test_a_width_is_block_floating_point_of_that_width(rounding, grouping, scale, np_rng):
+    """With the same draws, for both copies: the narrow version is not the top of the wide one."""
+    array = tensors(np_rng, 5)["dY"]
+    widths = (2, 4, 6, 8)
+    own = fast(grouping=grouping, rounding=rounding, scale=scale, widths=widths)
+    for width in widths:
+        kind = fast(*(f"bfp{width}",) * 3, grouping=grouping, rounding=rounding, scale=scale)
+        got, wanted = (
+            quantise(array, "dy", numerics, seed=3, tag=2, step=7, width=asked)
+            for numerics, asked in ((own, width), (kind, None))
+        )
+        for copy, other in zip(got.copies, wanted.copies, strict=True):
+            np.testing.assert_array_equal(copy.codes, other.codes)
+            np.testing.assert_array_equal(copy.exponents, other.exponents)
+        np.testing.assert_array_equal(got.values(), wanted.values())
+        assert (got.saturated, got.underflowed) == (wanted.saturated, wanted.underflowed)
+        assert (got.width, wanted.width) == (width, None)
+
+
+def test_what_is_not_said_is_the_widest(np_rng):
+    arrays = tensors(np_rng, 1)
+    device = GoldenDevice(fast())
+    assert device.convert(arrays["X"], "x").width == 4
+    assert device.forward(arrays["X"], arrays["W"]).operands["W"].width == 4
+    stack = device.convert_stack(np.stack([arrays["X"]] * 3), "x", width=2)
+    assert [tensor.width for tensor in stack.tensors] == [2, 2, 2]
+
+
+def test_a_stack_is_its_products_one_by_one(np_rng):
+    """Also where planes are summed."""
+    numerics = fast(fraction=8)
+    x = np.stack([tensors(np_rng, 9)["X"] for _ in range(3)])
+    w = tensors(np_rng, 9)["W"]
+    whole = GoldenDevice(numerics).forward(x, w, tags=(0, 1))
+    for index in range(3):
+        one = GoldenDevice(numerics).forward(x[index], w, tags=(4 * index, 1))
+        np.testing.assert_array_equal(whole.y[index], one.y)
+    assert not whole.exact
+
+
+def test_refused(np_rng):
+    array = tensors(np_rng, 1)["X"]
+    with pytest.raises(ValueError, match=exactly("width of x must be one of 2, 4, not 3")):
+        GoldenDevice(fast()).convert(array, "x", width=3)
+    with pytest.raises(ValueError, match=exactly("width must be absent: x is bfp4, not fast")):
+        GoldenDevice(fast("bfp4", "bfp4", "bfp4")).convert(array, "x", width=4)
+    held = GoldenDevice(fast(widths=(2, 4, 6))).convert(array, "x", width=6)
+    other = GoldenDevice(fast())
+    with pytest.raises(ValueError, match="this device has fast"):
+        other.upload(held)
+    assert other.upload(replace(other.convert(array, "x", width=2))).width == 2
+
+
+@pytest.mark.parametrize("widths", [(), (4, 2), (2, 2), (3,), (2, 10)])
+def test_refused_widths(widths):
+    said = f"fast.widths must be some of 2, 4, 6, 8, ascending, not {list(widths)}"
+    with pytest.raises(ValueError, match=exactly(said)):
+        fast(widths=widths)
+
+
+@pytest.mark.parametrize("other", ["bfp4", "fp8_e4m3", "mxfp4_e2m1"])
+def test_refused_mixtures(other):
+    said = (
+        "format.w must be fast or bfp2 where format.x is fast, whose planes are multiplied as bfp2 "
+        f"is, not {other}"
+    )
+    with pytest.raises(ValueError, match=exactly(said)):
+        fast("fast", other, "fast")
+
+
+@pytest.mark.parametrize("scale", ["even", "rceil"])
+def test_refused_rules(scale):
+    said = f"scale of fast must be one of floor, ceil, not {scale!r}"
+    with pytest.raises(ValueError, match=exactly(said)):
+        fast(scale=scale)
