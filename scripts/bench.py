@@ -27,6 +27,7 @@ from diastole.measure import (
     golden_speed,
     gradient_order,
     model_error,
+    precisions,
     sizes,
     utilisation,
 )
@@ -69,6 +70,7 @@ def main(arguments: argparse.Namespace) -> int:
         "area": lambda: area.figures(mapper),
         "emission": emission.figures,
         "accuracy": accuracy.figures,
+        "precision": precisions.figures,
         "geometry": geometry.figures,
         "orders": gradient_order.figures,
         "stacks": golden_speed.figures,

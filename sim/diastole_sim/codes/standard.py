@@ -64,6 +64,9 @@ class Form:
     grouping: Grouping
 
     def __post_init__(self) -> None:
+        if self.format.planes:
+            name = self.format.name
+            raise ValueError(f"format must have one width, not {name}: bfp2 and bfp4 are its codes")
         require_choice(f"grouping of {self.format.name}", self.grouping.kind, self.format.groupings)
 
     def __str__(self) -> str:

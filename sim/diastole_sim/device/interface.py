@@ -166,8 +166,8 @@ class DeviceProtocol(Protocol):
         exponent of its largest elements' binade, or T of NVFP4; None is a scale of 1. ValueError
         elsewhere, and out of range. Where it is ``delayed``, the scale is what the last tensor of
         this class and tag that this device converted would have had, unless that was zero.
-        ``width``: bits of a magnitude of a class of format ``fast``, None for the widest; ValueError
-        elsewhere, and where the machine does not have it.
+        ``width``: bits of a magnitude of a class of format ``fast``, None for the widest;
+        ValueError elsewhere, and where the machine does not have it.
         ``beside``: it may be done while the next product runs, where that is of other tensors.
         """
         ...

@@ -75,7 +75,6 @@ class OperandRows:
         exponents = unit[..., None] - self.deficits
         return self.elements * power_of_two(exponents).repeat(self.block, axis=-1)
 
-
     def planes(self) -> "list[OperandRows]":
         """The planes of operands of the format ``fast``, the top bits first, each as operands of 2
         bits; the deficits of plane i are larger by 2 i. Of others these operands alone."""

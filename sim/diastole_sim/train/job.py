@@ -15,10 +15,13 @@ from diastole_sim.train import host
 from diastole_sim.train.draws import ORDER_TAG, permutation
 from diastole_sim.train.float_device import FloatDevice
 from diastole_sim.train.network import Perceptron
+from diastole_sim.train.precision import Precision, Widths
 from diastole_sim.train.session import Session, Trainer
 from diastole_sim.train.tasks import Samples, Task, find_task, split
 
 MAX_STEPS = 1_000_000
+LAYERS = 2
+"""Of every task's network."""
 
 Progress = Callable[[int, int, float], None]
 """Called after every step with the steps done, all steps, and the loss of the last minibatch."""
@@ -46,6 +49,9 @@ class TrainResult:
     are None without a clock. ``verified``: compared with a reference, without a mismatch.
     ``compared``, ``mismatches``, ``first_mismatch``, ``reports_differ``: as
     :class:`diastole_sim.golden.compare.Comparison` counts them, elements and reported values.
+    ``precision``: how widths were chosen, where the machine has the format ``fast``; then
+    ``mean_passes`` of the training products by MACs, ``pass_shares``, of all of them those of so
+    many passes, and ``widths``, by tensor that of every conversion, a digit each.
     ``inexact_products`` of ``products``; ``saturated`` and ``underflowed`` elements of those that
     were ``converted``, over all copies. ``seconds`` of wall time, float run excluded.
     """
@@ -71,6 +77,10 @@ class TrainResult:
     converted: int
     saturated: int
     underflowed: int
+    precision: str | None
+    mean_passes: float | None
+    pass_shares: dict[str, float] | None
+    widths: dict[str, str] | None
     first_mismatch: Mismatch | ReportMismatch | None
     reports_differ: list[str]
     history: History
@@ -96,6 +106,7 @@ def run_task(
     steps: int | None = None,
     seed: int = 0,
     reference: Trainer | None = None,
+    precision: Precision | None = None,
     multipliers: int | None = None,
     progress: Progress | None = None,
 ) -> TrainResult:
@@ -105,14 +116,18 @@ def run_task(
     the draws of roundings come from the seed that the devices were made with, to be the same.
     ``steps``: 1 to 1 000 000, the task's own number by default. ``reference``: a second device;
     every converted operand and every product of every step must have the same bits on both, and
-    what is reported of them be the same. ``multipliers`` of the array, for the utilisation.
+    what is reported of them be the same. ``precision``: how the widths of classes in the format
+    ``fast`` are chosen. ``multipliers`` of the array, for the utilisation.
     ValueError for an unknown task or number of steps.
     """
     chosen = find_task(task)
     count = chosen.steps if steps is None else require_int("steps", steps, 1, MAX_STEPS)
     require_int("seed", seed, 0, 2**32 - 1)
     samples = split(chosen.load(), seed=seed)
-    session = Session(device, reference)
+    widths = None
+    if precision is not None:
+        widths = Widths(precision=precision, steps=count, layers=LAYERS)
+    session = Session(device, reference, widths)
     started = time.monotonic()
     network, history = _train(chosen, samples, session, count, seed, progress)
     seconds = time.monotonic() - started
@@ -141,6 +156,10 @@ def run_task(
         converted=session.converted,
         saturated=session.saturated,
         underflowed=session.underflowed,
+        precision=precision and precision.kind,
+        mean_passes=widths and widths.mean_passes,
+        pass_shares=widths and widths.shares,
+        widths=widths and widths.log(),
         first_mismatch=session.comparison.first,
         reports_differ=session.comparison.reports_differ,
         history=history,
@@ -168,7 +187,8 @@ def _train(
     progress: Progress | None,
 ) -> tuple[Perceptron, History]:
     training, held_out = samples
-    network = Perceptron((training.inputs.shape[1], task.hidden, task.classes), seed=seed)
+    sizes = training.inputs.shape[1], task.hidden, task.classes
+    network = Perceptron(sizes, seed=seed)
     history = History()
     batches = itertools.pairwise(minibatches(training, task.batch, seed=seed))
     with np.errstate(all="ignore"):  # what a faulty device returns must not stop the comparison

@@ -7,6 +7,7 @@ from typing import Protocol
 from diastole_sim.device.interface import ConvertedTensor, Floats, ProductResult
 from diastole_sim.golden.compare import Comparison
 from diastole_sim.spec.operations import OPERAND_OF, OPERATIONS
+from diastole_sim.train.precision import Widths
 
 
 class Trainer(Protocol):
@@ -15,7 +16,14 @@ class Trainer(Protocol):
     @property
     def total_cycles(self) -> int | None: ...
     def convert(
-        self, array: Floats, tensor_class: str, *, tag: int, step: int = 0, beside: bool = False
+        self,
+        array: Floats,
+        tensor_class: str,
+        *,
+        tag: int,
+        step: int = 0,
+        width: int | None = None,
+        beside: bool = False,
     ) -> ConvertedTensor: ...
     def forward(self, x: ConvertedTensor, w: ConvertedTensor) -> ProductResult: ...
     def dw(self, x: ConvertedTensor, dy: ConvertedTensor) -> ProductResult: ...
@@ -35,10 +43,12 @@ class Unseen:
 
 @dataclass(frozen=True, kw_only=True)
 class Held:
-    """A converted tensor as each device holds it; ``reference`` is None without one."""
+    """A converted tensor as each device holds it; ``reference`` is None without one. ``width``:
+    that was chosen for it, if one was."""
 
     device: ConvertedTensor
     reference: ConvertedTensor | None
+    width: int | None = None
 
 
 class Session:
@@ -53,12 +63,15 @@ class Session:
     commands, None while no product brought counters; ``macs`` multiplications and additions that
     the products needed, unpadded; ``inexact`` products that were rounded more than once;
     ``products`` in all; ``saturated`` and ``underflowed`` elements, of those ``converted``, over
-    all copies.
+    all copies. ``widths`` chooses those of conversions, if there is anything to choose.
     """
 
-    def __init__(self, device: Trainer, reference: Trainer | None = None):
+    def __init__(
+        self, device: Trainer, reference: Trainer | None = None, widths: Widths | None = None
+    ):
         self.device = device
         self.reference = reference
+        self.widths = widths
         self.comparison = Comparison()
         self.cycles: int | None = None
         self.macs = 0
@@ -83,11 +96,16 @@ class Session:
         """
         tensor = OPERAND_OF[tensor_class]
         tag = 4 * layer + tensor.number
-        own = self.device.convert(array, tensor_class, tag=tag, step=step, beside=beside)
+        width = None if self.widths is None else self.widths.choose(tensor_class, layer, step)
+        own = self.device.convert(
+            array, tensor_class, tag=tag, step=step, width=width, beside=beside
+        )
+        if self.widths is not None:
+            self.widths.see(tensor_class, layer, step, own)
         expected = None
         if self.reference is not None:
-            expected = self.reference.convert(array, tensor_class, tag=tag, step=step)
-        held = Held(device=own, reference=expected)
+            expected = self.reference.convert(array, tensor_class, tag=tag, step=step, width=width)
+        held = Held(device=own, reference=expected, width=width)
         self._unseen.append(Unseen(name=f"layer{layer}.{tensor.name}", held=held, step=step))
         if not beside:
             self._see()
@@ -126,14 +144,18 @@ class Session:
             expected = getattr(self.reference, op)(*(held.reference for held in operands))
             self.comparison.result(result, expected, prefix=f"layer{layer}.", step=step)
         self._see()
-        self._count(result, operands)
+        self._count(result, operands, layer)
         return result
 
-    def _count(self, result: ProductResult, operands: tuple[Held, ...]) -> None:
+    def _count(self, result: ProductResult, operands: tuple[Held, ...], layer: int) -> None:
         operation = OPERATIONS[result.op]
         lengths: dict[str, int] = {}
         for tensor, held in zip(operation.operands, operands, strict=True):
             lengths.update(zip(tensor.axes, held.device.shape, strict=True))
+        if self.widths is not None:
+            names = zip(operation.operand_names, operands, strict=True)
+            widths = {name: held.width for name, held in names}
+            self.widths.count(operation, widths, lengths, layer)
         self.macs += len(operation.products) * math.prod(lengths.values())
         self.inexact += not result.exact
         self.products += 1

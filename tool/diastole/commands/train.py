@@ -18,9 +18,13 @@ from diastole.commands.progress import progress
 from diastole.config.keys import Config
 from diastole.console import fail, print_json, say, say_next
 from diastole.errors import BadInput
+from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.train import TASKS, TrainResult, run_task
+from diastole_sim.train.precision import ALPHA, BETA, HIGH, LOW, PRECISIONS, Precision
 
 MAX_STEPS = 1_000_000
+OPTIONS_OF = {"alpha": "fast", "beta": "fast", "switch": "low-to-high"}
+"""The precision that an option is of."""
 
 
 def add_parser(commands: Commands) -> None:
@@ -47,8 +51,61 @@ def add_parser(commands: Commands) -> None:
         type=fraction,
         help="exit with 1 if the held-out accuracy, from 0 to 1, is below A",
     )
+    add_precision(parser)
     add_execution(parser)
     parser.set_defaults(execute=execute)
+
+
+def add_precision(parser: argparse.ArgumentParser) -> None:
+    """Options of machines with the format fast."""
+    group = parser.add_argument_group("precision", "where a class has the format fast")
+    group.add_argument(
+        "--precision",
+        choices=PRECISIONS,
+        help="how the width of each conversion is chosen (default: fast, by the monitor)",
+    )
+    group.add_argument(
+        "--alpha",
+        metavar="A",
+        type=fraction,
+        help=f"of fast: the first threshold (default: {ALPHA})",
+    )
+    group.add_argument(
+        "--beta",
+        metavar="B",
+        type=fraction,
+        help=f"of fast: by how much it falls with steps and with layers (default: {BETA})",
+    )
+    group.add_argument(
+        "--switch",
+        metavar="STEP",
+        type=integer(0, MAX_STEPS),
+        help="of low-to-high: the first step with 4 bits",
+    )
+
+
+def precision_of(config: Config, arguments: argparse.Namespace) -> Precision | None:
+    """What was asked; None where no class has a width to choose. BadInput if options do not go
+    together, or with the machine."""
+    options = {name: getattr(arguments, name) for name in ("alpha", "beta", "switch")}
+    given = {name: value for name, value in options.items() if value is not None}
+    numerics = config.numerics
+    classes = tuple(n for n in CLASS_NAMES if numerics.tensor_class(n).format.planes)
+    if not classes:
+        for name in (*(["precision"] if arguments.precision else []), *given):
+            raise BadInput(f"--{name} is of machines with the format fast; this one has none")
+        return None
+    kind = arguments.precision or "fast"
+    for name in given:
+        if OPTIONS_OF[name] != kind:
+            raise BadInput(f"--{name} is of --precision {OPTIONS_OF[name]}, not of {kind}")
+    if kind == "low-to-high" and "switch" not in given:
+        raise BadInput("--precision low-to-high needs --switch STEP, the first step with 4 bits")
+    missing = {LOW, HIGH} - set(numerics.widths)
+    if missing:
+        shown = list(numerics.widths)
+        raise BadInput(f"fast.widths must have {LOW} and {HIGH} for training, not {shown}")
+    return Precision(kind=kind, classes=classes, **given)
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -56,8 +113,9 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.task not in TASKS:
         raise BadInput(f"--task must be one of {', '.join(TASKS)}, not {arguments.task}")
     check_execution(arguments)
+    precision = precision_of(config, arguments)
     install.require(install.SKLEARN)
-    result = train(config, arguments)
+    result = train(config, arguments, precision)
     if arguments.json:
         print_json(result.to_json())
     else:
@@ -66,7 +124,9 @@ def execute(arguments: argparse.Namespace) -> int:
     return judge(result, arguments.min_accuracy)
 
 
-def train(config: Config, arguments: argparse.Namespace) -> TrainResult:
+def train(
+    config: Config, arguments: argparse.Namespace, precision: Precision | None
+) -> TrainResult:
     with ExitStack() as stack:
         device = stack.enter_context(
             make_device(
@@ -90,6 +150,7 @@ def train(config: Config, arguments: argparse.Namespace) -> TrainResult:
             steps=arguments.steps,
             seed=arguments.seed,
             reference=reference,
+            precision=precision,
             multipliers=config.macs,
             progress=report,
         )
@@ -125,6 +186,12 @@ def describe(result: TrainResult) -> str:
         ),
         f"weights {result.weights_sha256}",
     ]
+    if result.mean_passes is not None and result.pass_shares is not None:
+        shares = ", ".join(f"{part:.0%} of {n}" for n, part in result.pass_shares.items())
+        lines.append(
+            f"precision {result.precision}: {result.mean_passes:.2f} passes by MACs "
+            f"(products: {shares} passes)"
+        )
     if result.cycles is not None:
         lines.append(
             f"{result.cycles} cycles of products, utilisation {result.utilisation:.1%}; "

@@ -17,7 +17,7 @@ from pydantic.fields import FieldInfo
 from diastole.config.contradictions import contradictions
 from diastole.config.keys import Accepted, Config
 from diastole.errors import BadInput
-from diastole_sim.spec.formats import FORMAT_NAMES, parse_format
+from diastole_sim.spec.formats import FAST, FORMAT_NAMES, parse_format
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 
 _TABLES: dict[str, type[BaseModel]] = {
@@ -39,8 +39,12 @@ MAX_BYTES = 1 << 20
 WIDTH = 100
 """Columns of the file that `init` writes."""
 
+FAST_FRACTION, MAX_FRACTION = 14, 32
+"""F of a machine of planes is this and two for each bit of its widest magnitudes, by default."""
 MOST_MEANT = 2
 """Names that a slip may have been meant for."""
+SAME_TABLE = 0.2
+"""By which a key of the same table is liker."""
 LIKE = 0.7
 """Of two names, from which on one is a slip of the other; 1 where they are the same."""
 
@@ -87,12 +91,26 @@ def from_document(
             wrong.add(error["loc"][:2])
             place = "--set" if _written(error["loc"][:2]) in overridden else source
             problems.append(f"{place}: {_say(error)}")
-        config = Config.model_validate(_without(document, wrong))
+        document = _without(document, wrong)
+        config = Config.model_validate(document)
+    config = _with_fraction(config, document)
     faults = contradictions(config, {_written(location) for location in wrong})
     problems += (f"{source}: {fault}" for fault in faults)
     if problems:
         raise BadInput(*problems)
     return config
+
+
+def _with_fraction(config: Config, document: dict[str, Any]) -> Config:
+    """With as many fraction bits as the planes of ``fast`` need for what is exact in the widest
+    format of one plane, where the file says nothing of them."""
+    said = document.get("accumulator", {})
+    formats = (getattr(config.format, name) for name in CLASS_NAMES)
+    if FAST.name not in formats or "fraction" in said:
+        return config
+    fraction = min(FAST_FRACTION + 2 * config.fast.widths[-1], MAX_FRACTION)
+    accumulator = config.accumulator.model_copy(update={"fraction": fraction})
+    return config.model_copy(update={"accumulator": accumulator})
 
 
 def accepted(key: str) -> str:
@@ -113,12 +131,15 @@ def accepted(key: str) -> str:
 
 
 def nearest(key: str) -> str:
-    """The known key that is most like an unknown one, as a whole or in its last part."""
+    """The known key that is most like an unknown one, as a whole or in its last part; rather one of
+    the same table."""
+    table = key.rpartition(".")[0]
 
     def likeness(known: str) -> float:
         whole = difflib.SequenceMatcher(a=key, b=known).ratio()
         last = difflib.SequenceMatcher(a=_last(key), b=_last(known)).ratio()
-        return max(whole, 0.9 * last) + whole / 100
+        beside = bool(table) and known.rpartition(".")[0] == table
+        return max(whole, 0.9 * last) + whole / 100 + SAME_TABLE * beside
 
     return max([*FIELDS, *SECTIONS], key=likeness)
 

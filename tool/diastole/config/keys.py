@@ -15,14 +15,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     ValidationInfo,
     field_validator,
 )
 
+from diastole.errors import BadInput
 from diastole_hw.emit.keywords import KEYWORDS
 from diastole_sim.spec.formats import (
+    FAST,
     FORMAT_NAMES,
     GROUP_SIZES,
     SCALE_CODE_RULES,
@@ -33,12 +36,15 @@ from diastole_sim.spec.formats import (
 from diastole_sim.spec.numerics import (
     BLOCK_SIDES,
     CLASS_NAMES,
+    DEFAULT_WIDTHS,
     MAX_WINDOW,
     MIN_WINDOW,
     OVERFLOWS,
     SOURCES,
     SPECIALS,
+    WIDTHS,
     Numerics,
+    require_widths,
 )
 from diastole_sim.spec.rounding import RULES
 
@@ -79,6 +85,14 @@ def _listed(choices: Iterable[int | str]) -> str:
     return "one of " + ", ".join(map(str, choices))
 
 
+def _widths(value: object) -> object:
+    """A list of the file as what may be ``fast.widths``."""
+    if not isinstance(value, list | tuple) or any(type(one) is not int for one in value):
+        raise ValueError("not a list of integers")
+    require_widths(tuple(value))
+    return tuple(value)
+
+
 def _window(value: int | None) -> int | None:
     if value and not MIN_WINDOW <= value <= MAX_WINDOW:
         raise ValueError("out of range")
@@ -95,7 +109,8 @@ Format = Annotated[
     str,
     _named(parse_format),
     Accepted(
-        f"one of {', '.join(FORMAT_NAMES)}, e<E>m<M> (E in 2..5, M in 1..5, 1 + E + M at most 8)"
+        f"one of {', '.join((*FORMAT_NAMES, FAST.name))}, "
+        "e<E>m<M> (E in 2..5, M in 1..5, 1 + E + M at most 8)"
     ),
 ]
 # None: the format's default, which is not known before the format is.
@@ -111,6 +126,11 @@ Scale = Annotated[
     str | None,
     _one_of((*SCALE_RULES, *SCALE_CODE_RULES)),
     Accepted(f"{_listed(SCALE_RULES)}, or {' or '.join(SCALE_CODE_RULES)} for nvfp4"),
+]
+Widths = Annotated[
+    tuple[int, ...],
+    BeforeValidator(_widths),
+    Accepted(f"a list of some of {', '.join(map(str, WIDTHS))}, ascending"),
 ]
 Window = Annotated[
     int | None,
@@ -202,6 +222,14 @@ class RoundingConfig(Section):
     bits: int = _integer(8, 1, 16, "Random bits of each stochastic rounding")
 
 
+class FastConfig(Section):
+    """The format `fast`, whose width is chosen whenever a tensor is converted."""
+
+    widths: Widths = Field(
+        default=DEFAULT_WIDTHS, description="Bits of a magnitude that may be chosen"
+    )
+
+
 class CellConfig(Section):
     """The multipliers and adders of a cell."""
 
@@ -245,6 +273,7 @@ class Config(Section):
     scale: ScaleConfig = ScaleConfig()
     overflow: OverflowConfig = OverflowConfig()
     rounding: RoundingConfig = RoundingConfig()
+    fast: FastConfig = FastConfig()
     cell: CellConfig = CellConfig()
     accumulator: AccumulatorConfig = AccumulatorConfig()
     bus: BusConfig = BusConfig()
@@ -296,7 +325,17 @@ class Config(Section):
             "window": self.cell.window,
             "special": self.special,
             "source": self.scale.source,
+            "widths": self.fast.widths,
         }
+
+    def require_hardware(self) -> None:
+        """BadInput where a format is chosen that only the golden model has."""
+        for name in CLASS_NAMES:
+            if getattr(self.format, name) == FAST.name:
+                raise BadInput(
+                    f"format.{name} is fast, of which there is no hardware yet, only the golden "
+                    "model: GoldenDevice, and `train` or `run` with --backend golden, take it"
+                )
 
     def to_dict(self) -> dict[str, Any]:
         """Every key with its value, nested as in the file; plain types only, None where absent."""
@@ -307,9 +346,12 @@ class Config(Section):
         """SHA-256 in hexadecimal of the canonical content: all keys, sorted, as compact JSON.
 
         A key that is absent counts as null, not as the default of its format. ``bus.ports``, which
-        came later, counts where it is not 1: what it was before is what it was.
+        came later, counts where it is not 1, ``fast`` where a class has that format: what it was
+        before is what it was.
         """
         content = self.to_dict()
+        if FAST.name not in content["format"].values():
+            del content["fast"]
         if self.bus.ports == 1:
             del content["bus"]["ports"]
         canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
@@ -322,7 +364,8 @@ class Config(Section):
 
     @property
     def plan(self) -> "Plan":
-        """The sizes that follow from it."""
+        """The sizes that follow from it. BadInput of :meth:`require_hardware`."""
+        self.require_hardware()
         # Amaranth: only where hardware is meant.
         from diastole_hw.plan.plan import Plan
         from diastole_hw.plan.policy import default_tiling

@@ -51,7 +51,11 @@ def parse_names(option: str, text: str) -> list[str]:
     problems: list[str] = []
     for name in names:
         try:
-            parse_format(name)
+            if parse_format(name).planes:
+                problems.append(
+                    f"--{option} must not have {name}: at 2 and at 4 bits it stores what bfp2 and "
+                    "bfp4 do, in planes; try these"
+                )
         except ValueError:
             problem = f'--{option} must each be {accepted("format.x")}, not "{name}"'
             problems.append(problem + likely_format(name))

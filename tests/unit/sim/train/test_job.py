@@ -157,7 +157,9 @@ def test_every_copy_is_compared():
     assert (result.verified, result.compared) == (True, once + operands)
 
     class Odd(GoldenDevice):
-        def convert(self, array, tensor_class, *, tag, step=0, scale=None, beside=False):
+        def convert(
+            self, array, tensor_class, *, tag, step=0, scale=None, width=None, beside=False
+        ):
             tensor = super().convert(array, tensor_class, tag=tag, step=step)
             if tensor_class == "w":
                 tensor.copies[1].codes.flags.writeable = True
@@ -195,7 +197,7 @@ class Wrapped:
 
     total_cycles = None
 
-    def convert(self, array, tensor_class, *, tag, step=0, beside=False):
+    def convert(self, array, tensor_class, *, tag, step=0, width=None, beside=False):
         return self._call("convert", array, tensor_class, tag=tag, step=step)
 
     def forward(self, x, w):

@@ -61,7 +61,7 @@ class Recording(FloatDevice):
     def __init__(self):
         self.conversions, self.products = [], []
 
-    def convert(self, array, tensor_class, *, tag, step=0, beside=False):
+    def convert(self, array, tensor_class, *, tag, step=0, width=None, beside=False):
         self.conversions.append((tensor_class, tag, step, beside))
         return super().convert(array, tensor_class, tag=tag, step=step, beside=beside)
 

@@ -59,3 +59,71 @@ def test_train_verify_finds_a_wrong_bit(diastole, monkeypatch):
     last = result.err[-1]
     assert last.startswith(f"diastole: error: {result.json['mismatches']} of ")
     assert "first mismatch: tensor layer0.Y, step 0, index [1, 2]: " in last
+
+
+FAST = tuple(f"format.{name}=fast" for name in ("x", "w", "dy"))
+
+
+def fast(*options, sets=FAST):
+    laid = [word for each in sets for word in ("--set", each)]
+    return (*TRAIN, "--backend", "golden", *laid, *options)
+
+
+def test_train_in_two_widths(diastole):
+    result = diastole(*fast("--json"))
+    assert result.code == 0
+    record = result.json
+    assert record["precision"] == "fast"
+    assert 1 < record["mean_passes"] <= 4
+    assert set(record["pass_shares"]) <= {"1", "2", "4"}
+    assert len(record["widths"]["layer0.W"]) == 3
+    plain = diastole(*TRAIN, "--backend", "golden", "--json").json
+    assert plain["precision"] is plain["mean_passes"] is plain["widths"] is None
+
+
+def test_train_says_how_many_passes(diastole):
+    result = diastole(*fast("--precision", "low-to-high", "--switch", "1"))
+    (line,) = (line for line in result.out.splitlines() if line.startswith("precision"))
+    assert line == (
+        "precision low-to-high: 3.00 passes by MACs (products: 33% of 1, 67% of 4 passes)"
+    )
+
+
+def test_train_options_that_do_not_go_together(diastole):
+    """With the machine, and with each other."""
+    cases = {
+        (*TRAIN, "--precision", "low"): (
+            "--precision is of machines with the format fast; this one has none"
+        ),
+        (*TRAIN, "--alpha", ".5"): "--alpha is of machines with the format fast; this one has none",
+        fast("--precision", "high", "--beta", "0.1"): "--beta is of --precision fast, not of high",
+        fast("--switch", "3"): "--switch is of --precision low-to-high, not of fast",
+        fast("--precision", "low-to-high"): (
+            "--precision low-to-high needs --switch STEP, the first step with 4 bits"
+        ),
+        fast(sets=(*FAST, "fast.widths=[2,6]")): (
+            "fast.widths must have 2 and 4 for training, not [2, 6]"
+        ),
+        (*TRAIN, "--set", "format.x=fast", "--set", "format.w=fast"): None,
+    }
+    for words, said in cases.items():
+        result = diastole(*words)
+        assert result.code == 2
+        if said is not None:
+            assert result.err == error(said)
+
+
+def test_the_hardware_has_no_fast_yet(diastole):
+    said = (
+        "format.x is fast, of which there is no hardware yet, only the golden model: "
+        "GoldenDevice, and `train` or `run` with --backend golden, take it"
+    )
+    laid = [word for each in FAST for word in ("--set", each)]
+    for words in (
+        ("check", "nano.toml"),
+        ("generate", "nano.toml", "-o", "out"),
+        ("estimate", "nano.toml", "--shapes", "dlrm"),
+        TRAIN,
+    ):
+        result = diastole(*words, *laid)
+        assert (result.code, result.err[-1:]) == (2, error(said))

@@ -23,7 +23,8 @@ from diastole.config.presets import PRESETS
 from diastole.errors import BadInput
 from diastole_sim.spec.formats import FORMAT_NAMES
 
-FORMATS = f"{', '.join(FORMAT_NAMES)}, e<E>m<M> (E in 2..5, M in 1..5, 1 + E + M at most 8)"
+WIDTHS = "a list of some of 2, 4, 6, 8, ascending"
+FORMATS = f"{', '.join(FORMAT_NAMES)}, fast, e<E>m<M> (E in 2..5, M in 1..5, 1 + E + M at most 8)"
 GROUPS = (
     'squares such as "8x8", vectors such as "1x16" or "tensor"; '
     "sides are powers of two, at most 128"
@@ -168,7 +169,10 @@ def test_an_empty_file_has_the_defaults():
         ("rows = 3", "rows is an unknown key; the nearest is array.rows"),
         ("array.row = 3", "array.row is an unknown key; the nearest is array.rows"),
         ("array.colums = 3", "array.colums is an unknown key; the nearest is array.cols"),
-        ("bus.widths = 3", "bus.widths is an unknown key; the nearest is bus.data_width"),
+        ("bus.data = 3", "bus.data is an unknown key; the nearest is bus.data_width"),
+        ("fast.widths = 4", f"fast.widths must be {WIDTHS}, not 4"),
+        ("fast.widths = [4, 2]", f"fast.widths must be {WIDTHS}, not [4, 2]"),
+        ("fast.widths = [2, true]", f"fast.widths must be {WIDTHS}, not [2, true]"),
         ("fraction = 3", "fraction is an unknown key; the nearest is accumulator.fraction"),
         ("arrays.rows = 3", "arrays is an unknown key; the nearest is array"),
         ('"na\\nme" = 3', '"na\\nme" is an unknown key; the nearest is name'),

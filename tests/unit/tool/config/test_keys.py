@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from diastole.config.file import FIELDS, from_document
 from diastole.config.keys import AccumulatorConfig, ArrayConfig, BusConfig, CellConfig, Config
 from diastole.config.presets import PRESETS
+from diastole.errors import BadInput
 from diastole_hw.emit.keywords import KEYWORDS
 from diastole_sim.spec.numerics import Numerics
 
@@ -33,6 +34,7 @@ def test_presets_are_those_of_the_contract(preset, cells, block, bus, ports, mac
         "overflow": {"x": "saturate", "w": "saturate", "dy": "saturate"},
         "cell": {"window": None},
         "rounding": {"x": "nearest", "w": "nearest", "dy": "stochastic-b", "bits": 8},
+        "fast": {"widths": (2, 4)},
         "accumulator": {"fraction": 18, "headroom": 14},
         "bus": {"data_width": bus, "ports": ports},
     }
@@ -108,6 +110,38 @@ def test_hash_is_of_the_content():
     assert len(hashes) == 10
 
 
+def test_hash_counts_widths_where_a_format_has_them():
+    """And nowhere else: what machines were before is what they were."""
+    plain, fast = {}, {"format": {"x": "fast", "w": "bfp2", "dy": "bfp2"}}
+    for document, different in ((plain, 1), (fast, 2)):
+        accumulator = {"accumulator": {"fraction": 18}}
+        hashes = {
+            from_document(document | accumulator, [f"fast.widths={widths}"]).config_sha256
+            for widths in ("[2]", "[2,4]")
+        }
+        assert len(hashes) == different
+
+
+@pytest.mark.parametrize("widths, fraction", [("[2]", 18), ("[2,4]", 22), ("[2,4,6,8]", 30)])
+def test_fraction_of_planes(widths, fraction):
+    """14 + 2 m where the file does not say it: what is exact in one plane of bfp4 is so in two."""
+    document = {"format": {"x": "bfp2", "w": "fast", "dy": "bfp2"}}
+    config = from_document(document, [f"fast.widths={widths}"])
+    assert config.accumulator.fraction == config.numerics.fraction == fraction
+    assert from_document(document, ["accumulator.fraction=9"]).accumulator.fraction == 9
+    assert from_document({}, [f"fast.widths={widths}"]).accumulator.fraction == 18
+
+
+@pytest.mark.parametrize("name", ["x", "w", "dy"])
+def test_hardware_of_planes(name):
+    document = {"format": dict.fromkeys(("x", "w", "dy"), "bfp2") | {name: "fast"}}
+    config = from_document(document)
+    for ask in (config.require_hardware, lambda: config.plan):
+        with pytest.raises(BadInput, match=f"format.{name} is fast, of which there is no hardware"):
+            ask()
+    from_document({"format": {"x": "bfp2"}}).require_hardware()
+
+
 def test_hash_stays_from_release_to_release():
     """Of what the preset `nano` was first."""
     first = from_document(PRESETS["nano"].to_dict() | {"bus": {"data_width": 64}})
@@ -145,6 +179,7 @@ def test_every_key_has_a_default_and_a_description():
         "bus.data_width",
         "bus.ports",
         "cell.window",
+        "fast.widths",
         "format.dy",
         "format.w",
         "format.x",
