@@ -167,7 +167,7 @@ def quantise_stack(
             inf=inf[index],
             saturated=saturated[index],
             underflowed=underflowed[index],
-            improvement=improved and improved[index],
+            improvement=improved[index] if improved else None,
         )
         for index in range(count)
     ]

@@ -224,9 +224,10 @@ class Numerics:
             name: make_class(name, values["block"], f"numerics.{name}", values[name])
             for name in CLASS_NAMES
         }
-        widths = {"widths": tuple(values["widths"])} if "widths" in values else {}
         scalars = {key: values[key] for key in _SCALARS if key in values}
-        return cls(**classes, **scalars, **widths)
+        if "widths" in values:
+            scalars["widths"] = tuple(values["widths"])
+        return cls(**classes, **scalars)
 
 
 _REQUIRED = ("block", "random_bits", "fraction", "headroom")

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args, get_origin
 
 from pydantic import (
     AfterValidator,
@@ -85,12 +85,15 @@ def _listed(choices: Iterable[int | str]) -> str:
     return "one of " + ", ".join(map(str, choices))
 
 
-def _widths(value: object) -> object:
+def _widths(value: Any) -> Any:
     """A list of the file as what may be ``fast.widths``."""
-    if not isinstance(value, list | tuple) or any(type(one) is not int for one in value):
-        raise ValueError("not a list of integers")
-    require_widths(tuple(value))
-    return tuple(value)
+    if not isinstance(value, list | tuple):
+        raise ValueError("not a list")
+    widths = tuple(cast(Sequence[Any], value))
+    if any(type(one) is not int for one in widths):
+        raise ValueError("not integers")
+    require_widths(widths)
+    return widths
 
 
 def _window(value: int | None) -> int | None:

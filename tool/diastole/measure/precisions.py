@@ -47,7 +47,7 @@ Job = tuple[str, int, int | None]
 """A run: its row, seed and steps (None: the task's own number)."""
 
 
-def train_job(job: Job) -> dict[str, Any]:
+def train_precision(job: Job) -> dict[str, Any]:
     """One run, as plain values: a file that says nothing but the formats."""
     name, seed, steps = job
     numerics = from_document({"format": dict.fromkeys(CLASS_NAMES, "fast")}).numerics
@@ -67,7 +67,7 @@ def figures(steps: int | None = None) -> Iterator[Figure]:
     """Means of seeds."""
     jobs = [(name, seed, steps) for name in ROWS for seed in SEEDS]
     with multiprocessing.Pool(WORKERS) as pool:
-        runs = dict(zip(jobs, pool.map(train_job, jobs), strict=True))
+        runs = dict(zip(jobs, pool.map(train_precision, jobs), strict=True))
     for name, row in ROWS.items():
         own = [runs[name, seed, steps] for seed in SEEDS]
         accuracy = mean(run["accuracy"] for run in own)

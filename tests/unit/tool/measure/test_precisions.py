@@ -3,15 +3,15 @@
 import pytest
 
 from diastole.measure import precisions
-from diastole.measure.precisions import ROWS, figures, train_job
+from diastole.measure.precisions import ROWS, figures, train_precision
 
 
 def test_a_job_is_a_run_of_its_row():
-    switched = train_job(("low-to-high 250", 1, 2))
+    switched = train_precision(("low-to-high 250", 1, 2))
     assert (switched["precision"], switched["seed"], switched["steps"]) == ("low-to-high", 1, 2)
     assert switched["mean_passes"] == 1
-    assert train_job(("high", 0, 2))["mean_passes"] == 4
-    assert train_job(("fast .4 .3", 0, 4)) != train_job(("fast .6 .3", 0, 4))
+    assert train_precision(("high", 0, 2))["mean_passes"] == 4
+    assert train_precision(("fast .4 .3", 0, 4)) != train_precision(("fast .6 .3", 0, 4))
 
 
 def test_figures(monkeypatch):
@@ -19,7 +19,7 @@ def test_figures(monkeypatch):
     monkeypatch.setattr(precisions, "SEEDS", (0, 3))
     monkeypatch.setattr(precisions, "ROWS", {name: ROWS[name] for name in ("high", "low")})
     accuracy, passes, _, low = list(figures(2))
-    runs = [train_job(("high", seed, 2)) for seed in (0, 3)]
+    runs = [train_precision(("high", seed, 2)) for seed in (0, 3)]
     what = "digits, seeds 0 to 3, precision high"
     assert accuracy.what == f"{what}: accuracy"
     assert accuracy.measured == f"{sum(run['accuracy'] for run in runs) / 2:.2%}"
@@ -34,4 +34,4 @@ def test_figures(monkeypatch):
 
 @pytest.mark.parametrize("name", ROWS)
 def test_rows_are_precisions(name):
-    assert train_job((name, 0, 1))["precision"] == name.split()[0]
+    assert train_precision((name, 0, 1))["precision"] == name.split()[0]
