@@ -9,6 +9,7 @@ Source: Zhang, Khan, Ré, Kung: FAST, HPCA 2022, section 5; there groups weigh b
 """
 
 from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +43,14 @@ class Improvement:
         if self.den:
             return self.num / self.den
         return float("inf") if self.num else 0.0
+
+
+@runtime_checkable
+class Monitored(Protocol):
+    """A converted tensor of which the monitor has something to say, or None."""
+
+    @property
+    def improvement(self) -> Improvement | None: ...
 
 
 def improvements(fields: Fields, numerics: Numerics, tensor_class: str) -> list[Improvement]:

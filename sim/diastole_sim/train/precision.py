@@ -12,9 +12,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Protocol, runtime_checkable
 
-from diastole_sim.golden.improvement import Improvement
+from diastole_sim.golden.improvement import Monitored
 from diastole_sim.spec.check import require_choice
 from diastole_sim.spec.formats import PLANE_BITS
 from diastole_sim.spec.operations import OPERAND_OF, Operation
@@ -25,14 +24,6 @@ LOW, HIGH = 2, 4
 ALPHA, BETA = 0.6, 0.3
 THRESHOLD_BITS = 16
 """Fraction bits of a threshold."""
-
-
-@runtime_checkable
-class Monitored(Protocol):
-    """A converted tensor of which a monitor has something to say."""
-
-    @property
-    def improvement(self) -> Improvement | None: ...
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,6 +19,7 @@ from diastole_sim.codes.codes import suffixes, to_codes
 from diastole_sim.device.interface import ConvertedTensor, DeviceProtocol, ProductResult
 from diastole_sim.golden.compare import Comparison, Readable, copy_name
 from diastole_sim.golden.convert import Quantised
+from diastole_sim.golden.improvement import Monitored
 from diastole_sim.golden.parts import parts_of
 from diastole_sim.spec.nest import Nest
 from diastole_sim.spec.numerics import Numerics
@@ -159,8 +160,7 @@ def read_nest(arguments: argparse.Namespace, config: Config) -> Nest | None:
 
 def check_nest(nest: Nest | None, op: str, sizes: tensors.Sizes, config: Config) -> None:
     """BadInput if a nest does not fit the machine, or what it keeps not this product."""
-    limits = config.plan.nests.of(op)
-    if nest is None or limits is None:
+    if nest is None or (limits := config.plan.nests.of(op)) is None:
         return
     (product,) = OPERATIONS[op].products
     t, lanes, contraction = (
@@ -326,11 +326,24 @@ def summary(
         "underflowed": sum(operand.underflowed for operand in result.operands.values()),
         "nan": [name for name, operand in result.operands.items() if operand.nan],
         "inf": [name for name, operand in result.operands.items() if operand.inf],
+        "improvement": improvements(result),
         "verified": verify and comparison.mismatches == 0,
         "mismatches": comparison.mismatches,
         "compared": comparison.compared,
         "reports_differ": comparison.reports_differ,
         "config_sha256": config.config_sha256,
+    }
+
+
+def improvements(result: ProductResult) -> dict[str, dict[str, int]]:
+    """What a monitor counted of the operands in the format fast, by name."""
+    seen = {
+        name: operand.improvement
+        for name, operand in result.operands.items()
+        if isinstance(operand, Monitored)
+    }
+    return {
+        name: {"num": each.num, "den": each.den} for name, each in seen.items() if each is not None
     }
 
 

@@ -230,6 +230,8 @@ def check_sizes(op: str, tensors: Mapping[str, Operand], numerics: Numerics) -> 
 def check_codes(tensors: Mapping[str, Operand], numerics: Numerics) -> None:
     """Raises :class:`BadInput` with a line for each tensor that has no codes to be written."""
     problems: list[str] = []
+    if numerics.chooses_widths:
+        raise BadInput("--codes are of formats with one width, not of fast: leave --codes out")
     for name, tensor in tensors.items():
         form = Form.of(numerics.tensor_class(CLASSES[name]))
         if isinstance(tensor, Quantised) or numerics.special == "flag" or form.has_nan:

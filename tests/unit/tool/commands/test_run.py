@@ -358,6 +358,27 @@ def test_underflowed_is_told(diastole, tmp_path):
     assert "1 of 8 elements became zeros when converted" in diastole(*RUN, "--op", "forward").out
 
 
+FAST = [word for name in ("x", "w", "dy") for word in ("--set", f"format.{name}=fast")]
+
+
+@pytest.mark.parametrize("op", ["forward", "dx", "dw", "backward"])
+def test_run_in_fast(diastole, npz, op):
+    """In the widest of its widths; what the monitor counted is told of every operand."""
+    result = diastole(*RUN, "--op", op, *FAST, "--json")
+    assert (result.code, result.err) == (0, [])
+    seen = result.json["improvement"]
+    assert list(seen) == list(OPERATIONS[op].operand_names)
+    plain = diastole(*RUN, "--op", op, "--json").json
+    assert plain["improvement"] == {}
+    assert all(0 < counted["num"] < counted["den"] for counted in seen.values())
+
+
+def test_no_codes_of_fast(diastole, npz):
+    result = diastole(*RUN, "--op", "forward", *FAST, "--codes")
+    said = "--codes are of formats with one width, not of fast: leave --codes out"
+    assert (result.code, result.err) == (2, error(said))
+
+
 CODED = {
     "mxfp8_e4m3": ("mxfp8_e4m3 1x32", {"k": ((3, 5), (3, 1)), "m": ((3, 5), (1, 5))}),
     "mxint8": ("mxint8 1x32", {"k": ((3, 5), (3, 1)), "m": ((3, 5), (1, 5))}),
