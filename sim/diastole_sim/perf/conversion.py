@@ -197,8 +197,10 @@ class _Conversion:
             *self.places, *self.groups, *self.fields, self.byte, self.beat, self.write,
             self.maxima or LONG_AGO,
         ]  # fmt: skip
+        if self.converter.two_copies:
+            times.append(self.given)
         if self.converter.vectors:
-            times += [self.given, *self.strips, self.read, self.field]
+            times += [*self.strips, self.read, self.field]
             times += [gone for _, gone in self.kept]
             times += [each.filled for each in self.turned]
             times += [each.ready or LONG_AGO for each in self.turned]
