@@ -26,7 +26,7 @@ CASES = 5
 LATENCIES = 20, 100
 SHARE = 0.02
 """Of the cycles, by which the model may be wrong."""
-OF_FAR_READS, OF_SMALL_BLOCKS, AT_ENDS = 0.02, 0.03, 4
+OF_FAR_READS, OF_SMALL_BLOCKS, AT_ENDS = 0.02, 0.1, 4
 """And of a conversion from a far memory, which has only so many requests open, and of one in blocks
 of less than 4; and cycles besides, as one may have hundreds only."""
 

@@ -35,8 +35,8 @@ class ConversionEstimate:
 
     ``cycles`` is an estimate: compared on buses of 32 to 512 bits, in blocks of 4 and 8, it is .2 %
     off in the mean, most tensors in squares to the cycle; at worst 3 %, where a far memory has no
-    more reads open, and where a tile of vectors begins with few rows; in blocks of 2 up to 4 %, in
-    the worst ones, of few rows or of a column more than a group. ``read_beats`` and
+    more reads open, and where a tile of vectors begins with few rows; in blocks of 2 up to
+    10 %, of few rows in vectors. ``read_beats`` and
     ``write_beats`` are exact. ``words``: cycles in which the lanes have work. A machine has one
     converter, at its first port.
     """
