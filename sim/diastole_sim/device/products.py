@@ -117,9 +117,10 @@ class Products(ABC, Generic[Own]):
         width: int | None,
     ) -> Sequence[Own]:
         """Convert matrices, ``arrays`` (count, rows, columns), each with its tag."""
-        how: Any = {"step": step, "scale": scale, "width": width, "beside": False}
         return [
-            self._convert(array, tensor_class, tag=tag, **how)
+            self._convert(
+                array, tensor_class, tag=tag, step=step, scale=scale, width=width, beside=False
+            )
             for array, tag in zip(arrays, tags, strict=True)
         ]
 
@@ -190,8 +191,9 @@ class Products(ABC, Generic[Own]):
         matrices = array.reshape(-1, *array.shape[-2:])
         tags = [tag + TAGS_PER_LAYER * place for place in places]
         require_int("the last tag of the stack", tags[-1], 0, MAX_TAG)
-        how: Any = {"tags": tags, "step": step, "scale": scale, "width": width}
-        tensors = self._convert_lot(matrices, tensor_class, **how)
+        tensors = self._convert_lot(
+            matrices, tensor_class, tags=tags, step=step, scale=scale, width=width
+        )
         return Stack(leading=array.shape[:-2], tensors=tuple(tensors))
 
     def _tags(

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from math import prod
-from typing import Any
 
 from diastole_sim.device.interface import Floats, ProductResult
 from diastole_sim.device.operands import require_contractions, require_storage
@@ -103,8 +102,10 @@ class GoldenDevice(Products[Quantised]):
         width: int | None,
     ) -> list[Quantised]:
         if self.numerics.source == "delayed":  # one may hang on the one before it
-            how: Any = {"tags": tags, "step": step, "scale": scale, "width": width}
-            return list(super()._convert_lot(arrays, tensor_class, **how))
+            one_by_one = super()._convert_lot
+            return list(
+                one_by_one(arrays, tensor_class, tags=tags, step=step, scale=scale, width=width)
+            )
         chosen = self._scales.choose(tensor_class, tags[0], scale)
         found: list[Quantised] = []
         for part in pieces(len(arrays), arrays[0].size):

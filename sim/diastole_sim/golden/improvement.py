@@ -5,7 +5,7 @@ magnitudes at its group's exponent, rounded to nearest even and saturating. Thei
 the magnitudes themselves, r = sum |k4 - 4 k2| / sum 4 k2, is what a host decides by which width the
 next conversion has: .32 for normal numbers, .16 for uniform ones.
 
-Source: Zhang, Khan, Ré, Kung: FAST, HPCA 2022, section 5; there groups weigh by their exponents.
+Source: Zhang, McDanel, Kung: FAST, HPCA 2022; there groups weigh by their exponents.
 """
 
 from dataclasses import dataclass, replace

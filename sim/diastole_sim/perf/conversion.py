@@ -33,12 +33,11 @@ LONG_AGO = -(1 << 20)
 class ConversionEstimate:
     """What a command costs.
 
-    ``cycles`` is an estimate: compared on buses of 32 to 512 bits, in blocks of 4 and 8, it is .2 %
-    off in the mean, most tensors in squares to the cycle; at worst 3 %, where a far memory has no
-    more reads open, and where a tile of vectors begins with few rows; in blocks of 2 up to
-    10 %, of few rows in vectors. ``read_beats`` and
-    ``write_beats`` are exact. ``words``: cycles in which the lanes have work. A machine has one
-    converter, at its first port.
+    ``cycles`` is an estimate: on `nano` and `edge` it is 0.6 % off in the mean at most
+    (``scripts/bench.py OUT model``), mostly of vectors, where tiles have few rows; most tensors in
+    squares are right to the cycle. Tests hold it to 2 %, to 4 % where a far memory has no more
+    reads open, and to 12 % in blocks of less than 4. ``read_beats`` and ``write_beats`` are exact.
+    ``words``: cycles in which the lanes have work. A machine has one converter, at its first port.
     """
 
     tensor_class: str
@@ -268,9 +267,9 @@ class _Conversion:
         index, pitch = self._place(row, col)
         delay = row_delay(self.converter.lanes, index, pitch, rows, cols)
         self.reading.taken += delay
-        later, parts = DRAWN_EARLY, len(known)
         return [
-            cycle + later + delay * number // parts for number, cycle in enumerate(known, start=1)
+            cycle + DRAWN_EARLY + delay * number // len(known)
+            for number, cycle in enumerate(known, start=1)
         ]
 
     def _find(self, known: int, row: int, col: int, rows: int, cols: int) -> None:

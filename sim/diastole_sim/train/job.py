@@ -20,8 +20,6 @@ from diastole_sim.train.session import Session, Trainer
 from diastole_sim.train.tasks import Samples, Task, find_task, split
 
 MAX_STEPS = 1_000_000
-LAYERS = 2
-"""Of every task's network."""
 
 Progress = Callable[[int, int, float], None]
 """Called after every step with the steps done, all steps, and the loss of the last minibatch."""
@@ -126,7 +124,8 @@ def run_task(
     samples = split(chosen.load(), seed=seed)
     widths = None
     if precision is not None:
-        widths = Widths(precision=precision, steps=count, layers=LAYERS)
+        layers = len(_network_sizes(chosen, samples[0])) - 1
+        widths = Widths(precision=precision, steps=count, layers=layers)
     session = Session(device, reference, widths)
     started = time.monotonic()
     network, history = _train(chosen, samples, session, count, seed, progress)
@@ -178,6 +177,11 @@ def minibatches(samples: Samples, size: int, *, seed: int) -> Iterator[Samples]:
         epoch += 1
 
 
+def _network_sizes(task: Task, training: Samples) -> tuple[int, ...]:
+    """Units from the inputs to the classes."""
+    return training.inputs.shape[1], task.hidden, task.classes
+
+
 def _train(
     task: Task,
     samples: tuple[Samples, Samples],
@@ -187,8 +191,7 @@ def _train(
     progress: Progress | None,
 ) -> tuple[Perceptron, History]:
     training, held_out = samples
-    sizes = training.inputs.shape[1], task.hidden, task.classes
-    network = Perceptron(sizes, seed=seed)
+    network = Perceptron(_network_sizes(task, training), seed=seed)
     history = History()
     batches = itertools.pairwise(minibatches(training, task.batch, seed=seed))
     with np.errstate(all="ignore"):  # what a faulty device returns must not stop the comparison

@@ -3,7 +3,7 @@
 The host decides, from what the monitor said of the last conversion of the same tag, or from the
 step alone; the machine only counts. Steps and layers count from 0.
 
-Source: Zhang, Khan, Ré, Kung: FAST, HPCA 2022, with r as
+Source: Zhang, McDanel, Kung: FAST, HPCA 2022, with r as
 :mod:`diastole_sim.golden.improvement` has it.
 """
 

@@ -39,7 +39,7 @@ MAX_BYTES = 1 << 20
 WIDTH = 100
 """Columns of the file that `init` writes."""
 
-FAST_FRACTION, MAX_FRACTION = 14, 32
+FAST_FRACTION = 14
 """F of a machine of planes is this and two for each bit of its widest magnitudes, by default."""
 MOST_MEANT = 2
 """Names that a slip may have been meant for."""
@@ -108,7 +108,7 @@ def _with_fraction(config: Config, document: dict[str, Any]) -> Config:
     formats = (getattr(config.format, name) for name in CLASS_NAMES)
     if FAST.name not in formats or "fraction" in said:
         return config
-    fraction = min(FAST_FRACTION + 2 * config.fast.widths[-1], MAX_FRACTION)
+    fraction = FAST_FRACTION + 2 * config.fast.widths[-1]
     accumulator = config.accumulator.model_copy(update={"fraction": fraction})
     return config.model_copy(update={"accumulator": accumulator})
 

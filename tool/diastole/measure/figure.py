@@ -40,6 +40,16 @@ def at_most(what: str, value: float, bound: float, form: str = "{:.1%}") -> Figu
     )
 
 
+def near(what: str, value: float, wanted: float, within: float, form: str = "{:.1%}") -> Figure:
+    """A figure that must not be further than ``within`` from ``wanted``."""
+    return Figure(
+        what=what,
+        asked=f"{form.format(wanted)}, within {form.format(within)}",
+        measured=form.format(value),
+        met=bool(abs(value - wanted) <= within),
+    )
+
+
 def shown(what: str, value: float, form: str = "{:.1%}") -> Figure:
     """A figure of which nothing is asked."""
     return Figure(what=what, asked="", measured=form.format(value), met=None)

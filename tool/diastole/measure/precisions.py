@@ -7,7 +7,7 @@ from statistics import mean
 from typing import Any
 
 from diastole.config.file import from_document
-from diastole.measure.figure import Figure, at_least, at_most
+from diastole.measure.figure import Figure, near
 from diastole_sim.golden.device import GoldenDevice
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.train import run_task
@@ -17,7 +17,7 @@ TASK = "digits"
 SEEDS = (0, 1, 2, 3, 4)
 WORKERS = 2
 ACCURACY_WITHIN, PASSES_WITHIN = 0.005, 0.15
-"""By which a mean of seeds may be below, and the passes above, what a prototype found."""
+"""By which means of seeds may differ from what a prototype found."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,5 +73,5 @@ def figures(steps: int | None = None) -> Iterator[Figure]:
         accuracy = mean(run["accuracy"] for run in own)
         passes = mean(run["mean_passes"] for run in own)
         what = f"{TASK}, seeds 0 to {SEEDS[-1]}, precision {name}"
-        yield at_least(f"{what}: accuracy", accuracy, row.accuracy - ACCURACY_WITHIN, "{:.2%}")
-        yield at_most(f"{what}: passes", passes, row.passes + PASSES_WITHIN, "{:.2f}")
+        yield near(f"{what}: accuracy", accuracy, row.accuracy, ACCURACY_WITHIN, "{:.2%}")
+        yield near(f"{what}: passes", passes, row.passes, PASSES_WITHIN, "{:.2f}")

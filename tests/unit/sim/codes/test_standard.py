@@ -6,6 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from diastole_sim.codes.api import quantise
 from diastole_sim.codes.standard import Codes, Form, exponent_of
 from oracle.libraries import ML_DTYPES
 from support.texts import exactly
@@ -210,6 +211,14 @@ NV = Form.parse("nvfp4 1x16")
 def test_what_is_refused(given, message):
     with pytest.raises(ValueError, match=exactly(message)):
         Codes(**({"form": MX, "codes": CODES, "scales": SCALES} | given))
+
+
+def test_a_format_of_several_widths_has_no_codes():
+    said = "format must have one width, not fast: bfp2 and bfp4 are its codes"
+    with pytest.raises(ValueError, match=exactly(said)):
+        Form.parse("fast 8x8")
+    with pytest.raises(ValueError, match=exactly(said)):
+        quantise(np.ones((2, 2), np.float32), "fast")
 
 
 def test_scale_zero_of_zeros_and_nan():

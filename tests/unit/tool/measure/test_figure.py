@@ -11,6 +11,7 @@ from diastole.measure.figure import (
     at_most,
     bench,
     choose,
+    near,
     shown,
     write_json,
 )
@@ -24,6 +25,14 @@ def test_words_of_a_figure():
     assert Figure(what="much", asked="at least 95.0%", measured="95.1%", met=True) == MET
     assert Figure(what="little", asked="at most 420", measured="421", met=False) == MISSED
     assert Figure(what="anything", asked="", measured="3.14", met=None) == SHOWN
+
+
+@pytest.mark.parametrize("value, met", [(0.5, True), (1.5, True), (0.49, False), (1.51, False)])
+def test_near(value, met):
+    figure = near("it", value, 1.0, 0.5, "{:.2f}")
+    assert (figure.asked, figure.measured) == ("1.00, within 0.50", f"{value:.2f}")
+    assert figure.met is met
+    assert near("it", float("nan"), 1.0, 0.5).met is False
 
 
 @pytest.mark.parametrize("function, met", [(at_least, True), (at_most, True)])

@@ -23,11 +23,11 @@ def test_figures(monkeypatch):
     what = "digits, seeds 0 to 3, precision high"
     assert accuracy.what == f"{what}: accuracy"
     assert accuracy.measured == f"{sum(run['accuracy'] for run in runs) / 2:.2%}"
-    assert (accuracy.asked, accuracy.met) == ("at least 97.39%", False)
+    assert (accuracy.asked, accuracy.met) == ("97.89%, within 0.50%", False)
     assert (passes.what, passes.measured, passes.asked) == (
         f"{what}: passes",
         "4.00",
-        "at most 4.15",
+        "4.00, within 0.15",
     )
     assert (low.measured, low.met) == ("1.00", True)
 

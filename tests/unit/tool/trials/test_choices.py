@@ -18,6 +18,14 @@ def test_names_once_each():
     assert parse_names("x", "bfp4, e3m4,bfp4") == ["bfp4", "e3m4"]
 
 
+def test_fast_has_no_width_of_its_own():
+    said = "must not have fast: at 2 and at 4 bits it stores what bfp2 and bfp4 do, in planes; try"
+    assert problems(parse_choices, "bfp4,fast", {"x": "fast"}, 8) == [
+        f"--formats {said} these",
+        f"--x {said} these",
+    ]
+
+
 def test_unknown_names():
     known = accepted("format.x")
     assert problems(parse_names, "dy", "a,bfp4,fp8_e4m") == [
