@@ -56,7 +56,6 @@ class Monitored(Protocol):
 def improvements(fields: Fields, numerics: Numerics, tensor_class: str) -> list[Improvement]:
     """Of each matrix of a stack, (count, rows, columns), unpadded. NaN counts as 0 and Inf as the
     largest element, as they are stored; with ``poison`` their groups count as zeros."""
-    rows, columns = fields.finite.shape[-2:]
     nearest = replace(numerics.tensor_class(tensor_class), rounding="nearest")
     measured = replace(numerics, widths=(NARROW, WIDE), **{tensor_class: nearest})
 
@@ -64,7 +63,7 @@ def improvements(fields: Fields, numerics: Numerics, tensor_class: str) -> list[
         draws = np.zeros((1, 1, 1), np.int32)
         copy, _ = convert_copy(fields, draws, measured, tensor_class, None, False, width)
         kind = measured.converted_class(tensor_class, width).format
-        return magnitudes(copy.codes, kind)[:, :rows, :columns]
+        return magnitudes(copy.codes, kind)  # padding is zeros
 
     narrow, wide = rounded(NARROW), rounded(WIDE)
     differ = np.abs(wide - (narrow << (WIDE - NARROW))).sum(axis=(1, 2)).tolist()
