@@ -117,26 +117,36 @@ class NestLimits:
         slices = nest.chunk // self.chunk_side
         return slices * nest.t_blocks, slices * nest.groups * self.pass_blocks
 
-    def panels(self, nest: Nest, blocks: tuple[int, int, int]) -> tuple[int, int]:
+    def panels(
+        self, nest: Nest, blocks: tuple[int, int, int], planes: tuple[int, int] = (1, 1)
+    ) -> tuple[int, int]:
         """Blocks of a bank that stay where the nest keeps what streams, and what is held;
-        ``blocks`` of the product: along what streams, the lanes and the contraction."""
+        ``blocks`` of the product: along what streams, the lanes and the contraction. ``planes`` of
+        what streams and of what is held."""
         own = self.filled(nest)
         chunks = ceil(blocks[2] / own.chunk)
-        stream, held = (chunks * slab for slab in self.slabs(own))
+        stream, held = (
+            chunks * slab * count for slab, count in zip(self.slabs(own), planes, strict=True)
+        )
         if nest.outer == "l":
             return stream * ceil(blocks[0] / own.t_blocks), held
         return stream, held * ceil(blocks[1] / (own.groups * self.lane_side))
 
-    def problem(self, nest: Nest, blocks: tuple[int, int, int] | None = None) -> str | None:
+    def problem(
+        self,
+        nest: Nest,
+        blocks: tuple[int, int, int] | None = None,
+        planes: tuple[int, int] = (1, 1),
+    ) -> str | None:
         """Which length does not fit, and what would; None if all do. What a nest keeps is looked at
-        where ``blocks`` of the product are given, as of :meth:`panels`."""
+        where ``blocks`` of the product are given, as of :meth:`panels`, with ``planes``."""
         for name in LENGTHS:
             accepted, value = getattr(self, name), getattr(nest, name)
             if value and value not in accepted:
                 return f"{name} must be one of {', '.join(map(str, accepted))}, not {value}"
         if blocks is None:
             return None
-        stream, held = self.panels(nest, blocks)
+        stream, held = self.panels(nest, blocks, planes)
         for keeps, operand, panel, room in (
             (nest.keeps_stream, "streams", stream, self.stream_blocks),
             (nest.keeps_held, "is held", held, self.held_blocks),
