@@ -1,5 +1,7 @@
 """The fused backward pass, chunk by chunk, counted by hand."""
 
+from dataclasses import replace
+
 import pytest
 
 from diastole_sim.perf.fused import fused_chunks, fused_passes, turned_spans
@@ -54,3 +56,85 @@ def test_blocks_turn_together_if_a_slice_is_whole_with_them(cols, step):
     assert {span.rows for span in spans} == {8 * step}
     assert {(span.beats, span.columns, span.vectors) for span in spans} == {(1, 16, 2)}
     assert len(spans) == cols // step
+
+
+def told(chunks, name):
+    """By direction, or by what streams and what is held, of each chunk, k tiles apart."""
+    texts = [
+        "".join(str(int(of)) for of in each)
+        for each in zip(*(getattr(c, name) for c in chunks), strict=True)
+    ]
+    return tuple(
+        " ".join(text[at : at + len(text) // 2] for at in (0, len(text) // 2)) for text in texts
+    )
+
+
+@pytest.mark.parametrize(
+    "widths, uses, loads, frees, opens, closes",
+    [  # two k tiles, two slices of M; of each two planes of dY by three that stream
+        (
+            (4, 6, 4),
+            ("110110110110 110110110110", "111111111111 111111111111"),
+            ("110000110000 110000110000", "100100100100 000000000000"),
+            ("000110000110 000110000110", "000000000000 001001001001"),
+            ("100000000000 100000000000", "100000100000 100000100000"),
+            ("000000000010 000000000010", "000001000001 000001000001"),
+        ),
+        (
+            (6, 2, 4),
+            ("111111111111 111111111111", "100100100100 100100100100"),
+            ("111000111000 111000111000", "100100100100 000000000000"),
+            ("000111000111 000111000111", "000000000000 001001001001"),
+            ("100000000000 100000000000", "100000100000 100000100000"),
+            ("000000000001 000000000001", "000100000100 000100000100"),
+        ),
+    ],
+)
+def test_planes_stream_side_by_side(widths, uses, loads, frees, opens, closes):
+    """20 x 9 x 20 again. X goes east, W north."""
+    machine = replace(NANO, element_bits=(3, 3, 3), widths=((2, 4, 6),) * 3)
+    chunks = list(fused_chunks(machine, 20, 9, 20, widths))
+    found = {name: told(chunks, name) for name in ("uses", "loads", "frees", "opens", "closes")}
+    assert found == {"uses": uses, "loads": loads, "frees": frees, "opens": opens, "closes": closes}
+    assert [c.first for c in chunks] == ([True] + [False] * 11) * 2
+    assert [c.last for c in chunks] == ([False] * 11 + [True]) * 2
+    for chunk in chunks:
+        for direction in range(2):
+            assert bool(chunk.spans[direction]) == chunk.closes[direction]
+    of_one = list(fused_chunks(replace(machine, widths=(None,) * 3), 20, 9, 20))
+    for direction in range(2):
+        closed = [c.spans[direction] for c in chunks if c.closes[direction]]
+        assert closed == [c.spans[direction] for c in of_one if c.closes[direction]]
+
+
+def test_what_planes_of_the_fused_pass_load():
+    """X of two planes, W of three, dY of two: W with the first chunk of a k tile that has its
+    plane, dY in the first k tile, maxima once."""
+    machine = replace(NANO, element_bits=(3, 3, 3), widths=((2, 4, 6),) * 3)
+    chunks = list(fused_chunks(machine, 20, 9, 20, (4, 6, 4)))
+    t0, t1, c0, c1, n = (0, 2), (2, 1), (0, 2), (2, 1), (0, 2)
+    one = LoadedRegion(rows=0, maxima_beats=1)
+    w0, w1 = blocks(machine, W, t0, n), blocks(machine, W, t1, n)
+    dy0, dy1 = blocks(machine, DY, c0, n), blocks(machine, DY, c1, n)
+    x00, x10 = blocks(machine, X, c0, t0), blocks(machine, X, c1, t0)
+    x01 = blocks(machine, X, c0, t1)
+    idle = (NOTHING, NOTHING)
+    assert [chunk.regions for chunk in chunks[:12]] == [
+        (one, one, one, one, w0, dy0, x00), (w0, NOTHING, x00), (w0, NOTHING, NOTHING),
+        (dy0, NOTHING), idle, idle,
+        (dy1, x10), (NOTHING, x10), idle,
+        (dy1, NOTHING), idle, idle,
+    ]  # fmt: skip
+    assert [chunk.regions for chunk in chunks[12:18]] == [
+        (one, NOTHING, one, NOTHING, w1, NOTHING, x01), (w1, NOTHING, x01), (w1, NOTHING, NOTHING),
+        idle, idle, idle,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "widths, passes", [((2, 2, 2), 1), ((4, 2, 2), 1.5), ((4, 2, 6), 4.5), ((4, 4, 4), 4)]
+)
+def test_passes_of_both_gradients(widths, passes):
+    """dX takes those of dY by W, dW those of X by dY."""
+    machine = replace(NANO, element_bits=(3, 3, 3), widths=((2, 4, 6),) * 3)
+    assert fused_passes(machine, widths) == passes
