@@ -7,9 +7,10 @@ beginning and its end count, those that look best are run in the model.
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import product
+from math import prod
 from typing import NamedTuple
 
-from diastole_sim.perf.machine import ModelledMachine, ceil_div
+from diastole_sim.perf.machine import WIDEST, ModelledMachine, Widths, ceil_div
 from diastole_sim.perf.product import estimate
 from diastole_sim.perf.walk import LoadedRegion, Loops, Roles, blocks, held_sides, loops_of
 from diastole_sim.spec.command import MACHINES_OWN
@@ -42,29 +43,36 @@ class NestCost(NamedTuple):
 
 
 def choose_nest(
-    machine: ModelledMachine, limits: NestLimits, op: str, m: int, n: int, k: int
+    machine: ModelledMachine,
+    limits: NestLimits,
+    op: str,
+    m: int,
+    n: int,
+    k: int,
+    widths: Widths = WIDEST,
 ) -> Nest:
     """Of the nests within 0.7 % of the fastest the one that reads the fewest bytes.
 
-    ``op``: forward, dx or dw; sizes in elements. What the machine has of its own is among them.
+    ``op``: forward, dx or dw; sizes in elements; ``widths`` that the operands have. What the
+    machine has of its own is among them.
     """
     costs: dict[Nest, NestCost] = {}
     seen: set[tuple[object, ...]] = set()
-    blocks = loops_of(machine, op, m, n, k).blocks
-    for nest in candidates(limits, blocks):
-        loops = loops_of(machine, op, m, n, k, nest)
+    own = MACHINES_OWN
+    own_loops = loops_of(machine, op, m, n, k, own, widths)
+    for nest in candidates(limits, own_loops.blocks, own_loops.planes):
+        loops = loops_of(machine, op, m, n, k, nest, widths)
         if (alike := what_it_does(loops)) not in seen:
             seen.add(alike)
             costs[nest] = roughly(machine, loops)
-    own = MACHINES_OWN
-    costs[own] = roughly(machine, loops_of(machine, op, m, n, k, own))
+    costs[own] = roughly(machine, own_loops)
     ranked = [own, *sorted(costs.keys() - {own}, key=lambda nest: (costs[nest], str(nest)))]
     left, runs = MOST_STEPS, dict[Nest, tuple[float, float]]()
     for nest in ranked[:TRIED]:
         left -= int(costs[nest].steps)
         if left < 0:
             break
-        found = estimate(machine, op, m, n, k, nest)
+        found = estimate(machine, op, m, n, k, nest, widths)
         runs[nest] = found.cycles, found.read_beats
     if len(runs) < min(FEWEST_RUN, len(ranked)):
         runs = {nest: costs[nest][:2] for nest in ranked}
@@ -73,12 +81,15 @@ def choose_nest(
     return min(near, key=lambda nest: runs[nest][::-1])
 
 
-def candidates(limits: NestLimits, blocks: tuple[int, int, int]) -> Iterator[Nest]:
+def candidates(
+    limits: NestLimits, blocks: tuple[int, int, int], planes: tuple[int, int] = (1, 1)
+) -> Iterator[Nest]:
     """Every length that a machine takes, written out, and with each the operands that may stay;
-    ``blocks`` of the product: along what streams, the lanes and the contraction."""
+    ``blocks`` of the product: along what streams, the lanes and the contraction; ``planes`` of what
+    streams and of what is held."""
     for nests in _written_out(limits):
         nest = nests[KEPT[0]]
-        panels, slabs = limits.panels(nest, blocks), limits.slabs(nest)
+        panels, slabs = limits.panels(nest, blocks, planes), limits.slabs(nest)
         rooms = limits.stream_blocks, limits.held_blocks
         fits = [panel <= room for panel, room in zip(panels, rooms, strict=True)]
         yield nests[KEPT[fits[0] + 2 * fits[1]]]
@@ -134,6 +145,7 @@ def roughly(machine: ModelledMachine, loops: Loops) -> NestCost:
     north = loops.roles.north
     drain = rows * row_beats(machine, lanes, north=north)
     last_rows = loops.sizes[0] - (tiles_t - 1) * t * block
+    work *= prod(loops.planes)
     worked = sum(
         count * overlapped(work, chunks * per_chunk)
         for count, per_chunk in zip(rounds, load, strict=True)
@@ -143,7 +155,8 @@ def roughly(machine: ModelledMachine, loops: Loops) -> NestCost:
     through = overlapped(worked + last, tile + tiles * drain * share)
     latency = machine.memory.read_cycles + machine.memory.response_cycles
     around = beats.first + shortest + HAND_OVER + 2 * latency
-    steps = tiles * (slices * groups / tiles_l + rows) + beats.requests
+    passes = slices * groups / tiles_l * prod(loops.planes)
+    steps = tiles * (passes + rows) + beats.requests
     return NestCost(around + through, beats.all, steps)
 
 
@@ -169,9 +182,13 @@ def loading(
     share: float,
 ) -> tuple[tuple[int, int], tuple[float, float], Beats]:
     """Tiles in the first round of the outer loop and in all others; cycles of loading a chunk in
-    them; beats. What stays is loaded in the first tile of the loop that it does not depend on."""
+    them, all its planes; beats. What stays is loaded in the first tile of the loop that it does not
+    depend on."""
     t, lanes, chunk = lengths
-    held, streamed = chunk_parts(machine, loops.roles, t, lanes, chunk)
+    parts_of_plane = chunk_parts(machine, loops.roles, t, lanes, chunk)
+    held, streamed = (
+        part.times(planes) for part, planes in zip(parts_of_plane, loops.planes[::-1], strict=True)
+    )
     inner, outer = (tiles[0], tiles[1]) if loops.outer == "l" else (tiles[1], tiles[0])
     chunks = ceil_div(loops.blocks[2], chunk)
     # Of the operand that stays for an inner loop one part in so many, of the other one all at once.
@@ -179,24 +196,24 @@ def loading(
     keeps_inner, keeps_outer = loops.keeps[:: -1 if loops.outer == "l" else 1]
     parts = [(1 / inner if keeps_inner else 1.0, 1.0), (0.0, 0.0)]
     parts[1] = (parts[0][0], 0.0 if keeps_outer else 1.0)
-    places = min(
-        whole // slab
-        for whole, slab in zip(
-            (machine.stream_blocks, machine.held_blocks), loops.slabs, strict=True
-        )
-    )
+    rooms = machine.stream_blocks, machine.held_blocks
+    places = [room // slab for room, slab in zip(rooms, loops.slabs, strict=True)]
     cycles: list[float] = []
     beats, requests, rounds = 0.0, 0.0, (inner, inner * (outer - 1))
     for count, part in zip(rounds, parts, strict=True):
         loads = list(zip(part, (of_inner, of_outer), strict=True))
         came = sum(some * part.all_beats for some, part in loads)
-        asked = 5 + sum(some * part.ask_cycles for some, part in loads)
+        asked = 5 * prod(loops.planes) + sum(some * part.ask_cycles for some, part in loads)
         mine = max(sum(some * part.beats for some, part in loads), asked) * share
         waits = machine.memory.read_cycles + HAND_OVER
-        cycles.append(max(mine, (mine + waits) / max(1, places - 1)) if came else 0.0)
+        turns = (
+            (mine + planes * waits) / max(1, there - 1)
+            for planes, there in zip(loops.planes, places, strict=True)
+        )
+        cycles.append(max(mine, *turns) if came else 0.0)
         beats += count * chunks * came * share
         requests += count * chunks * sum(some * part.requests for some, part in loads)
-    first = held.beats + streamed.beats
+    first = sum(part.beats for part in parts_of_plane)
     return rounds, (cycles[0], cycles[1]), Beats(first, beats, requests)
 
 
@@ -221,6 +238,10 @@ class ChunkPart(NamedTuple):
         ask_cycles = 8 + own[0].rows * (1 + len(own[0].runs))
         all_beats = sum(each.beats for each in own)
         return cls(all_beats, own[0].beats, ask_cycles, region.rows * len(region.runs))
+
+    def times(self, planes: int) -> "ChunkPart":
+        """Of so many planes."""
+        return ChunkPart(*(planes * count for count in self))
 
 
 @lru_cache(maxsize=1 << 14)  # nests of other orders, and of other products, load the same

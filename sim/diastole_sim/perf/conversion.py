@@ -67,15 +67,17 @@ def estimate_conversion(
     data_width: int,
     memory: Memory,
     scale_known: bool | None = None,
+    width: int | None = None,
 ) -> ConversionEstimate:
     """Of a tensor of ``rows`` x ``cols`` elements. ``scale_known``: that of a tensor is given, and
     need not be read from it; if left out, wherever a machine's scales are not ``current``, though
-    of ``delayed`` ones the first is. ValueError if out of range."""
+    of ``delayed`` ones the first is. ``width``: bits of magnitude, where they are chosen at every
+    conversion, None for the widest. ValueError if out of range."""
     require_choice("tensor_class", tensor_class, CLASS_NAMES)
     for name, size in (("rows", rows), ("cols", cols)):
         require_int(name, size, 1, MAX_SIZE)
     converter = ModelledConverter(
-        numerics=numerics, tensor_class=tensor_class, data_width=data_width
+        numerics=numerics, tensor_class=tensor_class, data_width=data_width, width=width
     )
     known = numerics.source != "current" if scale_known is None else scale_known
     twice = converter.scans and not known
@@ -386,9 +388,9 @@ class _Conversion:
     # Writing.
 
     def _emit(self, at: int) -> tuple[int, int]:
-        """A group's exponents, whose bytes come from a cycle on, and its elements behind them; the
-        cycles after the last byte and after the exponents' last beat. A beat is packed while the
-        one before it is written."""
+        """A group's exponents, whose bytes come from a cycle on, and its elements behind them, for
+        one plane after the other; the cycles after the last byte and after the exponents' last
+        beat, in the last plane. A beat is packed while the one before it is written."""
         converter, left = self.converter, self.converter.exponent_bytes
         first, last, taken, come = True, 0, 0, max(at, self.byte, self.beat)
         while left:
@@ -399,6 +401,7 @@ class _Conversion:
             taken = (max(self.write, come) + 2) if first else come + 1
             first, last, come = False, come, taken - 1
         self.byte, self.beat = last, come
+        taken += (converter.planes - 1) * converter.plane_cycles
         self.write = taken + converter.element_beats
         return last, taken
 
@@ -416,6 +419,6 @@ class _Conversion:
         self.byte = byte
 
     def _write_maxima(self, come: int) -> int:
-        """A beat of them goes: when the next may begin."""
-        self.write, self.maxima = max(self.write, come) + 2, None
+        """A beat of them goes, to every plane: when the next may begin."""
+        self.write, self.maxima = max(self.write, come) + 2 * self.converter.planes, None
         return self.write - 1

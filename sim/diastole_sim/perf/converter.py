@@ -23,7 +23,8 @@ LANE_CYCLES, FOLD_CYCLES, DIVIDE_CYCLES, MEASURE_CYCLES = 2, 1, 3, 2
 
 @dataclass(frozen=True, kw_only=True)
 class ModelledConverter:
-    """A machine's converter, at a tensor of one class.
+    """A machine's converter, at a tensor of one class, of ``width`` bits of magnitude where these
+    are chosen at every conversion, None for the widest.
 
     A *word* is what goes through the lanes in a cycle; a *tile* what is read before any of it is
     quantised, in *pieces* where it is one row of squares; a *group* 8 blocks side by side.
@@ -33,10 +34,12 @@ class ModelledConverter:
     numerics: Numerics
     tensor_class: str
     data_width: int
+    width: int | None = None
 
     def __post_init__(self) -> None:
         require_choice("tensor_class", self.tensor_class, CLASS_NAMES)
         require_choice("data_width", self.data_width, DATA_WIDTHS)
+        _ = self.planes  # refuses a width that the class has not
 
     # Of the machine.
 
@@ -99,6 +102,11 @@ class ModelledConverter:
     @cached_property
     def chosen(self) -> TensorClass:
         return self.numerics.tensor_class(self.tensor_class)
+
+    @cached_property
+    def planes(self) -> int:
+        """Images that each copy is."""
+        return self.numerics.converted_class(self.tensor_class, self.width).format.plane_count
 
     @property
     def vectors(self) -> bool:
@@ -169,11 +177,17 @@ class ModelledConverter:
 
     @cached_property
     def element_beats(self) -> int:
-        """Of a group."""
+        """Of a group, and plane."""
         return self._group.element_beats
 
+    @cached_property
+    def plane_cycles(self) -> int:
+        """In which a group of another plane is written: its request, its exponents again, its
+        elements."""
+        return 1 + self._group.exponent_beats + self.element_beats
+
     def data_beats(self, blocks: int) -> int:
-        """Of a group with so many blocks, up to the last element."""
+        """Of a group with so many blocks, and plane, up to the last element."""
         return self._group.block_beats(blocks)
 
     def image_beats(self, rows: int, cols: int) -> int:
@@ -181,7 +195,8 @@ class ModelledConverter:
         shape = rows, cols
         sizes = {"block": self.block, "data_width": self.data_width}
         layouts = image_layouts(self.chosen, shape, **sizes)
-        return sum(layout.total_bytes for layout in layouts) // self.beat_bytes
+        stored = sum(layout.total_bytes for layout in layouts)
+        return self.planes * stored // self.beat_bytes
 
     # Tiles, pieces, words.
 

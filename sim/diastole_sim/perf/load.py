@@ -60,7 +60,7 @@ class Load:
             else:
                 self._blocks(region)
             self.taken.append(self.front)
-        if any(chunk.loads):
+        if any(chunk.loads) or any(region.rows for region in chunk.regions):  # W in a fused pass
             return self.written
         return self.front if chunk.first else 0
 

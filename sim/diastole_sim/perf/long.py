@@ -4,7 +4,7 @@ from dataclasses import replace
 from itertools import product
 from math import gcd, prod
 
-from diastole_sim.perf.machine import ModelledMachine, ceil_div
+from diastole_sim.perf.machine import WIDEST, ModelledMachine, Widths, ceil_div
 from diastole_sim.perf.product import COUNTED, Estimate, estimate, gradients_apart, require_product
 from diastole_sim.perf.walk import Loops, loops_of
 from diastole_sim.spec.command import MACHINES_OWN
@@ -22,7 +22,13 @@ AXES = {"forward": "mnk", "dx": "mkn", "dw": "knm"}
 
 
 def estimate_long(
-    machine: ModelledMachine, op: str, m: int, n: int, k: int, nest: Nest = MACHINES_OWN
+    machine: ModelledMachine,
+    op: str,
+    m: int,
+    n: int,
+    k: int,
+    nest: Nest = MACHINES_OWN,
+    widths: Widths = WIDEST,
 ) -> Estimate:
     """As :func:`estimate`, which it asks for products of a few tiles along each dimension, with the
     same rest; all that it counts grows linearly with each number of tiles from there on.
@@ -31,19 +37,19 @@ def estimate_long(
     estimate, and within 0.1 % in the mean. ValueError if out of range.
     """
     require_product(op, m, n, k)
-    if op == "backward" and not machine.fuses(m, n):
-        parts = [estimate_long(machine, part, m, n, k, nest) for part in ("dx", "dw")]
+    if op == "backward" and not machine.fuses(m, n, widths):
+        parts = [estimate_long(machine, part, m, n, k, nest, widths) for part in ("dx", "dw")]
         return gradients_apart(parts)
     sizes = {"m": m, "n": n, "k": k}
     if op == "backward":
         samples = {"k": sampled(machine, k, machine.fused_tile, 2 * FEWEST)}
     else:
-        loops = loops_of(machine, op, m, n, k, nest)
+        loops = loops_of(machine, op, m, n, k, nest, widths)
         fewest = FEWEST, FEWEST, FEWEST + chunks_that_cover(machine, loops)
         axes = zip(AXES[op], loops.lengths, fewest, strict=True)
         samples = {axis: sampled(machine, sizes[axis], *rest) for axis, *rest in axes}
     if sum(prod(at) for at in product(*samples.values())) > WORTH * prod(sizes[a] for a in samples):
-        return estimate(machine, op, m, n, k, nest)
+        return estimate(machine, op, m, n, k, nest, widths)
     weights = {axis: _weights(sizes[axis], at) for axis, at in samples.items()}
     found: list[tuple[float, Estimate]] = []
     for places in product(*(range(len(at)) for at in samples.values())):
@@ -52,7 +58,7 @@ def estimate_long(
         for (axis, at), place in zip(samples.items(), places, strict=True):
             some[axis] = at[place]
             weight *= weights[axis][place]
-        found.append((weight, estimate(machine, op, **some, nest=nest)))
+        found.append((weight, estimate(machine, op, **some, nest=nest, widths=widths)))
     return _mixed(found, sizes)
 
 
@@ -63,6 +69,7 @@ def chunks_that_cover(machine: ModelledMachine, loops: Loops) -> int:
     words = ceil_div(lanes, machine.drained_vectors(north=loops.roles.north))
     beats = ceil_div(4 * lanes * machine.block, machine.beat_bytes * machine.ports)
     passes = ceil_div(lanes, loops.lanes_side) * ceil_div(chunk, loops.chunk_side)
+    passes *= prod(loops.planes)
     return ceil_div(t * max(words, beats), passes * max(t, machine.rows))
 
 

@@ -3,11 +3,12 @@
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import gcd, lcm
-from typing import Any
+from typing import Any, TypeAlias
 
 from diastole_sim.spec.check import require_choice, require_int
+from diastole_sim.spec.formats import PLANE_BITS
 from diastole_sim.spec.image import DATA_WIDTHS, GROUP_BLOCKS
-from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
+from diastole_sim.spec.numerics import CLASS_NAMES, Numerics, require_widths
 
 LATENCY = 20
 """Cycles of a memory of which nothing else is said."""
@@ -19,6 +20,10 @@ BURST_BEATS = 64
 
 X, W, DY = range(3)
 """Classes of tensors by number."""
+
+Widths: TypeAlias = tuple[int | None, int | None, int | None]
+"""Bits of magnitude that x, w and dy were converted to; None: the widest, or the format has one."""
+WIDEST: Widths = (None, None, None)
 
 
 def ceil_div(value: int, by: int) -> int:
@@ -76,12 +81,13 @@ class ModelledMachine:
 
     ``rows``, ``cols`` in cells; ``block`` B; ``element_bits`` of x, w, dy as stored; ``vectors``:
     elements of the vector groups of x, w, dy, None where there are squares or one scale for the
-    tensor; ``header``: tensors have scales in front of their images (NVFP4); ``data_width`` in
-    bits of each of ``ports`` to memory; ``in_place``: the array turns, else the edge does. The last
-    three are for questions of the
-    kind "what if": ``sum_units``, memories of sums behind each port, and bounds on the chunks of
-    what streams that are on chip at once, ``most_places``, and on the vectors that are filled per
-    cycle, ``most_filled``. ValueError if out of range.
+    tensor; ``widths`` that x, w, dy may be converted to, None where their format has one: a plane
+    of ``element_bits`` for every two bits; ``header``: tensors have scales in front of their images
+    (NVFP4); ``data_width`` in bits of each of ``ports`` to memory; ``in_place``: the array turns,
+    else the edge does. The last three are for questions of the kind "what if": ``sum_units``,
+    memories of sums behind each port, and bounds on the chunks of what streams that are on chip at
+    once, ``most_places``, and on the vectors that are filled per cycle, ``most_filled``. ValueError
+    if out of range.
     """
 
     rows: int
@@ -90,6 +96,7 @@ class ModelledMachine:
     element_bits: tuple[int, int, int]
     data_width: int
     vectors: tuple[int | None, int | None, int | None] = (None, None, None)
+    widths: tuple[tuple[int, ...] | None, ...] = (None, None, None)
     header: bool = False
     in_place: bool = True
     ports: int = 1
@@ -115,6 +122,9 @@ class ModelledMachine:
         require_int("len(vectors)", len(self.vectors), 3, 3)
         for vector in filter(None, self.vectors):
             require_int("vectors", vector, self.block, 1 << 10)
+        require_int("len(widths)", len(self.widths), 3, 3)
+        for widths in filter(None, self.widths):
+            require_widths(widths)
         if not self.in_place and self.vectors[1:] != (None, None):
             raise ValueError("vectors of w and dy need an array that turns: in_place")
 
@@ -126,15 +136,38 @@ class ModelledMachine:
         classes = [numerics.tensor_class(name) for name in CLASS_NAMES]
         x, w, dy = (chosen.format.element_bits for chosen in classes)
         groups = [chosen.grouping.size if chosen.two_copies else None for chosen in classes]
+        widths = (numerics.widths if chosen.format.planes else None for chosen in classes)
         return cls(
             rows=rows, cols=cols, block=numerics.block, data_width=data_width,
             element_bits=(x, w, dy), vectors=(groups[0], groups[1], groups[2]),
-            header=any(chosen.format.two_level for chosen in classes), **options,
+            widths=tuple(widths), header=any(chosen.format.two_level for chosen in classes),
+            **options,
         )  # fmt: skip
 
     @property
     def multipliers(self) -> int:
         return self.rows * self.cols * self.block**2
+
+    # Widths that are chosen at every conversion.
+
+    def planes(self, cls: int, width: int | None = None) -> int:
+        """Images that a copy of a tensor is, of ``width`` bits of magnitude, None for the widest:
+        one for every two bits. ValueError for a width that the class has not."""
+        widths, name = self.widths[cls], CLASS_NAMES[cls]
+        if widths is None:
+            if width is not None:
+                raise ValueError(f"width of {name} must be absent: its format has one, not {width}")
+            return 1
+        if width is None:
+            return widths[-1] // PLANE_BITS
+        require_choice(f"width of {name}", width, widths)
+        return width // PLANE_BITS
+
+    @cached_property
+    def ring_chunks(self) -> int:
+        """The longest chunks that there is room for of what streams, and of what is held: two, or
+        as many as a class has planes."""
+        return max(2, *(self.planes(cls) for cls in range(3)))
 
     # The memory image.
 
@@ -186,15 +219,15 @@ class ModelledMachine:
         """Blocks of a group after which the next block starts on a beat."""
         return min(GROUP_BLOCKS, lcm(self.block_bits(cls), self.data_width) // self.block_bits(cls))
 
-    def stored_beats(self, cls: int, rows: int, cols: int) -> int:
-        """Beats of a tensor's whole image, as it is stored; sizes in elements."""
+    def stored_beats(self, cls: int, rows: int, cols: int, width: int | None = None) -> int:
+        """Beats of a tensor's whole image, of all planes, as it is stored; sizes in elements."""
         row_blocks, col_blocks = ceil_div(rows, self.block), ceil_div(cols, self.block)
         groups = row_blocks * ceil_div(col_blocks, GROUP_BLOCKS)
         maxima = ceil_div(row_blocks * self.entries(cls), self.beat_bytes)
         if not self.grouped(cls):
             maxima += ceil_div(col_blocks, self.beat_bytes)
         group = self.exponent_beats(cls) + self.mantissa_beats(cls, GROUP_BLOCKS)
-        return self.header + groups * group + maxima
+        return self.planes(cls, width) * (self.header + groups * group + maxima)
 
     # Tiles, in blocks.
 
@@ -242,12 +275,12 @@ class ModelledMachine:
     @property
     def stream_blocks(self) -> int:
         """Blocks in a bank of what streams."""
-        return 2 * self.bank_words // self.block
+        return self.ring_chunks * self.bank_words // self.block
 
     @property
     def held_blocks(self) -> int:
-        """Blocks in a bank of what is held: two chunks of a product, or dY of a fused pass."""
-        of_products = 2 * self.groups**2 * self.rows
+        """Blocks in a bank of what is held: chunks of a product, or dY of a fused pass."""
+        of_products = self.ring_chunks * self.groups**2 * self.rows
         if not self.has_fused_pass:
             return of_products
         return max(of_products, self.fused_words // self.block)
@@ -301,8 +334,11 @@ class ModelledMachine:
         aligned = not self.grouped(X) or self.cols % self.aligned_blocks(X) == 0
         return self.in_place and not self.grouped(DY) and aligned
 
-    def fuses(self, m: int, n: int) -> bool:
-        """Whether the backward pass of dY (m x n elements) runs as one."""
+    def fuses(self, m: int, n: int, widths: Widths = WIDEST) -> bool:
+        """Whether the backward pass of dY (m x n elements) runs as one: all planes of dY stay, and
+        those of W share a half of their banks in equal parts, of which there are a power of two."""
         blocks_m, blocks_n = ceil_div(m, self.block), ceil_div(n, self.block)
-        fits = blocks_n <= self.fused_blocks_n and blocks_m <= self.fused_blocks_m
+        parts = next_power_of_two(self.planes(W, widths[W]))
+        most_m = self.fused_blocks_m // self.cols // self.planes(DY, widths[DY]) * self.cols
+        fits = blocks_n * parts <= self.fused_blocks_n and blocks_m <= most_m
         return self.has_fused_pass and fits

@@ -2,14 +2,16 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from math import prod
 
 from diastole_sim.perf.deal import DealtStore
 from diastole_sim.perf.execute import Execute
+from diastole_sim.perf.fused import fused_chunks, fused_passes
 from diastole_sim.perf.load import Loaders
-from diastole_sim.perf.machine import DY, ModelledMachine, W, X, ceil_div
+from diastole_sim.perf.machine import DY, WIDEST, ModelledMachine, W, Widths, X, ceil_div
 from diastole_sim.perf.rings import Room
 from diastole_sim.perf.store import Store
-from diastole_sim.perf.walk import Chunk, fused_chunks, loops_of, product_chunks
+from diastole_sim.perf.walk import Chunk, loops_of, product_chunks
 from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.command import MACHINES_OWN
 from diastole_sim.spec.image import MAX_SIZE
@@ -30,7 +32,8 @@ class Estimate:
     ``read_beats`` and ``write_beats`` are exact. ``slots``: cycles in which the array had work.
     ``idle`` by what was awaited: ``load`` (the first chunk included), ``accumulator`` (a bank),
     ``short`` (passes shorter than the loading of held blocks), ``tail`` (the last results).
-    ``turn``: cycles in which a vector waited for the turning array.
+    ``turn``: cycles in which a vector waited for the turning array. ``passes``: pairs of planes for
+    each multiplication of ``macs``, in the mean: 1 where formats have one width.
     """
 
     op: str
@@ -46,15 +49,21 @@ class Estimate:
     write_beats: int
     idle: dict[str, int]
     turn: int
+    passes: float = 1.0
 
     @property
     def macs(self) -> int:
         return self.m * self.n * self.k * (2 if self.op == "backward" else 1)
 
     @property
+    def multiplications(self) -> int:
+        """Of the array: those of every pair of planes."""
+        return round(self.macs * self.passes)
+
+    @property
     def utilisation(self) -> float:
         """Part of the array's multiplications that are of the product, 0 to 1."""
-        return self.macs / (self.cycles * self.multipliers)
+        return self.multiplications / (self.cycles * self.multipliers)
 
     @property
     def read_bytes(self) -> int:
@@ -66,24 +75,33 @@ class Estimate:
 
 
 def estimate(
-    machine: ModelledMachine, op: str, m: int, n: int, k: int, nest: Nest = MACHINES_OWN
+    machine: ModelledMachine,
+    op: str,
+    m: int,
+    n: int,
+    k: int,
+    nest: Nest = MACHINES_OWN,
+    widths: Widths = WIDEST,
 ) -> Estimate:
     """``op``: forward, dx, dw or backward, of X (m x k), W (k x n), dY (m x n) elements.
 
     A backward pass that does not fit as one runs as dx, then dw. ``nest``: of the products; the
-    fused pass has its own. ValueError if out of range.
+    fused pass has its own. ``widths`` that the operands have. ValueError if out of range, or for a
+    width that the machine has not.
     """
     require_product(op, m, n, k)
     if op == "backward":
-        if machine.fuses(m, n):
-            chunks = fused_chunks(machine, m, n, k)
+        if machine.fuses(m, n, widths):
+            chunks = fused_chunks(machine, m, n, k, widths)
             slabs = machine.fused_tile, machine.fused_blocks_n
-            return _run(machine, op, (m, n, k), chunks, slabs, machine.fused_units, fused=True)
-        parts = [estimate(machine, part, m, n, k, nest) for part in ("dx", "dw")]
+            found = _run(machine, op, (m, n, k), chunks, slabs, machine.fused_units, fused=True)
+            return replace(found, passes=fused_passes(machine, widths))
+        parts = [estimate(machine, part, m, n, k, nest, widths) for part in ("dx", "dw")]
         return gradients_apart(parts)
-    loops = loops_of(machine, op, m, n, k, nest)
+    loops = loops_of(machine, op, m, n, k, nest, widths)
     chunks = product_chunks(machine, loops)
-    return _run(machine, op, (m, n, k), chunks, loops.slabs, (loops.units, loops.units))
+    found = _run(machine, op, (m, n, k), chunks, loops.slabs, (loops.units, loops.units))
+    return replace(found, passes=float(prod(loops.planes)))
 
 
 def require_product(op: str, m: int, n: int, k: int) -> None:
@@ -142,4 +160,5 @@ def gradients_apart(parts: list[Estimate]) -> Estimate:
     """Both gradients as products one after the other."""
     sums = {name: sum(getattr(part, name) for part in parts) for name in COUNTED}
     idle = {name: sum(part.idle[name] for part in parts) for name in parts[0].idle}
-    return replace(parts[0], op="backward", fused=False, idle=idle, **sums)
+    passes = sum(part.passes for part in parts) / len(parts)
+    return replace(parts[0], op="backward", fused=False, idle=idle, passes=passes, **sums)

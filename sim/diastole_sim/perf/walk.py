@@ -5,9 +5,19 @@ Positions and lengths are in blocks unless a name says otherwise.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from itertools import product
+from typing import NamedTuple, TypeAlias
 
-from diastole_sim.perf.machine import BURST_BEATS, DY, ModelledMachine, W, X, ceil_div
+from diastole_sim.perf.machine import (
+    BURST_BEATS,
+    DY,
+    WIDEST,
+    ModelledMachine,
+    W,
+    Widths,
+    X,
+    ceil_div,
+)
 from diastole_sim.spec.command import MACHINES_OWN
 from diastole_sim.spec.image import GROUP_BLOCKS
 from diastole_sim.spec.nest import Nest
@@ -62,7 +72,8 @@ NOTHING = LoadedRegion(rows=0)
 
 @dataclass(frozen=True)
 class Chunk:
-    """A part of a contraction: its ``regions`` in the order of loading, then its passes.
+    """A part of a contraction, of a plane of each operand: its ``regions`` in the order of loading,
+    then its passes.
 
     A step that asks for nothing is a region without beats. ``loads``, ``frees``: what streams, what
     is held. ``slots`` per pass and direction; ``slices`` of the contraction by ``groups`` of lanes;
@@ -191,6 +202,7 @@ class Loops:
     keeps: tuple[bool, bool] = (False, False)  # what streams, what is held
     slabs: tuple[int, int] = (0, 0)  # blocks of a bank that a chunk takes of both
     units: int = 2  # of sums that a tile takes
+    planes: tuple[int, int] = (1, 1)  # of what streams, of what is held
 
     def tiles(self) -> Iterator[tuple[Stretch, Stretch]]:
         """Every output tile in its order, along what streams and along the lanes."""
@@ -201,7 +213,13 @@ class Loops:
 
 
 def loops_of(
-    machine: ModelledMachine, op: str, m: int, n: int, k: int, nest: Nest = MACHINES_OWN
+    machine: ModelledMachine,
+    op: str,
+    m: int,
+    n: int,
+    k: int,
+    nest: Nest = MACHINES_OWN,
+    widths: Widths = WIDEST,
 ) -> Loops:
     """``op``: forward, dx or dw; sizes in elements."""
     roles = roles_of(machine, op)
@@ -219,11 +237,47 @@ def loops_of(
         keeps=(nest.keeps_stream, nest.keeps_held),
         slabs=(slices * lengths[0], slices * ceil_div(lengths[1], l_side) * machine.rows),
         units=machine.units_of(lengths[0] * ceil_div(lengths[1], l_side) * machine.block),
+        planes=(
+            machine.planes(roles.stream, widths[roles.stream]),
+            machine.planes(roles.held, widths[roles.held]),
+        ),
     )  # fmt: skip
 
 
+class PlanePair(NamedTuple):
+    """A plane of what streams and one of what is held, by number; and how many there are."""
+
+    stream: int
+    held: int
+    streams: int
+    helds: int
+
+    @property
+    def last_stream(self) -> bool:
+        return self.stream == self.streams - 1
+
+    @property
+    def last_held(self) -> bool:
+        return self.held == self.helds - 1
+
+    @property
+    def first(self) -> bool:
+        return self.stream == self.held == 0
+
+    @property
+    def last(self) -> bool:
+        return self.last_stream and self.last_held
+
+
+def plane_pairs(streams: int, helds: int) -> Iterator[PlanePair]:
+    """Every pair, what streams innermost."""
+    pairs = product(range(helds), range(streams))
+    return (PlanePair(stream, held, streams, helds) for held, stream in pairs)
+
+
 def product_chunks(machine: ModelledMachine, loops: Loops) -> Iterator[Chunk]:
-    """Every chunk of a product in its order."""
+    """Every chunk of a product in its order: of each part of the contraction those of all pairs of
+    planes, of which what streams is innermost. Its planes stay for all that are held."""
     roles, (t_size, l_size, _) = loops.roles, loops.sizes
     uses = (not roles.north, roles.north)
     for t, lanes in loops.tiles():
@@ -245,85 +299,35 @@ def product_chunks(machine: ModelledMachine, loops: Loops) -> Iterator[Chunk]:
             for kept, at, whole in zip(loops.keeps, inner, loops.blocks[1::-1], strict=True)
         ]
         for c in steps(loops.blocks[2], loops.lengths[2]):
-            first, last = c[0] == 0, sum(c) == loops.blocks[2]
-            regions: list[LoadedRegion] = []
-            if first:
-                regions.append(maxima(machine, roles.stream, *t))
-                regions.append(maxima(machine, roles.held, *lanes))
-                regions += [NOTHING] * 3
             held = blocks(machine, roles.held, *held_sides(roles, lanes, c))
             streamed = blocks(machine, roles.stream, *((c, t) if roles.cols_t else (t, c)))
-            regions += [held if begins[1] else NOTHING, streamed if begins[0] else NOTHING]
-            done = (span,) if last else ()
-            yield Chunk(
-                regions=tuple(regions),
-                first=first,
-                last=last,
-                loads=(begins[0], begins[1]),
-                frees=(ends[0], ends[1]),
-                slots=slots,
-                slices=ceil_div(c[1], loops.chunk_side),
-                groups=ceil_div(lanes[1], loops.lanes_side),
-                uses=uses,
-                opens=(first and uses[0], first and uses[1]),
-                closes=(last and uses[0], last and uses[1]),
-                spans=((), done) if roles.north else (done, ()),
-            )
+            for planes in plane_pairs(*loops.planes):
+                first = c[0] == 0 and planes.first
+                last = sum(c) == loops.blocks[2] and planes.last
+                loads = begins[0] and planes.held == 0, begins[1] and planes.stream == 0
+                regions: list[LoadedRegion] = []
+                if first:
+                    regions.append(maxima(machine, roles.stream, *t))
+                    regions.append(maxima(machine, roles.held, *lanes))
+                    regions += [NOTHING] * 3
+                regions += [held if loads[1] else NOTHING, streamed if loads[0] else NOTHING]
+                done = (span,) if last else ()
+                yield Chunk(
+                    regions=tuple(regions),
+                    first=first,
+                    last=last,
+                    loads=loads,
+                    frees=(ends[0] and planes.last_held, ends[1] and planes.last_stream),
+                    slots=slots,
+                    slices=ceil_div(c[1], loops.chunk_side),
+                    groups=ceil_div(lanes[1], loops.lanes_side),
+                    uses=uses,
+                    opens=(first and uses[0], first and uses[1]),
+                    closes=(last and uses[0], last and uses[1]),
+                    spans=((), done) if roles.north else (done, ()),
+                )
 
 
 def held_sides(roles: Roles, lanes: Stretch, c: Stretch) -> tuple[Stretch, Stretch]:
     """Rows and columns of what is held."""
     return (lanes, c) if roles.lanes_down else (c, lanes)
-
-
-def fused_chunks(machine: ModelledMachine, m: int, n: int, k: int) -> Iterator[Chunk]:
-    """The fused backward pass: k tiles outermost, then slices of M; N inside a chunk."""
-    size = machine.block
-    m_blocks, n_blocks, k_blocks = (ceil_div(value, size) for value in (m, n, k))
-    all_m, all_n = (0, m_blocks), (0, n_blocks)
-    for t in steps(k_blocks, machine.fused_tile):
-        slots = min(machine.fused_tile * size, k - t[0] * size)
-        for c in steps(m_blocks, machine.cols):
-            first, last, first_tile = c[0] == 0, sum(c) == m_blocks, t[0] == 0
-            regions: list[LoadedRegion] = []
-            if first:
-                regions.append(maxima(machine, X, *t))
-                regions.append(maxima(machine, DY, *all_n) if first_tile else NOTHING)
-                regions.append(maxima(machine, W, *t))
-                regions.append(maxima(machine, DY, *all_m) if first_tile else NOTHING)
-                regions.append(blocks(machine, W, t, all_n))
-            regions.append(blocks(machine, DY, c, all_n) if first_tile else NOTHING)
-            regions.append(blocks(machine, X, *((t, c) if machine.grouped(X) else (c, t))))
-            row = ceil_div(4 * n, machine.beat_bytes)
-            east = Span(slots, n_blocks, row, start=t[0] * size * row, pitch=row)
-            yield Chunk(
-                regions=tuple(regions),
-                first=first,
-                last=last,
-                loads=(True, first_tile),
-                frees=(True, sum(t) == k_blocks),
-                slots=slots,
-                slices=1,
-                groups=ceil_div(n_blocks, machine.rows),
-                uses=(True, True),
-                opens=(first, True),
-                closes=(last, True),
-                spans=((east,) if last else (), turned_spans(machine, m, k, c, t)),
-            )
-
-
-def turned_spans(
-    machine: ModelledMachine, m: int, k: int, c: Stretch, t: Stretch
-) -> tuple[Span, ...]:
-    """dX of one slice of M and one k tile: the rows of as many of its blocks as turn at a time."""
-    size, beat = machine.block, machine.beat_bytes
-    first, end = 4 * size * t[0], 4 * min(size * sum(t), k)
-    beats = ceil_div(end, beat) - first // beat
-    step, pitch = machine.turned_blocks, ceil_div(4 * k, beat)
-    spans: list[Span] = []
-    for row in range(c[0], sum(c), step):
-        rows = min(size * min(step, sum(c) - row), m - size * row)
-        start = size * row * pitch + first // beat
-        columns = (end - first) // 4
-        spans.append(Span(rows, t[1], beats, columns=columns, start=start, pitch=pitch))
-    return tuple(spans)

@@ -121,12 +121,13 @@ class NestLimits:
         self, nest: Nest, blocks: tuple[int, int, int], planes: tuple[int, int] = (1, 1)
     ) -> tuple[int, int]:
         """Blocks of a bank that stay where the nest keeps what streams, and what is held;
-        ``blocks`` of the product: along what streams, the lanes and the contraction; ``planes``:
-        of what streams and of what is held."""
+        ``blocks`` of the product: along what streams, the lanes and the contraction. ``planes`` of
+        what streams and of what is held."""
         own = self.filled(nest)
         chunks = ceil(blocks[2] / own.chunk)
-        slabs = zip(self.slabs(own), planes, strict=True)
-        stream, held = (chunks * slab * count for slab, count in slabs)
+        stream, held = (
+            chunks * slab * count for slab, count in zip(self.slabs(own), planes, strict=True)
+        )
         if nest.outer == "l":
             return stream * ceil(blocks[0] / own.t_blocks), held
         return stream, held * ceil(blocks[1] / (own.groups * self.lane_side))
@@ -138,7 +139,7 @@ class NestLimits:
         planes: tuple[int, int] = (1, 1),
     ) -> str | None:
         """Which length does not fit, and what would; None if all do. What a nest keeps is looked at
-        where ``blocks`` of the product are given, with its ``planes``, as of :meth:`panels`."""
+        where ``blocks`` of the product are given, as of :meth:`panels`, with ``planes``."""
         for name in LENGTHS:
             accepted, value = getattr(self, name), getattr(nest, name)
             if value and value not in accepted:

@@ -19,13 +19,23 @@ NUMERICS = {
     "vectors": make_numerics(block=4, groupings="1x16"),
     "nvfp4": make_numerics(block=8, formats="nvfp4"),
 }
+FAST = {
+    "planes": make_numerics(block=8, formats="fast", widths=[2, 4, 8]),
+    "planes of vectors": make_numerics(block=8, formats="fast", groupings="1x16", widths=[2, 4, 8]),
+    "small planes": make_numerics(block=2, formats="fast", widths=[2, 4, 8]),
+}
+ONE_PLANE = {
+    "planes": make_numerics(block=8, formats="bfp2"),
+    "planes of vectors": make_numerics(block=8, formats="bfp2", groupings="1x16"),
+    "small planes": make_numerics(block=2, formats="bfp2"),
+}
 SHAPES = [(1, 1), (7, 300), (300, 7), (64, 64), (130, 90)]
 
 
 def estimated(name, cls, shape, latency=20, data_width=64, **options):
     memory = Memory.axi(latency)
     chosen = {"data_width": data_width, "memory": memory} | options
-    return estimate_conversion(NUMERICS[name], cls, *shape, **chosen)
+    return estimate_conversion((NUMERICS | FAST)[name], cls, *shape, **chosen)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -47,7 +57,7 @@ def test_no_quicker_than_its_beats_and_words(name, shape, np_rng):
         assert found.read_beats == times * shape[0] * row
 
 
-@pytest.mark.parametrize("name", NUMERICS)
+@pytest.mark.parametrize("name", NUMERICS | FAST)
 def test_rows_of_tiles_that_repeat_are_passed_over_exactly(name, rng, monkeypatch):
     cases = [
         (rng.choice(["x", "dy"]), (rng.randrange(1, 900), rng.randrange(1, 80)), latency)
@@ -66,6 +76,47 @@ def test_a_large_tensor_takes_no_longer_to_estimate(monkeypatch):
     )
     estimated("squares", "x", (65536, 64))
     assert len(asked) < 200
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (9, 70), (130, 90)])
+@pytest.mark.parametrize("name", FAST)
+def test_planes_are_written_one_after_the_other(name, shape):
+    """Nothing else changes: words, what is read; of one plane all is as bfp2 has it."""
+    for cls, data_width in (("x", 32), ("dy", 128)):
+        bus = {"data_width": data_width, "memory": Memory.axi(20)}
+        one = estimate_conversion(ONE_PLANE[name], cls, *shape, **bus)
+        assert estimate_conversion(FAST[name], cls, *shape, **bus, width=2) == one
+        for width in (4, 8):
+            found = estimate_conversion(FAST[name], cls, *shape, **bus, width=width)
+            assert found.write_beats == width // 2 * one.write_beats
+            assert (found.read_beats, found.words) == (one.read_beats, one.words)
+            assert one.cycles < found.cycles <= one.cycles + 2 * found.write_beats
+        assert estimate_conversion(FAST[name], cls, *shape, **bus) == found, "the widest"
+
+
+def test_a_group_of_planes_by_hand():
+    """8 x 8 elements at 64 bits: of a further plane a request, a beat of exponents, 8 blocks of
+    192 bits in 24 beats, and two cycles for each of two beats of maxima."""
+    bus = {"data_width": 64, "memory": Memory.axi(20)}
+    cycles = [
+        estimate_conversion(FAST["planes"], "x", 8, 8, **bus, width=width).cycles
+        for width in (2, 4, 8)
+    ]
+    further = 1 + 1 + 24 + 2 * 2
+    assert [each - cycles[0] for each in cycles] == [0, further, 3 * further]
+
+
+@pytest.mark.parametrize(
+    "name, width, message",
+    [
+        ("planes", 6, "width of x must be one of 2, 4, 8, not 6"),
+        (None, 2, "width must be absent: x is bfp2, not fast"),
+    ],
+)
+def test_widths_that_there_are_not(name, width, message):
+    numerics = FAST[name] if name else ONE_PLANE["planes"]
+    with pytest.raises(ValueError, match=exactly(message)):
+        estimate_conversion(numerics, "x", 8, 8, data_width=64, memory=Memory.axi(9), width=width)
 
 
 def test_a_known_scale_saves_a_reading():

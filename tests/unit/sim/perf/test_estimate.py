@@ -2,6 +2,7 @@
 
 import random
 import zlib
+from dataclasses import replace
 
 import pytest
 
@@ -19,8 +20,8 @@ def windows(total, step):
 class Count:
     """The beats of a rectangle of blocks or a run of maxima, found by looking at every block."""
 
-    def __init__(self, machine):
-        self.machine, self.bits = machine, machine.data_width
+    def __init__(self, machine, planes):
+        self.machine, self.bits, self.planes = machine, machine.data_width, planes
         self.beats = 0
 
     def blocks(self, cls, rows, cols):
@@ -39,17 +40,17 @@ class Count:
                 while end % 8 and end * size % self.bits:
                     end += 1
                 last = max(last, -(-end * size // self.bits) - 1)
-                self.beats += -(-64 // self.bits) + last - first + 1
+                self.beats += self.planes[cls] * (-(-64 // self.bits) + last - first + 1)
 
     def maxima(self, entries):
         self.beats += len({entry * 8 // self.bits for entry in entries})
 
 
-def counted_reads(machine, op, m, n, k):
-    """Beats that the tile loops read, with positions as sets of blocks."""
+def counted_reads(machine, op, m, n, k, planes=(1, 1, 1)):
+    """Beats that the tile loops read, with positions as sets of blocks; ``planes`` of x, w, dy."""
     side = machine.block
     blocks = {name: -(-size // side) for name, size in (("m", m), ("n", n), ("k", k))}
-    count = Count(machine)
+    count = Count(machine, planes)
     if op == "backward":
         everything = range(blocks["m"]), range(blocks["n"])
         for number, k_tile in enumerate(windows(blocks["k"], machine.fused_tile)):
@@ -121,6 +122,32 @@ def test_beats_equal_a_count_of_blocks(op, request):
         where = f"{machine} {sizes}"
         assert (guess.read_beats, guess.write_beats) == (reads, writes), where
         assert guess.read_bytes == reads * machine.beat_bytes
+
+
+@pytest.mark.parametrize("op", ["forward", "dx", "dw", "backward"])
+def test_beats_of_planes_equal_a_count_of_blocks(op, request):
+    """Every plane of a part of an operand is read as often as that of one width."""
+    rng = random.Random(zlib.crc32(request.node.nodeid.encode()))
+    fused = 0
+    for _ in range(30):
+        planes = tuple(rng.randint(1, 4) for _ in range(3))
+        widths = tuple(2 * count for count in planes)
+        machine = replace(random_machine(rng), widths=((2, 4, 6, 8),) * 3)
+        sizes = tuple(rng.randint(1, min(20 * machine.block, 200)) for _ in range(3))
+        guess = estimate(machine, op, *sizes, widths=widths)
+        fused += guess.fused
+        parts = [op] if op != "backward" or guess.fused else ["dx", "dw"]
+        reads = sum(counted_reads(machine, part, *sizes, planes) for part in parts)
+        writes = sum(counted_writes(machine, part, *sizes) for part in parts)
+        where = f"{machine} {sizes} {widths}"
+        assert (guess.read_beats, guess.write_beats) == (reads, writes), where
+        x, w, dy = planes
+        passes = {"forward": x * w, "dx": dy * w, "dw": x * dy, "backward": dy * (x + w) / 2}[op]
+        assert guess.passes == passes, where
+        assert guess.multiplications == guess.macs * passes, where
+        assert guess.cycles == guess.slots + sum(guess.idle.values()), where
+        assert guess.cycles * machine.multipliers > guess.multiplications, where
+    assert fused >= 5 * (op == "backward")
 
 
 @pytest.mark.parametrize("op", ["forward", "dx", "dw", "backward"])

@@ -48,6 +48,14 @@ def test_a_block():
     assert (load.beats, load.bus, load.turn_stalls) == (6, 21, 0)
 
 
+def test_blocks_of_a_chunk_without_slabs():
+    """W of the fused pass has no place in the rings, and is waited for all the same."""
+    load = Load(machine(), ask=10)
+    region = LoadedRegion(rows=1, runs=(ONE,))
+    assert load.chunk(chunk(region, first=False, loads=(False, False)), free=0) == 29
+    assert load.chunk(chunk(NOTHING, first=False, loads=(False, False)), free=0) == 0
+
+
 def test_a_block_fills_while_the_one_before_leaves():
     """The second's beats come in 22 to 26; it moves on when the first has left, in 29. The third's
     could come in 28, and wait for that."""

@@ -6,6 +6,7 @@ from diastole_sim.perf.machine import Memory, ModelledMachine, ceil_div, next_po
 from diastole_sim.spec.image import image_layouts
 from diastole_sim.spec.numerics import CLASS_NAMES
 from support.numerics import make_numerics
+from support.texts import exactly
 
 NANO = ModelledMachine(rows=2, cols=2, block=8, element_bits=(5, 5, 5), data_width=64)
 ODD = ModelledMachine(rows=3, cols=5, block=1, element_bits=(3, 4, 9), data_width=512)
@@ -88,6 +89,82 @@ def test_the_edge_holds_squares():
             rows=1, cols=1, block=4, element_bits=(5, 5, 5), data_width=64,
             vectors=(16, 16, None), in_place=False,
         )  # fmt: skip
+
+
+WIDTHS = (None, (2, 4), (2, 4, 6, 8))
+
+
+def fast(**changes):
+    """Of x one width, of w two, of dy four."""
+    sizes = {"rows": 2, "cols": 2, "block": 8, "element_bits": (3, 3, 3), "data_width": 64}
+    return ModelledMachine(**sizes | {"widths": WIDTHS} | changes)
+
+
+def test_planes():
+    """One for every two bits of magnitude; the widest, if nothing is said."""
+    machine = fast()
+    assert [machine.planes(cls) for cls in range(3)] == [1, 2, 4]
+    assert [machine.planes(2, width) for width in (2, 4, 6, 8)] == [1, 2, 3, 4]
+    assert machine.stored_beats(2, 9, 70, 6) == 3 * machine.stored_beats(0, 9, 70)
+    assert machine.stored_beats(2, 9, 70) == 4 * machine.stored_beats(0, 9, 70)
+
+
+def test_widths_are_those_of_the_numbers():
+    numerics = make_numerics(formats=("fast", "bfp2", "fast"), widths=[2, 6])
+    machine = ModelledMachine.of(numerics, rows=1, cols=1, data_width=32)
+    assert machine.widths == ((2, 6), None, (2, 6))
+    assert machine.element_bits == (3, 3, 3)
+    others = make_numerics(formats="bfp2", widths=[2, 8])
+    assert ModelledMachine.of(others, rows=1, cols=1, data_width=32).widths == (None,) * 3
+
+
+@pytest.mark.parametrize(
+    "widths, chunks", [((2,), 2), ((2, 4), 2), ((2, 6), 3), ((2, 4, 6, 8), 4), (None, 2)]
+)
+def test_rings_hold_all_planes_of_a_chunk(widths, chunks):
+    machine = fast(widths=(widths, None, (2,)), in_place=False)
+    assert (machine.stream_blocks, machine.held_blocks) == (chunks * 64, chunks * 32)
+    turning = fast(widths=(widths, None, (2,)))  # which holds dY of 64 x 64 blocks
+    assert (turning.stream_blocks, turning.held_blocks) == (chunks * 64, 32 * 64)
+
+
+@pytest.mark.parametrize(
+    "widths, m, n",  # the largest
+    [
+        ((None, 2, 2), 512, 512),
+        ((None, 4, 2), 512, 256),
+        ((None, 2, 4), 256, 512),
+        ((None, 2, 6), 160, 512),  # 10 slices of 3 planes, of 32 slabs
+        ((None, None, None), 128, 256),
+    ],
+)
+def test_planes_of_the_fused_pass_share_its_memories(widths, m, n):
+    machine = fast()
+    found = [machine.fuses(*size, widths) for size in ((m, n), (m + 1, n), (m, n + 1))]
+    assert found == [True, False, False]
+
+
+@pytest.mark.parametrize("width, n", [(2, 512), (4, 256), (6, 128), (8, 128)])
+def test_the_west_is_cut_in_powers_of_two(width, n):
+    machine = fast(widths=(None, (2, 4, 6, 8), None))
+    assert [machine.fuses(8, size, (None, width, None)) for size in (n, n + 1)] == [True, False]
+
+
+@pytest.mark.parametrize(
+    "refused, text",
+    [
+        (lambda: fast().planes(1, 6), "width of w must be one of 2, 4, not 6"),
+        (lambda: fast().planes(0, 2), "width of x must be absent: its format has one, not 2"),
+        (lambda: fast(widths=((2, 4),)), "len(widths) must be an integer in 3..3, not 1"),
+        (
+            lambda: fast(widths=((4, 2), None, None)),
+            "fast.widths must be some of 2, 4, 6, 8, ascending, not [4, 2]",
+        ),
+    ],
+)
+def test_widths_that_there_are_not(refused, text):
+    with pytest.raises(ValueError, match=exactly(text)):
+        refused()
 
 
 def test_two_ports():

@@ -76,6 +76,19 @@ def test_panels():
     assert LIMITS.panels(Nest(), (1, 1, 1)) == (8, 56), "a short chunk takes as much"
 
 
+def test_panels_of_planes():
+    """Slabs of every plane stay: three of what streams, two of what is held."""
+    nest, blocks = Nest(t_blocks=2, groups=2, chunk=3), (2, 10, 6)
+    assert LIMITS.panels(nest, blocks) == (2 * 2, 2 * 14)
+    assert LIMITS.panels(nest, blocks, (3, 2)) == (3 * 4, 2 * 28)
+    kept = replace(nest, keep="held")
+    assert LIMITS.problem(kept, blocks, (9, 3)) is None
+    assert LIMITS.problem(kept, blocks, (1, 4)) == (
+        "keep=held needs 112 blocks in every bank of what is held, which has 90; keep=none fits, "
+        "and so may shorter tiles or another outer loop"
+    )
+
+
 @pytest.mark.parametrize(
     "nest, blocks, fits",
     [
