@@ -87,7 +87,7 @@ def errors_of(
         for op in OPERATIONS:
             if op == "backward" and not model.fuses(lengths["m"], lengths["n"]):
                 continue  # dX and dW, which are here
-            nest = device.loops.of(op, **lengths)
+            nest = device.loops.of(op, m=lengths["m"], n=lengths["n"], k=lengths["k"])
             counted = multiply_held(device, op, held).counters
             assert counted is not None
             guess = estimate(model, op, lengths["m"], lengths["n"], lengths["k"], nest)
