@@ -13,7 +13,9 @@ from diastole_hw.convert.geometry import Geometry, by_class
 from diastole_hw.convert.image_writer import ImageWriter
 from diastole_hw.convert.intake import Intake
 from diastole_hw.convert.maxima import MAX_COL_BLOCKS
+from diastole_hw.convert.monitor import Monitor
 from diastole_hw.convert.pack import Packer, PlanePacker
+from diastole_hw.convert.quantise import MONITORED
 from diastole_hw.convert.reorder import Reorder
 from diastole_hw.convert.scale import tensor_scale
 from diastole_hw.convert.tile_quantiser import TileQuantiser
@@ -169,7 +171,7 @@ class Converter(wiring.Component):
         self._start(m, job, intake, begin, start, scan)
         quantiser = self._quantise(m, platform, job, start, intake)
         self._write(m, platform, job, start, quantiser)
-        self._report(m, quantiser, intake, start)
+        self._report(m, platform, quantiser, intake, start)
         # What follows a group's exponents is there when they are.
         slow = (
             min(beats, DEPTH) for beats in self.geometry.of_classes(self.geometry.exponent_beats)
@@ -390,7 +392,7 @@ class Converter(wiring.Component):
         ]
         return packer.o
 
-    def _report(self, m, quantiser, intake, start):
+    def _report(self, m, platform, quantiser, intake, start):
         report = self.control
         m.d.comb += report.amax.eq(intake.amax)
         with m.If(quantiser.nan):
@@ -400,17 +402,17 @@ class Converter(wiring.Component):
         m.d.sync += report.saturated.eq(report.saturated + quantiser.saturated)
         m.d.sync += report.underflowed.eq(report.underflowed + quantiser.underflowed)
         if self.geometry.planar:
-            self._monitor(m, quantiser, start)
+            self._monitor(m, platform, quantiser, start)
         with m.If(start):
             m.d.sync += [report.nan.eq(0), report.inf.eq(0)]
             m.d.sync += [report.saturated.eq(0), report.underflowed.eq(0)]
 
-    def _monitor(self, m, quantiser, start):
-        """The precision monitor's counters, which stop at all ones."""
-        for name, of_word in (("num", quantiser.differs), ("den", quantiser.narrow)):
-            counter = getattr(self.control, f"improvement_{name}")
-            more = Signal(len(counter) + 1, name=f"more_{name}")
-            m.d.comb += more.eq(counter + of_word)
-            m.d.sync += counter.eq(more[:-1] | more[-1].replicate(len(counter)))
-            with m.If(start):
-                m.d.sync += counter.eq(0)
+    def _monitor(self, m, platform, quantiser, start):
+        m.submodules.monitor = place(monitor := Monitor(lanes=self.geometry.lanes), platform)
+        m.d.comb += [
+            monitor.clear.eq(start),
+            monitor.en.eq(quantiser.monitor_en),
+            *(getattr(monitor, name).eq(getattr(quantiser, name)) for name in MONITORED),
+            self.control.improvement_num.eq(monitor.num),
+            self.control.improvement_den.eq(monitor.den),
+        ]

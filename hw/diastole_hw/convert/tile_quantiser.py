@@ -11,7 +11,7 @@ from diastole_hw.convert.gather import Gather, square_of, squares_layout
 from diastole_hw.convert.geometry import Geometry, by_class
 from diastole_hw.convert.intake import word_layout
 from diastole_hw.convert.passes import Passes
-from diastole_hw.convert.quantise import LaneQuantiser
+from diastole_hw.convert.quantise import MONITORED, LaneQuantiser
 from diastole_hw.convert.scale import LARGEST_BYTE
 from diastole_hw.convert.walk import tile_layout
 from diastole_hw.invariant import invariant
@@ -21,9 +21,6 @@ from diastole_hw.registers import data_register, delayed_record
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_sim.spec.formats import NAN_EXPONENT
 from diastole_sim.spec.numerics import Numerics
-
-MONITORED = ("differs", "narrow")
-"""What lanes say to the precision monitor."""
 
 
 def image_group_layout() -> data.StructLayout:
@@ -115,9 +112,9 @@ class TileQuantiser(wiring.Component):
     planes : In(2)
         Of each copy, less 1; as ``cls``. It and what follows: where a class has the format
         ``fast``.
-    differs, narrow : Out(range(3 * lanes + 1))
-        Of this cycle's elements of the first copy, the sums of what the monitor has of each
-        (:class:`diastole_hw.convert.quantise.LaneQuantiser`).
+    monitor_en : Out(1)
+    differs, narrow : Out(array of lanes unsigned(2))
+        A word of the first copy, as :class:`diastole_hw.convert.monitor.Monitor` takes it.
     """
 
     def __init__(self, *, numerics: Numerics, data_width: int):
@@ -145,7 +142,8 @@ class TileQuantiser(wiring.Component):
         }
         if sizes.planar:
             members |= {"planes": In(2)}
-            members |= dict.fromkeys(MONITORED, Out(range(3 * sizes.lanes + 1)))
+            words = data.ArrayLayout(unsigned(2), sizes.lanes)
+            members |= {"monitor_en": Out(1)} | dict.fromkeys(MONITORED, Out(words))
         if sizes.two_copies:
             members["second"] = Out(CopySignature(sizes, 1))
             members["row_value"] = In(8)
@@ -385,9 +383,10 @@ class TileQuantiser(wiring.Component):
         """What lies beside the tensor is zeros, and adds nothing."""
         if not self.geometry.planar:
             return []
-        return [
-            getattr(self, name).eq(Mux(stored, sum(getattr(lane, name) for lane in lanes), 0))
+        return [self.monitor_en.eq(stored)] + [
+            value.eq(getattr(lane, name))
             for name in MONITORED
+            for value, lane in zip(getattr(self, name), lanes, strict=True)
         ]
 
     def _count(self, stored, vectors, sets, name):
