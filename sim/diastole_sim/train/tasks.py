@@ -13,7 +13,6 @@ from diastole_sim.train.samples import Samples
 from diastole_sim.train.text import load_text, split_text
 from diastole_sim.train.transformer import Transformer, TransformerSizes
 
-
 HIDDEN, BATCH = 64, 64
 """Units of the hidden layer of a perceptron, and samples of a step, at most."""
 

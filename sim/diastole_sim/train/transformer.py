@@ -147,9 +147,7 @@ class Transformer:
             normed, passed_second = norm.normalise(x, second.value)
             z = linear.forward(normed)
             x = x + linear.forward(host.relu(z))
-            left.append(
-                BlockPass(first=passed_first, attended=attended, second=passed_second, z=z)
-            )
+            left.append(BlockPass(first=passed_first, attended=attended, second=passed_second, z=z))
         normed, passed = norm.normalise(x, self.gains[-1].value)
         return linear.forward(normed), [*left, passed]
 
@@ -188,9 +186,7 @@ class Transformer:
 
     def parameters(self) -> list[Parameter]:
         """Both tables, the gains, then weights and bias of every linear layer."""
-        layers = [
-            each for pair in zip(self.weights, self.biases, strict=True) for each in pair
-        ]
+        layers = [each for pair in zip(self.weights, self.biases, strict=True) for each in pair]
         return [*self.tables, *self.gains, *layers]
 
     def replace(self, parameters: Sequence[Parameter]) -> None:

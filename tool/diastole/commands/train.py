@@ -144,9 +144,7 @@ def execute(arguments: argparse.Namespace) -> int:
     return judge(result, arguments.min_accuracy)
 
 
-def train(
-    config: Config, arguments: argparse.Namespace, options: Mapping[str, Any]
-) -> TrainResult:
+def train(config: Config, arguments: argparse.Namespace, options: Mapping[str, Any]) -> TrainResult:
     with ExitStack() as stack:
         device = stack.enter_context(
             make_device(
