@@ -47,7 +47,7 @@ def sum_last(x: Numbers) -> Numbers:
     return total
 
 
-def turned(x: Numbers) -> Numbers:
+def transposed(x: Numbers) -> Numbers:
     """With the last two axes exchanged."""
     return np.ascontiguousarray(x.swapaxes(-1, -2))
 
@@ -69,7 +69,7 @@ def join_heads(*parts: Numbers) -> Numbers:
 def attend(q: Numbers, k: Numbers, v: Numbers) -> tuple[Numbers, Attended]:
     """Softmax(q k^T / sqrt(channels)) v, where a place sees itself and those before it."""
     places = q.shape[-2]
-    scores = contract(q, turned(k)) * _scale(q)
+    scores = contract(q, transposed(k)) * _scale(q)
     seen = np.tri(places, dtype=np.bool_)
     scores = np.where(seen, scores, -np.inf).astype(q.dtype)
     powers = host.exp(scores - scores.max(axis=-1, keepdims=True))
@@ -80,12 +80,12 @@ def attend(q: Numbers, k: Numbers, v: Numbers) -> tuple[Numbers, Attended]:
 def attend_gradients(passed: Attended, dy: Numbers) -> tuple[Numbers, Numbers, Numbers]:
     """The gradients by queries, keys and values, from the one by what :func:`attend` returned."""
     weights = passed.weights
-    dweights = contract(dy, turned(passed.v))
+    dweights = contract(dy, transposed(passed.v))
     mean = sum_last(weights * dweights)[..., None]
     dscores = (weights * (dweights - mean)) * _scale(dy)
     dq = contract(dscores, passed.k)
-    dk = contract(turned(dscores), passed.q)
-    return dq, dk, contract(turned(weights), dy)
+    dk = contract(transposed(dscores), passed.q)
+    return dq, dk, contract(transposed(weights), dy)
 
 
 def _scale(x: Numbers) -> Any:

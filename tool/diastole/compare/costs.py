@@ -45,7 +45,7 @@ def cost_of(config: Config, shapes: Sequence[LayerShape], *, passes: float, widt
         area_per_mac_nand2=cell_area(numerics),
         bits_per_element=moved_bits(numerics, shapes, widths),
         passes=passes,
-        cycles_per_step=step_cycles(config, shapes),
+        cycles_per_step=cycles_of_step(config, shapes),
     )
 
 
@@ -72,7 +72,7 @@ def element_bits(numerics: Numerics, name: str, width: float | None) -> float:
     return plane * planes / (numerics.widths[0] / PLANE_BITS)
 
 
-def step_cycles(config: Config, shapes: Sequence[LayerShape]) -> int | None:
+def cycles_of_step(config: Config, shapes: Sequence[LayerShape]) -> int | None:
     """Of all products and conversions of a step; None where the model has no such machine."""
     phases = {True: ("forward", "backward", CONVERT), False: ("forward", "dw", CONVERT)}
     cycles = 0

@@ -18,7 +18,7 @@ BEGIN = b'{"key": '
 
 class Results:
     """The runs of a file by their keys; made by :func:`opened`. What failed is not among
-    :attr:`done`, and so is tried again."""
+    ``done``, and so is tried again."""
 
     def __init__(self, descriptor: int, done: dict[str, Record]):
         self._descriptor = descriptor

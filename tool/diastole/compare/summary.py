@@ -82,7 +82,7 @@ class Compared:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verdict:
+class Ruling:
     """Whether something beats the plain configuration, in means of seeds. ``better``: of a smaller
     loss by two standard errors; ``worse``: of a larger one; ``as_good``: neither; ``dominating``:
     better and not dearer, or as good and cheaper. Dear is area times passes, or, where one of the
@@ -106,7 +106,7 @@ class Verdict:
         return {"plain": self.plain, "plain_wins": self.wins} | found
 
 
-def verdict_on(plain: Compared, others: Sequence[Compared]) -> Verdict | None:
+def verdict_on(plain: Compared, others: Sequence[Compared]) -> Ruling | None:
     """None where no other has a loss to compare with, or where there is no error of it."""
     found: dict[str, list[str]] = {"better": [], "as_good": [], "worse": [], "dominating": []}
     for other in others:
@@ -126,7 +126,7 @@ def verdict_on(plain: Compared, others: Sequence[Compared]) -> Verdict | None:
                 found["dominating"].append(other.name)
     if not any(found.values()):
         return None
-    return Verdict(plain=plain.name, **{name: tuple(each) for name, each in found.items()})
+    return Ruling(plain=plain.name, **{name: tuple(each) for name, each in found.items()})
 
 
 def _price(one: Cost, other: Cost) -> tuple[bool, bool]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from diastole.compare.summary import SURE, Compared, Spread, Verdict
+from diastole.compare.summary import SURE, Compared, Spread, Ruling
 from diastole.layers.cell_areas import areas
 from diastole.report.format_table import align
 
@@ -73,7 +73,7 @@ def comparison_legend(seeds: Sequence[int]) -> list[str]:
     ]
 
 
-def verdict_lines(verdict: Verdict | None) -> list[str]:
+def verdict_lines(verdict: Ruling | None) -> list[str]:
     """Whether the plain configuration wins, and over what."""
     if verdict is None:
         return ["no verdict: it takes two configurations, and two seeds of each that end in a loss"]

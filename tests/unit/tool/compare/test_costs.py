@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from diastole.compare.costs import Cost, cost_of, moved_bits, step_cycles
+from diastole.compare.costs import Cost, cost_of, moved_bits, cycles_of_step
 from diastole.config.file import from_document
 from diastole.layers.costs import modelled
 from diastole_sim.perf.long import estimate_long
@@ -62,12 +62,12 @@ def test_cycles_are_those_of_all_products_and_conversions():
         for op, layers in parts.items()
         for each in layers
     )
-    cycles = step_cycles(machine, SHAPES)
-    alone = [step_cycles(machine, [each]) for each in SHAPES]
+    cycles = cycles_of_step(machine, SHAPES)
+    alone = [cycles_of_step(machine, [each]) for each in SHAPES]
     assert cycles == sum(alone)
     assert cycles > least
     dx_too = LayerShape(m=64, k=32, n=16, input_gradient=True)
-    assert step_cycles(machine, [dx_too]) > alone[0]
+    assert cycles_of_step(machine, [dx_too]) > alone[0]
 
 
 def test_no_cycles_without_such_a_machine(monkeypatch):

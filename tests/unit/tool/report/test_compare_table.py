@@ -1,7 +1,7 @@
 """The table of a comparison, cell by cell, and its verdict."""
 
 from diastole.compare.costs import Cost
-from diastole.compare.summary import Compared, Verdict
+from diastole.compare.summary import Compared, Ruling
 from diastole.report.compare_table import comparison_legend, comparison_lines, verdict_lines
 
 
@@ -55,7 +55,7 @@ def test_legend():
 
 def verdict(**found):
     empty = {"better": (), "as_good": (), "worse": (), "dominating": ()}
-    return Verdict(plain="bfp4", **(empty | found))
+    return Ruling(plain="bfp4", **(empty | found))
 
 
 WINS = (
