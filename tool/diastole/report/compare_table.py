@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from diastole.compare.summary import SURE, Compared, Spread, Ruling
+from diastole.compare.summary import SURE, Compared, Ruling, Spread
 from diastole.layers.cell_areas import areas
 from diastole.report.format_table import align
 

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from diastole.compare.costs import Cost, cost_of, moved_bits, cycles_of_step
+from diastole.compare.costs import Cost, cost_of, cycles_of_step, moved_bits
 from diastole.config.file import from_document
 from diastole.layers.costs import modelled
 from diastole_sim.perf.long import estimate_long

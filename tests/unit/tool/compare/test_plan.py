@@ -13,6 +13,7 @@ from diastole.compare.plan import (
     unique,
     with_axes,
 )
+from diastole.config.file import from_document
 from diastole.errors import BadInput
 
 
@@ -176,3 +177,14 @@ def test_files_that_are_no_plans(tmp_path):
     path.write_bytes(b"#" * (1 << 21))
     with pytest.raises(BadInput, match=r"is no plan: it has more than 1048576 bytes$"):
         read_plan(Path(path))
+
+
+@pytest.mark.parametrize("name, count", [("digits", 12), ("text", 5)])
+def test_plans_of_the_documents(name, count):
+    """What docs/compare.md has tables of: machines, all of them."""
+    plan = read_plan(Path(__file__).parents[4] / "docs" / f"{name}.toml")
+    assert (plan.task, plan.seeds, plan.preset) == (name, (0, 1, 2), "nano")
+    assert len(unique(plan.configurations)) == count
+    options = ["precision", "alpha", "switch"]
+    for each in plan.configurations:
+        from_document({}, overrides_of(each.settings, options))
