@@ -1,17 +1,63 @@
-"""A multi-layer perceptron: products on a device, the rest in :mod:`diastole_sim.train.host`."""
+"""What a network is, and a multi-layer perceptron: products on a device, the rest in
+:mod:`diastole_sim.train.host`."""
 
 import hashlib
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from diastole_sim.device.interface import Floats
 from diastole_sim.train import host
 from diastole_sim.train.draws import initial_weights
+from diastole_sim.train.samples import Samples
 from diastole_sim.train.session import Held, Session
-from diastole_sim.train.tasks import Samples
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerShape:
+    """A linear layer in a step: X (m, k), W (k, n). ``input_gradient``: whether dX is asked for."""
+
+    m: int
+    k: int
+    n: int
+    input_gradient: bool
+
+
+class Network(Protocol):
+    """What a job trains: its linear layers on a device."""
+
+    @property
+    def depth(self) -> int:
+        """Number of linear layers."""
+        ...
+
+    def shapes(self, batch: Samples) -> list[LayerShape]:
+        """Of the linear layers in a step on ``batch``."""
+        ...
+
+    def train_step(
+        self,
+        session: Session,
+        batch: Samples,
+        *,
+        step: int,
+        rate: np.float32,
+        momentum: float,
+        following: Samples | None = None,
+    ) -> tuple[float, float]:
+        """One step: loss and accuracy before the update; ``following`` is the next batch."""
+        ...
+
+    def evaluate(self, session: Session, samples: Samples, *, step: int) -> tuple[float, float]:
+        """Loss and accuracy."""
+        ...
+
+    def sha256(self) -> str:
+        """Of all parameters."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +106,15 @@ class Perceptron:
     def depth(self) -> int:
         """Number of layers."""
         return len(self.weights)
+
+    def shapes(self, batch: Samples) -> list[LayerShape]:
+        """Of the products of a step."""
+        sizes = [weight.value.shape for weight in self.weights]
+        rows = len(batch.inputs)
+        return [
+            LayerShape(m=rows, k=k, n=n, input_gradient=layer > 0)
+            for layer, (k, n) in enumerate(sizes)
+        ]
 
     def forward(
         self, session: Session, inputs: Floats | Held, *, step: int, first_layer: int = 0

@@ -1,7 +1,9 @@
 """`diastole train`: trains a network, every product and conversion on the device."""
 
 import argparse
+from collections.abc import Mapping
 from contextlib import ExitStack
+from typing import Any
 
 from diastole import install
 from diastole.backend import make_device
@@ -21,10 +23,16 @@ from diastole.errors import BadInput
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.train import TASKS, TrainResult, run_task
 from diastole_sim.train.precision import ALPHA, BETA, HIGH, LOW, PRECISIONS, Precision
+from diastole_sim.train.tasks import Task
 
 MAX_STEPS = 1_000_000
 OPTIONS_OF = {"alpha": "fast", "beta": "fast", "switch": "low-to-high"}
 """The precision that an option is of."""
+
+
+def listed_tasks() -> str:
+    """The tasks for people."""
+    return "; ".join(f"{name}, {task.about}" for name, task in TASKS.items())
 
 
 def add_parser(commands: Commands) -> None:
@@ -37,7 +45,7 @@ def add_parser(commands: Commands) -> None:
     )
     add_config(parser)
     parser.add_argument(
-        "--task", metavar="NAME", required=True, help=f"what to learn: {', '.join(TASKS)}"
+        "--task", metavar="NAME", required=True, help=f"what to learn: {listed_tasks()}"
     )
     parser.add_argument(
         "--steps",
@@ -108,14 +116,26 @@ def precision_of(config: Config, arguments: argparse.Namespace) -> Precision | N
     return Precision(kind=kind, classes=classes, **given)
 
 
+def training_options(config: Config, arguments: argparse.Namespace) -> dict[str, Any]:
+    """What the options say of the training itself, as :func:`diastole_sim.train.run_task` takes it;
+    `compare` asks here too. BadInput as of :func:`precision_of`."""
+    return {"precision": precision_of(config, arguments)}
+
+
+def require_samples(task: Task) -> None:
+    """ToolMissing where a task needs a package for its samples that is not there."""
+    if task.needs is not None:
+        install.require(*(tool for tool in install.OPTIONAL if tool.package == task.needs))
+
+
 def execute(arguments: argparse.Namespace) -> int:
     config = read_config(arguments)
     if arguments.task not in TASKS:
         raise BadInput(f"--task must be one of {', '.join(TASKS)}, not {arguments.task}")
     check_execution(arguments)
-    precision = precision_of(config, arguments)
-    install.require(install.SKLEARN)
-    result = train(config, arguments, precision)
+    options = training_options(config, arguments)
+    require_samples(TASKS[arguments.task])
+    result = train(config, arguments, options)
     if arguments.json:
         print_json(result.to_json())
     else:
@@ -124,9 +144,7 @@ def execute(arguments: argparse.Namespace) -> int:
     return judge(result, arguments.min_accuracy)
 
 
-def train(
-    config: Config, arguments: argparse.Namespace, precision: Precision | None
-) -> TrainResult:
+def train(config: Config, arguments: argparse.Namespace, options: Mapping[str, Any]) -> TrainResult:
     with ExitStack() as stack:
         device = stack.enter_context(
             make_device(
@@ -150,9 +168,9 @@ def train(
             steps=arguments.steps,
             seed=arguments.seed,
             reference=reference,
-            precision=precision,
             multipliers=config.macs,
             progress=report,
+            **options,
         )
 
 
@@ -182,7 +200,7 @@ def describe(result: TrainResult) -> str:
         ),
         (
             f"held-out accuracy {result.accuracy:.2%} (float32: {result.float_accuracy:.2%}), "
-            f"loss {result.loss:.4f}"
+            f"loss {result.loss:.4f} (float32: {result.float_loss:.4f})"
         ),
         f"weights {result.weights_sha256}",
     ]

@@ -7,7 +7,10 @@ from diastole_sim.golden.device import GoldenDevice
 
 def test_train_an_unknown_task(diastole):
     result = diastole("train", "nano.toml", "--task", "letters")
-    assert (result.code, result.err) == (2, error("--task must be one of digits, not letters"))
+    assert (result.code, result.err) == (
+        2,
+        error("--task must be one of digits, text, not letters"),
+    )
 
 
 TRAIN = ("train", "nano.toml", "--task", "digits", "--steps", "3")
