@@ -371,12 +371,6 @@ class Config(Section):
                     f"format.{name} is fast, of which there is no hardware yet, only the golden "
                     "model: GoldenDevice, and `train` or `run` with --backend golden, take it"
                 )
-        if self.rounding.kind != KINDS[0]:
-            raise BadInput(
-                f"rounding.kind is {self.rounding.kind}, of which there is no hardware yet, only "
-                "the golden model: GoldenDevice, and `train` or `run` with --backend golden, take "
-                "it"
-            )
 
     def to_dict(self) -> dict[str, Any]:
         """Every key with its value, nested as in the file; plain types only, None where absent."""

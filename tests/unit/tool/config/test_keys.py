@@ -231,17 +231,6 @@ def test_every_key_has_a_default_and_a_description():
     assert all(field.description and not field.is_required() for field in FIELDS.values())
 
 
-@pytest.mark.parametrize("kind", ["lfsr", "lfsr3", "data"])
-def test_what_has_no_hardware_is_refused_in_words(kind):
-    config = from_document({}, [f"rounding.kind={kind}"])
-    with pytest.raises(BadInput) as caught:
-        config.require_hardware()
-    assert str(caught.value) == (
-        f"rounding.kind is {kind}, of which there is no hardware yet, only the golden model: "
-        "GoldenDevice, and `train` or `run` with --backend golden, take it"
-    )
-
-
 def test_keywords_are_those_of_the_standard():
     assert len(KEYWORDS) == 248
     assert {"wire", "edge", "cell", "logic", "nettype", "xor", "accept_on"} <= KEYWORDS
