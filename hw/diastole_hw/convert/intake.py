@@ -57,7 +57,7 @@ class Intake(wiring.Component):
     make the unit no number. If they draw (:attr:`Geometry.draws_at_intake`), that is with the draws
     that they will be stored with.
 
-    Timing: one word per cycle; in a class that draws here that is the rate of :class:`Draws`. A
+    Timing: one word per cycle; in a class that draws here that is the rate of its unit of draws. A
     tile waits for room in the buffer first. A word is written 1 cycle after it was taken; ``add``
     and its values are :attr:`measuring` cycles after that, in machines with a class that draws here
     1 more, and of that class when the draws come too, 7 after the first. ``data.ready`` does not

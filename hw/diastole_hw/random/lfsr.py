@@ -3,7 +3,7 @@
 from functools import reduce
 from operator import xor
 
-from amaranth.hdl import Cat, Module, Mux, Value, unsigned
+from amaranth.hdl import Cat, Module, Mux, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -20,7 +20,7 @@ def leap_masks(bits: int, steps: int) -> list[int]:
     return masks
 
 
-def leap(state: Value, steps: int) -> Value:
+def leap(state, steps: int):
     """The state so many steps later."""
     masks = leap_masks(len(state), steps)
     return Cat(

@@ -1,5 +1,5 @@
 # amaranth: UnusedElaboratable=no
-"""Draws by rows: words in the order of tiles, blocks and rows, under any stalls, for both copies."""
+"""Draws by rows: words in the order of tiles, blocks and rows, under stalls, for both copies."""
 
 import pytest
 
