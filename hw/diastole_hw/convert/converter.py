@@ -101,7 +101,7 @@ class Converter(wiring.Component):
     """Quantise a float32 tensor in memory as its class says, with its maxima; in vector groups both
     the tensor and its transpose.
 
-    Numbers: as ``diastole_sim.golden.convert``; draws: as :class:`diastole_hw.random.draws.Draws`;
+    Numbers: as ``diastole_sim.golden.convert``; draws: as ``hw/diastole_hw/random``;
     memory image: as in ``diastole_sim.spec.image``. A tensor is read once, twice where its scale
     follows from all of it; its images are written once.
 
@@ -170,6 +170,8 @@ class Converter(wiring.Component):
         intake = self._read(m, platform, job, begin, start, scan)
         self._start(m, job, intake, begin, start, scan)
         quantiser = self._quantise(m, platform, job, start, intake)
+        if self.numerics.draws_by_rows:
+            m.d.comb += [quantiser.start.eq(start), quantiser.rows.eq(job.rows)]
         self._write(m, platform, job, start, quantiser)
         self._report(m, platform, quantiser, intake, start)
         # What follows a group's exponents is there when they are.
@@ -246,6 +248,8 @@ class Converter(wiring.Component):
                 intake.tag.eq(job.tag),
                 intake.step.eq(job.step),
             ]
+            if self.numerics.draws_by_rows:
+                m.d.comb += [intake.start.eq(start), intake.rows.eq(job.rows)]
         fork(m, walk.o, to_request.i, to_read.i)
         connect(m, to_request.o, requests.i)
         connect(m, requests.o, flipped(self.read.requests))

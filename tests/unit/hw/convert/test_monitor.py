@@ -1,3 +1,4 @@
+# amaranth: UnusedElaboratable=no
 """The precision monitor's sums, against plain integers."""
 
 import pytest
