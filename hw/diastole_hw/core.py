@@ -18,7 +18,7 @@ from diastole_hw.bus.services import (
 )
 from diastole_hw.bus.share import ReadShare
 from diastole_hw.command.decode import command_layout
-from diastole_hw.command.dispatch import EVENTS, FLAGS, Dispatch
+from diastole_hw.command.dispatch import FLAGS, Dispatch, events_layout
 from diastole_hw.convert.converter import Converter
 from diastole_hw.engine.engine import ProductEngine
 from diastole_hw.invariant import invariant
@@ -46,7 +46,7 @@ class Core(wiring.Component):
 
     Members
     -------
-    command, number : In(stream of command_layout()), In(1)
+    command, number : In(stream of command_layout(planes=plan.planar)), In(1)
         As of :class:`diastole_hw.command.dispatch.Dispatch`.
     fetch, fetch_failed : In(ReadSignature(plan.data_width)), Out(1)
         The command fetch reads; with a beat, that the bus answered it with an error.
@@ -54,7 +54,7 @@ class Core(wiring.Component):
         Of the random bits; must not change while commands run, which is not checked.
     done : Out(1)
     flags : Out(FLAGS)
-    events : Out(EVENTS)
+    events : Out(events_layout(planes=plan.planar))
         As of :class:`diastole_hw.command.dispatch.Dispatch`.
     requests : Out(stream of owned_request_layout())
     read : In(stream of owned_beat_layout(plan.data_width))
@@ -89,14 +89,14 @@ class Core(wiring.Component):
             "answered_command": In(1),
         }
         members = {
-            "command": In(stream.Signature(command_layout())),
+            "command": In(stream.Signature(command_layout(planes=plan.planar))),
             "number": In(1),
             "fetch": In(ReadSignature(plan.data_width)),
             "fetch_failed": Out(1),
             "seed": In(unsigned(32)),
             "done": Out(1),
             "flags": Out(FLAGS),
-            "events": Out(EVENTS),
+            "events": Out(events_layout(planes=plan.planar)),
         }
         for name, member in buses.items():
             members |= per_port(name, member, plan.ports)

@@ -30,7 +30,8 @@ from diastole_hw.ports import port_name
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_sim.spec.command import ADDRESS_BITS, COMMAND_VERSION, Limits
 from diastole_sim.spec.image import MAX_SIZE
-from diastole_sim.spec.registers import VERSION
+from diastole_sim.spec.numerics import CLASS_NAMES
+from diastole_sim.spec.registers import version_of
 
 
 class Top(Elaboratable):
@@ -77,7 +78,7 @@ class Top(Elaboratable):
             "data_width": plan.data_width,
             "ports": plan.ports,
             "address_width": ADDRESS_BITS,
-            "register_version": VERSION,
+            "register_version": version_of(planes=plan.planar),
             "command_version": COMMAND_VERSION,
             "max_size": MAX_SIZE,
             "max_convert_cols": self._max_convert_cols,
@@ -107,7 +108,7 @@ class Top(Elaboratable):
             ClockSignal("core").eq(self.aclk),
         ]
         units = {
-            "registers": AxilRegisters(config_hash=self.config_hash),
+            "registers": AxilRegisters(config_hash=self.config_hash, planes=plan.planar),
             "fetch": CommandFetch(
                 Limits(
                     block=plan.block,
@@ -115,11 +116,12 @@ class Top(Elaboratable):
                     data_width=plan.data_width,
                     max_convert_cols=self._max_convert_cols,
                     nests=plan.nests,
+                    planes=tuple(map(plan.numerics.planes_of, CLASS_NAMES)),
                 )
             ),
             "reader": AxiReader(data_width=plan.data_width),
             "writer": AxiWriter(data_width=plan.data_width),
-            "counters": Counters(),
+            "counters": Counters(planes=plan.planar),
         }
         for port in range(1, plan.ports):
             units[port_name("reader", port)] = AxiReader(data_width=plan.data_width)
@@ -164,7 +166,7 @@ class Top(Elaboratable):
             fetch.base.eq(registers.read_base),
             fetch.limit.eq(registers.read_limit),
         ]
-        for name in (*COUNTERS, "amax"):
+        for name in (*COUNTERS, *counters.latest):
             m.d.comb += getattr(registers, name).eq(getattr(counters, name))
 
     def _engines(self, units, name):

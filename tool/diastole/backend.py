@@ -106,7 +106,6 @@ def spoken_time(seconds: float) -> str:
 
 def cached_product(config: Config) -> Path:
     """The folder of the product, generated if need be; looks for the tools before it begins."""
-    config.require_hardware()
     find_compiler()
     find_verilator()
     install.require(*install.EMISSION)

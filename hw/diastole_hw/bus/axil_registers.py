@@ -12,10 +12,10 @@ from diastole_sim.spec.registers import (
     CONSTANT,
     END,
     MAGIC,
-    REGISTERS,
     SETTING,
     STATUS,
-    VERSION,
+    registers_of,
+    version_of,
 )
 
 WORD_BITS = 32
@@ -37,6 +37,8 @@ class AxilRegisters(wiring.Component):
     ----------
     config_hash : int
         What CONFIG_HASH reads (32 bits).
+    planes : bool
+        Of a machine with the format ``fast``, which has registers of its own.
 
     Members
     -------
@@ -63,13 +65,16 @@ class AxilRegisters(wiring.Component):
         The counters; the machine clears them on ``clear``.
     amax : In(32)
         Magnitude bits of the last conversion, 0 above them.
+    improvement_num, improvement_den : In(32)
+        What the monitor counted of it; with ``planes``.
 
     ValueError if config_hash is out of range.
     """
 
-    def __init__(self, *, config_hash: int):
+    def __init__(self, *, config_hash: int, planes: bool = False):
         require_int("config_hash", config_hash, 0, 2**WORD_BITS - 1)
-        self.config_hash = config_hash
+        self.config_hash, self.planes = config_hash, planes
+        self.registers = registers_of(planes=planes)
         members = {
             "axil": In(AxiLiteSignature()),
             "start": Out(1),
@@ -81,7 +86,7 @@ class AxilRegisters(wiring.Component):
             "flags": In(BY_NAME["flags"].bits),
         }
         flow = {SETTING: Out, STATUS: In}
-        members |= {r.name: flow[r.kind](r.bits) for r in REGISTERS if r.kind in flow}
+        members |= {r.name: flow[r.kind](r.bits) for r in self.registers if r.kind in flow}
         super().__init__(members)
 
     def elaborate(self, platform):
@@ -92,13 +97,15 @@ class AxilRegisters(wiring.Component):
         error = self.error_code != 0
         values = {
             "magic": Const(MAGIC, WORD_BITS),
-            "version": Const(VERSION, WORD_BITS),
+            "version": Const(version_of(planes=self.planes), WORD_BITS),
             "config_hash": Const(self.config_hash, WORD_BITS),
             "control": Cat(Const(0, BY_NAME["control"].bit("irq_enable")), irq_enable),
             "status": Cat(self.busy, done, error),
             "flags": flags,
         }
-        values |= {r.name: getattr(self, r.name) for r in REGISTERS if r.kind in (SETTING, STATUS)}
+        values |= {
+            r.name: getattr(self, r.name) for r in self.registers if r.kind in (SETTING, STATUS)
+        }
         self._read(m, values)
         write = self._write_channel(m)
         self._settings(m, write)
@@ -115,7 +122,7 @@ class AxilRegisters(wiring.Component):
         with m.If(axil.arvalid & axil.arready):
             m.d.sync += [axil.rvalid.eq(1), axil.rdata.eq(0), axil.rresp.eq(OKAY)]
             with m.Switch(axil.araddr[2:]):
-                for register in REGISTERS:
+                for register in self.registers:
                     value = values[register.name]
                     for n in range(register.words):
                         with m.Case(register.offset // 4 + n):
@@ -138,7 +145,7 @@ class AxilRegisters(wiring.Component):
         with m.If(taken):
             m.d.sync += [axil.bvalid.eq(1), axil.bresp.eq(response)]
         with m.Switch(axil.awaddr[2:]):
-            for register in REGISTERS:
+            for register in self.registers:
                 refuse = Const(OKAY, 2)
                 if register.kind in (CONSTANT, STATUS):
                     refuse = Const(SLVERR, 2)
@@ -157,7 +164,7 @@ class AxilRegisters(wiring.Component):
 
     def _settings(self, m, select):
         axil = self.axil
-        for register in REGISTERS:
+        for register in self.registers:
             if register.kind == SETTING:
                 value = getattr(self, register.name)
                 for low in range(0, register.bits, 8):

@@ -4,7 +4,7 @@ from amaranth.hdl import Module, Mux
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.command.dispatch import EVENTS
+from diastole_hw.command.dispatch import IMPROVEMENTS, events_layout
 from diastole_sim.spec.registers import BY_NAME, STALL_REGISTERS
 
 COUNTERS = ("cycles_total", "cycles", "convert_cycles", "read_beats", "write_beats")
@@ -19,21 +19,29 @@ class Counters(wiring.Component):
     Timing: a counter shows an event in the cycle after it, and is 0 in the cycle after ``clear``,
     whatever happened with it.
 
+    Parameters
+    ----------
+    planes : bool
+        Of a machine with the format ``fast``, which has a precision monitor.
+
     Members
     -------
-    events : In(EVENTS)
+    events : In(events_layout(planes=planes))
     clear : In(1)
         A pulse: everything back to 0.
     cycles : Out(BY_NAME["cycles"].bits)
         And likewise every other name of ``COUNTERS``, as wide as its register.
     amax : Out(BY_NAME["amax"].bits)
-        Of the tensor converted last, 0 after ``clear``.
+    improvement_num, improvement_den : Out(32)
+        Of the tensor converted last, 0 after ``clear``; the latter two with ``planes``.
     """
 
-    def __init__(self):
+    def __init__(self, *, planes: bool = False):
+        self.planes = planes
+        self.latest = ("amax", *IMPROVEMENTS) if planes else ("amax",)
         super().__init__(
-            {"events": In(EVENTS), "clear": In(1)}
-            | {name: Out(BY_NAME[name].bits) for name in (*COUNTERS, "amax")}
+            {"events": In(events_layout(planes=planes)), "clear": In(1)}
+            | {name: Out(BY_NAME[name].bits) for name in (*COUNTERS, *self.latest)}
         )
 
     def elaborate(self, platform):
@@ -53,8 +61,10 @@ class Counters(wiring.Component):
             m.d.sync += counter.eq(counter + amount)
             with m.If(self.clear):
                 m.d.sync += counter.eq(0)
-        with m.If(events.converted):
-            m.d.sync += self.amax.eq(events.amax)
-        with m.If(self.clear):
-            m.d.sync += self.amax.eq(0)
+        for name in self.latest:
+            value = getattr(self, name)
+            with m.If(events.converted):
+                m.d.sync += value.eq(events[name])
+            with m.If(self.clear):
+                m.d.sync += value.eq(0)
         return m

@@ -11,9 +11,13 @@ from diastole_sim.spec.command import COMMAND_BYTES, FIELDS, ErrorCode, Limits
 from diastole_sim.spec.image import MAX_SIZE
 from diastole_sim.spec.numerics import CLASS_NAMES
 
+WIDTHS = ("width", *table.WIDTH_FIELDS.values())
+"""Fields of machines with the format ``fast``."""
 
-def command_layout() -> data.StructLayout:
-    """A command that is in order; what its operation does not use is 0.
+
+def command_layout(*, planes: bool = False) -> data.StructLayout:
+    """A command that is in order; what its operation does not use is 0. ``planes``: of a machine
+    with the format ``fast``; others have no widths.
 
     Names are those of the command's fields; ``class_x`` is the class of a tensor to convert, the
     classes of a product are those of the places. The opcode's numbers are those of the encoding.
@@ -21,6 +25,7 @@ def command_layout() -> data.StructLayout:
     size = unsigned(MAX_SIZE.bit_length())
     narrower = {"opcode": unsigned(3), "m": size, "n": size, "k": size}
     fixed = ("version", "class_w", "class_dy")
+    fixed += () if planes else WIDTHS
     return data.StructLayout(
         {f.name: narrower.get(f.name, unsigned(f.bits)) for f in FIELDS if f.name not in fixed}
     )
@@ -40,7 +45,7 @@ class Decoder(wiring.Component):
     -------
     bits : In(512)
         The command.
-    o : Out(command_layout())
+    o : Out(command_layout(planes=limits.has_planes))
         Meaningful if ``error_code`` is 0.
     error_code : Out(8)
         The first fault in the order of ``PRECEDENCE``, 0 for none.
@@ -49,9 +54,8 @@ class Decoder(wiring.Component):
 
     def __init__(self, limits: Limits):
         self.limits = limits
-        super().__init__(
-            {"bits": In(8 * COMMAND_BYTES), "o": Out(command_layout()), "error_code": Out(8)}
-        )
+        layout = command_layout(planes=limits.has_planes)
+        super().__init__({"bits": In(8 * COMMAND_BYTES), "o": Out(layout), "error_code": Out(8)})
 
     def elaborate(self, platform):
         m = Module()
@@ -60,28 +64,29 @@ class Decoder(wiring.Component):
             if field.name in self.o.shape().members:
                 m.d.comb += self.o[field.name].eq(self._own(field, values))
 
-        found = {}
-        for code in table.PRECEDENCE:
-            found[code] = Signal(name=code.name.lower())
+        codes = [
+            code for code in table.PRECEDENCE if self.limits.has_planes or code != ErrorCode.WIDTH
+        ]
+        found = {code: Signal(name=code.name.lower()) for code in codes}
         with m.Switch(values["opcode"]):
             for opcode in table.Opcode:
                 with m.Case(opcode):
                     for code, fault in self._faults(opcode, values).items():
-                        m.d.comb += found[code].eq(fault)
+                        if code in found:
+                            m.d.comb += found[code].eq(fault)
             with m.Default():
                 m.d.comb += found[ErrorCode.BAD_OPCODE].eq(1)
-        for code in reversed(table.PRECEDENCE):  # the last assignment wins
+        for code in reversed(codes):  # the last assignment wins
             with m.If(found[code]):
                 m.d.comb += self.error_code.eq(code)
         return m
 
-    @staticmethod
-    def _own(field, values):
+    def _own(self, field, values):
         """The field's bits; 0 in an operation that has another field there."""
         shared = any(
             other.low < field.low + field.bits and field.low < other.low + other.bits
             for other in FIELDS
-            if other is not field
+            if other is not field and other.name in self.o.shape().members
         )
         value = values[field.name]
         if not shared:
@@ -110,6 +115,7 @@ class Decoder(wiring.Component):
                 for known in table.VERSIONS
             ),
             ErrorCode.BAD_CLASS: bad_class,
+            ErrorCode.WIDTH: self._bad_width(opcode, used, values),
             ErrorCode.ZERO_SIZE: _any(values[name] == 0 for name in sizes),
             ErrorCode.TOO_LARGE: _any(values[name] > most[name] for name in sizes),
             ErrorCode.TOO_LONG: _any(values[n] > longest for n in table.CONTRACTIONS[opcode]),
@@ -119,7 +125,25 @@ class Decoder(wiring.Component):
 
     def _reserved(self, opcode, version):
         """Whether a bit is set that must be 0."""
-        return (self.bits & table.reserved_mask(opcode, version)).any()
+        mask = table.reserved_mask(opcode, version, planes=self.limits.has_planes)
+        return (self.bits & mask).any()
+
+    def _bad_width(self, opcode, used, values):
+        """Whether an operand, or what is converted, has planes that its class has not."""
+        counts = self.limits.planes
+        if not self.limits.has_planes:
+            return Const(0, 1)
+
+        def bad(number, field):
+            return ~_any(values[field] == count - 1 for count in counts[number])
+
+        if opcode == table.Opcode.CONVERT:
+            return _any(
+                (values["class_x"] == number) & bad(number, "width")
+                for number in range(len(CLASS_NAMES))
+            )
+        named = enumerate(table.WIDTH_FIELDS[name] for name in CLASS_NAMES)
+        return _any(bad(number, field) for number, field in named if field in used)
 
     def _bad_nest(self, opcode, values):
         """Whether a length is none of those that the machine has."""

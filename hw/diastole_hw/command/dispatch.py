@@ -11,11 +11,13 @@ from diastole_hw.convert.converter import ConverterControl
 from diastole_hw.engine.control import STALLS, ProductControl
 from diastole_hw.plan.plan import Plan
 from diastole_hw.plan.uses import DY, Mode
-from diastole_sim.spec.command import NEST_FIELDS, Opcode
+from diastole_hw.schedule.tokens import operands_layout
+from diastole_sim.spec.command import NEST_FIELDS, WIDTH_FIELDS, Opcode
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.registers import FLAG_BITS
 
 FLAGS = data.StructLayout({bit.name: 1 for bit in FLAG_BITS})
+IMPROVEMENTS = {"improvement_num": unsigned(32), "improvement_den": unsigned(32)}
 EVENTS = data.StructLayout(
     {
         "running": 1,  # a command runs in this cycle
@@ -30,6 +32,12 @@ EVENTS = data.StructLayout(
         "amax": unsigned(31),  # its largest finite magnitude, as binary32 without a sign
     }
 )
+
+
+def events_layout(*, planes: bool) -> data.StructLayout:
+    """``EVENTS``; with ``planes``, also what the monitor has counted of a tensor."""
+    return data.StructLayout(EVENTS.members | IMPROVEMENTS) if planes else EVENTS
+
 
 NESTS = (*NEST_FIELDS.values(), "nest_outer", "nest_keep")
 
@@ -68,22 +76,22 @@ class Dispatch(wiring.Component):
 
     Members
     -------
-    command : In(stream of command_layout())
+    command : In(stream of command_layout(planes=plan.planar))
         In order; others must not come, which is not checked. An offer must stay.
     number : In(1)
         Of the command that is offered: that of the one before it, inverted, unless none is here.
     done : Out(1)
         A pulse: the oldest command is done.
-    product : Out(ProductControl())
+    product : Out(ProductControl(operands_layout(plan)))
         The product engine.
-    convert : Out(ConverterControl())
+    convert : Out(ConverterControl(planes=plan.planar))
         The converter.
     convert_number : Out(1)
         Of the command that the converter is at.
     answered : In(2)
         By number, all that was given to the writer for the command is in memory.
     flags : Out(FLAGS)
-    events : Out(EVENTS)
+    events : Out(events_layout(planes=plan.planar))
         But those of beats, which are 0.
     """
 
@@ -97,15 +105,15 @@ class Dispatch(wiring.Component):
         self.plan = plan
         super().__init__(
             {
-                "command": In(stream.Signature(command_layout())),
+                "command": In(stream.Signature(command_layout(planes=plan.planar))),
                 "number": In(1),
                 "done": Out(1),
-                "product": Out(ProductControl()),
-                "convert": Out(ConverterControl()),
+                "product": Out(ProductControl(operands_layout(plan))),
+                "convert": Out(ConverterControl(planes=plan.planar)),
                 "convert_number": Out(1),
                 "answered": In(2),
                 "flags": Out(FLAGS),
-                "events": Out(EVENTS),
+                "events": Out(events_layout(planes=plan.planar)),
             }
         )
 
@@ -160,6 +168,8 @@ class Dispatch(wiring.Component):
             given.tag.eq(command.tag),
             given.step.eq(command.step),
         ]
+        if self.plan.planar:
+            m.d.comb += given.planes.eq(command.width)
         under_way = Signal(2, name="converts_now")
         starts = Signal(name="convert_starts")
         m.d.comb += [
@@ -215,6 +225,9 @@ class Dispatch(wiring.Component):
             given.dx.eq(Mux(backward, command.out_b, command.out_a)),
             *(given[name].eq(command[name]) for name in NESTS),
         ]
+        if self.plan.planar:
+            widths = (command[WIDTH_FIELDS[name]] for name in CLASS_NAMES)
+            m.d.comb += [planes.eq(n) for planes, n in zip(given.planes, widths, strict=True)]
         if self.plan.grouped(DY):  # the two gradients read its two images
             with m.If(backward & second):
                 m.d.comb += given.dy.eq(command.address_dy_m)
@@ -239,6 +252,8 @@ class Dispatch(wiring.Component):
                 events.underflowed.eq(convert.underflowed),
                 events.amax.eq(convert.amax),
             ]
+            if self.plan.planar:
+                m.d.comb += [events[name].eq(getattr(convert, name)) for name in IMPROVEMENTS]
             for number, name in enumerate(CLASS_NAMES):
                 with m.If(cls == number):
                     m.d.comb += flags[f"{name}_nan"].eq(convert.nan)

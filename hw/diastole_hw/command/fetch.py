@@ -74,7 +74,7 @@ class CommandFetch(wiring.Component):
                 "failed": In(1),
                 "base": In(ADDRESS_BITS),
                 "limit": In(ADDRESS_BITS),
-                "command": Out(stream.Signature(command_layout())),
+                "command": Out(stream.Signature(command_layout(planes=limits.has_planes))),
                 "number": Out(1),
                 "done": In(1),
                 "fault": In(8),

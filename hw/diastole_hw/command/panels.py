@@ -89,7 +89,7 @@ class Panels(wiring.Component):
     -------
     start : In(1)
         A pulse.
-    command : In(command_layout())
+    command : In(command_layout(planes=limits.has_planes))
         A command that is in order but for what it keeps; must hold from ``start`` to ``done``.
     done : Out(1)
         Until the next ``start``.
@@ -100,7 +100,12 @@ class Panels(wiring.Component):
     def __init__(self, limits: Limits):
         self.limits = limits
         super().__init__(
-            {"start": In(1), "command": In(command_layout()), "done": Out(1), "fits": Out(1)}
+            {
+                "start": In(1),
+                "command": In(command_layout(planes=limits.has_planes)),
+                "done": Out(1),
+                "fits": Out(1),
+            }
         )
 
     def elaborate(self, platform):

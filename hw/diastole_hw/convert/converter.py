@@ -13,7 +13,7 @@ from diastole_hw.convert.geometry import Geometry, by_class
 from diastole_hw.convert.image_writer import ImageWriter
 from diastole_hw.convert.intake import Intake
 from diastole_hw.convert.maxima import MAX_COL_BLOCKS
-from diastole_hw.convert.pack import Packer, packed_layout
+from diastole_hw.convert.pack import Packer, PlanePacker
 from diastole_hw.convert.reorder import Reorder
 from diastole_hw.convert.scale import tensor_scale
 from diastole_hw.convert.tile_quantiser import TileQuantiser
@@ -33,7 +33,7 @@ from diastole_sim.spec.numerics import Numerics
 _FEWEST_AHEAD, _MOST_AHEAD = 4, 8  # tiles that are asked for, and not yet read
 _BEATS_AHEAD = 256  # of which these are more than a far memory takes to answer
 
-convert_layout = data.StructLayout(
+CONVERT = data.StructLayout(
     {
         "cls": 2,
         "rows": unsigned(32),
@@ -48,12 +48,19 @@ convert_layout = data.StructLayout(
 )
 
 
+def convert_layout(*, planes: bool = False) -> data.StructLayout:
+    """What is to be converted; with ``planes``, in how many each copy is stored, less 1."""
+    return data.StructLayout(CONVERT.members | ({"planes": unsigned(2)} if planes else {}))
+
+
 class ConverterControl(wiring.Signature):
     """A converter, seen from who gives it commands.
 
+    Parameters: ``planes``, whether a class has the format ``fast``.
+
     Members
     -------
-    command : Out(stream of :data:`convert_layout`)
+    command : Out(stream of :func:`convert_layout`)
         Class 0 to 2; rows and cols at least 1, cols at most ``block * max_col_blocks``; source and
         destinations aligned to beats, ``destination_t`` that of the transpose's image, if there is
         one. ``scale``: 0, the tensor's scale follows from its data; else e + 127 of the tensor's
@@ -67,12 +74,17 @@ class ConverterControl(wiring.Signature):
         Finite elements of all its images that were too large; that became zero and were not.
     amax : In(31)
         Bits 30..0 of its largest finite magnitude; 0 if there is none that is no subnormal.
+    improvement_num, improvement_den : In(32)
+        Sums over its elements of |k4 - 4 k2| and of k2, all ones where they do not fit; with
+        ``planes``.
     """
 
-    def __init__(self):
+    def __init__(self, *, planes: bool = False):
+        monitor = dict.fromkeys(("improvement_num", "improvement_den"), In(32)) if planes else {}
         super().__init__(
-            {
-                "command": Out(stream.Signature(convert_layout)),
+            monitor
+            | {
+                "command": Out(stream.Signature(convert_layout(planes=planes))),
                 "done": In(1),
                 "nan": In(1),
                 "inf": In(1),
@@ -109,7 +121,7 @@ class Converter(wiring.Component):
 
     Members
     -------
-    control : In(ConverterControl())
+    control : In(ConverterControl(planes=numerics.chooses_widths))
     seed : In(32)
         Must not change while busy; not checked.
     busy : Out(1)
@@ -130,7 +142,7 @@ class Converter(wiring.Component):
         self.geometry = Geometry(numerics=numerics, data_width=data_width)
         super().__init__(
             {
-                "control": In(ConverterControl()),
+                "control": In(ConverterControl(planes=numerics.chooses_widths)),
                 "seed": In(32),
                 "busy": Out(1),
                 "read": Out(ReadSignature(data_width)),
@@ -141,7 +153,7 @@ class Converter(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        job = data_register(convert_layout)
+        job = data_register(convert_layout(planes=self.geometry.planar))
         begin = Signal()  # the first reading of the tensor
         start = Signal()  # the one for its images
         scan = Signal()
@@ -281,6 +293,7 @@ class Converter(wiring.Component):
             quantiser.seed.eq(self.seed),
             quantiser.tag.eq(job.tag),
             quantiser.step.eq(job.step),
+            *([quantiser.planes.eq(job.planes)] if sizes.planar else []),
         ]
         if sizes.two_copies:
             m.d.comb += [
@@ -326,7 +339,7 @@ class Converter(wiring.Component):
         else:
             # Elements wait for the last exponent of their group; there are two of them in the unit.
             beats = 2 * max(sizes.of_classes(sizes.element_beats))
-            kept = StreamFifo(shape=packed_layout(self.data_width), depth=beats)
+            kept = StreamFifo(shape=packed.p.shape(), depth=beats)
             m.submodules.packed = place(kept, platform)
             invariant(m, platform, ~packed.valid | kept.i.ready, "no room for a beat")
             connect(m, packed, kept.i)
@@ -349,15 +362,18 @@ class Converter(wiring.Component):
             writer.destination.eq(job.destination),
             writer.destination_t.eq(job.destination_t),
             writer.scale.eq(job.scale),
+            *([writer.planes.eq(job.planes)] if sizes.planar else []),
             self.control.done.eq(writer.done),
         ]
 
     def _pack(self, m, platform, job, quantiser, port, reorder, field, suffix):
         """What a copy's elements go through; their beats."""
         sizes = self.geometry
-        packer = Packer(
-            lanes=sizes.lanes, element_bits=sizes.element_bits, data_width=self.data_width
-        )
+        keys = {"lanes": sizes.lanes, "data_width": self.data_width}
+        if sizes.planar:
+            packer = PlanePacker(planes=sizes.most_planes, **keys)
+        else:
+            packer = Packer(element_bits=sizes.element_bits, **keys)
         m.submodules[f"packer{suffix}"] = place(packer, platform)
         connect(m, reorder.o, packer.i)
         m.d.comb += [
@@ -370,7 +386,7 @@ class Converter(wiring.Component):
             field.write.eq(port.field),
             field.filled.eq(port.filled),
             port.field_freed.eq(field.freed),
-            packer.cls.eq(job.cls),
+            *([] if sizes.planar else [packer.cls.eq(job.cls)]),
         ]
         return packer.o
 
@@ -383,6 +399,18 @@ class Converter(wiring.Component):
             m.d.sync += report.inf.eq(1)
         m.d.sync += report.saturated.eq(report.saturated + quantiser.saturated)
         m.d.sync += report.underflowed.eq(report.underflowed + quantiser.underflowed)
+        if self.geometry.planar:
+            self._monitor(m, quantiser, start)
         with m.If(start):
             m.d.sync += [report.nan.eq(0), report.inf.eq(0)]
             m.d.sync += [report.saturated.eq(0), report.underflowed.eq(0)]
+
+    def _monitor(self, m, quantiser, start):
+        """The precision monitor's counters, which stop at all ones."""
+        for name, of_word in (("num", quantiser.differs), ("den", quantiser.narrow)):
+            counter = getattr(self.control, f"improvement_{name}")
+            more = Signal(len(counter) + 1, name=f"more_{name}")
+            m.d.comb += more.eq(counter + of_word)
+            m.d.sync += counter.eq(more[:-1] | more[-1].replicate(len(counter)))
+            with m.If(start):
+                m.d.sync += counter.eq(0)

@@ -138,6 +138,22 @@ class Geometry:
         return tuple(chosen.format.element_bits for chosen in self.classes)
 
     @property
+    def most_planes(self) -> int:
+        """Images of a copy, at most; each has the elements' own bits of some of their magnitude."""
+        return max(self.numerics.planes_of(name)[-1] for name in CLASS_NAMES)
+
+    @property
+    def planar(self) -> bool:
+        """Whether a conversion says in how many planes a tensor is stored."""
+        return self.numerics.chooses_widths
+
+    @cached_property
+    def lane_bits(self) -> int:
+        """Bits of an element as it leaves the lanes, those of all its planes together."""
+        widest = (self.numerics.converted_class(name) for name in CLASS_NAMES)
+        return max(chosen.format.element_bits for chosen in widest)
+
+    @property
     def header(self) -> bool:
         """Whether images begin with the tensor's exponent (NVFP4)."""
         return any(group.header for group in self.group_layouts)

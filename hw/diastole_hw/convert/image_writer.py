@@ -1,6 +1,8 @@
 """Last step of the converter: headers, exponents, elements and maxima to the writer."""
 
-from amaranth.hdl import Module, Mux, Signal, signed, unsigned
+from typing import NamedTuple
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import exact_log2
@@ -10,6 +12,7 @@ from diastole_hw.convert.geometry import Geometry, by_class
 from diastole_hw.convert.maxima import MAX_COL_BLOCKS, ImageMaxima
 from diastole_hw.convert.pack import packed_layout
 from diastole_hw.convert.pack_bytes import PackBytes
+from diastole_hw.convert.planes import PlaneTurns
 from diastole_hw.convert.tile_quantiser import image_group_layout
 from diastole_hw.place import place
 from diastole_hw.registers import data_register
@@ -23,13 +26,27 @@ from diastole_sim.spec.numerics import Numerics
 _GROUPS_AHEAD = 4  # begun in the lanes, and not yet written
 
 
+class Maxima(NamedTuple):
+    """Where the next beat of maxima goes, whether that is known, whether it is the last, and of
+    which ``copy`` it is. ``copies``: where those of each copy begin, and at first their bytes."""
+
+    address: Value
+    known: Value
+    last: Value
+    copy: Value
+    copies: tuple
+
+
 class ImageWriter(wiring.Component):
     """Write the groups of a tensor's images as they come, and the maxima.
 
     A group is one request: its exponent beats, then its element beats. The beats of the maxima are
-    written one by one as they fill. Headers come first. Every strobe is set: pads are zeros.
+    written one by one as they fill. Headers come first. Every strobe is set: pads are zeros. Where
+    images have planes, a group is written for each of them in turn, its exponents again with the
+    elements of the plane, and so is a beat of maxima.
 
-    Timing: 1 cycle per group besides its beats, and 2 per beat of maxima and per header.
+    Timing: 1 cycle per group and plane besides its beats, and 2 per beat of maxima and plane, and
+    per header.
     ``request.valid`` and ``o.valid`` do not depend on their ``ready``.
 
     Parameters
@@ -51,6 +68,9 @@ class ImageWriter(wiring.Component):
         As in :class:`diastole_hw.convert.converter.Converter`; must hold until ``done``.
     group : In(stream of :func:`image_group_layout`)
         Every group, before its bytes, as :class:`ImageMaxima` takes them.
+    planes : In(2)
+        In how many each image is stored, less 1; as ``scale``. Where a class has the format
+        ``fast`` only.
     exponents : In(stream of {"byte": unsigned(8), "last": 1})
     elements : In(stream of :func:`packed_layout`)
         The bytes of the groups' exponent fields, the beats of their element fields; of these up to
@@ -67,8 +87,10 @@ class ImageWriter(wiring.Component):
         self.max_col_blocks = max_col_blocks
         self.geometry = Geometry(numerics=numerics, data_width=data_width)
         byte = data.StructLayout({"byte": unsigned(8), "last": 1})
+        elements = packed_layout(data_width, self.geometry.most_planes)
         super().__init__(
-            {
+            ({"planes": In(2)} if self.geometry.planar else {})
+            | {
                 "start": In(1),
                 "cls": In(2),
                 "rows": In(32),
@@ -78,7 +100,7 @@ class ImageWriter(wiring.Component):
                 "scale": In(8),
                 "group": In(stream.Signature(image_group_layout())),
                 "exponents": In(stream.Signature(byte)),
-                "elements": In(stream.Signature(packed_layout(data_width))),
+                "elements": In(stream.Signature(elements)),
                 "request": Out(stream.Signature(request_layout())),
                 "o": Out(stream.Signature(write_beat_layout(data_width))),
                 "done": Out(1),
@@ -113,10 +135,54 @@ class ImageWriter(wiring.Component):
             packer.i.p.last.eq(maxima.o.p.last),
             maxima.o.ready.eq(packer.i.ready),
         ]
-        self._sequence(m, platform, groups.o, packer.o, maxima.beats)
+        streams = groups.o, packer.o, self.elements
+        if self.geometry.planar and self.geometry.most_planes > 1:
+            streams = self._planes(m, platform, *streams)
+        self._sequence(m, platform, *streams, maxima.beats)
         return m
 
-    def _sequence(self, m, platform, groups, exponents, maxima):
+    def _planes(self, m, platform, groups, exponents, elements):
+        """What is written, once for each plane."""
+        sizes = self.geometry
+        turns = PlaneTurns(
+            data_width=self.data_width,
+            planes=sizes.most_planes,
+            exponent_beats=max(sizes.of_classes(sizes.exponent_beats)),
+            element_beats=max(sizes.of_classes(sizes.element_beats)),
+        )
+        m.submodules.planes = place(turns, platform)
+        m.d.comb += turns.planes_less_1.eq(self.planes)
+        connect(m, groups, turns.group)
+        connect(m, exponents, turns.exponents)
+        connect(m, flipped(elements), turns.elements)
+        return turns.group_o, turns.exponents_o, turns.elements_o
+
+    def _of_plane(self, m, plane, copy, lengths, name):
+        """From plane 0 of an image to the one at hand; ``lengths``: from one to the next, by
+        copy."""
+        offset = Signal(ADDRESS_BITS, name=name)
+        length = Mux(copy, lengths[-1], lengths[0])
+        m.d.comb += offset.eq(length * plane)
+        return offset
+
+    def _lengths(self, m, maxima):
+        """How far planes lie apart, of each copy, and whether that is known: an image ends with its
+        maxima."""
+        known = []
+        lengths = []
+        starts = (self.destination, self.destination_t)
+        for copy, (locate, bytes_) in enumerate(maxima.copies):
+            length = data_register(ADDRESS_BITS, name=f"length{copy}")
+            there = Signal(name=f"length{copy}_known")
+            with m.If(~there & locate.ready):
+                m.d.sync += [length.eq(locate.address + bytes_ - starts[copy]), there.eq(1)]
+            with m.If(self.start):
+                m.d.sync += there.eq(0)
+            known.append(there)
+            lengths.append(length)
+        return lengths, Cat(known).all()
+
+    def _sequence(self, m, platform, groups, exponents, elements, maxima):
         sizes = self.geometry
         exponent_beats = by_class(
             m, self.cls, sizes.of_classes(sizes.exponent_beats), "exponent_beats"
@@ -127,8 +193,31 @@ class ImageWriter(wiring.Component):
         address = Signal(ADDRESS_BITS)
         group_done = Signal()
         maximum_done = Signal()
-        maximum_address, located, last_maximum = self._locate_maxima(m, platform, maximum_done)
-        m.d.comb += address.eq(self._locate_groups(m, groups, group_done))
+        found = self._locate_maxima(m, platform, maximum_done)
+        # Of one plane, where there are several.
+        maximum_written, group_ends, maximum_ends = maximum_done, group_done, Const(1, 1)
+        group_known = Const(1, 1)
+        if sizes.planar:
+            maximum_written = Signal()
+            lengths, known = self._lengths(m, found)
+            plane = groups.p.plane if sizes.most_planes > 1 else Const(0, 1)
+            group_ends = group_done & (groups.p.last_plane if sizes.most_planes > 1 else 1)
+            group_known = known | (plane == 0)
+            maximum_plane = Signal(2)
+            maximum_ends = maximum_plane == self.planes
+            with m.If(maximum_written):
+                m.d.sync += maximum_plane.eq(Mux(maximum_ends, 0, maximum_plane + 1))
+            m.d.comb += maximum_done.eq(maximum_written & maximum_ends)
+            found = found._replace(
+                address=found.address
+                + self._of_plane(m, maximum_plane, found.copy, lengths, "maximum_offset"),
+                known=found.known & known,
+            )
+        first = self._locate_groups(m, groups, group_ends)
+        if sizes.planar:
+            first += self._of_plane(m, plane, groups.p.copy, lengths, "group_offset")
+        m.d.comb += address.eq(first)
+        maximum_address, located, last_maximum = found.address, found.known, found.last
         m.d.comb += self.o.p.strb.eq(~0)
         count = data_register(16)
         second = Signal()  # of the headers
@@ -144,7 +233,11 @@ class ImageWriter(wiring.Component):
                 # while maxima wait to go out, no exponents come in.
                 m.d.comb += self.request.p.addr.eq(maximum_address)
                 m.d.comb += self.request.p.beats.eq(1)
-                with m.If(groups.valid & exponents.valid):
+                with m.If(
+                    groups.valid & exponents.valid & group_known
+                    if sizes.planar
+                    else groups.valid & exponents.valid
+                ):
                     m.d.comb += self.request.p.addr.eq(address)
                     m.d.comb += self.request.p.beats.eq(exponent_beats + element_beats)
                     m.d.comb += self.request.valid.eq(1)
@@ -169,12 +262,12 @@ class ImageWriter(wiring.Component):
                         m.next = "elements"
             with m.State("elements"):
                 m.d.comb += [
-                    self.o.valid.eq(self.elements.valid | padding),
-                    self.o.p.data.eq(Mux(padding, 0, self.elements.p.beat)),
-                    self.elements.ready.eq(self.o.ready & ~padding),
+                    self.o.valid.eq(elements.valid | padding),
+                    self.o.p.data.eq(Mux(padding, 0, elements.p.beat)),
+                    elements.ready.eq(self.o.ready & ~padding),
                 ]
                 with m.If(self.o.valid & self.o.ready):
-                    m.d.sync += [count.eq(count + 1), padding.eq(padding | self.elements.p.last)]
+                    m.d.sync += [count.eq(count + 1), padding.eq(padding | elements.p.last)]
                     with m.If(count == element_beats - 1):
                         m.d.sync += padding.eq(0)
                         m.next = "request"
@@ -182,12 +275,12 @@ class ImageWriter(wiring.Component):
                 m.d.comb += [
                     self.o.valid.eq(maxima.valid),
                     self.o.p.data.eq(maxima.payload),
-                    maxima.ready.eq(self.o.ready),
+                    maxima.ready.eq(self.o.ready & maximum_ends if sizes.planar else self.o.ready),
                 ]
                 with m.If(self.o.ready):
-                    m.d.comb += maximum_done.eq(1)
+                    m.d.comb += maximum_written.eq(1)
                     m.next = "request"
-                    with m.If(last_maximum):
+                    with m.If(last_maximum & maximum_ends if sizes.planar else last_maximum):
                         m.d.comb += self.done.eq(1)
                         m.next = "header request" if sizes.header else "idle"
         m.d.comb += groups.ready.eq(group_done)
@@ -230,8 +323,7 @@ class ImageWriter(wiring.Component):
             pitches.append(pitch)
         return self._bytes(beats), *pitches
 
-    def _locate_maxima(self, m, platform, done):
-        """Where the next beat of maxima goes, whether that is known, and whether it is the last."""
+    def _locate_maxima(self, m, platform, done) -> Maxima:
         sizes = self.geometry
         _, pitch, pitch_t = self._pitches(m)
         block_bits, beat_bits = exact_log2(sizes.block), exact_log2(sizes.beat_bytes)
@@ -266,7 +358,8 @@ class ImageWriter(wiring.Component):
         ]
         last = (rows_left == 0) & (columns_left == 1)
         if not sizes.two_copies:
-            return locate.address, locate.ready, last
+            bytes_ = self._bytes(rows_left + columns_left)
+            return Maxima(locate.address, locate.ready, last, Const(0, 1), ((locate, bytes_),))
         m.submodules.locate_t = place(locate_t := Locate(count_bits=32, step_bits=8), platform)
         m.d.comb += [
             locate_t.start.eq(self.start),
@@ -277,10 +370,13 @@ class ImageWriter(wiring.Component):
             locate_t.step.eq(sizes.beat_bytes),
         ]
         turned = vectors & ~of_rows
-        return (
+        first = Mux(vectors, rows_left, rows_left + columns_left)
+        return Maxima(
             Mux(turned, locate_t.address, locate.address),
             Mux(turned, locate_t.ready, locate.ready),
             last,
+            turned,
+            ((locate, self._bytes(first)), (locate_t, self._bytes(columns_left))),
         )
 
     def _locate_groups(self, m, groups, done):

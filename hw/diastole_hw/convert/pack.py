@@ -4,12 +4,15 @@ from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from diastole_hw.place import place
 from diastole_sim.spec.check import require_int
+from diastole_sim.spec.formats import PLANE_BITS
 
 
-def packed_layout(data_width: int) -> data.StructLayout:
-    """A beat of packed elements; ``last``: it has the last of a group."""
-    return data.StructLayout({"beat": unsigned(data_width), "last": 1})
+def packed_layout(data_width: int, planes: int = 1) -> data.StructLayout:
+    """A beat of packed elements, or one of each of their ``planes``, side by side; ``last``: it has
+    the last of a group."""
+    return data.StructLayout({"beat": unsigned(planes * data_width), "last": 1})
 
 
 class Packer(wiring.Component):
@@ -99,3 +102,69 @@ class Packer(wiring.Component):
                 with m.Case(cls):
                     elements = (self.i.p.elements[n * pitch :][:size] for n in range(self.lanes))
                     m.d.comb += [word.eq(Cat(elements)), bits.eq(self.lanes * size)]
+
+
+class PlanePacker(wiring.Component):
+    """Pack the planes of elements, each as :class:`Packer` does, side by side.
+
+    An element's magnitude has ``PLANE_BITS`` bits for each plane, the first plane's on top, and its
+    sign above them; a plane has the sign too.
+
+    Timing: as :class:`Packer`.
+
+    Parameters
+    ----------
+    lanes, data_width : int
+        As those of :class:`Packer`.
+    planes : int
+        1 to 4.
+
+    Members
+    -------
+    i : In(stream of {"elements": unsigned(lanes * (PLANE_BITS * planes + 1)), "last": 1})
+    o : Out(stream of packed_layout(data_width, planes))
+        Plane 0 in the lowest bits.
+    """
+
+    i: stream.Interface
+    o: stream.Interface
+
+    def __init__(self, *, lanes: int, planes: int, data_width: int):
+        require_int("planes", planes, 1, 4)
+        self.lanes, self.planes, self.data_width = lanes, planes, data_width
+        word = data.StructLayout({"elements": unsigned(lanes * self._pitch), "last": 1})
+        super().__init__(
+            {
+                "i": In(stream.Signature(word)),
+                "o": Out(stream.Signature(packed_layout(data_width, planes))),
+            }
+        )
+
+    @property
+    def _pitch(self) -> int:
+        return PLANE_BITS * self.planes + 1
+
+    def elaborate(self, platform):
+        m = Module()
+        keys = {"lanes": self.lanes, "data_width": self.data_width}
+        packers = [Packer(element_bits=(PLANE_BITS + 1,), **keys) for _ in range(self.planes)]
+        for plane, packer in enumerate(packers):
+            m.submodules[f"plane{plane}"] = place(packer, platform)
+            low = PLANE_BITS * (self.planes - 1 - plane)
+            elements = [self.i.p.elements.word_select(n, self._pitch) for n in range(self.lanes)]
+            m.d.comb += [
+                packer.i.p.elements.eq(
+                    Cat((each[low : low + PLANE_BITS], each[-1]) for each in elements)
+                ),
+                packer.i.p.last.eq(self.i.p.last),
+                packer.i.valid.eq(self.i.valid),
+                packer.o.ready.eq(self.o.ready),
+            ]
+        first = packers[0]  # they are all at the same point
+        m.d.comb += [
+            self.i.ready.eq(first.i.ready),
+            self.o.valid.eq(first.o.valid),
+            self.o.p.last.eq(first.o.p.last),
+            self.o.p.beat.eq(Cat(packer.o.p.beat for packer in packers)),
+        ]
+        return m

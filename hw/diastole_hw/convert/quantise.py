@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 from diastole_hw.convert.divide import Divide, division_cycles
 from diastole_hw.convert.geometry import by_class, may_fold
 from diastole_hw.place import place
-from diastole_sim.spec.formats import EXPONENT_BIAS, NVFP4, SIGNIFICAND_FRACTION
+from diastole_sim.spec.formats import EXPONENT_BIAS, NVFP4, PLANE_BITS, SIGNIFICAND_FRACTION
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics, TensorClass
 from diastole_sim.spec.rounding import is_stochastic
 
@@ -72,11 +72,17 @@ class LaneQuantiser(wiring.Component):
     ----------
     numerics : Numerics
         Classes x, w and dy.
+    monitored : bool
+        It has the outputs of the precision monitor.
 
     Members
     -------
     cls : In(2)
         Class of the tensor, 0 to 2; not checked. Must not change within the latency.
+    planes : In(2)
+        In how many planes it is stored less 1, in the format ``fast``; p is twice as many. As
+        ``cls``; in a machine of planes only, where a magnitude's bits stand on top of ``element``,
+        zeros below them.
     scale : In(8)
         T + 138 of an NVFP4 tensor; as ``cls``.
     value : In(32)
@@ -96,12 +102,19 @@ class LaneQuantiser(wiring.Component):
     saturated, underflowed, nan, inf : Out(1)
         Finite and above the largest element; finite, not zero, and zero as an element; what
         ``value`` was. The former two are not said of groups that are not numbers.
+    differs, narrow : Out(2)
+        |k4 - 4 k2| and k2, of magnitudes of 4 and of 2 bits, rounded to nearest even and
+        saturating (Zhang, McDanel, Kung: FAST, HPCA 2022); if ``monitored``.
     """
 
-    def __init__(self, *, numerics: Numerics):
-        self.numerics = numerics
+    def __init__(self, *, numerics: Numerics, monitored: bool = False):
+        self.numerics, self.monitored = numerics, monitored
+        planes = {"planes": In(2)} if numerics.chooses_widths else {}
+        monitor = {"differs": Out(2), "narrow": Out(2)} if monitored else {}
         super().__init__(
-            {
+            planes
+            | monitor
+            | {
                 "cls": In(2),
                 "scale": In(8),
                 "value": In(32),
@@ -119,7 +132,8 @@ class LaneQuantiser(wiring.Component):
 
     @property
     def _classes(self) -> list[TensorClass]:
-        return [self.numerics.tensor_class(name) for name in CLASS_NAMES]
+        """At their widest."""
+        return [self.numerics.converted_class(name) for name in CLASS_NAMES]
 
     @property
     def _folds(self) -> list[bool]:
@@ -178,6 +192,8 @@ class LaneQuantiser(wiring.Component):
                         self._fold(m, cls, code, fold, folded, top)
             m.d.sync += self.top.eq(top)
             code = folded
+        if self.monitored:
+            self._monitor(m, aligned)
         m.d.sync += [
             self.element.eq(code),
             self.saturated.eq(results["saturated"]),
@@ -284,15 +300,15 @@ class LaneQuantiser(wiring.Component):
         """Second cycle: round to the class's code, limit it, attach the sign."""
         chosen = self._classes[cls]
         kind, bits = chosen.format, self._drawn_bits
-        fixed = aligned["fixed"]
+        fixed, sticky, missing = self._narrowed(m, cls, aligned)
         kept, below = fixed[-kind.precision :], fixed[: -kind.precision]
-        fraction, rest = below[-(bits + 1) :], below[: -(bits + 1)].any() | aligned["sticky"]
+        fraction, rest = below[-(bits + 1) :], below[: -(bits + 1)].any() | sticky
         rounded = Signal(kind.magnitude_bits + 1, name=f"rounded{cls}")
         up = rounds_up(chosen.rounding, kept[0], fraction, rest, aligned["random"], bits)
         high = aligned["high"] << (kind.precision - 1) if kind.depth else Const(0)
         m.d.comb += rounded.eq(high + kept + up)
 
-        largest = kind.max_code
+        largest = kind.max_code >> missing if kind.planes else kind.max_code
         overflow = kind.overflow_code if chosen.overflow == "specification" else None
         poison = self.numerics.special == "poison" and kind.nan_code is not None
         code = Signal(kind.magnitude_bits, name=f"code{cls}")
@@ -310,10 +326,47 @@ class LaneQuantiser(wiring.Component):
         signed_ = code.any()
         if kind.signed_zero:
             signed_ = ~aligned["poisoned"] & (Const(int(poison)) | ~aligned["nan"])
+        if self.numerics.chooses_widths:
+            low = Const(0, len(result) - 1 - kind.magnitude_bits)
+            code = Cat(low, (code << missing)[: kind.magnitude_bits])
         m.d.comb += [
             result.eq(Cat(code, aligned["sign"] & signed_)),
             saturated.eq(above),
             underflowed.eq(aligned["finite"] & ~aligned["poisoned"] & ~code.any()),
+        ]
+
+    def _narrowed(self, m, cls, aligned):
+        """What is to be rounded, moved so that the bits that are wanted are the lowest of the p on
+        top, what was lost of it, and by how much it was moved."""
+        kind, fixed = self._classes[cls].format, aligned["fixed"]
+        if not kind.planes:
+            return fixed, aligned["sticky"], Const(0, 1)
+        moved = Signal.like(fixed, name=f"moved{cls}")
+        lost = Signal(name=f"lost{cls}")
+        missing = Signal(range(kind.precision), name=f"narrower{cls}")
+        with m.Switch(self.planes):
+            for width in self.numerics.widths:
+                by = kind.precision - width
+                with m.Case(width // PLANE_BITS - 1):
+                    m.d.comb += [moved.eq(fixed >> by), missing.eq(by)]
+                    m.d.comb += lost.eq(fixed[:by].any() if by else 0)
+        return moved, aligned["sticky"] | lost, missing
+
+    def _monitor(self, m, aligned):
+        """Magnitudes of both widths, whatever the rounding of the class, and what differs."""
+        fixed = aligned["fixed"]
+        rounded = {}
+        for bits in (4, 2):
+            kept, below = fixed[-bits:], fixed[:-bits]
+            rest = below[:-1].any() | aligned["sticky"]
+            sum_ = Signal(bits + 1, name=f"monitored{bits}")
+            m.d.comb += sum_.eq(kept + (below[-1] & (rest | kept[0])))
+            largest = sum_[bits] | aligned["beyond"] | (aligned["inf"] & aligned["present"])
+            rounded[bits] = sum_[:bits] | largest.replicate(bits)
+        wide, narrow = rounded[4], Cat(Const(0, 2), rounded[2])
+        m.d.sync += [
+            self.differs.eq(Mux(wide < narrow, narrow - wide, wide - narrow)),
+            self.narrow.eq(rounded[2]),
         ]
 
     def _fold(self, m, cls, code, fold, folded, top):

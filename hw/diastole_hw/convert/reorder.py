@@ -16,7 +16,7 @@ _STACKS = 4
 
 def ordered_layout(sizes: Geometry) -> data.StructLayout:
     """Elements in the order of an image, a word of them; ``last`` marks the end of a group."""
-    bits = sizes.lanes * max(sizes.element_bits)
+    bits = sizes.lanes * sizes.lane_bits
     return data.StructLayout({"elements": unsigned(bits), "last": 1})
 
 
@@ -57,7 +57,7 @@ class Reorder(wiring.Component):
     def __init__(self, *, numerics: Numerics, data_width: int):
         self.numerics, self.data_width = numerics, data_width
         sizes = self.geometry = Geometry(numerics=numerics, data_width=data_width)
-        self.element_bits = max(sizes.element_bits)
+        self.element_bits = sizes.lane_bits
         bits = sizes.lanes * self.element_bits
         super().__init__(
             {

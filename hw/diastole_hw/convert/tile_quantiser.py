@@ -22,6 +22,9 @@ from diastole_hw.stream.fifo import StreamFifo
 from diastole_sim.spec.formats import NAN_EXPONENT
 from diastole_sim.spec.numerics import Numerics
 
+MONITORED = ("differs", "narrow")
+"""What lanes say to the precision monitor."""
+
 
 def image_group_layout() -> data.StructLayout:
     """A group, for what comes after the lanes. ``copy``: of which copy. ``line_end``, ``copy_end``:
@@ -56,7 +59,7 @@ class CopySignature(wiring.Signature):
             {
                 "group": Out(stream.Signature(image_group_layout())),
                 "write_en": Out(1),
-                "write_data": Out(sizes.lanes * max(sizes.element_bits)),
+                "write_data": Out(sizes.lanes * sizes.lane_bits),
                 "field_en": Out(1),
                 "field_half": Out(1),
                 "field": Out(field_layout(sizes, copy)),
@@ -109,6 +112,12 @@ class TileQuantiser(wiring.Component):
         Pulses: the tensor has one.
     saturated, underflowed : Out(range of copies * lanes + 1)
         Elements that did in this cycle, of all copies.
+    planes : In(2)
+        Of each copy, less 1; as ``cls``. It and what follows: where a class has the format
+        ``fast``.
+    differs, narrow : Out(range(3 * lanes + 1))
+        Of this cycle's elements of the first copy, the sums of what the monitor has of each
+        (:class:`diastole_hw.convert.quantise.LaneQuantiser`).
     """
 
     def __init__(self, *, numerics: Numerics, data_width: int):
@@ -134,6 +143,9 @@ class TileQuantiser(wiring.Component):
             "saturated": Out(range(self._copies * sizes.lanes + 1)),
             "underflowed": Out(range(self._copies * sizes.lanes + 1)),
         }
+        if sizes.planar:
+            members |= {"planes": In(2)}
+            members |= dict.fromkeys(MONITORED, Out(range(3 * sizes.lanes + 1)))
         if sizes.two_copies:
             members["second"] = Out(CopySignature(sizes, 1))
             members["row_value"] = In(8)
@@ -352,6 +364,7 @@ class TileQuantiser(wiring.Component):
             self.write_at.eq(late.at),
             self.nan.eq(late.valid & Cat(lane.nan for lane in sets[0]).any()),
             self.inf.eq(late.valid & Cat(lane.inf for lane in sets[0]).any()),
+            *self._monitor(stored, sets[0]),
             self.saturated.eq(self._count(stored, vectors, sets, "saturated")),
             self.underflowed.eq(self._count(stored, vectors, sets, "underflowed")),
         ]
@@ -368,6 +381,15 @@ class TileQuantiser(wiring.Component):
                 values = gather.values_t if copy else gather.values
                 m.d.comb += [values[n].eq(lane.top) for n, lane in enumerate(lanes)]
 
+    def _monitor(self, stored, lanes):
+        """What lies beside the tensor is zeros, and adds nothing."""
+        if not self.geometry.planar:
+            return []
+        return [
+            getattr(self, name).eq(Mux(stored, sum(getattr(lane, name) for lane in lanes), 0))
+            for name in MONITORED
+        ]
+
     def _count(self, stored, vectors, sets, name):
         """Elements of a word, of all its copies, of which the lanes say so."""
         counts = [sum(getattr(lane, name) for lane in lanes) for lanes in sets]
@@ -378,12 +400,14 @@ class TileQuantiser(wiring.Component):
         """The lanes of a copy."""
         lanes = []
         for n in range(self.geometry.lanes):
-            lane = LaneQuantiser(numerics=self.numerics)
+            monitored = self.geometry.planar and not copy
+            lane = LaneQuantiser(numerics=self.numerics, monitored=monitored)
             m.submodules[f"lane{n}_t" if copy else f"lane{n}"] = place(lane, platform)
             lanes.append(lane)
             bits = self.numerics.random_bits
             m.d.comb += [
                 lane.cls.eq(self.cls),
+                *([lane.planes.eq(self.planes)] if self.geometry.planar else []),
                 lane.scale.eq(self.scale),
                 lane.value.eq(Mux(word.inside, self.read_data.word_select(n, 32), 0)),
                 lane.exponent.eq(exponents[n]),

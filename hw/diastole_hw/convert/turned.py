@@ -52,7 +52,7 @@ class TurnedReorder(wiring.Component):
     def __init__(self, *, numerics: Numerics, data_width: int):
         self.numerics, self.data_width = numerics, data_width
         sizes = self.geometry = Geometry(numerics=numerics, data_width=data_width)
-        self.element_bits = max(sizes.element_bits)
+        self.element_bits = sizes.lane_bits
         super().__init__(
             {
                 "write_en": In(1),

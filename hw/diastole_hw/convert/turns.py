@@ -17,14 +17,14 @@ _GROUPS_AHEAD = 4  # begun in the lanes, and not yet complete; from here to the 
 
 class GroupsSignature(wiring.Signature):
     """The groups of an image, seen from where they come from: what they are, the bytes of their
-    exponent fields, the beats of their elements."""
+    exponent fields, the beats of their elements, as :func:`packed_layout` has them."""
 
-    def __init__(self, data_width: int):
+    def __init__(self, data_width: int, planes: int = 1):
         super().__init__(
             {
                 "group": Out(stream.Signature(image_group_layout())),
                 "exponents": Out(stream.Signature(field_byte_layout())),
-                "elements": Out(stream.Signature(packed_layout(data_width))),
+                "elements": Out(stream.Signature(packed_layout(data_width, planes))),
             }
         )
 
@@ -62,7 +62,7 @@ class CopyTurns(wiring.Component):
     def __init__(self, *, numerics: Numerics, data_width: int):
         self.numerics, self.data_width = numerics, data_width
         self.geometry = Geometry(numerics=numerics, data_width=data_width)
-        groups = GroupsSignature(data_width)
+        groups = GroupsSignature(data_width, self.geometry.most_planes)
         super().__init__(
             {"first": In(groups), "second": In(groups), "freed": Out(1), "o": Out(groups)}
         )
@@ -119,7 +119,7 @@ class CopyTurns(wiring.Component):
         beats = 2 * max(sizes.of_classes(sizes.element_beats))
         groups = StreamFifo(shape=image_group_layout(), depth=_GROUPS_AHEAD)
         exponents = StreamFifo(shape=field_byte_layout(), depth=entries)
-        elements = StreamFifo(shape=packed_layout(self.data_width), depth=beats)
+        elements = StreamFifo(shape=port.elements.p.shape(), depth=beats)
         m.submodules[f"{name}_groups"] = place(groups, platform)
         m.submodules[f"{name}_exponents"] = place(exponents, platform)
         m.submodules[f"{name}_elements"] = place(elements, platform)

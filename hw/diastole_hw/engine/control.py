@@ -14,11 +14,13 @@ STALLS = data.StructLayout(dict.fromkeys(STALL_CAUSES, 1))
 class ProductControl(wiring.Signature):
     """A product engine, seen from who starts it.
 
+    Parameters: ``operands``, what a command says of a product, ``OPERANDS`` if nothing is said.
+
     Members
     -------
     start : Out(1)
         A pulse, only while ``ready``: run the product.
-    mode, operands, command : Out(Mode), Out(OPERANDS), Out(1)
+    mode, operands, command : Out(Mode), Out(operands), Out(1)
         What to do, and which of the two commands in flight it is of; looked at with ``start``.
     ready : In(1)
         The engine can take a product: it has at most one under way, which it has set up.
@@ -32,12 +34,12 @@ class ProductControl(wiring.Signature):
     stalls : In(STALLS)
     """
 
-    def __init__(self):
+    def __init__(self, operands: data.StructLayout = OPERANDS):
         super().__init__(
             {
                 "start": Out(1),
                 "mode": Out(Mode),
-                "operands": Out(OPERANDS),
+                "operands": Out(operands),
                 "command": Out(1),
                 "ready": In(1),
                 "fits": In(1),

@@ -23,7 +23,12 @@ from diastole_hw.plan.plan import SUM_UNITS, Plan
 from diastole_hw.plan.uses import Mode
 from diastole_hw.ports import any_port, of_ports, per_port, port_name
 from diastole_hw.schedule.ring import RingSpace
-from diastole_hw.schedule.tokens import chunk_layout, pass_layout, region_layout
+from diastole_hw.schedule.tokens import (
+    chunk_layout,
+    operands_layout,
+    pass_layout,
+    region_layout,
+)
 from diastole_hw.schedule.units import UnitSpace
 from diastole_hw.schedule.walk import TileWalk
 from diastole_hw.store.arbiter import StoreArbiter
@@ -97,7 +102,7 @@ class ProductEngine(wiring.Component):
 
     Members
     -------
-    control : In(ProductControl())
+    control : In(ProductControl(operands_layout(plan)))
     busy : Out(1)
         From the cycle after a ``control.start`` to the last ``control.done``.
     read : Out(ReadSignature(plan.data_width))
@@ -122,7 +127,8 @@ class ProductEngine(wiring.Component):
     def __init__(self, plan: Plan):
         self.plan = plan
         read = ReadSignature(plan.data_width)
-        members = {"control": In(ProductControl()), "busy": Out(1), "read_command": Out(1)}
+        control = ProductControl(operands_layout(plan))
+        members = {"control": In(control), "busy": Out(1), "read_command": Out(1)}
         if plan.significands:
             members |= {"headers": Out(read), "headers_command": Out(1)}
         buses = {
@@ -353,6 +359,7 @@ class ProductEngine(wiring.Component):
             pass_walk.held_stride.eq(product.held_stride),
             pass_walk.east_units.eq(product.east_units),
             pass_walk.north_units.eq(product.north_units),
+            *([pass_walk.planes.eq(product.planes)] if self.plan.planar else []),
             datapath.slot.eq(pass_run.slot),
             datapath.held.eq(pass_run.held),
             self.control.inexact.eq(datapath.inexact),

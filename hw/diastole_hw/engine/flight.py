@@ -8,23 +8,33 @@ from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
 from diastole_hw.plan.uses import Mode
 from diastole_hw.registers import data_register
-from diastole_hw.schedule.tokens import PRODUCT
+from diastole_hw.schedule.tokens import PRODUCT, product_layout
 from diastole_hw.stream.credit import Credit
 
 DIRECTIONS = ("east", "north")
+_IMAGES = ("tensors", "lengths")
 
 
-def _without(*names: str) -> data.StructLayout:
-    members = PRODUCT.members.items()
+def _without(plan: Plan, *names: str) -> data.StructLayout:
+    members = product_layout(plan).members.items()
     return data.StructLayout({name: shape for name, shape in members if name not in names})
 
 
-WALKED = _without("tensors", "exponents", "to_east", "to_north")
-"""What the array asks of a product, its loops among it."""
-LOADED = data.StructLayout(dict(WALKED.members) | {"tensors": PRODUCT["tensors"].shape})
-"""What the load unit asks of it."""
-OLDER = _without("tensors")
-"""What is still asked of a product that has been loaded."""
+def walked_layout(plan: Plan) -> data.StructLayout:
+    """What the array asks of a product, its loops among it."""
+    return _without(plan, *_IMAGES, "exponents", "to_east", "to_north")
+
+
+def loaded_layout(plan: Plan) -> data.StructLayout:
+    """What the load unit asks of it."""
+    members = product_layout(plan).members
+    images = {name: members[name] for name in _IMAGES if name in members}
+    return data.StructLayout(dict(walked_layout(plan).members) | images)
+
+
+def older_layout(plan: Plan) -> data.StructLayout:
+    """What is still asked of a product that has been loaded."""
+    return _without(plan, *_IMAGES)
 
 
 def stored_layout(direction: str) -> data.StructLayout:
@@ -127,12 +137,13 @@ class Flight(wiring.Component):
         A pulse, only while ``ready``: set-up begins with a product, of this command.
     ready : Out(1)
         Nothing is in flight but a product of which the load unit has done all.
-    set_up, set_up_done : In(PRODUCT), In(1)
+    set_up, set_up_done : In(product_layout(plan)), In(1)
         The newer product, as set-up has it; ``set_up_done`` is 0 from the cycle after ``start``
         until it is right.
     newest_command : Out(1)
         Its command.
-    load, execute : Out(StageSignature(LOADED)), Out(StageSignature(WALKED))
+    load : Out(StageSignature(loaded_layout(plan)))
+    execute : Out(StageSignature(walked_layout(plan)))
     anew : Out(1)
         With ``start`` of a stage: nothing else is in flight.
     east, north : Out(StoreSignature(direction))
@@ -161,11 +172,11 @@ class Flight(wiring.Component):
                 "start": In(1),
                 "command": In(1),
                 "ready": Out(1),
-                "set_up": In(PRODUCT),
+                "set_up": In(product_layout(plan)),
                 "set_up_done": In(1),
                 "newest_command": Out(1),
-                "load": Out(StageSignature(LOADED)),
-                "execute": Out(StageSignature(WALKED)),
+                "load": Out(StageSignature(loaded_layout(plan))),
+                "execute": Out(StageSignature(walked_layout(plan))),
                 "anew": Out(1),
                 **{name: Out(StoreSignature(name)) for name in DIRECTIONS},
                 "opens": In(1),
@@ -180,7 +191,8 @@ class Flight(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         newest = Signal()  # its number
-        older = data_register(OLDER)
+        layout = older_layout(self.plan)
+        older = data_register(layout)
         live = Signal()  # the newer one is in flight
         older_live = Signal()
         waits = Signal()  # the newer one for the load unit; its set-up is part of that
@@ -203,7 +215,7 @@ class Flight(wiring.Component):
             m.d.sync += waits.eq(0)
         with m.If(self.start):
             m.d.sync += [newest.eq(~newest), live.eq(1), waits.eq(1)]
-            m.d.sync += _bits(older).eq(Cat(_bits(self.set_up[name]) for name in OLDER.members))
+            m.d.sync += _bits(older).eq(Cat(_bits(self.set_up[name]) for name in layout.members))
             m.d.sync += [older_live.eq(live & ~done_newer), commands[~newest].eq(self.command)]
 
         shown = []
@@ -261,7 +273,9 @@ class Flight(wiring.Component):
         m.d.comb += now.eq(Mux(execute.start, newest, at))
         m.d.sync += at.eq(now)
         show(execute, now, {})
-        m.d.comb += [load.product[name].eq(self.set_up[name]) for name in LOADED.members]
+        m.d.comb += [
+            load.product[name].eq(self.set_up[name]) for name in loaded_layout(self.plan).members
+        ]
         m.d.comb += [load.number.eq(newest), load.command.eq(self.newest_command)]
         return pending
 

@@ -1,6 +1,6 @@
 """From a decoded command to the product that the controller runs: pitches, addresses, sizes."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Array, Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -9,7 +9,7 @@ from diastole_hw.plan.plan import MAX_ELEMENT_BITS, Plan
 from diastole_hw.plan.uses import DY, OPERATION_OF, PRODUCTS, Mode, W, X, product_of
 from diastole_hw.registers import data_register
 from diastole_hw.schedule.lengths import nest_lengths
-from diastole_hw.schedule.tokens import LENGTH, OPERANDS, PRODUCT
+from diastole_hw.schedule.tokens import LENGTH, operands_layout, product_layout
 from diastole_hw.transfer.address import Locate
 from diastole_sim.spec import operations
 from diastole_sim.spec.command import ADDRESS_BITS
@@ -58,12 +58,12 @@ class Setup(wiring.Component):
     start : In(1)
         A pulse: forget what is under way, and begin.
     mode : In(Mode)
-    operands : In(OPERANDS)
+    operands : In(operands_layout(plan))
         Both looked at with ``start``.
     fits : Out(1)
         The fused backward pass has room for dY; 0 in a machine that has no such pass.
     done : Out(1)
-    product : Out(PRODUCT)
+    product : Out(product_layout(plan))
         ``exponents`` stay 0: they are in the images' headers.
     """
 
@@ -77,17 +77,19 @@ class Setup(wiring.Component):
             {
                 "start": In(1),
                 "mode": In(Mode),
-                "operands": In(OPERANDS),
+                "operands": In(operands_layout(plan)),
                 "fits": Out(1),
                 "done": Out(1),
-                "product": Out(PRODUCT),
+                "product": Out(product_layout(plan)),
             }
         )
 
     def elaborate(self, platform):
         m = Module()
         plan, given = self.plan, self.operands
-        product = data_register(PRODUCT, name="kept")  # all but the addresses of row_max
+        product = data_register(
+            product_layout(plan), name="kept"
+        )  # all but the addresses of row_max
         m.d.comb += self.product.eq(product)
         blocks = {}
         for name in "mnk":
@@ -95,9 +97,7 @@ class Setup(wiring.Component):
             size = given[name]
             m.d.comb += blocks[name].eq((size + (plan.block - 1)) >> plan.log_block)
         if plan.fused:
-            m.d.comb += self.fits.eq(
-                (blocks["n"] <= plan.fused_blocks_n) & (blocks["m"] <= plan.fused_blocks_m)
-            )
+            self._fits(m, blocks)
         busy = Signal()
         located = [
             self._locate(m, platform, product, cls, base, blocks)
@@ -115,6 +115,28 @@ class Setup(wiring.Component):
             self._nest(m, product)
         self._tile_pitches(m, product)
         return m
+
+    def _fits(self, m, blocks):
+        """Whether the fused pass has room: for all planes of dY, and for those of W."""
+        plan, planes = self.plan, getattr(self.operands, "planes", None)
+        most_m, most_n = plan.fused_blocks_m, plan.fused_blocks_n
+        if planes is not None:
+            counts = range(1, 5)
+            slices = [plan.fused_slices_m // count for count in counts]
+            most_m = Array([count * plan.cols for count in slices])[planes[DY]]
+            most_n = Array([most_n // plan.west_parts(count) for count in counts])[planes[W]]
+        m.d.comb += self.fits.eq((blocks["n"] <= most_n) & (blocks["m"] <= most_m))
+
+    def _planes(self, m, product, cls, behind, rows, cols):
+        """In how many planes a tensor is, and how far apart: an image ends with its maxima."""
+        maxima = data_register(MAX_ELEMENT_BITS + self.plan.log_block + 1, name=f"maxima_{cls}")
+        if self.plan.grouped(cls):
+            entries = self._beats(rows << self.plan.log_block)
+        else:
+            entries = self._beats(rows) + self._beats(cols)
+        with m.If(self.start):
+            m.d.sync += [maxima.eq(entries), product.planes[cls].eq(self.operands.planes[cls])]
+        m.d.sync += product.lengths[cls].eq(behind + maxima - product.tensors[cls].base)
 
     def _locate(self, m, platform, product, cls, base, blocks):
         """Pitch and addresses of an image; row_max stands behind rows * pitch bytes of blocks.
@@ -153,6 +175,8 @@ class Setup(wiring.Component):
             with m.If(self.start):
                 m.d.sync += kept.eq(rows)
             m.d.sync += tensor.col_max.eq(behind.address + self._beats(kept))
+        if plan.planar:
+            self._planes(m, product, cls, behind.address, rows, cols)
         return behind.ready
 
     def _beats(self, bytes_):

@@ -1,13 +1,15 @@
 """The execute unit: passes of the array, back to back, over the chunks that are loaded."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
-from amaranth.lib import stream, wiring
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.plan.plan import SUM_UNITS, Plan
-from diastole_hw.schedule.tokens import LENGTH, chunk_layout, pass_layout
+from diastole_hw.schedule.halves import west_word
+from diastole_hw.schedule.tokens import LENGTH, PLANE, chunk_layout, pass_layout
 
 BANKS = wiring.Signature({"free": In(1), "take": Out(1)})
 """Room for the sums of a tile of one direction: there is some; it is taken, in the cycle in which
@@ -29,6 +31,22 @@ class Slice:
     sums: Signal  # word at which those of the group begin in their tile
 
 
+class OfPlanes(NamedTuple):
+    """What a chunk says of its pair of planes, as ``chunk_layout`` has it; None where tensors have
+    none."""
+
+    done_east: Value
+    east: Value | None = None
+    north: Value | None = None
+    opens: Value | None = None
+    done_north: Value | None = None
+
+    @staticmethod
+    def also(condition: Value, said: Value | None) -> Value:
+        """The condition, and what is said, if anything is."""
+        return condition if said is None else condition & said
+
+
 class PassWalk(wiring.Component):
     """Cut chunks into passes: contraction slices outermost, groups of lanes inside.
 
@@ -39,8 +57,8 @@ class PassWalk(wiring.Component):
 
     In a product an output tile takes room for its sums with its first pass, and is done with its
     last. In the fused pass dW's tile does so to the east; to the north every slice of the
-    contraction, which is a chunk, is a tile of its own. A pass that opens a tile waits until there
-    is room.
+    contraction, which is a chunk, or one for each pair of planes, is a tile of its own. A pass that
+    opens a tile waits until there is room.
 
     A tile of sums stands in one or two units of the accumulators, and the next one in those behind
     them: the last is followed by the first, and one product by the next. A machine of one direction
@@ -59,6 +77,8 @@ class PassWalk(wiring.Component):
         Of the product, in blocks.
     east_units, north_units : In(range(SUM_UNITS)), In(range(SUM_UNITS))
         Units of sums that its tiles take.
+    planes : In(array of 3 times PLANE)
+        As in :func:`product_layout`; in a machine of planes only.
     chunks : In(stream of chunk_layout(plan))
         At least one block along the contraction and the lanes, and one vector; in the fused pass
         at most one slice of the contraction. Not checked.
@@ -97,6 +117,7 @@ class PassWalk(wiring.Component):
                 "wait_load": Out(1),
                 "wait_accumulator": Out(1),
             }
+            | ({"planes": In(data.ArrayLayout(PLANE, 3))} if plan.planar else {})
         )
 
     def elaborate(self, platform):
@@ -140,22 +161,27 @@ class PassWalk(wiring.Component):
             ends.eq(last_c & last_l),
         ]
         self._addresses(m, fused, at, east_unit, north_unit)
+        has = self._said_of_planes()
         m.d.comb += [
             out.t_count.eq(chunk.t_count),
             out.rows_valid.eq(Mux(north, c_valid, l_valid)),
             out.cols_valid.eq(Mux(north, l_valid, c_valid)),
-            out.use_east.eq(~north),
-            out.use_north.eq(north | fused),
+            out.use_east.eq(has.also(~north, has.east)),
+            out.use_north.eq(north | has.also(fused, has.north)),
             out.fresh_east.eq(first_c),
-            out.fresh_north.eq(Mux(fused, at.group == 0, first_c)),
+            out.fresh_north.eq(Mux(fused, has.also(at.group == 0, has.opens), first_c)),
             out.frees.stream.eq(ends & chunk.free_stream),
             out.frees.held.eq(ends & chunk.free_held),
             out.frees.west.eq(ends & chunk.last & fused),
-            out.done_east.eq(~north & chunk.last & ends),
-            out.done_north.eq(Mux(fused, last_l, north & chunk.last & ends)),
+            out.done_east.eq(~north & has.done_east & ends),
+            out.done_north.eq(
+                Mux(fused, has.also(last_l, has.done_north), north & chunk.last & ends)
+            ),
             self.tile.eq(self.chunks.payload),
         ]
-        taken = self._taken(m, fused, north, at, first_c)
+        if plan.planar:
+            m.d.comb += self.tile.last.eq(chunk.last_slice)
+        taken = self._taken(m, fused, north, at, first_c, has)
         m.d.comb += self.chunks.ready.eq(taken & ends)
         by_lanes = Mux(north, self.held_stride, plan.rows)
         by_slices = Mux(north, plan.rows, self.held_stride)
@@ -178,7 +204,13 @@ class PassWalk(wiring.Component):
                 m.d.sync += east_unit.eq(east_unit + self.east_units)
         return m
 
-    def _taken(self, m, fused, north, at, first_c):
+    def _said_of_planes(self) -> OfPlanes:
+        chunk = self.chunks.p
+        if self.plan.planar:
+            return OfPlanes(**{name: chunk[name] for name in OfPlanes._fields})
+        return OfPlanes(done_east=chunk.last)
+
+    def _taken(self, m, fused, north, at, first_c, has):
         """Whether the pass at hand leaves: what it waits for, and what it takes."""
         chunk, banks, loaded = self.chunks.p, self.banks, self.loaded
         first = Signal()  # of the chunk
@@ -187,13 +219,16 @@ class PassWalk(wiring.Component):
         there = Signal()
         free = Signal()
         taken = Signal()
-        blocks = first & (chunk.load_stream | chunk.load_held)
+        loads = chunk.load_stream | chunk.load_held
+        blocks = first & (loads | chunk.load_west if self.plan.planar else loads)
         waits = dict(zip(LOADS, (first, blocks, first & chunk.first), strict=True))
         m.d.comb += [
             first.eq((at.number == 0) & (at.group == 0)),
             there.eq(Cat(~due | getattr(loaded, what).there for what, due in waits.items()).all()),
             opens_east.eq(~north & first_c & (at.group == 0)),
-            opens_north.eq(Mux(fused, at.group == 0, north & first_c & (at.group == 0))),
+            opens_north.eq(
+                Mux(fused, has.also(at.group == 0, has.opens), north & first_c & (at.group == 0))
+            ),
             free.eq((~opens_east | banks.east.free) & (~opens_north | banks.north.free)),
             self.passes.valid.eq(self.chunks.valid & there & free),
             self.wait_load.eq(self.chunks.valid & ~there),
@@ -222,8 +257,7 @@ class PassWalk(wiring.Component):
         ]
         if plan.fused:
             with m.If(fused):
-                half = Mux(chunk.tile[0], plan.stream_words // 2, 0)
                 m.d.comb += [
-                    out.west_addr.eq(half + at.sums),
+                    out.west_addr.eq(west_word(plan, self, chunk) + at.sums),
                     out.north_addr.eq(north_unit * plan.unit_words),
                 ]

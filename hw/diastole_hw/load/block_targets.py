@@ -14,8 +14,14 @@ from diastole_hw.memory.maxima import load_signature, maxima_names, scale_expone
 from diastole_hw.plan.plan import Plan
 from diastole_hw.plan.policy import pow2ceil
 from diastole_hw.registers import data_register
-from diastole_hw.schedule.tokens import Region, any_grouped, block_group_layout, block_layout
-from diastole_sim.spec.formats import NAN_EXPONENT, NVFP4, SIGNIFICAND_FRACTION
+from diastole_hw.schedule.tokens import (
+    PLANE,
+    Region,
+    any_grouped,
+    block_group_layout,
+    block_layout,
+)
+from diastole_sim.spec.formats import NAN_EXPONENT, NVFP4, PLANE_BITS, SIGNIFICAND_FRACTION
 from diastole_sim.spec.image import GROUP_BLOCKS
 
 
@@ -59,7 +65,8 @@ class BlockTargets(wiring.Component):
     the west, its columns elsewhere.
 
     A deficit is the maximum of the block's row or column (of the row of elements, where those have
-    groups of their own) less its exponent, at most SW + F. A group of zeros, or one whose scale is
+    groups of their own) less its exponent, and 2 more for each plane above the region's, at most
+    SW + F. A group of zeros, or one whose scale is
     NaN, has deficit 0 and ``nonzero`` 0. Deficits of directions that the product at hand does not
     have are anything; so are all where a maximum is less than an exponent.
 
@@ -230,9 +237,19 @@ class BlockTargets(wiring.Component):
                 m.d.sync += register.eq(value)
         self._rows(m, group)
 
+    def _below(self, m, group):
+        """By how much the block's plane lies below the top one; None where there is one plane."""
+        if not self.plan.planar:
+            return None
+        plane = data_register(PLANE, name="block_plane")
+        with m.If(self.lookup.enable):
+            m.d.sync += plane.eq(group.region.plane)
+        return plane * PLANE_BITS
+
     def _rows(self, m, group):
         """What the rows of the block, or the block, say of their elements."""
         plan, block = self.plan, self.blocks.p
+        below = self._below(m, group)
         nan = NVFP4.nan_byte if plan.significands else NAN_EXPONENT
         for row in range(max(plan.stream_entries, plan.held_entries)):
             stored = data_register(8, name=f"stored_{row}")
@@ -247,10 +264,13 @@ class BlockTargets(wiring.Component):
                 block.nonzero[row].eq(nonzero),
             ]
             if row < plan.stream_entries:
-                deficit = self._deficit(m, f"own_{row}", self._maximum(block.kind, row), stored)
+                deficit = self._deficit(
+                    m, f"own_{row}", self._maximum(block.kind, row), stored, below
+                )
                 m.d.comb += block.deficit[row].eq(Mux(nonzero, deficit, 0))
             if plan.north and row < plan.held_entries:
-                deficit = self._deficit(m, f"north_{row}", self.lookup.north.value[row], stored)
+                maximum = self.lookup.north.value[row]
+                deficit = self._deficit(m, f"north_{row}", maximum, stored, below)
                 m.d.comb += block.deficit_north[row].eq(Mux(nonzero, deficit, 0))
             if plan.poison:
                 m.d.comb += block.poison[row].eq(stored == nan)
@@ -270,12 +290,13 @@ class BlockTargets(wiring.Component):
             streamed = Mux(kind == Region.WEST, of(self.lookup.west), streamed)
         return Mux(kind == Region.HELD, of(self.lookup.east), streamed)
 
-    def _deficit(self, m, name, maximum, stored):
+    def _deficit(self, m, name, maximum, stored, below):
         plan = self.plan
         maximum, exponent = scale_exponent(plan, maximum), scale_exponent(plan, stored)
         most = plan.sum_bits + plan.fraction
-        difference = Signal(signed(9), name=f"{name}_difference")
+        difference = Signal(signed(9 if below is None else 10), name=f"{name}_difference")
         deficit = Signal(plan.deficit_bits, name=f"{name}_deficit")
-        m.d.comb += difference.eq(maximum - exponent)
+        distance = maximum - exponent
+        m.d.comb += difference.eq(distance if below is None else distance + below)
         m.d.comb += deficit.eq(Mux(difference > most, most, difference))
         return deficit

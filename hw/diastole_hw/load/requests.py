@@ -10,8 +10,9 @@ from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
 from diastole_hw.plan.uses import Mode
 from diastole_hw.registers import data_register
-from diastole_hw.schedule.regions import HELD_STEP, STEPS, RegionSteps, granules
-from diastole_hw.schedule.tokens import PRODUCT, Region, chunk_layout, region_layout
+from diastole_hw.schedule.halves import west_base
+from diastole_hw.schedule.regions import HELD_STEP, STEPS, WEST_STEP, RegionSteps, granules
+from diastole_hw.schedule.tokens import Region, chunk_layout, product_layout, region_layout
 from diastole_hw.transfer.address import Locate
 from diastole_sim.spec.command import ADDRESS_BITS
 from diastole_sim.spec.image import GROUP_BLOCKS
@@ -52,7 +53,7 @@ class RegionRequests(wiring.Component):
 
     Members
     -------
-    product : In(PRODUCT)
+    product : In(product_layout(plan))
         Stable while chunks come; its ``mode``, ``c_blocks``, ``tensors``, ``t_step`` and
         ``held_stride`` are read.
     chunks : In(stream of chunk_layout(plan))
@@ -75,7 +76,7 @@ class RegionRequests(wiring.Component):
         self.plan, self.port = plan, port
         super().__init__(
             {
-                "product": In(PRODUCT),
+                "product": In(product_layout(plan)),
                 "chunks": In(stream.Signature(chunk_layout(plan))),
                 "room": In(1),
                 "regions": Out(stream.Signature(region_layout(plan))),
@@ -109,7 +110,9 @@ class RegionRequests(wiring.Component):
         first_row = Locate(count_bits=len(table.row0), step_bits=len(pitch))
         m.submodules.first_row = place(first_row, platform)
         m.d.comb += [
-            first_row.base.eq(tensor.base + self._group_bytes(table) * (table.col0 >> 3)),
+            first_row.base.eq(
+                self._image(m, table, tensor) + self._group_bytes(table) * (table.col0 >> 3)
+            ),
             first_row.pitch.eq(tensor.pitch),
             first_row.count.eq(self._first_row(table)),
             first_row.step.eq(pitch),
@@ -126,7 +129,7 @@ class RegionRequests(wiring.Component):
                 m.d.comb += self.chunks.ready.eq(self.room)
                 with m.If(self.chunks.valid & self.room):
                     m.d.sync += chunk.eq(self.chunks.payload)
-                    m.d.sync += step.eq(Mux(self.chunks.p.first, 0, HELD_STEP))
+                    m.d.sync += step.eq(Mux(self.chunks.p.first, 0, self._first_step()))
                     m.next = "STEP"
             with m.State("STEP"):
                 with m.If(~table.enabled):
@@ -166,6 +169,25 @@ class RegionRequests(wiring.Component):
                 self._request_group(m, table, group_addr, cols_left, offset, at_mantissas)
         return m
 
+    def _first_step(self):
+        """Of a chunk that is not the first of its tile."""
+        if not self.plan.planar:
+            return HELD_STEP
+        return Mux(self.chunks.p.load_west, WEST_STEP, HELD_STEP)
+
+    def _image(self, m, table, tensor):
+        """Where the blocks of the plane that is asked for begin."""
+        if not self.plan.planar:
+            return tensor.base
+        length = Signal(ADDRESS_BITS, name="plane_length")
+        base = Signal(ADDRESS_BITS, name="plane_base")
+        chosen = Array(self.product.lengths)[table.tensor]
+        m.d.comb += [
+            length.eq(chosen),
+            base.eq(tensor.base + length * table.plane),
+        ]
+        return base
+
     def _first_row(self, table):
         """Of the tensor, that the port asks for."""
         return table.row0 + (table.rows > 1) if self.port else table.row0
@@ -196,7 +218,7 @@ class RegionRequests(wiring.Component):
         with m.If(table.kind == Region.HELD):
             m.d.comb += base.eq(chunk.held_base)
         with m.Elif(fused & (table.kind == Region.WEST)):
-            m.d.comb += base.eq(Mux(chunk.tile[0], self.plan.stream_blocks // 2, 0))
+            m.d.comb += base.eq(west_base(self.plan, product, chunk))
         m.d.comb += [
             region.kind.eq(table.kind),
             region.cls.eq(table.tensor),
@@ -214,6 +236,8 @@ class RegionRequests(wiring.Component):
             region.tile.eq(chunk.tile),
             region.last.eq(table.last),
         ]
+        if self.plan.planar:
+            m.d.comb += region.plane.eq(table.plane)
 
     def _beats_of_maxima(self, first, count):
         bytes_ = self.plan.beat_bytes

@@ -148,6 +148,23 @@ class Plan:
         """Whether the class is in vector groups: an exponent per row of a block, two images."""
         return self.chosen(cls).two_copies
 
+    # Planes, where a class has the format ``fast``.
+
+    @cached_property
+    def most_planes(self) -> tuple[int, ...]:
+        """By class number: images that one copy of a tensor may have, each of some bits of its
+        magnitudes; 1 where the bits of an element are fixed."""
+        return tuple(self.numerics.planes_of(name)[-1] for name in CLASS_NAMES)
+
+    @property
+    def planar(self) -> bool:
+        """Whether commands say in how many planes their tensors are stored."""
+        return self.numerics.chooses_widths
+
+    def west_parts(self, planes: int) -> int:
+        """In how many parts half of a west bank is cut for so many planes of W (fused pass)."""
+        return pow2ceil(planes)
+
     def product_bits(self, use: Use) -> int:
         """w of a product's tree."""
         return self.numerics.product_bits(CLASS_NAMES[use.stream], CLASS_NAMES[use.held])
@@ -361,8 +378,12 @@ class Plan:
 
     @property
     def stream_words(self) -> int:
-        """Depth of a stream bank: two of the longest chunks."""
-        return 2 * self.groups * self.tile_words
+        """Depth of a stream bank: two of the longest chunks, or all planes of one."""
+        return self._chunks_held * self.groups * self.tile_words
+
+    @property
+    def _chunks_held(self) -> int:
+        return max(2, *self.most_planes)
 
     @property
     def stream_blocks(self) -> int:
@@ -414,7 +435,7 @@ class Plan:
     @property
     def held_words(self) -> int:
         """Depth of a held bank: two of the longest chunks of a product, or the whole of dY."""
-        slices = 2 * self.groups**2
+        slices = self._chunks_held * self.groups**2
         if self.fused:
             slices = max(slices, self.fused_slices_m * self.fused_slices_n)
         return slices * self.rows * self.block

@@ -6,9 +6,10 @@ from amaranth.lib.wiring import In, Out
 
 from diastole_hw.plan.plan import Plan
 from diastole_hw.plan.uses import DY, PRODUCTS, Mode, Use, W, X
-from diastole_hw.schedule.tokens import POSITION, Region, chunk_layout, region_layout
+from diastole_hw.schedule.tokens import PLANE, POSITION, Region, chunk_layout, region_layout
 
 STEPS = 7  # of a chunk: four maxima, then the west, held and stream regions
+WEST_STEP = 4  # the first one of chunks that load a further plane from the west
 HELD_STEP = 5  # the first one of chunks that are not the first of their tile
 
 
@@ -48,6 +49,8 @@ class RegionSteps(wiring.Component):
     maxima_of_columns : Out(1)
     last : Out(1)
         No later step of the chunk asks for the same: for maxima, or for blocks.
+    plane : Out(PLANE)
+        Of the tensor, whose blocks are asked for; in a machine of planes only.
     """
 
     chunk: data.View
@@ -73,6 +76,7 @@ class RegionSteps(wiring.Component):
                 "maxima_of_columns": Out(1),
                 "last": Out(1),
             }
+            | ({"plane": Out(PLANE)} if plan.planar else {})
         )
 
     def elaborate(self, platform):
@@ -84,6 +88,10 @@ class RegionSteps(wiring.Component):
             if self.plan.fused:
                 with m.Case(Mode.FUSED):
                     self._fused(m)
+        if self.plan.planar:
+            m.d.comb += self.plane.eq(self.chunk.stream_plane)
+            with m.If(self.kind == Region.HELD):
+                m.d.comb += self.plane.eq(self.chunk.held_plane)
         return m
 
     def _maxima(self, m, kind, tensor, axis, of_columns, enabled, *, last=0, count=None):
@@ -160,9 +168,17 @@ class RegionSteps(wiring.Component):
                 kind, count = Region.MAXIMA_NORTH, self.c_blocks
                 self._maxima(m, kind, DY, "l", 0, once, last=1, count=count)
             with m.Case(4):
-                self._blocks(m, Region.WEST, W, "t", "l", enabled=chunk.first, by_column=1)
+                planar = self.plan.planar
+                self._blocks(
+                    m, Region.WEST, W, "t", "l",
+                    enabled=chunk.load_west if planar else chunk.first,
+                    last=~chunk.load_held & ~chunk.load_stream if planar else 0, by_column=1,
+                )  # fmt: skip
             with m.Case(5):
-                self._blocks(m, Region.HELD, DY, "c", "l", enabled=chunk.load_held)
+                self._blocks(
+                    m, Region.HELD, DY, "c", "l",
+                    enabled=chunk.load_held, last=~chunk.load_stream if self.plan.planar else 0,
+                )  # fmt: skip
             with m.Case(6):
                 rows, cols = ("c", "t") if turned else ("t", "c")
                 self._blocks(

@@ -78,9 +78,49 @@ PRODUCT = data.StructLayout(
     }
 )
 
+PLANE = unsigned(2)
+"""Number of a plane of a tensor, or how many it has less 1."""
+
+
+def product_layout(plan: Plan) -> data.StructLayout:
+    """``PRODUCT``; where commands say in how many planes tensors are, ``planes`` has that less 1,
+    by class, and ``lengths`` the bytes from one plane of an image to the next."""
+    if not plan.planar:
+        return PRODUCT
+    own = {
+        "planes": data.ArrayLayout(PLANE, 3),
+        "lengths": data.ArrayLayout(unsigned(ADDRESS_BITS), 3),
+    }
+    return data.StructLayout(PRODUCT.members | own)
+
+
+def operands_layout(plan: Plan) -> data.StructLayout:
+    """``OPERANDS``; where commands say in how many planes tensors are, with ``planes``, as in
+    :func:`product_layout`."""
+    if not plan.planar:
+        return OPERANDS
+    return data.StructLayout(OPERANDS.members | {"planes": data.ArrayLayout(PLANE, 3)})
+
+
+def _plane_members() -> dict:
+    """What a chunk says in a machine of planes: it multiplies one of what streams with one of what
+    is held, and in the fused pass the same one of what comes from the west."""
+    return {
+        "stream_plane": PLANE,
+        "held_plane": PLANE,
+        "east": 1,  # it has something for the east, or is no chunk of the fused pass
+        "north": 1,  # for the north, likewise
+        "load_west": 1,  # the plane that comes from the west is not there yet
+        "opens": 1,  # of its blocks the first pair of planes
+        "last_slice": 1,  # of its tile, whatever the planes
+        "done_east": 1,  # none of its tile's follows that has something for the east
+        "done_north": 1,  # of its slice's, for the north
+    }
+
 
 def chunk_layout(plan: Plan) -> data.StructLayout:
-    """A chunk of a contraction, for one output tile."""
+    """A chunk of a contraction, for one output tile; where tensors have planes, of one plane of
+    each operand."""
     lanes = max(plan.groups * max(plan.rows, plan.cols), plan.fused_blocks_n)
     chunk = plan.most_chunk_blocks
     first = unsigned(MAX_ELEMENT_BITS - plan.log_block)
@@ -105,6 +145,7 @@ def chunk_layout(plan: Plan) -> data.StructLayout:
             "product": 1,  # which of the two products in flight it is of
             "tile": range(plan.tiling.tiles_in_flight),  # number of the output tile, modulo as many
         }
+        | (_plane_members() if plan.planar else {})
     )
 
 
@@ -146,6 +187,7 @@ def region_layout(plan: Plan) -> data.StructLayout:
             "tile": range(plan.tiling.tiles_in_flight),
             "last": 1,  # of its chunk's blocks, or of its chunk's maxima
         }
+        | ({"plane": PLANE} if plan.planar else {})
     )
 
 

@@ -19,7 +19,7 @@ from diastole_sim.spec.operations import OPERAND_OF
 
 REPORTS = ("nan", "inf", "saturated", "underflowed")
 """What every device reports of a converted tensor."""
-STORED_REPORTS = ("amax", "tensor_exponent")
+STORED_REPORTS = ("amax", "tensor_exponent", "improvement")
 """What is known besides of one that can be read."""
 STORED_BYTES = ("exponents", "row_max", "col_max")
 """What a copy has beside its elements."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from diastole_sim.rtl.machine import AddressRange
-from diastole_sim.spec.command import PRODUCTS, Command, Opcode
+from diastole_sim.spec.command import PRODUCTS, WIDTH_FIELDS, Command, Opcode
 from diastole_sim.spec.image import FloatLayout, image_layouts
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 
@@ -41,7 +41,8 @@ def areas_of(command: Command, numerics: Numerics, data_width: int) -> Areas:
         if read.second and len(images) == 1:
             continue
         size = images[read.copy if len(images) > 1 else 0]
-        reads.append(_range(getattr(command, read.field), size))
+        planes = getattr(command, WIDTH_FIELDS[operand.tensor_class]) + 1
+        reads.append(_range(getattr(command, read.field), planes * size))
     writes = [
         _range(
             getattr(command, field),
@@ -61,14 +62,16 @@ def _of_convert(command: Command, numerics: Numerics, data_width: int) -> Areas:
     places = (command.address_w, command.address_dy)
     return Areas(
         reads=(_range(command.address_x, floats.total_bytes),),
-        writes=tuple(_range(at, size) for at, size in zip(places, images, strict=False)),
+        writes=tuple(
+            _range(at, (command.width + 1) * size) for at, size in zip(places, images, strict=False)
+        ),
     )
 
 
 def _images(
     tensor_class: str, shape: tuple[int, int], numerics: Numerics, data_width: int
 ) -> list[int]:
-    """Bytes of the images of a tensor."""
+    """Bytes of the images of a tensor, of one plane of each."""
     chosen = numerics.tensor_class(tensor_class)
     layouts = image_layouts(chosen, shape, block=numerics.block, data_width=data_width)
     return [layout.total_bytes for layout in layouts]

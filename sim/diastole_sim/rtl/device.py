@@ -17,7 +17,8 @@ from diastole_sim.device.operands import (
 from diastole_sim.device.products import Products
 from diastole_sim.device.scales import TensorScales
 from diastole_sim.golden.convert import Quantised
-from diastole_sim.perf.machine import LATENCY, OUTSTANDING, Memory
+from diastole_sim.golden.improvement import Improvement
+from diastole_sim.perf.machine import LATENCY, OUTSTANDING, Memory, Widths
 from diastole_sim.rtl.ahead import areas_of, with_ahead
 from diastole_sim.rtl.control import Control
 from diastole_sim.rtl.errors import ProductError
@@ -167,11 +168,11 @@ class Device(Products[DeviceTensor]):
     ) -> DeviceTensor:
         """Quantise on the hardware. ``beside``: while the next product runs, if that is not of this
         tensor; it runs at once where anything is asked of the tensor before."""
-        self.numerics.converted_class(tensor_class, width)
+        self.numerics.converted_class(tensor_class, width)  # refuses what it has not
         self.settle()
         require_int("step", step, 0, 2**32 - 1)
         exponent = self._scales.choose(tensor_class, tag, scale)
-        tensor = DeviceTensor(self, (array.shape[0], array.shape[1]), tensor_class)
+        tensor = DeviceTensor(self, (array.shape[0], array.shape[1]), tensor_class, width)
         field = scale_field(exponent, tensor.chosen.format)
         for image in tensor.images:
             image.data[:] = UNWRITTEN
@@ -185,6 +186,7 @@ class Device(Products[DeviceTensor]):
             tag=tag,
             step=step,
             scale=field,
+            planes=tensor.planes,
         )
         self._waiting = Waiting(
             tensor=tensor, command=command, tag=tag, exponent=exponent, work=2 * array.size
@@ -214,9 +216,17 @@ class Device(Products[DeviceTensor]):
                 amax=amax,
                 convert_cycles=read("convert_cycles"),
                 tensor_exponent=exponent if tensor.chosen.has_tensor_scale else None,
+                improvement=self._improvement(tensor),
             )
         )
         self._scales.remember(tensor.tensor_class, waiting.tag, amax)
+
+    def _improvement(self, tensor: DeviceTensor) -> Improvement | None:
+        """What the monitor counted of the tensor that was converted last."""
+        if tensor.width is None:
+            return None
+        read = self.control.read
+        return Improvement.counted(read("improvement_num"), read("improvement_den"))
 
     def upload(self, tensor: Quantised) -> DeviceTensor:
         """Write a tensor that the golden model converted into the machine's memory.
@@ -224,8 +234,10 @@ class Device(Products[DeviceTensor]):
         ValueError if its class is not the device's.
         """
         own = self.numerics.tensor_class(tensor.tensor_class)
+        if tensor.width in self.numerics.widths and own.format.planes:
+            own = self.numerics.converted_class(tensor.tensor_class, tensor.width)
         require_storage("the tensor", tensor.chosen, tensor.block, own, self.numerics.block)
-        uploaded = DeviceTensor(self, tensor.shape, tensor.tensor_class)
+        uploaded = DeviceTensor(self, tensor.shape, tensor.tensor_class, tensor.width)
         uploaded.write(tensor)
         return uploaded
 
@@ -303,7 +315,8 @@ class Device(Products[DeviceTensor]):
         sizes: Mapping[str, int],
     ) -> list[Asked]:
         """The commands of an operation, two of them in flight where it is two."""
-        names = self.loops.products(operation.name, m=sizes["m"], n=sizes["n"])
+        widths = _widths(operands)
+        names = self.loops.products(operation.name, m=sizes["m"], n=sizes["n"], widths=widths)
         if len(names) > 1:
             self.loops.of(operation.name, **sizes)  # refuses the nest that it takes none of
         parts = [OPERATIONS[name] for name in names]
@@ -384,7 +397,8 @@ class Device(Products[DeviceTensor]):
         command = Command.product(
             Opcode[operation.name.upper()],
             **sizes,
-            nest=self.loops.of(operation.name, **sizes),
+            nest=self.loops.of(operation.name, **sizes, widths=_widths(operands)),
+            planes={each.tensor_class: each.planes for each in operands.values()},
             **addresses,
         )
         results = sum(_area(layout) for _, layout in places.values())
@@ -439,6 +453,12 @@ class Device(Products[DeviceTensor]):
             write_bytes=read("write_beats") * beat_bytes,
             stall_cycles={cause: read(name) for cause, name in STALL_REGISTERS.items()},
         )
+
+
+def _widths(operands: Mapping[str, DeviceTensor]) -> Widths:
+    """Of the classes x, w and dy; None where there is no operand, or no choice."""
+    found = {tensor.tensor_class: tensor.width for tensor in operands.values()}
+    return found.get("x"), found.get("w"), found.get("dy")
 
 
 def _block_steps(sizes: Mapping[str, int], block: int) -> int:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from diastole_sim.perf.choose import choose_nest
-from diastole_sim.perf.machine import Memory, ModelledMachine
+from diastole_sim.perf.machine import WIDEST, Memory, ModelledMachine, Widths
 from diastole_sim.perf.walk import loops_of
 from diastole_sim.spec.command import MACHINES_OWN
 from diastole_sim.spec.nest import Nest, ProductNests
@@ -37,16 +37,19 @@ class ChosenLoops:
             in_place=parameters["in_place"],
             memory=memory or Memory.axi(),
         )
-        self._found: dict[tuple[str, int, int, int], Nest] = {}
+        self._found: dict[tuple[str, int, int, int, Widths], Nest] = {}
 
-    def products(self, operation: str, *, m: int, n: int) -> tuple[str, ...]:
+    def products(
+        self, operation: str, *, m: int, n: int, widths: Widths = WIDEST
+    ) -> tuple[str, ...]:
         """The products that an operation is done as: both gradients apart, each in loops of its
         own, where the machine does not do them in one pass."""
-        apart = operation == "backward" and not self._machine.fuses(m, n)
+        apart = operation == "backward" and not self._machine.fuses(m, n, widths)
         return ("dx", "dw") if apart else (operation,)
 
-    def of(self, operation: str, *, m: int, n: int, k: int) -> Nest:
-        """For a product of these sizes in elements; the machine's own if it takes none.
+    def of(self, operation: str, *, m: int, n: int, k: int, widths: Widths = WIDEST) -> Nest:
+        """For a product of these sizes in elements, and of operands of these ``widths``; the
+        machine's own if it takes none.
 
         ValueError if the nest that was asked for does not fit.
         """
@@ -56,11 +59,11 @@ class ChosenLoops:
                 raise ValueError(f"{operation} takes no nest: its loops are its own")
             return MACHINES_OWN
         if self.nest is not None:
-            blocks = loops_of(self._machine, operation, m, n, k).blocks
-            if problem := limits.problem(self.nest, blocks):
+            loops = loops_of(self._machine, operation, m, n, k, widths=widths)
+            if problem := limits.problem(self.nest, loops.blocks, loops.planes):
                 raise ValueError(f"the nest of {operation}: {problem}")
             return self.nest
-        shape = (operation, m, n, k)
+        shape = (operation, m, n, k, widths)
         if shape not in self._found:
             self._found[shape] = choose_nest(self._machine, limits, *shape)
         return self._found[shape]

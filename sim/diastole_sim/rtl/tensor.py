@@ -12,10 +12,18 @@ from numpy.typing import NDArray
 from diastole_sim.device.interface import Floats
 from diastole_sim.golden.convert import Quantised
 from diastole_sim.golden.copies import Copy
+from diastole_sim.golden.improvement import Improvement
 from diastole_sim.rtl.heap import Heap
 from diastole_sim.rtl.machine import AddressRange, Machine
 from diastole_sim.rtl.product import Product
-from diastole_sim.spec.image import ImageLayout, image_layouts
+from diastole_sim.spec.image import (
+    Blocks,
+    ImageLayout,
+    StoredCopy,
+    image_layouts,
+    join_planes,
+    split_planes,
+)
 from diastole_sim.spec.numerics import Numerics
 
 
@@ -30,6 +38,7 @@ class Converted:
     amax: int = 0
     convert_cycles: int = 0
     tensor_exponent: int | None = None
+    improvement: Improvement | None = None
 
 
 class Holder(Protocol):
@@ -45,21 +54,37 @@ class Holder(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class StoredImage:
-    """The image of one copy in a machine's memory."""
+    """The image of one copy in a machine's memory, or those of its ``planes``."""
 
     machine: Machine
     layout: ImageLayout
     address: int
+    planes: int = 1
 
     @property
     def range(self) -> AddressRange:
         """Its addresses."""
-        return self.address, self.address + self.layout.total_bytes
+        return self.address, self.address + self.planes * self.layout.total_bytes
 
     @property
     def data(self) -> NDArray[np.uint8]:
         """A view of its bytes, as they are in the machine's memory now."""
-        return self.machine.bytes_at(self.address, self.layout.total_bytes)
+        return self.machine.bytes_at(self.address, self.planes * self.layout.total_bytes)
+
+    def pack(self, copy: Blocks, tensor_exponent: int | None) -> None:
+        """Put a copy there."""
+        header = tensor_exponent if self.layout.header else None
+        for image, plane in zip(self._each, split_planes(copy, self.planes), strict=True):
+            image[:] = self.layout.pack(plane, header)
+
+    def unpack(self) -> tuple[StoredCopy, int | None]:
+        """What is there: the copy, and the header's exponent (None without one)."""
+        found = [self.layout.unpack(image) for image in self._each]
+        return join_planes([copy for copy, _ in found]), found[0][1]
+
+    @property
+    def _each(self) -> NDArray[np.uint8]:
+        return self.data.reshape(self.planes, self.layout.total_bytes)
 
 
 class DeviceTensor:
@@ -73,20 +98,30 @@ class DeviceTensor:
     before makes it run.
     """
 
-    def __init__(self, device: Holder, shape: tuple[int, int], tensor_class: str):
+    def __init__(
+        self,
+        device: Holder,
+        shape: tuple[int, int],
+        tensor_class: str,
+        width: int | None = None,
+    ):
         self.device = device
         self.shape = shape
         self.tensor_class = tensor_class
-        self.chosen = device.numerics.tensor_class(tensor_class)
+        self.chosen = device.numerics.converted_class(tensor_class, width)
+        self.planes = self.chosen.format.plane_count
         self.unsettled = False
         self._converted = Converted()
         images: list[StoredImage] = []
         for layout in image_layouts(
             self.chosen, shape, block=device.numerics.block, data_width=device.product.data_width
         ):
-            address = device.heap.allocate(layout.total_bytes)
+            address = device.heap.allocate(self.planes * layout.total_bytes)
             weakref.finalize(self, device.heap.free, address).atexit = False
-            images.append(StoredImage(machine=device.machine, layout=layout, address=address))
+            image = StoredImage(
+                machine=device.machine, layout=layout, address=address, planes=self.planes
+            )
+            images.append(image)
         self.images = tuple(images)
 
     def note(self, converted: Converted) -> None:
@@ -135,6 +170,16 @@ class DeviceTensor:
         return self.converted.tensor_exponent
 
     @property
+    def width(self) -> int | None:
+        """Bits of a magnitude that were chosen for it, in the format ``fast``, else None."""
+        return self.chosen.format.fraction_bits if self.chosen.format.planes else None
+
+    @property
+    def improvement(self) -> Improvement | None:
+        """What the monitor counted of it, in the format ``fast``, else None."""
+        return self.converted.improvement
+
+    @property
     def ranges(self) -> list[AddressRange]:
         """The addresses of its images."""
         return [image.range for image in self.images]
@@ -152,7 +197,7 @@ class DeviceTensor:
         copies: list[Copy] = []
         exponent = self.tensor_exponent  # settles it
         for number, image in enumerate(self.images):
-            stored, in_header = image.layout.unpack(image.data)
+            stored, in_header = image.unpack()
             exponent = exponent if in_header is None else in_header
             copies.append(
                 Copy(
@@ -174,6 +219,7 @@ class DeviceTensor:
             inf=self.inf,
             saturated=self.saturated,
             underflowed=self.underflowed,
+            improvement=self.improvement,
         )
 
     def values(self, copy: int = 0) -> Floats:
@@ -187,8 +233,7 @@ class DeviceTensor:
     def write(self, tensor: Quantised) -> None:
         """Put a tensor of the same shape and class there that the golden model converted."""
         for image, copy in zip(self.images, tensor.copies, strict=True):
-            header = tensor.tensor_exponent if image.layout.header else None
-            image.data[:] = image.layout.pack(copy, header)
+            image.pack(copy, tensor.tensor_exponent)
         self.note(
             Converted(
                 nan=tensor.nan,
@@ -197,5 +242,6 @@ class DeviceTensor:
                 underflowed=tensor.underflowed,
                 amax=tensor.amax,
                 tensor_exponent=tensor.tensor_exponent,
+                improvement=tensor.improvement,
             )
         )

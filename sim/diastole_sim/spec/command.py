@@ -10,9 +10,10 @@ second and dY's second; backward, X's second, W's first, and dY's first, or both
 and then it is done as dx and dw.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from enum import IntEnum
+from types import MappingProxyType
 
 from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.formats import NVFP4, Format
@@ -23,6 +24,7 @@ from diastole_sim.spec.operations import OPERANDS, OPERATIONS
 
 COMMAND_BYTES = 64
 MACHINES_OWN = Nest()
+NO_PLANES: Mapping[str, int] = MappingProxyType({})
 COMMAND_VERSION = 2
 VERSIONS = (1, COMMAND_VERSION)
 """Those that a machine takes; in version 1 no command has a nest or is ahead."""
@@ -54,6 +56,7 @@ class ErrorCode(IntEnum):
     TOO_LONG = 9
     BAD_CLASS = 10
     TOO_LARGE = 11
+    WIDTH = 12
     NEST = 16
 
 
@@ -70,6 +73,7 @@ ERROR_MEANINGS = {
     ErrorCode.TOO_LONG: "the contraction is longer than 2^headroom blocks",
     ErrorCode.BAD_CLASS: "a tensor's class is unknown, or not that of the operand's place",
     ErrorCode.TOO_LARGE: "a size is beyond what the machine holds",
+    ErrorCode.WIDTH: "a width is none that a tensor of its class has on this machine",
     ErrorCode.NEST: "the machine cannot cut a product into tiles and chunks of these lengths",
 }
 
@@ -78,6 +82,7 @@ PRECEDENCE = (
     ErrorCode.BAD_VERSION,
     ErrorCode.RESERVED,
     ErrorCode.BAD_CLASS,
+    ErrorCode.WIDTH,
     ErrorCode.ZERO_SIZE,
     ErrorCode.TOO_LARGE,
     ErrorCode.TOO_LONG,
@@ -179,12 +184,25 @@ FIELDS = (
     _field("nest_keep", 5, 2, _NESTED, "what stays: 1 what streams, 2 what is held", low=25),
     _field("nest_groups", 7, 8, _NESTED, "slices of lanes in an output tile", low=8),
     _field("nest_chunk", 9, 16, _NESTED, "blocks of the contraction loaded at a time", low=8),
+    _field(
+        "width",
+        3,
+        2,
+        _CONVERT,
+        "planes of the image less 1, in the format fast; else 0, as in the next three",
+        low=8,
+    ),
+    _field("width_x", 15, 2, _READS_X, "planes of X less 1", low=8),
+    _field("width_w", 15, 2, _READS_W, "planes of W less 1", low=10),
+    _field("width_dy", 15, 2, _READS_DY, "planes of dY less 1", low=12),
     _field("tag", 14, 32, _CONVERT, "the tensor's tag, from which its random bits are drawn"),
     _field("step", 15, 32, _CONVERT, "the training step, likewise"),
 )
 
 NEST_FIELDS = {"t_blocks": "nest_t", "groups": "nest_groups", "chunk": "nest_chunk"}
 """The lengths of a nest, and where they stand."""
+WIDTH_FIELDS = {tensor.tensor_class: f"width_{tensor.tensor_class}" for tensor in OPERANDS}
+"""By class, where a product has its operand's planes less 1."""
 
 CONTRACTIONS = {Opcode.CONVERT: ()} | {
     opcode: operation.contracted for opcode, operation in PRODUCTS.items()
@@ -219,12 +237,17 @@ def fields_of(opcode: Opcode) -> tuple[Field, ...]:
     return tuple(field for field in FIELDS if opcode in field.uses)
 
 
-def reserved_mask(opcode: Opcode, version: int = COMMAND_VERSION) -> int:
-    """The bits of a command of this operation that must be 0, as one number of 512 bits."""
+def reserved_mask(opcode: Opcode, version: int = COMMAND_VERSION, *, planes: bool = False) -> int:
+    """The bits of a command of this operation that must be 0, as one number of 512 bits.
+
+    ``planes``: of a machine with the format ``fast``; others have no widths.
+    """
+    absent = ("nest_", "ahead", "width") if version == 1 else ()
+    absent += () if planes else ("width",)
     used = sum(
         (1 << field.bits) - 1 << field.low
         for field in fields_of(opcode)
-        if version != 1 or not field.name.startswith(("nest_", "ahead"))
+        if not field.name.startswith(absent)
     )
     return (1 << 8 * COMMAND_BYTES) - 1 ^ used
 
@@ -243,6 +266,7 @@ class Limits:
 
     ``max_size``: largest M, N, K, rows; ``max_convert_cols``: most columns of a tensor to convert.
     ``nests``: the lengths of loops that a product takes; none but 0 where it is left out.
+    ``planes``: by class, in how many a tensor may be stored (:meth:`Numerics.planes_of`).
     ValueError if one is out of range.
     """
 
@@ -252,6 +276,7 @@ class Limits:
     max_size: int = MAX_SIZE
     max_convert_cols: int = MAX_SIZE
     nests: ProductNests | None = None
+    planes: tuple[tuple[int, ...], ...] = ((1,), (1,), (1,))
 
     def __post_init__(self) -> None:
         require_choice("block", self.block, BLOCK_SIDES)
@@ -275,7 +300,13 @@ class Limits:
             data_width=data_width,
             max_convert_cols=min(MAX_SIZE, MAX_CONVERT_BLOCKS * numerics.block),
             nests=nests,
+            planes=tuple(map(numerics.planes_of, CLASS_NAMES)),
         )
+
+    @property
+    def has_planes(self) -> bool:
+        """Whether any class has the format ``fast``."""
+        return any(counts != (1,) for counts in self.planes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -308,6 +339,10 @@ class Command:
     nest_outer: int = 0
     nest_keep: int = 0
     ahead: int = 0
+    width: int = 0
+    width_x: int = 0
+    width_w: int = 0
+    width_dy: int = 0
 
     def __post_init__(self) -> None:
         for field in FIELDS:
@@ -326,11 +361,13 @@ class Command:
         tag: int,
         step: int,
         scale: int = 0,
+        planes: int = 1,
     ) -> "Command":
         """Quantise the float32 tensor at ``source`` into an image at ``destination``.
 
         ``second``: where the second copy's image goes, if the class has two. ``scale``: as the
-        field of that name (:func:`scale_field`).
+        field of that name (:func:`scale_field`). ``planes``: of every image, in the format
+        ``fast``.
         """
         require_choice("tensor class", tensor_class, CLASS_NAMES)
         return cls(
@@ -344,13 +381,23 @@ class Command:
             tag=tag,
             step=step,
             scale=scale,
+            width=planes - 1,
         )
 
     @classmethod
     def product(
-        cls, opcode: Opcode, *, m: int, n: int, k: int, nest: Nest = MACHINES_OWN, **addresses: int
+        cls,
+        opcode: Opcode,
+        *,
+        m: int,
+        n: int,
+        k: int,
+        nest: Nest = MACHINES_OWN,
+        planes: Mapping[str, int] = NO_PLANES,
+        **addresses: int,
     ) -> "Command":
         """A product; ``addresses`` are those of ``FIELDS`` that it uses, and all of them.
+        ``planes``: of its operands by class, 1 where it is left out.
 
         ``address_dy_m`` may be left out where dY has one copy. ValueError for a ``nest`` of the
         fused pass, which takes none.
@@ -371,7 +418,8 @@ class Command:
             loops = {field: getattr(nest, name) for name, field in NEST_FIELDS.items()}
             loops["nest_outer"] = OUTER.index(nest.outer)
             loops["nest_keep"] = KEPT.index(nest.keep)
-        return cls(opcode=opcode, m=m, n=n, k=k, **classes, **addresses, **loops)
+        widths = {WIDTH_FIELDS[name]: count - 1 for name, count in planes.items()}
+        return cls(opcode=opcode, m=m, n=n, k=k, **classes, **addresses, **loops, **widths)
 
     def encode(self) -> bytes:
         """The 64 bytes, unchecked: a malformed command can be written too."""
@@ -417,7 +465,21 @@ def _bad_nest(opcode: Opcode, used: dict[str, int], limits: Limits) -> bool:
     nest = Nest(**lengths, outer=OUTER[used["nest_outer"]], keep=KEPT[used["nest_keep"]])
     (product,) = PRODUCTS[opcode].products
     t, lanes, contraction = (-(-used[axis] // limits.block) for axis in product.loops)
-    return taken.problem(nest, (t, lanes, contraction)) is not None
+    streamed, held = (
+        used[WIDTH_FIELDS[operand.tensor_class]] + 1 if limits.has_planes else 1
+        for operand in product.factors
+    )
+    return taken.problem(nest, (t, lanes, contraction), (streamed, held)) is not None
+
+
+def _bad_width(opcode: Opcode, used: dict[str, int], limits: Limits) -> bool:
+    """Whether an operand, or what is converted, has planes that its class has not."""
+    if opcode == Opcode.CONVERT:
+        places = {min(used["class_x"], len(CLASS_NAMES) - 1): used["width"]}
+    else:
+        named = ((CLASS_NAMES.index(name), field) for name, field in WIDTH_FIELDS.items())
+        places = {number: used[field] for number, field in named if field in used}
+    return any(field + 1 not in limits.planes[number] for number, field in places.items())
 
 
 def _values(bits: int, chosen: tuple[Field, ...]) -> dict[str, int]:
@@ -442,8 +504,9 @@ def faults(bits: int, limits: Limits) -> set[ErrorCode]:
     version = used["version"]
     present = {
         ErrorCode.BAD_VERSION: version not in VERSIONS,
-        ErrorCode.RESERVED: bits & reserved_mask(opcode, version) != 0,
+        ErrorCode.RESERVED: bits & reserved_mask(opcode, version, planes=limits.has_planes) != 0,
         ErrorCode.BAD_CLASS: bad_class,
+        ErrorCode.WIDTH: limits.has_planes and _bad_width(opcode, used, limits),
         ErrorCode.ZERO_SIZE: 0 in sizes.values(),
         ErrorCode.TOO_LARGE: any(sizes[name] > most[name] for name in sizes),
         ErrorCode.TOO_LONG: any(sizes[name] > longest for name in CONTRACTIONS[opcode]),

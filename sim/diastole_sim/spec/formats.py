@@ -77,6 +77,11 @@ class Format:
         return self.magnitude_bits + 1
 
     @property
+    def image_bits(self) -> int:
+        """Bits of an element in an image: of one plane, where there are planes."""
+        return PLANE_BITS + 1 if self.planes else self.element_bits
+
+    @property
     def magnitude_bits(self) -> int:
         """Bits of a magnitude code."""
         return self.exponent_bits + self.fraction_bits

@@ -29,8 +29,13 @@ A vector longer than 8 B is repeated in every group of blocks that it meets.
 
 The *element field* has the element in row r, column c of block j from bit
 ((j * B + r) * B + c) * b on, b bits: the magnitude code, and the sign as its highest bit.
+
+A copy in the format ``fast``, of magnitudes of m bits, has m/2 such images, its *planes*, one
+behind the other: plane i has bits m - 2 i - 1 and m - 2 i - 2 of every magnitude, and its sign
+(b = 3); exponents and maxima are the same in each.
 """
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -39,7 +44,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from diastole_sim.spec.check import require_choice, require_int
-from diastole_sim.spec.formats import GROUP_SIZES
+from diastole_sim.spec.formats import GROUP_SIZES, PLANE_BITS
 from diastole_sim.spec.numerics import BLOCK_SIDES, TensorClass
 
 GROUP_BLOCKS = 8
@@ -147,7 +152,7 @@ class GroupLayout:
         """Of the tensors of a class: the same for all of their copies."""
         return cls(
             block=block,
-            element_bits=chosen.format.element_bits,
+            element_bits=chosen.format.image_bits,
             data_width=data_width,
             vector=chosen.grouping.size if chosen.two_copies else None,
             header=chosen.format.two_level,
@@ -455,6 +460,46 @@ def image_layouts(
     return tuple(
         ImageLayout(rows=stored_rows, cols=stored_cols, **asdict(group))
         for stored_rows, stored_cols in shapes
+    )
+
+
+def split_planes(copy: Blocks, planes: int) -> list[StoredCopy]:
+    """The planes of a copy in the format ``fast``, the top bits first; of a copy that has one image
+    only that."""
+    if planes == 1:
+        return [_stored(copy, copy.codes)]
+    width = PLANE_BITS * planes
+    sign = copy.codes >> width << PLANE_BITS
+    low = 2**PLANE_BITS - 1
+    chunks = (copy.codes >> shift & low for shift in range(width - PLANE_BITS, -1, -PLANE_BITS))
+    return [_stored(copy, (sign | chunk).astype(np.uint16)) for chunk in chunks]
+
+
+def join_planes(planes: Sequence[StoredCopy]) -> StoredCopy:
+    """The inverse of :func:`split_planes`. Where planes differ in what must be the same in each, it
+    is as the last of them that differs from the first has it, and signs are those of any."""
+    first = planes[0]
+    if len(planes) == 1:
+        return first
+    codes = np.zeros_like(first.codes)
+    signs = np.zeros_like(first.codes)
+    for plane in planes:
+        codes = codes << PLANE_BITS | plane.codes & 2**PLANE_BITS - 1
+        signs |= plane.codes >> PLANE_BITS
+    joined = {"codes": (codes | signs << PLANE_BITS * len(planes)).astype(np.uint16)}
+    for name in ("exponents", "row_max", "col_max"):
+        same = getattr(first, name)
+        for plane in planes[1:]:
+            same = np.where(
+                getattr(plane, name) == getattr(first, name), same, getattr(plane, name)
+            )
+        joined[name] = same
+    return StoredCopy(**joined)
+
+
+def _stored(copy: Blocks, codes: NDArray[np.uint16]) -> StoredCopy:
+    return StoredCopy(
+        codes=codes, exponents=copy.exponents, row_max=copy.row_max, col_max=copy.col_max
     )
 
 

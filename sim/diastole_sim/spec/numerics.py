@@ -130,6 +130,14 @@ class Numerics:
             raise ValueError(f"width must be absent: {name} is {chosen.format.name}, not fast")
         return chosen
 
+    def planes_of(self, name: str) -> tuple[int, ...]:
+        """In how many planes a tensor of a class may be stored, ascending; 1 where its format is
+        not one of planes."""
+        chosen = self.tensor_class(name).format
+        if not chosen.planes:
+            return (1,)
+        return tuple(chosen.at_width(width).plane_count for width in self.widths)
+
     # Products.
 
     @cached_property

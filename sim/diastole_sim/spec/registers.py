@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from diastole_sim.spec.command import ADDRESS_BITS
 
 MAGIC = int.from_bytes(b"DIAS", "little")
-VERSION = 0x0001_0002
+VERSION = 0x0001_0003
 """Major and minor version of this table, 16 bits each."""
+VERSION_WITHOUT_PLANES = 0x0001_0002
+"""That of machines that have no registers of ``PLANES``."""
 
 CONSTANT, STATUS, SETTING, SPECIAL = "constant", "status", "setting", "special"
 """Kinds of register. A *constant* and a *status*, which the machine drives, are read only. A
@@ -40,6 +42,11 @@ class Register:
     kind: str
     meaning: str
     layout: tuple[Bit, ...] = ()
+
+    @property
+    def of_planes(self) -> bool:
+        """Whether only machines with the format ``fast`` have it."""
+        return self.name in PLANES
 
     @property
     def words(self) -> int:
@@ -142,7 +149,31 @@ REGISTERS = (
         for number, (cause, meaning) in enumerate(_STALLS.items())
     ),
     _register("cycles_total", 0xA0, 64, STATUS, "cycles of commands, of whatever kind"),
+    _register(
+        "improvement_num",
+        0xA8,
+        32,
+        STATUS,
+        "in machines with the format fast, of what was converted last: sum of |k4 - 4 k2|, all "
+        "ones if it is larger",
+    ),
+    _register(
+        "improvement_den", 0xAC, 32, STATUS, "likewise: sum of k2, a quarter of that of 4 k2"
+    ),
 )
+PLANES = ("improvement_num", "improvement_den")
+"""Registers of the precision monitor."""
+
+
+def registers_of(*, planes: bool) -> tuple[Register, ...]:
+    """Those of a machine; ``planes``: it has the format ``fast``."""
+    return tuple(each for each in REGISTERS if planes or not each.of_planes)
+
+
+def version_of(*, planes: bool) -> int:
+    """What its register ``version`` reads."""
+    return VERSION if planes else VERSION_WITHOUT_PLANES
+
 
 BY_NAME = {register.name: register for register in REGISTERS}
 END = max(register.offset + 4 * register.words for register in REGISTERS)

@@ -37,6 +37,7 @@ class Unseen:
     """A tensor whose conversion may wait for a product, to run beside it: not compared yet."""
 
     name: str
+    layer: int
     held: "Held"
     step: int
 
@@ -100,13 +101,11 @@ class Session:
         own = self.device.convert(
             array, tensor_class, tag=tag, step=step, width=width, beside=beside
         )
-        if self.widths is not None:
-            self.widths.see(tensor_class, layer, step, own)
         expected = None
         if self.reference is not None:
             expected = self.reference.convert(array, tensor_class, tag=tag, step=step, width=width)
         held = Held(device=own, reference=expected, width=width)
-        self._unseen.append(Unseen(name=f"layer{layer}.{tensor.name}", held=held, step=step))
+        self._unseen.append(Unseen(name=tensor.name, layer=layer, held=held, step=step))
         if not beside:
             self._see()
         return held
@@ -118,8 +117,11 @@ class Session:
             self.saturated += own.saturated
             self.underflowed += own.underflowed
             self.converted += own.stored
+            if self.widths is not None:
+                self.widths.see(own.tensor_class, unseen.layer, unseen.step, own)
             if expected is not None:
-                self.comparison.operand(unseen.name, own, expected, unseen.step)
+                name = f"layer{unseen.layer}.{unseen.name}"
+                self.comparison.operand(name, own, expected, unseen.step)
         self._unseen.clear()
 
     def forward(self, x: Held, w: Held, *, layer: int, step: int) -> Floats:

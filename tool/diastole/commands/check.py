@@ -23,7 +23,6 @@ def add_parser(commands: Commands) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     config = read_config(arguments)
-    config.require_hardware()
     array, numerics = config.array, config.numerics
     say(
         f"{arguments.file}: good: {config.name}, {array.rows} x {array.cols} cells with blocks of "

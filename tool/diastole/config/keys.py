@@ -22,7 +22,6 @@ from pydantic import (
     field_validator,
 )
 
-from diastole.errors import BadInput
 from diastole_hw.emit.keywords import KEYWORDS
 from diastole_sim.spec.formats import (
     FAST,
@@ -331,15 +330,6 @@ class Config(Section):
             "widths": self.fast.widths,
         }
 
-    def require_hardware(self) -> None:
-        """BadInput where a format is chosen that only the golden model has."""
-        for name in CLASS_NAMES:
-            if getattr(self.format, name) == FAST.name:
-                raise BadInput(
-                    f"format.{name} is fast, of which there is no hardware yet, only the golden "
-                    "model: GoldenDevice, and `train` or `run` with --backend golden, take it"
-                )
-
     def to_dict(self) -> dict[str, Any]:
         """Every key with its value, nested as in the file; plain types only, None where absent."""
         return self.model_dump()
@@ -367,8 +357,7 @@ class Config(Section):
 
     @property
     def plan(self) -> "Plan":
-        """The sizes that follow from it. BadInput of :meth:`require_hardware`."""
-        self.require_hardware()
+        """The sizes that follow from it."""
         # Amaranth: only where hardware is meant.
         from diastole_hw.plan.plan import Plan
         from diastole_hw.plan.policy import default_tiling

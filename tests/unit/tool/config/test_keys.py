@@ -8,7 +8,6 @@ from pydantic import ValidationError
 from diastole.config.file import FIELDS, from_document
 from diastole.config.keys import AccumulatorConfig, ArrayConfig, BusConfig, CellConfig, Config
 from diastole.config.presets import PRESETS
-from diastole.errors import BadInput
 from diastole_hw.emit.keywords import KEYWORDS
 from diastole_sim.spec.numerics import Numerics
 
@@ -130,16 +129,6 @@ def test_fraction_of_planes(widths, fraction):
     assert config.accumulator.fraction == config.numerics.fraction == fraction
     assert from_document(document, ["accumulator.fraction=9"]).accumulator.fraction == 9
     assert from_document({}, [f"fast.widths={widths}"]).accumulator.fraction == 18
-
-
-@pytest.mark.parametrize("name", ["x", "w", "dy"])
-def test_hardware_of_planes(name):
-    document = {"format": dict.fromkeys(("x", "w", "dy"), "bfp2") | {name: "fast"}}
-    config = from_document(document)
-    for ask in (config.require_hardware, lambda: config.plan):
-        with pytest.raises(BadInput, match=f"format.{name} is fast, of which there is no hardware"):
-            ask()
-    from_document({"format": {"x": "bfp2"}}).require_hardware()
 
 
 def test_hash_stays_from_release_to_release():
