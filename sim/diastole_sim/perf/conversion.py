@@ -388,9 +388,9 @@ class _Conversion:
     # Writing.
 
     def _emit(self, at: int) -> tuple[int, int]:
-        """A group's exponents, whose bytes come from a cycle on, and its elements behind them, for
-        one plane after the other; the cycles after the last byte and after the exponents' last
-        beat, in the last plane. A beat is packed while the one before it is written."""
+        """A group's exponents, whose bytes come from a cycle on, and its elements behind them; the
+        cycles after the last byte and after the exponents' last beat. A beat is packed while the
+        one before it is written. Further planes follow, of which all is kept with the first."""
         converter, left = self.converter, self.converter.exponent_bytes
         first, last, taken, come = True, 0, 0, max(at, self.byte, self.beat)
         while left:
@@ -401,8 +401,8 @@ class _Conversion:
             taken = (max(self.write, come) + 2) if first else come + 1
             first, last, come = False, come, taken - 1
         self.byte, self.beat = last, come
-        taken += (converter.planes - 1) * converter.plane_cycles
-        self.write = taken + converter.element_beats
+        further = (converter.planes - 1) * converter.plane_cycles
+        self.write = taken + converter.element_beats + further
         return last, taken
 
     def _drain(self, count: int, *, last: bool) -> None:
