@@ -8,7 +8,7 @@ from diastole_hw.command.decode import command_layout
 from diastole_hw.place import place
 from diastole_hw.schedule.lengths import nest_lengths
 from diastole_sim.spec import command as table
-from diastole_sim.spec.command import Limits
+from diastole_sim.spec.command import WIDTH_FIELDS, Limits
 from diastole_sim.spec.image import MAX_SIZE
 from diastole_sim.spec.nest import NestLimits
 from diastole_sim.spec.operations import OPERATIONS
@@ -26,13 +26,15 @@ class PanelRoom(wiring.Component):
     ----------
     room : int
         Of the memory, in blocks of a bank.
+    planes : int
+        Of an operand, at most.
 
     Members
     -------
     start : In(1)
         A pulse: count. The other inputs must hold until ``done``.
-    slab : In(range(room + 1))
-        Blocks that a chunk takes.
+    slab : In(range(planes * room + 1))
+        Blocks that a chunk takes, those of all planes.
     chunk, chunk_blocks : In(SIZE_BITS)
         Blocks of a chunk, and of the contraction.
     whole : In(1)
@@ -42,15 +44,15 @@ class PanelRoom(wiring.Component):
     done, fits : Out(1)
     """
 
-    def __init__(self, room: int):
-        self.room = room
+    def __init__(self, room: int, planes: int = 1):
+        self.room, self.planes = room, planes
         lengths = dict.fromkeys(("chunk", "chunk_blocks", "tile", "tile_blocks"), In(SIZE_BITS))
         flags = dict.fromkeys(("start", "whole"), In(1)) | dict.fromkeys(("done", "fits"), Out(1))
-        super().__init__({"slab": In(range(room + 1))} | lengths | flags)
+        super().__init__({"slab": In(range(planes * room + 1))} | lengths | flags)
 
     def elaborate(self, platform):
         m = Module()
-        used = Signal(range(2 * self.room + 1))
+        used = Signal(range((1 + self.planes) * self.room + 1))
         chunk_at = Signal(SIZE_BITS)  # end of the chunk at hand
         tile_at = Signal(SIZE_BITS)
         last_chunk = Signal()
@@ -114,7 +116,9 @@ class Panels(wiring.Component):
         assert nests is not None
         any_of = nests.of("forward")
         assert any_of is not None
-        rooms = {"stream": PanelRoom(any_of.stream_blocks), "held": PanelRoom(any_of.held_blocks)}
+        most = max(max(counts) for counts in self.limits.planes)
+        blocks = {"stream": any_of.stream_blocks, "held": any_of.held_blocks}
+        rooms = {name: PanelRoom(room, most) for name, room in blocks.items()}
         for name, room in rooms.items():
             m.submodules[name] = place(room, platform)
         with m.Switch(command.opcode):
@@ -143,10 +147,19 @@ class Panels(wiring.Component):
             m.d.comb += size.eq((command[axis] + (block - 1)) >> low)
         t, lanes, contraction = blocks
         outer_l = command.nest_outer
-        for room, slab, whole, tile, tiles in (
-            (rooms["stream"], nest.stream_slab, outer_l, nest.t_blocks, t),
-            (rooms["held"], nest.held_slab, ~outer_l, nest.groups * taken.lane_side, lanes),
+        for operand, room, slab, whole, tile, tiles in (
+            (product.streamed, rooms["stream"], nest.stream_slab, outer_l, nest.t_blocks, t),
+            (
+                product.held,
+                rooms["held"],
+                nest.held_slab,
+                ~outer_l,
+                nest.groups * taken.lane_side,
+                lanes,
+            ),
         ):
+            if self.limits.has_planes:
+                slab = slab * (command[WIDTH_FIELDS[operand.tensor_class]] + 1)
             m.d.comb += [
                 room.slab.eq(slab),
                 room.chunk.eq(nest.chunk),

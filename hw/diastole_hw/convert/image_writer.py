@@ -26,7 +26,7 @@ from diastole_sim.spec.numerics import Numerics
 _GROUPS_AHEAD = 4  # begun in the lanes, and not yet written
 
 
-class Maxima(NamedTuple):
+class MaximaPlaces(NamedTuple):
     """Where the next beat of maxima goes, whether that is known, whether it is the last, and of
     which ``copy`` it is. ``copies``: where those of each copy begin, and at first their bytes."""
 
@@ -165,6 +165,16 @@ class ImageWriter(wiring.Component):
         m.d.comb += offset.eq(length * plane)
         return offset
 
+    def _maximum_planes(self, m, found, lengths, known, written):
+        """Where the next beat of maxima goes for the plane at hand, and whether that is the last
+        one; ``written``: it has been."""
+        plane = Signal(2, name="maximum_plane")
+        ends = plane == self.planes
+        with m.If(written):
+            m.d.sync += plane.eq(Mux(ends, 0, plane + 1))
+        offset = self._of_plane(m, plane, found.copy, lengths, "maximum_offset")
+        return found._replace(address=found.address + offset, known=found.known & known), ends
+
     def _lengths(self, m, maxima):
         """How far planes lie apart, of each copy, and whether that is known: an image ends with its
         maxima."""
@@ -194,29 +204,21 @@ class ImageWriter(wiring.Component):
         group_done = Signal()
         maximum_done = Signal()
         found = self._locate_maxima(m, platform, maximum_done)
-        # Of one plane, where there are several.
-        maximum_written, group_ends, maximum_ends = maximum_done, group_done, Const(1, 1)
-        group_known = Const(1, 1)
+        # What is so of one plane, where there are several.
+        maximum_written, group_ends, group_offset = maximum_done, group_done, None
+        maximum_ends = group_known = Const(1, 1)
         if sizes.planar:
             maximum_written = Signal()
             lengths, known = self._lengths(m, found)
-            plane = groups.p.plane if sizes.most_planes > 1 else Const(0, 1)
-            group_ends = group_done & (groups.p.last_plane if sizes.most_planes > 1 else 1)
-            group_known = known | (plane == 0)
-            maximum_plane = Signal(2)
-            maximum_ends = maximum_plane == self.planes
-            with m.If(maximum_written):
-                m.d.sync += maximum_plane.eq(Mux(maximum_ends, 0, maximum_plane + 1))
+            found, maximum_ends = self._maximum_planes(m, found, lengths, known, maximum_written)
             m.d.comb += maximum_done.eq(maximum_written & maximum_ends)
-            found = found._replace(
-                address=found.address
-                + self._of_plane(m, maximum_plane, found.copy, lengths, "maximum_offset"),
-                known=found.known & known,
-            )
+            if sizes.most_planes > 1:
+                plane = groups.p.plane
+                group_ends = group_done & groups.p.last_plane
+                group_known = known | (plane == 0)
+                group_offset = self._of_plane(m, plane, groups.p.copy, lengths, "group_offset")
         first = self._locate_groups(m, groups, group_ends)
-        if sizes.planar:
-            first += self._of_plane(m, plane, groups.p.copy, lengths, "group_offset")
-        m.d.comb += address.eq(first)
+        m.d.comb += address.eq(first if group_offset is None else first + group_offset)
         maximum_address, located, last_maximum = found.address, found.known, found.last
         m.d.comb += self.o.p.strb.eq(~0)
         count = data_register(16)
@@ -323,7 +325,7 @@ class ImageWriter(wiring.Component):
             pitches.append(pitch)
         return self._bytes(beats), *pitches
 
-    def _locate_maxima(self, m, platform, done) -> Maxima:
+    def _locate_maxima(self, m, platform, done) -> MaximaPlaces:
         sizes = self.geometry
         _, pitch, pitch_t = self._pitches(m)
         block_bits, beat_bits = exact_log2(sizes.block), exact_log2(sizes.beat_bytes)
@@ -359,7 +361,9 @@ class ImageWriter(wiring.Component):
         last = (rows_left == 0) & (columns_left == 1)
         if not sizes.two_copies:
             bytes_ = self._bytes(rows_left + columns_left)
-            return Maxima(locate.address, locate.ready, last, Const(0, 1), ((locate, bytes_),))
+            return MaximaPlaces(
+                locate.address, locate.ready, last, Const(0, 1), ((locate, bytes_),)
+            )
         m.submodules.locate_t = place(locate_t := Locate(count_bits=32, step_bits=8), platform)
         m.d.comb += [
             locate_t.start.eq(self.start),
@@ -371,7 +375,7 @@ class ImageWriter(wiring.Component):
         ]
         turned = vectors & ~of_rows
         first = Mux(vectors, rows_left, rows_left + columns_left)
-        return Maxima(
+        return MaximaPlaces(
             Mux(turned, locate_t.address, locate.address),
             Mux(turned, locate_t.ready, locate.ready),
             last,

@@ -20,7 +20,7 @@ def _without(plan: Plan, *names: str) -> data.StructLayout:
     return data.StructLayout({name: shape for name, shape in members if name not in names})
 
 
-def walked_layout(plan: Plan) -> data.StructLayout:
+def array_layout(plan: Plan) -> data.StructLayout:
     """What the array asks of a product, its loops among it."""
     return _without(plan, *_IMAGES, "exponents", "to_east", "to_north")
 
@@ -29,7 +29,7 @@ def loaded_layout(plan: Plan) -> data.StructLayout:
     """What the load unit asks of it."""
     members = product_layout(plan).members
     images = {name: members[name] for name in _IMAGES if name in members}
-    return data.StructLayout(dict(walked_layout(plan).members) | images)
+    return data.StructLayout(dict(array_layout(plan).members) | images)
 
 
 def older_layout(plan: Plan) -> data.StructLayout:
@@ -143,7 +143,7 @@ class Flight(wiring.Component):
     newest_command : Out(1)
         Its command.
     load : Out(StageSignature(loaded_layout(plan)))
-    execute : Out(StageSignature(walked_layout(plan)))
+    execute : Out(StageSignature(array_layout(plan)))
     anew : Out(1)
         With ``start`` of a stage: nothing else is in flight.
     east, north : Out(StoreSignature(direction))
@@ -176,7 +176,7 @@ class Flight(wiring.Component):
                 "set_up_done": In(1),
                 "newest_command": Out(1),
                 "load": Out(StageSignature(loaded_layout(plan))),
-                "execute": Out(StageSignature(walked_layout(plan))),
+                "execute": Out(StageSignature(array_layout(plan))),
                 "anew": Out(1),
                 **{name: Out(StoreSignature(name)) for name in DIRECTIONS},
                 "opens": In(1),

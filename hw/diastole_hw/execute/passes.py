@@ -78,7 +78,7 @@ class PassWalk(wiring.Component):
     east_units, north_units : In(range(SUM_UNITS)), In(range(SUM_UNITS))
         Units of sums that its tiles take.
     planes : In(array of 3 times PLANE)
-        As in :func:`product_layout`; in a machine of planes only.
+        As in :func:`diastole_hw.schedule.tokens.product_layout`; in a machine of planes only.
     chunks : In(stream of chunk_layout(plan))
         At least one block along the contraction and the lanes, and one vector; in the fused pass
         at most one slice of the contraction. Not checked.

@@ -33,13 +33,14 @@ class Loop(NamedTuple):
 class Planes(NamedTuple):
     """Which pair of planes the walk is at; constants where tensors have one plane each.
     ``ends_stream``: the last of what streams into the ring is, which in the fused pass may come
-    before the last that anything has."""
+    before the last that anything has. ``several``: it has more than one."""
 
     first_stream: Value
     last_stream: Value
     ends_stream: Value
     first_held: Value
     last_held: Value
+    several: Value
 
     @property
     def first(self):
@@ -50,7 +51,7 @@ class Planes(NamedTuple):
         return self.last_stream & self.last_held
 
 
-ONE_PLANE = Planes(*(Const(1),) * 5)
+ONE_PLANE = Planes(*(Const(1),) * 5, several=Const(0))
 
 
 class TileWalk(wiring.Component):
@@ -66,7 +67,8 @@ class TileWalk(wiring.Component):
     before has ended. An operand that is kept goes back to the first slab of its panel when the loop
     over tiles goes on that it does not depend on: such a chunk loads nothing, and its slabs are
     free when that loop is in its last round. What is kept is known to fit from 0 on; so it begins
-    there, unless all slabs since have been of its length.
+    there, unless all slabs since have been of its length. So do the planes of what streams, which
+    are there together.
 
     Where tensors have planes, a chunk of each pair of them stands where else one chunk does: those
     of what is held outside, those of what streams inside; each plane has a slab of its own. In the
@@ -228,6 +230,7 @@ class TileWalk(wiring.Component):
             pair.ends_stream.eq(stream == streamed),
             pair.first_held.eq(held == 0),
             pair.last_held.eq(held == held_planes),
+            pair.several.eq(streamed != 0),
             chunk.stream_plane.eq(stream),
             chunk.held_plane.eq(held),
             chunk.east.eq(stream <= streamed),
@@ -280,6 +283,7 @@ class TileWalk(wiring.Component):
         start = Signal.like(at, name=f"{name}_start")
         after = Signal.like(at, name=f"{name}_after")
         m.d.comb += after.eq(following(m, name, at, slab, blocks))
+        stays = keeps if pair is ONE_PLANE else keeps | pair.several
         with m.If(moves):
             m.d.sync += at.eq(after)
             self._first_plane(m, name, at, pair)
@@ -292,7 +296,7 @@ class TileWalk(wiring.Component):
         m.d.comb += [
             fits.eq(at + slab <= blocks),
             on_grid.eq(slab == grid),
-            start.eq(Mux(fits & (on_grid | ~keeps) & ~self.anew, at, 0)),
+            start.eq(Mux(fits & (on_grid | ~stays) & ~self.anew, at, 0)),
         ]
         with m.If(starts):
             m.d.sync += [at.eq(start), panel.eq(start)]

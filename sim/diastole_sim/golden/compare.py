@@ -19,7 +19,7 @@ from diastole_sim.spec.operations import OPERAND_OF
 
 REPORTS = ("nan", "inf", "saturated", "underflowed")
 """What every device reports of a converted tensor."""
-STORED_REPORTS = ("amax", "tensor_exponent", "improvement")
+STORED_REPORTS = ("amax", "tensor_exponent")
 """What is known besides of one that can be read."""
 STORED_BYTES = ("exponents", "row_max", "col_max")
 """What a copy has beside its elements."""
@@ -98,6 +98,7 @@ class Comparison:
         if isinstance(got, Readable) and isinstance(expected, Readable):
             got, expected = got.read(), expected.read()
             reports = (*REPORTS, *STORED_REPORTS)
+            reports += ("improvement",) * (expected.improvement is not None)  # of the format fast
             self._copies(name, got, expected, step)
         else:
             wanted = expected.copy_values()

@@ -13,7 +13,7 @@ from diastole_sim.spec.command import (
     Limits,
     first_refused,
 )
-from diastole_sim.spec.registers import BY_NAME, REGISTERS
+from diastole_sim.spec.registers import BY_NAME, registers_of
 
 WORD_BITS = 32
 RESET_CYCLES = 100_000  # after which a reset that is still busy counts as hung
@@ -161,7 +161,7 @@ class Control:
     def report(self) -> str:
         """All registers, a line each; for people."""
         lines: list[str] = []
-        for register in REGISTERS:
+        for register in registers_of(planes=self.limits is None or self.limits.has_planes):
             try:
                 lines.append(f"{register.name} = {self.read(register.name):#x}")
             except HardwareError as error:

@@ -18,7 +18,7 @@ from diastole_sim.device.products import Products
 from diastole_sim.device.scales import TensorScales
 from diastole_sim.golden.convert import Quantised
 from diastole_sim.golden.improvement import Improvement
-from diastole_sim.perf.machine import LATENCY, OUTSTANDING, Memory, Widths
+from diastole_sim.perf.machine import LATENCY, OUTSTANDING, WIDEST, Memory, Widths
 from diastole_sim.rtl.ahead import areas_of, with_ahead
 from diastole_sim.rtl.control import Control
 from diastole_sim.rtl.errors import ProductError
@@ -32,7 +32,7 @@ from diastole_sim.spec.command import COMMAND_BYTES, Command, Limits, Opcode, sc
 from diastole_sim.spec.image import FloatLayout
 from diastole_sim.spec.nest import Nest
 from diastole_sim.spec.numerics import Numerics
-from diastole_sim.spec.operations import OPERATIONS, Operation
+from diastole_sim.spec.operations import AXES, OPERATIONS, Operation
 from diastole_sim.spec.registers import BY_NAME, MAGIC, STALL_REGISTERS
 from diastole_sim.spec.scales import amax_exponent
 
@@ -318,7 +318,7 @@ class Device(Products[DeviceTensor]):
         widths = _widths(operands)
         names = self.loops.products(operation.name, m=sizes["m"], n=sizes["n"], widths=widths)
         if len(names) > 1:
-            self.loops.of(operation.name, **sizes)  # refuses the nest that it takes none of
+            self._loops_of(operation, sizes)  # refuses the nest that it takes none of
         parts = [OPERATIONS[name] for name in names]
         return [
             self._ask(part, {name: operands[name] for name in part.operand_names}, sizes)
@@ -372,6 +372,12 @@ class Device(Products[DeviceTensor]):
             counters=self._counters(convert_cycles),
         )
 
+    def _loops_of(
+        self, operation: Operation, sizes: Mapping[str, int], widths: Widths = WIDEST
+    ) -> Nest:
+        m, n, k = (sizes[axis] for axis in AXES)
+        return self.loops.of(operation.name, m=m, n=n, k=k, widths=widths)
+
     def _ask(
         self,
         operation: Operation,
@@ -397,7 +403,7 @@ class Device(Products[DeviceTensor]):
         command = Command.product(
             Opcode[operation.name.upper()],
             **sizes,
-            nest=self.loops.of(operation.name, **sizes, widths=_widths(operands)),
+            nest=self._loops_of(operation, sizes, _widths(operands)),
             planes={each.tensor_class: each.planes for each in operands.values()},
             **addresses,
         )

@@ -486,15 +486,20 @@ def join_planes(planes: Sequence[StoredCopy]) -> StoredCopy:
     for plane in planes:
         codes = codes << PLANE_BITS | plane.codes & 2**PLANE_BITS - 1
         signs |= plane.codes >> PLANE_BITS
-    joined = {"codes": (codes | signs << PLANE_BITS * len(planes)).astype(np.uint16)}
-    for name in ("exponents", "row_max", "col_max"):
-        same = getattr(first, name)
-        for plane in planes[1:]:
-            same = np.where(
-                getattr(plane, name) == getattr(first, name), same, getattr(plane, name)
-            )
-        joined[name] = same
-    return StoredCopy(**joined)
+    return StoredCopy(
+        codes=(codes | signs << PLANE_BITS * len(planes)).astype(np.uint16),
+        exponents=_same([plane.exponents for plane in planes]),
+        row_max=_same([plane.row_max for plane in planes]),
+        col_max=_same([plane.col_max for plane in planes]),
+    )
+
+
+def _same(arrays: Sequence[Bytes]) -> Bytes:
+    """What is the same in all; else, of the last that differs from the first."""
+    first = found = arrays[0]
+    for other in arrays[1:]:
+        found = np.where(other == first, found, other)
+    return found
 
 
 def _stored(copy: Blocks, codes: NDArray[np.uint16]) -> StoredCopy:

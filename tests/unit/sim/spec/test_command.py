@@ -14,6 +14,7 @@ from diastole_sim.spec.command import (
     MalformedCommandError,
     Opcode,
     decode,
+    fields_of,
     first_refused,
     reserved_mask,
     scale_exponent,
@@ -199,6 +200,12 @@ def test_scale_field(name, bias, last):
             scale_field(wrong, kind)
 
 
+def found_in(bits, limits):
+    """The error that is found; NONE: there is none."""
+    found = first_refused([bits.to_bytes(64, "little")], limits)
+    return found[1] if found else ErrorCode.NONE
+
+
 def code_of(bits, limits=LIMITS):
     with pytest.raises(MalformedCommandError) as raised:
         decode(bits.to_bytes(64, "little"), limits)
@@ -288,11 +295,13 @@ def test_a_size_has_all_bits_of_its_word(size):
 
 def test_the_first_in_order_is_reported():
     everything = product(Opcode.FORWARD, m=0, n=1001, k=65, address_x=1, address_w=1)
-    bits = bits_of(everything) | 1 << 31 | 1 << 8 | 3 << 16 | 9 << 32 * 5 + 8
+    bits = bits_of(everything) | 1 << 31 | 1 << 8 | 3 << 16 | 9 << 32 * 5 + 8 | 3 << 32 * 15 + 8
+    planar = replace(LIMITS, planes=((1, 2), (1,), (1, 2)))
     fixes = {
         ErrorCode.BAD_VERSION: lambda b: b & ~(1 << 8),
         ErrorCode.RESERVED: lambda b: b & ~(1 << 31),
         ErrorCode.BAD_CLASS: lambda b: b & ~(3 << 16),
+        ErrorCode.WIDTH: lambda b: b & ~(3 << 32 * 15 + 8),
         ErrorCode.ZERO_SIZE: lambda b: b | 1 << 32,
         ErrorCode.TOO_LARGE: lambda b: b & ~(1001 << 64) | 5 << 64,
         ErrorCode.TOO_LONG: lambda b: b & ~(127 << 96) | 7 << 96,
@@ -300,9 +309,49 @@ def test_the_first_in_order_is_reported():
     }
     assert list(PRECEDENCE[1:-1]) == list(fixes)
     for code, fix in fixes.items():
-        assert code_of(bits) == code
+        assert code_of(bits, planar) == code
         bits = fix(bits)
-    assert code_of(bits) == ErrorCode.NEST
+    assert code_of(bits, planar) == ErrorCode.NEST
+
+
+WIDTHS = {"width_x": (15, 8), "width_w": (15, 10), "width_dy": (15, 12)}
+
+
+@pytest.mark.parametrize("opcode", PRODUCTS)
+def test_widths_of_operands(opcode):
+    """Planes less 1, in a machine that has them; reserved in others, and in version 1."""
+    counts = {"x": (1, 2), "w": (1,), "dy": (2, 4)}
+    planar = replace(LIMITS, planes=tuple(counts.values()))
+    used = {name for name in WIDTHS if name in {field.name for field in fields_of(opcode)}}
+    for name, (word, low) in WIDTHS.items():
+        for planes in range(1, 5):
+            right = {each: counts[each.removeprefix("width_")][0] - 1 for each in used}
+            wanted = right | ({name: planes - 1} if name in used else {})
+            bits = bits_of(product(opcode))
+            for each, value in wanted.items():
+                bits |= value << 32 * WIDTHS[each][0] + WIDTHS[each][1]
+            taken = all(v + 1 in counts[n.removeprefix("width_")] for n, v in wanted.items())
+            assert found_in(bits, planar) == (ErrorCode.NONE if taken else ErrorCode.WIDTH)
+            assert found_in(bits, LIMITS) == (
+                ErrorCode.RESERVED if any(wanted.values()) else ErrorCode.NONE
+            )
+        if name not in used:
+            stray = bits_of(product(opcode)) | 1 << 32 * word + low
+            assert found_in(stray, planar) == ErrorCode.RESERVED
+
+
+def test_width_of_a_conversion():
+    planar = replace(LIMITS, planes=((1, 2), (1,), (2, 4)))
+    for number, name in enumerate(("x", "w", "dy")):
+        for planes in range(1, 5):
+            command = Command.convert(
+                name, rows=8, cols=8, source=0, destination=64, tag=0, step=0, planes=planes
+            )
+            bits = bits_of(command)
+            assert bits >> 32 * 3 + 8 & 3 == planes - 1
+            known = planes in planar.planes[number]
+            assert found_in(bits, planar) == (ErrorCode.NONE if known else ErrorCode.WIDTH)
+            assert found_in(bits, LIMITS) == (ErrorCode.RESERVED if planes > 1 else ErrorCode.NONE)
 
 
 def test_random_bits_never_pass_unnoticed():

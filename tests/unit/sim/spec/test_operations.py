@@ -99,5 +99,14 @@ def test_a_command_has_the_fields_of_its_operation(name):
     nests = {field for field in used if field.startswith("nest_")}
     loops = {*NEST_FIELDS.values(), "nest_outer", "nest_keep"}
     assert nests == (set() if name == "backward" else loops)
-    assert used - addresses - classes - nests == {"opcode", "version", "ahead", "m", "n", "k"}
+    widths = {f"width_{CLASSES[tensor]}" for tensor, *_ in READS[name]}
+    assert {field for field in used if field.startswith("width")} == widths
+    assert used - addresses - classes - nests - widths == {
+        "opcode",
+        "version",
+        "ahead",
+        "m",
+        "n",
+        "k",
+    }
     assert set(OPERATIONS[name].fields) <= {field.name for field in FIELDS}

@@ -12,10 +12,13 @@ from diastole_sim.spec.registers import (
     END,
     FLAG_BITS,
     MAGIC,
+    PLANES,
     REGISTERS,
     STALL_CAUSES,
     STALL_REGISTERS,
     VERSION,
+    registers_of,
+    version_of,
 )
 
 OFFSETS = {
@@ -46,14 +49,25 @@ OFFSETS = {
     "stall_accumulator": 0x88,
     "stall_turn": 0x8C,
     "cycles_total": 0xA0,
+    "improvement_num": 0xA8,
+    "improvement_den": 0xAC,
 }
 
 
 def test_offsets_stay_where_they_are():
     assert {register.name: register.offset for register in REGISTERS} == OFFSETS
     assert MAGIC == 0x53414944
-    assert END == 0xA8
-    assert VERSION == 0x0001_0002
+    assert END == 0xB0
+    assert VERSION == 0x0001_0003
+
+
+def test_what_only_machines_of_planes_have():
+    assert PLANES == ("improvement_num", "improvement_den")
+    others = [register.name for register in registers_of(planes=False)]
+    assert others == [name for name in OFFSETS if name not in PLANES]
+    assert registers_of(planes=True) == REGISTERS
+    assert version_of(planes=False) == 0x0001_0002
+    assert version_of(planes=True) == VERSION
 
 
 def test_flags_and_stalls_are_those_of_drivers():
