@@ -7,6 +7,7 @@ from diastole_sim.perf.converter import ModelledConverter
 from diastole_sim.perf.draws import hashed_together, line_delay, row_delay
 from diastole_sim.perf.machine import OUTSTANDING, Memory, ceil_div
 from diastole_sim.perf.starts import RowStarts
+from diastole_sim.perf.store import ANSWERED, WRITES_AHEAD
 from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.image import MAX_SIZE
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
@@ -149,6 +150,7 @@ class _Conversion:
         self.read = LONG_AGO  # the cycle after the last word of the second copy
         self.field = LONG_AGO  # its last byte of exponents
         self.kept = deque[tuple[int, int]]()  # beats of it, in groups, and when these begin to go
+        self.responses: deque[int] = deque()  # of the last bursts, oldest first
         self.packed = 0  # bytes of maxima that fill no beat yet
         self.maxima: int | None = None  # when a beat of them has come that has not gone
 
@@ -198,7 +200,7 @@ class _Conversion:
         times = [
             reading.asked, reading.taken, *reading.open, *reading.ends,
             *self.places, *self.groups, *self.fields, self.byte, self.beat, self.write,
-            self.maxima or LONG_AGO,
+            self.maxima or LONG_AGO, *self.responses,
         ]  # fmt: skip
         if self.converter.row_start:
             times += self.starts.times + self.early.times
@@ -235,6 +237,7 @@ class _Conversion:
         reading.taken += cycles
         for times in (
             reading.open, reading.ends, self.places, self.groups, self.fields, self.strips,
+            self.responses,
         ):  # fmt: skip
             for number, time in enumerate(times):
                 times[number] = time + cycles
@@ -409,9 +412,9 @@ class _Conversion:
     # Writing.
 
     def _emit(self, at: int) -> tuple[int, int]:
-        """A group's exponents, whose bytes come from a cycle on, and its elements behind them, for
-        one plane after the other; the cycles after the last byte and after the exponents' last
-        beat, in the last plane. A beat is packed while the one before it is written."""
+        """A group's exponents, whose bytes come from a cycle on, and its elements behind them; the
+        cycles after the last byte and after the exponents' last beat. A beat is packed while the
+        one before it is written. Further planes follow, of which all is kept with the first."""
         converter, left = self.converter, self.converter.exponent_bytes
         first, last, taken, come = True, 0, 0, max(at, self.byte, self.beat)
         while left:
@@ -419,12 +422,24 @@ class _Conversion:
             left, come = left - count, come + count
             if first and self.maxima is not None and max(self.write, self.maxima) < come:
                 self._write_maxima(self.maxima)  # there are no exponents yet
-            taken = (max(self.write, come) + 2) if first else come + 1
+            taken = self._asked(max(self.write, come) + 1) + 1 if first else come + 1
             first, last, come = False, come, taken - 1
         self.byte, self.beat = last, come
-        taken += (converter.planes - 1) * converter.plane_cycles
-        self.write = taken + converter.element_beats
+        self._written(taken + converter.element_beats)
+        for _ in range(converter.planes - 1):
+            self._written(self._asked(self.write + 1) + converter.plane_cycles - 1)
         return last, taken
+
+    def _asked(self, first: int) -> int:
+        """When a burst's first beat goes that might in a cycle: so many may lack a response."""
+        if len(self.responses) == WRITES_AHEAD:
+            return max(first, self.responses.popleft() + ANSWERED)
+        return first
+
+    def _written(self, end: int) -> None:
+        """A burst's last beat has gone."""
+        self.write = end
+        self.responses.append(end + self.memory.response_cycles)
 
     def _drain(self, count: int, *, last: bool) -> None:
         """So many maxima come, a byte a cycle; behind the ``last`` ones the beat is filled up. The
@@ -441,5 +456,7 @@ class _Conversion:
 
     def _write_maxima(self, come: int) -> int:
         """A beat of them goes, to every plane: when the next may begin."""
-        self.write, self.maxima = max(self.write, come) + 2 * self.converter.planes, None
+        self.maxima = None
+        for _ in range(self.converter.planes):
+            self._written(self._asked(max(self.write, come) + 1) + 1)
         return self.write - 1

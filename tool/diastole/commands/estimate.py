@@ -1,7 +1,7 @@
 """`diastole estimate`: cycles and bytes of layers on a machine, by its model: in seconds."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
@@ -25,9 +25,10 @@ from diastole.files.layers import NamedLayer, read_layers
 from diastole.layers.costs import CONVERT, PHASES, Mapped, layer_costs, total
 from diastole.layers.sizes import machine_size
 from diastole.layers.sweep import SweptMachine, configurations, on_all_cores, swept
+from diastole.layers.widths import filled, parse_widths, widths_of
 from diastole.measure.networks import LISTS, layers_of
 from diastole.report import estimate_table
-from diastole_sim.perf.machine import LATENCY
+from diastole_sim.perf.machine import LATENCY, Widths
 from diastole_sim.spec.image import DATA_WIDTHS, MAX_SIZE
 
 PICTURES = (".png", ".svg")
@@ -73,6 +74,12 @@ def add_parser(commands: Commands) -> None:
         help=f"of the memory (default: {LATENCY})",
     )
     parser.add_argument(
+        "--widths",
+        metavar="V",
+        help="bits of magnitude that tensors of the format fast are converted to, as 4 or "
+        "x=4,w=2,dy=4 (default: the widest)",
+    )
+    parser.add_argument(
         "--over",
         metavar="KEY=A,B,...",
         action="append",
@@ -87,13 +94,15 @@ def add_parser(commands: Commands) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     phases = parse_phases(arguments.phases)
+    asked = {} if arguments.widths is None else parse_widths(arguments.widths)
     if arguments.over:
-        return _sweep(arguments, phases)
+        return _sweep(arguments, phases, asked)
     config = read_config(arguments)
+    widths = widths_of(config.numerics, asked)
     _check_picture(arguments.out, phases)
     layers = read_shapes(arguments.shapes, arguments.batch)
     with on_all_cores() if len(layers) >= MANY else nullcontext(map) as mapped:
-        return _one_machine(arguments, config, layers, phases, mapped)
+        return _one_machine(arguments, config, layers, phases, mapped, widths)
 
 
 def _one_machine(
@@ -102,21 +111,24 @@ def _one_machine(
     layers: Sequence[NamedLayer],
     phases: Sequence[str],
     mapped: Mapped,
+    widths: Widths,
 ) -> int:
     """Says what every layer costs."""
-    costs = layer_costs(config, layers, phases, arguments.latency, mapped)
+    costs = layer_costs(config, layers, phases, arguments.latency, mapped, widths)
+    bits = filled(config.numerics, widths)
     sums, size = total(costs, config.macs), machine_size(config)
     if arguments.out is not None:
         title = f"{config.name}: {arguments.shapes}"
         estimate_table.write_roofline(costs, arguments.out, title)
     if arguments.json:
         machine = {"name": config.name, **size.record(), "latency": arguments.latency}
+        machine["widths"] = bits
         print_json(machine | {"layers": [cost.record() for cost in costs], "total": sums})
         return 0
-    for line in estimate_table.lines_of(costs, sums):
+    for line in estimate_table.lines_of(costs, sums, bits):
         say(line)
     say(f"{config.name}: {size}")
-    wider = partial(_wider, config, layers, phases, arguments.latency, mapped)
+    wider = partial(_wider, config, layers, phases, arguments.latency, mapped, widths)
     if help_ := estimate_table.advice(config, sums, wider):
         say(help_)
     if arguments.out is not None:
@@ -125,15 +137,15 @@ def _one_machine(
     return 0
 
 
-def _sweep(arguments: argparse.Namespace, phases: Sequence[str]) -> int:
+def _sweep(arguments: argparse.Namespace, phases: Sequence[str], asked: Mapping[str, int]) -> int:
     """Says what all layers cost, for every machine."""
     if arguments.out is not None:
         raise BadInput("--out draws one machine, --over is about many: leave one of them out")
-    machines = configurations(arguments.over, partial(_overridden, arguments))
+    machines = configurations(arguments.over, partial(_overridden, arguments, asked))
     layers = read_shapes(arguments.shapes, arguments.batch)
     found: list[SweptMachine] = []
     with progress("estimating, of all machines") as report:
-        for each in swept(machines, layers, phases, arguments.latency):
+        for each in swept(machines, layers, phases, arguments.latency, asked):
             found.append(each)
             report(len(found), len(machines), None)
     if arguments.json:
@@ -144,10 +156,15 @@ def _sweep(arguments: argparse.Namespace, phases: Sequence[str]) -> int:
     return 0
 
 
-def _overridden(arguments: argparse.Namespace, overrides: Sequence[str]) -> Config:
-    """The machine with other keys than those of the command."""
+def _overridden(
+    arguments: argparse.Namespace, asked: Mapping[str, int], overrides: Sequence[str]
+) -> Config:
+    """The machine with other keys than those of the command. BadInput if it has not the widths that
+    are ``asked`` for."""
     changed = {**vars(arguments), "overrides": [*arguments.overrides, *overrides]}
-    return read_config(argparse.Namespace(**changed))
+    config = read_config(argparse.Namespace(**changed))
+    widths_of(config.numerics, asked)
+    return config
 
 
 def _wider(
@@ -156,6 +173,7 @@ def _wider(
     phases: Sequence[str],
     latency: int,
     mapped: Mapped,
+    widths: Widths,
 ) -> dict[str, Any] | None:
     """The total with a bus of twice the width, if there is one."""
     width = 2 * config.bus.data_width
@@ -163,7 +181,7 @@ def _wider(
         return None
     bus = config.bus.model_copy(update={"data_width": width})
     wider = config.model_copy(update={"bus": bus})
-    return total(layer_costs(wider, layers, phases, latency, mapped), wider.macs)
+    return total(layer_costs(wider, layers, phases, latency, mapped, widths), wider.macs)
 
 
 def parse_phases(text: str) -> list[str]:

@@ -12,10 +12,10 @@ from diastole_sim.perf import Estimate, Memory, ModelledMachine
 from diastole_sim.perf.choose import choose_nest
 from diastole_sim.perf.conversion import ConversionEstimate, estimate_conversion
 from diastole_sim.perf.long import estimate_long
-from diastole_sim.perf.machine import LATENCY
+from diastole_sim.perf.machine import LATENCY, WIDEST, Widths
 from diastole_sim.spec.command import MACHINES_OWN
 from diastole_sim.spec.nest import Nest, ProductNests
-from diastole_sim.spec.numerics import Numerics
+from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 from diastole_sim.spec.operations import OPERANDS
 
 Product: TypeAlias = tuple[str, int, int, int]
@@ -83,6 +83,17 @@ class LayerCost:
         return 0 if self.product is None else self.repeats * self.product.macs
 
     @property
+    def passes(self) -> float | None:
+        """Pairs of planes for each multiplication, in the mean; None where a tensor is
+        converted."""
+        return None if self.product is None else self.product.passes
+
+    @property
+    def multiplications(self) -> int:
+        """Of the array: those of every pair of planes."""
+        return 0 if self.product is None else self.repeats * self.product.multiplications
+
+    @property
     def utilisation(self) -> float:
         return 0.0 if self.product is None else self.product.utilisation
 
@@ -102,7 +113,7 @@ class LayerCost:
             return "start and end"
         if product is None or name != "multipliers":
             return name
-        used = product.macs / (product.slots * product.multipliers)
+        used = product.multiplications / (product.slots * product.multipliers)
         return "multipliers" if used >= BINDS else "shape"
 
     @property
@@ -123,6 +134,7 @@ class LayerCost:
             "order": self._order,
             "cycles": self.cycles,
             "macs": self.macs,
+            "passes": self.passes,
             "utilisation": self.utilisation,
             "dram_read_bytes": self.repeats * found.read_bytes,
             "dram_write_bytes": self.repeats * found.write_bytes,
@@ -144,18 +156,21 @@ def layer_costs(
     phases: Sequence[str],
     latency: int,
     mapped: Mapped = map,
+    widths: Widths = WIDEST,
 ) -> list[LayerCost]:
     """Of every layer the phases, each alone. Products of the same sizes are looked at once;
-    ``mapped``: as ``map``, whoever does the work."""
+    ``mapped``: as ``map``, whoever does the work; ``widths`` of all tensors of the classes x, w and
+    dy."""
     machine = modelled(config, latency)
     asked = [
         (layer, (op, layer.m, layer.n, layer.k))
         for layer in layers
         for phase in phases
-        for op in parts_of(machine, phase, layer)
+        for op in parts_of(machine, phase, layer, widths)
     ]
     products = list(dict.fromkeys(key for _, key in asked))
-    found = mapped(partial(_cost, machine, config.numerics, config.plan.nests), products)
+    cost = partial(_cost, machine, config.numerics, config.plan.nests, widths)
+    found = mapped(cost, products)
     known = dict(zip(products, found, strict=True))
     return [
         LayerCost(
@@ -180,39 +195,48 @@ def usual_use(config: Config) -> str:
     )
 
 
-def parts_of(machine: ModelledMachine, phase: str, layer: NamedLayer) -> Iterator[str]:
+def parts_of(
+    machine: ModelledMachine, phase: str, layer: NamedLayer, widths: Widths = WIDEST
+) -> Iterator[str]:
     """The products that a phase is: both gradients apart where they do not go together; or the
     classes of the tensors that are converted."""
     if phase == CONVERT:
         yield from OPERAND
-    elif phase == "backward" and not machine.fuses(layer.m, layer.n):
+    elif phase == "backward" and not machine.fuses(layer.m, layer.n, widths):
         yield from ("dx", "dw")
     else:
         yield phase
 
 
 def _cost(
-    machine: ModelledMachine, numerics: Numerics, nests: ProductNests, product: Product
+    machine: ModelledMachine,
+    numerics: Numerics,
+    nests: ProductNests,
+    widths: Widths,
+    product: Product,
 ) -> Found:
     op, m, n, k = product
     if op in OPERAND:
         sizes = {"m": m, "n": n, "k": k}
         rows, cols = (sizes[axis] for axis in OPERAND[op].axes)
         return MACHINES_OWN, estimate_conversion(
-            numerics, op, rows, cols, data_width=machine.data_width, memory=machine.memory
-        )
+            numerics, op, rows, cols, data_width=machine.data_width, memory=machine.memory,
+            width=widths[CLASS_NAMES.index(op)],
+        )  # fmt: skip
     limits = nests.of(op)
-    nest = MACHINES_OWN if limits is None else choose_nest(machine, limits, op, m, n, k)
-    return nest, estimate_long(machine, op, m, n, k, nest)
+    nest = MACHINES_OWN if limits is None else choose_nest(machine, limits, op, m, n, k, widths)
+    return nest, estimate_long(machine, op, m, n, k, nest, widths)
 
 
 def total(costs: Sequence[LayerCost], multipliers: int) -> dict[str, Any]:
     """Of all layers, one after the other, on a machine with so many multipliers."""
     cycles, macs = sum(cost.cycles for cost in costs), sum(cost.macs for cost in costs)
+    multiplications = sum(cost.multiplications for cost in costs)
     return {
         "cycles": cycles,
         "macs": macs,
-        "utilisation": macs / (cycles * multipliers),
+        "passes": multiplications / macs if macs else None,
+        "utilisation": multiplications / (cycles * multipliers),
         "dram_read_bytes": sum(cost.repeats * cost.found.read_bytes for cost in costs),
         "dram_write_bytes": sum(cost.repeats * cost.found.write_bytes for cost in costs),
         "bound": {

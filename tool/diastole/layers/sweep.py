@@ -3,7 +3,7 @@
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +15,7 @@ from diastole.errors import BadInput
 from diastole.files.layers import NamedLayer
 from diastole.layers.costs import Mapped, layer_costs, total
 from diastole.layers.sizes import MachineSize, machine_size
+from diastole.layers.widths import widths_of
 
 MOST_MACHINES = 10_000
 
@@ -95,8 +96,10 @@ def swept(
     layers: Sequence[NamedLayer],
     phases: Sequence[str],
     latency: int,
+    asked: Mapping[str, int] | None = None,
 ) -> Iterator[SweptMachine]:
-    """What the layers cost on each, in their order, on all cores."""
+    """What the layers cost on each, in their order, on all cores; ``asked``: widths, which every
+    machine has, as of :func:`diastole.layers.widths.parse_widths`."""
     with on_all_cores() as mapped:
         for overrides, config in machines:
             if isinstance(config, BadInput):
@@ -105,7 +108,8 @@ def swept(
                     refused=tuple(text.removeprefix("--set: ") for text in config.problems),
                 )
                 continue
-            costs = layer_costs(config, layers, phases, latency, mapped)
+            widths = widths_of(config.numerics, asked or {})
+            costs = layer_costs(config, layers, phases, latency, mapped, widths)
             yield SweptMachine(
                 overrides=overrides, size=machine_size(config), total=total(costs, config.macs)
             )

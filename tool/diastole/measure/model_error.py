@@ -15,14 +15,14 @@ from diastole.measure.figure import Figure, at_most, shown
 from diastole.measure.utilisation import multiply_held
 from diastole_sim.perf import Memory, ModelledMachine, estimate
 from diastole_sim.perf.conversion import estimate_conversion
-from diastole_sim.perf.machine import LATENCY
+from diastole_sim.perf.machine import LATENCY, Widths
 from diastole_sim.rtl.device import Device
 from diastole_sim.rtl.tensor import DeviceTensor
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.operations import OPERANDS, OPERATIONS
 
 MACHINES = ("nano", "edge")
-FORMATS = ("bfp4", "bfp8", "fp8_e4m3", "mxfp8_e4m3", "mxfp4_e2m1", "nvfp4")
+FORMATS = ("bfp4", "bfp8", "fp8_e4m3", "mxfp8_e4m3", "mxfp4_e2m1", "nvfp4", "fast")
 SHAPES = 20
 LARGEST = 320
 """Side of a shape."""
@@ -82,15 +82,20 @@ def errors_of(
         for tensor in OPERANDS:
             shape = lengths[tensor.rows], lengths[tensor.columns]
             array = values.standard_normal(shape).astype(np.float32)
-            held[tensor.name] = device.convert(array, tensor.tensor_class, tag=tensor.number)
+            width = rng.choice(config.numerics.widths) if config.numerics.chooses_widths else None
+            held[tensor.name] = device.convert(
+                array, tensor.tensor_class, tag=tensor.number, width=width
+            )
             add_conversion(conversions, config, held[tensor.name])
+        m, n, k = lengths["m"], lengths["n"], lengths["k"]
+        widths: Widths = held["X"].width, held["W"].width, held["dY"].width
         for op in OPERATIONS:
-            if op == "backward" and not model.fuses(lengths["m"], lengths["n"]):
+            if op == "backward" and not model.fuses(m, n, widths):
                 continue  # dX and dW, which are here
-            nest = device.loops.of(op, m=lengths["m"], n=lengths["n"], k=lengths["k"])
+            nest = device.loops.of(op, m=m, n=n, k=k, widths=widths)
             counted = multiply_held(device, op, held).counters
             assert counted is not None
-            guess = estimate(model, op, lengths["m"], lengths["n"], lengths["k"], nest)
+            guess = estimate(model, op, m, n, k, nest, widths)
             products.add(
                 (guess.cycles, guess.read_bytes + guess.write_bytes),
                 (counted.cycles, counted.read_bytes + counted.write_bytes),
@@ -108,6 +113,7 @@ def add_conversion(errors: Errors, config: Config, tensor: DeviceTensor) -> None
         *tensor.shape,
         data_width=config.bus.data_width,
         memory=Memory.axi(LATENCY),
+        width=tensor.width,
     )
-    written = sum(image.layout.total_bytes for image in tensor.images)
+    written = sum(end - begin for begin, end in (image.range for image in tensor.images))
     errors.add((guess.cycles, guess.write_bytes), (tensor.convert_cycles, written))

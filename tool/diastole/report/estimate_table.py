@@ -23,10 +23,17 @@ CURES = {
     "start and end": "a larger batch, or products in flight (Device.multiply_together), hide them",
 }
 HEADING = ("layer", "product", "M", "K", "N", "times", "cycles", "used", "MB read", "written")
+PASSES = "passes: pairs of planes that are multiplied, of"
 
 
-def lines_of(costs: Sequence[LayerCost], total: Mapping[str, Any]) -> list[str]:
-    """A line for every product of a layer, and one for all."""
+def lines_of(
+    costs: Sequence[LayerCost],
+    total: Mapping[str, Any],
+    widths: Mapping[str, int | None] | None = None,
+) -> list[str]:
+    """A line for every product of a layer, and one for all. ``widths``: bits of magnitude by class,
+    None where its format has one; where any has a choice, passes are told too."""
+    chosen = {name: bits for name, bits in (widths or {}).items() if bits is not None}
     rows = [
         [
             cost.name,
@@ -37,15 +44,26 @@ def lines_of(costs: Sequence[LayerCost], total: Mapping[str, Any]) -> list[str]:
             f"{cost.utilisation:.1%}" if cost.macs else "",
             f"{cost.repeats * cost.found.read_bytes / 1e6:.3f}",
             f"{cost.repeats * cost.found.write_bytes / 1e6:.3f}",
+            *([_passes(cost.passes)] if chosen else []),
             cost.bound,
         ]
         for cost in costs
     ]
     sums = [
         "all", "", "", "", "", "", f"{total['cycles']:,}", f"{total['utilisation']:.1%}",
-        f"{total['dram_read_bytes'] / 1e6:.3f}", f"{total['dram_write_bytes'] / 1e6:.3f}", "",
+        f"{total['dram_read_bytes'] / 1e6:.3f}", f"{total['dram_write_bytes'] / 1e6:.3f}",
+        *([_passes(total["passes"])] if chosen else []), "",
     ]  # fmt: skip
-    return [*align([[*HEADING, "bound"], *rows, sums]), "", *LEGEND]
+    heading = [*HEADING, *(["passes"] if chosen else []), "bound"]
+    legend = [*LEGEND]
+    if chosen:
+        said = ", ".join(f"{name} in {bits} bits" for name, bits in chosen.items())
+        legend.append(f"{PASSES} {said}")
+    return [*align([heading, *rows, sums]), "", *legend]
+
+
+def _passes(passes: float | None) -> str:
+    return "" if passes is None else f"{passes:.3g}"
 
 
 def sweep_lines(machines: Sequence[SweptMachine]) -> list[str]:
@@ -109,7 +127,7 @@ def write_roofline(costs: Sequence[LayerCost], path: Path, title: str) -> None:
     points = [(cost.phase, cost.ports, cost.product) for cost in costs if cost.product is not None]
     _, ports, some = points[0]
     bytes_per_cycle, peak = some.beat_bytes * ports, some.multipliers
-    work = [each.macs / (each.read_bytes + each.write_bytes) for _, _, each in points]
+    work = [each.multiplications / (each.read_bytes + each.write_bytes) for _, _, each in points]
     figure: Any = Figure(figsize=(7, 4.5), layout="constrained")
     axes = figure.subplots()
     edges = [min(*work, peak / bytes_per_cycle) / 2, max(*work, peak / bytes_per_cycle) * 2]
@@ -117,7 +135,7 @@ def write_roofline(costs: Sequence[LayerCost], path: Path, title: str) -> None:
     axes.plot(roof, [min(peak, 2 * x * bytes_per_cycle) for x in roof], color="black", linewidth=1)
     for phase in dict.fromkeys(phase for phase, _, _ in points):
         here = [(x, of) for x, (own, _, of) in zip(work, points, strict=True) if own == phase]
-        rates = [of.macs / of.cycles for _, of in here]
+        rates = [of.multiplications / of.cycles for _, of in here]
         axes.scatter([x for x, _ in here], rates, s=18, label=phase, alpha=0.7)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log", base=2)

@@ -120,6 +120,16 @@ def test_widths_that_there_are_not(name, width, message):
         estimate_conversion(numerics, "x", 8, 8, data_width=64, memory=Memory.axi(9), width=width)
 
 
+@pytest.mark.parametrize("data_width, cycles", [(64, 2236), (128, 1160)])
+def test_of_the_documents(data_width, cycles):
+    """64 x 64 elements of bfp4, as `docs/design.md` has what the Verilog takes."""
+    numerics = make_numerics(block=8, formats="bfp4")
+    found = estimate_conversion(
+        numerics, "x", 64, 64, data_width=data_width, memory=Memory.axi(20)
+    ).cycles
+    assert found == pytest.approx(cycles, rel=0.005)
+
+
 def test_a_known_scale_saves_a_reading():
     shape = (64, 64)
     known, found = (estimated("fp8", "x", shape, scale_known=known) for known in (True, False))

@@ -1,5 +1,7 @@
 """Long products from a few tiles, against a walk through all of them."""
 
+from dataclasses import replace
+
 import pytest
 
 from diastole_sim.perf import ModelledMachine, estimate
@@ -65,11 +67,34 @@ def test_a_contraction_that_writes_wait_for():
     )
 
 
+@pytest.mark.parametrize(
+    "widths, chunks, fewest", [((2, 2, 2), 4, 12), ((4, 2, 2), 2, 4), ((4, 8, 2), 1, 4)]
+)
+def test_planes_take_longer_than_writes(widths, chunks, fewest, monkeypatch):
+    """Two passes of 64 a chunk and pair of planes; so shorter contractions are looked at: of 92
+    chunks at least two more, in step with beats of maxima, which 8 chunks fill."""
+    machine = replace(MACHINES["nano"], widths=((2, 4, 8),) * 3)
+    nest = Nest.parse("t_blocks=8,groups=2,chunk=2")
+    loops = loops_of(machine, "forward", 90, 35, 1474, nest, widths)
+    assert chunks_that_cover(machine, loops) == chunks
+    seen = set()
+    monkeypatch.setattr(
+        "diastole_sim.perf.long.estimate",
+        lambda machine, op, m, n, k, *rest, **more: (
+            seen.add(k) or estimate(machine, op, m, n, k, *rest, **more)
+        ),
+    )
+    estimate_long(machine, "forward", 90, 35, 1474, nest, widths)
+    assert seen == {16 * fewest + 2, 16 * (fewest + 8) + 2}
+
+
 def test_what_is_short_is_walked_through(monkeypatch):
     seen = []
     monkeypatch.setattr(
         "diastole_sim.perf.long.estimate",
-        lambda machine, op, m, n, k, nest: seen.append(m) or estimate(machine, op, m, n, k, nest),
+        lambda machine, op, m, *rest, **more: (
+            seen.append(m) or estimate(machine, op, m, *rest, **more)
+        ),
     )
     machine = MACHINES["nano"]
     assert estimate_long(machine, "forward", 60, 50, 40) == estimate(machine, "forward", 60, 50, 40)

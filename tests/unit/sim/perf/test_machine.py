@@ -122,8 +122,11 @@ def test_widths_are_those_of_the_numbers():
     "widths, chunks", [((2,), 2), ((2, 4), 2), ((2, 6), 3), ((2, 4, 6, 8), 4), (None, 2)]
 )
 def test_rings_hold_all_planes_of_a_chunk(widths, chunks):
-    machine = fast(widths=(widths, None, (2,)), in_place=False)
-    assert (machine.stream_blocks, machine.held_blocks) == (chunks * 64, chunks * 32)
+    for place in range(3):
+        others = [(2,), None, (2,)]
+        others[place] = widths
+        machine = fast(widths=tuple(others), in_place=False)
+        assert (machine.stream_blocks, machine.held_blocks) == (chunks * 64, chunks * 32)
     turning = fast(widths=(widths, None, (2,)))  # which holds dY of 64 x 64 blocks
     assert (turning.stream_blocks, turning.held_blocks) == (chunks * 64, 32 * 64)
 

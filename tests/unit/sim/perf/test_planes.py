@@ -175,6 +175,17 @@ def test_long_products_of_planes(op):
         assert found.cycles == pytest.approx(whole.cycles, rel=0.01)
 
 
+def test_planes_that_do_not_fit_together_are_two_products():
+    """32 slabs of dY's slices hold 16 of two planes: 256 elements."""
+    for function in (estimate, estimate_long):
+        found = [
+            function(FAST, "backward", m, 40, 24, widths=widths)
+            for m, widths in ((256, (4, 2, 4)), (257, (4, 2, 4)), (257, (4, 2, 2)))
+        ]
+        assert [each.fused for each in found] == [True, False, True]
+        assert [each.passes for each in found] == [3, 3, 1.5]
+
+
 # The choice of loops.
 
 

@@ -7,6 +7,8 @@ from diastole.errors import BadInput
 from diastole.files.layers import NamedLayer
 from diastole.measure.networks import LISTS
 
+FAST = [part for name in ("x", "w", "dy") for part in ("--set", f"format.{name}=fast")]
+
 
 @pytest.fixture
 def shapes(tmp_path):
@@ -107,6 +109,9 @@ def test_conversions_beside_products(diastole, shapes, tmp_path):
             ("--shapes", "dlrm", "--phases", "convert", "--out", "roof.png"),
             "--out draws products, of which --phases convert has none",
         ),
+        (("--shapes", "dlrm", "--widths", "2"), "--widths are of classes with the format fast, an"),
+        (("--shapes", "dlrm", "--widths", "z=2"), '--widths takes x, w, dy before "=", not "z"'),
+        ((*FAST, "--shapes", "dlrm", "--widths", "3"), "--widths must each be one of 2, 4 (fast.w"),
         (("--shapes", "dlrm", "--batch", "0"), "argument --batch: must be an integer in 1..65536"),
     ],
 )
@@ -125,6 +130,46 @@ def test_a_batch_that_is_too_large(tmp_path):
 
 def test_phases():
     assert parse_phases("dw, forward,dw") == ["dw", "forward"]
+
+
+def test_widths(diastole, shapes):
+    given = ("nano.toml", *FAST, "--shapes", shapes)
+    result = diastole("estimate", *given, "--widths", "x=4,w=2,dy=4", "--json")
+    assert (result.code, result.err) == (0, [])
+    record = result.json
+    assert record["widths"] == {"x": 4, "w": 2, "dy": 4}
+    assert [each["passes"] for each in record["layers"]] == [2, 3, 2, 3]
+    assert record["total"]["passes"] == pytest.approx(8 / 3)
+    widest, all_two = (
+        diastole("estimate", *given, *more, "--json").json for more in ((), ("--widths", "2"))
+    )
+    assert widest["widths"] == {"x": 4, "w": 4, "dy": 4}
+    assert [each["passes"] for each in widest["layers"]] == [4] * 4
+    one = diastole("estimate", *(text.replace("fast", "bfp2") for text in given), "--json").json
+    assert one["widths"] == {"x": None, "w": None, "dy": None}
+    assert all_two["total"] == one["total"]
+    assert [each["cycles"] for each in all_two["layers"]] == [
+        each["cycles"] for each in one["layers"]
+    ]
+
+
+def test_widths_for_people(diastole, shapes):
+    given = ("nano.toml", "--set", "format.x=fast", "--set", "format.w=bfp2", "--set")
+    result = diastole("estimate", *given, "format.dy=bfp2", "--shapes", shapes)
+    lines = result.out.splitlines()
+    assert lines[0].split()[-2:] == ["passes", "bound"]
+    assert [line.split()[-2] for line in lines[1:3]] != ["passes"] * 2
+    assert "passes: pairs of planes that are multiplied, of x in 4 bits" in lines
+
+
+def test_widths_of_many_machines(diastole, shapes):
+    given = ("nano.toml", *FAST, "--shapes", shapes, "--over", "format.x=fast,bfp2")
+    alone = diastole("estimate", *given[:-2], "--widths", "x=4", "--json").json
+    found = diastole("estimate", *given, "--widths", "x=4", "--json").json["machines"]
+    assert found[0]["cycles"] == alone["total"]["cycles"]
+    assert found[1]["refused"] == [
+        "--widths: format.x is bfp2, which has one width; w, dy may be given"
+    ]
 
 
 def test_many_machines(diastole, shapes):

@@ -9,6 +9,7 @@ from diastole.config.presets import PRESETS
 from diastole.files.layers import NamedLayer
 from diastole.layers import costs as unit
 from diastole.layers.costs import LayerCost, layer_costs, modelled, total, usual_use
+from diastole.measure.model_error import machine_of
 from diastole_sim.perf import Memory, estimate
 from diastole_sim.perf.conversion import ConversionEstimate, estimate_conversion
 from diastole_sim.spec.nest import Nest
@@ -36,6 +37,39 @@ def test_every_phase_of_every_layer():
     assert (costs[0].cycles, costs[0].macs) == (3 * costs[5].cycles, 3 * 64 * 48 * 40)
 
 
+def test_passes_of_planes():
+    """Of W in 2 bits and the others in 4: dX and dW do not fit together, and forward takes half as
+    many as dW."""
+    fast = machine_of("nano", "fast")
+    widths = (4, 2, 4)
+    phases = ("forward", "backward", "convert")
+    costs = layer_costs(fast, [LAYERS[0]], phases, 20, widths=widths)
+    machine = modelled(fast, 20)
+    assert [(cost.phase, cost.passes) for cost in costs] == [
+        ("forward", 2), ("backward", 3), *[("convert", None)] * 3,
+    ]  # fmt: skip
+    for cost in costs[:2]:
+        found = cost.found
+        assert found == estimate(machine, cost.phase, found.m, found.n, found.k, cost.nest, widths)
+        assert cost.multiplications == cost.passes * cost.macs
+    for cost, width in zip(costs[2:], widths, strict=True):
+        assert cost.found == estimate_conversion(
+            fast.numerics, cost.found.tensor_class, cost.found.rows, cost.found.cols,
+            data_width=128, memory=Memory.axi(20), width=width,
+        )  # fmt: skip
+        assert cost.record()["passes"] is None
+    sums = total(costs, fast.macs)
+    assert sums["passes"] == (2 * 1 + 3 * 2) / 3
+    cycles = sum(cost.cycles for cost in costs)
+    assert sums["utilisation"] == 8 * costs[0].macs / cycles / fast.macs
+    assert total(costs[2:], fast.macs)["passes"] is None
+    # Of 37 blocks of M two planes are more than the fused pass keeps.
+    large = NamedLayer(name="large", m=296, k=20, n=40)
+    parts = [layer_costs(fast, [large], ("backward",), 20, widths=some) for some in
+             ((4, 2, 4), (4, 2, 2))]  # fmt: skip
+    assert [[cost.phase for cost in each] for each in parts] == [["dx", "dw"], ["backward"]]
+
+
 def test_products_alike_are_looked_at_once(monkeypatch):
     seen = []
     real = unit.estimate_long
@@ -59,10 +93,11 @@ def test_the_machine_is_that_of_the_configuration():
     assert modelled(PRESETS["server"], 20).ports == 2
 
 
-def cost(*, cycles=1000, slots=0, read_beats=0, write_beats=0, macs=0, repeats=1):
+def cost(*, cycles=1000, slots=0, read_beats=0, write_beats=0, macs=0, repeats=1, passes=1):
     found = SimpleNamespace(
         cycles=cycles, slots=slots, read_beats=read_beats, write_beats=write_beats, macs=macs,
         multipliers=256, read_bytes=16 * read_beats, write_bytes=16 * write_beats,
+        passes=passes, multiplications=passes * macs,
     )  # fmt: skip
     return LayerCost(name="x", phase="dx", repeats=repeats, nest=Nest(), ports=2, found=found)
 
@@ -72,6 +107,7 @@ def cost(*, cycles=1000, slots=0, read_beats=0, write_beats=0, macs=0, repeats=1
     [
         ({"slots": 950, "macs": 950 * 256}, "multipliers"),
         ({"slots": 950, "macs": 500 * 256}, "shape"),
+        ({"slots": 950, "macs": 475 * 256, "passes": 2}, "multipliers"),
         ({"slots": 600, "read_beats": 1900}, "reading"),
         ({"slots": 600, "write_beats": 1800, "read_beats": 1700}, "writing"),
         ({"slots": 890, "macs": 890 * 256, "write_beats": 1500}, "start and end"),
@@ -90,6 +126,7 @@ def test_total():
     assert total(costs, 256) == {
         "cycles": 4000,
         "macs": 656_000,
+        "passes": 1,
         "utilisation": 656_000 / 4000 / 256,
         "dram_read_bytes": 480,
         "dram_write_bytes": 16 * 2009,

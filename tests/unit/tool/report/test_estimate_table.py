@@ -7,6 +7,7 @@ from diastole.files.layers import NamedLayer
 from diastole.layers.costs import layer_costs, total
 from diastole.layers.sizes import MachineSize
 from diastole.layers.sweep import SweptMachine
+from diastole.measure.model_error import machine_of
 from diastole.report.estimate_table import advice, lines_of, sweep_lines, write_roofline
 
 NANO = PRESETS["nano"]
@@ -32,6 +33,24 @@ def test_a_line_for_every_product(costs):
         assert line.split()[6:8] == [f"{cost.cycles:,}", f"{cost.found.utilisation:.1%}"]
         assert line.endswith(cost.bound)
     assert sums.split()[:2] == ["all", f"{sum(cost.cycles for cost in costs):,}"]
+
+
+def test_passes_where_widths_are_chosen():
+    fast = machine_of("nano", "fast")
+    layers = [NamedLayer(name="a", m=64, k=48, n=40)]
+    widths = (4, 2, 2)
+    costs = layer_costs(fast, layers, ("forward", "backward", "convert"), 20, widths=widths)
+    found = lines_of(costs, total(costs, fast.macs), {"x": 4, "w": 2, "dy": None})
+    heading, *lines, sums = found[:7]
+    assert heading.split()[-2:] == ["passes", "bound"]
+    place = heading.index("passes")
+    assert [line[place : place + 6].strip() for line in (*lines, sums)] == [
+        "2", "1.5", "", "", "", "1.67",
+    ]  # fmt: skip
+    said = "passes: pairs of planes that are multiplied, of x in 4 bits, w in 2 bits"
+    assert found[-1] == said
+    alone = lines_of(costs, total(costs, fast.macs), dict.fromkeys(("x", "w", "dy")))
+    assert "passes" not in "".join(alone)
 
 
 def test_conversions_have_the_sizes_of_their_tensor():
