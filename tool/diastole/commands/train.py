@@ -19,7 +19,9 @@ from diastole.config.keys import Config
 from diastole.console import fail, print_json, say, say_next
 from diastole.errors import BadInput
 from diastole_sim.spec.numerics import CLASS_NAMES
+from diastole_sim.spec.rounding import DRAW_BITS, RULES, is_stochastic
 from diastole_sim.train import TASKS, TrainResult, run_task
+from diastole_sim.train.master import DEFAULT_ROUNDING, FLOAT32, FORMATS, Master
 from diastole_sim.train.precision import ALPHA, BETA, HIGH, LOW, PRECISIONS, Precision
 
 MAX_STEPS = 1_000_000
@@ -51,9 +53,46 @@ def add_parser(commands: Commands) -> None:
         type=fraction,
         help="exit with 1 if the held-out accuracy, from 0 to 1, is below A",
     )
+    add_master(parser)
     add_precision(parser)
     add_execution(parser)
     parser.set_defaults(execute=execute)
+
+
+def add_master(parser: argparse.ArgumentParser) -> None:
+    """Options of the weights that the host keeps and updates."""
+    group = parser.add_argument_group("master weights", "what the host keeps, and updates")
+    group.add_argument(
+        "--master", choices=tuple(FORMATS), help="their format (default: float32, not rounded)"
+    )
+    group.add_argument(
+        "--master-rounding",
+        choices=tuple(RULES),
+        help=f"of bf16 and e6m9: how updates are rounded to it (default: {DEFAULT_ROUNDING})",
+    )
+    group.add_argument(
+        "--master-bits",
+        metavar="R",
+        type=integer(1, DRAW_BITS),
+        help=f"of bf16 and e6m9: random bits of stochastic roundings (default: {DRAW_BITS})",
+    )
+
+
+def master_of(arguments: argparse.Namespace, default: Master = FLOAT32) -> Master:
+    """What was asked; ``default`` where nothing was. BadInput if options do not go together."""
+    kind = arguments.master or default.kind
+    rounding, bits = arguments.master_rounding, arguments.master_bits
+    for option, value in (("--master-rounding", rounding), ("--master-bits", bits)):
+        if value is not None and FORMATS[kind] is None:
+            raise BadInput(f"{option} is of --master bf16 and e6m9, not of {kind}")
+    if kind == default.kind:
+        rounding = rounding or default.rounding
+    if rounding is not None and not is_stochastic(rounding):
+        if bits is not None:
+            raise BadInput(f"--master-bits is of stochastic roundings, not of {rounding}")
+    elif kind == default.kind:
+        bits = bits or default.bits
+    return Master(kind=kind, rounding=rounding, bits=bits)
 
 
 def add_precision(parser: argparse.ArgumentParser) -> None:
@@ -113,9 +152,9 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.task not in TASKS:
         raise BadInput(f"--task must be one of {', '.join(TASKS)}, not {arguments.task}")
     check_execution(arguments)
-    precision = precision_of(config, arguments)
+    master, precision = master_of(arguments), precision_of(config, arguments)
     install.require(install.SKLEARN)
-    result = train(config, arguments, precision)
+    result = train(config, arguments, master, precision)
     if arguments.json:
         print_json(result.to_json())
     else:
@@ -125,7 +164,10 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def train(
-    config: Config, arguments: argparse.Namespace, precision: Precision | None
+    config: Config,
+    arguments: argparse.Namespace,
+    master: Master,
+    precision: Precision | None,
 ) -> TrainResult:
     with ExitStack() as stack:
         device = stack.enter_context(
@@ -150,6 +192,7 @@ def train(
             steps=arguments.steps,
             seed=arguments.seed,
             reference=reference,
+            master=master,
             precision=precision,
             multipliers=config.macs,
             progress=report,
@@ -186,6 +229,9 @@ def describe(result: TrainResult) -> str:
         ),
         f"weights {result.weights_sha256}",
     ]
+    if result.master_rounding is not None:
+        drawn = "" if result.master_bits is None else f" with {result.master_bits} random bits"
+        lines.append(f"master weights in {result.master}, {result.master_rounding}{drawn}")
     if result.mean_passes is not None and result.pass_shares is not None:
         shares = ", ".join(f"{part:.0%} of {n}" for n, part in result.pass_shares.items())
         lines.append(
