@@ -79,7 +79,6 @@ class MasterFormat:
         kept = round_magnitude(rule, significand, shift, draws, bits)
         # A normal number's leading bit, and what rounding carries, count up the exponent.
         code = np.minimum(((binade - self.lowest) << self.fraction_bits) + kept, self.inf)
-        code[magnitude == 0xFF << FRACTION_BITS] = self.inf
         code |= negative << 15
         code[magnitude > 0xFF << FRACTION_BITS] = self.nan
         return code.astype(np.uint16)

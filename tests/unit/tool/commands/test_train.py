@@ -15,6 +15,7 @@ def test_train_an_unknown_task(diastole):
     assert (result.code, result.err) == (2, error("--task must be one of digits, not letters"))
 
 
+SEE_HELP = "(see diastole train --help)"
 TRAIN = ("train", "nano.toml", "--task", "digits", "--steps", "3")
 TRAIN_KEYS = (
     "task backend steps seed loss accuracy float_accuracy cycles macs utilisation weights_sha256 "
@@ -150,7 +151,7 @@ def test_master_options_that_do_not_go_together(diastole):
             "--master-bits is of stochastic roundings, not of nearest"
         ),
         ("--master", "e6m9", "--master-bits", "17"): (
-            "argument --master-bits: must be an integer in 1..16, not 17 (see diastole train --help)"
+            f"argument --master-bits: must be an integer in 1..16, not 17 {SEE_HELP}"
         ),
     }
     for words, said in refused.items():
