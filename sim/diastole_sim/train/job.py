@@ -14,6 +14,7 @@ from diastole_sim.spec.check import require_int
 from diastole_sim.train import host
 from diastole_sim.train.draws import ORDER_TAG, permutation
 from diastole_sim.train.float_device import FloatDevice
+from diastole_sim.train.master import FLOAT32, Master
 from diastole_sim.train.network import Network
 from diastole_sim.train.precision import Precision, Widths
 from diastole_sim.train.samples import Samples
@@ -49,6 +50,9 @@ class TrainResult:
     are None without a clock. ``verified``: compared with a reference, without a mismatch.
     ``compared``, ``mismatches``, ``first_mismatch``, ``reports_differ``: as
     :class:`diastole_sim.golden.compare.Comparison` counts them, elements and reported values.
+    ``master``: the format of the master weights, whose bytes ``weights_sha256`` is of;
+    ``master_rounding`` and ``master_bits``: how updates were rounded to it, and with how many
+    random bits, None where they were not.
     ``precision``: how widths were chosen, where the machine has the format ``fast``; then
     ``mean_passes`` of the training products by MACs, ``pass_shares``, of all of them those of so
     many passes, and ``widths``, by tensor that of every conversion, a digit each.
@@ -78,6 +82,9 @@ class TrainResult:
     converted: int
     saturated: int
     underflowed: int
+    master: str
+    master_rounding: str | None
+    master_bits: int | None
     precision: str | None
     mean_passes: float | None
     pass_shares: dict[str, float] | None
@@ -109,6 +116,7 @@ def run_task(
     steps: int | None = None,
     seed: int = 0,
     reference: Trainer | None = None,
+    master: Master = FLOAT32,
     precision: Precision | None = None,
     multipliers: int | None = None,
     progress: Progress | None = None,
@@ -120,9 +128,10 @@ def run_task(
     the draws of roundings come from the seed that the devices were made with, to be the same.
     ``steps``: 1 to 1 000 000, the task's own number by default. ``reference``: a second device;
     every converted operand and every product of every step must have the same bits on both, and
-    what is reported of them be the same. ``precision``: how the widths of classes in the format
-    ``fast`` are chosen. ``multipliers`` of the array, for the utilisation. ``float_run``: train
-    with binary32 products too.
+    what is reported of them be the same. ``master``: in what the weights are kept, those of the
+    float run apart; its roundings draw from ``seed``. ``precision``: how the widths of classes in
+    the format ``fast`` are chosen. ``multipliers`` of the array, for the utilisation.
+    ``float_run``: train with binary32 products too.
     ValueError for an unknown task or number of steps.
     """
     chosen = find_task(task) if isinstance(task, str) else task
@@ -130,8 +139,8 @@ def run_task(
     require_int("seed", seed, 0, 2**32 - 1)
     training, held_out = chosen.split(chosen.load(), seed=seed)
 
-    def train(session: Session, report: Progress | None) -> tuple[Network, History]:
-        network = chosen.network(training, seed=seed)
+    def train(session: Session, report: Progress | None, master: Master) -> tuple[Network, History]:
+        network = chosen.network(training, seed=seed, master=master)
         history = _train(chosen, network, training, held_out, session, count, seed, report)
         return network, history
 
@@ -141,9 +150,9 @@ def run_task(
         widths = Widths(precision=precision, steps=count, layers=layers)
     session = Session(device, reference, widths)
     started = time.monotonic()
-    network, history = train(session, progress)
+    network, history = train(session, progress, master)
     seconds = time.monotonic() - started
-    float_history = train(Session(FloatDevice()), None)[1] if float_run else History()
+    float_history = train(Session(FloatDevice()), None, FLOAT32)[1] if float_run else History()
     _, float_loss, float_accuracy = (float_history.held_out or [(0, math.nan, math.nan)])[-1]
     _, loss, accuracy = history.held_out[-1]
     available = (session.cycles or 0) * (multipliers or 0)
@@ -170,6 +179,9 @@ def run_task(
         converted=session.converted,
         saturated=session.saturated,
         underflowed=session.underflowed,
+        master=master.kind,
+        master_rounding=master.rounding,
+        master_bits=master.bits,
         precision=precision and precision.kind,
         mean_passes=widths and widths.mean_passes,
         pass_shares=widths and widths.shares,

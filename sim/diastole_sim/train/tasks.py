@@ -8,6 +8,7 @@ from typing import Any, Protocol, cast
 import numpy as np
 
 from diastole_sim.train.draws import SPLIT_TAG, permutation
+from diastole_sim.train.master import FLOAT32, Master
 from diastole_sim.train.network import Network, Perceptron
 from diastole_sim.train.samples import Samples
 from diastole_sim.train.text import load_text, split_text
@@ -24,9 +25,9 @@ class Splits(Protocol):
 
 
 class Builds(Protocol):
-    """Makes the network for samples such as these."""
+    """Makes the network for samples such as these, whose parameters are kept in ``master``."""
 
-    def __call__(self, training: Samples, *, seed: int) -> Network: ...
+    def __call__(self, training: Samples, *, seed: int, master: Master = ...) -> Network: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,14 +52,17 @@ class Task:
     needs: str | None = None
 
 
-def perceptron(training: Samples, *, seed: int, hidden: int, classes: int) -> Perceptron:
+def perceptron(
+    training: Samples, *, seed: int, master: Master = FLOAT32, hidden: int, classes: int
+) -> Perceptron:
     """Of one hidden layer, for features and classes."""
-    return Perceptron((training.inputs.shape[1], hidden, classes), seed=seed)
+    return Perceptron((training.inputs.shape[1], hidden, classes), seed=seed, master=master)
 
 
-def decoder(training: Samples, *, seed: int) -> Transformer:
+def decoder(training: Samples, *, seed: int, master: Master = FLOAT32) -> Transformer:
     """Of bytes."""
-    return Transformer(TransformerSizes(context=training.inputs.shape[1]), seed=seed)
+    sizes = TransformerSizes(context=training.inputs.shape[1])
+    return Transformer(sizes, seed=seed, master=master)
 
 
 def load_digits() -> Samples:

@@ -7,8 +7,9 @@ attention, ReLU, softmax, loss, tables and the update are the host's, in float32
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from diastole_sim.device.interface import Floats
 from diastole_sim.train import attention, host, norm
 from diastole_sim.train.draws import initial_weights
+from diastole_sim.train.master import FLOAT32, Master, bias_tag, weight_tag
 from diastole_sim.train.network import LayerShape, Parameter
 from diastole_sim.train.samples import Samples
 from diastole_sim.train.session import Held, Session
@@ -102,20 +104,25 @@ class Transformer:
     """``tables``: of symbols (symbols, width) and of places (context, width), which are added.
     ``gains`` of the norms, two of each block and the last one. ``weights`` and ``biases`` of the
     linear layers. All are lists of :class:`diastole_sim.train.network.Parameter`; those that are
-    random come from ``seed``, gains start at 1, biases at 0.
+    random come from ``seed``, gains start at 1, biases at 0. All are kept as ``master`` says; what
+    their updates draw comes from ``seed``, with the tags of layers: of tables those of weights of
+    the layers behind the last, of gains those of biases there.
     """
 
-    def __init__(self, sizes: TransformerSizes, *, seed: int):
+    def __init__(self, sizes: TransformerSizes, *, seed: int, master: Master = FLOAT32):
         self.sizes = sizes
+        self.seed, self.master = seed, master
         pairs = sizes.layers
         self.weights = [
-            Parameter.at(_scaled(initial_weights(*pair, seed=seed, layer=layer), 0.5))
+            Parameter.at(master.start(_scaled(initial_weights(*pair, seed=seed, layer=layer), 0.5)))
             for layer, pair in enumerate(pairs)
         ]
         self.biases = [Parameter.at(np.zeros(outputs, np.float32)) for _, outputs in pairs]
         rows = (sizes.symbols, sizes.context)
         self.tables = [
-            Parameter.at(_table(count, sizes.width, seed=seed, layer=len(pairs) + number))
+            Parameter.at(
+                master.start(_table(count, sizes.width, seed=seed, layer=len(pairs) + number))
+            )
             for number, count in enumerate(rows)
         ]
         ones = np.ones(sizes.width, np.float32)
@@ -215,11 +222,25 @@ class Transformer:
         z, left = self.forward(linear, batch.inputs)
         loss, dz = host.softmax_cross_entropy(z, labels)
         found = self.gradients(linear, left, batch.inputs, dz)
-        old = self.parameters()
+        updates = zip(self.parameters(), found, self._tags(), strict=True)
         self.replace(
-            [each.descend(by, rate, momentum) for each, by in zip(old, found, strict=True)]
+            [
+                each.descend(by, rate, momentum, self._rounding(tag, step))
+                for each, by, tag in updates
+            ]
         )
         return float(loss), host.accuracy(z, labels)
+
+    def _rounding(self, tag: int, step: int) -> Callable[[Floats], Floats]:
+        return partial(self.master.round, seed=self.seed, tag=tag, step=step)
+
+    def _tags(self) -> list[int]:
+        """Of the draws of updates, in the order of :meth:`parameters`."""
+        behind = self.depth
+        tables = [weight_tag(behind + number) for number in range(len(self.tables))]
+        gains = [bias_tag(behind + number) for number in range(len(self.gains))]
+        layers = [tag(layer) for layer in range(behind) for tag in (weight_tag, bias_tag)]
+        return [*tables, *gains, *layers]
 
     def evaluate(self, session: Session, samples: Samples, *, step: int) -> tuple[float, float]:
         """Loss per symbol and accuracy of the next one, in one product per layer; counted as layers
@@ -231,10 +252,11 @@ class Transformer:
         return float(loss), host.accuracy(z, labels)
 
     def sha256(self) -> str:
-        """Over the parameters in their order, as little-endian float32 row by row."""
+        """Over the parameters in their order, row by row, as the little-endian bytes of their
+        master format."""
         digest = hashlib.sha256()
         for each in self.parameters():
-            digest.update(each.value.astype("<f4").tobytes())
+            digest.update(self.master.to_bytes(each.value))
         return digest.hexdigest()
 
 

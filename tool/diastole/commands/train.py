@@ -21,7 +21,9 @@ from diastole.config.keys import Config
 from diastole.console import fail, print_json, say, say_next
 from diastole.errors import BadInput
 from diastole_sim.spec.numerics import CLASS_NAMES
+from diastole_sim.spec.rounding import DRAW_BITS, RULES, is_stochastic
 from diastole_sim.train import TASKS, TrainResult, run_task
+from diastole_sim.train.master import DEFAULT_ROUNDING, FLOAT32, FORMATS, Master
 from diastole_sim.train.precision import ALPHA, BETA, HIGH, LOW, PRECISIONS, Precision
 from diastole_sim.train.tasks import Task
 
@@ -59,9 +61,46 @@ def add_parser(commands: Commands) -> None:
         type=fraction,
         help="exit with 1 if the held-out accuracy, from 0 to 1, is below A",
     )
+    add_master(parser)
     add_precision(parser)
     add_execution(parser)
     parser.set_defaults(execute=execute)
+
+
+def add_master(parser: argparse.ArgumentParser) -> None:
+    """Options of the weights that the host keeps and updates."""
+    group = parser.add_argument_group("master weights", "what the host keeps, and updates")
+    group.add_argument(
+        "--master", choices=tuple(FORMATS), help="their format (default: float32, not rounded)"
+    )
+    group.add_argument(
+        "--master-rounding",
+        choices=tuple(RULES),
+        help=f"of bf16 and e6m9: how updates are rounded to it (default: {DEFAULT_ROUNDING})",
+    )
+    group.add_argument(
+        "--master-bits",
+        metavar="R",
+        type=integer(1, DRAW_BITS),
+        help=f"of bf16 and e6m9: random bits of stochastic roundings (default: {DRAW_BITS})",
+    )
+
+
+def master_of(arguments: argparse.Namespace, default: Master = FLOAT32) -> Master:
+    """What was asked; ``default`` where nothing was. BadInput if options do not go together."""
+    kind = arguments.master or default.kind
+    rounding, bits = arguments.master_rounding, arguments.master_bits
+    for option, value in (("--master-rounding", rounding), ("--master-bits", bits)):
+        if value is not None and FORMATS[kind] is None:
+            raise BadInput(f"{option} is of --master bf16 and e6m9, not of {kind}")
+    if kind == default.kind:
+        rounding = rounding or default.rounding
+    if rounding is not None and not is_stochastic(rounding):
+        if bits is not None:
+            raise BadInput(f"--master-bits is of stochastic roundings, not of {rounding}")
+    elif kind == default.kind:
+        bits = bits or default.bits
+    return Master(kind=kind, rounding=rounding, bits=bits)
 
 
 def add_precision(parser: argparse.ArgumentParser) -> None:
@@ -119,7 +158,7 @@ def precision_of(config: Config, arguments: argparse.Namespace) -> Precision | N
 def training_options(config: Config, arguments: argparse.Namespace) -> dict[str, Any]:
     """What the options say of the training itself, as :func:`diastole_sim.train.run_task` takes it;
     `compare` asks here too. BadInput as of :func:`precision_of`."""
-    return {"precision": precision_of(config, arguments)}
+    return {"precision": precision_of(config, arguments), "master": master_of(arguments)}
 
 
 def require_samples(task: Task) -> None:
@@ -204,6 +243,9 @@ def describe(result: TrainResult) -> str:
         ),
         f"weights {result.weights_sha256}",
     ]
+    if result.master_rounding is not None:
+        drawn = "" if result.master_bits is None else f" with {result.master_bits} random bits"
+        lines.append(f"master weights in {result.master}, {result.master_rounding}{drawn}")
     if result.mean_passes is not None and result.pass_shares is not None:
         shares = ", ".join(f"{part:.0%} of {n}" for n, part in result.pass_shares.items())
         lines.append(

@@ -11,6 +11,7 @@ from diastole_sim.spec.numerics import Numerics
 from diastole_sim.train import host, run_task
 from diastole_sim.train.draws import initial_weights
 from diastole_sim.train.float_device import FloatDevice
+from diastole_sim.train.master import UPDATE_TAG, Master
 from diastole_sim.train.network import Parameter
 from diastole_sim.train.samples import Samples
 from diastole_sim.train.session import Session
@@ -237,3 +238,21 @@ def test_the_sizes_that_are_promised():
         blocks=2, width=64, hidden=256, heads=4, context=64, symbols=256
     )
     assert (task.batch, task.steps) == (4, 300)
+
+
+def test_narrow_masters(batch):
+    """Every parameter is a number of the format after each step, and draws as it alone does."""
+    network = Transformer(SIZES, seed=5, master=Master(kind="bf16"))
+    asked = []
+    rounding = network._rounding
+    network._rounding = lambda tag, step: asked.append((tag, step)) or rounding(tag, step)
+    before = network.sha256()
+    for step in range(2):
+        asked.clear()
+        rate = np.float32(0.05)
+        network.train_step(Session(FloatDevice()), batch, step=step, rate=rate, momentum=0.9)
+        assert len(set(asked)) == len(asked) == len(network.parameters())
+        assert all(tag & UPDATE_TAG and at == step for tag, at in asked)
+        for each in network.parameters():
+            assert not (np.ascontiguousarray(each.value).view(np.uint32) & 0xFFFF).any()
+    assert network.sha256() != before
