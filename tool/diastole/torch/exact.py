@@ -125,7 +125,8 @@ class TorchGoldenDevice(GoldenDevice):
             return None
         factors = first.values, second.values
         if are_singles(first, second) and fits(a, b, FLOAT32_BITS) and has_singles():
-            return factors[0] @ factors[1].T + 0.0  # no zero has a sign
+            with torch.autocast(self.torch_device.type, enabled=False):
+                return factors[0] @ factors[1].T + 0.0  # no zero has a sign
         return round_doubles(factors[0].double() @ factors[1].double().T)
 
     def _side(self, tensor: Quantised, number: int) -> "tuple[Decoded, Bounds]":

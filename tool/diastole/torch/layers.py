@@ -158,7 +158,9 @@ def _matches(model: nn.Module, patterns: Sequence[str]) -> tuple[dict[str, Any],
         linear = [name for name in matching if type(modules[name]) is nn.Linear]
         for name in matching:
             if isinstance(modules[name], nn.Linear) and name not in linear:
-                skipped[name] = f"left, it is a {type(modules[name]).__name__}"
+                kind = type(modules[name]).__name__
+                whose = " of diastole.torch" * isinstance(modules[name], Linear)
+                skipped[name] = f"left, it is a {kind}{whose}"
         if not linear:
             raise ValueError(_nothing(pattern, modules, [name for name in matching if name]))
         found |= {name: modules[name] for name in linear}
