@@ -38,7 +38,7 @@ def figures() -> Iterator[Figure]:
     yield at_least(what, numpy_time / torch_time, LEAST_RATIO, "{:.2f} x")
 
 
-def seconds(side: int = SIDE, attempts: int = ATTEMPTS) -> tuple[float, float]:
+def both_seconds(side: int = SIDE, attempts: int = ATTEMPTS) -> tuple[float, float]:
     """The best of some attempts, of the products and the bias of a layer in numpy, and of the
     layer: forward pass, both gradients, and that of the bias."""
     import torch
@@ -79,4 +79,4 @@ def once(work: Callable[[], object]) -> float:
 
 
 if __name__ == "__main__":
-    print(json.dumps(seconds()))
+    print(json.dumps(both_seconds()))

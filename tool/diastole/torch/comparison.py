@@ -10,7 +10,7 @@ from torch import nn
 
 from diastole.devices import Formats
 from diastole.report.format_table import align
-from diastole.torch.layers import convert
+from diastole.torch.layers import Linear, convert
 from diastole_sim.spec.check import require_int
 
 FLOAT = "float32"
@@ -66,10 +66,14 @@ def compare(
     ``device``, ``seed``: as of :func:`diastole.torch.convert`; before each copy the generator of
     torch is seeded with ``seed``, and left as it was after all.
 
-    Nothing is done to ``model``. ValueError for no format, one called ``float32``, and what
-    ``convert`` refuses; what else ``step`` raises, with a note of the format.
+    Nothing is done to ``model``. ValueError for a model that is converted, for no format, one
+    called ``float32``, and what ``convert`` refuses; what else ``step`` raises, with a note of the
+    format.
     """
     require_int("steps", steps, 1, MAX_STEPS)
+    swapped = [name for name, each in model.named_modules() if isinstance(each, Linear)]
+    if swapped:
+        raise ValueError(f"model must be one that is not converted; swapped are {_few(swapped)}")
     chosen = _by_name(formats)
     models = {FLOAT: copy.deepcopy(model)}
     for name, each in chosen.items():
@@ -103,6 +107,10 @@ def _losses(
             updates.step()
         losses.append(float(loss.detach() if isinstance(loss, torch.Tensor) else loss))
     return losses
+
+
+def _few(names: list[str]) -> str:
+    return ", ".join([*names[:3], *["..."] * (len(names) > 3)])
 
 
 def _by_name(formats: "Iterable[Formats] | Mapping[str, Formats]") -> dict[str, Formats]:

@@ -158,9 +158,7 @@ def _matches(model: nn.Module, patterns: Sequence[str]) -> tuple[dict[str, Any],
         linear = [name for name in matching if type(modules[name]) is nn.Linear]
         for name in matching:
             if isinstance(modules[name], nn.Linear) and name not in linear:
-                kind = type(modules[name]).__name__
-                whose = " of diastole.torch" * isinstance(modules[name], Linear)
-                skipped[name] = f"left, it is a {kind}{whose}"
+                skipped[name] = f"left, it is {_kind(modules[name])}"
         if not linear:
             raise ValueError(_nothing(pattern, modules, [name for name in matching if name]))
         found |= {name: modules[name] for name in linear}
@@ -174,10 +172,15 @@ def _matches(model: nn.Module, patterns: Sequence[str]) -> tuple[dict[str, Any],
 def _nothing(pattern: str, modules: Mapping[str, nn.Module], matching: Sequence[str]) -> str:
     """That there is nothing to swap, with what there is."""
     if matching:
-        shown = ", ".join(f"{name}, a {type(modules[name]).__name__}" for name in matching[:3])
+        few = sorted(matching, key=lambda name: not isinstance(modules[name], nn.Linear))[:3]
+        shown = ", ".join(f"{name}, {_kind(modules[name])}" for name in few)
         return f"names: {pattern!r} matches no nn.Linear, but {shown}"
     linear = [name for name, module in modules.items() if type(module) is nn.Linear]
     return f"names: {pattern!r} matches no nn.Linear; there is {', '.join(linear) or 'none'}"
+
+
+def _kind(module: nn.Module) -> str:
+    return f"a {type(module).__name__}{' of diastole.torch' * isinstance(module, Linear)}"
 
 
 def _device(formats: Formats | None, device: Any, seed: int) -> DeviceProtocol:

@@ -75,9 +75,9 @@ def _multiply(x: Any, w: Any, device: Any, tags: Tags | None, step: int | None) 
         steps=uses.steps,
     )
     if w.ndim > 2:
-        return Product.apply(x, w, call)
+        return DeviceProduct.apply(x, w, call)
     rows = x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
-    return Product.apply(rows, w, call).reshape(*x.shape[:-1], w.shape[-1])
+    return DeviceProduct.apply(rows, w, call).reshape(*x.shape[:-1], w.shape[-1])
 
 
 _uncompiled: Any = torch.compiler.disable(_multiply)
@@ -90,7 +90,7 @@ def layer_tags(layer: int) -> Tags:
     return first, first + 1, first + 2
 
 
-class Product(torch.autograd.Function):
+class DeviceProduct(torch.autograd.Function):
     """Of matrices, or of stacks of them."""
 
     @staticmethod

@@ -5,7 +5,7 @@ import importlib.util
 import pytest
 
 from diastole.measure import torch_speed
-from diastole.measure.torch_speed import figures, seconds
+from diastole.measure.torch_speed import both_seconds, figures
 
 WHAT = "Linear of diastole.torch, 512^3, bfp4, both passes: numpy's time over it"
 
@@ -33,4 +33,4 @@ def test_the_ratio_of_a_process_with_one_thread(times, measured, met, monkeypatc
 
 def test_both_are_timed():
     pytest.importorskip("torch", reason="torch is not installed: make torch")
-    assert all(0 < each < 10 for each in seconds(16, 2))
+    assert all(0 < each < 10 for each in both_seconds(16, 2))

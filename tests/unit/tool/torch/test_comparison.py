@@ -128,3 +128,7 @@ def test_what_is_refused_is_so_before_anything_runs(model):
     message = "names: 'head' matches no nn.Linear; there is 0, 3"
     with pytest.raises(ValueError, match=exactly(message)):
         compare(model, step, ["bfp4"], steps=1, names="head")
+    convert(model, formats="bfp4")
+    message = "model must be one that is not converted; swapped are 0, 3"
+    with pytest.raises(ValueError, match=exactly(message)):
+        compare(model, step, ["bfp4"], steps=1)

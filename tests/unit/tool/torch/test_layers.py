@@ -167,6 +167,11 @@ def test_names_that_match_nothing(model):
     assert not [each for each in model.modules() if isinstance(each, Linear)]
     with pytest.raises(ValueError, match=exactly("names: '*' matches no nn.Linear, but 0, a ReLU")):
         convert(nn.Sequential(nn.ReLU()), formats="bfp4")
+    convert(model, formats="bfp4", names=["first", "last"])
+    message = "names: '[fcl]*' matches no nn.Linear, but first, a Linear of diastole.torch, "
+    message += "last, a Linear of diastole.torch, conv, a Conv1d"
+    with pytest.raises(ValueError, match=exactly(message)):
+        convert(model, formats="bfp4", names="[fcl]*")
 
 
 def test_what_is_refused(model):
