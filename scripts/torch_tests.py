@@ -27,6 +27,7 @@ PINNED = "torch==2.13.0"
 TESTS = (
     "tests/unit/tool/torch",
     "tests/unit/tool/measure/test_torch_speed.py",
+    "tests/unit/test_documents.py",
     "tests/unit/test_readme.py",
 )
 
