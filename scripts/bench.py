@@ -26,6 +26,7 @@ from diastole.measure import (
     geometry,
     golden_speed,
     gradient_order,
+    masters,
     model_error,
     precisions,
     sizes,
@@ -40,30 +41,14 @@ def on(config: Config, measure: Callable[[Config, Device], Iterator[Figure]]) ->
         yield from measure(config, device)
 
 
-def larger() -> Iterator[Figure]:
-    for name, cases in sizes.CASES.items():
-        with Device(cached_product(PRESETS[name])) as device:
-            yield utilisation.memories(name, device)
-            for case in cases:
-                yield from sizes.cube_products(name, PRESETS[name], device, case)
-
-
-def far() -> Iterator[Figure]:
-    latency = sizes.FAR_LATENCY
-    for name, case in sizes.FAR.items():
-        config, where = PRESETS[name], f", latency {latency}"
-        with Device(cached_product(config), read_latency=latency, write_latency=latency) as device:
-            yield from sizes.cube_products(name, config, device, case, where=where)
-
-
 def main(arguments: argparse.Namespace) -> int:
     mapper = area.Mapper.find(LIBRARY) if not arguments.names or "area" in arguments.names else None
     known = {
         "utilisation": lambda: on(PRESETS["nano"], utilisation.products),
         "formats": utilisation.in_every_format,
         "narrow": lambda: on(area.widened(PRESETS["nano"], 64), utilisation.digits_step),
-        "larger": larger,
-        "far": far,
+        "larger": sizes.larger,
+        "far": sizes.far,
         "model": model_error.figures,
         "estimating": estimating.figures,
         "chooser": lambda: chooser.figures("nano", PRESETS["nano"]),
@@ -71,6 +56,7 @@ def main(arguments: argparse.Namespace) -> int:
         "emission": emission.figures,
         "accuracy": accuracy.figures,
         "precision": precisions.figures,
+        "master": masters.figures,
         "geometry": geometry.figures,
         "orders": gradient_order.figures,
         "stacks": golden_speed.figures,

@@ -15,8 +15,8 @@ from functools import cache
 from types import SimpleNamespace
 
 from oracle.bfp import exponent_of, finite, is_negative
+from oracle.draws import element_draw
 from oracle.rounding import round_fraction
-from oracle.threefry import draw
 
 NAN_BYTE, NAN_SCALE_CODE = 255, 0x7F
 NVFP4_REACH = 448 * 6
@@ -236,8 +236,8 @@ def _zeros(height, width):
 class _Copy:
     """One quantised copy in the making; ``rows`` in the orientation in which it is stored."""
 
-    def __init__(self, rows, indices, options, second=False):
-        self.rows, self.indices, self.options = rows, indices, options
+    def __init__(self, rows, origins, options, second=False):
+        self.rows, self.origins, self.options = rows, origins, options
         self.second = second
         self.chosen = element(options.name)
         height, width, block = len(rows), len(rows[0]), options.block
@@ -317,13 +317,10 @@ class _Copy:
     def _finite_code(self, i, j, magnitude, unit):
         options, code = self.options, 0
         if unit is not None:
-            random = draw(
-                seed=options.seed,
-                tag=options.tag,
-                step=options.step,
-                index=self.indices[i][j],
-                bits=options.bits,
-                second=self.second,
+            row, column = self.origins[i][j]
+            number = self.rows[i][j]
+            random = element_draw(
+                number, row=row, column=column, second=self.second, **options.draws
             )
             code = round_to_code(self.chosen, magnitude / unit, options.rule, random, options.bits)
         self.underflowed += magnitude != 0 and code == 0
@@ -361,6 +358,8 @@ def quantise(
     scale_rule,
     rule="nearest",
     bits=8,
+    drawn="counter",
+    lfsr_bits=24,
     seed=0,
     tag=0,
     step=0,
@@ -395,19 +394,24 @@ def quantise(
         scale_rule=scale_rule,
         rule=rule,
         bits=bits,
-        seed=seed,
-        tag=tag,
-        step=step,
+        draws={
+            "columns": len(rows[0]),
+            "drawn": drawn,
+            "lfsr_bits": lfsr_bits,
+            "bits": bits,
+            "seed": seed,
+            "tag": tag,
+            "step": step,
+        },
         overflow=overflow,
         special=special,
         folded=folded,
         tensor_scale=of_tensor,
     )
-    width = len(rows[0])
-    indices = [[i * width + j for j in range(width)] for i in range(len(rows))]
-    copies = [_Copy(rows, indices, options)]
+    origins = [[(i, j) for j in range(len(row))] for i, row in enumerate(rows)]
+    copies = [_Copy(rows, origins, options)]
     if kind == "vector":
-        copies.append(_Copy(transpose(rows), transpose(indices), options, second=True))
+        copies.append(_Copy(transpose(rows), transpose(origins), options, second=True))
     return SimpleNamespace(
         copies=copies,
         tensor_exponent=None if chosen.scale == "one" else exponent,

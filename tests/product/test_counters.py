@@ -18,7 +18,7 @@ from support.nests import drawn_nest
 from support.sweep import sweep
 
 MACHINES = [
-    *("pico", "nano", "mixed", "fp8_e5m2", "mxfp8_e4m3", "nvfp4", "ports"),
+    *("pico", "nano", "mixed", "fp8_e5m2", "mxfp8_e4m3", "nvfp4", "ports", "esru_2x2"),
     *(name for name, config in p.MACHINES.items() if config.numerics.chooses_widths),
     sweep("mxfp4_e2m1"),
     sweep("ports_mxfp8"),  # what is of two ports, and what is of a format, is seen one by one

@@ -3,6 +3,8 @@
 ``scripts/bench_geometry.py`` trains longer, on more machines.
 """
 
+from functools import cache
+
 import pytest
 
 from diastole_sim.train import run_task
@@ -10,12 +12,22 @@ from support.products import MACHINES
 from support.sweep import sweep
 
 STEPS = 4
+LIKE = {"pico": ("pico", "turning", "wide", "ports"), "esru": ("esru", "esru_2x2", "esru_4x2")}
+"""Machines of the same numbers, by the first of them."""
 RUNS = [("pico", None), ("pico", 1), sweep("turning", 1), ("wide", None), ("wide", 2), ("ports", 3)]
+RUNS += [
+    ("esru", 1),
+    ("esru_2x2", None),
+    ("esru_2x2", 2),
+    sweep("esru_4x2", 3),
+    sweep("esru", None),
+]
 
 
 @pytest.fixture(scope="module")
 def expected(goldens):
-    return train(goldens("pico"))
+    """``expected(name)``: what the golden model makes of the numbers of that machine."""
+    return cache(lambda name: train(goldens(name)))
 
 
 def train(device):
@@ -25,13 +37,16 @@ def train(device):
 
 @pytest.mark.parametrize("name, stalls", RUNS)
 def test_one_result(name, stalls, devices, expected):
-    """1 x 1, 3 x 2, 2 x 4 behind two ports, and 2 x 1 cells that transpose at the edge; with and
-    without stalls."""
-    assert MACHINES[name].numerics == MACHINES["pico"].numerics
-    assert train(devices(name, stalls)) == expected
+    """1 x 1, 3 x 2, 2 x 4 behind two ports, and 2 x 1 cells that transpose at the edge. And 1 x 1,
+    2 x 2 and 4 x 2 that draw by rows, behind buses of 32, 128 and 64 bits. With and without
+    stalls."""
+    (first,) = (first for first, names in LIKE.items() if name in names)
+    assert MACHINES[name].numerics == MACHINES[first].numerics
+    assert train(devices(name, stalls)) == expected(first)
 
 
-def test_another_seed_has_another_result(goldens, expected):
-    golden = goldens("pico")
+@pytest.mark.parametrize("name", LIKE)
+def test_another_seed_has_another_result(name, goldens, expected):
+    golden = goldens(name)
     golden.seed += 1
-    assert train(golden)[0] != expected[0]
+    assert train(golden)[0] != expected(name)[0]

@@ -94,6 +94,19 @@ PORT_MACHINES = {
 }
 MACHINES |= PORT_MACHINES
 
+# One set of numbers on three arrays and three buses: draws of state and inverse in every class, of
+# second copies too.
+DRAWN = {
+    "rounding": {"x": "stochastic-c", "w": "stochastic-a", "dy": "stochastic-b", "kind": "lfsr3"},
+    "block": {"x": "1x16"},
+}
+ROUNDING_MACHINES = {
+    "esru": machine("esru", "bfp4", data_width=32, **DRAWN),
+    "esru_2x2": machine("esru_2x2", "bfp4", rows=2, cols=2, data_width=128, **DRAWN),
+    "esru_4x2": machine("esru_4x2", "bfp4", rows=4, cols=2, data_width=64, **DRAWN),
+}
+MACHINES |= ROUNDING_MACHINES
+
 SEED = 7
 CLASSES = {"X": "x", "W": "w", "dY": "dy"}
 TAGS = {"X": 0, "W": 1, "dY": 2}
@@ -244,6 +257,8 @@ def check_quantisation(device, data, operands, step=0):
             scale_rule=chosen.scale,
             rule=chosen.rounding,
             bits=numerics.random_bits,
+            drawn=numerics.rounding_kind,
+            lfsr_bits=numerics.lfsr_bits,
             seed=device.seed,
             tag=TAGS[name],
             step=step,

@@ -53,6 +53,8 @@ def ask_oracle(array, chosen, tensor_class="x", scale=None, **where):
         scale_rule=own.scale,
         rule=own.rounding,
         bits=chosen.random_bits,
+        drawn=chosen.rounding_kind,
+        lfsr_bits=chosen.lfsr_bits,
         overflow=own.overflow,
         special=chosen.special,
         folded=chosen.folds(tensor_class),

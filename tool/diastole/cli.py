@@ -13,6 +13,7 @@ import diastole
 from diastole import console
 from diastole.commands import (
     check,
+    compare,
     completion,
     doctor,
     estimate,
@@ -27,7 +28,19 @@ from diastole.console import fail, one_line
 from diastole.errors import BadInput, CheckFailed
 from diastole_sim.rtl.programs import ToolMissing
 
-COMMANDS = (init, check, estimate, generate, run, explain, train, formats, doctor, completion)
+COMMANDS = (
+    init,
+    check,
+    estimate,
+    generate,
+    run,
+    explain,
+    train,
+    compare,
+    formats,
+    doctor,
+    completion,
+)
 
 DONE, CHECK_FAILED, BAD_INPUT, TOOL_MISSING, INTERRUPTED = 0, 1, 2, 3, 130
 

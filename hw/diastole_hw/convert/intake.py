@@ -14,7 +14,8 @@ from diastole_hw.convert.scale import LARGEST_BYTE, LaneScale
 from diastole_hw.convert.walk import tile_layout
 from diastole_hw.invariant import invariant
 from diastole_hw.place import place
-from diastole_hw.random.draws import AHEAD, INDEX_BITS, Draws
+from diastole_hw.random.draws import AHEAD, INDEX_BITS
+from diastole_hw.random.kinds import draw_unit
 from diastole_hw.registers import data_output, data_register
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_sim.spec.formats import NAN_EXPONENT
@@ -56,7 +57,7 @@ class Intake(wiring.Component):
     make the unit no number. If they draw (:attr:`Geometry.draws_at_intake`), that is with the draws
     that they will be stored with.
 
-    Timing: one word per cycle; in a class that draws here that is the rate of :class:`Draws`. A
+    Timing: one word per cycle; in a class that draws here that is the rate of its unit of draws. A
     tile waits for room in the buffer first. A word is written 1 cycle after it was taken; ``add``
     and its values are :attr:`measuring` cycles after that, in machines with a class that draws here
     1 more, and of that class when the draws come too, 7 after the first. ``data.ready`` does not
@@ -79,6 +80,9 @@ class Intake(wiring.Component):
         As in :class:`LaneScale`; must hold while words are on their way.
     cols, seed, tag, step : In(32)
         Of the tensor, there only if a class draws here; must hold as ``scale``.
+    start : In(1)
+    rows : In(32)
+        As in :class:`diastole_hw.convert.tile_quantiser.TileQuantiser`; there only as ``cols``.
     tile : In(stream of :func:`tile_layout`)
     data : In(stream of unsigned(data_width))
         The beats that :class:`diastole_hw.convert.walk.ReadRequests` asks for.
@@ -104,6 +108,8 @@ class Intake(wiring.Component):
         self.numerics, self.data_width = numerics, data_width
         sizes = self.geometry = Geometry(numerics=numerics, data_width=data_width)
         drawing = {name: In(32) for name in ("cols", "seed", "tag", "step")}
+        if numerics.draws_by_rows:
+            drawing |= {"start": In(1), "rows": In(32)}
         super().__init__(
             (drawing if any(sizes.draws_at_intake) else {})
             | {
@@ -244,13 +250,23 @@ class Intake(wiring.Component):
             {"at": word_layout(sizes), "row_end": 1, "last_row": 1, "data": 32 * sizes.lanes}
         )
         m.submodules.words = place(words := StreamFifo(shape=layout, depth=AHEAD), platform)
-        keys = {"lanes": sizes.lanes, "random_bits": self.numerics.random_bits}
-        m.submodules.draws = place(draws := Draws(copies=1, rows=sizes.block, **keys), platform)
+        rows = {"block": sizes.block, "rows": sizes.block, "twice": False}
+        draws = draw_unit(self.numerics, lanes=sizes.lanes, copies=1, **rows)
+        m.submodules.draws = place(draws, platform)
         drawn = by_class(m, self.cls, map(int, sizes.draws_at_intake), "drawn").bool()
         offset = Signal(INDEX_BITS)  # of the row's first element from the tile's
         with m.If(word.valid & word.row_end):
             m.d.sync += offset.eq(Mux(last, 0, offset + self.cols))
         column = word.at.word << exact_log2(sizes.lanes)
+        place_of_word = {
+            "index": self.tile.p.index + offset + column,
+            "row": word.at.row,
+            "goes_on": word.at.word != 0,
+            "begins": self.tile.p.first_col & (word.at.word == 0),
+            "odd": word.at.word & 1,
+        }
+        if self.numerics.draws_by_rows:
+            m.d.comb += [draws.start.eq(self.start & drawn), draws.height.eq(self.rows)]
         m.d.comb += [
             room.eq(words.i.ready & (draws.i.ready | ~drawn)),
             words.i.valid.eq(word.valid),
@@ -262,9 +278,7 @@ class Intake(wiring.Component):
             draws.tag.eq(self.tag),
             draws.step.eq(self.step),
             draws.i.valid.eq(offered & ~self.scan & words.i.ready & drawn),
-            draws.i.p.index.eq(self.tile.p.index + offset + column),
-            draws.i.p.row.eq(word.at.row),
-            draws.i.p.goes_on.eq(word.at.word != 0),
+            *(draws.i.p[name].eq(place_of_word[name]) for name in draws.i.p.shape().members),
             words.o.ready.eq(draws.o.valid | ~drawn),
             draws.o.ready.eq(words.o.valid & drawn),
         ]
@@ -314,8 +328,10 @@ class Intake(wiring.Component):
             lane.exponent.eq(Mux(one, LARGEST_BYTE, self.scale)),
             lane.fold.eq(~0),
         ]
+        bits = self.numerics.random_bits
+        if self.numerics.rounding_kind == "data":
+            m.d.comb += lane.random.eq(lane.value[:bits])
         if word.random is not None:
-            bits = self.numerics.random_bits
             m.d.comb += lane.random.eq(word.random.word_select(n, bits))
         return Mux(known & (stored != NAN_EXPONENT), lane.top, stored)
 

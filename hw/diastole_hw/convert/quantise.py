@@ -17,6 +17,9 @@ _DISTANCE_BITS = 11
 TOP_CYCLES = 3
 """Latency of a lane where a class may fold; none divides there."""
 
+MONITORED = ("differs", "narrow")
+"""What a lane says to the precision monitor."""
+
 
 def rounds_up(rule, lowest, fraction, sticky, random, random_bits):
     """Whether a magnitude is rounded away from zero, one bit.
@@ -110,7 +113,7 @@ class LaneQuantiser(wiring.Component):
     def __init__(self, *, numerics: Numerics, monitored: bool = False):
         self.numerics, self.monitored = numerics, monitored
         planes = {"planes": In(2)} if numerics.chooses_widths else {}
-        monitor = {"differs": Out(2), "narrow": Out(2)} if monitored else {}
+        monitor = dict.fromkeys(MONITORED, Out(2)) if monitored else {}
         super().__init__(
             planes
             | monitor

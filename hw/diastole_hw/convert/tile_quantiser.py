@@ -11,19 +11,17 @@ from diastole_hw.convert.gather import Gather, square_of, squares_layout
 from diastole_hw.convert.geometry import Geometry, by_class
 from diastole_hw.convert.intake import word_layout
 from diastole_hw.convert.passes import Passes
-from diastole_hw.convert.quantise import LaneQuantiser
+from diastole_hw.convert.quantise import MONITORED, LaneQuantiser
 from diastole_hw.convert.scale import LARGEST_BYTE
 from diastole_hw.convert.walk import tile_layout
 from diastole_hw.invariant import invariant
 from diastole_hw.place import place
-from diastole_hw.random.draws import AHEAD, Draws, place_layout
+from diastole_hw.random.draws import AHEAD
+from diastole_hw.random.kinds import draw_unit, word_place_layout
 from diastole_hw.registers import data_register, delayed_record
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_sim.spec.formats import NAN_EXPONENT
 from diastole_sim.spec.numerics import Numerics
-
-MONITORED = ("differs", "narrow")
-"""What lanes say to the precision monitor."""
 
 
 def image_group_layout() -> data.StructLayout:
@@ -92,6 +90,10 @@ class TileQuantiser(wiring.Component):
     scale : In(8)
     cols, seed, tag, step : In(32)
         Of the tensor; must hold until its last group is written.
+    start : In(1)
+    rows : In(32)
+        A pulse before the first tile of a tensor, and its rows, as ``cols``; there only with draws
+        of a register per row.
     tile : In(stream of :func:`tile_layout`)
     squares : In(stream of :func:`squares_layout`)
         A tile, and, as soon as they are measured, the exponents of the squares of its pieces.
@@ -115,9 +117,9 @@ class TileQuantiser(wiring.Component):
     planes : In(2)
         Of each copy, less 1; as ``cls``. It and what follows: where a class has the format
         ``fast``.
-    differs, narrow : Out(range(3 * lanes + 1))
-        Of this cycle's elements of the first copy, the sums of what the monitor has of each
-        (:class:`diastole_hw.convert.quantise.LaneQuantiser`).
+    monitor_en : Out(1)
+    differs, narrow : Out(array of lanes unsigned(2))
+        A word of the first copy, as :class:`diastole_hw.convert.monitor.Monitor` takes it.
     """
 
     def __init__(self, *, numerics: Numerics, data_width: int):
@@ -145,7 +147,11 @@ class TileQuantiser(wiring.Component):
         }
         if sizes.planar:
             members |= {"planes": In(2)}
-            members |= dict.fromkeys(MONITORED, Out(range(3 * sizes.lanes + 1)))
+            words = data.ArrayLayout(unsigned(2), sizes.lanes)
+            members |= {"monitor_en": Out(1)} | dict.fromkeys(MONITORED, Out(words))
+        if self.numerics.draws_by_rows:
+            members["start"] = In(1)
+            members["rows"] = In(32)
         if sizes.two_copies:
             members["second"] = Out(CopySignature(sizes, 1))
             members["row_value"] = In(8)
@@ -194,7 +200,7 @@ class TileQuantiser(wiring.Component):
         if any(sizes.finds):
             m.submodules.gather = place(gather := Gather(**keys), platform)
         of_copy = unsigned(sizes.lanes * self.numerics.random_bits)
-        index = stream.Signature(place_layout(sizes.block)).create()
+        index = stream.Signature(word_place_layout(self.numerics, **self._drawn)).create()
         draws = stream.Signature(data.ArrayLayout(of_copy, sizes.drawn_copies)).create()
         if any(sizes.draws):
             self._connect_draws(m, platform, index, draws)
@@ -224,14 +230,16 @@ class TileQuantiser(wiring.Component):
         self._quantise(m, platform, word, valid & move, draws.payload, gather)
         return m
 
+    @property
+    def _drawn(self) -> dict:
+        """What the unit of draws is to know of the order of words."""
+        sizes = self.geometry
+        return {"block": sizes.block, "rows": sizes.max_tile_rows, "twice": sizes.draws_twice}
+
     def _connect_draws(self, m, platform, index, draws):
         sizes = self.geometry
-        unit = Draws(
-            lanes=sizes.lanes,
-            random_bits=self.numerics.random_bits,
-            copies=sizes.drawn_copies,
-            rows=sizes.block,
-        )
+        kinds = {"lanes": sizes.lanes, "copies": sizes.drawn_copies}
+        unit = draw_unit(self.numerics, **kinds, **self._drawn)
         m.submodules.draws = place(unit, platform)
         m.d.comb += [
             unit.seed.eq(self.seed),
@@ -244,6 +252,9 @@ class TileQuantiser(wiring.Component):
             draws.valid.eq(unit.o.valid),
             unit.o.ready.eq(draws.ready),
         ]
+        if self.numerics.draws_by_rows:
+            drawn = by_class(m, self.cls, map(int, sizes.draws), "begins_drawn").bool()
+            m.d.comb += [unit.start.eq(self.start & drawn), unit.height.eq(self.rows)]
 
     def _feed(self, m, passes, words, index, gather):
         """Say of the words that are given out what the lanes ask for."""
@@ -256,10 +267,8 @@ class TileQuantiser(wiring.Component):
             passes.tile.valid.eq(self.tile.valid & self.squares.valid),
             self.tile.ready.eq(passes.tile.ready),
             self.squares.ready.eq(passes.o.valid & passes.o.ready & step.piece_end),
-            index.p.index.eq(step.index),
-            index.p.row.eq(step.at.row),
-            index.p.goes_on.eq(step.at.word != 0),
         ]
+        self._ask(m, index, step)
         stochastic = by_class(m, self.cls, map(int, sizes.draws), "stochastic").bool()
         word = words.i.p
         m.d.comb += word.drawn.eq(stochastic & step.inside)
@@ -282,6 +291,21 @@ class TileQuantiser(wiring.Component):
                     known = by_class(m, self.cls, map(int, sizes.folds_at_intake), f"at_intake{n}")
                     found = Mux(known.bool(), measured, found)
                 m.d.comb += word.folds[n].eq(found)
+
+    def _ask(self, m, index, step):
+        """What the unit of draws is to know of a word."""
+        place_of_word = {
+            "index": step.index,
+            "row": step.at.row,
+            "goes_on": step.at.word != 0,
+            "odd": step.at.word & 1,
+            "find": step.find,
+        }
+        if self.numerics.draws_by_rows:  # a row begins when it is given for the first time
+            finds = by_class(m, self.cls, map(int, self.geometry.finds), "finds").bool()
+            first = self.tile.p.first_col & (step.at.word == 0)
+            place_of_word["begins"] = first & (step.find | ~finds)
+        m.d.comb += [index.p[name].eq(place_of_word[name]) for name in index.p.shape().members]
 
     def _begin(self, m, platform, passes, words, index):
         """Let a word go on with its index, where it needs draws, and with the group and the strip
@@ -385,9 +409,10 @@ class TileQuantiser(wiring.Component):
         """What lies beside the tensor is zeros, and adds nothing."""
         if not self.geometry.planar:
             return []
-        return [
-            getattr(self, name).eq(Mux(stored, sum(getattr(lane, name) for lane in lanes), 0))
+        return [self.monitor_en.eq(stored)] + [
+            value.eq(getattr(lane, name))
             for name in MONITORED
+            for value, lane in zip(getattr(self, name), lanes, strict=True)
         ]
 
     def _count(self, stored, vectors, sets, name):
@@ -405,14 +430,19 @@ class TileQuantiser(wiring.Component):
             m.submodules[f"lane{n}_t" if copy else f"lane{n}"] = place(lane, platform)
             lanes.append(lane)
             bits = self.numerics.random_bits
+            value = self.read_data.word_select(n, 32)
+            if self.numerics.rounding_kind == "data":
+                drawn = value[:bits]
+            else:
+                drawn = random.word_select(n, bits)
             m.d.comb += [
                 lane.cls.eq(self.cls),
                 *([lane.planes.eq(self.planes)] if self.geometry.planar else []),
                 lane.scale.eq(self.scale),
-                lane.value.eq(Mux(word.inside, self.read_data.word_select(n, 32), 0)),
+                lane.value.eq(Mux(word.inside, value, 0)),
                 lane.exponent.eq(exponents[n]),
                 lane.fold.eq(folds[n]),
-                lane.random.eq(random.word_select(n, bits)),
+                lane.random.eq(drawn),
             ]
         return lanes
 

@@ -25,7 +25,9 @@ from diastole_sim.golden.convert import Quantised
 from diastole_sim.golden.convert import quantise as convert
 from diastole_sim.spec.check import require_int
 from diastole_sim.spec.formats import Grouping, parse_format, parse_grouping
+from diastole_sim.spec.lfsr import DEFAULT_LFSR_BITS
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
+from diastole_sim.spec.rounding import default_random_bits
 
 DEFAULT_BLOCK = 8
 """Side of the squares of block floating point, if no grouping is said."""
@@ -42,7 +44,9 @@ def quantise(
     rounding: str = "nearest",
     overflow: str = "saturate",
     special: str = "flag",
-    random_bits: int = 8,
+    random_bits: int | None = None,
+    rounding_kind: str = "counter",
+    lfsr_bits: int = DEFAULT_LFSR_BITS,
     seed: int = 0,
     tag: int = 0,
     step: int = 0,
@@ -72,7 +76,12 @@ def quantise(
         the data.
     rounding : str
         ``nearest`` (ties to even), ``stochastic-a``, ``stochastic-b``, ``stochastic-c``, with
-        ``random_bits`` (1 to 16) for each element, drawn from (``seed``, ``tag``, ``step``).
+        ``random_bits`` for each element, drawn from (``seed``, ``tag``, ``step``).
+    random_bits : int
+        1 to 16, 24 of ``lfsr``, 12 of ``data``; 3 of ``lfsr3``, its default; else 8.
+    rounding_kind : str
+        Where draws come from, as ``rounding.kind`` of a machine: ``counter``, ``lfsr`` (of
+        ``lfsr_bits``, 3 to 24), ``lfsr3``, ``data``.
     overflow : str
         What becomes of what is too large: ``saturate``, or with ``specification`` the format's own
         Inf or NaN where it has one.
@@ -98,7 +107,12 @@ def quantise(
     require_int("axis", axis, -wide.ndim, wide.ndim - 1)
     for name, value in (("seed", seed), ("tag", tag), ("step", step)):
         require_int(name, value, 0, 2**32 - 1)
-    numerics = _numerics(form, scale, rounding, overflow, special, random_bits)
+    draws: dict[str, int | str] = {
+        "random_bits": default_random_bits(rounding_kind) if random_bits is None else random_bits,
+        "rounding_kind": rounding_kind,
+        "lfsr_bits": lfsr_bits,
+    }
+    numerics = _numerics(form, scale, rounding, overflow, special, draws)
     if special == "poison" and not form.has_nan and not np.isfinite(wide).all():
         raise ValueError(
             f'array must be finite for {form} where special is "poison": it has no code for NaN '
@@ -154,7 +168,12 @@ def _grouping(format: str, text: str | None) -> Grouping:
 
 
 def _numerics(
-    form: Form, scale: str | None, rounding: str, overflow: str, special: str, random_bits: int
+    form: Form,
+    scale: str | None,
+    rounding: str,
+    overflow: str,
+    special: str,
+    draws: dict[str, int | str],
 ) -> Numerics:
     """A machine whose converter does this; what is behind it does not matter here."""
     chosen = {
@@ -167,7 +186,7 @@ def _numerics(
     return Numerics.from_dict(
         dict.fromkeys(CLASS_NAMES, chosen)
         | {"block": min(DEFAULT_BLOCK, form.grouping.size or DEFAULT_BLOCK)}
-        | {"random_bits": random_bits, "fraction": 0, "headroom": 1, "special": special}
+        | {"fraction": 0, "headroom": 1, "special": special, **draws}
     )
 
 

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from diastole_sim.device.interface import Floats
 from diastole_sim.device.operands import require_matrix
 from diastole_sim.golden.copies import Copy, Counts, Fields, convert_copy, copy_values
+from diastole_sim.golden.draws import element_draws
 from diastole_sim.golden.improvement import Improvement, improvements
 from diastole_sim.golden.partition import nonzeros
-from diastole_sim.golden.random import stack_draws
 from diastole_sim.spec.check import require_int
 from diastole_sim.spec.numerics import Numerics, TensorClass
 from diastole_sim.spec.operations import OPERAND_OF
@@ -142,9 +142,8 @@ def quantise_stack(
     for transposed in (False, True)[: 1 + chosen.two_copies]:
         draws: NDArray[np.int32] = np.zeros((1, 1, 1), dtype=np.int32)
         if is_stochastic(chosen.rounding):
-            bits = numerics.random_bits
-            draws = stack_draws(
-                rows, columns, seed=seed, tags=tags, step=step, bits=bits, second=transposed
+            draws = element_draws(
+                fields.finite, numerics, seed=seed, tags=tags, step=step, second=transposed
             )
         done.append(
             convert_copy(fields, draws, numerics, tensor_class, of_tensors, transposed, width)

@@ -53,6 +53,17 @@ def _encrypt(
     return x0, x1
 
 
+def encrypt_stack(
+    seed: int, tags: Sequence[int], counter: tuple[Words, int]
+) -> tuple[Words, Words]:
+    """Encrypt with the key (``seed``, tag) of each tag the counters of an array and ``step``, the
+    counter's second word: (tags, counters). ValueError for what is no 32 bits."""
+    for name, words in (("seed", (seed,)), ("tag", tags), ("step", (counter[1],))):
+        for word in words:
+            require_int(name, word, 0, 2**32 - 1)
+    return _encrypt(np.uint32(seed), np.array(tags, np.uint32)[:, None], counter)
+
+
 def tensor_draws(
     rows: int, columns: int, *, seed: int, tag: int, step: int, bits: int, second: bool = False
 ) -> NDArray[np.int64]:
@@ -81,15 +92,11 @@ def stack_draws(
 ) -> NDArray[np.int32]:
     """As :func:`tensor_draws` of each tag: (tags, ``rows``, ``columns``)."""
     require_int("bits", bits, 1, DRAW_BITS)
-    for name, words in (("seed", (seed,)), ("tag", tags), ("step", (step,))):
-        for word in words:
-            require_int(name, word, 0, 2**32 - 1)
     if second and bits > SHARED_DRAW_BITS:
         tags = [tag ^ SECOND_COPY_TAG for tag in tags]
     count = rows * columns
     groups = np.arange(-(-count // DRAWS_PER_COUNTER), dtype=np.uint32)
-    keys = np.array(tags, np.uint32)[:, None]
-    words = np.stack(_encrypt(np.uint32(seed), keys, (groups, step)), axis=-1)
+    words = np.stack(encrypt_stack(seed, tags, (groups, step)), axis=-1)
     # Little-endian, the words of a result are its four draws in their order.
     draws = words.astype("<u4", copy=False).view("<u2").reshape(len(tags), -1)[:, :count]
     if second and bits <= SHARED_DRAW_BITS:

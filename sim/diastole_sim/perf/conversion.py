@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from diastole_sim.perf.converter import ModelledConverter
 from diastole_sim.perf.draws import hashed_together, line_delay, row_delay
 from diastole_sim.perf.machine import OUTSTANDING, Memory, ceil_div
+from diastole_sim.perf.starts import RowStarts
 from diastole_sim.perf.store import ANSWERED, WRITES_AHEAD
 from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.image import MAX_SIZE
@@ -15,11 +16,9 @@ from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 KNOWN = 4  # from a piece's last word to the first one that goes through the lanes
 BEGUN = 3  # to the first request
 SCANNED = 3  # from a tensor's last word to the first request of the second reading
-DRAWN_EARLY = 6  # later, where words are measured with their draws
 FOUND = 9  # from a tile's last word to what its units are folded by, beside the lanes
 BETWEEN = 4  # from a tile's last word to the next one's first, where both are passed twice
 STORED = 2  # from the lanes to a group's first byte
-DRAWN = 5  # by which words that draw leave the lanes later
 GIVEN = 2  # from the choice between two copies to the first byte
 DRAINED = 2  # to the first byte of maxima
 HEADER = 4  # a header and its request
@@ -137,6 +136,7 @@ class _Conversion:
         self.rows, self.cols = rows, cols
         self.reading = _Reading(converter, memory, BEGUN)
         copies = 1 + converter.vectors
+        self.starts, self.early = (RowStarts(BEGUN, converter.row_start) for _ in range(2))
         self.lane = 0  # the cycle after the last word in the lanes
         self.places = deque([LONG_AGO] * converter.halves)  # tiles that have gone
         self.groups = deque([LONG_AGO] * 2)  # of the first copy, whose elements have left
@@ -189,6 +189,7 @@ class _Conversion:
     def _begin_at(self, cycle: int) -> None:
         self.reading = _Reading(self.converter, self.memory, cycle)
         self.lane = self.byte = self.beat = self.given = cycle
+        self.starts, self.early = (RowStarts(cycle, self.converter.row_start) for _ in range(2))
         self.write += cycle
 
     # Rows of tiles that are alike.
@@ -201,6 +202,8 @@ class _Conversion:
             *self.places, *self.groups, *self.fields, self.byte, self.beat, self.write,
             self.maxima or LONG_AGO, *self.responses,
         ]  # fmt: skip
+        if self.converter.row_start:
+            times += self.starts.times + self.early.times
         if self.converter.two_copies:
             times.append(self.given)
         if self.converter.vectors:
@@ -238,6 +241,8 @@ class _Conversion:
         ):  # fmt: skip
             for number, time in enumerate(times):
                 times[number] = time + cycles
+        self.starts.later(cycles)
+        self.early.later(cycles)
         self.kept = deque((beats, gone + cycles) for beats, gone in self.kept)
         self.lane += cycles
         self.byte += cycles
@@ -269,11 +274,12 @@ class _Conversion:
 
     def _with_draws(self, known: list[int], row: int, col: int, rows: int, cols: int) -> list[int]:
         """When the pieces of a tile are known, whose draws come first; reading waits for these."""
-        index, pitch = self._place(row, col)
-        delay = row_delay(self.converter.lanes, index, pitch, rows, cols)
+        words = ceil_div(cols, self.converter.lanes)
+        begin = known[-1] - KNOWN - rows * words
+        delay = self._rows_delay(self.early, begin, (row, col), rows, cols)
         self.reading.taken += delay
         return [
-            cycle + DRAWN_EARLY + delay * number // len(known)
+            cycle + self.converter.drawn_early_cycles + delay * number // len(known)
             for number, cycle in enumerate(known, start=1)
         ]
 
@@ -281,14 +287,15 @@ class _Conversion:
         """Pass over a tile for what its units are folded by."""
         converter = self.converter
         words = ceil_div(cols, converter.lanes)
-        self.lane = max(self.lane, known) + rows * words + FOUND + self._late
+        begin = max(self.lane, known)
+        self.lane = begin + rows * words + FOUND + self._late
         if converter.draws:
-            self.lane += row_delay(converter.lanes, *self._place(row, col), rows, cols)
+            self.lane += self._rows_delay(self.starts, begin, (row, col), rows, cols)
 
     @property
     def _late(self) -> int:
         """From a word to its elements."""
-        return self.converter.lane_cycles + DRAWN * self.converter.draws
+        return self.converter.lane_cycles + self.converter.drawn_cycles
 
     def _place(self, row: int, col: int) -> tuple[int, int]:
         """What an element's index, and that of the one below it, are among those that are hashed
@@ -312,13 +319,24 @@ class _Conversion:
                 self._drain(lines * per_block, last=row + rows == self.rows)
             if converter.vectors and (line % 8 == 7 or last):
                 self._strip(blocks, line % 8 + 1)
-        self.places.append(self.lane + DRAWN * converter.draws)
+        self.places.append(self.lane + converter.drawn_cycles)
         self.lane += BETWEEN * converter.finds
+
+    def _rows_delay(
+        self, starts: RowStarts, begin: int, place: tuple[int, int], rows: int, cols: int
+    ) -> int:
+        """What a tile takes longer for its draws, row by row from the cycle ``begin`` on."""
+        converter = self.converter
+        if not converter.row_start:
+            return row_delay(converter.lanes, *self._place(*place), rows, cols)
+        return 0 if place[1] else starts.delay(begin, rows, ceil_div(cols, converter.lanes))
 
     def _line_delay(self, row: int, col: int, rows: int, cols: int) -> int:
         """What so much of a row of blocks takes longer for its draws."""
         converter = self.converter
         if not converter.draws or not cols:
+            return 0
+        if converter.row_start:
             return 0
         place = self._place(row, col)
         return line_delay(converter.lanes, converter.block, *place, rows, cols)
@@ -335,6 +353,9 @@ class _Conversion:
             width = min(step, left + cols - col)
             before, drawn = drawn, self._line_delay(row, begin, rows, col + width)
             begun = max(self.lane, room, known[col // converter.piece_cols])
+            if converter.row_start and converter.draws and not (begin or col or converter.finds):
+                words = ceil_div(converter.block, converter.lanes)
+                begun += self.starts.delay(begun, rows, words)
             self.lane = begun + converter.padded_words(width) + drawn - before
         filled = self.lane + STORED + self._late
         beats = converter.data_beats(ceil_div(cols, converter.block))

@@ -18,6 +18,10 @@ TILES_AHEAD, BEATS_AHEAD = (4, 8), 256
 """What is asked for and has not been read: so many beats, in tiles."""
 SHORT_QUEUE = 16
 """Entries that a queue gives on in the next cycle."""
+DRAWN = 5
+DRAWN_EARLY, DRAWN_EARLY_BY_ROWS = 6, 5
+ROW_HASH_CYCLES, ROW_COLUMNS = 5, 64
+"""Of a row's hash, and columns of a row for which it is quick enough."""
 LANE_CYCLES, FOLD_CYCLES, DIVIDE_CYCLES, MEASURE_CYCLES = 2, 1, 3, 2
 
 
@@ -115,7 +119,29 @@ class ModelledConverter:
 
     @property
     def draws(self) -> bool:
-        return is_stochastic(self.chosen.rounding)
+        """Whether its elements draw from a generator."""
+        return self._generates and is_stochastic(self.chosen.rounding)
+
+    @property
+    def _generates(self) -> bool:
+        return self.numerics.rounding_kind != "data"
+
+    @property
+    def row_start(self) -> int:
+        """Cycles from the start of a row's register to that of the next one's; 0 where draws are
+        not by rows."""
+        usual = ceil_div(ROW_COLUMNS, self.lanes)
+        return min(ROW_HASH_CYCLES, usual) if self.numerics.draws_by_rows else 0
+
+    @property
+    def drawn_cycles(self) -> int:
+        """By which words that draw leave the lanes later."""
+        return DRAWN * (self.draws and not self.row_start)
+
+    @property
+    def drawn_early_cycles(self) -> int:
+        """By which words are measured later that are measured with their draws."""
+        return DRAWN_EARLY_BY_ROWS if self.row_start else DRAWN_EARLY
 
     @property
     def scans(self) -> bool:
@@ -137,7 +163,7 @@ class ModelledConverter:
     def measure_cycles(self) -> int:
         """By which words are measured later, in a machine with a class that folds by it."""
         early = [self.numerics.tensor_class(n) for n in CLASS_NAMES if self._measured_as_read(n)]
-        drawn = any(is_stochastic(chosen.rounding) for chosen in early)
+        drawn = self._generates and any(is_stochastic(chosen.rounding) for chosen in early)
         return MEASURE_CYCLES * bool(early) + drawn
 
     def _measured_as_read(self, name: str) -> bool:

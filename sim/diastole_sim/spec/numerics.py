@@ -15,7 +15,8 @@ from diastole_sim.spec.formats import (
     parse_format,
     parse_grouping,
 )
-from diastole_sim.spec.rounding import RULES
+from diastole_sim.spec.lfsr import DEFAULT_LFSR_BITS, PAIR_LFSR_BITS, taps_of
+from diastole_sim.spec.rounding import KINDS, MAX_RANDOM_BITS, RANDOM_BITS, ROW_KINDS, RULES
 
 BLOCK_SIDES = (1, 2, 4, 8, 16, 32)
 CLASS_NAMES = ("x", "w", "dy")
@@ -78,8 +79,10 @@ class Numerics:
     """Everything that a result depends on, besides the tensors, their tags, the seed and the step.
 
     ``block``: side of a block, 1 to 32, a power of two. ``x``, ``w``, ``dy``: the tensor classes.
-    ``random_bits``: bits of a stochastic rounding's draw (1..16). ``fraction``: F, bits kept below
-    the unit of an aligned block sum (0..32). ``headroom``: G, up to 2^G blocks are summed (1..16).
+    ``random_bits``: bits of a stochastic rounding's draw (1..24, of most kinds fewer).
+    ``rounding_kind``: of ``KINDS``, where draws come from. ``lfsr_bits``: of the register of the
+    kind ``lfsr`` (3..24, at least ``random_bits``). ``fraction``: F, bits kept below the unit of an
+    aligned block sum (0..32). ``headroom``: G, up to 2^G blocks are summed (1..16).
     ``window``: None, or the bits that a product is rounded to before it enters its tree (8..48), 0
     for none. ``special``, ``source``: of ``SPECIALS`` and ``SOURCES``. ``widths``: of ``WIDTHS``,
     ascending, those that a class of format ``fast`` may be converted to. ValueError if one is out
@@ -97,10 +100,14 @@ class Numerics:
     special: str = "flag"
     source: str = "current"
     widths: tuple[int, ...] = DEFAULT_WIDTHS
+    rounding_kind: str = KINDS[0]
+    lfsr_bits: int = DEFAULT_LFSR_BITS
 
     def __post_init__(self) -> None:
         require_choice("block", self.block, BLOCK_SIDES)
-        require_int("random_bits", self.random_bits, 1, 16)
+        require_int("random_bits", self.random_bits, 1, MAX_RANDOM_BITS)
+        require_choice("rounding_kind", self.rounding_kind, KINDS)
+        taps_of(self.lfsr_bits)
         require_int("fraction", self.fraction, 0, 32)
         require_int("headroom", self.headroom, 1, 16)
         if self.window:
@@ -137,6 +144,18 @@ class Numerics:
         if not chosen.planes:
             return (1,)
         return tuple(chosen.at_width(width).plane_count for width in self.widths)
+
+    # Draws.
+
+    @property
+    def draws_by_rows(self) -> bool:
+        """Whether draws are states of a register that starts anew in every row."""
+        return self.rounding_kind in ROW_KINDS
+
+    @property
+    def state_bits(self) -> int:
+        """n, of that register."""
+        return self.lfsr_bits if self.rounding_kind == "lfsr" else PAIR_LFSR_BITS
 
     # Products.
 
@@ -217,22 +236,26 @@ class Numerics:
             for name, chosen in ((name, self.tensor_class(name)) for name in CLASS_NAMES)
         }
         widths = {"widths": list(self.widths)} if self.chooses_widths else {}
-        return {key: getattr(self, key) for key in _SCALARS} | widths | classes
+        kind = {} if self.rounding_kind == KINDS[0] else {"rounding_kind": self.rounding_kind}
+        lfsr = {"lfsr_bits": self.lfsr_bits} if self.rounding_kind == "lfsr" else {}
+        scalars = {key: getattr(self, key) for key in _SCALARS}
+        return scalars | kind | lfsr | widths | classes
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Numerics":
-        """The inverse of :meth:`to_dict`; what is absent of ``window``, ``special``, ``source`` and
-        of a class's ``grouping``, ``scale`` and ``overflow`` has its default (or is None).
+        """The inverse of :meth:`to_dict`; what is absent of ``window``, ``special``, ``source``,
+        ``widths``, ``rounding_kind``, ``lfsr_bits`` and of a class's ``grouping``, ``scale`` and
+        ``overflow`` has its default (or is None).
 
         ValueError for a key that is missing or unknown.
         """
-        _require_keys("numerics", values, (*_REQUIRED, *CLASS_NAMES), (*_DEFAULTED, "widths"))
+        _require_keys("numerics", values, (*_REQUIRED, *CLASS_NAMES), (*_DEFAULTED, *_LATER))
         require_choice("block", values["block"], BLOCK_SIDES)
         classes = {
             name: make_class(name, values["block"], f"numerics.{name}", values[name])
             for name in CLASS_NAMES
         }
-        scalars = {key: values[key] for key in _SCALARS if key in values}
+        scalars = {key: values[key] for key in (*_SCALARS, *_LATER) if key in values}
         if "widths" in values:
             scalars["widths"] = tuple(values["widths"])
         return cls(**classes, **scalars)
@@ -241,6 +264,8 @@ class Numerics:
 _REQUIRED = ("block", "random_bits", "fraction", "headroom")
 _DEFAULTED = ("window", "special", "source")
 _SCALARS = (*_REQUIRED, *_DEFAULTED)
+_LATER = ("widths", "rounding_kind", "lfsr_bits")
+"""Said of machines only that have something of them: what others were before, they are."""
 
 
 def make_class(name: str, block: int, where: str, values: Mapping[str, Any]) -> TensorClass:
@@ -295,6 +320,7 @@ def contradictions(numerics: Numerics) -> Iterator[tuple[tuple[str, ...], str]]:
                     f'(such as "{shown}"), not "{chosen.grouping}"'
                 ),
             )
+    yield from _misdrawn(numerics)
     pairs = list(combinations(CLASS_NAMES, 2))
     needed = max(classes[a].format.precision + classes[b].format.precision for a, b in pairs)
     if numerics.window and numerics.window < needed:
@@ -321,6 +347,26 @@ def contradictions(numerics: Numerics) -> Iterator[tuple[tuple[str, ...], str]]:
                 f"accumulator.fraction and accumulator.headroom must make SW + F + G at most "
                 f"{MAX_ACCUMULATOR_BITS} bits, not {sum_bits} + {f} + {g} = {width} (SW follows "
                 f"from the formats, cell.window and array.block): {advice}"
+            ),
+        )
+
+
+def _misdrawn(numerics: Numerics) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Draws that have more or fewer bits than their kind has."""
+    kind, bits = numerics.rounding_kind, numerics.random_bits
+    fewest, most = RANDOM_BITS[kind]
+    if not fewest <= bits <= most:
+        accepted = f"an integer in {fewest}..{most}" if fewest < most else f"{most}"
+        yield (
+            ("rounding.bits", "rounding.kind"),
+            f"rounding.bits must be {accepted} where rounding.kind is {kind}, not {bits}",
+        )
+    elif kind == "lfsr" and numerics.lfsr_bits < bits:
+        yield (
+            ("rounding.lfsr_bits", "rounding.bits", "rounding.kind"),
+            (
+                f"rounding.lfsr_bits must be at least rounding.bits = {bits} where rounding.kind "
+                f"is lfsr, not {numerics.lfsr_bits}"
             ),
         )
 

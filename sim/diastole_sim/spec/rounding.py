@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from diastole_sim.spec.check import require_choice, require_int
+from diastole_sim.spec.lfsr import MAX_LFSR_BITS, PAIR_LFSR_BITS
 
 Integers = NDArray[Any]
 Mask = NDArray[np.bool_]
@@ -32,9 +33,20 @@ DRAW_BITS = 16
 SHARED_DRAW_BITS = 8
 """Most random bits that a second copy takes of the same draw, from these low bits; for more it has
 another draw."""
-MAX_RANDOM_BITS = DRAW_BITS
+RANDOM_BITS: dict[str, tuple[int, int]] = {
+    "counter": (1, DRAW_BITS),
+    "lfsr": (1, MAX_LFSR_BITS),
+    "lfsr3": (PAIR_LFSR_BITS, PAIR_LFSR_BITS),
+    "data": (1, 12),
+}
+"""Fewest and most bits of a draw, by the kind of draws (:mod:`diastole_sim.golden.draws`)."""
+DEFAULT_RANDOM_BITS = 8
+KINDS = tuple(RANDOM_BITS)
+ROW_KINDS = ("lfsr", "lfsr3")
+"""Kinds whose draws are states of a register that starts anew in every row."""
+MAX_RANDOM_BITS = max(most for _, most in RANDOM_BITS.values())
 SHIFT_LIMIT = MAX_MAGNITUDE_BITS + MAX_RANDOM_BITS + 2
-"""From this shift on nu < 2^-18 and no rule increments; shifts are clamped to it."""
+"""From this shift on nu < 2^-26 and no rule increments; shifts are clamped to it."""
 
 
 def _nearest(kept: Integers, part: Integers, rest: Mask, draw: Integers, bits: int) -> Integers:
@@ -75,6 +87,13 @@ RULES: dict[str, Callable[[Integers, Integers, Mask, Integers, int], Integers]] 
 """Each from the kept part, floor(nu * 2^(bits+1)), whether that left a rest, draw and bits."""
 
 
+def default_random_bits(kind: str) -> int:
+    """Bits of a draw of a kind, if nothing is said: 8, or the nearest that it has."""
+    require_choice("rounding_kind", kind, KINDS)
+    fewest, most = RANDOM_BITS[kind]
+    return min(max(DEFAULT_RANDOM_BITS, fewest), most)
+
+
 def is_stochastic(rule: str) -> bool:
     """Whether ``rule`` takes draws."""
     return rule != "nearest"
@@ -85,7 +104,7 @@ def round_magnitude(
 ) -> Integers:
     """Drop the low ``shift`` bits of ``magnitude`` by ``rule``; arrays broadcast.
 
-    ``magnitude``: 0..2^24 - 1; ``shift``: 0 or more; ``draw``: 0..2^bits - 1; ``bits``: 1..16.
+    ``magnitude``: 0..2^24 - 1; ``shift``: 0 or more; ``draw``: 0..2^bits - 1; ``bits``: 1..24.
     The ranges of the arrays are not checked. ValueError for an unknown rule or bits out of range.
     Integers have 32 bits or more, and so have those that are returned.
     """
@@ -123,7 +142,7 @@ def round_quotient(
 ) -> Integers:
     """``numerator`` / ``divisor``, an exact fraction, to an integer by ``rule``; arrays broadcast.
 
-    ``numerator``: 0..2^24 - 1; ``divisor``: 1..2^46; the rest as for :func:`round_magnitude`.
+    ``numerator``: 0..2^24 - 1; ``divisor``: 1..2^54; the rest as for :func:`round_magnitude`.
     """
     require_choice("rounding", rule, tuple(RULES))
     require_int("bits", bits, 1, MAX_RANDOM_BITS)

@@ -29,11 +29,12 @@ from diastole_sim.spec.formats import (
     Format,
 )
 from diastole_sim.spec.numerics import TensorClass
+from diastole_sim.spec.rounding import SHIFT_LIMIT
 
 Integers = NDArray[np.int64]
 
-MAX_QUOTIENT_SHIFT = 42
-"""A significand of 24 bits shifted down by as much is below 2^-18, where no rule increments."""
+MAX_QUOTIENT_SHIFT = SHIFT_LIMIT
+"""A significand of 24 bits shifted down by as much is below 2^-26, where no rule increments."""
 
 
 def exponents_of(amax: Integers) -> Integers:

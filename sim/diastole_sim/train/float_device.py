@@ -92,6 +92,8 @@ class FloatDevice(Products[FloatTensor]):
 def product(a: Floats, b: Floats) -> Floats:
     """The matrix product (M, K) by (K, N), each sum in ascending order of k."""
     total = np.zeros((a.shape[0], b.shape[1]), np.float32)
+    term = np.empty_like(total)
     for column, row in zip(a.T, b, strict=True):
-        total = total + column[:, None] * row
+        np.multiply(column[:, None], row, out=term)
+        np.add(total, term, out=total)
     return total

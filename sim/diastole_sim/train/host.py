@@ -97,12 +97,12 @@ def add_bias(y: Floats, bias: Floats) -> Floats:
 
 def relu(z: Floats) -> Floats:
     """The positive part of ``z``; +0 elsewhere."""
-    return np.where(z > 0, z, np.float32(0)).astype(np.float32)
+    return np.where(z > 0, z, z.dtype.type(0))
 
 
 def relu_gradient(dh: Floats, z: Floats) -> Floats:
     """Gradient in front of the ReLU: ``dh`` where ``z`` was positive, +0 elsewhere."""
-    return np.where(z > 0, dh, np.float32(0)).astype(np.float32)
+    return np.where(z > 0, dh, dh.dtype.type(0))
 
 
 def softmax_cross_entropy(z: Floats, labels: Labels) -> tuple[np.float32, Floats]:

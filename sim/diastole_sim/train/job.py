@@ -14,10 +14,12 @@ from diastole_sim.spec.check import require_int
 from diastole_sim.train import host
 from diastole_sim.train.draws import ORDER_TAG, permutation
 from diastole_sim.train.float_device import FloatDevice
-from diastole_sim.train.network import Perceptron
+from diastole_sim.train.master import FLOAT32, Master
+from diastole_sim.train.network import Network
 from diastole_sim.train.precision import Precision, Widths
+from diastole_sim.train.samples import Samples
 from diastole_sim.train.session import Session, Trainer
-from diastole_sim.train.tasks import Samples, Task, find_task, split
+from diastole_sim.train.tasks import Task, find_task
 
 MAX_STEPS = 1_000_000
 
@@ -40,13 +42,17 @@ class TrainResult:
     """What a training run found; :meth:`to_json` gives the keys of ``diastole train --json``.
 
     ``loss`` and ``accuracy`` are of the held-out samples after the last step, by products of the
-    device. ``float_accuracy`` is that of the same network, data and order with binary32 products.
+    device; ``float_loss`` and ``float_accuracy`` those of the same network, data and order with
+    binary32 products, NaN where that was not asked for.
     ``cycles`` of all product commands, training and held-out samples; ``macs`` are theirs,
     unpadded; ``utilisation`` their share of what the multipliers could have done in these cycles;
     ``total_cycles``: of all commands, conversions included, and what runs side by side once. These
     are None without a clock. ``verified``: compared with a reference, without a mismatch.
     ``compared``, ``mismatches``, ``first_mismatch``, ``reports_differ``: as
     :class:`diastole_sim.golden.compare.Comparison` counts them, elements and reported values.
+    ``master``: the format of the master weights, whose bytes ``weights_sha256`` is of;
+    ``master_rounding`` and ``master_bits``: how updates were rounded to it, and with how many
+    random bits, None where they were not.
     ``precision``: how widths were chosen, where the machine has the format ``fast``; then
     ``mean_passes`` of the training products by MACs, ``pass_shares``, of all of them those of so
     many passes, and ``widths``, by tensor that of every conversion, a digit each.
@@ -60,6 +66,7 @@ class TrainResult:
     seed: int
     loss: float
     accuracy: float
+    float_loss: float
     float_accuracy: float
     cycles: int | None
     total_cycles: int | None
@@ -75,6 +82,9 @@ class TrainResult:
     converted: int
     saturated: int
     underflowed: int
+    master: str
+    master_rounding: str | None
+    master_bits: int | None
     precision: str | None
     mean_passes: float | None
     pass_shares: dict[str, float] | None
@@ -85,62 +95,76 @@ class TrainResult:
     float_history: History
 
     def to_json(self) -> dict[str, Any]:
-        """All but the curves, as plain values; a loss that is not finite is None."""
+        """All but the curves, as plain values; what is not finite is None."""
         values = {
             name: value
             for name, value in vars(self).items()
             if name not in ("history", "float_history")
         }
-        values["loss"] = self.loss if math.isfinite(self.loss) else None
+        for name in ("loss", "float_loss", "float_accuracy"):
+            if not math.isfinite(values[name]):
+                values[name] = None
         values["first_mismatch"] = None if self.first_mismatch is None else str(self.first_mismatch)
         return values
 
 
 def run_task(
-    task: str,
+    task: str | Task,
     device: Trainer,
     *,
     backend: str,
     steps: int | None = None,
     seed: int = 0,
     reference: Trainer | None = None,
+    master: Master = FLOAT32,
     precision: Precision | None = None,
     multipliers: int | None = None,
     progress: Progress | None = None,
+    float_run: bool = True,
 ) -> TrainResult:
-    """Train the task called ``task`` on ``device``.
+    """Train a task, or the one of that name, on ``device``.
 
     ``backend`` names the device in the result. ``seed`` decides initial weights, split and order;
     the draws of roundings come from the seed that the devices were made with, to be the same.
     ``steps``: 1 to 1 000 000, the task's own number by default. ``reference``: a second device;
     every converted operand and every product of every step must have the same bits on both, and
-    what is reported of them be the same. ``precision``: how the widths of classes in the format
-    ``fast`` are chosen. ``multipliers`` of the array, for the utilisation.
+    what is reported of them be the same. ``master``: in what the weights are kept, those of the
+    float run apart; its roundings draw from ``seed``. ``precision``: how the widths of classes in
+    the format ``fast`` are chosen. ``multipliers`` of the array, for the utilisation.
+    ``float_run``: train with binary32 products too.
     ValueError for an unknown task or number of steps.
     """
-    chosen = find_task(task)
+    chosen = find_task(task) if isinstance(task, str) else task
     count = chosen.steps if steps is None else require_int("steps", steps, 1, MAX_STEPS)
     require_int("seed", seed, 0, 2**32 - 1)
-    samples = split(chosen.load(), seed=seed)
+    training, held_out = chosen.split(chosen.load(), seed=seed)
+
+    def train(session: Session, report: Progress | None, master: Master) -> tuple[Network, History]:
+        network = chosen.network(training, seed=seed, master=master)
+        history = _train(chosen, network, training, held_out, session, count, seed, report)
+        return network, history
+
     widths = None
     if precision is not None:
-        layers = len(_network_sizes(chosen, samples[0])) - 1
+        layers = chosen.network(training, seed=seed).depth
         widths = Widths(precision=precision, steps=count, layers=layers)
     session = Session(device, reference, widths)
     started = time.monotonic()
-    network, history = _train(chosen, samples, session, count, seed, progress)
+    network, history = train(session, progress, master)
     seconds = time.monotonic() - started
-    _, float_history = _train(chosen, samples, Session(FloatDevice()), count, seed, None)
+    float_history = train(Session(FloatDevice()), None, FLOAT32)[1] if float_run else History()
+    _, float_loss, float_accuracy = (float_history.held_out or [(0, math.nan, math.nan)])[-1]
     _, loss, accuracy = history.held_out[-1]
     available = (session.cycles or 0) * (multipliers or 0)
     return TrainResult(
-        task=task,
+        task=chosen.name,
         backend=backend,
         steps=count,
         seed=seed,
         loss=loss,
         accuracy=accuracy,
-        float_accuracy=float_history.held_out[-1][2],
+        float_loss=float_loss,
+        float_accuracy=float_accuracy,
         cycles=session.cycles,
         total_cycles=session.total_cycles,
         macs=session.macs,
@@ -155,6 +179,9 @@ def run_task(
         converted=session.converted,
         saturated=session.saturated,
         underflowed=session.underflowed,
+        master=master.kind,
+        master_rounding=master.rounding,
+        master_bits=master.bits,
         precision=precision and precision.kind,
         mean_passes=widths and widths.mean_passes,
         pass_shares=widths and widths.shares,
@@ -177,21 +204,16 @@ def minibatches(samples: Samples, size: int, *, seed: int) -> Iterator[Samples]:
         epoch += 1
 
 
-def _network_sizes(task: Task, training: Samples) -> tuple[int, ...]:
-    """Units from the inputs to the classes."""
-    return training.inputs.shape[1], task.hidden, task.classes
-
-
 def _train(
     task: Task,
-    samples: tuple[Samples, Samples],
+    network: Network,
+    training: Samples,
+    held_out: Samples,
     session: Session,
     steps: int,
     seed: int,
     progress: Progress | None,
-) -> tuple[Perceptron, History]:
-    training, held_out = samples
-    network = Perceptron(_network_sizes(task, training), seed=seed)
+) -> History:
     history = History()
     batches = itertools.pairwise(minibatches(training, task.batch, seed=seed))
     with np.errstate(all="ignore"):  # what a faulty device returns must not stop the comparison
@@ -213,4 +235,4 @@ def _train(
                 history.held_out.append((done, *found))
             if progress is not None:
                 progress(done, steps, loss)
-    return network, history
+    return history

@@ -1,22 +1,70 @@
-"""A multi-layer perceptron: products on a device, the rest in :mod:`diastole_sim.train.host`."""
+"""What a network is, and a multi-layer perceptron: products on a device, the rest in
+:mod:`diastole_sim.train.host`."""
 
 import hashlib
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
 
 import numpy as np
 
 from diastole_sim.device.interface import Floats
 from diastole_sim.train import host
 from diastole_sim.train.draws import initial_weights
+from diastole_sim.train.master import FLOAT32, Master, bias_tag, weight_tag
+from diastole_sim.train.samples import Samples
 from diastole_sim.train.session import Held, Session
-from diastole_sim.train.tasks import Samples
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerShape:
+    """A linear layer in a step: X (m, k), W (k, n). ``input_gradient``: whether dX is asked for."""
+
+    m: int
+    k: int
+    n: int
+    input_gradient: bool
+
+
+class Network(Protocol):
+    """What a job trains: its linear layers on a device."""
+
+    @property
+    def depth(self) -> int:
+        """Number of linear layers."""
+        ...
+
+    def shapes(self, batch: Samples) -> list[LayerShape]:
+        """Of the linear layers in a step on ``batch``."""
+        ...
+
+    def train_step(
+        self,
+        session: Session,
+        batch: Samples,
+        *,
+        step: int,
+        rate: np.float32,
+        momentum: float,
+        following: Samples | None = None,
+    ) -> tuple[float, float]:
+        """One step: loss and accuracy before the update; ``following`` is the next batch."""
+        ...
+
+    def evaluate(self, session: Session, samples: Samples, *, step: int) -> tuple[float, float]:
+        """Loss and accuracy."""
+        ...
+
+    def sha256(self) -> str:
+        """Of all parameters."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Parameter:
-    """A master copy in float32 and its velocity."""
+    """A master copy, as float32 whatever its format, and its velocity."""
 
     value: Floats
     velocity: Floats
@@ -26,9 +74,16 @@ class Parameter:
         """Starting from ``value``, at rest."""
         return cls(value=value, velocity=np.zeros_like(value))
 
-    def descend(self, gradient: Floats, rate: np.float32, momentum: float) -> "Parameter":
+    def descend(
+        self,
+        gradient: Floats,
+        rate: np.float32,
+        momentum: float,
+        rounded: Callable[[Floats], Floats],
+    ) -> "Parameter":
+        """After one update, whose value is ``rounded``."""
         value, velocity = host.descend(self.value, self.velocity, gradient, rate, momentum)
-        return Parameter(value=value, velocity=velocity)
+        return Parameter(value=rounded(value), velocity=velocity)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,13 +99,15 @@ class Perceptron:
     """Layers of ``sizes[0] -> sizes[1] -> ...`` units, a ReLU between two, no activation last.
 
     ``weights`` (inputs, outputs) and ``biases`` (outputs,) are lists of :class:`Parameter`, one
-    per layer. Initial weights come from ``seed``, biases start at 0. Layers count from 0.
+    per layer. Initial weights come from ``seed``, biases start at 0. Layers count from 0. Both are
+    kept as ``master`` says; what their updates draw comes from ``seed``.
     """
 
-    def __init__(self, sizes: tuple[int, ...], *, seed: int):
+    def __init__(self, sizes: tuple[int, ...], *, seed: int, master: Master = FLOAT32):
         pairs = list(itertools.pairwise(sizes))
+        self.seed, self.master = seed, master
         self.weights = [
-            Parameter.at(initial_weights(inputs, outputs, seed=seed, layer=layer))
+            Parameter.at(master.start(initial_weights(inputs, outputs, seed=seed, layer=layer)))
             for layer, (inputs, outputs) in enumerate(pairs)
         ]
         self.biases = [Parameter.at(np.zeros(outputs, np.float32)) for _, outputs in pairs]
@@ -60,6 +117,15 @@ class Perceptron:
     def depth(self) -> int:
         """Number of layers."""
         return len(self.weights)
+
+    def shapes(self, batch: Samples) -> list[LayerShape]:
+        """Of the products of a step."""
+        sizes = [weight.value.shape for weight in self.weights]
+        rows = len(batch.inputs)
+        return [
+            LayerShape(m=rows, k=k, n=n, input_gradient=layer > 0)
+            for layer, (k, n) in enumerate(sizes)
+        ]
 
     def forward(
         self, session: Session, inputs: Floats | Held, *, step: int, first_layer: int = 0
@@ -150,8 +216,12 @@ class Perceptron:
 
         found = self.gradients(session, passed, dy, step=step, beside=convert_following)
         for layer, (dw, dbias) in enumerate(found):
-            self.weights[layer] = self.weights[layer].descend(dw, rate, momentum)
-            self.biases[layer] = self.biases[layer].descend(dbias, rate, momentum)
+            for parameters, gradient, tag in (
+                (self.weights, dw, weight_tag(layer)),
+                (self.biases, dbias, bias_tag(layer)),
+            ):
+                rounded = partial(self.master.round, seed=self.seed, tag=tag, step=step)
+                parameters[layer] = parameters[layer].descend(gradient, rate, momentum, rounded)
         return float(loss), host.accuracy(passed[-1].z, batch.labels)
 
     def evaluate(self, session: Session, samples: Samples, *, step: int) -> tuple[float, float]:
@@ -164,9 +234,10 @@ class Perceptron:
         return float(loss), host.accuracy(z, samples.labels)
 
     def sha256(self) -> str:
-        """Over weights, then bias of every layer in order, as little-endian float32 row by row."""
+        """Over weights, then bias of every layer in order, row by row, as the little-endian bytes
+        of their master format."""
         digest = hashlib.sha256()
         for weight, bias in zip(self.weights, self.biases, strict=True):
-            digest.update(weight.value.astype("<f4").tobytes())
-            digest.update(bias.value.astype("<f4").tobytes())
+            digest.update(self.master.to_bytes(weight.value))
+            digest.update(self.master.to_bytes(bias.value))
         return digest.hexdigest()

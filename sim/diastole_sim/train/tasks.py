@@ -2,42 +2,67 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, cast
+from functools import partial
+from typing import Any, Protocol, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from diastole_sim.train.draws import SPLIT_TAG, permutation
+from diastole_sim.train.master import FLOAT32, Master
+from diastole_sim.train.network import Network, Perceptron
+from diastole_sim.train.samples import Samples
+from diastole_sim.train.text import load_text, split_text
+from diastole_sim.train.transformer import Transformer, TransformerSizes
+
+HIDDEN, BATCH = 64, 64
+"""Units of the hidden layer of a perceptron, and samples of a step, at most."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Samples:
-    """Inputs (samples, features) in float32 and their labels (samples,) in 0..classes-1."""
+class Splits(Protocol):
+    """Divides samples into those to train with and those that are held out."""
 
-    inputs: NDArray[np.float32]
-    labels: NDArray[np.int64]
+    def __call__(self, samples: Samples, *, seed: int) -> tuple[Samples, Samples]: ...
 
-    def take(self, which: NDArray[np.int64]) -> "Samples":
-        return Samples(inputs=self.inputs[which], labels=self.labels[which])
+
+class Builds(Protocol):
+    """Makes the network for samples such as these, whose parameters are kept in ``master``."""
+
+    def __call__(self, training: Samples, *, seed: int, master: Master = ...) -> Network: ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
     """One thing to learn. ``load`` gives all samples; the rest says how they are learnt.
 
-    ``hidden`` units, ``batch`` samples per step, ``rate`` the learning rate of step 0, ``steps``
-    unless told otherwise; the held-out samples are looked at every ``evaluate_every`` steps.
+    ``about``: one line for people. ``batch`` samples per step, ``rate`` the learning rate of step
+    0, ``steps`` unless told otherwise; the held-out samples are looked at every ``evaluate_every``
+    steps. ``needs``: the distribution that has the samples, if it is another one.
     """
 
     name: str
+    about: str
     load: Callable[[], Samples]
-    classes: int
-    hidden: int
+    split: Splits
+    network: Builds
     batch: int
     rate: float
     momentum: float
     steps: int
     evaluate_every: int
+    needs: str | None = None
+
+
+def perceptron(
+    training: Samples, *, seed: int, master: Master = FLOAT32, hidden: int, classes: int
+) -> Perceptron:
+    """Of one hidden layer, for features and classes."""
+    return Perceptron((training.inputs.shape[1], hidden, classes), seed=seed, master=master)
+
+
+def decoder(training: Samples, *, seed: int, master: Master = FLOAT32) -> Transformer:
+    """Of bytes."""
+    sizes = TransformerSizes(context=training.inputs.shape[1])
+    return Transformer(sizes, seed=seed, master=master)
 
 
 def load_digits() -> Samples:
@@ -59,21 +84,62 @@ def split(samples: Samples, *, seed: int) -> tuple[Samples, Samples]:
     """All but a fifth, in random order, to train with, and the held-out fifth (rounded up)."""
     count = len(samples.labels)
     order = permutation(count, seed=seed, tag=SPLIT_TAG, step=0)
-    held_out = -(-count // 5)
+    held_out = held_out_count(count)
     return samples.take(order[held_out:]), samples.take(order[:held_out])
+
+
+def held_out_count(count: int) -> int:
+    """A fifth, rounded up."""
+    return -(-count // 5)
+
+
+def given_task(samples: Samples, name: str) -> Task:
+    """A user's own samples, learnt as the digits are: features of one size, labels from 0 on."""
+    classes = int(samples.labels.max()) + 1
+    training = len(samples.labels) - held_out_count(len(samples.labels))
+    return Task(
+        name=name,
+        about="features and labels of your own",
+        load=partial(_same, samples),
+        split=split,
+        network=partial(perceptron, hidden=HIDDEN, classes=classes),
+        batch=min(BATCH, training),
+        rate=0.5,
+        momentum=0.8,
+        steps=300,
+        evaluate_every=25,
+    )
+
+
+def _same(samples: Samples) -> Samples:
+    return samples
 
 
 _TASKS = [
     Task(
         name="digits",
+        about="handwritten digits, a perceptron of 64-64-10 units",
         load=load_digits,
-        classes=10,
-        hidden=64,
-        batch=64,
+        split=split,
+        network=partial(perceptron, hidden=HIDDEN, classes=10),
+        batch=BATCH,
         rate=0.5,
         momentum=0.8,
         steps=300,
         evaluate_every=25,
+        needs="scikit-learn",
+    ),
+    Task(
+        name="text",
+        about="the next byte of a text, a transformer of 2 layers",
+        load=load_text,
+        split=split_text,
+        network=decoder,
+        batch=4,
+        rate=0.05,
+        momentum=0.9,
+        steps=300,
+        evaluate_every=150,
     ),
 ]
 TASKS = {task.name: task for task in _TASKS}

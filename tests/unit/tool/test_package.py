@@ -101,8 +101,8 @@ def test_as_a_module():
 
 def test_extras_are_named_for_users():
     extras = PROJECT["optional-dependencies"]
-    assert list(extras) == ["sim", "train", "report", "dev"]
-    assert "diastole[sim,train,report]" in extras["dev"]
+    assert list(extras) == ["sim", "train", "report", "compare", "cluster", "dev"]
+    assert "diastole[sim,train,report,compare,cluster]" in extras["dev"]
 
 
 def test_every_python_that_is_named_is_taken_and_tested():

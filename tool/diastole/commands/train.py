@@ -1,7 +1,9 @@
 """`diastole train`: trains a network, every product and conversion on the device."""
 
 import argparse
+from collections.abc import Mapping
 from contextlib import ExitStack
+from typing import Any
 
 from diastole import install
 from diastole.backend import make_device
@@ -19,12 +21,20 @@ from diastole.config.keys import Config
 from diastole.console import fail, print_json, say, say_next
 from diastole.errors import BadInput
 from diastole_sim.spec.numerics import CLASS_NAMES
+from diastole_sim.spec.rounding import DRAW_BITS, RULES, is_stochastic
 from diastole_sim.train import TASKS, TrainResult, run_task
+from diastole_sim.train.master import DEFAULT_ROUNDING, FLOAT32, FORMATS, Master
 from diastole_sim.train.precision import ALPHA, BETA, HIGH, LOW, PRECISIONS, Precision
+from diastole_sim.train.tasks import Task
 
 MAX_STEPS = 1_000_000
 OPTIONS_OF = {"alpha": "fast", "beta": "fast", "switch": "low-to-high"}
 """The precision that an option is of."""
+
+
+def listed_tasks() -> str:
+    """The tasks for people."""
+    return "; ".join(f"{name}, {task.about}" for name, task in TASKS.items())
 
 
 def add_parser(commands: Commands) -> None:
@@ -37,7 +47,7 @@ def add_parser(commands: Commands) -> None:
     )
     add_config(parser)
     parser.add_argument(
-        "--task", metavar="NAME", required=True, help=f"what to learn: {', '.join(TASKS)}"
+        "--task", metavar="NAME", required=True, help=f"what to learn: {listed_tasks()}"
     )
     parser.add_argument(
         "--steps",
@@ -51,9 +61,46 @@ def add_parser(commands: Commands) -> None:
         type=fraction,
         help="exit with 1 if the held-out accuracy, from 0 to 1, is below A",
     )
+    add_master(parser)
     add_precision(parser)
     add_execution(parser)
     parser.set_defaults(execute=execute)
+
+
+def add_master(parser: argparse.ArgumentParser) -> None:
+    """Options of the weights that the host keeps and updates."""
+    group = parser.add_argument_group("master weights", "what the host keeps, and updates")
+    group.add_argument(
+        "--master", choices=tuple(FORMATS), help="their format (default: float32, not rounded)"
+    )
+    group.add_argument(
+        "--master-rounding",
+        choices=tuple(RULES),
+        help=f"of bf16 and e6m9: how updates are rounded to it (default: {DEFAULT_ROUNDING})",
+    )
+    group.add_argument(
+        "--master-bits",
+        metavar="R",
+        type=integer(1, DRAW_BITS),
+        help=f"of bf16 and e6m9: random bits of stochastic roundings (default: {DRAW_BITS})",
+    )
+
+
+def master_of(arguments: argparse.Namespace, default: Master = FLOAT32) -> Master:
+    """What was asked; ``default`` where nothing was. BadInput if options do not go together."""
+    kind = arguments.master or default.kind
+    rounding, bits = arguments.master_rounding, arguments.master_bits
+    for option, value in (("--master-rounding", rounding), ("--master-bits", bits)):
+        if value is not None and FORMATS[kind] is None:
+            raise BadInput(f"{option} is of --master bf16 and e6m9, not of {kind}")
+    if kind == default.kind:
+        rounding = rounding or default.rounding
+    if rounding is not None and not is_stochastic(rounding):
+        if bits is not None:
+            raise BadInput(f"--master-bits is of stochastic roundings, not of {rounding}")
+    elif kind == default.kind:
+        bits = bits or default.bits
+    return Master(kind=kind, rounding=rounding, bits=bits)
 
 
 def add_precision(parser: argparse.ArgumentParser) -> None:
@@ -108,14 +155,26 @@ def precision_of(config: Config, arguments: argparse.Namespace) -> Precision | N
     return Precision(kind=kind, classes=classes, **given)
 
 
+def training_options(config: Config, arguments: argparse.Namespace) -> dict[str, Any]:
+    """What the options say of the training itself, as :func:`diastole_sim.train.run_task` takes it;
+    `compare` asks here too. BadInput as of :func:`precision_of`."""
+    return {"precision": precision_of(config, arguments), "master": master_of(arguments)}
+
+
+def require_samples(task: Task) -> None:
+    """ToolMissing where a task needs a package for its samples that is not there."""
+    if task.needs is not None:
+        install.require(*(tool for tool in install.OPTIONAL if tool.package == task.needs))
+
+
 def execute(arguments: argparse.Namespace) -> int:
     config = read_config(arguments)
     if arguments.task not in TASKS:
         raise BadInput(f"--task must be one of {', '.join(TASKS)}, not {arguments.task}")
     check_execution(arguments)
-    precision = precision_of(config, arguments)
-    install.require(install.SKLEARN)
-    result = train(config, arguments, precision)
+    options = training_options(config, arguments)
+    require_samples(TASKS[arguments.task])
+    result = train(config, arguments, options)
     if arguments.json:
         print_json(result.to_json())
     else:
@@ -124,9 +183,7 @@ def execute(arguments: argparse.Namespace) -> int:
     return judge(result, arguments.min_accuracy)
 
 
-def train(
-    config: Config, arguments: argparse.Namespace, precision: Precision | None
-) -> TrainResult:
+def train(config: Config, arguments: argparse.Namespace, options: Mapping[str, Any]) -> TrainResult:
     with ExitStack() as stack:
         device = stack.enter_context(
             make_device(
@@ -150,9 +207,9 @@ def train(
             steps=arguments.steps,
             seed=arguments.seed,
             reference=reference,
-            precision=precision,
             multipliers=config.macs,
             progress=report,
+            **options,
         )
 
 
@@ -182,10 +239,13 @@ def describe(result: TrainResult) -> str:
         ),
         (
             f"held-out accuracy {result.accuracy:.2%} (float32: {result.float_accuracy:.2%}), "
-            f"loss {result.loss:.4f}"
+            f"loss {result.loss:.4f} (float32: {result.float_loss:.4f})"
         ),
         f"weights {result.weights_sha256}",
     ]
+    if result.master_rounding is not None:
+        drawn = "" if result.master_bits is None else f" with {result.master_bits} random bits"
+        lines.append(f"master weights in {result.master}, {result.master_rounding}{drawn}")
     if result.mean_passes is not None and result.pass_shares is not None:
         shares = ", ".join(f"{part:.0%} of {n}" for n, part in result.pass_shares.items())
         lines.append(

@@ -20,6 +20,7 @@ from pydantic import (
     Field,
     ValidationInfo,
     field_validator,
+    model_validator,
 )
 
 from diastole_hw.emit.keywords import KEYWORDS
@@ -32,6 +33,7 @@ from diastole_sim.spec.formats import (
     parse_format,
     parse_grouping,
 )
+from diastole_sim.spec.lfsr import DEFAULT_LFSR_BITS, MAX_LFSR_BITS, MIN_LFSR_BITS
 from diastole_sim.spec.numerics import (
     BLOCK_SIDES,
     CLASS_NAMES,
@@ -45,7 +47,13 @@ from diastole_sim.spec.numerics import (
     Numerics,
     require_widths,
 )
-from diastole_sim.spec.rounding import RULES
+from diastole_sim.spec.rounding import (
+    DEFAULT_RANDOM_BITS,
+    KINDS,
+    MAX_RANDOM_BITS,
+    RULES,
+    default_random_bits,
+)
 
 if TYPE_CHECKING:
     from diastole_hw.plan.plan import Plan
@@ -105,6 +113,7 @@ def _window(value: int | None) -> int | None:
 Block = Annotated[int, _one_of(BLOCK_SIDES), Accepted(_listed(BLOCK_SIDES))]
 Rounding = Annotated[str, _one_of(RULES), Accepted(_listed(RULES))]
 Overflow = Annotated[str, _one_of(OVERFLOWS), Accepted(_listed(OVERFLOWS))]
+Kind = Annotated[str, _one_of(KINDS), Accepted(_listed(KINDS))]
 Special = Annotated[str, _one_of(SPECIALS), Accepted(_listed(SPECIALS))]
 Source = Annotated[str, _one_of(SOURCES), Accepted(_listed(SOURCES))]
 Format = Annotated[
@@ -221,7 +230,28 @@ class RoundingConfig(Section):
     x: Rounding = _choice("nearest", "Rounding of activations")
     w: Rounding = _choice("nearest", "Rounding of weights")
     dy: Rounding = _choice("stochastic-b", "Rounding of gradients; a biased one destroys training")
-    bits: int = _integer(8, 1, 16, "Random bits of each stochastic rounding")
+    bits: int = _integer(
+        DEFAULT_RANDOM_BITS, 1, MAX_RANDOM_BITS, "Random bits of each stochastic rounding"
+    )
+    kind: Kind = _choice(
+        KINDS[0],
+        "Where they come from: hashes, a shift register (up to 24 bits, or of 3), the element",
+    )
+    lfsr_bits: int = _integer(
+        DEFAULT_LFSR_BITS,
+        MIN_LFSR_BITS,
+        MAX_LFSR_BITS,
+        "Bits of the shift register of the kind lfsr, at least those of a draw",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bits_of_the_kind(cls, values: Any) -> Any:
+        """A kind that has a number of bits of its own has it if nothing else is said."""
+        given = cast(dict[str, Any], values) if isinstance(values, dict) else {}
+        if given.get("kind") not in KINDS or "bits" in given:
+            return cast(Any, values)
+        return given | {"bits": default_random_bits(given["kind"])}
 
 
 class FastConfig(Section):
@@ -322,6 +352,8 @@ class Config(Section):
         return classes | {
             "block": self.array.block,
             "random_bits": self.rounding.bits,
+            "rounding_kind": self.rounding.kind,
+            "lfsr_bits": self.rounding.lfsr_bits,
             "fraction": self.accumulator.fraction,
             "headroom": self.accumulator.headroom,
             "window": self.cell.window,
@@ -339,12 +371,17 @@ class Config(Section):
         """SHA-256 in hexadecimal of the canonical content: all keys, sorted, as compact JSON.
 
         A key that is absent counts as null, not as the default of its format. ``bus.ports``, which
-        came later, counts where it is not 1, ``fast`` where a class has that format: what it was
-        before is what it was.
+        came later, counts where it is not 1, ``fast`` where a class has that format,
+        ``rounding.kind`` where it is not ``counter``, ``rounding.lfsr_bits`` where that is
+        ``lfsr``: what it was before is what it was.
         """
         content = self.to_dict()
         if FAST.name not in content["format"].values():
             del content["fast"]
+        if self.rounding.kind == KINDS[0]:
+            del content["rounding"]["kind"]
+        if self.rounding.kind != "lfsr":
+            del content["rounding"]["lfsr_bits"]
         if self.bus.ports == 1:
             del content["bus"]["ports"]
         canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))

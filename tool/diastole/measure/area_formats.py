@@ -17,6 +17,7 @@ from diastole.measure.float_mac import FloatCell
 from diastole_hw.cell.cell import Cell
 from diastole_hw.plan.plan import Plan
 from diastole_hw.plan.policy import default_tiling
+from diastole_sim.spec.formats import FAST
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 
 BLOCK, SIDE, DATA_WIDTH = 8, 2, 64
@@ -90,11 +91,17 @@ def _bfp(bits: int, asked: float | None) -> FormatCell:
     return FormatCell(name=f"bfp{bits}", label="8x8", format=f"bfp{bits}", asked=asked)
 
 
-def _vectors(name: str, format: str, grouping: str, asked: float | None) -> list[FormatCell]:
-    """Vector groups as they are generated, and in a cell of both directions."""
-    cell = FormatCell(name=name, label=grouping, format=format, grouping=grouping, asked=asked)
-    both = f"{grouping}, both directions"
-    return [cell, replace(cell, name=f"{name}, in place", label=both, directions=BOTH)]
+def _vectors(
+    name: str, format: str, grouping: str, asked: float | None, fraction: int = 18
+) -> list[FormatCell]:
+    """Vector groups as they are generated, and in a cell of both directions, of which as much is
+    asked but in ``fast``."""
+    keys: dict[str, Any] = {"format": format, "grouping": grouping, "fraction": fraction}
+    cell = FormatCell(name=name, label=grouping, asked=asked, **keys)
+    label = f"{grouping}, both directions"
+    of_both = None if format == FAST.name else asked
+    both = FormatCell(name=f"{name}, in place", label=label, asked=of_both, directions=BOTH, **keys)
+    return [cell, both]
 
 
 CELLS: tuple[FormatCell | FloatReference, ...] = (
@@ -109,6 +116,8 @@ CELLS: tuple[FormatCell | FloatReference, ...] = (
     FormatCell(name="bfp4, edge", label="8x8, one direction", format="bfp4", in_place=False),
     *_vectors("bfp2 1x16", "bfp2", "1x16", 275),
     *_vectors("bfp4 1x16", "bfp4", "1x16", 460),
+    FormatCell(name="fast", label="8x8, F = 22", format="fast", fraction=22, asked=225),
+    *_vectors("fast 1x16", "fast", "1x16", 228, fraction=22),
     *_vectors("mxint8", "mxint8", "1x32", 885),
     FormatCell(name="fp8_e4m3", label="tensor, w = 16", format="fp8_e4m3", asked=750),
     FormatCell(name="fp8_e4m3, w = 20", label="tensor", format="fp8_e4m3", window=20, asked=800),

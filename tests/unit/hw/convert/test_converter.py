@@ -401,6 +401,50 @@ def test_every_rule(first, random_bits, rng):
     convert(dut, [(values, cls, 9, 5, None) for cls in range(3)], rng)
 
 
+DRAWN = {
+    "lfsr3": {"rounding_kind": "lfsr3", "random_bits": 3},
+    "lfsr": {"rounding_kind": "lfsr", "random_bits": 5, "lfsr_bits": 9},
+    "lfsr-24": {"rounding_kind": "lfsr", "random_bits": 24, "lfsr_bits": 24},
+    "data": {"rounding_kind": "data", "random_bits": 12},
+}
+SQUARES, VECTORS = ("bfp4", "bfp3", "bfp8"), {"grouping": ("1x16", "1x8", "8x8")}
+FOUND = {"scale": ("rceil", "even", "floor")}  # by a pass over the tile first
+STOCHASTIC = ("stochastic-a", "stochastic-b", "stochastic-c")
+
+
+@pytest.mark.parametrize(
+    "kind, block, data_width, formats, keys, shapes",
+    [
+        ("lfsr3", 8, 64, SQUARES, {}, [(3, 5), (17, 70)]),
+        ("lfsr3", 4, 32, SQUARES, {"grouping": ("16x16", "4x4", "8x8")}, [(1, 1), (21, 35)]),
+        ("lfsr3", 4, 128, SQUARES, VECTORS, [(34, 39)]),
+        ("lfsr3", 4, 64, ("fp8_e4m3", "fp8_e5m2", "bfp4"), {}, [(3, 5), (9, 37)]),
+        ("lfsr3", 2, 64, ("mxfp8_e4m3",) * 3, FOUND, [(33, 18)]),
+        ("lfsr3", 1, 512, SQUARES, {}, [(5, 3), (2, 75)]),
+        ("lfsr3", 2, 128, ("nvfp4",) * 3, {}, [(18, 20)]),
+        ("lfsr", 2, 32, SQUARES, {"grouping": ("1x8", "1x4", "2x2")}, [(3, 5), (18, 21)]),
+        ("lfsr", 4, 512, SQUARES, {}, [(9, 70)]),
+        ("lfsr", 4, 128, ("fp8_e4m3", "mxfp8_e5m2", "e5m2"), FOUND, [(9, 37)]),
+        ("lfsr-24", 1, 64, SQUARES, {"grouping": ("1x2", "1x4", "1x1")}, [(9, 17)]),
+        ("lfsr-24", 4, 64, ("nvfp4",) * 3, {}, [(5, 18)]),
+        ("data", 4, 64, SQUARES, {"grouping": ("1x16", "4x4", "16x16")}, [(9, 37)]),
+        ("data", 4, 64, ("fp8_e4m3", "fp8_e5m2", "mxfp8_e4m3"), FOUND, [(9, 37)]),
+        ("data", 2, 128, ("nvfp4",) * 3, {}, [(18, 20)]),
+        sweep("lfsr3", 8, 512, SQUARES, VECTORS, [(67, 131)]),
+        sweep("lfsr3", 8, 128, SQUARES, VECTORS, [(20, 3), (66, 71)]),
+        sweep("lfsr3", 16, 256, SQUARES, {}, [(35, 150)]),
+        sweep("lfsr3", 8, 32, SQUARES, VECTORS, [(67, 131)]),
+        sweep("lfsr", 8, 64, SQUARES, {"grouping": ("128x128",) * 3}, [(130, 131)]),
+        sweep("lfsr", 8, 256, ("fp8_e5m2",) * 3, {}, [(35, 131)]),
+    ],
+)  # fmt: skip
+def test_kinds_of_draws(kind, block, data_width, formats, keys, shapes, rng):
+    """Draws by rows: tiles of squares, vectors and blocks, whose rows go on in the next tile; of
+    both copies; found first or known at intake; some memories are slow."""
+    dut = make(block, data_width, formats, STOCHASTIC, **DRAWN[kind], **keys)
+    convert(dut, some_jobs([*shapes, shapes[-1]], rng), rng, rng.choice([1.0, 0.5]))
+
+
 def test_draws_of_each_command_are_its_own(rng):
     """The same few elements again, under another tag, then under another step."""
     dut = make(2, 64, rounding=("stochastic-a",) * 3)

@@ -10,7 +10,7 @@ from support.bench import design, run
 from support.texts import exactly
 
 
-@pytest.mark.parametrize("bits", [2, 4, 9, 20])
+@pytest.mark.parametrize("bits", [2, 4, 9, 20, 28])
 def test_divide(bits, rng):
     tails = [rng.getrandbits(23) & -1 << shift for shift in (0, 8, 14, 17, 18, 19, 20, 21, 22, 23)]
     significands = [1 << 23 | tail for tail in [*tails, *(rng.getrandbits(23) for _ in range(20))]]
@@ -34,5 +34,5 @@ def test_divide(bits, rng):
 
 
 def test_errors():
-    with pytest.raises(ValueError, match=exactly("bits must be an integer in 2..20, not 21")):
-        Divide(bits=21)
+    with pytest.raises(ValueError, match=exactly("bits must be an integer in 2..28, not 29")):
+        Divide(bits=29)

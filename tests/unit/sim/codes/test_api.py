@@ -51,10 +51,11 @@ def test_microscaling_by_other_means(name, axis):
     assert np.array_equal(got.scales, scales if axis else scales.T)
 
 
-def machine(chosen):
+def machine(chosen, **draws):
     return Numerics.from_dict(
         {"x": chosen, "w": chosen, "dy": chosen}
         | {"block": 4, "random_bits": 5, "fraction": 0, "headroom": 1}
+        | draws
     )
 
 
@@ -76,6 +77,27 @@ def test_a_machine_stores_these_values(kind, grouping):
         got = quantise(array, kind, grouping=grouping, axis=1 - number, **rounding)
         assert np.array_equal(got.values(), tensor.values(number))
     assert not np.array_equal(got.codes, quantise(array, kind, grouping=grouping).codes)
+
+
+@pytest.mark.parametrize(
+    "draws, bits",
+    [
+        ({"rounding_kind": "lfsr", "lfsr_bits": 9}, 8),
+        ({"rounding_kind": "lfsr3"}, 3),
+        ({"rounding_kind": "data"}, 8),
+    ],
+)
+@pytest.mark.parametrize("rule", ["stochastic-a", "stochastic-b"])
+def test_draws_of_every_kind(draws, bits, rule):
+    """With the bits that a kind has if nothing is said."""
+    array, where = data(19, 37), {"seed": 3, "tag": 8, "step": 2}
+    chosen = {"format": "mxfp4_e2m1", "grouping": "1x16", "rounding": rule}
+    tensor = convert(array, "x", machine(chosen, random_bits=bits, **draws), **where)
+    for number in range(2):
+        got = quantise(
+            array, "mxfp4_e2m1", grouping="1x16", axis=1 - number, rounding=rule, **where, **draws
+        )
+        assert np.array_equal(got.values(), tensor.values(number))
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from diastole_sim.perf import Memory
 from diastole_sim.perf import conversion as unit
 from diastole_sim.perf.conversion import estimate_conversion
 from diastole_sim.spec.image import image_layouts
+from diastole_sim.spec.numerics import CLASS_NAMES
 from support.numerics import make_numerics
 from support.products import packed_image
 from support.texts import exactly
@@ -139,6 +140,23 @@ def test_a_known_scale_saves_a_reading():
     bus = {"data_width": 64, "memory": Memory.axi(20)}
     assert estimate_conversion(delayed, "x", *shape, **bus) == known
     assert estimate_conversion(delayed, "x", *shape, **bus, scale_known=False) == found
+
+
+KINDS = {"lfsr3": {"rounding_kind": "lfsr3", "random_bits": 3}, "data": {"rounding_kind": "data"}}
+
+
+@pytest.mark.parametrize(
+    "kind, shape, more",
+    [("lfsr3", (64, 64), 0), ("data", (64, 64), 0), ("data", (40, 3), 0), ("lfsr3", (40, 3), 85)],
+)
+def test_draws_by_rows_cost_time_only_where_rows_are_short(kind, shape, more):
+    """Cycles over rounding to nearest: of the Verilog, with a memory that answers at once."""
+    bus = {"data_width": 128, "memory": Memory.axi(1)}
+    rules = ("nearest", "stochastic-a", "stochastic-b")
+    numerics = make_numerics(block=8, roundings=rules, **KINDS[kind])
+    x, w, dy = (estimate_conversion(numerics, name, *shape, **bus).cycles for name in CLASS_NAMES)
+    assert w == dy
+    assert abs(dy - x - more) <= 3
 
 
 def test_a_far_memory_takes_longer():

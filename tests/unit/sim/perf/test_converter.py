@@ -6,6 +6,7 @@ import pytest
 from diastole_hw.convert.converter import Converter
 from diastole_hw.convert.geometry import Geometry
 from diastole_hw.convert.quantise import LaneQuantiser
+from diastole_hw.random.rows import hash_cycles
 from diastole_sim.perf.converter import ModelledConverter
 from diastole_sim.spec.numerics import CLASS_NAMES
 from support.numerics import make_numerics
@@ -23,6 +24,8 @@ MACHINES = {
     "nvfp4": {"block": 8, "formats": "nvfp4"},
     "bf16": {"block": 16, "formats": "bf16"},
     "planes": {"block": 4, "formats": ("fast", "bfp2", "fast"), "widths": [2, 4, 8]},
+    "draws by rows": {"block": 4, "formats": "fp8_e4m3", "rounding_kind": "lfsr", "lfsr_bits": 9},
+    "no generator": {"block": 4, "formats": "fp8_e4m3", "rounding_kind": "data"},
 }
 
 
@@ -47,6 +50,13 @@ def test_sizes_are_those_of_the_hardware(machine, data_width):
         assert model.tiles_ahead == hardware._tiles_ahead
         if not numerics.scale_significands:  # else as long as the bits of a quotient ask for
             assert model.lane_cycles == LaneQuantiser(numerics=numerics).latency
+
+
+@pytest.mark.parametrize("data_width", [32, 64, 128, 256, 512])
+def test_rows_start_as_often_as_those_of_the_hardware(data_width):
+    numerics = make_numerics(block=8, rounding_kind="lfsr3", random_bits=3)
+    model = ModelledConverter(numerics=numerics, tensor_class="dy", data_width=data_width)
+    assert model.row_start == hash_cycles(model.lanes)
 
 
 def test_words_cover_the_blocks_that_there_are():

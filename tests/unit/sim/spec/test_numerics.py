@@ -178,8 +178,15 @@ def test_what_no_accumulator_holds():
     [
         ("block", 3, "block must be one of 1, 2, 4, 8, 16, 32, not 3"),
         ("block", 64, "block must be one of 1, 2, 4, 8, 16, 32, not 64"),
-        ("random_bits", 0, "random_bits must be an integer in 1..16, not 0"),
-        ("random_bits", 17, "random_bits must be an integer in 1..16, not 17"),
+        ("random_bits", 0, "random_bits must be an integer in 1..24, not 0"),
+        ("random_bits", 25, "random_bits must be an integer in 1..24, not 25"),
+        (
+            "rounding_kind",
+            "coin",
+            "rounding_kind must be one of counter, lfsr, lfsr3, data, not 'coin'",
+        ),
+        ("lfsr_bits", 2, "lfsr_bits must be an integer in 3..24, not 2"),
+        ("lfsr_bits", 25, "lfsr_bits must be an integer in 3..24, not 25"),
         ("fraction", -1, "fraction must be an integer in 0..32, not -1"),
         ("fraction", 33, "fraction must be an integer in 0..32, not 33"),
         ("headroom", 0, "headroom must be an integer in 1..16, not 0"),
@@ -194,6 +201,48 @@ def test_what_no_accumulator_holds():
 def test_values_are_checked(key, value, message):
     with pytest.raises(ValueError, match=exactly(message)):
         make("fp8_e4m3", **{key: value})
+
+
+@pytest.mark.parametrize(
+    "kind, bits, lfsr_bits, message",
+    [
+        ("counter", 17, 24, "rounding.bits must be an integer in 1..16 where {kind}, not 17"),
+        ("data", 13, 24, "rounding.bits must be an integer in 1..12 where {kind}, not 13"),
+        ("lfsr3", 2, 24, "rounding.bits must be 3 where {kind}, not 2"),
+        ("lfsr3", 4, 24, "rounding.bits must be 3 where {kind}, not 4"),
+        (
+            "lfsr",
+            9,
+            8,
+            "rounding.lfsr_bits must be at least rounding.bits = 9 where {kind}, not 8",
+        ),
+        ("counter", 16, 3, None),
+        ("data", 12, 3, None),
+        ("lfsr3", 3, 24, None),
+        ("lfsr", 8, 8, None),
+        ("lfsr", 24, 24, None),
+    ],
+)
+def test_draws_have_the_bits_of_their_kind(kind, bits, lfsr_bits, message):
+    given = {"rounding_kind": kind, "random_bits": bits, "lfsr_bits": lfsr_bits}
+    if message is None:
+        numerics = make("bfp4", **given)
+        assert Numerics.from_dict(numerics.to_dict()).to_dict() == numerics.to_dict()
+        return
+    with pytest.raises(ValueError, match=exactly(message.format(kind=f"rounding.kind is {kind}"))):
+        make("bfp4", **given)
+
+
+def test_a_kind_is_said_where_it_is_another():
+    plain = make("bfp4").to_dict()
+    assert "rounding_kind" not in plain
+    assert "lfsr_bits" not in plain
+    given = {"random_bits": 3, "lfsr_bits": 5}
+    data, lfsr = (make("bfp4", rounding_kind=kind, **given) for kind in ("data", "lfsr"))
+    assert data.to_dict() == plain | {"random_bits": 3, "rounding_kind": "data"}
+    assert lfsr.to_dict() == plain | given | {"rounding_kind": "lfsr"}
+    assert (data.draws_by_rows, lfsr.draws_by_rows, lfsr.state_bits) == (False, True, 5)
+    assert make("bfp4", rounding_kind="lfsr3", **given).state_bits == 3
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def test_every_small_case_against_fractions(rule, bits):
 
 
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("bits", [1, 5, 8, 15, 16])
+@pytest.mark.parametrize("bits", [1, 5, 8, 12, 16, 23, 24])
 def test_wide_cases_against_fractions(rule, bits, np_rng):
     """Significands of binary32, shifts up to beyond the clamp, draws at their ends."""
     shifts = [*range(16, 48), 100, 276]
@@ -57,11 +57,11 @@ def test_wide_cases_against_fractions(rule, bits, np_rng):
 
 
 @pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("bits", [1, 3, 16])
+@pytest.mark.parametrize("bits", [1, 3, 16, 24])
 def test_quotients_against_fractions(rule, bits, np_rng):
     """Every divisor of four bits, alone and far up; exact quotients and ties among them."""
     for divisor in range(1, 16):
-        for shift in (0, 1, 5, 18, 42):
+        for shift in (0, 1, 5, 18, 42, 50):
             wide = np_rng.integers(2**23, 2**24, 4)
             halves = [divisor * odd << shift >> 1 for odd in (1, 2, 3, 4, 5)]
             for numerator in {0, 1, *map(int, wide), *(half for half in halves if half < 2**24)}:
@@ -135,12 +135,12 @@ def test_bias_over_all_draws(rule):
 def test_shifts_beyond_the_limit_give_zero():
     for rule in RULES:
         for shift in (SHIFT_LIMIT, SHIFT_LIMIT + 1, 62, 63, 64, 300):
-            assert round_magnitude(rule, 2**24 - 1, shift, 2**16 - 1, 16) == 0
+            assert round_magnitude(rule, 2**24 - 1, shift, 2**24 - 1, 24) == 0
 
 
-@pytest.mark.parametrize("bits", [0, 17])
+@pytest.mark.parametrize("bits", [0, 25])
 def test_bits_are_checked(bits):
-    with pytest.raises(ValueError, match=f"^bits must be an integer in 1..16, not {bits}$"):
+    with pytest.raises(ValueError, match=f"^bits must be an integer in 1..24, not {bits}$"):
         round_magnitude("nearest", 1, 1, 0, bits)
 
 

@@ -59,5 +59,7 @@ def test_an_epoch_of_minibatches_takes_no_sample_twice():
 
 
 def test_an_unknown_task_is_named_with_the_known_ones():
-    with pytest.raises(ValueError, match=exactly("task must be one of digits, not 'letters'")):
+    with pytest.raises(
+        ValueError, match=exactly("task must be one of digits, text, not 'letters'")
+    ):
         find_task("letters")

@@ -325,7 +325,9 @@ def test_steps_out_of_range(steps):
 
 
 def test_unknown_task():
-    with pytest.raises(ValueError, match=exactly("task must be one of digits, not 'letters'")):
+    with pytest.raises(
+        ValueError, match=exactly("task must be one of digits, text, not 'letters'")
+    ):
         run_task("letters", GoldenDevice(NANO, 0), backend="golden")
 
 

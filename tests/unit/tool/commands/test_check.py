@@ -100,7 +100,7 @@ def test_check_says_everything_at_once(diastole, tmp_path):
     assert (result.code, result.out) == (2, "")
     assert sorted(result.err) == [
         'diastole: error: --set: array.cols must be an integer in 1..64, not "x"',
-        "diastole: error: --set: rounding.bits must be an integer in 1..16, not 0",
+        "diastole: error: --set: rounding.bits must be an integer in 1..24, not 0",
         "diastole: error: bad.toml: array.row is an unknown key; the nearest is array.rows",
         "diastole: error: bad.toml: array.rows must be an integer in 1..64, not 65",
         "diastole: error: bad.toml: bus.data_width must be one of 32, 64, 128, 256, 512, not 65",

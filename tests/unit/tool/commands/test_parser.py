@@ -9,7 +9,7 @@ import diastole as package
 from command_line import error
 from diastole import cli
 
-COMMANDS = ("init", "check", "estimate", "generate", "run", "train", "formats", "doctor")
+COMMANDS = ("init", "check", "estimate", "generate", "run", "train", "compare", "formats", "doctor")
 
 
 def test_help_names_the_commands_that_exist(capsys):

@@ -1,15 +1,24 @@
 """`train`: the keys of its JSON, and what makes it fail."""
 
+import argparse
+
+import pytest
+
 from command_line import Faulty, error, pretend
 from diastole.commands import train as train_command
 from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.train.master import Master
 
 
 def test_train_an_unknown_task(diastole):
     result = diastole("train", "nano.toml", "--task", "letters")
-    assert (result.code, result.err) == (2, error("--task must be one of digits, not letters"))
+    assert (result.code, result.err) == (
+        2,
+        error("--task must be one of digits, text, not letters"),
+    )
 
 
+SEE_HELP = "(see diastole train --help)"
 TRAIN = ("train", "nano.toml", "--task", "digits", "--steps", "3")
 TRAIN_KEYS = (
     "task backend steps seed loss accuracy float_accuracy cycles macs utilisation weights_sha256 "
@@ -111,6 +120,68 @@ def test_train_options_that_do_not_go_together(diastole):
         assert result.code == 2
         if said is not None:
             assert result.err == error(said)
+
+
+def test_train_with_master_weights_in_bf16(diastole):
+    words = (*TRAIN, "--backend", "golden", "--master", "bf16")
+    record = diastole(*words, "--json").json
+    said = record["master"], record["master_rounding"], record["master_bits"]
+    assert said == ("bf16", "stochastic-b", 16)
+    plain = diastole(*TRAIN, "--backend", "golden", "--json").json
+    assert plain["weights_sha256"] != record["weights_sha256"]
+    assert (plain["master"], plain["master_rounding"], plain["master_bits"]) == (
+        "float32",
+        None,
+        None,
+    )
+    chosen = (*words, "--master-rounding", "stochastic-a", "--master-bits", "3")
+    assert "master weights in bf16, stochastic-a with 3 random bits" in diastole(*chosen).out.split(
+        "\n"
+    )
+    nearest = (*words, "--master-rounding", "nearest")
+    assert "master weights in bf16, nearest" in diastole(*nearest).out.splitlines()
+
+
+def test_master_options_that_do_not_go_together(diastole):
+    refused = {
+        ("--master-rounding", "nearest"): (
+            "--master-rounding is of --master bf16 and e6m9, not of float32"
+        ),
+        ("--master", "float32", "--master-bits", "3"): (
+            "--master-bits is of --master bf16 and e6m9, not of float32"
+        ),
+        ("--master", "e6m9", "--master-rounding", "nearest", "--master-bits", "3"): (
+            "--master-bits is of stochastic roundings, not of nearest"
+        ),
+        ("--master", "e6m9", "--master-bits", "17"): (
+            f"argument --master-bits: must be an integer in 1..16, not 17 {SEE_HELP}"
+        ),
+    }
+    for words, said in refused.items():
+        result = diastole(*TRAIN, *words)
+        assert (result.code, result.err[-1:]) == (2, error(said)), words
+
+
+@pytest.mark.parametrize(
+    "given, want",
+    [
+        ((), Master(kind="e6m9", rounding="stochastic-c", bits=7)),
+        (("--master", "float32"), Master()),
+        (("--master", "bf16"), Master(kind="bf16")),
+        (("--master-bits", "3"), Master(kind="e6m9", rounding="stochastic-c", bits=3)),
+        (("--master-rounding", "nearest"), Master(kind="e6m9", rounding="nearest")),
+        (
+            ("--master-rounding", "stochastic-a"),
+            Master(kind="e6m9", rounding="stochastic-a", bits=7),
+        ),
+    ],
+)
+def test_another_default_of_the_master(given, want):
+    """As numbers may have that say more than formats."""
+    parser = argparse.ArgumentParser()
+    train_command.add_master(parser)
+    default = Master(kind="e6m9", rounding="stochastic-c", bits=7)
+    assert train_command.master_of(parser.parse_args(given), default) == want
 
 
 def test_the_hardware_has_no_fast_yet(diastole):

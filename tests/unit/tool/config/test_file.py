@@ -156,7 +156,16 @@ def test_an_empty_file_has_the_defaults():
         ('rounding.x = "up"', f'rounding.x must be one of {ROUNDINGS}, not "up"'),
         ('rounding.w = ""', f'rounding.w must be one of {ROUNDINGS}, not ""'),
         ("rounding.dy = 1979-05-27", f'rounding.dy must be one of {ROUNDINGS}, not "1979-05-27"'),
-        ("rounding.bits = 17", "rounding.bits must be an integer in 1..16, not 17"),
+        ("rounding.bits = 25", "rounding.bits must be an integer in 1..24, not 25"),
+        (
+            "rounding.bits = 17",
+            "rounding.bits must be an integer in 1..16 where rounding.kind is counter, not 17",
+        ),
+        (
+            'rounding.kind = "lsfr"',
+            'rounding.kind must be one of counter, lfsr, lfsr3, data, not "lsfr"',
+        ),
+        ("rounding.lfsr_bits = 2", "rounding.lfsr_bits must be an integer in 3..24, not 2"),
         ("accumulator.fraction = 33", "accumulator.fraction must be an integer in 0..32, not 33"),
         ("accumulator.headroom = 0", "accumulator.headroom must be an integer in 1..16, not 0"),
         (

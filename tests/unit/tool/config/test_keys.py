@@ -6,10 +6,19 @@ import pytest
 from pydantic import ValidationError
 
 from diastole.config.file import FIELDS, from_document
-from diastole.config.keys import AccumulatorConfig, ArrayConfig, BusConfig, CellConfig, Config
+from diastole.config.keys import (
+    AccumulatorConfig,
+    ArrayConfig,
+    BusConfig,
+    CellConfig,
+    Config,
+    RoundingConfig,
+)
 from diastole.config.presets import PRESETS
 from diastole_hw.emit.keywords import KEYWORDS
 from diastole_sim.spec.numerics import Numerics
+
+DRAWS = {"bits": 8, "kind": "counter", "lfsr_bits": 24}
 
 
 @pytest.mark.parametrize(
@@ -32,12 +41,32 @@ def test_presets_are_those_of_the_contract(preset, cells, block, bus, ports, mac
         "scale": {"x": None, "w": None, "dy": None, "source": "current"},
         "overflow": {"x": "saturate", "w": "saturate", "dy": "saturate"},
         "cell": {"window": None},
-        "rounding": {"x": "nearest", "w": "nearest", "dy": "stochastic-b", "bits": 8},
+        "rounding": {"x": "nearest", "w": "nearest", "dy": "stochastic-b", **DRAWS},
         "fast": {"widths": (2, 4)},
         "accumulator": {"fraction": 18, "headroom": 14},
         "bus": {"data_width": bus, "ports": ports},
     }
     assert config.macs == macs
+
+
+@pytest.mark.parametrize("kind, bits", [("counter", 8), ("lfsr", 8), ("lfsr3", 3), ("data", 8)])
+def test_a_kind_brings_its_bits(kind, bits):
+    assert RoundingConfig(kind=kind).bits == bits
+    assert RoundingConfig(kind=kind, bits=5).bits == 5
+    numerics = from_document({}, [f"rounding.kind={kind}"]).numerics
+    assert (numerics.rounding_kind, numerics.random_bits) == (kind, bits)
+
+
+def test_identities_are_those_of_before():
+    """The hash of a machine that has nothing of a key that came later is what it was."""
+    named = {key: from_document({}, [key]).config_sha256 for key in (
+        "rounding.kind=counter", "rounding.lfsr_bits=7", "bus.ports=1",
+        "rounding.kind=data", "rounding.kind=lfsr", "rounding.kind=lfsr3",
+    )}  # fmt: skip
+    assert list(named.values())[:3] == [Config().config_sha256] * 3
+    assert len(set(named.values())) == 4
+    short = from_document({}, ["rounding.kind=lfsr", "rounding.lfsr_bits=9"])
+    assert short.config_sha256 not in named.values()
 
 
 def test_every_preset_is_there():
@@ -178,6 +207,8 @@ def test_every_key_has_a_default_and_a_description():
         "overflow.x",
         "rounding.bits",
         "rounding.dy",
+        "rounding.kind",
+        "rounding.lfsr_bits",
         "rounding.w",
         "rounding.x",
         "scale.dy",

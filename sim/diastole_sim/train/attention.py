@@ -1,0 +1,94 @@
+"""Causal attention on the host, with its gradients: float32 in a stated order.
+
+As in :mod:`diastole_sim.train.host` only ``+ - * /``, each rounded once, and its exp. A sum begins
+at +0 and adds products in ascending order of its index, whatever else is done side by side.
+
+Arrays have leading axes (sequences, heads), then (places, channels) or (places, places). All work
+in the type that they are given, so that a test may compute in float64.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diastole_sim.train import host
+
+Numbers = NDArray[Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attended:
+    """What the forward pass leaves for the backward pass: queries, keys and values (..., places,
+    channels), and the weights of the values (..., places, places), each row of sum 1."""
+
+    q: Numbers
+    k: Numbers
+    v: Numbers
+    weights: Numbers
+
+
+def contract(a: Numbers, b: Numbers) -> Numbers:
+    """The products (..., M, K) by (..., K, N), each sum in ascending order of k."""
+    total = np.zeros((*a.shape[:-1], b.shape[-1]), a.dtype)
+    term = np.empty_like(total)
+    for k in range(a.shape[-1]):
+        np.multiply(a[..., :, k, None], b[..., k, None, :], out=term)
+        np.add(total, term, out=total)
+    return total
+
+
+def sum_last(x: Numbers) -> Numbers:
+    """Sum over the last axis, ascending."""
+    total = np.zeros(x.shape[:-1], x.dtype)
+    for index in range(x.shape[-1]):
+        total = total + x[..., index]
+    return total
+
+
+def transposed(x: Numbers) -> Numbers:
+    """With the last two axes exchanged."""
+    return np.ascontiguousarray(x.swapaxes(-1, -2))
+
+
+def split_heads(x: Numbers, sequences: int, heads: int, parts: int) -> list[Numbers]:
+    """Of (sequences * places, parts * heads * channels) each part as (sequences, heads, places,
+    channels)."""
+    divided = x.reshape(sequences, -1, parts, heads, x.shape[1] // (parts * heads))
+    return [np.ascontiguousarray(divided[:, :, part].swapaxes(1, 2)) for part in range(parts)]
+
+
+def join_heads(*parts: Numbers) -> Numbers:
+    """The inverse of :func:`split_heads`."""
+    sequences, heads, places, channels = parts[0].shape
+    joined = np.stack([part.swapaxes(1, 2) for part in parts], axis=2)
+    return joined.reshape(sequences * places, len(parts) * heads * channels)
+
+
+def attend(q: Numbers, k: Numbers, v: Numbers) -> tuple[Numbers, Attended]:
+    """Softmax(q k^T / sqrt(channels)) v, where a place sees itself and those before it."""
+    places = q.shape[-2]
+    scores = contract(q, transposed(k)) * _scale(q)
+    seen = np.tri(places, dtype=np.bool_)
+    scores = np.where(seen, scores, -np.inf).astype(q.dtype)
+    powers = host.exp(scores - scores.max(axis=-1, keepdims=True))
+    weights: Numbers = powers / sum_last(powers)[..., None]
+    return contract(weights, v), Attended(q=q, k=k, v=v, weights=weights)
+
+
+def attend_gradients(passed: Attended, dy: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+    """The gradients by queries, keys and values, from the one by what :func:`attend` returned."""
+    weights = passed.weights
+    dweights = contract(dy, transposed(passed.v))
+    mean = sum_last(weights * dweights)[..., None]
+    dscores = (weights * (dweights - mean)) * _scale(dy)
+    dq = contract(dscores, passed.k)
+    dk = contract(transposed(dscores), passed.q)
+    return dq, dk, contract(transposed(weights), dy)
+
+
+def _scale(x: Numbers) -> Any:
+    """1 / sqrt(channels) in the type of ``x``."""
+    one = x.dtype.type(1)
+    return one / np.sqrt(x.dtype.type(x.shape[-1]))

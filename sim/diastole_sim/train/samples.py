@@ -1,0 +1,19 @@
+"""What a network learns from: inputs and labels."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class Samples:
+    """One sample a row. ``inputs``: features (samples, features) in float32, or symbols (samples,
+    length) as integers; ``labels`` (samples,), or for symbols (samples, length), from 0 on."""
+
+    inputs: NDArray[Any]
+    labels: NDArray[np.int64]
+
+    def take(self, which: NDArray[np.int64]) -> "Samples":
+        return Samples(inputs=self.inputs[which], labels=self.labels[which])

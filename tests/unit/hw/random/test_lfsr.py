@@ -1,0 +1,72 @@
+# amaranth: UnusedElaboratable=no
+"""Lanes that see steps of a register ahead, against quotients of polynomials over GF(2)."""
+
+import pytest
+from amaranth.sim import Simulator
+
+from diastole_hw.random.lfsr import LaneStates
+from oracle.lfsr import state_after
+from support.texts import exactly
+
+LANES = (1, 2, 4, 8, 16)
+
+
+def run(dut, main):
+    """Of a unit without a clock."""
+    simulation = Simulator(dut)
+    simulation.add_testbench(main)
+    simulation.run()
+
+
+@pytest.mark.parametrize("lanes", LANES)
+@pytest.mark.parametrize("n, bits", [(3, 3), (4, 1), (8, 8), (12, 5), (13, 13), (24, 24)])
+def test_lanes_see_steps_ahead(lanes, n, bits, rng):
+    dut = LaneStates(lanes=lanes, random_bits=bits, state_bits=n, pairs=False)
+
+    async def main(ctx):
+        for state in (1, 2**n - 1, *(rng.randrange(1, 2**n) for _ in range(20))):
+            ctx.set(dut.state.register, state)
+            draws = ctx.get(dut.draws)
+            for lane in range(lanes):
+                want = state_after(n, state, lane) % 2**bits
+                assert draws >> lane * bits & (2**bits - 1) == want, (state, lane)
+            assert ctx.get(dut.after.register) == state_after(n, state, lanes), state
+
+    run(dut, main)
+
+
+@pytest.mark.parametrize("lanes", LANES)
+@pytest.mark.parametrize("exchanged", [0, 1])
+def test_pairs_take_a_state_and_its_inverse(lanes, exchanged):
+    """Every state, through two periods: columns 0 on, of which word by word ``lanes`` are seen."""
+    dut = LaneStates(lanes=lanes, random_bits=3, state_bits=3, pairs=True)
+
+    async def main(ctx):
+        for start in range(1, 8):
+            ctx.set(dut.state, {"register": start, "exchanged": exchanged})
+            for word in range(32 // lanes):
+                ctx.set(dut.odd, word % 2)
+                draws = ctx.get(dut.draws)
+                for lane in range(lanes):
+                    column = word * lanes + lane
+                    state = state_after(3, start, column // 2)
+                    want = (state, 7 - state)[(column + column // 2 + exchanged) % 2]
+                    assert draws >> 3 * lane & 7 == want, (start, column)
+                ctx.set(dut.state, ctx.get(dut.after))
+
+    run(dut, main)
+
+
+@pytest.mark.parametrize(
+    "lanes, random_bits, state_bits, pairs, message",
+    [
+        (3, 3, 3, False, "lanes must be one of 1, 2, 4, 8, 16, not 3"),
+        (2, 9, 8, False, "random_bits must be an integer in 1..8, not 9"),
+        (2, 2, 3, True, "random_bits must be an integer in 3..3, not 2"),
+        (2, 3, 4, True, "state_bits must be an integer in 3..3, not 4"),
+        (2, 3, 25, False, "lfsr_bits must be an integer in 3..24, not 25"),
+    ],
+)
+def test_errors(lanes, random_bits, state_bits, pairs, message):
+    with pytest.raises(ValueError, match=exactly(message)):
+        LaneStates(lanes=lanes, random_bits=random_bits, state_bits=state_bits, pairs=pairs)

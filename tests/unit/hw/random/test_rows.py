@@ -1,0 +1,212 @@
+# amaranth: UnusedElaboratable=no
+"""Draws by rows: words in the order of tiles, blocks and rows, under stalls, for both copies."""
+
+import pytest
+
+from diastole_hw.random.rows import RowDraws, StartStates, hash_cycles
+from oracle.lfsr import row_draw, start
+from oracle.threefry import threefry2x32
+from support.bench import design, get, put, run
+from support.texts import exactly
+
+
+def make(lanes, kind, copies, rows, twice=False):
+    n, bits, pairs = KINDS[kind]
+    return design(
+        RowDraws,
+        lanes=lanes,
+        random_bits=bits,
+        state_bits=n,
+        pairs=pairs,
+        copies=copies,
+        rows=rows,
+        twice=twice,
+    )
+
+
+KINDS = {"lfsr3": (3, 3, True), "lfsr-8": (8, 5, False), "lfsr-24": (24, 24, False)}
+
+
+def drawn(kind, lanes, copies, row, column, keys):
+    """Of each copy the draws of a word."""
+    n, bits, pairs = KINDS[kind]
+    seed, tag, step = keys
+    where = {"kind": "lfsr3" if pairs else "lfsr", "n": n, "bits": bits}
+    where |= {"seed": seed, "tag": tag, "step": step, "row": row}
+    return [
+        sum(
+            row_draw(column=column + lane, second=copy == 1, **where) << lane * bits
+            for lane in range(lanes)
+        )
+        for copy in range(copies)
+    ]
+
+
+def tiles(height, columns, lanes, tall, wide, block):
+    """Words of a tensor as they are stored: by tiles, by rows of blocks, by blocks, by rows."""
+    for top in range(0, height, tall):
+        for left in range(0, columns, wide):
+            for line in range(top, min(top + tall, height), block):
+                for side in range(left, min(left + wide, columns), max(block, lanes)):
+                    for row in range(line, min(line + block, height)):
+                        for column in range(side, side + max(block, lanes), lanes):
+                            if column < columns:
+                                yield row, column, False
+
+
+def found_first(height, columns, lanes, tall, wide, block):
+    """Likewise, all words of a tile row by row before, to find."""
+    for top in range(0, height, tall):
+        for left in range(0, columns, wide):
+            for row in range(top, min(top + tall, height)):
+                for column in range(left, min(left + wide, columns), lanes):
+                    yield row, column, True
+            yield None  # until all have been drawn for
+            for row, column, _ in tiles(height, columns, lanes, tall, wide, block):
+                if top <= row < top + tall and left <= column < left + wide:
+                    yield row, column, False
+
+
+def words(order, rows, lanes, finds):
+    for place in order:
+        if place is None:
+            yield None
+            continue
+        row, column, find = place
+        word = {"row": row % rows, "odd": column // lanes % 2}
+        word["begins"] = column == 0 and find == finds
+        yield place, word | ({"find": find} if finds else {})
+
+
+async def begin(ctx, dut, height, keys):
+    for signal, value in zip((dut.seed, dut.tag, dut.step), keys, strict=True):
+        ctx.set(signal, value)
+    ctx.set(dut.height, height)
+    ctx.set(dut.start, 1)
+    await ctx.tick()
+    ctx.set(dut.start, 0)
+
+
+@pytest.mark.parametrize(
+    "kind, lanes, copies", [("lfsr3", 1, 2), ("lfsr3", 2, 1), ("lfsr3", 4, 2), ("lfsr3", 16, 1),
+                            ("lfsr-8", 1, 1), ("lfsr-24", 2, 2), ("lfsr-8", 8, 2)],
+)  # fmt: skip
+@pytest.mark.parametrize("p_ready", [1.0, 0.3], ids=["free", "stalled"])
+@pytest.mark.parametrize("twice", [False, True], ids=["once", "twice"])
+def test_matches_model(kind, lanes, copies, p_ready, twice, rng):
+    """Two tensors of odd shapes, one after the other."""
+    block = rng.choice([1, 2, 4])
+    rows = block * rng.choice([1, 2])
+    dut = make(lanes, kind, copies, rows, twice)
+    jobs = []
+    for _ in range(2):
+        keys = [rng.getrandbits(32) for _ in range(3)]
+        height, columns = rng.randrange(1, 11), rng.randrange(1, 50)
+        shape = (height, columns, lanes, rows, max(lanes, 8 * block), block)
+        order = list(words((found_first if twice else tiles)(*shape), rows, lanes, twice))
+        jobs.append((height, keys, order))
+    drawn_for = []
+
+    async def drive(ctx):
+        given = 0
+        for height, keys, order in jobs:
+            while len(drawn_for) < given:
+                await ctx.tick()
+            await begin(ctx, dut, height, keys)
+            for word in order:
+                while word is None and len(drawn_for) < given:
+                    await ctx.tick()
+                if word is not None:
+                    given += 1
+                    await put(ctx, dut.i, [word[1]], lambda: rng.random() < p_ready)
+
+    async def check(ctx):
+        for _, keys, order in jobs:
+            for (row, column, _), _ in filter(None, order):
+                got = await get(ctx, dut.o, lambda: rng.random() < p_ready)
+                want = drawn(kind, lanes, copies, row, column, keys)
+                assert [got[n] for n in range(copies)] == want, f"{row=} {column=} {keys=}"
+                drawn_for.append((row, column))
+        for _ in range(20):
+            assert not (await ctx.tick().sample(dut.o.valid))[-1], "extra output"
+
+    run(dut, drive, check, limit=200_000)
+
+
+@pytest.mark.parametrize("lanes", [1, 4, 16])
+def test_rate(lanes):
+    """A word per cycle, 2 cycles after it was taken; a row of 64 columns has its start in time."""
+    dut = make(lanes, "lfsr3", 1, 8)
+    order = [word for _, word in words(tiles(40, 64, lanes, 8, 64, 8), 8, lanes, False)]
+    taken, given = [], []
+
+    async def drive(ctx):
+        await begin(ctx, dut, 40, (1, 2, 3))
+        for _ in range(60):
+            await ctx.tick()
+        await put(ctx, dut.i, order)
+
+    async def check(ctx):
+        ctx.set(dut.o.ready, 1)
+        cycle = 0
+        while len(given) < len(order):
+            sample = ctx.tick().sample(dut.i.valid & dut.i.ready, dut.o.valid)
+            *_, took, gave = await sample
+            taken.extend([cycle] * took)
+            given.extend([cycle] * gave)
+            cycle += 1
+
+    run(dut, drive, check)
+    assert given[0] == taken[0] + 2
+    late = 2 * 8 * hash_cycles(lanes) if lanes == 16 else 0
+    assert given[-1] - given[0] <= len(order) - 1 + late
+
+
+def test_hashes_keep_up_with_rows_of_64_columns():
+    assert [hash_cycles(lanes) for lanes in (1, 2, 4, 8, 16)] == [5, 5, 5, 5, 4]
+
+
+def test_start_states(rng):
+    """Of one row, and of more than wait; after stalls, in ascending order, and no more."""
+    dut = design(StartStates, lanes=2, state_bits=9, pairs=True, copies=2)
+
+    async def main(ctx):
+        for height in (1, 13):
+            keys = [rng.getrandbits(32) for _ in range(3)]
+            await begin(ctx, dut, height, keys)
+            for row in range(height):
+                got = await get(ctx, dut.o, lambda: rng.random() < 0.3)
+                for copy, word in enumerate(threefry2x32(keys[:2], (row, keys[2]))):
+                    assert got[copy].register == start(word, 9), (row, copy)
+                    assert got[copy].exchanged == word >> 31, (row, copy)
+            for _ in range(30):
+                assert not (await ctx.tick().sample(dut.o.valid))[-1], "a row too many"
+
+    run(dut, main)
+
+
+def test_first_start_state():
+    """8 cycles after the tensor has begun."""
+    dut = design(StartStates, lanes=1, state_bits=3, pairs=True, copies=1)
+
+    async def main(ctx):
+        await begin(ctx, dut, 3, (1, 2, 3))
+        cycles = 1
+        while not (await ctx.tick().sample(dut.o.valid))[-1]:
+            cycles += 1
+        assert cycles == 8
+
+    run(dut, main)
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"copies": 3}, "copies must be an integer in 1..2, not 3"),
+        ({"rows": 513}, "rows must be an integer in 1..512, not 513"),
+    ],
+)
+def test_errors(change, message):
+    given = {"lanes": 2, "random_bits": 3, "state_bits": 3, "pairs": True, "copies": 1, "rows": 8}
+    with pytest.raises(ValueError, match=exactly(message)):
+        RowDraws(**given | {"twice": False} | change)

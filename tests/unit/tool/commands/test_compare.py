@@ -1,0 +1,265 @@
+"""`compare`: what it takes, prints and keeps; killed, it goes on where it was."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from command_line import error
+from diastole.compare import jobs as jobs_module
+from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.train import run_task
+
+
+@pytest.fixture
+def data(tmp_path, rng):
+    """Three classes that are easily told apart."""
+    random = np.random.default_rng(rng.randrange(2**32))
+    labels = np.arange(60) % 3
+    inputs = random.standard_normal((60, 6)) + 3 * np.eye(3)[labels].repeat(2, axis=1)
+    np.savez(tmp_path / "mine.npz", inputs=inputs.astype(np.float32), labels=labels)
+    return tmp_path / "mine.npz"
+
+
+MINE = ("compare", "--data", "mine.npz", "--steps", "4", "--jobs", "1")
+
+
+def without_times(record):
+    """All that must be the same again."""
+    if isinstance(record, dict):
+        return {k: without_times(v) for k, v in record.items() if k not in ("seconds", "results")}
+    return [without_times(each) for each in record] if isinstance(record, list) else record
+
+
+def lines_of(name):
+    return [json.loads(line) for line in Path(name).read_text().splitlines()]
+
+
+def test_for_scripts(diastole, data):
+    given = ("--over", "format=bfp2,bfp8", "--over", "rounding.dy=nearest", "--seeds", "0,4")
+    result = diastole(*MINE, *given, "--json")
+    assert result.code == 0
+    record = result.json
+    assert (record["task"], record["steps"], record["seeds"]) == ("mine.npz", 4, [0, 4])
+    assert [each["name"] for each in record["configurations"]] == ["bfp2 nearest", "bfp8 nearest"]
+    assert record["configurations"][0]["set"] == {"format": "bfp2", "rounding.dy": "nearest"}
+    assert (record["failures"], record["results"]) == ([], "comparison.jsonl")
+    assert record["verdict"]["plain"] == "bfp2 nearest"
+    lines = lines_of("comparison.jsonl")
+    assert len(lines) == 6
+    assert len({line["key"] for line in lines}) == 6
+    of_seed_4 = record["configurations"][1]["runs"][1]
+    (line,) = (each for each in lines if each["key"] == of_seed_4["key"])
+    assert (line["seed"], line["numerics"]["x"]["format"]) == (4, "bfp8")
+    assert line["weights_sha256"] == of_seed_4["weights_sha256"]
+    losses = [run["loss"] for run in record["configurations"][1]["runs"]]
+    floats = [run["loss"] for run in record["float32"]["runs"]]
+    differences = [a - b for a, b in zip(losses, floats, strict=True)]
+    over = record["configurations"][1]["loss_over_float32"]
+    assert over["mean"] == pytest.approx(np.mean(differences))
+    assert over["error"] == pytest.approx(np.std(differences, ddof=1) / 2**0.5)
+
+
+def test_the_digits_as_train_trains_them(diastole):
+    given = ("--task", "digits", "--steps", "3", "--seeds", "7", "--configuration", "format=bfp4")
+    record = diastole("compare", "nano.toml", *given, "--jobs", "1", "--json").json
+    train = ("train", "nano.toml", "--task", "digits", "--backend", "golden", "--steps", "3")
+    trained = diastole(*train, "--seed", "7", "--json").json
+    (run,) = record["configurations"][0]["runs"]
+    assert run["weights_sha256"] == trained["weights_sha256"]
+    (single,) = record["float32"]["runs"]
+    assert single["accuracy"] == trained["float_accuracy"]
+    assert single["loss"] == trained["float_loss"]
+
+
+def test_for_people(diastole, data):
+    pytest.importorskip("matplotlib")
+    given = (
+        "--configuration",
+        "plain: format=bfp4",
+        "--configuration",
+        "format=fast precision=low",
+    )
+    result = diastole(*MINE, *given, "--out", "a.png")
+    assert result.code == 0
+    assert result.err[-1].startswith("diastole: comparing, runs: step 9 of 9")
+    lines = result.out.splitlines()
+    assert [line.split("  ")[0] for line in lines[:4]] == [
+        "configuration", "float32", "plain", "fast low"
+    ]  # fmt: skip
+    assert lines[3].split()[-3:] == ["-", "3.12", "-"]  # the bits of a plane, no cycles yet
+    assert lines[-2:] == [
+        "wrote a.png", "next: more --seeds narrow the errors; runs are kept in comparison.jsonl"
+    ]  # fmt: skip
+    assert Path("a.png").stat().st_size > 1000
+
+
+def test_runs_that_are_there_are_not_run_again(diastole, data, monkeypatch):
+    first = diastole(*MINE, "--over", "format=bfp2,bfp4", "--json")
+    monkeypatch.setattr(jobs_module, "run_task", None)
+    again = diastole(*MINE, "--over", "format=bfp2,bfp4", "--json")
+    assert again.err == ["diastole: 9 of 9 runs are in comparison.jsonl already"]
+    assert again.out == first.out
+    more = diastole(*MINE, "--over", "format=bfp2,bfp4,bfp8", "--seeds", "0")
+    assert more.err[0] == "diastole: 3 of 4 runs are in comparison.jsonl already"
+    assert more.err[-1].startswith("diastole: error: bfp8, seed 0: TypeError: ")
+
+
+def test_a_killed_comparison_goes_on(diastole, data, tmp_path):
+    """SIGKILL in the middle, and a line that is half written."""
+    over = ("--over", "format=bfp2,bfp3,bfp4", "--seeds", "0,1")
+    given = ("compare", "--data", "mine.npz", "--steps", "40", *over)
+    results = tmp_path / "killed.jsonl"
+    command = [sys.executable, "-m", "diastole", *given, "--jobs", "1", "--results", results]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
+    deadline = time.monotonic() + 60
+    while not results.exists() or results.read_bytes().count(b"\n") < 2:
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.005)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    done = results.read_bytes().splitlines(keepends=True)
+    kept = [line for line in done if line.endswith(b"\n")]
+    assert 2 <= len(kept) < 8
+    results.write_bytes(b"".join(kept[:-1]) + kept[-1][:100])
+    result = diastole(*given, "--jobs", "1", "--results", "killed.jsonl", "--json")
+    assert (result.code, result.err[:2]) == (
+        0,
+        [
+            "diastole: killed.jsonl: dropped the last line, which was not written to its end",
+            f"diastole: {len(kept) - 1} of 8 runs are in killed.jsonl already",
+        ],
+    )
+    assert results.read_bytes().startswith(b"".join(kept[:-1]))
+    keys = [json.loads(line)["key"] for line in results.read_bytes().splitlines()]
+    assert len(keys) == len(set(keys)) == 8
+    fresh = diastole(*given, "--jobs", "1", "--results", "fresh.jsonl", "--json")
+    assert without_times(fresh.json) == without_times(result.json)
+
+
+def test_a_run_that_fails_is_said_and_the_others_go_on(diastole, data, monkeypatch):
+    def failing(task, device, **options):
+        if isinstance(device, GoldenDevice) and device.numerics.x.format.name == "bfp3":
+            raise ValueError("three\nis odd")
+        return run_task(task, device, **options)
+
+    monkeypatch.setattr(jobs_module, "run_task", failing)
+    given = (*MINE, "--over", "format=bfp2,bfp3,bfp4", "--seeds", "0,1", "--json")
+    result = diastole(*given)
+    assert result.code == 1
+    said = [f"bfp3, seed {seed}: ValueError: three\nis odd" for seed in (0, 1)]
+    assert result.json["failures"] == said
+    found = {each["name"]: len(each["runs"]) for each in result.json["configurations"]}
+    assert found == {"bfp2": 2, "bfp3": 0, "bfp4": 2}
+    lines = lines_of("comparison.jsonl")
+    assert sum(line["error"] is not None for line in lines) == 2
+    monkeypatch.undo()
+    os.chdir(data.parent)
+    again = diastole(*given)
+    assert again.code == 0
+    assert again.err[0] == "diastole: 6 of 8 runs are in comparison.jsonl already"
+
+
+def test_configurations_that_are_no_machines(diastole, data):
+    """Of axes they are left out; asked for by name they are failures, and the others go on."""
+    result = diastole(
+        *MINE, "--over", "format=bfp4,fast", "--over", "precision=low", "--seeds", "0"
+    )
+    assert result.code == 0
+    assert result.err[0] == (
+        "diastole: left out: bfp4 low: --precision is of machines with the format fast; this one "
+        "has none"
+    )
+    result = diastole(
+        *MINE, "--configuration", "format=bfp4", "--configuration", "format=bfp99", "--seeds", "0"
+    )
+    assert result.code == 1
+    assert result.err[0].startswith("diastole: error: bfp99: format.x must be one of bfp1, ")
+    assert result.out.splitlines()[2].startswith("bfp4")
+    result = diastole(*MINE, "--over", "format.z=bfp4,bfp5")
+    assert (result.code, result.out) == (2, "")
+    assert len(result.err) == 2
+    assert result.err[0].startswith(
+        "diastole: error: bfp4: format.z is an unknown key; the nearest"
+    )
+
+
+PLAN = """
+data = "mine.npz"
+steps = 3
+seeds = [5]
+preset = "pico"
+[[configuration]]
+name = "one"
+format = "fast"
+block = "4x4"
+precision = "low-to-high"
+switch = 2
+[[configuration]]
+name = "two"
+preset = "nano"
+"""
+
+
+def test_a_plan(diastole, data):
+    """What the command says goes before; a configuration may have another preset."""
+    (data.parent / "plan.toml").write_text(PLAN)
+    record = diastole("compare", "--plan", "plan.toml", "--jobs", "1", "--json").json
+    assert (record["steps"], record["seeds"], record["task"]) == (3, [5], "mine.npz")
+    assert [each["name"] for each in record["configurations"]] == ["one", "two"]
+    assert record["configurations"][0]["passes"] == pytest.approx(2, abs=0.1)  # 1, 1, 4
+    lines = {line["name"]: line for line in lines_of("comparison.jsonl")}
+    assert (lines["one"]["numerics"]["block"], lines["two"]["numerics"]["block"]) == (4, 8)
+    assert lines["one"]["options"]["precision"]["switch"] == 2
+    given = ("--plan", "plan.toml", "--jobs", "1", "--steps", "2", "--seeds", "1,2", "--json")
+    record = diastole("compare", *given).json
+    assert (record["steps"], record["seeds"]) == (2, [1, 2])
+
+
+@pytest.mark.parametrize(
+    "arguments, text",
+    [
+        ((), "nothing to compare: give --over, --configuration or --plan"),
+        (
+            ("--over", "format=bfp4", "--task", "letters"),
+            "--task must be one of digits, text, not letters",
+        ),
+        (
+            ("--over", "format=bfp4", "--task", "digits", "--data", "a.npz"),
+            "--task and --data both say what is learnt: give one of them",
+        ),
+        (
+            ("--over", "format=bfp4", "--seeds", "1,1"),
+            "--seeds must be different integers in 0..4294967295, such as 0,1,2, not 1,1",
+        ),
+        (
+            ("--over", "format=bfp4", "--seeds", "a"),
+            "--seeds must be different integers in 0..4294967295, such as 0,1,2, not a",
+        ),
+        (
+            ("--over", "format=bfp4", "--out", "a.gif"),
+            "--out must end in .png or .svg, not a.gif",
+        ),
+        (("--over", "format"), "--over must be KEY=VALUE,VALUE,..., not format"),
+        (("--plan", "none.toml"), "none.toml: No such file or directory"),
+        (
+            ("--over", "preset=mega"),
+            "mega: preset must be one of pico, nano, edge, server, not mega",
+        ),
+        (
+            ("--over", "format=bfp4", "--data", "none.npz"),
+            "none.npz: No such file or directory",
+        ),
+    ],
+)
+def test_mistakes(diastole, arguments, text):
+    result = diastole("compare", *arguments)
+    assert (result.code, result.out, result.err) == (2, "", error(text))
+    assert not Path("comparison.jsonl").exists()

@@ -1,0 +1,43 @@
+"""Every option of `train` that a comparison may vary has an effect on the training."""
+
+import pytest
+
+from diastole.commands.train_options import TrainOptions
+from diastole.config.file import from_document
+from diastole.errors import BadInput
+
+CONFIG = from_document({"format": dict.fromkeys(("x", "w", "dy"), "fast")})
+EXAMPLES = {
+    "precision": {"precision": "low"},
+    "alpha": {"alpha": "0.5"},
+    "beta": {"beta": "0.5"},
+    "switch": {"precision": "low-to-high", "switch": "7"},
+}
+"""By option, settings with it. One that is new in `train` belongs here."""
+
+
+def test_each_changes_the_training():
+    options = TrainOptions()
+    assert set(options.names) == set(EXAMPLES)
+    for name, settings in EXAMPLES.items():
+        without = {key: value for key, value in settings.items() if key != name}
+        if name == "switch":
+            without["switch"] = "8"
+        assert options.read(CONFIG, settings) != options.read(CONFIG, without)
+
+
+def test_keys_of_the_machine_are_none():
+    assert TrainOptions().read(CONFIG, {"format": "fast"}) == TrainOptions().read(CONFIG, {})
+
+
+@pytest.mark.parametrize(
+    "settings, text",
+    [
+        ({"alpha": "3"}, "alpha: must be a number from 0 to 1, not 3"),
+        ({"switch": "3"}, "--switch is of --precision low-to-high, not of fast"),
+    ],
+)
+def test_mistakes(settings, text):
+    with pytest.raises(BadInput) as caught:
+        TrainOptions().read(CONFIG, settings)
+    assert caught.value.problems == (text,)

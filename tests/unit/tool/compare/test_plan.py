@@ -1,0 +1,190 @@
+"""Plans and options: which configurations they name, and what is wrong with others."""
+
+from pathlib import Path
+
+import pytest
+
+from diastole.compare.plan import (
+    Named,
+    overrides_of,
+    parse_configuration,
+    read_plan,
+    short_name,
+    unique,
+    with_axes,
+)
+from diastole.config.file import from_document
+from diastole.errors import BadInput
+
+
+def test_keys_of_all_classes_are_those_of_each():
+    settings = {
+        "format": "bfp4", "rounding.bits": "4", "special": "poison", "precision": "low",
+        "preset": "pico", "block": "1x16", "scale.source": "given",
+    }  # fmt: skip
+    assert overrides_of(settings, ["precision"]) == [
+        "format.x=bfp4", "format.w=bfp4", "format.dy=bfp4", "rounding.bits=4", "special=poison",
+        "block.x=1x16", "block.w=1x16", "block.dy=1x16", "scale.source=given",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text, name, settings",
+    [
+        ("format=bfp4", "bfp4", {"format": "bfp4"}),
+        ("format=bfp4 block=1x16", "bfp4 1x16", {"format": "bfp4", "block": "1x16"}),
+        ("plain one: format=bfp4", "plain one", {"format": "bfp4"}),
+        ("plain:", "plain", {}),
+        ("rounding.bits=4 alpha=.5", "bits=4 alpha=.5", {"rounding.bits": "4", "alpha": ".5"}),
+        ("fast.widths=[2,4]", "widths=[2,4]", {"fast.widths": "[2,4]"}),
+    ],
+)
+def test_configurations_of_options(text, name, settings):
+    assert parse_configuration(text) == Named(name=name, settings=settings)
+
+
+@pytest.mark.parametrize("text", ["bfp4", "a: bfp4", "format=", "=4", ""])
+def test_no_configuration(text):
+    with pytest.raises(BadInput) as caught:
+        parse_configuration(text)
+    shown = text or "''"
+    said = f"--configuration must be [NAME:] KEY=VALUE KEY=VALUE ..., not {shown}"
+    assert caught.value.problems == (said,)
+
+
+def test_axes_go_with_every_configuration():
+    axes = ["format=bfp2,bfp4", "rounding.bits=4,8"]
+    alone = with_axes([], axes)
+    assert [each.name for each in alone] == [
+        "bfp2 bits=4", "bfp2 bits=8", "bfp4 bits=4", "bfp4 bits=8"
+    ]  # fmt: skip
+    assert alone[1].settings == {"format": "bfp2", "rounding.bits": "8"}
+    base = Named(name="poison", settings={"special": "poison", "format": "bf16"})
+    both = with_axes([base], ["format=bfp4,bfp5"])
+    assert both == [
+        Named(name=f"poison {f}", settings={"special": "poison", "format": f}, of_axes=True)
+        for f in ("bfp4", "bfp5")
+    ]
+    assert with_axes([base], []) == [base]
+
+
+def test_short_names_of_typed_values():
+    assert short_name({"format.x": '"bfp4"', "a.b": "true", "c": "3"}) == "bfp4 b=true c=3"
+
+
+def test_names_are_different():
+    one = Named(name="one", settings={})
+    assert unique([one]) == [one]
+    with pytest.raises(BadInput, match=r"^two configurations are called one$"):
+        unique([one, Named(name="other", settings={}), one])
+    with pytest.raises(
+        BadInput, match=r"^nothing to compare: give --over, --configuration or --plan$"
+    ):
+        unique([])
+
+
+PLAN = """
+data = "mine.npz"
+steps = 20
+seeds = [3, 1]
+machine = "my.toml"
+set = { array.block = 4, special = "poison" }
+
+[over]
+rounding.dy = ["stochastic-a", "stochastic-b"]
+
+[[configuration]]
+name = "plain"
+format = "bfp4"
+accumulator.fraction = 20
+
+[[configuration]]
+set = { format = "fast" }
+precision = "fast"
+alpha = 0.4
+fast.widths = [2, 4]
+over = { beta = [0.1, 0.3] }
+"""
+
+
+def test_a_plan(tmp_path):
+    path = tmp_path / "plan.toml"
+    path.write_text(PLAN)
+    plan = read_plan(path)
+    assert (plan.task, plan.data, plan.machine) == (
+        None, tmp_path / "mine.npz", tmp_path / "my.toml"
+    )  # fmt: skip
+    assert (plan.steps, plan.seeds, plan.preset) == (20, (3, 1), None)
+    assert plan.settings == {"array.block": "4", "special": "poison"}
+    assert [each.name for each in plan.configurations] == [
+        *(f"plain stochastic-{rule}" for rule in "ab"),
+        *(
+            f"fast fast alpha=0.4 widths=[2, 4] beta={beta} stochastic-{rule}"
+            for beta in ("0.1", "0.3")
+            for rule in "ab"
+        ),
+    ]
+    assert plan.configurations[1].settings == {
+        "format": "bfp4", "accumulator.fraction": "20", "rounding.dy": "stochastic-b"
+    }  # fmt: skip
+    assert plan.configurations[-1].settings == {
+        "format": "fast", "precision": "fast", "alpha": "0.4", "fast.widths": "[2, 4]",
+        "beta": "0.3", "rounding.dy": "stochastic-b",
+    }  # fmt: skip
+
+
+STEP = (
+    "step is an unknown key; a plan has task, data, steps, seeds, machine, preset, set, over, "
+    "configuration"
+)
+
+
+@pytest.mark.parametrize(
+    "text, problems",
+    [
+        (
+            "step = 3\nsteps = 0\nseeds = [1, 1]\ntask = 3\n[[configuration]]\nname = 4",
+            [
+                STEP,
+                "steps must be an integer of at least 1, not 0",
+                "seeds must be a list of different integers from 0 on, not [1, 1]",
+                "task must be a text, not 3",
+                "name must be a text, not 4",
+            ],
+        ),
+        ("seeds = 3", ["seeds must be a list of different integers from 0 on, not 3"]),
+        ("configuration = 3", ["configuration must be tables, each [[configuration]]"]),
+        ("set = 3", ["set must be a table, not 3"]),
+        ("over = { format = 3 }", ["over.format must be a list, not 3"]),
+        ("a = ", ["is not a TOML file: Invalid value (at end of document)"]),
+    ],
+)
+def test_mistakes_of_a_plan(tmp_path, text, problems):
+    path = tmp_path / "plan.toml"
+    path.write_text(text)
+    with pytest.raises(BadInput) as caught:
+        read_plan(path)
+    assert list(caught.value.problems) == [f"{path}: {problem}" for problem in problems]
+
+
+def test_files_that_are_no_plans(tmp_path):
+    path = tmp_path / "plan.toml"
+    with pytest.raises(BadInput, match=r"No such file or directory$"):
+        read_plan(path)
+    path.write_bytes(b"\xff")
+    with pytest.raises(BadInput, match=r"is not a TOML file: it is not text in UTF-8$"):
+        read_plan(path)
+    path.write_bytes(b"#" * (1 << 21))
+    with pytest.raises(BadInput, match=r"is no plan: it has more than 1048576 bytes$"):
+        read_plan(Path(path))
+
+
+@pytest.mark.parametrize("name, count", [("digits", 12), ("text", 5)])
+def test_plans_of_the_documents(name, count):
+    """What docs/compare.md has tables of: machines, all of them."""
+    plan = read_plan(Path(__file__).parents[4] / "docs" / f"{name}.toml")
+    assert (plan.task, plan.seeds, plan.preset) == (name, (0, 1, 2), "nano")
+    assert len(unique(plan.configurations)) == count
+    options = ["precision", "alpha", "switch"]
+    for each in plan.configurations:
+        from_document({}, overrides_of(each.settings, options))

@@ -1,0 +1,93 @@
+"""Means, deviations, differences by seed, and who wins: worked out by hand."""
+
+import pytest
+
+from diastole.compare.costs import Cost
+from diastole.compare.summary import Compared, Spread, spread, verdict_on
+
+
+def cost(area, passes=1.0, bits=4.0):
+    return Cost(area_per_mac_nand2=area, bits_per_element=bits, passes=passes, cycles_per_step=None)
+
+
+def compared(name, losses, area=100.0, **more):
+    runs = {
+        seed: {
+            "key": f"{name}{seed}", "loss": loss, "accuracy": 0.5, "mean_passes": None,
+            "weights_sha256": "w", "seconds": 1.0,
+        }
+        for seed, loss in enumerate(losses)
+    }  # fmt: skip
+    return Compared(name=name, settings={"format": name}, runs=runs, cost=cost(area, **more))
+
+
+def test_spread():
+    found = spread([1.0, 2.0, 6.0])
+    assert found.mean == 3
+    assert found.deviation == pytest.approx(7**0.5)  # (4 + 1 + 9) / 2
+    assert found.error == pytest.approx((7 / 3) ** 0.5)
+    assert spread([2.0]) == Spread(mean=2.0, deviation=None, error=None)
+    assert spread([]) is spread([1.0, None]) is None
+
+
+def test_differences_are_of_the_same_seed():
+    """Seeds differ much, configurations by a constant: no error is left."""
+    one, other = compared("one", [1.0, 5.0, 9.0]), compared("other", [0.5, 4.5, 8.5])
+    assert one.over(other, "loss") == Spread(mean=0.5, deviation=0.0, error=0.0)
+    assert one.of("loss").error == pytest.approx(16**0.5 / 3**0.5)
+    fewer = Compared(name="fewer", settings={}, runs={2: other.runs[2], 7: other.runs[0]})
+    assert one.over(fewer, "loss") == Spread(mean=0.5, deviation=None, error=None)
+    assert one.over(Compared(name="none", settings={}, runs={}), "loss") is None
+    assert compared("a", [1.0, None]).over(one, "loss") is None
+
+
+def test_record():
+    float32 = compared("float32", [1.0, 2.0])
+    record = compared("a", [1.5, 3.5], area=10.0, passes=1.5).record(float32)
+    assert record["loss"] == {"mean": 2.5, "deviation": 2**0.5, "error": pytest.approx(1)}
+    assert record["loss_over_float32"] == {
+        "mean": 1.0, "deviation": pytest.approx(0.5**0.5), "error": pytest.approx(0.5)
+    }  # fmt: skip
+    assert record["accuracy_over_float32"]["mean"] == 0
+    assert (record["area_per_mac_nand2"], record["area_passes"], record["passes"]) == (10, 15, 1.5)
+    assert record["set"] == {"format": "a"}
+    assert [run["seed"] for run in record["runs"]] == [0, 1]
+    empty = Compared(name="b", settings={}, runs={}).record(float32)
+    assert (empty["loss"], empty["area_passes"], empty["runs"]) == (None, None, [])
+
+
+PLAIN = compared("plain", [1.0, 1.2, 1.1])
+
+
+@pytest.mark.parametrize(
+    "losses, area, passes, where, dominates",
+    [
+        ([0.9, 1.1, 1.0], 100, 1.0, "better", True),
+        ([0.9, 1.1, 1.0], 100, 1.1, "better", False),
+        ([0.9, 1.1, 1.0], 80, 1.2, "better", True),
+        ([1.1, 1.0, 1.2], 100, 1.0, "as_good", False),
+        ([1.1, 1.0, 1.2], 99, 1.0, "as_good", True),
+        ([1.1, 1.0, 1.2], 99, 1.1, "as_good", False),
+        ([1.2, 1.4, 1.3], 1, 1.0, "worse", False),
+    ],
+)
+def test_who_wins(losses, area, passes, where, dominates):
+    verdict = verdict_on(PLAIN, [compared("other", losses, area, passes=passes)])
+    found = {name: getattr(verdict, name) for name in ("better", "as_good", "worse")}
+    assert found == {"better": (), "as_good": (), "worse": ()} | {where: ("other",)}
+    assert verdict.dominating == (("other",) if dominates else ())
+    assert verdict.wins is not dominates
+    assert verdict.record()["plain_wins"] is not dominates
+    assert verdict.record()[where] == ["other"]
+
+
+@pytest.mark.parametrize("bits, dominates", [(4.0, False), (3.5, True)])
+def test_bits_decide_where_an_area_is_not_known(bits, dominates):
+    verdict = verdict_on(PLAIN, [compared("other", [1.1, 1.0, 1.2], None, bits=bits)])
+    assert verdict.wins is not dominates
+
+
+def test_no_verdict():
+    assert verdict_on(PLAIN, []) is None
+    assert verdict_on(compared("a", [1.0]), [compared("b", [2.0])]) is None
+    assert verdict_on(PLAIN, [compared("b", [None, 1.0, 1.0])]) is None

@@ -1,0 +1,79 @@
+"""The table of a comparison, cell by cell, and its verdict."""
+
+from diastole.compare.costs import Cost
+from diastole.compare.summary import Compared, Ruling
+from diastole.report.compare_table import comparison_legend, comparison_lines, verdict_lines
+
+
+def compared(name, losses, accuracies, cost=None):
+    runs = {
+        seed: {"loss": loss, "accuracy": accuracy}
+        for seed, (loss, accuracy) in enumerate(zip(losses, accuracies, strict=True))
+    }
+    return Compared(name=name, settings={}, runs=runs, cost=cost)
+
+
+FLOAT32 = compared("float32", [1.0, 2.0], [0.5, 0.75])
+COST = Cost(area_per_mac_nand2=100.4, bits_per_element=5.125, passes=1.5, cycles_per_step=12345)
+
+
+def cells(each):
+    *_, line = comparison_lines([each], FLOAT32)
+    return line.split()
+
+
+def test_heading_and_float32():
+    heading, first, _ = comparison_lines([compared("a", [1.0, 1.0], [0.5, 0.5])], FLOAT32)
+    assert heading.split("  ")[0] == "configuration"
+    assert "area x passes" in heading
+    assert first.split() == [
+        "float32", "1.5000", "0.7071", "-", "-", "62.50", "17.68", "-", "-", *"-----"
+    ]  # fmt: skip
+
+
+def test_a_line():
+    """Differences 1, 3 and -.25, -.25."""
+    assert cells(compared("a", [2.0, 5.0], [0.25, 0.5], COST)) == [
+        "a", "3.5000", "2.1213", "+2.0000", "1.0000", "37.50", "17.68", "-25.00", "0.00",
+        "100", "1.50", "151", "5.12", "12,345",
+    ]  # fmt: skip
+
+
+def test_what_is_not_known():
+    cost = Cost(area_per_mac_nand2=None, bits_per_element=3.0, passes=1.0, cycles_per_step=None)
+    one = compared("one seed", [2.0], [0.25], cost)
+    assert cells(one)[2:] == [
+        "2.0000", "-", "+1.0000", "-", "25.00", "-", "-25.00", "-", "-", "1.00", "-", "3.00", "-"
+    ]  # fmt: skip
+    assert cells(compared("a", [None, 1.0], [0.25, 0.5]))[1:5] == ["-"] * 4
+    assert cells(compared("a", [], []))[1:] == ["-"] * 13
+
+
+def test_legend():
+    assert comparison_legend((3, 1))[0].startswith("means over the seeds 3, 1 of held-out loss")
+
+
+def verdict(**found):
+    empty = {"better": (), "as_good": (), "worse": (), "dominating": ()}
+    return Ruling(plain="bfp4", **(empty | found))
+
+
+WINS = (
+    "the plain configuration wins: none is better than bfp4 at no more area x passes, or as good "
+    "at less"
+)
+
+
+def test_verdicts():
+    assert verdict_lines(None) == [
+        "no verdict: it takes two configurations, and two seeds of each that end in a loss"
+    ]
+    assert verdict_lines(verdict(better=("a", "b"), as_good=("c",), worse=("d",))) == [
+        "of a smaller loss than bfp4 by 2 standard errors: a, b",
+        "neither better nor worse than bfp4 by 2 of them: c",
+        "of a larger loss: d",
+        WINS,
+    ]
+    assert verdict_lines(verdict(as_good=("c", "d"), dominating=("c",)))[-1] == (
+        "better than bfp4 at no more area x passes, or as good at less: c"
+    )

@@ -1,0 +1,297 @@
+"""`diastole compare`: trains in many configurations, with several seeds, and says what they cost.
+
+A configuration is settings of the machine (format=bfp4, rounding.dy=stochastic-a) and options of
+`train` (precision=low). All run on the golden model, which has the bits of the hardware.
+"""
+
+import argparse
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from diastole import install
+from diastole.commands import train
+from diastole.commands.arguments import (
+    MAX_SEED,
+    Commands,
+    add_config,
+    add_json,
+    integer,
+    read_config,
+)
+from diastole.commands.progress import progress
+from diastole.commands.train_options import TrainOptions
+from diastole.compare.jobs import Job
+from diastole.compare.plan import (
+    PRESET,
+    Named,
+    Plan,
+    overrides_of,
+    parse_configuration,
+    read_plan,
+    unique,
+    with_axes,
+)
+from diastole.compare.pool import run_jobs, usable_cores
+from diastole.compare.runs import Runs, Settled
+from diastole.compare.store import Results, opened
+from diastole.compare.summary import verdict_on
+from diastole.config.keys import Config
+from diastole.config.presets import PRESETS
+from diastole.console import fail, note, print_json, say, say_next
+from diastole.errors import BadInput
+from diastole.files import atomic
+from diastole.files.samples import read_samples
+from diastole.report import compare_picture, compare_table
+from diastole_sim.train import TASKS
+from diastole_sim.train.tasks import Task, given_task
+
+PICTURES = (".png", ".svg")
+SEEDS = (0, 1, 2)
+RESULTS = Path("comparison.jsonl")
+DEFAULT_PRESET = "nano"
+
+
+def add_parser(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "compare",
+        help="train in many configurations, with error bars and costs",
+        description=__doc__,
+        epilog="example: diastole compare --task digits --over format=bfp2,bfp4,mxfp8_e4m3 "
+        "--seeds 0,1,2 --out comparison.png",
+        allow_abbrev=False,
+    )
+    add_config(parser, presets=True)
+    what = parser.add_argument_group("what is compared")
+    what.add_argument(
+        "--plan",
+        metavar="PLAN",
+        type=Path,
+        help="a TOML file: task or data, steps, seeds, machine or preset, set, over, and "
+        "[[configuration]] with a name, keys of the machine and options of train; what is given "
+        "here goes before",
+    )
+    what.add_argument(
+        "--over",
+        metavar="KEY=A,B,...",
+        action="append",
+        default=[],
+        help="these values of a key of the machine, of format, block, rounding, scale or overflow "
+        "of all classes, of preset, or of an option of train, such as precision; given several "
+        "times, all combinations",
+    )
+    what.add_argument(
+        "--configuration",
+        metavar='"NAME: KEY=A KEY=B"',
+        dest="configurations",
+        action="append",
+        default=[],
+        help="one more, with these keys; the name may be left out. The first one is the plain one",
+    )
+    what.add_argument(
+        "--task", metavar="NAME", help=f"what to learn: {train.listed_tasks()} (default: digits)"
+    )
+    what.add_argument(
+        "--data",
+        metavar="A.npz",
+        type=Path,
+        help="instead of a task your own inputs (samples x features) and labels, for a perceptron "
+        "with 64 hidden units, a fifth held out",
+    )
+    what.add_argument(
+        "--steps",
+        metavar="N",
+        type=integer(1, train.MAX_STEPS),
+        help="minibatches to train on (default: the task's own number)",
+    )
+    what.add_argument("--seeds", metavar="A,B,...", help="of the runs (default: 0,1,2)")
+    how = parser.add_argument_group("how")
+    how.add_argument(
+        "--jobs",
+        metavar="N",
+        type=integer(1, 1024),
+        help="processes, each with one thread of BLAS (default: one for each core)",
+    )
+    how.add_argument(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="of a Dask cluster that does the runs instead, such as tcp://10.0.0.1:8786",
+    )
+    how.add_argument(
+        "--results",
+        metavar="FILE",
+        type=Path,
+        default=RESULTS,
+        help="where every run becomes a line of JSON; what is there already is not run again "
+        f"(default: {RESULTS})",
+    )
+    how.add_argument(
+        "--out",
+        metavar="PICTURE",
+        type=Path,
+        help="loss against area x passes and against bits, .png or .svg",
+    )
+    add_json(parser)
+    parser.set_defaults(execute=execute)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    plan = Plan() if arguments.plan is None else read_plan(arguments.plan)
+    seeds = _seeds(arguments.seeds) or plan.seeds or SEEDS
+    asked = _asked(arguments, plan)
+    _check_outputs(arguments)
+    install.require(install.JOBLIB, install.THREADPOOLCTL)
+    if arguments.scheduler is not None:
+        install.require(install.DISTRIBUTED)
+    task = _task(arguments, plan)
+    settled, refused = settle(arguments, plan, asked)
+    runs = Runs.of(task, settled, seeds, arguments.steps or plan.steps or task.steps)
+    with opened(arguments.results) as results:
+        failed = _run(arguments, runs.jobs, results)
+        reference, compared = runs.summarise(results.done)
+    verdict = verdict_on(compared[0], compared[1:])
+    if arguments.out is not None:
+        title = f"{task.name}, {runs.steps} steps, seeds {', '.join(map(str, seeds))}"
+        compare_picture.write_comparison(compared, reference, arguments.out, title)
+    failures = [*refused, *failed]
+    if arguments.json:
+        print_json(
+            {
+                "task": task.name,
+                "steps": runs.steps,
+                "seeds": list(seeds),
+                "results": str(arguments.results),
+                "float32": reference.record(reference),
+                "configurations": [each.record(reference) for each in compared],
+                "verdict": verdict and verdict.record(),
+                "failures": failures,
+            }
+        )
+    else:
+        for line in (
+            *compare_table.comparison_lines(compared, reference),
+            "",
+            *compare_table.comparison_legend(seeds),
+            "",
+            *compare_table.verdict_lines(verdict),
+        ):
+            say(line)
+        if arguments.out is not None:
+            say(f"wrote {arguments.out}")
+        kept = shlex.quote(str(arguments.results))
+        say_next(f"more --seeds narrow the errors; runs are kept in {kept}")
+    return 1 if failures else 0
+
+
+def _seeds(text: str | None) -> tuple[int, ...]:
+    """Of "0,1,2"; none where nothing was said."""
+    if text is None:
+        return ()
+    try:
+        seeds = tuple(int(word) for word in text.split(","))
+    except ValueError:
+        seeds = ()
+    if not seeds or len(set(seeds)) < len(seeds) or not all(0 <= s <= MAX_SEED for s in seeds):
+        raise BadInput(
+            f"--seeds must be different integers in 0..{MAX_SEED}, such as 0,1,2, not {text}"
+        )
+    return seeds
+
+
+def _asked(arguments: argparse.Namespace, plan: Plan) -> list[Named]:
+    """All configurations, those of the plan first."""
+    named = [parse_configuration(text) for text in arguments.configurations]
+    return unique(with_axes([*plan.configurations, *named], arguments.over))
+
+
+def _check_outputs(arguments: argparse.Namespace) -> None:
+    """Refuses, before any work, a picture that cannot be made."""
+    path: Path | None = arguments.out
+    if path is None:
+        return
+    if path.suffix.lower() not in PICTURES:
+        raise BadInput(f"--out must end in {' or '.join(PICTURES)}, not {path}")
+    atomic.check_writable(path)
+    install.require(*(tool for tool in install.OPTIONAL if tool.name == "matplotlib"))
+
+
+def _task(arguments: argparse.Namespace, plan: Plan) -> Task:
+    """That of the command, else of the plan, else the digits."""
+    given = [(arguments.task, arguments.data), (plan.task, plan.data), ("digits", None)]
+    name, data = next(pair for pair in given if pair != (None, None))
+    if name is not None and data is not None:
+        raise BadInput("--task and --data both say what is learnt: give one of them")
+    if data is not None:
+        return given_task(read_samples(data), data.name)
+    if name not in TASKS:
+        raise BadInput(f"--task must be one of {', '.join(TASKS)}, not {name}")
+    train.require_samples(TASKS[name])
+    return TASKS[name]
+
+
+def settle(
+    arguments: argparse.Namespace, plan: Plan, asked: Sequence[Named]
+) -> tuple[list[Settled], list[str]]:
+    """Those that are machines, and why others are none, each said. A combination of axes is left
+    out; what was asked for by its name is a failure. BadInput if none is left."""
+    options = TrainOptions()
+    settled: list[Settled] = []
+    left_out: list[str] = []
+    refused: list[str] = []
+    for named in asked:
+        settings = plan.settings | named.settings
+        try:
+            config = _config(arguments, plan, settings, options.names)
+            settled.append(
+                Settled(named=named, config=config, options=options.read(config, settings))
+            )
+        except BadInput as error:
+            (left_out if named.of_axes else refused).extend(
+                f"{named.name}: {problem.replace('--set: ', '')}" for problem in error.problems
+            )
+    if not settled:
+        raise BadInput(*dict.fromkeys([*refused, *left_out]))
+    for text in left_out:
+        note(f"left out: {text}")
+    for text in refused:
+        fail(text)
+    return settled, refused
+
+
+def _config(
+    arguments: argparse.Namespace, plan: Plan, settings: Mapping[str, str], options: Sequence[str]
+) -> Config:
+    """FILE or --preset, else the plan's; a configuration may have a preset of its own."""
+    file, preset = arguments.file, arguments.preset
+    if file is None and preset is None:
+        file, preset = plan.machine, plan.preset
+        if file is None and preset is None:
+            preset = DEFAULT_PRESET
+    if PRESET in settings:
+        file, preset = None, settings[PRESET]
+    if preset is not None and preset not in PRESETS:
+        raise BadInput(f"preset must be one of {', '.join(PRESETS)}, not {preset}")
+    known = [*options, *(name.replace("_", "-") for name in options)]
+    overrides = [*arguments.overrides, *overrides_of(settings, known)]
+    asked = {"file": file, "preset": preset, "overrides": overrides}
+    return read_config(argparse.Namespace(**asked))
+
+
+def _run(arguments: argparse.Namespace, jobs: Mapping[str, Job], results: Results) -> list[str]:
+    """Does what is not done yet; what failed is said, and returned."""
+    missing = [job for key, job in jobs.items() if key not in results.done]
+    if len(missing) < len(jobs):
+        note(f"{len(jobs) - len(missing)} of {len(jobs)} runs are in {arguments.results} already")
+    failed: list[str] = []
+    if missing:
+        processes = arguments.jobs or usable_cores()
+        ended = run_jobs(missing, processes=processes, scheduler=arguments.scheduler)
+        with progress("comparing, runs") as report:
+            for count, record in enumerate(ended, 1):
+                results.add(record)
+                if record["error"] is not None:
+                    failed.append(f"{jobs[record['key']]}: {record['error']}")
+                report(count, len(missing), None)
+    for text in failed:
+        fail(text)
+    return failed

@@ -1,0 +1,50 @@
+"""The options of `train` as settings that `compare` may vary, whatever they are."""
+
+import argparse
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from diastole.commands import train
+from diastole.config.keys import Config
+from diastole.errors import BadInput
+
+NO_AXES = (
+    "help", "file", "overrides", "task", "steps", "seed", "backend", "min_accuracy", "stalls",
+    "latency", "verify", "trace", "trace_depth", "json",
+)  # fmt: skip
+"""Options of `train` that say what runs where, and how it is watched: nothing to compare."""
+
+
+class _Strict(argparse.ArgumentParser):
+    """Raises what is wrong."""
+
+    def error(self, message: str) -> NoReturn:
+        raise BadInput(message.replace("argument --", "", 1))
+
+
+class TrainOptions:
+    """The options of `train`, as its own parser knows them."""
+
+    def __init__(self) -> None:
+        train.add_parser(self)
+        self.names = [
+            action.dest
+            for action in self.parser._actions  # pyright: ignore[reportPrivateUsage] - no other way
+            if action.dest not in NO_AXES
+        ]
+
+    def add_parser(
+        self, name: str, *, help: str, description: str | None, epilog: str, allow_abbrev: bool
+    ) -> argparse.ArgumentParser:
+        """What `train` calls."""
+        self.parser = _Strict(prog=name, allow_abbrev=allow_abbrev)
+        return self.parser
+
+    def read(self, config: Config, settings: Mapping[str, str]) -> dict[str, Any]:
+        """Those among the settings, as the training takes them."""
+        given = {key.replace("-", "_"): value for key, value in settings.items()}
+        words = [
+            f"--{name.replace('_', '-')}={given[name]}" for name in self.names if name in given
+        ]
+        arguments = self.parser.parse_args(["FILE", "--task", "any", *words])
+        return train.training_options(config, arguments)

@@ -1,0 +1,1 @@
+"""Many trainings beside each other: formats, roundings, accumulators, precisions, seeds."""

@@ -1,0 +1,135 @@
+"""One training of a comparison: what decides its bits, and what it found, as plain values."""
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any, cast
+
+import diastole_sim
+from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.spec.numerics import Numerics
+from diastole_sim.train import run_task
+from diastole_sim.train.float_device import FloatDevice
+from diastole_sim.train.samples import Samples
+from diastole_sim.train.tasks import Task
+
+Record = dict[str, Any]
+
+FLOAT32 = "float32"
+_FOLDERS = ("spec", "golden", "device", "train")
+"""Of the simulation, whose sources decide the bits of a training."""
+_KEPT = (
+    "loss", "accuracy", "mean_passes", "weights_sha256", "products", "inexact_products",
+    "converted", "saturated", "underflowed", "seconds",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """A run. ``numerics``: None for float32. ``options``: of training, as
+    :func:`diastole_sim.train.run_task` takes them. ``data``: :func:`samples_sha256`."""
+
+    name: str
+    task: Task
+    data: str
+    steps: int
+    seed: int
+    numerics: Numerics | None
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    version: str = field(default_factory=lambda: numerics_version())
+
+    @property
+    def content(self) -> Record:
+        """Everything that decides the bits, as plain values."""
+        return {
+            "numerics": FLOAT32 if self.numerics is None else self.numerics.to_dict(),
+            "options": plain(self.options),
+            "task": self.task.name,
+            "data": self.data,
+            "steps": self.steps,
+            "seed": self.seed,
+            "version": self.version,
+        }
+
+    @property
+    def key(self) -> str:
+        """SHA-256 of it, in hexadecimal."""
+        text = json.dumps(self.content, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def __str__(self) -> str:
+        return f"{self.name}, seed {self.seed}"
+
+
+def plain(value: Any) -> Any:
+    """What JSON holds, of options that may be dataclasses."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {each.name: plain(getattr(value, each.name)) for each in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        items = cast(Mapping[Any, Any], value)
+        return {str(key): plain(each) for key, each in items.items()}
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in cast(Sequence[Any], value)]
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    return repr(value)
+
+
+def samples_sha256(samples: Samples) -> str:
+    """Of inputs and labels, their types and shapes."""
+    digest = hashlib.sha256()
+    for array in (samples.inputs, samples.labels):
+        digest.update(f"{array.dtype.str} {array.shape} ".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+@cache
+def numerics_version() -> str:
+    """A hash of the sources that decide the bits of a training: results of others are no use."""
+    assert diastole_sim.__file__ is not None
+    top = Path(diastole_sim.__file__).parent
+    digest = hashlib.sha256()
+    for folder in _FOLDERS:
+        for source in sorted((top / folder).rglob("*.py")):
+            digest.update(f"{source.relative_to(top).as_posix()}\0".encode())
+            digest.update(source.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def run_job(job: Job) -> Record:
+    """Trains on the golden model; what goes wrong is said in ``error``. One thread of BLAS: what
+    more of them do to each other in several processes costs more than they bring."""
+    limits: Any = import_module("threadpoolctl")  # of an extra, and without types
+
+    record: Record = {"key": job.key, "name": job.name, **job.content}
+    try:
+        if job.version != numerics_version():
+            raise RuntimeError("there is another version of diastole where this should have run")
+        with limits.threadpool_limits(1):
+            return record | _found(job)
+    except Exception as error:  # whatever it is, the others go on
+        return record | {"error": f"{type(error).__name__}: {error}"}
+
+
+def _found(job: Job) -> Record:
+    device = FloatDevice() if job.numerics is None else GoldenDevice(job.numerics, job.seed)
+    result = run_task(
+        job.task,
+        device,
+        backend="golden",
+        steps=job.steps,
+        seed=job.seed,
+        float_run=False,
+        **job.options,
+    )
+    found = {name: value for name, value in result.to_json().items() if name in _KEPT}
+    found["widths"] = {
+        name: sum(map(int, digits)) / len(digits) for name, digits in (result.widths or {}).items()
+    }
+    return found | {"error": None}

@@ -1,0 +1,59 @@
+"""Who does the runs: this process, several of this computer, or a cluster of Dask's."""
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import BrokenExecutor
+from importlib import import_module
+from typing import Any, cast
+
+from diastole.compare.jobs import Job, Record, run_job
+from diastole.errors import BadInput, CheckFailed
+
+SECONDS_TO_ANSWER = 10
+"""That a scheduler has."""
+
+
+def usable_cores() -> int:
+    """That this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def run_jobs(jobs: Sequence[Job], *, processes: int, scheduler: str | None) -> Iterator[Record]:
+    """What every job found, as they end. CheckFailed where a process ends before its job does; what
+    was found before that stays."""
+    if scheduler is not None:
+        yield from _on_cluster(jobs, scheduler)
+    elif processes == 1 or len(jobs) == 1:
+        yield from map(run_job, jobs)
+    else:
+        joblib: Any = import_module("joblib")  # of an extra, and without types
+        with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
+            yield from _parallel(jobs, min(processes, len(jobs)))
+
+
+def _parallel(jobs: Sequence[Job], processes: int) -> Iterator[Record]:
+    joblib: Any = import_module("joblib")
+    call: Any = joblib.delayed(run_job)
+    options: dict[str, Any] = {"return_as": "generator_unordered", "batch_size": 1}
+    try:
+        found: Any = joblib.Parallel(n_jobs=processes, **options)(call(job) for job in jobs)
+        yield from cast(Iterator[Record], found)
+    except BrokenExecutor:
+        raise CheckFailed(
+            "a process ended before its run did, as where memory runs out; --jobs with fewer of "
+            "them, and the same --results, go on with what is there"
+        ) from None
+
+
+def _on_cluster(jobs: Sequence[Job], address: str) -> Iterator[Record]:
+    distributed: Any = import_module("distributed")
+    joblib: Any = import_module("joblib")
+    try:
+        client = distributed.Client(address, timeout=SECONDS_TO_ANSWER)
+    except (OSError, ValueError, TimeoutError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise BadInput(f"--scheduler: no scheduler of Dask at {address}: {reason}") from None
+    with client, joblib.parallel_config(backend="dask", client=client):
+        yield from _parallel(jobs, -1)

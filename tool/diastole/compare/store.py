@@ -1,0 +1,89 @@
+"""Results as lines of JSON, one a run, so that a comparison goes on where it was."""
+
+import fcntl
+import json
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from diastole.compare.jobs import Record
+from diastole.console import note
+from diastole.errors import BadInput
+
+BEGIN = b'{"key": '
+"""Of every line."""
+
+
+class Results:
+    """The runs of a file by their keys; made by :func:`opened`. What failed is not among
+    ``done``, and so is tried again."""
+
+    def __init__(self, descriptor: int, done: dict[str, Record]):
+        self._descriptor = descriptor
+        self.done = done
+
+    def add(self, record: Record) -> None:
+        """One more run, on the disk when this returns."""
+        line = json.dumps(record).encode() + b"\n"
+        assert line.startswith(BEGIN)
+        while line:
+            line = line[os.write(self._descriptor, line) :]
+        os.fsync(self._descriptor)
+        if record["error"] is None:
+            self.done[record["key"]] = record
+
+
+@contextmanager
+def opened(path: Path) -> Generator[Results]:
+    """The results in a file, which is made if it is not there.
+
+    A last line that is not whole is taken away: it was being written when something ended us.
+    BadInput for a file that is no such thing, and for one that another comparison is writing to.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
+    except OSError as error:
+        raise BadInput(f"{path}: {error.strerror}") from None
+    try:
+        _lock(descriptor, path)
+        yield Results(descriptor, _read(descriptor, path))
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int, path: Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise BadInput(f"{path}: another comparison is writing to it") from None
+    except OSError as error:  # a file system without locks, or no file at all
+        raise BadInput(f"{path}: cannot be locked: {error.strerror}") from None
+
+
+def _read(descriptor: int, path: Path) -> dict[str, Record]:
+    with os.fdopen(os.dup(descriptor), "rb") as file:
+        content = file.read()
+    *lines, rest = content.split(b"\n")
+    records = [_parsed(line, number, path) for number, line in enumerate(lines, 1)]
+    if rest:
+        if not rest.startswith(BEGIN[: len(rest)]):
+            raise _stranger(path, len(lines) + 1)
+        os.ftruncate(descriptor, len(content) - len(rest))
+        note(f"{path}: dropped the last line, which was not written to its end")
+    return {record["key"]: record for record in records if record["error"] is None}
+
+
+def _parsed(line: bytes, number: int, path: Path) -> Record:
+    try:
+        record: Any = json.loads(line)
+        if not line.startswith(BEGIN) or not {"key", "seed", "error"} <= set(record):
+            raise ValueError
+        return record
+    except (ValueError, TypeError):
+        raise _stranger(path, number) from None
+
+
+def _stranger(path: Path, line: int) -> BadInput:
+    return BadInput(f"{path}: line {line} is no result of a comparison; give another file")

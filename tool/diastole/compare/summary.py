@@ -1,0 +1,137 @@
+"""Runs of several seeds: means, deviations, and differences from float32 paired by seed."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import mean, stdev
+from typing import Any
+
+from diastole.compare.costs import Cost
+from diastole.compare.jobs import Record
+
+SURE = 2.0
+"""Standard errors that a difference must have to be one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spread:
+    """``mean`` of the seeds; ``deviation`` of one, ``error`` of the mean, None of a single seed."""
+
+    mean: float
+    deviation: float | None
+    error: float | None
+
+    def record(self) -> dict[str, float | None]:
+        """For ``--json``."""
+        return dict(vars(self))
+
+
+def spread(values: Sequence[float | None]) -> Spread | None:
+    """Of the values of all seeds; None where there is none, or one of them is no number."""
+    known = [value for value in values if value is not None]
+    if not known or len(known) < len(values):
+        return None
+    deviation = stdev(known) if len(known) > 1 else None
+    error = None if deviation is None else deviation / len(known) ** 0.5
+    return Spread(mean=mean(known), deviation=deviation, error=error)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compared:
+    """A configuration with its runs by seed. ``settings``: as they were asked for; ``cost``: None
+    of float32 and where no run ended."""
+
+    name: str
+    settings: Mapping[str, str]
+    runs: Mapping[int, Record]
+    cost: Cost | None = None
+
+    def of(self, value: str) -> Spread | None:
+        """``loss`` or ``accuracy``."""
+        return spread([run[value] for run in self.runs.values()])
+
+    def over(self, other: "Compared", value: str) -> Spread | None:
+        """By how much it is larger than another's, seed by seed; of the seeds that both have."""
+        pairs = [
+            (run[value], other.runs[seed][value])
+            for seed, run in self.runs.items()
+            if seed in other.runs
+        ]
+        return spread([None if a is None or b is None else a - b for a, b in pairs])
+
+    def record(self, reference: "Compared") -> dict[str, Any]:
+        """For ``--json``."""
+        found: dict[str, Any] = {"name": self.name, "set": dict(self.settings)}
+        for value in ("loss", "accuracy"):
+            own, over = self.of(value), self.over(reference, value)
+            found[value] = own and own.record()
+            found[f"{value}_over_float32"] = over and over.record()
+        cost = self.cost
+        found |= {
+            "area_per_mac_nand2": cost and cost.area_per_mac_nand2,
+            "area_passes": cost and cost.area_passes,
+            "bits_per_element": cost and cost.bits_per_element,
+            "passes": cost and cost.passes,
+            "cycles_per_step": cost and cost.cycles_per_step,
+        }
+        names = ("loss", "accuracy", "mean_passes", "weights_sha256", "seconds")
+        found["runs"] = [
+            {"seed": seed, "key": run["key"], **{name: run[name] for name in names}}
+            for seed, run in sorted(self.runs.items())
+        ]
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ruling:
+    """Whether something beats the plain configuration, in means of seeds. ``better``: of a smaller
+    loss by two standard errors; ``worse``: of a larger one; ``as_good``: neither; ``dominating``:
+    better and not dearer, or as good and cheaper. Dear is area times passes, or, where one of the
+    areas is not known, bits."""
+
+    plain: str
+    better: tuple[str, ...]
+    as_good: tuple[str, ...]
+    worse: tuple[str, ...]
+    dominating: tuple[str, ...]
+
+    @property
+    def wins(self) -> bool:
+        """Nothing dominates the plain one."""
+        return not self.dominating
+
+    def record(self) -> dict[str, Any]:
+        """For ``--json``."""
+        names = ("better", "as_good", "worse", "dominating")
+        found: dict[str, Any] = {name: list(getattr(self, name)) for name in names}
+        return {"plain": self.plain, "plain_wins": self.wins} | found
+
+
+def verdict_on(plain: Compared, others: Sequence[Compared]) -> Ruling | None:
+    """None where no other has a loss to compare with, or where there is no error of it."""
+    found: dict[str, list[str]] = {"better": [], "as_good": [], "worse": [], "dominating": []}
+    for other in others:
+        over = other.over(plain, "loss")
+        if over is None or over.error is None or plain.cost is None or other.cost is None:
+            continue
+        cheaper, dearer = _price(other.cost, plain.cost)
+        if over.mean < -SURE * over.error:
+            found["better"].append(other.name)
+            if not dearer:
+                found["dominating"].append(other.name)
+        elif over.mean > SURE * over.error:
+            found["worse"].append(other.name)
+        else:
+            found["as_good"].append(other.name)
+            if cheaper:
+                found["dominating"].append(other.name)
+    if not any(found.values()):
+        return None
+    return Ruling(plain=plain.name, **{name: tuple(each) for name, each in found.items()})
+
+
+def _price(one: Cost, other: Cost) -> tuple[bool, bool]:
+    """Whether the first is cheaper, and whether it is dearer."""
+    a, b = one.area_passes, other.area_passes
+    if a is None or b is None:
+        a, b = one.bits_per_element, other.bits_per_element
+    return a < b, a > b

@@ -1,0 +1,57 @@
+"""A user's own samples for a small classifier: ``inputs`` and ``labels`` of an .npz file."""
+
+from pathlib import Path
+
+import numpy as np
+
+from diastole.errors import BadInput
+from diastole.files.archive import Archive, Unreadable
+from diastole_sim.train.samples import Samples
+
+INPUTS, LABELS = "inputs", "labels"
+FEWEST = 10
+"""Samples."""
+MOST_CLASSES = 65_536
+
+
+def read_samples(path: Path) -> Samples:
+    """Inputs (samples, features), which become float32, and as many labels, integers from 0 on.
+    BadInput with a line for every mistake."""
+    archive = Archive(path)
+    missing = [name for name in (INPUTS, LABELS) if name not in archive.names]
+    if missing:
+        raise BadInput(
+            f"{path}: needs inputs (samples x features) and labels (samples); it has "
+            f"{', '.join(archive.names) or 'nothing'}"
+        )
+    try:
+        inputs, labels = archive.read(INPUTS), archive.read(LABELS)
+    except Unreadable as reason:
+        raise BadInput(f"{path}: an array cannot be read: {reason}") from None
+    problems: list[str] = []
+    if inputs.dtype.kind not in "fiu" or inputs.ndim != 2 or 0 in inputs.shape:
+        problems.append(
+            f"inputs must be numbers (samples x features), not {inputs.dtype} of {inputs.shape}"
+        )
+    elif not np.isfinite(inputs).all():
+        problems.append("inputs must be finite")
+    if labels.dtype.kind not in "iu" or labels.ndim != 1:
+        problems.append(f"labels must be integers (samples), not {labels.dtype} of {labels.shape}")
+    elif labels.size and not 0 <= int(labels.min()) <= int(labels.max()) < MOST_CLASSES:
+        low, high = int(labels.min()), int(labels.max())
+        problems.append(f"labels must be in 0..{MOST_CLASSES - 1}, not {low}..{high}")
+    if not problems and len(inputs) != len(labels):
+        problems.append(
+            f"there must be a label for each of {len(inputs)} inputs, not {len(labels)}"
+        )
+    elif not problems and (len(inputs) < FEWEST or int(labels.max()) == 0):
+        problems.append(
+            f"there must be at least {FEWEST} samples, and a label above 0; there are {len(inputs)}"
+        )
+    if problems:
+        raise BadInput(*(f"{path}: {problem}" for problem in problems))
+    with np.errstate(over="ignore"):
+        single = np.ascontiguousarray(inputs, dtype=np.float32)
+    if not np.isfinite(single).all():
+        raise BadInput(f"{path}: inputs must be within the range of float32")
+    return Samples(inputs=single, labels=labels.astype(np.int64))

@@ -1,0 +1,47 @@
+"""The picture of a comparison: loss against area times passes, and against bits."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from diastole.compare.costs import Cost
+from diastole.compare.summary import Compared
+from diastole.files import atomic
+
+Place = Callable[[Cost], float | None]
+
+AXES: tuple[tuple[str, Place], ...] = (
+    ("area x passes, NAND2 per MAC", lambda cost: cost.area_passes),
+    ("stored bits per element, all copies", lambda cost: cost.bits_per_element),
+)
+
+
+def write_comparison(
+    compared: Sequence[Compared], reference: Compared, path: Path, title: str
+) -> None:
+    """Means of the held-out loss with their standard errors; float32 is a line. What has no loss or
+    no price has no point. .png or .svg. Needs matplotlib."""
+    from matplotlib.figure import Figure  # slow to import; without pyplot there is no window
+
+    figure: Any = Figure(figsize=(12, 5), layout="constrained")
+    for axes, (label, place) in zip(figure.subplots(1, 2), AXES, strict=True):
+        for each in compared:
+            loss = each.of("loss")
+            x = None if each.cost is None else place(each.cost)
+            if loss is None or x is None:
+                continue
+            axes.errorbar([x], [loss.mean], yerr=[loss.error or 0], fmt="o", capsize=3)
+            name = each.name.replace("$", r"\$")
+            axes.annotate(
+                name, (x, loss.mean), xytext=(5, 4), textcoords="offset points", fontsize=8
+            )
+        known = reference.of("loss")
+        if known is not None:
+            axes.axhline(known.mean, color="black", linestyle="--", linewidth=1, label="float32")
+            axes.legend(fontsize=8)
+        axes.set_xlabel(label)
+        axes.set_ylabel("held-out loss, mean of the seeds")
+        axes.grid(alpha=0.3)
+    figure.suptitle(title, fontsize=10, parse_math=False)
+    kind = path.suffix[1:].lower()
+    atomic.replace(path, lambda file: figure.savefig(file, dpi=120, format=kind))

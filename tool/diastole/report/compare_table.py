@@ -1,0 +1,97 @@
+"""Trainings beside each other, for people: a table, a verdict."""
+
+from collections.abc import Sequence
+
+from diastole.compare.summary import SURE, Compared, Ruling, Spread
+from diastole.layers.cell_areas import areas
+from diastole.report.format_table import align
+
+HEADING = (
+    "configuration", "loss", "dev", "over float32", "error", "accuracy", "dev", "over float32",
+    "error", "NAND2/MAC", "passes", "area x passes", "bits", "cycles/step",
+)  # fmt: skip
+
+
+def comparison_lines(compared: Sequence[Compared], reference: Compared) -> list[str]:
+    """A line for each configuration, float32 first."""
+    rows = [_row(each, reference) for each in (reference, *compared)]
+    return align([HEADING, *rows], left=1)
+
+
+def _row(each: Compared, reference: Compared) -> list[str]:
+    cost = each.cost
+    price = ["-"] * 5
+    if cost is not None:
+        price = [
+            _number(cost.area_per_mac_nand2, ".0f"),
+            f"{cost.passes:.2f}",
+            _number(cost.area_passes, ".0f"),
+            f"{cost.bits_per_element:.2f}",
+            _number(cost.cycles_per_step, ","),
+        ]
+    return [
+        each.name,
+        *_mean(each.of("loss"), ".4f", 1),
+        *_over(each, reference, "loss", "+.4f", ".4f", 1),
+        *_mean(each.of("accuracy"), ".2f", 100),
+        *_over(each, reference, "accuracy", "+.2f", ".2f", 100),
+        *price,
+    ]
+
+
+def _mean(found: Spread | None, form: str, unit: int) -> list[str]:
+    if found is None:
+        return ["-", "-"]
+    deviation = None if found.deviation is None else unit * found.deviation
+    return [format(unit * found.mean, form), _number(deviation, form)]
+
+
+def _over(
+    each: Compared, reference: Compared, value: str, form: str, plain: str, unit: int
+) -> list[str]:
+    found = None if each is reference else each.over(reference, value)
+    if found is None:
+        return ["-", "-"]
+    error = None if found.error is None else unit * found.error
+    return [format(unit * found.mean, form), _number(error, plain)]
+
+
+def _number(value: float | None, form: str) -> str:
+    return "-" if value is None else format(value, form)
+
+
+def comparison_legend(seeds: Sequence[int]) -> list[str]:
+    """What the columns mean."""
+    command = areas()["command"] or "no measurement"
+    shown = ", ".join(map(str, seeds))
+    return [
+        f"means over the seeds {shown} of held-out loss and accuracy in %, dev: deviation of one;",
+        "over float32: mean difference, seed by seed, and its standard error",
+        f"NAND2/MAC: area of a cell, by {command}; passes: of a product, by MACs;",
+        "bits: stored per element in all copies, scales included; cycles/step: products and",
+        "conversions by the model of the machine; -: not measured, or no such machine yet",
+    ]
+
+
+def verdict_lines(verdict: Ruling | None) -> list[str]:
+    """Whether the plain configuration wins, and over what."""
+    if verdict is None:
+        return ["no verdict: it takes two configurations, and two seeds of each that end in a loss"]
+    lines: list[str] = []
+    for names, said in (
+        (verdict.better, f"of a smaller loss than {verdict.plain} by {SURE:g} standard errors"),
+        (verdict.as_good, f"neither better nor worse than {verdict.plain} by {SURE:g} of them"),
+        (verdict.worse, "of a larger loss"),
+    ):
+        if names:
+            lines.append(f"{said}: {', '.join(names)}")
+    if verdict.wins:
+        said = (
+            f"the plain configuration wins: none is better than {verdict.plain} at no more area x"
+        )
+        return [*lines, f"{said} passes, or as good at less"]
+    names = ", ".join(verdict.dominating)
+    return [
+        *lines,
+        f"better than {verdict.plain} at no more area x passes, or as good at less: {names}",
+    ]
