@@ -10,14 +10,16 @@ from diastole.backend import cached_product
 from diastole_sim.perf import Memory, ModelledMachine, estimate
 from diastole_sim.perf.conversion import estimate_conversion
 from diastole_sim.perf.product import gradients_apart
+from diastole_sim.perf.walk import loops_of
 from diastole_sim.rtl import Device
 from diastole_sim.spec.operations import OPERATIONS
 from support import products as p
-from support.nests import blocks_of, drawn_nest
+from support.nests import drawn_nest
 from support.sweep import sweep
 
 MACHINES = [
     *("pico", "nano", "mixed", "fp8_e5m2", "mxfp8_e4m3", "nvfp4", "ports", "esru_2x2"),
+    *(name for name, config in p.MACHINES.items() if config.numerics.chooses_widths),
     sweep("mxfp4_e2m1"),
     sweep("ports_mxfp8"),  # what is of two ports, and what is of a format, is seen one by one
     sweep("ports_nvfp4"),
@@ -41,19 +43,33 @@ def model_of(config, latency):
     return ModelledMachine.of(config.numerics, memory=Memory.axi(latency), **sizes)
 
 
-def drawn(device, op, sizes, block, rng):
+def drawn(device, model, op, sizes, rng):
     """Any nest that the machine takes, or the host's choice."""
     limits = device.loops.limits.of(op)
     if limits is None or rng.random() < 0.3:
         return None
-    return drawn_nest(limits, blocks_of(op, sizes, block), rng)
+    loops = loops_of(model, op, **sizes)
+    return drawn_nest(limits, loops.blocks, rng, loops.planes)
+
+
+def converted(device, tensors, rng):
+    """Of any width, where there is a choice."""
+    found = {}
+    for name, array in tensors.items():
+        cls, numerics = p.CLASSES[name], device.numerics
+        width = rng.choice(numerics.widths) if numerics.tensor_class(cls).format.planes else None
+        found[name] = device.convert(array, cls, tag=p.TAGS[name], width=width)
+    return found
 
 
 def check_conversions(config, operands, latency):
     bus = {"data_width": config.bus.data_width, "memory": Memory.axi(latency)}
     for tensor in operands.values():
-        guess = estimate_conversion(config.numerics, tensor.tensor_class, *tensor.shape, **bus)
-        cycles, where = tensor.convert_cycles, f"{tensor.tensor_class} of {tensor.shape}"
+        guess = estimate_conversion(
+            config.numerics, tensor.tensor_class, *tensor.shape, **bus, width=tensor.width
+        )
+        cycles = tensor.convert_cycles
+        where = f"{tensor.tensor_class} of {tensor.shape}, {tensor.width} bits"
         share = SHARE + OF_FAR_READS * (latency != min(LATENCIES))
         share += OF_SMALL_BLOCKS * (config.numerics.block < 4)
         error = share * cycles + AT_ENDS
@@ -71,21 +87,24 @@ def test_the_model_is_the_hardware(name, latency, np_rng, request):
         for number in range(CASES):
             op = rng.choice([op for op in OPERATIONS if number or op != "backward"])
             m, k, n = (rng.randrange(1, 70) for _ in range(3))
-            operands = p.convert(device, p.tensors(np_rng, (m, k, n), "plain"))
+            operands = converted(device, p.tensors(np_rng, (m, k, n), "plain"), rng)
             check_conversions(config, operands, latency)
-            device.loops.nest = drawn(device, op, (m, n, k), model.block, rng)
-            nest = device.loops.of(op, m=m, n=n, k=k)
+            widths = tuple(operands[name].width for name in p.CLASSES)
+            sizes = {"m": m, "n": n, "k": k, "widths": widths}
+            device.loops.nest = drawn(device, model, op, sizes, rng)
+            nest = device.loops.of(op, **sizes)
             counted = p.multiply(device, op, operands).counters
             device.loops.nest = None
-            guess = estimate(model, op, m, n, k, nest)
-            names = device.loops.products(op, m=m, n=n)
+            guess = estimate(model, op, m, n, k, nest, widths)
+            names = device.loops.products(op, m=m, n=n, widths=widths)
             if len(names) > 1:
                 parts = [
-                    estimate(model, part, m, n, k, device.loops.of(part, m=m, n=n, k=k))
+                    estimate(model, part, m, n, k, device.loops.of(part, **sizes), widths)
                     for part in names
                 ]
                 guess = gradients_apart(parts)
-            where = f"{op} of {m} x {k} x {n}, {nest}: {guess.cycles} for {counted.cycles}"
+            where = f"{op} of {m} x {k} x {n}, {widths}, {nest}: "
+            where += f"{guess.cycles} for {counted.cycles}"
             assert guess.read_bytes == counted.read_bytes, where
             assert guess.write_bytes == counted.write_bytes, where
             error = SHARE * counted.cycles

@@ -12,10 +12,13 @@ def blocks_of(operation: str, sizes, block: int) -> tuple[int, int, int]:
     return t, lanes, contraction
 
 
-def drawn_nest(limits: NestLimits, blocks: tuple[int, int, int], rng) -> Nest:
-    """Any that the machine takes for a product of so many blocks; some lengths may be its own."""
+def drawn_nest(
+    limits: NestLimits, blocks: tuple[int, int, int], rng, planes: tuple[int, int] = (1, 1)
+) -> Nest:
+    """Any that the machine takes for a product of so many blocks, and ``planes`` of what streams
+    and is held; some lengths may be its own."""
     while True:
         lengths = {name: rng.choice([0, *getattr(limits, name)]) for name in LENGTHS}
         nest = Nest(outer=rng.choice(OUTER), keep=rng.choice(KEPT), **lengths)
-        if limits.problem(nest, blocks) is None:
+        if limits.problem(nest, blocks, planes) is None:
             return nest

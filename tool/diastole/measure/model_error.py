@@ -82,7 +82,8 @@ def errors_of(
         for tensor in OPERANDS:
             shape = lengths[tensor.rows], lengths[tensor.columns]
             array = values.standard_normal(shape).astype(np.float32)
-            width = rng.choice(config.numerics.widths) if config.numerics.chooses_widths else None
+            chooses = config.numerics.tensor_class(tensor.tensor_class).format.planes
+            width = rng.choice(config.numerics.widths) if chooses else None
             held[tensor.name] = device.convert(
                 array, tensor.tensor_class, tag=tensor.number, width=width
             )

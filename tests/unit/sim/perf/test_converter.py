@@ -23,6 +23,7 @@ MACHINES = {
     "mxfp8": {"block": 8, "formats": "mxfp8_e4m3"},
     "nvfp4": {"block": 8, "formats": "nvfp4"},
     "bf16": {"block": 16, "formats": "bf16"},
+    "planes": {"block": 4, "formats": ("fast", "bfp2", "fast"), "widths": [2, 4, 8]},
     "draws by rows": {"block": 4, "formats": "fp8_e4m3", "rounding_kind": "lfsr", "lfsr_bits": 9},
     "no generator": {"block": 4, "formats": "fp8_e4m3", "rounding_kind": "data"},
 }
@@ -45,6 +46,7 @@ def test_sizes_are_those_of_the_hardware(machine, data_width):
         assert (model.draws, model.scans) == (sizes.draws[cls], sizes.scanned[cls])
         assert model.draws_early == sizes.draws_at_intake[cls]
         assert model.header == sizes.group_layouts[cls].header_beats
+        assert model.planes == numerics.planes_of(name)[-1]
         assert model.tiles_ahead == hardware._tiles_ahead
         if not numerics.scale_significands:  # else as long as the bits of a quotient ask for
             assert model.lane_cycles == LaneQuantiser(numerics=numerics).latency

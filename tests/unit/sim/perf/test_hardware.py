@@ -12,6 +12,7 @@ from diastole_sim.perf import Memory, ModelledMachine, estimate
 from diastole_sim.spec.command import MACHINES_OWN, NEST_FIELDS
 from diastole_sim.spec.image import GROUP_BLOCKS, FloatLayout, image_layouts, round_up
 from diastole_sim.spec.nest import KEPT, OUTER, Nest
+from diastole_sim.spec.numerics import WIDTHS
 from support.bench import design, run
 from support.bus import ServiceMemory
 from support.nests import blocks_of, drawn_nest
@@ -42,7 +43,12 @@ def test_sizes_equal_the_plan(request):
             else None
             for cls in range(3)
         ]
-        numerics = make_numerics(block=block, formats=names, headroom=10, groupings=groupings)
+        widths = sorted(rng.sample(WIDTHS, rng.randint(1, 4)))
+        if rng.random() < 0.3:  # of planes
+            names = tuple(rng.choice(("fast", "bfp2")) for _ in range(3))
+        numerics = make_numerics(
+            block=block, formats=names, headroom=10, groupings=groupings, widths=widths
+        )
         plan = make_plan(
             numerics, rows=rng.randint(1, 64), cols=rng.randint(1, 64),
             in_place=in_place, data_width=2 ** rng.randint(5, 9),
@@ -73,6 +79,7 @@ def test_sizes_equal_the_plan(request):
             assert machine.aligned_blocks(cls) == plan.granule(cls), plan
             assert machine.exponent_beats(cls) == plan.exponent_beats(cls), plan
             assert machine.grouped(cls) == plan.grouped(cls), plan
+            assert machine.planes(cls) == plan.most_planes[cls], plan
             for blocks in range(GROUP_BLOCKS + 1):
                 want = plan.mantissa_beats(cls, blocks)
                 assert machine.mantissa_beats(cls, blocks) == want, plan
