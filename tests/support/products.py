@@ -292,6 +292,7 @@ def check_aligned(device, operands, results):
             fraction=numerics.fraction,
             product_bits=numerics.product_bits(CLASSES[first], CLASSES[second]),
             poison=numerics.special == "poison",
+            floats=numerics.accumulator,
         )
     for op, result in results.items():
         assert result.exact == all(found[name][1] for name in result.values), op
