@@ -393,12 +393,7 @@ class Config(Section):
         }
 
     def require_hardware(self) -> None:
-        """BadInput where numbers are chosen that only the golden model has."""
-        if self.accumulator.kind == "float":
-            raise BadInput(
-                "accumulator.kind is float, of which there is no hardware yet, only the golden "
-                "model: GoldenDevice, and `train` or `run` with --backend golden, take it"
-            )
+        """BadInput where a format is chosen that only the golden model has."""
         for name in CLASS_NAMES:
             if getattr(self.format, name) == FAST.name:
                 raise BadInput(
