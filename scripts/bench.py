@@ -9,6 +9,7 @@ Without names measures all (an unknown one lists them). ``--require``: exit 1 if
 import argparse
 import sys
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 
 from area import LIBRARY
@@ -18,8 +19,10 @@ from diastole.cli import exit_code
 from diastole.config.keys import Config
 from diastole.config.presets import PRESETS
 from diastole.measure import (
+    accumulators,
     accuracy,
     area,
+    area_accumulators,
     chooser,
     emission,
     estimating,
@@ -57,7 +60,8 @@ def far() -> Iterator[Figure]:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    mapper = area.Mapper.find(LIBRARY) if not arguments.names or "area" in arguments.names else None
+    mapped = not arguments.names or not {"area", "accumulators"}.isdisjoint(arguments.names)
+    mapper = area.Mapper.find(LIBRARY) if mapped else None
     known = {
         "utilisation": lambda: on(PRESETS["nano"], utilisation.products),
         "formats": utilisation.in_every_format,
@@ -73,6 +77,11 @@ def main(arguments: argparse.Namespace) -> int:
         "precision": precisions.figures,
         "geometry": geometry.figures,
         "orders": gradient_order.figures,
+        "accumulators": lambda: chain(
+            area_accumulators.figures(mapper),
+            accumulators.utilisations(),
+            accumulators.accuracies(),
+        ),
         "stacks": golden_speed.figures,
     }
     return bench(choose(known, arguments.names), arguments.output, require=arguments.require)

@@ -72,11 +72,10 @@ class PortFloats(wiring.Component):
         )
 
     def _lane(self) -> ChunkLane:
-        numerics = self.plan.numerics
         return ChunkLane(
             psum_bits=self.psum_bits,
-            sum_bits=numerics.chunk_sum_bits,
-            mantissa=numerics.accumulator.mantissa,
+            sum_bits=self.plan.numerics.chunk_sum_bits,
+            mantissa=self.plan.accumulator.mantissa,
             alone=self.alone,
         )
 

@@ -17,6 +17,7 @@ from diastole_hw.plan.nests import NestRules
 from diastole_hw.plan.policy import pow2ceil, vectors_drained
 from diastole_hw.plan.tiling import Tiling
 from diastole_hw.plan.uses import DY, OPERATION_OF, PRODUCTS, Mode, Use, W, X, use_of
+from diastole_sim.spec.accumulator import FloatAccumulator
 from diastole_sim.spec.check import require_int
 from diastole_sim.spec.formats import Format
 from diastole_sim.spec.image import GROUP_BLOCKS, MAX_CONVERT_BLOCKS, MAX_SIZE, GroupLayout
@@ -64,7 +65,7 @@ class Plan:
             raise ValueError("two ports need even numbers of rows and of columns of cells")
         if not self.in_place and (self.grouped(W) or self.grouped(DY)):
             raise ValueError("vector groups of W or dY need an array that transposes in place")
-        if self.floats and any(self.numerics.accumulator.chunk % cut for cut in self._cuts):
+        if self.floats and any(self.accumulator.chunk % cut for cut in self._cuts):
             cuts = ", ".join(map(str, self._cuts))
             raise ValueError(f"chunks of sums must be whole numbers of {cuts} elements")
         if problem := self._tiling_problem():
@@ -261,6 +262,17 @@ class Plan:
         return self.numerics.accumulator is not None
 
     @property
+    def accumulator(self) -> FloatAccumulator:
+        """Those, where there are some."""
+        assert self.numerics.accumulator is not None
+        return self.numerics.accumulator
+
+    @property
+    def mantissa(self) -> int | None:
+        """m of floats; None where sums are integers."""
+        return self.accumulator.mantissa if self.floats else None
+
+    @property
     def _cuts(self) -> tuple[int, ...]:
         """Elements of the contraction that a pass sums, in each direction."""
         sizes = {"rows": self.rows, "cols": self.cols, "in_place": self.in_place}
@@ -269,7 +281,7 @@ class Plan:
     def chunk_slices(self, *, north: bool) -> int:
         """Slices of the contraction that a chunk of a float accumulator has."""
         side = self.rows if north else self.cols
-        return self.numerics.accumulator.chunk // (side * self.block)
+        return self.accumulator.chunk // (side * self.block)
 
     @property
     def beat_bytes(self) -> int:

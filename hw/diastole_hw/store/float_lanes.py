@@ -110,7 +110,7 @@ class FloatLanes(wiring.Component):
             total, scale = self.sums[number], scales[number * self.bounds // self.lanes]
             bits = self.sum_bits
             if self.mantissa is not None:
-                total, scale = self._integer(m, number, total, scale)
+                total, scale = self._integer(m, number, total, scale, self.mantissa)
                 bits = len(total)
             lane = ToFloat(sum_bits=bits, scale_bits=SCALE_BITS, poisonable=self.poisonable)
             m.submodules[f"lane_{number}"] = place(lane, platform)
@@ -124,15 +124,16 @@ class FloatLanes(wiring.Component):
                 m.d.comb += lane.poison.eq(self.poison[number])
         return m
 
-    def _integer(self, m, number, bits, scale):
+    @staticmethod
+    def _integer(m, number, bits, scale, mantissa):
         """A float as an integer of its significant bits, and what that is to be scaled by."""
-        value = data.View(float_layout(self.mantissa), bits)
-        magnitude = Signal(signed(self.mantissa + 2), name=f"magnitude_{number}")
-        total = Signal(signed(self.mantissa + 2), name=f"total_{number}")
+        fraction, exponent = bits[:mantissa], bits[mantissa:-1]
+        magnitude = Signal(signed(mantissa + 2), name=f"magnitude_{number}")
+        total = Signal(signed(mantissa + 2), name=f"total_{number}")
         own = Signal(signed(SCALE_BITS), name=f"own_scale_{number}")
         m.d.comb += [
-            magnitude.eq(Cat(value.fraction, value.exponent.any())),
-            total.eq(Mux(value.negative, -magnitude, magnitude)),
-            own.eq(scale + value.exponent - (1 + self.mantissa)),
+            magnitude.eq(Cat(fraction, exponent.any())),
+            total.eq(Mux(bits[-1], -magnitude, magnitude)),
+            own.eq(scale + exponent - (1 + mantissa)),
         ]
         return total, own

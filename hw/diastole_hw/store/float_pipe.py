@@ -127,7 +127,7 @@ class FloatPipe(wiring.Component):
             bounds=lanes // shared,
             sinks=len(sides) + plan.fused,
             poisonable=plan.poison,
-            mantissa=plan.numerics.accumulator.mantissa if plan.floats else None,
+            mantissa=plan.mantissa,
         )
         m.submodules.lanes = place(floats, platform)
         sinks = self._grant(m, platform, floats)
