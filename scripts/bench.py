@@ -9,7 +9,6 @@ Without names measures all (an unknown one lists them). ``--require``: exit 1 if
 import argparse
 import sys
 from collections.abc import Callable, Iterator
-from itertools import chain
 from pathlib import Path
 
 from area import LIBRARY
@@ -22,7 +21,6 @@ from diastole.measure import (
     accumulators,
     accuracy,
     area,
-    area_accumulators,
     chooser,
     emission,
     estimating,
@@ -51,23 +49,15 @@ def larger() -> Iterator[Figure]:
                 yield from sizes.cube_products(name, PRESETS[name], device, case)
 
 
-def far() -> Iterator[Figure]:
-    latency = sizes.FAR_LATENCY
-    for name, case in sizes.FAR.items():
-        config, where = PRESETS[name], f", latency {latency}"
-        with Device(cached_product(config), read_latency=latency, write_latency=latency) as device:
-            yield from sizes.cube_products(name, config, device, case, where=where)
-
-
 def main(arguments: argparse.Namespace) -> int:
-    mapped = not arguments.names or not {"area", "accumulators"}.isdisjoint(arguments.names)
+    mapped = not arguments.names or {"area", "accumulators"} & {*arguments.names}
     mapper = area.Mapper.find(LIBRARY) if mapped else None
     known = {
         "utilisation": lambda: on(PRESETS["nano"], utilisation.products),
         "formats": utilisation.in_every_format,
         "narrow": lambda: on(area.widened(PRESETS["nano"], 64), utilisation.digits_step),
         "larger": larger,
-        "far": far,
+        "far": sizes.far,
         "model": model_error.figures,
         "estimating": estimating.figures,
         "chooser": lambda: chooser.figures("nano", PRESETS["nano"]),
@@ -77,11 +67,7 @@ def main(arguments: argparse.Namespace) -> int:
         "precision": precisions.figures,
         "geometry": geometry.figures,
         "orders": gradient_order.figures,
-        "accumulators": lambda: chain(
-            area_accumulators.figures(mapper),
-            accumulators.utilisations(),
-            accumulators.accuracies(),
-        ),
+        "accumulators": lambda: accumulators.figures(mapper),
         "stacks": golden_speed.figures,
     }
     return bench(choose(known, arguments.names), arguments.output, require=arguments.require)

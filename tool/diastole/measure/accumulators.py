@@ -10,6 +10,8 @@ from diastole.config.file import from_document
 from diastole.config.keys import Config
 from diastole.config.numbers import NUMBERS
 from diastole.config.presets import PRESETS
+from diastole.measure import area_accumulators
+from diastole.measure.area import Mapper
 from diastole.measure.figure import Figure, at_most, shown
 from diastole.measure.utilisation import SIDE, convert, multiply_held, normal_operands, used
 from diastole_sim.golden.device import GoldenDevice
@@ -58,6 +60,13 @@ def accuracies(steps: int | None = None) -> Iterator[Figure]:
             value = mean(runs[numbers, name, seed, steps] for seed in SEEDS)
             what = f"{TASK}, seeds 0 to {SEEDS[-1]}, {numbers}, {name}: accuracy"
             yield shown(what, value, "{:.2%}")
+
+
+def figures(mapper: Mapper) -> Iterator[Figure]:
+    """All of this, and areas."""
+    yield from area_accumulators.figures(mapper)
+    yield from utilisations()
+    yield from accuracies()
 
 
 def busy(config: Config, side: int) -> dict[str, float]:

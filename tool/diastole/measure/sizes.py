@@ -7,7 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from diastole.backend import cached_product
 from diastole.config.keys import Config
+from diastole.config.presets import PRESETS
 from diastole.measure.figure import Figure, at_least
 from diastole.measure.utilisation import convert, multiply_held, normal_operands, same_bits, used
 from diastole_sim.device.interface import ProductResult
@@ -46,6 +48,15 @@ CASES = {
 FAR = {"nano": Cube(side=64, least=0.68), "server": Cube(side=1024, least=0.94, ops=("forward",))}
 """The same with a memory of :data:`FAR_LATENCY` cycles."""
 FAR_LATENCY = 100
+
+
+def far() -> Iterator[Figure]:
+    """Of presets before a far memory."""
+    latency = FAR_LATENCY
+    for name, case in FAR.items():
+        config, where = PRESETS[name], f", latency {latency}"
+        with Device(cached_product(config), read_latency=latency, write_latency=latency) as device:
+            yield from cube_products(name, config, device, case, where=where)
 
 
 def cube_products(
