@@ -18,6 +18,7 @@ from diastole.cli import exit_code
 from diastole.config.keys import Config
 from diastole.config.presets import PRESETS
 from diastole.measure import (
+    accumulators,
     accuracy,
     area,
     chooser,
@@ -43,7 +44,8 @@ def on(config: Config, measure: Callable[[Config, Device], Iterator[Figure]]) ->
 
 
 def main(arguments: argparse.Namespace) -> int:
-    mapper = area.Mapper.find(LIBRARY) if not arguments.names or "area" in arguments.names else None
+    mapped = not arguments.names or {"area", "accumulators"} & {*arguments.names}
+    mapper = area.Mapper.find(LIBRARY) if mapped else None
     known = {
         "utilisation": lambda: on(PRESETS["nano"], utilisation.products),
         "formats": utilisation.in_every_format,
@@ -60,6 +62,7 @@ def main(arguments: argparse.Namespace) -> int:
         "master": masters.figures,
         "geometry": geometry.figures,
         "orders": gradient_order.figures,
+        "accumulators": lambda: accumulators.figures(mapper),
         "stacks": golden_speed.figures,
         "torch": torch_speed.figures,
     }

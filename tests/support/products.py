@@ -106,6 +106,38 @@ ROUNDING_MACHINES = {
     "esru_4x2": machine("esru_4x2", "bfp4", rows=4, cols=2, data_width=64, **DRAWN),
 }
 MACHINES |= ROUNDING_MACHINES
+# Float accumulators: the numbers `ibm-fp8` with short chunks, so that small products have several.
+# In the first one a chunk is two slices to the east, and one slice alone to the north.
+_FLOATS = {"numbers": "ibm-fp8", "accumulator": {"chunk": 16}}
+
+
+def float_machine(name, rows, cols, **options) -> Config:
+    """One of those, in blocks of 4."""
+    return from_document({
+        "name": name,
+        "array": {"rows": rows, "cols": cols, "block": 4},
+        "bus": options,
+    } | _FLOATS)  # fmt: skip
+
+
+FLOAT_MACHINES = {
+    "floats": float_machine("floats", 4, 2, data_width=128, ports=2),
+    "floats_1x1": float_machine("floats_1x1", 1, 1, data_width=32),
+    "floats_2x2": float_machine("floats_2x2", 2, 2, data_width=64),
+}
+MACHINES |= FLOAT_MACHINES
+# Three slices or six of a chunk, poison, and vectors that all go north, where a chunk is one slice.
+FLOAT_MACHINES |= {
+    "floats_odd": machine(
+        "floats_odd", ("bfp4", "bfp3", "bfp5"), rows=1, cols=2, special="poison",
+        accumulator={"kind": "float", "mantissa": "e6m5", "chunk": 24, "fraction": 9},
+    ),
+    "floats_north": machine(
+        "floats_north", "mxfp8_e4m3", rows=3, cols=2, side=2, **grouped("1x16"),
+        accumulator={"kind": "float", "mantissa": 23, "chunk": 12},
+    ),
+}  # fmt: skip
+MACHINES |= FLOAT_MACHINES
 
 SEED = 7
 CLASSES = {"X": "x", "W": "w", "dY": "dy"}
@@ -307,6 +339,7 @@ def check_aligned(device, operands, results):
             fraction=numerics.fraction,
             product_bits=numerics.product_bits(CLASSES[first], CLASSES[second]),
             poison=numerics.special == "poison",
+            floats=numerics.accumulator,
         )
     for op, result in results.items():
         assert result.exact == all(found[name][1] for name in result.values), op

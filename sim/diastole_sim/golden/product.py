@@ -13,6 +13,9 @@ The shift rounds each block sum once, to the nearest integer, ties upward; integ
 associative, so no schedule changes a bit. ``value`` is rounded once more, to binary32. What NaN and
 Inf count as: :func:`diastole_sim.golden.operand_rows.read_operand_rows`.
 
+Where accumulators are floats, ``acc`` is the integer sum of a chunk of the contraction only, and
+:mod:`diastole_sim.golden.float_sums` adds chunks.
+
 Operands in the format ``fast`` are sums of planes, plane i 2 i below the top: every pair of them is
 a product with d larger by 2 (i + j), and ``acc`` the sum of all.
 
@@ -29,6 +32,7 @@ import numpy as np
 from diastole_sim.device.interface import Floats
 from diastole_sim.device.operands import require_contractions, sizes_of
 from diastole_sim.golden.convert import Quantised
+from diastole_sim.golden.float_sums import FloatSums
 from diastole_sim.golden.operand_rows import (
     Bounds,
     Doubles,
@@ -39,6 +43,7 @@ from diastole_sim.golden.operand_rows import (
     read_operand_rows,
 )
 from diastole_sim.golden.partition import nonzeros
+from diastole_sim.spec.accumulator import FloatAccumulator
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.operations import (
     FORWARD,
@@ -120,6 +125,7 @@ class Trees:
 
     ``product_bits``: w. ``rounds``: whether a product may lose bits there. ``sum_bits``: SW.
     ``fraction``: F. ``significands``: whether elements come times those of their scales.
+    ``accumulator``: the floats that chunks are added in, None if all is one integer.
     """
 
     product_bits: int
@@ -127,6 +133,7 @@ class Trees:
     sum_bits: int
     fraction: int
     significands: bool
+    accumulator: FloatAccumulator | None = None
 
     @classmethod
     def of(cls, first: str, second: str, numerics: Numerics) -> "Trees":
@@ -137,23 +144,17 @@ class Trees:
             sum_bits=numerics.block_sum_bits,
             fraction=numerics.fraction,
             significands=numerics.scale_significands,
+            accumulator=numerics.accumulator,
         )
 
 
 def multiply(a: OperandRows, b: OperandRows, trees: Trees) -> list[ResultTensor]:
     """A B^T for each of two stacks of operands whose last axis is the contraction; one of the two
     may be of one operand, for all."""
-    exact = np.ones(max(len(a.elements), len(b.elements)), np.bool_)
-    sums = None
-    pairs = [(first, second) for first in a.planes() for second in b.planes()]
-    lowest = pairs[-1]
-    one = is_one_product(lowest[0].bounds, lowest[1].bounds, trees)
-    if not one or _leaves_doubles(a, b):
-        exact = _is_exact(*lowest, trees)
-        sums = _sums_with_losses(pairs, trees)
-    if sums is None:
-        sums = a.values() @ b.values().swapaxes(1, 2)
-    sums = sums[:, : a.length, : b.length]
+    if trees.accumulator is None:
+        sums, exact = _sums(a, b, trees)
+    else:
+        sums, exact = _float_sums(a, b, trees, trees.accumulator)
     poisoned = (a.poisoned[:, :, None] | b.poisoned[:, None, :])[:, : a.length, : b.length]
     if poisoned.any():
         sums[poisoned] = 0
@@ -164,6 +165,36 @@ def multiply(a: OperandRows, b: OperandRows, trees: Trees) -> list[ResultTensor]
         ResultTensor(values=each, exact=bool(one), overflow=bool(large))
         for each, one, large in zip(values, exact, too_large, strict=True)
     ]
+
+
+def _sums(a: OperandRows, b: OperandRows, trees: Trees) -> tuple[Doubles, Mask]:
+    """What an integer accumulates over all of the operands' blocks, unpadded, with what is below 53
+    bits in the last one; of each matrix of the stack, whether no bit could be lost."""
+    exact = np.ones(max(len(a.elements), len(b.elements)), np.bool_)
+    sums = None
+    pairs = [(first, second) for first in a.planes() for second in b.planes()]
+    lowest = pairs[-1]
+    one = is_one_product(lowest[0].bounds, lowest[1].bounds, trees)
+    if not one or _leaves_doubles(a, b):
+        exact = _is_exact(*lowest, trees)
+        sums = _sums_with_losses(pairs, trees)
+    if sums is None:
+        sums = a.values() @ b.values().swapaxes(1, 2)
+    return sums[:, : a.length, : b.length], exact
+
+
+def _float_sums(
+    a: OperandRows, b: OperandRows, trees: Trees, accumulator: FloatAccumulator
+) -> tuple[Doubles, Mask]:
+    """Likewise where chunks of the contraction are added as floats."""
+    blocks = accumulator.blocks(a.block)
+    total = FloatSums(precision=accumulator.precision)
+    exact = np.ones(max(len(a.elements), len(b.elements)), np.bool_)
+    for first in range(0, a.deficits.shape[-1], blocks):
+        sums, no_loss = _sums(a.part(first, blocks), b.part(first, blocks), trees)
+        exact &= no_loss
+        total.add(sums)
+    return total.sums, exact & total.exact
 
 
 def to_binary32(accumulated: Integers, scale: Integers) -> tuple[Floats, bool]:

@@ -13,18 +13,25 @@ MACHINES = {
     "3x2": {"rows": 3, "cols": 2},
     "edge2x1": {"rows": 2, "cols": 1, "in_place": False},
     "vectors3x2": {"rows": 3, "cols": 2},
+    "floats2x3": {"rows": 2, "cols": 3},
+    "vectors3x2 floats": {"rows": 3, "cols": 2},
 }
+FUSING = ("1x1", "2x3", "3x2", "floats2x3")
+CHUNKS = {"floats2x3": 24, "vectors3x2 floats": 12}
+"""Elements of a chunk, where sums are floats: 2 slices to the east and 3 to the north, or one."""
 CASES = [
     (machine, mode)
     for machine in MACHINES
     for mode in Mode
-    if mode != Mode.FUSED or machine not in ("edge2x1", "vectors3x2")  # no such use
+    if mode != Mode.FUSED or machine in FUSING
 ]
 
 
 def machine_plan(name, block=4):
     groupings = f"1x{2 * block}" if name.startswith("vectors") else None
-    return make_plan(make_numerics(block=block, groupings=groupings), **MACHINES[name])
+    floats = {"kind": "float", "mantissa": 9, "chunk": CHUNKS.get(name)}
+    options = {"accumulator": floats} if name in CHUNKS else {}
+    return make_plan(make_numerics(block=block, groupings=groupings, **options), **MACHINES[name])
 
 
 def goes_north(plan, mode):
@@ -85,6 +92,7 @@ class Walk:
         self.north = goes_north(plan, mode)
         self.side_c, self.side_l = sides(plan, mode)
         self.east = self.to_north = 0  # the first unit of sums of a tile
+        self.slices = 0  # of the contraction of a tile, that are done
 
     def passes(self, chunk):
         """Each with what it takes: banks to the east and to the north, blocks and maxima."""
@@ -115,6 +123,11 @@ class Walk:
                     want["fresh_east"] = first_c
                 if want["use_north"]:
                     want["fresh_north"] = group == 0 if self.fused else first_c
+                if self.plan.floats:
+                    want |= self._of_chunks(group, last_l, chunk["last"] and last_c)
+                self.slices += last_l
+                if ends:
+                    self.slices = 0
                 opens = first_c and group == 0
                 begins = slice_ == group == 0
                 takes = (
@@ -127,6 +140,23 @@ class Walk:
                 yield want | self._addresses(chunk, slice_, group), takes
                 self.to_north = (self.to_north + want["done_north"] * lengths["north_units"]) % 4
                 self.east = (self.east + want["done_east"] * lengths["east_units"]) % 4
+
+    def _of_chunks(self, group, last_l, last):
+        """Where sums of chunks begin and end that are added as floats, and the first of them."""
+        plan, want = self.plan, {}
+        elements = plan.numerics.accumulator.chunk
+        for name, used, side in (
+            ("east", not self.north, plan.cols), ("north", self.north or self.fused, plan.rows)
+        ):  # fmt: skip
+            if not used:
+                continue
+            in_chunk = elements // (side * plan.block)
+            over_lanes = self.fused and name == "north"
+            number, at_end = (group, last_l) if over_lanes else (self.slices, last)
+            want[f"fresh_{name}"] = number < in_chunk
+            want[f"begins_{name}"] = number % in_chunk == 0
+            want[f"ends_{name}"] = number % in_chunk == in_chunk - 1 or at_end
+        return want
 
     def _addresses(self, chunk, slice_, group):
         """Lanes to the east and the contraction to the north stand side by side in a held bank; the
