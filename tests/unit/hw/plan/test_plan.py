@@ -275,7 +275,7 @@ def test_slices_of_a_chunk():
 
 def test_no_chunks_of_planes():
     with pytest.raises(ValueError, match="sums of planes must be integers"):
-        make_plan(make_numerics(("fast",) * 3, block=4, accumulator=FLOATS), rows=4, cols=2)
+        make_plan(make_numerics(formats="fast", accumulator=FLOATS), rows=4, cols=2)
 
 
 @pytest.mark.parametrize(

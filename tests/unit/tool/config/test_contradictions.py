@@ -132,9 +132,10 @@ def test_chunks_of_what_passes_sum():
 @pytest.mark.parametrize("name", ["x", "w", "dy"])
 def test_chunks_of_planes(name):
     formats = dict.fromkeys(("x", "w", "dy"), "bfp2") | {name: "fast"}
-    assert faults(format=formats, accumulator={"kind": "float"}) == [
-        f"accumulator.kind must be integer where format.{name} is fast, whose planes are not summed "
-        'chunk by chunk, not "float"'
-    ]
+    refused = (
+        f"accumulator.kind must be integer where format.{name} is fast, whose planes are not "
+        'summed chunk by chunk, not "float"'
+    )
+    assert faults(format=formats, accumulator={"kind": "float"}) == [refused]
     assert faults(["accumulator.kind"], format=formats, accumulator={"kind": "float"}) == []
     assert faults(format=formats) == []
