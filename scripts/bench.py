@@ -29,6 +29,7 @@ from diastole.measure import (
     gradient_order,
     masters,
     model_error,
+    planes,
     precisions,
     sizes,
     torch_speed,
@@ -44,7 +45,7 @@ def on(config: Config, measure: Callable[[Config, Device], Iterator[Figure]]) ->
 
 
 def main(arguments: argparse.Namespace) -> int:
-    mapped = not arguments.names or {"area", "accumulators"} & {*arguments.names}
+    mapped = not arguments.names or {"area", "accumulators", "planes"} & {*arguments.names}
     mapper = area.Mapper.find(LIBRARY) if mapped else None
     known = {
         "utilisation": lambda: on(PRESETS["nano"], utilisation.products),
@@ -63,6 +64,7 @@ def main(arguments: argparse.Namespace) -> int:
         "geometry": geometry.figures,
         "orders": gradient_order.figures,
         "accumulators": lambda: accumulators.figures(mapper),
+        "planes": lambda: planes.figures(mapper),
         "stacks": golden_speed.figures,
         "torch": torch_speed.figures,
     }
