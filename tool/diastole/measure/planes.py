@@ -1,7 +1,7 @@
 """What hardware of the format `fast` costs: its cell, its machine beside those of one width, the
 precision monitor."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 from diastole.config.file import from_document
 from diastole.config.keys import Config
@@ -55,7 +55,7 @@ def _cells(mapper: Mapper) -> Iterator[Figure]:
     yield shown(what, per_mac["bfp4"] / per_mac["fast"], "{:.2f}")
 
 
-def _machines(mapper: Mapper) -> Iterator[Figure]:
+def _machines(mapper: Mapper) -> Generator[Figure, None, float]:
     """Of `nano` by parts; returns the area of the converter with a bus of 64 bits."""
     rest: dict[str, float] = {}
     for name, fraction in (("bfp2", FRACTION), ("fast", FRACTION), ("bfp4", 18)):
