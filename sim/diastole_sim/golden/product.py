@@ -221,7 +221,7 @@ def is_one_product(a: Bounds, b: Bounds, trees: Trees) -> bool:
 def fits(a: Bounds, b: Bounds, bits: int) -> bool:
     """Whether every sum has so many bits, whatever is added of it first, were the worst vectors of
     both to meet."""
-    return a.reach + b.reach <= bits - sum_bits(a.format, b.format, a.contraction)
+    return a.reach + b.reach <= bits - bits_of_sums(a.format, b.format, a.contraction)
 
 
 def _may_lose(a: OperandRows, b: OperandRows, trees: Trees) -> bool:
@@ -284,10 +284,10 @@ def _accumulate(
 def _room(a: OperandRows, b: OperandRows) -> int:
     """Bits by which vectors of both together may reach down for all sums to be exact in float64:
     what is left of it by the bound of any sum, in units of the smallest product of two elements."""
-    return FLOAT64_BITS - sum_bits(a.format, b.format, a.elements.shape[-1])
+    return FLOAT64_BITS - bits_of_sums(a.format, b.format, a.elements.shape[-1])
 
 
-def sum_bits(a: Format, b: Format, contraction: int) -> int:
+def bits_of_sums(a: Format, b: Format, contraction: int) -> int:
     """Bits of the largest sum of so many products, in units of the smallest of elements whose last
     places are alike."""
     first, second = (2**kind.precision - 1 for kind in (a, b))
