@@ -44,6 +44,7 @@ from diastole_sim.golden.operand_rows import (
 )
 from diastole_sim.golden.partition import nonzeros
 from diastole_sim.spec.accumulator import FloatAccumulator
+from diastole_sim.spec.formats import Format
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.operations import (
     FORWARD,
@@ -174,8 +175,7 @@ def _sums(a: OperandRows, b: OperandRows, trees: Trees) -> tuple[Doubles, Mask]:
     sums = None
     pairs = [(first, second) for first in a.planes() for second in b.planes()]
     lowest = pairs[-1]
-    one = is_one_product(lowest[0].bounds, lowest[1].bounds, trees)
-    if not one or _leaves_doubles(a, b):
+    if _may_lose(*lowest, trees) or _leaves_doubles(a, b):
         exact = _is_exact(*lowest, trees)
         sums = _sums_with_losses(pairs, trees)
     if sums is None:
@@ -242,22 +242,28 @@ def _is_exact(a: OperandRows, b: OperandRows, trees: Trees) -> Mask:
 def is_one_product(a: Bounds, b: Bounds, trees: Trees) -> bool:
     """Whether no bit is lost and no sum leaves the bits of a float64, were the worst vectors of
     both to meet: then the sums are one float64 product of the stored numbers."""
-    return not (
-        not fits(a, b, FLOAT64_BITS)
-        or a.deficits + b.deficits > trees.fraction
-        or a.extents + b.extents > trees.product_bits
+    return (
+        fits(a, b, FLOAT64_BITS)
+        and a.deficits + b.deficits <= trees.fraction
+        and a.extents + b.extents <= trees.product_bits
     )
 
 
 def fits(a: Bounds, b: Bounds, bits: int) -> bool:
     """Whether every sum has so many bits, whatever is added of it first, were the worst vectors of
     both to meet."""
-    return a.reach + b.reach <= bits - FLOAT64_BITS + _room(a, b)
+    return a.reach + b.reach <= bits - bits_of_sums(a.format, b.format, a.contraction)
+
+
+def _may_lose(a: OperandRows, b: OperandRows, trees: Trees) -> bool:
+    """Whether a bit could be lost, or a sum leave the bits of a float64, were the worst vectors of
+    both to meet."""
+    return not is_one_product(a.bounds, b.bounds, trees)
 
 
 def _leaves_doubles(a: OperandRows, b: OperandRows) -> bool:
     """Whether a sum could leave the bits of a float64, were the worst vectors of both to meet."""
-    return not fits(a.bounds, b.bounds, FLOAT64_BITS)
+    return bool(a.reach.max() + b.reach.max() > _room(a, b))
 
 
 def _sums_with_losses(
@@ -306,19 +312,24 @@ def _accumulate(
     return accumulated
 
 
-def _room(a: Bounds, b: Bounds) -> int:
+def _room(a: OperandRows, b: OperandRows) -> int:
     """Bits by which vectors of both together may reach down for all sums to be exact in float64:
     what is left of it by the bound of any sum, in units of the smallest product of two elements."""
-    first, second = (2**side.format.precision - 1 for side in (a, b))
-    scales = 15 * 15 if a.format.two_level else 1
-    return FLOAT64_BITS - (a.contraction * first * second * scales).bit_length()
+    return FLOAT64_BITS - bits_of_sums(a.format, b.format, a.elements.shape[-1])
+
+
+def bits_of_sums(a: Format, b: Format, contraction: int) -> int:
+    """Bits of the largest sum of so many products, in units of the smallest of elements whose last
+    places are alike."""
+    first, second = (2**kind.precision - 1 for kind in (a, b))
+    scales = 15 * 15 if a.two_level else 1
+    return (contraction * first * second * scales).bit_length()
 
 
 def _lossy(side: OperandRows, other: OperandRows, trees: Trees) -> Mask:
     """The vectors that, with some vector they meet, lose a bit or leave the bits of a float64."""
-    room = _room(side.bounds, other.bounds)
     return side.nonzero & (
-        (side.reach + _largest(other.reach) > room)
+        (side.reach + _largest(other.reach) > _room(side, other))
         | (side.deficits + _largest(other.deficits) > trees.fraction)
         | (side.extents + _largest(other.extents) > trees.product_bits)
     )
