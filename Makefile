@@ -4,7 +4,7 @@ PYTEST := $(BIN)/python -m pytest
 # A core takes the next test of another's share when its own are done.
 PARALLEL := $(PYTEST) -n auto --dist worksteal
 
-.PHONY: help setup demo test unit sim formal mutate sweeps package nightly lint format bench bench-formats clean
+.PHONY: help setup demo test unit sim formal mutate sweeps package torch nightly lint format bench bench-formats clean
 help: ; @sed -n '/sed/d; s/^\([a-z-]*\): .*## /\1\t/p' Makefile
 setup: ; @scripts/setup.sh
 
@@ -27,7 +27,9 @@ sweeps: setup ## long sweeps: every format against other libraries, every produc
 	$(PARALLEL) -m sweep tests/unit tests/product tests/mutation tests/rtl tests/formal
 package: setup ## what an index would get, installed and used apart; in build/package
 	$(BIN)/python scripts/package.py build/package
-nightly: mutate sweeps package ## what takes long, and every figure with what is asked of it
+torch: setup ## tests of diastole.torch, with torch, in an environment of their own; in build/torch
+	$(BIN)/python scripts/torch_tests.py build/torch
+nightly: mutate sweeps package torch ## what takes long, and every figure with what is asked of it
 	$(BIN)/python scripts/bench.py build/bench.json --require
 	$(BIN)/python scripts/bench_formats.py --json build/formats.json --require
 

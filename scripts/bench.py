@@ -31,6 +31,7 @@ from diastole.measure import (
     plane_passes,
     precisions,
     sizes,
+    torch_speed,
     utilisation,
 )
 from diastole.measure.figure import Figure, bench, choose
@@ -62,6 +63,7 @@ def main(arguments: argparse.Namespace) -> int:
         "geometry": geometry.figures,
         "orders": gradient_order.figures,
         "stacks": golden_speed.figures,
+        "torch": torch_speed.figures,
     }
     return bench(choose(known, arguments.names), arguments.output, require=arguments.require)
 

@@ -1,8 +1,7 @@
 """The Python of the README, run as it stands there."""
 
 import re
-import sys
-from types import SimpleNamespace
+from collections import OrderedDict
 
 import numpy as np
 import pytest
@@ -49,59 +48,26 @@ def test_two_devices(np_rng, tmp_path, monkeypatch):
     assert np.array_equal(given["y"], want.y)
 
 
-class Tensor:
-    """As much of a tensor of torch as the layer and a device use."""
+@pytest.mark.parametrize("formats", ["bfp4", FORMATS], ids=str)
+def test_layers_of_torch(formats, capsys):
+    """Of a model that has the names of the text, with whatever formats."""
+    torch = pytest.importorskip("torch", reason="torch is not installed: make torch")
+    nn = torch.nn
+    torch.manual_seed(0)
+    body = nn.Sequential(nn.Linear(6, 8), nn.ReLU())
+    model = nn.Sequential(OrderedDict(body=body, head=nn.Linear(8, 2)))
+    x, w = torch.randn(5, 6), torch.randn(6, 4, requires_grad=True)
 
-    dtype = "torch.float32"
+    def step(model, number):
+        return model(x).square().mean()
 
-    def __init__(self, array):
-        self.array = array
-
-    def detach(self):
-        return self
-
-    cpu = detach
-
-    def numpy(self):
-        return self.array
-
-    def sum_to_size(self, shape):
-        more = self.array.ndim - len(shape)
-        summed = self.array.sum(axis=tuple(range(more)))
-        assert summed.shape == tuple(shape)
-        return Tensor(summed)
-
-
-class Function:
-    """As much of ``torch.autograd.Function``: ``apply`` keeps what the way back needs."""
-
-    @classmethod
-    def apply(cls, *given):
-        context = SimpleNamespace()
-        result = cls.forward(context, *given)
-        result.grad_fn = lambda gradient: cls.backward(context, gradient)
-        return result
-
-
-@pytest.mark.parametrize("leading", [(), (3,), (2, 2)])
-def test_a_layer_for_torch(leading, np_rng, monkeypatch):
-    torch = SimpleNamespace(autograd=SimpleNamespace(Function=Function), from_numpy=Tensor)
-    monkeypatch.setitem(sys.modules, "torch", torch)
-    there = {}
-    exec(source("torch.autograd.Function"), there)
-    x, w, dy = (numbers(np_rng, *s) for s in ((*leading, 4, 5), (5, 6), (*leading, 4, 6)))
-    y = there["Product"].apply(Tensor(x), Tensor(w))
-    dx, dw = y.grad_fn(Tensor(dy))
-    device = diastole.GoldenDevice(formats=FORMATS)
-    forward = device.forward(x, w)
-    both = device.backward(forward.operands["X"], forward.operands["W"], dy)
-    np.testing.assert_array_equal(y.array, forward.y)
-    np.testing.assert_array_equal(dx.array, both.dx)
-    np.testing.assert_array_equal(dw.array, both.dw.sum(axis=tuple(range(len(leading)))))
-    for got, exact, least in ((y.array, x @ w, 0.1), (dx.array, dy @ w.T, 0.25)):
-        assert np.linalg.norm(got - exact) < least * np.linalg.norm(exact)
-
-
-def test_the_layer_is_short():
-    lines = source("torch.autograd.Function").split("class Product", 1)[1].strip().splitlines()
-    assert len(lines) <= 16
+    given = {"model": model, "x": x, "w": w, "step": step}
+    exec(source("diastole.torch.convert").replace('formats="bfp4"', f"formats={formats!r}"), given)
+    assert dict(given["swapped"].layers) == {"body.0": 0, "head": 1}
+    want = diastole.GoldenDevice(formats=formats).forward(x, w.detach(), tags=(8, 9)).y
+    assert np.array_equal(given["y"].detach().numpy(), want)
+    given["y"].sum().backward()
+    assert w.grad.shape == (6, 4)
+    assert list(given["losses"].losses) == ["float32", "bfp4", "nvfp4"]
+    assert len(given["losses"].losses["nvfp4"]) == 20
+    assert capsys.readouterr().out == f"{given['losses']}\n{given['swapped']}\n"

@@ -25,6 +25,18 @@ Codes = NDArray[np.uint16]
 Bytes = NDArray[np.uint8]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Bounds:
+    """What no vector of an operand exceeds: ``deficits``, ``extents`` and ``reach`` as those of
+    :class:`OperandRows`; ``contraction``: length of a row, padded."""
+
+    deficits: int
+    extents: int
+    reach: int
+    contraction: int
+    format: Format
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class OperandRows:
     """Rows along the contraction of a stack of operands, padded to whole blocks of side ``block``;
@@ -58,6 +70,17 @@ class OperandRows:
         """Bits that the last place of each vector's lowest element is below that of the row's
         largest one."""
         return np.maximum(self.depths, 0) + self.deficits
+
+    @property
+    def bounds(self) -> Bounds:
+        """The largest of each."""
+        return Bounds(
+            deficits=int(self.deficits.max()),
+            extents=int(self.extents.max()),
+            reach=int(self.reach.max()),
+            contraction=self.elements.shape[-1],
+            format=self.format,
+        )
 
     def only(self, vectors: Mask) -> Doubles:
         """``elements``, with zeros outside ``vectors``."""

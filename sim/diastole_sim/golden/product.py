@@ -30,6 +30,7 @@ from diastole_sim.device.interface import Floats
 from diastole_sim.device.operands import require_contractions, sizes_of
 from diastole_sim.golden.convert import Quantised
 from diastole_sim.golden.operand_rows import (
+    Bounds,
     Doubles,
     Integers,
     Mask,
@@ -146,7 +147,8 @@ def multiply(a: OperandRows, b: OperandRows, trees: Trees) -> list[ResultTensor]
     sums = None
     pairs = [(first, second) for first in a.planes() for second in b.planes()]
     lowest = pairs[-1]
-    if _may_lose(*lowest, trees) or _leaves_doubles(a, b):
+    one = is_one_product(lowest[0].bounds, lowest[1].bounds, trees)
+    if not one or _leaves_doubles(a, b):
         exact = _is_exact(*lowest, trees)
         sums = _sums_with_losses(pairs, trees)
     if sums is None:
@@ -206,19 +208,25 @@ def _is_exact(a: OperandRows, b: OperandRows, trees: Trees) -> Mask:
     return ~((meet & (d > trees.fraction)) | rounded).any(axis=1)
 
 
-def _may_lose(a: OperandRows, b: OperandRows, trees: Trees) -> bool:
-    """Whether a bit could be lost, or a sum leave the bits of a float64, were the worst vectors of
-    both to meet."""
-    return bool(
-        _leaves_doubles(a, b)
-        or a.deficits.max() + b.deficits.max() > trees.fraction
-        or a.extents.max() + b.extents.max() > trees.product_bits
+def is_one_product(a: Bounds, b: Bounds, trees: Trees) -> bool:
+    """Whether no bit is lost and no sum leaves the bits of a float64, were the worst vectors of
+    both to meet: then the sums are one float64 product of the stored numbers."""
+    return not (
+        not fits(a, b, FLOAT64_BITS)
+        or a.deficits + b.deficits > trees.fraction
+        or a.extents + b.extents > trees.product_bits
     )
+
+
+def fits(a: Bounds, b: Bounds, bits: int) -> bool:
+    """Whether every sum has so many bits, whatever is added of it first, were the worst vectors of
+    both to meet."""
+    return a.reach + b.reach <= bits - FLOAT64_BITS + _room(a, b)
 
 
 def _leaves_doubles(a: OperandRows, b: OperandRows) -> bool:
     """Whether a sum could leave the bits of a float64, were the worst vectors of both to meet."""
-    return bool(a.reach.max() + b.reach.max() > _room(a, b))
+    return not fits(a.bounds, b.bounds, FLOAT64_BITS)
 
 
 def _sums_with_losses(
@@ -267,18 +275,19 @@ def _accumulate(
     return accumulated
 
 
-def _room(a: OperandRows, b: OperandRows) -> int:
+def _room(a: Bounds, b: Bounds) -> int:
     """Bits by which vectors of both together may reach down for all sums to be exact in float64:
     what is left of it by the bound of any sum, in units of the smallest product of two elements."""
     first, second = (2**side.format.precision - 1 for side in (a, b))
     scales = 15 * 15 if a.format.two_level else 1
-    return FLOAT64_BITS - (a.elements.shape[-1] * first * second * scales).bit_length()
+    return FLOAT64_BITS - (a.contraction * first * second * scales).bit_length()
 
 
 def _lossy(side: OperandRows, other: OperandRows, trees: Trees) -> Mask:
     """The vectors that, with some vector they meet, lose a bit or leave the bits of a float64."""
+    room = _room(side.bounds, other.bounds)
     return side.nonzero & (
-        (side.reach + _largest(other.reach) > _room(side, other))
+        (side.reach + _largest(other.reach) > room)
         | (side.deficits + _largest(other.deficits) > trees.fraction)
         | (side.extents + _largest(other.extents) > trees.product_bits)
     )

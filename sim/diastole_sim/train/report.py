@@ -1,7 +1,8 @@
-"""The picture of a training run: loss and accuracy, of the device and of the float32 run."""
+"""The picture of a training run: loss and accuracy, of the device and of the float32 run, and the
+widths that were chosen."""
 
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from diastole_sim.train.job import History, TrainResult
 
@@ -9,15 +10,21 @@ DEVICE_COLOUR, FLOAT_COLOUR = "#c0392b", "#2c3e50"
 SMOOTHED_STEPS = 11
 
 
-def write_picture(result: TrainResult, path: Path | str) -> None:
-    """Write a PNG with two plots over the steps: minibatch loss, and held-out accuracy.
+def write_picture(result: TrainResult, path: Path | str | IO[bytes]) -> None:
+    """Write a PNG with two plots over the steps: minibatch loss, and held-out accuracy; below them,
+    where widths were chosen, those of every tensor.
 
     Losses are means of ``SMOOTHED_STEPS`` neighbouring minibatches. Needs matplotlib.
     """
     from matplotlib.figure import Figure  # slow to import; without pyplot there is no window
 
-    figure: Any = Figure(figsize=(11, 4.2), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    figure: Any = Figure(figsize=(11, 6.4 if result.widths else 4.2), layout="constrained")
+    if result.widths:
+        panels = figure.subplot_mosaic([["loss", "accuracy"], ["widths", "widths"]])
+        left, right = panels["loss"], panels["accuracy"]
+        _draw_widths(panels["widths"], result.widths)
+    else:
+        left, right = figure.subplots(1, 2)
     curves = [
         (result.history, f"{result.backend} (quantised)", DEVICE_COLOUR, "-"),
         (result.float_history, "float32", FLOAT_COLOUR, "--"),
@@ -35,6 +42,23 @@ def write_picture(result: TrainResult, path: Path | str) -> None:
         axes.grid(alpha=0.3)
     figure.suptitle(f"{result.task}, {result.steps} steps, seed {result.seed}")
     figure.savefig(path, dpi=120, format="png")
+
+
+def _draw_widths(axes: Any, widths: dict[str, str]) -> None:
+    """A row for each tensor, a column for each of its conversions: a darker one is wider."""
+    from matplotlib.colors import ListedColormap
+
+    rows = [[int(digit) for digit in digits] for digits in widths.values()]
+    known = sorted({width for row in rows for width in row})
+    length = max(map(len, rows))
+    shades = [[known.index(width) for width in row] + [-1] * (length - len(row)) for row in rows]
+    greys = [str(0.9 - 0.7 * n / max(1, len(known) - 1)) for n in range(len(known))]
+    colours = ListedColormap(["white", *greys])
+    axes.pcolormesh(shades, cmap=colours, vmin=-1, vmax=max(1, len(known) - 1))
+    axes.set_yticks([row + 0.5 for row in range(len(rows))], list(widths))
+    axes.invert_yaxis()
+    shown = ", ".join(f"{width} bits" for width in known)
+    axes.set(xlabel="step", title=f"widths ({shown}; darker is wider)")
 
 
 def smoothed(history: History) -> tuple[list[int], list[float]]:

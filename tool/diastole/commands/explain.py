@@ -58,6 +58,11 @@ def sizes(text: str) -> dict[str, int]:
 
 def execute(arguments: argparse.Namespace) -> int:
     config = read_config(arguments)
+    if config.numerics.chooses_widths:
+        raise BadInput(
+            "explain steps through machines whose elements have one width, not fast: "
+            "--set format.x=bfp2 (and w, dy) shows what each of its planes goes through"
+        )
     _check_size(config, arguments.sizes)
     atomic.check_writable(arguments.out)
     names = [name for name in OPERATIONS if name != "backward" or config.plan.fused]

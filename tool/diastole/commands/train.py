@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Mapping
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 from diastole import install
@@ -20,11 +21,14 @@ from diastole.commands.progress import progress
 from diastole.config.keys import Config
 from diastole.console import fail, print_json, say, say_next
 from diastole.errors import BadInput
-from diastole_sim.spec.numerics import CLASS_NAMES
+from diastole.files import atomic
+from diastole.layers.cell_areas import cell_area
+from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 from diastole_sim.spec.rounding import DRAW_BITS, RULES, is_stochastic
 from diastole_sim.train import TASKS, TrainResult, run_task
 from diastole_sim.train.master import DEFAULT_ROUNDING, FLOAT32, FORMATS, Master
 from diastole_sim.train.precision import ALPHA, BETA, HIGH, LOW, PRECISIONS, Precision
+from diastole_sim.train.report import write_picture
 from diastole_sim.train.tasks import Task
 
 MAX_STEPS = 1_000_000
@@ -60,6 +64,12 @@ def add_parser(commands: Commands) -> None:
         metavar="A",
         type=fraction,
         help="exit with 1 if the held-out accuracy, from 0 to 1, is below A",
+    )
+    parser.add_argument(
+        "--picture",
+        metavar="FILE",
+        type=Path,
+        help="draw loss, accuracy and, in the format fast, widths over the steps (.png)",
     )
     add_master(parser)
     add_precision(parser)
@@ -174,11 +184,16 @@ def execute(arguments: argparse.Namespace) -> int:
     check_execution(arguments)
     options = training_options(config, arguments)
     require_samples(TASKS[arguments.task])
+    if arguments.picture is not None:
+        install.require(*(tool for tool in install.OPTIONAL if tool.name == "matplotlib"))
+        atomic.check_writable(arguments.picture)
     result = train(config, arguments, options)
+    if arguments.picture is not None:
+        atomic.replace(arguments.picture, lambda file: write_picture(result, file))
     if arguments.json:
-        print_json(result.to_json())
+        print_json(result.to_json() | costs_of(config, result))
     else:
-        say(describe(result))
+        say("\n".join([describe(result), *described_costs(costs_of(config, result))]))
         say_next("--set format.x=..., format.w=... and format.dy=... train it in other numbers")
     return judge(result, arguments.min_accuracy)
 
@@ -228,6 +243,34 @@ def judge(result: TrainResult, min_accuracy: float | None) -> int:
     for failure in failures:
         fail(failure)
     return 1 if failures else 0
+
+
+def costs_of(config: Config, result: TrainResult) -> dict[str, float | None]:
+    """Of a training with widths: the area of its cell per multiplier times the passes of its
+    products, beside that of a cell of the most bits all the time; None where it was not measured.
+    """
+    if result.mean_passes is None:
+        return {}
+    wide = replace_formats(config, f"bfp{config.fast.widths[-1]}")
+    areas = {"area_per_mac_nand2": cell_area(config.numerics), "wide_area_nand2": cell_area(wide)}
+    area = areas["area_per_mac_nand2"]
+    return areas | {"area_passes": None if area is None else area * result.mean_passes}
+
+
+def replace_formats(config: Config, name: str) -> Numerics:
+    """The numbers of a machine whose classes all have the format of that name, grouped alike."""
+    values = config.numerics.to_dict()
+    classes = {each: values[each] | {"format": name} for each in CLASS_NAMES}
+    return Numerics.from_dict({k: v for k, v in values.items() if k != "widths"} | classes)
+
+
+def described_costs(costs: Mapping[str, float | None]) -> list[str]:
+    """A line for people, where areas are known."""
+    passes, wide = costs.get("area_passes"), costs.get("wide_area_nand2")
+    if passes is None or wide is None:
+        return []
+    widest = f"one of the widest all the time has {wide:.0f}"
+    return [f"area x passes {passes:.0f} NAND2 per multiplier; {widest}"]
 
 
 def describe(result: TrainResult) -> str:

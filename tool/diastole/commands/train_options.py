@@ -9,8 +9,8 @@ from diastole.config.keys import Config
 from diastole.errors import BadInput
 
 NO_AXES = (
-    "help", "file", "overrides", "task", "steps", "seed", "backend", "min_accuracy", "stalls",
-    "latency", "verify", "trace", "trace_depth", "json",
+    "help", "file", "overrides", "task", "steps", "seed", "backend", "min_accuracy", "picture",
+    "stalls", "latency", "verify", "trace", "trace_depth", "json",
 )  # fmt: skip
 """Options of `train` that say what runs where, and how it is watched: nothing to compare."""
 

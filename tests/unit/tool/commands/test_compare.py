@@ -93,7 +93,7 @@ def test_for_people(diastole, data):
     assert [line.split("  ")[0] for line in lines[:4]] == [
         "configuration", "float32", "plain", "fast low"
     ]  # fmt: skip
-    assert lines[3].split()[-3:] == ["-", "3.12", "-"]  # the bits of a plane, no cycles yet
+    assert lines[3].split()[-3:-1] == ["218", "3.12"]  # a cell of bfp2 with F = 22, and a plane
     assert lines[-2:] == [
         "wrote a.png", "next: more --seeds narrow the errors; runs are kept in comparison.jsonl"
     ]  # fmt: skip

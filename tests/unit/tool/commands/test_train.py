@@ -1,6 +1,7 @@
 """`train`: the keys of its JSON, and what makes it fail."""
 
 import argparse
+from pathlib import Path
 
 import pytest
 
@@ -184,17 +185,15 @@ def test_another_default_of_the_master(given, want):
     assert train_command.master_of(parser.parse_args(given), default) == want
 
 
-def test_the_hardware_has_no_fast_yet(diastole):
-    said = (
-        "format.x is fast, of which there is no hardware yet, only the golden model: "
-        "GoldenDevice, and `train` or `run` with --backend golden, take it"
-    )
-    laid = [word for each in FAST for word in ("--set", each)]
-    for words in (
-        ("check", "nano.toml"),
-        ("generate", "nano.toml", "-o", "out"),
-        ("estimate", "nano.toml", "--shapes", "dlrm"),
-        TRAIN,
-    ):
-        result = diastole(*words, *laid)
-        assert (result.code, result.err[-1:]) == (2, error(said))
+def test_widths_are_drawn_and_priced(diastole):
+    """Cells of 8x8 as they were measured; those of nano are 4 x 4 here."""
+    result = diastole(*fast("--json", "--picture", "widths.png", sets=(*FAST, "array.block=8")))
+    assert result.code == 0
+    record = result.json
+    assert record["area_passes"] == record["area_per_mac_nand2"] * record["mean_passes"]
+    assert record["area_per_mac_nand2"] < record["wide_area_nand2"]
+    assert Path("widths.png").read_bytes().startswith(b"\x89PNG")
+    plain = diastole(*TRAIN, "--backend", "golden", "--json").json
+    assert not {"area_passes", "area_per_mac_nand2"} & set(plain)
+    result = diastole(*fast("--picture", "no/such/place.png"))
+    assert result.code == 2

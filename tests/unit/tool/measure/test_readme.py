@@ -5,7 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from diastole.measure import accuracy, area, emission, golden_speed, gradient_order, utilisation
+from diastole.measure import (
+    accuracy,
+    area,
+    emission,
+    golden_speed,
+    gradient_order,
+    torch_speed,
+    utilisation,
+)
 
 README = Path(__file__).parents[4] / "README.md"
 
@@ -25,6 +33,7 @@ ASKED = {
         f"{gradient_order.MOST['small']:g} / {gradient_order.MOST['large']:g}"
     ),
     "golden products of a stack": f"{golden_speed.LEAST_RATIO:g} times",
+    "numpy's time over that of": f"{torch_speed.LEAST_RATIO:g}",
     "emission of": (
         f"{emission.LIMITS['nano'][0]} / {emission.LIMITS['server'][0]} s, "
         f"{emission.LIMITS['server'][1] / 1e6:g} MB"

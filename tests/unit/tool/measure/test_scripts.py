@@ -10,7 +10,7 @@ import pytest
 SCRIPTS = Path(__file__).parents[4] / "scripts"
 THIN = (
     "accuracy_formats area bench bench_formats bench_geometry bench_golden igo model mutation demo "
-    "package"
+    "package torch_tests"
 ).split()
 
 

@@ -1,0 +1,74 @@
+"""Tests of diastole.torch, and its figure, in an environment of their own.
+
+    python scripts/torch_tests.py [FOLDER]
+
+FOLDER (build/torch) gets an environment that sees the packages of this one, and torch, once. That
+of Linux is some gigabytes, with CUDA; with
+PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu it is one without. Exit 1 if a test fails,
+or the figure of the README is not met.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import sysconfig
+import tomllib
+import venv
+from pathlib import Path
+
+from diastole.cli import exit_code
+from diastole.console import note, say
+from diastole.errors import CheckFailed
+from diastole.measure.torch_speed import ONE_THREAD
+
+ROOT = Path(__file__).resolve().parent.parent
+PINNED = "torch==2.13.0"
+TESTS = (
+    "tests/unit/tool/torch",
+    "tests/unit/tool/measure/test_torch_speed.py",
+    "tests/unit/test_documents.py",
+    "tests/unit/test_readme.py",
+)
+
+
+def main(folder: Path) -> int:
+    python = environment(folder)
+    tests = [python, "-m", "pytest", "-n", "auto", "-p", "no:cacheprovider", *TESTS]
+    run(*tests, threads=1)
+    run(python, "scripts/bench.py", folder / "bench.json", "torch", "--require")
+    say("the tests of diastole.torch pass, and it is as fast as asked")
+    return 0
+
+
+def environment(folder: Path) -> Path:
+    """The Python of an environment with torch, made if need be."""
+    python, stamp = folder / "venv" / "bin" / "python", folder / "venv" / ".ready"
+    wanted = f"{PINNED} {sys.version}"
+    if not stamp.is_file() or stamp.read_text() != wanted:
+        note(f"setting up {folder} with {PINNED}: a minute or more, once")
+        venv.create(folder / "venv", clear=True, with_pip=True, symlinks=True)
+        words = "import sysconfig; print(sysconfig.get_path('purelib'))"
+        site = subprocess.run([python, "-c", words], capture_output=True, text=True, check=True)
+        here = sysconfig.get_path("purelib")
+        line = f"import site; site.addsitedir({here!r})\n"
+        (Path(site.stdout.strip()) / "packages.pth").write_text(line)
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+        extra = project["optional-dependencies"]["torch"]
+        run(python, "-m", "pip", "--quiet", "install", *extra, PINNED)
+        stamp.write_text(wanted)
+    return python
+
+
+def run(*command: object, threads: int | None = None) -> None:
+    """A program in the checkout; CheckFailed if it fails. ``threads``: of torch and numpy each."""
+    limited = {} if threads is None else dict.fromkeys(ONE_THREAD, str(threads))
+    words = [str(word) for word in command]
+    if subprocess.run(words, cwd=ROOT, env=os.environ | limited).returncode:
+        raise CheckFailed(f"{' '.join(words)} failed")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path, nargs="?", default=Path("build/torch"))
+    sys.exit(exit_code(lambda: main(parser.parse_args().folder.absolute())))

@@ -1,0 +1,134 @@
+"""``compare``: copies of a model in several formats, from the same weights and the same draws."""
+
+import copy
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed: make torch")
+from torch import nn  # noqa: E402
+
+from diastole.torch import Comparison, Linear, compare, convert  # noqa: E402
+from support.texts import exactly  # noqa: E402
+
+STEPS = 12
+
+
+@pytest.fixture
+def model():
+    torch.manual_seed(1)
+    return nn.Sequential(nn.Linear(8, 16), nn.Dropout(0.2), nn.Tanh(), nn.Linear(16, 1))
+
+
+@pytest.fixture
+def batches(floats):
+    x = torch.from_numpy(floats(STEPS, 32, 8))
+    return x, x[..., :1] * x[..., 1:2]
+
+
+def sgd(parameters):
+    return torch.optim.SGD(parameters, lr=0.1, momentum=0.5)
+
+
+def trained(model, batches, formats):
+    """The loop as a user writes it."""
+    model = copy.deepcopy(model)
+    if formats is not None:
+        convert(model, formats=formats, seed=5)
+    optimizer, losses = sgd(model.parameters()), []
+    torch.manual_seed(5)
+    for x, y in zip(*batches, strict=True):
+        optimizer.zero_grad()
+        loss = nn.functional.mse_loss(model(x), y)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses, model
+
+
+def test_losses_of_every_format_beside_float32(model, batches):
+    def step(model, number):
+        x, y = batches[0][number], batches[1][number]
+        return nn.functional.mse_loss(model(x), y)
+
+    before = copy.deepcopy(model.state_dict())
+    chosen = {"four bits": "bfp4", "two": {"x": "bfp2", "w": "bfp2", "dy": "bfp2"}}
+    state = torch.get_rng_state()
+    found = compare(model, step, chosen, steps=STEPS, optimizer=sgd, seed=5)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert list(found.losses) == list(found.models) == ["float32", "four bits", "two"]
+    for name, formats in ({"float32": None} | chosen).items():
+        losses, own = trained(model, batches, formats)
+        assert found.losses[name] == losses
+        for mine, want in zip(found.models[name].parameters(), own.parameters(), strict=True):
+            assert torch.equal(mine, want)
+    assert len({tuple(losses) for losses in found.losses.values()}) == 3
+    for name, value in model.state_dict().items():
+        assert torch.equal(value, before[name])
+    assert not [each for each in model.modules() if isinstance(each, Linear)]
+
+
+def test_without_an_optimiser_the_step_does_all(model, batches):
+    """Here: nothing but to look."""
+    seen = []
+
+    def step(model, number):
+        seen.append(number)
+        with torch.no_grad():
+            return float(nn.functional.mse_loss(model(batches[0][0]), batches[1][0]))
+
+    found = compare(model.eval(), step, ["bfp2", ("bfp4", "bfp4", "bfp4")], steps=2)
+    assert seen == [0, 1] * 3
+    assert list(found.losses) == ["float32", "bfp2", "('bfp4', 'bfp4', 'bfp4')"]
+    for losses in found.losses.values():
+        assert losses[0] == losses[1]
+
+
+def test_names_choose_layers(model, batches):
+    found = compare(model, lambda model, number: 0.0, "bfp4", steps=1, names="3")
+    kinds = [type(each) for each in found.models["bfp4"]]
+    assert kinds == [nn.Linear, nn.Dropout, nn.Tanh, Linear]
+
+
+def test_the_table():
+    losses = {"float32": [3.0, *[2.0] * 10], "bfp4": [3.25, *[2.1] * 10]}
+    found = Comparison(losses=losses, models={})
+    assert str(found).splitlines() == [
+        "format   first loss  mean of last 10  over float32",
+        "float32           3                2",
+        "bfp4           3.25              2.1        +5.00%",
+    ]
+
+
+def test_a_format_that_fails_is_named(model):
+    def step(model, number):
+        if any(isinstance(each, Linear) for each in model.modules()):
+            raise ArithmeticError("lost")
+        return 1.0
+
+    with pytest.raises(ArithmeticError, match="lost") as caught:
+        compare(model, step, ["bfp4"], steps=1)
+    assert caught.value.__notes__ == ["in the format bfp4"]
+
+
+@pytest.mark.parametrize("formats", [[], {}, ["float32"], {"float32": "bfp4"}])
+def test_formats_that_are_none(formats, model):
+    message = f"formats must name one or more, beside float32, not {formats!r}"
+    with pytest.raises(ValueError, match=exactly(message)):
+        compare(model, lambda model, number: 0.0, formats, steps=1)
+
+
+def test_what_is_refused_is_so_before_anything_runs(model):
+    def step(model, number):
+        raise AssertionError
+
+    with pytest.raises(ValueError, match="no_format"):
+        compare(model, step, ["bfp4", "no_format"], steps=1)
+    with pytest.raises(ValueError, match=exactly("steps must be an integer in 1..1000000, not 0")):
+        compare(model, step, ["bfp4"], steps=0)
+    message = "names: 'head' matches no nn.Linear; there is 0, 3"
+    with pytest.raises(ValueError, match=exactly(message)):
+        compare(model, step, ["bfp4"], steps=1, names="head")
+    convert(model, formats="bfp4")
+    message = "model must be one that is not converted; swapped are 0, 3"
+    with pytest.raises(ValueError, match=exactly(message)):
+        compare(model, step, ["bfp4"], steps=1)

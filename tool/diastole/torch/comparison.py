@@ -1,0 +1,126 @@
+"""A user's own model, trained in several formats, beside float32."""
+
+import copy
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import torch
+from torch import nn
+
+from diastole.devices import Formats
+from diastole.report.format_table import align
+from diastole.torch.layers import Linear, convert
+from diastole_sim.spec.check import require_int
+
+FLOAT = "float32"
+LAST = 10
+"""Steps that the mean at the end is of."""
+MAX_STEPS = 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Comparison:
+    """``losses`` of every step, and the ``models`` after the last, by the names of the formats,
+    those of ``float32`` first. As text: a table."""
+
+    losses: dict[str, list[float]]
+    models: dict[str, nn.Module]
+
+    def last(self, name: str) -> float:
+        """Mean loss of the last ten steps."""
+        losses = self.losses[name][-LAST:]
+        return sum(losses) / len(losses)
+
+    def __str__(self) -> str:
+        heading = ["format", "first loss", f"mean of last {LAST}", f"over {FLOAT}"]
+        rows = [
+            [name, f"{losses[0]:.5g}", f"{self.last(name):.5g}", self._over(name)]
+            for name, losses in self.losses.items()
+        ]
+        return "\n".join(align([heading, *rows], left=1))
+
+    def _over(self, name: str) -> str:
+        if name == FLOAT or not self.last(FLOAT):
+            return ""
+        return f"{self.last(name) / self.last(FLOAT) - 1:+.2%}"
+
+
+def compare(
+    model: nn.Module,
+    step: Callable[[nn.Module, int], Any],
+    formats: "Iterable[Formats] | Mapping[str, Formats]",
+    *,
+    steps: int = 100,
+    optimizer: Callable[[Any], Any] | None = None,
+    names: Any = "*",
+    device: Any = "cpu",
+    seed: int = 0,
+) -> Comparison:
+    """Train a copy of ``model`` as it is, and one in each of ``formats``, from the same weights.
+
+    ``step(model, number)``: one step of the user's, number 0 to ``steps`` - 1, which returns its
+    loss. With an ``optimizer``, a function from parameters to one (``lambda p: SGD(p, lr=0.1)``),
+    gradients and the update are done here; without, what the function does is all: evaluation, or
+    training of its own. ``formats``: names, or formats by a name that is shown. ``names``,
+    ``device``, ``seed``: as of :func:`diastole.torch.convert`; before each copy the generator of
+    torch is seeded with ``seed``, and left as it was after all.
+
+    Nothing is done to ``model``. ValueError for a model that is converted, for no format, one
+    called ``float32``, and what ``convert`` refuses; what else ``step`` raises, with a note of the
+    format.
+    """
+    require_int("steps", steps, 1, MAX_STEPS)
+    swapped = [name for name, each in model.named_modules() if isinstance(each, Linear)]
+    if swapped:
+        raise ValueError(f"model must be one that is not converted; swapped are {_few(swapped)}")
+    chosen = _by_name(formats)
+    models = {FLOAT: copy.deepcopy(model)}
+    for name, each in chosen.items():
+        models[name] = copy.deepcopy(model)
+        convert(models[name], formats=each, names=names, device=device, seed=seed)
+    losses: dict[str, list[float]] = {}
+    with torch.random.fork_rng():
+        for name, each in models.items():
+            torch.manual_seed(seed)
+            try:
+                losses[name] = _losses(each, step, steps, optimizer)
+            except Exception as error:
+                error.add_note(f"in the format {name}")
+                raise
+    return Comparison(losses=losses, models=models)
+
+
+def _losses(
+    model: nn.Module,
+    step: Callable[[nn.Module, int], Any],
+    steps: int,
+    optimizer: Callable[[Any], Any] | None,
+) -> list[float]:
+    losses: list[float] = []
+    updates = None if optimizer is None else optimizer(model.parameters())
+    for number in range(steps):
+        loss = step(model, number)
+        if updates is not None:
+            updates.zero_grad()
+            loss.backward()
+            updates.step()
+        losses.append(float(loss.detach() if isinstance(loss, torch.Tensor) else loss))
+    return losses
+
+
+def _few(names: list[str]) -> str:
+    return ", ".join([*names[:3], *["..."] * (len(names) > 3)])
+
+
+def _by_name(formats: "Iterable[Formats] | Mapping[str, Formats]") -> dict[str, Formats]:
+    if isinstance(formats, Mapping):
+        chosen = dict(cast(Mapping[str, Formats], formats))
+    else:
+        listed = [formats] if isinstance(formats, str) else list(formats)
+        chosen: dict[str, Formats] = {
+            each if isinstance(each, str) else str(each): each for each in listed
+        }
+    if not chosen or FLOAT in chosen:
+        raise ValueError(f"formats must name one or more, beside {FLOAT}, not {formats!r}")
+    return chosen

@@ -1,0 +1,276 @@
+"""The golden device whose exact products run in torch.
+
+Where the golden model decides that no bit is lost before the last rounding, its sums are one
+float64 product of the stored numbers, in any order of addition; so any library and any processor
+gives them. Here each tensor is decoded once, for all products that read it, and multiplied on any
+device of torch; on a processor in float32 where every sum has 24 bits at most. All else is numpy's:
+conversions, products that lose bits, stacks, tensors of several planes, and, where they poison
+results, tensors with NaN or Inf.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import torch
+
+from diastole.devices import Formats, GoldenDevice
+from diastole_sim.device.interface import ProductResult
+from diastole_sim.golden import device as golden
+from diastole_sim.golden.convert import Quantised
+from diastole_sim.golden.copies import Copy
+from diastole_sim.golden.operand_rows import Bounds, Integers, decoded_codes, power_of_two
+from diastole_sim.golden.product import FAR, MIN_NORMAL, Trees, fits, is_one_product
+from diastole_sim.spec.formats import SIGNIFICAND_FRACTION, Format
+from diastole_sim.spec.numerics import Numerics
+from diastole_sim.spec.operations import MatrixProduct, Operation
+from diastole_sim.spec.scales import stored_parts
+
+if TYPE_CHECKING:
+    from diastole.config.keys import Config
+
+FLOAT32_BITS = 24
+MIN_EXPONENT, MAX_EXPONENT = -126, 127
+"""Of normal numbers in binary32."""
+
+
+class TorchGoldenDevice(GoldenDevice):
+    """The numpy model of a machine, bit for bit, with exact products in torch.
+
+    ``device``: where they run, a torch device or its name; the rest as of
+    :class:`diastole.GoldenDevice`. ``exact_in_torch`` counts them. RuntimeError, torch's own, if
+    there is no such device.
+    """
+
+    def __init__(
+        self,
+        machine: "Path | str | Config | Numerics | None" = None,
+        seed: int = 0,
+        *,
+        formats: Formats | None = None,
+        overrides: Sequence[str] = (),
+        device: Any = "cpu",
+    ):
+        super().__init__(machine, seed, formats=formats, overrides=overrides)
+        self._start(device)
+
+    @classmethod
+    def like(cls, device: golden.GoldenDevice) -> "TorchGoldenDevice":
+        """A device of the same numbers on the CPU, which shares what ``device`` remembers of
+        scales."""
+        twin = cls.__new__(cls)
+        for name, value in vars(device).items():
+            setattr(twin, name, value)
+        twin._start("cpu")
+        return twin
+
+    def _start(self, device: Any) -> None:
+        self.torch_device = torch.device(device)
+        torch.empty(0, device=self.torch_device)
+        self.exact_in_torch = 0
+        self._decoded: WeakKeyDictionary[Quantised, dict[int, Decoded]] = WeakKeyDictionary()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what can be decoded again."""
+        return self.__dict__ | {"_decoded": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            setattr(self, name, value)
+        self._decoded = WeakKeyDictionary()
+
+    def _multiply_each(
+        self,
+        operation: Operation,
+        tensors: Mapping[str, Sequence[Quantised]],
+        operands: Sequence[Mapping[str, Quantised]],
+    ) -> list[ProductResult]:
+        if len(operands) == 1 and all(self._is_plain(one) for one in operands[0].values()):
+            values: dict[str, Any] = {}
+            for product in operation.products:
+                found = self._product(product, operands[0])
+                if found is None:
+                    break
+                values[product.result.name] = found
+            else:
+                self.exact_in_torch += len(values)
+                return [
+                    ProductResult(
+                        op=operation.name,
+                        values={name: each.cpu().numpy() for name, each in values.items()},
+                        operands=operands[0],
+                        exact=True,
+                        overflow=any(bool(each.isinf().any()) for each in values.values()),
+                    )
+                ]
+        return super()._multiply_each(operation, tensors, operands)
+
+    def _is_plain(self, tensor: Quantised) -> bool:
+        """Whether its stored numbers say all of it."""
+        poison = self.numerics.special == "poison"
+        special = poison and (tensor.nan or tensor.inf or tensor.saturated > 0)
+        return tensor.chosen.format.plane_count == 1 and not special
+
+    def _product(self, product: MatrixProduct, operands: Mapping[str, Quantised]) -> Any:
+        """Of two tensors, in float32; None where a bit may be lost before the last rounding."""
+        (first, a), (second, b) = (
+            self._side(operands[tensor.name], product.copy(tensor)) for tensor in product.factors
+        )
+        classes = [operands[tensor.name].tensor_class for tensor in product.factors]
+        if not is_one_product(a, b, Trees.of(classes[0], classes[1], self.numerics)):
+            return None
+        factors = first.values, second.values
+        if are_singles(first, second) and fits(a, b, FLOAT32_BITS) and has_singles():
+            with torch.autocast(self.torch_device.type, enabled=False):
+                return factors[0] @ factors[1].T + 0.0  # no zero has a sign
+        return round_doubles(factors[0].double() @ factors[1].double().T)
+
+    def _side(self, tensor: Quantised, number: int) -> "tuple[Decoded, Bounds]":
+        """A factor as a product reads it, its rows along the contraction, and its bounds."""
+        two = tensor.chosen.two_copies
+        stored = self._decoded.setdefault(tensor, {})
+        place = number if two else 0
+        if place not in stored:
+            stored[place] = decode(tensor, place, self.torch_device)
+        read = stored[place].read(turned=number == 1 and not two, length=tensor.shape[number])
+        return read, read.bounds
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Decoded:
+    """A copy of a tensor: its ``values``, padded, as torch has them, in float32 if that holds each
+    well above its subnormals, else in float64.
+
+    ``depth``: the largest d of an element that is not zero, 0 if there is none; ``deficits``: the
+    largest of its rows, and of its columns (0 where no product reads along them). ``exponents``:
+    numbers that are not zero are at least 2 to the first, and whole times it, and below 2 to the
+    second.
+    """
+
+    values: Any
+    depth: int
+    deficits: tuple[int, int]
+    exponents: tuple[int, int]
+    format: Format
+
+    def read(self, *, turned: bool, length: int) -> "Decoded":
+        """With rows along a contraction, ``length`` of them, unpadded."""
+        if not turned:
+            return replace(self, values=self.values[:length])
+        return replace(self, values=self.values.T[:length], deficits=self.deficits[::-1])
+
+    @property
+    def bounds(self) -> Bounds:
+        """Of rows; ``reach`` is at most this much."""
+        return Bounds(
+            deficits=self.deficits[0],
+            extents=self.depth + self.format.precision,
+            reach=self.depth + self.deficits[0],
+            contraction=self.values.shape[1],
+            format=self.format,
+        )
+
+
+def are_singles(a: Decoded, b: Decoded) -> bool:
+    """Whether both are in float32, and no sum of their products leaves its normal numbers."""
+    lowest, highest = (sum(pair) for pair in zip(a.exponents, b.exponents, strict=True))
+    singles = a.values.dtype == b.values.dtype == torch.float32
+    longest = a.values.shape[1].bit_length()
+    return singles and lowest >= MIN_EXPONENT and highest + longest <= MAX_EXPONENT
+
+
+def has_singles() -> bool:
+    """Whether products in float32 are that: torch can be told to make them of shorter numbers."""
+    try:
+        return torch.get_float32_matmul_precision() == "highest"
+    except RuntimeError:  # told so by its newer names
+        return False
+
+
+def decode(tensor: Quantised, number: int, where: Any) -> Decoded:
+    """A stored copy, decoded on a device of torch.
+
+    A group that is not a number, and an element that is none, count as zeros, an infinite element
+    as the largest of its group: as :mod:`diastole_sim.golden.operand_rows` has them.
+    """
+    kind, stored = tensor.chosen.format, tensor.copies[number]
+    nonzero = (stored.exponents != 0) & (stored.exponents != kind.nan_byte)
+    exponents, significands = stored_parts(stored.exponents, kind, tensor.tensor_exponent)
+    unit = exponents + 1 - kind.precision - SIGNIFICAND_FRACTION * kind.two_level
+    scales = power_of_two(unit) * significands if kind.two_level else power_of_two(unit)
+    scales = np.where(nonzero, scales, 0.0)
+    places = unit[nonzero]
+    lowest = int(places.min(initial=MAX_EXPONENT)) - kind.depth
+    highest = int(places.max(initial=MIN_EXPONENT)) + kind.precision + 4 * kind.two_level
+    narrow = where.type == "cpu" and kind.depth < MAX_EXPONENT
+    narrow = narrow and lowest >= MIN_EXPONENT and highest <= MAX_EXPONENT
+
+    values, depths = _tables(kind, where, torch.float32 if narrow else torch.float64)
+    codes = torch.from_numpy(stored.codes.astype(np.int32).ravel()).to(where)
+    elements = values.index_select(0, codes).view(stored.codes.shape)
+    groups = torch.from_numpy(scales).to(where, values.dtype)
+    elements = elements * _spread(groups, stored, tensor)
+    depth = 0
+    if kind.depth:
+        present = depths.index_select(0, codes).view(stored.codes.shape)
+        depth = int(torch.where(elements != 0, present, 0).max())
+    return Decoded(
+        values=elements,
+        depth=depth,
+        deficits=_deficits(stored, exponents, nonzero, tensor),
+        exponents=(lowest, highest),
+        format=kind,
+    )
+
+
+@cache
+def _tables(kind: Format, where: Any, numbers: Any) -> tuple[Any, Any]:
+    """Of all codes, the elements and their d."""
+    decoded = decoded_codes(kind, False)
+    elements, depths = (
+        torch.from_numpy(np.ascontiguousarray(each)).to(where)
+        for each in (decoded.elements, decoded.depths)
+    )
+    return elements.to(numbers), depths
+
+
+def _spread(scales: Any, stored: Copy, tensor: Quantised) -> Any:
+    """To every element what its group has."""
+    rows, columns = stored.codes.shape
+    high = rows // scales.shape[0]
+    wide = tensor.chosen.grouping.size if tensor.chosen.two_copies else tensor.block
+    if high > 1:
+        scales = scales.repeat_interleave(high, 0)
+    if wide > 1:
+        scales = scales.repeat_interleave(wide, 1)
+    return scales[:, :columns]
+
+
+def _deficits(
+    stored: Copy, exponents: Integers, nonzero: Any, tensor: Quantised
+) -> tuple[int, int]:
+    """By how much the exponent of a group is below the largest of its row, and of its column."""
+    kind, scale = tensor.chosen.format, tensor.tensor_exponent
+
+    def largest(maxima: Any) -> int:
+        of_lines, _ = stored_parts(maxima, kind, scale)
+        return int(((of_lines - exponents) * nonzero).max())
+
+    along_columns = 0 if tensor.chosen.two_copies else largest(stored.col_max[None, :])
+    return largest(stored.row_max[:, None]), along_columns
+
+
+def round_doubles(sums: Any) -> Any:
+    """As :func:`diastole_sim.golden.product.round_sums`: to float32, nearest even; what is below
+    2^-126 after rounding with unbounded exponent is +0, as a zero is."""
+    values = sums.float() + 0.0  # no zero has a sign
+    small = values.abs() < 2 * MIN_NORMAL
+    if bool((small & (sums != 0)).any()):  # there binary32 has fewer bits
+        larger = (sums * 2.0**FAR).float()
+        larger = torch.where(larger.abs() < MIN_NORMAL * 2.0**FAR, 0.0, larger) * 2.0**-FAR
+        values = torch.where(small, larger, values)
+    return values
