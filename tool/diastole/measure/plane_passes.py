@@ -24,10 +24,10 @@ def figures() -> Iterator[Figure]:
     with Device(cached_product(machine_of(PRESET, ONE_PLANE))) as device:
         alone = {op: cycles_of(device, op, {}) for op in OPERATIONS}
     with Device(cached_product(machine_of(PRESET, FAST.name))) as device:
-        yield from ratios(device, alone)
+        yield from over_one_plane(device, alone)
 
 
-def ratios(device: Device, alone: Mapping[str, int]) -> Iterator[Figure]:
+def over_one_plane(device: Device, alone: Mapping[str, int]) -> Iterator[Figure]:
     """Of a device in ``fast``; ``alone``: cycles of each operation in one plane."""
     for chosen in WIDTHS:
         widths = dict(zip((tensor.name for tensor in OPERANDS), chosen, strict=True))

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from diastole.measure import plane_passes
-from diastole.measure.plane_passes import WIDTHS, figures, passes_of, ratios
+from diastole.measure.plane_passes import WIDTHS, figures, passes_of, over_one_plane
 
 ALONE = {"forward": 100_000, "dx": 100_000, "dw": 100_000, "backward": 200_000}
 
@@ -53,7 +53,7 @@ def test_each_is_asked_for_as_many_as_its_passes(share, met, monkeypatch):
     monkeypatch.setattr(plane_passes, "SIDE", 4)
     monkeypatch.setattr(plane_passes, "FUSED_SIDE", 3)
     device = Counting(share)
-    found = list(ratios(device, ALONE))
+    found = list(over_one_plane(device, ALONE))
     assert len(found) == len(ALONE) * len(WIDTHS)
     assert found[0].what == "cycles of forward over bfp2, 4^3, X in 2, W in 2 bits"
     last = found[-1]
