@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from diastole.measure import plane_passes
-from diastole.measure.plane_passes import WIDTHS, figures, passes_of, over_one_plane
+from diastole.measure.plane_passes import WIDTHS, figures, over_one_plane, passes_of
 
 ALONE = {"forward": 100_000, "dx": 100_000, "dw": 100_000, "backward": 200_000}
 
