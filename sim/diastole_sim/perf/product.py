@@ -94,13 +94,15 @@ def estimate(
         if machine.fuses(m, n, widths):
             chunks = fused_chunks(machine, m, n, k, widths)
             slabs = machine.fused_tile, machine.fused_blocks_n
-            found = _run(machine, op, (m, n, k), chunks, slabs, machine.fused_units, fused=True)
+            of_x = machine.planes(X, widths[X])
+            found = _run(machine, op, (m, n, k), chunks, slabs, machine.fused_units, of_x, True)
             return replace(found, passes=fused_passes(machine, widths))
         parts = [estimate(machine, part, m, n, k, nest, widths) for part in ("dx", "dw")]
         return gradients_apart(parts)
     loops = loops_of(machine, op, m, n, k, nest, widths)
     chunks = product_chunks(machine, loops)
-    found = _run(machine, op, (m, n, k), chunks, loops.slabs, (loops.units, loops.units))
+    units = loops.units, loops.units
+    found = _run(machine, op, (m, n, k), chunks, loops.slabs, units, loops.planes[0])
     return replace(found, passes=float(prod(loops.planes)))
 
 
@@ -118,6 +120,7 @@ def _run(
     chunks: Iterable[Chunk],
     slabs: tuple[int, int],
     units: tuple[int, int],
+    streams: int,
     fused: bool = False,
 ) -> Estimate:
     m, n, k = sizes
@@ -129,7 +132,7 @@ def _run(
     kind = Store if machine.ports == 1 else DealtStore
     load, store = Loaders(machine, ask=setup), kind(machine, units)
     execute = Execute(machine, store)
-    room = Room(machine, store, slabs, fused)
+    room = Room(machine, store, slabs, fused, streams)
     slots = 0
     for chunk in chunks:
         loaded = load.chunk(chunk, room.take(chunk))

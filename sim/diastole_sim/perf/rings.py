@@ -32,12 +32,14 @@ class Places:
 
 @dataclass
 class Room:
-    """When a chunk may be asked for. ``slabs``: blocks of a bank of what streams and is held."""
+    """When a chunk may be asked for. ``slabs``: blocks of a bank of what streams and is held;
+    ``streams``: planes of what streams, which stay while those of what is held come by."""
 
     machine: ModelledMachine
     store: Store
     slabs: tuple[int, int]
     fused: bool
+    streams: int = 1
     tiles: int = 0
     north_tiles: list[int] = field(default_factory=list)  # banks that were opened by its end
     begun: list[int] = field(default_factory=list)
@@ -46,7 +48,7 @@ class Room:
         stream, held = self.slabs
         most = self.machine.most_places  # of what streams: the fused pass holds all of dY
         self.rings = (
-            Places(min(most, self.machine.stream_blocks // stream)),
+            Places(min(most * self.streams, self.machine.stream_blocks // stream)),
             Places(self.machine.held_blocks // held),
         )
         self.west = Places(min(most, WEST_HALVES))

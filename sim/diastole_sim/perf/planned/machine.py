@@ -24,6 +24,8 @@ class PlannedMachine(ModelledMachine):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_int("sum_units", self.sum_units, 1, 16)
+        if any(self.widths):
+            raise ValueError("the planned machine has formats of one width: none may be fast")
         for name in ("stream_words", "held_words", "sum_words"):
             require_int(name, getattr(self, name), self.block, 1 << 24)
 

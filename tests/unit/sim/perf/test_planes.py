@@ -186,6 +186,16 @@ def test_planes_that_do_not_fit_together_are_two_products():
         assert [each.passes for each in found] == [3, 3, 1.5]
 
 
+def test_loads_that_are_not_hidden_bring_all_planes():
+    """Of what streams, which those of what is held need one after the other."""
+    one, fast = (replace(each, most_places=1) for each in (ONE, FAST))
+    alone = estimate(one, "forward", 512, 512, 512)
+    found = estimate(fast, "forward", 512, 512, 512, widths=(4, 6, 2))
+    assert alone.utilisation < 0.9
+    assert found.slots == 6 * alone.slots
+    assert found.slots < found.cycles < 6 * alone.cycles, "planes come while others are multiplied"
+
+
 # The choice of loops.
 
 

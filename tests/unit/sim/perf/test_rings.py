@@ -1,5 +1,7 @@
 """The room of the load unit on paper: which chunk waits for what, and until when."""
 
+from dataclasses import replace
+
 import pytest
 
 from diastole_sim.perf.machine import Memory, ModelledMachine
@@ -39,8 +41,8 @@ def chunk(*, first=False, last=False, loads=(True, True), frees=(True, True), us
     )  # fmt: skip
 
 
-def room(slabs, fused=False, machine=MACHINE):
-    return Room(machine, Drains(), slabs, fused)
+def room(slabs, fused=False, machine=MACHINE, **options):
+    return Room(machine, Drains(), slabs, fused, **options)
 
 
 def ran(where, given, begun, freed):
@@ -60,10 +62,10 @@ def test_as_many_places_as_slabs_fit():
     assert (MACHINE.stream_blocks, MACHINE.held_blocks) == (128, 2048)
     found = room((60, 500))
     assert [ring.most for ring in found.rings] == [2, 4]
-    fewer = room((60, 500), machine=ModelledMachine(
-        rows=2, cols=2, block=8, element_bits=(5, 5, 5), data_width=64, most_places=1,
-    ))  # fmt: skip
-    assert [ring.most for ring in fewer.rings] == [1, 4], "of what streams"
+    one = replace(MACHINE, most_places=1)
+    assert [ring.most for ring in room((60, 500), machine=one).rings] == [1, 4], "what streams"
+    assert [ring.most for ring in room((40, 500), machine=one, streams=2).rings] == [2, 4]
+    assert [ring.most for ring in room((60, 500), machine=one, streams=3).rings] == [2, 4]
 
 
 @pytest.mark.parametrize(

@@ -44,3 +44,8 @@ def test_the_rest_is_todays():
 def test_errors():
     with pytest.raises(ValueError, match=r"ports must be an integer in 1\.\.2, not 3"):
         machine_of(64, ports=3)
+    nano = ModelledMachine(
+        rows=2, cols=2, block=8, element_bits=(3, 3, 3), data_width=64, widths=((2, 4), None, None)
+    )
+    with pytest.raises(ValueError, match=r"^the planned machine has formats of one width: none "):
+        PlannedMachine.after(nano)
