@@ -372,4 +372,6 @@ MACHINES = (
     Machine(p.MACHINES["nano"], units.NARROW, RANDOM),
     Machine(p.MACHINES["mxfp8_e4m3"], units.LANES, RANDOM),
     Machine(p.MACHINES["nvfp4"], random=RANDOM),
+    Machine(p.MACHINES["esru"], units.ROWS),
+    Machine(p.MACHINES["esru_2x2"], units.PAIRS),
 )
