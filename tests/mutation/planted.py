@@ -373,5 +373,8 @@ MACHINES = (
     Machine(p.MACHINES["mxfp8_e4m3"], units.LANES, RANDOM),
     Machine(p.MACHINES["nvfp4"], random=RANDOM),
     Machine(p.MACHINES["esru"], units.ROWS),
-    Machine(p.MACHINES["esru_2x2"], units.PAIRS),
+    Machine(
+        p.machine("faulty_pairs", "bfp4", data_width=128, rounding=p.DRAWN["rounding"]),
+        units.PAIRS,
+    ),
 )

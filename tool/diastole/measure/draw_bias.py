@@ -130,14 +130,14 @@ def machine(number: int, name: str) -> Config:
     return from_document(document)
 
 
-def hardware(config: Config) -> AbstractContextManager[Converting]:
+def generated(config: Config) -> AbstractContextManager[Converting]:
     return Device(cached_product(config), memory_bytes=1 << 24)
 
 
 Make = Callable[[Config], AbstractContextManager[Converting]]
 
 
-def figures(make: Make = hardware) -> Iterator[Figure]:
+def figures(make: Make = generated) -> Iterator[Figure]:
     """Of every kind and rule: what is defined, and what is measured of the Verilog."""
     for number, name in enumerate(KINDS):
         config = machine(number, name)
