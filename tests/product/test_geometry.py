@@ -17,13 +17,7 @@ STEPS = 4
 LIKE = {"pico": ("pico", "turning", "wide", "ports"), "esru": ("esru", "esru_2x2", "esru_4x2")}
 """Machines of the same numbers, by the first of them."""
 RUNS = [("pico", None), ("pico", 1), sweep("turning", 1), ("wide", None), ("wide", 2), ("ports", 3)]
-RUNS += [
-    ("esru", 1),
-    ("esru_2x2", None),
-    ("esru_2x2", 2),
-    sweep("esru_4x2", 3),
-    sweep("esru", None),
-]
+RUNS += [("esru_2x2", None), ("esru_2x2", 2), *(sweep(name, 1) for name in ("esru", "esru_4x2"))]
 
 
 @pytest.fixture(scope="module")
