@@ -46,7 +46,7 @@ def on(config: Config, measure: Callable[[Config, Device], Iterator[Figure]]) ->
 
 
 def main(arguments: argparse.Namespace) -> int:
-    mapped = not arguments.names or {"area", "accumulators", "planes"} & {*arguments.names}
+    mapped = not arguments.names or {"area", "accumulators", "plane_areas"} & {*arguments.names}
     mapper = area.Mapper.find(LIBRARY) if mapped else None
     known = {
         "utilisation": lambda: on(PRESETS["nano"], utilisation.products),
@@ -66,7 +66,7 @@ def main(arguments: argparse.Namespace) -> int:
         "geometry": geometry.figures,
         "orders": gradient_order.figures,
         "accumulators": lambda: accumulators.figures(mapper),
-        "planes": lambda: planes.figures(mapper),
+        "plane_areas": lambda: planes.figures(mapper),
         "stacks": golden_speed.figures,
         "torch": torch_speed.figures,
     }

@@ -372,4 +372,9 @@ MACHINES = (
     Machine(p.MACHINES["nano"], units.NARROW, RANDOM),
     Machine(p.MACHINES["mxfp8_e4m3"], units.LANES, RANDOM),
     Machine(p.MACHINES["nvfp4"], random=RANDOM),
+    Machine(p.MACHINES["esru"], units.ROWS),
+    Machine(
+        p.machine("faulty_pairs", "bfp4", data_width=128, rounding=p.DRAWN["rounding"]),
+        units.PAIRS,
+    ),
 )
