@@ -2,8 +2,7 @@
 
     python scripts/bench.py build/bench.json [utilisation formats area ...] [--require]
 
-Writes one JSON object: {"rows": [{"what", "asked", "measured", "met"}]}, and prints it as a table.
-Without names measures all (an unknown one lists them). ``--require``: exit 1 if one is not met.
+Prints a table, and writes {"rows": [{"what", "asked", "measured", "met"}]}; all without names.
 """
 
 import argparse
@@ -21,6 +20,7 @@ from diastole.measure import (
     accuracy,
     area,
     chooser,
+    comparing,
     emission,
     estimating,
     geometry,
@@ -49,11 +49,10 @@ def larger() -> Iterator[Figure]:
 
 
 def far() -> Iterator[Figure]:
-    latency = sizes.FAR_LATENCY
+    options = dict.fromkeys(("read_latency", "write_latency"), sizes.FAR_LATENCY)
     for name, case in sizes.FAR.items():
-        config, where = PRESETS[name], f", latency {latency}"
-        with Device(cached_product(config), read_latency=latency, write_latency=latency) as device:
-            yield from sizes.cube_products(name, config, device, case, where=where)
+        with Device(cached_product(PRESETS[name]), **options) as device:
+            yield from sizes.cube_products(name, PRESETS[name], device, case, where=sizes.FAR_AWAY)
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -74,6 +73,7 @@ def main(arguments: argparse.Namespace) -> int:
         "geometry": geometry.figures,
         "orders": gradient_order.figures,
         "stacks": golden_speed.figures,
+        "comparing": comparing.figures,
     }
     return bench(choose(known, arguments.names), arguments.output, require=arguments.require)
 

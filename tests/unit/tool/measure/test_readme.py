@@ -5,7 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from diastole.measure import accuracy, area, emission, golden_speed, gradient_order, utilisation
+from diastole.measure import (
+    accuracy,
+    area,
+    comparing,
+    emission,
+    golden_speed,
+    gradient_order,
+    utilisation,
+)
 
 README = Path(__file__).parents[4] / "README.md"
 
@@ -25,6 +33,12 @@ ASKED = {
         f"{gradient_order.MOST['small']:g} / {gradient_order.MOST['large']:g}"
     ),
     "golden products of a stack": f"{golden_speed.LEAST_RATIO:g} times",
+    "`compare` of 12": f"{comparing.MOST_COMPARING_SECONDS:g} s",
+    "`text`, 300 steps": (
+        f"{comparing.CASES['bfp4 1x16'].most_seconds:g}, "
+        f"{comparing.CASES['MXFP8 E4M3'].most_seconds:g} s"
+    ),
+    "its held-out loss over": f"{percent(comparing.MOST_OVER_FLOAT32)} %",
     "emission of": (
         f"{emission.LIMITS['nano'][0]} / {emission.LIMITS['server'][0]} s, "
         f"{emission.LIMITS['server'][1] / 1e6:g} MB"
