@@ -112,19 +112,20 @@ def test_runs_that_are_there_are_not_run_again(diastole, data, monkeypatch):
 
 
 def test_a_killed_comparison_goes_on(diastole, data, tmp_path):
-    """SIGKILL in the middle, and a line that is half written."""
+    """SIGKILL in the middle, and a line that is half written. No process is left: each of them
+    would hold the pipe open."""
     over = ("--over", "format=bfp2,bfp3,bfp4", "--seeds", "0,1")
     given = ("compare", "--data", "mine.npz", "--steps", "40", *over)
     results = tmp_path / "killed.jsonl"
-    command = [sys.executable, "-m", "diastole", *given, "--jobs", "1", "--results", results]
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
+    command = [sys.executable, "-m", "diastole", *given, "--jobs", "2", "--results", results]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE)
     deadline = time.monotonic() + 60
     while not results.exists() or results.read_bytes().count(b"\n") < 2:
         assert time.monotonic() < deadline
         assert process.poll() is None
         time.sleep(0.005)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    process.send_signal(signal.SIGKILL)
+    process.communicate(timeout=60)
     done = results.read_bytes().splitlines(keepends=True)
     kept = [line for line in done if line.endswith(b"\n")]
     assert 2 <= len(kept) < 8
@@ -196,6 +197,7 @@ data = "mine.npz"
 steps = 3
 seeds = [5]
 preset = "pico"
+set = { accumulator.fraction = 20, rounding.bits = 5 }
 [[configuration]]
 name = "one"
 format = "fast"
@@ -205,6 +207,7 @@ switch = 2
 [[configuration]]
 name = "two"
 preset = "nano"
+rounding.bits = 6
 """
 
 
@@ -218,6 +221,8 @@ def test_a_plan(diastole, data):
     lines = {line["name"]: line for line in lines_of("comparison.jsonl")}
     assert (lines["one"]["numerics"]["block"], lines["two"]["numerics"]["block"]) == (4, 8)
     assert lines["one"]["options"]["precision"]["switch"] == 2
+    numerics = lines["one"]["numerics"], lines["two"]["numerics"]
+    assert [(each["fraction"], each["random_bits"]) for each in numerics] == [(20, 5), (20, 6)]
     given = ("--plan", "plan.toml", "--jobs", "1", "--steps", "2", "--seeds", "1,2", "--json")
     record = diastole("compare", *given).json
     assert (record["steps"], record["seeds"]) == (2, [1, 2])
