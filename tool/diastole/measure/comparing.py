@@ -23,7 +23,7 @@ MOST_COMPARING_SECONDS = 180.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Case:
+class TextCase:
     """A format of all classes, in groups of its own if None. ``most_seconds``: None where only the
     loss is shown."""
 
@@ -32,10 +32,10 @@ class Case:
     most_seconds: float | None = None
 
 
-CASES: Mapping[str, Case] = {
-    "bfp4 1x16": Case(format="bfp4", block="1x16", most_seconds=240),
-    "MXFP8 E4M3": Case(format="mxfp8_e4m3", most_seconds=360),
-    "bfp2 1x16": Case(format="bfp2", block="1x16"),
+CASES: Mapping[str, TextCase] = {
+    "bfp4 1x16": TextCase(format="bfp4", block="1x16", most_seconds=240),
+    "MXFP8 E4M3": TextCase(format="mxfp8_e4m3", most_seconds=360),
+    "bfp2 1x16": TextCase(format="bfp2", block="1x16"),
 }
 
 
