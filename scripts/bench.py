@@ -2,8 +2,7 @@
 
     python scripts/bench.py build/bench.json [utilisation formats area ...] [--require]
 
-Writes one JSON object: {"rows": [{"what", "asked", "measured", "met"}]}, and prints it as a table.
-Without names measures all (an unknown one lists them). ``--require``: exit 1 if one is not met.
+Prints a table, and writes {"rows": [{"what", "asked", "measured", "met"}]}; all without names.
 """
 
 import argparse
@@ -22,6 +21,7 @@ from diastole.measure import (
     accuracy,
     area,
     chooser,
+    comparing,
     emission,
     estimating,
     geometry,
@@ -69,6 +69,7 @@ def main(arguments: argparse.Namespace) -> int:
         "plane_areas": lambda: planes.figures(mapper),
         "stacks": golden_speed.figures,
         "torch": torch_speed.figures,
+        "comparing": comparing.figures,
     }
     return bench(choose(known, arguments.names), arguments.output, require=arguments.require)
 
