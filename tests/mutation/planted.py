@@ -10,6 +10,7 @@ from diastole.config.keys import AccumulatorConfig, ArrayConfig, BusConfig, Conf
 from mutation import planted_units as units
 from mutation.plant import Fault
 from mutation.planted_flight import FLIGHT
+from mutation.planted_floats import FLOATS
 from mutation.planted_rings import RINGS
 from mutation.planted_units import BITS, CONSTANT
 from support import products as p
@@ -377,4 +378,5 @@ MACHINES = (
         p.machine("faulty_pairs", "bfp4", data_width=128, rounding=p.DRAWN["rounding"]),
         units.PAIRS,
     ),
+    Machine(p.MACHINES["floats_odd"], FLOATS),
 )

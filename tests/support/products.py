@@ -129,7 +129,7 @@ MACHINES |= FLOAT_MACHINES
 # Three slices or six of a chunk, poison, and vectors that all go north, where a chunk is one slice.
 FLOAT_MACHINES |= {
     "floats_odd": machine(
-        "floats_odd", ("bfp4", "bfp3", "bfp5"), rows=1, cols=2, special="poison",
+        "floats_odd", ("bfp5", "bfp3", "bfp4"), rows=1, cols=2, special="poison",
         accumulator={"kind": "float", "mantissa": "e6m5", "chunk": 24, "fraction": 9},
     ),
     "floats_north": machine(

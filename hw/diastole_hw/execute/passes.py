@@ -230,9 +230,9 @@ class PassWalk(wiring.Component):
             out.fresh_north.eq(first), out.begins_north.eq(begins), out.ends_north.eq(ends),
         ]  # fmt: skip
         if plan.fused:
-            # To the north the contraction is over the lanes.
+            # To the north the contraction is over the lanes; after the last one it begins anew.
             first, begins, ends = self._position(
-                m, "fused", of_north - 1, of_north, moves=taken & fused, last=last_l
+                m, "fused", of_north - 1, of_north, moves=taken, last=last_l
             )
             with m.If(fused):
                 m.d.comb += out.fresh_north.eq(first)

@@ -78,12 +78,12 @@ class AddFloats(wiring.Component):
             shift = 1 << level
             taken = distance[level]
             moved = Signal(len(wide), name=f"aligned_{shift}")
-            lost = Signal(name=f"lost_{shift}")
-            m.d.comb += [
-                lost.eq(taken & aligned[:shift].any()),
-                moved.eq(Mux(taken, aligned >> shift, aligned)),
-            ]
-            aligned, sticky = moved, sticky | lost
+            m.d.comb += moved.eq(Mux(taken, aligned >> shift, aligned))
+            if 2 * shift - 1 > GUARD_BITS:  # less moves nothing out
+                lost = Signal(name=f"lost_{shift}")
+                m.d.comb += lost.eq(taken & aligned[:shift].any())
+                sticky = sticky | lost
+            aligned = moved
         far = distance[levels:].any()
         addend = Signal(len(wide))
         m.d.comb += addend.eq(Mux(far, small.exponent.any(), Cat(aligned[0] | sticky, aligned[1:])))

@@ -12,6 +12,10 @@ from diastole_hw.place import place
 from diastole_hw.plan.plan import SUM_UNITS, Plan
 from diastole_hw.registers import data_register, delayed_record
 
+READ_TO_WRITE = 3
+"""Cycles from the read of a float to its write: it is there in the next one, and two go by until
+the sum is."""
+
 
 class PortFloats(wiring.Component):
     """Add partial sums into words of B sums of chunks, and these into words of B floats; each in a
@@ -104,9 +108,13 @@ class PortFloats(wiring.Component):
             layout |= {"begins": 1, "ends": 1}
         named = Signal(data.StructLayout(layout))
         m.d.comb += [named[name].eq(getattr(self, name)) for name in layout]
-        stages = [named]
+        stages, reading = [named], self.written - READ_TO_WRITE
         for age in range(1, self.written + 1):
-            stages.append(delayed_record(m, stages[-1], f"stage_{age}", control=("en",)))
+            unused = {"begins"} if age <= reading else {"begins", "fresh"}
+            wanted = {name: shape for name, shape in layout.items() if name not in unused}
+            before = Signal(data.StructLayout(wanted), name=f"before_stage_{age}")
+            m.d.comb += [before[name].eq(stages[-1][name]) for name in wanted]
+            stages.append(delayed_record(m, before, f"stage_{age}", control=("en",)))
         return stages
 
     def _memory(self, m, platform, name, width, *, reads, writes, shows=False):
@@ -162,7 +170,7 @@ class PortFloats(wiring.Component):
 
     def _add_floats(self, m, platform, stages, lanes, poison):
         """Sums of chunks that end into floats, which others read."""
-        reading, storing = stages[self.written - 3], stages[self.written]
+        reading, storing = stages[self.written - READ_TO_WRITE], stages[self.written]
         ends = Const(1, 1) if self.alone else reading.ends
         stores = storing.en if self.alone else storing.en & storing.ends
         word = shown_layout(self.plan)

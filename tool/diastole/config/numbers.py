@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
+from pydantic import BaseModel
+
 Document = Mapping[str, Any]
 """Keys, and tables of keys."""
 
@@ -31,6 +33,8 @@ class Numbers:
         found = dict(document)
         for table, keys in self.keys.items():
             said = found.get(table, {})
+            if isinstance(said, BaseModel):  # of a configuration that is made in Python
+                said = said.model_dump(exclude_unset=True)
             if is_table(said):  # else it is a mistake, which is told
                 found[table] = {**keys, **said}
         return found

@@ -5,7 +5,7 @@ import tomllib
 import pytest
 
 from diastole.config.file import from_document, to_toml
-from diastole.config.keys import Config
+from diastole.config.keys import AccumulatorConfig, Config
 from diastole.config.numbers import NUMBERS
 from diastole.config.presets import PRESETS
 from diastole.devices import GoldenDevice
@@ -31,6 +31,8 @@ def test_what_they_are(name):
     assert config.numerics.to_dict()["accumulator"] == FLOATS
     assert Config(numbers=name) == config
     assert Config(numbers=name).numbers == name
+    short = Config(numbers=name, accumulator=AccumulatorConfig(chunk=32))
+    assert short.accumulator.floats == FLOATS | {"chunk": 32}
 
 
 def test_the_file_has_the_last_word():
