@@ -42,7 +42,7 @@ def planar_tensor(array, name: str, numerics: Numerics, planes: int, data_width:
     for copy, stored in enumerate(converted.copies):
         image = b"".join(
             plane_layout(array.shape, name, numerics, data_width, copy)
-            .pack(_plane(stored, number, planes))
+            .pack(plane_copy(stored, number, planes))
             .tobytes()
             for number in range(planes)
         )
@@ -88,11 +88,13 @@ def _quantised(array, name, numerics, bits, rule=None, **where):
     )  # fmt: skip
 
 
-def _plane(stored, number, planes):
+def plane_copy(stored, number: int, planes: int) -> StoredCopy:
+    """One plane of a copy whose codes have all bits."""
+
     def small(rows):
         return np.array(rows, np.uint8)
 
-    codes = [[digits(code, planes)[number] for code in line] for line in stored.codes]
+    codes = [[digits(int(code), planes)[number] for code in line] for line in stored.codes]
     return StoredCopy(
         codes=np.array(codes, np.uint16), exponents=small(stored.exponents),
         row_max=small(stored.row_max), col_max=small(stored.col_max),
