@@ -21,6 +21,7 @@ from diastole.config.presets import PRESETS
 from diastole_sim.spec.operations import OPERATIONS
 from oracle import formats as oracle
 from oracle.product import aligned_product, binary32, exact_product, read
+from support.planes import plane_copy
 
 MACHINES = {
     "pico": PRESETS["pico"],
@@ -138,6 +139,18 @@ FLOAT_MACHINES |= {
     ),
 }  # fmt: skip
 MACHINES |= FLOAT_MACHINES
+# Tensors in planes: the first four have the same numbers.
+ALL_WIDTHS = {"fast": {"widths": [2, 4, 6, 8]}}
+PLANE_MACHINES = {
+    "fast": machine("fast", "fast"),
+    "fast_2x2": machine("fast_2x2", "fast", rows=2, cols=2, data_width=128),
+    "fast_4x2": machine("fast_4x2", "fast", rows=4, cols=2),
+    "fast_ports": machine("fast_ports", "fast", rows=2, cols=2, ports=2),
+    "fast_1x8": machine("fast_1x8", "fast", rows=2, cols=2, **grouped("1x8")),
+    "fast_6_8": machine("fast_6_8", "fast", rows=2, cols=1, data_width=32, **ALL_WIDTHS),
+    "fast_w": machine("fast_w", ("fast", "bfp2", "fast"), cols=2, **grouped("1x16")),
+}
+MACHINES |= PLANE_MACHINES
 
 SEED = 7
 CLASSES = {"X": "x", "W": "w", "dY": "dy"}
@@ -238,15 +251,18 @@ def same_bits(got, want, what):
         )
 
 
-def packed_image(layout, copy, tensor):
-    """The image of a copy of a golden tensor."""
+def packed_image(layout, copy, tensor, planes=1):
+    """The image of a copy of a golden tensor, or those of its planes, one behind the other."""
+    if planes > 1:
+        each = [plane_copy(copy, number, planes) for number in range(planes)]
+        return np.concatenate([layout.pack(plane) for plane in each])
     return layout.pack(copy, tensor.tensor_exponent if layout.header else None)
 
 
 def check_tensor(got, want, what):
     """A converted tensor on the device has the golden model's images, padding and all."""
     for number, (image, copy) in enumerate(zip(got.images, want.copies, strict=True)):
-        packed = packed_image(image.layout, copy, want)
+        packed = packed_image(image.layout, copy, want, image.planes)
         differs = image.data != packed
         assert not differs.any(), f"{what}: image {number}, from byte {differs.argmax()}"
     for name in ("nan", "inf", "saturated", "underflowed", "amax"):
