@@ -3,6 +3,7 @@
 from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import bits_for
 
 from diastole_hw.command.decode import command_layout
 from diastole_hw.place import place
@@ -159,7 +160,8 @@ class Panels(wiring.Component):
             ),
         ):
             if self.limits.has_planes:
-                slab = slab * (command[WIDTH_FIELDS[operand.tensor_class]] + 1)
+                further = command[WIDTH_FIELDS[operand.tensor_class]][: bits_for(room.planes - 1)]
+                slab = slab * (further + 1)
             m.d.comb += [
                 room.slab.eq(slab),
                 room.chunk.eq(nest.chunk),

@@ -121,10 +121,10 @@ class Setup(wiring.Component):
         plan, planes = self.plan, getattr(self.operands, "planes", None)
         most_m, most_n = plan.fused_blocks_m, plan.fused_blocks_n
         if planes is not None:
-            counts = range(1, 5)
+            counts, bits = range(1, 2**plan.plane_bits + 1), plan.plane_bits
             slices = [plan.fused_slices_m // count for count in counts]
-            most_m = Array([count * plan.cols for count in slices])[planes[DY]]
-            most_n = Array([most_n // plan.west_parts(count) for count in counts])[planes[W]]
+            most_m = Array([count * plan.cols for count in slices])[planes[DY][:bits]]
+            most_n = Array([most_n // plan.west_parts(count) for count in counts])[planes[W][:bits]]
         m.d.comb += self.fits.eq((blocks["n"] <= most_n) & (blocks["m"] <= most_m))
 
     def _planes(self, m, product, cls, behind, rows, cols):

@@ -244,7 +244,7 @@ class BlockTargets(wiring.Component):
         plane = data_register(PLANE, name="block_plane")
         with m.If(self.lookup.enable):
             m.d.sync += plane.eq(group.region.plane)
-        return plane * PLANE_BITS
+        return plane[: self.plan.plane_bits] * PLANE_BITS
 
     def _rows(self, m, group):
         """What the rows of the block, or the block, say of their elements."""

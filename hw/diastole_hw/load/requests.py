@@ -184,7 +184,7 @@ class RegionRequests(wiring.Component):
         chosen = Array(self.product.lengths)[table.tensor]
         m.d.comb += [
             length.eq(chosen),
-            base.eq(tensor.base + length * table.plane),
+            base.eq(tensor.base + length * table.plane[: self.plan.plane_bits]),
         ]
         return base
 

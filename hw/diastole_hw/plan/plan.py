@@ -169,6 +169,11 @@ class Plan:
         """Whether commands say in how many planes their tensors are stored."""
         return self.numerics.chooses_widths
 
+    @property
+    def plane_bits(self) -> int:
+        """Bits of the number of a plane."""
+        return bits_for(max(self.most_planes) - 1)
+
     def west_parts(self, planes: int) -> int:
         """In how many parts half of a west bank is cut for so many planes of W (fused pass)."""
         return pow2ceil(planes)

@@ -13,8 +13,9 @@ def _base(plan: Plan, product, chunk: data.View, length: int):
     base = Mux(chunk.tile[0], half, 0)
     if not plan.planar:
         return base
-    parts = [half // plan.west_parts(count) for count in range(1, 5)]
-    return base + Array(parts)[product.planes[W]] * chunk.stream_plane
+    bits = plan.plane_bits
+    parts = [half // plan.west_parts(count) for count in range(1, 2**bits + 1)]
+    return base + Array(parts)[product.planes[W][:bits]] * chunk.stream_plane[:bits]
 
 
 def west_base(plan: Plan, product, chunk: data.View):
