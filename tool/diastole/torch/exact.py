@@ -94,6 +94,8 @@ class TorchGoldenDevice(GoldenDevice):
             for product in operation.products:
                 found = self._product(product, operands[0])
                 if found is None:
+                    for one in operands[0].values():
+                        self._decoded.pop(one, None)
                     break
                 values[product.result.name] = found
             else:

@@ -106,6 +106,8 @@ def test_all_are_swapped_and_parameters_are_shared(model):
     assert list(after) == list(before)
     assert all(after[name] is before[name] for name in before)
     assert type(old) is nn.Linear
+    assert not old._forward_pre_hooks  # what the new one has of its own
+    assert model.first._parameters is not old._parameters
     assert old.weight is model.first.weight
     assert (swapped.device.seed, type(swapped.device)) == (4, TorchGoldenDevice)
     assert swapped.steps is steps(swapped.device)
