@@ -204,10 +204,11 @@ class _Conversion:
             times += [gone for _, gone in self.kept]
             times += [each.filled for each in self.turned]
             times += [each.ready or LONG_AGO for each in self.turned]
+        numbers = self._number(row, 0), self._turned_number(row, 0)
         return (
             self.writes.packed,
             self.writes.maxima is None,
-            *self.writes.phases((self._number(row, 0), self._turned_number(row, 0))),
+            *self.writes.phases(numbers[: 1 + self.converter.vectors]),
             *self._place(row, 0),
             *(max(time - self.lane, LONG_AGO // 2) for time in times),
         )
