@@ -2,8 +2,7 @@
 
     python scripts/bench.py build/bench.json [utilisation formats area ...] [--require]
 
-Writes one JSON object: {"rows": [{"what", "asked", "measured", "met"}]}, and prints it as a table.
-Without names measures all (an unknown one lists them). ``--require``: exit 1 if one is not met.
+Prints a table, and writes {"rows": [{"what", "asked", "measured", "met"}]}; all without names.
 """
 
 import argparse
@@ -18,9 +17,11 @@ from diastole.cli import exit_code
 from diastole.config.keys import Config
 from diastole.config.presets import PRESETS
 from diastole.measure import (
+    accumulators,
     accuracy,
     area,
     chooser,
+    comparing,
     emission,
     estimating,
     geometry,
@@ -29,6 +30,7 @@ from diastole.measure import (
     masters,
     model_error,
     plane_passes,
+    planes,
     precisions,
     sizes,
     torch_speed,
@@ -44,7 +46,8 @@ def on(config: Config, measure: Callable[[Config, Device], Iterator[Figure]]) ->
 
 
 def main(arguments: argparse.Namespace) -> int:
-    mapper = area.Mapper.find(LIBRARY) if not arguments.names or "area" in arguments.names else None
+    mapped = not arguments.names or {"area", "accumulators", "plane_areas"} & {*arguments.names}
+    mapper = area.Mapper.find(LIBRARY) if mapped else None
     known = {
         "utilisation": lambda: on(PRESETS["nano"], utilisation.products),
         "formats": utilisation.in_every_format,
@@ -62,8 +65,11 @@ def main(arguments: argparse.Namespace) -> int:
         "master": masters.figures,
         "geometry": geometry.figures,
         "orders": gradient_order.figures,
+        "accumulators": lambda: accumulators.figures(mapper),
+        "plane_areas": lambda: planes.figures(mapper),
         "stacks": golden_speed.figures,
         "torch": torch_speed.figures,
+        "comparing": comparing.figures,
     }
     return bench(choose(known, arguments.names), arguments.output, require=arguments.require)
 

@@ -10,6 +10,7 @@ from diastole.config.keys import AccumulatorConfig, ArrayConfig, BusConfig, Conf
 from mutation import planted_units as units
 from mutation.plant import Fault
 from mutation.planted_flight import FLIGHT
+from mutation.planted_floats import FLOATS
 from mutation.planted_rings import RINGS
 from mutation.planted_units import BITS, CONSTANT
 from support import products as p
@@ -372,4 +373,10 @@ MACHINES = (
     Machine(p.MACHINES["nano"], units.NARROW, RANDOM),
     Machine(p.MACHINES["mxfp8_e4m3"], units.LANES, RANDOM),
     Machine(p.MACHINES["nvfp4"], random=RANDOM),
+    Machine(p.MACHINES["esru"], units.ROWS),
+    Machine(
+        p.machine("faulty_pairs", "bfp4", data_width=128, rounding=p.DRAWN["rounding"]),
+        units.PAIRS,
+    ),
+    Machine(p.MACHINES["floats_odd"], FLOATS),
 )

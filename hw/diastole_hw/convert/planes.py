@@ -25,8 +25,9 @@ class PlaneTurns(wiring.Component):
 
     What the planes behind the first one need waits here, of one group.
 
-    Timing: combinational for the first plane. Beats of the others come one per cycle, the first of
-    them 2 cycles after that of the first plane at the earliest.
+    Timing: combinational for the first plane. Beats of the others come one per cycle, each at the
+    earliest as long after that of the plane before as a :class:`StreamFifo` of the most beats and
+    one more takes: 1 or 2 cycles.
 
     Parameters
     ----------

@@ -92,7 +92,8 @@ class Datapath(wiring.Component):
     freed : Out(FREES)
         Pulses: such a place has been read for the last time.
     inexact : Out(1)
-        A sum that left the array has lost something, or might have; in any cycle.
+        A sum that left the array has lost something, or might have, or one that a float was
+        rounded to; in any cycle.
     east, north : Out(way_signature(plan, ...)), of the directions that the array has
     """
 
@@ -128,7 +129,7 @@ class Datapath(wiring.Component):
         marks = []  # a bubble carries none, so no slot has to be looked at
         for name in plan.directions:
             self._stream(m, platform, array, WAYS[name], name)
-            self._accumulators(m, platform, array, WAYS[name], name)
+            marks += self._accumulators(m, platform, array, WAYS[name], name)
             marks += [port.inexact for port in getattr(array, name)]
         m.d.sync += self.inexact.eq(Cat(*marks).any())
         return m
@@ -222,7 +223,7 @@ class Datapath(wiring.Component):
         m.d.comb += self.freed.eq(freed)
 
     def _accumulators(self, m, platform, array, way, direction):
-        """Behind the ports at which the sums of a direction leave."""
+        """Behind the ports at which the sums of a direction leave; returns what marks losses."""
         slot, outer, outputs = self.slot, getattr(self, direction), getattr(array, direction)
         latency = array.east_latency if direction == "east" else array.north_latency
         sums = Accumulators(
@@ -231,6 +232,7 @@ class Datapath(wiring.Component):
             psum_bits=array.psum_bits,
             latency=1 + latency,  # a vector enters the array one cycle after its slot
             drained=self.plan.drain_vectors(north=direction == "north"),
+            slices=self.plan.chunk_slices(north=direction == "north") if self.plan.floats else 1,
         )
         m.submodules[f"{direction}_accumulators"] = place(sums, platform)
         wiring.connect(m, wiring.flipped(outer.drain), sums.drain)
@@ -244,3 +246,8 @@ class Datapath(wiring.Component):
         for psums, output in zip(sums.psums, outputs, strict=True):
             for name in psums.shape().members:
                 m.d.comb += psums[name].eq(output[name])
+        if not self.plan.floats:
+            return []
+        if sums.slices > 1:
+            m.d.comb += [sums.begins.eq(slot.begins), sums.ends.eq(slot.ends)]
+        return [sums.inexact]

@@ -86,7 +86,9 @@ class PassWalk(wiring.Component):
         In the order of chunks; ``asked`` is taken by every chunk, with its first pass.
     passes : Out(stream of pass_layout(plan))
         ``rows_valid`` and ``cols_valid``: blocks of the slice that the chunk has. The addresses and
-        ``fresh`` of a direction that is not used mean nothing.
+        ``fresh`` of a direction that is not used mean nothing. Where sums are floats ``fresh`` is
+        true of the first chunk that a float is made of, and ``begins`` and ``ends`` say where such
+        a chunk has its first and last slice.
     tile : Out(chunk_layout(plan))
         The chunk whose pass is shown.
     banks : Out({"east": Out(BANKS), "north": Out(BANKS)})
@@ -182,6 +184,9 @@ class PassWalk(wiring.Component):
         if plan.planar:
             m.d.comb += self.tile.last.eq(chunk.last_slice)
         taken = self._taken(m, fused, north, at, first_c, has)
+        if plan.floats:
+            last = last_c & chunk.last
+            self._chunks(m, north, fused, taken, last_l, last)
         m.d.comb += self.chunks.ready.eq(taken & ends)
         by_lanes = Mux(north, self.held_stride, plan.rows)
         by_slices = Mux(north, plan.rows, self.held_stride)
@@ -209,6 +214,45 @@ class PassWalk(wiring.Component):
         if self.plan.planar:
             return OfPlanes(**{name: chunk[name] for name in OfPlanes._fields})
         return OfPlanes(done_east=chunk.last)
+
+    def _chunks(self, m, north, fused, taken, last_l, last):
+        """Where chunks of the contraction begin and end, which are added as floats: they are of
+        whole slices. ``last``: the slice is the last one of its tile."""
+        plan, out = self.plan, self.passes.p
+        slices = {name: plan.chunk_slices(north=name == "north") for name in plan.directions}
+        of_east, of_north = (slices.get(name, 1) for name in ("east", "north"))
+        first, begins, ends = self._position(
+            m, "chunk", Mux(north, of_north, of_east) - 1, max(of_east, of_north),
+            moves=taken & last_l, last=last,
+        )  # fmt: skip
+        m.d.comb += [
+            out.fresh_east.eq(first), out.begins_east.eq(begins), out.ends_east.eq(ends),
+            out.fresh_north.eq(first), out.begins_north.eq(begins), out.ends_north.eq(ends),
+        ]  # fmt: skip
+        if plan.fused:
+            # To the north the contraction is over the lanes; after the last one it begins anew.
+            first, begins, ends = self._position(
+                m, "fused", of_north - 1, of_north, moves=taken, last=last_l
+            )
+            with m.If(fused):
+                m.d.comb += out.fresh_north.eq(first)
+                m.d.comb += [out.begins_north.eq(begins), out.ends_north.eq(ends)]
+
+    def _position(self, m, name, highest, slices, *, moves, last):
+        """Of a slice: whether its chunk is the first one, it is the first of its chunk, the last.
+
+        It is the last one if its number in its chunk, which has ``slices`` at most, is ``highest``,
+        or if it is the ``last`` one at all.
+        """
+        number = Signal(range(slices), name=f"{name}_slice")
+        first = Signal(init=1, name=f"{name}_first")
+        ends = Signal(name=f"{name}_ends")
+        m.d.comb += ends.eq(last | (number == highest))
+        with m.If(moves):
+            m.d.sync += number.eq(Mux(ends, 0, number + 1))
+            with m.If(ends):
+                m.d.sync += first.eq(last)
+        return first, number == 0, ends
 
     def _taken(self, m, fused, north, at, first_c, has):
         """Whether the pass at hand leaves: what it waits for, and what it takes."""

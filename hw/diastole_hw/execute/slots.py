@@ -133,3 +133,8 @@ class PassRun(wiring.Component):
             slot.done_east.eq(running & ~north & (t == now.t_count - 1) & now.done_east),
             slot.done_north.eq(running & north & (t == now.t_count - 1) & now.done_north),
         ]
+        if self.plan.floats:
+            m.d.sync += [
+                slot[name].eq(Mux(north, now[f"{name}_north"], now[f"{name}_east"]))
+                for name in ("begins", "ends")
+            ]

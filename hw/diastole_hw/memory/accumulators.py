@@ -7,7 +7,8 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.memory.port_sums import PortSums, sums_layout, the_one_of
+from diastole_hw.memory.port_floats import PortFloats
+from diastole_hw.memory.port_sums import PortSums, shown_layout, sums_layout, the_one_of
 from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
 from diastole_hw.registers import delayed_record
@@ -36,12 +37,12 @@ class SumsReadSignature(wiring.Signature):
         In ``port`` and those after it.
     wrapped_addr : Out(range(plan.sum_words))
         In those from port 0 on, of the same tile; there if ``vectors`` is 2 or more.
-    data : In(array of ``vectors`` times sums_layout(plan, plan.accumulator_bits))
+    data : In(array of ``vectors`` times shown_layout(plan))
     """
 
     def __init__(self, plan: Plan, banks: int, vectors: int):
         require_int("vectors", vectors, 1, banks)
-        words = data.ArrayLayout(sums_layout(plan, plan.accumulator_bits), vectors)
+        words = data.ArrayLayout(shown_layout(plan), vectors)
         wrapped = {"wrapped_addr": Out(range(plan.sum_words))} if vectors > 1 else {}
         super().__init__(
             {
@@ -56,14 +57,15 @@ class SumsReadSignature(wiring.Signature):
 
 class Accumulators(wiring.Component):
     """Add the array's partial sums into words of B sums, behind each port
-    (:class:`diastole_hw.memory.port_sums.PortSums`). A sum of more than W bits wraps, which is not
-    checked.
+    (:class:`diastole_hw.memory.port_sums.PortSums`, or of chunks, into floats:
+    :class:`diastole_hw.memory.port_floats.PortFloats`). A sum of more than W bits wraps, which is
+    not checked.
 
     Timing: ``sum_en`` and what goes with it describe a slot; its partial sums are at port p
     ``latency`` + p cycles later. One slot per cycle; two additions to one word at least 3 cycles
-    apart. ``done`` repeats ``sum_done`` ``latency`` + ``banks`` cycles later, as the slot's last
-    sum is written: it can be read from the next cycle on. A read shows its words one cycle later,
-    for one cycle.
+    apart, 4 with floats. ``done`` repeats ``sum_done`` ``latency`` + ``banks`` cycles later (2 or,
+    with sums of chunks, 3 more with floats), as the slot's last sum is written: it can be read from
+    the next cycle on. A read shows its words one cycle later, for one cycle.
 
     Parameters
     ----------
@@ -77,6 +79,8 @@ class Accumulators(wiring.Component):
         Cycles from a slot to its partial sums at port 0, at least 1.
     drained : int
         Words that one look-up gives, 1 to ``banks``.
+    slices : int
+        Partial sums of a chunk, where sums are floats.
 
     Members
     -------
@@ -85,16 +89,30 @@ class Accumulators(wiring.Component):
         The two top bits of an address name the unit.
     fresh : In(1)
         Overwrite the word instead of adding to it.
+    begins, ends : In(1)
+        The first and the last partial sums of a chunk; there where sums are floats and it has
+        several. Where sums are floats ``fresh`` is true of all of the first chunk.
     sum_done : In(1)
     done : Out(1)
     drain : In(SumsReadSignature(plan, banks, drained))
         Reads must not touch a unit at work, which is not checked.
+    inexact : Out(1)
+        A sum that is written was rounded, and has lost a bit; there where sums are floats.
     """
 
     drain: wiring.PureInterface
 
-    def __init__(self, plan: Plan, *, banks: int, psum_bits: int, latency: int, drained: int = 1):
-        self.plan, self.banks, self.drained = plan, banks, drained
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        banks: int,
+        psum_bits: int,
+        latency: int,
+        drained: int = 1,
+        slices: int = 1,
+    ):
+        self.plan, self.banks, self.drained, self.slices = plan, banks, drained, slices
         self.psum_bits, self.latency = psum_bits, latency
         self.words = plan.unit_words
         super().__init__(
@@ -107,7 +125,14 @@ class Accumulators(wiring.Component):
                 "done": Out(1),
                 "drain": In(SumsReadSignature(plan, banks, drained)),
             }
+            | ({"inexact": Out(1)} if plan.floats else {})
+            | dict.fromkeys(self._of_chunks, In(1))
         )
+
+    @property
+    def _of_chunks(self) -> tuple[str, ...]:
+        """What else is said of a slot."""
+        return ("begins", "ends") if self.plan.floats and self.slices > 1 else ()
 
     @property
     def aligned(self) -> bool:
@@ -118,20 +143,22 @@ class Accumulators(wiring.Component):
         m = Module()
         drain = self.drain
         addr = range(self.plan.sum_words)
-        control = data.StructLayout({"en": 1, "addr": addr, "fresh": 1, "done": 1})
+        control = {"en": 1, "addr": addr, "fresh": 1, "done": 1}
+        control = data.StructLayout(control | dict.fromkeys(self._of_chunks, 1))
         stage = Signal(control, name="control_0")
         m.d.comb += [
             stage.en.eq(self.sum_en),
             stage.addr.eq(self.sum_addr),
             stage.fresh.eq(self.fresh),
             stage.done.eq(self.sum_done),
+            *(stage[name].eq(getattr(self, name)) for name in self._of_chunks),
         ]
         for number in range(1, self.latency):  # the memory is read one cycle before the sums come
             stage = delayed_record(m, stage, f"control_{number}", control=CONTROL)
         asked = self._drained_ports(m)
         ports = []
         for port in range(self.banks):
-            sums = PortSums(self.plan, psum_bits=self.psum_bits)
+            sums = self._port()
             m.submodules[f"port_sums_{port}"] = place(sums, platform)
             ports.append(sums)
             wanted = (en & (number == port) for en, number in zip(drain.en, asked, strict=True))
@@ -142,15 +169,25 @@ class Accumulators(wiring.Component):
                 sums.psums.eq(self.psums[port]),
                 sums.read.eq(Cat(wanted).any()),
                 sums.read_addr.eq(self._drain_addr(port)),
+                *(getattr(sums, name).eq(stage[name]) for name in self._of_chunks),
             ]
             if port + 1 < self.banks:
                 name = f"control_{self.latency + port}"
                 stage = delayed_record(m, stage, name, control=CONTROL)
         self._show(m, asked, [sums.shown.as_value() for sums in ports])
-        for number in range(2):  # from the read of the last port's word to its write
+        # From the name of the last port's word to its write.
+        for number in range(ports[-1].written):
             stage = delayed_record(m, stage, f"finish_{number}", control=CONTROL)
         m.d.comb += self.done.eq(stage.done)
+        if self.plan.floats:
+            m.d.comb += self.inexact.eq(Cat(sums.inexact for sums in ports).any())
         return m
+
+    def _port(self):
+        """The sums behind one port."""
+        if self.plan.floats:
+            return PortFloats(self.plan, psum_bits=self.psum_bits, alone=self.slices == 1)
+        return PortSums(self.plan, psum_bits=self.psum_bits)
 
     def _drained_ports(self, m):
         """By word of a look-up: the port that it is of."""

@@ -3,7 +3,7 @@
 from functools import reduce
 from operator import or_
 
-from amaranth.hdl import Cat, Module, Mux, Signal, signed, unsigned
+from amaranth.hdl import Cat, Module, Mux, Shape, Signal, signed, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -17,6 +17,18 @@ from diastole_hw.registers import data_register, delayed_record
 def sums_layout(plan: Plan, bits: int) -> data.StructLayout:
     """B sums; in a machine that has it, a bit for each that is not a number."""
     members = {"sums": data.ArrayLayout(signed(bits), plan.block)}
+    return data.StructLayout(members | ({"poison": unsigned(plan.block)} if plan.poison else {}))
+
+
+def shown_sum(plan: Plan) -> Shape:
+    """A sum as a drain reads it: an integer of W bits, or the bits of a float."""
+    chosen = plan.numerics.accumulator
+    return signed(plan.accumulator_bits) if chosen is None else unsigned(chosen.bits)
+
+
+def shown_layout(plan: Plan) -> data.StructLayout:
+    """B of them; in a machine that has it, a bit for each that is not a number."""
+    members = {"sums": data.ArrayLayout(shown_sum(plan), plan.block)}
     return data.StructLayout(members | ({"poison": unsigned(plan.block)} if plan.poison else {}))
 
 
@@ -52,8 +64,11 @@ class PortSums(wiring.Component):
         In the next cycle.
     read, read_addr : In(1), In(range(plan.sum_words))
         A word of another unit is wanted; not checked.
-    shown : Out(sums_layout(plan, plan.accumulator_bits))
+    shown : Out(shown_layout(plan))
     """
+
+    written = 2
+    """Cycles from a word's name to its write."""
 
     def __init__(self, plan: Plan, *, psum_bits: int):
         self.plan, self.psum_bits = plan, psum_bits
@@ -66,7 +81,7 @@ class PortSums(wiring.Component):
                 "psums": In(sums_layout(plan, psum_bits)),
                 "read": In(1),
                 "read_addr": In(addr),
-                "shown": Out(sums_layout(plan, plan.accumulator_bits)),
+                "shown": Out(shown_layout(plan)),
             }
         )
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from amaranth.hdl import Fragment
 
-from diastole_hw.memory.port_sums import sums_layout
+from diastole_hw.memory.port_sums import shown_layout, sums_layout
 from diastole_hw.memory.ram import Ram
 from diastole_hw.memory.scratchpad import HeldScratchpad, StreamScratchpad
 from diastole_hw.plan.plan import SUM_UNITS, Plan
@@ -19,8 +19,13 @@ def scratchpad_bits(plan: Plan) -> int:
 
 def sum_bits(plan: Plan) -> int:
     """Of the accumulators of both directions."""
-    ports = plan.rows * plan.east + plan.cols * plan.north
-    return ports * SUM_UNITS * plan.unit_words * sums_layout(plan, plan.accumulator_bits).size
+    bits = 0
+    for north, ports in ((False, plan.rows * plan.east), (True, plan.cols * plan.north)):
+        word = shown_layout(plan).size
+        if plan.floats and plan.chunk_slices(north=north) > 1:
+            word += sums_layout(plan, plan.numerics.chunk_sum_bits).size
+        bits += ports * SUM_UNITS * plan.unit_words * word
+    return bits
 
 
 def rams_of(fragment: Fragment) -> Iterator[Ram]:

@@ -17,11 +17,13 @@ from diastole_hw.plan.nests import NestRules
 from diastole_hw.plan.policy import pow2ceil, vectors_drained
 from diastole_hw.plan.tiling import Tiling
 from diastole_hw.plan.uses import DY, OPERATION_OF, PRODUCTS, Mode, Use, W, X, use_of
+from diastole_sim.spec.accumulator import FloatAccumulator
 from diastole_sim.spec.check import require_int
 from diastole_sim.spec.formats import Format
 from diastole_sim.spec.image import GROUP_BLOCKS, MAX_CONVERT_BLOCKS, MAX_SIZE, GroupLayout
 from diastole_sim.spec.nest import ProductNests
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics, TensorClass
+from diastole_sim.spec.operations import summed_inside
 
 MAX_ELEMENT_BITS = MAX_SIZE.bit_length()
 FEWEST_TILES_IN_FLIGHT = 4
@@ -45,8 +47,9 @@ class Plan:
     ``in_place``: the cells transpose, else the edge does; ``data_width`` D of the memory bus in
     bits, and ``ports``, 1 or 2, how many of them there are. ``tiling``: how products are cut;
     :func:`diastole_hw.plan.policy.default_tiling` has one. ValueError for vector groups of W or dY
-    where the edge transposes, for two ports and an odd number of rows or columns, and for a tiling
-    that the machine cannot run.
+    where the edge transposes, for two ports and an odd number of rows or columns, for chunks that
+    passes of the array cannot be cut to, or of planes, and for a tiling that the machine cannot
+    run.
     """
 
     rows: int
@@ -63,6 +66,11 @@ class Plan:
             raise ValueError("two ports need even numbers of rows and of columns of cells")
         if not self.in_place and (self.grouped(W) or self.grouped(DY)):
             raise ValueError("vector groups of W or dY need an array that transposes in place")
+        if self.floats and any(self.accumulator.chunk % cut for cut in self._cuts):
+            cuts = ", ".join(map(str, self._cuts))
+            raise ValueError(f"chunks of sums must be whole numbers of {cuts} elements")
+        if self.floats and self.planar:
+            raise ValueError("sums of planes must be integers: they are not added chunk by chunk")
         if problem := self._tiling_problem():
             raise ValueError(f"tiling: {problem}")
 
@@ -269,6 +277,33 @@ class Plan:
         return self.numerics.accumulator_bits
 
     @property
+    def floats(self) -> bool:
+        """Sums of chunks are added as floats."""
+        return self.numerics.accumulator is not None
+
+    @property
+    def accumulator(self) -> FloatAccumulator:
+        """Those, where there are some."""
+        assert self.numerics.accumulator is not None
+        return self.numerics.accumulator
+
+    @property
+    def mantissa(self) -> int | None:
+        """m of floats; None where sums are integers."""
+        return self.accumulator.mantissa if self.floats else None
+
+    @property
+    def _cuts(self) -> tuple[int, ...]:
+        """Elements of the contraction that a pass sums, in each direction."""
+        sizes = {"rows": self.rows, "cols": self.cols, "in_place": self.in_place}
+        return tuple(summed_inside(self.numerics, **sizes).values())
+
+    def chunk_slices(self, *, north: bool) -> int:
+        """Slices of the contraction that a chunk of a float accumulator has."""
+        side = self.rows if north else self.cols
+        return self.accumulator.chunk // (side * self.block)
+
+    @property
     def beat_bytes(self) -> int:
         return self.data_width // 8
 
@@ -399,7 +434,7 @@ class Plan:
     def shortest_pass(self) -> int:
         """Cycles from one swap of the held blocks to the next, at least.
 
-        The accumulators need 3 between two additions to the same word.
+        The accumulators need 3 between two additions to the same word, and 4 where they are floats.
         """
         return 4
 

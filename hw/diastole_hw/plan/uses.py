@@ -76,7 +76,7 @@ def use_of(mode: Mode, grouped: Sequence[bool], in_place: bool) -> Use:
     product = product_of(mode)
     stream, held = product.streamed, product.held
     lanes = product.result.columns
-    held_by_lanes = grouped[held.number] or held.rows == lanes
+    held_by_lanes = product.held_by_lanes(grouped=grouped[held.number])
     return Use(
         stream=stream.number,
         held=held.number,

@@ -3,7 +3,7 @@
 from functools import reduce
 from operator import xor
 
-from amaranth.hdl import Cat, Module, Mux, unsigned
+from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -96,8 +96,10 @@ class LaneStates(wiring.Component):
         draws = []
         for lane in range(self.lanes):
             pair = lane >> 1
-            turned = exchanged ^ ((lane + pair) & 1) if self.lanes > 1 else exchanged ^ self.odd
-            draws.append(leap(register, pair) ^ turned.replicate(self.state_bits))
+            inverted = Signal(name=f"inverted{lane}")
+            other = (lane + pair) & 1 if self.lanes > 1 else self.odd
+            m.d.comb += inverted.eq(exchanged ^ other)
+            draws.append(leap(register, pair) ^ inverted.replicate(self.state_bits))
         m.d.comb += self.draws.eq(Cat(draws))
         if self.lanes == 1:  # a pair ends in an odd column
             m.d.comb += self.after.register.eq(Mux(self.odd, leap(register, 1), register))

@@ -305,6 +305,8 @@ def slot_layout(plan: Plan) -> data.StructLayout:
             "done_east": 1,  # last slot of its output tile, per direction
             "done_north": 1,
         }
+        # The slice is the first or the last of its chunk; ``fresh`` is of all of the first chunk.
+        | dict.fromkeys(("begins", "ends") if plan.floats else (), 1)
     )
 
 
@@ -343,7 +345,13 @@ def pass_layout(plan: Plan) -> data.StructLayout:
             "done_east": 1,
             "done_north": 1,
         }
+        | dict.fromkeys(CHUNK_ENDS if plan.floats else (), 1)
     )
+
+
+CHUNK_ENDS = ("begins_east", "begins_north", "ends_east", "ends_north")
+"""Of a pass, where sums of chunks are added as floats: its slice is the first of its chunk, or the
+last."""
 
 
 def longest_row(plan: Plan) -> int:

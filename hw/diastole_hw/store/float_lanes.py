@@ -2,10 +2,11 @@
 
 from itertools import pairwise
 
-from amaranth.hdl import Module, Signal, signed, unsigned
+from amaranth.hdl import Cat, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from diastole_hw.memory.round_sum import float_layout
 from diastole_hw.place import place
 from diastole_hw.store.to_float import ToFloat
 from diastole_sim.spec.check import require_choice, require_int
@@ -32,6 +33,8 @@ class FloatLanes(wiring.Component):
         Exponents of what is held, for as many lanes each: a divisor of ``lanes``.
     sinks : int
         Places to which words go, 1 to 4.
+    mantissa : int
+        m, where sums are no integers but float_layout(m); None else.
     poisonable : bool
         Whether there is a member ``poison``.
 
@@ -40,6 +43,7 @@ class FloatLanes(wiring.Component):
     sink : In(sinks)
         Where the word goes that is read, a bit for each place; 0 if there is none.
     sums : In(array of ``lanes`` times signed(sum_bits))
+        Or of floats.
         Zeros in lanes that the word has not, and where there is no word.
     stream : In(8)
         Exponent of the vector: with that of what is held, it bounds the sums.
@@ -67,6 +71,7 @@ class FloatLanes(wiring.Component):
         bounds: int = 1,
         sinks: int = 1,
         poisonable: bool = False,
+        mantissa: int | None = None,
     ):
         require_int("lanes", lanes, 1, 32)
         require_int("sum_bits", sum_bits, 2, 63)
@@ -74,11 +79,12 @@ class FloatLanes(wiring.Component):
         require_choice("bounds", bounds, divisors)
         require_int("sinks", sinks, 1, 4)
         self.lanes, self.sum_bits, self.bounds = lanes, sum_bits, bounds
-        self.sinks, self.poisonable = sinks, poisonable
+        self.sinks, self.poisonable, self.mantissa = sinks, poisonable, mantissa
+        own = signed(sum_bits) if mantissa is None else float_layout(mantissa).size
         floats = data.ArrayLayout(unsigned(32), lanes)
         members = {
             "sink": In(sinks),
-            "sums": In(data.ArrayLayout(signed(sum_bits), lanes)),
+            "sums": In(data.ArrayLayout(own, lanes)),
             "stream": In(8),
             "held": In(data.ArrayLayout(unsigned(8), bounds)),
             "offset": In(signed(SCALE_BITS)),
@@ -101,16 +107,33 @@ class FloatLanes(wiring.Component):
             scales.append(Signal(signed(SCALE_BITS), name=name))
             m.d.comb += scales[-1].eq(self.stream + self.held[number] - self.offset)
         for number in range(self.lanes):
-            lane = ToFloat(
-                sum_bits=self.sum_bits, scale_bits=SCALE_BITS, poisonable=self.poisonable
-            )
+            total, scale = self.sums[number], scales[number * self.bounds // self.lanes]
+            bits = self.sum_bits
+            if self.mantissa is not None:
+                total, scale = self._integer(m, number, total, scale, self.mantissa)
+                bits = len(total)
+            lane = ToFloat(sum_bits=bits, scale_bits=SCALE_BITS, poisonable=self.poisonable)
             m.submodules[f"lane_{number}"] = place(lane, platform)
             m.d.comb += [
-                lane.sum.eq(self.sums[number]),
-                lane.scale.eq(scales[number * self.bounds // self.lanes]),
+                lane.sum.eq(total),
+                lane.scale.eq(scale),
                 self.o.floats[number].eq(lane.result),
                 overflows[number].eq(lane.overflow),
             ]
             if self.poisonable:
                 m.d.comb += lane.poison.eq(self.poison[number])
         return m
+
+    @staticmethod
+    def _integer(m, number, bits, scale, mantissa):
+        """A float as an integer of its significant bits, and what that is to be scaled by."""
+        fraction, exponent = bits[:mantissa], bits[mantissa:-1]
+        magnitude = Signal(signed(mantissa + 2), name=f"magnitude_{number}")
+        total = Signal(signed(mantissa + 2), name=f"total_{number}")
+        own = Signal(signed(SCALE_BITS), name=f"own_scale_{number}")
+        m.d.comb += [
+            magnitude.eq(Cat(fraction, exponent.any())),
+            total.eq(Mux(bits[-1], -magnitude, magnitude)),
+            own.eq(scale + exponent - (1 + mantissa)),
+        ]
+        return total, own

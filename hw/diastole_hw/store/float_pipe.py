@@ -9,6 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from diastole_hw.invariant import invariant
 from diastole_hw.memory.maxima import drain_entries
+from diastole_hw.memory.port_sums import shown_sum
 from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
 from diastole_hw.registers import data_register
@@ -40,7 +41,7 @@ class DrainedSignature(wiring.Signature):
         It is a column, for ``columns``; there if this direction has some.
     granted : In(1)
         The word is read in this cycle; what follows belongs to it, and comes in the next one.
-    sums : Out(array of V_d * B times signed(W))
+    sums : Out(array of V_d * B times shown_sum(plan))
         Zeros in the cycle after one without ``granted``, and in vectors that were not wanted.
     poison : Out(V_d * B)
         Likewise; there where sums may be poisoned.
@@ -67,7 +68,7 @@ class DrainedSignature(wiring.Signature):
             {
                 "wanted": Out(plan.drain_vectors(north=north)),
                 "granted": In(1),
-                "sums": Out(data.ArrayLayout(signed(plan.accumulator_bits), lanes)),
+                "sums": Out(data.ArrayLayout(shown_sum(plan), lanes)),
                 "stream": Out(8),
                 "held": Out(data.ArrayLayout(unsigned(8), held.count)),
                 "offset": Out(signed(SCALE_BITS)),
@@ -126,6 +127,7 @@ class FloatPipe(wiring.Component):
             bounds=lanes // shared,
             sinks=len(sides) + plan.fused,
             poisonable=plan.poison,
+            mantissa=plan.mantissa,
         )
         m.submodules.lanes = place(floats, platform)
         sinks = self._grant(m, platform, floats)

@@ -98,6 +98,19 @@ class OperandRows:
         exponents = unit[..., None] - self.deficits
         return self.elements * power_of_two(exponents).repeat(self.block, axis=-1)
 
+    def part(self, first: int, count: int) -> "OperandRows":
+        """``count`` blocks of the contraction, or what there is of them; deficits stay those from
+        the maxima of the whole."""
+        blocks = slice(first, first + count)
+        along = slice(first * self.block, (first + count) * self.block)
+        return replace(
+            self,
+            elements=self.elements[..., along],
+            nonzero=self.nonzero[..., blocks],
+            deficits=self.deficits[..., blocks],
+            depths=self.depths[..., blocks],
+        )
+
     def planes(self) -> "list[OperandRows]":
         """The planes of operands of the format ``fast``, the top bits first, each as operands of 2
         bits; the deficits of plane i are larger by 2 i. Of others these operands alone."""

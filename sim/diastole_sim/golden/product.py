@@ -13,6 +13,9 @@ The shift rounds each block sum once, to the nearest integer, ties upward; integ
 associative, so no schedule changes a bit. ``value`` is rounded once more, to binary32. What NaN and
 Inf count as: :func:`diastole_sim.golden.operand_rows.read_operand_rows`.
 
+Where accumulators are floats, ``acc`` is the integer sum of a chunk of the contraction only, and
+:mod:`diastole_sim.golden.float_sums` adds chunks.
+
 Operands in the format ``fast`` are sums of planes, plane i 2 i below the top: every pair of them is
 a product with d larger by 2 (i + j), and ``acc`` the sum of all.
 
@@ -29,6 +32,7 @@ import numpy as np
 from diastole_sim.device.interface import Floats
 from diastole_sim.device.operands import require_contractions, sizes_of
 from diastole_sim.golden.convert import Quantised
+from diastole_sim.golden.float_sums import FloatSums
 from diastole_sim.golden.operand_rows import (
     Bounds,
     Doubles,
@@ -39,6 +43,8 @@ from diastole_sim.golden.operand_rows import (
     read_operand_rows,
 )
 from diastole_sim.golden.partition import nonzeros
+from diastole_sim.spec.accumulator import FloatAccumulator
+from diastole_sim.spec.formats import Format
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.operations import (
     FORWARD,
@@ -120,6 +126,7 @@ class Trees:
 
     ``product_bits``: w. ``rounds``: whether a product may lose bits there. ``sum_bits``: SW.
     ``fraction``: F. ``significands``: whether elements come times those of their scales.
+    ``accumulator``: the floats that chunks are added in, None if all is one integer.
     """
 
     product_bits: int
@@ -127,6 +134,7 @@ class Trees:
     sum_bits: int
     fraction: int
     significands: bool
+    accumulator: FloatAccumulator | None = None
 
     @classmethod
     def of(cls, first: str, second: str, numerics: Numerics) -> "Trees":
@@ -137,23 +145,17 @@ class Trees:
             sum_bits=numerics.block_sum_bits,
             fraction=numerics.fraction,
             significands=numerics.scale_significands,
+            accumulator=numerics.accumulator,
         )
 
 
 def multiply(a: OperandRows, b: OperandRows, trees: Trees) -> list[ResultTensor]:
     """A B^T for each of two stacks of operands whose last axis is the contraction; one of the two
     may be of one operand, for all."""
-    exact = np.ones(max(len(a.elements), len(b.elements)), np.bool_)
-    sums = None
-    pairs = [(first, second) for first in a.planes() for second in b.planes()]
-    lowest = pairs[-1]
-    one = is_one_product(lowest[0].bounds, lowest[1].bounds, trees)
-    if not one or _leaves_doubles(a, b):
-        exact = _is_exact(*lowest, trees)
-        sums = _sums_with_losses(pairs, trees)
-    if sums is None:
-        sums = a.values() @ b.values().swapaxes(1, 2)
-    sums = sums[:, : a.length, : b.length]
+    if trees.accumulator is None:
+        sums, exact = _sums(a, b, trees)
+    else:
+        sums, exact = _float_sums(a, b, trees, trees.accumulator)
     poisoned = (a.poisoned[:, :, None] | b.poisoned[:, None, :])[:, : a.length, : b.length]
     if poisoned.any():
         sums[poisoned] = 0
@@ -164,6 +166,35 @@ def multiply(a: OperandRows, b: OperandRows, trees: Trees) -> list[ResultTensor]
         ResultTensor(values=each, exact=bool(one), overflow=bool(large))
         for each, one, large in zip(values, exact, too_large, strict=True)
     ]
+
+
+def _sums(a: OperandRows, b: OperandRows, trees: Trees) -> tuple[Doubles, Mask]:
+    """What an integer accumulates over all of the operands' blocks, unpadded, with what is below 53
+    bits in the last one; of each matrix of the stack, whether no bit could be lost."""
+    exact = np.ones(max(len(a.elements), len(b.elements)), np.bool_)
+    sums = None
+    pairs = [(first, second) for first in a.planes() for second in b.planes()]
+    lowest = pairs[-1]
+    if _may_lose(*lowest, trees) or _leaves_doubles(a, b):
+        exact = _is_exact(*lowest, trees)
+        sums = _sums_with_losses(pairs, trees)
+    if sums is None:
+        sums = a.values() @ b.values().swapaxes(1, 2)
+    return sums[:, : a.length, : b.length], exact
+
+
+def _float_sums(
+    a: OperandRows, b: OperandRows, trees: Trees, accumulator: FloatAccumulator
+) -> tuple[Doubles, Mask]:
+    """Likewise where chunks of the contraction are added as floats."""
+    blocks = accumulator.blocks(a.block)
+    total = FloatSums(precision=accumulator.precision)
+    exact = np.ones(max(len(a.elements), len(b.elements)), np.bool_)
+    for first in range(0, a.deficits.shape[-1], blocks):
+        sums, no_loss = _sums(a.part(first, blocks), b.part(first, blocks), trees)
+        exact &= no_loss
+        total.add(sums)
+    return total.sums, exact & total.exact
 
 
 def to_binary32(accumulated: Integers, scale: Integers) -> tuple[Floats, bool]:
@@ -211,22 +242,28 @@ def _is_exact(a: OperandRows, b: OperandRows, trees: Trees) -> Mask:
 def is_one_product(a: Bounds, b: Bounds, trees: Trees) -> bool:
     """Whether no bit is lost and no sum leaves the bits of a float64, were the worst vectors of
     both to meet: then the sums are one float64 product of the stored numbers."""
-    return not (
-        not fits(a, b, FLOAT64_BITS)
-        or a.deficits + b.deficits > trees.fraction
-        or a.extents + b.extents > trees.product_bits
+    return (
+        fits(a, b, FLOAT64_BITS)
+        and a.deficits + b.deficits <= trees.fraction
+        and a.extents + b.extents <= trees.product_bits
     )
 
 
 def fits(a: Bounds, b: Bounds, bits: int) -> bool:
     """Whether every sum has so many bits, whatever is added of it first, were the worst vectors of
     both to meet."""
-    return a.reach + b.reach <= bits - FLOAT64_BITS + _room(a, b)
+    return a.reach + b.reach <= bits - bits_of_sums(a.format, b.format, a.contraction)
+
+
+def _may_lose(a: OperandRows, b: OperandRows, trees: Trees) -> bool:
+    """Whether a bit could be lost, or a sum leave the bits of a float64, were the worst vectors of
+    both to meet."""
+    return not is_one_product(a.bounds, b.bounds, trees)
 
 
 def _leaves_doubles(a: OperandRows, b: OperandRows) -> bool:
     """Whether a sum could leave the bits of a float64, were the worst vectors of both to meet."""
-    return not fits(a.bounds, b.bounds, FLOAT64_BITS)
+    return bool(a.reach.max() + b.reach.max() > _room(a, b))
 
 
 def _sums_with_losses(
@@ -275,19 +312,24 @@ def _accumulate(
     return accumulated
 
 
-def _room(a: Bounds, b: Bounds) -> int:
+def _room(a: OperandRows, b: OperandRows) -> int:
     """Bits by which vectors of both together may reach down for all sums to be exact in float64:
     what is left of it by the bound of any sum, in units of the smallest product of two elements."""
-    first, second = (2**side.format.precision - 1 for side in (a, b))
-    scales = 15 * 15 if a.format.two_level else 1
-    return FLOAT64_BITS - (a.contraction * first * second * scales).bit_length()
+    return FLOAT64_BITS - bits_of_sums(a.format, b.format, a.elements.shape[-1])
+
+
+def bits_of_sums(a: Format, b: Format, contraction: int) -> int:
+    """Bits of the largest sum of so many products, in units of the smallest of elements whose last
+    places are alike."""
+    first, second = (2**kind.precision - 1 for kind in (a, b))
+    scales = 15 * 15 if a.two_level else 1
+    return (contraction * first * second * scales).bit_length()
 
 
 def _lossy(side: OperandRows, other: OperandRows, trees: Trees) -> Mask:
     """The vectors that, with some vector they meet, lose a bit or leave the bits of a float64."""
-    room = _room(side.bounds, other.bounds)
     return side.nonzero & (
-        (side.reach + _largest(other.reach) > room)
+        (side.reach + _largest(other.reach) > _room(side, other))
         | (side.deficits + _largest(other.deficits) > trees.fraction)
         | (side.extents + _largest(other.extents) > trees.product_bits)
     )

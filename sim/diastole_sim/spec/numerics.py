@@ -6,6 +6,7 @@ from functools import cached_property
 from itertools import combinations
 from typing import Any
 
+from diastole_sim.spec.accumulator import FloatAccumulator
 from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.formats import (
     Format,
@@ -85,8 +86,9 @@ class Numerics:
     aligned block sum (0..32). ``headroom``: G, up to 2^G blocks are summed (1..16).
     ``window``: None, or the bits that a product is rounded to before it enters its tree (8..48), 0
     for none. ``special``, ``source``: of ``SPECIALS`` and ``SOURCES``. ``widths``: of ``WIDTHS``,
-    ascending, those that a class of format ``fast`` may be converted to. ValueError if one is out
-    of range, or if they do not go together (:func:`contradictions`).
+    ascending, those that a class of format ``fast`` may be converted to. ``accumulator``: None for
+    integers, or the floats that chunks are added in. ValueError if one is out of range, or if they
+    do not go together (:func:`contradictions`).
     """
 
     block: int
@@ -102,6 +104,7 @@ class Numerics:
     widths: tuple[int, ...] = DEFAULT_WIDTHS
     rounding_kind: str = KINDS[0]
     lfsr_bits: int = DEFAULT_LFSR_BITS
+    accumulator: FloatAccumulator | None = None
 
     def __post_init__(self) -> None:
         require_choice("block", self.block, BLOCK_SIDES)
@@ -203,8 +206,24 @@ class Numerics:
 
     @property
     def accumulator_bits(self) -> int:
-        """W: bits of an accumulator, sign included."""
+        """W: bits of an integer that holds any sum, sign included."""
         return self.block_sum_bits + self.fraction + self.headroom
+
+    @property
+    def chunk_sum_bits(self) -> int:
+        """Bits of an integer that holds the sum of a chunk, where accumulators are floats."""
+        assert self.accumulator is not None
+        grown = min(self.headroom, self.accumulator.headroom(self.block))
+        return self.block_sum_bits + self.fraction + grown
+
+    @property
+    def most_accumulator_bits(self) -> int:
+        """The largest W. To nearest, a chunk moves a float by at most twice its own sum, and the
+        first one by its sum: that stays below 2^63 with chunks of 2^i blocks, with others if W is a
+        bit less."""
+        chosen = self.accumulator
+        blocks = 1 if chosen is None else chosen.blocks(self.block)
+        return MAX_ACCUMULATOR_BITS - (blocks & (blocks - 1) != 0)
 
     @property
     def max_contraction(self) -> int:
@@ -238,18 +257,20 @@ class Numerics:
         widths = {"widths": list(self.widths)} if self.chooses_widths else {}
         kind = {} if self.rounding_kind == KINDS[0] else {"rounding_kind": self.rounding_kind}
         lfsr = {"lfsr_bits": self.lfsr_bits} if self.rounding_kind == "lfsr" else {}
+        floats = {"accumulator": self.accumulator.to_dict()} if self.accumulator else {}
         scalars = {key: getattr(self, key) for key in _SCALARS}
-        return scalars | kind | lfsr | widths | classes
+        return scalars | kind | lfsr | widths | floats | classes
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Numerics":
         """The inverse of :meth:`to_dict`; what is absent of ``window``, ``special``, ``source``,
-        ``widths``, ``rounding_kind``, ``lfsr_bits`` and of a class's ``grouping``, ``scale`` and
-        ``overflow`` has its default (or is None).
+        ``widths``, ``rounding_kind``, ``lfsr_bits``, ``accumulator`` and of a class's ``grouping``,
+        ``scale`` and ``overflow`` has its default (or is None).
 
         ValueError for a key that is missing or unknown.
         """
-        _require_keys("numerics", values, (*_REQUIRED, *CLASS_NAMES), (*_DEFAULTED, *_LATER))
+        optional = (*_DEFAULTED, *_LATER, "accumulator")
+        _require_keys("numerics", values, (*_REQUIRED, *CLASS_NAMES), optional)
         require_choice("block", values["block"], BLOCK_SIDES)
         classes = {
             name: make_class(name, values["block"], f"numerics.{name}", values[name])
@@ -258,6 +279,8 @@ class Numerics:
         scalars = {key: values[key] for key in (*_SCALARS, *_LATER) if key in values}
         if "widths" in values:
             scalars["widths"] = tuple(values["widths"])
+        if values.get("accumulator") is not None:
+            scalars["accumulator"] = FloatAccumulator.from_dict(values["accumulator"])
         return cls(**classes, **scalars)
 
 
@@ -321,6 +344,14 @@ def contradictions(numerics: Numerics) -> Iterator[tuple[tuple[str, ...], str]]:
                 ),
             )
     yield from _misdrawn(numerics)
+    if numerics.accumulator is not None and numerics.accumulator.chunk % numerics.block:
+        yield (
+            ("accumulator.chunk", "array.block"),
+            (
+                f"accumulator.chunk must be a multiple of array.block = {numerics.block}, "
+                f"not {numerics.accumulator.chunk}"
+            ),
+        )
     pairs = list(combinations(CLASS_NAMES, 2))
     needed = max(classes[a].format.precision + classes[b].format.precision for a, b in pairs)
     if numerics.window and numerics.window < needed:
@@ -333,9 +364,10 @@ def contradictions(numerics: Numerics) -> Iterator[tuple[tuple[str, ...], str]]:
         )
         return
     width = numerics.accumulator_bits
-    if width > MAX_ACCUMULATOR_BITS:
+    most = numerics.most_accumulator_bits
+    if width > most:
         sum_bits, f, g = numerics.block_sum_bits, numerics.fraction, numerics.headroom
-        room = MAX_ACCUMULATOR_BITS - sum_bits
+        room = most - sum_bits
         advice = (
             f"F + G of at most {room} would do"
             if room >= 1
@@ -345,7 +377,7 @@ def contradictions(numerics: Numerics) -> Iterator[tuple[tuple[str, ...], str]]:
             ("cell.window", "accumulator.fraction", "accumulator.headroom"),
             (
                 f"accumulator.fraction and accumulator.headroom must make SW + F + G at most "
-                f"{MAX_ACCUMULATOR_BITS} bits, not {sum_bits} + {f} + {g} = {width} (SW follows "
+                f"{most} bits, not {sum_bits} + {f} + {g} = {width} (SW follows "
                 f"from the formats, cell.window and array.block): {advice}"
             ),
         )

@@ -15,7 +15,7 @@ copy 1 down its columns; it is stored as a copy of the transposed tensor.)
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from diastole_sim.spec.numerics import CLASS_NAMES
+from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 
 AXES = ("m", "n", "k")
 """M, N and K: what rows and columns of tensors count."""
@@ -87,6 +87,11 @@ class MatrixProduct:
         """The axes t, l and c."""
         return self.result.rows, self.result.columns, self.contraction
 
+    def held_by_lanes(self, *, grouped: bool) -> bool:
+        """Whether the rows of the held image are the lanes: of a tensor in vector groups, which has
+        an image for each product, they always are."""
+        return grouped or self.held.rows == self.result.columns
+
     def copy(self, operand: Tensor) -> int:
         """The copy of a factor that is read, its groups along the contraction: 0 if its columns are
         contracted, 1 if its rows. A tensor of one copy is read along the same axis."""
@@ -99,6 +104,19 @@ WEIGHT_GRADIENT = MatrixProduct(result=DW, streamed=X, held=DY)
 
 PRODUCTS = {product.result.name: product for product in (FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT)}
 """By the name of the result."""
+
+
+def summed_inside(numerics: Numerics, *, rows: int, cols: int, in_place: bool) -> dict[str, int]:
+    """Elements of a contraction that are summed inside the array before they are accumulated, by
+    the direction in which sums leave it, of those that are used. ``in_place``: the array
+    transposes; else all leave to the east."""
+    by_lanes = {
+        product.held_by_lanes(grouped=numerics.tensor_class(product.held.tensor_class).two_copies)
+        for product in PRODUCTS.values()
+    }
+    sides = {"east": cols, "north": rows}
+    used = {"north" if north and in_place else "east" for north in by_lanes}
+    return {name: side * numerics.block for name, side in sides.items() if name in used}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,6 +6,7 @@ from itertools import combinations
 from diastole.commands.arguments import Commands, add_config, read_config
 from diastole.console import say, say_next
 from diastole.layers.costs import usual_use
+from diastole_sim.spec.accumulator import EXPONENT_BITS
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 
 
@@ -26,14 +27,21 @@ def execute(arguments: argparse.Namespace) -> int:
     array, numerics = config.array, config.numerics
     say(
         f"{arguments.file}: good: {config.name}, {array.rows} x {array.cols} cells with blocks of "
-        f"{array.block} x {array.block}, {config.macs} multipliers, "
-        f"accumulators of {numerics.accumulator_bits} bits"
+        f"{array.block} x {array.block}, {config.macs} multipliers, {sums_of(numerics)}"
     )
     for line in describe(numerics):
         say(f"  {line}")
     say(f"  {usual_use(config)}")
     say_next(f"diastole generate {arguments.file} -o product")
     return 0
+
+
+def sums_of(numerics: Numerics) -> str:
+    """What accumulates, in words."""
+    chosen = numerics.accumulator
+    if chosen is None:
+        return f"accumulators of {numerics.accumulator_bits} bits"
+    return f"accumulators e{EXPONENT_BITS}m{chosen.mantissa} of chunks of {chosen.chunk} elements"
 
 
 def describe(numerics: Numerics) -> list[str]:

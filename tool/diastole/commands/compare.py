@@ -36,6 +36,7 @@ from diastole.compare.pool import run_jobs, usable_cores
 from diastole.compare.runs import Runs, Settled
 from diastole.compare.store import Results, opened
 from diastole.compare.summary import verdict_on
+from diastole.config.file import from_document
 from diastole.config.keys import Config
 from diastole.config.presets import PRESETS
 from diastole.console import fail, note, print_json, say, say_next
@@ -139,6 +140,8 @@ def execute(arguments: argparse.Namespace) -> int:
     plan = Plan() if arguments.plan is None else read_plan(arguments.plan)
     seeds = _seeds(arguments.seeds) or plan.seeds or SEEDS
     asked = _asked(arguments, plan)
+    if arguments.file is not None and arguments.preset is not None:
+        raise BadInput("either FILE or --preset says which machine")
     _check_outputs(arguments)
     install.require(install.JOBLIB, install.THREADPOOLCTL)
     if arguments.scheduler is not None:
@@ -236,21 +239,22 @@ def settle(
     out; what was asked for by its name is a failure. BadInput if none is left."""
     options = TrainOptions()
     settled: list[Settled] = []
-    left_out: list[str] = []
-    refused: list[str] = []
+    problems: list[tuple[Named, str]] = []
     for named in asked:
         settings = plan.settings | named.settings
         try:
             config = _config(arguments, plan, settings, options.names)
-            settled.append(
-                Settled(named=named, config=config, options=options.read(config, settings))
-            )
+            training = options.read(config, settings)
         except BadInput as error:
-            (left_out if named.of_axes else refused).extend(
-                f"{named.name}: {problem.replace('--set: ', '')}" for problem in error.problems
-            )
+            problems += ((named, text.replace("--set: ", "")) for text in error.problems)
+        else:
+            settled.append(Settled(named=named, config=config, options=training))
     if not settled:
-        raise BadInput(*dict.fromkeys([*refused, *left_out]))
+        alone = dict.fromkeys(text for _, text in problems)
+        each = (f"{named.name}: {text}" for named, text in problems)
+        raise BadInput(*(alone if len(alone) == 1 else each))
+    left_out = [f"{named.name}: {text}" for named, text in problems if named.of_axes]
+    refused = [f"{named.name}: {text}" for named, text in problems if not named.of_axes]
     for text in left_out:
         note(f"left out: {text}")
     for text in refused:
@@ -269,12 +273,15 @@ def _config(
             preset = DEFAULT_PRESET
     if PRESET in settings:
         file, preset = None, settings[PRESET]
-    if preset is not None and preset not in PRESETS:
-        raise BadInput(f"preset must be one of {', '.join(PRESETS)}, not {preset}")
     known = [*options, *(name.replace("_", "-") for name in options)]
     overrides = [*arguments.overrides, *overrides_of(settings, known)]
-    asked = {"file": file, "preset": preset, "overrides": overrides}
-    return read_config(argparse.Namespace(**asked))
+    if preset is None:
+        return read_config(argparse.Namespace(file=file, overrides=overrides))
+    if preset not in PRESETS:
+        raise BadInput(f"preset must be one of {', '.join(PRESETS)}, not {preset}")
+    # What it says alone: the rest follows from the keys of the configuration, as F from fast.
+    said = PRESETS[preset].model_dump(exclude_unset=True)
+    return from_document(said, overrides, source=f"preset {preset}")
 
 
 def _run(arguments: argparse.Namespace, jobs: Mapping[str, Job], results: Results) -> list[str]:

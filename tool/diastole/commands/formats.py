@@ -48,7 +48,8 @@ def add_parser(commands: Commands) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     given = trials.given_options(arguments)
-    choices = parse_choices(arguments.formats, given, arguments.block)
+    kind = arguments.rounding_kind
+    choices = parse_choices(arguments.formats, given, arguments.block, kind)
     _check_picture(arguments)
     if arguments.data is None:
         return show(choices.names, arguments.block, arguments.json)

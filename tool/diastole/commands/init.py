@@ -4,7 +4,8 @@ import argparse
 from pathlib import Path
 
 from diastole.commands.arguments import Commands
-from diastole.config.file import to_toml
+from diastole.config.file import from_document, to_toml
+from diastole.config.numbers import NUMBERS
 from diastole.config.presets import PRESETS
 from diastole.console import say, say_next
 from diastole.errors import BadInput
@@ -23,6 +24,9 @@ def add_parser(commands: Commands) -> None:
     parser.add_argument(
         "--preset", choices=tuple(PRESETS), default="nano", help="where to start (default: nano)"
     )
+    parser.add_argument(
+        "--numbers", choices=tuple(NUMBERS), help="published numbers instead of the preset's bfp4"
+    )
     parser.add_argument("--force", action="store_true", help="overwrite FILE if it exists")
     parser.set_defaults(execute=execute)
 
@@ -31,11 +35,15 @@ def execute(arguments: argparse.Namespace) -> int:
     path = arguments.file
     if path.is_dir():
         raise BadInput(f"{path}: is a directory")
-    text = to_toml(PRESETS[arguments.preset]).encode()
+    config, chosen = PRESETS[arguments.preset], f"preset {arguments.preset}"
+    if arguments.numbers:
+        config = from_document(config.to_dict(), [f"numbers={arguments.numbers}"])
+        chosen += f", numbers {arguments.numbers}"
+    text = to_toml(config).encode()
     try:
         (atomic.replace if arguments.force else atomic.create)(path, lambda file: file.write(text))
     except FileExistsError:
         raise BadInput(f"{path}: exists; --force overwrites it") from None
-    say(f"wrote {path} (preset {arguments.preset})")
+    say(f"wrote {path} ({chosen})")
     say_next(f"edit it, then diastole check {path}")
     return 0

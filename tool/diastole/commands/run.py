@@ -129,7 +129,8 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(record)
     else:
-        say(describe(record, arguments.target))
+        floats = config.accumulator.kind == "float"
+        say(describe(record, arguments.target, floats=floats))
         say_next(
             "--verify compares all of it with the numpy model, bit for bit"
             if not arguments.verify
@@ -361,8 +362,9 @@ def _counted(result: ProductResult, macs: int, multipliers: int) -> dict[str, An
     }
 
 
-def describe(record: dict[str, Any], target: Path) -> str:
-    """A few lines for people."""
+def describe(record: dict[str, Any], target: Path, *, floats: bool = False) -> str:
+    """A few lines for people. ``floats``: sums are."""
+    rounded = ", or were rounded by the float accumulators" if floats else ""
     lines = [
         (
             f"{record['op']} of M = {record['m']}, K = {record['k']}, N = {record['n']} "
@@ -371,7 +373,8 @@ def describe(record: dict[str, Any], target: Path) -> str:
         ),
         "every element is the product of the converted operands, rounded once"
         if record["exact"]
-        else "not exact: some products lie beyond accumulator.fraction, or beyond cell.window",
+        else "not exact: some products lie beyond accumulator.fraction, or beyond cell.window"
+        + rounded,
     ]
     if record["cycles"] is not None:
         lines.append(

@@ -13,7 +13,7 @@ from diastole.errors import BadInput
 from diastole.files import tensors
 from diastole.files.matrices import operands_of, read_matrices
 from diastole.report import survey_table, verdict_table
-from diastole.trials.choices import Choices
+from diastole.trials.choices import KIND, Choices
 from diastole.trials.mixtures import TABLES, Mixture, combine, make_mixtures
 from diastole.trials.trial import check_products, class_of, run_trials
 from diastole_sim.spec.numerics import CLASS_NAMES
@@ -64,6 +64,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name, about in ABOUT.items():
         group.add_argument(f"--{name}", metavar="V", help=f"{about}; V, or x=V,w=V,dy=V")
     group.add_argument(
+        f"--{KIND}",
+        metavar="KIND",
+        help="where the random bits come from: counter (default), lfsr, lfsr3, data",
+    )
+    group.add_argument(
         "--least-db",
         metavar="DB",
         type=decibels,
@@ -79,7 +84,8 @@ def given_options(arguments: argparse.Namespace) -> dict[str, str]:
     """The texts of those of :data:`OPTIONS` that were given; :class:`BadInput` without data."""
     given = {name: getattr(arguments, name) for name in OPTIONS}
     given = {name: text for name, text in given.items() if text is not None}
-    said = [*given, *(["least-db"] if arguments.least_db is not None else [])]
+    others = {KIND: arguments.rounding_kind, "least-db": arguments.least_db}
+    said = [*given, *(name for name, value in others.items() if value is not None)]
     if said and arguments.data is None:
         raise BadInput(f"--{said[0]} needs --data: it is about your tensors")
     return given

@@ -1,9 +1,12 @@
 """Who does the runs: this process, several of this computer, or a cluster of Dask's."""
 
 import os
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor
+from functools import cache, partial
 from importlib import import_module
+from threading import Thread
 from typing import Any, cast
 
 from diastole.compare.jobs import Job, Record, run_job
@@ -11,6 +14,8 @@ from diastole.errors import BadInput, CheckFailed
 
 SECONDS_TO_ANSWER = 10
 """That a scheduler has."""
+SECONDS_BETWEEN_LOOKS = 0.5
+"""Of a process at its parent."""
 
 
 def usable_cores() -> int:
@@ -30,12 +35,33 @@ def run_jobs(jobs: Sequence[Job], *, processes: int, scheduler: str | None) -> I
     else:
         joblib: Any = import_module("joblib")  # of an extra, and without types
         with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
-            yield from _parallel(jobs, min(processes, len(jobs)))
+            work = partial(run_for, os.getpid())
+            yield from _parallel(work, jobs, min(processes, len(jobs)))
 
 
-def _parallel(jobs: Sequence[Job], processes: int) -> Iterator[Record]:
+def run_for(parent: int, job: Job) -> Record:
+    """As :func:`diastole.compare.jobs.run_job`, in a process that ends when ``parent`` does, which
+    may be killed without a word."""
+    _end_with(parent)
+    return run_job(job)
+
+
+@cache
+def _end_with(parent: int) -> None:
+    Thread(target=_watch, args=(parent,), daemon=True).start()
+
+
+def _watch(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(SECONDS_BETWEEN_LOOKS)
+    os._exit(1)
+
+
+def _parallel(
+    work: Callable[[Job], Record], jobs: Sequence[Job], processes: int
+) -> Iterator[Record]:
     joblib: Any = import_module("joblib")
-    call: Any = joblib.delayed(run_job)
+    call: Any = joblib.delayed(work)
     options: dict[str, Any] = {"return_as": "generator_unordered", "batch_size": 1}
     try:
         found: Any = joblib.Parallel(n_jobs=processes, **options)(call(job) for job in jobs)
@@ -56,4 +82,4 @@ def _on_cluster(jobs: Sequence[Job], address: str) -> Iterator[Record]:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise BadInput(f"--scheduler: no scheduler of Dask at {address}: {reason}") from None
     with client, joblib.parallel_config(backend="dask", client=client):
-        yield from _parallel(jobs, -1)
+        yield from _parallel(run_job, jobs, -1)

@@ -8,8 +8,13 @@ from typing import Any
 from diastole.compare.costs import Cost
 from diastole.compare.jobs import Record
 
-SURE = 2.0
-"""Standard errors that a difference must have to be one."""
+STUDENT = (
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
+    2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
+    2.052, 2.048, 2.045, 2.042,
+)  # fmt: skip
+"""Standard errors that a mean of 2, 3, ... numbers is off by once in 20 times, by chance alone:
+Student's t of 1, 2, ... degrees of freedom. Of more numbers than that the last one is enough."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +24,15 @@ class Spread:
     mean: float
     deviation: float | None
     error: float | None
+    count: int
+
+    @property
+    def sign(self) -> int | None:
+        """-1 or 1 where it is surely not zero, 19 times in 20; 0 where it may be; None of one."""
+        if self.error is None:
+            return None
+        margin = STUDENT[min(self.count - 2, len(STUDENT) - 1)] * self.error
+        return (self.mean > margin) - (self.mean < -margin)
 
     def record(self) -> dict[str, float | None]:
         """For ``--json``."""
@@ -32,7 +46,7 @@ def spread(values: Sequence[float | None]) -> Spread | None:
         return None
     deviation = stdev(known) if len(known) > 1 else None
     error = None if deviation is None else deviation / len(known) ** 0.5
-    return Spread(mean=mean(known), deviation=deviation, error=error)
+    return Spread(mean=mean(known), deviation=deviation, error=error, count=len(known))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,10 +97,10 @@ class Compared:
 
 @dataclass(frozen=True, kw_only=True)
 class Ruling:
-    """Whether something beats the plain configuration, in means of seeds. ``better``: of a smaller
-    loss by two standard errors; ``worse``: of a larger one; ``as_good``: neither; ``dominating``:
-    better and not dearer, or as good and cheaper. Dear is area times passes, or, where one of the
-    areas is not known, bits."""
+    """Whether something beats the plain configuration, in means of seeds. ``better``: surely of a
+    smaller loss; ``worse``: surely of a larger one; ``as_good``: neither; ``dominating``: better
+    and not dearer, or as good and cheaper. Dear is area times passes, or, where one of the areas is
+    not known, bits."""
 
     plain: str
     better: tuple[str, ...]
@@ -111,14 +125,15 @@ def verdict_on(plain: Compared, others: Sequence[Compared]) -> Ruling | None:
     found: dict[str, list[str]] = {"better": [], "as_good": [], "worse": [], "dominating": []}
     for other in others:
         over = other.over(plain, "loss")
-        if over is None or over.error is None or plain.cost is None or other.cost is None:
+        sign = None if over is None else over.sign
+        if sign is None or plain.cost is None or other.cost is None:
             continue
         cheaper, dearer = _price(other.cost, plain.cost)
-        if over.mean < -SURE * over.error:
+        if sign < 0:
             found["better"].append(other.name)
             if not dearer:
                 found["dominating"].append(other.name)
-        elif over.mean > SURE * over.error:
+        elif sign > 0:
             found["worse"].append(other.name)
         else:
             found["as_good"].append(other.name)

@@ -4,8 +4,10 @@ from collections.abc import Iterator
 
 from diastole.config.keys import Config
 from diastole_sim.spec import numerics
+from diastole_sim.spec.accumulator import LONGEST_CHUNK, chunks_of
 from diastole_sim.spec.formats import Format, parse_format, parse_grouping
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
+from diastole_sim.spec.operations import summed_inside
 
 Fault = tuple[tuple[str, ...], str]
 """The keys that a fault follows from, that which is to be mended first; what would be accepted."""
@@ -15,6 +17,10 @@ DERIVED_FROM = {
     "accumulator.fraction": ("array.block",),
 }
 """What a width depends on beside the keys that can mend it."""
+
+
+MOST_SHOWN = 4
+"""Of the chunks that would do."""
 
 
 class _Draft(Numerics):
@@ -45,6 +51,8 @@ def _of_the_draft(config: Config) -> Iterator[Fault]:
         values[name] |= {part: None for part, _, _ in _misfitting(config, name)}
     draft = _Draft.from_dict(values)
     yield from _turned_vectors(config, draft)
+    yield from _cut_chunks(config, draft)
+    yield from _chunks_of_planes(draft)
     for blamed, text in numerics.contradictions(draft):
         yield blamed + tuple(k for key in blamed for k in DERIVED_FROM.get(key, ())), text
 
@@ -101,6 +109,51 @@ def _turned_vectors(config: Config, draft: Numerics) -> Iterator[Fault]:
                 f'vectors), not "{chosen.grouping}"{default}'
             ),
         )
+
+
+def _cut_chunks(config: Config, draft: Numerics) -> Iterator[Fault]:
+    """Passes of the array sum a part of a contraction before anything is accumulated."""
+    if draft.accumulator is None or draft.accumulator.chunk % draft.block:
+        return
+    array = config.array
+    in_place = array.transpose == "in_place"
+    parts = summed_inside(draft, rows=array.rows, cols=array.cols, in_place=in_place)
+    chunk = draft.accumulator.chunk
+    if not any(chunk % part for part in parts.values()):
+        return
+    sides = {"east": "cols", "north": "rows"}
+    each = " and ".join(
+        f"array.{sides[name]} x array.block = {part} to the {name}" for name, part in parts.items()
+    )
+    known = chunks_of(parts.values())
+    if known:
+        shown = ", ".join(map(str, known[:MOST_SHOWN]))
+        more = " and so on" if len(known) > MOST_SHOWN else ""
+        advice = f"{shown}{more} would do"
+    else:
+        advice = f"none up to {LONGEST_CHUNK} is, so accumulator.kind must be integer"
+    blamed = (f"array.{sides[name]}" for name in parts)
+    yield (
+        ("accumulator.chunk", "accumulator.kind", "array.block", "array.transpose", *blamed),
+        (
+            "accumulator.chunk must be a multiple of the elements of a contraction that a pass "
+            f"sums, {each}: {advice}, not {chunk}"
+        ),
+    )
+
+
+def _chunks_of_planes(draft: Numerics) -> Iterator[Fault]:
+    """The planes of a part of the contraction come one after the other."""
+    planes = [name for name in CLASS_NAMES if draft.tensor_class(name).format.planes]
+    if draft.accumulator is None or not planes:
+        return
+    yield (
+        ("accumulator.kind", f"format.{planes[0]}"),
+        (
+            f"accumulator.kind must be integer where format.{planes[0]} is fast, whose planes are "
+            'not summed chunk by chunk, not "float"'
+        ),
+    )
 
 
 def _groups(chosen: Format, kinds: tuple[str, ...], block: int) -> str:

@@ -16,6 +16,7 @@ from pydantic.fields import FieldInfo
 
 from diastole.config.contradictions import contradictions
 from diastole.config.keys import Accepted, Config
+from diastole.config.numbers import NUMBERS, numbers_of
 from diastole.errors import BadInput
 from diastole_sim.spec.formats import FAST, FORMAT_NAMES, parse_format
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
@@ -78,11 +79,14 @@ def from_document(
     document = {key: dict(v) if _is_table(v) else v for key, v in document.items()}
     problems: list[str] = []
     overridden: set[str] = set()
-    for text in overrides:
+    # What is laid over the file's numbers is laid over others too, wherever it stands.
+    for text in sorted(overrides, key=lambda text: not _is_of_numbers(text)):
         try:
             overridden.add(_override(document, text))
         except BadInput as error:
             problems += error.problems
+        if _is_of_numbers(text) and (chosen := numbers_of(document)) is not None:
+            document = chosen.instead(document)
     wrong: set[tuple[int | str, ...]] = set()
     try:
         config = Config.model_validate(document)
@@ -99,6 +103,10 @@ def from_document(
     if problems:
         raise BadInput(*problems)
     return config
+
+
+def _is_of_numbers(override: str) -> bool:
+    return override.partition("=")[0].strip() == "numbers"
 
 
 def _with_fraction(config: Config, document: dict[str, Any]) -> Config:
@@ -203,6 +211,10 @@ def _entry(key: str, value: Any, config: Config, said: dict[str, str]) -> Iterab
     yield from _comment(words)
     if value is not None:
         yield f"{_last(key)} = {_show(value)}"
+        return
+    if key == "numbers":
+        yield "# Left out: the file tells all of them."
+        yield f"# {key} = {_show(next(iter(NUMBERS)))}"
         return
     default = absent_value(key, config.numerics)
     if default is None:

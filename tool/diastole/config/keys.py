@@ -23,7 +23,19 @@ from pydantic import (
     model_validator,
 )
 
+from diastole.config.numbers import NUMBERS, numbers_of
 from diastole_hw.emit.keywords import KEYWORDS
+from diastole_sim.spec.accumulator import (
+    DEFAULT_CHUNK,
+    DEFAULT_MANTISSA,
+    EXPONENT_BITS,
+    LEAST_MANTISSA,
+    LONGEST_CHUNK,
+    MOST_MANTISSA,
+    MOST_NAMED_EXPONENT_BITS,
+    SHORTEST_CHUNK,
+    mantissa_of,
+)
 from diastole_sim.spec.formats import (
     FAST,
     FORMAT_NAMES,
@@ -103,6 +115,11 @@ def _widths(value: Any) -> Any:
     return widths
 
 
+def _mantissa(value: Any) -> Any:
+    """Of a float by its name, as an integer."""
+    return mantissa_of(value) if isinstance(value, str) else value
+
+
 def _window(value: int | None) -> int | None:
     if value and not MIN_WINDOW <= value <= MAX_WINDOW:
         raise ValueError("out of range")
@@ -143,6 +160,16 @@ Widths = Annotated[
     BeforeValidator(_widths),
     Accepted(f"a list of some of {', '.join(map(str, WIDTHS))}, ascending"),
 ]
+Mantissa = Annotated[
+    int,
+    BeforeValidator(_mantissa),
+    Accepted(
+        f"an integer in {LEAST_MANTISSA}..{MOST_MANTISSA}, or e<E>m<M> with such an M and E in "
+        f"{EXPONENT_BITS}..{MOST_NAMED_EXPONENT_BITS} (fewer bits of exponent do not hold every "
+        "sum, more are not used)"
+    ),
+]
+NumbersName = Annotated[str | None, _one_of(NUMBERS), Accepted(_listed(NUMBERS))]
 Window = Annotated[
     int | None,
     AfterValidator(_window),
@@ -271,12 +298,34 @@ class CellConfig(Section):
 
 
 class AccumulatorConfig(Section):
-    """The integer accumulators, SW + F + G bits wide."""
+    """The accumulators: integers of SW + F + G bits, or of a chunk, which are added as floats."""
 
     fraction: int = _integer(
         18, 0, 32, "Fraction bits F: a product is exact where no two blocks' deficits exceed F"
     )
     headroom: int = _integer(14, 1, 16, "Headroom G: a contraction is at most 2^G blocks long")
+    kind: Literal["integer", "float"] = _choice(
+        "integer", "What sums of chunks of a contraction are added as"
+    )
+    mantissa: Mantissa = Field(
+        default=DEFAULT_MANTISSA,
+        ge=LEAST_MANTISSA,
+        le=MOST_MANTISSA,
+        description="Bits behind the leading one of a float accumulator",
+    )
+    chunk: int = _integer(
+        DEFAULT_CHUNK,
+        SHORTEST_CHUNK,
+        LONGEST_CHUNK,
+        "Elements that are added exactly before a float accumulator rounds: a multiple of B",
+    )
+
+    @property
+    def floats(self) -> dict[str, Any] | None:
+        """What `Numerics` takes for floats; None for integers."""
+        if self.kind == "integer":
+            return None
+        return {key: getattr(self, key) for key in ("kind", "mantissa", "chunk")}
 
 
 class BusConfig(Section):
@@ -299,6 +348,9 @@ class Config(Section):
         "flag",
         "What NaN and Inf become: 0 and the largest element, or NaN in every result they reach",
     )
+    numbers: NumbersName = _choice(
+        None, "Published numbers, for the formats and accumulators that the file does not tell"
+    )
     array: ArrayConfig = ArrayConfig()
     format: FormatConfig = FormatConfig()
     block: BlockConfig = BlockConfig()
@@ -316,6 +368,13 @@ class Config(Section):
         from diastole.config.file import read  # which builds upon this
 
         return read(Path(path), overrides)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _numbers_are_defaults(cls, values: Any) -> Any:
+        """Of the keys that are absent; where the name is wrong that is told later."""
+        chosen = numbers_of(values)
+        return values if chosen is None else chosen.under(values)
 
     @field_validator("name")
     @classmethod
@@ -360,6 +419,7 @@ class Config(Section):
             "special": self.special,
             "source": self.scale.source,
             "widths": self.fast.widths,
+            "accumulator": self.accumulator.floats,
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -373,9 +433,14 @@ class Config(Section):
         A key that is absent counts as null, not as the default of its format. ``bus.ports``, which
         came later, counts where it is not 1, ``fast`` where a class has that format,
         ``rounding.kind`` where it is not ``counter``, ``rounding.lfsr_bits`` where that is
-        ``lfsr``: what it was before is what it was.
+        ``lfsr``, and what is of float accumulators where there are some: what it was before is what
+        it was. ``numbers`` never counts, only what it means.
         """
         content = self.to_dict()
+        del content["numbers"]
+        if self.accumulator.kind == "integer":
+            for key in ("kind", "mantissa", "chunk"):
+                del content["accumulator"][key]
         if FAST.name not in content["format"].values():
             del content["fast"]
         if self.rounding.kind == KINDS[0]:

@@ -54,8 +54,12 @@ synth -top {top}
 dfflibmap -liberty cells.lib
 abc -liberty cells.lib
 tee -o area.txt stat -liberty cells.lib -top {top}
-hierarchy -top {top}_cell
-tee -a area.txt stat -liberty cells.lib -top {top}_cell
+design -save mapped
+"""
+PART_COMMANDS = """\
+design -load mapped
+hierarchy -top {top}_{part}
+tee -a area.txt stat -liberty cells.lib -top {top}_{part}
 """
 WHOLE = {"nano": {64: 377_900, 128: None}}
 """By preset and width of its bus the most that is asked of a whole machine: what `nano` had with
@@ -98,14 +102,20 @@ class Mapper:
 
     def machine(self, config: Config) -> MachineArea:
         """Area of a whole machine."""
+        whole, cell = self.parts(config, "cell")
+        return MachineArea(whole=whole, cells=cell * config.array.rows * config.array.cols)
+
+    def parts(self, config: Config, *parts: str) -> list[float]:
+        """Area of a whole machine, and of one of each of some modules, all that is in them."""
         contents, _ = product_contents(config)
         verilog_of = {"machine.v": "", "memories.v": ""}
         for path, text in contents.items():
             if path.endswith(".v"):
                 verilog_of["memories.v" if "_mem_" in path else "machine.v"] += text
         top = config.name
-        whole, cell = self._areas(verilog_of, WHOLE_COMMANDS.format(top=top), top, f"{top}_cell")
-        return MachineArea(whole=whole, cells=cell * config.array.rows * config.array.cols)
+        commands = WHOLE_COMMANDS.format(top=top)
+        commands += "".join(PART_COMMANDS.format(top=top, part=part) for part in parts)
+        return self._areas(verilog_of, commands, top, *(f"{top}_{part}" for part in parts))
 
     def _areas(self, files: Mapping[str, str], commands: str, *tops: str) -> list[float]:
         """Of modules with all that is in them, by a script that reads the files and writes

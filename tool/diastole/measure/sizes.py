@@ -55,6 +55,8 @@ CASES = {
 FAR = {"nano": Cube(side=64, least=0.68), "server": Cube(side=1024, least=0.94, ops=("forward",))}
 """The same with a memory of :data:`FAR_LATENCY` cycles."""
 FAR_LATENCY = 100
+FAR_AWAY = f", latency {FAR_LATENCY}"
+"""What figures of it say."""
 
 
 def larger() -> Iterator[Figure]:

@@ -19,8 +19,9 @@ AXES: tuple[tuple[str, Place], ...] = (
 def write_comparison(
     compared: Sequence[Compared], reference: Compared, path: Path, title: str
 ) -> None:
-    """Means of the held-out loss with their standard errors; float32 is a line. What has no loss or
-    no price has no point. .png or .svg. Needs matplotlib."""
+    """Means of the held-out loss; bars are standard errors of the difference from float32, which is
+    a line: what the seeds have in common is not in them. What has no loss or no price has no point.
+    .png or .svg. Needs matplotlib."""
     from matplotlib.figure import Figure  # slow to import; without pyplot there is no window
 
     figure: Any = Figure(figsize=(12, 5), layout="constrained")
@@ -30,7 +31,9 @@ def write_comparison(
             x = None if each.cost is None else place(each.cost)
             if loss is None or x is None:
                 continue
-            axes.errorbar([x], [loss.mean], yerr=[loss.error or 0], fmt="o", capsize=3)
+            over = each.over(reference, "loss")
+            error = 0 if over is None else over.error or 0
+            axes.errorbar([x], [loss.mean], yerr=[error], fmt="o", capsize=3)
             name = each.name.replace("$", r"\$")
             axes.annotate(
                 name, (x, loss.mean), xytext=(5, 4), textcoords="offset points", fontsize=8
@@ -41,6 +44,7 @@ def write_comparison(
             axes.legend(fontsize=8)
         axes.set_xlabel(label)
         axes.set_ylabel("held-out loss, mean of the seeds")
+        axes.margins(0.12)
         axes.grid(alpha=0.3)
     figure.suptitle(title, fontsize=10, parse_math=False)
     kind = path.suffix[1:].lower()

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from diastole.compare.summary import SURE, Compared, Ruling, Spread
+from diastole.compare.summary import Compared, Ruling, Spread
 from diastole.layers.cell_areas import areas
 from diastole.report.format_table import align
 
@@ -79,19 +79,14 @@ def verdict_lines(verdict: Ruling | None) -> list[str]:
         return ["no verdict: it takes two configurations, and two seeds of each that end in a loss"]
     lines: list[str] = []
     for names, said in (
-        (verdict.better, f"of a smaller loss than {verdict.plain} by {SURE:g} standard errors"),
-        (verdict.as_good, f"neither better nor worse than {verdict.plain} by {SURE:g} of them"),
-        (verdict.worse, "of a larger loss"),
+        (verdict.better, f"of a smaller loss than {verdict.plain}, 19 times in 20"),
+        (verdict.as_good, f"not to be told from {verdict.plain} with these seeds"),
+        (verdict.worse, f"of a larger loss than {verdict.plain}, 19 times in 20"),
     ):
         if names:
             lines.append(f"{said}: {', '.join(names)}")
     if verdict.wins:
-        said = (
-            f"the plain configuration wins: none is better than {verdict.plain} at no more area x"
-        )
-        return [*lines, f"{said} passes, or as good at less"]
+        said = "the plain configuration wins: at no more area x passes none is better than"
+        return [*lines, f"{said} {verdict.plain}, and none as good at less"]
     names = ", ".join(verdict.dominating)
-    return [
-        *lines,
-        f"better than {verdict.plain} at no more area x passes, or as good at less: {names}",
-    ]
+    return [*lines, f"better at no more area x passes, or not to be told from it at less: {names}"]

@@ -9,10 +9,12 @@ from diastole.errors import BadInput
 from diastole.trials.mixtures import TABLES, Settings
 from diastole_sim.spec.formats import SCALE_CODE_RULES, SCALE_RULES, parse_format, parse_grouping
 from diastole_sim.spec.numerics import CLASS_NAMES
-from diastole_sim.spec.rounding import RULES
+from diastole_sim.spec.rounding import KINDS, RULES
 
 RULES_OF = {"rounding": tuple(RULES), "scale": (*SCALE_RULES, *SCALE_CODE_RULES)}
 """By setting, what it may be; a grouping is no such list."""
+KIND = "rounding-kind"
+"""The option that says where draws come from, of all classes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,9 +27,11 @@ class Choices:
     settings: Settings
 
 
-def parse_choices(names: str, given: dict[str, str], block: int) -> Choices:
+def parse_choices(
+    names: str, given: dict[str, str], block: int, kind: str | None = None
+) -> Choices:
     """From the texts of ``--formats``, and of those options of classes and settings that were
-    ``given``. :class:`BadInput` with a line for everything that is wrong."""
+    ``given``; ``kind``: of draws. :class:`BadInput` with a line for everything that is wrong."""
     found: dict[str, Any] = {}
     problems: list[str] = []
     for name, text in {"formats": names, **given}.items():
@@ -36,12 +40,15 @@ def parse_choices(names: str, given: dict[str, str], block: int) -> Choices:
             found[name] = parse(name, text)
         except BadInput as error:
             problems += error.problems
+    if kind is not None and kind not in KINDS:
+        problems.append(f'--{KIND} must be {accepted("rounding.kind")}, not "{kind}"')
     if problems:
         raise BadInput(*problems)
+    settings = {name: found[name] for name in TABLES if name in found}
     return Choices(
         names=found["formats"],
         mixed={name: found[name] for name in CLASS_NAMES if name in found},
-        settings=Settings(block=block, **{name: found[name] for name in TABLES if name in found}),
+        settings=Settings(block=block, kind=kind, **settings),
     )
 
 

@@ -20,9 +20,10 @@ TABLES = {"rounding": "rounding", "scale": "scale", "grouping": "block"}
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """What all mixtures have: the side of a block and, by class, what is not left to the defaults
-    of the configuration."""
+    of the configuration; ``kind``: of draws, None for the default."""
 
     block: int
+    kind: str | None = None
     rounding: Mapping[str, str] = field(default_factory=dict[str, str])
     scale: Mapping[str, str] = field(default_factory=dict[str, str])
     grouping: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -30,6 +31,8 @@ class Settings:
     def document(self, formats: Formats) -> dict[str, Any]:
         """The keys of a configuration file."""
         chosen = {table: dict(getattr(self, name)) for name, table in TABLES.items()}
+        if self.kind is not None:
+            chosen["rounding"]["kind"] = self.kind
         return {
             "array": {"block": self.block},
             "format": dict(zip(CLASS_NAMES, formats, strict=True)),

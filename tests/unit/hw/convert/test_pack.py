@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from diastole_hw.convert.pack import Packer
+from diastole_hw.convert.pack import Packer, PlanePacker
 from support.bench import design, get, put, run
 from support.tiles import joined
 
@@ -153,3 +153,52 @@ def test_ready_follows_the_output():
 def test_refused_parameters(change, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         Packer(**{"lanes": 1, "element_bits": (4,), "data_width": 32} | change)
+
+
+@pytest.mark.parametrize(
+    "lanes, planes, data_width",
+    [(1, 1, 32), (2, 2, 64), (4, 3, 32), (2, 4, 32), (16, 4, 512), (8, 2, 256), (3, 3, 32)],
+)
+@pytest.mark.parametrize("p_ready", [1.0, 0.4], ids=["free", "stalled"])
+def test_planes_side_by_side(lanes, planes, data_width, p_ready, rng):
+    """Plane i of a magnitude of m bits has its bits m - 2 i - 1 and m - 2 i - 2, below the sign:
+    chunk i of k = sum of c_i 4^(planes - 1 - i)."""
+    dut = design(PlanePacker, lanes=lanes, planes=planes, data_width=data_width)
+    pitch = 2 * planes + 1
+    groups = []
+    for _ in range(8):
+        words = rng.randrange(1, 3 * data_width // (3 * lanes))
+        elements = [(rng.randrange(2), rng.randrange(4**planes)) for _ in range(words * lanes)]
+        groups.append(elements)
+
+    async def drive(ctx):
+        for group in groups:
+            for start in range(0, len(group), lanes):
+                word = [k + 4**planes * sign for sign, k in group[start : start + lanes]]
+                item = {"elements": joined(word, pitch), "last": start + lanes == len(group)}
+                await put(ctx, dut.i, [item], lambda: rng.random() < p_ready)
+
+    async def check(ctx):
+        for number, group in enumerate(groups):
+            chunks = [
+                joined([k // 4 ** (planes - 1 - i) % 4 + 4 * sign for sign, k in group], 3)
+                for i in range(planes)
+            ]
+            for beat in range(-(-len(group) * 3 // data_width)):
+                got = await get(ctx, dut.o, lambda: rng.random() < p_ready)
+                where = f"group {number} beat {beat}"
+                want = joined([plane % 2**data_width for plane in chunks], data_width)
+                assert got.beat == want, where
+                assert got.last == ((beat + 1) * data_width >= len(group) * 3), where
+                chunks = [plane >> data_width for plane in chunks]
+        for _ in range(5):
+            assert not (await ctx.tick().sample(dut.o.valid))[-1], "extra output"
+
+    run(dut, drive, check)
+
+
+@pytest.mark.parametrize("planes", [0, 5])
+def test_refused_planes(planes):
+    message = f"planes must be an integer in 1..4, not {planes}"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        PlanePacker(lanes=1, planes=planes, data_width=32)

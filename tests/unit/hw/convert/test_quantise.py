@@ -258,3 +258,148 @@ def test_specials(names, special, overflow):
             exponents = {255}  # the group is not a number then
         cases += [(cls, value, exponent, 0, 5, 0) for exponent in exponents]
     check(numerics, cases)
+
+
+# A width that is chosen with each conversion.
+
+
+def magnitude_of(value, exponent, bits):
+    """|value| in units of the last of ``bits`` bits at the group's exponent, exactly."""
+    field, fraction = value >> 23 & 0xFF, value & 0x7FFFFF
+    if field in (0, 255) or not exponent:
+        return Fraction(0)
+    return Fraction(fraction | 1 << 23) * Fraction(2) ** (field - 150 - exponent + 127 + bits - 1)
+
+
+def nearest_even_magnitude(value, exponent, bits, poison):
+    """As the monitor has it: NaN is 0, Inf the largest, unless the group is no number."""
+    if poison and exponent == 255:
+        return 0
+    if value & 0x7FFFFFFF == 0x7F800000:
+        return 2**bits - 1 if exponent else 0
+    return min(round(magnitude_of(value, exponent, bits)), 2**bits - 1)
+
+
+def planar_numerics(formats, widths, rule, random_bits=2, special="flag"):
+    rounding = (rule,) * 3
+    keys = {"random_bits": random_bits, "special": special, "widths": widths}
+    return make_numerics(*formats, rounding=rounding, **keys)
+
+
+def check_planes(numerics, cases):
+    """Cases (cls, bits of a magnitude, value, exponent, random): elements, flags, the monitor."""
+    dut = design(LaneQuantiser, numerics=numerics, monitored=True)
+    outputs = (
+        dut.element, dut.saturated, dut.underflowed, dut.nan, dut.inf, dut.differs, dut.narrow,
+    )  # fmt: skip
+    poison = numerics.special == "poison"
+    most = max(w for w in numerics.widths)
+
+    def expected(cls, bits, value, exponent, random):
+        same = make_numerics(
+            *(f"bfp{bits}",) * 3,
+            rounding=(numerics.tensor_class(("x", "w", "dy")[cls]).rounding,) * 3,
+            random_bits=numerics.random_bits,
+            special=numerics.special,
+        )
+        element_, _, *flags = model(same, cls, value, exponent, 0, random, 0)
+        sign, k = divmod(element_, 2**bits)
+        k4, k2 = (nearest_even_magnitude(value, exponent, n, poison) for n in (4, 2))
+        return sign << most | k << most - bits, *flags, abs(k4 - 4 * k2), k2
+
+    async def main(ctx):
+        for cls, bits in sorted({case[:2] for case in cases}):
+            mine = [case[2:] for case in cases if case[:2] == (cls, bits)]
+            ctx.set(dut.cls, cls)
+            ctx.set(dut.planes, bits // 2 - 1)
+            for n in range(len(mine) + dut.latency):
+                if n < len(mine):
+                    for port, given in zip(
+                        (dut.value, dut.exponent, dut.random), mine[n], strict=True
+                    ):
+                        ctx.set(port, given)
+                got = (await ctx.tick().sample(*outputs))[2:]
+                if n >= dut.latency:
+                    value, exponent, random = given = mine[n - dut.latency]
+                    what = f"{cls=} {bits=} {value=:#x} {exponent=} {random=}"
+                    assert got == expected(cls, bits, *given), what
+
+    run(dut, main, limit=200_000)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("widths", [(2, 4), (2, 4, 6, 8), (4, 6)])
+def test_widths_exhaustive(rule, widths, rng):
+    """2 random bits: around every border of the narrow ones, and near those of the wide ones;
+    beside a class of two bits, which has one plane."""
+    numerics = planar_numerics(("fast", "bfp2", "fast"), widths, rule)
+    cases = []
+    for cls, bits in [(0, width) for width in widths] + [(1, 2), (2, widths[0])]:
+        shown = min(bits, 4)
+        for distance, significand in product((*range(bits + 5), 40), near(shown, 3)):
+            more = rng.getrandbits(bits - shown) << 20 - bits if bits > shown else 0
+            draw = rng.randrange(4)
+            if rng.random() < (0.25 if bits > 2 else 1):
+                value = float_bits(120, significand | more, rng.randrange(2))
+                cases.append((cls, bits, value, 120 + distance, draw))
+    check_planes(numerics, cases)
+
+
+@pytest.mark.parametrize("random_bits", [8, 16])
+@pytest.mark.parametrize("rule", RULES)
+def test_widths_random(rule, random_bits, rng):
+    """Draws of many bits, whatever is below them; what is lost of a narrow one is not."""
+    widths = (2, 4, 6, 8)
+    numerics = planar_numerics(("fast",) * 3, widths, rule, random_bits)
+    cases = []
+    for bits in widths:
+        for _ in range(150):
+            exponent = rng.randrange(1, 254)
+            low = rng.choice([0, 1, 1 << 24 - bits - 9, rng.getrandbits(23)])
+            kept = rng.getrandbits(bits + 2) << 22 - bits
+            draw = rng.choice([0, 2**random_bits - 1, rng.getrandbits(random_bits)])
+            field = max(1, exponent - rng.choice([0, 0, 1, 2, bits, bits + 9, -1]))
+            value = float_bits(field, kept | low, rng.getrandbits(1))
+            cases.append((rng.randrange(3), bits, value, exponent, draw))
+    check_planes(numerics, cases)
+
+
+@pytest.mark.parametrize("special", ["flag", "poison"])
+def test_specials_of_widths(special):
+    """NaN, Inf, zeros and subnormals, in groups of zeros and in those that are no number too."""
+    numerics = planar_numerics(("fast", "bfp2", "fast"), (2, 4), "nearest", special=special)
+    values = [0, 0x80000000, 1, 0x807FFFFF, 0x7F800000, 0xFF800000, 0x7FC00000, 0xFF800001]
+    values += [0x7F7FFFFF, 0xFF7FFFFF, 0x00FFFFFF, 0x00800000]
+    cases = []
+    for (cls, bits), value in product([(0, 2), (0, 4), (1, 2), (2, 4)], values):
+        field = value >> 23 & 0xFF
+        exponents = {max(1, field), 254, 0} if field != 255 else {0, 1, 254}
+        if special == "poison":
+            exponents = {255} if field == 255 else exponents | {255}
+        cases += [(cls, bits, value, exponent, 3) for exponent in exponents]
+    check_planes(numerics, cases)
+
+
+def test_monitor_by_hand():
+    """Worked out: in eighths of the top binade, k4 and k2 of 4 and of 2 bits."""
+    numerics = planar_numerics(("fast",) * 3, (2, 4), "stochastic-a")
+    dut = design(LaneQuantiser, numerics=numerics, monitored=True)
+    eighths = {
+        # 1.875 is 15 and 3.75: 4, which is 3; 1.75 is 14 and 3.5: to even 4, which is 3.
+        15: (3, 3), 14: (2, 3), 13: (1, 3), 12: (0, 3), 11: (1, 3), 10: (2, 2), 9: (1, 2),
+        8: (0, 2), 7: (1, 2), 6: (2, 2), 5: (1, 1), 4: (0, 1), 3: (1, 1), 2: (2, 0), 1: (1, 0),
+        0: (0, 0),
+    }  # fmt: skip
+
+    async def bench(ctx):
+        ctx.set(dut.exponent, 127)
+        ctx.set(dut.planes, 0)
+        ctx.set(dut.random, 3)
+        for count, want in eighths.items():
+            scale = count.bit_length() - 1
+            value = float_bits(127 - 3 + scale, count << 23 - scale) if count else 0
+            ctx.set(dut.value, value)
+            await ctx.tick().repeat(dut.latency)
+            assert (ctx.get(dut.differs), ctx.get(dut.narrow)) == want, count
+
+    run(dut, bench)

@@ -5,6 +5,7 @@ import itertools
 import pytest
 
 from diastole_hw.execute.slots import PassRun
+from diastole_hw.schedule.tokens import CHUNK_ENDS, pass_layout
 from support.bench import put, run
 from support.plans import make_numerics, make_plan
 
@@ -18,8 +19,11 @@ NOTHING = dict.fromkeys(("valid", "done_east", "done_north"), 0)
 NOTHING |= {"frees": dict.fromkeys(PLACES, 0)}
 
 
-def runner(rows, cols, block):
-    return PassRun(make_plan(make_numerics(block=block), rows=rows, cols=cols))
+FLOATS = {"kind": "float", "mantissa": 9, "chunk": 24}
+
+
+def runner(rows, cols, block, **options):
+    return PassRun(make_plan(make_numerics(block=block, **options), rows=rows, cols=cols))
 
 
 def random_pass(rng, plan, uses, t_count):
@@ -39,7 +43,8 @@ def random_pass(rng, plan, uses, t_count):
         "use_north": north,
     } | {
         name: rng.randrange(2)
-        for name in ("fresh_east", "fresh_north", "done_east", "done_north")
+        for name in ("fresh_east", "fresh_north", "done_east", "done_north", *CHUNK_ENDS)
+        if name in pass_layout(plan).members
     } | {"frees": {place: rng.randrange(2) for place in PLACES}}  # fmt: skip
 
 
@@ -58,6 +63,11 @@ def slots_of(given):
                 f"{side}_addr": given[f"{side}_addr"] + t,
                 "sum_addr": given[f"{name}_addr"] + t,
                 "fresh": given[f"fresh_{name}"],
+                **{
+                    what: given[f"{what}_{name}"]
+                    for what in ("begins", "ends")
+                    if f"{what}_{name}" in given
+                },
                 "frees": given["frees"] if ends else NOTHING["frees"],
                 "done_east": not north and last and given["done_east"],
                 "done_north": north and last and given["done_north"],
@@ -144,6 +154,20 @@ class Record:
         }
         for cycle, flags in enumerate(self.flags):
             assert flags == (cycle in inside, cycle not in inside), f"busy, starved, cycle {cycle}"
+
+
+def test_ends_of_chunks_go_with_their_direction(rng):
+    dut = runner(2, 3, 2, accumulator=FLOATS)
+    record = Record(dut, [random_pass(rng, dut.plan, (1, 1), 4) for _ in range(12)])
+
+    async def drive(ctx):
+        await put(ctx, dut.passes, record.given)
+
+    async def check(ctx):
+        await record.watch(ctx, sum(record.costs) + 30)
+
+    run(dut, drive, check)
+    record.check()
 
 
 @pytest.mark.parametrize("uses", USES.values(), ids=USES)

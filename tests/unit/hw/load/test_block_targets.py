@@ -34,7 +34,16 @@ MACHINES = {
     "nvfp4, W in squares": NVFP4
     | {"block": 2, "groupings": ("1x16", "16x16", "1x16"), "data_width": 256, "cols": 3},
 }
-FUSED = ("squares", "textbook", "vectors of X", "vectors of W", "windowed")
+PLANES = {"formats": "fast", "widths": (2, 4, 6, 8), "fraction": 30}
+MACHINES |= {
+    "planes": PLANES | {"block": 4},
+    "planes in vectors": PLANES | {"block": 2, "groupings": "1x16", "widths": (2, 4)},
+    "planes of X in vectors": PLANES | {"block": 4, "groupings": ("1x8", None, None), "rows": 3},
+}
+FUSED = (
+    "squares", "textbook", "vectors of X", "vectors of W", "windowed",
+    "planes", "planes of X in vectors",
+)  # fmt: skip
 CASES = [(name, mode) for name in MACHINES for mode in Mode if mode != Mode.FUSED or name in FUSED]
 SIDES = {Region.SOUTH: "south", Region.WEST: "west"}
 MEMORIES = {
@@ -53,6 +62,7 @@ def make(name):
 def vectors_of(name):
     """By class, the length of its vector groups; None for squares."""
     groupings = MACHINES[name].get("groupings", ("",) * 3)
+    groupings = (groupings,) * 3 if isinstance(groupings, str) else groupings
     return tuple(int(each[2:]) if (each or "").startswith("1x") else None for each in groupings)
 
 
@@ -66,7 +76,7 @@ class Chunk:
 
     def __init__(self, name, plan, mode, number, maxima, rng):
         self.plan, self.mode, self.maxima, self.rng = plan, mode, maxima, rng
-        self.fused = mode == Mode.FUSED
+        self.name, self.fused = name, mode == Mode.FUSED
         self.vectors = vectors_of(name)
         self.nvfp4 = name.startswith("nvfp4")
         self.nan = 0x7F if self.nvfp4 else 255
@@ -102,6 +112,8 @@ class Chunk:
             "stream_offset": self.first["t"] * per_block % beat,
             "held_offset": self.first["l"] * per_block % beat,
         } | self._room(piece, rows, cols)  # fmt: skip
+        if "planes" in self.name:
+            region["plane"] = rng.randrange(4)
         for row in range(rows):
             col = 0
             while col < cols:
@@ -169,7 +181,7 @@ class Chunk:
                     entry = {"t": q, "l": p if side == "north" else q, "c": p}
                     member = "deficit_north" if side == "north" else "deficit"
                     at = entry[self.memories[side].side]
-                    want[member] = self._deficits(side, at, scales)
+                    want[member] = self._deficits(side, at, scales, 2 * region.get("plane", 0))
         return want
 
     def _place(self, kind, region, p, q):
@@ -180,8 +192,9 @@ class Chunk:
         vector = block * plan.block
         return {"bank": p % banks, "word": vector // plan.fill_vectors}
 
-    def _deficits(self, side, block, scales):
-        """Of the rows of a block that is number ``block`` along the side of its maxima."""
+    def _deficits(self, side, block, scales, below):
+        """Of the rows of a block that is number ``block`` along the side of its maxima; ``below``:
+        by how much its plane lies under the top one."""
         plan, piece = self.plan, self.memories[side]
         vector = self.vectors[piece.cls]
         held = side in ("east", "north")
@@ -196,7 +209,7 @@ class Chunk:
         for k, scale in enumerate(scales):
             entry = start + (block * plan.block + k if vector else block)
             most = plan.numerics.block_sum_bits + plan.fraction
-            fall = self._exponent(self.maxima[side][entry]) - self._exponent(scale)
+            fall = self._exponent(self.maxima[side][entry]) - self._exponent(scale) + below
             found.append(0 if scale in (0, self.nan) else min(fall, most))
         return found
 

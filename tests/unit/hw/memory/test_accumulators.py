@@ -5,6 +5,7 @@ import pytest
 
 from diastole_hw.memory.accumulators import Accumulators
 from support.bench import design, run
+from support.floats import decoded, nearest
 from support.plans import make_numerics, make_plan
 
 PSUM_BITS = 20
@@ -183,3 +184,52 @@ def test_no_more_words_than_ports(drained):
     plan = make_plan(make_numerics(block=2))
     with pytest.raises(ValueError, match=f"vectors must be an integer in 1..3, not {drained}"):
         Accumulators(plan, banks=3, psum_bits=PSUM_BITS, latency=1, drained=drained)
+
+
+@pytest.mark.parametrize("slices", [1, 2])
+@pytest.mark.parametrize("banks", [1, 3])
+def test_floats(slices, banks, rng):
+    """Two words, 4 cycles apart, of chunks of so many partial sums; ``done`` comes as the last is
+    written."""
+    floats = {"kind": "float", "mantissa": 9, "chunk": 8}
+    plan = make_plan(make_numerics(block=2, fraction=4, accumulator=floats))
+    dut = design(Accumulators, plan, banks=banks, psum_bits=12, latency=2, slices=slices)
+    count = 12 * slices
+    last = 2 * count - 1
+    parts = [[rng.randrange(1 - 2**7, 2**7) for _ in range(banks)] for _ in range(2 * count)]
+    totals = [[0] * banks, [0] * banks]
+    for word in (0, 1):
+        for port in range(banks):
+            of_word = [each[port] for each in parts[word::2]]
+            chunks = [of_word[k : k + slices] for k in range(0, count, slices)]
+            for chunk in chunks:
+                totals[word][port] = nearest(totals[word][port] + nearest(sum(chunk), 9), 9)
+    written = dut.latency + banks + (3 if slices > 1 else 2)
+
+    async def bench(ctx):
+        done = []
+        for cycle in range(4 * count + written + 2):
+            at, here = divmod(cycle, 2)
+            ctx.set(dut.sum_en, not here and at < 2 * count)
+            ctx.set(dut.sum_addr, at % 2)
+            ctx.set(dut.fresh, at // 2 < slices)
+            ctx.set(dut.sum_done, not here and at == last)
+            if slices > 1:
+                ctx.set(dut.begins, at // 2 % slices == 0)
+                ctx.set(dut.ends, at // 2 % slices == slices - 1)
+            for port in range(banks):
+                came, odd = divmod(cycle - dut.latency - port, 2)
+                part = parts[came][port] if not odd and 0 <= came < 2 * count else 0
+                ctx.set(dut.psums[port].sums, [part, -part])
+            if ctx.get(dut.done):
+                done.append(cycle)
+            await ctx.tick()
+        assert done == [2 * last + written]
+        for word in (0, 1):
+            for port in range(banks):
+                set_look_up(ctx, dut.drain, 1, port, [word, 0])
+                await ctx.tick()
+                got = [decoded(bits, 9) for bits in ctx.get(dut.drain.data[0].sums)]
+                assert got == [totals[word][port], -totals[word][port]]
+
+    run(dut, bench)

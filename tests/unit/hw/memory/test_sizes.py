@@ -8,7 +8,9 @@ from diastole_hw.memory.sizes import rams_of, scratchpad_bits, sum_bits
 from support.products import MACHINES
 
 
-@pytest.mark.parametrize("name", ["pico", "mixed", "turning", "ports", "nvfp4", "mxfp8_e4m3"])
+@pytest.mark.parametrize(
+    "name", ["pico", "mixed", "turning", "ports", "nvfp4", "mxfp8_e4m3", "floats", "floats_odd"]
+)
 def test_they_are_those_of_the_datapath(name):
     plan = MACHINES[name].plan
     rams = list(rams_of(Fragment.get(Datapath(plan), None)))

@@ -13,6 +13,7 @@ from diastole_sim.spec.image import DATA_WIDTHS, GROUP_BLOCKS, ImageLayout
 from diastole_sim.spec.numerics import BLOCK_SIDES, CLASS_NAMES
 from support.plans import make_numerics, make_plan
 from support.sweep import sweep
+from support.texts import exactly
 
 MIXED = [name for name in FORMAT_NAMES if name != "nvfp4"]  # which goes with itself only
 SIDES = range(1, 65)  # cells
@@ -259,3 +260,28 @@ def test_tilings_that_two_ports_do_not_take(cells, block, change, problem):
     (value,) = change.values()
     with pytest.raises(ValueError, match=f"^tiling: {problem}, not {value}$"):
         replace(plan, tiling=replace(plan.tiling, **change))
+
+
+FLOATS = {"kind": "float", "mantissa": 9, "chunk": 64}
+
+
+def test_slices_of_a_chunk():
+    plan = make_plan(make_numerics(block=4, accumulator=FLOATS), rows=4, cols=2)
+    assert plan.floats
+    assert (plan.chunk_slices(north=False), plan.chunk_slices(north=True)) == (8, 4)
+    assert plan.shortest_pass == 4
+    assert not make_plan(make_numerics()).floats
+
+
+def test_no_chunks_of_planes():
+    with pytest.raises(ValueError, match="sums of planes must be integers"):
+        make_plan(make_numerics(formats="fast", accumulator=FLOATS), rows=4, cols=2)
+
+
+@pytest.mark.parametrize(
+    "sizes, cuts", [({"rows": 3, "cols": 2}, "8, 12"), ({"rows": 2, "cols": 3}, "12, 8")]
+)
+def test_chunks_that_passes_do_not_end_at(sizes, cuts):
+    message = f"chunks of sums must be whole numbers of {cuts} elements"
+    with pytest.raises(ValueError, match=exactly(message)):
+        make_plan(make_numerics(block=4, accumulator=FLOATS), **sizes)

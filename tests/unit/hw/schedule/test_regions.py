@@ -5,6 +5,7 @@ from amaranth.sim import Simulator
 
 from diastole_hw.plan.uses import Mode
 from diastole_hw.schedule.regions import STEPS, RegionSteps
+from diastole_hw.schedule.tokens import Region
 from support.plans import make_numerics, make_plan
 from support.uses import pieces
 
@@ -17,8 +18,15 @@ MACHINES = {
     "vectors of dY": {"groupings": (None, None, "1x8")},
     "squares of X alone": {"groupings": (None, "1x8", "1x8")},
     "vectors of X, edge": {"groupings": ("1x8", None, None), "in_place": False},
+    "planes": {"formats": "fast", "widths": (2, 4, 6, 8), "fraction": 30},
+    "planes in vectors": {"formats": "fast", "groupings": ("1x8",) * 3, "fraction": 22},
 }
-FUSED = ("squares", "vectors of X", "vectors of W")  # dY in squares, an array that transposes
+FUSED = (
+    "squares",
+    "vectors of X",
+    "vectors of W",
+    "planes",
+)  # dY in squares, an array that transposes
 CASES = [(name, mode) for name in MACHINES for mode in Mode if mode != Mode.FUSED or name in FUSED]
 
 
@@ -34,6 +42,9 @@ def pieces_of(name, mode):
 
 
 def is_due(piece, chunk):
+    """In a machine of planes a chunk says itself whether it loads one from the west."""
+    if "load_west" in chunk and piece.due == "first" and not piece.side:
+        return chunk["load_west"]
     return {
         "held": chunk["load_held"],
         "stream": chunk["load_stream"],
@@ -55,6 +66,8 @@ def asked(piece, chunk, mode, c_blocks):
         return found | {"col0": 0, "cols": 0}
     (row0, rows), (col0, cols) = spans[piece.rows], spans[piece.cols]
     found |= {"row0": row0, "rows": rows, "col0": col0, "cols": cols}
+    if "held_plane" in chunk:
+        found["plane"] = chunk["held_plane" if piece.kind == Region.HELD else "stream_plane"]
     return found | {"by_column": piece.by_column, "turned": piece.turned}
 
 
@@ -72,6 +85,9 @@ def random_chunk(rng, plan, mode):
         chunk[f"{axis}_blocks"] = rng.randrange(1, blocks + 1)
     if fused:  # all of N; what streams never stays
         chunk |= {"l0": 0, "load_stream": True}
+    if plan.planar:  # planes of what streams are there for all of what is held
+        chunk |= {name: rng.randrange(4) for name in ("stream_plane", "held_plane")}
+        chunk |= {name: rng.random() < 0.5 for name in ("load_stream", "load_west")}
     return chunk
 
 
@@ -107,7 +123,7 @@ def test_steps_are_those_of_the_equation(name, mode, rng):
     sim = Simulator(dut)
     sim.add_testbench(bench)
     sim.run()
-    always = {6} if mode == Mode.FUSED else set()
+    always = {6} if mode == Mode.FUSED and not plan.planar else set()
     for step in range(STEPS):
         assert ((step, True) in seen) == (step in by_step), step
         assert ((step, False) in seen) == (step not in always), step

@@ -9,6 +9,7 @@ import pytest
 from diastole_hw.store.float_lanes import FloatLanes
 from oracle.product import binary32_bits
 from support.bench import design, run
+from support.floats import decoded, encoded, nearest
 from support.texts import exactly
 
 CYCLES = 5  # from a word's read to its floats, that of the read included
@@ -126,6 +127,33 @@ def test_floats_of_every_word(lanes, sum_bits, bounds, poisonable, sinks, p_read
     assert len(bench.given) == 60
     if p_read == 1.0:
         assert [cycle for cycle, _ in bench.given] == list(range(CYCLES, CYCLES + 60))
+
+
+class FloatWord(Word):
+    """Sums are floats of 9 bits behind the leading one."""
+
+    def floats(self, offset):
+        return Word([decoded(s, 9) for s in self.sums], *self._maxima()).floats(offset)
+
+    def _maxima(self):
+        return self.stream, self.held, self.poison
+
+
+@pytest.mark.parametrize("poisonable", [False, True])
+def test_floats_of_floats(poisonable, rng):
+    """Of every size that an accumulator holds, at any scale."""
+    dut = design(FloatLanes, lanes=4, sum_bits=40, bounds=2, poisonable=poisonable, mantissa=9)
+    words = []
+    for _ in range(80):
+        any_word = random_word(rng, dut)
+        lengths = [rng.randrange(63) for _ in range(4)]
+        sums = [nearest(rng.getrandbits(length), 9) * rng.choice((-1, 1)) for length in lengths]
+        bits = [encoded(value, 9) for value in sums]
+        words.append(FloatWord(bits, any_word.stream, any_word.held, any_word.poison))
+    bench = Bench(dut, words, 254 + 30, rng, 0.7)
+    run(dut, bench.drive)
+    assert len(bench.given) == 80
+    assert bench.overflows > 0
 
 
 @pytest.mark.parametrize("lanes", [1, 2, 3, 8, 16])

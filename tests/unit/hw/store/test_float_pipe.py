@@ -9,6 +9,7 @@ from diastole_hw.memory.maxima import drain_entries
 from diastole_hw.store.float_pipe import QUEUED, FloatPipe
 from oracle.product import binary32_bits
 from support.bench import design, run
+from support.floats import encoded, nearest
 from support.plans import make_numerics, make_plan
 
 TO_COLUMNS, TO_ROWS = 5, 7  # cycles from a word's read
@@ -19,6 +20,7 @@ MACHINES = {  # numerics; rows, columns, bits of the bus
     "words of two and of one": ({"block": 2, "special": "poison"}, 1, 2, 256),
     "words of one and of four": ({"block": 2}, 4, 1, 256),
     "by row": ({"block": 4, "groupings": (None, "1x8", None), "special": "poison"}, 2, 2, 256),
+    "floats": ({"block": 2, "accumulator": {"kind": "float", "mantissa": 9, "chunk": 8}}, 2, 2, 64),
 }
 
 
@@ -68,7 +70,9 @@ class Side:
         ]
         poison = [bool(here and plan.poison and rng.random() < 0.1) for here in read]
         stream, held = rng.randrange(256), [rng.randrange(256) for _ in port.held]
-        ctx.set(port.sums, sums)
+        if plan.floats:
+            sums = [nearest(total, 9) for total in sums]
+        ctx.set(port.sums, [encoded(total, 9) for total in sums] if plan.floats else sums)
         ctx.set(port.stream, stream)
         ctx.set(port.held, held)
         if plan.poison:

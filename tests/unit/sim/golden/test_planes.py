@@ -24,13 +24,16 @@ TAGS = {"X": 0, "W": 1, "dY": 2}
 GROUPS = {"squares": None, "vectors": "1x4", "long vectors": "1x8", "large squares": "8x8"}
 
 
-def fast(*formats, grouping=None, fraction=22, widths=(2, 4), rounding="nearest", **options):
+def fast(
+    *formats, grouping=None, fraction=22, widths=(2, 4), rounding="nearest", floats=None, **options
+):
     formats = formats or ("fast",) * 3
     classes = {
         name: {"format": each, "rounding": rounding, "grouping": grouping} | options
         for name, each in zip(CLASS_NAMES, formats, strict=True)
     }
     rest = {"block": 4, "random_bits": 8, "fraction": fraction, "headroom": 9, "widths": widths}
+    rest["accumulator"] = floats
     return Numerics.from_dict(classes | rest)
 
 
@@ -57,6 +60,7 @@ def check(device, operands, op):
     sides = [oracle.read(operands[name], number) for name, number in FACTORS[op]]
     counts = [(operands[name].width or 2) // 2 for name, _ in FACTORS[op]]
     sizes = {"block": 4, "fraction": device.numerics.fraction}
+    sizes["floats"] = device.numerics.accumulator
     sums, exact = oracle.plane_product(*sides, counts, **sizes)
     (values,) = got.values.values()
     rows, columns = values.shape
@@ -87,6 +91,14 @@ def test_products(op, widths, grouping, np_rng):
 def test_wider_ones(op, widths, np_rng):
     device = GoldenDevice(fast(widths=(2, 4, 6, 8), fraction=30))
     for spread in (1, 14):
+        check(device, convert(device, tensors(np_rng, spread), widths), op)
+
+
+@pytest.mark.parametrize("op", FACTORS)
+@pytest.mark.parametrize("widths", [(4, 2, 4), (4, 4, 4)])
+def test_a_chunk_of_a_float_accumulator_has_all_planes(op, widths, np_rng):
+    device = GoldenDevice(fast(floats={"kind": "float", "mantissa": 5, "chunk": 8}))
+    for spread in (1, 9):
         check(device, convert(device, tensors(np_rng, spread), widths), op)
 
 

@@ -81,6 +81,7 @@ def check(name, x, w, dy, chosen):
         fraction=chosen.fraction,
         product_bits=chosen.product_bits(first.lower(), second.lower()),
         poison=poison,
+        floats=chosen.accumulator,
     )
     values, overflow = last_rounding(sums, got.values.shape)
     np.testing.assert_array_equal(bits_of(got.values), bits_of(values))

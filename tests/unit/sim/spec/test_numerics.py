@@ -325,3 +325,32 @@ def test_class_names():
     )
     with pytest.raises(ValueError, match=exactly("tensor class must be one of x, w, dy, not 'y'")):
         numerics.tensor_class("y")
+
+
+FLOATS = {"kind": "float", "mantissa": 9, "chunk": 64}
+
+
+def test_float_accumulators():
+    chosen = make("bfp4", block=8, fraction=18, headroom=14, accumulator=FLOATS)
+    assert chosen.to_dict()["accumulator"] == FLOATS
+    assert Numerics.from_dict(chosen.to_dict()) == chosen
+    assert (chosen.accumulator_bits, chosen.chunk_sum_bits) == (44, 33)
+    short = make("bfp4", block=8, fraction=18, headroom=1, accumulator=FLOATS)
+    assert short.chunk_sum_bits == short.accumulator_bits == 31
+    assert "accumulator" not in make("bfp4").to_dict()
+
+
+def test_a_chunk_is_of_whole_blocks():
+    message = "accumulator.chunk must be a multiple of array.block = 16, not 40"
+    with pytest.raises(ValueError, match=exactly(message)):
+        make("bfp4", block=16, accumulator=FLOATS | {"chunk": 40})
+
+
+def test_chunks_that_are_no_power_of_two_take_a_bit():
+    """Beside SW = 12, F = 32: W = 63 with 8 blocks, 62 with 6."""
+    sizes = {"block": 4, "fraction": 32, "headroom": 16}
+    formats = ("bfp6",) * 3
+    widest = make(*formats, accumulator=FLOATS | {"chunk": 32}, **sizes)
+    assert widest.accumulator_bits == widest.most_accumulator_bits == 63
+    with pytest.raises(ValueError, match=r"must make SW \+ F \+ G at most 62 bits, not"):
+        make(*formats, accumulator=FLOATS | {"chunk": 24}, **sizes)

@@ -6,7 +6,15 @@ import pytest
 
 from diastole_sim.spec.command import FIELDS, NEST_FIELDS, Opcode, fields_of
 from diastole_sim.spec.numerics import CLASS_NAMES
-from diastole_sim.spec.operations import CLASSES, OPERAND_OF, OPERANDS, OPERATIONS, PRODUCTS
+from diastole_sim.spec.operations import (
+    CLASSES,
+    OPERAND_OF,
+    OPERANDS,
+    OPERATIONS,
+    PRODUCTS,
+    summed_inside,
+)
+from support.numerics import make_numerics
 
 SIZES = {"m": 2, "n": 3, "k": 5}
 SHAPES = {"X": (2, 5), "W": (5, 3), "dY": (2, 3), "Y": (2, 3), "dX": (2, 5), "dW": (5, 3)}
@@ -110,3 +118,18 @@ def test_a_command_has_the_fields_of_its_operation(name):
         "k",
     }
     assert set(OPERATIONS[name].fields) <= {field.name for field in FIELDS}
+
+
+@pytest.mark.parametrize(
+    "groupings, in_place, want",
+    [
+        (None, True, {"east": 12, "north": 8}),
+        (None, False, {"east": 12}),
+        ((None, "1x4", None), True, {"east": 12, "north": 8}),
+        ((None, "1x4", "1x4"), True, {"north": 8}),
+    ],
+)
+def test_what_is_summed_inside(groupings, in_place, want):
+    """Where W and dY are in vector groups, every product goes north."""
+    numerics = make_numerics(block=4, groupings=groupings)
+    assert summed_inside(numerics, rows=2, cols=3, in_place=in_place) == want

@@ -24,6 +24,21 @@ def test_check_a_good_file(diastole):
     )
 
 
+def test_check_says_what_accumulates(diastole):
+    result = diastole("check", "nano.toml", "--set", "numbers=ibm-fp8")
+    assert (result.code, result.err) == (0, [])
+    words = "256 multipliers, accumulators e6m9 of chunks of 64 elements"
+    assert result.out.splitlines()[0].endswith(words)
+
+
+def test_check_names_chunks_that_would_do(diastole):
+    cells = ("--set", "array.rows=6", "--set", "array.cols=6")
+    result = diastole("check", "nano.toml", "--set", "accumulator.kind=float", *cells)
+    assert (result.code, result.out) == (2, "")
+    (line,) = result.err
+    assert line.endswith("48, 96, 144, 192 and so on would do, not 64")
+
+
 def shaped(rows):
     array = PRESETS["nano"].array.model_copy(update={"rows": rows})
     return PRESETS["nano"].model_copy(update={"array": array})

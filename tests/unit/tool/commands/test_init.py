@@ -3,7 +3,8 @@
 import pytest
 
 from command_line import error
-from diastole.config.file import read
+from diastole.config.file import from_document, read
+from diastole.config.numbers import NUMBERS
 from diastole.config.presets import PRESETS
 
 
@@ -71,3 +72,13 @@ def test_init_unknown_preset(diastole):
             "'server') (see diastole init --help)"
         ),
     )
+
+
+@pytest.mark.parametrize("numbers", NUMBERS)
+def test_init_writes_published_numbers(diastole, tmp_path, numbers):
+    result = diastole("init", "new.toml", "--preset", "pico", "--numbers", numbers)
+    assert (result.code, result.err) == (0, [])
+    assert result.out.splitlines()[0] == f"wrote new.toml (preset pico, numbers {numbers})"
+    written = read(tmp_path / "new.toml")
+    assert written == from_document(PRESETS["pico"].to_dict(), [f"numbers={numbers}"])
+    assert written.numbers == numbers

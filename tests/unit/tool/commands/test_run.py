@@ -76,6 +76,27 @@ def test_run_takes_overrides(diastole, npz):
         assert len(np.unique(np.abs(file["X_q"]))) <= 4
 
 
+def test_run_tells_that_float_accumulators_rounded(diastole, tmp_path):
+    """2^12 + 1 has 13 bits, of which three are kept."""
+    x, w = np.zeros((2, 16), np.float32), np.zeros((16, 1), np.float32)
+    x[0, ::8], w[0], w[8] = 1, 2**12, 1
+    np.savez(tmp_path / "one.npz", X=x, W=w)
+    few = ("--set", "accumulator.mantissa=2", "--set", "accumulator.chunk=16")
+    said = {}
+    for kind in ("integer", "float"):
+        options = (*few, "--set", f"accumulator.kind={kind}", "--op", "forward")
+        result = diastole(*RUN[:2], "--in", "one.npz", "--out", "o.npz", *RUN[6:], *options)
+        assert (result.code, result.err) == (0, [])
+        said[kind] = result.out.splitlines()[1]
+        with np.load(tmp_path / "o.npz") as written:
+            assert written["Y"][0, 0] == (2**12 + 1 if kind == "integer" else 2**12)
+    assert said["integer"] == "every element is the product of the converted operands, rounded once"
+    assert said["float"] == (
+        "not exact: some products lie beyond accumulator.fraction, or beyond cell.window, or were "
+        "rounded by the float accumulators"
+    )
+
+
 def test_run_says_what_it_converted_and_warns(diastole, tmp_path):
     np.savez(tmp_path / "a.npz", X=np.array([[np.nan, np.inf]]), W=np.ones((2, 1), np.float32))
     result = diastole(*RUN, "--op", "forward")

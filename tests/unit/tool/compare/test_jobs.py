@@ -20,7 +20,7 @@ from diastole_sim.train.tasks import given_task
 def numerics(name="bfp4", **more):
     one = {"format": name, "rounding": "nearest"}
     return Numerics.from_dict(
-        {"x": one, "w": one, "dy": one}
+        {"x": one, "w": one, "dy": one | {"rounding": "stochastic-b"}}
         | {"block": 8, "random_bits": 8, "fraction": 22, "headroom": 14}
         | more
     )

@@ -1,9 +1,10 @@
 """Means, deviations, differences by seed, and who wins: worked out by hand."""
 
 import pytest
+from scipy import stats
 
 from diastole.compare.costs import Cost
-from diastole.compare.summary import Compared, Spread, spread, verdict_on
+from diastole.compare.summary import STUDENT, Compared, Spread, spread, verdict_on
 
 
 def cost(area, passes=1.0, bits=4.0):
@@ -26,17 +27,31 @@ def test_spread():
     assert found.mean == 3
     assert found.deviation == pytest.approx(7**0.5)  # (4 + 1 + 9) / 2
     assert found.error == pytest.approx((7 / 3) ** 0.5)
-    assert spread([2.0]) == Spread(mean=2.0, deviation=None, error=None)
+    assert spread([2.0]) == Spread(mean=2.0, deviation=None, error=None, count=1)
     assert spread([]) is spread([1.0, None]) is None
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 10, 31])
+def test_what_is_sure(count):
+    """By the quantiles of another library; beyond the table they are smaller."""
+    quantile = float(stats.t.ppf(0.975, count - 1))
+    for factor, sign in ((0.99, 0), (1.01, 1)):
+        given = {"deviation": 0.0, "error": 2.0, "count": count}
+        assert Spread(mean=2 * factor * quantile, **given).sign == sign
+        assert Spread(mean=-2 * factor * quantile, **given).sign == -sign
+    assert len(STUDENT) == 30
+    assert [round(stats.t.ppf(0.975, n), 3) for n in range(1, 31)] == list(STUDENT)
+    assert Spread(mean=2.05, deviation=0.0, error=1.0, count=1000).sign == 1
+    assert Spread(mean=2.0, deviation=None, error=None, count=1).sign is None
 
 
 def test_differences_are_of_the_same_seed():
     """Seeds differ much, configurations by a constant: no error is left."""
     one, other = compared("one", [1.0, 5.0, 9.0]), compared("other", [0.5, 4.5, 8.5])
-    assert one.over(other, "loss") == Spread(mean=0.5, deviation=0.0, error=0.0)
+    assert one.over(other, "loss") == Spread(mean=0.5, deviation=0.0, error=0.0, count=3)
     assert one.of("loss").error == pytest.approx(16**0.5 / 3**0.5)
     fewer = Compared(name="fewer", settings={}, runs={2: other.runs[2], 7: other.runs[0]})
-    assert one.over(fewer, "loss") == Spread(mean=0.5, deviation=None, error=None)
+    assert one.over(fewer, "loss") == Spread(mean=0.5, deviation=None, error=None, count=1)
     assert one.over(Compared(name="none", settings={}, runs={}), "loss") is None
     assert compared("a", [1.0, None]).over(one, "loss") is None
 
@@ -44,9 +59,15 @@ def test_differences_are_of_the_same_seed():
 def test_record():
     float32 = compared("float32", [1.0, 2.0])
     record = compared("a", [1.5, 3.5], area=10.0, passes=1.5).record(float32)
-    assert record["loss"] == {"mean": 2.5, "deviation": 2**0.5, "error": pytest.approx(1)}
+    assert record["loss"] == {
+        "mean": 2.5,
+        "deviation": 2**0.5,
+        "error": pytest.approx(1),
+        "count": 2,
+    }
     assert record["loss_over_float32"] == {
-        "mean": 1.0, "deviation": pytest.approx(0.5**0.5), "error": pytest.approx(0.5)
+        "mean": 1.0, "deviation": pytest.approx(0.5**0.5), "error": pytest.approx(0.5),
+        "count": 2,
     }  # fmt: skip
     assert record["accuracy_over_float32"]["mean"] == 0
     assert (record["area_per_mac_nand2"], record["area_passes"], record["passes"]) == (10, 15, 1.5)

@@ -93,3 +93,49 @@ def test_two_ports_need_even_numbers_of_cells():
     assert faults(**odd | {"array": {"rows": 2, "cols": 6}}) == []
     assert faults(["array.rows"], **odd) == faults(**odd)[1:]
     assert faults(["bus.ports"], **odd) == []
+
+
+def test_chunks_of_what_passes_sum():
+    """In every direction that is used."""
+    floats = {"kind": "float", "chunk": 64}
+    multiple = (
+        "accumulator.chunk must be a multiple of the elements of a contraction that a pass sums"
+    )
+    east, north = (
+        "array.cols x array.block = {} to the east",
+        "array.rows x array.block = {} to the north",
+    )
+    both = f"{multiple}, {east} and {north}"
+    assert faults(accumulator=floats) == []
+    assert faults(accumulator=floats, array={"rows": 6, "cols": 6}) == [
+        f"{both.format(48, 48)}: 48, 96, 144, 192 and so on would do, not 64"
+    ]
+    assert faults(accumulator=floats, array={"rows": 16, "cols": 16}) == [
+        f"{both.format(128, 128)}: 128, 256, 384, 512 would do, not 64"
+    ]
+    edge = {"rows": 6, "cols": 4, "transpose": "edge"}
+    assert faults(accumulator=floats, array=edge) == []
+    assert faults(accumulator=floats, array=edge | {"cols": 32}) == [
+        f"{multiple}, {east.format(256)}: 256, 512 would do, not 64"
+    ]
+    assert faults(accumulator=floats, array={"rows": 64, "cols": 2, "block": 16}) == [
+        f"{both.format(32, 1024)}: none up to 512 is, so accumulator.kind must be integer, not 64"
+    ]
+    assert faults(["array.rows"], accumulator=floats, array={"rows": 6}) == []
+    assert faults(accumulator={"chunk": 64}, array={"rows": 6, "cols": 6}) == []
+    block = {"block": 16}
+    assert faults(accumulator={"kind": "float", "chunk": 24}, array=block) == [
+        "accumulator.chunk must be a multiple of array.block = 16, not 24"
+    ]
+
+
+@pytest.mark.parametrize("name", ["x", "w", "dy"])
+def test_chunks_of_planes(name):
+    formats = dict.fromkeys(("x", "w", "dy"), "bfp2") | {name: "fast"}
+    refused = (
+        f"accumulator.kind must be integer where format.{name} is fast, whose planes are not "
+        'summed chunk by chunk, not "float"'
+    )
+    assert faults(format=formats, accumulator={"kind": "float"}) == [refused]
+    assert faults(["accumulator.kind"], format=formats, accumulator={"kind": "float"}) == []
+    assert faults(format=formats) == []

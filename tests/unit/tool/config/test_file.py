@@ -30,6 +30,10 @@ GROUPS = (
     "sides are powers of two, at most 128"
 )
 SCALES = "one of floor, even, ceil, rceil, or nearest or up for nvfp4"
+MANTISSAS = (
+    "an integer in 2..23, or e<E>m<M> with such an M and E in 6..8 (fewer bits of exponent do not "
+    "hold every sum, more are not used)"
+)
 WINDOWS = "0 or an integer in 8..48"
 NAME = "[a-z][a-z0-9_]* and no Verilog or SystemVerilog keyword"
 ROUNDINGS = "nearest, stochastic-a, stochastic-b, stochastic-c"
@@ -168,6 +172,18 @@ def test_an_empty_file_has_the_defaults():
         ("rounding.lfsr_bits = 2", "rounding.lfsr_bits must be an integer in 3..24, not 2"),
         ("accumulator.fraction = 33", "accumulator.fraction must be an integer in 0..32, not 33"),
         ("accumulator.headroom = 0", "accumulator.headroom must be an integer in 1..16, not 0"),
+        *(
+            (
+                f"accumulator.mantissa = {value}",
+                f"accumulator.mantissa must be {MANTISSAS}, not {value}",
+            )
+            for value in ("1", "24", '"e5m10"', '"e6m24"', '"half"', "9.0", "true")
+        ),
+        ("accumulator.chunk = 4", "accumulator.chunk must be an integer in 8..512, not 4"),
+        (
+            'accumulator.kind = "fp"',
+            'accumulator.kind must be one of integer, float, not "fp"',
+        ),
         (
             "bus.data_width = 96",
             "bus.data_width must be one of 32, 64, 128, 256, 512, not 96",

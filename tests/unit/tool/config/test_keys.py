@@ -35,6 +35,7 @@ def test_presets_are_those_of_the_contract(preset, cells, block, bus, ports, mac
     assert config.to_dict() == {
         "name": f"diastole_{preset}",
         "special": "flag",
+        "numbers": None,
         "array": {"rows": cells, "cols": cells, "block": block, "transpose": "in_place"},
         "format": {"x": "bfp4", "w": "bfp4", "dy": "bfp4"},
         "block": {"x": None, "w": None, "dy": None},
@@ -43,9 +44,11 @@ def test_presets_are_those_of_the_contract(preset, cells, block, bus, ports, mac
         "cell": {"window": None},
         "rounding": {"x": "nearest", "w": "nearest", "dy": "stochastic-b", **DRAWS},
         "fast": {"widths": (2, 4)},
-        "accumulator": {"fraction": 18, "headroom": 14},
+        "accumulator": {
+            "fraction": 18, "headroom": 14, "kind": "integer", "mantissa": 9, "chunk": 64,
+        },
         "bus": {"data_width": bus, "ports": ports},
-    }
+    }  # fmt: skip
     assert config.macs == macs
 
 
@@ -160,6 +163,29 @@ def test_fraction_of_planes(widths, fraction):
     assert from_document({}, [f"fast.widths={widths}"]).accumulator.fraction == 18
 
 
+def test_hash_counts_floats_where_there_are_some():
+    for kind, different in (("integer", 1), ("float", 4)):
+        hashes = {
+            from_document({"accumulator": {"kind": kind} | rest}).config_sha256
+            for rest in ({}, {"mantissa": 5}, {"mantissa": "e6m7"}, {"chunk": 32})
+        }
+        assert len(hashes) == different
+
+
+def test_a_mantissa_may_have_a_name():
+    named, plain = (
+        from_document({"accumulator": {"kind": "float", "mantissa": mantissa}})
+        for mantissa in ("e8m7", 7)
+    )
+    assert named == plain
+    assert named.config_sha256 == plain.config_sha256
+
+
+def test_hardware_of_floats():
+    config = from_document({"accumulator": {"kind": "float"}})
+    assert config.plan.floats
+
+
 def test_hash_stays_from_release_to_release():
     """Of what the preset `nano` was first."""
     first = from_document(PRESETS["nano"].to_dict() | {"bus": {"data_width": 64}})
@@ -185,8 +211,11 @@ def test_config_is_frozen():
 
 def test_every_key_has_a_default_and_a_description():
     assert sorted(FIELDS) == [
+        "accumulator.chunk",
         "accumulator.fraction",
         "accumulator.headroom",
+        "accumulator.kind",
+        "accumulator.mantissa",
         "array.block",
         "array.cols",
         "array.rows",
@@ -202,6 +231,7 @@ def test_every_key_has_a_default_and_a_description():
         "format.w",
         "format.x",
         "name",
+        "numbers",
         "overflow.dy",
         "overflow.w",
         "overflow.x",

@@ -8,6 +8,7 @@ import pytest
 from diastole.measure import (
     accuracy,
     area,
+    comparing,
     emission,
     golden_speed,
     gradient_order,
@@ -34,6 +35,12 @@ ASKED = {
     ),
     "golden products of a stack": f"{golden_speed.LEAST_RATIO:g} times",
     "numpy's time over that of": f"{torch_speed.LEAST_RATIO:g}",
+    "`compare` of 12": f"{comparing.MOST_COMPARING_SECONDS:g} s",
+    "`text`, 300 steps": (
+        f"{comparing.CASES['bfp4 1x16'].most_seconds:g}, "
+        f"{comparing.CASES['MXFP8 E4M3'].most_seconds:g} s"
+    ),
+    "its held-out loss over": f"{percent(comparing.MOST_OVER_FLOAT32)} %",
     "emission of": (
         f"{emission.LIMITS['nano'][0]} / {emission.LIMITS['server'][0]} s, "
         f"{emission.LIMITS['server'][1] / 1e6:g} MB"

@@ -9,8 +9,8 @@ import pytest
 
 SCRIPTS = Path(__file__).parents[4] / "scripts"
 THIN = (
-    "accuracy_formats area bench bench_formats bench_geometry bench_golden igo model mutation demo "
-    "package torch_tests"
+    "accuracy_formats area bench bench_formats bench_geometry bench_golden draws igo model "
+    "mutation demo package torch_tests"
 ).split()
 
 
@@ -32,6 +32,7 @@ def test_one_screen(name):
     "arguments, code, words",
     [
         (["bench", "b.json", "nothing"], 2, "error: no measurement nothing: utilisation, "),
+        (["draws", "d.json", "x"], 2, "error: no measurement x: area, bias, accuracy"),
         (["bench_formats", "nothing"], 2, "error: no row 'nothing'; known: 'bfp1', "),
         (["area", "--block", 3], 2, "error: block must be "),
         (["model", "--rows", 0], 2, "error: rows must be an integer in 1.."),

@@ -59,8 +59,8 @@ def verdict(**found):
 
 
 WINS = (
-    "the plain configuration wins: none is better than bfp4 at no more area x passes, or as good "
-    "at less"
+    "the plain configuration wins: at no more area x passes none is better than bfp4, and none as "
+    "good at less"
 )
 
 
@@ -69,11 +69,11 @@ def test_verdicts():
         "no verdict: it takes two configurations, and two seeds of each that end in a loss"
     ]
     assert verdict_lines(verdict(better=("a", "b"), as_good=("c",), worse=("d",))) == [
-        "of a smaller loss than bfp4 by 2 standard errors: a, b",
-        "neither better nor worse than bfp4 by 2 of them: c",
-        "of a larger loss: d",
+        "of a smaller loss than bfp4, 19 times in 20: a, b",
+        "not to be told from bfp4 with these seeds: c",
+        "of a larger loss than bfp4, 19 times in 20: d",
         WINS,
     ]
     assert verdict_lines(verdict(as_good=("c", "d"), dominating=("c",)))[-1] == (
-        "better than bfp4 at no more area x passes, or as good at less: c"
+        "better at no more area x passes, or not to be told from it at less: c"
     )

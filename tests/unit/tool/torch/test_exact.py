@@ -3,6 +3,7 @@
 import copy
 import gc
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -168,6 +169,33 @@ def test_rounding_of_doubles(place, np_rng):
     assert (got.view(np.uint32) == want.view(np.uint32)).all()
     assert np.isinf(want).any()
     assert ((np.abs(values) < 2.0**-126) & (values != 0)).any()
+
+
+def test_a_zero_has_no_sign():
+    for zeros in ([-0.0], [0.0, -0.0]):
+        got = round_doubles(torch.tensor(zeros, dtype=torch.float64)).numpy()
+        assert (got.view(np.uint32) == 0).all()
+
+
+@pytest.mark.parametrize("formats", ["mxint8", "mxfp4_e2m1", "nvfp4"])
+def test_groups_that_are_no_numbers(formats, floats):
+    """As codes from elsewhere may have them: they count as zeros."""
+    results = []
+    x, w = floats(9, 40), floats(40, 7)
+    for kind in (GoldenDevice, TorchGoldenDevice):
+        device = kind(formats=formats)
+        tensor = device.convert(x, "x", tag=0)
+        spoilt = []
+        for stored in tensor.copies:
+            exponents = stored.exponents.copy()
+            exponents[3, 0] = tensor.chosen.format.nan_byte
+            spoilt.append(replace(stored, exponents=exponents))
+        operand = replace(tensor, copies=tuple(spoilt))
+        results.append(device.forward(operand, device.convert(w, "w", tag=1)))
+    same(*results)
+    assert device.exact_in_torch == 1
+    plain = device.forward(tensor, device.convert(w, "w", tag=1))
+    assert not np.array_equal(results[0].y[3], plain.y[3])
 
 
 def test_stacks_are_numpys(floats):

@@ -26,6 +26,15 @@ def test_fast_has_no_width_of_its_own():
     ]
 
 
+def test_kinds_of_draws():
+    choices = parse_choices("bfp4", {"rounding": "dy=stochastic-a"}, 4, "lfsr3")
+    assert choices.settings == Settings(block=4, kind="lfsr3", rounding={"dy": "stochastic-a"})
+    assert "rounding.kind=lfsr3" in choices.settings.overrides(("bfp4",) * 3)
+    assert problems(parse_choices, "bfp4", {}, 8, "dice") == [
+        '--rounding-kind must be one of counter, lfsr, lfsr3, data, not "dice"'
+    ]
+
+
 def test_unknown_names():
     known = accepted("format.x")
     assert problems(parse_names, "dy", "a,bfp4,fp8_e4m") == [

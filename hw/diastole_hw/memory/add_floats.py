@@ -1,0 +1,118 @@
+"""The sum of two floats of an accumulator, rounded."""
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole_hw.memory.round_sum import float_layout, normalised
+from diastole_hw.registers import data_output, data_register
+from diastole_sim.spec.accumulator import EXPONENT_BITS, LEAST_MANTISSA, MOST_MANTISSA
+from diastole_sim.spec.check import require_int
+
+GUARD_BITS = 3
+"""Below the last bit of the larger number: two that are kept, and whether any is below them."""
+
+
+class AddFloats(wiring.Component):
+    """``result`` = R_p(``a`` + ``b``), p = m + 1: to nearest, ties to even. ``inexact`` says that
+    it is not the sum.
+
+    Timing: two cycles, aligned and added, then normalised and rounded; one sum per cycle. There is
+    no valid bit: the user delays one alongside.
+
+    Parameters
+    ----------
+    mantissa : int
+        m, 2 to 23.
+
+    Members
+    -------
+    a, b : In(float_layout(mantissa))
+        Integers, whose sum is below 2^63; not checked. Then it has no exponent that does not fit.
+    result : Out(float_layout(mantissa))
+    inexact : Out(1)
+
+    ValueError if out of range. Source: docs/formats.md, "Float accumulators".
+    """
+
+    a: data.View
+    b: data.View
+    result: data.View
+
+    def __init__(self, *, mantissa: int):
+        require_int("mantissa", mantissa, LEAST_MANTISSA, MOST_MANTISSA)
+        self.mantissa = mantissa
+        layout = float_layout(mantissa)
+        super().__init__(
+            {"a": In(layout), "b": In(layout), "result": Out(layout), "inexact": Out(1)}
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        width = self.mantissa + 1 + GUARD_BITS + 1  # with a carry
+        layout = {"sum": unsigned(width), "exponent": unsigned(EXPONENT_BITS), "negative": 1}
+        added = data_register(data.StructLayout(layout))
+        self._add(m, added)
+        self._round(m, added)
+        return m
+
+    def _add(self, m, added):
+        """The smaller one is aligned with the larger one, and added or taken from it."""
+        a, b = self.a, self.b
+        a_bits, b_bits = a.as_value(), b.as_value()
+        swap = Signal()
+        large = Signal(a.shape())
+        small = Signal(a.shape())
+        m.d.comb += [
+            swap.eq(a_bits[:-1] < b_bits[:-1]),
+            large.eq(Mux(swap, b_bits, a_bits)),
+            small.eq(Mux(swap, a_bits, b_bits)),
+        ]
+        significand = Cat(large.fraction, large.exponent.any())
+        wide = Cat(Const(0, GUARD_BITS), small.fraction, small.exponent.any())
+        distance = Signal(EXPONENT_BITS)
+        m.d.comb += distance.eq(large.exponent - small.exponent)
+        aligned, sticky = wide, 0
+        levels = (len(wide) - 1).bit_length()
+        for level in range(levels):
+            shift = 1 << level
+            taken = distance[level]
+            moved = Signal(len(wide), name=f"aligned_{shift}")
+            m.d.comb += moved.eq(Mux(taken, aligned >> shift, aligned))
+            if 2 * shift - 1 > GUARD_BITS:  # less moves nothing out
+                lost = Signal(name=f"lost_{shift}")
+                m.d.comb += lost.eq(taken & aligned[:shift].any())
+                sticky = sticky | lost
+            aligned = moved
+        far = distance[levels:].any()
+        addend = Signal(len(wide))
+        m.d.comb += addend.eq(Mux(far, small.exponent.any(), Cat(aligned[0] | sticky, aligned[1:])))
+        subtracts = large.negative ^ small.negative
+        first = Cat(Const(0, GUARD_BITS), significand)
+        m.d.sync += [
+            added.sum.eq(first + (addend ^ subtracts.replicate(len(added.sum))) + subtracts),
+            added.exponent.eq(large.exponent),
+            added.negative.eq(large.negative),
+        ]
+
+    def _round(self, m, added):
+        """The leading one is hidden; a carry out of the fraction adds 1 to the exponent."""
+        total = added.sum
+        normal, count = normalised(m, total, (len(total) - 1).bit_length())
+        there = normal[-1]
+        fraction = normal[GUARD_BITS + 1 : -1]
+        half, rest = normal[GUARD_BITS], normal[:GUARD_BITS]
+        exponent = Signal(EXPONENT_BITS)
+        up = Signal()
+        packed = Signal(self.mantissa + EXPONENT_BITS)
+        m.d.comb += [
+            exponent.eq(added.exponent + 1 - count),
+            up.eq(half & (fraction[0] | rest.any())),
+            packed.eq(Cat(fraction, exponent) + up),
+        ]
+        result = data_output(m, self.result, "result_register")
+        inexact = data_output(m, self.inexact, "inexact_register")
+        m.d.sync += [
+            result.eq(Mux(there, Cat(packed, added.negative), 0)),
+            inexact.eq(half | rest.any()),
+        ]

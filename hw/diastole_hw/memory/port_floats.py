@@ -1,0 +1,208 @@
+"""The running sums behind one port of the array, where chunks of them are added as floats."""
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
+
+from diastole_hw.memory.chunk_lane import ChunkLane, lane_latency
+from diastole_hw.memory.port_sums import shown_layout, sums_layout, the_one_of
+from diastole_hw.memory.ram import Ram
+from diastole_hw.place import place
+from diastole_hw.plan.plan import SUM_UNITS, Plan
+from diastole_hw.registers import data_register, delayed_record
+
+READ_TO_WRITE = 3
+"""Cycles from the read of a float to its write: it is there in the next one, and two go by until
+the sum is."""
+
+
+class PortFloats(wiring.Component):
+    """Add partial sums into words of B sums of chunks, and these into words of B floats; each in a
+    memory for each unit. Read words of floats of other units meanwhile.
+
+    A sum stays poisoned until its float is overwritten.
+
+    Timing: a word that is named in a cycle is read in it; its partial sums are there in the next
+    one, and the sums of its chunk are written in the one after that. A float is read where a chunk
+    ends only, and so late that it is written 3 cycles after it was read, ``written`` cycles after
+    the word was named. So two additions to a word may be 4 cycles apart. ``shown`` is there one
+    cycle after ``read``, and zeros in all other cycles.
+
+    Parameters
+    ----------
+    plan : Plan
+        B, the numbers, the words of a unit, and whether there is poison.
+    psum_bits : int
+        Of a partial sum.
+    alone : bool
+        Every partial sum is a chunk, so no sums of chunks are kept.
+
+    Members
+    -------
+    en, addr : In(1), In(range(plan.sum_words))
+        Partial sums come for a word. The two top bits of an address name the unit.
+    begins, ends : In(1)
+        They are the first of their chunk, or the last; there unless ``alone``.
+    fresh : In(1)
+        Their chunk is the first one: where it ends, it overwrites the word.
+    psums : In(sums_layout(plan, psum_bits))
+        In the next cycle.
+    read, read_addr : In(1), In(range(plan.sum_words))
+        A word of another unit is wanted; not checked.
+    shown : Out(shown_layout(plan))
+    inexact : Out(1)
+        A rounding of the word that is written has lost a bit.
+    """
+
+    shown: data.View
+
+    def __init__(self, plan: Plan, *, psum_bits: int, alone: bool):
+        self.plan, self.psum_bits, self.alone = plan, psum_bits, alone
+        addr = range(plan.sum_words)
+        chunk = {"begins": In(1), "ends": In(1)}
+        super().__init__(
+            {
+                "en": In(1),
+                "addr": In(addr),
+                "fresh": In(1),
+                "psums": In(sums_layout(plan, psum_bits)),
+                "read": In(1),
+                "read_addr": In(addr),
+                "shown": Out(shown_layout(plan)),
+                "inexact": Out(1),
+            }
+            | ({} if alone else chunk)
+        )
+
+    def _lane(self) -> ChunkLane:
+        return ChunkLane(
+            psum_bits=self.psum_bits,
+            sum_bits=self.plan.numerics.chunk_sum_bits,
+            mantissa=self.plan.accumulator.mantissa,
+            alone=self.alone,
+        )
+
+    @property
+    def written(self) -> int:
+        """Cycles from a word's name to its write: its partial sums come one cycle after it."""
+        return 1 + lane_latency(alone=self.alone)
+
+    def elaborate(self, platform):
+        m = Module()
+        stages = self._stages(m)
+        lanes = [self._lane() for _ in range(self.plan.block)]
+        for number, lane in enumerate(lanes):
+            m.submodules[f"lane_{number}"] = place(lane, platform)
+            m.d.comb += lane.psum.eq(self.psums.sums[number])
+        poison = self.psums.poison if self.plan.poison else None
+        if not self.alone:
+            poison = self._add(m, platform, stages, lanes, poison)
+        self._add_floats(m, platform, stages, lanes, poison)
+        return m
+
+    def _stages(self, m):
+        """What was named so many cycles ago."""
+        layout = {"en": 1, "addr": self.addr.shape(), "fresh": 1}
+        if not self.alone:
+            layout |= {"begins": 1, "ends": 1}
+        named = Signal(data.StructLayout(layout))
+        m.d.comb += [named[name].eq(getattr(self, name)) for name in layout]
+        stages, reading = [named], self.written - READ_TO_WRITE
+        for age in range(1, self.written + 1):
+            unused = {"begins"} if age <= reading else {"begins", "fresh"}
+            wanted = {name: shape for name, shape in layout.items() if name not in unused}
+            before = Signal(data.StructLayout(wanted), name=f"before_stage_{age}")
+            m.d.comb += [before[name].eq(stages[-1][name]) for name in wanted]
+            stages.append(delayed_record(m, before, f"stage_{age}", control=("en",)))
+        return stages
+
+    def _memory(self, m, platform, name, width, *, reads, writes, shows=False):
+        """A memory for each unit. ``reads``, ``writes``: (enable, address), and the words that are
+        read for the first, zeros for others; ``shows``: read other words too."""
+        plan, within = self.plan, exact_log2(self.plan.unit_words)
+        rams, added_to = [], []
+        for unit in range(SUM_UNITS):
+            ram = Ram(width=width, depth=plan.unit_words)
+            m.submodules[f"{name}_{unit}"] = place(ram, platform)
+            rams.append(ram)
+            mine = Signal(name=f"{name}_mine_{unit}")
+            m.d.comb += [
+                mine.eq(reads[0] & (reads[1][within:] == unit)),
+                ram.write_en.eq(writes[0] & (writes[1][within:] == unit)),
+                ram.write_addr.eq(writes[1][:within]),
+                ram.read_en.eq(mine),
+                ram.read_addr.eq(reads[1][:within]),
+            ]
+            if shows:
+                shown = self.read & (self.read_addr[within:] == unit)
+                m.d.comb += [
+                    ram.read_en.eq(mine | shown),
+                    ram.read_addr.eq(Mux(mine, reads[1][:within], self.read_addr[:within])),
+                ]
+            added_to.append(data_register(name=f"{name}_added_to_{unit}"))
+            m.d.sync += added_to[-1].eq(mine)
+        return rams, the_one_of([ram.read_data for ram in rams], added_to)
+
+    def _add(self, m, platform, stages, lanes, poison):
+        """Partial sums into the sums of chunks; returns which of those that leave are poisoned."""
+        named, storing = stages[0], stages[2]
+        word = sums_layout(self.plan, self.plan.numerics.chunk_sum_bits)
+        rams, read = self._memory(
+            m, platform, "chunks", word.size,
+            reads=(named.en & ~named.begins, named.addr), writes=(storing.en, storing.addr),
+        )  # fmt: skip
+        before = Signal(word, name="before")
+        added = Signal(word, name="added")
+        m.d.comb += before.as_value().eq(read)
+        m.d.comb += [ram.write_data.eq(added.as_value()) for ram in rams]
+        for number, lane in enumerate(lanes):
+            m.d.comb += [
+                lane.before.eq(before.sums[number]),
+                added.sums[number].eq(lane.added),
+            ]
+        if poison is None:
+            return None
+        kept = data_register(poison.shape(), name="added_poison")
+        m.d.sync += kept.eq(before.poison | poison)
+        m.d.comb += added.poison.eq(kept)
+        return kept
+
+    def _add_floats(self, m, platform, stages, lanes, poison):
+        """Sums of chunks that end into floats, which others read."""
+        reading, storing = stages[self.written - READ_TO_WRITE], stages[self.written]
+        ends = Const(1, 1) if self.alone else reading.ends
+        stores = storing.en if self.alone else storing.en & storing.ends
+        word = shown_layout(self.plan)
+        rams, read = self._memory(
+            m, platform, "unit", word.size, shows=True,
+            reads=(reading.en & ends & ~reading.fresh, reading.addr), writes=(stores, storing.addr),
+        )  # fmt: skip
+        total = Signal(word, name="total")
+        result = Signal(word, name="result")
+        m.d.comb += total.as_value().eq(read)
+        m.d.comb += [ram.write_data.eq(result.as_value()) for ram in rams]
+        for number, lane in enumerate(lanes):
+            m.d.comb += [
+                lane.total.as_value().eq(total.sums[number]),
+                result.sums[number].eq(lane.result.as_value()),
+            ]
+        m.d.comb += self.inexact.eq(stores & Cat(lane.inexact for lane in lanes).any())
+        if poison is not None:
+            self._poison(m, total, result, poison)
+        self._show(m, [ram.read_data for ram in rams])
+
+    def _poison(self, m, total, result, poison):
+        """As long as a float is on its way; ``poison`` comes a cycle before ``total``."""
+        chunk = data_register(poison.shape(), name="chunk_poison")
+        either = data_register(poison.shape(), name="either_poison")
+        stored = data_register(poison.shape(), name="stored_poison")
+        m.d.sync += [chunk.eq(poison), either.eq(chunk | total.poison), stored.eq(either)]
+        m.d.comb += result.poison.eq(stored)
+
+    def _show(self, m, words):
+        within = exact_log2(self.plan.unit_words)
+        shown_of = Signal(SUM_UNITS)  # by unit: the word shown is of it
+        wanted = Cat(self.read_addr[within:] == unit for unit in range(SUM_UNITS))
+        m.d.sync += shown_of.eq(Mux(self.read, wanted, 0))
+        m.d.comb += self.shown.as_value().eq(the_one_of(words, shown_of))

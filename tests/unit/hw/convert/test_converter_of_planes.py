@@ -1,0 +1,205 @@
+"""The converter of tensors in planes: every byte of memory, and what the monitor counts, against
+fractions; nothing of the code that is tested has a part in what is expected."""
+
+import numpy as np
+import pytest
+from amaranth.sim import Simulator
+
+from diastole_hw.convert.converter import Converter
+from diastole_sim.spec.image import FloatLayout
+from diastole_sim.spec.numerics import CLASS_NAMES
+from support.bench import design, put, run
+from support.bus import ServiceMemory
+from support.classes import make_numerics
+from support.planes import largest_magnitude, planar_tensor
+from support.sweep import sweep
+
+SEED = 0xC0FFEE11
+MIXED = ("nearest", "stochastic-b", "stochastic-c")
+FAST = ("fast",) * 3
+ODD = np.array([0, 1 << 31, 1, 0x7F800000, 0xFF800000, 0x7FC00000, 0x7F7FFFFF, 0x800000], np.uint32)
+
+
+def make(block, data_width, formats=FAST, rounding=MIXED, **keys):
+    numerics = make_numerics(*formats, block=block, rounding=rounding, **{"random_bits": 8} | keys)
+    return design(Converter, numerics=numerics, data_width=data_width, max_col_blocks=40)
+
+
+def tensor(shape, rng, rate=0.05):
+    """Signed, of many sizes, with ties of 2 and of 4 bits, and specials."""
+    draw = np.random.default_rng(rng.getrandbits(32))
+    values = np.ldexp(draw.standard_normal(shape), draw.integers(-5, 3, shape))
+    ties = np.ldexp(draw.integers(-63, 64, shape), -5)
+    values = np.where(draw.random(shape) < 0.3, ties, values).astype(np.float32)
+    return np.where(draw.random(shape) < rate, draw.choice(ODD.view(np.float32), shape), values)
+
+
+def convert(dut, jobs, rng, p_read=1.0, p_write=1.0):
+    """Jobs (values, class, planes, tag, step), one after the other; memory that is not an image
+    stays as it was."""
+    numerics, beat = dut.numerics, dut.data_width // 8
+    memory = ServiceMemory(1 << 16, beat, stall=lambda: rng.random() >= p_read)
+    sink = ServiceMemory(0, beat, stall=lambda: rng.random() >= p_write)
+    sink.bytes = memory.bytes
+
+    async def main(ctx):
+        ctx.set(dut.seed, SEED)
+        for values, cls, planes, tag, step in jobs:
+            rows, cols = values.shape
+            what = f"{rows}x{cols} class {cls}, {planes} planes"
+            where = {"seed": SEED, "tag": tag, "step": step}
+            want = planar_tensor(
+                values, CLASS_NAMES[cls], numerics, planes, dut.data_width, **where
+            )
+            floats = FloatLayout(rows=rows, cols=cols, data_width=dut.data_width).pack(values)
+            memory.bytes[:] = rng.randbytes(len(memory.bytes))
+            source = beat * rng.randrange(8)
+            memory.bytes[source : source + len(floats)] = floats.tobytes()
+            expected, at, places = bytearray(memory.bytes), source + len(floats), {}
+            for copy in rng.sample(range(len(want.images)), len(want.images)):
+                at += beat * rng.randrange(8)
+                places[copy] = at
+                image = want.images[copy]
+                expected[at : at + len(image)] = image
+                at += len(image)
+            assert at <= len(expected)
+            sink.writes = []
+            command = {"cls": cls, "rows": rows, "cols": cols, "source": source, "scale": 0}
+            command |= {"destination": places[0], "destination_t": places[len(places) - 1]}
+            command |= {"tag": tag, "step": step, "planes": planes - 1}
+            await put(ctx, dut.control.command, [command])
+            while not (await ctx.tick().sample(dut.control.done))[-1]:
+                pass
+            await ctx.tick()
+            wrong = [n for n in range(len(expected)) if expected[n] != memory.bytes[n]]
+            assert not wrong, f"{what}: bytes {wrong[:8]}, images at {places}, {want.lengths} each"
+            assert sum(n for _, n in sink.writes) * beat == sum(map(len, want.images)), what
+            report = dut.control
+            flags = (report.nan, report.inf, report.saturated, report.underflowed)
+            got = tuple(ctx.get(flag) for flag in flags)
+            assert got == (want.nan, want.inf, want.saturated, want.underflowed), what
+            monitor = ctx.get(report.improvement_num), ctx.get(report.improvement_den)
+            assert monitor == want.monitor, what
+            assert ctx.get(report.amax) == largest_magnitude(values), what
+
+    async def read(ctx):
+        await memory.read(ctx, dut.read.requests, dut.read.beats)
+
+    async def write(ctx):
+        await sink.write(ctx, dut.write.requests, dut.write.beats)
+
+    run(dut, main, background=[read, write], limit=40_000)
+
+
+def some_jobs(dut, shapes, rng, rate=0.05):
+    """The classes in turn, each in all numbers of planes that it may have."""
+    turns = [
+        (cls, planes) for cls in range(3) for planes in dut.numerics.planes_of(CLASS_NAMES[cls])
+    ]
+    rng.shuffle(turns)
+    return [
+        (
+            tensor(shapes[n % len(shapes)], rng, rate), *turn,
+            rng.getrandbits(32), rng.getrandbits(32),
+        )
+        for n, turn in enumerate(turns)
+    ]  # fmt: skip
+
+
+SMALL = [(1, 1), (3, 5), (9, 34)]
+EVERY = {"widths": (2, 4, 6, 8)}
+VECTORS = {"grouping": ("1x8",) * 3}
+
+
+@pytest.mark.parametrize(
+    "block, data_width, formats, keys, shapes",
+    [
+        (4, 64, FAST, {}, SMALL),
+        (4, 64, FAST, EVERY, SMALL),
+        (2, 32, ("fast", "bfp2", "fast"), {"widths": (2, 4, 6)}, SMALL),
+        (8, 128, FAST, {"grouping": ("16x16", "8x8", "32x32"), "widths": (4,)}, [(3, 5), (17, 33)]),
+        (1, 64, FAST, {"scale": ("ceil", "floor", "ceil")}, [(1, 1), (3, 17)]),
+        sweep(4, 512, FAST, EVERY, [(1, 1), (5, 70)]),
+        sweep(8, 256, FAST, {"widths": (2, 4, 8)}, [(1, 1), (9, 70)]),
+        sweep(16, 32, FAST, {}, [(3, 18), (17, 5)]),
+        sweep(2, 512, FAST, EVERY, [(1, 1), (5, 40)]),
+    ],
+)
+def test_squares(block, data_width, formats, keys, shapes, rng):
+    dut = make(block, data_width, formats, **keys)
+    convert(dut, some_jobs(dut, shapes, rng), rng, *rng.choice([(1.0, 1.0), (0.5, 0.4)]))
+
+
+@pytest.mark.parametrize(
+    "block, data_width, formats, keys, shapes",
+    [
+        (4, 64, FAST, VECTORS, [(1, 1), (3, 5), (5, 34)]),
+        (4, 128, FAST, {"grouping": ("1x16", "4x4", "1x4"), "widths": (2, 8)}, [(1, 1), (9, 18)]),
+        (2, 32, ("fast", "fast", "bfp2"), VECTORS | {"special": "poison"}, SMALL),
+        sweep(8, 512, FAST, {"grouping": ("1x64", "1x16", "1x8")} | EVERY, [(3, 5), (33, 9)]),
+        sweep(1, 64, FAST, {"grouping": ("1x2", "1x4", "1x1")} | EVERY, SMALL),
+        sweep(8, 64, FAST, {"grouping": ("1x16", "16x16", "1x16")}, [(65, 7), (20, 66)]),
+    ],
+)
+def test_two_copies(block, data_width, formats, keys, shapes, rng):
+    """The monitor counts the first copy; each copy's planes lie as far apart as it is long."""
+    dut = make(block, data_width, formats, **keys)
+    convert(dut, some_jobs(dut, shapes, rng), rng, *rng.choice([(1.0, 1.0), (0.5, 0.4)]))
+
+
+@pytest.mark.parametrize("p_read, p_write", [(1.0, 0.05), (0.05, 1.0)], ids=["write", "read"])
+@pytest.mark.parametrize("keys", [{}, sweep(VECTORS)])
+def test_one_slow_side(keys, p_read, p_write, rng):
+    """Every buffer inside fills up, or runs empty."""
+    dut = make(2, 64, **keys, **EVERY)
+    jobs = [(tensor((3, 60), rng), 1, planes, 1, 2) for planes in (4, 1, 3)]
+    convert(dut, jobs, rng, p_read, p_write)
+
+
+def test_monitor_of_zeros_and_of_few(rng):
+    """Counters begin at 0 with every tensor; groups of zeros, of Inf and of subnormals add 0."""
+    dut = make(4, 64)
+    hollow = np.full((5, 9), 1e-40, np.float32)
+    hollow[0, 0], hollow[4, 8], hollow[2, 5] = np.inf, -np.inf, np.nan
+    few = np.zeros((5, 9), np.float32)
+    few[4, 8], few[0, 0] = -1.75, 1.25
+    jobs = [(tensor((9, 17), rng), 0, 2, 1, 1), (hollow, 0, 2, 1, 1), (few, 1, 1, 1, 1)]
+    convert(dut, [*jobs, (np.zeros((2, 3), np.float32), 2, 2, 1, 1)], rng)
+
+
+@pytest.mark.parametrize("name", ["improvement_num", "improvement_den"])
+def test_counters_of_the_monitor_stop(name):
+    """Near their end they are put there by the simulation: a word's sum goes to all ones, and what
+    comes after it changes nothing."""
+    dut = Converter(numerics=make_numerics(*FAST, block=4), data_width=64, max_col_blocks=40)
+    values = np.full((4, 16), 1.875, np.float32)  # k4 15, k2 3: 3 and 3 for each of 64 elements
+    floats = FloatLayout(rows=4, cols=16, data_width=64).pack(values)
+    memory = ServiceMemory(1 << 12, 8)
+    memory.bytes[: len(floats)] = floats.tobytes()
+    counter, seen = getattr(dut.control, name), []
+
+    async def main(ctx):
+        command = {"cls": 0, "rows": 4, "cols": 16, "source": 0, "scale": 0, "planes": 1}
+        command |= {"destination": 2048, "destination_t": 2048, "tag": 0, "step": 0}
+        await put(ctx, dut.control.command, [command])
+        while ctx.get(counter) != 12:
+            await ctx.tick()
+        ctx.set(counter, 2**32 - 100)
+        while not (await ctx.tick().sample(dut.control.done))[-1]:
+            seen.append(ctx.get(counter))
+        assert ctx.get(counter) == 2**32 - 1
+
+    async def read(ctx):
+        await memory.read(ctx, dut.read.requests, dut.read.beats)
+
+    async def write(ctx):
+        await memory.write(ctx, dut.write.requests, dut.write.beats)
+
+    sim = Simulator(dut)
+    sim.add_clock(1e-8)
+    sim.add_testbench(main)
+    sim.add_testbench(read, background=True)
+    sim.add_testbench(write, background=True)
+    sim.run_until(1e-8 * 5000)
+    assert seen == sorted(seen), "it went on behind all ones"
+    assert seen[-1] == 2**32 - 1, "it never ended"

@@ -1,0 +1,90 @@
+"""Published numbers: defaults of a file, and laid over one."""
+
+import tomllib
+
+import pytest
+
+from diastole.config.file import from_document, to_toml
+from diastole.config.keys import AccumulatorConfig, Config
+from diastole.config.numbers import NUMBERS
+from diastole.config.presets import PRESETS
+from diastole.devices import GoldenDevice
+from diastole.errors import BadInput
+
+FORMATS = {
+    "ibm-fp8": {"x": "fp8_e5m2", "w": "fp8_e5m2", "dy": "fp8_e5m2"},
+    "hfp8": {"x": "fp8_e4m3", "w": "fp8_e4m3", "dy": "fp8_e5m2"},
+}
+FLOATS = {"kind": "float", "mantissa": 9, "chunk": 64}
+
+
+def test_every_one_is_tested():
+    assert FORMATS.keys() == NUMBERS.keys()
+    assert {numbers.master for numbers in NUMBERS.values()} == {"e6m9"}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_what_they_are(name):
+    config = from_document({"numbers": name})
+    assert config.format.model_dump() == FORMATS[name]
+    assert config.accumulator.model_dump() == FLOATS | {"fraction": 18, "headroom": 14}
+    assert config.numerics.to_dict()["accumulator"] == FLOATS
+    assert Config(numbers=name) == config
+    assert Config(numbers=name).numbers == name
+    short = Config(numbers=name, accumulator=AccumulatorConfig(chunk=32))
+    assert short.accumulator.floats == FLOATS | {"chunk": 32}
+
+
+def test_the_file_has_the_last_word():
+    text = 'numbers = "ibm-fp8"\nformat.dy = "bfp8"\naccumulator.chunk = 32\nblock.w = "8x8"'
+    config = from_document(tomllib.loads(text))
+    assert config.format.model_dump() == FORMATS["ibm-fp8"] | {"dy": "bfp8"}
+    assert config.accumulator.floats == FLOATS | {"chunk": 32}
+    assert config.block.w == "8x8"
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_an_override_replaces_the_numbers_of_a_file(name):
+    """Wherever it stands among others; what is no number stays."""
+    text = to_toml(from_document({}, ["block.x=16x16", "accumulator.fraction=20", "array.rows=4"]))
+    overrides = ["accumulator.mantissa=e6m5", f"numbers={name}"]
+    config = from_document(tomllib.loads(text), overrides)
+    assert config.format.model_dump() == FORMATS[name]
+    assert config.block.x is None
+    assert (config.accumulator.fraction, config.array.rows) == (20, 4)
+    assert config.accumulator.floats == FLOATS | {"mantissa": 5}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_what_init_writes_reads_back(name):
+    config = from_document(PRESETS["nano"].to_dict(), [f"numbers={name}"])
+    assert from_document(tomllib.loads(to_toml(config))) == config
+
+
+def test_the_hash_is_of_what_they_mean():
+    plain = from_document({"format": FORMATS["ibm-fp8"], "accumulator": FLOATS})
+    assert from_document({"numbers": "ibm-fp8"}).config_sha256 == plain.config_sha256
+    assert from_document({"numbers": "hfp8"}).config_sha256 != plain.config_sha256
+
+
+@pytest.mark.parametrize("source", ["file", "override"])
+@pytest.mark.parametrize("value", ["fp8", 3, ["ibm-fp8"]])
+def test_unknown_ones(source, value):
+    document = {"numbers": value} if source == "file" else {}
+    overrides = [f"numbers={value}".replace("'", '"')] if source == "override" else []
+    with pytest.raises(BadInput) as caught:
+        from_document(document, overrides, source="f.toml")
+    (problem,) = caught.value.problems
+    where = "--set" if source == "override" else "f.toml"
+    assert problem.startswith(f"{where}: numbers must be one of ibm-fp8, hfp8, not ")
+
+
+def test_tables_that_are_none():
+    with pytest.raises(BadInput) as caught:
+        from_document({"numbers": "hfp8", "format": 3}, source="f.toml")
+    assert caught.value.problems[0].startswith("f.toml: format must be a table, [format], not 3")
+
+
+def test_a_golden_device_has_them():
+    device = GoldenDevice(PRESETS["nano"], overrides=["numbers=ibm-fp8"])
+    assert device.numerics == from_document({"numbers": "ibm-fp8"}).numerics

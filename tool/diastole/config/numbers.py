@@ -1,0 +1,82 @@
+"""Numbers of published accelerators, as defaults of several keys at once: the key `numbers`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeGuard
+
+from pydantic import BaseModel
+
+Document = Mapping[str, Any]
+"""Keys, and tables of keys."""
+
+REPLACED = ("format", "block", "scale", "accumulator")
+"""Tables whose keys belong to the numbers that are replaced, but these:"""
+KEPT = {"scale": ("source",), "accumulator": ("fraction", "headroom")}
+
+
+def is_table(value: object) -> TypeGuard[Document]:
+    """Whether it has keys."""
+    return isinstance(value, Mapping)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Numbers:
+    """``keys``: what keys are, by table, where the file does not say it. ``master``: how `train`
+    keeps weights, stochastically rounded. ``about``: of whom they are."""
+
+    about: str
+    keys: Mapping[str, Mapping[str, int | str]]
+    master: str
+
+    def under(self, document: Document) -> dict[str, Any]:
+        """``document`` with these keys where it has none."""
+        found = dict(document)
+        for table, keys in self.keys.items():
+            said = found.get(table, {})
+            if isinstance(said, BaseModel):  # of a configuration that is made in Python
+                said = said.model_dump(exclude_unset=True)
+            if is_table(said):  # else it is a mistake, which is told
+                found[table] = {**keys, **said}
+        return found
+
+    def instead(self, document: Document) -> dict[str, Any]:
+        """``document`` with these numbers for its own: formats, their groups and scale rules, and
+        what accumulates."""
+        found = dict(document)
+        for table in REPLACED:
+            said = found.pop(table, {})
+            if is_table(said):
+                kept = KEPT.get(table, ())
+                found[table] = {key: value for key, value in said.items() if key in kept}
+        return self.under(found)
+
+
+def _formats(x: str, w: str, dy: str) -> dict[str, str]:
+    return {"x": x, "w": w, "dy": dy}
+
+
+_ACCUMULATOR = {"kind": "float", "mantissa": 9, "chunk": 64}
+
+NUMBERS = {
+    # E5M2 throughout, sums of 64 products added in (1,6,9).
+    "ibm-fp8": Numbers(
+        about="Wang et al., NeurIPS 2018, arXiv 1812.08011",
+        keys={"format": _formats(*("fp8_e5m2",) * 3), "accumulator": _ACCUMULATOR},
+        master="e6m9",
+    ),
+    # E4M3 forward, E5M2 backward. The accumulators are those of the same group's numbers above.
+    "hfp8": Numbers(
+        about="Sun et al., NeurIPS 2019",
+        keys={
+            "format": _formats("fp8_e4m3", "fp8_e4m3", "fp8_e5m2"),
+            "accumulator": _ACCUMULATOR,
+        },
+        master="e6m9",
+    ),
+}
+
+
+def numbers_of(document: object) -> Numbers | None:
+    """Those that a document names; None if it names none that are known."""
+    name = document.get("numbers") if is_table(document) else None
+    return NUMBERS.get(name) if isinstance(name, str) else None
