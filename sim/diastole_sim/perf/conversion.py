@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from diastole_sim.perf.converter import ModelledConverter
 from diastole_sim.perf.draws import hashed_together, line_delay, row_delay
+from diastole_sim.perf.image_writes import ImageWrites
 from diastole_sim.perf.machine import OUTSTANDING, Memory, ceil_div
 from diastole_sim.perf.starts import RowStarts
-from diastole_sim.perf.store import ANSWERED, WRITES_AHEAD
 from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.image import MAX_SIZE
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
@@ -20,8 +20,6 @@ FOUND = 9  # from a tile's last word to what its units are folded by, beside the
 BETWEEN = 4  # from a tile's last word to the next one's first, where both are passed twice
 STORED = 2  # from the lanes to a group's first byte
 GIVEN = 2  # from the choice between two copies to the first byte
-DRAINED = 2  # to the first byte of maxima
-HEADER = 4  # a header and its request
 REPORTED = 3  # from the last response to the command's end
 KEPT = 2  # whole groups of the second copy, whose beats wait
 ASKED_AGAIN = 4  # requests come before what they are for, which is known that much earlier
@@ -121,6 +119,7 @@ class _Reading:
 class _Turned:
     """A group of the second copy that waits to be read, and to be written."""
 
+    number: int  # in its image
     filled: int  # its strip is
     words: int
     beats: int
@@ -135,24 +134,18 @@ class _Conversion:
         self.converter, self.memory = converter, memory
         self.rows, self.cols = rows, cols
         self.reading = _Reading(converter, memory, BEGUN)
-        copies = 1 + converter.vectors
         self.starts, self.early = (RowStarts(BEGUN, converter.row_start) for _ in range(2))
         self.lane = 0  # the cycle after the last word in the lanes
         self.places = deque([LONG_AGO] * converter.halves)  # tiles that have gone
         self.groups = deque([LONG_AGO] * 2)  # of the first copy, whose elements have left
         self.fields = deque([LONG_AGO] * 2)  # whose exponents have
-        self.byte = 0  # the next byte of exponents, or of maxima
-        self.beat = 0  # the next beat of exponents may begin
-        self.write = converter.header * HEADER * copies
+        self.writes = ImageWrites(converter, memory, rows, cols)
         self.given = 0  # the next choice between two copies
         self.turned: deque[_Turned] = deque()
         self.strips = deque([LONG_AGO] * 2)
         self.read = LONG_AGO  # the cycle after the last word of the second copy
         self.field = LONG_AGO  # its last byte of exponents
         self.kept = deque[tuple[int, int]]()  # beats of it, in groups, and when these begin to go
-        self.responses: deque[int] = deque()  # of the last bursts, oldest first
-        self.packed = 0  # bytes of maxima that fill no beat yet
-        self.maxima: int | None = None  # when a beat of them has come that has not gone
 
     def run(self, twice: bool) -> int:
         """Cycles, of two readings if ``twice``."""
@@ -166,10 +159,11 @@ class _Conversion:
         while self.turned:
             self._give_turned()
         per_block = self.converter.block if self.converter.vectors else 1
-        self._drain(ceil_div(self.cols, self.converter.block) * per_block, last=True)
-        if self.maxima is not None:
-            self._write_maxima(self.maxima)
-        return self.write + self.memory.response_cycles + REPORTED
+        writes = self.writes
+        writes.drain(ceil_div(self.cols, self.converter.block) * per_block, last=True)
+        if writes.maxima is not None:
+            writes.write_maxima(writes.maxima)
+        return writes.write + self.memory.response_cycles + REPORTED
 
     def _scan(self) -> int:
         """The first reading: the cycle after the last word. Rows of tiles come alike after some, as
@@ -188,9 +182,9 @@ class _Conversion:
 
     def _begin_at(self, cycle: int) -> None:
         self.reading = _Reading(self.converter, self.memory, cycle)
-        self.lane = self.byte = self.beat = self.given = cycle
+        self.lane = self.given = cycle
         self.starts, self.early = (RowStarts(cycle, self.converter.row_start) for _ in range(2))
-        self.write += cycle
+        self.writes.begin_at(cycle)
 
     # Rows of tiles that are alike.
 
@@ -199,8 +193,7 @@ class _Conversion:
         reading = self.reading
         times = [
             reading.asked, reading.taken, *reading.open, *reading.ends,
-            *self.places, *self.groups, *self.fields, self.byte, self.beat, self.write,
-            self.maxima or LONG_AGO, *self.responses,
+            *self.places, *self.groups, *self.fields, *self.writes.times,
         ]  # fmt: skip
         if self.converter.row_start:
             times += self.starts.times + self.early.times
@@ -211,8 +204,11 @@ class _Conversion:
             times += [gone for _, gone in self.kept]
             times += [each.filled for each in self.turned]
             times += [each.ready or LONG_AGO for each in self.turned]
+        numbers = self._number(row, 0), self._turned_number(row, 0)
         return (
-            self.packed,
+            self.writes.packed,
+            self.writes.maxima is None,
+            *self.writes.phases(numbers[: 1 + self.converter.vectors]),
             *self._place(row, 0),
             *(max(time - self.lane, LONG_AGO // 2) for time in times),
         )
@@ -237,7 +233,6 @@ class _Conversion:
         reading.taken += cycles
         for times in (
             reading.open, reading.ends, self.places, self.groups, self.fields, self.strips,
-            self.responses,
         ):  # fmt: skip
             for number, time in enumerate(times):
                 times[number] = time + cycles
@@ -245,10 +240,7 @@ class _Conversion:
         self.early.later(cycles)
         self.kept = deque((beats, gone + cycles) for beats, gone in self.kept)
         self.lane += cycles
-        self.byte += cycles
-        self.beat += cycles
-        self.write += cycles
-        self.maxima = self.maxima and self.maxima + cycles
+        self.writes.later(cycles)
         self.given += cycles
         self.read += cycles
         self.field += cycles
@@ -303,6 +295,22 @@ class _Conversion:
         together = hashed_together(self.converter.lanes)
         return (row * self.cols + col) % together, self.cols % together
 
+    def _number(self, row: int, col: int) -> int:
+        """Of the group of an element, in the image of the first copy."""
+        converter = self.converter
+        per_row = ceil_div(self.cols, converter.group_cols)
+        return row // converter.block * per_row + col // converter.group_cols
+
+    @property
+    def _strips(self) -> int:
+        """Groups of a row of blocks of the second copy."""
+        return ceil_div(self.rows, self.converter.group_cols)
+
+    def _turned_number(self, row: int, col: int) -> int:
+        """Likewise, in that of the second one."""
+        converter = self.converter
+        return col // converter.block * self._strips + row // converter.group_cols
+
     def _store(self, known: list[int], row: int, col: int, rows: int, cols: int) -> None:
         converter, block = self.converter, self.converter.block
         lines = ceil_div(rows, block)
@@ -316,9 +324,10 @@ class _Conversion:
             last = line == lines - 1
             if last and col + cols == self.cols:
                 per_block = block if converter.vectors else 1
-                self._drain(lines * per_block, last=row + rows == self.rows)
+                self.writes.drain(lines * per_block, last=row + rows == self.rows)
             if converter.vectors and (line % 8 == 7 or last):
-                self._strip(blocks, line % 8 + 1)
+                first = self._turned_number(top, col)
+                self._strip(first, blocks, line % 8 + 1)
         self.places.append(self.lane + converter.drawn_cycles)
         self.lane += BETWEEN * converter.finds
 
@@ -359,26 +368,27 @@ class _Conversion:
             self.lane = begun + converter.padded_words(width) + drawn - before
         filled = self.lane + STORED + self._late
         beats = converter.data_beats(ceil_div(cols, converter.block))
+        number = self._number(row, begin + left)
         if not converter.two_copies:
-            last, end = self._emit(filled)
+            last, end = self.writes.group(filled, 0, number)
             self.fields.append(last - 1)
         else:
             while self.turned and max(self._ready(self.turned[0]), self.given) < filled:
                 self._give_turned()
-            start, end = self._give(filled + converter.kept_cycles)
+            start, end = self._give(filled + converter.kept_cycles, 0, number)
             self.fields.append(start)
         self.groups.append(end + beats)
 
     # The second copy.
 
-    def _strip(self, groups: int, lines: int) -> None:
-        """A strip is complete: a group for each column of blocks."""
+    def _strip(self, first: int, groups: int, lines: int) -> None:
+        """A strip is complete: a group for each column of blocks, the ``first`` of that number."""
         converter = self.converter
         filled = self.lane + STORED + self._late
         words, beats = converter.turned_words(lines), converter.data_beats(lines)
-        for number in range(groups):
-            last = number == groups - 1
-            self.turned.append(_Turned(filled=filled, words=words, beats=beats, last=last))
+        for col in range(groups):
+            number = first + col * self._strips
+            self.turned.append(_Turned(number, filled, words, beats, last=col == groups - 1))
         while not self.strips:
             self._give_turned()
 
@@ -398,65 +408,13 @@ class _Conversion:
 
     def _give_turned(self) -> None:
         group = self.turned[0]
-        _, end = self._give(self._ready(group))
+        _, end = self._give(self._ready(group), 1, group.number)
         self.turned.popleft()
         self.field = self.given
         self.kept.append((group.beats, end))
 
-    def _give(self, offered: int) -> tuple[int, int]:
+    def _give(self, offered: int, copy: int, number: int) -> tuple[int, int]:
         """A group of either copy goes on: when, and the end of its exponents."""
         start = max(self.given, offered) + GIVEN
-        self.given, end = self._emit(start)
+        self.given, end = self.writes.group(start, copy, number)
         return start, end
-
-    # Writing.
-
-    def _emit(self, at: int) -> tuple[int, int]:
-        """A group's exponents, whose bytes come from a cycle on, and its elements behind them; the
-        cycles after the last byte and after the exponents' last beat. A beat is packed while the
-        one before it is written. Further planes follow, of which all is kept with the first."""
-        converter, left = self.converter, self.converter.exponent_bytes
-        first, last, taken, come = True, 0, 0, max(at, self.byte, self.beat)
-        while left:
-            count = min(left, converter.beat_bytes)
-            left, come = left - count, come + count
-            if first and self.maxima is not None and max(self.write, self.maxima) < come:
-                self._write_maxima(self.maxima)  # there are no exponents yet
-            taken = self._asked(max(self.write, come) + 1) + 1 if first else come + 1
-            first, last, come = False, come, taken - 1
-        self.byte, self.beat = last, come
-        self._written(taken + converter.element_beats)
-        for _ in range(converter.planes - 1):
-            self._written(self._asked(self.write + 1) + converter.plane_cycles - 1)
-        return last, taken
-
-    def _asked(self, first: int) -> int:
-        """When a burst's first beat goes that might in a cycle: so many may lack a response."""
-        if len(self.responses) == WRITES_AHEAD:
-            return max(first, self.responses.popleft() + ANSWERED)
-        return first
-
-    def _written(self, end: int) -> None:
-        """A burst's last beat has gone."""
-        self.write = end
-        self.responses.append(end + self.memory.response_cycles)
-
-    def _drain(self, count: int, *, last: bool) -> None:
-        """So many maxima come, a byte a cycle; behind the ``last`` ones the beat is filled up. The
-        next beat begins when the one before it has gone."""
-        byte = self.byte + DRAINED
-        while count:
-            if self.maxima is not None:
-                byte = max(byte, self._write_maxima(self.maxima))
-            more = min(count, self.converter.beat_bytes - self.packed)
-            count, self.packed, byte = count - more, self.packed + more, byte + more
-            if self.packed == self.converter.beat_bytes or (last and not count):
-                self.packed, self.maxima = 0, byte
-        self.byte = byte
-
-    def _write_maxima(self, come: int) -> int:
-        """A beat of them goes, to every plane: when the next may begin."""
-        self.maxima = None
-        for _ in range(self.converter.planes):
-            self._written(self._asked(max(self.write, come) + 1) + 1)
-        return self.write - 1

@@ -206,23 +206,24 @@ class ModelledConverter:
         """Of a group, and plane."""
         return self._group.element_beats
 
-    @cached_property
-    def plane_cycles(self) -> int:
-        """In which a group of another plane is written: its request, its exponents again, its
-        elements."""
-        return 1 + self._group.exponent_beats + self.element_beats
+    @property
+    def group_beats(self) -> int:
+        """Of a group, and plane, with its exponents."""
+        return self._group.exponent_beats + self.element_beats
 
     def data_beats(self, blocks: int) -> int:
         """Of a group with so many blocks, and plane, up to the last element."""
         return self._group.block_beats(blocks)
 
+    def plane_beats(self, rows: int, cols: int) -> tuple[int, ...]:
+        """Of each copy of a tensor, and plane."""
+        sizes = {"block": self.block, "data_width": self.data_width}
+        layouts = image_layouts(self.chosen, (rows, cols), **sizes)
+        return tuple(layout.total_bytes // self.beat_bytes for layout in layouts)
+
     def image_beats(self, rows: int, cols: int) -> int:
         """Of all copies of a tensor."""
-        shape = rows, cols
-        sizes = {"block": self.block, "data_width": self.data_width}
-        layouts = image_layouts(self.chosen, shape, **sizes)
-        stored = sum(layout.total_bytes for layout in layouts)
-        return self.planes * stored // self.beat_bytes
+        return self.planes * sum(self.plane_beats(rows, cols))
 
     # Tiles, pieces, words.
 

@@ -7,6 +7,7 @@ from diastole_sim.golden.convert import quantise
 from diastole_sim.perf import Memory
 from diastole_sim.perf import conversion as unit
 from diastole_sim.perf.conversion import estimate_conversion
+from diastole_sim.perf.image_writes import ImageWrites
 from diastole_sim.spec.image import image_layouts
 from diastole_sim.spec.numerics import CLASS_NAMES
 from support.numerics import make_numerics
@@ -67,6 +68,35 @@ def test_rows_of_tiles_that_repeat_are_passed_over_exactly(name, rng, monkeypatc
     quick = [estimated(name, *case) for case in cases]
     monkeypatch.setattr(unit._Conversion, "_repeat", lambda self, row, seen: row)
     assert [estimated(name, *case) for case in cases] == quick
+
+
+@pytest.mark.parametrize("name", FAST)
+def test_rows_repeat_with_the_bursts_that_they_end_in(name, rng, monkeypatch):
+    """Of a memory so far that writes wait for responses."""
+    cases = [("x", (rng.randrange(1500, 2500), rng.randrange(1, 64)), 400) for _ in range(3)]
+    quick = [estimated(name, *case) for case in cases]
+    monkeypatch.setattr(unit._Conversion, "_repeat", lambda self, row, seen: row)
+    assert [estimated(name, *case) for case in cases] == quick
+
+
+@pytest.mark.parametrize("name", ["planes", "planes of vectors"])
+def test_every_group_has_its_place(name, monkeypatch):
+    """100 x 150 elements: 13 rows of 3 groups; of the second copy 19 rows of 2."""
+    seen = []
+    group = ImageWrites.group
+    monkeypatch.setattr(
+        ImageWrites, "group",
+        lambda self, at, copy, number: seen.append((copy, number)) or group(self, at, copy, number),
+    )  # fmt: skip
+    monkeypatch.setattr(unit._Conversion, "_repeat", lambda self, row, seen: row)
+    estimated(name, "x", (100, 150))
+    first, second = ([number for of, number in seen if of == copy] for copy in range(2))
+    assert sorted(first) == list(range(13 * 3))
+    assert sorted(second) == (list(range(19 * 2)) if "vectors" in name else [])
+    if second:  # strip by strip, from left to right, a row of the transpose's blocks each
+        assert second == [2 * col + strip for strip in range(2) for col in range(19)]
+    else:
+        assert first == list(range(13 * 3))
 
 
 def test_a_large_tensor_takes_no_longer_to_estimate(monkeypatch):
