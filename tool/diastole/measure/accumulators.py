@@ -65,8 +65,16 @@ def accuracies(steps: int | None = None) -> Iterator[Figure]:
 def figures(mapper: Mapper) -> Iterator[Figure]:
     """All of this, and areas."""
     yield from area_accumulators.figures(mapper)
+    yield from whole(mapper)
     yield from utilisations()
     yield from accuracies()
+
+
+def whole(mapper: Mapper, config: Config = PRESETS["nano"]) -> Iterator[Figure]:
+    """Of all of a machine but its memories."""
+    for one in (config, floating(config)):
+        what = f"NAND2 equivalents of {one.name}, without memories"
+        yield shown(what, mapper.machine(one).whole, "{:,.0f}")
 
 
 def busy(config: Config, side: int) -> dict[str, float]:

@@ -11,7 +11,9 @@ from diastole.measure.accumulators import (
     floating,
     train_accumulators,
     utilisations,
+    whole,
 )
+from diastole.measure.area import MachineArea
 
 
 def test_accumulators_are_other_numbers():
@@ -45,6 +47,17 @@ def test_only_accumulators_differ():
     assert floats.accumulator.floats == {"kind": "float", "mantissa": 9, "chunk": 64}
     back = floats.model_copy(update={"name": nano.name, "accumulator": nano.accumulator})
     assert back == nano
+
+
+def test_whole_machines():
+    class Mapper:
+        def machine(self, config):
+            return MachineArea(whole=1000 + (config.accumulator.kind == "float"), cells=1)
+
+    assert [(figure.what, figure.measured) for figure in whole(Mapper())] == [
+        ("NAND2 equivalents of diastole_nano, without memories", "1,000"),
+        ("NAND2 equivalents of diastole_nano_e6m9, without memories", "1,001"),
+    ]
 
 
 def test_what_is_lost(monkeypatch):
