@@ -9,7 +9,8 @@ from importlib import import_module
 from threading import Thread
 from typing import Any, cast
 
-from diastole.compare.jobs import Job, Record, run_job
+from diastole.compare.jobs import Job, Record, numerics_version, run_job
+from diastole.console import one_line
 from diastole.errors import BadInput, CheckFailed
 
 SECONDS_TO_ANSWER = 10
@@ -81,5 +82,22 @@ def _on_cluster(jobs: Sequence[Job], address: str) -> Iterator[Record]:
     except (OSError, ValueError, TimeoutError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise BadInput(f"--scheduler: no scheduler of Dask at {address}: {reason}") from None
-    with client, joblib.parallel_config(backend="dask", client=client):
-        yield from _parallel(run_job, jobs, -1)
+    with client:
+        _check_workers(client, address)
+        with joblib.parallel_config(backend="dask", client=client):
+            yield from _parallel(run_job, jobs, -1)
+
+
+def _check_workers(client: Any, address: str) -> None:
+    """BadInput where there is none, or one has another version: its runs would never end."""
+    try:
+        versions = set(client.run(numerics_version).values())
+    except Exception as error:  # whatever a worker without us says
+        reason = one_line(f"{type(error).__name__}: {error}")
+        raise BadInput(
+            f"--scheduler: a worker of {address} has no such diastole: {reason}"
+        ) from None
+    if not versions:
+        raise BadInput(f"--scheduler: {address} has no workers")
+    if versions != {numerics_version()}:
+        raise BadInput(f"--scheduler: a worker of {address} has another version of diastole")

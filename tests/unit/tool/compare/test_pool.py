@@ -74,10 +74,22 @@ def cluster(folder):
 
 RUN = """
 import json, pickle, sys
-from diastole.compare.pool import run_jobs
+import distributed
+from diastole.compare import pool
+from diastole.errors import BadInput
 
 jobs = pickle.load(sys.stdin.buffer)
-print(json.dumps(list(run_jobs(jobs, processes=1, scheduler=sys.argv[1]))))
+print(json.dumps(list(pool.run_jobs(jobs, processes=1, scheduler=sys.argv[1]))))
+
+def broken():
+    raise ImportError("none of ours")
+
+for version in (broken, lambda: str(id(sys))):
+    pool.numerics_version = version
+    try:
+        list(pool.run_jobs(jobs, processes=1, scheduler=sys.argv[1]))
+    except BadInput as error:
+        print(str(error).replace(sys.argv[1], "there"))
 """
 
 
@@ -87,10 +99,18 @@ def test_a_cluster_and_processes_find_the_same(jobs, tmp_path):
     assert found(run_jobs(jobs, processes=2, scheduler=None)) == here
     with cluster(tmp_path) as address:
         done = subprocess.run(
-            [sys.executable, "-c", RUN, address], input=pickle.dumps(jobs), capture_output=True
+            [sys.executable, "-c", RUN, address],
+            input=pickle.dumps(jobs),
+            capture_output=True,
+            timeout=120,
         )
     assert done.returncode == 0, done.stderr.decode()
-    assert found(json.loads(done.stdout)) == here
+    results, *refused = done.stdout.decode().splitlines()
+    assert found(json.loads(results)) == here
+    assert refused == [
+        "--scheduler: a worker of there has no such diastole: ImportError: none of ours",
+        "--scheduler: a worker of there has another version of diastole",
+    ]
     assert [each["error"] is None for each in here.values()] == [True] * 4 + [False]
 
 
