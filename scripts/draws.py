@@ -1,10 +1,11 @@
 """Measures the kinds of draws of stochastic rounding: rounding.kind.
 
-    python scripts/draws.py build/draws.json [area bias accuracy]
+    python scripts/draws.py build/draws.json [area machine bias accuracy]
 
-``area``: two lanes that draw 24 bits beside two of `lfsr3`. ``bias``: by the definition, and of the
-generated Verilog. ``accuracy``: digits, seeds 0 to 4, on the golden model. Without names measures
-all. Writes and prints what bench.py does. ``--require``: exit 1 if a figure is not met.
+``area``: two lanes that draw 24 bits beside two of `lfsr3`. ``machine``: all of `nano`, by kind.
+``bias``: by the definition, and of the generated Verilog. ``accuracy``: digits, seeds 0 to 4, on
+the golden model. Without names measures all. Writes and prints what bench.py does. ``--require``:
+exit 1 if a figure is not met.
 """
 
 import argparse
@@ -22,6 +23,7 @@ from diastole.measure.figure import bench, choose
 def main(arguments: argparse.Namespace) -> int:
     known = {
         "area": lambda: rounding_area.figures(Mapper.find(LIBRARY)),
+        "machine": lambda: rounding_area.machines(Mapper.find(LIBRARY)),
         "bias": draw_bias.figures,
         "accuracy": draw_accuracy.figures,
     }

@@ -375,7 +375,7 @@ MACHINES = (
     Machine(p.MACHINES["nvfp4"], random=RANDOM),
     Machine(p.MACHINES["esru"], units.ROWS),
     Machine(
-        p.machine("faulty_pairs", "bfp4", data_width=128, rounding=p.DRAWN["rounding"]),
+        p.machine("faulty_pairs", "bfp4", side=8, data_width=128, rounding=p.DRAWN["rounding"]),
         units.PAIRS,
     ),
     Machine(p.MACHINES["floats_odd"], FLOATS),

@@ -14,6 +14,8 @@ from amaranth.hdl import Cat, Const, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from diastole.config.file import from_document
+from diastole.config.presets import PRESETS
 from diastole.measure.area import Mapper
 from diastole.measure.figure import Figure, at_least, shown
 from diastole_hw.convert.quantise import rounds_up
@@ -27,6 +29,15 @@ LEAST = {(TWO, False): 9.75, (TWO, True): 9.0, (FOUR, True): 14.0}
 """By lanes, and whether states are loaded, how many times smaller the pairs are to be, by rule A.
 Of four lanes those that are not loaded are no unit: which element is inverted would be constant."""
 RULES = ("stochastic-a", "stochastic-b")
+
+
+KINDS = {
+    "counter, 8 bits": {},
+    "lfsr, 8 of 24 bits": {"kind": "lfsr", "bits": 8, "lfsr_bits": 24},
+    "lfsr3": {"kind": "lfsr3", "bits": 3},
+    "data, 8 bits": {"kind": "data", "bits": 8},
+}
+"""By name, the keys of ``rounding`` of a whole machine."""
 
 
 class RoundingLanes(wiring.Component):
@@ -118,3 +129,12 @@ def figures(mapper: Mapper) -> Iterator[Figure]:
                 yield at_least(times, ratio, least, "{:.2f}")
             else:
                 yield shown(times, ratio, "{:.2f}")
+
+
+def machines(mapper: Mapper) -> Iterator[Figure]:
+    """The preset `nano`, dY alone rounded stochastically, by the kind of its draws."""
+    for name, keys in KINDS.items():
+        document = PRESETS["nano"].model_dump(exclude_none=True)
+        document["rounding"] |= keys
+        area = mapper.machine(from_document(document)).whole
+        yield shown(f"NAND2 equivalents of `nano`, draws by {name}", area, "{:,.0f}")

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from amaranth.hdl import Fragment
 
-from diastole.measure.area import Mapper
-from diastole.measure.rounding_area import LEAST, RoundingLanes, area_of, figures
+from diastole.config.presets import PRESETS
+from diastole.measure.area import MachineArea, Mapper
+from diastole.measure.rounding_area import LEAST, RoundingLanes, area_of, figures, machines
 from oracle.lfsr import state_after
 from oracle.rounding import round_fraction
 from support.bench import design, run
@@ -89,6 +90,31 @@ def test_figures(times, met):
         "at least 9.75",
     )
     assert len(set(mapper.asked)) == len(mapper.asked) == 4 * len(LEAST)
+
+
+class Machines:
+    """A mapper that takes the first machine for a million gates, and each after it for less."""
+
+    def __init__(self):
+        self.asked = []
+
+    def machine(self, config):
+        self.asked.append(config.rounding)
+        return MachineArea(whole=1_000_000 - len(self.asked), cells=1)
+
+
+def test_whole_machines():
+    mapper = Machines()
+    found = list(machines(mapper))
+    assert found[2].what == "NAND2 equivalents of `nano`, draws by lfsr3"
+    assert [each.measured for each in found] == ["999,999", "999,998", "999,997", "999,996"]
+    assert [(each.kind, each.bits) for each in mapper.asked] == [
+        ("counter", 8),
+        ("lfsr", 8),
+        ("lfsr3", 3),
+        ("data", 8),
+    ]
+    assert mapper.asked[0] == PRESETS["nano"].rounding
 
 
 def test_two_lanes_of_the_pairs_are_small():

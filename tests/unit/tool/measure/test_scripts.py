@@ -32,7 +32,7 @@ def test_one_screen(name):
     "arguments, code, words",
     [
         (["bench", "b.json", "nothing"], 2, "error: no measurement nothing: utilisation, "),
-        (["draws", "d.json", "x"], 2, "error: no measurement x: area, bias, accuracy"),
+        (["draws", "d.json", "x"], 2, "error: no measurement x: area, machine, bias, accuracy"),
         (["bench_formats", "nothing"], 2, "error: no row 'nothing'; known: 'bfp1', "),
         (["area", "--block", 3], 2, "error: block must be "),
         (["model", "--rows", 0], 2, "error: rows must be an integer in 1.."),
