@@ -19,6 +19,7 @@ from diastole.commands.arguments import (
 from diastole.commands.backends import check_execution
 from diastole.commands.progress import progress
 from diastole.config.keys import Config
+from diastole.config.numbers import NUMBERS
 from diastole.console import fail, print_json, say, say_next
 from diastole.errors import BadInput
 from diastole.files import atomic
@@ -81,7 +82,9 @@ def add_master(parser: argparse.ArgumentParser) -> None:
     """Options of the weights that the host keeps and updates."""
     group = parser.add_argument_group("master weights", "what the host keeps, and updates")
     group.add_argument(
-        "--master", choices=tuple(FORMATS), help="their format (default: float32, not rounded)"
+        "--master",
+        choices=tuple(FORMATS),
+        help="their format (default: that of the key numbers, else float32, not rounded)",
     )
     group.add_argument(
         "--master-rounding",
@@ -168,7 +171,10 @@ def precision_of(config: Config, arguments: argparse.Namespace) -> Precision | N
 def training_options(config: Config, arguments: argparse.Namespace) -> dict[str, Any]:
     """What the options say of the training itself, as :func:`diastole_sim.train.run_task` takes it;
     `compare` asks here too. BadInput as of :func:`precision_of`."""
-    return {"precision": precision_of(config, arguments), "master": master_of(arguments)}
+    numbers = config.numbers
+    default = FLOAT32 if numbers is None else Master(kind=NUMBERS[numbers].master)
+    master = master_of(arguments, default)
+    return {"precision": precision_of(config, arguments), "master": master}
 
 
 def require_samples(task: Task) -> None:

@@ -4,7 +4,9 @@ import pytest
 
 from diastole.commands.train_options import TrainOptions
 from diastole.config.file import from_document
+from diastole.config.numbers import NUMBERS
 from diastole.errors import BadInput
+from diastole_sim.train.master import FLOAT32, Master
 
 CONFIG = from_document({"format": dict.fromkeys(("x", "w", "dy"), "fast")})
 EXAMPLES = {
@@ -12,6 +14,9 @@ EXAMPLES = {
     "alpha": {"alpha": "0.5"},
     "beta": {"beta": "0.5"},
     "switch": {"precision": "low-to-high", "switch": "7"},
+    "master": {"master": "bf16"},
+    "master_rounding": {"master": "e6m9", "master_rounding": "nearest"},
+    "master_bits": {"master": "bf16", "master_bits": "3"},
 }
 """By option, settings with it. One that is new in `train` belongs here."""
 
@@ -41,3 +46,13 @@ def test_mistakes(settings, text):
     with pytest.raises(BadInput) as caught:
         TrainOptions().read(CONFIG, settings)
     assert caught.value.problems == (text,)
+
+
+@pytest.mark.parametrize("numbers", NUMBERS)
+def test_published_numbers_have_a_master(numbers):
+    config = from_document({"numbers": numbers})
+    options = TrainOptions()
+    assert options.read(config, {})["master"] == Master(kind="e6m9", rounding="stochastic-b")
+    assert options.read(config, {"master": "float32"})["master"] == FLOAT32
+    nearest = options.read(config, {"master-rounding": "nearest"})["master"]
+    assert nearest == Master(kind="e6m9", rounding="nearest")
