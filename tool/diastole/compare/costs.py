@@ -1,7 +1,9 @@
 """What a configuration costs on a task: area, bits, passes, cycles."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
+from types import MappingProxyType
 
 from diastole.config.keys import Config
 from diastole.errors import BadInput
@@ -10,10 +12,12 @@ from diastole.layers.cell_areas import cell_area
 from diastole.layers.costs import CONVERT, layer_costs
 from diastole_sim.codes.survey import stored_bits
 from diastole_sim.perf.machine import LATENCY
+from diastole_sim.perf.machine import Widths as TensorWidths
 from diastole_sim.spec.formats import PLANE_BITS
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 from diastole_sim.spec.operations import OPERAND_OF
 from diastole_sim.train.network import LayerShape
+from diastole_sim.train.precision import HIGH, LOW
 
 Widths = Mapping[str, float]
 """By tensor ("layer0.X") the mean bits of its magnitudes, of classes whose width is chosen."""
@@ -45,7 +49,7 @@ def cost_of(config: Config, shapes: Sequence[LayerShape], *, passes: float, widt
         area_per_mac_nand2=cell_area(numerics),
         bits_per_element=moved_bits(numerics, shapes, widths),
         passes=passes,
-        cycles_per_step=cycles_of_step(config, shapes),
+        cycles_per_step=cycles_of_step(config, shapes, widths),
     )
 
 
@@ -72,18 +76,37 @@ def element_bits(numerics: Numerics, name: str, width: float | None) -> float:
     return plane * planes / (numerics.widths[0] / PLANE_BITS)
 
 
-def cycles_of_step(config: Config, shapes: Sequence[LayerShape]) -> int | None:
-    """Of all products and conversions of a step; None where the model has no such machine."""
-    phases = {True: ("forward", "backward", CONVERT), False: ("forward", "dw", CONVERT)}
-    cycles = 0
+def cycles_of_step(
+    config: Config, shapes: Sequence[LayerShape], widths: Widths = MappingProxyType({})
+) -> int | None:
+    """Of all products and conversions of a step; None where the model has no such machine. Where
+    widths are chosen, the mean of those with each, as if tensors had theirs independently."""
+    cycles = 0.0
     try:
-        for gradient, asked in phases.items():
-            layers = [
-                NamedLayer(name=f"layer{number}", m=shape.m, k=shape.k, n=shape.n)
-                for number, shape in enumerate(shapes)
-                if shape.input_gradient == gradient
-            ]
-            cycles += sum(cost.cycles for cost in layer_costs(config, layers, asked, LATENCY))
+        for number, shape in enumerate(shapes):
+            layer = NamedLayer(name=f"layer{number}", m=shape.m, k=shape.k, n=shape.n)
+            asked = ("forward", "backward" if shape.input_gradient else "dw", CONVERT)
+            for chosen, share in _shares(config.numerics, number, widths):
+                found = layer_costs(config, [layer], asked, LATENCY, widths=chosen)
+                cycles += share * sum(cost.cycles for cost in found)
     except (BadInput, ValueError):
         return None
-    return cycles
+    return round(cycles)
+
+
+def _shares(numerics: Numerics, layer: int, widths: Widths) -> Iterator[tuple[TensorWidths, float]]:
+    """The widths that a layer's X, W and dY may have together, and how often they have them."""
+    x, w, dy = (_own_shares(numerics, name, layer, widths) for name in CLASS_NAMES)
+    for (of_x, a), (of_w, b), (of_dy, c) in product(x.items(), w.items(), dy.items()):
+        if a * b * c:
+            yield (of_x, of_w, of_dy), a * b * c
+
+
+def _own_shares(
+    numerics: Numerics, name: str, layer: int, widths: Widths
+) -> dict[int | None, float]:
+    mean = widths.get(f"layer{layer}.{OPERAND_OF[name].name}")
+    if mean is None or not numerics.tensor_class(name).format.planes:
+        return {None: 1.0}
+    wide = (mean - LOW) / (HIGH - LOW)
+    return {LOW: 1 - wide, HIGH: wide}

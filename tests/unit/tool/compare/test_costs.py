@@ -70,10 +70,24 @@ def test_cycles_are_those_of_all_products_and_conversions():
     assert cycles_of_step(machine, [dx_too]) > alone[0]
 
 
+def test_cycles_of_planes_hang_on_the_widths():
+    """A tensor that has 4 bits every fourth time: a quarter of the way from 2 to 4."""
+    fast, layer = all_of("fast"), SHAPES[1:]
+    names = ("layer0.X", "layer0.W", "layer0.dY")
+
+    def cycles(*means):
+        return cycles_of_step(fast, layer, dict(zip(names, means, strict=True)))
+
+    low, wide, all_wide = cycles(2.0, 2.0, 2.0), cycles(4.0, 2.0, 2.0), cycles(4.0, 4.0, 4.0)
+    assert low < wide < all_wide == cycles_of_step(fast, layer)
+    assert cycles(2.5, 2.0, 2.0) == pytest.approx(low + (wide - low) / 4, abs=1)
+    assert abs(low - cycles_of_step(all_of("bfp2"), layer)) < 0.02 * low
+
+
 def test_no_cycles_without_such_a_machine(monkeypatch):
     from diastole.errors import BadInput
 
-    def refuse(*given):
+    def refuse(*given, **options):
         raise BadInput("no hardware yet")
 
     monkeypatch.setattr("diastole.compare.costs.layer_costs", refuse)
