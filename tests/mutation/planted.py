@@ -372,4 +372,5 @@ MACHINES = (
     Machine(p.MACHINES["nano"], units.NARROW, RANDOM),
     Machine(p.MACHINES["mxfp8_e4m3"], units.LANES, RANDOM),
     Machine(p.MACHINES["nvfp4"], random=RANDOM),
+    Machine(p.MACHINES["fast"], units.PLANES),
 )
