@@ -1,6 +1,7 @@
 """Nests drawn at random, of those that a machine takes."""
 
 from diastole_sim.spec.nest import KEPT, LENGTHS, OUTER, Nest, NestLimits
+from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.operations import OPERATIONS
 
 
@@ -12,10 +13,18 @@ def blocks_of(operation: str, sizes, block: int) -> tuple[int, int, int]:
     return t, lanes, contraction
 
 
-def drawn_nest(limits: NestLimits, blocks: tuple[int, int, int], rng) -> Nest:
-    """Any that the machine takes for a product of so many blocks; some lengths may be its own."""
+def widest_planes(operation: str, numerics: Numerics) -> tuple[int, int]:
+    """Most planes of what streams, and of what is held."""
+    (product,) = OPERATIONS[operation].products
+    streamed, held = (numerics.planes_of(each.tensor_class)[-1] for each in product.factors)
+    return streamed, held
+
+
+def drawn_nest(limits: NestLimits, blocks: tuple[int, int, int], rng, planes=(1, 1)) -> Nest:
+    """Any that the machine takes for a product of so many blocks, of operands in so many planes;
+    some lengths may be its own."""
     while True:
         lengths = {name: rng.choice([0, *getattr(limits, name)]) for name in LENGTHS}
         nest = Nest(outer=rng.choice(OUTER), keep=rng.choice(KEPT), **lengths)
-        if limits.problem(nest, blocks) is None:
+        if limits.problem(nest, blocks, planes) is None:
             return nest
