@@ -379,4 +379,5 @@ MACHINES = (
         units.PAIRS,
     ),
     Machine(p.MACHINES["floats_odd"], FLOATS),
+    Machine(p.MACHINES["fast"], units.PLANES),
 )

@@ -583,3 +583,65 @@ PAIRS = (
         "1'h1",
     ),
 )
+
+# Tensors in planes.
+PLANES = (
+    # The monitor.
+    Fault(
+        "cycles without elements are monitored",
+        "tile_quantiser",
+        rf"{SOME} \+ lane1_(?:differs|narrow);\s+assign \S+ = (late2_valid) \?",
+        "1'h1",
+        every=True,
+    ),
+    Fault("the monitor forgets a lane", "tile_quantiser", r"\+ (lane1_differs);", "2'h0"),
+    Fault("counted on in the next tensor", "converter", r"= (more_num\[31:0\]) \|", "{} | 32'h1"),
+    # Storing.
+    Fault(
+        "maxima of the planes behind the first not written",
+        "image_writer",
+        r"= (maximum_plane == planes);",
+        "1'h1",
+        every=True,
+    ),
+    Fault(
+        "all planes of a group at one place",
+        "image_writer",
+        rf"\* (planes_group_o__payload{BITS});",
+        "2'h0",
+    ),
+    Fault(
+        "planes begin with the first again",
+        "plane_turns",
+        r"elements_shown = (elements_first) \?",
+        "1'h1",
+    ),
+    # Reading.
+    Fault("planes swapped", "region_requests", r"plane_length \* (table_plane);", "({} ^ 2'h1)"),
+    Fault(
+        "a chunk's deficit off by two",
+        "block_targets",
+        r"= (block_plane) \* 2'h2;",
+        "({} ^ 2'h1)",
+        every=True,
+    ),
+    Fault(
+        "second plane from the west read over the first",
+        "pass_walk",
+        rf"{SOME} \* (chunks__payload{BITS});",
+        "2'h0",
+    ),
+    Fault(
+        "second plane from the west put over the first",
+        "region_requests",
+        rf"{SOME} \* (table_chunk{BITS});",
+        "2'h0",
+    ),
+    # The walk.
+    Fault("a slab freed one plane early", "tile_walk", rf"= {SOME} & (last_held);", "1'h1"),
+    Fault("planes not there again", "tile_walk", rf"= (ends_stream) & {SOME};", "1'h0"),
+    Fault(
+        "a slab loaded for each plane held", "tile_walk", rf"= {SOME} & (first_held);", "1'h1", True
+    ),
+    Fault("done with the first plane", "tile_walk", rf"= {SOME} & (ends_stream);", "first_stream"),
+)

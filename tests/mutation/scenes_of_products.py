@@ -7,11 +7,12 @@ import numpy as np
 
 from diastole_sim.rtl import CommandError
 from diastole_sim.spec.nest import KEPT, Nest, NestLimits
+from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.operations import OPERATIONS
 from mutation.planted_units import said_once
 from mutation.watch import LIMIT, Log, Watched, opened
 from support import products as p
-from support.nests import blocks_of, drawn_nest
+from support.nests import blocks_of, drawn_nest, widest_planes
 
 
 def multiply_all(device: Watched, golden, data, step=0, ops=tuple(OPERATIONS)) -> None:
@@ -71,8 +72,9 @@ def nests(product: Path, log: Log) -> None:
                 limits = device.loops.limits.of(op)
                 assert limits is not None
                 blocks = blocks_of(op, (m, n, k), device.numerics.block)
+                planes = widest_planes(op, device.numerics)
                 for keep in KEPT:
-                    nests = (drawn_nest(limits, blocks, lengths) for _ in range(200))
+                    nests = (drawn_nest(limits, blocks, lengths, planes) for _ in range(200))
                     nest = next((each for each in nests if each.keep == keep), None)
                     if nest is not None:  # something of it fits
                         device.loops.nest = nest
@@ -81,7 +83,7 @@ def nests(product: Path, log: Log) -> None:
         device.limit = 10 * LIMIT
         limits = device.loops.limits.of("forward")
         for kept, cases in ONE_STAYS.items():
-            m, k, n, nest = one_stays(limits, device.numerics.block, kept, cases, lengths)
+            m, k, n, nest = one_stays(limits, device.numerics, kept, cases, lengths)
             device.loops.nest = nest
             data = p.tensors(rng, (m, k, n), "plain")
             multiply_all(device, golden, data, ops=("forward",))
@@ -95,16 +97,17 @@ ONE_STAYS = {
 """By what a nest keeps, sizes M, K and N of products whose other operand is longer and longer."""
 
 
-def one_stays(limits: NestLimits, block: int, kept: str, cases, lengths: Random):
+def one_stays(limits: NestLimits, numerics: Numerics, kept: str, cases, lengths: Random):
     """The first of the sizes for which a nest is drawn that keeps an operand, while the other one
     would not fit; and the nest. Where there is none the last, and the machine's own nest."""
     side = 1 - ("stream", "held").index(kept)
     room = (limits.stream_blocks, limits.held_blocks)[side]
+    planes = widest_planes("forward", numerics)
     for m, k, n in cases:
-        blocks = blocks_of("forward", (m, n, k), block)
+        blocks = blocks_of("forward", (m, n, k), numerics.block)
         for _ in range(100):
-            nest = drawn_nest(limits, blocks, lengths)
-            if nest.keep == kept and limits.panels(nest, blocks)[side] > room:
+            nest = drawn_nest(limits, blocks, lengths, planes)
+            if nest.keep == kept and limits.panels(nest, blocks, planes)[side] > room:
                 return m, k, n, nest
     return *cases[-1], Nest()
 

@@ -1,6 +1,7 @@
 """Nests drawn at random, of those that a machine takes."""
 
 from diastole_sim.spec.nest import KEPT, LENGTHS, OUTER, Nest, NestLimits
+from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.operations import OPERATIONS
 
 
@@ -10,6 +11,13 @@ def blocks_of(operation: str, sizes, block: int) -> tuple[int, int, int]:
     by_axis = dict(zip("mnk", sizes, strict=True))
     t, lanes, contraction = (-(-by_axis[axis] // block) for axis in product.loops)
     return t, lanes, contraction
+
+
+def widest_planes(operation: str, numerics: Numerics) -> tuple[int, int]:
+    """Most planes of what streams, and of what is held."""
+    (product,) = OPERATIONS[operation].products
+    streamed, held = (numerics.planes_of(each.tensor_class)[-1] for each in product.factors)
+    return streamed, held
 
 
 def drawn_nest(

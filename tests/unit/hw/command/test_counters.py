@@ -58,3 +58,27 @@ def test_every_counter_is_as_wide_as_its_register():
     names = (*COUNTERS, "amax")
     widths = {name: len(getattr(dut, name)) for name in names}
     assert widths == {name: BY_NAME[name].bits for name in names}
+
+
+def test_what_the_monitor_counted(rng):
+    """Of the tensor converted last, until it is cleared; other machines have none."""
+    dut = design(Counters, planes=True)
+    names = ("improvement_num", "improvement_den")
+    assert [len(getattr(dut, name)) for name in names] == [BY_NAME[name].bits for name in names]
+    assert not any(hasattr(design(Counters), name) for name in names)
+
+    async def bench(ctx):
+        last = dict.fromkeys(names, 0)
+        for _ in range(150):
+            events = random_events(rng) | {name: rng.getrandbits(32) for name in names}
+            clear = rng.random() < 0.05
+            ctx.set(dut.events, events)
+            ctx.set(dut.clear, clear)
+            await ctx.tick()
+            if events["converted"]:
+                last = {name: events[name] for name in names}
+            if clear:
+                last = dict.fromkeys(names, 0)
+            assert {name: ctx.get(getattr(dut, name)) for name in names} == last
+
+    run(dut, bench)

@@ -140,3 +140,83 @@ def test_bounds_and_codes(opcode, change, code):
     values = {field.name: getattr(good(opcode), field.name) for field in FIELDS}
     bits = bits_of(Command(**(values | change)))
     assert decide([bits], 64)[0][0] == code
+
+
+# Machines of planes.
+
+COUNTS = ((1, 2), (1,), (2, 4))
+"""In how many planes X, W and dY may be."""
+WORDS = {"width_x": 0, "width_w": 1, "width_dy": 2}
+
+
+def decide_planes(cases):
+    """(code, fields) of each."""
+    dut = design(Decoder, dataclasses.replace(limits_of(64), planes=COUNTS))
+    results = []
+
+    async def bench(ctx):
+        for bits in cases:
+            ctx.set(dut.bits, bits)
+            decoded = ctx.get(dut.o)
+            fields = {name: decoded[name] for name in dut.o.shape().members}
+            results.append((ctx.get(dut.error_code), fields))
+
+    sim = Simulator(dut)
+    sim.add_testbench(bench)
+    sim.run()
+    return results
+
+
+@pytest.mark.parametrize(
+    "opcode, used",
+    [
+        (Opcode.FORWARD, ("width_x", "width_w")),
+        (Opcode.DX, ("width_w", "width_dy")),
+        (Opcode.DW, ("width_x", "width_dy")),
+        (Opcode.BACKWARD, ("width_x", "width_w", "width_dy")),
+    ],
+)
+def test_widths_of_products(opcode, used):
+    """Every one of every operand; those of what a product has not are reserved."""
+    plain = {field.name: getattr(good(opcode), field.name) for field in FIELDS}
+    right = plain | {name: COUNTS[WORDS[name]][-1] - 1 for name in used}
+    cases, wanted = [], []
+    for name, number in WORDS.items():
+        for width in range(4):
+            cases.append(bits_of(Command(**right | {name: width})))
+            if name in used:
+                known = width + 1 in COUNTS[number]
+                wanted.append(0 if known else ErrorCode.WIDTH)
+            else:
+                wanted.append(ErrorCode.RESERVED if width else 0)
+    found = decide_planes(cases)
+    assert [code for code, _ in found] == wanted
+    for (code, fields), bits in zip(found, cases, strict=True):
+        if not code:
+            assert {name: fields[name] for name in used} == {
+                name: bits_field(bits, name) for name in used
+            }
+    # In a machine without planes they are reserved, whatever they say.
+    codes = [code for code, _ in decide(cases, 64)]
+    assert codes == [
+        ErrorCode.RESERVED if any(bits_field(bits, name) for name in WORDS) else 0 for bits in cases
+    ]
+
+
+def bits_field(bits, name):
+    (field,) = (each for each in FIELDS if each.name == name)
+    return bits >> field.low & 2**field.bits - 1
+
+
+@pytest.mark.parametrize("cls", range(3))
+def test_width_of_a_conversion(cls):
+    plain = {field.name: getattr(good(Opcode.CONVERT), field.name) for field in FIELDS}
+    plain["class_x"] = cls
+    cases = [bits_of(Command(**plain | {"width": width})) for width in range(4)]
+    found = decide_planes(cases)
+    for width, (code, fields) in enumerate(found):
+        known = width + 1 in COUNTS[cls]
+        assert code == (0 if known else ErrorCode.WIDTH)
+        assert not known or fields["width"] == width
+    codes = [code for code, _ in decide(cases, 64)]
+    assert codes == [0, *[ErrorCode.RESERVED] * 3]

@@ -404,3 +404,54 @@ def test_only_two_are_in_flight(rng):
         assert (ready, starts, number, done) == (1, 1, 0, 1)
 
     run(dut, bench)
+
+
+PLANES = make_plan(make_numerics(block=4, formats="fast", widths=(2, 4, 6, 8), fraction=30))
+
+
+def test_planes_are_told(rng):
+    """Those of every operand of a product, of a conversion what it is to store; with its end comes
+    what the monitor has counted of it."""
+    dut = design(Dispatch, PLANES)
+    improvement = ("improvement_num", "improvement_den")
+
+    async def bench(ctx):
+        control, convert = dut.product, dut.convert
+        ctx.set(control.ready, 1)
+        ctx.set(control.fits, 1)
+        ctx.set(convert.command.ready, 1)
+        ctx.set(dut.answered, 3)
+        for number in range(24):
+            opcode = rng.choice([Opcode.CONVERT, *SINGLE, Opcode.BACKWARD])
+            widths = {f"width_{name}": rng.randrange(4) for name in ("x", "w", "dy")}
+            if opcode == Opcode.CONVERT:
+                widths = {"width": rng.randrange(4)}
+            ctx.set(dut.command.payload, random_command(rng, opcode) | widths)
+            ctx.set(dut.number, number % 2)
+            ctx.set(dut.command.valid, 1)
+            told = None
+            while told is None:
+                _, _, starts, planes, converts, given = await ctx.tick().sample(
+                    control.start, control.operands.planes, convert.command.valid,
+                    convert.command.p.planes,
+                )  # fmt: skip
+                if converts:
+                    told = [given]
+                elif starts:
+                    told = [planes[cls] for cls in range(3)]
+            assert told == list(widths.values()), opcode.name
+            ctx.set(dut.command.valid, 0)
+            counted = {name: rng.getrandbits(32) for name in improvement}
+            for name, value in counted.items():
+                ctx.set(getattr(convert, name), value)
+            ctx.set(convert.done if opcode == Opcode.CONVERT else control.done, 1)
+            ctx.set(control.done_command, number % 2)
+            events = (await ctx.tick().sample(dut.events))[2]
+            ctx.set(convert.done, 0)
+            ctx.set(control.done, 0)
+            assert events.converted == (opcode == Opcode.CONVERT)
+            if events.converted:
+                assert {name: events[name] for name in improvement} == counted
+            await ctx.tick().repeat(5)
+
+    run(dut, bench)

@@ -266,3 +266,49 @@ def test_a_machine_with_less_room_takes_less(rng):
             assert fits == (short == (0, 0))
 
         run(dut, bench)
+
+
+# Tensors in planes: each takes a slab of its own.
+
+
+@pytest.mark.parametrize("rows, cols", [(1, 1), (2, 3)])
+def test_planes_take_as_many_slabs(rows, cols, rng):
+    """What is kept just fits or just does not, of operands in any number of planes."""
+    numerics = make_numerics(block=2, headroom=8, formats="fast", widths=(2, 4, 6, 8), fraction=30)
+    plan = make_plan(numerics, data_width=32, rows=rows, cols=cols)
+    limits = Limits.of(plan.numerics, data_width=32, nests=plan.nests)
+    dut = design(Panels, limits)
+    seen = set()
+
+    async def bench(ctx):
+        for number in range(240):
+            operation = NESTED[number % 3]
+            nest, sizes = drawn(rng, limits, operation)
+            (made,) = OPERATIONS[operation].products
+            streamed, held = (each.tensor_class for each in made.factors)
+            planes = {name: rng.randrange(1, 5) for name in (streamed, held)}
+            command = command_of(operation, nest, sizes)
+            widths = {f"width_{name}": count - 1 for name, count in planes.items()}
+            command = replace(command, **widths)
+            for name in command_layout(planes=True).members:
+                ctx.set(dut.command[name], getattr(command, name))
+            _, found = await counted(ctx, dut)
+            # A slab for each plane of each chunk, of every tile of the loop inside.
+            taken = limits.nests.of(operation)
+            own = taken.filled(nest)
+            t_blocks, lanes, contraction = blocks_of(operation, sizes, limits.block)
+            chunks = ceil(contraction / own.chunk)
+            slices = own.chunk // taken.chunk_side
+            stream = chunks * slices * own.t_blocks * planes[streamed]
+            kept = chunks * slices * own.groups * taken.pass_blocks * planes[held]
+            if nest.outer == "l":
+                stream *= ceil(t_blocks / own.t_blocks)
+            else:
+                kept *= ceil(lanes / (own.groups * taken.lane_side))
+            want = not (nest.keeps_stream and stream > taken.stream_blocks)
+            want = want and not (nest.keeps_held and kept > taken.held_blocks)
+            assert found == want, f"{operation} {nest} {sizes} {planes}"
+            seen.add((nest.keep, want))
+
+    run(dut, bench, limit=60_000)
+    assert {("both", True), ("both", False), ("stream", False), ("held", False)} <= seen

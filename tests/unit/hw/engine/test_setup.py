@@ -1,5 +1,7 @@
 """The set-up of a product against the layouts of the memory image."""
 
+from itertools import product
+
 import pytest
 
 from diastole_hw.engine.setup import Setup, longest_length
@@ -27,6 +29,7 @@ TRANSPOSED = {
 }
 RESULTS = {"y": "mn", "dw": "kn", "dx": "mk"}
 FORMATS = ("bfp3", "bfp5", "bfp2")
+FAST = {"formats": "fast", "widths": (2, 4, 6, 8), "fraction": 30}
 MACHINES = {
     "textbook": ({"block": 1, "formats": FORMATS}, {"data_width": 32}),
     "edge": ({"block": 4, "formats": FORMATS}, {"in_place": False}),
@@ -35,6 +38,9 @@ MACHINES = {
     "vectors": ({"block": 4, "formats": "mxfp8_e4m3"}, {"data_width": 128}),
     "x in vectors": ({"block": 8, "groupings": ("1x16", "8x8", "8x8")}, {}),
     "w in squares": ({"block": 8, "formats": "nvfp4"}, {"data_width": 32}),
+    "planes": (FAST | {"block": 4}, {"data_width": 128}),
+    "planes in vectors": (FAST | {"block": 8, "groupings": "1x16"}, {}),
+    "planes of x in vectors": (FAST | {"block": 4, "groupings": ("1x8", "4x4", "8x8")}, {}),
 }
 MOST = 2**MAX_ELEMENT_BITS - 1
 
@@ -107,7 +113,10 @@ async def set_up(ctx, dut, mode, operands):
     """Start, wait, and say how many cycles it took."""
     ctx.set(dut.mode, mode)
     for name, value in operands.items():
-        ctx.set(dut.operands[name], value)
+        if name != "planes":
+            ctx.set(dut.operands[name], value)
+    for cls, count in enumerate(operands.get("planes", ())):
+        ctx.set(dut.operands.planes[cls], count - 1)
     ctx.set(dut.start, 1)
     await ctx.tick()
     ctx.set(dut.start, 0)
@@ -139,7 +148,7 @@ def check_tensors(ctx, plan, product, operands, mode):
             rows=operands[rows],
             cols=operands[cols],
             block=plan.block,
-            element_bits=chosen.format.element_bits,
+            element_bits=3 if plan.planar else chosen.format.element_bits,
             vector=chosen.grouping.size if chosen.two_copies else None,
             header=chosen.format.name == "nvfp4",
             data_width=plan.data_width,
@@ -158,6 +167,9 @@ def check_tensors(ctx, plan, product, operands, mode):
         if not chosen.two_copies:
             got["col_max"] = ctx.get(tensor.col_max)
             want["col_max"] = base + layout.col_max_offset
+        if plan.planar:  # from one plane to the next: an image
+            got |= {"planes": ctx.get(product.planes[cls]), "length": ctx.get(product.lengths[cls])}
+            want |= {"planes": operands["planes"][cls] - 1, "length": layout.total_bytes}
         assert got == want, f"{name} of {operands[rows]} x {operands[cols]}"
 
 
@@ -185,6 +197,8 @@ def test_addresses_and_sizes(machine, mode, rng):
             if number == 0:
                 operands |= {"m": MOST, "n": 1, "k": 1}
             operands |= random_nest(rng, plan, mode)
+            if plan.planar:
+                operands["planes"] = [rng.randrange(1, 5) for _ in range(3)]
             cycles = await set_up(ctx, dut, mode, operands)
             blocks = {name: -(-operands[name] // plan.block) for name in "mnk"}
             assert cycles == tallest(plan, mode, blocks).bit_length() + 2
@@ -222,5 +236,32 @@ def test_fits_says_whether_dy_can_stay(in_place):
             ctx.set(dut.operands.n, n + over_n)
             ctx.set(dut.operands.k, MOST)
             assert ctx.get(dut.fits) == (in_place and over_m <= 0 and over_n <= 0)
+
+    run(dut, bench)
+
+
+def test_fits_with_planes():
+    """All planes of dY stay, whole slices of M each; half a bank has those of W, whose parts are 1,
+    2, 4 and 4 for so many planes."""
+    plan = make_plan(make_numerics(**FAST | {"block": 4}), rows=3, cols=2)
+    dut = design(Setup, plan)
+    parts = {1: 1, 2: 2, 3: 4, 4: 4}
+
+    async def bench(ctx):
+        ctx.set(dut.operands.k, MOST)
+        for of_w, of_dy in product(parts, parts):
+            m = plan.fused_slices_m // of_dy * plan.cols * plan.block
+            n = plan.fused_slices_n * plan.rows // parts[of_w] * plan.block
+            # Blocks of a slice of the lanes must have their place in a part of the bank.
+            slices = -(-n // (plan.block * plan.rows))
+            room = plan.stream_blocks // 2 // parts[of_w]
+            assert slices * plan.fused_tile_blocks <= room
+            assert of_dy * (plan.fused_slices_m // of_dy) * plan.fused_slices_n <= plan.held_blocks
+            for cls, count in enumerate((4, of_w, of_dy)):
+                ctx.set(dut.operands.planes[cls], count - 1)
+            for over_m, over_n in ((0, 0), (1, 0), (0, 1), (1 - m, 1 - n)):
+                ctx.set(dut.operands.m, m + over_m)
+                ctx.set(dut.operands.n, n + over_n)
+                assert ctx.get(dut.fits) == (over_m <= 0 and over_n <= 0), (of_w, of_dy)
 
     run(dut, bench)

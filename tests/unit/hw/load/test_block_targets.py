@@ -161,7 +161,10 @@ class Chunk:
     def _scale(self):
         """Small, so that no maximum is less; zero and NaN now and then."""
         low, high = (8, 40) if self.nvfp4 else (90, 110)
-        return self.rng.choice([0, self.nan, *(self.rng.randrange(low, high) for _ in range(8))])
+        least = [1] if "planes" in self.name else []  # so far below that no byte has the deficit
+        return self.rng.choice(
+            [0, self.nan, *least, *(self.rng.randrange(low, high) for _ in range(8))]
+        )
 
     def _block(self, piece, region, row, col, scales, ends):
         p, q = (col, row) if piece.by_column else (row, col)
@@ -220,7 +223,10 @@ class Chunk:
 def table_of_maxima(name, rng):
     """Any byte that may be the maximum of the scales above."""
     low, high = (40, 0x7F) if name.startswith("nvfp4") else (110, 200)
-    return defaultdict(lambda: rng.choice([rng.randrange(low, low + 20), rng.randrange(low, high)]))
+    most = [254] if "planes" in name else []
+    return defaultdict(
+        lambda: rng.choice([rng.randrange(low, low + 20), rng.randrange(low, high), *most])
+    )
 
 
 def look_up(plan, table, index, entries):

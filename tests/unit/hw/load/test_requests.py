@@ -24,13 +24,18 @@ MACHINES = {
     "2x4, even rows": {"block": 4, "data_width": 128, "rows": 2, "cols": 4, "ports": 2},
     "2x4, odd rows": {"block": 4, "data_width": 128, "rows": 2, "cols": 4, "ports": 2},
     "vectors, odd rows": {"block": 8, "rows": 2, "cols": 2, "formats": "mxfp8_e4m3", "ports": 2},
+    "planes": {"block": 4, "rows": 2, "cols": 3, "formats": "fast", "widths": (2, 4, 6, 8)},
+    "planes, odd rows": {"block": 8, "rows": 2, "cols": 2, "formats": "fast", "ports": 2},
+    "planes in vectors": {"block": 4, "data_width": 128, "groupings": "1x8", "formats": "fast"},
 }
-NUMBERS = ("block", "formats", "groupings")
+NUMBERS = ("block", "formats", "groupings", "widths", "fraction")
 CLASSES = ("x", "w", "dy")
 
 
 def machine_plan(name):
     sizes = {"formats": ("bfp3", "bfp5", "bfp2")} | MACHINES[name]
+    if name.startswith("planes"):
+        sizes["fraction"] = 30
     numerics = make_numerics(**{key: sizes.pop(key) for key in NUMBERS if key in sizes})
     return make_plan(numerics, **sizes)
 
@@ -77,17 +82,30 @@ def random_chunk(rng, plan, mode):
         chunk["load_stream"] = True
     chunk["stream_base"] = rng.randrange(plan.stream_blocks)
     chunk["held_base"] = rng.randrange(plan.held_blocks)
+    if plan.planar:
+        flags = ("load_stream", "load_west")
+        chunk |= {name: rng.random() < 0.6 for name in flags}
+        chunk |= {name: rng.randrange(most_planes(plan)) for name in PLANES}
     return chunk | {"tile": rng.randrange(4)}
 
 
+PLANES = ("stream_plane", "held_plane")
+
+
+def most_planes(plan):
+    return max(plan.numerics.widths) // 2 if plan.planar else 1
+
+
 def images(rng, plan, mode, chunks, whole_c):
-    """By class, an address and a layout that holds what the chunks want."""
+    """By class, an address and a layout that holds what the chunks want: of a plane, where there
+    are several, one behind the other."""
     ends = {axis: max(sum(chunk[axis]) for chunk in chunks) for axis in "tl"} | {"c": whole_c}
     found = {}
     for cls, axes in operands_of(plan)[mode].items():
         rows, cols = (plan.block * (ends[axis] + rng.randrange(9)) for axis in axes)
+        bits = 3 if plan.planar else plan.formats[cls].element_bits
         layout = ImageLayout(
-            rows=rows, cols=cols, block=plan.block, element_bits=plan.formats[cls].element_bits,
+            rows=rows, cols=cols, block=plan.block, element_bits=bits,
             vector=plan.chosen(cls).grouping.size if plan.grouped(cls) else None, header=False,
             data_width=plan.data_width,
         )  # fmt: skip
@@ -133,7 +151,9 @@ def due(mode, kind, cls, part, chunk):
         return first and (mode != Mode.FUSED or cls != DY or chunk["first_tile"])
     if kind == Region.HELD:
         return chunk["load_held"]
-    return first if (mode, cls) == (Mode.FUSED, W) else chunk["load_stream"]
+    if (mode, cls) == (Mode.FUSED, W):
+        return chunk.get("load_west", first)
+    return chunk["load_stream"]
 
 
 def place_of(plan, mode, kind, chunk, shared):
@@ -142,7 +162,10 @@ def place_of(plan, mode, kind, chunk, shared):
         return chunk["held_base"], shared["held_stride"]
     base = chunk["stream_base"]
     if mode == Mode.FUSED and kind == Region.WEST:  # two halves, from tile to tile
-        base = chunk["tile"] % 2 * (plan.stream_blocks // 2)
+        half = plan.stream_blocks // 2
+        base = chunk["tile"] % 2 * half
+        parts = {1: 1, 2: 2, 3: 4, 4: 4}[shared["west_planes"]]
+        base += half // parts * chunk.get("stream_plane", 0)
     return base, shared["t_step"]
 
 
@@ -153,7 +176,10 @@ def expected(plan, port, mode, chunk, found, shared):
             continue
         rows, cols = (chunk[axis] for axis in operands_of(plan)[mode][cls])
         if part == BLOCKS:
-            requests = block_requests(*found[cls], own_rows(plan, port, rows), cols)
+            base, layout = found[cls]
+            number = chunk.get("held_plane" if kind == Region.HELD else "stream_plane", 0)
+            base += number * layout.total_bytes
+            requests = block_requests(base, layout, own_rows(plan, port, rows), cols)
             place = place_of(plan, mode, kind, chunk, shared)
             size = (rows[1], cols[1], cols[0] % GROUP_BLOCKS, *place)
         else:
@@ -175,17 +201,25 @@ def drawn_product(rng, plan, chunks):
     """What all chunks have in common."""
     most = max(sum(chunk["c"]) for chunk in chunks)
     lengths = {name: rng.randrange(1, 40) for name in ("t_step", "held_stride")}
-    return lengths | {"c_blocks": most + rng.randrange(9)}
+    west = 1
+    if plan.planar:  # enough for what chunks ask of the west
+        west = rng.randrange(max(chunk["stream_plane"] for chunk in chunks), most_planes(plan)) + 1
+    return lengths | {"c_blocks": most + rng.randrange(9), "west_planes": west}
 
 
 def set_product(ctx, dut, mode, found, shared):
     ctx.set(dut.product.mode, mode)
     for name, value in shared.items():
-        ctx.set(dut.product[name], value)
+        if name != "west_planes":
+            ctx.set(dut.product[name], value)
+    if dut.plan.planar:
+        ctx.set(dut.product.planes[W], shared["west_planes"] - 1)
     for cls, (base, layout) in found.items():
         tensor = dut.product.tensors[cls]
         ctx.set(tensor.base, base)
         ctx.set(tensor.pitch, layout.pitch_bytes)
+        if dut.plan.planar:
+            ctx.set(dut.product.lengths[cls], layout.total_bytes)
         ctx.set(tensor.row_max, base + layout.row_max_offset)
         ctx.set(tensor.col_max, base + layout.col_max_offset)
 
@@ -238,6 +272,8 @@ def check_shared(plan, mode, got, chunk, step):
     vectors = [plan.block > 1 and each for each in grouped]
     (piece,) = (each for each in pieces(mode, vectors, plan.in_place) if each.step == step)
     assert (got.tile, got.fused) == (chunk["tile"], mode == Mode.FUSED)
+    if plan.planar and not piece.side:
+        assert got.plane == chunk["held_plane" if got.kind == Region.HELD else "stream_plane"]
     if mode == Mode.FUSED:
         assert got.c0 == chunk["c"][0]
     per_block = plan.block if vectors[got.cls] else 1
@@ -291,7 +327,8 @@ def cycles_of(plan, port, mode, chunks, want):
         found.append(("chunk", cycle))
         cycle += 1
         by_step = {step: (region, requests) for region, requests, step in regions}
-        for step in range(0 if chunk["first"] else 5, STEPS):
+        begin = 0 if chunk["first"] else 4 if chunk.get("load_west") else 5
+        for step in range(begin, STEPS):
             region, requests = by_step.get(step, (None, []))
             if region is not None:
                 found.append(("region", cycle))

@@ -171,3 +171,30 @@ def test_commands_of_version_1_stay_commands(operation):
     commands = [replace(apart(kind, operation, number), version=1) for number in range(2)]
     for command in with_ahead(commands, numerics_of(kind), WIDTH):
         assert decode(command.encode(), limits) == command
+
+
+@pytest.mark.parametrize("groupings", [None, "1x8"])
+def test_areas_have_all_planes(groupings):
+    """5 x 9 in squares of 4: 2 rows of 8 + 48 bytes, and 2 beats of maxima; each plane as long. In
+    vectors of 8: 4 runs of 4 bytes instead of 8, and 8 rows' maxima, of the transpose 3 rows of
+    blocks and 12."""
+    numerics = make_numerics(block=4, formats="fast", groupings=groupings, widths=(2, 4, 6))
+    first = 2 * (16 + 48) + 8 if groupings else 2 * (8 + 48) + 16
+    second = 3 * (16 + 48) + 16
+    for planes in (1, 2, 3):
+        command = Command.convert(
+            "w", rows=5, cols=9, source=BASE, destination=BASE + STEP, tag=1, step=2,
+            second=BASE + 2 * STEP if groupings else 0, planes=planes,
+        )  # fmt: skip
+        areas = areas_of(command, numerics, WIDTH)
+        wanted = [(BASE + STEP, BASE + STEP + planes * first)]
+        if groupings:
+            wanted.append((BASE + 2 * STEP, BASE + 2 * STEP + planes * second))
+        assert list(areas.writes) == wanted
+        addresses = {"address_x": BASE, "address_w": BASE + STEP, "out_a": BASE + 3 * STEP}
+        product = Command.product(
+            Opcode.FORWARD, m=3, n=9, k=5, planes={"x": 1, "w": planes}, **addresses
+        )
+        _, (start, end) = areas_of(product, numerics, WIDTH).reads
+        length = second if groupings else first
+        assert (start, end) == (BASE + STEP, BASE + STEP + planes * length)

@@ -67,3 +67,36 @@ def test_gradients_in_one_pass_or_apart():
 def test_no_manifest(wrong):
     with pytest.raises((KeyError, TypeError, ValueError, AttributeError)):
         ChosenLoops(wrong)
+
+
+def test_gradients_of_planes_in_one_pass_or_apart():
+    """A dY of as many planes takes so many times the room; W's planes have parts of half a bank."""
+    config = MACHINES["fast_2x2"]
+    plan, loops = config.plan, ChosenLoops(Top(config.plan, config_hash=0).parameters)
+    m, n = plan.fused_blocks_m * plan.block, plan.fused_blocks_n * plan.block
+    for dy, w in ((2, 2), (4, 2), (2, 4), (4, 4)):
+        most_m = plan.fused_slices_m // (dy // 2) * plan.cols * plan.block
+        most_n = n // (w // 2)
+        widths = (2, w, dy)
+        for over_m, over_n in ((0, 0), (1, 0), (0, 1)):
+            found = loops.products("backward", m=most_m + over_m, n=most_n + over_n, widths=widths)
+            assert (found == ("backward",)) == (over_m == over_n == 0), (dy, w)
+    assert (most_m, most_n) == (m // 2, n // 2)
+
+
+def test_what_is_kept_of_planes():
+    """Twice the planes, twice the room."""
+    config = MACHINES["fast_2x2"]
+    loops = ChosenLoops(Top(config.plan, config_hash=0).parameters, Nest(keep="stream"))
+    limits = loops.limits.forward
+    slab, _ = limits.slabs(Nest())
+    chunks = limits.stream_blocks // slab
+    k = chunks * limits.chunk[-1] * config.plan.block
+    narrow, wide = (2, 2, 2), (4, 2, 2)
+    assert loops.of("forward", m=9, n=9, k=k, widths=narrow).keep == "stream"
+    said = (
+        "the nest of forward: keep=stream needs 512 blocks in every bank of what streams, which "
+        "has 256; keep=none fits, and so may shorter tiles or another outer loop"
+    )
+    with pytest.raises(ValueError, match=exactly(said)):
+        loops.of("forward", m=9, n=9, k=k, widths=wide)

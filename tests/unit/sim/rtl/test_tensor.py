@@ -11,6 +11,7 @@ from diastole_sim.golden.device import GoldenDevice
 from diastole_sim.rtl.heap import Heap
 from diastole_sim.rtl.tensor import Converted, DeviceTensor
 from support.numerics import make_numerics
+from support.planes import planar_tensor
 
 BASE = 1 << 20
 KINDS = {
@@ -18,6 +19,8 @@ KINDS = {
     "two images": {"formats": "bfp4", "groupings": "1x8"},
     "folded": {"formats": "fp8_e4m3"},
     "a header": {"formats": "nvfp4"},
+    "planes": {"formats": "fast"},
+    "planes of two images": {"formats": "fast", "groupings": "1x8"},
 }
 
 
@@ -69,6 +72,32 @@ def test_images_follow_each_other_in_the_heap():
     assert other.ranges[0][0] >= BASE + length
     assert [tensor.address(copy) for copy in (0, 1)] == [BASE, BASE]
     assert (tensor.tensor_class, tensor.chosen) == ("w", holder.numerics.w)
+
+
+@pytest.mark.parametrize("width, planes", [(2, 1), (4, 2), (8, 4)])
+def test_planes_are_behind_each_other(width, planes):
+    """Each is as long as an image of bfp2: 8 blocks of 3 bits are 48 bytes."""
+    holder = make_holder(formats="fast", widths=(2, 4, 6, 8), fraction=30)
+    tensor = DeviceTensor(holder, (5, 9), "w", width)
+    assert tensor.width == width
+    length = 2 * (8 + 48) + 8 + 8
+    assert tensor.ranges == [(BASE, BASE + planes * length)]
+    assert tensor.images[0].data.size == planes * length
+    other = DeviceTensor(holder, (5, 9), "x", 2)
+    assert other.ranges[0][0] >= BASE + planes * length
+
+
+def test_bytes_of_planes_are_those_of_the_definition(np_rng):
+    """And what was read of them has all bits again."""
+    holder = make_holder(formats="fast", groupings=("4x4", "1x8", "4x4"), roundings="nearest")
+    array = np_rng.standard_normal((5, 9)).astype(np.float32)
+    wanted = GoldenDevice(holder.numerics, seed=3).convert(array, "w", tag=1, width=4)
+    tensor = DeviceTensor(holder, (5, 9), "w", 4)
+    tensor.write(wanted)
+    images = planar_tensor(array, "w", holder.numerics, 2, 64).images
+    assert tuple(image.data.tobytes() for image in tensor.images) == images
+    for stored, copy in zip(tensor.read().copies, wanted.copies, strict=True):
+        assert np.array_equal(stored.codes, copy.codes)
 
 
 def test_a_second_image_is_of_the_transpose():
