@@ -587,15 +587,9 @@ PAIRS = (
 # Tensors in planes.
 PLANES = (
     # The monitor.
-    Fault(
-        "cycles without elements are monitored",
-        "tile_quantiser",
-        rf"{SOME} \+ lane1_(?:differs|narrow);\s+assign \S+ = (late2_valid) \?",
-        "1'h1",
-        every=True,
-    ),
-    Fault("the monitor forgets a lane", "tile_quantiser", r"\+ (lane1_differs);", "2'h0"),
-    Fault("counted on in the next tensor", "converter", r"= (more_num\[31:0\]) \|", "{} | 32'h1"),
+    Fault("cycles without elements are monitored", "monitor", r"= (en) \?", "1'h1", every=True),
+    Fault("the monitor forgets a lane", "monitor", r"\+ (differs\[3:2\]);", "2'h0"),
+    Fault("the lowest bit of a sum is stuck", "monitor", r"= (more_num\[31:0\]) \|", "{} | 32'h1"),
     # Storing.
     Fault(
         "maxima of the planes behind the first not written",
@@ -617,12 +611,12 @@ PLANES = (
         "1'h1",
     ),
     # Reading.
-    Fault("planes swapped", "region_requests", r"plane_length \* (table_plane);", "({} ^ 2'h1)"),
+    Fault("planes swapped", "region_requests", r"plane_length \* (table_plane\[0\]);", "({} ^ 1'h1)"),
     Fault(
         "a chunk's deficit off by two",
         "block_targets",
-        r"= (block_plane) \* 2'h2;",
-        "({} ^ 2'h1)",
+        r"= (block_plane\[0\]) \* 2'h2;",
+        "({} ^ 1'h1)",
         every=True,
     ),
     Fault(
