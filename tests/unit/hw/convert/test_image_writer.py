@@ -12,6 +12,7 @@ from diastole_hw.convert.maxima import ImageMaxima
 from diastole_sim.spec.image import StoredCopy, image_layouts
 from support.bench import design, put, run
 from support.bus import ServiceMemory
+from support.numerics import make_numerics
 from support.sweep import alternating
 from support.tiles import MACHINES, class_of, machine, tile_shape, tiles_of
 
@@ -176,7 +177,7 @@ def write(dut, jobs, rng, p_in=1.0, p_out=1.0):
         main,
         source(dut.group, lambda job: [flags for *_, flags in job.groups]),
         source(dut.exponents, Job.bytes_of_fields),
-        source(dut.elements, Job.beats_of_elements),
+        source(dut.elements, lambda job: job.beats_of_elements()),
         background=[sink],
         limit=100_000,
     )
@@ -344,3 +345,63 @@ def test_refused_parameter(unit, most):
     message = f"max_col_blocks must be an integer in 1..65536, not {most}"
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         unit(numerics=numerics, data_width=data_width, max_col_blocks=most)
+
+
+class PlanarJob(Job):
+    """Planes with codes of their own, behind each other; exponents and maxima are the same."""
+
+    def __init__(self, numerics, data_width, cls, shape, rng, planes):
+        super().__init__(numerics, data_width, cls, shape, rng)
+        self.planes, self.images, self.addresses = planes, [], []
+        draw, at = np.random.default_rng(rng.getrandbits(32)), self.beat * rng.randrange(9)
+        for layout, copy in zip(self.layouts, self.copies, strict=True):
+            each = [
+                StoredCopy(
+                    **vars(copy) | {"codes": draw.integers(0, 8, copy.codes.shape, np.uint16)}
+                )
+                for _ in range(planes)
+            ]
+            self.images.append(np.concatenate([layout.pack(plane) for plane in each]))
+            self.addresses.append(at)
+            at += len(self.images[-1]) + self.beat * rng.randrange(4)
+        self.end = at
+
+    def set_up(self, ctx, dut):
+        super().set_up(ctx, dut)
+        ctx.set(dut.planes, self.planes - 1)
+
+    def beats_of_elements(self):
+        """Those of all planes side by side, up to the last in which any has something."""
+        for copy, line, group, _ in self.groups:
+            layout, image = self.layouts[copy], self.images[copy]
+            start = layout.group_offset(line, group) + layout.exponent_bytes
+            count = layout.group_bytes - layout.exponent_bytes
+            fields = [image[start + n * layout.total_bytes :][:count] for n in range(self.planes)]
+            beats = [
+                sum(
+                    int.from_bytes(field[at : at + self.beat].tobytes(), "little")
+                    << 8 * self.beat * number
+                    for number, field in enumerate(fields)
+                )
+                for at in range(0, count, self.beat)
+            ]
+            last = max((n for n, beat in enumerate(beats) if beat), default=0)
+            for n, beat in enumerate(beats[: last + 1]):
+                yield {"beat": beat, "last": n == last}
+
+
+@pytest.mark.parametrize("p_in, p_out", [(1.0, 1.0), (0.5, 0.5)])
+@pytest.mark.parametrize("groupings", [None, ("1x8", "2x2", "1x16")])
+def test_planes(groupings, p_in, p_out, rng):
+    """From the first cycle on, when it is not yet known how far planes lie apart: their groups, and
+    maxima that are there early, wait."""
+    keys = {"formats": "fast", "widths": (2, 4, 6, 8), "fraction": 30}
+    numerics = make_numerics(block=2, groupings=groupings, **keys)
+    dut = design(ImageWriter, numerics=numerics, data_width=512, max_col_blocks=MAX_COL_BLOCKS)
+    jobs = [
+        PlanarJob(numerics, 512, n % 3, shape, rng, planes)
+        for n, (shape, planes) in enumerate(
+            [((40, 20), 4), ((1, 1), 1), ((1, 1), 3), ((33, 5), 2), ((3, 140), 4), ((70, 3), 3)]
+        )
+    ]
+    write(dut, jobs, rng, p_in, p_out)
