@@ -8,7 +8,7 @@ from amaranth.hdl import Array, Assert, Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
-from diastole_hw.engine.flight import DIRECTIONS, OLDER, Flight
+from diastole_hw.engine.flight import DIRECTIONS, Flight, older_layout
 from diastole_hw.plan.uses import Mode
 from formal.prove import prove, refute
 from support.plans import make_numerics, make_plan
@@ -135,7 +135,7 @@ class FlightSpec(wiring.Component):
                 **{name: In(2) for name in ("waits", "closes", "leaves")},  # by direction
                 **{f"of_{name}": In(1) for name in STATE},
                 **{f"of_{name}": In(range(MOST + 1)) for name in COUNTS},
-                "of_older": In(OLDER),
+                "of_older": In(older_layout(dut.plan)),
             }
         )
 

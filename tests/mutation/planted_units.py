@@ -611,7 +611,9 @@ PLANES = (
         "1'h1",
     ),
     # Reading.
-    Fault("planes swapped", "region_requests", r"plane_length \* (table_plane\[0\]);", "({} ^ 1'h1)"),
+    Fault(
+        "planes swapped", "region_requests", r"plane_length \* (table_plane\[0\]);", "({} ^ 1'h1)"
+    ),
     Fault(
         "a chunk's deficit off by two",
         "block_targets",

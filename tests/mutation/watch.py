@@ -7,7 +7,7 @@ from pathlib import Path
 from diastole_sim.device.scales import TensorScales
 from diastole_sim.golden.device import GoldenDevice
 from diastole_sim.rtl import CommandError, Device
-from diastole_sim.spec.registers import REGISTERS
+from diastole_sim.spec.registers import registers_of
 
 SEED = 0xC2B2_AE35
 LIMIT = 400_000
@@ -66,7 +66,8 @@ class Watched(Device):
 
     def note(self, label: str) -> None:
         """All registers, pins, and what was on the bus."""
-        registers = tuple((r.name, self.control.read(r.name)) for r in REGISTERS)
+        there = registers_of(planes=self.numerics.chooses_widths)
+        registers = tuple((r.name, self.control.read(r.name)) for r in there)
         traffic, state = self.machine.traffic(), self.machine.state
         self.log.note(f"{label}: registers", registers)
         self.log.note(f"{label}: bus", tuple(getattr(traffic, f) for f, _ in traffic._fields_))

@@ -129,14 +129,17 @@ class Setup(wiring.Component):
 
     def _planes(self, m, product, cls, behind, rows, cols):
         """In how many planes a tensor is, and how far apart: an image ends with its maxima."""
-        maxima = data_register(MAX_ELEMENT_BITS + self.plan.log_block + 1, name=f"maxima_{cls}")
+        bits = MAX_ELEMENT_BITS + 1
         if self.plan.grouped(cls):
             entries = self._beats(rows << self.plan.log_block)
         else:
             entries = self._beats(rows) + self._beats(cols)
+            bits += 1 - self.plan.log_block
+        maxima = data_register(bits, name=f"maxima_{cls}")
         with m.If(self.start):
             m.d.sync += [maxima.eq(entries), product.planes[cls].eq(self.operands.planes[cls])]
-        m.d.sync += product.lengths[cls].eq(behind + maxima - product.tensors[cls].base)
+        length = behind + maxima - product.tensors[cls].base
+        m.d.comb += self.product.lengths[cls].eq(length)
 
     def _locate(self, m, platform, product, cls, base, blocks):
         """Pitch and addresses of an image; row_max stands behind rows * pitch bytes of blocks.

@@ -3,7 +3,6 @@ fractions; nothing of the code that is tested has a part in what is expected."""
 
 import numpy as np
 import pytest
-from amaranth.sim import Simulator
 
 from diastole_hw.convert.converter import Converter
 from diastole_sim.spec.image import FloatLayout
@@ -165,41 +164,3 @@ def test_monitor_of_zeros_and_of_few(rng):
     few[4, 8], few[0, 0] = -1.75, 1.25
     jobs = [(tensor((9, 17), rng), 0, 2, 1, 1), (hollow, 0, 2, 1, 1), (few, 1, 1, 1, 1)]
     convert(dut, [*jobs, (np.zeros((2, 3), np.float32), 2, 2, 1, 1)], rng)
-
-
-@pytest.mark.parametrize("name", ["improvement_num", "improvement_den"])
-def test_counters_of_the_monitor_stop(name):
-    """Near their end they are put there by the simulation: a word's sum goes to all ones, and what
-    comes after it changes nothing."""
-    dut = Converter(numerics=make_numerics(*FAST, block=4), data_width=64, max_col_blocks=40)
-    values = np.full((4, 16), 1.875, np.float32)  # k4 15, k2 3: 3 and 3 for each of 64 elements
-    floats = FloatLayout(rows=4, cols=16, data_width=64).pack(values)
-    memory = ServiceMemory(1 << 12, 8)
-    memory.bytes[: len(floats)] = floats.tobytes()
-    counter, seen = getattr(dut.control, name), []
-
-    async def main(ctx):
-        command = {"cls": 0, "rows": 4, "cols": 16, "source": 0, "scale": 0, "planes": 1}
-        command |= {"destination": 2048, "destination_t": 2048, "tag": 0, "step": 0}
-        await put(ctx, dut.control.command, [command])
-        while ctx.get(counter) != 12:
-            await ctx.tick()
-        ctx.set(counter, 2**32 - 100)
-        while not (await ctx.tick().sample(dut.control.done))[-1]:
-            seen.append(ctx.get(counter))
-        assert ctx.get(counter) == 2**32 - 1
-
-    async def read(ctx):
-        await memory.read(ctx, dut.read.requests, dut.read.beats)
-
-    async def write(ctx):
-        await memory.write(ctx, dut.write.requests, dut.write.beats)
-
-    sim = Simulator(dut)
-    sim.add_clock(1e-8)
-    sim.add_testbench(main)
-    sim.add_testbench(read, background=True)
-    sim.add_testbench(write, background=True)
-    sim.run_until(1e-8 * 5000)
-    assert seen == sorted(seen), "it went on behind all ones"
-    assert seen[-1] == 2**32 - 1, "it never ended"

@@ -38,7 +38,8 @@ PLANES = {"formats": "fast", "widths": (2, 4, 6, 8), "fraction": 30}
 MACHINES |= {
     "planes": PLANES | {"block": 4},
     "planes in vectors": PLANES | {"block": 2, "groupings": "1x16", "widths": (2, 4)},
-    "planes of X in vectors": PLANES | {"block": 4, "groupings": ("1x8", None, None), "rows": 3},
+    "planes of X in vectors": PLANES
+    | {"block": 4, "groupings": ("1x8", None, None), "rows": 3, "data_width": 32},
 }
 FUSED = (
     "squares", "textbook", "vectors of X", "vectors of W", "windowed",
@@ -113,7 +114,7 @@ class Chunk:
             "held_offset": self.first["l"] * per_block % beat,
         } | self._room(piece, rows, cols)  # fmt: skip
         if "planes" in self.name:
-            region["plane"] = rng.randrange(4)
+            region["plane"] = rng.randrange(max(self.plan.most_planes))
         for row in range(rows):
             col = 0
             while col < cols:
