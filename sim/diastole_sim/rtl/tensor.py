@@ -16,15 +16,9 @@ from diastole_sim.golden.improvement import Improvement
 from diastole_sim.rtl.heap import Heap
 from diastole_sim.rtl.machine import AddressRange, Machine
 from diastole_sim.rtl.product import Product
-from diastole_sim.spec.image import (
-    Blocks,
-    ImageLayout,
-    StoredCopy,
-    image_layouts,
-    join_planes,
-    split_planes,
-)
+from diastole_sim.spec.image import Blocks, ImageLayout, StoredCopy, image_layouts
 from diastole_sim.spec.numerics import Numerics
+from diastole_sim.spec.planes import join_planes, split_planes
 
 
 @dataclass(frozen=True, kw_only=True)
