@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 from diastole_hw.convert.pack import packed_layout
 from diastole_hw.convert.tile_quantiser import image_group_layout
 from diastole_hw.place import place
-from diastole_hw.stream.fifo import StreamFifo
+from diastole_hw.stream.fifo import REGISTERS, StreamFifo
 from diastole_sim.spec.check import require_int
 
 PLANE_BITS_OF_NUMBER = 2
@@ -26,8 +26,7 @@ class PlaneTurns(wiring.Component):
     What the planes behind the first one need waits here, of one group.
 
     Timing: combinational for the first plane. Beats of the others come one per cycle, each at the
-    earliest as long after that of the plane before as a :class:`StreamFifo` of the most beats and
-    one more takes: 1 or 2 cycles.
+    earliest 2 cycles after that of the plane before.
 
     Parameters
     ----------
@@ -105,7 +104,7 @@ class PlaneTurns(wiring.Component):
         source, out = getattr(self, name), getattr(self, f"{name}_o")
         wide = len(source.p.beat)
         kept = data.StructLayout({"beat": unsigned(len(rest(source.p.beat))), "last": 1})
-        again = StreamFifo(shape=kept, depth=beats + 1)
+        again = StreamFifo(shape=kept, depth=max(beats, REGISTERS) + 1)  # a memory: they are wide
         m.submodules[f"{name}_again"] = place(again, platform)
         plane = self._counter(m, f"{name}_plane", out, out.p.last)
         first = Signal(name=f"{name}_first")
