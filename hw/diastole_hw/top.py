@@ -28,9 +28,8 @@ from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
 from diastole_hw.ports import port_name
 from diastole_hw.stream.fifo import StreamFifo
-from diastole_sim.spec.command import ADDRESS_BITS, COMMAND_VERSION, Limits
+from diastole_sim.spec.command import ADDRESS_BITS, COMMAND_VERSION, Limits, planes_by_class
 from diastole_sim.spec.image import MAX_SIZE
-from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.registers import version_of
 
 
@@ -116,7 +115,7 @@ class Top(Elaboratable):
                     data_width=plan.data_width,
                     max_convert_cols=self._max_convert_cols,
                     nests=plan.nests,
-                    planes=tuple(map(plan.numerics.planes_of, CLASS_NAMES)),
+                    planes=planes_by_class(plan.numerics),
                 )
             ),
             "reader": AxiReader(data_width=plan.data_width),

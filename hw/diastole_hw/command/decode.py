@@ -131,7 +131,7 @@ class Decoder(wiring.Component):
     def _bad_width(self, opcode, used, values):
         """Whether an operand, or what is converted, has planes that its class has not."""
         counts = self.limits.planes
-        if not self.limits.has_planes:
+        if counts is None:
             return Const(0, 1)
 
         def bad(number, field):

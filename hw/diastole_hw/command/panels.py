@@ -117,7 +117,7 @@ class Panels(wiring.Component):
         assert nests is not None
         any_of = nests.of("forward")
         assert any_of is not None
-        most = max(max(counts) for counts in self.limits.planes)
+        most = max(max(counts) for counts in self.limits.planes or ((1,),))
         blocks = {"stream": any_of.stream_blocks, "held": any_of.held_blocks}
         rooms = {name: PanelRoom(room, most) for name, room in blocks.items()}
         for name, room in rooms.items():

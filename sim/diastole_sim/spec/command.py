@@ -260,13 +260,21 @@ class MalformedCommandError(ValueError):
         self.code = code
 
 
+def planes_by_class(numerics: Numerics) -> tuple[tuple[int, ...], ...] | None:
+    """In how many planes tensors may be stored; None where no class has the format ``fast``."""
+    if not numerics.chooses_widths:
+        return None
+    return tuple(map(numerics.planes_of, CLASS_NAMES))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Limits:
     """What a machine accepts. ``block`` B and ``headroom`` G; ``data_width`` of its bus, bits.
 
     ``max_size``: largest M, N, K, rows; ``max_convert_cols``: most columns of a tensor to convert.
     ``nests``: the lengths of loops that a product takes; none but 0 where it is left out.
-    ``planes``: by class, in how many a tensor may be stored (:meth:`Numerics.planes_of`).
+    ``planes``: of a machine with the format ``fast``, by class, in how many a tensor may be stored
+    (:meth:`Numerics.planes_of`).
     ValueError if one is out of range.
     """
 
@@ -276,7 +284,7 @@ class Limits:
     max_size: int = MAX_SIZE
     max_convert_cols: int = MAX_SIZE
     nests: ProductNests | None = None
-    planes: tuple[tuple[int, ...], ...] = ((1,), (1,), (1,))
+    planes: tuple[tuple[int, ...], ...] | None = None
 
     def __post_init__(self) -> None:
         require_choice("block", self.block, BLOCK_SIDES)
@@ -300,13 +308,13 @@ class Limits:
             data_width=data_width,
             max_convert_cols=min(MAX_SIZE, MAX_CONVERT_BLOCKS * numerics.block),
             nests=nests,
-            planes=tuple(map(numerics.planes_of, CLASS_NAMES)),
+            planes=planes_by_class(numerics),
         )
 
     @property
     def has_planes(self) -> bool:
         """Whether any class has the format ``fast``."""
-        return any(counts != (1,) for counts in self.planes)
+        return self.planes is not None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -479,7 +487,8 @@ def _bad_width(opcode: Opcode, used: dict[str, int], limits: Limits) -> bool:
     else:
         named = ((CLASS_NAMES.index(name), field) for name, field in WIDTH_FIELDS.items())
         places = {number: used[field] for number, field in named if field in used}
-    return any(field + 1 not in limits.planes[number] for number, field in places.items())
+    known = limits.planes or ()
+    return any(field + 1 not in known[number] for number, field in places.items())
 
 
 def _values(bits: int, chosen: tuple[Field, ...]) -> dict[str, int]:

@@ -130,3 +130,12 @@ def test_latencies(rows, block, cycles):
     """A pass is as long as a word to each row of each cell takes to load, or 4 cycles."""
     latencies = make(rows=rows, block=block).latencies
     assert latencies == {"pass_min_cycles": cycles, "hop_cycles": 1}
+
+
+@pytest.mark.parametrize("widths", [(2,), (4,), (2, 4), (2, 8)])
+def test_units_agree_on_widths(widths):
+    """All of them have the fields of widths, in a machine of one plane too."""
+    plan = make_plan(make_numerics(formats="fast", widths=widths))
+    top = Top(plan, config_hash=0)
+    assert top.parameters["register_version"] == 0x0001_0003
+    assert top.elaborate(None) is not None

@@ -22,6 +22,7 @@ from diastole_sim.spec.command import (
 )
 from diastole_sim.spec.formats import FORMATS
 from diastole_sim.spec.nest import Nest, NestLimits, ProductNests
+from support.numerics import make_numerics
 from support.texts import exactly
 
 LIMITS = Limits(block=8, headroom=3, data_width=64, max_size=1000, max_convert_cols=100)
@@ -338,6 +339,16 @@ def test_widths_of_operands(opcode):
         if name not in used:
             stray = bits_of(product(opcode)) | 1 << 32 * word + low
             assert found_in(stray, planar) == ErrorCode.RESERVED
+
+
+@pytest.mark.parametrize("widths, counts", [((2,), (1,)), ((2, 4), (1, 2)), ((4, 8), (2, 4))])
+def test_planes_of_a_machine(widths, counts):
+    """A machine of one plane has the fields all the same."""
+    numerics = make_numerics(formats=("fast", "bfp2", "fast"), widths=widths)
+    limits = Limits.of(numerics, data_width=64)
+    assert limits.has_planes
+    assert limits.planes == (counts, (1,), counts)
+    assert not Limits.of(make_numerics(), data_width=64).has_planes
 
 
 def test_width_of_a_conversion():
