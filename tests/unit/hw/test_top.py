@@ -2,6 +2,7 @@
 """What a top offers: its ports, and what a manifest tells of it."""
 
 import pytest
+from amaranth.hdl import Fragment
 from amaranth.hdl._ir import PortDirection
 
 from diastole_hw.top import Top
@@ -132,10 +133,10 @@ def test_latencies(rows, block, cycles):
     assert latencies == {"pass_min_cycles": cycles, "hop_cycles": 1}
 
 
-@pytest.mark.parametrize("widths", [(2,), (4,), (2, 4), (2, 8)])
+@pytest.mark.parametrize("widths", [(2,), (2, 8)])
 def test_units_agree_on_widths(widths):
     """All of them have the fields of widths, in a machine of one plane too."""
-    plan = make_plan(make_numerics(formats="fast", widths=widths))
+    plan = make_plan(make_numerics(block=2, formats="fast", widths=widths), rows=1, cols=1)
     top = Top(plan, config_hash=0)
     assert top.parameters["register_version"] == 0x0001_0003
-    assert top.elaborate(None) is not None
+    Fragment.get(top, None)
