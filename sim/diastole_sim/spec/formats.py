@@ -305,7 +305,7 @@ FORMAT_NAMES = tuple(FORMATS)
 """Every name, in the order in which a message lists them; ``e<E>m<M>`` comes to them."""
 FAST = replace(FORMATS["bfp2"], name="fast", planes=True)
 """Block floating point whose width is chosen at every conversion (Zhang, McDanel, Kung: FAST,
-HPCA 2022). The golden model has it, the hardware not yet, so it is not among ``FORMATS``."""
+HPCA 2022). Not among ``FORMATS``, whose elements have one width each."""
 GENERIC = r"e([2-5])m([1-5])"
 """Minifloats of up to 8 bits: bias 2^(E-1) - 1, subnormals, every code finite."""
 

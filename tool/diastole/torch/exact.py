@@ -125,7 +125,7 @@ class TorchGoldenDevice(GoldenDevice):
         classes = [operands[tensor.name].tensor_class for tensor in product.factors]
         trees = Trees.of(classes[0], classes[1], self.numerics)
         # An accumulator of floats adds chunks of the contraction, which are not one sum.
-        if getattr(trees, "accumulator", None) is not None or not is_one_product(a, b, trees):
+        if trees.accumulator is not None or not is_one_product(a, b, trees):
             return None
         factors = first.values, second.values
         if are_singles(first, second) and fits(a, b, FLOAT32_BITS) and has_singles():

@@ -109,6 +109,13 @@ def test_long_sums_leave_24_bits():
     assert found == np.float32(int((x.astype(np.int64) ** 2).sum()))
 
 
+def test_float_accumulators_are_numpys(floats):
+    """Chunks are added in 6 bits, which one product would not do."""
+    keys = ("accumulator.kind=float", "accumulator.mantissa=5", "accumulator.chunk=16")
+    device = compare("bfp4", operands(floats, (40, 72, 56)), overrides=keys)
+    assert device.exact_in_torch == 0
+
+
 @pytest.mark.parametrize("special", ["flag", "poison"])
 @pytest.mark.parametrize(
     "formats", ["bfp4", "mxfp4_e2m1", "nvfp4", "fp8_e5m2", "mxfp8_e4m3", "bf16"]
