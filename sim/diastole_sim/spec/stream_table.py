@@ -1,0 +1,332 @@
+"""Streams of a chain: what its program reads and writes, in a table of descriptors of 16 bytes.
+
+A chain has up to four input streams, slots S to S + 3 of the table, and four output streams, slots
+S + 4 to S + 7. This is the only description of their bits. What breaks a rule of
+:func:`stream_problems` is refused by the machine before the chain starts (``BAD_STREAM``).
+
+A *block* is B x B elements of the chain's tensor, number (i, j) by row and column of blocks.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+
+from diastole_sim.spec.check import require_int
+from diastole_sim.spec.micro import INPUTS, OUTPUTS
+
+SLOTS = 128
+STREAMS = INPUTS + OUTPUTS
+DESCRIPTOR_WORDS = 4
+DESCRIPTOR_BYTES = 4 * DESCRIPTOR_WORDS
+
+
+class Kind(IntEnum):
+    """What a stream is."""
+
+    NONE = 0
+    PRODUCT = 1
+    F32 = 2
+    BF16 = 3
+    U8 = 4
+    MASK = 5
+    COLUMN = 6
+    ROW = 7
+    GATHERED_F32 = 8
+    GATHERED_U8 = 9
+    LABELS = 10
+    PANEL = 11
+    IMAGE = 12
+    CONSTANT = 13
+
+
+KIND_MEANINGS = {
+    Kind.NONE: "none",
+    Kind.PRODUCT: "in: the result of the product that the chain belongs to, after its one rounding",
+    Kind.F32: "in, out: rows of a tensor in binary32",
+    Kind.BF16: "in, out: rows in bfloat16, rounded to nearest even; NaN 7fc0, subnormals zeros",
+    Kind.U8: "in, out: rows of bytes; out: rounded to nearest even, 0 to 255, NaN 0",
+    Kind.MASK: "in, out: bit j B^2 + r B + l of a row of blocks; out: the value is not a zero; "
+    "in: 1.0 or +0. Each row of blocks begins on a beat, `pitch` apart",
+    Kind.COLUMN: "in, out: a float per column, the same in all row slots; out: row slot 0 of the "
+    "last block of a line by columns",
+    Kind.ROW: "in, out: a float per row, the same in all lanes; out: lane 0 of the last block of a "
+    "line by rows",
+    Kind.GATHERED_F32: "in: as f32, the row's number taken from a list",
+    Kind.GATHERED_U8: "in: as u8, likewise",
+    Kind.LABELS: "in: as row, an int32 as a float; -1 if it is not in 0 .. 2^24",
+    Kind.PANEL: "in, out: on-chip memory of B-float vectors, read and written in program order",
+    Kind.IMAGE: "out: through the converter, as its class says",
+    Kind.CONSTANT: "out: row slot 0, lane 0 of the last block of the walk goes to K[address]",
+}
+
+INPUT_KINDS = tuple(kind for kind in Kind if Kind.PRODUCT <= kind <= Kind.PANEL)
+OUTPUT_KINDS = (
+    *(Kind.F32, Kind.BF16, Kind.U8, Kind.MASK, Kind.COLUMN, Kind.ROW),
+    *(Kind.PANEL, Kind.IMAGE, Kind.CONSTANT),
+)
+GATHERED = (Kind.GATHERED_F32, Kind.GATHERED_U8)
+ROWS = (Kind.F32, Kind.BF16, Kind.U8, Kind.MASK, *GATHERED)
+"""Those that have a pitch in bytes."""
+IN_MEMORY = (*ROWS, Kind.COLUMN, Kind.ROW, Kind.LABELS)
+"""Those whose elements are at an address of memory."""
+ONCE_A_BLOCK = (Kind.F32, Kind.BF16, Kind.U8, Kind.MASK, Kind.IMAGE)
+"""Outputs that a program writes once in every block."""
+ELEMENT_BITS = {
+    Kind.F32: 32,
+    Kind.BF16: 16,
+    Kind.U8: 8,
+    Kind.MASK: 1,
+    Kind.COLUMN: 32,
+    Kind.ROW: 32,
+    Kind.GATHERED_F32: 32,
+    Kind.GATHERED_U8: 8,
+    Kind.LABELS: 32,
+}
+
+
+class PanelOrder(IntEnum):
+    """``aux`` of a panel: which vectors block (i, j) has, each block B of them."""
+
+    BLOCK = 0
+    BLOCK_ROW = 1
+    BLOCK_COLUMN = 2
+    BLOCK_COLUMN_ZERO_FIRST = 3
+
+
+PANEL_ORDER_MEANINGS = {
+    PanelOrder.BLOCK: "block i * pitch + j",
+    PanelOrder.BLOCK_ROW: "block i",
+    PanelOrder.BLOCK_COLUMN: "block j",
+    PanelOrder.BLOCK_COLUMN_ZERO_FIRST: "block j, but +0 in the walk's first row of blocks; inputs",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamField:
+    """``bits`` bits of a descriptor, the lowest at bit ``low`` of its 128."""
+
+    name: str
+    low: int
+    bits: int
+    meaning: str
+
+
+FIELDS = (
+    StreamField(
+        name="address",
+        low=0,
+        bits=40,
+        meaning="bytes, a multiple of the beat; panel: first vector; constant: index",
+    ),
+    StreamField(name="kind", low=40, bits=4, meaning="what it is"),
+    StreamField(name="tensor_class", low=44, bits=2, meaning="image: 0 x, 1 w, 2 dy"),
+    StreamField(
+        name="per_step",
+        low=46,
+        bits=1,
+        meaning="the address is that plus the register step times `offset`",
+    ),
+    StreamField(
+        name="watch", low=47, bits=1, meaning="out: a NaN or Inf sets the step's overflow bit"
+    ),
+    StreamField(
+        name="aux",
+        low=48,
+        bits=8,
+        meaning="image: scale slot + 1; gathered rows: table slot of the list, of kind labels; "
+        "panel: which vectors",
+    ),
+    StreamField(
+        name="pitch",
+        low=64,
+        bits=32,
+        meaning="rows: bytes from one to the next, mask: of blocks; panel: blocks; image: tag",
+    ),
+    StreamField(
+        name="offset",
+        low=96,
+        bits=32,
+        meaning="per step: bytes per step; image of two copies: from the first to the second",
+    ),
+)
+"""Bits that none covers are 0, and so is what a kind does not use."""
+OFFSET_KINDS = (*IN_MEMORY, Kind.IMAGE)
+"""Those that have a meaning for ``offset``."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Descriptor:
+    """One stream; fields as in :data:`FIELDS`. ValueError if a value does not fit in its field."""
+
+    kind: int = Kind.NONE
+    address: int = 0
+    tensor_class: int = 0
+    per_step: int = 0
+    watch: int = 0
+    aux: int = 0
+    pitch: int = 0
+    offset: int = 0
+    rest: int = 0
+
+    def __post_init__(self) -> None:
+        for field in FIELDS:
+            require_int(field.name, getattr(self, field.name), 0, 2**field.bits - 1)
+
+    def encode(self) -> bytes:
+        """Its 16 bytes, unchecked."""
+        bits = sum(getattr(self, field.name) << field.low for field in FIELDS) | self.rest
+        return bits.to_bytes(DESCRIPTOR_BYTES, "little")
+
+    @classmethod
+    def decode(cls, data: bytes) -> "Descriptor":
+        """The inverse of :meth:`encode`; ``rest``: bits that no field covers."""
+        bits = int.from_bytes(data, "little")
+        values = {field.name: bits >> field.low & (1 << field.bits) - 1 for field in FIELDS}
+        covered = sum((1 << field.bits) - 1 << field.low for field in FIELDS)
+        return cls(**values, rest=bits & ~covered)
+
+    def at_step(self, step: int) -> int:
+        """Its address in a step."""
+        return self.address + self.per_step * step * self.offset
+
+
+NOTHING = Descriptor()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Walk:
+    """The blocks of a chain's tensor, ``rows`` x ``cols`` elements in blocks of side ``block``, row
+    of blocks by row of blocks, or ``by_columns``. A *line* is a row, or a column, of blocks."""
+
+    rows: int
+    cols: int
+    block: int
+    by_columns: bool = False
+
+    @property
+    def block_rows(self) -> int:
+        return -(-self.rows // self.block)
+
+    @property
+    def block_cols(self) -> int:
+        return -(-self.cols // self.block)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamLimits:
+    """What a machine has: bits of a beat, vectors of its panel, scale slots."""
+
+    data_width: int
+    panel_vectors: int
+    scale_slots: int = 255
+    constants: int = 256
+
+    @property
+    def beat_bytes(self) -> int:
+        return self.data_width // 8
+
+
+def panel_vectors(stream: Descriptor, walk: Walk) -> int:
+    """One past the last vector of the panel that a stream of kind ``panel`` reaches."""
+    i, j = walk.block_rows - 1, walk.block_cols - 1
+    last = {
+        PanelOrder.BLOCK: i * stream.pitch + j,
+        PanelOrder.BLOCK_ROW: i,
+        PanelOrder.BLOCK_COLUMN: j,
+        PanelOrder.BLOCK_COLUMN_ZERO_FIRST: j,
+    }[PanelOrder(stream.aux)]
+    return stream.address + (last + 1) * walk.block
+
+
+def stream_problems(
+    stream: Descriptor,
+    walk: Walk,
+    limits: StreamLimits,
+    *,
+    output: bool,
+    of_product: bool = False,
+    index_list: Descriptor | None = None,
+) -> list[str]:
+    """Every rule that a stream breaks that an instruction names. ``of_product``: of a chain at a
+    product's drain. ``index_list``: the descriptor that ``aux`` of gathered rows names."""
+    return list(_faults(stream, walk, limits, output, of_product, index_list))
+
+
+def _faults(
+    it: Descriptor,
+    walk: Walk,
+    limits: StreamLimits,
+    output: bool,
+    of_product: bool,
+    index_list: Descriptor | None,
+) -> Iterator[str]:
+    if it.kind not in (OUTPUT_KINDS if output else INPUT_KINDS):
+        yield f"a stream of kind {it.kind} is no {'output' if output else 'input'}"
+        return
+    kind = Kind(it.kind)
+    if kind == Kind.PRODUCT and not of_product:
+        yield "a chain without a product has no product"
+    yield from _unused(it, kind, output)
+    if kind == Kind.PANEL:
+        yield from _faults_of_panel(it, walk, limits, output)
+    if kind == Kind.CONSTANT and it.address >= limits.constants:
+        yield f"there is no constant {it.address}"
+    if kind in OFFSET_KINDS:
+        lengths = {"address": it.address, "offset": it.offset}
+        lengths |= {"pitch": it.pitch} if kind in ROWS else {}
+        for name, value in lengths.items():
+            if value % limits.beat_bytes:
+                yield f"its {name}, {value}, is no multiple of a beat, {limits.beat_bytes} bytes"
+    yield from _faults_of_order(it, kind, walk, output, of_product)
+    if kind in GATHERED and (it.aux >= SLOTS or index_list is None or index_list.kind != 10):
+        yield "its list of rows is no stream of labels"
+    if kind == Kind.IMAGE:
+        if it.tensor_class > 2:
+            yield f"there is no class {it.tensor_class}"
+        if it.aux > limits.scale_slots:
+            yield f"there is no scale slot {it.aux - 1}"
+
+
+def _unused(it: Descriptor, kind: Kind, output: bool) -> Iterator[str]:
+    """Bits that are not 0 and mean nothing."""
+    used = {
+        "address": kind != Kind.PRODUCT,
+        "tensor_class": kind == Kind.IMAGE,
+        "per_step": kind in IN_MEMORY,
+        "watch": output,
+        "aux": kind in (Kind.IMAGE, Kind.PANEL, *GATHERED),
+        "pitch": kind in ROWS or kind == Kind.IMAGE or (kind == Kind.PANEL and it.aux == 0),
+        "offset": kind == Kind.IMAGE or it.per_step == 1,
+        "rest": False,
+    }
+    for name, is_used in used.items():
+        if getattr(it, name) and not is_used:
+            yield f"{name} means nothing in a stream of kind {kind.name.lower()}, and is not 0"
+
+
+def _faults_of_panel(
+    it: Descriptor, walk: Walk, limits: StreamLimits, output: bool
+) -> Iterator[str]:
+    if it.aux not in tuple(PanelOrder) or (output and it.aux == PanelOrder.BLOCK_COLUMN_ZERO_FIRST):
+        yield f"aux {it.aux} says nothing of which vectors"
+    elif panel_vectors(it, walk) > limits.panel_vectors:
+        yield (
+            f"it needs {panel_vectors(it, walk)} vectors of the panel, which has "
+            f"{limits.panel_vectors}"
+        )
+
+
+def _faults_of_order(
+    it: Descriptor, kind: Kind, walk: Walk, output: bool, of_product: bool
+) -> Iterator[str]:
+    """What depends on the order in which blocks come."""
+    if not output:
+        return
+    if kind == Kind.COLUMN and (of_product or not walk.by_columns):
+        yield "a vector of columns is written by a walk by columns"
+    if kind == Kind.ROW and walk.by_columns:
+        yield "a vector of rows is written by a walk by rows"
+    if kind == Kind.IMAGE and walk.by_columns:
+        yield "an image is written by a walk by rows"
+    if kind == Kind.MASK and walk.by_columns and walk.block**2 % 8:
+        yield "a mask whose blocks are no whole bytes is written by a walk by rows"

@@ -1,0 +1,132 @@
+"""Micro-instructions: their bits, and every rule that a program can break."""
+
+from dataclasses import replace
+
+import pytest
+
+from diastole_sim.spec.micro import (
+    FIELDS,
+    NEUTRAL,
+    SPECIALS,
+    USES,
+    Instruction,
+    MicroOp,
+    Source,
+    When,
+    program_problems,
+)
+
+ADD = Instruction(op=MicroOp.ADD, a=Source.S0, c=3, d=4)
+
+
+def test_fields_lie_side_by_side_from_bit_0_on():
+    low = 0
+    for field in FIELDS:
+        assert field.low == low
+        low += field.bits
+    assert low == 49
+
+
+def test_bits_are_where_the_definition_has_them():
+    full = Instruction(
+        op=8, a=1, b=2, c=3, d=4, o=5, negate_a=1, negate_c=1, turn_lanes=2, turn_rows=3, keep=1,
+        when=2, k=0x81,
+    )  # fmt: skip
+    word = full.encode()
+    assert word & 31 == 8
+    assert [word >> low & 31 for low in (5, 10, 15, 20)] == [1, 2, 3, 4]
+    assert [word >> low & 7 for low in (25, 28, 31, 34)] == [5, 0b101, 2, 3]
+    assert [word >> low & 1 for low in (37, 38)] == [0, 1]
+    assert word >> 39 & 3 == 2
+    assert word >> 41 == 0x81
+    assert Instruction.decode(word) == full
+
+
+def test_bits_above_the_fields_are_kept_apart():
+    word = ADD.encode() | 1 << 63
+    assert Instruction.decode(word).rest == 1 << 63
+    assert Instruction.decode(word).encode() == word
+
+
+def test_every_operation_with_an_operand_c_has_a_neutral_element():
+    assert set(NEUTRAL) == {op for op, uses in USES.items() if "c" in uses}
+    assert len(SPECIALS) == 6
+
+
+def test_a_value_that_does_not_fit_is_refused():
+    with pytest.raises(ValueError, match=r"turn_rows must be an integer in 0\.\.7, not 8"):
+        Instruction(turn_rows=8)
+
+
+EXP = Instruction(op=MicroOp.EXP, a=1, d=2)
+
+
+@pytest.mark.parametrize(
+    "instruction",
+    [
+        ADD,
+        EXP,
+        Instruction(),
+        replace(ADD, a=Source.CONSTANT, k=255, fresh=1, keep=1, turn_lanes=3, turn_rows=3),
+        Instruction(op=MicroOp.SEL, b=Source.S1, a=Source.S0, c=Source.ZERO, o=0, when=When.LAST),
+        Instruction(op=MicroOp.MUL, a=Source.S3, b=Source.S3, d=0),
+    ],
+)
+def test_what_is_in_order(instruction):
+    assert program_problems([instruction], block=8, panels=[3]) == []
+
+
+@pytest.mark.parametrize(
+    "instruction, text",
+    [
+        (Instruction(op=10), "there is no operation 10"),
+        (replace(ADD, rest=1 << 49), "bits above the last field are not 0"),
+        (replace(ADD, b=1), "add has no operand b"),
+        (replace(ADD, negate_b=1), "add has no operand b"),
+        (replace(ADD, a=26), "there is no source 26"),
+        (replace(ADD, k=1), "a constant is named that no operand is"),
+        (Instruction(op=MicroOp.MOV, a=0, d=0, keep=1), "mov has no operand c for keep"),
+        (
+            Instruction(op=MicroOp.MUL, a=0, b=0, d=0, turn_lanes=1),
+            "mul has no operand c for turn lanes",
+        ),
+        (replace(ADD, turn_lanes=4), "turn lanes 4 is more than log2 B, 3"),
+        (replace(ADD, turn_rows=4), "turn rows 4 is more than log2 B, 3"),
+        (replace(ADD, a=0, c=Source.S0, turn_rows=1), "rows are turned of what is no register"),
+        (replace(ADD, d=16), "there is no register 16"),
+        (replace(ADD, o=4), "there is no output stream 4"),
+        (Instruction(d=3), "nop has no result"),
+        (replace(EXP, a=Source.S0), "the operand of exp is no register"),
+        (replace(EXP, o=1), "exp writes no stream"),
+        (replace(EXP, d=31), "exp writes no register"),
+        (replace(ADD, a=Source.S2, c=Source.S3), "two operands are different streams of the panel"),
+    ],
+)
+def test_each_rule_of_one_instruction(instruction, text):
+    found = program_problems([ADD, instruction], block=8, panels=[2, 3])
+    assert found == [(1, text)]
+
+
+@pytest.mark.parametrize("count", [0, 33])
+def test_a_program_has_1_to_32_instructions(count):
+    found = program_problems([ADD] * count, block=8)
+    assert found == [(None, f"has {count} instructions, not 1 to 32")]
+
+
+@pytest.mark.parametrize(
+    "whens, fine",
+    [
+        ([When.ALWAYS], True),
+        ([When.LAST, When.NOT_LAST], True),
+        ([], False),
+        ([When.LAST], False),
+        ([When.FIRST, When.NOT_LAST, When.LAST], False),
+        ([When.ALWAYS, When.LAST], False),
+        ([When.ALWAYS, When.ALWAYS], False),
+    ],
+)
+def test_what_is_written_in_every_block_is_written_once(whens, fine):
+    program = [replace(ADD, o=1, when=when) for when in whens] + [ADD]
+    found = program_problems(program, block=8, always_written=[1])
+    wanted = [(None, "output stream 1 is not written once in every block")]
+    assert found == ([] if fine else wanted)
