@@ -1,0 +1,1 @@
+"""Vector unit: micro-programs over blocks, their streams, special functions."""
