@@ -70,7 +70,7 @@ def row_layout(shape: VectorShape) -> data.ArrayLayout:
     return data.ArrayLayout(unsigned(WORD), shape.block)
 
 
-def block_layout(shape: VectorShape) -> data.StructLayout:
+def visited_layout(shape: VectorShape) -> data.StructLayout:
     """A block of the walk. ``i``, ``j``: its number. ``rows``, ``cols``: how many of its rows and
     lanes lie in the tensor, at least 1. ``first``, ``last``: of its line. ``first_row``: it lies in
     the first row of blocks. ``end``: it is the last of the walk."""
@@ -109,7 +109,7 @@ def stream_layout(shape: VectorShape) -> data.StructLayout:
 def given_layout(shape: VectorShape) -> data.StructLayout:
     """An output of an instruction, block by block: which stream, and of which block its rows are,
     which follow in ascending order, all B of them."""
-    return data.StructLayout({"stream": range(INPUTS), "block": block_layout(shape)})
+    return data.StructLayout({"stream": range(INPUTS), "block": visited_layout(shape)})
 
 
 def is_special(op):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from diastole_hw.vector.shape import VectorShape, block_layout, row_layout
+from diastole_hw.vector.shape import VectorShape, visited_layout, row_layout
 
 NANO = {"block": 8, "data_width": 128, "specials": 2, "panel_vectors": 2048}
 
@@ -12,7 +12,7 @@ def test_sizes_of_nano():
     assert (shape.row_bits, shape.slot_cycles, shape.vector_bits) == (3, 8, 256)
     assert (shape.beat_bytes, shape.panel_bits, shape.index_bits) == (16, 11, 21)
     assert row_layout(shape).size == 256
-    assert block_layout(shape)["rows"].shape == range(9)
+    assert visited_layout(shape)["rows"].shape == range(9)
 
 
 @pytest.mark.parametrize("block, cycles", [(1, 8), (4, 8), (8, 8), (16, 16), (32, 32)])
