@@ -2,7 +2,7 @@
 
 import pytest
 
-from diastole_hw.vector.shape import VectorShape, visited_layout, row_layout
+from diastole_hw.vector.shape import VectorShape, row_layout, visited_layout
 
 NANO = {"block": 8, "data_width": 128, "specials": 2, "panel_vectors": 2048}
 
