@@ -38,6 +38,22 @@ def test_tables(name, first, digest):
     assert functions.digest(name)[:16] == digest
 
 
+@pytest.mark.parametrize(
+    "significand, want",
+    [
+        (2**28 + 15, 0x3F800000),
+        (2**28 + 16, 0x3F800001),  # half an ulp goes up, of odd and even alike
+        (2**28 + 48, 0x3F800002),
+        (2**29 - 17, 0x3FFFFFFF),
+        (2**29 - 16, 0x40000000),
+        (2**29, 0x40000000),
+    ],
+)
+def test_packing(significand, want):
+    assert functions.packed(0, 0, significand) == want
+    assert functions.packed(1, 0, significand) == want | MINUS_ZERO
+
+
 def log_over(x):
     """log(1 + d) / d with 1 + d = x over the power of two beside it."""
     _, magnitude, _ = parts(x)

@@ -209,6 +209,15 @@ def test_turns(flags, want):
     assert one_block(program, [[1, 2, 3, 4], [5, 6, 7, 8]], 4) == want
 
 
+@pytest.mark.parametrize("turn, distance", [(1, 1), (2, 2), (3, 4)])
+def test_turns_of_eight(turn, distance):
+    data = counted(8, 8)
+    program = words(op(w.MOV, S0, d=0), op(w.ADD, w.NOUGHT, 0, 0, o=0, turn_lanes=turn))
+    assert one_block(program, data, 8) == [[row[k ^ distance] for k in range(8)] for row in data]
+    program = words(op(w.MOV, S0, d=0), op(w.ADD, w.NOUGHT, 0, 0, o=0, turn_rows=turn))
+    assert one_block(program, data, 8) == [data[r ^ distance] for r in range(8)]
+
+
 def test_a_stream_is_turned_among_lanes():
     program = words(op(w.ADD, w.UNIT, 0, S0, o=0, turn_lanes=1))
     assert one_block(program, [[1, 2, 3]], 4) == [[3, 2, 1]]  # beyond the third there is +0
@@ -225,6 +234,12 @@ def test_neutral_elements(code, want):
     """In a line's first block the register, undefined so far, is not read."""
     program = words(op(code, S0, S0 if code in (w.MAD, w.SEL) else 0, 2, o=0, fresh=1))
     assert one_block(program, [[5.0]], 2) == [[want]]
+
+
+@pytest.mark.parametrize("code, want", [(w.MAX, -5.0), (w.MIN, -5.0), (w.GT, 1.0), (w.EQ, 0.0)])
+def test_neutral_elements_of_negative_numbers(code, want):
+    program = words(op(code, S0, 0, 2, o=0, fresh=1))
+    assert one_block(program, [[-5.0]], 2) == [[want]]
 
 
 def test_registers_are_nan_at_first_and_keep_their_values():
@@ -320,7 +335,12 @@ def test_outputs():
     assert result.outputs[2] == [[1, 1, 0], [1, 1, 0]]
     blocks = [((0, 0), tensor([[1.5, -2], [300, 2.5]])), ((0, 1), tensor([[0, 0], [-0.0, 0]]))]
     assert result.outputs[3] == blocks
-    assert packed_mask(result.outputs[2], 2) == [0b1111]
+    result = chain(words(op(w.MOV, w.UNIT, o=0)), 1, 1, 2, [], [Output(w.KIND_IMAGE)])
+    assert result.outputs[0] == [((0, 0), tensor([[1, 0], [0, 0]]))]
+
+
+def test_masks_side_by_side():
+    assert packed_mask([[1, 1, 0], [1, 1, 0]], 2) == [0b1111]
     assert packed_mask([[0, 0, 1], [0, 0, 0], [0, 1, 1]], 2) == [0b010000, 0b010010]
 
 
@@ -334,6 +354,24 @@ def test_vectors_and_constants_are_of_last_blocks():
     assert floats(result.constants[200]) == 23
     result = chain(program, 3, 3, 2, inputs, [Output(w.KIND_ROW), *outputs[1:]])
     assert floats(result.outputs[0]) == [3, 13, 23]
+
+
+def test_what_last_blocks_do_not_write_stays():
+    """Neither a line's first block counts, nor the last block of a line that is not the last."""
+    program = words(op(w.MOV, S0, o=0, when=w.FIRST), op(w.MOV, S0, o=1, when=w.FIRST))
+    outputs = [Output(w.KIND_ROW), Output(w.KIND_CONSTANT, index=200)]
+    lines = [[(0, 0)], [(1, 0), (1, 1)]]
+    inputs = [Input(w.KIND_F32, tensor([[1, 2], [3, 4]]))]
+    result = run(program, block=1, size=(2, 2), lines=lines, inputs=inputs, outputs=outputs)
+    assert floats(result.outputs[0]) == [1, None]
+    assert result.constants[200] == 0
+
+
+def test_a_nop_does_nothing():
+    """Whatever its d and o."""
+    program = words(op(w.NOP, d=0, o=0), op(w.MOV, S0, o=0))
+    assert w.problems(program, 1, [w.KIND_F32, 0, 0, 0, w.KIND_F32, 0, 0, 0]) == []
+    assert one_block(program, [[5.0]], 1) == [[5.0]]
 
 
 @pytest.mark.parametrize(
