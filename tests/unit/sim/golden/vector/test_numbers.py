@@ -129,6 +129,13 @@ def test_products_at_the_smallest_number(below, above, result):
     assert words(numbers.mul(-a, b)) == (result | MINUS if result else 0)
 
 
+def test_a_product_halfway_below_the_smallest_number():
+    """2^25 - 1 = 31 * 1082401 units of 2^-151: to even, which is 2^-126."""
+    a, b = np.float32(31 * 2.0**-71), np.float32(1082401 * 2.0**-80)
+    assert float(a) * float(b) == 2.0**-126 - 2.0**-151
+    assert words(numbers.mul(a, -b)) == MINUS | 0x00800000
+
+
 def test_mad_is_two_roundings(np_rng):
     a, b, c = (randoms(np_rng, -20, 20) for _ in range(3))
     c[::2] = -(a * b)[::2]
