@@ -210,7 +210,7 @@ def exact_gelu(x):
     [
         ("root", gmpy2.sqrt, 1.6, -126, 127, False),
         ("logarithm", gmpy2.log, 1.7, -126, 127, False),
-        ("sigmoid", exact_sigmoid, 2.5, -20, 5, True),
+        ("sigmoid", exact_sigmoid, 2.5, -20, 3, True),
         ("tanh", gmpy2.tanh, 4.5, -40, 6, True),
         ("gelu", exact_gelu, 6, -20, 0, True),
     ],
@@ -226,6 +226,15 @@ def test_errors_of_programs(name, exact, bound, low, high, signed, np_rng):
     if name == "gelu":
         x = x[np.abs(x) < 2]
     assert error(getattr(composed, name)(x), x, exact) < bound
+
+
+def test_error_of_sigmoid_where_a_one_is_half_a_place(np_rng):
+    """Beyond z = -16 it is larger near -log 2^24 alone, where 1 + exp(-z) rounds most."""
+    z = np_rng.uniform(-87, -16, COUNT).astype(np.float32)
+    z[::2] = np_rng.uniform(-16.7, -16.6, COUNT // 2)
+    assert 2.5 < error(composed.sigmoid(z), z, exact_sigmoid) < 2.9
+    z = z[(z < -16.7) | (z > -16.63)]
+    assert error(composed.sigmoid(z), z, exact_sigmoid) < 2.5
 
 
 def test_error_of_quotients(np_rng):
