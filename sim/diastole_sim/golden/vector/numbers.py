@@ -21,7 +21,6 @@ MAGNITUDE = np.uint32(0x7FFFFFFF)
 INFINITY = np.uint32(0x7F800000)
 SMALLEST = np.uint32(0x00800000)
 """Bits of 2^-126, the smallest number that is no zero."""
-ONE = np.float32(1)
 NAN_BITS = np.uint32(0x7FC00000)
 NAN = NAN_BITS.view(np.float32)
 
