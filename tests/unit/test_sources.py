@@ -29,6 +29,7 @@ TWICE = {
     "execute": "likewise",
     "describe": "likewise",
     "figures": "of every measurement, called with its module's name before it",
+    "exp": "of the vector unit, to the bit; of training on the host",
     "quantise": "by a format's name for people; by a tensor's class in the golden model",
     "scale_exponent": "in gates, of what was measured; in the model, of a command's field",
 }

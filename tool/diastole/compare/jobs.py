@@ -91,12 +91,13 @@ def samples_sha256(samples: Samples) -> str:
 
 @cache
 def numerics_version() -> str:
-    """A hash of the sources that decide the bits of a training: results of others are no use."""
+    """A hash of all files that decide the bits of a training: results of others are no use."""
     assert diastole_sim.__file__ is not None
     top = Path(diastole_sim.__file__).parent
     digest = hashlib.sha256()
     for folder in _FOLDERS:
-        for source in sorted((top / folder).rglob("*.py")):
+        inside = top / folder
+        for source in sorted([*inside.rglob("*.py"), *inside.rglob("*.txt")]):
             digest.update(f"{source.relative_to(top).as_posix()}\0".encode())
             digest.update(source.read_bytes())
     return digest.hexdigest()[:16]

@@ -48,12 +48,13 @@ def _digest(config: Config) -> str:
 
 @cache
 def generator_version() -> str:
-    """A hash of the sources that decide what is generated, and of what writes the Verilog."""
+    """A hash of all that decides what is generated, and of what writes the Verilog."""
     tool = Path(diastole.__file__).parent
     sources = [tool / name for name in _SOURCES]
     for package in (diastole_hw, diastole_sim.spec):
         assert package.__file__ is not None
-        sources += sorted(Path(package.__file__).parent.rglob("*.py"))
+        folder = Path(package.__file__).parent
+        sources += sorted([*folder.rglob("*.py"), *folder.rglob("*.txt")])
     digest = hashlib.sha256()
     for source in sources:
         digest.update(f"{source.name}\0".encode())

@@ -79,7 +79,7 @@ def test_the_key_of_data_hangs_on_every_number():
     assert len(keys) == 4
 
 
-def test_the_version_hangs_on_every_source(monkeypatch, tmp_path):
+def test_the_version_hangs_on_every_source_and_table(monkeypatch, tmp_path):
     for folder in ("spec", "golden", "device", "train", "perf"):
         (tmp_path / folder / "inner").mkdir(parents=True)
         (tmp_path / folder / "inner" / "a.py").write_text("1")
@@ -90,7 +90,9 @@ def test_the_version_hangs_on_every_source(monkeypatch, tmp_path):
         seen.add(jobs.numerics_version.__wrapped__())
     (tmp_path / "golden" / "b.py").write_text("")
     seen.add(jobs.numerics_version.__wrapped__())
-    assert len(seen) == 6
+    (tmp_path / "spec" / "inner" / "table.txt").write_text("1 2 3")
+    seen.add(jobs.numerics_version.__wrapped__())
+    assert len(seen) == 7
     (tmp_path / "perf" / "inner" / "a.py").write_text("2")
     assert jobs.numerics_version.__wrapped__() in seen
 

@@ -87,10 +87,11 @@ def test_a_damaged_product_is_generated_again_and_that_is_said(home, capsys, dam
 
 
 def test_what_decides_is_in_the_version(monkeypatch, tmp_path):
-    """A changed byte of a source, or another version of a generator, and nothing else."""
+    """A changed byte of a source or table, or another version of a generator, and nothing else."""
     versions = {generator_version.__wrapped__()}
     read = Path.read_bytes
-    for name in ("hw/diastole_hw/top.py", "sim/diastole_sim/spec/image.py"):
+    spec = "sim/diastole_sim/spec"
+    for name in ("hw/diastole_hw/top.py", f"{spec}/image.py", f"{spec}/tables/exp.txt"):
         with monkeypatch.context() as patch:
             changed = ROOT / name
             patch.setattr(
@@ -100,6 +101,6 @@ def test_what_decides_is_in_the_version(monkeypatch, tmp_path):
     with monkeypatch.context() as patch:
         patch.setattr("importlib.metadata.version", lambda name: "9")
         versions.add(generator_version.__wrapped__())
-    assert len(versions) == 4
+    assert len(versions) == 5
     for source in _SOURCES:
         assert (ROOT / "tool/diastole" / source).is_file()

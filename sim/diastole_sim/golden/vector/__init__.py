@@ -1,0 +1,1 @@
+"""What the vector unit computes, to the bit: numbers and special functions, on whole arrays."""
