@@ -256,3 +256,19 @@ def test_the_last_vector_of_the_panel(aux, rng):
                 alone(READ, Descriptor(kind=Kind.PANEL, aux=aux, pitch=pitch, address=address), 0)
             )
     set_up(8, cases)
+
+
+def test_a_panel_of_so_many_rows_that_numbers_wrap(rng):
+    stream = Descriptor(kind=Kind.PANEL, pitch=2**19)
+    program, table, chain, step = alone(READ, stream, 0)
+    set_up(8, [(program, table, chain | {"rows": 2**21 + 1, "cols": 1}, step)])
+
+
+@pytest.mark.parametrize("a", range(4))
+@pytest.mark.parametrize("c", range(4))
+def test_two_streams_of_the_panel(a, c, rng):
+    program = [Instruction(op=MicroOp.ADD, a=16 + a, c=16 + c, d=0)]
+    table = [Descriptor(kind=kind) for kind in (Kind.PANEL, Kind.PANEL, Kind.F32, Kind.PANEL)]
+    table += [Descriptor()] * (SLOTS - 4)
+    chain = alone(READ, Descriptor(), 0)[2] | {"rows": 5, "cols": 8}
+    set_up(8, [(program, table, chain, 0)])
