@@ -161,8 +161,9 @@ FIELDS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Instruction:
-    """One instruction; fields as in :data:`FIELDS`, those that the operation does not use are 0, d
-    31 and o 7. ValueError if a value does not fit in its field."""
+    """One instruction; fields as in :data:`FIELDS`, of operands those that the operation does not use
+    are 0. A nop writes nothing, whatever d and o say: so 64 zeros are one. ValueError if a value
+    does not fit in its field."""
 
     op: int = MicroOp.NOP
     a: int = 0
@@ -207,6 +208,11 @@ class Instruction:
         return {letter: getattr(self, letter) for letter in self.operands}
 
     @property
+    def output(self) -> int | None:
+        """The output stream that it writes; None for none."""
+        return self.o if self.o < OUTPUTS and self.op != MicroOp.NOP else None
+
+    @property
     def special(self) -> bool:
         """Whether the special lanes do it."""
         return self.op in SPECIALS
@@ -234,7 +240,7 @@ def program_problems(
             times = [
                 each.when
                 for each in program
-                if each.o == stream and each.when in (When.ALWAYS, when, When.FIRST)
+                if each.output == stream and each.when in (When.ALWAYS, when, When.FIRST)
             ]
             if len(times) != 1 or times[0] == When.FIRST:
                 found.append((None, f"output stream {stream} is not written once in every block"))
@@ -286,8 +292,6 @@ def _faults_of_results(it: Instruction, name: str) -> Iterator[str]:
         yield f"there is no register {it.d}"
     if it.o >= OUTPUTS and it.o != NO_OUTPUT:
         yield f"there is no output stream {it.o}"
-    if it.op == MicroOp.NOP and (it.d != NO_REGISTER or it.o != NO_OUTPUT):
-        yield "nop has no result"
     if not it.special:
         return
     if it.a >= REGISTERS:

@@ -58,6 +58,13 @@ def test_a_value_that_does_not_fit_is_refused():
         Instruction(turn_rows=8)
 
 
+def test_a_nop_writes_nothing():
+    assert Instruction.decode(0).output is None
+    assert replace(ADD, o=3).output == 3
+    program = [Instruction.decode(0), replace(ADD, o=0)]
+    assert program_problems(program, block=8, always_written=[0]) == []
+
+
 EXP = Instruction(op=MicroOp.EXP, a=1, d=2)
 
 
@@ -70,6 +77,7 @@ EXP = Instruction(op=MicroOp.EXP, a=1, d=2)
         replace(ADD, a=Source.CONSTANT, k=255, fresh=1, keep=1, turn_lanes=3, turn_rows=3),
         Instruction(op=MicroOp.SEL, b=Source.S1, a=Source.S0, c=Source.ZERO, o=0, when=When.LAST),
         Instruction(op=MicroOp.MUL, a=Source.S3, b=Source.S3, d=0),
+        Instruction.decode(0),
     ],
 )
 def test_what_is_in_order(instruction):
@@ -95,7 +103,6 @@ def test_what_is_in_order(instruction):
         (replace(ADD, a=0, c=Source.S0, turn_rows=1), "rows are turned of what is no register"),
         (replace(ADD, d=16), "there is no register 16"),
         (replace(ADD, o=4), "there is no output stream 4"),
-        (Instruction(d=3), "nop has no result"),
         (replace(EXP, a=Source.S0), "the operand of exp is no register"),
         (replace(EXP, o=1), "exp writes no stream"),
         (replace(EXP, d=31), "exp writes no register"),
