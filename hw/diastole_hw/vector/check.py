@@ -82,7 +82,7 @@ class InstructionCheck(wiring.Component):
     bad : Out(1)
         It breaks a rule.
     inputs, outputs : Out(4), Out(4)
-        The streams that it names; no inputs where there is no such operation.
+        The streams that it reads and writes; no inputs where there is no such operation.
     """
 
     word: data.View
@@ -118,7 +118,7 @@ class InstructionCheck(wiring.Component):
         for number, bit in enumerate(named):
             m.d.comb += self.inputs[number].eq(bit)
         for number in range(OUTPUTS):
-            m.d.comb += self.outputs[number].eq(it.o == number)
+            m.d.comb += self.outputs[number].eq((it.o == number) & (it.op != MicroOp.NOP))
         panels = Signal(INPUTS)
         m.d.comb += panels.eq(self.inputs & self.panels)
         flags = it.turn_lanes.any() | it.turn_rows.any() | it.fresh | it.keep
@@ -136,7 +136,6 @@ class InstructionCheck(wiring.Component):
             it.turn_rows.any() & (it.c >= REGISTERS),
             (it.d >= REGISTERS) & (it.d != NO_REGISTER),
             (it.o >= OUTPUTS) & (it.o != NO_OUTPUT),
-            (it.op == MicroOp.NOP) & ((it.d != NO_REGISTER) | (it.o != NO_OUTPUT)),
             special & ((it.a >= REGISTERS) | (it.o != NO_OUTPUT) | (it.d == NO_REGISTER)),
             (panels & (panels - 1)[:INPUTS]).any(),
         ]

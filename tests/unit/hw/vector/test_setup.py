@@ -96,8 +96,8 @@ def expected(program, table, chain, block, step):
         for source in it.sources.values():
             if 16 <= source < 20:
                 used[source - 16] = True
-        if it.o < 4:
-            used[4 + it.o] = True
+        if it.output is not None:
+            used[4 + it.output] = True
     bad = False
     for number, stream in enumerate(own):
         if used[number]:
