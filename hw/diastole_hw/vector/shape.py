@@ -13,6 +13,8 @@ from diastole_sim.spec.numerics import BLOCK_SIDES
 
 PIPELINE = 8
 """A row is written so many cycles after it was read, at most; an instruction takes no fewer."""
+MOST_VECTORS = 2**17
+"""Of a panel."""
 WORD = 32
 """Bits of a number."""
 
@@ -32,7 +34,7 @@ class VectorShape:
         require_choice("block", self.block, BLOCK_SIDES)
         require_choice("data_width", self.data_width, DATA_WIDTHS)
         require_choice("specials", self.specials, [1 << k for k in range(self.row_bits + 1)])
-        require_int("panel_vectors", self.panel_vectors, 2, 2**24)
+        require_int("panel_vectors", self.panel_vectors, 2, MOST_VECTORS)
         exact_log2(self.panel_vectors)
 
     @property

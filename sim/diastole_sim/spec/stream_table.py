@@ -278,13 +278,24 @@ def _faults(
             if value % limits.beat_bytes:
                 yield f"its {name}, {value}, is no multiple of a beat, {limits.beat_bytes} bytes"
     yield from _faults_of_order(it, kind, walk, output, of_product)
-    if kind in GATHERED and (it.aux >= SLOTS or index_list is None or index_list.kind != 10):
-        yield "its list of rows is no stream of labels"
+    if kind in GATHERED:
+        yield from _faults_of_list(it, walk, limits, index_list)
     if kind == Kind.IMAGE:
         if it.tensor_class > 2:
             yield f"there is no class {it.tensor_class}"
         if it.aux > limits.scale_slots:
             yield f"there is no scale slot {it.aux - 1}"
+
+
+def _faults_of_list(
+    it: Descriptor, walk: Walk, limits: StreamLimits, index_list: Descriptor | None
+) -> Iterator[str]:
+    """Of the stream that says which rows are gathered."""
+    if it.aux >= SLOTS or index_list is None or index_list.kind != Kind.LABELS:
+        yield "its list of rows is no stream of labels"
+    else:
+        for text in _faults(index_list, walk, limits, False, False, None):
+            yield f"its list of rows: {text}"
 
 
 def _unused(it: Descriptor, kind: Kind, output: bool) -> Iterator[str]:

@@ -27,7 +27,7 @@ def test_an_instruction_takes_the_rows_or_the_pipeline(block, cycles):
         ({"data_width": 100}, "data_width must be one of"),
         ({"specials": 3}, "specials must be one of 1, 2, 4, 8, not 3"),
         ({"specials": 16}, "specials must be one of 1, 2, 4, 8, not 16"),
-        ({"panel_vectors": 1}, r"panel_vectors must be an integer in 2\.\.16777216, not 1"),
+        ({"panel_vectors": 1}, r"panel_vectors must be an integer in 2\.\.131072, not 1"),
     ],
 )
 def test_what_is_out_of_range(wrong, text):

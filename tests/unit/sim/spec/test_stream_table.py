@@ -138,6 +138,14 @@ def test_each_rule(stream, changes, text):
     assert stream_problems(stream, walk, LIMITS, **({"output": False} | changes)) == [text]
 
 
+def test_a_list_of_rows_is_in_order_too():
+    rows = Descriptor(kind=Kind.GATHERED_U8)
+    wrong = replace(LIST, address=4)
+    assert stream_problems(rows, WALK, LIMITS, output=False, index_list=wrong) == [
+        "its list of rows: its address, 4, is no multiple of a beat, 16 bytes"
+    ]
+
+
 def test_the_panel_is_full_to_its_last_vector():
     # 4 x 3 blocks of 4 vectors from vector 4 on, in rows of 3 blocks: 4 + 48.
     assert stream_problems(PANEL, WALK, replace(LIMITS, panel_vectors=52), output=False) == []
