@@ -1,70 +1,21 @@
-"""Sizes of the vector unit, and what its parts tell each other."""
-
-from dataclasses import dataclass
+"""What the parts of the vector unit tell each other."""
 
 from amaranth.hdl import unsigned
 from amaranth.lib import data
-from amaranth.utils import exact_log2
 
-from diastole_sim.spec.check import require_choice, require_int
-from diastole_sim.spec.image import DATA_WIDTHS, MAX_SIZE
+from diastole_hw.plan.vector import PIPELINE, WORD, VectorShape
 from diastole_sim.spec.micro import INPUTS, MicroOp
-from diastole_sim.spec.numerics import BLOCK_SIDES
 
-PIPELINE = 8
-"""A row is written so many cycles after it was read, at most; an instruction takes no fewer."""
-MOST_VECTORS = 2**17
-"""Of a panel."""
-WORD = 32
-"""Bits of a number."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class VectorShape:
-    """``block``: B, lanes and rows of a block. ``data_width``: D, bits of a beat. ``specials``:
-    special lanes, 1 to B. ``panel_vectors``: of the panel, a power of two, each B numbers.
-    ValueError if one is out of range."""
-
-    block: int
-    data_width: int
-    specials: int
-    panel_vectors: int
-
-    def __post_init__(self) -> None:
-        require_choice("block", self.block, BLOCK_SIDES)
-        require_choice("data_width", self.data_width, DATA_WIDTHS)
-        require_choice("specials", self.specials, [1 << k for k in range(self.row_bits + 1)])
-        require_int("panel_vectors", self.panel_vectors, 2, MOST_VECTORS)
-        exact_log2(self.panel_vectors)
-
-    @property
-    def row_bits(self) -> int:
-        """log2 B."""
-        return exact_log2(self.block)
-
-    @property
-    def slot_cycles(self) -> int:
-        """Of an instruction."""
-        return max(self.block, PIPELINE)
-
-    @property
-    def vector_bits(self) -> int:
-        """Of a row of a block."""
-        return WORD * self.block
-
-    @property
-    def beat_bytes(self) -> int:
-        return self.data_width // 8
-
-    @property
-    def index_bits(self) -> int:
-        """Of the number of a block in a row, or a column, of blocks."""
-        return (MAX_SIZE // self.block).bit_length()
-
-    @property
-    def panel_bits(self) -> int:
-        """Of the number of a vector in the panel."""
-        return exact_log2(self.panel_vectors)
+__all__ = [
+    "PIPELINE",
+    "WORD",
+    "VectorShape",
+    "given_layout",
+    "is_special",
+    "row_layout",
+    "stream_layout",
+    "visited_layout",
+]
 
 
 def row_layout(shape: VectorShape) -> data.ArrayLayout:
