@@ -1,0 +1,87 @@
+"""Rules of one instruction and of one descriptor in gates, against the contract's."""
+
+import pytest
+from amaranth.sim import Simulator
+
+from diastole_hw.plan.vector import VectorShape
+from diastole_hw.vector.check import (
+    DescriptorCheck,
+    InstructionCheck,
+    descriptor_layout,
+    instruction_layout,
+)
+from diastole_sim.spec.micro import Instruction, MicroOp, program_problems
+from diastole_sim.spec.stream_table import Descriptor, Kind, StreamLimits, Walk, stream_problems
+
+SHAPE = VectorShape(block=4, data_width=64, specials=1, panel_vectors=2**17)
+LIMITS = StreamLimits(data_width=64, panel_vectors=2**17)
+
+
+def test_layouts_have_the_bits_of_the_contract(rng):
+    word = rng.getrandbits(64)
+    view = instruction_layout().from_bits(word)
+    it = Instruction.decode(word)
+    assert [view[name] for name in ("op", "a", "c", "d", "o", "k", "when")] == [
+        it.op, it.a, it.c, it.d, it.o, it.k, it.when,
+    ]  # fmt: skip
+    assert view.rest == it.rest >> 49
+    bits = rng.getrandbits(128)
+    view = descriptor_layout().from_bits(bits)
+    stream = Descriptor.decode(bits.to_bytes(16, "little"))
+    for name in ("kind", "address", "tensor_class", "watch", "aux", "pitch", "offset", "per_step"):
+        assert view[name] == getattr(stream, name)
+    assert view.rest == stream.rest >> 56
+
+
+def test_instructions(rng):
+    dut = InstructionCheck(block=4)
+    words = [rng.getrandbits(64) & (1 << 49) - 1 for _ in range(1500)]
+    words += [Instruction(op=op).encode() ^ 1 << bit for op in MicroOp for bit in range(64)]
+
+    async def bench(ctx):
+        for word in words:
+            panels = rng.randrange(16)
+            ctx.set(dut.word.as_value(), word)
+            ctx.set(dut.panels, panels)
+            it = Instruction.decode(word)
+            mine = [n for n in range(4) if panels >> n & 1]
+            assert ctx.get(dut.bad) == bool(program_problems([it], block=4, panels=mine)), it
+            wanted = 0 if it.output is None else 1 << it.output
+            assert ctx.get(dut.outputs) == wanted
+            assert ctx.get(dut.inputs) == sum(
+                1 << n for n in range(4) if 16 + n in it.sources.values()
+            )
+
+    sim = Simulator(dut)  # of no clock
+    sim.add_testbench(bench)
+    sim.run()
+
+
+@pytest.mark.parametrize("output", [False, True], ids=["input", "output"])
+@pytest.mark.parametrize("by_columns", [0, 1])
+def test_descriptors(output, by_columns, rng):
+    dut = DescriptorCheck(SHAPE)
+    walk = Walk(rows=4, cols=4, block=4, by_columns=bool(by_columns))
+    good = [Descriptor(kind=kind).encode() for kind in Kind]
+    words = [int.from_bytes(each, "little") for each in good]
+    words += [word ^ 1 << bit for word in words for bit in range(128)]
+    words += [word | rng.getrandbits(128) & rng.getrandbits(128) for word in words]
+
+    async def bench(ctx):
+        ctx.set(dut.output, output)
+        ctx.set(dut.by_columns, by_columns)
+        for word in words:
+            stream = Descriptor.decode(word.to_bytes(16, "little"))
+            if stream.kind in (Kind.PANEL, Kind.GATHERED_F32, Kind.GATHERED_U8):
+                continue  # of which more is to be known
+            ctx.set(dut.word.as_value(), word)
+            of_product = rng.randrange(2)
+            ctx.set(dut.of_product, of_product)
+            found = stream_problems(
+                stream, walk, LIMITS, output=output, of_product=bool(of_product)
+            )
+            assert ctx.get(dut.bad) == bool(found), stream
+
+    sim = Simulator(dut)  # of no clock
+    sim.add_testbench(bench)
+    sim.run()
