@@ -28,8 +28,10 @@ from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
 from diastole_hw.ports import port_name
 from diastole_hw.stream.fifo import StreamFifo
-from diastole_sim.spec.command import ADDRESS_BITS, COMMAND_VERSION, Limits, planes_by_class
+from diastole_sim.spec.command_errors import COMMAND_VERSION
+from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.image import MAX_SIZE
+from diastole_sim.spec.limits import Limits, planes_by_class
 from diastole_sim.spec.registers import version_of
 
 

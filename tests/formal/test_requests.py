@@ -9,7 +9,7 @@ from diastole_hw.load.requests import RegionRequests
 from diastole_hw.plan.uses import DY, Mode, W, X
 from diastole_hw.schedule.regions import STEPS
 from diastole_hw.schedule.tokens import POSITION, TENSOR, Region, chunk_layout, region_layout
-from diastole_sim.spec.command import ADDRESS_BITS
+from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.image import GROUP_BLOCKS
 from formal.prove import prove, refute
 from support.plans import make_numerics, make_plan

@@ -13,7 +13,8 @@ from diastole_sim.golden.device import GoldenDevice
 from diastole_sim.rtl import CommandError
 from diastole_sim.rtl.ahead import with_ahead
 from diastole_sim.rtl.control import control_bit
-from diastole_sim.spec.command import COMMAND_BYTES, NEST_FIELDS, Command
+from diastole_sim.spec.command import Command
+from diastole_sim.spec.command_table import COMMAND_BYTES, NEST_FIELDS
 from diastole_sim.spec.nest import KEPT, OUTER
 from diastole_sim.spec.operations import OPERATIONS
 from mutation.watch import LIMIT, Log, Watched, opened

@@ -6,7 +6,7 @@ import numpy as np
 
 from diastole_sim.rtl import ProtocolError
 from diastole_sim.rtl.control import control_bit
-from diastole_sim.spec.command import COMMAND_BYTES
+from diastole_sim.spec.command_table import COMMAND_BYTES
 from diastole_sim.spec.registers import BY_NAME, END
 from mutation.scenes_of_commands import scenario_on, started, works
 from mutation.watch import LIMIT, Log, Watched, opened

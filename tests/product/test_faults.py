@@ -6,7 +6,8 @@ import pytest
 
 from diastole_sim.rtl import CommandError
 from diastole_sim.rtl.control import control_bit
-from diastole_sim.spec.command import COMMAND_BYTES, ErrorCode
+from diastole_sim.spec.command_errors import ErrorCode
+from diastole_sim.spec.command_table import COMMAND_BYTES
 from diastole_sim.spec.image import FloatLayout
 from diastole_sim.spec.registers import BY_NAME
 from support.scenario import SIZES, Scenario

@@ -10,7 +10,8 @@ import pytest
 from diastole_sim.rtl import CommandError
 from diastole_sim.rtl.ahead import areas_of, with_ahead
 from diastole_sim.rtl.control import control_bit
-from diastole_sim.spec.command import NEST_FIELDS, ErrorCode
+from diastole_sim.spec.command_errors import ErrorCode
+from diastole_sim.spec.command_table import NEST_FIELDS
 from diastole_sim.spec.nest import KEPT, OUTER
 from support import products as p
 from support.nests import blocks_of, drawn_nest

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from diastole_sim.rtl import CommandError
-from diastole_sim.spec.command import ErrorCode
+from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.nest import KEPT, Nest
 from diastole_sim.spec.operations import OPERATIONS
 from diastole_sim.train import run_task

@@ -3,7 +3,9 @@
 import random
 
 from diastole_sim.golden.device import GoldenDevice
-from diastole_sim.spec.command import Command, ErrorCode, Opcode
+from diastole_sim.spec.command import Command
+from diastole_sim.spec.command_errors import ErrorCode
+from diastole_sim.spec.command_table import Opcode
 from diastole_sim.spec.image import FloatLayout, image_layouts
 from diastole_sim.spec.registers import BY_NAME
 from rtl.host import BASE, SIZE, Host

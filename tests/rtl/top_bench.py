@@ -7,7 +7,9 @@ import numpy as np
 from cocotb.triggers import ClockCycles
 
 from diastole_sim.golden.device import GoldenDevice
-from diastole_sim.spec.command import Command, ErrorCode, Opcode
+from diastole_sim.spec.command import Command
+from diastole_sim.spec.command_errors import ErrorCode
+from diastole_sim.spec.command_table import Opcode
 from diastole_sim.spec.registers import MAGIC
 from rtl.host import BASE, Host
 from rtl.step import Step

@@ -10,16 +10,12 @@ from diastole_sim.golden.copies import Copy
 from diastole_sim.golden.product import forward, input_gradient, weight_gradient
 from diastole_sim.rtl.errors import HardwareHang
 from diastole_sim.rtl.machine import MachineState, Traffic
-from diastole_sim.spec.command import (
-    COMMAND_BYTES,
-    Command,
-    ErrorCode,
-    Limits,
-    MalformedCommandError,
-    Opcode,
-    decode,
-)
+from diastole_sim.spec.command import Command
+from diastole_sim.spec.command_check import decode
+from diastole_sim.spec.command_errors import ErrorCode, MalformedCommandError
+from diastole_sim.spec.command_table import COMMAND_BYTES, Opcode
 from diastole_sim.spec.image import FloatLayout, image_layouts
+from diastole_sim.spec.limits import Limits
 from diastole_sim.spec.nest import NestLimits, ProductNests
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 from diastole_sim.spec.registers import BY_NAME, END, MAGIC, REGISTERS

@@ -8,7 +8,8 @@ import numpy as np
 
 from diastole_sim.golden.device import GoldenDevice
 from diastole_sim.rtl import Device
-from diastole_sim.spec.command import COMMAND_BYTES, Command, Opcode
+from diastole_sim.spec.command import Command
+from diastole_sim.spec.command_table import COMMAND_BYTES, Opcode
 from diastole_sim.spec.image import FloatLayout
 from support import products as p
 

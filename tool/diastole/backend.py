@@ -14,7 +14,7 @@ from diastole.report.wave_views import write_views
 from diastole_sim.device.interface import ConvertedTensor, DeviceProtocol
 from diastole_sim.golden.convert import Quantised
 from diastole_sim.rtl.programs import find_compiler, find_verilator
-from diastole_sim.spec.command import ErrorCode
+from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.nest import Nest
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from diastole_hw.place import place
 from diastole_hw.registers import data_output
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_sim.spec.check import require_int
-from diastole_sim.spec.command import ADDRESS_BITS, ErrorCode
+from diastole_sim.spec.command_errors import ErrorCode
+from diastole_sim.spec.command_table import ADDRESS_BITS
 
 
 class AxiReader(wiring.Component):

@@ -12,7 +12,8 @@ from diastole_hw.place import place
 from diastole_hw.registers import data_output
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_sim.spec.check import require_int
-from diastole_sim.spec.command import ADDRESS_BITS, ErrorCode
+from diastole_sim.spec.command_errors import ErrorCode
+from diastole_sim.spec.command_table import ADDRESS_BITS
 
 _OPEN = data.StructLayout({"last": 1, "command": 1})
 """Of a burst: whether it is the last of its request, and of which command."""

@@ -4,7 +4,7 @@ from amaranth.hdl import unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_sim.spec.command import ADDRESS_BITS
+from diastole_sim.spec.command_table import ADDRESS_BITS
 
 
 def request_layout() -> data.StructLayout:

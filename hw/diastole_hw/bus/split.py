@@ -8,7 +8,7 @@ from amaranth.utils import exact_log2
 from diastole_hw.bus.services import owned_request_layout, whose_layout
 from diastole_hw.registers import data_register
 from diastole_sim.spec.check import require_choice
-from diastole_sim.spec.command import ADDRESS_BITS
+from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.image import DATA_WIDTHS
 
 BURST_BEATS = 64

@@ -6,33 +6,67 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from diastole_sim.spec import command as table
-from diastole_sim.spec.command import COMMAND_BYTES, FIELDS, ErrorCode, Limits
+from diastole_sim.spec.command_check import lengths_of
+from diastole_sim.spec.command_errors import IN_TABLES, PRECEDENCE, VERSIONS, ErrorCode
+from diastole_sim.spec.command_table import (
+    ADDRESS_FIELDS,
+    CHAINS,
+    COMMAND_BYTES,
+    CONTRACTIONS,
+    MULTIPLYING,
+    NEST_FIELDS,
+    NESTED,
+    OPERAND_CLASSES,
+    SIZES,
+    TRANSFERS,
+    VECTOR_OPCODES,
+    WIDTH_FIELDS,
+    Opcode,
+    fields_of,
+    machine_fields,
+    opcodes_of,
+    reserved_mask,
+)
 from diastole_sim.spec.image import MAX_SIZE
+from diastole_sim.spec.limits import INSTRUCTIONS, MOST_ENTRIES, Limits, VectorTable
+from diastole_sim.spec.micro import MOST_INSTRUCTIONS
 from diastole_sim.spec.numerics import CLASS_NAMES
+from diastole_sim.spec.stream_table import SLOTS, STREAMS
 
-WIDTHS = ("width", *table.WIDTH_FIELDS.values())
+WIDTHS = ("width", *WIDTH_FIELDS.values())
 """Fields of machines with the format ``fast``."""
 
 
-def command_layout(*, planes: bool = False) -> data.StructLayout:
+def command_layout(*, planes: bool = False, vector: bool = False) -> data.StructLayout:
     """A command that is in order; what its operation does not use is 0. ``planes``: of a machine
-    with the format ``fast``; others have no widths.
+    with the format ``fast``; others have no widths. ``vector``: of one with a vector unit; others
+    have no field of its operations.
 
     Names are those of the command's fields; ``class_x`` is the class of a tensor to convert, the
     classes of a product are those of the places. The opcode's numbers are those of the encoding.
     """
-    size = unsigned(MAX_SIZE.bit_length())
-    narrower = {"opcode": unsigned(3), "m": size, "n": size, "k": size}
+    opcodes = unsigned(max(opcodes_of(vector=vector)).bit_length())
+    narrower = {"opcode": opcodes} | dict.fromkeys(SIZES, unsigned(MAX_SIZE.bit_length()))
+    narrower |= {"which": unsigned(max(VectorTable).bit_length())}
+    narrower |= dict.fromkeys(("first", "count"), unsigned(MOST_ENTRIES.bit_length()))
     fixed = ("version", "class_w", "class_dy")
     fixed += () if planes else WIDTHS
     return data.StructLayout(
-        {f.name: narrower.get(f.name, unsigned(f.bits)) for f in FIELDS if f.name not in fixed}
+        {
+            field.name: narrower.get(field.name, unsigned(field.bits))
+            for field in machine_fields(vector=vector)
+            if field.name not in fixed
+        }
     )
 
 
+def layout_for(limits: Limits) -> data.StructLayout:
+    """:func:`command_layout` of a machine that accepts these."""
+    return command_layout(planes=limits.has_planes, vector=limits.has_vector)
+
+
 class Decoder(wiring.Component):
-    """Check one command and take it apart, as :func:`diastole_sim.spec.command.decode` does.
+    """Check one command and take it apart, as :func:`diastole_sim.spec.command_check.decode` does.
 
     Timing: combinational.
 
@@ -45,31 +79,31 @@ class Decoder(wiring.Component):
     -------
     bits : In(512)
         The command.
-    o : Out(command_layout(planes=limits.has_planes))
+    o : Out(command_layout(planes=limits.has_planes, vector=limits.has_vector))
         Meaningful if ``error_code`` is 0.
     error_code : Out(8)
-        The first fault in the order of ``PRECEDENCE``, 0 for none.
+        The first fault in the order of ``PRECEDENCE``, 0 for none; not those of ``IN_TABLES``.
 
     """
 
     def __init__(self, limits: Limits):
         self.limits = limits
-        layout = command_layout(planes=limits.has_planes)
+        layout = layout_for(limits)
         super().__init__({"bits": In(8 * COMMAND_BYTES), "o": Out(layout), "error_code": Out(8)})
 
     def elaborate(self, platform):
         m = Module()
-        values = {field.name: self.bits[field.low : field.low + field.bits] for field in FIELDS}
-        for field in FIELDS:
+        fields = machine_fields(vector=self.limits.has_vector)
+        values = {field.name: self.bits[field.low : field.low + field.bits] for field in fields}
+        for field in fields:
             if field.name in self.o.shape().members:
                 m.d.comb += self.o[field.name].eq(self._own(field, values))
 
-        codes = [
-            code for code in table.PRECEDENCE if self.limits.has_planes or code != ErrorCode.WIDTH
-        ]
+        never = IN_TABLES if self.limits.has_planes else (*IN_TABLES, ErrorCode.WIDTH)
+        codes = [code for code in PRECEDENCE if code not in never]
         found = {code: Signal(name=code.name.lower()) for code in codes}
         with m.Switch(values["opcode"]):
-            for opcode in table.Opcode:
+            for opcode in opcodes_of(vector=self.limits.has_vector):
                 with m.Case(opcode):
                     for code, fault in self._faults(opcode, values).items():
                         if code in found:
@@ -85,47 +119,66 @@ class Decoder(wiring.Component):
         """The field's bits; 0 in an operation that has another field there."""
         shared = any(
             other.low < field.low + field.bits and field.low < other.low + other.bits
-            for other in FIELDS
+            for other in machine_fields(vector=self.limits.has_vector)
             if other is not field and other.name in self.o.shape().members
         )
         value = values[field.name]
         if not shared:
             return value
-        mine = _any(values["opcode"] == opcode for opcode in field.uses)
+        present = opcodes_of(vector=self.limits.has_vector)
+        mine = _any(values["opcode"] == opcode for opcode in field.uses if opcode in present)
         return Mux(mine, value, 0)
 
     def _faults(self, opcode, values):
-        used = {field.name for field in table.fields_of(opcode)}
+        used = {field.name for field in fields_of(opcode)}
         limits = self.limits
-        sizes = [name for name in ("m", "n", "k") if name in used]
-        most = dict.fromkeys(sizes, limits.max_size)
-        if opcode == table.Opcode.CONVERT:
-            most["n"] = min(limits.max_size, limits.max_convert_cols)
-            bad_class = values["class_x"] >= len(CLASS_NAMES)
-        else:
-            places = table.OPERAND_CLASSES.items()
-            bad_class = _any(values[name] != place for name, place in places if name in used)
         longest = limits.block << limits.headroom
         low = exact_log2(limits.data_width // 8)
-        addresses = [name for name in used if name.startswith(("address_", "out_"))]
-        return {
-            ErrorCode.BAD_VERSION: ~_any(values["version"] == known for known in table.VERSIONS),
+        addresses = [name for name in sorted(used) if name in (*ADDRESS_FIELDS, "advance")]
+        if opcode == Opcode.CONVERT:
+            bad_class = values["class_x"] >= len(CLASS_NAMES)
+        else:
+            places = OPERAND_CLASSES.items()
+            bad_class = _any(values[name] != place for name, place in places if name in used)
+        newer = opcode in VECTOR_OPCODES  # than version 1
+        return ({ErrorCode.BAD_OPCODE: values["version"] == 1} if newer else {}) | {
+            ErrorCode.BAD_VERSION: ~_any(values["version"] == known for known in VERSIONS),
             ErrorCode.RESERVED: _any(
-                (values["version"] == known) & self._reserved(opcode, known)
-                for known in table.VERSIONS
+                (values["version"] == known) & self._reserved(opcode, known) for known in VERSIONS
             ),
             ErrorCode.BAD_CLASS: bad_class,
             ErrorCode.WIDTH: self._bad_width(opcode, used, values),
-            ErrorCode.ZERO_SIZE: _any(values[name] == 0 for name in sizes),
-            ErrorCode.TOO_LARGE: _any(values[name] > most[name] for name in sizes),
-            ErrorCode.TOO_LONG: _any(values[n] > longest for n in table.CONTRACTIONS[opcode]),
-            ErrorCode.MISALIGNED: _any(values[name][:low].any() for name in sorted(addresses)),
+            ErrorCode.ZERO_SIZE: _any(values[name] == 0 for name in lengths_of(opcode)),
+            ErrorCode.TOO_LARGE: _any(self._too_large(opcode, used, values)),
+            ErrorCode.TOO_LONG: _any(values[n] > longest for n in CONTRACTIONS[opcode]),
+            ErrorCode.MISALIGNED: _any(values[name][:low].any() for name in addresses),
             ErrorCode.NEST: self._bad_nest(opcode, values),
         }
 
+    def _too_large(self, opcode, used, values):
+        """Each way in which a size, or a place in a table, is beyond what the machine holds."""
+        limits = self.limits
+        for name in (name for name in SIZES if name in used):
+            most = limits.max_size
+            if opcode == Opcode.CONVERT and name == "n":
+                most = min(most, limits.max_convert_cols)
+            yield values[name] > most
+        if opcode in CHAINS:
+            length = values["program_length"]
+            yield length > MOST_INSTRUCTIONS
+            yield values["program"] + length > INSTRUCTIONS
+            yield values["streams"] > SLOTS - STREAMS
+        if opcode in TRANSFERS:
+            end = values["first"] + values["count"]
+            entries = {which: limits.entries(opcode, which) for which in VectorTable}
+            yield values["which"] > max(VectorTable)
+            for which, most in entries.items():
+                yield (values["which"] == which) & (end > most)
+
     def _reserved(self, opcode, version):
         """Whether a bit is set that must be 0."""
-        mask = table.reserved_mask(opcode, version, planes=self.limits.has_planes)
+        limits = self.limits
+        mask = reserved_mask(opcode, version, planes=limits.has_planes, vector=limits.has_vector)
         return (self.bits & mask).any()
 
     def _bad_width(self, opcode, used, values):
@@ -137,21 +190,21 @@ class Decoder(wiring.Component):
         def bad(number, field):
             return ~_any(values[field] == count - 1 for count in counts[number])
 
-        if opcode == table.Opcode.CONVERT:
+        if opcode == Opcode.CONVERT:
             return _any(
                 (values["class_x"] == number) & bad(number, "width")
                 for number in range(len(CLASS_NAMES))
             )
-        named = enumerate(table.WIDTH_FIELDS[name] for name in CLASS_NAMES)
+        named = enumerate(WIDTH_FIELDS[name] for name in CLASS_NAMES)
         return _any(bad(number, field) for number, field in named if field in used)
 
     def _bad_nest(self, opcode, values):
         """Whether a length is none of those that the machine has."""
         assert self.limits.nests is not None
-        taken = self.limits.nests.of(opcode.name.lower())
+        taken = self.limits.nests.of(MULTIPLYING[opcode].name) if opcode in NESTED else None
         if taken is None:
             return Const(0, 1)
-        known = {field: getattr(taken, name) for name, field in table.NEST_FIELDS.items()}
+        known = {field: getattr(taken, name) for name, field in NEST_FIELDS.items()}
         return _any(
             ~_any(values[field] == length for length in (0, *lengths))
             for field, lengths in known.items()

@@ -12,7 +12,7 @@ from diastole_hw.engine.control import STALLS, ProductControl
 from diastole_hw.plan.plan import Plan
 from diastole_hw.plan.uses import DY, Mode
 from diastole_hw.schedule.tokens import operands_layout
-from diastole_sim.spec.command import NEST_FIELDS, WIDTH_FIELDS, Opcode
+from diastole_sim.spec.command_table import NEST_FIELDS, WIDTH_FIELDS, Opcode
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.registers import FLAG_BITS
 

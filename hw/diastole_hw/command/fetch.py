@@ -6,11 +6,13 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from diastole_hw.bus.services import ReadSignature
-from diastole_hw.command.decode import Decoder, command_layout
+from diastole_hw.command.decode import Decoder, layout_for
 from diastole_hw.command.panels import Panels
 from diastole_hw.place import place
 from diastole_hw.registers import data_register
-from diastole_sim.spec.command import ADDRESS_BITS, COMMAND_BYTES, ErrorCode, Limits
+from diastole_sim.spec.command_errors import ErrorCode
+from diastole_sim.spec.command_table import ADDRESS_BITS, COMMAND_BYTES
+from diastole_sim.spec.limits import Limits
 
 
 class CommandFetch(wiring.Component):
@@ -47,7 +49,7 @@ class CommandFetch(wiring.Component):
         ``failed`` with a beat: the bus answered with an error.
     base, limit : In(40), In(40)
         The window that may be read, its limit exclusive; must hold while ``busy``.
-    command : Out(stream of :func:`command_layout`)
+    command : Out(stream of :func:`layout_for` the limits)
     number : Out(1)
         Of the command that is fetched or offered.
     done : In(1)
@@ -74,7 +76,7 @@ class CommandFetch(wiring.Component):
                 "failed": In(1),
                 "base": In(ADDRESS_BITS),
                 "limit": In(ADDRESS_BITS),
-                "command": Out(stream.Signature(command_layout(planes=limits.has_planes))),
+                "command": Out(stream.Signature(layout_for(limits))),
                 "number": Out(1),
                 "done": In(1),
                 "fault": In(8),

@@ -5,12 +5,12 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
-from diastole_hw.command.decode import command_layout
+from diastole_hw.command.decode import layout_for
 from diastole_hw.place import place
 from diastole_hw.schedule.lengths import nest_lengths
-from diastole_sim.spec import command as table
-from diastole_sim.spec.command import WIDTH_FIELDS, Limits
+from diastole_sim.spec.command_table import MULTIPLYING, WIDTH_FIELDS, opcodes_of
 from diastole_sim.spec.image import MAX_SIZE
+from diastole_sim.spec.limits import Limits
 from diastole_sim.spec.nest import NestLimits
 from diastole_sim.spec.operations import OPERATIONS
 
@@ -92,7 +92,7 @@ class Panels(wiring.Component):
     -------
     start : In(1)
         A pulse.
-    command : In(command_layout(planes=limits.has_planes))
+    command : In(layout_for(limits))
         A command that is in order but for what it keeps; must hold from ``start`` to ``done``.
     done : Out(1)
         Until the next ``start``.
@@ -105,7 +105,7 @@ class Panels(wiring.Component):
         super().__init__(
             {
                 "start": In(1),
-                "command": In(command_layout(planes=limits.has_planes)),
+                "command": In(layout_for(limits)),
                 "done": Out(1),
                 "fits": Out(1),
             }
@@ -122,11 +122,13 @@ class Panels(wiring.Component):
         rooms = {name: PanelRoom(room, most) for name, room in blocks.items()}
         for name, room in rooms.items():
             m.submodules[name] = place(room, platform)
+        present = opcodes_of(vector=self.limits.has_vector)
         with m.Switch(command.opcode):
             for name, operation in OPERATIONS.items():
                 taken = nests.of(name)
                 if taken is not None:
-                    with m.Case(table.Opcode[name.upper()]):
+                    opcodes = [op for op in present if MULTIPLYING.get(op) == operation]
+                    with m.Case(*opcodes):
                         self._operation(m, operation, taken, rooms)
         fits = done = 1
         for bit, room in enumerate(rooms.values()):

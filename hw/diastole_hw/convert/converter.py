@@ -29,7 +29,7 @@ from diastole_hw.registers import data_register
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_hw.stream.fork import fork
 from diastole_sim.spec.check import require_int
-from diastole_sim.spec.command import ADDRESS_BITS
+from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.numerics import Numerics
 
 _FEWEST_AHEAD, _MOST_AHEAD = 4, 8  # tiles that are asked for, and not yet read

@@ -19,7 +19,7 @@ from diastole_hw.registers import data_register
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_hw.transfer.address import Locate
 from diastole_sim.spec.check import require_int
-from diastole_sim.spec.command import ADDRESS_BITS
+from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.formats import NVFP4
 from diastole_sim.spec.numerics import Numerics
 

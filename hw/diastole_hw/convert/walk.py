@@ -10,7 +10,7 @@ from diastole_hw.convert.geometry import Geometry, by_class
 from diastole_hw.invariant import invariant
 from diastole_hw.random.draws import INDEX_BITS
 from diastole_hw.registers import data_register
-from diastole_sim.spec.command import ADDRESS_BITS
+from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.numerics import Numerics
 
 

@@ -12,7 +12,7 @@ from diastole_hw.schedule.lengths import nest_lengths
 from diastole_hw.schedule.tokens import LENGTH, operands_layout, product_layout
 from diastole_hw.transfer.address import Locate
 from diastole_sim.spec import operations
-from diastole_sim.spec.command import ADDRESS_BITS
+from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.image import GROUP_BLOCKS
 from diastole_sim.spec.nest import Nest, NestLimits
 from diastole_sim.spec.operations import DW, DX, Tensor

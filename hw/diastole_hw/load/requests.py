@@ -14,7 +14,7 @@ from diastole_hw.schedule.halves import west_base
 from diastole_hw.schedule.regions import HELD_STEP, STEPS, WEST_STEP, RegionSteps, granules
 from diastole_hw.schedule.tokens import Region, chunk_layout, product_layout, region_layout
 from diastole_hw.transfer.address import Locate
-from diastole_sim.spec.command import ADDRESS_BITS
+from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.image import GROUP_BLOCKS
 
 

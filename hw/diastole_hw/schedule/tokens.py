@@ -8,7 +8,7 @@ from amaranth.lib import data, enum
 
 from diastole_hw.plan.plan import MAX_ELEMENT_BITS, SUM_UNITS, Plan
 from diastole_hw.plan.uses import Mode
-from diastole_sim.spec.command import ADDRESS_BITS
+from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.formats import SCALE_SIGNIFICAND_BITS
 from diastole_sim.spec.image import GROUP_BLOCKS
 

@@ -14,7 +14,7 @@ from diastole_hw.plan.uses import DY, PRODUCTS, Mode, W, X
 from diastole_hw.registers import data_register
 from diastole_hw.schedule.tokens import LENGTH, RESULT, drained_layout, span_layout
 from diastole_hw.store.turn import column_vectors
-from diastole_sim.spec.command import ADDRESS_BITS
+from diastole_sim.spec.command_table import ADDRESS_BITS
 
 
 def operands(plan: Plan, *, north: bool) -> dict[Mode, tuple[int, int]]:

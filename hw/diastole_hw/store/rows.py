@@ -12,7 +12,7 @@ from diastole_hw.registers import data_register
 from diastole_hw.schedule.tokens import span_layout
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_sim.spec.check import require_choice
-from diastole_sim.spec.command import ADDRESS_BITS
+from diastole_sim.spec.command_table import ADDRESS_BITS
 
 FLOAT_BYTES = 4
 

@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 from diastole_hw.invariant import invariant
 from diastole_hw.registers import data_output, data_register
 from diastole_sim.spec.check import require_int
-from diastole_sim.spec.command import ADDRESS_BITS
+from diastole_sim.spec.command_table import ADDRESS_BITS
 
 
 class Locate(wiring.Component):

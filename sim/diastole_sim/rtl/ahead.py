@@ -4,7 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from diastole_sim.rtl.machine import AddressRange
-from diastole_sim.spec.command import PRODUCTS, WIDTH_FIELDS, Command, Opcode
+from diastole_sim.spec.command import Command
+from diastole_sim.spec.command_table import PRODUCTS, WIDTH_FIELDS, Opcode
 from diastole_sim.spec.image import FloatLayout, image_layouts
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 

@@ -4,15 +4,11 @@ from collections.abc import Sequence
 
 from diastole_sim.rtl.errors import CommandError, HardwareError, HardwareHang, ProtocolError
 from diastole_sim.rtl.machine import AddressRange, Machine
-from diastole_sim.spec.command import (
-    COMMAND_BYTES,
-    ERROR_MEANINGS,
-    PRECEDENCE,
-    Command,
-    ErrorCode,
-    Limits,
-    first_refused,
-)
+from diastole_sim.spec.command import Command
+from diastole_sim.spec.command_check import first_refused
+from diastole_sim.spec.command_errors import ERROR_MEANINGS, PRECEDENCE, ErrorCode
+from diastole_sim.spec.command_table import COMMAND_BYTES
+from diastole_sim.spec.limits import Limits
 from diastole_sim.spec.registers import BY_NAME, registers_of
 
 WORD_BITS = 32
@@ -72,7 +68,7 @@ class Control:
         checks that nothing but ``writes`` is written. HardwareHang after ``limit`` cycles.
 
         CommandError if the machine stops with an error; it is reset then, and ready again.
-        ProtocolError if it is not that which :func:`diastole_sim.spec.command.decode` finds, or if
+        ProtocolError if it is not that which :func:`diastole_sim.spec.command_check.decode` finds, or if
         there is none where that finds one. HardwareHang and ProtocolError carry all registers in
         their report.
         """

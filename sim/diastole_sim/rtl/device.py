@@ -28,8 +28,10 @@ from diastole_sim.rtl.machine import AddressRange, Machine
 from diastole_sim.rtl.product import Product
 from diastole_sim.rtl.tensor import Converted, DeviceTensor
 from diastole_sim.spec.check import require_int
-from diastole_sim.spec.command import COMMAND_BYTES, Command, Limits, Opcode, scale_field
+from diastole_sim.spec.command import Command, scale_field
+from diastole_sim.spec.command_table import COMMAND_BYTES, Opcode
 from diastole_sim.spec.image import FloatLayout
+from diastole_sim.spec.limits import Limits
 from diastole_sim.spec.nest import Nest
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.operations import AXES, OPERATIONS, Operation

@@ -2,21 +2,29 @@
 
 from collections.abc import Iterable
 
-from diastole_sim.spec.command import (
-    COMMAND_BYTES,
+from diastole_sim.spec.command_errors import (
     COMMAND_VERSION,
     ERROR_MEANINGS,
-    FIELDS,
     PRECEDENCE,
+    VECTOR_ERRORS,
     ErrorCode,
+)
+from diastole_sim.spec.command_table import (
+    COMMAND_BYTES,
+    FIELDS,
+    VECTOR_OPCODES,
     Field,
     Opcode,
+    machine_fields,
+    opcodes_of,
 )
 from diastole_sim.spec.registers import MAGIC, REGISTERS, VERSION
 
 
-def c_header() -> str:
-    """A C header (C99) with every opcode, field, error code, register and bit; no functions."""
+def c_header(*, vector: bool) -> str:
+    """A C header (C99) with every opcode, field, error code, register and bit; no functions.
+    ``vector``: those of machines with a vector unit too."""
+    errors = [code for code in ErrorCode if vector or code not in VECTOR_ERRORS]
     lines = [
         "/* Commands and registers of Diastole; generated, do not edit. */",
         "#ifndef DIASTOLE_H",
@@ -25,18 +33,18 @@ def c_header() -> str:
         "/* Commands: arrays of little-endian 32-bit words. */",
         _define("COMMAND_BYTES", COMMAND_BYTES),
         _define("COMMAND_VERSION", COMMAND_VERSION),
-        *(_define(f"OP_{opcode.name}", int(opcode)) for opcode in Opcode),
+        *(_define(f"OP_{opcode.name}", int(opcode)) for opcode in opcodes_of(vector=vector)),
         "",
         "/* Fields: word, lowest bit in it, width; addresses go on in the next word. */",
     ]
-    for field in FIELDS:
+    for field in machine_fields(vector=vector):
         lines += [
             _define(f"{field.name}_WORD", field.low // 32, field.meaning),
             _define(f"{field.name}_LOW", field.low % 32),
             _define(f"{field.name}_BITS", field.bits),
         ]
     lines += ["", "/* Error codes. */"]
-    lines += [_define(f"ERROR_{code.name}", int(code), ERROR_MEANINGS[code]) for code in ErrorCode]
+    lines += [_define(f"ERROR_{code.name}", int(code), ERROR_MEANINGS[code]) for code in errors]
     lines += [
         "",
         "/* Registers: byte offsets; those of 40 and 64 bits go on in the next word. */",
@@ -58,7 +66,9 @@ def reference() -> str:
         "## Commands",
         "",
         f"A command is {COMMAND_BYTES} bytes of little-endian 32-bit words, on a beat. What an",
-        "operation does not use must be 0.",
+        "operation does not use must be 0. Machines without a vector unit have the operations",
+        f"below {VECTOR_OPCODES[0]}, and no `slot`. Of a chain, `m` and `n` are the rows and",
+        "columns of its tensor; `address_x` of a load and of a store is where it reads and writes.",
         "",
         *_table("opcode", "operation", rows=((f"{op}", op.name.lower()) for op in Opcode)),
         "",

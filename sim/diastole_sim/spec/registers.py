@@ -7,7 +7,7 @@ between the reads of its halves while the machine is busy.
 
 from dataclasses import dataclass
 
-from diastole_sim.spec.command import ADDRESS_BITS
+from diastole_sim.spec.command_table import ADDRESS_BITS
 
 MAGIC = int.from_bytes(b"DIAS", "little")
 VERSION = 0x0001_0003

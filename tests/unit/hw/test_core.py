@@ -7,7 +7,8 @@ import pytest
 from diastole_hw.command.decode import command_layout
 from diastole_hw.core import Core
 from diastole_sim.golden.device import GoldenDevice
-from diastole_sim.spec.command import Command, Opcode
+from diastole_sim.spec.command import Command
+from diastole_sim.spec.command_table import Opcode
 from diastole_sim.spec.image import FloatLayout, image_layouts
 from support.bench import design, put, run
 from support.bus import ServiceMemory

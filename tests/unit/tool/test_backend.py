@@ -18,7 +18,7 @@ from diastole_sim.rtl.errors import (
     ProtocolError,
 )
 from diastole_sim.rtl.programs import ToolMissing
-from diastole_sim.spec.command import ErrorCode
+from diastole_sim.spec.command_errors import ErrorCode
 
 PICO = PRESETS["pico"]
 

@@ -92,7 +92,7 @@ def product_files(name: str, emitted: Emitted) -> dict[str, tuple[str, str]]:
     files[f"lint/{name}.vlt"] = ("waiver", collateral.verilator_waivers())
     files["lint/slang.f"] = ("waiver", collateral.slang_options())
     files[f"constraints/{name}.sdc"] = ("constraints", collateral.constraints("aclk"))
-    files[f"sw/{name}.h"] = ("header", c_header())
+    files[f"sw/{name}.h"] = ("header", c_header(vector=False))
     return files
 
 

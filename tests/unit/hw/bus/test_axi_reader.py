@@ -5,7 +5,7 @@ import pytest
 
 from diastole_hw.bus.axi_reader import AxiReader
 from diastole_hw.bus.services import FETCH
-from diastole_sim.spec.command import ErrorCode
+from diastole_sim.spec.command_errors import ErrorCode
 from support.axi_memory import AxiMemory
 from support.bench import design, get, put, run
 from support.texts import exactly

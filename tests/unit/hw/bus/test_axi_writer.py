@@ -4,7 +4,7 @@
 import pytest
 
 from diastole_hw.bus.axi_writer import AxiWriter
-from diastole_sim.spec.command import ErrorCode
+from diastole_sim.spec.command_errors import ErrorCode
 from support.axi_memory import AxiMemory
 from support.bench import design, put, run
 from support.texts import exactly

@@ -7,40 +7,42 @@ import pytest
 from amaranth.sim import Simulator
 
 from diastole_hw.command.decode import Decoder
-from diastole_sim.spec.command import (
-    FIELDS,
-    Command,
-    ErrorCode,
-    MalformedCommandError,
-    Opcode,
-    decode,
-)
+from diastole_sim.spec.command import Command
+from diastole_sim.spec.command_check import decode
+from diastole_sim.spec.command_errors import ErrorCode, MalformedCommandError
+from diastole_sim.spec.command_table import FIELDS, VECTOR_OPCODES, Opcode, machine_fields
 from diastole_sim.spec.nest import ProductNests
 from support.bench import design
-from support.commands import NESTS, good, limits_of
+from support.commands import NESTS, ON_MACHINES, good, limits_of
 
 
-def roomy(data_width):
+def roomy(data_width, *, vector=False):
     """The same with memories that hold whatever a nest may keep, which the decoder does not see."""
     room = dict.fromkeys(("stream_blocks", "held_blocks"), 1 << 40)
     kept = {
         field.name: dataclasses.replace(getattr(NESTS, field.name), **room)
         for field in dataclasses.fields(NESTS)
     }
-    return dataclasses.replace(limits_of(data_width), nests=ProductNests(**kept))
+    limits = limits_of(data_width, vector=vector)
+    return dataclasses.replace(limits, nests=ProductNests(**kept))
 
 
-def verdict(bits, data_width):
+def verdict(bits, data_width, *, vector=False):
     """The code and the command that the host's decoder gives."""
     try:
-        return 0, decode(bits.to_bytes(64, "little"), roomy(data_width))
+        limits = roomy(data_width, vector=vector)
+        return 0, decode(bits.to_bytes(64, "little"), limits)
     except MalformedCommandError as error:
         return error.code, None
 
 
-def decide(cases, data_width):
+def decide(cases, data_width, *, vector=False):
     """(code, {field: value}) of the decoder for each case; it is combinational."""
-    dut = design(Decoder, limits_of(data_width))
+    return run_decoder(cases, limits_of(data_width, vector=vector))
+
+
+def run_decoder(cases, limits):
+    dut = design(Decoder, limits)
     results = []
 
     async def bench(ctx):
@@ -56,9 +58,10 @@ def decide(cases, data_width):
     return results
 
 
-def assert_like_host(cases, data_width):
-    for bits, (code, fields) in zip(cases, decide(cases, data_width), strict=True):
-        expected, command = verdict(bits, data_width)
+def assert_like_host(cases, data_width, *, vector=False):
+    found = decide(cases, data_width, vector=vector)
+    for bits, (code, fields) in zip(cases, found, strict=True):
+        expected, command = verdict(bits, data_width, vector=vector)
         assert code == expected, f"{bits:#0130x}"
         if command is not None:
             assert fields == {name: getattr(command, name) for name in fields}, f"{bits:#0130x}"
@@ -68,30 +71,58 @@ def bits_of(command):
     return int.from_bytes(command.encode(), "little")
 
 
+def machine_name(value):
+    if isinstance(value, Opcode):
+        return value.name.lower()
+    return "vector unit" if value else "no vector unit"
+
+
 @pytest.mark.parametrize("data_width", [32, 64, 512])
-@pytest.mark.parametrize("opcode", list(Opcode), ids=lambda op: op.name.lower())
-def test_one_bit_changed(opcode, data_width):
+@pytest.mark.parametrize("opcode, vector", ON_MACHINES, ids=machine_name)
+def test_one_bit_changed(opcode, vector, data_width):
     bits = bits_of(good(opcode, data_width))
-    assert verdict(bits, data_width)[0] == 0
-    assert_like_host([bits] + [bits ^ 1 << n for n in range(512)], data_width)
+    assert verdict(bits, data_width, vector=vector)[0] == 0
+    cases = [bits] + [bits ^ 1 << n for n in range(512)]
+    assert_like_host(cases, data_width, vector=vector)
 
 
-@pytest.mark.parametrize("opcode", list(Opcode), ids=lambda op: op.name.lower())
-def test_many_faults_at_once(opcode, rng):
+EDGES = [0, 1, 2, 3, 32, 33, 100, 101, 1000, 1001, 2**24]
+EDGES_OF_TABLES = [64, 120, 121, 255, 256]
+
+
+@pytest.mark.parametrize("opcode, vector", ON_MACHINES, ids=machine_name)
+def test_many_faults_at_once(opcode, vector, rng):
     """So that the order of precedence is seen too; every code is met."""
     start = bits_of(good(opcode))
     cases = []
     for _ in range(800):
         bits = start
-        for field in rng.sample(FIELDS, rng.randrange(1, 5)):
+        for field in rng.sample(machine_fields(vector=vector), rng.randrange(1, 5)):
             mask = (1 << field.bits) - 1 << field.low
-            new = rng.choice([0, 1, 2, 3, 32, 33, 100, 101, 1000, 1001, 2**24, 2**field.bits - 1])
+            edges = [*EDGES, *EDGES_OF_TABLES] if vector else EDGES
+            new = rng.choice([*edges, 2**field.bits - 1])
             bits = bits & ~mask | (new << field.low & mask)
         cases.append(bits)
-    assert_like_host(cases, 64)
-    seen = {verdict(bits, 64)[0] for bits in cases}
+    assert_like_host(cases, 64, vector=vector)
+    seen = {verdict(bits, 64, vector=vector)[0] for bits in cases}
     assert {ErrorCode.BAD_OPCODE, ErrorCode.BAD_VERSION, ErrorCode.RESERVED} <= seen
-    assert {ErrorCode.BAD_CLASS, ErrorCode.ZERO_SIZE, ErrorCode.TOO_LARGE} <= seen
+    sized = opcode not in (Opcode.STORE, Opcode.LOAD, Opcode.NEXT)
+    if sized and opcode != Opcode.CHAIN:
+        assert ErrorCode.BAD_CLASS in seen
+    if opcode != Opcode.NEXT:
+        assert {ErrorCode.ZERO_SIZE, ErrorCode.TOO_LARGE} <= seen
+
+
+@pytest.mark.parametrize("opcode", VECTOR_OPCODES, ids=machine_name)
+def test_what_a_machine_without_a_vector_unit_does_not_have(opcode, rng):
+    """Whatever else is wrong; and no scale slot."""
+    cases = [bits_of(good(opcode))]
+    cases += [cases[0] ^ rng.getrandbits(504) << 8 for _ in range(20)]
+    assert {code for code, _ in decide(cases, 64)} == {ErrorCode.BAD_OPCODE}
+    slot = bits_of(dataclasses.replace(good(Opcode.CONVERT), slot=1))
+    assert decide([slot], 64)[0][0] == ErrorCode.RESERVED
+    code, fields = decide([slot], 64, vector=True)[0]
+    assert (code, fields["slot"]) == (0, 1)
 
 
 @pytest.mark.parametrize(
@@ -134,12 +165,74 @@ def test_many_faults_at_once(opcode, rng):
         (Opcode.BACKWARD, {"nest_keep": 2}, ErrorCode.RESERVED),
         (Opcode.CONVERT, {"nest_outer": 1}, ErrorCode.RESERVED),
         (Opcode.DX, {"opcode": 6}, ErrorCode.BAD_OPCODE),
+        (Opcode.DX, {"opcode": 13}, ErrorCode.BAD_OPCODE),
     ],
 )
 def test_bounds_and_codes(opcode, change, code):
+    """The same with a vector unit, but for the operations and the scale slot that it brings."""
     values = {field.name: getattr(good(opcode), field.name) for field in FIELDS}
     bits = bits_of(Command(**(values | change)))
     assert decide([bits], 64)[0][0] == code
+    if change not in ({"opcode": 6}, {"k": 1}):
+        assert decide([bits], 64, vector=True)[0][0] == code
+
+
+@pytest.mark.parametrize(
+    "opcode, change, code",
+    [
+        (Opcode.FORWARD_CHAIN, {"k": 33}, ErrorCode.TOO_LONG),
+        (Opcode.DX_CHAIN, {"n": 33}, ErrorCode.TOO_LONG),
+        (Opcode.DW_CHAIN, {"m": 33}, ErrorCode.TOO_LONG),
+        (Opcode.DX_CHAIN, {"nest_t": 1}, ErrorCode.NEST),
+        (Opcode.DX_CHAIN, {"class_w": 0}, ErrorCode.BAD_CLASS),
+        (Opcode.DX_CHAIN, {"address_dy": 4}, ErrorCode.MISALIGNED),
+        (Opcode.DX_CHAIN, {"columns": 1}, ErrorCode.RESERVED),
+        (Opcode.DX_CHAIN, {"version": 1}, ErrorCode.BAD_OPCODE),
+        (Opcode.CHAIN, {"version": 3}, ErrorCode.BAD_VERSION),
+        (Opcode.CHAIN, {"program_length": 0}, ErrorCode.ZERO_SIZE),
+        (Opcode.CHAIN, {"program_length": 32}, 0),
+        (Opcode.CHAIN, {"program_length": 33}, ErrorCode.TOO_LARGE),
+        (Opcode.CHAIN, {"program": 224, "program_length": 32}, 0),
+        (Opcode.CHAIN, {"program": 225, "program_length": 32}, ErrorCode.TOO_LARGE),
+        (Opcode.CHAIN, {"streams": 120}, 0),
+        (Opcode.CHAIN, {"streams": 121}, ErrorCode.TOO_LARGE),
+        (Opcode.CHAIN, {"m": 1000, "n": 1000}, 0),
+        (Opcode.CHAIN, {"m": 0}, ErrorCode.ZERO_SIZE),
+        (Opcode.CHAIN, {"n": 1001}, ErrorCode.TOO_LARGE),
+        (Opcode.CHAIN, {"k": 1}, ErrorCode.RESERVED),
+        (Opcode.LOAD, {"which": 0, "first": 255, "count": 1}, 0),
+        (Opcode.LOAD, {"which": 0, "first": 255, "count": 2}, ErrorCode.TOO_LARGE),
+        (Opcode.LOAD, {"which": 1, "first": 0, "count": 256}, 0),
+        (Opcode.LOAD, {"which": 1, "first": 1, "count": 256}, ErrorCode.TOO_LARGE),
+        (Opcode.LOAD, {"which": 2, "first": 0, "count": 255}, 0),
+        (Opcode.LOAD, {"which": 2, "first": 0, "count": 256}, ErrorCode.TOO_LARGE),
+        (Opcode.LOAD, {"which": 3, "first": 0, "count": 64}, 0),
+        (Opcode.LOAD, {"which": 3, "first": 0, "count": 65}, ErrorCode.TOO_LARGE),
+        (Opcode.LOAD, {"which": 3, "first": 2**32 - 1, "count": 2}, ErrorCode.TOO_LARGE),
+        (Opcode.LOAD, {"which": 4, "first": 127, "count": 1}, 0),
+        (Opcode.LOAD, {"which": 4, "first": 127, "count": 2}, ErrorCode.TOO_LARGE),
+        (Opcode.LOAD, {"which": 5, "first": 0, "count": 1}, ErrorCode.TOO_LARGE),
+        (Opcode.LOAD, {"which": 2**31, "first": 0, "count": 1}, ErrorCode.TOO_LARGE),
+        (Opcode.LOAD, {"count": 0}, ErrorCode.ZERO_SIZE),
+        (Opcode.LOAD, {"advance": 4}, ErrorCode.MISALIGNED),
+        (Opcode.STORE, {"which": 0, "first": 0, "count": 1}, ErrorCode.TOO_LARGE),
+        (Opcode.STORE, {"which": 1, "first": 0, "count": 256}, 0),
+        (Opcode.STORE, {"which": 4, "first": 0, "count": 1}, ErrorCode.TOO_LARGE),
+        (Opcode.NEXT, {"ahead": 1}, 0),
+        (Opcode.NEXT, {"target": 0}, 0),
+        (Opcode.NEXT, {"n": 1}, ErrorCode.RESERVED),
+        (Opcode.NEXT, {"skip": 1}, ErrorCode.RESERVED),
+        (Opcode.CONVERT, {"slot": 255}, 0),
+        (Opcode.CONVERT, {"slot": 1, "version": 1}, ErrorCode.RESERVED),
+        (Opcode.CONVERT, {"skip": 1}, ErrorCode.RESERVED),
+    ],
+)
+def test_bounds_and_codes_of_a_vector_unit(opcode, change, code):
+    values = {field.name: getattr(good(opcode), field.name) for field in FIELDS}
+    # Fields that lie in one another's place are put together bit by bit.
+    bits = sum((values | change)[field.name] << field.low for field in FIELDS)
+    assert decide([bits], 64, vector=True)[0][0] == code
+    assert verdict(bits, 64, vector=True)[0] == code
 
 
 # Machines of planes.
@@ -151,20 +244,7 @@ WORDS = {"width_x": 0, "width_w": 1, "width_dy": 2}
 
 def decide_planes(cases):
     """(code, fields) of each."""
-    dut = design(Decoder, dataclasses.replace(limits_of(64), planes=COUNTS))
-    results = []
-
-    async def bench(ctx):
-        for bits in cases:
-            ctx.set(dut.bits, bits)
-            decoded = ctx.get(dut.o)
-            fields = {name: decoded[name] for name in dut.o.shape().members}
-            results.append((ctx.get(dut.error_code), fields))
-
-    sim = Simulator(dut)
-    sim.add_testbench(bench)
-    sim.run()
-    return results
+    return run_decoder(cases, dataclasses.replace(limits_of(64), planes=COUNTS))
 
 
 @pytest.mark.parametrize(

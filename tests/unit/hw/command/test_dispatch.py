@@ -9,7 +9,7 @@ import pytest
 
 from diastole_hw.command.dispatch import Dispatch
 from diastole_hw.plan.uses import Mode
-from diastole_sim.spec.command import Opcode
+from diastole_sim.spec.command_table import Opcode
 from diastole_sim.spec.registers import STALL_CAUSES
 from support.bench import design, run
 from support.plans import make_numerics, make_plan

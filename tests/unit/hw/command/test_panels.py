@@ -10,7 +10,10 @@ import pytest
 from diastole_hw.command.decode import command_layout
 from diastole_hw.command.fetch import CommandFetch
 from diastole_hw.command.panels import PanelRoom, Panels
-from diastole_sim.spec.command import Command, ErrorCode, Limits, Opcode
+from diastole_sim.spec.command import Command
+from diastole_sim.spec.command_errors import ErrorCode
+from diastole_sim.spec.command_table import Opcode
+from diastole_sim.spec.limits import Limits
 from diastole_sim.spec.nest import KEPT, LENGTHS, OUTER, Nest
 from diastole_sim.spec.operations import OPERATIONS
 from support.bench import design, get, put, run

@@ -9,7 +9,7 @@ from diastole_hw.engine.engine import ProductEngine
 from diastole_hw.plan.uses import Mode
 from diastole_hw.ports import of_ports
 from diastole_sim.golden.device import GoldenDevice
-from diastole_sim.spec.command import NEST_FIELDS
+from diastole_sim.spec.command_table import NEST_FIELDS
 from diastole_sim.spec.image import FloatLayout, image_layouts
 from diastole_sim.spec.nest import KEPT, OUTER, Nest
 from support.bench import design, run

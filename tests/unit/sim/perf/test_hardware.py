@@ -9,7 +9,8 @@ from diastole_hw.engine.engine import ProductEngine
 from diastole_hw.plan.plan import Plan
 from diastole_hw.plan.uses import Mode
 from diastole_sim.perf import Memory, ModelledMachine, estimate
-from diastole_sim.spec.command import MACHINES_OWN, NEST_FIELDS
+from diastole_sim.spec.command import MACHINES_OWN
+from diastole_sim.spec.command_table import NEST_FIELDS
 from diastole_sim.spec.image import GROUP_BLOCKS, FloatLayout, image_layouts, round_up
 from diastole_sim.spec.nest import KEPT, OUTER, Nest
 from diastole_sim.spec.numerics import WIDTHS

@@ -7,7 +7,10 @@ from types import SimpleNamespace
 import pytest
 
 from diastole_sim.rtl.ahead import areas_of, with_ahead
-from diastole_sim.spec.command import Command, Limits, Opcode, decode
+from diastole_sim.spec.command import Command
+from diastole_sim.spec.command_check import decode
+from diastole_sim.spec.command_table import Opcode
+from diastole_sim.spec.limits import Limits
 from support.fake_machine import BASE, FakeMachine, parameters_of
 from support.numerics import make_numerics
 

@@ -7,7 +7,9 @@ import pytest
 from diastole_sim.rtl.control import RESET_CYCLES, Control, control_bit
 from diastole_sim.rtl.errors import CommandError, HardwareError, HardwareHang, ProtocolError
 from diastole_sim.rtl.machine import MachineState
-from diastole_sim.spec.command import Command, ErrorCode, Limits
+from diastole_sim.spec.command import Command
+from diastole_sim.spec.command_errors import ErrorCode
+from diastole_sim.spec.limits import Limits
 from support.fake_machine import BASE, FakeMachine, parameters_of
 from support.numerics import make_numerics
 from support.texts import exactly

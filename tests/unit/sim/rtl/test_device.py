@@ -11,7 +11,9 @@ from diastole_sim.rtl import device as device_module
 from diastole_sim.rtl.device import Device
 from diastole_sim.rtl.errors import CommandError, HardwareHang, ProductError, ProtocolError
 from diastole_sim.rtl.product import Product
-from diastole_sim.spec.command import Command, ErrorCode, Opcode
+from diastole_sim.spec.command import Command
+from diastole_sim.spec.command_errors import ErrorCode
+from diastole_sim.spec.command_table import Opcode
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.operations import OPERATIONS
 from support import fake_machine

@@ -4,7 +4,7 @@ write them."""
 import numpy as np
 import pytest
 
-from diastole_sim.spec.command import FIELDS, NEST_FIELDS, Opcode, fields_of
+from diastole_sim.spec.command_table import FIELDS, NEST_FIELDS, Opcode, fields_of
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.operations import (
     CLASSES,

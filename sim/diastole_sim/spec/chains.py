@@ -1,0 +1,145 @@
+"""Whether a chain is in order: the streams and the program that its command names."""
+
+from collections.abc import Sequence
+
+from diastole_sim.spec.command import Command
+from diastole_sim.spec.command_errors import ErrorCode
+from diastole_sim.spec.command_table import CHAINED, Opcode
+from diastole_sim.spec.image import GROUP_BLOCKS
+from diastole_sim.spec.limits import SCALE_SLOTS, Limits, VectorLimits
+from diastole_sim.spec.micro import (
+    CONSTANTS,
+    INPUTS,
+    OUTPUTS,
+    Instruction,
+    Source,
+    program_problems,
+)
+from diastole_sim.spec.nest import KEPT, OUTER, Nest
+from diastole_sim.spec.operations import Operation
+from diastole_sim.spec.stream_table import (
+    ONCE_A_BLOCK,
+    SLOTS,
+    Descriptor,
+    Kind,
+    StreamLimits,
+    Walk,
+    stream_problems,
+)
+
+
+def walk_of(command: Command, block: int) -> Walk:
+    """The blocks of a chain's tensor: of a product with a chain those of its result."""
+    rows, cols = command.m, command.n
+    if command.opcode in CHAINED:
+        (product,) = CHAINED[Opcode(command.opcode)].products
+        rows, cols = (getattr(command, axis) for axis in product.result.axes)
+    return Walk(rows=rows, cols=cols, block=block, by_columns=bool(command.columns))
+
+
+def named_streams(program: Sequence[Instruction]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The numbers of the input and of the output streams that a program's instructions name."""
+    sources = {source for each in program for source in each.sources.values()}
+    outputs = {each.o for each in program}
+    return (
+        tuple(number for number in range(INPUTS) if Source.S0 + number in sources),
+        tuple(number for number in range(OUTPUTS) if number in outputs),
+    )
+
+
+def chain_faults(
+    command: Command,
+    descriptors: Sequence[Descriptor],
+    instructions: Sequence[Instruction],
+    limits: Limits,
+) -> set[ErrorCode]:
+    """Every fault of a chain that its command does not show: of ``NEST``, ``BAD_STREAM`` and
+    ``BAD_PROGRAM``. The command is one that :func:`diastole_sim.spec.command_check.decode` takes;
+    ``descriptors`` and ``instructions`` are the whole tables, as they are when it begins.
+
+    ``NEST`` is that of a product whose tiles do not give the converter whole groups.
+    """
+    assert limits.vector is not None, "a machine without a vector unit has no chains"
+    program = instructions[command.program : command.program + command.program_length]
+    inputs, outputs = named_streams(program)
+    reads = {number: descriptors[command.streams + number] for number in inputs}
+    writes = {number: descriptors[command.streams + INPUTS + number] for number in outputs}
+    found: set[ErrorCode] = set()
+    if _bad_streams(command, reads, writes, descriptors, limits, limits.vector):
+        found.add(ErrorCode.BAD_STREAM)
+    if program_problems(
+        program,
+        block=limits.block,
+        panels=[number for number, it in reads.items() if it.kind == Kind.PANEL],
+        always_written=[number for number, it in writes.items() if it.kind in ONCE_A_BLOCK],
+    ):
+        found.add(ErrorCode.BAD_PROGRAM)
+    if command.opcode in CHAINED:
+        tile = _Tile(command, limits)
+        if any(it.kind == Kind.ROW and not tile.whole_rows for it in writes.values()):
+            found.add(ErrorCode.BAD_STREAM)
+        images = [it.tensor_class for it in writes.values() if it.kind == Kind.IMAGE]
+        groups = limits.vector.vector_groups
+        if any(number < len(groups) and not tile.gives(groups[number]) for number in images):
+            found.add(ErrorCode.NEST)
+    return found
+
+
+def _bad_streams(
+    command: Command,
+    reads: dict[int, Descriptor],
+    writes: dict[int, Descriptor],
+    descriptors: Sequence[Descriptor],
+    limits: Limits,
+    vector: VectorLimits,
+) -> bool:
+    """Whether a stream breaks a rule of the table of streams."""
+    walk = walk_of(command, limits.block)
+    room = StreamLimits(
+        data_width=limits.data_width,
+        panel_vectors=vector.panel_vectors,
+        scale_slots=SCALE_SLOTS,
+        constants=CONSTANTS,
+    )
+    return any(
+        stream_problems(
+            it,
+            walk,
+            room,
+            output=output,
+            of_product=command.opcode in CHAINED,
+            index_list=descriptors[it.aux] if it.aux < SLOTS else None,
+        )
+        for output, streams in ((False, reads), (True, writes))
+        for it in streams.values()
+    )
+
+
+class _Tile:
+    """The blocks of a result that its product gives at a time, a tile after the other."""
+
+    def __init__(self, command: Command, limits: Limits):
+        operation: Operation = CHAINED[Opcode(command.opcode)]
+        taken = limits.nests and limits.nests.of(operation.name)
+        assert taken is not None, "a product with a chain takes nests"
+        nest = taken.filled(
+            Nest(
+                t_blocks=command.nest_t,
+                groups=command.nest_groups,
+                chunk=command.nest_chunk,
+                outer=OUTER[command.nest_outer],
+                keep=KEPT[command.nest_keep],
+            )
+        )
+        walk = walk_of(command, limits.block)
+        self.block = limits.block
+        self.rows, self.cols = nest.t_blocks, nest.groups * taken.lane_side
+        self.whole_rows = self.cols >= walk.block_cols
+        self.whole_columns = self.rows >= walk.block_rows
+
+    def gives(self, vector: int) -> bool:
+        """Whether every tile has whole groups of blocks, and whole vectors of that many elements;
+        0: there is one copy, whose groups run along the rows."""
+        unit = max(GROUP_BLOCKS, vector // self.block)
+        whole = self.whole_rows or self.cols % unit == 0
+        return whole and (not vector or self.whole_columns or self.rows % unit == 0)

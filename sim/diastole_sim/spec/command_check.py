@@ -1,0 +1,152 @@
+"""Which commands a machine takes, and what it says of the others."""
+
+from collections.abc import Iterable
+from dataclasses import fields
+
+from diastole_sim.spec.command import Command
+from diastole_sim.spec.command_errors import (
+    PRECEDENCE,
+    VERSIONS,
+    ErrorCode,
+    MalformedCommandError,
+)
+from diastole_sim.spec.command_table import (
+    ADDRESS_FIELDS,
+    CHAINS,
+    COMMAND_BYTES,
+    CONTRACTIONS,
+    FIELDS,
+    MULTIPLYING,
+    NEST_FIELDS,
+    NESTED,
+    OPERAND_CLASSES,
+    SIZES,
+    TRANSFERS,
+    VECTOR_OPCODES,
+    WIDTH_FIELDS,
+    Field,
+    Opcode,
+    fields_of,
+    opcodes_of,
+    reserved_mask,
+)
+from diastole_sim.spec.limits import INSTRUCTIONS, Limits
+from diastole_sim.spec.micro import MOST_INSTRUCTIONS
+from diastole_sim.spec.nest import KEPT, OUTER, Nest
+from diastole_sim.spec.numerics import CLASS_NAMES
+from diastole_sim.spec.stream_table import SLOTS, STREAMS
+
+
+def decode(data: bytes, limits: Limits) -> Command:
+    """The command in 64 bytes; MalformedCommandError where the hardware would refuse it."""
+    if len(data) != COMMAND_BYTES:
+        raise ValueError(f"a command is {COMMAND_BYTES} bytes, not {len(data)}")
+    bits = int.from_bytes(data, "little")
+    found = faults(bits, limits)
+    for code in PRECEDENCE:
+        if code in found:
+            raise MalformedCommandError(code)
+    assert len(fields(Command)) == len(FIELDS)
+    return Command(**_values(bits, fields_of(Opcode(bits & 0xFF))))
+
+
+def first_refused(commands: Iterable[bytes], limits: Limits) -> tuple[int, ErrorCode] | None:
+    """Which of several commands the hardware must refuse, and with which error; None: none."""
+    for index, data in enumerate(commands):
+        try:
+            decode(data, limits)
+        except MalformedCommandError as error:
+            return index, error.code
+    return None
+
+
+def _bad_nest(opcode: Opcode, used: dict[str, int], limits: Limits) -> bool:
+    """Whether a length is none of those that there are, or what stays on chip does not fit."""
+    if opcode not in NESTED:
+        return False
+    lengths = {name: used[field] for name, field in NEST_FIELDS.items()}
+    taken = limits.nests and limits.nests.of(MULTIPLYING[opcode].name)
+    if taken is None:
+        return any(lengths.values()) or used["nest_keep"] != 0
+    if any(value and value not in getattr(taken, name) for name, value in lengths.items()):
+        return True
+    nest = Nest(**lengths, outer=OUTER[used["nest_outer"]], keep=KEPT[used["nest_keep"]])
+    (product,) = MULTIPLYING[opcode].products
+    t, lanes, contraction = (-(-used[axis] // limits.block) for axis in product.loops)
+    streamed, held = (
+        used[WIDTH_FIELDS[operand.tensor_class]] + 1 if limits.has_planes else 1
+        for operand in product.factors
+    )
+    return taken.problem(nest, (t, lanes, contraction), (streamed, held)) is not None
+
+
+def _bad_width(opcode: Opcode, used: dict[str, int], limits: Limits) -> bool:
+    """Whether an operand, or what is converted, has planes that its class has not."""
+    if opcode == Opcode.CONVERT:
+        places = {min(used["class_x"], len(CLASS_NAMES) - 1): used["width"]}
+    else:
+        named = ((CLASS_NAMES.index(name), field) for name, field in WIDTH_FIELDS.items())
+        places = {number: used[field] for number, field in named if field in used}
+    known = limits.planes or ()
+    return any(field + 1 not in known[number] for number, field in places.items())
+
+
+def _bad_class(opcode: Opcode, used: dict[str, int]) -> bool:
+    """Whether a tensor's class is unknown, or not that of its place."""
+    if opcode == Opcode.CONVERT:
+        return used["class_x"] >= len(CLASS_NAMES)
+    return any(used.get(name, place) != place for name, place in OPERAND_CLASSES.items())
+
+
+def lengths_of(opcode: Opcode) -> tuple[str, ...]:
+    """The fields of a command that are no 0."""
+    counts = (*SIZES, "program_length", "count")
+    return tuple(field.name for field in fields_of(opcode) if field.name in counts)
+
+
+def _too_large(opcode: Opcode, used: dict[str, int], limits: Limits) -> bool:
+    """Whether a size, or a place in a table, is beyond what the machine holds."""
+    most = dict.fromkeys(SIZES, limits.max_size)
+    if opcode == Opcode.CONVERT:
+        most["n"] = min(limits.max_size, limits.max_convert_cols)
+    if any(used[name] > most[name] for name in SIZES if name in used):
+        return True
+    if opcode in CHAINS:
+        return (
+            used["program_length"] > MOST_INSTRUCTIONS
+            or used["program"] + used["program_length"] > INSTRUCTIONS
+            or used["streams"] + STREAMS > SLOTS
+        )
+    if opcode in TRANSFERS:
+        return used["first"] + used["count"] > limits.entries(opcode, used["which"])
+    return False
+
+
+def _values(bits: int, chosen: tuple[Field, ...]) -> dict[str, int]:
+    return {field.name: bits >> field.low & (1 << field.bits) - 1 for field in chosen}
+
+
+def faults(bits: int, limits: Limits) -> set[ErrorCode]:
+    """Every fault of a command given as one number of 512 bits, but those of the tables that it
+    names (:func:`diastole_sim.spec.chains.chain_faults`)."""
+    if bits & 0xFF not in opcodes_of(vector=limits.has_vector):
+        return {ErrorCode.BAD_OPCODE}
+    opcode = Opcode(bits & 0xFF)
+    used = _values(bits, fields_of(opcode))
+    addresses = [used[name] for name in used if name in (*ADDRESS_FIELDS, "advance")]
+    longest = limits.block << limits.headroom
+    version = used["version"]
+    reserved = reserved_mask(opcode, version, planes=limits.has_planes, vector=limits.has_vector)
+    present = {
+        ErrorCode.BAD_OPCODE: version == 1 and opcode in VECTOR_OPCODES,
+        ErrorCode.BAD_VERSION: version not in VERSIONS,
+        ErrorCode.RESERVED: bits & reserved != 0,
+        ErrorCode.BAD_CLASS: _bad_class(opcode, used),
+        ErrorCode.WIDTH: limits.has_planes and _bad_width(opcode, used, limits),
+        ErrorCode.ZERO_SIZE: any(used[name] == 0 for name in lengths_of(opcode)),
+        ErrorCode.TOO_LARGE: _too_large(opcode, used, limits),
+        ErrorCode.TOO_LONG: any(used[name] > longest for name in CONTRACTIONS[opcode]),
+        ErrorCode.MISALIGNED: any(address % (limits.data_width // 8) for address in addresses),
+        ErrorCode.NEST: _bad_nest(opcode, used, limits),
+    }
+    return {code for code, is_present in present.items() if is_present}

@@ -1,0 +1,82 @@
+"""Why a machine refuses a command, or stops."""
+
+from enum import IntEnum
+
+COMMAND_VERSION = 2
+VERSIONS = (1, COMMAND_VERSION)
+"""Those that a machine takes; in version 1 no command has a nest or is ahead, and there are only
+the operations up to ``backward``."""
+
+
+class ErrorCode(IntEnum):
+    """Why the machine stopped; ``ERROR_MEANINGS`` has the texts."""
+
+    NONE = 0
+    BAD_OPCODE = 1
+    BAD_VERSION = 2
+    RESERVED = 3
+    ZERO_SIZE = 4
+    MISALIGNED = 5
+    WINDOW = 6
+    READ_RESPONSE = 7
+    WRITE_RESPONSE = 8
+    TOO_LONG = 9
+    BAD_CLASS = 10
+    TOO_LARGE = 11
+    WIDTH = 12
+    BAD_PROGRAM = 13
+    NOT_FINITE = 14
+    NEST = 16
+    BAD_STREAM = 17
+
+
+ERROR_MEANINGS = {
+    ErrorCode.NONE: "no error",
+    ErrorCode.BAD_OPCODE: "unknown opcode",
+    ErrorCode.BAD_VERSION: f"command version is none of {', '.join(map(str, VERSIONS))}",
+    ErrorCode.RESERVED: "a reserved bit, or a field that the operation does not use, is not 0",
+    ErrorCode.ZERO_SIZE: "a size is 0, or the number of commands is",
+    ErrorCode.MISALIGNED: "an address is no multiple of the beat",
+    ErrorCode.WINDOW: "memory outside the windows was asked for; nothing was issued",
+    ErrorCode.READ_RESPONSE: "the bus answered a read with an error",
+    ErrorCode.WRITE_RESPONSE: "the bus answered a write with an error",
+    ErrorCode.TOO_LONG: "the contraction is longer than 2^headroom blocks",
+    ErrorCode.BAD_CLASS: "a tensor's class is unknown, or not that of the operand's place",
+    ErrorCode.TOO_LARGE: "a size is beyond what the machine holds",
+    ErrorCode.WIDTH: "a width is none that a tensor of its class has on this machine",
+    ErrorCode.BAD_PROGRAM: "an instruction of the chain's program breaks a rule",
+    ErrorCode.NOT_FINITE: "a chain gave a NaN or Inf to a constant that is watched",
+    ErrorCode.NEST: "the machine cannot cut a product into tiles and chunks of these lengths",
+    ErrorCode.BAD_STREAM: "a stream that the chain's program names breaks a rule",
+}
+
+VECTOR_ERRORS = (ErrorCode.BAD_PROGRAM, ErrorCode.NOT_FINITE, ErrorCode.BAD_STREAM)
+"""Those that only machines with a vector unit have."""
+
+PRECEDENCE = (
+    ErrorCode.BAD_OPCODE,
+    ErrorCode.BAD_VERSION,
+    ErrorCode.RESERVED,
+    ErrorCode.BAD_CLASS,
+    ErrorCode.WIDTH,
+    ErrorCode.ZERO_SIZE,
+    ErrorCode.TOO_LARGE,
+    ErrorCode.TOO_LONG,
+    ErrorCode.MISALIGNED,
+    ErrorCode.NEST,
+    ErrorCode.BAD_STREAM,
+    ErrorCode.BAD_PROGRAM,
+)
+"""Of several faults of one command, the first in this order is reported. All are found before the
+command starts; the bus's faults, and ``NOT_FINITE``, come while it runs."""
+IN_TABLES = (ErrorCode.BAD_STREAM, ErrorCode.BAD_PROGRAM)
+"""Those that the command itself does not show: they are found in the tables that it names, when
+those before it have written these (:func:`diastole_sim.spec.chains.chain_faults`)."""
+
+
+class MalformedCommandError(ValueError):
+    """A malformed command; ``code`` is what the hardware reports."""
+
+    def __init__(self, code: ErrorCode):
+        super().__init__(f"malformed command: {ERROR_MEANINGS[code]}")
+        self.code = code

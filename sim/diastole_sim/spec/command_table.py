@@ -1,0 +1,266 @@
+"""The table of commands: 64 bytes each, in an array in memory.
+
+This is the only description of their bits: the host's encoder, the hardware's decoder, the C
+header and the documentation come from it. Bits that no field of an operation covers must be 0; two
+fields may have the same bits if no operation uses both.
+
+The addresses of a product's operands are those of the copies that it reads (where vectors share a
+scale, a tensor has two): forward, X's first and W's second; dx, dY's first and W's first; dw, X's
+second and dY's second; backward, X's second, W's first, and dY's first, or both (``address_dy_m``),
+and then it is done as dx and dw. A product with a chain reads what the same product reads, and
+gives its result to the chain.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from diastole_sim.spec.command_errors import COMMAND_VERSION
+from diastole_sim.spec.formats import NVFP4
+from diastole_sim.spec.operations import OPERANDS, OPERATIONS
+
+COMMAND_BYTES = 64
+ADDRESS_BITS = 40
+
+
+class Opcode(IntEnum):
+    """What a command does; 0 is none, so that empty memory is no command."""
+
+    CONVERT = 1
+    FORWARD = 2
+    DX = 3
+    DW = 4
+    BACKWARD = 5
+    FORWARD_CHAIN = 6
+    DX_CHAIN = 7
+    DW_CHAIN = 8
+    CHAIN = 9
+    STORE = 10
+    LOAD = 11
+    NEXT = 12
+
+
+VECTOR_OPCODES = tuple(opcode for opcode in Opcode if opcode >= Opcode.FORWARD_CHAIN)
+"""The operations that only machines with a vector unit have, and only from version 2 on."""
+PRODUCTS = {Opcode[name.upper()]: operation for name, operation in OPERATIONS.items()}
+"""The operations that multiply, and write their results."""
+CHAINED = {
+    Opcode.FORWARD_CHAIN: OPERATIONS["forward"],
+    Opcode.DX_CHAIN: OPERATIONS["dx"],
+    Opcode.DW_CHAIN: OPERATIONS["dw"],
+}
+"""Those that give them to a chain."""
+MULTIPLYING = PRODUCTS | CHAINED
+CHAINS = (*CHAINED, Opcode.CHAIN)
+"""The operations that run a program."""
+TRANSFERS = (Opcode.STORE, Opcode.LOAD)
+"""Those between memory and the vector unit's tables."""
+NESTED = tuple(opcode for opcode in MULTIPLYING if opcode != Opcode.BACKWARD)
+"""Those that take a nest."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Field:
+    """``bits`` bits of a command, the lowest at bit ``low``; used by the operations ``uses``."""
+
+    name: str
+    low: int
+    bits: int
+    uses: tuple[Opcode, ...]
+    meaning: str
+
+    @property
+    def of_vector(self) -> bool:
+        """Whether only machines with a vector unit have it."""
+        return self.name == "slot" or set(self.uses) <= set(VECTOR_OPCODES)
+
+
+def _field(name: str, word: int, bits: int, uses: tuple[Opcode, ...], meaning: str, low: int = 0):
+    return Field(name=name, low=32 * word + low, bits=bits, uses=uses, meaning=meaning)
+
+
+def _addressing(field: str) -> tuple[Opcode, ...]:
+    """The products that have something at the address in ``field``."""
+    return tuple(
+        opcode
+        for opcode, operation in MULTIPLYING.items()
+        if field in operation.fields
+        and not (opcode in CHAINED and field in operation.result_fields)
+    )
+
+
+_CONVERT = (Opcode.CONVERT,)
+_SIZED = (*_CONVERT, *MULTIPLYING, Opcode.CHAIN)
+_ALL = tuple(Opcode)
+_READS_X, _READS_W, _READS_DY = map(_addressing, ("address_x", "address_w", "address_dy"))
+
+_COMMON = (
+    _field("opcode", 0, 8, _ALL, "operation"),
+    _field("version", 0, 8, _ALL, f"{COMMAND_VERSION}", low=8),
+    _field("class_x", 0, 2, _CONVERT + _READS_X, "class of X (0); convert: of the tensor", low=16),
+    _field("class_w", 0, 2, _READS_W, "class of W (1)", low=18),
+    _field("class_dy", 0, 2, _READS_DY, "class of dY (2)", low=20),
+    _field(
+        "ahead",
+        0,
+        1,
+        _ALL,
+        "1: it may begin before the one before it is done, since it reads nothing that that one "
+        "writes, and writes nothing that that one reads or writes",
+        low=22,
+    ),
+    _field(
+        "scale",
+        0,
+        8,
+        _CONVERT,
+        "exponent of the tensor's scale: 0 to measure it, else e + 127, e of the largest binade; "
+        f"nvfp4: T + {NVFP4.tensor_scale_bias}, of the tensor's scale itself",
+        low=24,
+    ),
+    _field("m", 1, 32, _SIZED, "M, rows of X; convert: rows of the tensor"),
+    _field("n", 2, 32, _SIZED, "N, columns of W; convert: columns of the tensor"),
+    _field("k", 3, 32, tuple(MULTIPLYING), "K, columns of X"),
+)
+_ADDRESSES = (
+    _field(
+        "address_x",
+        4,
+        ADDRESS_BITS,
+        (*_CONVERT, *_READS_X, *TRANSFERS),
+        "of X; convert: of the floats",
+    ),
+    _field("address_w", 6, ADDRESS_BITS, _CONVERT + _READS_W, "of W; convert: of the image"),
+    _field(
+        "address_dy",
+        8,
+        ADDRESS_BITS,
+        _CONVERT + _READS_DY,
+        "of dY; convert: of the image of the second copy, 0 where there is one copy",
+    ),
+    _field(
+        "out_a",
+        10,
+        ADDRESS_BITS,
+        _addressing("out_a"),
+        "of the result: Y, dX or dW; backward: dW",
+    ),
+    _field("out_b", 12, ADDRESS_BITS, _addressing("out_b"), "of dX"),
+    _field(
+        "address_dy_m",
+        14,
+        ADDRESS_BITS,
+        _addressing("address_dy_m"),
+        "of the second copy of dY, 0 where there is one copy",
+    ),
+)
+_NESTS = (
+    _field(
+        "nest_t",
+        5,
+        16,
+        NESTED,
+        "blocks of a tile of what streams; 0, here and in the next three: the machine's own",
+        low=8,
+    ),
+    _field("nest_outer", 5, 1, NESTED, "1: the loop over lanes is outermost", low=24),
+    _field("nest_keep", 5, 2, NESTED, "what stays: 1 what streams, 2 what is held", low=25),
+    _field("nest_groups", 7, 8, NESTED, "slices of lanes in an output tile", low=8),
+    _field("nest_chunk", 9, 16, NESTED, "blocks of the contraction loaded at a time", low=8),
+)
+_CONVERSIONS = (
+    _field(
+        "width",
+        3,
+        2,
+        _CONVERT,
+        "planes of the image less 1, in the format fast; else 0, as in the next three",
+        low=8,
+    ),
+    _field("width_x", 15, 2, _READS_X, "planes of X less 1", low=8),
+    _field("width_w", 15, 2, _READS_W, "planes of W less 1", low=10),
+    _field("width_dy", 15, 2, _READS_DY, "planes of dY less 1", low=12),
+    _field("tag", 14, 32, _CONVERT, "the tensor's tag, from which its random bits are drawn"),
+    _field("step", 15, 32, _CONVERT, "the training step, likewise"),
+)
+_CHAINS = (
+    _field(
+        "slot",
+        3,
+        8,
+        _CONVERT,
+        "scale slot + 1 whose magnitude gives the tensor's scale, and that keeps the one of this "
+        "conversion; 0: none",
+    ),
+    _field("skip", 0, 1, CHAINS, "1: nothing is done if the step's overflow bit is set", low=23),
+    _field("columns", 0, 1, (Opcode.CHAIN,), "1: the walk goes by columns of blocks", low=25),
+    _field("update", 0, 1, (Opcode.CHAIN,), "1: it counts as wait_update", low=26),
+    _field("program", 10, 8, CHAINS, "first instruction of the program"),
+    _field("program_length", 10, 6, CHAINS, "instructions of the program, 1 to 32", low=8),
+    _field("streams", 10, 7, CHAINS, "first of its 8 slots in the table of streams", low=16),
+    _field("which", 1, 32, TRANSFERS, "0 instructions, 1 constants, 2 amax, 3 panel, 4 streams"),
+    _field("first", 2, 32, TRANSFERS, "first entry of that table"),
+    _field("count", 3, 32, TRANSFERS, "how many entries"),
+    _field("advance", 6, 32, TRANSFERS, "bytes that the address advances per step"),
+    _field(
+        "target",
+        1,
+        32,
+        (Opcode.NEXT,),
+        "number of the command to go on at while the step is before step_end",
+    ),
+)
+
+FIELDS = (*_COMMON, *_ADDRESSES, *_NESTS, *_CONVERSIONS, *_CHAINS)
+
+NEST_FIELDS = {"t_blocks": "nest_t", "groups": "nest_groups", "chunk": "nest_chunk"}
+"""The lengths of a nest, and where they stand."""
+WIDTH_FIELDS = {tensor.tensor_class: f"width_{tensor.tensor_class}" for tensor in OPERANDS}
+"""By class, where a product has its operand's planes less 1."""
+SIZES = ("m", "n", "k")
+ADDRESS_FIELDS = tuple(field.name for field in FIELDS if field.name.startswith(("addr", "out_")))
+
+CONTRACTIONS: dict[Opcode, tuple[str, ...]] = dict.fromkeys(Opcode, ()) | {
+    opcode: operation.contracted for opcode, operation in MULTIPLYING.items()
+}
+"""The sizes that each operation sums over."""
+
+OPERAND_CLASSES = {f"class_{tensor.tensor_class}": tensor.number for tensor in OPERANDS}
+"""The class that a product demands in each operand's place."""
+
+
+def opcodes_of(*, vector: bool) -> tuple[Opcode, ...]:
+    """Those of a machine; ``vector``: it has a vector unit."""
+    return tuple(opcode for opcode in Opcode if vector or opcode not in VECTOR_OPCODES)
+
+
+def machine_fields(*, vector: bool) -> tuple[Field, ...]:
+    """The fields of a machine, whatever the operation; ``vector``: it has a vector unit."""
+    return tuple(field for field in FIELDS if vector or not field.of_vector)
+
+
+def fields_of(opcode: Opcode) -> tuple[Field, ...]:
+    """The fields that an operation uses."""
+    return tuple(field for field in FIELDS if opcode in field.uses)
+
+
+def reserved_mask(
+    opcode: Opcode,
+    version: int = COMMAND_VERSION,
+    *,
+    planes: bool = False,
+    vector: bool = False,
+) -> int:
+    """The bits of a command of this operation that must be 0, as one number of 512 bits.
+
+    ``planes``: of a machine with the format ``fast``; others have no widths. ``vector``: of one
+    with a vector unit; others have no scale slots.
+    """
+    absent = ("nest_", "ahead", "width", "slot") if version == 1 else ()
+    absent += () if planes else ("width",)
+    absent += () if vector else ("slot",)
+    used = sum(
+        (1 << field.bits) - 1 << field.low
+        for field in fields_of(opcode)
+        if not field.name.startswith(absent)
+    )
+    return (1 << 8 * COMMAND_BYTES) - 1 ^ used

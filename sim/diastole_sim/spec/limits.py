@@ -1,0 +1,144 @@
+"""What a machine accepts, as far as its commands go."""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from diastole_sim.spec.check import require_choice, require_int
+from diastole_sim.spec.command_table import Opcode
+from diastole_sim.spec.image import DATA_WIDTHS, MAX_CONVERT_BLOCKS, MAX_SIZE
+from diastole_sim.spec.micro import CONSTANTS
+from diastole_sim.spec.nest import ProductNests
+from diastole_sim.spec.numerics import BLOCK_SIDES, CLASS_NAMES, Numerics
+from diastole_sim.spec.stream_table import DESCRIPTOR_WORDS, SLOTS
+
+INSTRUCTIONS = 256
+"""That the vector unit holds, of all its programs."""
+SCALE_SLOTS = 255
+MOST_ENTRIES = 2**24
+"""Of any table, a panel's vectors, in any machine."""
+
+
+class VectorTable(IntEnum):
+    """Of the vector unit: what ``load`` fills and ``store`` reads, the field ``which``."""
+
+    INSTRUCTIONS = 0
+    CONSTANTS = 1
+    AMAX = 2
+    PANEL = 3
+    DESCRIPTORS = 4
+
+
+STORED = (VectorTable.CONSTANTS, VectorTable.AMAX, VectorTable.PANEL)
+"""Those that ``store`` reads."""
+
+
+def entry_words(table: VectorTable, block: int) -> int:
+    """Words of 32 bits of an entry, side by side in memory; B is ``block``."""
+    words = {
+        VectorTable.INSTRUCTIONS: 2,
+        VectorTable.PANEL: block,
+        VectorTable.DESCRIPTORS: DESCRIPTOR_WORDS,
+    }
+    return words.get(table, 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class VectorLimits:
+    """Of a vector unit. ``panel_vectors``: of its panel, B numbers each. ``vector_groups``: by
+    class, elements of a vector that shares a scale; 0 where a class has one copy.
+    ValueError if one is out of range."""
+
+    panel_vectors: int
+    vector_groups: tuple[int, int, int] = (0, 0, 0)
+
+    def __post_init__(self) -> None:
+        require_int("panel_vectors", self.panel_vectors, 2, MOST_ENTRIES)
+
+    @classmethod
+    def of(cls, numerics: Numerics, panel_vectors: int) -> "VectorLimits":
+        """Those of a generated machine."""
+        x, w, dy = (
+            chosen.grouping.size if chosen.two_copies else 0
+            for chosen in map(numerics.tensor_class, CLASS_NAMES)
+        )
+        return cls(panel_vectors=panel_vectors, vector_groups=(x, w, dy))
+
+
+def planes_by_class(numerics: Numerics) -> tuple[tuple[int, ...], ...] | None:
+    """In how many planes tensors may be stored; None where no class has the format ``fast``."""
+    if not numerics.chooses_widths:
+        return None
+    return tuple(map(numerics.planes_of, CLASS_NAMES))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What a machine accepts. ``block`` B and ``headroom`` G; ``data_width`` of its bus, bits.
+
+    ``max_size``: largest M, N, K, rows; ``max_convert_cols``: most columns of a tensor to convert.
+    ``nests``: the lengths of loops that a product takes; none but 0 where it is left out.
+    ``planes``: of a machine with the format ``fast``, by class, in how many a tensor may be stored
+    (:meth:`Numerics.planes_of`). ``vector``: of a machine with a vector unit.
+    ValueError if one is out of range.
+    """
+
+    block: int
+    headroom: int
+    data_width: int
+    max_size: int = MAX_SIZE
+    max_convert_cols: int = MAX_SIZE
+    nests: ProductNests | None = None
+    planes: tuple[tuple[int, ...], ...] | None = None
+    vector: VectorLimits | None = None
+
+    def __post_init__(self) -> None:
+        require_choice("block", self.block, BLOCK_SIDES)
+        require_int("headroom", self.headroom, 1, 16)
+        require_choice("data_width", self.data_width, DATA_WIDTHS)
+        require_int("max_size", self.max_size, 1, MAX_SIZE)
+        require_int("max_convert_cols", self.max_convert_cols, 1, MAX_SIZE)
+
+    @classmethod
+    def of(
+        cls,
+        numerics: Numerics,
+        *,
+        data_width: int,
+        nests: ProductNests | None = None,
+        panel_vectors: int | None = None,
+    ) -> "Limits":
+        """Those of a generated machine; ``panel_vectors``: of the panel of its vector unit, None
+        where it has no such unit."""
+        return cls(
+            block=numerics.block,
+            headroom=numerics.headroom,
+            data_width=data_width,
+            max_convert_cols=min(MAX_SIZE, MAX_CONVERT_BLOCKS * numerics.block),
+            nests=nests,
+            planes=planes_by_class(numerics),
+            vector=None if panel_vectors is None else VectorLimits.of(numerics, panel_vectors),
+        )
+
+    @property
+    def has_planes(self) -> bool:
+        """Whether any class has the format ``fast``."""
+        return self.planes is not None
+
+    @property
+    def has_vector(self) -> bool:
+        """Whether there is a vector unit."""
+        return self.vector is not None
+
+    def entries(self, opcode: Opcode, which: int) -> int:
+        """How many entries a table has that ``load`` or ``store`` names; 0: none that it may."""
+        if self.vector is None or which not in (
+            STORED if opcode == Opcode.STORE else tuple(VectorTable)
+        ):
+            return 0
+        return {
+            VectorTable.INSTRUCTIONS: INSTRUCTIONS,
+            VectorTable.CONSTANTS: CONSTANTS,
+            VectorTable.AMAX: SCALE_SLOTS,
+            VectorTable.PANEL: self.vector.panel_vectors,
+            VectorTable.DESCRIPTORS: SLOTS,
+        }[VectorTable(which)]

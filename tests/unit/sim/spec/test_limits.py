@@ -1,0 +1,33 @@
+"""What machines accept, as their numerics have it, and the entries of the vector unit's tables."""
+
+import pytest
+
+from diastole_sim.spec.command_table import Opcode
+from diastole_sim.spec.limits import Limits, VectorLimits, VectorTable, entry_words
+from support.numerics import make_numerics
+
+
+def test_a_generated_machine_has_a_vector_unit_if_it_has_a_panel():
+    numerics = make_numerics(block=4, groupings=("4x4", "1x64", "1x8"))
+    assert not Limits.of(numerics, data_width=64).has_vector
+    limits = Limits.of(numerics, data_width=64, panel_vectors=512)
+    assert limits.has_vector
+    assert limits.vector == VectorLimits(panel_vectors=512, vector_groups=(0, 64, 8))
+
+
+@pytest.mark.parametrize("block", [1, 8])
+def test_words_of_entries(block):
+    words = {table: entry_words(table, block) for table in VectorTable}
+    assert words == {
+        VectorTable.INSTRUCTIONS: 2,
+        VectorTable.CONSTANTS: 1,
+        VectorTable.AMAX: 1,
+        VectorTable.PANEL: block,
+        VectorTable.DESCRIPTORS: 4,
+    }
+    assert [int(table) for table in VectorTable] == [0, 1, 2, 3, 4]
+
+
+def test_a_machine_without_a_vector_unit_has_no_tables():
+    limits = Limits.of(make_numerics(), data_width=64)
+    assert {limits.entries(Opcode.LOAD, which) for which in range(8)} == {0}
