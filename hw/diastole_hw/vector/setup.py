@@ -17,7 +17,7 @@ from diastole_hw.vector.check import (
 )
 from diastole_hw.vector.scan import ProgramScan
 from diastole_hw.vector.shape import VectorShape, stream_layout
-from diastole_sim.spec.command import ADDRESS_BITS
+from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.image import MAX_SIZE
 from diastole_sim.spec.micro import CONSTANTS, INPUTS, MOST_INSTRUCTIONS
 from diastole_sim.spec.stream_table import GATHERED, SLOTS, STREAMS, Kind, PanelOrder

@@ -68,9 +68,9 @@ class Control:
         checks that nothing but ``writes`` is written. HardwareHang after ``limit`` cycles.
 
         CommandError if the machine stops with an error; it is reset then, and ready again.
-        ProtocolError if it is not that which :func:`diastole_sim.spec.command_check.decode` finds, or if
-        there is none where that finds one. HardwareHang and ProtocolError carry all registers in
-        their report.
+        ProtocolError if it is not that which :func:`diastole_sim.spec.command_check.decode` finds,
+        or if there is none where that finds one. HardwareHang and ProtocolError carry all registers
+        in their report.
         """
         every = [c.encode() if isinstance(c, Command) else c for c in commands]
         encoded = b"".join(every)

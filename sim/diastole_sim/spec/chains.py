@@ -40,7 +40,7 @@ def walk_of(command: Command, block: int) -> Walk:
 def named_streams(program: Sequence[Instruction]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The numbers of the input and of the output streams that a program's instructions name."""
     sources = {source for each in program for source in each.sources.values()}
-    outputs = {each.o for each in program}
+    outputs = {each.output for each in program}
     return (
         tuple(number for number in range(INPUTS) if Source.S0 + number in sources),
         tuple(number for number in range(OUTPUTS) if number in outputs),
