@@ -161,9 +161,9 @@ FIELDS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Instruction:
-    """One instruction; fields as in :data:`FIELDS`, of operands those that the operation has not are
-    0. A nop writes nothing, whatever d and o say: so 64 zeros are one. ValueError if a value does
-    not fit in its field."""
+    """One instruction; fields as in :data:`FIELDS`, operands that the operation has not are 0. A
+    nop writes nothing, whatever d and o say: so 64 zeros are one. ValueError if a value does not
+    fit in its field."""
 
     op: int = MicroOp.NOP
     a: int = 0
