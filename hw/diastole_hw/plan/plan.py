@@ -17,6 +17,7 @@ from diastole_hw.plan.nests import NestRules
 from diastole_hw.plan.policy import pow2ceil, vectors_drained
 from diastole_hw.plan.tiling import Tiling
 from diastole_hw.plan.uses import DY, OPERATION_OF, PRODUCTS, Mode, Use, W, X, use_of
+from diastole_hw.plan.vector import VectorShape
 from diastole_sim.spec.accumulator import FloatAccumulator
 from diastole_sim.spec.check import require_int
 from diastole_sim.spec.formats import Format
@@ -46,7 +47,8 @@ class Plan:
     ``rows``, ``cols`` in cells; ``numerics``: formats, groups, block side B, F and G;
     ``in_place``: the cells transpose, else the edge does; ``data_width`` D of the memory bus in
     bits, and ``ports``, 1 or 2, how many of them there are. ``tiling``: how products are cut;
-    :func:`diastole_hw.plan.policy.default_tiling` has one. ValueError for vector groups of W or dY
+    :func:`diastole_hw.plan.policy.default_tiling` has one. ``vector``: of the vector unit, None
+    where there is none. ValueError for vector groups of W or dY
     where the edge transposes, for two ports and an odd number of rows or columns, for chunks that
     passes of the array cannot be cut to, or of planes, and for a tiling that the machine cannot
     run.
@@ -59,6 +61,7 @@ class Plan:
     data_width: int
     tiling: Tiling
     ports: int = 1
+    vector: VectorShape | None = None
 
     def __post_init__(self):
         require_int("ports", self.ports, 1, MOST_PORTS)

@@ -34,6 +34,18 @@ class VectorShape:
         require_int("panel_vectors", self.panel_vectors, 2, MOST_VECTORS)
         exact_log2(self.panel_vectors)
 
+    @classmethod
+    def of(
+        cls, *, block: int, data_width: int, specials: int | None, panel_kib: int
+    ) -> "VectorShape":
+        """With a panel of so many KiB; ``specials`` None: a quarter of the lanes, at least one."""
+        return cls(
+            block=block,
+            data_width=data_width,
+            specials=max(1, block // 4) if specials is None else specials,
+            panel_vectors=1024 * panel_kib // (WORD // 8 * block),
+        )
+
     @property
     def row_bits(self) -> int:
         """log2 B."""

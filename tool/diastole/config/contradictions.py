@@ -62,6 +62,17 @@ def _misfits(config: Config) -> Iterator[Fault]:
         for _, keys, text in _misfitting(config, name):
             yield keys, text
     yield from _odd_cells(config)
+    yield from _idle_specials(config)
+
+
+def _idle_specials(config: Config) -> Iterator[Fault]:
+    """More special lanes than a row of a block has elements."""
+    lanes, block = config.vector.special, config.array.block
+    if config.vector.enable and lanes is not None and lanes > block:
+        yield (
+            ("vector.special", "array.block"),
+            f"vector.special must be at most array.block, {block}, not {lanes}",
+        )
 
 
 def _odd_cells(config: Config) -> Iterator[Fault]:

@@ -219,13 +219,16 @@ def _entry(key: str, value: Any, config: Config, said: dict[str, str]) -> Iterab
     default = absent_value(key, config.numerics)
     if default is None:
         yield "# Left out: the format has its own and takes no other."
+    elif key == "vector.special":
+        yield f"# Left out: here {_show(default)}."
+        yield f"# {_last(key)} = {_show(default)}"
     else:
         yield f"# Left out: the default of the format, here {_show(default)}."
         yield f"# {_last(key)} = {_show(default)}"
 
 
 def absent_value(key: str, numerics: Numerics) -> str | int | None:
-    """The value that a key which is left out has by its format, as it would be written.
+    """The value that a key which is left out has by what else is said, as it would be written.
 
     None where the format takes none. ``key``: one of those whose default is None.
     """
@@ -233,6 +236,8 @@ def absent_value(key: str, numerics: Numerics) -> str | int | None:
         pairs = list(combinations(CLASS_NAMES, 2))
         windowed = any(numerics.is_windowed(a, b) for a, b in pairs)
         return max(numerics.product_bits(a, b) for a, b in pairs) if windowed else 0
+    if key == "vector.special":
+        return max(1, numerics.block // 4)
     section, _, name = key.partition(".")
     chosen = numerics.tensor_class(name)
     if section == "block":

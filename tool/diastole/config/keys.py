@@ -69,6 +69,10 @@ from diastole_sim.spec.rounding import (
 
 if TYPE_CHECKING:
     from diastole_hw.plan.plan import Plan
+    from diastole_hw.plan.vector import VectorShape
+
+SPECIAL_LANES = (1, 2, 4, 8, 16, 32)
+PANELS_KIB = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 
 
 @dataclass(frozen=True)
@@ -175,6 +179,9 @@ Window = Annotated[
     AfterValidator(_window),
     Accepted(f"0 or an integer in {MIN_WINDOW}..{MAX_WINDOW}"),
 ]
+
+SpecialLanes = Annotated[int | None, _one_of(SPECIAL_LANES), Accepted(_listed(SPECIAL_LANES))]
+Panel = Annotated[int, _one_of(PANELS_KIB), Accepted(_listed(PANELS_KIB))]
 
 
 def _integer(default: int, low: int, high: int, about: str) -> Any:
@@ -335,6 +342,18 @@ class BusConfig(Section):
     ports: Literal[1, 2] = _choice(1, "Memory buses of that width, which work side by side")
 
 
+class VectorConfig(Section):
+    """The vector unit, which runs programs over tensors between the products."""
+
+    enable: Annotated[bool, Accepted("true or false")] = _choice(
+        False, "Whether the machine has one"
+    )
+    special: SpecialLanes = _choice(
+        None, "Lanes of exp, reciprocals and logarithms; a quarter of the block side if left out"
+    )
+    panel_kib: Panel = _choice(64, "Memory on the chip for what programs keep, in KiB")
+
+
 class Config(Section):
     """Everything that decides what is generated. Frozen; made from a file by :meth:`read`.
 
@@ -361,6 +380,7 @@ class Config(Section):
     cell: CellConfig = CellConfig()
     accumulator: AccumulatorConfig = AccumulatorConfig()
     bus: BusConfig = BusConfig()
+    vector: VectorConfig = VectorConfig()
 
     @classmethod
     def read(cls, path: Path | str, overrides: Sequence[str] = ()) -> "Config":
@@ -433,8 +453,9 @@ class Config(Section):
         A key that is absent counts as null, not as the default of its format. ``bus.ports``, which
         came later, counts where it is not 1, ``fast`` where a class has that format,
         ``rounding.kind`` where it is not ``counter``, ``rounding.lfsr_bits`` where that is
-        ``lfsr``, and what is of float accumulators where there are some: what it was before is what
-        it was. ``numbers`` never counts, only what it means.
+        ``lfsr``, what is of float accumulators where there are some, and ``vector`` where there is
+        such a unit: what it was before is what it was. ``numbers`` never counts, only what it
+        means.
         """
         content = self.to_dict()
         del content["numbers"]
@@ -449,6 +470,8 @@ class Config(Section):
             del content["rounding"]["lfsr_bits"]
         if self.bus.ports == 1:
             del content["bus"]["ports"]
+        if not self.vector.enable:
+            del content["vector"]
         canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()
 
@@ -472,5 +495,20 @@ class Config(Section):
             in_place=self.array.transpose == "in_place",
             numerics=numerics,
             tiling=default_tiling(rows=rows, cols=cols, numerics=numerics, **bus),
+            vector=self.vector_shape,
             **bus,
+        )
+
+    @property
+    def vector_shape(self) -> "VectorShape | None":
+        """Sizes of the vector unit; None where there is none."""
+        from diastole_hw.plan.vector import VectorShape
+
+        if not self.vector.enable:
+            return None
+        return VectorShape.of(
+            block=self.array.block,
+            data_width=self.bus.data_width,
+            specials=self.vector.special,
+            panel_kib=self.vector.panel_kib,
         )

@@ -3,7 +3,7 @@
 They are called ``diastole_...`` because a preset's name may be a keyword of Verilog (``edge``).
 """
 
-from diastole.config.keys import ArrayConfig, BusConfig, Config
+from diastole.config.keys import ArrayConfig, BusConfig, Config, VectorConfig
 
 PRESETS = {
     # The smallest machine that does everything: for tests and for reading waves. 16 multipliers.
@@ -11,6 +11,7 @@ PRESETS = {
         name="diastole_pico",
         array=ArrayConfig(rows=1, cols=1, block=4),
         bus=BusConfig(data_width=32),
+        vector=VectorConfig(panel_kib=16),
     ),
     # Fits the block RAM of an ECP5-85F; what the demonstration trains on. 256 multipliers.
     "nano": Config(
@@ -29,5 +30,6 @@ PRESETS = {
         name="diastole_server",
         array=ArrayConfig(rows=16, cols=16, block=8),
         bus=BusConfig(data_width=512, ports=2),
+        vector=VectorConfig(panel_kib=256),
     ),
 }

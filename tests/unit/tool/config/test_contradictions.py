@@ -139,3 +139,10 @@ def test_chunks_of_planes(name):
     assert faults(format=formats, accumulator={"kind": "float"}) == [refused]
     assert faults(["accumulator.kind"], format=formats, accumulator={"kind": "float"}) == []
     assert faults(format=formats) == []
+
+
+def test_special_lanes_are_no_more_than_lanes():
+    wide = {"vector": {"enable": True, "special": 16}}
+    assert faults(**wide) == ["vector.special must be at most array.block, 8, not 16"]
+    assert faults(["vector.special"], **wide) == []
+    assert faults(vector={"enable": False, "special": 16}) == []

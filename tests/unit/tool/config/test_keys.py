@@ -22,15 +22,15 @@ DRAWS = {"bits": 8, "kind": "counter", "lfsr_bits": 24}
 
 
 @pytest.mark.parametrize(
-    "preset, cells, block, bus, ports, macs",
+    "preset, cells, block, bus, ports, panel, macs",
     [
-        ("pico", 1, 4, 32, 1, 16),
-        ("nano", 2, 8, 128, 1, 256),
-        ("edge", 6, 8, 256, 1, 2304),
-        ("server", 16, 8, 512, 2, 16384),
+        ("pico", 1, 4, 32, 1, 16, 16),
+        ("nano", 2, 8, 128, 1, 64, 256),
+        ("edge", 6, 8, 256, 1, 64, 2304),
+        ("server", 16, 8, 512, 2, 256, 16384),
     ],
 )
-def test_presets_are_those_of_the_contract(preset, cells, block, bus, ports, macs):
+def test_presets_are_those_of_the_contract(preset, cells, block, bus, ports, panel, macs):
     config = PRESETS[preset]
     assert config.to_dict() == {
         "name": f"diastole_{preset}",
@@ -48,6 +48,7 @@ def test_presets_are_those_of_the_contract(preset, cells, block, bus, ports, mac
             "fraction": 18, "headroom": 14, "kind": "integer", "mantissa": 9, "chunk": 64,
         },
         "bus": {"data_width": bus, "ports": ports},
+        "vector": {"enable": False, "special": None, "panel_kib": panel},
     }  # fmt: skip
     assert config.macs == macs
 
@@ -63,10 +64,10 @@ def test_a_kind_brings_its_bits(kind, bits):
 def test_identities_are_those_of_before():
     """The hash of a machine that has nothing of a key that came later is what it was."""
     named = {key: from_document({}, [key]).config_sha256 for key in (
-        "rounding.kind=counter", "rounding.lfsr_bits=7", "bus.ports=1",
+        "rounding.kind=counter", "rounding.lfsr_bits=7", "bus.ports=1", "vector.panel_kib=16",
         "rounding.kind=data", "rounding.kind=lfsr", "rounding.kind=lfsr3",
     )}  # fmt: skip
-    assert list(named.values())[:3] == [Config().config_sha256] * 3
+    assert list(named.values())[:4] == [Config().config_sha256] * 4
     assert len(set(named.values())) == 4
     short = from_document({}, ["rounding.kind=lfsr", "rounding.lfsr_bits=9"])
     assert short.config_sha256 not in named.values()
@@ -246,6 +247,9 @@ def test_every_key_has_a_default_and_a_description():
         "scale.w",
         "scale.x",
         "special",
+        "vector.enable",
+        "vector.panel_kib",
+        "vector.special",
     ]
     assert all(field.description and not field.is_required() for field in FIELDS.values())
 
