@@ -5,6 +5,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.bus.signature import DECERR, OKAY, SLVERR, AxiLiteSignature
+from diastole_hw.invariant import invariant
 from diastole_sim.spec.check import require_int
 from diastole_sim.spec.registers import (
     ADDRESS_SPACE_BITS,
@@ -13,6 +14,7 @@ from diastole_sim.spec.registers import (
     END,
     MAGIC,
     SETTING,
+    STATE,
     STATUS,
     registers_of,
     version_of,
@@ -37,8 +39,9 @@ class AxilRegisters(wiring.Component):
     ----------
     config_hash : int
         What CONFIG_HASH reads (32 bits).
-    planes : bool
-        Of a machine with the format ``fast``, which has registers of its own.
+    planes, vector : bool
+        Of a machine with the format ``fast``, or with a vector unit, which have registers of
+        their own.
 
     Members
     -------
@@ -67,14 +70,24 @@ class AxilRegisters(wiring.Component):
         Magnitude bits of the last conversion, 0 above them.
     improvement_num, improvement_den : In(32)
         What the monitor counted of it; with ``planes``.
+    step_end, command_first, loss_window : Out(32)
+        Settings; these and what follows with ``vector``.
+    step, loss_scale, loss_clean : Out(32)
+        What host and machine have set last.
+    step_set, loss_scale_set, loss_clean_set : In(1)
+    step_next, loss_scale_next, loss_clean_next : In(32)
+        With the former the register is the latter from the next cycle on; only while ``busy``.
+    wait_vector, wait_store, wait_load, wait_update, wait_chain, wait_convert, wait_command : In(64)
+    busy_slots : In(64)
+        Counters likewise.
 
     ValueError if config_hash is out of range.
     """
 
-    def __init__(self, *, config_hash: int, planes: bool = False):
+    def __init__(self, *, config_hash: int, planes: bool = False, vector: bool = False):
         require_int("config_hash", config_hash, 0, 2**WORD_BITS - 1)
-        self.config_hash, self.planes = config_hash, planes
-        self.registers = registers_of(planes=planes)
+        self.config_hash, self.planes, self.vector = config_hash, planes, vector
+        self.registers = registers_of(planes=planes, vector=vector)
         members = {
             "axil": In(AxiLiteSignature()),
             "start": Out(1),
@@ -85,8 +98,12 @@ class AxilRegisters(wiring.Component):
             "finished": In(1),
             "flags": In(BY_NAME["flags"].bits),
         }
-        flow = {SETTING: Out, STATUS: In}
+        flow = {SETTING: Out, STATE: Out, STATUS: In}
         members |= {r.name: flow[r.kind](r.bits) for r in self.registers if r.kind in flow}
+        for register in self.registers:
+            if register.kind == STATE:
+                members[f"{register.name}_set"] = In(1)
+                members[f"{register.name}_next"] = In(register.bits)
         super().__init__(members)
 
     def elaborate(self, platform):
@@ -97,18 +114,20 @@ class AxilRegisters(wiring.Component):
         error = self.error_code != 0
         values = {
             "magic": Const(MAGIC, WORD_BITS),
-            "version": Const(version_of(planes=self.planes), WORD_BITS),
+            "version": Const(version_of(planes=self.planes, vector=self.vector), WORD_BITS),
             "config_hash": Const(self.config_hash, WORD_BITS),
             "control": Cat(Const(0, BY_NAME["control"].bit("irq_enable")), irq_enable),
             "status": Cat(self.busy, done, error),
             "flags": flags,
         }
         values |= {
-            r.name: getattr(self, r.name) for r in self.registers if r.kind in (SETTING, STATUS)
+            register.name: getattr(self, register.name)
+            for register in self.registers
+            if register.kind in (SETTING, STATE, STATUS)
         }
         self._read(m, values)
         write = self._write_channel(m)
-        self._settings(m, write)
+        self._settings(m, platform, write)
         self._control(m, write, irq_enable, done, error)
         self._flags(m, write, flags)
         m.d.comb += self.irq.eq((done | error) & irq_enable)
@@ -149,7 +168,7 @@ class AxilRegisters(wiring.Component):
                 refuse = Const(OKAY, 2)
                 if register.kind in (CONSTANT, STATUS):
                     refuse = Const(SLVERR, 2)
-                elif register.kind == SETTING:
+                elif register.kind in (SETTING, STATE):
                     refuse = Mux(self.busy, SLVERR, OKAY)
                 first = register.offset // 4
                 with m.Case(*range(first, first + register.words)):
@@ -162,15 +181,21 @@ class AxilRegisters(wiring.Component):
 
         return select
 
-    def _settings(self, m, select):
+    def _settings(self, m, platform, select):
         axil = self.axil
         for register in self.registers:
-            if register.kind == SETTING:
+            if register.kind in (SETTING, STATE):
                 value = getattr(self, register.name)
                 for low in range(0, register.bits, 8):
                     word, byte = divmod(low // 8, 4)
                     with m.If(select(register.offset + 4 * word) & axil.wstrb[byte]):
                         m.d.sync += value[low : low + 8].eq(axil.wdata[8 * byte : 8 * byte + 8])
+            if register.kind == STATE:
+                changed = getattr(self, f"{register.name}_set")
+                idle = f"{register.name} changes while the machine is idle"
+                invariant(m, platform, ~changed | self.busy, idle)
+                with m.If(changed):
+                    m.d.sync += value.eq(getattr(self, f"{register.name}_next"))
 
     def _control(self, m, select, irq_enable, done, error):
         axil = self.axil

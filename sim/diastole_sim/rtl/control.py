@@ -157,7 +157,10 @@ class Control:
     def report(self) -> str:
         """All registers, a line each; for people."""
         lines: list[str] = []
-        for register in registers_of(planes=self.limits is None or self.limits.has_planes):
+        limits = self.limits
+        planes = limits is None or limits.has_planes
+        vector = limits is not None and limits.has_vector
+        for register in registers_of(planes=planes, vector=vector):
             try:
                 lines.append(f"{register.name} = {self.read(register.name):#x}")
             except HardwareError as error:

@@ -18,7 +18,7 @@ from diastole_sim.spec.command_table import (
     machine_fields,
     opcodes_of,
 )
-from diastole_sim.spec.registers import MAGIC, REGISTERS, VERSION
+from diastole_sim.spec.registers import MAGIC, REGISTERS, VECTOR, registers_of, version_of
 
 
 def c_header(*, vector: bool) -> str:
@@ -49,9 +49,9 @@ def c_header(*, vector: bool) -> str:
         "",
         "/* Registers: byte offsets; those of 40 and 64 bits go on in the next word. */",
         _define("MAGIC", f"0x{MAGIC:08X}u"),
-        _define("VERSION", f"0x{VERSION:08X}u"),
+        _define("VERSION", f"0x{version_of(planes=True, vector=vector):08X}u"),
     ]
-    for register in REGISTERS:
+    for register in registers_of(planes=True, vector=vector):
         offset = f"0x{register.offset:02X}"
         lines.append(_define(f"REG_{register.name}", offset, register.meaning))
         for bit in register.layout:
@@ -88,6 +88,9 @@ def reference() -> str:
         ),
         "",
         "## Registers",
+        "",
+        f"Those from {VECTOR[0].upper()} on are in machines with a vector unit. Settings are",
+        "locked while the machine is busy, and so is state, which the machine changes.",
         "",
     ]
     rows: list[tuple[str, ...]] = []

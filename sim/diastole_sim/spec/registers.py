@@ -10,15 +10,17 @@ from dataclasses import dataclass
 from diastole_sim.spec.command_table import ADDRESS_BITS
 
 MAGIC = int.from_bytes(b"DIAS", "little")
-VERSION = 0x0001_0003
+VERSION = 0x0001_0004
 """Major and minor version of this table, 16 bits each."""
+VERSION_WITHOUT_VECTOR = 0x0001_0003
+"""That of machines that have no registers of ``VECTOR``."""
 VERSION_WITHOUT_PLANES = 0x0001_0002
-"""That of machines that have no registers of ``PLANES``."""
+"""That of those that have none of ``PLANES`` either."""
 
-CONSTANT, STATUS, SETTING, SPECIAL = "constant", "status", "setting", "special"
+CONSTANT, STATUS, SETTING, STATE, SPECIAL = "constant", "status", "setting", "state", "special"
 """Kinds of register. A *constant* and a *status*, which the machine drives, are read only. A
-*setting* is read and written by the host, and locked while the machine is busy. *special* ones have
-the meaning of each bit in their table."""
+*setting* is read and written by the host, and locked while the machine is busy; a *state* likewise,
+and the machine changes it. *special* ones have the meaning of each bit in their table."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +49,11 @@ class Register:
     def of_planes(self) -> bool:
         """Whether only machines with the format ``fast`` have it."""
         return self.name in PLANES
+
+    @property
+    def of_vector(self) -> bool:
+        """Whether only machines with a vector unit have it."""
+        return self.name in VECTOR
 
     @property
     def words(self) -> int:
@@ -94,6 +101,50 @@ STALL_CAUSES = tuple(_STALLS)
 :data:`STALL_REGISTERS`. A new cause comes last."""
 STALL_REGISTERS = {cause: f"stall_{cause}" for cause in STALL_CAUSES}
 """By cause, the name of its register."""
+
+_WAITS = {
+    "vector": "a bank for the drain, and the vector unit or the converter did not take its results",
+    "store": "likewise, and memory did not",
+    "load": "operands",
+    "update": "a chain that is an update",
+    "chain": "another chain",
+    "convert": "a conversion",
+    "command": "a command",
+}
+_FIRST_WAIT = 0xC8
+WAIT_CAUSES = tuple(_WAITS)
+"""Why no slot of the array is valid in a cycle of a run, in machines with a vector unit: the first
+that holds counts. Each has a counter of cycles, the register of :data:`WAIT_REGISTERS`."""
+WAIT_REGISTERS = {cause: f"wait_{cause}" for cause in WAIT_CAUSES}
+"""By cause, the name of its register."""
+
+_OF_CHAINS = (
+    _register("step", 0xB0, 32, STATE, "the training step that is done"),
+    _register("step_end", 0xB4, 32, SETTING, "the step that is done no more"),
+    _register("command_first", 0xB8, 32, SETTING, "number of the command that start begins with"),
+    _register(
+        "loss_scale",
+        0xBC,
+        32,
+        STATE,
+        "exponent x of the scale of the loss, 2^x, from bit 0; the smallest x from bit 8, the "
+        "largest from bit 16, bytes in two's complement",
+        _bit(31, "on", "rw", "the loss has a scale; else it is 1.0"),
+    ),
+    _register("loss_window", 0xC0, 32, SETTING, "steps without overflow after which x grows"),
+    _register("loss_clean", 0xC4, 32, STATE, "steps without overflow since x changed"),
+    *(
+        _register(
+            WAIT_REGISTERS[cause],
+            _FIRST_WAIT + 8 * number,
+            64,
+            STATUS,
+            f"cycles of waiting for {meaning}",
+        )
+        for number, (cause, meaning) in enumerate(_WAITS.items())
+    ),
+    _register("busy_slots", 0x100, 64, STATUS, "cycles in which a slot of the array was valid"),
+)
 
 REGISTERS = (
     _register("magic", 0x00, 32, CONSTANT, 'the letters "DIAS"'),
@@ -160,19 +211,30 @@ REGISTERS = (
     _register(
         "improvement_den", 0xAC, 32, STATUS, "likewise: sum of k2, a quarter of that of 4 k2"
     ),
+    *_OF_CHAINS,
 )
 PLANES = ("improvement_num", "improvement_den")
 """Registers of the precision monitor."""
 
 
-def registers_of(*, planes: bool) -> tuple[Register, ...]:
-    """Those of a machine; ``planes``: it has the format ``fast``."""
-    return tuple(each for each in REGISTERS if planes or not each.of_planes)
+VECTOR = tuple(register.name for register in _OF_CHAINS)
+"""Registers of steps, of the scale of the loss, and of what the array waits for."""
 
 
-def version_of(*, planes: bool) -> int:
+def registers_of(*, planes: bool, vector: bool = False) -> tuple[Register, ...]:
+    """Those of a machine; ``planes``: it has the format ``fast``, ``vector``: a vector unit."""
+    return tuple(
+        each
+        for each in REGISTERS
+        if (planes or not each.of_planes) and (vector or not each.of_vector)
+    )
+
+
+def version_of(*, planes: bool, vector: bool = False) -> int:
     """What its register ``version`` reads."""
-    return VERSION if planes else VERSION_WITHOUT_PLANES
+    if vector:
+        return VERSION
+    return VERSION_WITHOUT_VECTOR if planes else VERSION_WITHOUT_PLANES
 
 
 BY_NAME = {register.name: register for register in REGISTERS}

@@ -39,13 +39,25 @@ COUNTERS = {
     "stall_turn": (0x8C, 32),
     "cycles_total": (0xA0, 64),
 }
+VECTOR_SETTINGS = {
+    "step": (0xB0, 32),
+    "step_end": (0xB4, 32),
+    "command_first": (0xB8, 32),
+    "loss_scale": (0xBC, 32),
+    "loss_window": (0xC0, 32),
+    "loss_clean": (0xC4, 32),
+}
+STATES = ("step", "loss_scale", "loss_clean")
+WAITS = ("vector", "store", "load", "update", "chain", "convert", "command")
+VECTOR_COUNTERS = {f"wait_{name}": (0xC8 + 8 * n, 64) for n, name in enumerate(WAITS)}
+VECTOR_COUNTERS["busy_slots"] = (0x100, 64)
 WORDS = {at + 4 * n for at, bits in SETTINGS.values() for n in range(1 + (bits > 32))}
 READ_ONLY = {at + 4 * n for at, bits in COUNTERS.values() for n in range(1 + (bits > 32))}
 READ_ONLY |= {0x00, 0x04, 0x08}
 
 
-def registers():
-    return AxilRegisters(config_hash=0xC0FFEE11)
+def registers(*, vector=False):
+    return AxilRegisters(config_hash=0xC0FFEE11, vector=vector)
 
 
 async def write(ctx, dut, address, value, strobes=15, order="together", delay=0):
@@ -115,27 +127,32 @@ async def value(ctx, dut, address):
     return data
 
 
-def test_identification():
-    dut = registers()
+@pytest.mark.parametrize("vector", [False, True], ids=["plain", "vector unit"])
+def test_identification(vector):
+    dut = registers(vector=vector)
 
     async def bench(ctx):
         got = [await value(ctx, dut, address) for address in (0, 4, 8)]
-        assert got == [0x53414944, 0x00010002, 0xC0FFEE11]
+        assert got == [0x53414944, 0x00010004 if vector else 0x00010002, 0xC0FFEE11]
         assert bytes.fromhex("44494153") == got[0].to_bytes(4, "little") == b"DIAS"
 
     run(dut, bench)
 
 
+@pytest.mark.parametrize("vector", [False, True], ids=["plain", "vector unit"])
 @pytest.mark.parametrize("order", ["together", "data first", "address first"])
-def test_settings_are_written_byte_by_byte(order, rng):
-    dut = registers()
-    expected = dict.fromkeys(WORDS, 0)
+def test_settings_are_written_byte_by_byte(order, vector, rng):
+    dut = registers(vector=vector)
+    settings = SETTINGS | VECTOR_SETTINGS if vector else SETTINGS
+    words = {at + 4 * n for at, bits in settings.values() for n in range(1 + (bits > 32))}
+    expected = dict.fromkeys(words, 0)
     width = {at + 4 * n: min(32, bits - 32 * n) for at, bits in SETTINGS.values() for n in (0, 1)}
+    width |= {at: 32 for at, _ in VECTOR_SETTINGS.values()}
 
     async def bench(ctx):
         for _ in range(40):
             address, strobes, new = (
-                rng.choice(sorted(WORDS)),
+                rng.choice(sorted(words)),
                 rng.randrange(16),
                 rng.getrandbits(32),
             )
@@ -149,21 +166,23 @@ def test_settings_are_written_byte_by_byte(order, rng):
             expected[address] &= (1 << width[address]) - 1
             for word in expected:
                 assert await read(ctx, dut, word, rng.randrange(2)) == (expected[word], OKAY)
-            for name, (at, bits) in SETTINGS.items():
+            for name, (at, bits) in settings.items():
                 whole = expected[at] | (expected[at + 4] << 32 if bits > 32 else 0)
                 assert ctx.get(getattr(dut, name)) == whole, name
 
     run(dut, bench, limit=60_000)
 
 
-def test_counters_are_read(rng):
-    dut = registers()
+@pytest.mark.parametrize("vector", [False, True], ids=["plain", "vector unit"])
+def test_counters_are_read(vector, rng):
+    dut = registers(vector=vector)
+    counters = COUNTERS | VECTOR_COUNTERS if vector else COUNTERS
 
     async def bench(ctx):
         for _ in range(5):
-            for name, (_, bits) in COUNTERS.items():
+            for name, (_, bits) in counters.items():
                 ctx.set(getattr(dut, name), rng.getrandbits(bits))
-            for name, (at, bits) in COUNTERS.items():
+            for name, (at, bits) in counters.items():
                 got = await value(ctx, dut, at)
                 if bits > 32:
                     got |= await value(ctx, dut, at + 4) << 32
@@ -172,9 +191,14 @@ def test_counters_are_read(rng):
     run(dut, bench)
 
 
-def test_every_address_answers_as_it_should():
-    dut = registers()
+@pytest.mark.parametrize("vector", [False, True], ids=["plain", "vector unit"])
+def test_every_address_answers_as_it_should(vector):
+    dut = registers(vector=vector)
     known = WORDS | READ_ONLY | {CONTROL, STATUS, FLAGS}
+    read_only = READ_ONLY
+    if vector:
+        read_only = READ_ONLY | {at + n for at, _ in VECTOR_COUNTERS.values() for n in (0, 4)}
+        known |= read_only | {at for at, _ in VECTOR_SETTINGS.values()}
 
     async def bench(ctx):
         for address in [*range(0, 0x140, 4), 0x200, 0xFFC]:
@@ -183,19 +207,19 @@ def test_every_address_answers_as_it_should():
             assert response == (OKAY if address in known else DECERR), f"read {address:#x}"
             assert address in known or data == 0
             response = await write(ctx, dut, address, 0xFFFFFFFF, strobes=0)
-            wanted = SLVERR if address in READ_ONLY else OKAY if address in known else DECERR
+            wanted = SLVERR if address in read_only else OKAY if address in known else DECERR
             assert response == wanted, f"write {address:#x}"
 
     run(dut, bench)
 
 
 def test_settings_are_locked_while_busy():
-    dut = registers()
+    dut = registers(vector=True)
 
     async def bench(ctx):
         assert await write(ctx, dut, ADDRESS, 0x1000) == OKAY
         ctx.set(dut.busy, 1)
-        for address in sorted(WORDS):
+        for address in sorted(WORDS | {at for at, _ in VECTOR_SETTINGS.values()}):
             assert await write(ctx, dut, address, 0xABCD) == SLVERR
         assert await value(ctx, dut, ADDRESS) == 0x1000
         assert await value(ctx, dut, COUNT) == 0
@@ -203,6 +227,42 @@ def test_settings_are_locked_while_busy():
         ctx.set(dut.busy, 0)
         assert await write(ctx, dut, COUNT, 5) == OKAY
         assert await value(ctx, dut, COUNT) == 5
+
+    run(dut, bench)
+
+
+def test_the_machine_changes_what_is_state(rng):
+    """While it is busy; each by itself, also in the cycle in which the host is refused."""
+    dut = registers(vector=True)
+    held = dict.fromkeys(STATES, 0)
+
+    async def bench(ctx):
+        for name in STATES:
+            held[name] = rng.getrandbits(32)
+            assert await write(ctx, dut, VECTOR_SETTINGS[name][0], held[name]) == OKAY
+        ctx.set(dut.busy, 1)
+        for _ in range(60):
+            changed = {name for name in STATES if rng.random() < 0.3}
+            new = {name: rng.getrandbits(32) for name in STATES}
+            for name in STATES:
+                ctx.set(getattr(dut, f"{name}_set"), name in changed)
+                ctx.set(getattr(dut, f"{name}_next"), new[name])
+            ctx.set(dut.axil.awvalid, rng.random() < 0.5)
+            ctx.set(dut.axil.wvalid, 1)
+            ctx.set(dut.axil.wstrb, 15)
+            ctx.set(dut.axil.bready, 1)
+            ctx.set(dut.axil.wdata, rng.getrandbits(32))
+            ctx.set(dut.axil.awaddr, VECTOR_SETTINGS[rng.choice(STATES)][0])
+            await ctx.tick()
+            held.update({name: new[name] for name in changed})
+            assert {name: ctx.get(getattr(dut, name)) for name in STATES} == held
+        for name in STATES:
+            ctx.set(getattr(dut, f"{name}_set"), 0)
+        for signal in (dut.axil.awvalid, dut.axil.wvalid):
+            ctx.set(signal, 0)
+        await ctx.tick()
+        for name in STATES:
+            assert await value(ctx, dut, VECTOR_SETTINGS[name][0]) == held[name]
 
     run(dut, bench)
 
@@ -383,9 +443,14 @@ def test_the_docstring_lists_every_member_with_its_width():
     listed = {}
     for names, flow, bits in re.findall(r"^([\w, ]+) : (In|Out)\((\w+)\)", text, re.MULTILINE):
         listed |= dict.fromkeys(names.split(", "), (flow, bits))
-    members = AxilRegisters(config_hash=0, planes=True).signature.members
-    fewer = AxilRegisters(config_hash=0).signature.members
+    members = AxilRegisters(config_hash=0, planes=True, vector=True).signature.members
+    fewer = AxilRegisters(config_hash=0, vector=True).signature.members
     assert set(members) - set(fewer) == {"improvement_num", "improvement_den"}
+    fewer = AxilRegisters(config_hash=0, planes=True).signature.members
+    assert set(members) - set(fewer) == {
+        *VECTOR_SETTINGS, *VECTOR_COUNTERS,
+        *(f"{name}_{part}" for name in STATES for part in ("set", "next")),
+    }  # fmt: skip
     assert listed.pop("axil") == ("In", "AxiLiteSignature")
     assert {name for name, member in members.items() if member.is_port} == set(listed)
     for name, (flow, bits) in listed.items():

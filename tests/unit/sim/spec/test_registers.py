@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from diastole_sim.spec.command_errors import ErrorCode
-from diastole_sim.spec.command_table import FIELDS, Opcode
+from diastole_sim.spec.command_table import FIELDS, VECTOR_OPCODES, Opcode, machine_fields
 from diastole_sim.spec.publish import c_header, reference
 from diastole_sim.spec.registers import (
     BY_NAME,
@@ -17,7 +17,10 @@ from diastole_sim.spec.registers import (
     REGISTERS,
     STALL_CAUSES,
     STALL_REGISTERS,
+    VECTOR,
     VERSION,
+    WAIT_CAUSES,
+    WAIT_REGISTERS,
     registers_of,
     version_of,
 )
@@ -52,23 +55,61 @@ OFFSETS = {
     "cycles_total": 0xA0,
     "improvement_num": 0xA8,
     "improvement_den": 0xAC,
+    "step": 0xB0,
+    "step_end": 0xB4,
+    "command_first": 0xB8,
+    "loss_scale": 0xBC,
+    "loss_window": 0xC0,
+    "loss_clean": 0xC4,
+    "wait_vector": 0xC8,
+    "wait_store": 0xD0,
+    "wait_load": 0xD8,
+    "wait_update": 0xE0,
+    "wait_chain": 0xE8,
+    "wait_convert": 0xF0,
+    "wait_command": 0xF8,
+    "busy_slots": 0x100,
 }
+OF_VECTOR = tuple(name for name, offset in OFFSETS.items() if offset >= 0xB0)
 
 
 def test_offsets_stay_where_they_are():
     assert {register.name: register.offset for register in REGISTERS} == OFFSETS
     assert MAGIC == 0x53414944
-    assert END == 0xB0
-    assert VERSION == 0x0001_0003
+    assert END == 0x108
+    assert VERSION == 0x0001_0004
 
 
-def test_what_only_machines_of_planes_have():
+def test_what_only_some_machines_have():
     assert PLANES == ("improvement_num", "improvement_den")
-    others = [register.name for register in registers_of(planes=False)]
-    assert others == [name for name in OFFSETS if name not in PLANES]
-    assert registers_of(planes=True) == REGISTERS
-    assert version_of(planes=False) == 0x0001_0002
-    assert version_of(planes=True) == VERSION
+    assert VECTOR == OF_VECTOR
+    absent = {(planes, vector): set() for planes in (False, True) for vector in (False, True)}
+    for (planes, vector), names in absent.items():
+        names |= set(() if planes else PLANES) | set(() if vector else OF_VECTOR)
+        present = [register.name for register in registers_of(planes=planes, vector=vector)]
+        assert present == [name for name in OFFSETS if name not in names]
+    assert registers_of(planes=True) == registers_of(planes=True, vector=False)
+    versions = {pair: version_of(planes=pair[0], vector=pair[1]) for pair in absent}
+    assert versions == {
+        (False, False): 0x0001_0002,
+        (True, False): 0x0001_0003,
+        (False, True): VERSION,
+        (True, True): VERSION,
+    }
+
+
+def test_kinds_of_the_vector_units_registers():
+    kinds = {name: BY_NAME[name].kind for name in OF_VECTOR}
+    assert {name for name, kind in kinds.items() if kind == "state"} == {
+        "step", "loss_scale", "loss_clean",
+    }  # fmt: skip
+    assert {name for name, kind in kinds.items() if kind == "setting"} == {
+        "step_end", "command_first", "loss_window",
+    }  # fmt: skip
+    assert WAIT_CAUSES == ("vector", "store", "load", "update", "chain", "convert", "command")
+    counted = [*WAIT_REGISTERS.values(), "busy_slots"]
+    assert {(kinds[name], BY_NAME[name].bits) for name in counted} == {("status", 64)}
+    assert BY_NAME["loss_scale"].bit("on") == 31
 
 
 def test_flags_and_stalls_are_those_of_drivers():
@@ -116,6 +157,20 @@ def test_header_compiles_and_has_everything(tmp_path):
     command = [compiler, "-std=c11", "-Wall", "-Werror", "-c", str(source), "-o", "/dev/null"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_header_of_machines_without_a_vector_unit():
+    """What it adds is left out, and nothing else."""
+    lines = set(c_header(vector=True).splitlines())
+    fewer = set(c_header(vector=False).splitlines())
+    assert fewer - lines == {"#define DIASTOLE_VERSION 0x00010003u"}
+    names = {line.split()[1].removeprefix("DIASTOLE_") for line in lines - fewer}
+    added = {field.name for field in FIELDS} - {f.name for f in machine_fields(vector=False)}
+    wanted = {f"{name.upper()}_{part}" for name in added for part in ("WORD", "LOW", "BITS")}
+    wanted |= {f"OP_{opcode.name}" for opcode in VECTOR_OPCODES}
+    wanted |= {f"ERROR_{name}" for name in ("BAD_PROGRAM", "NOT_FINITE", "BAD_STREAM")}
+    wanted |= {f"REG_{name.upper()}" for name in OF_VECTOR}
+    assert names == wanted | {"VERSION", "LOSS_SCALE_ON"}
 
 
 def test_reference_has_every_name():
