@@ -5,10 +5,12 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.command.dispatch import IMPROVEMENTS, events_layout
-from diastole_sim.spec.registers import BY_NAME, STALL_REGISTERS
+from diastole_sim.spec.registers import BY_NAME, STALL_REGISTERS, WAIT_REGISTERS
 
 COUNTERS = ("cycles_total", "cycles", "convert_cycles", "read_beats", "write_beats")
 COUNTERS += (*STALL_REGISTERS.values(), "saturated", "underflowed")
+WAITS = ("busy_slots", *WAIT_REGISTERS.values())
+"""Of machines with a vector unit."""
 
 
 class Counters(wiring.Component):
@@ -21,12 +23,13 @@ class Counters(wiring.Component):
 
     Parameters
     ----------
-    planes : bool
-        Of a machine with the format ``fast``, which has a precision monitor.
+    planes, vector : bool
+        Of a machine with the format ``fast``, which has a precision monitor, or with a vector unit,
+        which counts what its array waits for.
 
     Members
     -------
-    events : In(events_layout(planes=planes))
+    events : In(events_layout(planes=planes, vector=vector))
     clear : In(1)
         A pulse: everything back to 0.
     cycles : Out(BY_NAME["cycles"].bits)
@@ -34,14 +37,18 @@ class Counters(wiring.Component):
     amax : Out(BY_NAME["amax"].bits)
     improvement_num, improvement_den : Out(32)
         Of the tensor converted last, 0 after ``clear``; the latter two with ``planes``.
+    busy_slots, wait_vector : Out(64)
+        And likewise every other name of ``WAITS``, with ``vector``: of the cycles of ``running``,
+        each in one of them, so that they add up to ``cycles_total``.
     """
 
-    def __init__(self, *, planes: bool = False):
-        self.planes = planes
+    def __init__(self, *, planes: bool = False, vector: bool = False):
+        self.planes, self.vector = planes, vector
         self.latest = ("amax", *IMPROVEMENTS) if planes else ("amax",)
+        counted = (*COUNTERS, *WAITS) if vector else COUNTERS
         super().__init__(
-            {"events": In(events_layout(planes=planes)), "clear": In(1)}
-            | {name: Out(BY_NAME[name].bits) for name in (*COUNTERS, *self.latest)}
+            {"events": In(events_layout(planes=planes, vector=vector)), "clear": In(1)}
+            | {name: Out(BY_NAME[name].bits) for name in (*counted, *self.latest)}
         )
 
     def elaborate(self, platform):
@@ -56,6 +63,8 @@ class Counters(wiring.Component):
             "saturated": events.saturated,
             "underflowed": events.underflowed,
         } | {name: running & events.stalls[cause] for cause, name in STALL_REGISTERS.items()}
+        if self.vector:
+            happened |= self._waits()
         for name, amount in happened.items():
             counter = getattr(self, name)
             m.d.sync += counter.eq(counter + amount)
@@ -68,3 +77,14 @@ class Counters(wiring.Component):
             with m.If(self.clear):
                 m.d.sync += value.eq(0)
         return m
+
+    def _waits(self):
+        """The counter of a cycle in which something runs: a slot, or the first cause that holds."""
+        events = self.events
+        happened = {"busy_slots": events.running & events.busy_slot}
+        left = events.running & ~events.busy_slot
+        *causes, rest = WAIT_REGISTERS
+        for cause in causes:
+            happened[WAIT_REGISTERS[cause]] = left & events.waits[cause]
+            left = left & ~events.waits[cause]
+        return happened | {WAIT_REGISTERS[rest]: left}

@@ -18,7 +18,7 @@ from diastole_hw.vector.check import among
 from diastole_hw.vector.control import VectorControl
 from diastole_sim.spec.command_table import NEST_FIELDS, VECTOR_OPCODES, WIDTH_FIELDS, Opcode
 from diastole_sim.spec.numerics import CLASS_NAMES
-from diastole_sim.spec.registers import FLAG_BITS
+from diastole_sim.spec.registers import FLAG_BITS, WAIT_CAUSES
 
 FLAGS = data.StructLayout({bit.name: 1 for bit in FLAG_BITS})
 IMPROVEMENTS = {"improvement_num": unsigned(32), "improvement_den": unsigned(32)}
@@ -38,9 +38,18 @@ EVENTS = data.StructLayout(
 )
 
 
-def events_layout(*, planes: bool) -> data.StructLayout:
-    """``EVENTS``; with ``planes``, also what the monitor has counted of a tensor."""
-    return data.StructLayout(EVENTS.members | IMPROVEMENTS) if planes else EVENTS
+WAITS = {
+    "busy_slot": 1,  # a slot of the array is valid
+    "waits": data.StructLayout(dict.fromkeys(WAIT_CAUSES[:-1], 1)),  # why none is, if that holds
+}
+
+
+def events_layout(*, planes: bool, vector: bool = False) -> data.StructLayout:
+    """``EVENTS``; with ``planes``, also what the monitor has counted of a tensor; with ``vector``,
+    of a machine with a vector unit, also what the array waits for. There a cycle without a slot, in
+    which nothing that it waits for holds, is one of waiting for a command."""
+    more = (IMPROVEMENTS if planes else {}) | (WAITS if vector else {})
+    return data.StructLayout(EVENTS.members | more) if more else EVENTS
 
 
 NESTS = (*NEST_FIELDS.values(), "nest_outer", "nest_keep")

@@ -11,7 +11,7 @@ from diastole_hw.command.panels import Panels
 from diastole_hw.place import place
 from diastole_hw.registers import data_register
 from diastole_sim.spec.command_errors import ErrorCode
-from diastole_sim.spec.command_table import ADDRESS_BITS, COMMAND_BYTES
+from diastole_sim.spec.command_table import ADDRESS_BITS, COMMAND_BYTES, Opcode
 from diastole_sim.spec.limits import Limits
 
 
@@ -27,10 +27,17 @@ class CommandFetch(wiring.Component):
     command that is refused, or that cannot be read, is the error when those before it are done.
     ``fault`` counts only while ``busy``, and has precedence over ``done`` in the same cycle.
 
+    In a machine with a vector unit ``start`` begins with command ``first``, and none is
+    ``ZERO_SIZE`` of command 0 too. The command ``next`` is not offered: when all before it are done
+    it ends the step, and the command after it, or in a step before ``step_end`` its target, is the
+    next one; where that is not among those from ``first`` to ``count``, all is done.
+
     Timing: 2 cycles from the last beat of a command to ``command.valid``, a register; where it
     keeps operands on chip, as many more as :class:`diastole_hw.command.panels.Panels` takes, and 1.
     The request of the first command is valid in the cycle after ``start``, that of the next in the
     cycle after the one before it was taken, if none is in flight before that, else after ``done``.
+    A ``next`` ends the step 2 cycles after its last beat or in the cycle after the last ``done``,
+    the later of both; the request of the command after it, or ``finished``, comes a cycle later.
 
     Parameters
     ----------
@@ -59,6 +66,13 @@ class CommandFetch(wiring.Component):
         An error code from the buses, 0 for none, and of which of the commands in flight it is.
     busy, finished : Out(1)
     error_code, error_index : Out(8), Out(32)
+    first : In(32)
+        Of the command to begin with; must hold while ``busy``. This and what follows with
+        ``limits.has_vector``.
+    step, step_end : In(32)
+        The training step, and that which is done no more.
+    step_set, step_next : Out(1), Out(32)
+        A pulse at the end of a step: ``step`` must be the latter from the next cycle on.
     """
 
     read: wiring.PureInterface
@@ -66,6 +80,8 @@ class CommandFetch(wiring.Component):
 
     def __init__(self, limits: Limits):
         self.limits = limits
+        steps = dict.fromkeys(("first", "step", "step_end"), In(32))
+        steps |= {"step_set": Out(1), "step_next": Out(32)}
         super().__init__(
             {
                 "start": In(1),
@@ -86,6 +102,7 @@ class CommandFetch(wiring.Component):
                 "error_code": Out(8),
                 "error_index": Out(32),
             }
+            | (steps if limits.has_vector else {})
         )
 
     def elaborate(self, platform):
@@ -114,6 +131,9 @@ class CommandFetch(wiring.Component):
             self.read.requests.p.addr.eq(at),
             self.read.requests.p.beats.eq(beats),
         ]
+        begin, none = 0, self.count == 0
+        if self.limits.has_vector:
+            begin, none = self.first, self.first >= self.count
         state = Signal(State)
         code = Signal(8)  # of a fault that stops the machine in this cycle
         refusal = data_register(8)  # of the command that was fetched
@@ -124,8 +144,8 @@ class CommandFetch(wiring.Component):
         with m.Switch(state):
             with m.Case(State.IDLE):
                 with m.If(self.start & (self.error_code == 0)):
-                    m.d.sync += [index.eq(0), flying.eq(0), state.eq(State.REQUEST)]
-                    with m.If(self.count == 0):
+                    m.d.sync += [index.eq(begin), flying.eq(0), state.eq(State.REQUEST)]
+                    with m.If(none):
                         m.d.comb += code.eq(ErrorCode.ZERO_SIZE)
                     with m.Elif(self.address[: exact_log2(data_width // 8)].any()):
                         m.d.comb += code.eq(ErrorCode.MISALIGNED)
@@ -153,6 +173,9 @@ class CommandFetch(wiring.Component):
                     m.d.sync += [refusal.eq(decoder.error_code), state.eq(State.REFUSED)]
                 with m.Elif(decoder.o.nest_keep != 0):
                     m.d.sync += state.eq(State.PANELS)
+                if self.limits.has_vector:
+                    with m.Elif(decoder.o.opcode == Opcode.NEXT):
+                        m.d.sync += state.eq(State.NEXT)
             with m.Case(State.PANELS):
                 with m.If(panels.done):
                     m.d.sync += [refusal.eq(ErrorCode.NEST), state.eq(State.REFUSED)]
@@ -175,9 +198,27 @@ class CommandFetch(wiring.Component):
             with m.Case(State.LAST):
                 with m.If(self.done & (flying == 1)):
                     m.d.sync += [state.eq(State.IDLE), self.finished.eq(1)]
+            if self.limits.has_vector:
+                with m.Case(State.NEXT):
+                    self._next(m, state, index, flying == 0, decoder.o.target)
         m.d.comb += self.busy.eq(state != State.IDLE)
         self._stop(m, state, index, flying, code)
         return m
+
+    def _next(self, m, state, index, alone, target):
+        """End the step as soon as nothing is in flight."""
+        goes_on = Signal()  # with a step more
+        follower = Signal(33)
+        m.d.comb += [
+            self.step_next.eq(self.step + 1),
+            goes_on.eq(self.step_next < self.step_end),
+            follower.eq(Mux(goes_on, target, index + 1)),
+        ]
+        with m.If(alone & ~self.clear & (self.fault == 0)):
+            m.d.comb += self.step_set.eq(1)
+            m.d.sync += [index.eq(follower), state.eq(State.REQUEST)]
+            with m.If((follower < self.first) | (follower >= self.count)):
+                m.d.sync += [state.eq(State.IDLE), self.finished.eq(1)]
 
     def _stop(self, m, state, index, flying, code):
         """Errors and ``clear``; what is assigned here wins over the states."""
@@ -209,3 +250,4 @@ class State(enum.Enum, shape=4):
     PANELS = 6
     REFUSED = 7
     LAST = 8
+    NEXT = 9

@@ -82,3 +82,34 @@ def test_what_the_monitor_counted(rng):
             assert {name: ctx.get(getattr(dut, name)) for name in names} == last
 
     run(dut, bench)
+
+
+WAITS = ("vector", "store", "load", "update", "chain", "convert", "command")
+"""Of which the first that holds is counted; the last always does."""
+
+
+def test_every_cycle_is_one_of_a_slot_or_of_a_wait(rng):
+    dut = design(Counters, vector=True)
+    names = ["busy_slots", *(f"wait_{cause}" for cause in WAITS)]
+    assert [len(getattr(dut, name)) for name in names] == [64] * 8
+    assert not any(hasattr(design(Counters), name) for name in names)
+
+    async def bench(ctx):
+        totals = dict.fromkeys(names, 0)
+        for cycle in range(600):
+            events = random_events(rng) | {"busy_slot": rng.random() < 0.2}
+            events["waits"] = {cause: rng.random() < 0.25 for cause in WAITS[:-1]}
+            ctx.set(dut.events, events)
+            ctx.set(dut.clear, cycle == 50)
+            await ctx.tick()
+            if cycle == 50:
+                totals = dict.fromkeys(names, 0)
+            elif events["running"]:
+                holds = events["waits"] | {"command": 1}
+                first = next(f"wait_{cause}" for cause in WAITS if holds[cause])
+                totals["busy_slots" if events["busy_slot"] else first] += 1
+            assert {name: ctx.get(getattr(dut, name)) for name in names} == totals
+            assert sum(totals.values()) == ctx.get(dut.cycles_total)
+        assert all(totals.values())
+
+    run(dut, bench)

@@ -10,35 +10,16 @@ from diastole_hw.command.fetch import CommandFetch
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_check import decode
 from diastole_sim.spec.command_errors import ErrorCode, MalformedCommandError
-from diastole_sim.spec.command_table import COMMAND_BYTES, Opcode, opcodes_of
+from diastole_sim.spec.command_table import COMMAND_BYTES, Opcode
 from diastole_sim.spec.nest import Nest
-from support.bench import always, design, get, put, run
-from support.commands import good, limits_of
+from support.bench import design, get, put, run
+from support.command_host import Host, pulse
+from support.commands import ON_MACHINES, good, limits_of
 
 BAD = Command.product(Opcode.DX, m=1, n=1, k=1, address_w=4, address_dy=0, out_a=0)
 FAULTS = [ErrorCode.WINDOW, ErrorCode.READ_RESPONSE, ErrorCode.WRITE_RESPONSE]
 QUICK = (Opcode.CONVERT, Opcode.BACKWARD)
 """Of commands that keep nothing on chip: nothing is counted before they are offered."""
-
-
-class Host:
-    """Serves a fetch unit's requests from an array of commands at ``base``; a background bench."""
-
-    def __init__(self, dut, commands, base, willing=always):
-        self.dut, self.base, self.willing = dut, base, willing
-        self.memory = b"".join(command.encode() for command in commands)
-        self.requests = []
-
-    async def serve(self, ctx):
-        dut, size = self.dut, self.dut.limits.data_width // 8
-        while True:
-            request = await get(ctx, dut.read.requests, willing=self.willing)
-            self.requests.append((request.addr, request.beats))
-            at = request.addr - self.base
-            words = self.memory[at : at + request.beats * size]
-            beats = [words[n : n + size] for n in range(0, len(words), size)]
-            values = (int.from_bytes(beat, "little") for beat in beats)
-            await put(ctx, dut.read.beats, values, willing=self.willing)
 
 
 @dataclass
@@ -97,12 +78,6 @@ async def start(ctx, dut, address, count):
     await pulse(ctx, dut.start)
 
 
-async def pulse(ctx, signal, value=1):
-    ctx.set(signal, value)
-    await ctx.tick()
-    ctx.set(signal, 0)
-
-
 async def quiet(ctx, dut, cycles=40):
     """Nothing is asked for, offered or told, whatever could be had."""
     for signal in (dut.command.ready, dut.read.requests.ready, dut.read.beats.valid):
@@ -126,8 +101,8 @@ def as_command(payload):
     return {name: payload[name] for name in payload.shape().members}
 
 
-def fields_of(command):
-    return {name: getattr(command, name) for name in command_layout().members}
+def fields_of(command, *, vector=False):
+    return {name: getattr(command, name) for name in command_layout(vector=vector).members}
 
 
 async def engines(ctx, dut, seen, count, rng, slow):
@@ -177,18 +152,23 @@ def test_every_command_in_its_cycle(data_width, count, slow, rng):
     assert seen.flight == min(count, 2)
 
 
-@pytest.mark.parametrize("opcode", opcodes_of(vector=False), ids=lambda op: op.name.lower())
-def test_all_fields_come_as_the_host_has_set_them(opcode):
+@pytest.mark.parametrize(
+    "opcode, vector",
+    [(opcode, vector) for opcode, vector in ON_MACHINES if opcode != Opcode.NEXT],
+    ids=lambda value: value.name.lower() if isinstance(value, Opcode) else f"vector {value}",
+)
+def test_all_fields_come_as_the_host_has_set_them(opcode, vector):
     """Also of commands that wait for a count of what they keep on chip."""
-    dut = design(CommandFetch, limits_of(64))
-    commands = [good(opcode), replace(good(opcode), m=3, ahead=1), good(Opcode.CONVERT)]
+    dut = design(CommandFetch, limits_of(64, vector=vector))
+    sized = {"m": 3} if good(opcode).m else {}
+    commands = [good(opcode), replace(good(opcode), ahead=1, **sized), good(Opcode.CONVERT)]
     host = Host(dut, commands, 0x40)
 
     async def bench(ctx):
         await start(ctx, dut, 0x40, 3)
         for number, command in enumerate(commands):
             got = await get(ctx, dut.command)
-            assert as_command(got) == fields_of(command), f"command {number}"
+            assert as_command(got) == fields_of(command, vector=vector), f"command {number}"
             if number:
                 await pulse(ctx, dut.done)
         assert ctx.get(dut.busy)
