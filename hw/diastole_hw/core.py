@@ -18,7 +18,7 @@ from diastole_hw.bus.services import (
     write_beat_layout,
 )
 from diastole_hw.bus.share import ReadShare
-from diastole_hw.command.dispatch import FLAGS, Dispatch, command_of, events_layout
+from diastole_hw.command.dispatch import FLAGS, Dispatch, command_of, events_of
 from diastole_hw.convert.converter import Converter
 from diastole_hw.engine.engine import ProductEngine
 from diastole_hw.invariant import invariant
@@ -55,7 +55,7 @@ class Core(wiring.Component):
         Of the random bits; must not change while commands run, which is not checked.
     done : Out(1)
     flags : Out(FLAGS)
-    events : Out(events_layout(planes=plan.planar))
+    events : Out(events_of(plan))
         As of :class:`diastole_hw.command.dispatch.Dispatch`.
     requests : Out(stream of owned_request_layout())
     read : In(stream of owned_beat_layout(plan.data_width))
@@ -65,6 +65,8 @@ class Core(wiring.Component):
         What is written; neither stream waits for the other.
     step, following, overflowed, fault, fault_number
         As of :class:`diastole_hw.command.dispatch.Dispatch`, where there is a vector unit.
+    loss_scale, loss_inverse : In(32), In(32)
+        There too: binary32, constants of its programs.
     answered, answered_command : In(1), In(1)
         A pulse: the oldest request for writing is in memory, and which command it was of.
     requests_1, read_1, write_requests_1, write_1, answered_1, answered_command_1
@@ -99,11 +101,12 @@ class Core(wiring.Component):
             "seed": In(unsigned(32)),
             "done": Out(1),
             "flags": Out(FLAGS),
-            "events": Out(events_layout(planes=plan.planar)),
+            "events": Out(events_of(plan)),
         }
         if plan.vector is not None:
             members |= {"step": In(32), "following": In(1), "overflowed": Out(1)}
             members |= {"fault": Out(8), "fault_number": Out(1)}
+            members |= {"loss_scale": In(32), "loss_inverse": In(32)}
         for name, member in buses.items():
             members |= per_port(name, member, plan.ports)
         super().__init__(members)
@@ -139,6 +142,8 @@ class Core(wiring.Component):
             m.d.comb += [
                 dispatch.step.eq(self.step),
                 dispatch.following.eq(self.following),
+                vector.scale.eq(self.loss_scale),
+                vector.inverse.eq(self.loss_inverse),
                 self.overflowed.eq(dispatch.overflowed),
                 self.fault.eq(dispatch.fault),
                 self.fault_number.eq(dispatch.fault_number),

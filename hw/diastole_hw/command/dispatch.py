@@ -10,10 +10,9 @@ from amaranth.lib.wiring import In, Out
 
 from diastole_hw.command.decode import command_layout
 from diastole_hw.convert.converter import ConverterControl
-from diastole_hw.engine.control import STALLS, ProductControl
+from diastole_hw.engine.control import STALLS, product_control
 from diastole_hw.plan.plan import Plan
 from diastole_hw.plan.uses import DY, Mode
-from diastole_hw.schedule.tokens import operands_layout
 from diastole_hw.vector.check import among
 from diastole_hw.vector.control import VectorControl
 from diastole_sim.spec.command_table import NEST_FIELDS, VECTOR_OPCODES, WIDTH_FIELDS, Opcode
@@ -50,6 +49,11 @@ def events_layout(*, planes: bool, vector: bool = False) -> data.StructLayout:
     which nothing that it waits for holds, is one of waiting for a command."""
     more = (IMPROVEMENTS if planes else {}) | (WAITS if vector else {})
     return data.StructLayout(EVENTS.members | more) if more else EVENTS
+
+
+def events_of(plan: Plan) -> data.StructLayout:
+    """Those of the machine."""
+    return events_layout(planes=plan.planar, vector=plan.vector is not None)
 
 
 NESTS = (*NEST_FIELDS.values(), "nest_outer", "nest_keep")
@@ -104,7 +108,7 @@ class Dispatch(wiring.Component):
         Of the command that is offered: that of the one before it, inverted, unless none is here.
     done : Out(1)
         A pulse: the oldest command is done.
-    product : Out(ProductControl(operands_layout(plan)))
+    product : Out(product_control(plan))
         The product engine.
     convert : Out(ConverterControl(planes=plan.planar))
         The converter.
@@ -113,7 +117,7 @@ class Dispatch(wiring.Component):
     answered : In(2)
         By number, all that was given to the writer for the command is in memory.
     flags : Out(FLAGS)
-    events : Out(events_layout(planes=plan.planar))
+    events : Out(events_of(plan))
         But those of beats, which are 0.
     vector, vector_number : Out(VectorControl()), Out(1)
         The vector unit, where there is one, as are the others; the command that it is at.
@@ -149,12 +153,12 @@ class Dispatch(wiring.Component):
                 "command": In(stream.Signature(command_of(plan))),
                 "number": In(1),
                 "done": Out(1),
-                "product": Out(ProductControl(operands_layout(plan))),
+                "product": Out(product_control(plan)),
                 "convert": Out(ConverterControl(planes=plan.planar)),
                 "convert_number": Out(1),
                 "answered": In(2),
                 "flags": Out(FLAGS),
-                "events": Out(events_layout(planes=plan.planar)),
+                "events": Out(events_of(plan)),
             }
         )
 
@@ -210,6 +214,7 @@ class Dispatch(wiring.Component):
         if has_vector:
             running = events.converting | events.multiplying
             m.d.comb += events.running.eq(running | (here & others).any() | (due & of_vector))
+            self._wait(m, command, starts & of_vector, here & others)
             self._notice(m)
         self._report(m)
         return m
@@ -240,6 +245,21 @@ class Dispatch(wiring.Component):
             m.d.sync += [under_way.eq(Mux(at, 2, 1)), self.vector_number.eq(at)]
         m.d.comb += [self.fault.eq(vector.error_code), self.fault_number.eq(self.vector_number)]
         return Engaged(starts, under_way)
+
+    def _wait(self, m, command, starts, runs):
+        """What the array waits for, where no vector enters it."""
+        events, stalls = self.events, self.product.stalls
+        updates = Signal()  # the vector unit's command is an update
+        with m.If(starts):
+            m.d.sync += updates.eq(command.update)
+        m.d.comb += [
+            events.busy_slot.eq(self.product.slot),
+            events.waits.store.eq(events.multiplying & (stalls.store | stalls.accumulator)),
+            events.waits.load.eq(events.multiplying & stalls.load),
+            events.waits.update.eq(runs.any() & updates),
+            events.waits.chain.eq(runs.any() & ~updates),
+            events.waits.convert.eq(events.converting),
+        ]
 
     def _notice(self, m):
         """Whether anything of this step was too large."""
