@@ -6,7 +6,7 @@ import numpy as np
 
 from diastole_sim.golden.convert import Quantised
 from diastole_sim.golden.copies import Copy
-from diastole_sim.golden.memory import Bytes, Memory
+from diastole_sim.golden.memory import Bytes, GoldenMemory
 from diastole_sim.spec.image import ImageLayout, image_layouts
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.planes import join_planes, split_planes
@@ -16,7 +16,7 @@ from diastole_sim.spec.planes import join_planes, split_planes
 class Images:
     """Those of one machine: ``data_width`` bits of its bus."""
 
-    memory: Memory
+    memory: GoldenMemory
     numerics: Numerics
     data_width: int
 
@@ -39,9 +39,7 @@ class Images:
     ) -> tuple[ImageLayout, ...]:
         """Of all copies; ``width``: bits of a magnitude, in the format ``fast``."""
         chosen = self.numerics.converted_class(tensor_class, width)
-        return image_layouts(
-            chosen, shape, block=self.numerics.block, data_width=self.data_width
-        )
+        return image_layouts(chosen, shape, block=self.numerics.block, data_width=self.data_width)
 
     def sizes(
         self, tensor_class: str, shape: tuple[int, int], width: int | None

@@ -11,7 +11,7 @@ from diastole_sim.golden.convert import Quantised, quantise
 from diastole_sim.golden.drain import order_of
 from diastole_sim.golden.images import Images
 from diastole_sim.golden.loss_scale import LossScale
-from diastole_sim.golden.memory import Bytes, Memory, OutsideError
+from diastole_sim.golden.memory import Bytes, GoldenMemory, OutsideError
 from diastole_sim.golden.product import ResultTensor, matrix_product
 from diastole_sim.golden.tables import Tables
 from diastole_sim.golden.vector.chain import ChainRun, Input, run_chain
@@ -89,7 +89,7 @@ class GoldenMachine:
             raise ValueError("limits must be those of a machine with a vector unit and nests")
         self.numerics, self.limits = numerics, limits
         self.seed = require_int("seed", seed, 0, 2**32 - 1)
-        self.memory = Memory(memory_bytes)
+        self.memory = GoldenMemory(memory_bytes)
         self.images = Images(memory=self.memory, numerics=numerics, data_width=limits.data_width)
         self.tables = Tables(block=limits.block, panel_vectors=limits.vector.panel_vectors)
         self.loss = LossScale()

@@ -17,7 +17,7 @@ class OutsideError(Exception):
 
 
 @dataclass(kw_only=True, eq=False)
-class Held:
+class HeldBytes:
     """A thing whose bytes lie at ``address``. ``pack``: makes its ``length`` bytes. ``packed``:
     they are in memory already."""
 
@@ -32,14 +32,14 @@ class Held:
         return self.address + self.length
 
 
-class Memory:
+class GoldenMemory:
     """``size`` bytes from address 0 on, zeros at first. OutsideError for any other address."""
 
     def __init__(self, size: int):
         require_int("size", size, 0, 2**40)
         self.size = size
         self._bytes = np.zeros(size, dtype=np.uint8)
-        self._held: dict[int, Held] = {}
+        self._held: dict[int, HeldBytes] = {}
 
     def read(self, address: int, length: int) -> Bytes:
         """A view of bytes; it cannot be written to, and may change when memory is."""
@@ -63,7 +63,9 @@ class Memory:
         self._check(address, count, pitch, length)
         end = address + (count - 1) * pitch + length
         for held in self._met(address, end):
-            covered = address <= held.address and held.end <= end and (length >= pitch or count == 1)
+            covered = (
+                address <= held.address and held.end <= end and (length >= pitch or count == 1)
+            )
             if not covered:
                 self._pack(held)
             del self._held[held.address]
@@ -77,7 +79,7 @@ class Memory:
             if not (address <= held.address and held.end <= address + length):
                 self._pack(held)
             del self._held[held.address]
-        self._held[address] = Held(thing=thing, address=address, length=length, pack=pack)
+        self._held[address] = HeldBytes(thing=thing, address=address, length=length, pack=pack)
 
     def held(self, address: int) -> object | None:
         """What :meth:`hold` put at an address, as long as no byte of it was written since."""
@@ -88,10 +90,10 @@ class Memory:
         if address < 0 or address + (count - 1) * pitch + length > self.size:
             raise OutsideError(f"{count} x {length} bytes at {address:#x}, memory has {self.size}")
 
-    def _met(self, address: int, end: int) -> list[Held]:
+    def _met(self, address: int, end: int) -> list[HeldBytes]:
         return [held for held in self._held.values() if held.address < end and address < held.end]
 
-    def _pack(self, held: Held) -> None:
+    def _pack(self, held: HeldBytes) -> None:
         if not held.packed:
             self._bytes[held.address : held.end] = held.pack()
             held.packed = True

@@ -51,7 +51,7 @@ def read_stream(
         (found,) = memory.rows(address, 1, 0, 4 * length)
         return found.view("<f4").reshape((-1, 1) if kind == Kind.ROW else (1, -1))
     bytes_ = row_bytes(kind, order.cols)
-    return decode(kind, memory.rows(address, order.rows, stream.pitch, bytes_))
+    return numbers_of_rows(kind, memory.rows(address, order.rows, stream.pitch, bytes_))
 
 
 def write_stream(
@@ -62,7 +62,7 @@ def write_stream(
     if kind == Kind.MASK:
         memory.write_rows(address, stream.pitch, pack_mask(values, order.block))
         return
-    rows = encode(kind, np.atleast_2d(values))
+    rows = rows_of_numbers(kind, np.atleast_2d(values))
     memory.write_rows(address, stream.pitch, rows)
 
 
@@ -76,7 +76,7 @@ def mask_bytes(cols: int, block: int) -> int:
     return -(-(-(-cols // block) * block**2) // 8)
 
 
-def decode(kind: int, rows: Bytes) -> Floats:
+def numbers_of_rows(kind: int, rows: Bytes) -> Floats:
     """Numbers of rows of bytes."""
     if kind in (Kind.U8, Kind.GATHERED_U8):
         return rows.astype(np.float32)
@@ -85,8 +85,8 @@ def decode(kind: int, rows: Bytes) -> Floats:
     return np.ascontiguousarray(rows).view("<f4")
 
 
-def encode(kind: int, values: Floats) -> Bytes:
-    """The inverse of :func:`decode`, of numbers that the kind can hold."""
+def rows_of_numbers(kind: int, values: Floats) -> Bytes:
+    """The inverse of :func:`numbers_of_rows`, of numbers that the kind can hold."""
     encoders: dict[int, Callable[[Floats], NDArray[Any]]] = {
         Kind.U8: numbers.to_u8,
         Kind.BF16: numbers.to_bf16,
@@ -138,4 +138,4 @@ def _gather(
     count = int(row_numbers.max()) - first + 1
     address = stream.at_step(step) + first * stream.pitch
     rows = memory.rows(address, count, stream.pitch, length)
-    return decode(stream.kind, rows[row_numbers - first])
+    return numbers_of_rows(stream.kind, rows[row_numbers - first])

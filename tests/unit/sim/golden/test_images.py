@@ -7,7 +7,7 @@ import pytest
 
 from diastole_sim.golden.convert import quantise
 from diastole_sim.golden.images import Images
-from diastole_sim.golden.memory import Memory
+from diastole_sim.golden.memory import GoldenMemory
 from diastole_sim.golden.operand_rows import read_operand_rows
 from support.numerics import make_numerics
 
@@ -24,7 +24,7 @@ FORMATS = {
 
 def prepared(np_rng, **given):
     numerics = make_numerics(**given)
-    images = Images(memory=Memory(1 << 15), numerics=numerics, data_width=64)
+    images = Images(memory=GoldenMemory(1 << 15), numerics=numerics, data_width=64)
     values = np_rng.normal(size=SHAPE).astype(np.float32)
     tensor = quantise(values, "x", numerics, seed=1, tag=2, step=3)
     images.write(tensor, ADDRESSES)
@@ -32,7 +32,7 @@ def prepared(np_rng, **given):
 
 
 def packed(images):
-    """Memory becomes bytes alone."""
+    """GoldenMemory becomes bytes alone."""
     memory = images.memory
     memory.write(0, memory.read(0, memory.size).copy())
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from diastole_sim.golden.memory import Memory, OutsideError
+from diastole_sim.golden.memory import GoldenMemory, OutsideError
 
 
 def byte(*values):
@@ -23,7 +23,7 @@ class Thing:
 
 
 def test_bytes():
-    memory = Memory(16)
+    memory = GoldenMemory(16)
     assert not memory.read(0, 16).any()
     memory.write(3, byte(1, 2, 3))
     assert memory.read(2, 5).tolist() == [0, 1, 2, 3, 0]
@@ -32,7 +32,7 @@ def test_bytes():
 
 
 def test_rows():
-    memory = Memory(32)
+    memory = GoldenMemory(32)
     memory.write(0, np.arange(32, dtype=np.uint8))
     assert memory.rows(1, 3, 10, 2).tolist() == [[1, 2], [11, 12], [21, 22]]
     memory.write_rows(5, 8, np.zeros((3, 2), np.uint8))
@@ -46,7 +46,7 @@ def test_rows():
     "address, count, pitch, length", [(-1, 1, 0, 1), (0, 1, 0, 17), (16, 1, 0, 1), (0, 3, 7, 3)]
 )
 def test_what_is_outside(address, count, pitch, length):
-    memory = Memory(16)
+    memory = GoldenMemory(16)
     with pytest.raises(OutsideError):
         memory.rows(address, count, pitch, length)
     with pytest.raises(OutsideError):
@@ -57,7 +57,7 @@ def test_what_is_outside(address, count, pitch, length):
 
 
 def test_things_are_packed_when_they_are_read_and_only_once():
-    memory = Memory(16)
+    memory = GoldenMemory(16)
     thing = Thing(memory, 4, 4, 7)
     assert memory.held(4) is thing
     assert memory.held(5) is None
@@ -72,7 +72,7 @@ def test_things_are_packed_when_they_are_read_and_only_once():
 
 @pytest.mark.parametrize("address", [3, 4, 7])
 def test_what_is_written_in_part_is_packed_first(address):
-    memory = Memory(16)
+    memory = GoldenMemory(16)
     thing = Thing(memory, 4, 4, 7)
     memory.write(address, byte(1, 2))
     expected = [0] * 4 + [7] * 4 + [0] * 8
@@ -83,7 +83,7 @@ def test_what_is_written_in_part_is_packed_first(address):
 
 
 def test_what_is_written_over_is_never_packed():
-    memory = Memory(16)
+    memory = GoldenMemory(16)
     things = [Thing(memory, 4, 4, 7)]
     memory.write(4, byte(1, 1, 1, 1))
     things.append(Thing(memory, 4, 4, 8))
@@ -96,12 +96,12 @@ def test_what_is_written_over_is_never_packed():
 
 
 def test_rows_with_gaps_do_not_cover_what_is_between():
-    memory = Memory(16)
+    memory = GoldenMemory(16)
     thing = Thing(memory, 4, 4, 7)
     memory.write_rows(2, 4, np.ones((3, 2), np.uint8))
     assert memory.read(0, 16).tolist() == [0, 0, 1, 1, 7, 7, 1, 1, 0, 0, 1, 1] + [0] * 4
     assert thing.count == 1
-    memory = Memory(16)
+    memory = GoldenMemory(16)
     thing = Thing(memory, 4, 4, 7)
     memory.write_rows(2, 4, np.ones((3, 4), np.uint8))  # without gaps they do
     assert memory.read(0, 16).tolist() == [0, 0] + [1] * 12 + [0, 0]
@@ -109,7 +109,7 @@ def test_rows_with_gaps_do_not_cover_what_is_between():
 
 
 def test_a_thing_that_overlaps_in_part_is_packed_before_another_is_there():
-    memory = Memory(16)
+    memory = GoldenMemory(16)
     things = [Thing(memory, 4, 4, 7), Thing(memory, 6, 4, 8)]
     assert memory.read(0, 16).tolist() == [0] * 4 + [7] * 2 + [8] * 4 + [0] * 6
     assert [thing.count for thing in things] == [1, 1]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from diastole_sim.golden.memory import Memory
+from diastole_sim.golden.memory import GoldenMemory
 from diastole_sim.golden.vector.order import Order
 from diastole_sim.golden.vector.streams import (
     labels,
@@ -43,7 +43,7 @@ def test_masks(block, rows, cols, np_rng):
 @pytest.mark.parametrize("step", [0, 3])
 def test_rows_are_written_and_read(kind, held, step):
     stream = Descriptor(kind=kind, address=8, pitch=32, per_step=1, offset=16)
-    memory = Memory(256)
+    memory = GoldenMemory(256)
     memory.write(0, np.full(256, 0xA5, np.uint8))
     values = np.full((3, 5), held, np.float32)
     values[1, 3] = 0
@@ -58,7 +58,7 @@ def test_rows_are_written_and_read(kind, held, step):
 
 @pytest.mark.parametrize("kind, length, shape", [(Kind.ROW, 3, (3, 1)), (Kind.COLUMN, 5, (1, 5))])
 def test_vectors_are_written_and_read(kind, length, shape):
-    memory = Memory(64)
+    memory = GoldenMemory(64)
     values = np.arange(length, dtype=np.float32)
     write_stream(Descriptor(kind=kind, address=8), memory, ORDER, 0, values)
     read = read_stream(Descriptor(kind=kind, address=8), memory, ORDER, 0)
@@ -68,7 +68,7 @@ def test_vectors_are_written_and_read(kind, length, shape):
 
 
 def test_gathered_rows_and_their_list_move_with_the_step():
-    memory = Memory(512)
+    memory = GoldenMemory(512)
     table = np.arange(50, dtype=np.uint8).reshape(10, 5)
     memory.write_rows(64, 8, table)
     memory.write(256 + 2 * 16, np.array([9, 2, 9], "<i4").view(np.uint8))
