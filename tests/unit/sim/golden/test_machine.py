@@ -188,6 +188,31 @@ def test_what_is_watched_sets_the_overflow_bit_and_then_updates_are_skipped(watc
     assert machine.tables.panel.any()
 
 
+def test_a_chain_is_checked_before_it_is_skipped():
+    bench, command = small(ONES, output=Descriptor())
+    bench.machine.overflow = True
+    assert refused(bench, replace(command, skip=1)) == ErrorCode.BAD_STREAM
+
+
+def test_a_stream_may_be_written_in_place():
+    add = Instruction(op=MicroOp.ADD, a=Source.S0, c=Source.COLUMN, o=0)
+    bench, command = small(ONES, output=Descriptor(), program=(add,))
+    bench.load_streams({4: bench.machine.tables.descriptors[0]})
+    bench.machine.execute(command)
+    bench.machine.execute(command)
+    assert bench.floats(0, ONES.shape).tolist() == [[1, 3, 5, 7, 9]] * 3
+
+
+def test_a_chain_sees_the_constants_from_before_it():
+    output = Descriptor(kind=Kind.CONSTANT, address=200)
+    doubled = {"op": MicroOp.ADD, "a": Source.CONSTANT, "c": Source.CONSTANT, "k": 200}
+    add = Instruction(**doubled, o=0)
+    bench, command = small(ONES, output=output, program=(add, add))
+    bench.machine.tables.constants[200] = 3
+    bench.machine.execute(command)
+    assert bench.machine.tables.constants[200] == 6
+
+
 def test_a_product_that_is_skipped_is_not_done(np_rng):
     numerics = make_numerics()
     bench = Bench(numerics)
@@ -279,6 +304,8 @@ def test_the_scale_of_the_loss_is_a_constant():
     machine = bench.machine
     machine.loss.set_register(3 | 0 << 8 | 10 << 16 | 1 << 31)
     machine.loss.window = 1
+    ones = bench.put(np.ones(2, np.float32).tobytes())
+    machine.execute(Command.load(VectorTable.CONSTANTS, address=ones, first=252, count=2))
     machine.execute(command)
     assert machine.tables.panel[0, 0] == 8
     machine.execute(Command.next(0))

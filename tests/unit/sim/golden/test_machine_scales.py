@@ -29,7 +29,7 @@ def test_scale_slots(np_rng):
     place = bench.take(4096)
     bench.load_streams({4: replace(image, address=place)})
     convert = Command.convert(
-        "w", rows=3, cols=5, source=0, destination=place, tag=9, step=0, slot=7
+        "w", rows=3, cols=5, source=0, destination=place, tag=9, step=0, slot=7, scale=140
     )
     amax = int(np.abs(tensor).max().view(np.uint32))
     for command in (chain, convert):
@@ -86,3 +86,15 @@ def test_widths_of_planes(width, np_rng):
     machine.memory.write(0, machine.memory.read(0, size).copy())
     machine.execute(command)
     assert patterns(bench.floats(out, (M, N))) == expected
+
+
+def test_images_of_chains_have_the_widest_width(np_rng):
+    numerics = make_numerics(formats="fast", widths=(2, 4, 6))
+    tensor = np_rng.normal(size=(3, 5)).astype(np.float32)
+    image = Descriptor(kind=Kind.IMAGE, tensor_class=0, pitch=1, address=4096)
+    bench, chain = small(tensor, output=image, numerics=numerics)
+    bench.machine.execute(chain)
+    read = bench.machine.images.read(4096, "x", (3, 5), copy=0, width=6)
+    expected = quantise(tensor, "x", numerics, seed=77, tag=1, step=0, width=6)
+    assert np.array_equal(read.values(), expected.values())
+    assert read.width == 6
