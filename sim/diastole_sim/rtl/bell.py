@@ -31,8 +31,8 @@ class BellMachine:
     every handshake, None for none. ``trace`` records waves to a file. ``options`` are those of
     :class:`diastole_sim.rtl.machine.Machine`.
 
-    Attributes: ``limits``: what it accepts. ``step``, ``step_end``, ``command_first``: registers, as the next run
-    has them; ``step`` as the last one left it.
+    Attributes: ``limits``: what it accepts. ``step``, ``step_end``, ``command_first``: registers,
+    as the next run has them; ``step`` as the last one left it.
 
     Errors: ProductError, for a product without such a unit too, ToolMissing and BuildError from the
     start; HardwareHang and ProtocolError when the hardware fails.
