@@ -191,6 +191,7 @@ class AxilRegisters(wiring.Component):
                     with m.If(select(register.offset + 4 * word) & axil.wstrb[byte]):
                         m.d.sync += value[low : low + 8].eq(axil.wdata[8 * byte : 8 * byte + 8])
             if register.kind == STATE:
+                value = getattr(self, register.name)
                 changed = getattr(self, f"{register.name}_set")
                 idle = f"{register.name} changes while the machine is idle"
                 invariant(m, platform, ~changed | self.busy, idle)
