@@ -209,6 +209,8 @@ class Top(Elaboratable):
             loss.following.eq(fetch.step_set),
             loss.overflowed.eq(core.overflowed),
         ]
+        # Every cycle of a run counts, with those in which a command is fetched.
+        m.d.comb += units["counters"].events.running.eq(fetch.busy)
         for name in ("loss_scale", "loss_window", "loss_clean"):
             m.d.comb += getattr(loss, name).eq(getattr(registers, name))
         for name in ("loss_scale", "loss_clean"):
