@@ -1,0 +1,259 @@
+"""Which result each operand is, for every block of a chain: what may be worked on at once.
+
+A program sees blocks one after the other, and what it keeps in registers and in the panel goes from
+one to the next. Yet a result depends on no more than its operands: so here every *cell* that holds
+a block (a register, B vectors of the panel) is followed through the chain, and each operand of each
+instruction in each block is traced to the instruction and block that wrote it last. Results that
+do not hang on each other are then made together: all blocks of a tensor where nothing is carried,
+the blocks of all lines where each line is a sum, and so on, as the program has it.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diastole_sim.golden.vector.order import Order
+from diastole_sim.spec.micro import (
+    NO_REGISTER,
+    REGISTERS,
+    Instruction,
+    MicroOp,
+    Source,
+    When,
+)
+from diastole_sim.spec.stream_table import Descriptor, PanelOrder
+
+Integers = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+BEFORE = -1
+"""Of an operand in the panel that nothing has written: what was there before the chain."""
+NOUGHT = -2
+"""Of an operand that is +0: a panel with ``aux`` 3, in the first row of blocks."""
+NEUTRAL = -3
+"""Of an operand that ``fresh`` makes the neutral element."""
+UNDEFINED = -4
+"""Of a register that nothing has written."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Part:
+    """Some blocks of an operand. ``to``: which of a step's blocks. ``maker``: the instruction whose
+    results they are, or one of the codes above. ``place``: which of its results; of what was there
+    before, the blocks of vectors of the panel, from the first that is whole."""
+
+    to: slice | Integers
+    maker: int
+    place: slice | Integers
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Step:
+    """An instruction in some blocks at once. ``place``: which of its results. ``blocks``: their
+    numbers. ``operands``: by letter, the parts of those that are in cells."""
+
+    instruction: int
+    place: slice | Integers
+    blocks: slice | Integers
+    count: int
+    operands: Mapping[str, Sequence[Part]]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Dataflow:
+    """``active``: by instruction, in which blocks it is done. ``steps``: in an order in which every
+    operand is there. ``left``: of each cell of the panel that is written, its number, and the
+    instruction and place of what it holds in the end."""
+
+    active: Sequence[Integers]
+    steps: Sequence[Step]
+    left: Sequence[tuple[Integers, int, Integers]]
+
+
+def holds(when: int, order: Order) -> Mask:
+    """In which blocks an instruction is done."""
+    return {
+        When.ALWAYS: np.ones(len(order), np.bool_),
+        When.LAST: order.last,
+        When.FIRST: order.first,
+        When.NOT_LAST: ~order.last,
+    }[When(when)]
+
+
+def panel_blocks(stream: Descriptor, order: Order) -> Integers:
+    """Which block of B vectors, from its address on, each block of a stream in the panel is."""
+    if stream.aux == PanelOrder.BLOCK:
+        return order.i * stream.pitch + order.j
+    return order.i if stream.aux == PanelOrder.BLOCK_ROW else order.j
+
+
+def follow(
+    program: Sequence[Instruction],
+    order: Order,
+    inputs: Mapping[int, Descriptor],
+    outputs: Mapping[int, Descriptor],
+) -> Dataflow | None:
+    """The dataflow of a program. ``inputs``, ``outputs``: its streams that are in the panel. None
+    if one's blocks straddle another's: then only block after block will do."""
+    used = [*inputs.values(), *outputs.values()]
+    if len({stream.address % order.block for stream in used}) > 1:
+        return None
+    return _Follower(program, order, inputs, outputs).dataflow()
+
+
+class _Follower:
+    """Of one program. A moment is block * length of the program + instruction; what an instruction
+    writes is seen by later moments."""
+
+    def __init__(
+        self,
+        program: Sequence[Instruction],
+        order: Order,
+        inputs: Mapping[int, Descriptor],
+        outputs: Mapping[int, Descriptor],
+    ):
+        self.program, self.order, self.inputs, self.outputs = program, order, inputs, outputs
+        self.length = len(program)
+        self.moments = len(order) * self.length
+        done = [each.op != MicroOp.NOP and holds(each.when, order) for each in program]
+        self.active = [np.flatnonzero(np.broadcast_to(each, len(order))) for each in done]
+        self.writes = np.sort(np.concatenate([np.zeros(0, np.int64), *self._writes()]))
+
+    def dataflow(self) -> Dataflow:
+        traced = [dict(self._operands(number)) for number in range(self.length)]
+        steps = [step for group in self._groups(traced) for step in self._steps(group, traced)]
+        return Dataflow(active=self.active, steps=steps, left=list(self._left()))
+
+    def _cells(self, source: int, blocks: Integers) -> Integers | None:
+        """Of an operand, by block; None if it is in none."""
+        if source < REGISTERS:
+            return np.full(len(blocks), source)
+        stream = self.inputs.get(source - Source.S0)
+        return None if stream is None else self._panel_cells(stream, blocks)
+
+    def _panel_cells(self, stream: Descriptor, blocks: Integers) -> Integers:
+        first = REGISTERS + stream.address // self.order.block
+        return first + panel_blocks(stream, self.order)[blocks]
+
+    def _writes(self) -> Iterator[Integers]:
+        """Every write: cell * moments + moment."""
+        for number, each in enumerate(self.program):
+            blocks = self.active[number]
+            moments = blocks * self.length + number
+            if each.d != NO_REGISTER:
+                yield each.d * self.moments + moments
+            if each.o in self.outputs:
+                yield self._panel_cells(self.outputs[each.o], blocks) * self.moments + moments
+
+    def _operands(self, number: int) -> Iterator[tuple[str, tuple[Integers, Integers]]]:
+        """By letter, of every block in which an instruction is done: who made the operand, and in
+        which block, or where in the panel it was before."""
+        each, blocks = self.program[number], self.active[number]
+        for letter, source in each.sources.items():
+            cells = self._cells(source, blocks)
+            if cells is None:
+                continue
+            before = UNDEFINED if source < REGISTERS else BEFORE
+            keys = cells * self.moments + blocks * self.length + number
+            latest = np.searchsorted(self.writes, keys) - 1
+            writes = self.writes[latest] if len(self.writes) else np.full(len(keys), -1)
+            written = (latest >= 0) & (writes // self.moments == cells)
+            maker = np.where(written, writes % self.length, before)
+            where = np.where(written, writes % self.moments // self.length, cells - REGISTERS)
+            stream = self.inputs.get(source - Source.S0)
+            if stream is not None and stream.aux == PanelOrder.BLOCK_COLUMN_ZERO_FIRST:
+                maker[self.order.i[blocks] == 0] = NOUGHT
+            if letter == "c" and each.fresh:
+                maker[self.order.first[blocks]] = NEUTRAL
+            yield letter, (maker, where)
+
+    def _groups(
+        self, traced: Sequence[Mapping[str, tuple[Integers, Integers]]]
+    ) -> Iterator[list[int]]:
+        """Instructions that hang on each other's results in a circle, each with its like; those
+        that others need come first."""
+        reaches = np.eye(self.length, dtype=np.bool_)
+        for number, operands in enumerate(traced):
+            for maker, _ in operands.values():
+                reaches[maker[maker >= 0], number] = True
+        for middle in range(self.length):
+            reaches |= reaches[:, middle, None] & reaches[None, middle, :]
+        alike = reaches & reaches.T
+        for number in np.argsort(reaches.sum(axis=0), kind="stable"):
+            group = np.flatnonzero(alike[number])
+            if group[0] == number:
+                yield group.tolist()
+
+    def _steps(
+        self, group: Sequence[int], traced: Sequence[Mapping[str, tuple[Integers, Integers]]]
+    ) -> Iterator[Step]:
+        """Of a group: block by block where one hangs on another, else all together."""
+        levels = self._levels(group, traced)
+        for level in range(int(levels.max()) + 1):
+            for number in group:
+                places = np.flatnonzero(levels[self.active[number]] == level)
+                if len(places):
+                    yield self._step(number, places, traced[number])
+
+    def _levels(
+        self, group: Sequence[int], traced: Sequence[Mapping[str, tuple[Integers, Integers]]]
+    ) -> Integers:
+        """By block, how many of the group's others stand in front of it, one behind the other."""
+        pairs = [np.zeros((2, 0), np.int64)]
+        for number in group:
+            for maker, where in traced[number].values():
+                mine = np.isin(maker, group) & (where != self.active[number])
+                pairs.append(np.stack([self.active[number][mine], where[mine]]))
+        levels = np.zeros(len(self.order), np.int64)
+        later, earlier = np.concatenate(pairs, axis=1)
+        ahead = np.argsort(later, kind="stable")
+        for block, other in zip(later[ahead].tolist(), earlier[ahead].tolist(), strict=True):
+            levels[block] = max(levels[block], levels[other] + 1)
+        return levels
+
+    def _step(
+        self, number: int, places: Integers, operands: Mapping[str, tuple[Integers, Integers]]
+    ) -> Step:
+        return Step(
+            instruction=number,
+            place=as_slice(places),
+            blocks=as_slice(self.active[number][places]),
+            count=len(places),
+            operands={
+                letter: list(self._parts(maker[places], where[places]))
+                for letter, (maker, where) in operands.items()
+            },
+        )
+
+    def _parts(self, maker: Integers, where: Integers) -> Iterator[Part]:
+        makers: list[int] = np.unique(maker).tolist()
+        for each in makers:
+            to = np.flatnonzero(maker == each)
+            place = where[to]
+            if each >= 0:
+                place = np.searchsorted(self.active[each], place)
+            yield Part(to=as_slice(to), maker=each, place=as_slice(place))
+
+    def _left(self) -> Iterator[tuple[Integers, int, Integers]]:
+        cells = self.writes // self.moments
+        final = np.append(cells[1:] != cells[:-1], True)[: len(cells)] & (cells >= REGISTERS)
+        writes = self.writes[final]
+        written, blocks = writes % self.length, writes % self.moments // self.length
+        makers: list[int] = np.unique(written).tolist()
+        for maker in makers:
+            mine = written == maker
+            place = np.searchsorted(self.active[maker], blocks[mine])
+            yield cells[final][mine] - REGISTERS, maker, place
+
+
+def as_slice(numbers: Integers) -> slice | Integers:
+    """Ascending numbers at equal distances as a slice, which copies nothing; others as they are."""
+    if not len(numbers):
+        return slice(0, 0)
+    first, last = int(numbers[0]), int(numbers[-1])
+    step = int(numbers[1]) - first if len(numbers) > 1 else 1
+    if step > 0 and np.array_equal(numbers, np.arange(first, last + 1, step)):
+        return slice(first, last + 1, step)
+    return numbers
