@@ -3,7 +3,7 @@
 import numpy as np
 
 from diastole_sim.golden.vector.arithmetic import BINARY32
-from diastole_sim.golden.vector.chain import Chain
+from diastole_sim.golden.vector.chain import ChainRun
 from diastole_sim.golden.vector.order import Order
 from diastole_sim.spec.micro import FIELDS, Instruction, Source
 from diastole_sim.spec.stream_table import Descriptor, Kind, Walk
@@ -70,7 +70,7 @@ def golden_chain(scene):
     rows, cols = scene.size
     walk = Walk(rows=rows, cols=cols, block=scene.block, by_columns=scene.walk == "columns")
     panel = floats(scene.panel).reshape(-1, scene.block).copy()
-    return Chain(
+    return ChainRun(
         program=instructions(scene.words),
         order=Order.of_lines(walk, scene.lines),
         inputs={n: golden_input(each) for n, each in enumerate(scene.inputs) if each},

@@ -16,7 +16,7 @@ from diastole_sim.golden.vector.dataflow import (
     BEFORE,
     UNDEFINED,
     Dataflow,
-    Part,
+    Piece,
     Step,
     follow,
     holds,
@@ -34,7 +34,7 @@ columns is (1, cols), one of rows (rows, 1)."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Chain:
+class ChainRun:
     """A chain to be run.
 
     ``program``: without faults. ``inputs``: those that it names. ``outputs``: their kinds and, of
@@ -76,7 +76,7 @@ class Chain:
         )
 
 
-def run_chain(chain: Chain) -> ChainResult:
+def run_chain(chain: ChainRun) -> ChainResult:
     """Run it, as much at once as may be."""
     dataflow = _followed(
         chain.program,
@@ -102,7 +102,7 @@ def _followed(
 class _AtOnce:
     """The run of a dataflow. ``results``: by instruction, of each block in which it is done."""
 
-    def __init__(self, chain: Chain, dataflow: Dataflow):
+    def __init__(self, chain: ChainRun, dataflow: Dataflow):
         self.chain, self.dataflow = chain, dataflow
         self.sources = chain.sources()
         self.side = chain.order.block
@@ -141,7 +141,7 @@ class _AtOnce:
             for letter, source in each.sources.items()
         }
 
-    def _gathered(self, parts: Sequence[Part], count: int) -> Numbers:
+    def _gathered(self, parts: Sequence[Piece], count: int) -> Numbers:
         if len(parts) == 1:
             return self._part(parts[0])
         values = np.empty((count, self.side, self.side), self.chain.arithmetic.dtype)
@@ -149,7 +149,7 @@ class _AtOnce:
             values[part.to] = self._part(part)
         return values
 
-    def _part(self, part: Part) -> Numbers:
+    def _part(self, part: Piece) -> Numbers:
         """Blocks of an operand; of what ``fresh`` replaces any. Those of the panel as a copy, since
         it is written while results are still read."""
         if part.maker >= 0:
@@ -170,7 +170,7 @@ class _AtOnce:
         self.results[number][step.place] = values
 
 
-def run_blocks(chain: Chain) -> ChainResult:
+def run_blocks(chain: ChainRun) -> ChainResult:
     """Run it block after block, as it is defined."""
     order, arithmetic = chain.order, chain.arithmetic
     side = order.block
@@ -206,7 +206,7 @@ def run_blocks(chain: Chain) -> ChainResult:
     return written.result()
 
 
-def _panel_block(chain: Chain, stream: Descriptor, number: int) -> Numbers:
+def _panel_block(chain: ChainRun, stream: Descriptor, number: int) -> Numbers:
     """B vectors of the panel, a view of them but where they are read as zeros."""
     side, order = chain.order.block, chain.order
     if stream.aux == PanelOrder.BLOCK_COLUMN_ZERO_FIRST and order.i[number] == 0:

@@ -39,7 +39,7 @@ UNDEFINED = -4
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Part:
+class Piece:
     """Some blocks of an operand. ``to``: which of a step's blocks. ``maker``: the instruction whose
     results they are, or one of the codes above. ``place``: which of its results; of what was there
     before, the blocks of vectors of the panel, from the first that is whole."""
@@ -58,7 +58,7 @@ class Step:
     place: slice | Integers
     blocks: slice | Integers
     count: int
-    operands: Mapping[str, Sequence[Part]]
+    operands: Mapping[str, Sequence[Piece]]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -227,14 +227,14 @@ class _Follower:
             },
         )
 
-    def _parts(self, maker: Integers, where: Integers) -> Iterator[Part]:
+    def _parts(self, maker: Integers, where: Integers) -> Iterator[Piece]:
         makers: list[int] = np.unique(maker).tolist()
         for each in makers:
             to = np.flatnonzero(maker == each)
             place = where[to]
             if each >= 0:
                 place = np.searchsorted(self.active[each], place)
-            yield Part(to=as_slice(to), maker=each, place=as_slice(place))
+            yield Piece(to=as_slice(to), maker=each, place=as_slice(place))
 
     def _left(self) -> Iterator[tuple[Integers, int, Integers]]:
         cells = self.writes // self.moments

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from diastole_sim.golden.vector.arithmetic import FLOAT64
-from diastole_sim.golden.vector.chain import Chain, run_blocks, run_chain
+from diastole_sim.golden.vector.chain import ChainRun, run_blocks, run_chain
 from diastole_sim.golden.vector.order import Order
 from diastole_sim.spec.micro import Instruction, MicroOp, Source, When
 from diastole_sim.spec.stream_table import Descriptor, Kind, Walk
@@ -67,7 +67,7 @@ def test_panels_whose_blocks_straddle_are_written_block_after_block(np_rng):
     before = np_rng.normal(size=(12, 4)).astype(np.float32)
     panels = [before.copy(), before.copy()]
     chains = [
-        Chain(
+        ChainRun(
             program=program,
             order=order,
             inputs=inputs,
@@ -98,7 +98,7 @@ def test_sums_over_lines(by_columns, np_rng):
         Instruction(**last, a=1, c=1, d=1, **{turn: 2}),
         Instruction(**last, a=1, c=1, d=1, **{turn: 1}, o=3),
     )
-    chain = Chain(
+    chain = ChainRun(
         program=program,
         order=Order.of_walk(walk),
         inputs={0: x},
@@ -126,7 +126,7 @@ def test_vectors_need_whole_lines():
     walk = Walk(rows=3, cols=4, block=2)
     lines = [[(0, 0)], [(1, 0)], [(0, 1)], [(1, 1)]]
     with pytest.raises(ValueError, match=exactly(WHOLE_LINES)):
-        Chain(
+        ChainRun(
             program=(Instruction(op=MicroOp.MOV, a=Source.ONE, o=0),),
             order=Order.of_lines(walk, lines),
             inputs={},
@@ -157,7 +157,7 @@ def test_float64_is_mathematics(np_rng):
         Instruction(op=MicroOp.MOV, a=5, o=2),
     )
     whole = Descriptor(kind=Kind.F32)
-    chain = Chain(
+    chain = ChainRun(
         program=program,
         order=Order.of_walk(Walk(rows=5, cols=11, block=4)),
         inputs={0: x},
