@@ -85,6 +85,25 @@ def test_panels_whose_blocks_straddle_are_written_block_after_block(np_rng):
     assert np.array_equal(panels[0], written)
 
 
+@pytest.mark.parametrize("run", [run_chain, run_blocks])
+def test_parts_of_the_panel_change_places(run, np_rng):
+    before = np_rng.normal(size=(16, 4)).astype(np.float32)
+    chain = ChainRun(
+        program=(
+            Instruction(op=MicroOp.MOV, a=Source.S0, d=0),
+            Instruction(op=MicroOp.MOV, a=Source.S1, o=0),
+            Instruction(op=MicroOp.MOV, a=0, o=1),
+        ),
+        order=Order.of_walk(Walk(rows=7, cols=3, block=4)),
+        inputs={0: panel(0), 1: panel(8)},
+        outputs={0: panel(0), 1: panel(8)},
+        panel=before.copy(),
+        constants=NO_CONSTANTS,
+    )
+    run(chain)
+    assert np.array_equal(chain.panel, np.concatenate([before[8:], before[:8]]))
+
+
 @pytest.mark.parametrize("by_columns", [False, True], ids=["rows", "columns"])
 def test_sums_over_lines(by_columns, np_rng):
     x = np_rng.normal(size=(21, 13)).astype(np.float32)
