@@ -1,0 +1,118 @@
+"""Images of converted tensors in the golden machine's memory."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from diastole_sim.golden.convert import Quantised
+from diastole_sim.golden.copies import Copy
+from diastole_sim.golden.memory import Bytes, Memory
+from diastole_sim.spec.image import ImageLayout, image_layouts
+from diastole_sim.spec.numerics import Numerics
+from diastole_sim.spec.planes import join_planes, split_planes
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Images:
+    """Those of one machine: ``data_width`` bits of its bus."""
+
+    memory: Memory
+    numerics: Numerics
+    data_width: int
+
+    def write(self, tensor: Quantised, addresses: tuple[int, int]) -> None:
+        """Put every copy at its address; the second counts where there are two."""
+        planes = tensor.chosen.format.plane_count
+        layouts = self.layouts(tensor.tensor_class, tensor.shape, tensor.width)
+        for number, layout in enumerate(layouts):
+
+            def pack(number: int = number, layout: ImageLayout = layout) -> Bytes:
+                header = tensor.tensor_exponent if layout.header else None
+                each = split_planes(tensor.copies[number], planes)
+                return np.concatenate([layout.pack(plane, header) for plane in each])
+
+            held = HeldCopy(tensor=tensor, copy=number)
+            self.memory.hold(addresses[number], planes * layout.total_bytes, held, pack)
+
+    def layouts(
+        self, tensor_class: str, shape: tuple[int, int], width: int | None
+    ) -> tuple[ImageLayout, ...]:
+        """Of all copies; ``width``: bits of a magnitude, in the format ``fast``."""
+        chosen = self.numerics.converted_class(tensor_class, width)
+        return image_layouts(
+            chosen, shape, block=self.numerics.block, data_width=self.data_width
+        )
+
+    def sizes(
+        self, tensor_class: str, shape: tuple[int, int], width: int | None
+    ) -> tuple[int, ...]:
+        """Bytes of the images of all copies."""
+        planes = self.numerics.converted_class(tensor_class, width).format.plane_count
+        return tuple(
+            planes * layout.total_bytes for layout in self.layouts(tensor_class, shape, width)
+        )
+
+    def read(
+        self,
+        address: int,
+        tensor_class: str,
+        shape: tuple[int, int],
+        *,
+        copy: int,
+        width: int | None,
+    ) -> Quantised:
+        """A tensor for products that read its copy number ``copy``, whose image is at ``address``;
+        where a tensor has one, that. Only this copy of it may be read."""
+        chosen = self.numerics.converted_class(tensor_class, width)
+        number = copy if chosen.two_copies else 0
+        held = self.memory.held(address)
+        if isinstance(held, HeldCopy) and held.copy == number:
+            tensor = held.tensor
+            found = tensor.tensor_class, tensor.shape, tensor.chosen
+            if found == (tensor_class, shape, chosen):
+                return tensor
+        return self._unpack(address, tensor_class, shape, number, width)
+
+    def _unpack(
+        self,
+        address: int,
+        tensor_class: str,
+        shape: tuple[int, int],
+        number: int,
+        width: int | None,
+    ) -> Quantised:
+        """A tensor as memory has it; what memory does not show is zeros. The copy that is read
+        stands in the place of both."""
+        chosen = self.numerics.converted_class(tensor_class, width)
+        layout = self.layouts(tensor_class, shape, width)[number]
+        planes = chosen.format.plane_count
+        each = self.memory.rows(address, planes, layout.total_bytes, layout.total_bytes)
+        unpacked = [layout.unpack(image) for image in each]
+        stored = join_planes([copy for copy, _ in unpacked])
+        copy = Copy(
+            transposed=number == 1,
+            shape=(layout.rows, layout.cols),
+            folds=np.zeros_like(stored.exponents),
+            **vars(stored),
+        )
+        return Quantised(
+            shape=shape,
+            tensor_class=tensor_class,
+            chosen=chosen,
+            block=self.numerics.block,
+            copies=(copy,) * (2 if chosen.two_copies else 1),
+            tensor_exponent=unpacked[0][1],
+            amax=0,
+            nan=False,
+            inf=False,
+            saturated=0,
+            underflowed=0,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class HeldCopy:
+    """A copy of a tensor that an image in memory is of."""
+
+    tensor: Quantised
+    copy: int

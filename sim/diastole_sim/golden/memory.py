@@ -1,0 +1,97 @@
+"""The memory of the golden machine: bytes, and images that are packed when somebody reads them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
+
+from diastole_sim.spec.check import require_int
+
+Bytes = NDArray[np.uint8]
+
+
+class OutsideError(Exception):
+    """Memory was asked for that there is not."""
+
+
+@dataclass(kw_only=True, eq=False)
+class Held:
+    """A thing whose bytes lie at ``address``. ``pack``: makes its ``length`` bytes. ``packed``:
+    they are in memory already."""
+
+    thing: object
+    address: int
+    length: int
+    pack: Callable[[], Bytes]
+    packed: bool = False
+
+    @property
+    def end(self) -> int:
+        return self.address + self.length
+
+
+class Memory:
+    """``size`` bytes from address 0 on, zeros at first. OutsideError for any other address."""
+
+    def __init__(self, size: int):
+        require_int("size", size, 0, 2**40)
+        self.size = size
+        self._bytes = np.zeros(size, dtype=np.uint8)
+        self._held: dict[int, Held] = {}
+
+    def read(self, address: int, length: int) -> Bytes:
+        """A view of bytes; it cannot be written to, and may change when memory is."""
+        return self.rows(address, 1, 0, length)[0]
+
+    def rows(self, address: int, count: int, pitch: int, length: int) -> Bytes:
+        """A view of ``count`` runs of ``length`` bytes, ``pitch`` apart: (count, length)."""
+        self._check(address, count, pitch, length)
+        end = address + (count - 1) * pitch + length
+        for held in self._met(address, end):
+            self._pack(held)
+        return as_strided(self._bytes[address:], (count, length), (pitch, 1), writeable=False)
+
+    def write(self, address: int, data: Bytes) -> None:
+        """Put bytes there."""
+        self.write_rows(address, len(data), data[None])
+
+    def write_rows(self, address: int, pitch: int, data: Bytes) -> None:
+        """Put runs of bytes, (count, length), ``pitch`` apart; what lies between stays."""
+        count, length = data.shape
+        self._check(address, count, pitch, length)
+        end = address + (count - 1) * pitch + length
+        for held in self._met(address, end):
+            covered = address <= held.address and held.end <= end and (length >= pitch or count == 1)
+            if not covered:
+                self._pack(held)
+            del self._held[held.address]
+        as_strided(self._bytes[address:], data.shape, (pitch, 1))[:] = data
+
+    def hold(self, address: int, length: int, thing: object, pack: Callable[[], Bytes]) -> None:
+        """As :meth:`write` of what ``pack`` makes, when it is needed; ``length``: how many bytes.
+        ``thing``: what :meth:`held` then finds there."""
+        self._check(address, 1, length, length)
+        for held in self._met(address, address + length):
+            if not (address <= held.address and held.end <= address + length):
+                self._pack(held)
+            del self._held[held.address]
+        self._held[address] = Held(thing=thing, address=address, length=length, pack=pack)
+
+    def held(self, address: int) -> object | None:
+        """What :meth:`hold` put at an address, as long as no byte of it was written since."""
+        found = self._held.get(address)
+        return found and found.thing
+
+    def _check(self, address: int, count: int, pitch: int, length: int) -> None:
+        if address < 0 or address + (count - 1) * pitch + length > self.size:
+            raise OutsideError(f"{count} x {length} bytes at {address:#x}, memory has {self.size}")
+
+    def _met(self, address: int, end: int) -> list[Held]:
+        return [held for held in self._held.values() if held.address < end and address < held.end]
+
+    def _pack(self, held: Held) -> None:
+        if not held.packed:
+            self._bytes[held.address : held.end] = held.pack()
+            held.packed = True
