@@ -1,11 +1,13 @@
 """A random chain, as the golden interpreter takes it, and what it leaves as the judge has it."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from diastole_sim.golden.vector.arithmetic import BINARY32
 from diastole_sim.golden.vector.chain import ChainRun
 from diastole_sim.golden.vector.order import Order
-from diastole_sim.spec.micro import FIELDS, Instruction, Source
+from diastole_sim.spec.micro import Instruction, Source
 from diastole_sim.spec.stream_table import Descriptor, Kind, Walk
 from oracle import vector_words as w
 from oracle.vector_numbers import from_bf16, from_label, integer
@@ -15,16 +17,17 @@ TAP = 26
 
 
 def instructions(words):
-    """A program of the judge's words."""
-    low = {field.name: field.low for field in FIELDS}
-    return tuple(Instruction.decode(_without_taps(word, low)) for word in words)
+    """A program of the judge's words; without taps, and without constants that none names."""
+    return tuple(map(_instruction, words))
 
 
-def _without_taps(word, low):
-    for name in "abc":
-        if word >> low[name] & 31 == TAP:
-            word += Source.ZERO - TAP << low[name]
-    return word
+def _instruction(word):
+    it = Instruction.decode(word)
+    sources = {
+        name: Source.ZERO if source == TAP else source for name, source in it.sources.items()
+    }
+    k = it.k if Source.CONSTANT in sources.values() else 0
+    return replace(it, **sources, k=k)
 
 
 def floats(patterns):

@@ -1,0 +1,147 @@
+"""What a command writes: so that two machines can be compared after it, by name."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from diastole_sim.golden.images import Images
+from diastole_sim.golden.vector.streams import mask_bytes, row_bytes
+from diastole_sim.spec.chains import named_streams, walk_of
+from diastole_sim.spec.command import Command
+from diastole_sim.spec.command_table import CHAINS, PRODUCTS, Opcode
+from diastole_sim.spec.formats import PLANE_BITS
+from diastole_sim.spec.image import FloatLayout
+from diastole_sim.spec.limits import Limits, VectorTable, entry_words
+from diastole_sim.spec.micro import INPUTS, Instruction
+from diastole_sim.spec.numerics import CLASS_NAMES
+from diastole_sim.spec.stream_table import (
+    Descriptor,
+    Kind,
+    Walk,
+    panel_vectors,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Area:
+    """``count`` runs of ``length`` from ``first`` on, ``pitch`` apart: bytes of memory, or if
+    ``which`` is given one run of entries of that table."""
+
+    name: str
+    first: int
+    length: int
+    count: int = 1
+    pitch: int = 0
+    which: VectorTable | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Setting:
+    """What a command's areas hang on besides itself: the machine, its tables as the command finds
+    them, and the step."""
+
+    instructions: Sequence[Instruction]
+    descriptors: Sequence[Descriptor]
+    images: Images
+    limits: Limits
+    step: int
+
+
+def written(command: Command, setting: Setting) -> list[Area]:
+    """All that a command may write but registers; of memory no byte that it may not. What a program
+    writes only in some blocks may stay as it was."""
+    opcode = Opcode(command.opcode)
+    if opcode == Opcode.CONVERT:
+        return list(_of_convert(command, setting))
+    if opcode in PRODUCTS:
+        return list(_of_product(command, setting))
+    if opcode in CHAINS:
+        return list(_of_chain(command, setting))
+    if opcode == Opcode.LOAD:
+        which = VectorTable(command.which)
+        first, length = command.first, command.count
+        return [Area(name=which.name.lower(), first=first, length=length, which=which)]
+    if opcode == Opcode.STORE:
+        which = VectorTable(command.which)
+        length = 4 * entry_words(which, setting.limits.block) * command.count
+        first = command.address_x + setting.step * command.advance
+        return [Area(name=f"stored {which.name.lower()}", first=first, length=length)]
+    return []
+
+
+def _of_convert(command: Command, setting: Setting) -> Iterator[Area]:
+    name = CLASS_NAMES[command.class_x]
+    planes = setting.images.numerics.tensor_class(name).format.planes
+    width = PLANE_BITS * (command.width + 1) if planes else None
+    addresses = command.address_w, command.address_dy
+    yield from _of_image(name, (command.m, command.n), width, addresses, setting)
+    yield from _of_slot(command.slot)
+
+
+def _of_image(
+    name: str,
+    shape: tuple[int, int],
+    width: int | None,
+    addresses: tuple[int, int],
+    setting: Setting,
+) -> Iterator[Area]:
+    sizes = setting.images.sizes(name, shape, width)
+    for number, length in enumerate(sizes):
+        copy = f", copy {number}" if len(sizes) > 1 else ""
+        yield Area(name=f"image {name}{copy}", first=addresses[number], length=length)
+
+
+def _of_slot(slot_plus_1: int) -> Iterator[Area]:
+    if slot_plus_1:
+        yield Area(name="amax", first=slot_plus_1 - 1, length=1, which=VectorTable.AMAX)
+
+
+def _of_product(command: Command, setting: Setting) -> Iterator[Area]:
+    operation = PRODUCTS[Opcode(command.opcode)]
+    for result, address in zip(operation.results, operation.result_fields, strict=True):
+        rows, cols = (getattr(command, axis) for axis in result.axes)
+        layout = FloatLayout(rows=rows, cols=cols, data_width=setting.limits.data_width)
+        yield Area(
+            name=result.name,
+            first=getattr(command, address),
+            length=4 * cols,
+            count=rows,
+            pitch=layout.pitch_bytes,
+        )
+
+
+def _of_chain(command: Command, setting: Setting) -> Iterator[Area]:
+    program = setting.instructions[command.program : command.program + command.program_length]
+    walk = walk_of(command, setting.limits.block)
+    for number in named_streams(program)[1]:
+        stream = setting.descriptors[command.streams + INPUTS + number]
+        name = f"output {number}, {Kind(stream.kind).name.lower()}"
+        if stream.kind == Kind.IMAGE:
+            shape = walk.rows, walk.cols
+            addresses = stream.address, stream.address + stream.offset
+            yield from _of_image(CLASS_NAMES[stream.tensor_class], shape, None, addresses, setting)
+            yield from _of_slot(stream.aux)
+        elif stream.kind == Kind.PANEL:
+            length = panel_vectors(stream, walk) - stream.address
+            yield Area(name=name, first=stream.address, length=length, which=VectorTable.PANEL)
+        elif stream.kind == Kind.CONSTANT:
+            yield Area(name=name, first=stream.address, length=1, which=VectorTable.CONSTANTS)
+        else:
+            yield _of_stream(name, stream, walk, setting.step)
+
+
+def _of_stream(name: str, stream: Descriptor, walk: Walk, step: int) -> Area:
+    """Of a stream in memory."""
+    count, length = walk.rows, 0
+    if stream.kind in (Kind.ROW, Kind.COLUMN):
+        count, length = 1, 4 * (walk.rows if stream.kind == Kind.ROW else walk.cols)
+    elif stream.kind == Kind.MASK:
+        count, length = walk.block_rows, mask_bytes(walk.cols, walk.block)
+    else:
+        length = row_bytes(stream.kind, walk.cols)
+    return Area(
+        name=name,
+        first=stream.at_step(step),
+        length=length,
+        count=count,
+        pitch=stream.pitch,
+    )

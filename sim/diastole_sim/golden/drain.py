@@ -1,0 +1,45 @@
+"""The order in which a product's result meets its chain."""
+
+from functools import lru_cache
+
+from diastole_sim.golden.vector.order import Order
+from diastole_sim.spec.chains import walk_of
+from diastole_sim.spec.command import Command
+from diastole_sim.spec.command_table import CHAINED, NEST_FIELDS, Opcode
+from diastole_sim.spec.limits import Limits
+from diastole_sim.spec.nest import KEPT, OUTER, Nest
+from diastole_sim.spec.stream_table import Walk
+
+
+def order_of(command: Command, limits: Limits) -> Order:
+    """Of the blocks of a chain: of one over memory by rows or by columns; at a product's drain its
+    tiles in the nest's order, in a tile block rows ascending, in a row blocks ascending."""
+    walk = walk_of(command, limits.block)
+    if command.opcode not in CHAINED:
+        return Order.of_walk(walk)
+    nests = limits.nests and limits.nests.of(CHAINED[Opcode(command.opcode)].name)
+    if not nests:
+        return Order.of_walk(walk)
+    lengths = {name: getattr(command, field) for name, field in NEST_FIELDS.items()}
+    nest = nests.filled(
+        Nest(**lengths, outer=OUTER[command.nest_outer], keep=KEPT[command.nest_keep])
+    )
+    return tile_order(walk, nest.t_blocks, nest.groups * nests.lane_side, nest.outer)
+
+
+@lru_cache(maxsize=256)
+def tile_order(walk: Walk, high: int, wide: int, outer: str) -> Order:
+    """Tiles of ``high`` x ``wide`` blocks; ``outer``: ``t``, rows of tiles one after the other, or
+    ``l``, columns of tiles."""
+    if wide >= walk.block_cols:
+        return Order.of_walk(walk)
+    tops, lefts = range(0, walk.block_rows, high), range(0, walk.block_cols, wide)
+    corners = [(top, left) for top in tops for left in lefts]
+    if outer == "l":
+        corners = [(top, left) for left in lefts for top in tops]
+    lines = [
+        [(i, j) for j in range(left, min(left + wide, walk.block_cols))]
+        for top, left in corners
+        for i in range(top, min(top + high, walk.block_rows))
+    ]
+    return Order.of_lines(walk, lines)

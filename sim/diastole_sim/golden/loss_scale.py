@@ -1,0 +1,58 @@
+"""The scale of the loss: what a machine multiplies gradients by, so that few of them vanish."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+SCALE, INVERSE = 252, 253
+"""The constants that hold it."""
+ON = 1 << 31
+"""In the register ``loss_scale``; below it three signed bytes: exponent, smallest, largest."""
+
+
+@dataclass(kw_only=True)
+class LossScale:
+    """``exponent``: the scale is 2^exponent, kept within ``smallest`` and ``largest``. ``clean``:
+    steps since it last changed, none of which overflowed; after ``window`` of them it doubles."""
+
+    on: bool = False
+    exponent: int = 0
+    smallest: int = 0
+    largest: int = 0
+    window: int = 0
+    clean: int = 0
+
+    @property
+    def register(self) -> int:
+        """The register ``loss_scale``."""
+        each = (self.exponent, self.smallest, self.largest)
+        return sum((value & 0xFF) << 8 * n for n, value in enumerate(each)) | ON * self.on
+
+    def set_register(self, value: int) -> None:
+        """Write it."""
+        signed = [(value >> 8 * n & 0xFF ^ 0x80) - 0x80 for n in range(3)]
+        self.exponent, self.smallest, self.largest = signed
+        self.on = bool(value & ON)
+
+    def next(self, overflow: bool) -> None:
+        """The end of a step that overflowed, or did not."""
+        if not self.on:
+            return
+        if overflow:
+            self.exponent, self.clean = max(self.exponent - 1, self.smallest), 0
+            return
+        self.clean += 1
+        if self.clean == self.window:
+            self.exponent, self.clean = min(self.exponent + 1, self.largest), 0
+
+    def put(self, constants: NDArray[np.float32]) -> None:
+        """Write the scale and its inverse among the 256 constants; both 1.0 while it is off."""
+        exponent = self.exponent if self.on else 0
+        constants[SCALE], constants[INVERSE] = _power(exponent), _power(-exponent)
+
+
+def _power(exponent: int) -> np.float32:
+    """2^exponent as binary32: +0 below 2^-126, Inf from 2^128 on."""
+    biased = min(max(exponent + 127, 0), 255)
+    return np.uint32(biased << 23).view(np.float32)

@@ -1,0 +1,72 @@
+"""The tables of the golden machine's vector unit, and how they lie in memory."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diastole_sim.golden.memory import Bytes
+from diastole_sim.spec.limits import INSTRUCTIONS, SCALE_SLOTS, VectorTable, entry_words
+from diastole_sim.spec.micro import CONSTANTS, Instruction
+from diastole_sim.spec.stream_table import DESCRIPTOR_BYTES, SLOTS, Descriptor
+
+Floats = NDArray[np.float32]
+
+
+class Tables:
+    """Zeros at first. ``block``: B. ``panel``: (vectors, B). ``amax``: by scale slot, binary32 bits
+    of the magnitude of its last conversion, 0 if there was none. ``edition``: another number
+    whenever instructions or streams have been loaded."""
+
+    def __init__(self, *, block: int, panel_vectors: int):
+        self.block = block
+        self.constants: Floats = np.zeros(CONSTANTS, dtype=np.float32)
+        self.amax = np.zeros(SCALE_SLOTS, dtype=np.uint32)
+        self.panel: Floats = np.zeros((panel_vectors, block), dtype=np.float32)
+        self.instructions = [Instruction.decode(0)] * INSTRUCTIONS
+        self.descriptors = [Descriptor()] * SLOTS
+        self.edition = 0
+
+    def entry_bytes(self, which: int) -> int:
+        """Of an entry in memory."""
+        return 4 * entry_words(VectorTable(which), self.block)
+
+    def load(self, which: int, first: int, data: Bytes) -> None:
+        """Fill entries from ``first`` on; ``data``: side by side, whole entries."""
+        raw = data.tobytes()
+        count = len(raw) // self.entry_bytes(which)
+        place = slice(first, first + count)
+        if which == VectorTable.INSTRUCTIONS:
+            words = np.frombuffer(raw, "<u8").tolist()
+            self.instructions[place] = map(Instruction.decode, words)
+            self.edition += 1
+        elif which == VectorTable.DESCRIPTORS:
+            starts = range(0, len(raw), DESCRIPTOR_BYTES)
+            self.descriptors[place] = [
+                Descriptor.decode(raw[start : start + DESCRIPTOR_BYTES]) for start in starts
+            ]
+            self.edition += 1
+        else:
+            numbers: NDArray[Any] = self._numbers(which)
+            numbers[place] = np.frombuffer(raw, numbers.dtype).reshape(numbers[place].shape)
+
+    def store(self, which: int, first: int, count: int) -> Bytes:
+        """The bytes of entries of a table of numbers."""
+        return self._numbers(which)[first : first + count].copy().view(np.uint8).reshape(-1)
+
+    def bytes_of(self, which: VectorTable, first: int, count: int) -> Bytes:
+        """As :meth:`store`, of any table."""
+        if which == VectorTable.INSTRUCTIONS:
+            words = [each.encode() for each in self.instructions[first : first + count]]
+            return np.array(words, dtype="<u8").view(np.uint8)
+        if which == VectorTable.DESCRIPTORS:
+            each = b"".join(it.encode() for it in self.descriptors[first : first + count])
+            return np.frombuffer(each, np.uint8)
+        return self.store(which, first, count)
+
+    def _numbers(self, which: int) -> NDArray[Any]:
+        return {
+            VectorTable.CONSTANTS: self.constants,
+            VectorTable.AMAX: self.amax,
+            VectorTable.PANEL: self.panel,
+        }[VectorTable(which)]
