@@ -18,8 +18,7 @@ def order_of(command: Command, limits: Limits) -> Order:
     if command.opcode not in CHAINED:
         return Order.of_walk(walk)
     nests = limits.nests and limits.nests.of(CHAINED[Opcode(command.opcode)].name)
-    if not nests:
-        return Order.of_walk(walk)
+    assert nests, "a product with a chain takes nests"
     lengths = {name: getattr(command, field) for name, field in NEST_FIELDS.items()}
     nest = nests.filled(
         Nest(**lengths, outer=OUTER[command.nest_outer], keep=KEPT[command.nest_keep])

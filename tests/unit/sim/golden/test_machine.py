@@ -11,6 +11,7 @@ from diastole_sim.golden.machine import Outcome
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_table import Opcode
 from diastole_sim.spec.image import image_layouts, round_up
+from diastole_sim.spec.nest import Nest
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.stream_table import Kind
 from oracle import vector_words as w
@@ -59,8 +60,8 @@ class Converted:
                 )
             )
 
-    def product(self, opcode, numerics, **others):
-        """A product command that reads the right copies."""
+    def product(self, opcode, numerics, program=None, **others):
+        """A product command that reads the right copies; ``program``: of its chain."""
 
         def at(name, copy):
             two = numerics.tensor_class({"X": "x", "W": "w", "dY": "dy"}[name]).two_copies
@@ -76,7 +77,10 @@ class Converted:
             "address_dy_m": at("dY", 1) if at("dY", 0) != at("dY", 1) else 0,
         }
         name = Opcode(opcode).name.lower().removesuffix("_chain")
-        return Command.product(opcode, m=M, n=N, k=K, **addresses[name], **others)
+        sizes = {"m": M, "n": N, "k": K}
+        if program is None:
+            return Command.product(opcode, **sizes, **addresses[name], **others)
+        return Command.chained(opcode, program, **sizes, **addresses[name], **others)
 
 
 @pytest.mark.parametrize("disturbed", [False, True], ids=["kept", "packed"])
@@ -143,7 +147,8 @@ def test_what_a_result_has_beyond_its_rows_end(block, data_width, np_rng):
 
 def sound(scene):
     """The scene, with outputs that its order of blocks cannot have as floats."""
-    whole = scene.walk != "tiles" or scene.tile[1] >= -(-scene.size[1] // scene.block)
+    blocks = tuple(-(-length // scene.block) for length in scene.size)
+    whole = scene.walk != "tiles" or scene.tile == blocks
     bits = scene.walk != "columns" or scene.block**2 % 8 == 0
     images = scene.walk != "columns" and whole
     outputs = [
@@ -254,11 +259,10 @@ def test_chains_at_the_drain_are_as_judged(opcode, rng, np_rng):
                 stream.data = result
         bench.machine.seen.flags.clear()
         placed = PlacedScene(bench, scene, rng, step=2)
-        nest = {
-            "nest_t": scene.tile[0],
-            "nest_groups": scene.tile[1],
-            "nest_outer": int(scene.down),
-            "nest_chunk": 1,
-        }
-        command = replace(converted.product(opcode, numerics, program=placed.place), **nest)
+        nest = Nest(
+            t_blocks=scene.tile[0],
+            groups=scene.tile[1],
+            outer="l" if scene.down else "t",
+        )
+        command = converted.product(opcode, numerics, program=placed.place, nest=nest)
         checked_chain(placed, command, scene.judged())
