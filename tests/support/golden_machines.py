@@ -6,14 +6,18 @@ import numpy as np
 
 from diastole_sim.golden.machine import GoldenMachine
 from diastole_sim.spec.command import Command, ProgramPlace
+from diastole_sim.spec.command_table import Opcode
 from diastole_sim.spec.image import FloatLayout, round_up
 from diastole_sim.spec.limits import Limits
-from diastole_sim.spec.micro import INPUTS
+from diastole_sim.spec.micro import INPUTS, Instruction, MicroOp, Source
 from diastole_sim.spec.nest import NestLimits, ProductNests
+from diastole_sim.spec.numerics import CLASS_NAMES
+from diastole_sim.spec.operations import CLASSES
 from diastole_sim.spec.stream_table import Descriptor, Kind
 from oracle import vector_words as w
 from oracle.vector_program import packed_mask
 from support.golden_scenes import instructions, placed
+from support.numerics import make_numerics
 
 ANY = tuple(range(1, 33))
 NESTS = NestLimits(
@@ -210,3 +214,71 @@ class PlacedScene:
             length = self._mask_bytes()
             return [each.to_bytes(length, "little") for each in packed_mask(held, self.scene.block)]
         return [little(row, ELEMENT_BYTES[kind]) for row in held]
+
+
+M, N, K = 9, 13, 21
+SHAPES = {"X": (M, K), "W": (K, N), "dY": (M, N)}
+
+
+def tensors(np_rng):
+    """The operands of products M x N x K, by name."""
+    return {name: np_rng.normal(size=shape).astype(np.float32) for name, shape in SHAPES.items()}
+
+
+class Converted:
+    """The operands in a machine, by convert commands; ``images``: by name, two addresses."""
+
+    def __init__(self, bench, data, step=0, planes=1):
+        self.images, self.commands = {}, []
+        for number, (name, values) in enumerate(data.items()):
+            source = bench.put_floats(values)
+            self.images[name] = bench.take(8192), bench.take(8192)
+            self.commands.append(
+                Command.convert(
+                    CLASS_NAMES[number],
+                    rows=values.shape[0],
+                    cols=values.shape[1],
+                    source=source,
+                    destination=self.images[name][0],
+                    second=self.images[name][1],
+                    tag=4 + number,
+                    step=step,
+                    planes=planes,
+                )
+            )
+
+    def product(self, opcode, numerics, program=None, **others):
+        """A product command that reads the right copies; ``program``: of its chain."""
+
+        def at(name, copy):
+            two = numerics.tensor_class(CLASSES[name]).two_copies
+            return self.images[name][copy if two else 0]
+
+        name = Opcode(opcode).name.lower().removesuffix("_chain")
+        read = {
+            "forward": {"address_x": ("X", 0), "address_w": ("W", 1)},
+            "dx": {"address_dy": ("dY", 0), "address_w": ("W", 0)},
+            "dw": {"address_x": ("X", 1), "address_dy": ("dY", 1)},
+            "backward": {"address_x": ("X", 1), "address_w": ("W", 0), "address_dy": ("dY", 0)},
+        }[name]
+        addresses = {field: at(*which) for field, which in read.items()}
+        if name == "backward":
+            second = at("dY", 1)
+            addresses["address_dy_m"] = 0 if second == at("dY", 0) else second
+        sizes = {"m": M, "n": N, "k": K}
+        if program is None:
+            return Command.product(opcode, **sizes, **addresses, **others)
+        return Command.chained(opcode, program, **sizes, **addresses, **others)
+
+
+MOVE = Instruction(op=MicroOp.MOV, a=Source.S0, o=0)
+
+
+def small(tensor, *, output, program=(MOVE,), numerics=None, **others):
+    """A bench, and a chain over a tensor, from input 0 to output 0: its command."""
+    bench = Bench(numerics or make_numerics(), **others)
+    address = bench.put_floats(tensor)
+    pitch = bench.layout(tensor.shape).pitch_bytes
+    source = Descriptor(kind=Kind.F32, address=address, pitch=pitch)
+    place = bench.load(program, streams={0: source, 4: output})
+    return bench, Command.chain(place, m=tensor.shape[0], n=tensor.shape[1])

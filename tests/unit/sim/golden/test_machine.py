@@ -1,4 +1,4 @@
-"""Commands of the golden machine against the device, the judge, and by hand."""
+"""Commands of the golden machine against the device, and by hand."""
 
 from dataclasses import replace
 
@@ -14,20 +14,14 @@ from diastole_sim.spec.command_table import Opcode
 from diastole_sim.spec.image import image_layouts, round_up
 from diastole_sim.spec.limits import Limits, VectorTable
 from diastole_sim.spec.micro import Instruction, MicroOp, Source
-from diastole_sim.spec.nest import Nest
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.stream_table import Descriptor, Kind, PanelOrder
-from oracle import vector_words as w
-from oracle.vector_program import Output
-from support.golden_machines import UNTOUCHED, Bench, PlacedScene
-from support.golden_scenes import floats, judged_outputs, patterns
+from support.golden_machines import MOVE, UNTOUCHED, Bench, Converted, K, M, N, small, tensors
+from support.golden_scenes import patterns
 from support.numerics import make_numerics
-from support.random_programs import random_scene
 from support.texts import exactly
 
 NO_UNIT = "limits must be those of a machine with a vector unit and nests"
-M, N, K = 9, 13, 21
-SHAPES = {"X": (M, K), "W": (K, N), "dY": (M, N)}
 FORMATS = {
     "squares": {"formats": "bfp4"},
     "vectors": {"formats": "bfp4", "groupings": "1x8"},
@@ -35,57 +29,6 @@ FORMATS = {
     "tensor": {"formats": "fp8_e4m3"},
     "mixed": {"formats": ("bf16", "mxfp8_e4m3", "bfp4"), "groupings": (None, "1x8", None)},
 }
-
-
-def tensors(np_rng):
-    """The operands, with an Inf and a NaN in dY now and then."""
-    return {name: np_rng.normal(size=shape).astype(np.float32) for name, shape in SHAPES.items()}
-
-
-class Converted:
-    """The operands in a machine, by convert commands; ``images``: by name, two addresses."""
-
-    def __init__(self, bench, data, step=0, planes=1, **fields):
-        self.images, self.commands = {}, []
-        for number, (name, values) in enumerate(data.items()):
-            source = bench.put_floats(values)
-            self.images[name] = bench.take(8192), bench.take(8192)
-            self.commands.append(
-                Command.convert(
-                    CLASS_NAMES[number],
-                    rows=values.shape[0],
-                    cols=values.shape[1],
-                    source=source,
-                    destination=self.images[name][0],
-                    second=self.images[name][1],
-                    tag=4 + number,
-                    step=step,
-                    planes=planes,
-                    **fields,
-                )
-            )
-
-    def product(self, opcode, numerics, program=None, **others):
-        """A product command that reads the right copies; ``program``: of its chain."""
-
-        def at(name, copy):
-            two = numerics.tensor_class({"X": "x", "W": "w", "dY": "dy"}[name]).two_copies
-            return self.images[name][copy if two else 0]
-
-        addresses = {
-            "forward": {"address_x": at("X", 0), "address_w": at("W", 1)},
-            "dx": {"address_dy": at("dY", 0), "address_w": at("W", 0)},
-            "dw": {"address_x": at("X", 1), "address_dy": at("dY", 1)},
-        }
-        addresses["backward"] = addresses["dx"] | {
-            "address_x": at("X", 1),
-            "address_dy_m": at("dY", 1) if at("dY", 0) != at("dY", 1) else 0,
-        }
-        name = Opcode(opcode).name.lower().removesuffix("_chain")
-        sizes = {"m": M, "n": N, "k": K}
-        if program is None:
-            return Command.product(opcode, **sizes, **addresses[name], **others)
-        return Command.chained(opcode, program, **sizes, **addresses[name], **others)
 
 
 @pytest.mark.parametrize("disturbed", [False, True], ids=["kept", "packed"])
@@ -150,144 +93,9 @@ def test_what_a_result_has_beyond_its_rows_end(block, data_width, np_rng):
     assert (rows[:, 4 * N :][:, zeros:] == UNTOUCHED).all()
 
 
-def sound(scene):
-    """The scene, with outputs that its order of blocks cannot have as floats, and with no scale of
-    the loss."""
-    blocks = tuple(-(-length // scene.block) for length in scene.size)
-    whole = scene.walk != "tiles" or scene.tile == blocks
-    bits = scene.walk != "columns" or scene.block**2 % 8 == 0
-    images = scene.walk != "columns" and whole
-    outputs = [
-        Output(w.KIND_F32)
-        if each
-        and ((each.kind == w.KIND_IMAGE and not images) or (each.kind == w.KIND_MASK and not bits))
-        else each
-        for each in scene.outputs
-    ]
-    constants = list(scene.constants)
-    constants[252:254] = [0x3F800000] * 2
-    return replace(scene, outputs=outputs, constants=constants)
-
-
-def as_judged(placed, judged):
-    """Memory, tables and the overflow bit are as the judge has them."""
-    scene, machine = placed.scene, placed.bench.machine
-    assert patterns(machine.tables.panel[: len(scene.panel)]) == judged.panel
-    constants = patterns(machine.tables.constants)
-    assert constants == list(judged.constants)
-    overflow = False
-    for number, stream in placed.outputs.items():
-        kind = stream.kind
-        held = judged.outputs[number]
-        overflow |= bool(stream.watch) and number in judged.not_finite
-        if kind in (Kind.PANEL, Kind.CONSTANT):
-            continue
-        if kind == Kind.IMAGE:
-            overflow |= _image_as_judged(placed, stream, judged_outputs(scene, judged)[number])
-            continue
-        rows = placed.expected_rows(number, held)
-        length, count = placed.row_bytes(kind)
-        pitch = stream.pitch or length
-        start = stream.address + stream.per_step * placed.step * stream.offset
-        found = machine.memory.read(start, pitch * count).reshape(count, pitch)
-        untouched = bytes([UNTOUCHED])
-        for place, row in enumerate(found):
-            row_expected = rows[place] if rows else untouched * length
-            assert row.tobytes() == row_expected + untouched * (pitch - length), f"output {number}"
-    assert machine.overflow == overflow
-
-
-def _image_as_judged(placed, stream, values):
-    """Whether it holds a NaN or Inf in class dy."""
-    machine, array = placed.bench.machine, floats(values)
-    name = CLASS_NAMES[stream.tensor_class]
-    tensor = quantise(
-        array, name, machine.numerics, seed=machine.seed, tag=stream.pitch, step=placed.step
-    )
-    layouts = image_layouts(
-        tensor.chosen, tensor.shape, block=machine.numerics.block, data_width=64
-    )
-    for copy, layout in enumerate(layouts):
-        image = machine.memory.read(stream.address + copy * stream.offset, layout.total_bytes)
-        assert np.array_equal(image, layout.pack(tensor.copies[copy]))
-    return name == "dy" and not np.isfinite(array).all()
-
-
-def checked_chain(placed, command, judged):
-    """Do a chain and see that it did what the judge says, and nothing outside its areas."""
-    machine = placed.bench.machine
-    before = machine.memory.read(0, machine.memory.size).copy()
-    areas = machine.written(command)
-    machine.execute(command)
-    as_judged(placed, judged)
-    after = machine.memory.read(0, machine.memory.size)
-    touched = np.zeros(machine.memory.size, np.bool_)
-    for area in areas:
-        if area.which is None:
-            for row in range(area.count):
-                touched[area.first + row * area.pitch :][: area.length] = True
-    assert not ((before != after) & ~touched).any()
-
-
-@pytest.mark.parametrize("walk", ["rows", "columns"])
-@pytest.mark.parametrize("block", [1, 2, 4, 8])
-def test_chains_over_memory_are_as_judged(block, walk, rng):
-    groupings = "1x8" if block <= 8 and rng.random() < 0.5 else None
-    numerics = make_numerics(block=block, groupings=groupings, headroom=10)
-    for _ in range(8):
-        scene = sound(random_scene(rng, block, walk=walk))
-        placed = PlacedScene(Bench(numerics), scene, rng, step=rng.choice((0, 3)))
-        checked_chain(placed, placed.command(), scene.judged())
-
-
-PRODUCTS = {
-    Opcode.FORWARD_CHAIN: ("X", "W", (M, N)),
-    Opcode.DX_CHAIN: ("W", "dY", (M, K)),
-    Opcode.DW_CHAIN: ("X", "dY", (K, N)),
-}
-
-
-@pytest.mark.parametrize("opcode", PRODUCTS)
-def test_chains_at_the_drain_are_as_judged(opcode, rng, np_rng):
-    size = PRODUCTS[opcode][2]
-    for number in range(8):
-        numerics = make_numerics(groupings="1x8" if number % 2 else None)
-        scene = sound(random_scene(rng, 4, walk="tiles", size=size))
-        bench, data = Bench(numerics), tensors(np_rng)
-        converted = Converted(bench, data)
-        bench.machine.run(converted.commands)
-        plain = Opcode(opcode - Opcode.FORWARD_CHAIN + Opcode.FORWARD)
-        out = bench.take_floats(size)
-        bench.machine.execute(converted.product(plain, numerics, out_a=out))
-        result = patterns(bench.floats(out, size))
-        for stream in scene.inputs:
-            if stream and stream.kind == w.KIND_PRODUCT:
-                stream.data = result
-        bench.machine.seen.flags.clear()
-        placed = PlacedScene(bench, scene, rng, step=2)
-        nest = Nest(
-            t_blocks=scene.tile[0],
-            groups=scene.tile[1],
-            outer="l" if scene.down else "t",
-        )
-        command = converted.product(opcode, numerics, program=placed.place, nest=nest)
-        checked_chain(placed, command, scene.judged())
-
-
 # Commands by hand.
 
-MOVE = Instruction(op=MicroOp.MOV, a=Source.S0, o=0)
 INF, NAN = np.float32(np.inf), np.float32(np.nan)
-
-
-def small(tensor, *, output, program=(MOVE,), numerics=None, **others):
-    """A bench with a chain over a tensor, from input 0 to output 0; its command."""
-    bench = Bench(numerics or make_numerics(), **others)
-    address = bench.put_floats(tensor)
-    pitch = bench.layout(tensor.shape).pitch_bytes
-    source = Descriptor(kind=Kind.F32, address=address, pitch=pitch)
-    place = bench.load(program, streams={0: source, 4: output})
-    return bench, Command.chain(place, m=tensor.shape[0], n=tensor.shape[1])
 
 
 def refused(bench, command):
@@ -484,81 +292,72 @@ def test_the_scale_of_the_loss_is_a_constant():
     assert machine.memory.read(stored, 8).view("<f4").tolist() == [8.0, 0.125]
 
 
-# Scales of tensors.
-
-
-def test_scale_slots(np_rng):
-    numerics = make_numerics(
-        formats="fp8_e4m3", groupings="tensor", scales="floor", source="delayed"
-    )
-    tensor = np_rng.normal(size=(3, 5)).astype(np.float32) * np.float32(1000)
-    image = Descriptor(kind=Kind.IMAGE, tensor_class=1, aux=8, pitch=9)
-    bench, chain = small(tensor, output=image, numerics=numerics)
-    machine = bench.machine
-    place = bench.take(4096)
-    bench.load_streams({4: replace(image, address=place)})
-    convert = Command.convert(
-        "w", rows=3, cols=5, source=0, destination=place, tag=9, step=0, slot=7
-    )
-    amax = int(np.abs(tensor).max().view(np.uint32))
-    for command in (chain, convert):
-        machine.tables.amax[7] = 0
-        for before in (1.0, np.abs(tensor).max()):  # an empty slot counts as 1.0
-            machine.execute(command)
-            exponent = int(np.floor(np.log2(before)))
-            expected = quantise(
-                tensor, "w", numerics, seed=machine.seed, tag=9, step=0, scale=exponent
-            )
-            (layout,) = image_layouts(expected.chosen, (3, 5), block=4, data_width=64)
-            found = machine.memory.read(place, layout.total_bytes)
-            assert np.array_equal(found, layout.pack(expected.copies[0])), command
-            assert machine.tables.amax[7] == amax
-    assert not machine.tables.amax[:7].any()
-    assert not machine.tables.amax[8:].any()
-
-
-def test_images_without_a_slot_have_a_scale_of_1(np_rng):
-    numerics = make_numerics(formats="fp8_e4m3", groupings="tensor")
-    tensor = np_rng.normal(size=(3, 5)).astype(np.float32)
-    place = 4096
-    image = Descriptor(kind=Kind.IMAGE, tensor_class=0, pitch=1, address=place)
-    bench, chain = small(tensor, output=image, numerics=numerics)
-    bench.machine.execute(chain)
-    chosen = numerics.tensor_class("x")
-    expected = quantise(
-        tensor, "x", numerics, seed=77, tag=1, step=0, scale=chosen.format.unit_exponent
-    )
-    (layout,) = image_layouts(chosen, (3, 5), block=4, data_width=64)
-    found = bench.machine.memory.read(place, layout.total_bytes)
-    assert np.array_equal(found, layout.pack(expected.copies[0]))
-
-
-@pytest.mark.parametrize("width", [2, 4, 6])
-def test_widths_of_planes(width, np_rng):
-    numerics = make_numerics(formats="fast", groupings=None, widths=(2, 4, 6))
-    bench, data = Bench(numerics), tensors(np_rng)
-    converted = Converted(bench, data, planes=width // 2)
-    machine = bench.machine
-    assert machine.run(converted.commands) == Outcome(done=3)
-    widths = dict.fromkeys(("x", "w"), width // 2)
-    out = bench.take_floats((M, N))
-    command = converted.product(Opcode.FORWARD, numerics, planes=widths, out_a=out)
-    device = GoldenDevice(numerics, machine.seed)
-    x, weights = (
-        device.convert(data[name], CLASS_NAMES[number], tag=4 + number, width=width)
-        for number, name in enumerate(("X", "W"))
-    )
-    expected = patterns(device.forward(x, weights).y)
-    machine.execute(command)
-    assert patterns(bench.floats(out, (M, N))) == expected
-    size = machine.memory.size
-    machine.memory.write(0, machine.memory.read(0, size).copy())
-    machine.execute(command)
-    assert patterns(bench.floats(out, (M, N))) == expected
-
-
 def test_an_odd_machine_is_refused():
     numerics = make_numerics()
     limits = Limits.of(numerics, data_width=64)
     with pytest.raises(ValueError, match=exactly(NO_UNIT)):
         GoldenMachine(numerics, limits, memory_bytes=64)
+
+
+# Several commands.
+
+
+def test_a_layer_with_its_activation_and_the_next(np_rng):
+    """relu(X W + b) as the next layer's X, and where it is positive; the next product of it."""
+    numerics = make_numerics(groupings="1x8")
+    bench = Bench(numerics)
+    machine, device = bench.machine, GoldenDevice(numerics, 77)
+    x, weights, bias, after = (
+        np_rng.normal(size=shape).astype(np.float32) for shape in ((M, K), (K, N), (1, N), (N, K))
+    )
+    layer = Converted(bench, {"X": x, "W": weights}, step=2**32 - 1)
+    images = {name: (bench.take(8192), bench.take(8192)) for name in ("hidden", "after")}
+    mask = bench.take(4096)
+    streams = {
+        0: Descriptor(kind=Kind.PRODUCT),
+        1: Descriptor(kind=Kind.COLUMN, address=bench.put(bias.tobytes())),
+        4: Descriptor(
+            kind=Kind.IMAGE,
+            address=images["hidden"][0],
+            offset=images["hidden"][1] - images["hidden"][0],
+            pitch=8,
+        ),
+        5: Descriptor(kind=Kind.MASK, address=mask, pitch=16),
+    }
+    relu = (
+        Instruction(op=MicroOp.ADD, a=Source.S0, c=Source.S1, d=0),
+        Instruction(op=MicroOp.GT, a=0, c=Source.ZERO, d=1, o=1),
+        Instruction(op=MicroOp.MAX, a=0, c=Source.ZERO, d=0, o=0),
+    )
+    place = bench.load(relu, streams=streams)
+    source, out = bench.put_floats(after), bench.take_floats((M, K))
+    convert = {"rows": N, "cols": K, "tag": 9, "step": 2**32 - 1}
+    commands = [
+        *layer.commands,
+        layer.product(Opcode.FORWARD_CHAIN, numerics, program=place),
+        Command.convert(
+            "w",
+            source=source,
+            destination=images["after"][0],
+            second=images["after"][1],
+            **convert,
+        ),
+        Command.product(
+            Opcode.FORWARD,
+            m=M,
+            n=K,
+            k=N,
+            address_x=images["hidden"][0],
+            address_w=images["after"][1],
+            out_a=out,
+        ),
+    ]
+    machine.step = 5
+    assert machine.run([each.encode() for each in commands]) == Outcome(done=len(commands))
+    y = device.forward(x, weights, tags=(4, 5), step=4).y
+    z = y + bias
+    hidden = device.convert(np.where(z > 0, z, np.float32(0)), "x", tag=8, step=5)
+    expected = device.forward(hidden, device.convert(after, "w", tag=9, step=4)).y
+    assert patterns(bench.floats(out, (M, K))) == patterns(expected)
+    bits = np.unpackbits(machine.memory.read(mask, 8), bitorder="little").reshape(4, 4, 4)
+    assert np.array_equal(bits.swapaxes(0, 1).reshape(4, 16)[:, :N], z[:4] > 0)
