@@ -1,4 +1,4 @@
-"""What enters the first layer."""
+"""What enters the first layer, and what is moved as it is."""
 
 from diastole_sim.program.chain import Chain, Port, lines
 from diastole_sim.spec.stream_table import Kind
@@ -54,4 +54,20 @@ def add_bias_alone() -> Chain:
             "b": Port(number=1, kinds=(Kind.COLUMN,), meaning="bias"),
         },
         outputs={"z": Port(number=0, kinds=(Kind.F32, Kind.IMAGE), meaning="X W + b")},
+    )
+
+
+def copied() -> Chain:
+    """y = x: between memory and the panel.
+
+    Streams: s0 x; o0 y.
+    Constants: none.
+    Instructions: 1.
+    """
+    kinds = (Kind.F32, Kind.PANEL)
+    return Chain(
+        name="copied",
+        text=lines("mov s0 -> o0"),
+        inputs={"x": Port(number=0, kinds=kinds, meaning="a tensor")},
+        outputs={"y": Port(number=0, kinds=kinds, meaning="the same")},
     )

@@ -1,7 +1,7 @@
 """Sums over columns, sums of gradients over microbatches, and clipping by their norm."""
 
 from diastole_sim.program.chain import INVERSE_LOSS_SCALE, Chain, Port, lines
-from diastole_sim.spec.stream_table import Kind
+from diastole_sim.spec.stream_table import Kind, PanelOrder
 
 
 def column_sums() -> Chain:
@@ -30,6 +30,29 @@ def _column_sums(name: str, text: str) -> Chain:
         name=name,
         text=lines(text, "turned add r0 rows when last -> o0"),
         inputs={"values": Port(number=0, kinds=(Kind.F32, Kind.BF16), meaning="a tensor")},
+        outputs={"sums": Port(number=0, kinds=(Kind.COLUMN,), meaning="a number per column")},
+        by_columns=True,
+    )
+
+
+def bias_squares() -> Chain:
+    """Of every column the square of the sum over the row slots: of the gradient by a bias.
+
+    Streams: s0 db; o0 sums.
+    Constants: none.
+    Instructions: 2 + 1 log2 B.
+    """
+    return Chain(
+        name="bias_squares",
+        text=lines("r0 = mov s0", "turned add r0 rows", "r0 = mul r0 r0 -> o0"),
+        inputs={
+            "db": Port(
+                number=0,
+                kinds=(Kind.PANEL,),
+                meaning="sums over columns, of every row slot its own",
+                order=PanelOrder.BLOCK_COLUMN,
+            )
+        },
         outputs={"sums": Port(number=0, kinds=(Kind.COLUMN,), meaning="a number per column")},
         by_columns=True,
     )

@@ -68,7 +68,9 @@ def update_chain(
     written = {each: Port(number=1 + n, kinds=tensor, meaning=each) for n, each in enumerate(state)}
     outputs = {"w": Port(number=0, kinds=tensor, meaning="weights after the update")} | written
     if not options.bias:
-        image = Port(number=1 + len(state), kinds=(Kind.IMAGE,), meaning="W of the next step")
+        image = Port(
+            number=1 + len(state), kinds=(Kind.IMAGE, Kind.F32), meaning="W of the next step"
+        )
         outputs |= {"image": image}
         text = lines(text, f"mov r2 -> o{image.number}")
     return Chain(
