@@ -47,9 +47,10 @@ class CommandList:
         )
         self._listed.append(listed)
 
-    def extend(self, other: "CommandList") -> None:
-        """Those of another list behind them."""
-        self._listed += other._listed
+    def extend(self, *others: "CommandList") -> None:
+        """Those of other lists behind them."""
+        for other in others:
+            self._listed += other._listed
 
     def commands(self, entries: Iterable[int] = ()) -> tuple[Command, ...]:
         """All, those ``ahead`` that may be. ``entries``: numbers where a run begins or goes on: no

@@ -7,19 +7,25 @@ which makes the image of W that the next step reads. Tags are 4 * layer + class;
 converted twice.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
-from diastole_sim.program.chains.inputs import add_bias_alone, copied, input_bytes
+from diastole_sim.program.chains.inputs import copied
 from diastole_sim.program.chains.losses import mean_loss, softmax_a, softmax_b, softmax_c
 from diastole_sim.program.chains.sums import bias_squares, clip_factor, column_squares
-from diastole_sim.program.command_list import CommandList
-from diastole_sim.program.memory_plan import BoundStream, MemoryPlan, PlannedImage, stream_of
+from diastole_sim.program.memory_plan import BoundStream, MemoryPlan, stream_of
+from diastole_sim.program.perceptron_forward import (
+    PRODUCT,
+    evaluation_commands,
+    forward_chain,
+    input_use,
+)
 from diastole_sim.program.perceptron_tensors import (
-    LOGITS,
-    BytesOfSamples,
     PerceptronLayer,
     PerceptronRecipe,
     PerceptronTensors,
+    StoredSamples,
 )
 from diastole_sim.program.program import TrainingProgram
 from diastole_sim.program.program_tables import FIRST_WRITTEN, OWN_CONSTANTS
@@ -34,13 +40,12 @@ LOSS, CLIP = FIRST_WRITTEN, FIRST_WRITTEN + 1
 """Constants that chains write: the loss of the step, and the factor of gradients."""
 BEFORE_THE_FIRST = 2**32 - 1
 """The step that the draws of the first weights' conversion are of."""
-PRODUCT = BoundStream(name="product", descriptor=Descriptor(kind=Kind.PRODUCT))
 
 
 def perceptron_program(
     recipe: PerceptronRecipe,
-    training: BytesOfSamples,
-    held_out: BytesOfSamples,
+    training: StoredSamples,
+    held_out: StoredSamples,
     *,
     numerics: Numerics,
     limits: Limits,
@@ -58,18 +63,21 @@ def perceptron_program(
     )
     tensors = PerceptronTensors(recipe, training, held_out, plan)
     writer = Writer(plan, limits)
-    step = _Step(tensors, writer, training.scale)
+    step = _Step(tensors, writer, training)
     body = writer.segment(step.write)
-    into_panel = writer.segment(step.copy_into_panel)
-    back = writer.segment(step.copy_back)
     commands = writer.segment(step.convert_weights)
     resume = len(commands)
-    load_tables(writer, commands, tensors.initial, "training")
-    commands.extend(into_panel)
+    moves = Writer(plan, limits)
+    into_panel, back = (
+        moves.segment(partial(_copy, moves, tensors.layers, into_panel=each))
+        for each in (True, False)
+    )
+    loads = moves.load_tables(tensors.initial, "copies")
+    commands.extend(loads, into_panel, writer.load_tables(tensors.initial, "training"))
     target = len(commands)
     commands.extend(body)
     commands.add(Command.next(target), alone=True)
-    commands.extend(back)
+    commands.extend(loads, back)
     for layer in tensors.layers:  # what an update would have written, if the first one is skipped
         if layer.w.name in writer.floats:
             first = tensors.initial[layer.parameters["w"].name]
@@ -77,7 +85,7 @@ def perceptron_program(
     return TrainingProgram(
         training=commands.commands(entries=(resume, target)),
         resume=resume,
-        evaluation=_evaluation(tensors, held_out, limits),
+        evaluation=evaluation_commands(tensors, held_out, limits),
         steps=recipe.steps,
         areas=plan.areas,
         initial=tensors.initial,
@@ -86,28 +94,26 @@ def perceptron_program(
     )
 
 
-def load_tables(
-    writer: Writer, commands: CommandList, initial: dict[str, bytes], name: str
-) -> None:
-    """Commands that fill the tables with what the writer's chains need."""
-    tables = writer.tables
-    for which, data, count in (
-        (VectorTable.INSTRUCTIONS, tables.instruction_bytes(), len(tables.instructions)),
-        (VectorTable.CONSTANTS, tables.constant_values().tobytes(), len(tables.constant_values())),
-        (VectorTable.DESCRIPTORS, tables.descriptor_bytes(), len(tables.descriptors())),
-    ):
-        if count:
-            area = writer.plan.take(f"{which.name.lower()} of {name}", "table", (count,), len(data))
-            initial[area.name] = data
-            load = Command.load(which, address=area.address, first=0, count=count)
-            commands.add(load, alone=True)
+def _copy(writer: Writer, layers: Sequence[PerceptronLayer], *, into_panel: bool) -> None:
+    """Parameters that a step has in the panel, between there and memory."""
+    for layer in layers:
+        for name, stored in layer.parameters.items() if layer.in_panel else ():
+            streams = stored, layer.state[name]
+            source, target = streams if into_panel else reversed(streams)
+            use = ChainUse(
+                chain=copied(),
+                shape=(layer.inputs, layer.outputs),
+                inputs={"x": source},
+                outputs={"y": target},
+            )
+            writer.chain(use)
 
 
 class _Step:
-    """Writes the commands of a step, and of what stands before and behind all steps."""
+    """Writes the commands of a step, and those before the first."""
 
-    def __init__(self, tensors: PerceptronTensors, writer: Writer, scale: float):
-        self.tensors, self.writer, self.scale = tensors, writer, scale
+    def __init__(self, tensors: PerceptronTensors, writer: Writer, samples: StoredSamples):
+        self.tensors, self.writer, self.samples = tensors, writer, samples
         self.recipe, self.layers = tensors.recipe, tensors.layers
         self.skip = self.recipe.loss_scaling is not None
 
@@ -115,28 +121,6 @@ class _Step:
         """Their first images."""
         for layer in self.layers:
             self.writer.convert(layer.parameters["w"], layer.w, step=BEFORE_THE_FIRST)
-
-    def copy_into_panel(self) -> None:
-        """Parameters that a step has there."""
-        self._copy(into_panel=True)
-
-    def copy_back(self) -> None:
-        """The inverse."""
-        self._copy(into_panel=False)
-
-    def _copy(self, *, into_panel: bool) -> None:
-        for layer in self.layers:
-            for name, stored in layer.parameters.items() if layer.in_panel else ():
-                streams = stored, layer.state[name]
-                source, target = streams if into_panel else reversed(streams)
-                self.writer.chain(
-                    ChainUse(
-                        chain=copied(),
-                        shape=(layer.inputs, layer.outputs),
-                        inputs={"x": source},
-                        outputs={"y": target},
-                    )
-                )
 
     def write(self) -> None:
         """A step, from its constants to the update."""
@@ -150,16 +134,14 @@ class _Step:
             advance=tensors.step_table.pitch,
         )
         self.writer.commands.add(load, writes=[f"K[{number}]" for number in numbers])
-        self.writer.chain(
-            ChainUse(
-                chain=input_bytes(),
-                shape=(self.recipe.batch, self.layers[0].inputs),
-                inputs={"bytes": stream_of(tensors.samples, Kind.GATHERED_U8)},
-                outputs={"x": self.layers[0].x},
-                values={"scale": self.scale},
-                row_list=tensors.rows,
-            )
+        kind = Kind.GATHERED_U8 if self.samples.are_bytes else Kind.GATHERED_F32
+        use = input_use(
+            self.samples,
+            stream_of(tensors.samples, kind),
+            self.layers[0].x,
+            row_list=tensors.rows,
         )
+        self.writer.chain(use)
         for layer in self.layers[:-1]:
             self._forward(layer)
         self._softmax()
@@ -332,76 +314,3 @@ class _Step:
             skip=self.skip,
         )
         self.writer.chain(use)
-
-
-def forward_chain(
-    writer: Writer,
-    recipe: PerceptronRecipe,
-    product: ProductOf,
-    bias: BoundStream,
-    *,
-    x: PlannedImage,
-    kept: BoundStream,
-) -> None:
-    """A hidden layer: the product through bias and activation into the next layer's X."""
-    use = ChainUse(
-        chain=recipe.activation.forward_chain(),
-        shape=product.shape,
-        inputs={"y": PRODUCT, "b": bias},
-        outputs={"a": x, "kept": kept},
-    )
-    writer.chain(use, product)
-
-
-def _evaluation(
-    tensors: PerceptronTensors, held_out: BytesOfSamples, limits: Limits
-) -> tuple[Command, ...]:
-    """All layers on the held-out samples, with tables of its own: the layers are counted behind the
-    last, so that no draw is shared with training."""
-    plan, recipe, rows = tensors.plan, tensors.recipe, len(held_out.inputs)
-    writer = Writer(plan, limits)
-    depth, layers = len(tensors.layers), tensors.layers
-    images = [
-        tensors.image("x", f"evaluation {n} x", depth + n, rows, layer.inputs)
-        for n, layer in enumerate(layers)
-    ]
-    logits = stream_of(plan.tensor(LOGITS, Kind.F32, rows, recipe.widths[-1]))
-
-    def write() -> None:
-        writer.chain(
-            ChainUse(
-                chain=input_bytes(),
-                shape=(rows, layers[0].inputs),
-                inputs={"bytes": stream_of(tensors.held_out)},
-                outputs={"x": images[0]},
-                values={"scale": held_out.scale},
-            )
-        )
-        for n, layer in enumerate(layers):
-            product = ProductOf(
-                operation="forward",
-                m=rows,
-                n=layer.outputs,
-                k=layer.inputs,
-                operands={"x": images[n], "w": layer.w},
-            )
-            if n + 1 < depth:
-                kind = recipe.activation.kept[0]
-                kept = plan.tensor(f"evaluation {n} kept", kind, rows, layer.outputs)
-                bias = layer.bias["w"]
-                x = images[n + 1]
-                forward_chain(writer, recipe, product, bias, x=x, kept=stream_of(kept))
-                continue
-            use = ChainUse(
-                chain=add_bias_alone(),
-                shape=(rows, layer.outputs),
-                inputs={"y": PRODUCT, "b": layer.bias["w"]},
-                outputs={"z": logits},
-            )
-            writer.chain(use, product)
-
-    body = writer.segment(write)
-    commands = CommandList()
-    load_tables(writer, commands, tensors.initial, "evaluation")
-    commands.extend(body)
-    return commands.commands()

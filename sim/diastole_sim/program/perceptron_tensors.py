@@ -24,19 +24,37 @@ from diastole_sim.spec.check import require_int
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.stream_table import Kind, PanelOrder
 from diastole_sim.train.draws import initial_weights
+from diastole_sim.train.samples import Samples
 
 STEP_TABLE, LOSSES, LOGITS = "step table", "losses", "logits"
 """Areas by name: constants of every step, its loss, and what an evaluation leaves."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class BytesOfSamples:
-    """``inputs``: (samples, features), which times ``scale`` are the numbers. ``labels``:
-    (samples,), from 0 on."""
+class StoredSamples:
+    """As memory has them. ``inputs``: (samples, features), bytes, which times ``scale`` are the
+    numbers, or float32. ``labels``: (samples,), from 0 on."""
 
-    inputs: NDArray[np.uint8]
+    inputs: NDArray[np.uint8] | NDArray[np.float32]
     labels: NDArray[np.int64]
-    scale: float
+    scale: float = 1.0
+
+    @classmethod
+    def of(cls, samples: Samples, scale: float | None = None) -> "StoredSamples":
+        """``scale``: of bytes; None for floats. ValueError if the bytes would be others than the
+        samples are."""
+        if scale is None:
+            inputs = np.ascontiguousarray(samples.inputs, np.float32)
+            return cls(inputs=inputs, labels=samples.labels)
+        scaled = samples.inputs / np.float32(scale)
+        kept = np.clip(np.nan_to_num(scaled), 0, 255).astype(np.uint8)
+        if not np.array_equal(kept, scaled):
+            raise ValueError(f"the samples are no bytes times {scale}")
+        return cls(inputs=kept, labels=samples.labels, scale=scale)
+
+    @property
+    def are_bytes(self) -> bool:
+        return self.inputs.dtype == np.uint8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,8 +142,8 @@ class PerceptronTensors:
     def __init__(
         self,
         recipe: PerceptronRecipe,
-        training: BytesOfSamples,
-        held_out: BytesOfSamples,
+        training: StoredSamples,
+        held_out: StoredSamples,
         plan: MemoryPlan,
     ):
         self.recipe, self.plan = recipe, plan
@@ -133,8 +151,8 @@ class PerceptronTensors:
         self.step_numbers = {
             name: OWN_CONSTANTS + place for place, name in enumerate(recipe.optimiser.of_step(0))
         }
-        self.samples = self.bytes("training samples", training.inputs)
-        self.held_out = self.bytes("held-out samples", held_out.inputs)
+        self.samples = self._stored("training samples", training)
+        self.held_out = self._stored("held-out samples", held_out)
         self.rows = self._lists("rows", recipe.batches)
         self.labels = self._lists("labels", training.labels[recipe.batches])
         self.step_table = self._step_table()
@@ -150,11 +168,10 @@ class PerceptronTensors:
         )
         self.layers = [self._layer(number, db) for number, db in enumerate(sums)]
 
-    def bytes(self, name: str, values: NDArray[np.uint8]) -> PlannedArea:
-        """A tensor of bytes."""
-        rows, cols = values.shape
-        area = self.plan.tensor(name, Kind.U8, rows, cols)
-        self._fill(area, values)
+    def _stored(self, name: str, samples: StoredSamples) -> PlannedArea:
+        kind = Kind.U8 if samples.are_bytes else Kind.F32
+        area = self.plan.tensor(name, kind, *samples.inputs.shape)
+        self._fill(area, samples.inputs)
         return area
 
     def _fill(self, area: PlannedArea, rows: NDArray[np.generic]) -> None:

@@ -11,7 +11,7 @@ from diastole_sim.spec.chains import chain_faults
 from diastole_sim.spec.command import MACHINES_OWN, Command, ProgramPlace
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import CHAINED, PRODUCTS
-from diastole_sim.spec.limits import Limits
+from diastole_sim.spec.limits import Limits, VectorTable
 from diastole_sim.spec.micro import INPUTS
 from diastole_sim.spec.operations import Operation
 from diastole_sim.spec.stream_table import SLOTS, Descriptor, Kind
@@ -86,6 +86,24 @@ class Writer:
         write()
         found, self.commands = self.commands, before
         return found
+
+    def load_tables(self, initial: dict[str, bytes], name: str) -> CommandList:
+        """Commands that fill the tables with what the chains need; what they load is added to
+        ``initial``, and ``name`` to the names of its areas."""
+        tables, commands = self.tables, CommandList()
+        constants = tables.constant_values()
+        for which, data, count in (
+            (VectorTable.INSTRUCTIONS, tables.instruction_bytes(), len(tables.instructions)),
+            (VectorTable.CONSTANTS, constants.tobytes(), len(constants)),
+            (VectorTable.DESCRIPTORS, tables.descriptor_bytes(), len(tables.descriptors())),
+        ):
+            if count:
+                label = f"{which.name.lower()} of {name}"
+                area = self.plan.take(label, "table", (count,), len(data))
+                initial[area.name] = data
+                load = Command.load(which, address=area.address, first=0, count=count)
+                commands.add(load, alone=True)
+        return commands
 
     def convert(self, source: BoundStream, image: PlannedImage, *, step: int = 0) -> None:
         """``step``: is added to the register, modulo 2^32."""
