@@ -1,4 +1,4 @@
-"""Tests of diastole.torch, and its figure, in an environment of their own.
+"""Tests that need torch, and a figure of diastole.torch, in an environment of their own.
 
     python scripts/torch_tests.py [FOLDER]
 
@@ -27,6 +27,7 @@ PINNED = "torch==2.13.0"
 TESTS = (
     "tests/unit/tool/torch",
     "tests/unit/tool/measure/test_torch_speed.py",
+    "tests/sweeps/test_chains_torch.py",
     "tests/unit/test_documents.py",
     "tests/unit/test_readme.py",
 )
@@ -37,7 +38,7 @@ def main(folder: Path) -> int:
     tests = [python, "-m", "pytest", "-n", "auto", "-p", "no:cacheprovider", *TESTS]
     run(*tests, threads=1)
     run(python, "scripts/bench.py", folder / "bench.json", "torch", "--require")
-    say("the tests of diastole.torch pass, and it is as fast as asked")
+    say("the tests with torch pass, and diastole.torch is as fast as asked")
     return 0
 
 

@@ -30,6 +30,7 @@ TWICE = {
     "describe": "likewise",
     "figures": "of every measurement, called with its module's name before it",
     "exp": "of the vector unit, to the bit; of training on the host",
+    "relu": "of floats, on the host; the activation as programs",
     "quantise": "by a format's name for people; by a tensor's class in the golden model",
     "scale_exponent": "in gates, of what was measured; in the model, of a command's field",
 }

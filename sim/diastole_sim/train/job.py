@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from diastole_sim.golden.compare import Mismatch, ReportMismatch
 from diastole_sim.spec.check import require_int
@@ -193,15 +194,20 @@ def run_task(
     )
 
 
-def minibatches(samples: Samples, size: int, *, seed: int) -> Iterator[Samples]:
-    """Without end: every epoch in a new order, its last incomplete minibatch left out."""
-    count = len(samples.labels)
+def batch_rows(count: int, size: int, *, seed: int) -> Iterator[NDArray[np.int64]]:
+    """The numbers of the samples of each minibatch, without end: of ``count`` samples, every epoch
+    in a new order, its last incomplete minibatch left out."""
     epoch = 0
     while True:
         order = permutation(count, seed=seed, tag=ORDER_TAG, step=epoch)
         for start in range(0, count - size + 1, size):
-            yield samples.take(order[start : start + size])
+            yield order[start : start + size]
         epoch += 1
+
+
+def minibatches(samples: Samples, size: int, *, seed: int) -> Iterator[Samples]:
+    """As :func:`batch_rows` has them."""
+    return map(samples.take, batch_rows(len(samples.labels), size, seed=seed))
 
 
 def _train(

@@ -1,0 +1,312 @@
+"""Text of programs of the vector unit: an assembler and its inverse.
+
+An instruction stands on a line, what follows ``#`` is a comment::
+
+    r0 = add s0 -r1 fresh keep -> o0
+
+A register and ``=`` if one is written; the operation; its operands in the order a, b, c (of
+``sel`` b, a, c); flags in any order: ``fresh``, ``keep``, ``turn lanes 2``, ``turn rows 1``,
+``when first``, ``when last``, ``when not last``; ``->`` and an output if one is written. An operand
+is a register ``r0`` to ``r15``, an input stream ``s0`` to ``s3``, ``0``, ``1``, ``column``,
+``row``, ``inside``, or a constant ``K[5]`` or ``K[name]``; a minus before it flips its sign.
+
+``turned add r1 lanes`` (or ``rows``; also ``max`` and the like) stands for log2 B instructions
+``r1 = add r1 r1 turn lanes log2 B``, .., ``1``, after which every lane has the sum. It takes
+``when`` and an output, which the last of them writes; for B = 1 nothing is left of it but that
+output.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from diastole_sim.spec.micro import (
+    CONSTANTS,
+    INPUTS,
+    NO_OUTPUT,
+    NO_REGISTER,
+    OUTPUTS,
+    REGISTERS,
+    USES,
+    Instruction,
+    MicroOp,
+    Source,
+    When,
+    program_problems,
+)
+
+OPERAND_ORDER = {MicroOp.SEL: "bac"}
+"""Where the text does not have operands as a, b, c."""
+WHEN_WORDS = {
+    ("first",): When.FIRST,
+    ("last",): When.LAST,
+    ("not", "last"): When.NOT_LAST,
+}
+_NAMED = {
+    "0": Source.ZERO,
+    "1": Source.ONE,
+    "column": Source.COLUMN,
+    "row": Source.ROW,
+    "inside": Source.INSIDE,
+}
+_NAMES = {source: name for name, source in _NAMED.items()}
+_OPERATIONS = {op.name.lower(): op for op in MicroOp}
+_NUMBERED = re.compile(r"([rso])(\d+)")
+_CONSTANT = re.compile(r"K\[([^\]\s]+)\]")
+_SIZES = {"r": REGISTERS, "s": INPUTS, "o": OUTPUTS}
+_LARGEST_BLOCK = 1 << 7
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextProblem:
+    """``line``: number from 1, and its ``text``; both None if a rule is about the whole program."""
+
+    line: int | None
+    text: str | None
+    rule: str
+
+    def __str__(self) -> str:
+        if self.line is None:
+            return f"the program {self.rule}"
+        return f"line {self.line}: {self.rule}: {self.text}"
+
+
+class AssemblyError(ValueError):
+    """A text that is no valid program: all that is wrong with it, a line each."""
+
+    def __init__(self, problems: Sequence[TextProblem]):
+        self.problems = tuple(problems)
+        super().__init__("\n".join(map(str, self.problems)))
+
+
+class _WrongLine(Exception):
+    """Of one line; the rule as text."""
+
+
+def assemble(
+    text: str,
+    constants: Mapping[str, int] | None = None,
+    *,
+    block: int,
+    panels: Sequence[int] = (),
+    always_written: Sequence[int] = (),
+) -> tuple[Instruction, ...]:
+    """The instructions of a text, for a machine with B = ``block``.
+
+    ``constants``: the number of each that the text calls by a name. ``panels``, ``always_written``:
+    numbers of streams, as :func:`diastole_sim.spec.micro.program_problems` has them.
+    AssemblyError if a line cannot be read, or the program breaks a rule of the machine.
+    """
+    program: list[Instruction] = []
+    places: list[tuple[int, str]] = []
+    problems: list[TextProblem] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.partition("#")[0].replace("->", " -> ").split()
+        if not words:
+            continue
+        try:
+            found = list(_Line(words, constants or {}, block).instructions())
+        except _WrongLine as error:
+            problems.append(TextProblem(line=number, text=line.strip(), rule=str(error)))
+            continue
+        program += found
+        places += [(number, line.strip())] * len(found)
+    if not problems:
+        for place, rule in program_problems(
+            program, block=block, panels=panels, always_written=always_written
+        ):
+            line, words = (None, None) if place is None else places[place]
+            problems.append(TextProblem(line=line, text=words, rule=rule))
+    if problems:
+        raise AssemblyError(problems)
+    return tuple(program)
+
+
+class _Line:
+    """Words of a line, taken from the front."""
+
+    def __init__(self, words: list[str], constants: Mapping[str, int], block: int):
+        self.words = words
+        self.constants = constants
+        self.turns = block.bit_length() - 1
+
+    def instructions(self) -> Iterator[Instruction]:
+        """What the line stands for."""
+        if self.words[0] == "turned":
+            self._take("")
+            yield from self._turned()
+            return
+        fields = {"d": self._result()}
+        fields["op"] = op = self._operation()
+        fields |= self._operands(op)
+        yield self._instruction(fields | self._flags())
+
+    def _take(self, wanted: str) -> str:
+        if not self.words:
+            raise _WrongLine(f"the line ends where {wanted} should stand")
+        return self.words.pop(0)
+
+    def _result(self) -> int:
+        if len(self.words) < 2 or self.words[1] != "=":
+            return NO_REGISTER
+        register = self._register("the result is no register")
+        self._take("=")
+        return register
+
+    def _operation(self) -> MicroOp:
+        word = self._take("an operation")
+        if word not in _OPERATIONS:
+            raise _WrongLine(f"there is no operation {word}, only {', '.join(_OPERATIONS)}")
+        return _OPERATIONS[word]
+
+    def _numbered(self, word: str, kinds: str, otherwise: str) -> tuple[str, int]:
+        """The letter and the number of a register (r), an input (s) or an output (o)."""
+        match = _NUMBERED.fullmatch(word)
+        if match is None or match[1] not in kinds:
+            raise _WrongLine(f"{otherwise}: {word}")
+        kind, number, size = match[1], int(match[2]), _SIZES[match[1]]
+        if number >= size:
+            raise _WrongLine(f"there is no {word}, only {kind}0 to {kind}{size - 1}")
+        return kind, number
+
+    def _register(self, otherwise: str) -> int:
+        return self._numbered(self._take("a register"), "r", otherwise)[1]
+
+    def _operands(self, op: MicroOp) -> dict[str, int]:
+        fields: dict[str, int] = {}
+        for letter in OPERAND_ORDER.get(op, USES[op]):
+            wanted = f"operand {letter} of {op.name.lower()}"
+            word = self._take(wanted)
+            if word == "->":
+                raise _WrongLine(f"-> stands where {wanted} should")
+            fields[f"negate_{letter}"] = int(word.startswith("-"))
+            source, k = self._source(word.removeprefix("-"), wanted)
+            fields[letter] = source
+            if k is None:
+                continue
+            if fields.setdefault("k", k) != k:
+                raise _WrongLine("an instruction has one constant; `mov` another to a register")
+        return fields
+
+    def _source(self, word: str, wanted: str) -> tuple[int, int | None]:
+        """An operand's field, and of a constant its number."""
+        if word in _NAMED:
+            return _NAMED[word], None
+        constant = _CONSTANT.fullmatch(word)
+        if constant is not None:
+            return Source.CONSTANT, self._constant(constant[1])
+        otherwise = f"{wanted} is no register, input, constant or number"
+        kind, number = self._numbered(word, "rs", otherwise)
+        return (Source.S0 if kind == "s" else 0) + number, None
+
+    def _constant(self, name: str) -> int:
+        if name in self.constants:
+            return self.constants[name]
+        if not name.isdecimal():
+            raise _WrongLine(f"no constant has the name {name}")
+        if int(name) >= CONSTANTS:
+            raise _WrongLine(f"there is no constant {name}, only 0 to {CONSTANTS - 1}")
+        return int(name)
+
+    def _flags(self) -> dict[str, int]:
+        fields: dict[str, int] = {}
+        while self.words:
+            name, value = self._flag(self._take(""))
+            if name in fields:
+                raise _WrongLine(f"{name.replace('_', ' ')} stands twice")
+            fields[name] = value
+        output = fields.pop("output", NO_OUTPUT)
+        return fields | {"o": output}
+
+    def _flag(self, word: str) -> tuple[str, int]:
+        """Its field and value."""
+        if word in ("fresh", "keep"):
+            return word, 1
+        if word == "->":
+            text = self._take("an output")
+            return "output", self._numbered(text, "o", "what is written is no output")[1]
+        if word == "turn":
+            axis = self._axis()
+            amount = self._take("a number")
+            if not amount.isdecimal() or amount == "0":
+                raise _WrongLine(f"a turn is 1 or more, not {amount}")
+            return f"turn_{axis}", int(amount)
+        if word == "when":
+            for words, value in WHEN_WORDS.items():
+                if tuple(self.words[: len(words)]) == words:
+                    del self.words[: len(words)]
+                    return "when", value
+            raise _WrongLine("after when there is first, last or not last")
+        raise _WrongLine(f"there is no flag {word}, and there are no more operands")
+
+    def _axis(self) -> str:
+        axis = self._take("lanes or rows")
+        if axis not in ("lanes", "rows"):
+            raise _WrongLine(f"what is turned is lanes or rows, not {axis}")
+        return axis
+
+    def _turned(self) -> Iterator[Instruction]:
+        op = self._operation()
+        if USES[op] != "ac":
+            raise _WrongLine(f"{op.name.lower()} does not have the operands a and c alone")
+        register = self._register("what is turned is no register")
+        axis = self._axis()
+        flags = self._flags()
+        if flags.keys() - {"when", "o"}:
+            raise _WrongLine("turned takes no flag but when, and an output")
+        output = flags.pop("o")
+        fields = flags | {"op": op, "a": register, "c": register, "d": register}
+        for turn in range(self.turns, 0, -1):
+            last = {"o": output} if turn == 1 else {}
+            yield self._instruction(fields | last | {f"turn_{axis}": turn})
+        if not self.turns and output != NO_OUTPUT:
+            yield self._instruction(flags | {"op": MicroOp.MOV, "a": register, "o": output})
+
+    @staticmethod
+    def _instruction(fields: Mapping[str, int]) -> Instruction:
+        try:
+            return Instruction(**fields)
+        except ValueError as error:
+            raise _WrongLine(str(error)) from None
+
+
+def disassemble(program: Sequence[Instruction], names: Mapping[int, str] | None = None) -> str:
+    """The text of a program, a line each. ``names``: of constants, by number.
+
+    ValueError if an instruction breaks a rule that it has whatever the machine and the streams are.
+    """
+    lines: list[str] = []
+    for number, it in enumerate(program):
+        problems = [rule for _, rule in program_problems([it], block=_LARGEST_BLOCK)]
+        if problems:
+            raise ValueError(f"instruction {number}: {problems[0]}")
+        lines.append(_text(it, names or {}))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _text(it: Instruction, names: Mapping[int, str]) -> str:
+    op = MicroOp(it.op)
+    words = [] if it.d == NO_REGISTER else [f"r{it.d}", "="]
+    words.append(op.name.lower())
+    for letter in OPERAND_ORDER.get(op, USES[op]):
+        sign = "-" if getattr(it, f"negate_{letter}") else ""
+        words.append(sign + _operand(getattr(it, letter), it.k, names))
+    words += [name for name in ("fresh", "keep") if getattr(it, name)]
+    for axis in ("lanes", "rows"):
+        if amount := getattr(it, f"turn_{axis}"):
+            words += ["turn", axis, str(amount)]
+    for text, value in WHEN_WORDS.items():
+        if it.when == value:
+            words += ["when", *text]
+    words += [] if it.o == NO_OUTPUT else ["->", f"o{it.o}"]
+    return " ".join(words)
+
+
+def _operand(source: int, k: int, names: Mapping[int, str]) -> str:
+    if source < REGISTERS:
+        return f"r{source}"
+    if source in _NAMES:
+        return _NAMES[Source(source)]
+    if source == Source.CONSTANT:
+        return f"K[{names.get(k, k)}]"
+    return f"s{source - Source.S0}"

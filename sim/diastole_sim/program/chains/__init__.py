@@ -1,0 +1,1 @@
+"""Programs of the layers, losses and optimisers, a file for each family."""

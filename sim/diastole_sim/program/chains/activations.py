@@ -1,0 +1,241 @@
+"""Bias and activation behind a layer's product, and their derivative before the layer below.
+
+An activation is written as two texts. ``forward`` finds z = y + b in r0, writes the value to o0 and
+what the backward pass needs to o1. ``backward`` reads the gradient by the value from s0 and what
+was kept from s1, leaves the gradient by z in r0 and writes it to o0; the sums of its columns, the
+gradient by the bias, are added to it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import pi, sqrt
+from types import MappingProxyType
+
+from diastole_sim.program.chain import Chain, Port, lines
+from diastole_sim.spec.stream_table import Kind, PanelOrder
+
+FLOATS = (Kind.F32, Kind.BF16)
+MASK = (Kind.MASK,)
+TIMES_DERIVATIVE = "r0 = mul s0 s1 -> o0"
+"""``backward`` of those that keep their derivative."""
+GELU_LINEAR = 2 * sqrt(2 / pi)
+GELU_CUBIC = 0.044715 * GELU_LINEAR
+
+
+@dataclass(frozen=True, kw_only=True)
+class Activation:
+    """``forward``, ``backward``: see above. ``kept``: the kinds that what is kept may be, and
+    ``keeps`` its name. ``constants``: of both, as those of a chain."""
+
+    name: str
+    forward: str
+    keeps: str = "derivative"
+    kept: tuple[Kind, ...] = FLOATS
+    backward: str = TIMES_DERIVATIVE
+    constants: Mapping[str, float | None] = field(default_factory=lambda: MappingProxyType({}))
+
+    def forward_chain(self) -> Chain:
+        """a = f(y + b), at the drain of a product or over memory.
+
+        Streams: s0 y; s1 b; o0 a; o1 what is kept.
+        """
+        return Chain(
+            name=f"bias_{self.name}",
+            text=lines("r0 = add s0 s1", self.forward),
+            inputs={
+                "y": Port(number=0, kinds=(Kind.PRODUCT, Kind.F32), meaning="X W"),
+                "b": Port(number=1, kinds=(Kind.COLUMN,), meaning="bias"),
+            },
+            outputs={
+                "a": Port(number=0, kinds=(Kind.IMAGE, Kind.F32), meaning="next layer's X"),
+                "kept": Port(number=1, kinds=self.kept, meaning=self.keeps),
+            },
+            constants=self._constants(self.forward),
+        )
+
+    def backward_chain(self) -> Chain:
+        """dz = da f'(z), and db, its sums over columns, a number for every row slot of a block.
+
+        Streams: s0 da; s1 what was kept; s2 db; o0 dz; o1 db.
+        """
+        return Chain(
+            name=f"{self.name}_gradient",
+            text=lines(self.backward, "r1 = add r0 s2 keep -> o1"),
+            inputs={
+                "da": Port(number=0, kinds=(Kind.PRODUCT, Kind.F32), meaning="dX of the next"),
+                "kept": Port(number=1, kinds=self.kept, meaning=self.keeps),
+                "db": bias_gradient_before(2),
+            },
+            outputs={
+                "dz": Port(number=0, kinds=(Kind.IMAGE, Kind.F32), meaning="this layer's dY"),
+                "db": bias_gradient(1),
+            },
+            constants=self._constants(self.backward),
+        )
+
+    def _constants(self, text: str) -> dict[str, float | None]:
+        return {name: value for name, value in self.constants.items() if f"K[{name}]" in text}
+
+
+def bias_gradient_before(number: int) -> Port:
+    """The sums of columns so far: +0 in the walk's first row of blocks."""
+    return Port(
+        number=number,
+        kinds=(Kind.PANEL,),
+        meaning="sums over the columns of dY so far",
+        order=PanelOrder.BLOCK_COLUMN_ZERO_FIRST,
+    )
+
+
+def bias_gradient(number: int) -> Port:
+    """The sums of columns, of every row slot its own."""
+    return Port(
+        number=number,
+        kinds=(Kind.PANEL,),
+        meaning="sums over the columns of dY",
+        order=PanelOrder.BLOCK_COLUMN,
+    )
+
+
+def relu() -> Activation:
+    """max(z, 0); keeps where z > 0. A NaN stays.
+
+    Instructions: 3 forward, 2 backward.
+    """
+    return Activation(
+        name="relu",
+        forward="""
+            r1 = gt r0 0 -> o1
+            r0 = max r0 0 -> o0
+        """,
+        keeps="whether z > 0",
+        kept=MASK,
+        backward="r0 = sel s1 s0 0 -> o0",
+    )
+
+
+def leaky_relu(slope: float = 0.01) -> Activation:
+    """z where z > 0, else slope z; keeps where z > 0.
+
+    Instructions: 4 forward, 3 backward.
+    """
+    return Activation(
+        name="leaky_relu",
+        forward="""
+            r1 = gt r0 0 -> o1
+            r2 = mul r0 K[slope]
+            r0 = sel r1 r0 r2 -> o0
+        """,
+        keeps="whether z > 0",
+        kept=MASK,
+        backward="""
+            r0 = mul s0 K[slope]
+            r0 = sel s1 s0 r0 -> o0
+        """,
+        constants={"slope": slope},
+    )
+
+
+def sigmoid() -> Activation:
+    """s = 1 / (1 + exp(-z)); keeps s (1 - s).
+
+    Instructions: 7 forward, 2 backward.
+    """
+    return Activation(
+        name="sigmoid",
+        forward="""
+            r1 = exp -r0
+            r1 = add 1 r1
+            r0 = rcp r1
+            mov r0 -> o0
+            r1 = add 1 -r0
+            mul r0 r1 -> o1
+        """,
+    )
+
+
+def silu() -> Activation:
+    """z s, s the sigmoid of z; keeps s + z s (1 - s).
+
+    Instructions: 7 forward, 2 backward.
+    """
+    return Activation(
+        name="silu",
+        forward="""
+            r1 = exp -r0
+            r1 = add 1 r1
+            r1 = rcp r1
+            r0 = mul r0 r1 -> o0
+            r2 = add 1 -r1
+            mad r0 r2 r1 -> o1
+        """,
+    )
+
+
+def gelu() -> Activation:
+    """z s, s the sigmoid of u = z (p + q z^2), p = 2 sqrt(2/pi), q = 0.044715 p: the tanh form of
+    GELU; keeps s + z s (1 - s) (p + 3 q z^2). Not for |z| of 2^63 and more, whose square overflows.
+
+    Instructions: 13 forward, 2 backward.
+    """
+    return Activation(
+        name="gelu",
+        forward="""
+            r2 = mov K[p] when first
+            r1 = mul r0 r0
+            r3 = mad K[q] r1 r2
+            r3 = mul r0 r3
+            r3 = exp -r3
+            r3 = add 1 r3
+            r3 = rcp r3
+            r0 = mul r0 r3 -> o0
+            r1 = mad K[3q] r1 r2
+            r4 = add 1 -r3
+            r0 = mul r0 r4
+            mad r0 r1 r3 -> o1
+        """,
+        constants={"p": GELU_LINEAR, "q": GELU_CUBIC, "3q": 3 * GELU_CUBIC},
+    )
+
+
+def tanh() -> Activation:
+    """(1 - E) / (1 + E), E = exp(-2 |z|), with z's sign; where |z| < 1/8
+    z + z (z^2 (-1/3 + z^2 (2/15 - 17/315 z^2))), at most 1.4e-9 of the value off. Keeps 1 - tanh^2.
+
+    Instructions: 21 forward, 2 backward.
+    """
+    return Activation(
+        name="tanh",
+        forward="""
+            r5 = mov K[2/15] when first
+            r6 = mov K[-1/3] when first
+            r1 = max r0 -r0
+            r2 = gt K[1/8] r1
+            r3 = mul r0 r0
+            r4 = mad r3 K[-17/315] r5
+            r4 = mad r3 r4 r6
+            r4 = mul r3 r4
+            r4 = mad r0 r4 r0
+            r1 = mul K[-2] r1
+            r1 = exp r1
+            r3 = add 1 -r1
+            r1 = add 1 r1
+            r1 = rcp r1
+            r1 = mul r3 r1
+            r3 = gt 0 r0
+            r1 = sel r3 -r1 r1
+            r0 = sel r2 r4 r1 -> o0
+            r1 = mul r0 r0
+            add 1 -r1 -> o1
+        """,
+        constants={
+            "2/15": 2 / 15,
+            "-1/3": -1 / 3,
+            "1/8": 0.125,
+            "-17/315": -17 / 315,
+            "-2": -2.0,
+        },
+    )
+
+
+ACTIVATIONS = (relu, leaky_relu, sigmoid, silu, gelu, tanh)

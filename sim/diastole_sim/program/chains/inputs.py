@@ -1,0 +1,73 @@
+"""What enters the first layer, and what is moved as it is."""
+
+from diastole_sim.program.chain import Chain, Port, lines
+from diastole_sim.spec.stream_table import Kind
+
+
+def input_bytes() -> Chain:
+    """x = scale * byte: rows of bytes, by a list of their numbers, become an image.
+
+    Streams: s0 bytes; o0 x.
+    Constants: scale.
+    Instructions: 1.
+    """
+    return Chain(
+        name="input_bytes",
+        text=lines("r0 = mul s0 K[scale] -> o0"),
+        inputs={"bytes": Port(number=0, kinds=(Kind.GATHERED_U8, Kind.U8), meaning="samples")},
+        outputs={"x": Port(number=0, kinds=(Kind.IMAGE, Kind.F32), meaning="first layer's X")},
+        constants={"scale": None},
+    )
+
+
+def input_floats() -> Chain:
+    """x = value: rows of floats, by a list of their numbers, become an image.
+
+    Streams: s0 values; o0 x.
+    Constants: none.
+    Instructions: 1.
+    """
+    return Chain(
+        name="input_floats",
+        text=lines("mov s0 -> o0"),
+        inputs={
+            "values": Port(
+                number=0, kinds=(Kind.GATHERED_F32, Kind.F32, Kind.BF16), meaning="samples"
+            )
+        },
+        outputs={"x": Port(number=0, kinds=(Kind.IMAGE, Kind.F32), meaning="first layer's X")},
+    )
+
+
+def add_bias_alone() -> Chain:
+    """z = y + b: a layer without an activation, whose result is floats.
+
+    Streams: s0 y; s1 b; o0 z.
+    Constants: none.
+    Instructions: 1.
+    """
+    return Chain(
+        name="add_bias_alone",
+        text=lines("r0 = add s0 s1 -> o0"),
+        inputs={
+            "y": Port(number=0, kinds=(Kind.PRODUCT, Kind.F32), meaning="X W"),
+            "b": Port(number=1, kinds=(Kind.COLUMN,), meaning="bias"),
+        },
+        outputs={"z": Port(number=0, kinds=(Kind.F32, Kind.IMAGE), meaning="X W + b")},
+    )
+
+
+def copied() -> Chain:
+    """y = x: between memory and the panel.
+
+    Streams: s0 x; o0 y.
+    Constants: none.
+    Instructions: 1.
+    """
+    kinds = (Kind.F32, Kind.PANEL)
+    return Chain(
+        name="copied",
+        text=lines("mov s0 -> o0"),
+        inputs={"x": Port(number=0, kinds=kinds, meaning="a tensor")},
+        outputs={"y": Port(number=0, kinds=kinds, meaning="the same")},
+    )

@@ -1,0 +1,111 @@
+"""Sums over columns, sums of gradients over microbatches, and clipping by their norm."""
+
+from diastole_sim.program.chain import INVERSE_LOSS_SCALE, Chain, Port, lines
+from diastole_sim.spec.stream_table import Kind, PanelOrder
+
+
+def column_sums() -> Chain:
+    """Of every column its sum: the gradient by the bias, where dY is in memory as floats.
+
+    Streams: s0 values; o0 sums.
+    Constants: none.
+    Instructions: 1 + 1 log2 B.
+    """
+    return _column_sums("column_sums", "r0 = add s0 r0 fresh keep")
+
+
+def column_squares() -> Chain:
+    """Of every column the sum of squares. Those of all gradients, side by side with +0 between
+    them, are what :func:`clip_factor` reads.
+
+    Streams: s0 values; o0 sums.
+    Constants: none.
+    Instructions: 2 + 1 log2 B.
+    """
+    return _column_sums("column_squares", "r1 = mul s0 s0\nr0 = add r1 r0 fresh keep")
+
+
+def _column_sums(name: str, text: str) -> Chain:
+    return Chain(
+        name=name,
+        text=lines(text, "turned add r0 rows when last -> o0"),
+        inputs={"values": Port(number=0, kinds=(Kind.F32, Kind.BF16), meaning="a tensor")},
+        outputs={"sums": Port(number=0, kinds=(Kind.COLUMN,), meaning="a number per column")},
+        by_columns=True,
+    )
+
+
+def bias_squares() -> Chain:
+    """Of every column the square of the sum over the row slots: of the gradient by a bias.
+
+    Streams: s0 db; o0 sums.
+    Constants: none.
+    Instructions: 2 + 1 log2 B.
+    """
+    return Chain(
+        name="bias_squares",
+        text=lines("r0 = mov s0", "turned add r0 rows", "r0 = mul r0 r0 -> o0"),
+        inputs={
+            "db": Port(
+                number=0,
+                kinds=(Kind.PANEL,),
+                meaning="sums over columns, of every row slot its own",
+                order=PanelOrder.BLOCK_COLUMN,
+            )
+        },
+        outputs={"sums": Port(number=0, kinds=(Kind.COLUMN,), meaning="a number per column")},
+        by_columns=True,
+    )
+
+
+def clip_factor(*, scaled: bool = False) -> Chain:
+    """min(1, max_norm / (norm + 1e-6)), norm the root of the sum of a tensor of one row, as
+    torch.nn.utils.clip_grad_norm_ has it: into a constant, by which an update with ``clipped``
+    multiplies its gradient. ``scaled``: the gradients are multiplied by the loss scale; the factor
+    takes that back too.
+
+    Streams: s0 squares; o0 factor.
+    Constants: tiny, 1e-6, max_norm.
+    Instructions: 8 + 1 log2 B.
+    """
+    unscale = f"mul r0 K[{INVERSE_LOSS_SCALE}] when last"
+    return Chain(
+        name="clip_factor",
+        text=lines(
+            """
+            r0 = add s0 r0 fresh keep
+            turned add r0 lanes when last
+            r1 = max r0 K[tiny] when last
+            r1 = rsq r1 when last
+            r0 = mul r0 r1 when last
+            """,
+            f"r0 = {unscale}" if scaled else "",
+            """
+            r0 = add r0 K[1e-6] when last
+            r0 = rcp r0 when last
+            r0 = mul r0 K[max_norm] when last
+            """,
+            f"r0 = min r0 1 when last\n{unscale} -> o0" if scaled else "min r0 1 when last -> o0",
+        ),
+        inputs={"squares": Port(number=0, kinds=(Kind.F32,), meaning="sums of squares, 1 x n")},
+        outputs={"factor": Port(number=0, kinds=(Kind.CONSTANT,), meaning="of all gradients")},
+        constants={"tiny": 2.0**-126, "1e-6": 1e-6, "max_norm": None},
+    )
+
+
+def accumulate() -> Chain:
+    """sum = sum + gradient, of microbatches in their order.
+
+    Streams: s0 gradient; s1 sum; o0 sum.
+    Constants: none.
+    Instructions: 1.
+    """
+    return Chain(
+        name="accumulate",
+        text=lines("r0 = add s1 s0 -> o0"),
+        inputs={
+            "gradient": Port(number=0, kinds=(Kind.PRODUCT, Kind.F32), meaning="of a microbatch"),
+            "sum": Port(number=1, kinds=(Kind.F32, Kind.PANEL), meaning="of those before"),
+        },
+        outputs={"sum": Port(number=0, kinds=(Kind.F32, Kind.PANEL), meaning="with this one")},
+    )

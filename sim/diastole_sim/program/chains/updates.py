@@ -1,0 +1,83 @@
+"""What all optimisers have in common: the gradient as they take it, and their streams."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from diastole_sim.program.chain import INVERSE_LOSS_SCALE, Chain, Port, lines
+from diastole_sim.spec.stream_table import Kind, PanelOrder
+
+TINY = {"tiny": 2.0**-126}
+"""The smallest normal number: a root is v rsq(max(v, tiny)), and 0 of 0."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How an update is used.
+
+    ``bias``: it is of a bias: a walk by columns over one row, whose gradient is in the panel, a sum
+    for every row slot; it has no image. ``scaled``: the gradient is multiplied by the loss scale,
+    which is taken back. ``clipped``: the gradient is multiplied by K[clip], which takes back the
+    loss scale too. ``decay``: K[decay] w is added to the gradient.
+    """
+
+    bias: bool = False
+    scaled: bool = False
+    clipped: bool = False
+    decay: bool = False
+
+    def gradient(self) -> tuple[str, str]:
+        """The text that makes it, and the operand that it is then in."""
+        text, operand = ("r0 = mov s0\nturned add r0 rows", "r0") if self.bias else ("", "s0")
+        if self.clipped or self.scaled:
+            factor = "clip" if self.clipped else INVERSE_LOSS_SCALE
+            text, operand = lines(text, f"r0 = mul {operand} K[{factor}]"), "r0"
+        if self.decay:
+            text, operand = lines(text, f"r0 = mad s1 K[decay] {operand}"), "r0"
+        return text, operand
+
+    def constants(self) -> dict[str, float | None]:
+        """Those of the gradient."""
+        used = {"clip": self.clipped, "decay": self.decay}
+        return {name: None for name, is_used in used.items() if is_used}
+
+
+def update_chain(
+    name: str,
+    options: Options,
+    text: str,
+    *,
+    state: Sequence[str],
+    constants: Mapping[str, float | None],
+) -> Chain:
+    """An update of weights w, in s1 and o0, from a gradient in s0.
+
+    ``text``: after that of the gradient; leaves the new w in r2, written to o0. ``state``: what the
+    optimiser keeps of every weight, in s2, s3 and o1, o2; the image is the output behind those.
+    """
+    tensor = (Kind.COLUMN,) if options.bias else (Kind.F32, Kind.PANEL)
+    if options.bias:
+        gradient = Port(
+            number=0,
+            kinds=(Kind.PANEL,),
+            meaning="sums over columns, of every row slot its own",
+            order=PanelOrder.BLOCK_COLUMN,
+        )
+    else:
+        gradient = Port(number=0, kinds=(Kind.PRODUCT, Kind.F32), meaning="gradient by w")
+    kept = {each: Port(number=2 + n, kinds=tensor, meaning=each) for n, each in enumerate(state)}
+    written = {each: Port(number=1 + n, kinds=tensor, meaning=each) for n, each in enumerate(state)}
+    outputs = {"w": Port(number=0, kinds=tensor, meaning="weights after the update")} | written
+    if not options.bias:
+        image = Port(
+            number=1 + len(state), kinds=(Kind.IMAGE, Kind.F32), meaning="W of the next step"
+        )
+        outputs |= {"image": image}
+        text = lines(text, f"mov r2 -> o{image.number}")
+    return Chain(
+        name=name,
+        text=lines(options.gradient()[0], text),
+        inputs={"g": gradient, "w": Port(number=1, kinds=tensor, meaning="weights")} | kept,
+        outputs=outputs,
+        constants=options.constants() | dict(constants),
+        by_columns=options.bias,
+    )

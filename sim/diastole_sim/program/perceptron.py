@@ -1,0 +1,316 @@
+"""The program that trains a perceptron: every operation of a step on the chip.
+
+A step: the samples' bytes become the first layer's X; each layer's product goes through bias and
+activation into the next one's X; softmax, loss and gradient in three chains; then layer by layer
+from the last dX, through the derivative, into the dY below, and dW into the update of the weights,
+which makes the image of W that the next step reads. Tags are 4 * layer + class; nothing is
+converted twice.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from diastole_sim.program.chains.inputs import copied
+from diastole_sim.program.chains.losses import mean_loss, softmax_a, softmax_b, softmax_c
+from diastole_sim.program.chains.sums import bias_squares, clip_factor, column_squares
+from diastole_sim.program.memory_plan import BoundStream, MemoryPlan, stream_of
+from diastole_sim.program.perceptron_forward import (
+    PRODUCT,
+    evaluation_commands,
+    forward_chain,
+    input_use,
+)
+from diastole_sim.program.perceptron_tensors import (
+    PerceptronLayer,
+    PerceptronRecipe,
+    PerceptronTensors,
+    StoredSamples,
+)
+from diastole_sim.program.program import TrainingProgram
+from diastole_sim.program.program_tables import FIRST_WRITTEN, OWN_CONSTANTS
+from diastole_sim.program.writer import ChainUse, ProductOf, Writer
+from diastole_sim.spec.command import Command
+from diastole_sim.spec.image import round_up
+from diastole_sim.spec.limits import Limits, VectorTable
+from diastole_sim.spec.numerics import Numerics
+from diastole_sim.spec.stream_table import Descriptor, Kind
+
+LOSS, CLIP = FIRST_WRITTEN, FIRST_WRITTEN + 1
+"""Constants that chains write: the loss of the step, and the factor of gradients."""
+BEFORE_THE_FIRST = 2**32 - 1
+"""The step that the draws of the first weights' conversion are of."""
+
+
+def perceptron_program(
+    recipe: PerceptronRecipe,
+    training: StoredSamples,
+    held_out: StoredSamples,
+    *,
+    numerics: Numerics,
+    limits: Limits,
+) -> TrainingProgram:
+    """The program for a machine of these numerics and limits. ValueError if it has no vector unit,
+    if the host is to give scales, or if the unit's tables or panel are too small."""
+    if limits.vector is None:
+        raise ValueError("a program is for a machine with a vector unit")
+    if numerics.source == "given":
+        raise ValueError("a program gives no scales: scale.source must be current or delayed")
+    plan = MemoryPlan(
+        numerics=numerics,
+        data_width=limits.data_width,
+        panel_vectors=limits.vector.panel_vectors,
+    )
+    tensors = PerceptronTensors(recipe, training, held_out, plan)
+    writer = Writer(plan, limits)
+    step = _Step(tensors, writer, training)
+    body = writer.segment(step.write)
+    commands = writer.segment(step.convert_weights)
+    resume = len(commands)
+    moves = Writer(plan, limits)
+    into_panel, back = (
+        moves.segment(partial(_copy, moves, tensors.layers, into_panel=each))
+        for each in (True, False)
+    )
+    loads = moves.load_tables(tensors.initial, "copies")
+    commands.extend(loads, into_panel, writer.load_tables(tensors.initial, "training"))
+    target = len(commands)
+    commands.extend(body)
+    commands.add(Command.next(target), alone=True)
+    commands.extend(loads, back)
+    for layer in tensors.layers:  # what an update would have written, if the first one is skipped
+        if layer.w.name in writer.floats:
+            first = tensors.initial[layer.parameters["w"].name]
+            tensors.initial[writer.floats[layer.w.name].name] = first
+    return TrainingProgram(
+        training=commands.commands(entries=(resume, target)),
+        resume=resume,
+        evaluation=evaluation_commands(tensors, held_out, limits),
+        steps=recipe.steps,
+        areas=plan.areas,
+        initial=tensors.initial,
+        memory_bytes=plan.end,
+        loss_scaling=recipe.loss_scaling,
+    )
+
+
+def _copy(writer: Writer, layers: Sequence[PerceptronLayer], *, into_panel: bool) -> None:
+    """Parameters that a step has in the panel, between there and memory."""
+    for layer in layers:
+        for name, stored in layer.parameters.items() if layer.in_panel else ():
+            streams = stored, layer.state[name]
+            source, target = streams if into_panel else reversed(streams)
+            use = ChainUse(
+                chain=copied(),
+                shape=(layer.inputs, layer.outputs),
+                inputs={"x": source},
+                outputs={"y": target},
+            )
+            writer.chain(use)
+
+
+class _Step:
+    """Writes the commands of a step, and those before the first."""
+
+    def __init__(self, tensors: PerceptronTensors, writer: Writer, samples: StoredSamples):
+        self.tensors, self.writer, self.samples = tensors, writer, samples
+        self.recipe, self.layers = tensors.recipe, tensors.layers
+        self.skip = self.recipe.loss_scaling is not None
+
+    def convert_weights(self) -> None:
+        """Their first images."""
+        for layer in self.layers:
+            self.writer.convert(layer.parameters["w"], layer.w, step=BEFORE_THE_FIRST)
+
+    def write(self) -> None:
+        """A step, from its constants to the update."""
+        tensors = self.tensors
+        numbers = tensors.step_numbers.values()
+        load = Command.load(
+            VectorTable.CONSTANTS,
+            address=tensors.step_table.address,
+            first=OWN_CONSTANTS,
+            count=len(numbers),
+            advance=tensors.step_table.pitch,
+        )
+        self.writer.commands.add(load, writes=[f"K[{number}]" for number in numbers])
+        kind = Kind.GATHERED_U8 if self.samples.are_bytes else Kind.GATHERED_F32
+        use = input_use(
+            self.samples,
+            stream_of(tensors.samples, kind),
+            self.layers[0].x,
+            row_list=tensors.rows,
+        )
+        self.writer.chain(use)
+        for layer in self.layers[:-1]:
+            self._forward(layer)
+        self._softmax()
+        for layer in reversed(self.layers):
+            self._backward(layer)
+        if self.recipe.waits:
+            self._waiting_updates()
+
+    def _product(self, operation: str, layer: PerceptronLayer) -> ProductOf:
+        operands = {
+            "forward": {"x": layer.x, "w": layer.w},
+            "dx": {"w": layer.w, "dy": layer.dy},
+            "dw": {"x": layer.x, "dy": layer.dy},
+        }[operation]
+        return ProductOf(
+            operation=operation,
+            m=self.recipe.batch,
+            n=layer.outputs,
+            k=layer.inputs,
+            operands=operands,
+        )
+
+    def _forward(self, layer: PerceptronLayer) -> None:
+        assert layer.kept is not None
+        following = self.layers[layer.number + 1]
+        forward_chain(
+            self.writer,
+            self.recipe,
+            self._product("forward", layer),
+            layer.bias["w"],
+            x=following.x,
+            kept=layer.kept,
+        )
+
+    def _softmax(self) -> None:
+        tensors, layer, rows = self.tensors, self.layers[-1], self.recipe.batch
+        shape = rows, layer.outputs
+        z = {"z": tensors.z, "m": tensors.m}
+        product: ProductOf | None = self._product("forward", layer)
+        y = PRODUCT
+        if not self.writer.whole_rows(product):
+            y = stream_of(self.writer.plan.tensor("y", Kind.F32, rows, layer.outputs))
+            self.writer.product(product, y)
+            product = None
+        inputs = {"y": y, "b": layer.bias["w"]}
+        use = ChainUse(chain=softmax_a(), shape=shape, inputs=inputs, outputs=z)
+        self.writer.chain(use, product)
+        inputs = z | {"label": tensors.labels}
+        losses = stream_of(tensors.row_losses, Kind.ROW)
+        outputs = z | {"loss": losses}
+        use = ChainUse(chain=softmax_b(), shape=shape, inputs=inputs, outputs=outputs)
+        self.writer.chain(use)
+        values = {"1/samples": 1 / rows}
+        gradient = ChainUse(
+            chain=softmax_c(scaled=self.skip),
+            shape=shape,
+            inputs=inputs | {"db": layer.db_before},
+            outputs={"dz": layer.dy, "db": self._watched(layer.db)},
+            values=values,
+        )
+        self.writer.chain(gradient)
+        constant = Descriptor(kind=Kind.CONSTANT, address=LOSS, watch=1)
+        mean = ChainUse(
+            chain=mean_loss(),
+            shape=(1, rows),
+            inputs={"losses": stream_of(tensors.row_losses)},
+            outputs={
+                "loss": stream_of(tensors.losses, Kind.ROW, per_step=True),
+                "constant": BoundStream(name=f"K[{LOSS}]", descriptor=constant),
+            },
+            values=values,
+        )
+        self.writer.chain(mean)
+
+    def _watched(self, stream: BoundStream) -> BoundStream:
+        """Under loss scaling, what is not finite there is an overflow."""
+        watched = replace(stream.descriptor, watch=int(self.skip))
+        return BoundStream(name=stream.name, descriptor=watched)
+
+    def _backward(self, layer: PerceptronLayer) -> None:
+        """dX and what is before it, then dW, since the update makes another W."""
+        if layer.number:
+            below = self.layers[layer.number - 1]
+            assert below.kept is not None
+            product = self._product("dx", layer)
+            use = ChainUse(
+                chain=self.recipe.activation.backward_chain(),
+                shape=product.shape,
+                inputs={"da": PRODUCT, "kept": below.kept, "db": below.db_before},
+                outputs={"dz": below.dy, "db": self._watched(below.db)},
+            )
+            self.writer.chain(use, product)
+        product = self._product("dw", layer)
+        if layer.dw is not None:
+            self.writer.product(product, layer.dw)
+            return
+        self._update(layer, PRODUCT, product)
+        self._update_bias(layer)
+
+    def _update(
+        self, layer: PerceptronLayer, gradient: BoundStream, product: ProductOf | None = None
+    ) -> None:
+        use = ChainUse(
+            chain=self.recipe.update(bias=False),
+            shape=(layer.inputs, layer.outputs),
+            inputs={"g": gradient, **layer.state},
+            outputs={**layer.state, "image": layer.w},
+            values=self.recipe.optimiser.constants(),
+            numbers=self._numbers(),
+            skip=self.skip,
+            update=product is None,
+        )
+        self.writer.chain(use, product)
+
+    def _update_bias(self, layer: PerceptronLayer) -> None:
+        use = ChainUse(
+            chain=self.recipe.update(bias=True),
+            shape=(1, layer.outputs),
+            inputs={"g": layer.db, **layer.bias},
+            outputs=layer.bias,
+            values=self.recipe.optimiser.constants(),
+            numbers=self._numbers(),
+            skip=self.skip,
+            update=True,
+        )
+        self.writer.chain(use)
+
+    def _numbers(self) -> dict[str, int]:
+        """Of the constants that change."""
+        return self.tensors.step_numbers | ({"clip": CLIP} if self.recipe.clip else {})
+
+    def _waiting_updates(self) -> None:
+        if self.recipe.clip is not None:
+            self._clip(self.recipe.clip)
+        for layer in self.layers:
+            assert layer.dw is not None
+            self._update(layer, layer.dw)
+            self._update_bias(layer)
+
+    def _clip(self, norm: float) -> None:
+        """The factor of all gradients, from the squares of every column of each."""
+        plan = self.writer.plan
+        pieces = [round_up(4 * layer.outputs, plan.beat_bytes) for layer in self.layers]
+        size = 2 * sum(pieces) // 4
+        area = plan.tensor("squares", Kind.F32, 1, size)
+        place = area.address
+        for layer, length in zip(self.layers, pieces, strict=True):
+            assert layer.dw is not None
+            for chain, name, source, rows in (
+                (column_squares(), "values", layer.dw, layer.inputs),
+                (bias_squares(), "db", layer.db, 1),
+            ):
+                sums = Descriptor(kind=Kind.COLUMN, address=place)
+                use = ChainUse(
+                    chain=chain,
+                    shape=(rows, layer.outputs),
+                    inputs={name: source},
+                    outputs={"sums": BoundStream(name=f"squares at {place}", descriptor=sums)},
+                    skip=self.skip,
+                )
+                self.writer.chain(use)
+                place += length
+        factor = Descriptor(kind=Kind.CONSTANT, address=CLIP)
+        use = ChainUse(
+            chain=clip_factor(scaled=self.skip),
+            shape=(1, size),
+            inputs={"squares": stream_of(area)},
+            outputs={"factor": BoundStream(name=f"K[{CLIP}]", descriptor=factor)},
+            values={"max_norm": norm},
+            skip=self.skip,
+        )
+        self.writer.chain(use)

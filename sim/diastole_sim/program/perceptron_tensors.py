@@ -1,0 +1,274 @@
+"""Where a perceptron in training has its tensors, and what they hold at first."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diastole_sim.device.interface import TAGS_PER_LAYER
+from diastole_sim.program.chain import Chain
+from diastole_sim.program.chains.activations import Activation, relu
+from diastole_sim.program.chains.updates import Options
+from diastole_sim.program.memory_plan import (
+    INT32,
+    BoundStream,
+    MemoryPlan,
+    PlannedArea,
+    PlannedImage,
+    stream_of,
+)
+from diastole_sim.program.program_tables import OWN_CONSTANTS
+from diastole_sim.program.recipe import LossScaling, Optimiser
+from diastole_sim.spec.check import require_int
+from diastole_sim.spec.numerics import CLASS_NAMES
+from diastole_sim.spec.stream_table import Kind, PanelOrder
+from diastole_sim.train.draws import initial_weights
+from diastole_sim.train.samples import Samples
+
+STEP_TABLE, LOSSES, LOGITS = "step table", "losses", "logits"
+"""Areas by name: constants of every step, its loss, and what an evaluation leaves."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredSamples:
+    """As memory has them. ``inputs``: (samples, features), bytes, which times ``scale`` are the
+    numbers, or float32. ``labels``: (samples,), from 0 on."""
+
+    inputs: NDArray[np.uint8] | NDArray[np.float32]
+    labels: NDArray[np.int64]
+    scale: float = 1.0
+
+    @classmethod
+    def of(cls, samples: Samples, scale: float | None = None) -> "StoredSamples":
+        """``scale``: of bytes; None for floats. ValueError if the bytes would be others than the
+        samples are."""
+        if scale is None:
+            inputs = np.ascontiguousarray(samples.inputs, np.float32)
+            return cls(inputs=inputs, labels=samples.labels)
+        scaled = samples.inputs / np.float32(scale)
+        kept = np.clip(np.nan_to_num(scaled), 0, 255).astype(np.uint8)
+        if not np.array_equal(kept, scaled):
+            raise ValueError(f"the samples are no bytes times {scale}")
+        return cls(inputs=kept, labels=samples.labels, scale=scale)
+
+    @property
+    def are_bytes(self) -> bool:
+        return self.inputs.dtype == np.uint8
+
+
+@dataclass(frozen=True, kw_only=True)
+class PerceptronRecipe:
+    """``widths``: features, units of each hidden layer, classes. ``batches``: the rows of the
+    training samples that each step takes, (steps, batch). ``clip``: the largest norm of all
+    gradients together. ``seed``: of the initial weights. ValueError if there is no layer or step.
+    """
+
+    widths: tuple[int, ...]
+    optimiser: Optimiser
+    batches: NDArray[np.int64]
+    activation: Activation = field(default_factory=relu)
+    clip: float | None = None
+    loss_scaling: LossScaling | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        require_int("layers", len(self.widths) - 1, 1, 2**10)
+        require_int("steps", self.steps, 1, 2**32 - 2)
+
+    @property
+    def steps(self) -> int:
+        return self.batches.shape[0]
+
+    @property
+    def batch(self) -> int:
+        return self.batches.shape[1]
+
+    @property
+    def waits(self) -> bool:
+        """Whether updates wait until all gradients are there."""
+        return self.clip is not None or self.loss_scaling is not None
+
+    def update(self, *, bias: bool) -> Chain:
+        """The optimiser's."""
+        clipped = self.clip is not None
+        return self.optimiser.chain(
+            Options(
+                bias=bias,
+                clipped=clipped,
+                scaled=self.loss_scaling is not None and not clipped,
+                decay=self.optimiser.decay != 0,
+            )
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PerceptronLayer:
+    """Of ``inputs`` x ``outputs`` weights.
+
+    ``parameters``: in memory, w and what the optimiser keeps of it, by name; ``state``: where a
+    step has them, in the panel or there. ``bias``: b, as w, and what is kept of it. ``db``: sums
+    over columns, and ``db_before`` as a chain reads them that makes them. ``kept``: what the
+    activation behind it keeps; absent in the last. ``dw``: gradient, where updates wait.
+    """
+
+    number: int
+    inputs: int
+    outputs: int
+    x: PlannedImage
+    w: PlannedImage
+    dy: PlannedImage
+    parameters: Mapping[str, BoundStream]
+    state: Mapping[str, BoundStream]
+    bias: Mapping[str, BoundStream]
+    db: BoundStream
+    db_before: BoundStream
+    kept: BoundStream | None
+    dw: BoundStream | None
+
+    @property
+    def in_panel(self) -> bool:
+        """Whether a step has the parameters in the panel."""
+        return self.state["w"].descriptor.kind == Kind.PANEL
+
+
+class PerceptronTensors:
+    """All of a recipe; ``initial``: bytes of areas that do not begin as zeros.
+
+    ``samples``, ``rows``, ``labels``: of a step. ``z``, ``m``: of the softmax, in the panel if
+    there is room. ``step_numbers``: of the constants of a step, by name.
+    """
+
+    def __init__(
+        self,
+        recipe: PerceptronRecipe,
+        training: StoredSamples,
+        held_out: StoredSamples,
+        plan: MemoryPlan,
+    ):
+        self.recipe, self.plan = recipe, plan
+        self.initial: dict[str, bytes] = {}
+        self.step_numbers = {
+            name: OWN_CONSTANTS + place for place, name in enumerate(recipe.optimiser.of_step(0))
+        }
+        self.samples = self._stored("training samples", training)
+        self.held_out = self._stored("held-out samples", held_out)
+        self.rows = self._lists("rows", recipe.batches)
+        self.labels = self._lists("labels", training.labels[recipe.batches])
+        self.step_table = self._step_table()
+        batch, classes = recipe.batch, recipe.widths[-1]
+        self.row_losses = plan.tensor("losses of rows", Kind.F32, 1, batch)
+        self.losses = plan.by_step(LOSSES, "f32", recipe.steps, 1)
+        sums = [self._bias_gradient(layer) for layer in range(len(recipe.widths) - 1)]
+        self.z = plan.panel("z", PanelOrder.BLOCK, batch, classes) or stream_of(
+            plan.tensor("z", Kind.F32, batch, classes)
+        )
+        self.m = plan.panel("m", PanelOrder.BLOCK_ROW, batch, 1) or stream_of(
+            plan.vector("m", Kind.ROW, batch)
+        )
+        self.layers = [self._layer(number, db) for number, db in enumerate(sums)]
+
+    def _stored(self, name: str, samples: StoredSamples) -> PlannedArea:
+        kind = Kind.U8 if samples.are_bytes else Kind.F32
+        area = self.plan.tensor(name, kind, *samples.inputs.shape)
+        self._fill(area, samples.inputs)
+        return area
+
+    def _fill(self, area: PlannedArea, rows: NDArray[np.generic]) -> None:
+        """Rows of numbers, ``pitch`` apart."""
+        data = np.ascontiguousarray(rows).view(np.uint8)
+        padded = np.zeros((len(data), area.pitch), np.uint8)
+        padded[:, : data.shape[1]] = data
+        self.initial[area.name] = padded.tobytes()
+
+    def _lists(self, name: str, values: NDArray[np.int64]) -> BoundStream:
+        """Integers of every step."""
+        area = self.plan.by_step(name, INT32, *values.shape)
+        self._fill(area, values.astype("<i4"))
+        return stream_of(area, Kind.LABELS, per_step=True)
+
+    def _step_table(self) -> PlannedArea:
+        values = [
+            list(self.recipe.optimiser.of_step(step).values()) for step in range(self.recipe.steps)
+        ]
+        table = np.array(values, dtype=np.float64).astype("<f4")
+        area = self.plan.by_step(STEP_TABLE, "f32", *table.shape)
+        self._fill(area, table)
+        return area
+
+    def _bias_gradient(self, number: int) -> BoundStream:
+        outputs = self.recipe.widths[number + 1]
+        found = self.plan.panel(f"layer {number} db", PanelOrder.BLOCK_COLUMN, 1, outputs)
+        if found is None:
+            raise ValueError(
+                f"the panel is too small for the gradients by the biases: layer {number} has "
+                f"{outputs} columns, and of {self.plan.panel_vectors} vectors "
+                f"{self.plan.panel_end} are taken"
+            )
+        return found
+
+    def _layer(self, number: int, db: BoundStream) -> PerceptronLayer:
+        plan, batch = self.plan, self.recipe.batch
+        inputs, outputs = self.recipe.widths[number : number + 2]
+        shapes = {"x": (batch, inputs), "w": (inputs, outputs), "dy": (batch, outputs)}
+        images = {
+            name: self.image(name, f"layer {number} {name}", number, *shape)
+            for name, shape in shapes.items()
+        }
+        weights = initial_weights(inputs, outputs, seed=self.recipe.seed, layer=number)
+        parameters = self._parameters(f"layer {number}", inputs, outputs)
+        self._fill(plan.areas[f"layer {number} w"], weights.astype("<f4"))
+        kept = dw = None
+        if number + 2 < len(self.recipe.widths):
+            kind = self.recipe.activation.kept[0]
+            kept = stream_of(plan.tensor(f"layer {number} kept", kind, batch, outputs))
+        if self.recipe.waits:
+            dw = stream_of(plan.tensor(f"layer {number} dw", Kind.F32, inputs, outputs))
+        before = BoundStream(
+            name=db.name,
+            descriptor=replace(db.descriptor, aux=PanelOrder.BLOCK_COLUMN_ZERO_FIRST),
+        )
+        return PerceptronLayer(
+            number=number,
+            inputs=inputs,
+            outputs=outputs,
+            **images,
+            parameters=parameters,
+            state=self._in_panel(parameters, inputs, outputs),
+            bias={
+                name: stream_of(plan.vector(f"layer {number} bias {name}", Kind.COLUMN, outputs))
+                for name in self._kept_names(bias=True)
+            },
+            db=db,
+            db_before=before,
+            kept=kept,
+            dw=dw,
+        )
+
+    def image(self, tensor_class: str, name: str, layer: int, rows: int, cols: int) -> PlannedImage:
+        """An operand of a layer's products, with the tag that it has everywhere."""
+        tag = TAGS_PER_LAYER * layer + CLASS_NAMES.index(tensor_class)
+        return self.plan.image(f"{name} image", tensor_class, rows, cols, tag=tag, slot=tag)
+
+    def _kept_names(self, *, bias: bool) -> list[str]:
+        """w, and what the optimiser keeps of it."""
+        return [name for name in self.recipe.update(bias=bias).outputs if name != "image"]
+
+    def _parameters(self, name: str, rows: int, cols: int) -> dict[str, BoundStream]:
+        return {
+            each: stream_of(self.plan.tensor(f"{name} {each}", Kind.F32, rows, cols))
+            for each in self._kept_names(bias=False)
+        }
+
+    def _in_panel(
+        self, parameters: Mapping[str, BoundStream], rows: int, cols: int
+    ) -> Mapping[str, BoundStream]:
+        """The same in the panel, if all of it fits there."""
+        before, found = self.plan.panel_end, dict[str, BoundStream]()
+        for name, stream in parameters.items():
+            placed = self.plan.panel(f"{stream.name}, panel", PanelOrder.BLOCK, rows, cols)
+            if placed is None:
+                self.plan.panel_end = before
+                return parameters
+            found[name] = placed
+        return found

@@ -1,0 +1,115 @@
+"""The tables of the vector unit that a program fills: instructions, constants, descriptors."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diastole_sim.program.chain import Chain
+from diastole_sim.program.memory_plan import BoundStream
+from diastole_sim.spec.command import ProgramPlace
+from diastole_sim.spec.limits import INSTRUCTIONS
+from diastole_sim.spec.micro import INPUTS, Instruction
+from diastole_sim.spec.stream_table import GATHERED, SLOTS, STREAMS, Descriptor, Kind
+
+OWN_CONSTANTS = 128
+"""K[0] to K[127] are the program's; behind them are those of a step."""
+STEP_CONSTANTS = 64
+FIRST_WRITTEN = OWN_CONSTANTS + STEP_CONSTANTS
+"""From here on those that chains write."""
+
+
+class ProgramTables:
+    """What chains need, each thing once. ``block``: B."""
+
+    def __init__(self, block: int):
+        self.block = block
+        self.instructions: list[Instruction] = []
+        self._descriptors: dict[int, Descriptor] = {}
+        self._constants: dict[bytes, int] = {}
+        self._programs: dict[tuple[Instruction, ...], int] = {}
+
+    def constant(self, value: float) -> int:
+        """The number of a constant, rounded to binary32. ValueError if there are too many."""
+        bits = np.float32(value).tobytes()
+        number = self._constants.setdefault(bits, len(self._constants))
+        if number >= OWN_CONSTANTS:
+            raise ValueError(f"a program has at most {OWN_CONSTANTS} constants")
+        return number
+
+    def place(
+        self,
+        chain: Chain,
+        inputs: Mapping[str, BoundStream],
+        outputs: Mapping[str, BoundStream],
+        *,
+        values: Mapping[str, float],
+        numbers: Mapping[str, int],
+        row_list: BoundStream | None = None,
+    ) -> ProgramPlace:
+        """Where a chain then is. ``inputs``, ``outputs``: its streams by name. ``values``,
+        ``numbers``: of its constants that have no value of their own, the value or the number.
+        ``row_list``: that of gathered rows. ValueError if a table is full."""
+        program = self.assembled(chain, inputs, outputs, values=values, numbers=numbers)
+        streams: dict[int, Descriptor] = {}
+        for name, port in chain.inputs.items():
+            found = inputs[name].descriptor
+            if found.kind in GATHERED:
+                assert row_list is not None
+                found = replace(found, aux=self._slots({0: row_list.descriptor}, 1))
+            streams[port.number] = found
+        for name, port in chain.outputs.items():
+            streams[INPUTS + port.number] = outputs[name].descriptor
+        slot = self._slots(streams, STREAMS)
+        first = self._programs.setdefault(program, len(self.instructions))
+        if first == len(self.instructions):
+            self.instructions += program
+            if len(self.instructions) > INSTRUCTIONS:
+                raise ValueError(f"the chains need more than {INSTRUCTIONS} instructions")
+        return ProgramPlace(first=first, length=len(program), streams=slot)
+
+    def assembled(
+        self,
+        chain: Chain,
+        inputs: Mapping[str, BoundStream],
+        outputs: Mapping[str, BoundStream],
+        *,
+        values: Mapping[str, float],
+        numbers: Mapping[str, int],
+    ) -> tuple[Instruction, ...]:
+        """The instructions of a chain with these streams and constants."""
+        known = dict(numbers)
+        for name, value in chain.constants.items():
+            if name not in known:
+                known[name] = self.constant(values[name] if value is None else value)
+        streams = {**outputs, **inputs}
+        kinds = {name: Kind(stream.descriptor.kind) for name, stream in streams.items()}
+        return chain.assembled(self.block, known, kinds)
+
+    def _slots(self, streams: Mapping[int, Descriptor], count: int) -> int:
+        """The first slot S such that slots S + number are free, or have those descriptors."""
+        for first in range(SLOTS - count + 1):
+            if all(
+                self._descriptors.get(first + number, each) == each
+                for number, each in streams.items()
+            ):
+                self._descriptors |= {first + number: each for number, each in streams.items()}
+                return first
+        raise ValueError(f"the chains need more than {SLOTS} slots of streams")
+
+    # As memory has them.
+
+    def instruction_bytes(self) -> bytes:
+        return b"".join(each.encode().to_bytes(8, "little") for each in self.instructions)
+
+    def constant_values(self) -> NDArray[np.float32]:
+        return np.frombuffer(b"".join(self._constants), np.float32)
+
+    def descriptors(self) -> list[Descriptor]:
+        """From slot 0 on."""
+        last = max(self._descriptors, default=-1)
+        return [self._descriptors.get(slot, Descriptor()) for slot in range(last + 1)]
+
+    def descriptor_bytes(self) -> bytes:
+        return b"".join(each.encode() for each in self.descriptors())

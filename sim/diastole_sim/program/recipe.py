@@ -1,0 +1,142 @@
+"""How a network is trained: its optimiser, and what is done to its gradients."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from diastole_sim.program.chain import Chain
+from diastole_sim.program.chains import optimisers
+from diastole_sim.program.chains.updates import Options
+from diastole_sim.train.host import learning_rate
+
+Rate = Callable[[int], float]
+"""The learning rate of step 0, 1, .. ."""
+
+
+def falling(rate: float, steps: int) -> Rate:
+    """From its full value in step 0 linearly towards 0 in step ``steps``."""
+    return lambda step: float(learning_rate(rate, step, steps))
+
+
+class Optimiser(Protocol):
+    """``decay``: whether, and how much, of w is added to the gradient."""
+
+    @property
+    def decay(self) -> float: ...
+
+    def chain(self, options: Options) -> Chain:
+        """Its update."""
+        ...
+
+    def constants(self) -> Mapping[str, float]:
+        """Those of the chain that stay, by name."""
+        ...
+
+    def of_step(self, step: int) -> Mapping[str, float]:
+        """Those that change, in step 0, 1, .. ."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sgd:
+    """As torch.optim.SGD, dampening 0."""
+
+    rate: Rate
+    momentum: float = 0.0
+    nesterov: bool = False
+    decay: float = 0.0
+
+    def chain(self, options: Options) -> Chain:
+        return optimisers.sgd(options, momentum=self.momentum != 0, nesterov=self.nesterov)
+
+    def constants(self) -> Mapping[str, float]:
+        return {"momentum": self.momentum, "decay": self.decay}
+
+    def of_step(self, step: int) -> Mapping[str, float]:
+        return {"-lr_t": -self.rate(step)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RmsProp:
+    """As torch.optim.RMSprop, not centred."""
+
+    rate: Rate
+    alpha: float = 0.99
+    eps: float = 1e-8
+    momentum: float = 0.0
+    decay: float = 0.0
+
+    def chain(self, options: Options) -> Chain:
+        return optimisers.rmsprop(options, momentum=self.momentum != 0)
+
+    def constants(self) -> Mapping[str, float]:
+        return {
+            "alpha": self.alpha,
+            "1-alpha": 1 - self.alpha,
+            "eps": self.eps,
+            "momentum": self.momentum,
+            "decay": self.decay,
+        }
+
+    def of_step(self, step: int) -> Mapping[str, float]:
+        return {"-lr_t": -self.rate(step)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Adam:
+    """As torch.optim.Adam; ``decoupled``: as torch.optim.AdamW, with ``weight_decay`` apart from
+    the gradient."""
+
+    rate: Rate
+    betas: tuple[float, float] = (0.9, 0.999)
+    eps: float = 1e-8
+    weight_decay: float = 0.0
+    decoupled: bool = False
+
+    @property
+    def decay(self) -> float:
+        return 0.0 if self.decoupled else self.weight_decay
+
+    def chain(self, options: Options) -> Chain:
+        return optimisers.adamw(options) if self.decoupled else optimisers.adam(options)
+
+    def constants(self) -> Mapping[str, float]:
+        first, second = self.betas
+        return {
+            "b1": first,
+            "1-b1": 1 - first,
+            "b2": second,
+            "1-b2": 1 - second,
+            "eps": self.eps,
+            "decay": self.weight_decay,
+        }
+
+    def of_step(self, step: int) -> Mapping[str, float]:
+        rate = self.rate(step)
+        first, second = (1 - _power(beta, step + 1) for beta in self.betas)
+        found = {
+            "1/sqrt(1-b2^t)": 1 / float(np.sqrt(np.float64(second))),
+            "-lr_t/(1-b1^t)": -rate / first,
+        }
+        return found | ({"1-lr_t*decay": 1 - rate * self.weight_decay} if self.decoupled else {})
+
+
+def _power(base: float, exponent: int) -> float:
+    """One product after the other in float64: the same bits on every computer."""
+    result = 1.0
+    for _ in range(exponent):
+        result *= base
+    return result
+
+
+@dataclass(frozen=True, kw_only=True)
+class LossScaling:
+    """The gradient of the loss is multiplied by 2^exponent, which halves after a step that
+    overflowed and doubles after ``window`` that did not, within ``smallest`` and ``largest``."""
+
+    exponent: int = 8
+    smallest: int = -14
+    largest: int = 24
+    window: int = 100

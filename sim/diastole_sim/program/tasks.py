@@ -1,0 +1,68 @@
+"""The tasks that are trained by a program, as they are trained by a host."""
+
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diastole_sim.program.chains.activations import Activation, relu
+from diastole_sim.program.perceptron import perceptron_program
+from diastole_sim.program.perceptron_tensors import PerceptronRecipe, StoredSamples
+from diastole_sim.program.program import TrainingProgram
+from diastole_sim.program.recipe import LossScaling, Optimiser, Sgd, falling
+from diastole_sim.spec.limits import Limits
+from diastole_sim.spec.numerics import Numerics
+from diastole_sim.train.job import batch_rows
+from diastole_sim.train.tasks import HIDDEN, Task
+
+BYTE_SCALES = {"digits": 1 / 16}
+"""By task, what a byte counts where its samples are bytes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskProgram:
+    """``labels``: of the held-out samples, whose logits an evaluation makes."""
+
+    program: TrainingProgram
+    labels: NDArray[np.int64]
+
+
+def task_program(
+    task: Task,
+    *,
+    numerics: Numerics,
+    limits: Limits,
+    steps: int | None = None,
+    seed: int = 0,
+    hidden: tuple[int, ...] = (HIDDEN,),
+    activation: Activation | None = None,
+    optimiser: Optimiser | None = None,
+    clip: float | None = None,
+    loss_scaling: LossScaling | None = None,
+) -> TaskProgram:
+    """A task of features and labels, learnt by a perceptron.
+
+    Split, order of samples, initial weights, and if ``optimiser`` is None rate and momentum, are
+    those of :func:`diastole_sim.train.job.run_task` with the same ``seed``; so are the numbers, but
+    for the roundings of functions and sums. ``hidden``: units of hidden layers. ``activation``:
+    None for ReLU. ``clip``, ``loss_scaling``: as in :class:`PerceptronRecipe`.
+    """
+    count = task.steps if steps is None else steps
+    training, held_out = task.split(task.load(), seed=seed)
+    rows = batch_rows(len(training.labels), task.batch, seed=seed)
+    classes = int(max(training.labels.max(), held_out.labels.max())) + 1
+    own = Sgd(rate=falling(task.rate, count), momentum=task.momentum)
+    recipe = PerceptronRecipe(
+        widths=(training.inputs.shape[1], *hidden, classes),
+        optimiser=own if optimiser is None else optimiser,
+        batches=np.array(list(islice(rows, count))),
+        activation=relu() if activation is None else activation,
+        clip=clip,
+        loss_scaling=loss_scaling,
+        seed=seed,
+    )
+    scale = BYTE_SCALES.get(task.name)
+    stored = StoredSamples.of(training, scale), StoredSamples.of(held_out, scale)
+    program = perceptron_program(recipe, *stored, numerics=numerics, limits=limits)
+    return TaskProgram(program=program, labels=held_out.labels)

@@ -1,0 +1,248 @@
+"""Writes commands: products and chains by the names of what they read and write."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from diastole_sim.program.chain import Chain
+from diastole_sim.program.command_list import CommandList
+from diastole_sim.program.memory_plan import BoundStream, MemoryPlan, PlannedImage, stream_of
+from diastole_sim.program.program_tables import ProgramTables
+from diastole_sim.spec.chains import chain_faults
+from diastole_sim.spec.command import MACHINES_OWN, Command, ProgramPlace
+from diastole_sim.spec.command_errors import ErrorCode
+from diastole_sim.spec.command_table import CHAINED, PRODUCTS
+from diastole_sim.spec.limits import Limits, VectorTable
+from diastole_sim.spec.micro import INPUTS
+from diastole_sim.spec.operations import Operation
+from diastole_sim.spec.stream_table import SLOTS, Descriptor, Kind
+
+OPERATION_OPCODES = {operation.name: opcode for opcode, operation in PRODUCTS.items()}
+CHAINED_OPCODES = {operation.name: opcode for opcode, operation in CHAINED.items()}
+Output = BoundStream | PlannedImage
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProductOf:
+    """A product whose result a chain takes, or memory: ``operation`` by name, its sizes M, N and K,
+    its operands by class."""
+
+    operation: str
+    m: int
+    n: int
+    k: int
+    operands: Mapping[str, PlannedImage]
+
+    @property
+    def described(self) -> Operation:
+        return PRODUCTS[OPERATION_OPCODES[self.operation]]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Of its result."""
+        rows, cols = self.described.results[0].axes
+        return getattr(self, rows), getattr(self, cols)
+
+    def addresses(self) -> dict[str, int]:
+        """Of the copies that it reads."""
+        return {
+            read.field: self.operands[read.operand.tensor_class].addresses[read.copy]
+            for read in self.described.reads
+            if not read.second
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChainUse:
+    """A chain and what it is used on.
+
+    ``shape``: of its tensor; at a product's drain that of the result. ``values``, ``numbers``: of
+    its constants, as :meth:`ProgramTables.place` has them. ``skip``, ``update``: as in commands.
+    """
+
+    chain: Chain
+    shape: tuple[int, int]
+    inputs: Mapping[str, BoundStream]
+    outputs: Mapping[str, Output]
+    values: Mapping[str, float] = field(default_factory=dict[str, float])
+    numbers: Mapping[str, int] = field(default_factory=dict[str, int])
+    row_list: BoundStream | None = None
+    skip: bool = False
+    update: bool = False
+
+
+class Writer:
+    """Appends to ``commands`` what is asked for; its tables and memory are those of one program.
+    ``floats``: by the name of an image that chains may not make, where they write its numbers."""
+
+    def __init__(self, plan: MemoryPlan, limits: Limits):
+        self.plan, self.limits = plan, limits
+        self.tables = ProgramTables(plan.block)
+        self.commands = CommandList()
+        self.floats: dict[str, BoundStream] = {}
+
+    def segment(self, write: Callable[[], None]) -> CommandList:
+        """The commands that ``write`` appends, apart from all others."""
+        before, self.commands = self.commands, CommandList()
+        write()
+        found, self.commands = self.commands, before
+        return found
+
+    def load_tables(self, initial: dict[str, bytes], name: str) -> CommandList:
+        """Commands that fill the tables with what the chains need; what they load is added to
+        ``initial``, and ``name`` to the names of its areas."""
+        tables, commands = self.tables, CommandList()
+        constants = tables.constant_values()
+        for which, data, count in (
+            (VectorTable.INSTRUCTIONS, tables.instruction_bytes(), len(tables.instructions)),
+            (VectorTable.CONSTANTS, constants.tobytes(), len(constants)),
+            (VectorTable.DESCRIPTORS, tables.descriptor_bytes(), len(tables.descriptors())),
+        ):
+            if count:
+                label = f"{which.name.lower()} of {name}"
+                area = self.plan.take(label, "table", (count,), len(data))
+                initial[area.name] = data
+                load = Command.load(which, address=area.address, first=0, count=count)
+                commands.add(load, alone=True)
+        return commands
+
+    def convert(self, source: BoundStream, image: PlannedImage, *, step: int = 0) -> None:
+        """``step``: is added to the register, modulo 2^32."""
+        first, second = image.addresses
+        command = Command.convert(
+            image.tensor_class,
+            rows=image.rows,
+            cols=image.cols,
+            source=source.descriptor.address,
+            destination=first,
+            second=second if second != first else 0,
+            tag=image.tag,
+            step=step,
+            planes=self._planes(image.tensor_class),
+            slot=image.slot,
+        )
+        slot = [] if image.slot is None else [f"slot {image.slot}"]
+        self.commands.add(command, reads=[source.name, *slot], writes=[image.name, *slot])
+
+    def product(self, product: ProductOf, result: BoundStream) -> None:
+        """A product into memory."""
+        command = Command.product(
+            OPERATION_OPCODES[product.operation],
+            m=product.m,
+            n=product.n,
+            k=product.k,
+            nest=MACHINES_OWN,
+            planes=self._planes_of(product),
+            **product.addresses(),
+            out_a=result.descriptor.address,
+        )
+        reads = [image.name for image in product.operands.values()]
+        self.commands.add(command, reads=reads, writes=[result.name])
+
+    def chain(self, use: ChainUse, product: ProductOf | None = None) -> None:
+        """A chain, over memory or at the drain of a product. An image that it may not make there is
+        written as floats, and converted."""
+        outputs, converted = self._outputs(use, product)
+        place = self.tables.place(
+            use.chain,
+            use.inputs,
+            outputs,
+            values=use.values,
+            numbers=use.numbers,
+            row_list=use.row_list,
+        )
+        slots = [
+            f"slot {each.slot}"
+            for each in use.outputs.values()
+            if isinstance(each, PlannedImage) and each.slot is not None and not converted
+        ]
+        reads = [stream.name for stream in use.inputs.values()] + slots
+        reads += [f"K[{use.numbers[each]}]" for each in use.chain.constants if each in use.numbers]
+        reads += [] if use.row_list is None else [use.row_list.name]
+        if product is not None:
+            reads += [image.name for image in product.operands.values()]
+        writes = [stream.name for stream in outputs.values()] + slots
+        self.commands.add(self._command(use, product, place), reads=reads, writes=writes)
+        for name, source in converted.items():
+            image = use.outputs[name]
+            assert isinstance(image, PlannedImage)
+            self.convert(source, image)
+
+    def _floats_of(self, image: PlannedImage) -> BoundStream:
+        if image.name not in self.floats:
+            area = self.plan.tensor(f"{image.name}, floats", Kind.F32, image.rows, image.cols)
+            self.floats[image.name] = stream_of(area)
+        return self.floats[image.name]
+
+    def whole_rows(self, product: ProductOf) -> bool:
+        """Whether the tiles of a product hold whole rows of its result."""
+        nests = self.limits.nests and self.limits.nests.of(product.operation)
+        assert nests, "a machine with a vector unit takes nests"
+        return nests.groups[-1] * nests.lane_side >= -(-product.shape[1] // self.plan.block)
+
+    def _planes(self, tensor_class: str) -> int:
+        return self.plan.numerics.converted_class(tensor_class).format.plane_count
+
+    def _planes_of(self, product: ProductOf) -> dict[str, int]:
+        """Of its operands, where there are several."""
+        found = {name: self._planes(name) for name in product.operands}
+        return {name: count for name, count in found.items() if count > 1}
+
+    def _outputs(
+        self, use: ChainUse, product: ProductOf | None
+    ) -> tuple[dict[str, BoundStream], dict[str, BoundStream]]:
+        """Its outputs as streams, and which of them are floats that are converted."""
+        found: dict[str, BoundStream] = {}
+        for name, output in use.outputs.items():
+            if isinstance(output, PlannedImage):
+                found[name] = BoundStream(name=output.name, descriptor=output.descriptor())
+            else:
+                found[name] = output
+        images = {n: each for n, each in use.outputs.items() if isinstance(each, PlannedImage)}
+        as_floats = {n: self._floats_of(each) for n, each in images.items() if self._measured(each)}
+        if (
+            len(as_floats) < len(images)
+            and product is not None
+            and not self._fits(use, found, product)
+        ):
+            as_floats = {name: self._floats_of(image) for name, image in images.items()}
+        return found | as_floats, as_floats
+
+    def _measured(self, image: PlannedImage) -> bool:
+        """Whether its scale comes from its own numbers, which no chain can know."""
+        chosen = self.plan.numerics.converted_class(image.tensor_class)
+        return chosen.has_tensor_scale and self.plan.numerics.source == "current"
+
+    def _fits(self, use: ChainUse, outputs: Mapping[str, BoundStream], product: ProductOf) -> bool:
+        """Whether the product's tiles give the converter whole groups, by the machine's rules."""
+        program = self.tables.assembled(
+            use.chain, use.inputs, outputs, values=use.values, numbers=use.numbers
+        )
+        descriptors = [Descriptor()] * SLOTS
+        for name, port in use.chain.inputs.items():
+            descriptors[port.number] = use.inputs[name].descriptor
+        for name, port in use.chain.outputs.items():
+            descriptors[INPUTS + port.number] = outputs[name].descriptor
+        command = self._command(use, product, ProgramPlace(first=0, length=len(program), streams=0))
+        return ErrorCode.NEST not in chain_faults(command, descriptors, program, self.limits)
+
+    def _command(self, use: ChainUse, product: ProductOf | None, place: ProgramPlace) -> Command:
+        if product is None:
+            return Command.chain(
+                place,
+                m=use.shape[0],
+                n=use.shape[1],
+                columns=use.chain.by_columns,
+                update=use.update,
+                skip=use.skip,
+            )
+        return Command.chained(
+            CHAINED_OPCODES[product.operation],
+            place,
+            m=product.m,
+            n=product.n,
+            k=product.k,
+            skip=use.skip,
+            nest=MACHINES_OWN,
+            planes=self._planes_of(product),
+            **product.addresses(),
+        )

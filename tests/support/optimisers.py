@@ -1,0 +1,118 @@
+"""Optimisers in plain numpy float64, and the constants that their chains ask for in a step."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """``make``: the function that gives the chain, with ``options``; numbers as torch.optim has
+    them. ``torch``: the class there and its arguments."""
+
+    make: str
+    torch: str
+    rate: float = 0.05
+    decay: float = 0.0
+    options: dict = field(default_factory=dict)
+    momentum: float = 0.0
+    alpha: float = 0.9
+    betas: tuple = (0.8, 0.95)
+    eps: float = 1e-6
+
+    @property
+    def decay_in_gradient(self):
+        return bool(self.decay) and self.make != "adamw"
+
+    def torch_arguments(self):
+        """Of torch.optim's class."""
+        own = {
+            "SGD": {"momentum": self.momentum, "nesterov": bool(self.options.get("nesterov"))},
+            "RMSprop": {"alpha": self.alpha, "eps": self.eps, "momentum": self.momentum},
+            "Adam": {"betas": self.betas, "eps": self.eps},
+            "AdamW": {"betas": self.betas, "eps": self.eps},
+        }[self.torch]
+        return own | {"lr": self.rate, "weight_decay": self.decay}
+
+
+SETTINGS = {
+    "sgd": Setting(make="sgd", torch="SGD", options={"momentum": False}),
+    "momentum": Setting(make="sgd", torch="SGD", momentum=0.8),
+    "nesterov": Setting(
+        make="sgd", torch="SGD", momentum=0.8, decay=0.1, options={"nesterov": True}
+    ),
+    "decay": Setting(make="sgd", torch="SGD", momentum=0.9, decay=0.2),
+    "rmsprop": Setting(make="rmsprop", torch="RMSprop"),
+    "rmsprop_momentum": Setting(
+        make="rmsprop", torch="RMSprop", momentum=0.7, decay=0.1, options={"momentum": True}
+    ),
+    "adam": Setting(make="adam", torch="Adam"),
+    "adam_decay": Setting(make="adam", torch="Adam", decay=0.1),
+    "adamw": Setting(make="adamw", torch="AdamW", decay=0.3),
+}
+
+
+def constants_of_step(setting, step):
+    """By name, in step 0, 1, .. ."""
+    first, second = setting.betas
+    t = step + 1
+    return {
+        "decay": setting.decay,
+        "momentum": setting.momentum,
+        "-lr_t": -setting.rate,
+        "alpha": setting.alpha,
+        "1-alpha": 1 - setting.alpha,
+        "eps": setting.eps,
+        "b1": first,
+        "1-b1": 1 - first,
+        "b2": second,
+        "1-b2": 1 - second,
+        "1/sqrt(1-b2^t)": (1 - second**t) ** -0.5,
+        "-lr_t/(1-b1^t)": -setting.rate / (1 - first**t),
+        "1-lr_t*decay": 1 - setting.rate * setting.decay,
+    }
+
+
+def steps_of(setting, w, gradients):
+    """The weights after every step."""
+    run = {"SGD": _sgd, "RMSprop": _rmsprop, "Adam": _adam, "AdamW": _adam}[setting.torch]
+    return run(setting, w, gradients)
+
+
+def _sgd(setting, w, gradients):
+    found, v = [], None
+    for g in gradients:
+        g = g + setting.decay * w
+        if setting.momentum:
+            v = g if v is None else setting.momentum * v + g
+            g = g + setting.momentum * v if setting.options.get("nesterov") else v
+        w = w - setting.rate * g
+        found.append(w)
+    return found
+
+
+def _rmsprop(setting, w, gradients):
+    found, v, u = [], np.zeros_like(w), np.zeros_like(w)
+    for g in gradients:
+        g = g + setting.decay * w
+        v = setting.alpha * v + (1 - setting.alpha) * g * g
+        u = setting.momentum * u + g / (np.sqrt(v) + setting.eps)
+        w = w - setting.rate * u
+        found.append(w)
+    return found
+
+
+def _adam(setting, w, gradients):
+    found, m, v = [], np.zeros_like(w), np.zeros_like(w)
+    first, second = setting.betas
+    for t, g in enumerate(gradients, 1):
+        if setting.torch == "Adam":
+            g = g + setting.decay * w
+        else:
+            w = w * (1 - setting.rate * setting.decay)
+        m = first * m + (1 - first) * g
+        v = second * v + (1 - second) * g * g
+        root = np.sqrt(v / (1 - second**t)) + setting.eps
+        w = w - setting.rate * m / (1 - first**t) / root
+        found.append(w)
+    return found

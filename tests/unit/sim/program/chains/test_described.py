@@ -1,0 +1,82 @@
+"""What every chain says of itself is so: streams, constants, number of instructions."""
+
+import re
+from itertools import product
+
+import pytest
+
+from diastole_sim.program.chains import activations, inputs, losses, optimisers, sums, updates
+from diastole_sim.spec.micro import MOST_INSTRUCTIONS
+
+OPTIONS = [updates.Options(**dict(zip(("bias", "scaled", "clipped", "decay"), each, strict=True)))
+           for each in product((False, True), repeat=4)]  # fmt: skip
+SINGLE = (
+    inputs.input_bytes, inputs.input_floats, inputs.add_bias_alone,
+    losses.softmax_a, losses.softmax_b, losses.softmax_c, losses.squared_error, losses.mean_loss,
+    sums.column_sums, sums.column_squares, sums.clip_factor, sums.accumulate,
+    *optimisers.OPTIMISERS,
+)  # fmt: skip
+VARIANTS = {
+    losses.softmax_c: [{"scaled": True}],
+    losses.squared_error: [{"scaled": True}],
+    sums.clip_factor: [{"scaled": True}],
+    optimisers.sgd: [{"momentum": False}, {"nesterov": True}],
+    optimisers.rmsprop: [{"momentum": True}],
+}
+BLOCKS = (1, 2, 4, 8, 16, 32)
+
+
+def every():
+    """All chains in all their variants."""
+    for make in SINGLE:
+        choices = [{}, *VARIANTS.get(make, [])]
+        options = OPTIONS if make in optimisers.OPTIMISERS else [None]
+        for choice, option in product(choices, options):
+            yield make(**choice) if option is None else make(option, **choice)
+    for make in activations.ACTIVATIONS:
+        yield make().forward_chain()
+        yield make().backward_chain()
+
+
+def paragraph(docstring, name):
+    text = " ".join(docstring.split())
+    return re.search(rf"{name}: (.*?)\.(?: [A-Z]\w+: |$)", text)[1]
+
+
+def count(text, block):
+    """Of "16 + 2 log2 B"."""
+    fixed, _, turns = text.removesuffix("log2 B").partition(" + ")
+    return int(fixed) + int(turns or 0) * (block.bit_length() - 1)
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_every_chain_obeys_the_rules(block):
+    for chain in every():
+        assert 1 <= len(chain.assembled(block)) <= MOST_INSTRUCTIONS
+
+
+def test_every_stream_and_constant_has_a_name():
+    for chain in every():
+        named = {f"s{port.number}" for port in chain.inputs.values()}
+        named |= {f"o{port.number}" for port in chain.outputs.values()}
+        assert set(re.findall(r"\b[so]\d\b", chain.text)) == named, chain.name
+        constants = set(re.findall(r"K\[([^\]]+)\]", chain.text)) - {"252", "253"}
+        assert constants == set(chain.constants), chain.name
+
+
+@pytest.mark.parametrize("make", SINGLE, ids=lambda make: make.__name__)
+@pytest.mark.parametrize("block", BLOCKS[1:])
+def test_descriptions(make, block):
+    chain, text = make(), make.__doc__
+    assert len(chain.assembled(block)) == count(paragraph(text, "Instructions"), block)
+    streams = [f"s{port.number} {name}" for name, port in chain.inputs.items()]
+    streams += [f"o{port.number} {name}" for name, port in chain.outputs.items()]
+    assert paragraph(text, "Streams").split("; ") == streams
+    assert paragraph(text, "Constants") == (", ".join(chain.constants) or "none")
+
+
+@pytest.mark.parametrize("make", activations.ACTIVATIONS, ids=lambda make: make.__name__)
+def test_activations_descriptions(make):
+    forward, backward = paragraph(make.__doc__, "Instructions").split(", ")
+    assert forward == f"{len(make().forward_chain().assembled(8))} forward"
+    assert backward == f"{len(make().backward_chain().assembled(8))} backward"
