@@ -14,7 +14,7 @@ from diastole_hw.vector.packing import expected_layout
 from diastole_hw.vector.requests import INDEX_BITS, InputRequests
 from diastole_hw.vector.shape import VectorShape, row_layout, stream_layout, visited_layout
 from diastole_hw.vector.unpack import banks
-from diastole_sim.spec.command import ADDRESS_BITS
+from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.micro import INPUTS
 from diastole_sim.spec.stream_table import Kind
 

@@ -16,7 +16,7 @@ from diastole_hw.vector.packing import (
 )
 from diastole_hw.vector.segments import SegmentRequests
 from diastole_hw.vector.shape import VectorShape, stream_layout, visited_layout
-from diastole_sim.spec.command import ADDRESS_BITS
+from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.micro import INPUTS
 from diastole_sim.spec.stream_table import GATHERED, Kind
 

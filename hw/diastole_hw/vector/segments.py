@@ -8,7 +8,7 @@ from diastole_hw.bus.services import request_layout
 from diastole_hw.registers import data_register
 from diastole_hw.vector.packing import segments_layout
 from diastole_hw.vector.shape import VectorShape
-from diastole_sim.spec.command import ADDRESS_BITS
+from diastole_sim.spec.command_table import ADDRESS_BITS
 
 DIGIT = 4
 """Bits of a count that are multiplied in a cycle."""
