@@ -27,6 +27,7 @@ from diastole_hw.plan.plan import Plan
 from diastole_hw.ports import of_ports, per_port, port_name
 from diastole_hw.store.arbiter import StoreArbiter
 from diastole_hw.vector.engine import VectorEngine
+from diastole_hw.vector.tables import constant_layout
 
 ANSWERS = ("answered", "answered_command")
 MOST_OPEN = 63
@@ -65,8 +66,8 @@ class Core(wiring.Component):
         What is written; neither stream waits for the other.
     step, following, overflowed, fault, fault_number
         As of :class:`diastole_hw.command.dispatch.Dispatch`, where there is a vector unit.
-    loss_scale, loss_inverse : In(32), In(32)
-        There too: binary32, constants of its programs.
+    constant_put : In(constant_layout())
+        As of :class:`diastole_hw.vector.engine.VectorEngine`.
     answered, answered_command : In(1), In(1)
         A pulse: the oldest request for writing is in memory, and which command it was of.
     requests_1, read_1, write_requests_1, write_1, answered_1, answered_command_1
@@ -106,7 +107,7 @@ class Core(wiring.Component):
         if plan.vector is not None:
             members |= {"step": In(32), "following": In(1), "overflowed": Out(1)}
             members |= {"fault": Out(8), "fault_number": Out(1)}
-            members |= {"loss_scale": In(32), "loss_inverse": In(32)}
+            members |= {"constant_put": In(constant_layout())}
         for name, member in buses.items():
             members |= per_port(name, member, plan.ports)
         super().__init__(members)
@@ -142,8 +143,7 @@ class Core(wiring.Component):
             m.d.comb += [
                 dispatch.step.eq(self.step),
                 dispatch.following.eq(self.following),
-                vector.scale.eq(self.loss_scale),
-                vector.inverse.eq(self.loss_inverse),
+                vector.constant_put.eq(self.constant_put),
                 self.overflowed.eq(dispatch.overflowed),
                 self.fault.eq(dispatch.fault),
                 self.fault_number.eq(dispatch.fault_number),

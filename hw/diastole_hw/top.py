@@ -204,8 +204,8 @@ class Top(Elaboratable):
             registers.step_next.eq(fetch.step_next),
             core.step.eq(registers.step),
             core.following.eq(fetch.step_set),
-            core.loss_scale.eq(loss.scale),
-            core.loss_inverse.eq(loss.inverse),
+            core.constant_put.eq(loss.put),
+            loss.start.eq(registers.start),
             loss.following.eq(fetch.step_set),
             loss.overflowed.eq(core.overflowed),
         ]
