@@ -45,11 +45,14 @@ def entry_words(table: VectorTable, block: int) -> int:
 @dataclass(frozen=True, kw_only=True)
 class VectorLimits:
     """Of a vector unit. ``panel_vectors``: of its panel, B numbers each. ``vector_groups``: by
-    class, elements of a vector that shares a scale; 0 where a class has one copy.
+    class, elements of a vector that shares a scale; 0 where a class has one copy. ``drains``: it
+    takes the results of products. ``images``: by class, whether it gives the converter tensors.
     ValueError if one is out of range."""
 
     panel_vectors: int
     vector_groups: tuple[int, int, int] = (0, 0, 0)
+    drains: bool = True
+    images: tuple[bool, bool, bool] = (True, True, True)
 
     def __post_init__(self) -> None:
         require_int("panel_vectors", self.panel_vectors, 2, MOST_ENTRIES)
