@@ -228,12 +228,13 @@ class Writer:
         return found | as_floats, as_floats
 
     def _apart_from(self, image: PlannedImage) -> bool:
-        """Whether no chain makes it: none of its class, or its scale comes from its own numbers,
+        """Whether no chain makes it: none so wide of its class, or its scale comes from its own numbers,
         which no chain can know."""
         assert self.limits.vector is not None
         chosen = self.plan.numerics.converted_class(image.tensor_class)
         measured = chosen.has_tensor_scale and self.plan.numerics.source == "current"
-        return measured or not self.limits.vector.images[CLASS_NAMES.index(image.tensor_class)]
+        widest = self.limits.vector.fed[CLASS_NAMES.index(image.tensor_class)]
+        return measured or image.cols > widest
 
     def _fits(self, use: ChainUse, outputs: Mapping[str, BoundStream], product: ProductOf) -> bool:
         """Whether the product's tiles give the converter whole groups, by the machine's rules."""
