@@ -67,9 +67,7 @@ class VectorLimits:
     def from_dict(cls, values: Mapping[str, Any]) -> "VectorLimits":
         """The inverse of :meth:`to_dict`; what else is there does not count."""
         x, w, dy = values["fed"]
-        return cls(
-            panel_vectors=values["panel_vectors"], fed=(x, w, dy), drains=values["drains"]
-        )
+        return cls(panel_vectors=values["panel_vectors"], fed=(x, w, dy), drains=values["drains"])
 
 
 def planes_by_class(numerics: Numerics) -> tuple[tuple[int, ...], ...] | None:

@@ -3,7 +3,6 @@
 
 import pytest
 
-from support.random_programs import random_scene
 from support.vector_engine import do_jobs, engine_of, job_of_scene
 from support.vector_scenes import small_scene
 
