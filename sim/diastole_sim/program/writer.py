@@ -228,8 +228,8 @@ class Writer:
         return found | as_floats, as_floats
 
     def _apart_from(self, image: PlannedImage) -> bool:
-        """Whether no chain makes it: none so wide of its class, or its scale comes from its own numbers,
-        which no chain can know."""
+        """Whether no chain makes it: none so wide of its class, or its scale comes from its own
+        numbers, which no chain can know."""
         assert self.limits.vector is not None
         chosen = self.plan.numerics.converted_class(image.tensor_class)
         measured = chosen.has_tensor_scale and self.plan.numerics.source == "current"
