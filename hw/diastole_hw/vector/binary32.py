@@ -1,5 +1,7 @@
 """The fields of binary32, and what they say."""
 
+from typing import Any
+
 from amaranth.hdl import Cat, Const, Module, Signal, unsigned
 from amaranth.lib import data
 
@@ -16,14 +18,19 @@ BINARY32 = data.StructLayout(
 )
 
 
+def fields_of(value) -> Any:
+    """A view of 32 bits as BINARY32."""
+    return data.View(BINARY32, value)
+
+
 def nonzero(value):
     """Whether a float is not a zero; a subnormal one is."""
-    return data.View(BINARY32, value).exponent.any()
+    return fields_of(value).exponent.any()
 
 
 def not_a_number(value):
     """Whether a float is a NaN."""
-    view = data.View(BINARY32, value)
+    view = fields_of(value)
     return view.exponent.all() & view.fraction.any()
 
 

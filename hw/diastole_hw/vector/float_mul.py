@@ -5,7 +5,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.registers import data_output, data_register
-from diastole_hw.vector.binary32 import BINARY32, FRACTION_BITS, QUIET, TOP, quick_sum
+from diastole_hw.vector.binary32 import FRACTION_BITS, QUIET, TOP, fields_of, quick_sum
 from diastole_hw.vector.shape import WORD
 from diastole_sim.spec.formats import BINARY32_SIGNIFICAND_BITS, EXPONENT_BIAS
 
@@ -74,7 +74,7 @@ class FloatMul(wiring.Component):
 
     def _exponent(self, m, reduced):
         """What is Inf or NaN has an exponent that is too large, whatever the other factor."""
-        a, b = (data.View(BINARY32, value) for value in (self.a, self.b))
+        a, b = (fields_of(value) for value in (self.a, self.b))
         total = Signal(signed(EXPONENT_BITS))
         top, zero, nan = Signal(), Signal(), Signal()
         m.d.comb += [
