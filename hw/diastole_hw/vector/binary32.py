@@ -18,19 +18,19 @@ BINARY32 = data.StructLayout(
 )
 
 
-def fields_of(value) -> Any:
+def float_fields(value) -> Any:
     """A view of 32 bits as BINARY32."""
     return data.View(BINARY32, value)
 
 
 def nonzero(value):
     """Whether a float is not a zero; a subnormal one is."""
-    return fields_of(value).exponent.any()
+    return float_fields(value).exponent.any()
 
 
 def not_a_number(value):
     """Whether a float is a NaN."""
-    view = fields_of(value)
+    view = float_fields(value)
     return view.exponent.all() & view.fraction.any()
 
 

@@ -13,7 +13,7 @@ from diastole_hw.vector.binary32 import (
     FRACTION_BITS,
     QUIET,
     TOP,
-    fields_of,
+    float_fields,
     not_a_number,
     quick_sum,
 )
@@ -89,7 +89,7 @@ class FloatAdd(wiring.Component):
 
     def _compare(self, m, compared):
         """What is no sum becomes the larger number, to which nothing is added."""
-        a, c = (fields_of(value) for value in (self.a, self.c))
+        a, c = (float_fields(value) for value in (self.a, self.c))
         is_add, is_max, is_min, is_gt, is_eq, is_first, is_second = (
             self.op == each for each in AddOp
         )

@@ -4,16 +4,22 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from diastole_hw.place import place
 from diastole_hw.registers import data_output, data_register
-from diastole_hw.vector.binary32 import FRACTION_BITS, QUIET, TOP, fields_of, quick_sum
+from diastole_hw.vector.binary32 import FRACTION_BITS, QUIET, TOP, float_fields, quick_sum
+from diastole_hw.vector.rows import RowProduct
 from diastole_hw.vector.shape import WORD
 from diastole_sim.spec.formats import BINARY32_SIGNIFICAND_BITS, EXPONENT_BIAS
 
 WIDTH = 2 * BINARY32_SIGNIFICAND_BITS
-LOW = 22
-"""Places of a product that are added up a cycle before the others: there are few rows in them."""
+LOW = BINARY32_SIGNIFICAND_BITS - 2
+"""Places of a product that are added up a cycle before the others: they are never kept."""
 EXPONENT_BITS = 10
-"""Of a product: -127 to 383, signed."""
+"""Of a product: -127 to 385, signed."""
+ENDING = data.StructLayout(
+    {"exponent": unsigned(8), "finite": unsigned(1), "negative": unsigned(1)}
+)
+"""Of a result, all but the fraction; that of what is not ``finite`` is not the product's."""
 
 
 class FloatMul(wiring.Component):
@@ -52,29 +58,32 @@ class FloatMul(wiring.Component):
                 }
             )
         )
-        self._multiply(m, reduced)
+        self._multiply(m, reduced, platform)
         self._exponent(m, reduced)
         self._round(m, reduced)
         return m
 
-    def _multiply(self, m, reduced):
+    def _multiply(self, m, reduced, platform):
         """Both significands, of Booth's digits, down to two rows and the sum of the lowest bits."""
-        a, b = (Cat(value[:FRACTION_BITS], Const(1, 1)) for value in (self.a, self.b))
-        rows = booth_rows(m, a, b)
-        while len(rows) > 2:
-            rows = three_to_two(m, rows)
+        bits = BINARY32_SIGNIFICAND_BITS
+        product = RowProduct(a_bits=bits, b_bits=bits, signed=False, width=WIDTH)
+        m.submodules.product = place(product, platform)
+        m.d.comb += [
+            product.a.eq(Cat(self.a[:FRACTION_BITS], Const(1, 1))),
+            product.b.eq(Cat(self.b[:FRACTION_BITS], Const(1, 1))),
+        ]
         low = Signal(LOW + 1)
-        m.d.comb += low.eq(rows[0][:LOW] + rows[1][:LOW])
+        m.d.comb += low.eq(product.total[:LOW] + product.carries[:LOW])
         m.d.sync += [
-            reduced.sum.eq(rows[0][LOW:]),
-            reduced.carries.eq(rows[1][LOW:]),
+            reduced.sum.eq(product.total[LOW:]),
+            reduced.carries.eq(product.carries[LOW:]),
             reduced.low_carry.eq(low[-1]),
             reduced.low_any.eq(low[:-1].any()),
         ]
 
     def _exponent(self, m, reduced):
         """What is Inf or NaN has an exponent that is too large, whatever the other factor."""
-        a, b = (fields_of(value) for value in (self.a, self.b))
+        a, b = (float_fields(value) for value in (self.a, self.b))
         total = Signal(signed(EXPONENT_BITS))
         top, zero, nan = Signal(), Signal(), Signal()
         m.d.comb += [
@@ -100,88 +109,37 @@ class FloatMul(wiring.Component):
         high = Signal(WIDTH - LOW)
         kept, up = Signal(FRACTION_BITS), Signal()
         m.d.comb += high.eq(quick_sum(m, reduced.sum, reduced.carries, reduced.low_carry))
-        place = BINARY32_SIGNIFICAND_BITS - LOW - 2  # of the half, where the product is below 2
-        below = high[:place].any() | reduced.low_any
         large = high[-1]
-        half = Mux(large, high[place + 1], high[place])
+        half = Mux(large, high[1], high[0])
         m.d.comb += [
-            kept.eq(Mux(large, high[place + 2 : -1], high[place + 1 : -2])),
-            up.eq(half & (kept[0] | below | (large & high[place]))),
+            kept.eq(Mux(large, high[2:-1], high[1:-2])),
+            up.eq(half & (kept[0] | reduced.low_any | (large & high[0]))),
         ]
         # What the exponent may become is there before it is known which.
         carried = up & kept.all()
-        fields = []
-        for more in range(3):
-            exponent = Signal(signed(EXPONENT_BITS), name=f"exponent_{more}")
-            field = Signal(10, name=f"field_{more}")
-            nothing = Signal(name=f"nothing_{more}")
-            infinite = Signal(name=f"infinite_{more}")
-            m.d.comb += [
-                exponent.eq(reduced.exponent + more),
-                nothing.eq((exponent <= 0) | (reduced.zero & ~reduced.nan)),
-                infinite.eq(exponent >= TOP),
-                field.eq(
-                    Cat(
-                        Mux(nothing, 0, exponent[:8] | infinite.replicate(8)),
-                        ~(nothing | infinite),
-                        reduced.negative & (reduced.zero | ~nothing),
-                    )
-                ),
-            ]
-            fields.append(field)
-        chosen = Signal(10)
-        m.d.comb += chosen.eq(
-            Mux(large, Mux(carried, fields[2], fields[1]), Mux(carried, fields[1], fields[0]))
-        )
+        less, more, most = (self._ending(m, reduced, added) for added in range(3))
+        ending = Signal(ENDING)
         fraction = Signal(FRACTION_BITS)
-        m.d.comb += fraction.eq(kept + up)
+        m.d.comb += [
+            ending.eq(Mux(large, Mux(carried, most, more), Mux(carried, more, less))),
+            fraction.eq(kept + up),
+        ]
         result = data_output(m, self.result, "result_register")
-        m.d.sync += result.eq(
-            Cat(Mux(chosen[8], fraction, Mux(reduced.nan, QUIET, 0)), chosen[:8], chosen[9])
-        )
+        rest = Mux(ending.finite, fraction, Mux(reduced.nan, QUIET, 0))
+        m.d.sync += result.eq(Cat(rest, ending.exponent, ending.negative))
 
-
-def booth_rows(m: Module, a, b) -> list:
-    """Rows whose sum, modulo 2^WIDTH, is ``a`` * ``b``: a times each digit of b, -2 to 2.
-
-    The ones' complement of a negative row lacks a unit, which stands in the row after it; what its
-    sign extends to is a constant, and one bit of each row.
-    """
-    padded = Cat(Const(0, 1), b, Const(0, 2))
-    digits = len(b) // 2 + 1
-    rows, last = [], None
-    for number in range(digits):
-        low, middle, negative = padded[2 * number : 2 * number + 3]
-        once, twice = (Signal(name=f"{name}_{number}") for name in ("once", "twice"))
+    @staticmethod
+    def _ending(m, reduced, added):
+        """Exponent and sign of the result, if its exponent is so much more than was expected."""
+        exponent = Signal(signed(EXPONENT_BITS), name=f"exponent_{added}")
+        nothing, infinite = (Signal(name=f"{kind}_{added}") for kind in ("nothing", "infinite"))
+        ending = Signal(ENDING, name=f"ending_{added}")
         m.d.comb += [
-            once.eq(low ^ middle),
-            twice.eq(Mux(negative, ~(low | middle), low & middle)),
+            exponent.eq(reduced.exponent + added),
+            nothing.eq((exponent <= 0) | (reduced.zero & ~reduced.nan)),
+            infinite.eq(exponent >= TOP),
+            ending.exponent.eq(Mux(nothing, 0, exponent[:8] | infinite.replicate(8))),
+            ending.finite.eq(~(nothing | infinite)),
+            ending.negative.eq(reduced.negative & (reduced.zero | ~nothing)),
         ]
-        highest = number == digits - 1  # 0 or 1
-        times = Signal(len(a) + (not highest), name=f"times_{number}")
-        chosen = Mux(once, a, 0) | Mux(twice, a << 1, 0)
-        m.d.comb += times.eq(chosen ^ negative.replicate(len(times)))
-        sign = Cat(~negative, Const(1, 1))
-        if number == 0:
-            sign = Cat(negative, negative, ~negative)
-        below = Const(0, 0) if last is None else Cat(Const(0, 2 * number - 2), last, Const(0, 1))
-        row = Signal(WIDTH, name=f"row_{number}")
-        m.d.comb += row.eq(Cat(below, times, Const(0, 0) if highest else sign))
-        rows.append(row)
-        last = negative
-    return rows
-
-
-def three_to_two(m: Module, rows: list) -> list:
-    """Fewer rows of the same sum: every three become two."""
-    found, left = [], len(rows) % 3
-    whole = rows[: len(rows) - left]
-    for number, (x, y, z) in enumerate(zip(whole[::3], whole[1::3], whole[2::3], strict=True)):
-        name = f"{len(rows)}_{number}"
-        total, carries = (Signal(WIDTH, name=f"{kind}_{name}") for kind in ("total", "carries"))
-        m.d.comb += [
-            total.eq(x ^ y ^ z),
-            carries.eq((((x ^ y) & z) | (~(x ^ y) & x)) << 1),
-        ]
-        found += [total, carries]
-    return found + rows[len(rows) - left :]
+        return ending
