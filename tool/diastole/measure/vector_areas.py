@@ -1,5 +1,7 @@
 """Area of the lanes of the vector unit, with their registers, and of their parts."""
 
+# pyright: reportMissingTypeStubs=false
+# Amaranth has no annotations.
 from collections.abc import Iterator
 
 from amaranth.lib import wiring
