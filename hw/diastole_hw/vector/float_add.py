@@ -194,7 +194,7 @@ class FloatAdd(wiring.Component):
             more.eq(field + 1),
         ]
         exponent, clear = Signal(8), Signal()
-        with m.If(carry):  # which no rounding follows: two of less than 2 are not beside 4
+        with m.If(carry):  # no rounding carries on: two of less than 2 are not beside 4
             m.d.comb += [exponent.eq(more), clear.eq(field == TOP - 1)]
         with m.Elif(one):
             m.d.comb += exponent.eq(Mux(carried, more, field))
