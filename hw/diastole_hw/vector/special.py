@@ -88,9 +88,7 @@ class SpecialLane(wiring.Component):
         plain = argument.table == TableOf.NONE
         normal, zeros = normalised(m, argument.value[:LINEAR_BITS], LINEAR_BITS.bit_length())
         more = Signal(signed(EXPONENT_BITS))
-        m.d.comb += value.eq(
-            Cat(shifted[0] | argument.unit, shifted[1:]) ^ argument.complement.replicate(width)
-        )
+        m.d.comb += value.eq(shifted ^ argument.complement.replicate(width))
         less = Cat(~zeros, Const(1, 1)).as_signed()  # -zeros - 1
         power = value[EXP_FRACTION_BITS:].as_signed()
         m.d.comb += more.eq(Mux(plain, less, Mux(argument.table == TableOf.EXP, power, 0)))

@@ -35,7 +35,6 @@ ARGUMENT = data.StructLayout(
         "carry": unsigned(1),
         "shift": unsigned(SHIFT_BITS),
         "complement": unsigned(1),
-        "unit": unsigned(1),
         "table": unsigned(3),
         "base": signed(EXPONENT_BITS),
         "halved": unsigned(1),
@@ -45,9 +44,8 @@ ARGUMENT = data.StructLayout(
     }
 )
 """``value`` + ``carries`` + ``carry`` modulo 2^35, shifted right by ``shift``, its ones' complement
-if ``complement``, and ``unit`` in its lowest bit: for a ``table`` the place in it, its argument of
-21 bits below the number of a row; for ``exp`` the exponent above 27 bits. Without a table ``value``
-is a magnitude of 23 bits.
+if ``complement``: for a ``table`` the place in it, its argument of 21 bits below the number of a
+row; for ``exp`` the exponent above 27 bits. Without a table ``value`` is a magnitude of 23 bits.
 
 ``base``: the exponent of the result with its bias, of ``exp`` for an exponent of 0; without a table
 one more than that of the magnitude's highest bit. ``halved``: the significand is from the table
@@ -107,9 +105,9 @@ class SpecialArgument(wiring.Component):
             argument.carries.eq(Mux(scaled, carries, 0)),
             argument.carry.eq(scaled & carry),
             argument.shift.eq(Mux(scaled, distance[:SHIFT_BITS] | far, 0)),
+            # Which is minus the product and rounded down, as there are bits below it; of -64 there are
+            # none, and it is a unit too small: the result is the same.
             argument.complement.eq(scaled & a.negative),
-            # All other products have a bit below those that are kept.
-            argument.unit.eq(scaled & a.negative & ~distance.any() & ~a.fraction.any()),
             argument.table.eq(table),
             argument.base.eq(Mux(known.any, known.exponent + 1, computed)),
             argument.halved.eq(ops.lgg & ~known.any & ~upper),
