@@ -105,7 +105,7 @@ class SpecialArgument(wiring.Component):
             argument.carries.eq(Mux(scaled, carries, 0)),
             argument.carry.eq(scaled & carry),
             argument.shift.eq(Mux(scaled, distance[:SHIFT_BITS] | far, 0)),
-            # Which is minus the product and rounded down, as there are bits below it; of -64 there are
+            # Which is minus the product, rounded down, as there are bits below it. Of -64 there are
             # none, and it is a unit too small: the result is the same.
             argument.complement.eq(scaled & a.negative),
             argument.table.eq(table),
