@@ -175,7 +175,7 @@ class FloatAdd(wiring.Component):
 
     @staticmethod
     def _rounded(m, total, field, negative):
-        """Of a sum of at least a half: fraction and exponent, one less to two more than ``field``.
+        """Of a sum of at least a half: fraction and exponent, one less to one more than ``field``.
         A number that is passed on is its fraction behind a one, and stays as it is."""
         carry, one = total[-1], total[-2]
         kept, up = Signal(FRACTION_BITS), Signal()
@@ -187,19 +187,15 @@ class FloatAdd(wiring.Component):
             up.eq(half & (kept[0] | below)),
         ]
         carried = up & kept.all()
-        fraction, less, more, most = Signal(FRACTION_BITS), Signal(8), Signal(8), Signal(8)
+        fraction, less, more = Signal(FRACTION_BITS), Signal(8), Signal(8)
         m.d.comb += [
             fraction.eq(kept + up),
             less.eq(field - 1),
             more.eq(field + 1),
-            most.eq((field + 2) | (field == TOP - 1).replicate(8)),
         ]
         exponent, clear = Signal(8), Signal()
-        with m.If(carry):
-            m.d.comb += [
-                exponent.eq(Mux(carried, most, more)),
-                clear.eq(field == TOP - 1),
-            ]
+        with m.If(carry):  # no rounding carries on: two of less than 2 are not beside 4
+            m.d.comb += [exponent.eq(more), clear.eq(field == TOP - 1)]
         with m.Elif(one):
             m.d.comb += exponent.eq(Mux(carried, more, field))
         with m.Else():

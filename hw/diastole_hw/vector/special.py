@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 from diastole_hw.memory.round_sum import normalised
 from diastole_hw.place import place
 from diastole_hw.registers import data_output, data_register
-from diastole_hw.vector.binary32 import FRACTION_BITS, QUIET, TOP
+from diastole_hw.vector.binary32 import FRACTION_BITS, QUIET, TOP, quick_sum
 from diastole_hw.vector.function_rows import (
     C0_BITS,
     C1_BITS,
@@ -77,19 +77,18 @@ class SpecialLane(wiring.Component):
     @staticmethod
     def _find(m, placed, argument):
         """A place in a table; without one the fraction of a magnitude, where c0 has it."""
-        shifted = argument.value
+        width = VALUE_WIDTH + 1  # with a sign
+        shifted = Signal(width, name="whole")
+        m.d.comb += shifted.eq(quick_sum(m, argument.value, argument.carries, argument.carry))
         for level in range(len(argument.shift)):
-            moved = Signal(VALUE_WIDTH, name=f"shifted_{level}")
+            moved = Signal(width, name=f"shifted_{level}")
             m.d.comb += moved.eq(Mux(argument.shift[level], shifted >> (1 << level), shifted))
             shifted = moved
-        value = Signal(VALUE_WIDTH)
+        value = Signal(width)
         plain = argument.table == TableOf.NONE
         normal, zeros = normalised(m, argument.value[:LINEAR_BITS], LINEAR_BITS.bit_length())
         more = Signal(signed(EXPONENT_BITS))
-        m.d.comb += value.eq(
-            Cat(shifted[0] | argument.unit, shifted[1:])
-            ^ argument.complement.replicate(VALUE_WIDTH)
-        )
+        m.d.comb += value.eq(shifted ^ argument.complement.replicate(width))
         less = Cat(~zeros, Const(1, 1)).as_signed()  # -zeros - 1
         power = value[EXP_FRACTION_BITS:].as_signed()
         m.d.comb += more.eq(Mux(plain, less, Mux(argument.table == TableOf.EXP, power, 0)))

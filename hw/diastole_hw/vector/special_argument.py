@@ -7,7 +7,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.registers import data_output
-from diastole_hw.vector.binary32 import FRACTION_BITS, TOP, float_fields, quick_sum
+from diastole_hw.vector.binary32 import FRACTION_BITS, TOP, float_fields
 from diastole_hw.vector.function_rows import TABLES
 from diastole_hw.vector.parabola import ARGUMENT_BITS
 from diastole_hw.vector.rows import constant_rows, two_rows
@@ -17,7 +17,7 @@ from diastole_sim.spec.functions import EXP_OVERFLOW, LGG, LOG2E, LOG2E_BITS, RC
 from diastole_sim.spec.micro import MicroOp
 
 OP_BITS = 5
-VALUE_WIDTH = 36
+VALUE_WIDTH = 35
 EXPONENT_BITS = 10
 """Of a result, with its bias: from -58 to 311, signed."""
 SHIFT_BITS = 6
@@ -31,9 +31,10 @@ LINEAR_BITS = FRACTION_BITS
 ARGUMENT = data.StructLayout(
     {
         "value": unsigned(VALUE_WIDTH),
+        "carries": unsigned(VALUE_WIDTH),
+        "carry": unsigned(1),
         "shift": unsigned(SHIFT_BITS),
         "complement": unsigned(1),
-        "unit": unsigned(1),
         "table": unsigned(3),
         "base": signed(EXPONENT_BITS),
         "halved": unsigned(1),
@@ -42,9 +43,9 @@ ARGUMENT = data.StructLayout(
         "nan": unsigned(1),
     }
 )
-"""``value``, shifted right by ``shift``, its ones' complement if ``complement``, and ``unit`` in
-its lowest bit: for a ``table`` the place in it, its argument of 21 bits below the number of a row;
-for ``exp`` the exponent above 27 bits. Without a table a magnitude of 23 bits.
+"""``value`` + ``carries`` + ``carry`` modulo 2^35, shifted right by ``shift``, its ones' complement
+if ``complement``: for a ``table`` the place in it, its argument of 21 bits below the number of a
+row; for ``exp`` the exponent above 27 bits. Without a table ``value`` is a magnitude of 23 bits.
 
 ``base``: the exponent of the result with its bias, of ``exp`` for an exponent of 0; without a table
 one more than that of the magnitude's highest bit. ``halved``: the significand is from the table
@@ -98,12 +99,15 @@ class SpecialArgument(wiring.Component):
         others = Mux(known.any, 1 << (LINEAR_BITS - 1), Mux(plain, magnitude, place))
         far = distance[SHIFT_BITS:].any().replicate(SHIFT_BITS)
         negative = Mux(ops.rcp, a.negative, Mux(ops.lge, exponent[-1], ops.lgm & upper))
+        total, carries, carry = self._product(m, a)
         m.d.sync += [
-            argument.value.eq(Mux(scaled, self._product(m, a), others)),
+            argument.value.eq(Mux(scaled, total, others)),
+            argument.carries.eq(Mux(scaled, carries, 0)),
+            argument.carry.eq(scaled & carry),
             argument.shift.eq(Mux(scaled, distance[:SHIFT_BITS] | far, 0)),
+            # Which is minus the product, rounded down, as there are bits below it. Of -64 there are
+            # none, and it is a unit too small: the result is the same.
             argument.complement.eq(scaled & a.negative),
-            # All other products have a bit below those that are kept.
-            argument.unit.eq(scaled & a.negative & ~distance.any() & ~a.fraction.any()),
             argument.table.eq(table),
             argument.base.eq(Mux(known.any, known.exponent + 1, computed)),
             argument.halved.eq(ops.lgg & ~known.any & ~upper),
@@ -167,10 +171,10 @@ class SpecialArgument(wiring.Component):
 
     @staticmethod
     def _product(m, a):
-        """Of the significand and log2 e, in units of 2^-27 at e = 6."""
+        """Two rows and a carry, of the significand and log2 e, in units of 2^-27 at e = 6."""
         significand = Cat(a.fraction, Const(1, 1))
         rows = constant_rows(m, significand, LOG2E, PRODUCT_BITS)
         total, carries = two_rows(m, rows, PRODUCT_BITS, "product")
-        product = Signal(PRODUCT_BITS)
-        m.d.comb += product.eq(quick_sum(m, total, carries, Const(0, 1)))
-        return product[DROPPED_BITS:]
+        low = Signal(DROPPED_BITS + 1)
+        m.d.comb += low.eq(total[:DROPPED_BITS] + carries[:DROPPED_BITS])
+        return total[DROPPED_BITS:], carries[DROPPED_BITS:], low[-1]

@@ -50,7 +50,7 @@ def settle(dut, bench):
 
 
 def test_the_logarithms_values_are_below_1_from_row_32_on():
-    """But for so little that it makes no difference which half is surplus."""
+    """But for so little that it makes no difference which half is added."""
     rows = FUNCTION_TABLES["lgg"].rows
     assert all(c0 > 1 << VALUE_BITS for c0, _, _ in rows[:32])
     assert all(c0 <= (1 << VALUE_BITS) + 7 for c0, _, _ in rows[32:])

@@ -112,6 +112,13 @@ def test_whole_binades(op, fields, fractions):
         assert not differing(unit(op=np.full(a.size, op), a=a)["result"], result(op, a), a)
 
 
+def test_the_only_product_that_drops_nothing():
+    """Of -64: its ones' complement is a unit too small, which changes nothing in the result."""
+    a = np.array([0xC2800000], np.uint32)
+    op = SPECIAL_OPS[0]
+    assert compiled(SpecialLane)(op=np.array([op]), a=a)["result"] == result(op, a)
+
+
 def test_the_oracle_agrees(rng):
     """Integers of Python, with tables of its own."""
     a = np.array(SPECIALS + [rng.getrandbits(32) for _ in range(500)], np.uint32)
