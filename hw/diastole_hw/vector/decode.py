@@ -94,7 +94,7 @@ class Decode(wiring.Component):
         """Sources; the one stream of the panel among them."""
         sources = {"a": word.a, "b": Mux(special, word.a, word.b), "c": word.c}
         negate = {
-            "a": word.negate_a,
+            "a": word.negate_a & ~special,
             "b": Mux(special, word.negate_a, word.negate_b),
             "c": word.negate_c,
         }

@@ -45,9 +45,12 @@ class Issue(wiring.Component):
       in this cycle. For its output: until there is ``room``;
     - for specials: until ``special_cycles`` after the last special one, if it is special, or names
       its register; if it turns that register's rows, B / 2 cycles longer;
-    - for rows: if it turns rows of the register that the instruction before it writes, until 8 + B/2
-      cycles after that; if it reads the panel where the one before writes it, but not at a multiple
-      of B vectors from there, until 7 + B cycles after it.
+    - for rows: if it turns rows of the register that the instruction before it writes, until
+      8 + B / 2 cycles after that; if it reads the panel where the one before writes it, but not at
+      a multiple of B vectors from there, until 7 + B cycles after it.
+
+    Not for blocks of 8 rows or more is an instruction that reads and writes the panel at places
+    that are not a multiple of B apart: its last rows are read after its first are written.
 
     An ``end`` takes no cycle: it is taken when it comes, if every stream has a block, and one end
     at most in the time of an instruction; ``release`` is high in the last cycle of the instruction,
@@ -141,7 +144,9 @@ class Issue(wiring.Component):
             "specials": special_ready & self._rows_are_there(m),
         }
         instruction = self.i.valid & ~self.i.p.end
-        m.d.comb += go.eq(instruction & free & ready["inputs"] & ready["outputs"] & ready["specials"])
+        m.d.comb += go.eq(
+            instruction & free & ready["inputs"] & ready["outputs"] & ready["specials"]
+        )
         ended = self._end(m, free, releases, (self.used & ~inputs) == 0, rests)
         m.d.comb += self.i.ready.eq(go | ended)
         self._begin(m, go, renamed, owner)
@@ -191,14 +196,12 @@ class Issue(wiring.Component):
         return is_register(operand) & (operand.source[:4] == register)
 
     def _rows_are_there(self, m):
-        """Of the instruction just before, which may not have written the rows that are read first."""
+        """Written by the instruction just before: not, perhaps, those that are read first."""
         entry, before = self.i.p, self.slot.entry
         turned, apart = Signal(), Signal()
         bits = self.shape.row_bits
         m.d.comb += [
-            turned.eq(
-                entry.turn_rows.any() & self._names(entry.c, before.d) & before.writes
-            ),
+            turned.eq(entry.turn_rows.any() & self._names(entry.c, before.d) & before.writes),
             apart.eq(
                 entry.from_panel
                 & before.to_panel
@@ -281,10 +284,20 @@ class Issue(wiring.Component):
             (self.active & (slot.streams & empty).any(), "a block is read that is not there"),
             (go & (self.i.p.streams & ~self.used).any(), "a stream is read that is not used"),
             (self.done & self.i.valid, "entries are left at the end"),
+            (
+                go & self._overtakes(self.i.p),
+                "vectors of the panel are written before they are read",
+            ),
             (self.start & (self.age != self.latest), "a chain begins within another"),
         ]
         for broken, message in rules:
             invariant(m, platform, ~broken, message)
+
+    def _overtakes(self, entry):
+        """Whether an instruction writes vectors of the panel that it has still to read."""
+        bits = self.shape.row_bits
+        apart = entry.panel_read[:bits] != entry.panel_write[:bits]
+        return entry.from_panel & entry.to_panel & apart & (self.shape.block >= PIPELINE)
 
 
 OWNER = data.StructLayout({"mapped": unsigned(1), "register": range(REGISTERS)})

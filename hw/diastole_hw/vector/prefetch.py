@@ -36,7 +36,8 @@ class Prefetch(wiring.Component):
     Members
     -------
     start : In(1)
-        A pulse: a chain begins; the one before has no blocks left, and all entries were taken.
+        A pulse: a chain begins, its first block comes now or later; the one before has no blocks
+        left, and all its entries were taken.
     first, length : In(8), In(6)
         The program, until its last entry was taken; and so ``streams``.
     streams : In(8 of :func:`stream_layout`)
@@ -137,7 +138,7 @@ class Prefetch(wiring.Component):
         with m.If(ended):
             m.d.sync += [begun.eq(0), known.eq(1)]
         with m.If(self.blocks.valid & self.blocks.ready):
-            m.d.sync += left.eq(program & Mux(known, done, ~0))
+            m.d.sync += left.eq(program & Mux(known & ~self.start, done, ~0))
         with m.If(self.start):
             m.d.sync += known.eq(0)
         return number, chosen, ended
