@@ -85,8 +85,9 @@ class Issue(wiring.Component):
     done : Out(1)
         For one cycle.
     working, wants_inputs, wants_outputs, wants_specials : Out(1)
-        One at most: a slot's cycle; or what an instruction, or the end of a block, waits for;
-        ``wants_specials`` for rows too.
+        Of the cycles from the first slot on one at most: a slot's cycle; or one in which there is
+        none since an instruction, or the end of a block, waited for that. ``wants_specials``: for
+        rows too. In no cycle of these the next entry was not fetched, or the chain is at its end.
     """
 
     i: stream.Interface
@@ -147,10 +148,11 @@ class Issue(wiring.Component):
         m.d.comb += go.eq(
             instruction & free & ready["inputs"] & ready["outputs"] & ready["specials"]
         )
-        ended = self._end(m, free, releases, (self.used & ~inputs) == 0, rests)
+        whole = (self.used & ~inputs) == 0
+        ended = self._end(m, free, releases, whole, rests)
         m.d.comb += self.i.ready.eq(go | ended)
         self._begin(m, go, renamed, owner)
-        self._count(m, ready, go | ended)
+        self._count(m, free, ready, whole, go | ended)
         self._check(m, platform, go)
         return m
 
@@ -258,22 +260,18 @@ class Issue(wiring.Component):
                     slot.renamed[0].eq(1),
                 ]
 
-    def _count(self, m, ready, taken):
-        waits = Signal()
-        inputs = Mux(self.i.p.end, ~self._all_used(), ~ready["inputs"])
-        m.d.comb += [
-            self.working.eq(self.age < self.shape.slot_cycles),
-            waits.eq(self.i.valid & ~self.working & ~taken),
-            self.wants_inputs.eq(waits & inputs),
-            self.wants_outputs.eq(waits & ~inputs & ~ready["outputs"] & ~self.i.p.end),
+    def _count(self, m, free, ready, inputs, taken):
+        """What of the entry is not there, in the cycle before one that nothing is done in."""
+        waits, instruction = self.i.valid & free & ~taken, ~self.i.p.end
+        there = Mux(self.i.p.end, inputs, ready["inputs"])
+        m.d.comb += self.working.eq(self.age < self.shape.slot_cycles)
+        m.d.sync += [
+            self.wants_inputs.eq(waits & ~there),
+            self.wants_outputs.eq(waits & there & instruction & ~ready["outputs"]),
             self.wants_specials.eq(
-                waits & ~inputs & ready["outputs"] & ~ready["specials"] & ~self.i.p.end
+                waits & there & instruction & ready["outputs"] & ~ready["specials"]
             ),
         ]
-
-    def _all_used(self):
-        empty = Cat(level == 0 for level in self.level)
-        return (self.used & empty) == 0
 
     def _check(self, m, platform, go):
         empty = Cat(level == 0 for level in self.level)
