@@ -22,12 +22,13 @@ class Prefetch(wiring.Component):
     """For each block each instruction of the program whose ``when`` holds, as an entry of ``o``,
     and after them an entry ``end``.
 
-    Timing: in a chain's first block an instruction a cycle, in the others an entry a cycle: which
-    instructions are done in which blocks is known by then, and those that are not take no cycles.
-    An entry is there three cycles after its instruction was chosen, a block's first one four cycles
-    after the block was taken; the next block is taken two cycles after the choice of the last
-    instruction. No more than ``AHEAD`` entries are on their way or waiting. ``blocks.ready`` and
-    ``o.valid`` are functions of registers.
+    Timing: in a chain's first block instructions are looked at one after the other; in the others
+    it is known which of them are done, and those that are not take no cycles. An entry is there
+    three cycles after it was chosen; ``AHEAD`` of them at most are chosen and not yet taken, so two
+    can leave in three cycles. The first of a block is chosen in the cycle after the block was
+    taken; the next block is taken in the cycle after the choice of the end, at the soonest: blocks
+    of one instruction take four cycles each.
+    ``blocks.ready`` and ``o.valid`` are functions of registers.
 
     Parameters
     ----------

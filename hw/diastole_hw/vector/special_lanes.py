@@ -1,7 +1,7 @@
 """Special lanes: a block of operands through fewer lanes than it has, and a block of results."""
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
-from amaranth.lib import data, wiring
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.invariant import invariant
@@ -79,8 +79,8 @@ class SpecialLanes(wiring.Component):
         row, coming = self._count(m, platform, self.begin, shape.block, "coming")
         starts, kept = Signal(), data_register(OP_BITS)
         step, going = self._count(m, platform, starts, shape.block * groups(shape), "going")
-        group, going_late, begins = Signal(range(groups(shape))), Signal(), Signal()
-        m.d.sync += [starts.eq(self.begin), group.eq(step), going_late.eq(going), begins.eq(starts)]
+        group, begins = Signal(range(groups(shape))), Signal()
+        m.d.sync += [starts.eq(self.begin), group.eq(step), begins.eq(starts)]
         with m.If(self.begin):
             m.d.sync += kept.eq(self.op)
         op = data_register(OP_BITS)
@@ -92,13 +92,8 @@ class SpecialLanes(wiring.Component):
             ram.read_en.eq(going & (step[: len(group)] == 0)),
             ram.read_addr.eq(step[len(group) :]),
         ]
-        held = data.View(row_layout(shape), ram.read_data)
-        at_group = Array(
-            Cat(held[number * lanes + lane] for lane in range(lanes))
-            for number in range(groups(shape))
-        )[group]
         chosen = Signal(WORD * lanes)
-        m.d.comb += chosen.eq(at_group)
+        m.d.comb += chosen.eq(ram.read_data.word_select(group, len(chosen)))
         return begins, op, [chosen.word_select(lane, WORD) for lane in range(lanes)]
 
     def _count(self, m, platform, begins, cycles, name):

@@ -7,7 +7,7 @@ from diastole_hw.vector.timing import special_cycles
 from oracle import vector_words as w
 from oracle.vector_program import Input, Output
 from oracle.vector_words import Instruction
-from support.vector_core import FREE, Rates, core_of, run_scenes, shape_of
+from support.vector_core import Rates, core_of, run_scenes, shape_of
 from support.vector_scenes import crowded_scene, f32, scene_of, small_scene
 
 RATES = {
@@ -33,7 +33,7 @@ def test_instructions_that_wait_for_each_other(block, specials, rng):
     """And for nothing else."""
     length, blocks = (16, 2) if block < 8 else (12, 1)
     size = 1, blocks * block - block // 2
-    scenes = [crowded_scene(rng, block, length=length, size=size) for _ in range(2)]
+    scenes = [crowded_scene(rng, block, length=length, size=size) for _ in range(2 - block // 16)]
     run_scenes(core_of(block, specials), scenes, rng)
 
 
