@@ -64,8 +64,9 @@ class VectorCore(wiring.Component):
     row_at : Out(range(B))
     rows : In(array of 4 :func:`row_layout`)
         One cycle later; of the oldest block of each stream, +0 outside the tensor.
-    release : Out(1)
-        The oldest block of every stream that is used is done with, after this cycle.
+    give_back : Out(1)
+        The oldest block of every stream that is used is done with; ``level`` is one less in the
+        next cycle.
     given : Out(stream of :func:`given_layout`)
         An output block begins: its rows will come. Only offered when ``room`` is high.
     room : In(1)
@@ -106,7 +107,7 @@ class VectorCore(wiring.Component):
                 "level": In(data.ArrayLayout(range(BLOCKS + 1), INPUTS)),
                 "row_at": Out(range(shape.block)),
                 "rows": In(data.ArrayLayout(row, INPUTS)),
-                "release": Out(1),
+                "give_back": Out(1),
                 "given": Out(stream.Signature(given_layout(shape))),
                 "room": In(1),
                 "out_row": Out(data.StructLayout({"valid": unsigned(1), "row": row})),
@@ -160,7 +161,7 @@ class VectorCore(wiring.Component):
             self.streams[number].used & (self.streams[number].kind != Kind.PANEL)
             for number in range(INPUTS)
         )
-        names = ("done", "working", "wants_inputs", "wants_outputs", "wants_specials", "release")
+        names = ("done", "working", "wants_inputs", "wants_outputs", "wants_specials", "give_back")
         m.d.comb += [getattr(self, name).eq(getattr(issue, name)) for name in names]
         m.d.comb += [
             issue.start.eq(self.start),
@@ -251,7 +252,7 @@ class VectorCore(wiring.Component):
             m.d.sync += [late.eq(begins), late_op.eq(op)]
             begins, op = late, late_op
         m.d.comb += [
-            special.begin.eq(begins),
+            special.begins.eq(begins),
             special.op.eq(op),
             special.row.eq(operands.b),
             results.write_en.eq(special.write_en),

@@ -41,8 +41,8 @@ class Issue(wiring.Component):
     B - 1, it is ``active`` and addresses row ``row`` = r. The next is taken ``slot_cycles`` after
     it, or later where it waits:
 
-    - for streams: until each that it reads has a whole block, which is not the one that is released
-      in this cycle. For its output: until there is ``room``;
+    - for streams: until each that it reads has a whole block, which is not the one that is given
+      back in this cycle. For its output: until there is ``room``;
     - for specials: until ``special_cycles`` after the last special one, if it is special, or names
       its register; if it turns that register's rows, B / 2 cycles longer;
     - for rows: if it turns rows of the register that the instruction before it writes, until
@@ -53,9 +53,9 @@ class Issue(wiring.Component):
     that are not a multiple of B apart: its last rows are read after its first are written.
 
     An ``end`` takes no cycle: it is taken when it comes, if every stream has a block, and one end
-    at most in the time of an instruction; ``release`` is high in the last cycle of the instruction,
-    or when it is taken where there is none. ``done`` comes when the walk's end was taken, the last
-    rows are written and the special lanes rest.
+    at most in the time of an instruction; ``give_back`` is high in the last cycle of the
+    instruction, or when it is taken where there is none. ``done`` comes when the walk's end was
+    taken, the last rows are written and the special lanes rest.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class Issue(wiring.Component):
     active, row : Out(1), Out(range(B))
     age : Out
         Cycles since the slot began, up to B + 8.
-    release : Out(1)
+    give_back : Out(1)
         One block of every stream that is used.
     done : Out(1)
         For one cycle.
@@ -109,7 +109,7 @@ class Issue(wiring.Component):
                 "active": Out(1),
                 "row": Out(range(shape.block)),
                 "age": Out(range(self.latest + 1), init=self.latest),
-                "release": Out(1),
+                "give_back": Out(1),
                 "done": Out(1),
                 "working": Out(1),
                 "wants_inputs": Out(1),
@@ -222,7 +222,7 @@ class Issue(wiring.Component):
         ended, ending = Signal(), Signal()
         m.d.comb += [
             ended.eq(self.i.valid & self.i.p.end & inputs & ~releases),
-            self.release.eq(free & (releases | ended)),
+            self.give_back.eq(free & (releases | ended)),
             self.done.eq(ending & (self.age == self.latest) & rests & ~releases),
         ]
         with m.If(ended):
@@ -278,7 +278,7 @@ class Issue(wiring.Component):
         slot = self.slot.entry
         rules = [
             (self.given.valid & ~self.given.ready, "there is room, and a block is not taken"),
-            (self.release & (self.used & empty).any(), "a block is released that is not there"),
+            (self.give_back & (self.used & empty).any(), "a block is given back that is not there"),
             (self.active & (slot.streams & empty).any(), "a block is read that is not there"),
             (go & (self.i.p.streams & ~self.used).any(), "a stream is read that is not used"),
             (self.done & self.i.valid, "entries are left at the end"),

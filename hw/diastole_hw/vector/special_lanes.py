@@ -10,17 +10,17 @@ from diastole_hw.place import place
 from diastole_hw.registers import data_register
 from diastole_hw.vector.lane import OP_BITS
 from diastole_hw.vector.shape import WORD, VectorShape, row_layout
-from diastole_hw.vector.special import Special
+from diastole_hw.vector.special import SpecialLane
 from diastole_hw.vector.timing import groups
 
 
 class SpecialLanes(wiring.Component):
     """A special operation of a block: row after row, each in groups of ``specials`` lanes.
 
-    Timing: row r of the block is taken in cycle r after ``begin``, 0 to B - 1. With as many special
-    lanes as others they have it in that cycle; else group g of row r two cycles after cycle
-    r B / S + g. A row is written in the cycle in which the lanes give its last group. The next
-    block may begin B B / S cycles after this one.
+    Timing: row r of the block is taken in cycle r after ``begins``, 0 to B - 1. With as many
+    special lanes as others they have it in that cycle; else group g of row r two cycles after
+    cycle r B / S + g. A row is written in the cycle in which the lanes give its last group. The
+    next block may begin B B / S cycles after this one.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class SpecialLanes(wiring.Component):
 
     Members
     -------
-    begin, op : In(1), In(5)
+    begins, op : In(1), In(5)
         A pulse, and a MicroOp from ``exp`` on.
     row : In(:func:`row_layout`)
     write_en, write_at, write : Out(1), Out(range(max(2, B))), Out(:func:`row_layout`)
@@ -38,7 +38,7 @@ class SpecialLanes(wiring.Component):
         self.shape = shape
         super().__init__(
             {
-                "begin": In(1),
+                "begins": In(1),
                 "op": In(OP_BITS),
                 "row": In(row_layout(shape)),
                 "write_en": Out(1),
@@ -53,11 +53,11 @@ class SpecialLanes(wiring.Component):
         begins, op, values = (self._direct if wide else self._waiting)(m, platform)
         results = []
         for number in range(self.shape.specials):
-            lane = Special()
+            lane = SpecialLane()
             m.submodules[f"lane{number}"] = place(lane, platform)
-            m.d.comb += [lane.op.eq(op), lane.x.eq(values[number])]
+            m.d.comb += [lane.op.eq(op), lane.a.eq(values[number])]
             results.append(lane.result)
-        for cycle in range(Special.latency):
+        for cycle in range(SpecialLane.latency):
             late = Signal(name=f"begins_{cycle}")
             m.d.sync += late.eq(begins)
             begins = late
@@ -67,21 +67,21 @@ class SpecialLanes(wiring.Component):
     def _direct(self, m, platform):
         """A lane each: no row waits."""
         kept = data_register(OP_BITS)
-        with m.If(self.begin):
+        with m.If(self.begins):
             m.d.sync += kept.eq(self.op)
-        return self.begin, Mux(self.begin, self.op, kept), list(self.row)
+        return self.begins, Mux(self.begins, self.op, kept), list(self.row)
 
     def _waiting(self, m, platform):
         """Rows go to a memory, and from there to the lanes, a group in a cycle."""
         lanes, shape = self.shape.specials, self.shape
         ram = Ram(width=shape.vector_bits, depth=shape.block)
         m.submodules.rows = place(ram, platform)
-        row, coming = self._count(m, platform, self.begin, shape.block, "coming")
+        row, coming = self._count(m, platform, self.begins, shape.block, "coming")
         starts, kept = Signal(), data_register(OP_BITS)
         step, going = self._count(m, platform, starts, shape.block * groups(shape), "going")
         group, begins = Signal(range(groups(shape))), Signal()
-        m.d.sync += [starts.eq(self.begin), group.eq(step), begins.eq(starts)]
-        with m.If(self.begin):
+        m.d.sync += [starts.eq(self.begins), group.eq(step), begins.eq(starts)]
+        with m.If(self.begins):
             m.d.sync += kept.eq(self.op)
         op = data_register(OP_BITS)
         m.d.sync += op.eq(kept)

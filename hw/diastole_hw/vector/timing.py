@@ -2,7 +2,7 @@
 
 from diastole_hw.vector.lane import Lane
 from diastole_hw.vector.shape import PIPELINE, VectorShape
-from diastole_hw.vector.special import Special
+from diastole_hw.vector.special import SpecialLane
 
 OPERANDS_AT = 2
 """Cycles from a row's read address to the lanes' operands."""
@@ -26,7 +26,7 @@ def special_cycles(shape: VectorShape) -> int:
     """Cycles from a special instruction to the first that may read its result row by row, or be
     special itself."""
     work = shape.block * groups(shape)
-    last_row = special_from(shape) + work + Special.latency  # from here on it can be read
+    last_row = special_from(shape) + work + SpecialLane.latency  # from here on it can be read
     return max(shape.slot_cycles, work, last_row - (shape.block - 1))
 
 

@@ -174,9 +174,9 @@ class Bench:
                     rules.end(now)
                 else:
                     expected = entry, *rules.begin(entry, now)
-            release = rules.release_at == now
-            assert ctx.get(dut.release) == release, f"cycle {now}"
-            if release:
+            leaves = rules.release_at == now
+            assert ctx.get(dut.give_back) == leaves, f"cycle {now}"
+            if leaves:
                 rules.release_at, self.released = None, now
                 for stream in self.used:
                     self.level[stream] -= 1

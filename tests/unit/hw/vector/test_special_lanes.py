@@ -3,7 +3,7 @@
 
 import pytest
 
-from diastole_hw.vector.special import Special
+from diastole_hw.vector.special import SpecialLane
 from diastole_hw.vector.special_lanes import SpecialLanes
 from diastole_hw.vector.timing import groups, special_from
 from oracle import vector_words as w
@@ -30,7 +30,7 @@ def test_rows_of_results(block, specials, gap, rng):
             row = [random_pattern(rng, wild=True) for _ in range(block)]
             inputs[begin + r] = (r == 0, op, row)
             first = begin + special_from(shape) - 2
-            due = first + (r + 1) * steps - 1 + Special.latency
+            due = first + (r + 1) * steps - 1 + SpecialLane.latency
             expected[due] = (r, number_of([ARITHMETIC[op](x) for x in row]))
         begin += block * steps + (0 if gap == "none" else rng.randrange(20))
 
@@ -38,7 +38,7 @@ def test_rows_of_results(block, specials, gap, rng):
         for cycle in range(begin + 40):
             nothing = (0, rng.choice(w.SPECIALS), [rng.getrandbits(32) for _ in range(block)])
             begins, op, row = inputs.get(cycle, nothing)
-            ctx.set(dut.begin, begins)
+            ctx.set(dut.begins, begins)
             ctx.set(dut.op, op if begins else nothing[1])
             ctx.set(dut.row.as_value(), number_of(row))
             _, _, writes, at, got = await ctx.tick().sample(
@@ -57,7 +57,7 @@ def test_a_block_waits_for_the_one_before():
 
     async def bench(ctx):
         for begins in (1, *[0] * 14, 1, *[0] * 4):  # the lanes are busy for 16 cycles
-            ctx.set(dut.begin, begins)
+            ctx.set(dut.begins, begins)
             await ctx.tick()
 
     with pytest.raises(AssertionError, match="a block begins within another"):
