@@ -135,6 +135,8 @@ class VectorCore(wiring.Component):
         rows = self._calculate(m, platform, operands)
         self._write(m, platform, issue, registers, rows)
         self._special(m, platform, issue, operands, results)
+        within = self.start & (issue.age != issue.latest)
+        invariant(m, platform, ~within, "a chain begins within another")
         return m
 
     def _fetch(self, m, prefetch, issue):
@@ -164,7 +166,6 @@ class VectorCore(wiring.Component):
         names = ("done", "working", "wants_inputs", "wants_outputs", "wants_specials", "give_back")
         m.d.comb += [getattr(self, name).eq(getattr(issue, name)) for name in names]
         m.d.comb += [
-            issue.start.eq(self.start),
             issue.used.eq(in_buffers),
             issue.level.eq(self.level),
             issue.room.eq(self.room),
