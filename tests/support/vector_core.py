@@ -1,12 +1,19 @@
-"""Chains on the core of the vector unit, in Amaranth's simulator: all that surrounds it."""
+"""Chains on the core of the vector unit, in Amaranth's simulator: all that surrounds it, and two
+judges: the oracle, of every row, and the golden interpreter, of what a chain leaves."""
 
+import math
 from dataclasses import dataclass, field
+
+import numpy as np
 
 from diastole_hw.vector.core import VectorCore
 from diastole_hw.vector.shape import VectorShape
+from diastole_sim.golden.vector.chain import run_chain
+from diastole_sim.golden.vector.written import Written
 from oracle import vector_program as judge
 from oracle import vector_words as w
 from support.bench import design, put, run
+from support.golden_scenes import floats, golden_chain, patterns
 
 BUFFERED = 4
 """Blocks of a stream that may be there."""
@@ -177,6 +184,28 @@ class Around:
         for vector, (got, want) in enumerate(zip(self.panel, panel, strict=True)):
             assert got == want, f"vector {vector}: {got:#x}, not {want:#x}"
         assert record.releases == len(self.order)
+        self.check_by_golden()
+
+    def check_by_golden(self):
+        """What memory holds of the rows, and the panel, as the golden interpreter has them."""
+        scene, side = self.scene, self.size
+        if len(self.order) != math.prod(-(-size // side) for size in scene.size):
+            return  # a walk of some blocks only, which it does not take
+        chain = golden_chain(scene)
+        result = run_chain(chain)
+        assert list(map(number_of, patterns(chain.panel))) == self.panel
+        written = Written(chain.order, chain.outputs, chain.arithmetic)
+        for number in chain.outputs:
+            given = [n for n, (to, _) in enumerate(self.record.given) if to == number]
+            blocks = np.array([self.order.index(self.record.given[n][1]) for n in given], int)
+            rows = [self.record.rows[n * side + r] for n in given for r in range(side)]
+            values = [row >> 32 * lane & 2**32 - 1 for row in rows for lane in range(side)]
+            written.write(number, blocks, floats(values).reshape(-1, side, side))
+        found, wanted = (
+            {number: patterns(values) for number, values in each.values.items()}
+            for each in (written.result(), result)
+        )
+        assert found == wanted
 
     async def memories(self, ctx):
         """Program, constants, panel: words a cycle after they were asked for."""

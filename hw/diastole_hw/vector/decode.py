@@ -1,13 +1,13 @@
 """An instruction's word, and a block, into what is to be done there."""
 
-from amaranth.hdl import Const, Module, Mux, Signal, unsigned
+from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from diastole_hw.vector.check import instruction_layout
 from diastole_hw.vector.entry import NOTHING, PANEL, entry_layout
 from diastole_hw.vector.shape import VectorShape, is_special, stream_layout, visited_layout
 from diastole_sim.spec.micro import (
-    FIELDS,
     INPUTS,
     MICRO_BITS,
     NEUTRAL,
@@ -23,18 +23,14 @@ from diastole_sim.spec.stream_table import STREAMS, Kind, PanelOrder
 _SIGN, _INFINITE = 1 << 31, 0x7F800000
 
 
-def word_layout() -> data.FlexibleLayout:
-    """The fields of an instruction."""
-    fields = {field.name: data.Field(unsigned(field.bits), field.low) for field in FIELDS}
-    return data.FlexibleLayout(MICRO_BITS, fields)
-
-
 class Decode(wiring.Component):
-    """What instruction ``word`` does in ``block``, but for its constant. A function of its inputs.
+    """What instruction ``word`` does in ``block``, but for its constant.
 
     Operands that the operation does not have are +0, and so are panels with ``aux`` 3 in the first
     row of blocks. Of vectors of the panel the number is what its low bits are: streams that leave
     it are refused before a chain starts.
+
+    Timing: combinational.
 
     Parameters
     ----------
@@ -64,10 +60,10 @@ class Decode(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        word = data.View(word_layout(), self.word)
+        word = data.View(instruction_layout(), self.word)
         special = is_special(word.op)
         m.d.comb += [
-            self.holds.eq(holds(word.when, self.block)),
+            self.holds.eq(is_done_in(word.when, self.block)),
             self.entry.op.eq(word.op),
             self.entry.special.eq(special),
             self.entry.writes.eq(word.d != NO_REGISTER),
@@ -153,7 +149,7 @@ class Decode(wiring.Component):
         return stream.address + (number << self.shape.row_bits)
 
 
-def holds(when, block):
+def is_done_in(when, block):
     """Whether an instruction with this ``when`` is done in a block."""
     last, first = block.last, block.first
     return (

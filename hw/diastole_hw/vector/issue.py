@@ -15,7 +15,7 @@ BLOCKS = 4
 """Blocks of an input stream that can be there."""
 
 
-def slot_layout(shape: VectorShape) -> data.StructLayout:
+def issued_layout(shape: VectorShape) -> data.StructLayout:
     """The instruction that is worked on. ``renamed``: operands a, b, c that are in the special
     lanes' result; of a special one a is the result before it, which goes to ``d``."""
     block = visited_layout(shape).members
@@ -35,7 +35,7 @@ class Issue(wiring.Component):
     The result of a special instruction stays with the special lanes, and *renames* its register:
     who reads the register reads it there, until another instruction writes the register. When the
     next special instruction begins, the lanes, idle for that long, copy the result before it to the
-    register.
+    register. A renaming may outlive its chain: the next one's registers are undefined.
 
     Timing: an instruction begins in the cycle after it was taken. In cycle r after that, 0 to
     B - 1, it is ``active`` and addresses row ``row`` = r. The next is taken ``slot_cycles`` after
@@ -63,8 +63,6 @@ class Issue(wiring.Component):
 
     Members
     -------
-    start : In(1)
-        A pulse: a chain begins, no register is renamed.
     i : In(stream of :func:`entry_layout`)
     block : In(:func:`visited_layout`)
         That of ``i``.
@@ -76,7 +74,7 @@ class Issue(wiring.Component):
         For B rows of any output, besides those of all blocks that were given.
     given : Out(stream of :func:`given_layout`)
         Valid for the one cycle in which an instruction with an output is taken.
-    slot : Out(:func:`slot_layout`)
+    slot : Out(:func:`issued_layout`)
     active, row : Out(1), Out(range(B))
     age : Out
         Cycles since the slot began, up to B + 8.
@@ -98,14 +96,13 @@ class Issue(wiring.Component):
         counts = data.ArrayLayout(range(BLOCKS + 1), INPUTS)
         super().__init__(
             {
-                "start": In(1),
                 "i": In(stream.Signature(entry_layout(shape))),
                 "block": In(visited_layout(shape)),
                 "used": In(INPUTS),
                 "level": In(counts),
                 "room": In(1),
                 "given": Out(stream.Signature(given_layout(shape))),
-                "slot": Out(slot_layout(shape)),
+                "slot": Out(issued_layout(shape)),
                 "active": Out(1),
                 "row": Out(range(shape.block)),
                 "age": Out(range(self.latest + 1), init=self.latest),
@@ -189,8 +186,6 @@ class Issue(wiring.Component):
         with m.If(go & entry.special):
             m.d.sync += [age.eq(0), mapped.eq(1), owner.eq(entry.d)]
         with m.Elif(go & writes):
-            m.d.sync += mapped.eq(0)
-        with m.If(self.start):
             m.d.sync += mapped.eq(0)
         return complete, ~waits, named & mapped.replicate(3), data.View(OWNER, Cat(mapped, owner))
 
@@ -286,7 +281,6 @@ class Issue(wiring.Component):
                 go & self._overtakes(self.i.p),
                 "vectors of the panel are written before they are read",
             ),
-            (self.start & (self.age != self.latest), "a chain begins within another"),
         ]
         for broken, message in rules:
             invariant(m, platform, ~broken, message)

@@ -8,10 +8,9 @@ from diastole_hw.place import place
 from diastole_hw.registers import data_register
 from diastole_hw.vector.binary32 import ONE, negated
 from diastole_hw.vector.entry import PANEL, is_register
-from diastole_hw.vector.issue import slot_layout
+from diastole_hw.vector.issue import issued_layout
 from diastole_hw.vector.lane import OP_BITS
-from diastole_hw.vector.positions import FirstPlace, places_layout
-from diastole_hw.vector.positions import place as position
+from diastole_hw.vector.positions import FirstPlace, place_number, places_layout
 from diastole_hw.vector.register_file import PORTS
 from diastole_hw.vector.shape import WORD, VectorShape, row_layout
 from diastole_sim.spec.micro import INPUTS, MicroOp, Source
@@ -38,7 +37,7 @@ class Operands(wiring.Component):
 
     Members
     -------
-    slot, row : In(:func:`slot_layout`), In(range(B))
+    slot, row : In(:func:`issued_layout`), In(range(B))
     registers, results : In(array of 3 :func:`row_layout`)
         As a, b and c name them.
     streams : In(array of 4 :func:`row_layout`)
@@ -54,7 +53,7 @@ class Operands(wiring.Component):
         row = row_layout(shape)
         super().__init__(
             {
-                "slot": In(slot_layout(shape)),
+                "slot": In(issued_layout(shape)),
                 "row": In(range(shape.block)),
                 "registers": In(data.ArrayLayout(row, PORTS)),
                 "results": In(data.ArrayLayout(row, PORTS)),
@@ -99,8 +98,8 @@ class Operands(wiring.Component):
         m.d.comb += [rows.index.eq(self.slot.i), columns.index.eq(self.slot.j)]
         m.d.sync += first.eq(columns.o)
         numbers = range(self.shape.block)
-        row = Array(position(rows.o, number) for number in numbers)[self.row]
-        return row, [position(first, number) for number in numbers]
+        row = Array(place_number(rows.o, number) for number in numbers)[self.row]
+        return row, [place_number(first, number) for number in numbers]
 
     def _choose(self, m, number, letter, inside, row, columns):
         """Lane by lane what an operand's source is; its choice was made a cycle before."""

@@ -18,8 +18,10 @@ def places_layout(shape: VectorShape) -> data.StructLayout:
 
 
 class FirstPlace(wiring.Component):
-    """Block number ``index`` as what the floats of its places follow from, by :func:`place`, all
-    exact: below 2^24. A function of its input.
+    """Block number ``index`` as what the floats of its places follow from, by
+    :func:`place_number`: all exact, below 2^24.
+
+    Timing: combinational.
 
     Parameters
     ----------
@@ -62,7 +64,7 @@ def small(number: int) -> int:
     )
 
 
-def place(first, number: int):
+def place_number(first, number: int):
     """The float of a block's place ``number``, of what :class:`FirstPlace` says."""
     terms = [first.unit << k for k in range(number.bit_length()) if number >> k & 1]
     added = Const(0, 1)

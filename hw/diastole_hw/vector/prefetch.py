@@ -8,7 +8,8 @@ from diastole_hw.invariant import invariant
 from diastole_hw.place import place
 from diastole_hw.registers import data_register
 from diastole_hw.stream.fifo import StreamFifo
-from diastole_hw.vector.decode import Decode, holds, word_layout
+from diastole_hw.vector.check import instruction_layout
+from diastole_hw.vector.decode import Decode, is_done_in
 from diastole_hw.vector.entry import entry_layout
 from diastole_hw.vector.shape import WORD, VectorShape, stream_layout, visited_layout
 from diastole_sim.spec.micro import CONSTANTS, MICRO_BITS, MOST_INSTRUCTIONS
@@ -133,7 +134,7 @@ class Prefetch(wiring.Component):
             self.program_at.eq(self.first + number),
         ]
         program = Cat(n < self.length for n in range(MOST_INSTRUCTIONS))
-        done = Cat(holds(when, self.blocks.p) for when in whens)
+        done = Cat(is_done_in(when, self.blocks.p) for when in whens)
         with m.If(chosen):
             m.d.sync += left.eq(left & (left - 1))
         with m.If(ended):
@@ -147,7 +148,7 @@ class Prefetch(wiring.Component):
     def _decode(self, m, platform, block, number, chosen, ended, whens, entries):
         """The word, then its constant; returns how many are on their way."""
         m.submodules.decode = place(decode := Decode(self.shape), platform)
-        word = data.View(word_layout(), self.program_word)
+        word = data.View(instruction_layout(), self.program_word)
         read, ends, ready = Signal(), Signal(), Signal()
         last = data_register(number.shape())
         entry, fetched = data_register(entries.i.p.shape()), Signal()

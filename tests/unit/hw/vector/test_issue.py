@@ -137,9 +137,6 @@ class Bench:
     async def run(self, ctx):
         dut, rng, rules = self.dut, self.rng, self.rules
         ctx.set(dut.used, sum(1 << stream for stream in self.used))
-        ctx.set(dut.start, 1)
-        await ctx.tick()
-        ctx.set(dut.start, 0)
         expected, offered = None, False
         for now in range(100_000):
             self.arrive()

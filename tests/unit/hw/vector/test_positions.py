@@ -8,7 +8,7 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.vector.positions import FirstPlace, place, small
+from diastole_hw.vector.positions import FirstPlace, place_number, small
 from diastole_hw.vector.shape import row_layout
 from diastole_sim.spec.image import MAX_SIZE
 from support.bench import design, run
@@ -29,7 +29,7 @@ class Places(wiring.Component):
         m.submodules.first = first = FirstPlace(shape_of(self.block))
         m.d.comb += first.index.eq(self.index)
         for number in range(self.block):
-            m.d.comb += self.o[number].eq(place(first.o, number))
+            m.d.comb += self.o[number].eq(place_number(first.o, number))
         return m
 
 
