@@ -238,16 +238,20 @@ def test_no_more_is_asked_for_than_there_is_room_for(rng):
 
 
 def test_a_block_is_there_the_cycle_after_its_last_beat(rng):
-    case = Case([Kind.F32], 8, 8, 8, 128, rng)
+    """Of each input; the first one does not wait for the second. And its requests begin."""
+    case = Case([Kind.F32] * 2, 8, 8, 8, 128, rng)
     bench = Bench([case], 128)
     seen = []
 
     async def watch(ctx):
         beats = bench.dut.read.beats
         while True:
-            seen.append((await ctx.tick().sample(beats.valid & beats.ready, bench.dut.level))[2:])
+            moves, level = beats.valid & beats.ready, bench.dut.level
+            seen.append((await ctx.tick().sample(moves, level, asks))[2:])
 
+    asks = bench.dut.read.requests.valid
     run(bench.dut, bench.blocks, bench.core, background=(bench.read, watch))
-    last = max(cycle for cycle, (taken, _) in enumerate(seen) if taken)
-    first = min(cycle for cycle, (_, level) in enumerate(seen) if level[0])
-    assert first == last + 1
+    assert [asked for _, _, asked in seen[:4]] == [0, 0, 0, 1]  # it is offered from the first on
+    taken = [cycle for cycle, (beat, _, _) in enumerate(seen) if beat]
+    for number, last in ((0, taken[15]), (1, taken[31])):
+        assert min(cycle for cycle, (_, level, _) in enumerate(seen) if level[number]) == last + 1
