@@ -31,7 +31,8 @@ class InputRequests(wiring.Component):
 
     Gathered rows: first the numbers of a block's rows are asked for, in every block that is the
     first of a line or has a row of blocks of its own, and in every block where several inputs are
-    gathered, which share the memory of these numbers; then each row, when they have come.
+    gathered, which share the memory of these numbers; then each row, when they have come. Of a
+    number the lowest 24 bits count.
 
     Timing: as :class:`diastole_hw.vector.segments.SegmentRequests`, which is fed an input every
     cycle, after one cycle at each block's beginning; 2 cycles for a gathered row.

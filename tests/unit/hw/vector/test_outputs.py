@@ -1,8 +1,10 @@
 """Outputs of a chain: rows of blocks to bytes in memory, against their definition."""
 
+import numpy as np
 import pytest
 
 from diastole_hw.vector.outputs import OutputStreams
+from diastole_sim.golden.vector.streams import pack_mask
 from diastole_sim.spec.stream_table import Kind
 from support.bench import always, design, get, put, run
 from support.bus import ServiceMemory
@@ -288,3 +290,18 @@ def test_requests_and_beats_do_not_wait_for_each_other(rng):
 
     run(dut, give, requests)
     run(dut, give, rows, beats)
+
+
+@pytest.mark.parametrize("side", [1, 2, 4, 8, 16])
+def test_masks_are_those_of_the_golden_machine(side, rng):
+    rows, cols = SIZES[side]
+    bits = [[some_number(rng) for _ in range(16 * 8)] for _ in range(32)]
+    values = np.array(bits, np.uint32)[:rows, :cols].view(np.float32)
+    wanted = pack_mask(values, side)
+    pitch = wanted.shape[1]
+    model = Model(bytes([255]) * wanted.size, side)
+    for block in walked(rows, cols, side):
+        first, left = block.i * side, block.j * side
+        of_block = [row[left : left + side] for row in bits[first : first + side]]
+        model.write(Stream(kind=Kind.MASK, pitch=pitch), block, of_block)
+    assert model.memory == wanted.tobytes()
