@@ -7,7 +7,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.command.decode import command_layout
-from diastole_hw.convert.converter import ConverterControl
+from diastole_hw.convert.control import ConverterControl
 from diastole_hw.engine.control import STALLS, ProductControl
 from diastole_hw.plan.plan import Plan
 from diastole_hw.plan.uses import DY, Mode

@@ -118,6 +118,18 @@ class Geometry:
         """Whether a class's scale may follow from the whole tensor."""
         return tuple(chosen.has_tensor_scale for chosen in self.classes)
 
+    def fed_cols(self, cls: int) -> int | None:
+        """Columns of the widest tensor that can be given block by block, row of blocks by row of
+        blocks, instead of lying in memory; None where that is any. Tiles that are higher than a
+        block begin anew beside each other before they are complete, so there is only one."""
+        return self.tile_cols(cls) if self.tile_rows(cls) > self.block else None
+
+    def can_feed(self, cls: int, *, cols: int, scale: int) -> bool:
+        """Whether a tensor of so many columns can be given block by block. Not where its scale
+        follows from its data (``scale``, the command's field, is 0): they are read twice."""
+        widest = self.fed_cols(cls)
+        return (widest is None or cols <= widest) and not (self.scanned[cls] and scale == 0)
+
     @property
     def draws(self) -> tuple[bool, ...]:
         """Whether a class's elements draw from a generator."""
