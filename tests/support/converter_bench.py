@@ -168,21 +168,14 @@ def convert(dut, jobs, rng, p_ready=1.0, p_write=None, p_row=1.0):
     async def write(ctx):
         await sink.write(ctx, dut.write.requests, dut.write.beats)
 
-    async def feed(ctx):
-        offered = 0
+    def rows():
         for row in (row for chain in chains for row in chain):
-            while rng.random() >= p_row:
-                if offered:
-                    ctx.set(dut.rows.valid, offered := 0)
-                await ctx.tick()
-            ctx.set(dut.rows.payload, row)
-            if not offered:
-                ctx.set(dut.rows.valid, offered := 1)
-            while not (await ctx.tick().sample(dut.rows.ready))[-1]:
-                pass
+            yield row
             given[0] += 1
-        if offered:
-            ctx.set(dut.rows.valid, 0)
+
+    async def feed(ctx):
+        if dut.fed:
+            await put(ctx, dut.rows, rows(), lambda: rng.random() < p_row)
 
     run(dut, main, background=[read, write, feed], limit=200_000)
     return cycles

@@ -4,9 +4,10 @@
 import numpy as np
 import pytest
 
-from diastole_hw.convert.control import convert_layout
+from diastole_hw.convert.control import ConverterControl, convert_layout
 from diastole_hw.emit.verilog import emit
 from diastole_hw.place import convert_ports
+from support.bench import put, run
 from support.converter_bench import convert, make, specials
 from support.sweep import sweep
 
@@ -78,7 +79,7 @@ def test_blocks(block, data_width, formats, keys, shapes, rng):
     ],
 )
 def test_high_tiles(block, data_width, formats, keys, shapes, rng):
-    """Squares of several blocks, and vectors with both copies: tensors as wide as a tile at most."""
+    """Squares of several blocks, and vectors with both copies: tensors no wider than a tile."""
     dut = make(block, data_width, formats, STOCHASTIC, fed=True, **keys)
     convert(dut, fed_jobs(dut, shapes, rng), rng, *rng.choice(STALLS))
 
@@ -119,3 +120,102 @@ def test_passes_and_draws(block, data_width, formats, keys, shapes, rng):
     """What is found by a pass over the tile first; draws of other kinds."""
     dut = make(block, data_width, formats, STOCHASTIC, fed=True, headroom=1, **keys)
     convert(dut, fed_jobs(dut, shapes, rng), rng, *rng.choice(STALLS))
+
+
+@pytest.mark.parametrize("stalls", [(1.0, 0.05, 1.0), (1.0, 1.0, 0.05)], ids=["write", "rows"])
+@pytest.mark.parametrize("keys", [{}, {"grouping": ("1x16", "1x4", "4x4")}])
+def test_one_slow_side(stalls, keys, rng):
+    """The chain waits for the converter, or the converter for the chain."""
+    dut = make(2, 64, fed=True, **keys)
+    shape = (3, 60) if not keys else (17, 14)
+    jobs = [(specials(*shape, rng), cls, 1, 2, None, fed) for cls, fed in ((0, 1), (2, 0), (1, 1))]
+    convert(dut, jobs, rng, *stalls)
+
+
+@pytest.mark.parametrize(
+    "block, formats, shape, scale",
+    [
+        (8, ("bfp4",) * 3, (64, 64), None),
+        (4, ("bfp4",) * 3, (16, 128), None),
+        (16, ("bfp4",) * 3, (32, 128), None),
+        (8, FLOATS, (16, 128), 3),
+    ],
+)
+def test_timing(block, formats, shape, scale, rng):
+    """As fast as from memory: at 128 bits 0.25 cycles an element, and what begins and ends."""
+    rounding = ("nearest", "stochastic-a", "stochastic-c")
+    values = np.random.default_rng(1).standard_normal(shape).astype(np.float32)
+    dut = make(block, 128, formats, rounding, fed=True)
+    jobs = [(values, cls, 1, 2, scale, fed) for cls in (0, 1) for fed in (True, False)]
+    nearest, from_memory, stochastic, drawn_from_memory = convert(dut, jobs, rng)
+    assert nearest <= values.size / 4 + 190
+    assert stochastic <= values.size / 4 + 200
+    assert nearest <= from_memory
+    assert stochastic <= drawn_from_memory
+
+
+@pytest.mark.parametrize("block, data_width, shape", [(8, 128, (9, 10)), (4, 512, (1, 1))])
+def test_rows_that_come_late(block, data_width, shape, rng):
+    """Those below the tensor end it, long after all is written; a command waits for them."""
+    dut = make(block, data_width, fed=True)
+    rows = [[0] * block] * (-(-shape[0] // block) * -(-shape[1] // block) * block)
+    inside = len(rows) - (-shape[0] % block)
+    command = {"cls": 0, "rows": shape[0], "cols": shape[1], "fed": 1}
+
+    async def main(ctx):
+        ctx.set(dut.write.requests.ready, 1)
+        ctx.set(dut.write.beats.ready, 1)
+        await put(ctx, dut.control.command, [command])
+        await put(ctx, dut.rows, rows[:inside])
+        for _ in range(400):
+            done, busy, written = (
+                await ctx.tick().sample(dut.control.done, dut.busy, dut.write.beats.valid)
+            )[2:]
+            assert (done, busy) == (0, 1)
+        assert not written
+        await put(ctx, dut.rows, rows[inside:])
+        assert (await ctx.tick().sample(dut.control.done))[-1]
+        for _ in range(3):
+            done, busy, ready = (
+                await ctx.tick().sample(dut.control.done, dut.busy, dut.rows.ready)
+            )[2:]
+            assert (done, busy, ready) == (0, 0, 0)
+
+    run(dut, main)
+
+
+def test_what_is_scanned_cannot_be_fed(rng):
+    """It would be read twice."""
+    dut = make(4, 64, FLOATS, fed=True)
+
+    async def main(ctx):
+        command = {"cls": 0, "rows": 1, "cols": 1, "fed": 1}
+        await put(ctx, dut.control.command, [command])
+        for _ in range(9):
+            await ctx.tick()
+
+    with pytest.raises(AssertionError, match="what is fed was to be scanned"):
+        run(dut, main)
+
+
+def test_only_a_converter_that_is_fed_has_the_bit():
+    for planes in (False, True):
+        plain, fed = (
+            convert_layout(planes=planes).members,
+            convert_layout(planes=planes, fed=True).members,
+        )
+        assert fed == plain | {"fed": fed["fed"]}
+        names = ConverterControl(planes=planes).members
+        assert names.keys() == ConverterControl(planes=planes, fed=True).members.keys()
+    assert not hasattr(make(4, 64), "rows")
+
+
+@pytest.mark.parametrize(
+    "block, data_width, formats",
+    [(4, 64, FLOATS), sweep(8, 128, ("mxfp8_e4m3", "fp8_e5m2", "bfp4")), (1, 512, ("bfp4",) * 3)],
+)
+def test_becomes_verilog(block, data_width, formats):
+    dut = make(block, data_width, formats, fed=True)
+    emitted = emit(dut, name="converter", ports=convert_ports(dut))
+    assert "\nmodule converter(" in "\n" + emitted.verilog
+    assert "rows__payload" in emitted.verilog
