@@ -247,7 +247,7 @@ class Intake(wiring.Component):
         with m.If(row_end):
             m.d.sync += [at.word.eq(at.word & ~words), at.row.eq(at.row + 1)]
         with m.If(block_end):
-            m.d.sync += [at.word.eq((at.word | words) + 1), at.row.eq(at.row & ~rows)]
+            m.d.sync += [at.word.eq(at.word + 1), at.row.eq(at.row & ~rows)]
             with m.If(cols_end):
                 m.d.sync += [at.word.eq(0), at.row.eq(Mux(last_row, 0, at.row + 1))]
 

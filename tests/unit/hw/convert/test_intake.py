@@ -253,7 +253,13 @@ class Bench:
         async def free(ctx):
             await self.free(ctx, p_free)
 
-        run(dut, tiles, data, background=[self.watch, self.count_ends, free], limit=60_000)
+        async def watch_other(ctx):
+            other = dut.data if self.by_blocks else dut.words
+            while True:
+                assert not (await ctx.tick().sample(other.ready))[-1], "taken from the other side"
+
+        background = [self.watch, self.count_ends, free, *([watch_other] if dut.fed else [])]
+        run(dut, tiles, data, background=background, limit=60_000)
 
     def check(self):
         """All words are written, and later measured."""
