@@ -27,6 +27,14 @@ def by_class(m, cls: Value, values, name: str) -> Value:
     return chosen
 
 
+def fed_columns(numerics: Numerics, data_width: int, most: int) -> tuple[int, int, int]:
+    """By class, columns of the widest tensor that a chain may give the converter, which takes
+    ``most`` at all."""
+    sizes = Geometry(numerics=numerics, data_width=data_width)
+    x, w, dy = (min(most, sizes.fed_cols(cls) or most) for cls in range(len(CLASS_NAMES)))
+    return x, w, dy
+
+
 def of_vectors(m, cls: Value, sizes: "Geometry", values, name: str) -> Value:
     """As :func:`by_class` where a class has vector groups; anything where it has none."""
     values = list(values)

@@ -1,22 +1,26 @@
 """The vector unit whole: commands, the tables that they use, and chains over memory."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from functools import reduce
+from operator import add
+
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.bus.services import ReadSignature, WriteSignature
 from diastole_hw.place import place
 from diastole_hw.registers import data_register
-from diastole_hw.vector.control import VectorControl
+from diastole_hw.vector.chain_walk import ChainWalk
+from diastole_hw.vector.control import VectorControl, image_layout
 from diastole_hw.vector.core import VectorCore
 from diastole_hw.vector.inputs import InputStreams
 from diastole_hw.vector.narrow import not_finite
 from diastole_hw.vector.outputs import OutputStreams
+from diastole_hw.vector.product_walk import tiles_layout
 from diastole_hw.vector.setup import ChainSetup, chain_layout
-from diastole_hw.vector.shape import WORD, VectorShape, given_layout, row_layout, stream_layout
+from diastole_hw.vector.shape import WORD, VectorShape, row_layout
 from diastole_hw.vector.tables import VectorTables, constant_layout
 from diastole_hw.vector.transfer import TableTransfer, transfer_layout
-from diastole_hw.vector.walk import BlockWalk
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.limits import SCALE_SLOTS
 from diastole_sim.spec.micro import INPUTS, OUTPUTS
@@ -38,19 +42,22 @@ class VectorEngine(wiring.Component):
     Parameters
     ----------
     shape : VectorShape
+    fed : 3 integers
+        By class, columns of the widest tensor that a chain may give the converter, 0 for none.
 
     Members
     -------
     control : In(VectorControl())
-        What a chain with a product reads of it comes at ``product``; its blocks come in the order
-        of a walk over the tensor.
+        What a chain with a product reads of it comes at ``product``.
     read, write : Out(ReadSignature(data_width)), Out(WriteSignature(data_width))
     product : In(stream of row_layout(shape))
         B rows of each block, anything outside the tensor.
-    image, image_blocks : Out(stream of row_layout(shape)), Out(stream of given_layout(shape))
-        As of :class:`diastole_hw.vector.outputs.OutputStreams`, of streams to the converter.
-    outputs : Out(4 times stream_layout(shape))
-        Of the chain; they hold while it is under way.
+    tiles : In(stream of tiles_layout())
+        How the result of each product with a chain is cut, in their order.
+    image : Out(stream of row_layout(shape))
+        The rows of an image's blocks, in the order of the walk, for the converter.
+    image_asked, image_done : Out(stream of image_layout()), In(1)
+        Before they come, what is to become of them; a pulse: it has.
     constant_put : In(constant_layout())
         A constant from outside; only while no command is under way.
     amax_en, amax_at, amax, amax_put_en, amax_put_at, amax_put
@@ -64,12 +71,12 @@ class VectorEngine(wiring.Component):
     write: wiring.PureInterface
     product: stream.Interface
     image: stream.Interface
-    image_blocks: stream.Interface
-    outputs: data.View
+    image_asked: stream.Interface
+    tiles: stream.Interface
     constant_put: data.View
 
-    def __init__(self, shape: VectorShape):
-        self.shape = shape
+    def __init__(self, shape: VectorShape, fed: tuple[int, int, int] = (0, 0, 0)):
+        self.shape, self.fed = shape, fed
         row = row_layout(shape)
         super().__init__(
             {
@@ -77,9 +84,10 @@ class VectorEngine(wiring.Component):
                 "read": Out(ReadSignature(shape.data_width)),
                 "write": Out(WriteSignature(shape.data_width)),
                 "product": In(stream.Signature(row)),
+                "tiles": In(stream.Signature(tiles_layout())),
                 "image": Out(stream.Signature(row)),
-                "image_blocks": Out(stream.Signature(given_layout(shape))),
-                "outputs": Out(data.ArrayLayout(stream_layout(shape), OUTPUTS)),
+                "image_asked": Out(stream.Signature(image_layout())),
+                "image_done": In(1),
                 "constant_put": In(constant_layout()),
                 "amax_en": In(1),
                 "amax_at": In(range(SCALE_SLOTS)),
@@ -101,8 +109,8 @@ class VectorEngine(wiring.Component):
             "inputs": InputStreams(shape),
             "core": VectorCore(shape),
             "outputs": OutputStreams(shape),
-            "ahead": BlockWalk(shape),
-            "walk": BlockWalk(shape),
+            "ahead": ChainWalk(shape),
+            "walk": ChainWalk(shape),
         }
         for name, unit in units.items():
             m.submodules[name] = place(unit, platform)
@@ -110,13 +118,10 @@ class VectorEngine(wiring.Component):
         chain, moved = self._keep(m)
         m.d.comb += [setup.chain.eq(chain), transfer.transfer.eq(moved)]
         m.d.comb += [setup.step.eq(self.control.step), transfer.step.eq(self.control.step)]
-        moves = self._sequence(m, setup, transfer, core, outputs, (ahead, walk))
+        tiles = data_register(tiles_layout(), name="cut")
+        moves = self._sequence(m, chain, tiles, setup, transfer, core, outputs, (ahead, walk))
         for each in (ahead, walk):
-            m.d.comb += [
-                each.rows.eq(chain.rows),
-                each.cols.eq(chain.cols),
-                each.by_columns.eq(chain.by_columns),
-            ]
+            m.d.comb += [each.chain.eq(chain), each.tiles.eq(tiles)]
         wiring.connect(m, ahead.blocks, inputs.blocks)
         wiring.connect(m, walk.blocks, core.blocks)
         self._tables(m, tables, transfer, setup, core, outputs)
@@ -141,23 +146,20 @@ class VectorEngine(wiring.Component):
             )
         return tuple(layout(kept[: layout.size]) for layout in both)
 
-    def _sequence(self, m, setup, transfer, core, outputs, walks):
+    def _sequence(self, m, chain, tiles, setup, transfer, core, outputs, walks):
         """What a command does, from one state to the next; returns whether a table is moved."""
         control, moves = self.control, data_register(name="moves")
-        code = Signal(8)
-        m.d.comb += control.error_code.eq(code)
-        stops = Signal()  # a constant that is watched is not finite
-        of_constant = outputs.not_finite_kind == Kind.CONSTANT
-        in_panel = Signal()
-        lanes = Cat(not_finite(number) for number in core.panel_write)
-        m.d.sync += in_panel.eq(core.panel_write_en & core.panel_write_watched & lanes.any())
-        m.d.comb += control.overflow.eq((outputs.not_finite & ~of_constant) | in_panel)
-        with m.If(outputs.not_finite & of_constant):
-            m.d.sync += stops.eq(1)
+        skipped = data_register(name="skipped")
+        code, refusal = Signal(8), self._refusal(m, chain, tiles, setup)
+        stops = self._not_finite(m, core, outputs)
+        makes_image, written = self._image(m, chain, setup)
         with m.FSM():
             with m.State("IDLE"):
                 m.d.comb += control.command.ready.eq(1)
-                m.d.sync += moves.eq(control.command.p.transfer)
+                m.d.sync += [
+                    moves.eq(control.command.p.transfer),
+                    skipped.eq(control.command.p.skipped),
+                ]
                 with m.If(control.command.valid):
                     m.next = "BEGIN"
             with m.State("BEGIN"):
@@ -168,17 +170,31 @@ class VectorEngine(wiring.Component):
                     m.d.comb += control.done.eq(1)
                     m.next = "IDLE"
                 with m.If(setup.done):
+                    m.next = "TILES"
+            with m.State("TILES"):
+                m.d.sync += tiles.eq(self.tiles.payload)
+                waits = chain.of_product & ~skipped
+                m.d.comb += self.tiles.ready.eq(waits)
+                with m.If(~waits | self.tiles.valid):
+                    m.next = "CHECK"
+            with m.State("CHECK"):
+                m.next = "IMAGE"
+                with m.If(refusal != 0):
+                    m.d.sync += code.eq(refusal)
+                    m.next = "STOPPED"
+                with m.Elif(skipped):
+                    m.d.comb += control.done.eq(1)
+                    m.next = "IDLE"
+            with m.State("IMAGE"):
+                m.d.comb += self.image_asked.valid.eq(makes_image)
+                with m.If(~makes_image | self.image_asked.ready):
                     m.next = "CHAIN"
-                    with m.If(setup.bad_stream | setup.bad_program):
-                        bad = Mux(setup.bad_stream, ErrorCode.BAD_STREAM, ErrorCode.BAD_PROGRAM)
-                        m.d.sync += code.eq(bad)
-                        m.next = "STOPPED"
             with m.State("CHAIN"):
                 m.d.comb += [core.start.eq(1), *(walk.start.eq(1) for walk in walks)]
                 m.next = "RUN"
             with m.State("RUN"), m.If(core.done):
                 m.next = "WRITE"
-            with m.State("WRITE"), m.If(outputs.idle):
+            with m.State("WRITE"), m.If(outputs.idle & written):
                 m.d.comb += control.done.eq(~stops)
                 m.next = "IDLE"
                 with m.If(stops):
@@ -186,7 +202,71 @@ class VectorEngine(wiring.Component):
                     m.next = "STOPPED"
             with m.State("STOPPED"):
                 pass
+        m.d.comb += control.error_code.eq(code)
         return moves
+
+    def _refusal(self, m, chain, tiles, setup):
+        """Why the chain is refused, 0 if it is not; known when it is set up, and its tiles are."""
+        narrow = Signal()  # the tiles of its product do not hold whole rows
+        beyond = Signal()  # an image is wider than the converter takes it, or not the only one
+        refusal = Signal(8)
+        images = [self._makes(setup, number, Kind.IMAGE) for number in range(OUTPUTS)]
+        rows = [self._makes(setup, number, Kind.ROW) for number in range(OUTPUTS)]
+        classes = [setup.streams[INPUTS + number].tensor_class for number in range(OUTPUTS)]
+        wide = [
+            image & (chain.cols > Array((*self.fed, 0))[cls])
+            for image, cls in zip(images, classes, strict=True)
+        ]
+        several = reduce(add, images) > 1
+        blocks = (chain.cols + (self.shape.block - 1)) >> self.shape.row_bits
+        m.d.comb += [
+            narrow.eq(chain.of_product & (tiles.l_step < blocks)),
+            beyond.eq(Cat(wide).any() | several),
+        ]
+        with m.If(narrow & Cat(images).any()):
+            m.d.comb += refusal.eq(ErrorCode.NEST)
+        with m.Elif(setup.bad_stream | beyond | (narrow & Cat(rows).any())):
+            m.d.comb += refusal.eq(ErrorCode.BAD_STREAM)
+        with m.Elif(setup.bad_program):
+            m.d.comb += refusal.eq(ErrorCode.BAD_PROGRAM)
+        return refusal
+
+    def _makes(self, setup, number, kind):
+        """Whether an output is of a kind."""
+        stream_ = setup.streams[INPUTS + number]
+        return stream_.used & (stream_.kind == kind)
+
+    def _image(self, m, chain, setup):
+        """Whether the chain makes an image, and that all of it, if there is one, is written."""
+        makes, pending, asked = Signal(), Signal(), self.image_asked.p
+        for number in range(OUTPUTS):
+            stream_ = setup.streams[INPUTS + number]
+            with m.If(self._makes(setup, number, Kind.IMAGE)):
+                m.d.comb += [
+                    makes.eq(1),
+                    asked.cls.eq(stream_.tensor_class),
+                    asked.address.eq(stream_.address),
+                    asked.offset.eq(stream_.offset),
+                    asked.tag.eq(stream_.pitch),
+                    asked.slot.eq(stream_.aux),
+                ]
+        m.d.comb += [asked.rows.eq(chain.rows), asked.cols.eq(chain.cols)]
+        with m.If(self.image_asked.valid & self.image_asked.ready):
+            m.d.sync += pending.eq(1)
+        with m.Elif(self.image_done):
+            m.d.sync += pending.eq(0)
+        return makes, ~pending
+
+    def _not_finite(self, m, core, outputs):
+        """What is watched; returns whether a constant was, which stops the unit."""
+        of_constant = outputs.not_finite_kind == Kind.CONSTANT
+        in_panel, stops = Signal(), Signal()
+        lanes = Cat(not_finite(number) for number in core.panel_write)
+        m.d.sync += in_panel.eq(core.panel_write_en & core.panel_write_watched & lanes.any())
+        m.d.comb += self.control.overflow.eq((outputs.not_finite & ~of_constant) | in_panel)
+        with m.If(outputs.not_finite & of_constant):
+            m.d.sync += stops.eq(1)
+        return stops
 
     def _tables(self, m, tables, transfer, setup, core, outputs):
         """Who reads and writes which memory."""
@@ -228,7 +308,6 @@ class VectorEngine(wiring.Component):
             m.d.comb += inputs.streams[number].eq(setup.streams[number])
         for number in range(OUTPUTS):
             m.d.comb += outputs.streams[number].eq(setup.streams[INPUTS + number])
-            m.d.comb += self.outputs[number].eq(setup.streams[INPUTS + number])
         m.d.comb += [
             inputs.lists.eq(setup.lists),
             inputs.by_columns.eq(chain.by_columns),
@@ -250,7 +329,7 @@ class VectorEngine(wiring.Component):
         wiring.connect(m, core.given, outputs.given)
         wiring.connect(m, wiring.flipped(self.product), inputs.product)
         wiring.connect(m, outputs.image, wiring.flipped(self.image))
-        wiring.connect(m, outputs.image_blocks, wiring.flipped(self.image_blocks))
+        m.d.comb += outputs.image_blocks.ready.eq(1)  # their order is known
 
     def _share(self, m, moves, transfer, inputs, outputs):
         """The bus: that of the command that is under way."""
