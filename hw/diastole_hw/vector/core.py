@@ -1,6 +1,6 @@
 """The core of the vector unit: programs over blocks."""
 
-from amaranth.hdl import Cat, Module, Signal, unsigned
+from amaranth.hdl import Array, Cat, Module, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -23,7 +23,14 @@ from diastole_hw.vector.shape import (
 )
 from diastole_hw.vector.special_lanes import SpecialLanes
 from diastole_hw.vector.timing import OPERANDS_AT, WRITTEN_AT
-from diastole_sim.spec.micro import CONSTANTS, INPUTS, MICRO_BITS, MOST_INSTRUCTIONS, REGISTERS
+from diastole_sim.spec.micro import (
+    CONSTANTS,
+    INPUTS,
+    MICRO_BITS,
+    MOST_INSTRUCTIONS,
+    OUTPUTS,
+    REGISTERS,
+)
 from diastole_sim.spec.stream_table import STREAMS, Kind
 
 
@@ -59,6 +66,8 @@ class VectorCore(wiring.Component):
         Likewise.
     panel_write_en, panel_write_at, panel_write : Out(1), Out, Out(:func:`row_layout`)
         Never of the vector that is read in the same cycle.
+    panel_write_watched : Out(1)
+        What is written goes to an output that is watched.
     level : In(array of 4 range(5))
         By input stream of memory or a product: whole blocks in its buffer.
     row_at : Out(range(B))
@@ -104,6 +113,7 @@ class VectorCore(wiring.Component):
                 "panel_write_en": Out(1),
                 "panel_write_at": Out(shape.panel_bits),
                 "panel_write": Out(row),
+                "panel_write_watched": Out(1),
                 "level": In(data.ArrayLayout(range(BLOCKS + 1), INPUTS)),
                 "row_at": Out(range(shape.block)),
                 "rows": In(data.ArrayLayout(row, INPUTS)),
@@ -216,7 +226,7 @@ class VectorCore(wiring.Component):
         """What was read so many cycles before; one slot's results at a time, as none is shorter
         than the way to here."""
         shape, entry = self.shape, issue.slot.entry
-        names = ("writes", "d", "gives", "to_panel", "panel_write")
+        names = ("writes", "d", "gives", "o", "to_panel", "panel_write")
         members = {name: entry.shape().members[name] for name in names}
         slot = data_register(data.StructLayout(members))
         row = Signal(range(shape.block + 1), init=shape.block)
@@ -227,6 +237,7 @@ class VectorCore(wiring.Component):
         with m.If(issue.age == WRITTEN_AT - 1):
             m.d.sync += [row.eq(0), *(slot[name].eq(entry[name]) for name in names)]
             invariant(m, platform, row >= shape.block - 1, "rows of two slots at once")
+        watched = [self.streams[INPUTS + number].watch for number in range(OUTPUTS)]
         m.d.comb += [
             registers.write_en.eq(active & slot.writes),
             registers.write_at.eq(Cat(row[: shape.row_bits], slot.d)),
@@ -234,6 +245,7 @@ class VectorCore(wiring.Component):
             self.panel_write_en.eq(active & slot.to_panel),
             self.panel_write_at.eq(slot.panel_write + row),
             self.panel_write.eq(rows),
+            self.panel_write_watched.eq(Array(watched)[slot.o]),
             self.out_row.valid.eq(active & slot.gives),
             self.out_row.row.eq(rows),
         ]
