@@ -116,6 +116,7 @@ class PlacedScene:
         self.bench, self.scene, self.rng, self.step = bench, scene, rng, step
         self.outputs = {}
         streams = {n: self._input(n, each) for n, each in enumerate(scene.inputs) if each}
+        self.streams = streams
         for number, each in enumerate(scene.outputs):
             if each:
                 self.outputs[number] = streams[INPUTS + number] = self._output(each)

@@ -202,6 +202,7 @@ class EngineRun:
         self.dut, self.jobs, self.rng, self.stalls = dut, jobs, rng, stalls
         self.memory = ServiceMemory(0, dut.shape.beat_bytes, self.stalled)
         self.seen, self.overflow = Seen(), False
+        self.waiting_product = []
 
     def stalled(self):
         return self.stalls and self.rng.random() < 0.4
@@ -211,6 +212,8 @@ class EngineRun:
 
     async def commands(self, ctx):
         control = self.dut.control
+        for _ in range(LATE):
+            await ctx.tick()
         for job in self.jobs:
             self.memory.bytes, self.overflow = bytearray(job.before), False
             ctx.set(control.step, job.step)
@@ -259,7 +262,6 @@ class EngineRun:
                 self.seen.counts[name] += bit
 
     async def products(self, ctx):
-        self.waiting_product = []
         while True:
             if not self.waiting_product:
                 await ctx.tick()
@@ -283,8 +285,9 @@ class EngineRun:
                 self.seen.images.append((block.stream, block.block.i, block.block.j))
 
 
-def do_jobs(dut, jobs, rng, *, stalls=True, limit=200_000):
-    """Do them; what was seen. Everything must be as the golden machine leaves it."""
+def do_jobs(dut, jobs, rng, *, stalls=True, first=None, limit=40_000):
+    """Do them; what was seen. Everything must be as the golden machine leaves it. ``first``: a
+    bench beside them; the first command waits a few cycles for it."""
     it = EngineRun(dut, jobs, rng, stalls)
     reads, writes = dut.read, dut.write
     background = (
@@ -294,7 +297,8 @@ def do_jobs(dut, jobs, rng, *, stalls=True, limit=200_000):
         it.products,
         it.images,
     )
-    run(dut, it.commands, background=background, limit=limit)
+    benches = (it.commands, first) if first else (it.commands,)
+    run(dut, *benches, background=background, limit=limit)
     return it.seen
 
 
