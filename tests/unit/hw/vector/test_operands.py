@@ -56,8 +56,8 @@ class Case:
         def rows(count):
             return [[random_pattern(rng, wild=True) for _ in range(block)] for _ in range(count)]
 
-        self.registers, self.results, self.streams, self.panel = rows(3), rows(3), rows(4), *rows(1)
-        assert self.panel
+        self.registers, self.results, self.streams = rows(3), rows(3), rows(4)
+        [self.panel] = rows(1)
 
     def inside(self, lane):
         return self.row < self.slot["rows"] and lane < self.slot["cols"]
@@ -113,10 +113,10 @@ def test_random_slots(block, rng):
                 ctx.set(dut.streams, data.streams)
                 ctx.set(dut.panel, data.panel)
             if seen:
-                self_check(ctx, seen)
+                check(ctx, seen)
             await ctx.tick()
 
-    def self_check(ctx, case):
+    def check(ctx, case):
         assert ctx.get(dut.op) == (w.MOV if case.special else case.entry["op"])
         for lane in range(block):
             outside = case.entry["keep"] and not case.inside(lane)
