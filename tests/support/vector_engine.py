@@ -15,7 +15,7 @@ from diastole_sim.spec.limits import VectorTable
 from diastole_sim.spec.stream_table import Kind
 from oracle import vector_words as w
 from oracle.vector_program import Output
-from support.bench import design, put, run
+from support.bench import design, get, put, run
 from support.bus import ServiceMemory
 from support.golden_machines import LIST_SLOT, Bench, PlacedScene
 from support.golden_scenes import instructions
@@ -23,6 +23,8 @@ from support.numerics import make_numerics
 
 PANEL_VECTORS = 256
 MEMORY_BYTES = 1 << 16
+FED = (1000, 1000, 1000)
+"""Columns that the converter takes."""
 ONE = 0x3F800000
 LATE = 20
 """Cycles after the last command in which nothing may happen."""
@@ -38,7 +40,7 @@ def shape_of(block, data_width, specials=None):
 
 
 def engine_of(block, data_width, specials=None):
-    return design(VectorEngine, shape_of(block, data_width, specials))
+    return design(VectorEngine, shape_of(block, data_width, specials), FED)
 
 
 def golden_bench(block, data_width):
@@ -184,8 +186,8 @@ def named(placed):
 
 @dataclass
 class Seen:
-    """Of a run: rows of images; cycles of instructions and of waiting; cycles from the command to
-    its end, by command."""
+    """Of a run: images that were asked for, and their rows; cycles of instructions and of waiting;
+    cycles from the command to its end, by command."""
 
     images: list = field(default_factory=list)
     counts: dict = field(default_factory=lambda: dict.fromkeys(COUNTED, 0))
@@ -269,20 +271,33 @@ class EngineRun:
                 rows, self.waiting_product = self.waiting_product, []
                 await put(ctx, self.dut.product, rows, self.willing)
 
-    async def images(self, ctx):
-        dut, ready = self.dut, 0
+    async def tiles(self, ctx):
+        """A product is one tile."""
+        for job in self.jobs:
+            if job.product:
+                chain = asked(job.commands[-1])["chain"]
+                size = {name: chain[name] for name in ("rows", "cols")}
+                steps = {"t_step": 100, "l_step": 100}
+                await put(ctx, self.dut.tiles, [size | steps], self.willing)
         while True:
-            ready = self.willing()
-            ctx.set(dut.image.ready, ready)
-            ctx.set(dut.image_blocks.ready, ready)
-            *_, rows, row, blocks, block = await ctx.tick().sample(
-                dut.image.valid, dut.image.payload.as_value(),
-                dut.image_blocks.valid, dut.image_blocks.payload,
-            )  # fmt: skip
-            if rows and ready:
-                self.seen.images.append(row)
-            if blocks and ready:
-                self.seen.images.append((block.stream, block.block.i, block.block.j))
+            await ctx.tick()
+
+    async def images(self, ctx):
+        """The converter: what it is asked for, then the rows, then it is done."""
+        dut = self.dut
+        while True:
+            given = await get(ctx, dut.image_asked, self.willing)
+            self.seen.images.append(given)
+            block = dut.shape.block
+            blocks = -(-given.rows // block) * -(-given.cols // block)
+            for _ in range(blocks * block):
+                row = await get(ctx, dut.image, self.willing)
+                self.seen.images.append([row[lane] for lane in range(block)])
+            for _ in range(self.rng.randrange(1, 20)):
+                await ctx.tick()
+            ctx.set(dut.image_done, 1)
+            await ctx.tick()
+            ctx.set(dut.image_done, 0)
 
 
 def do_jobs(dut, jobs, rng, *, stalls=True, first=None, limit=40_000):
@@ -295,6 +310,7 @@ def do_jobs(dut, jobs, rng, *, stalls=True, first=None, limit=40_000):
         partial(it.memory.write, requests=writes.requests, beats=writes.beats),
         it.watch,
         it.products,
+        it.tiles,
         it.images,
     )
     benches = (it.commands, first) if first else (it.commands,)
