@@ -1,0 +1,48 @@
+"""What a machine gets: memory that fits, and where a run begins."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from diastole_sim.program.program import TrainingProgram
+from diastole_sim.spec.command_table import Opcode
+from support.optimisers import SETTINGS
+from support.small_programs import BATCH, SmallRun
+
+
+@pytest.fixture
+def program(np_rng):
+    return SmallRun(np_rng, SETTINGS["adamw"], clip=1.0, steps=3).program
+
+
+def test_areas_are_apart(program):
+    assert isinstance(program, TrainingProgram)
+    areas = sorted(program.areas.values(), key=lambda area: area.address)
+    assert all(one.end <= other.address for one, other in itertools.pairwise(areas))
+    assert areas[-1].end <= program.memory_bytes
+    assert all(area.address % 64 == 0 for area in areas)
+    assert all(area.name == name for name, area in program.areas.items())
+
+
+def test_what_the_host_fills_fits(program):
+    for name, data in program.initial.items():
+        assert len(data) == program.areas[name].length, name
+    rows = program.areas["rows"]
+    found = np.frombuffer(program.initial["rows"], "<i4").reshape(3, rows.pitch // 4)
+    assert found[:, :BATCH].min() >= 0
+    assert not found[:, BATCH:].any()
+    assert program.steps == 3
+
+
+def test_where_a_run_begins(program):
+    opcodes = [command.opcode for command in program.training]
+    assert opcodes[: program.resume] == [Opcode.CONVERT] * 2
+    assert all(command.step == 2**32 - 1 for command in program.training[: program.resume])
+    assert opcodes[program.resume] == Opcode.LOAD
+    (last,) = [n for n, opcode in enumerate(opcodes) if opcode == Opcode.NEXT]
+    target = program.training[last].target
+    constants = program.training[target]
+    assert (constants.opcode, constants.first, constants.advance > 0) == (Opcode.LOAD, 128, True)
+    assert Opcode.LOAD not in opcodes[target + 1 : last]
+    assert program.training[program.resume].ahead == constants.ahead == 0
