@@ -7,6 +7,7 @@ import pytest
 
 from diastole_sim.program.golden_run import MachineStoppedError
 from diastole_sim.program.recipe import LossScaling
+from support.numerics import make_numerics
 from support.optimisers import SETTINGS
 from support.small_programs import SmallRun
 from support.texts import exactly
@@ -17,8 +18,14 @@ def everything(run):
     return run.machine.memory.read(0, run.machine.memory.size).tobytes()
 
 
-def test_a_run_in_parts_is_the_same(np_rng):
-    small = SmallRun(np_rng, SETTINGS["adamw"], steps=5)
+@pytest.mark.parametrize(
+    "chosen",
+    [{"formats": "bfp4"}, {"formats": "fp8_e4m3", "groupings": "tensor", "source": "delayed"}],
+    ids=["bfp4", "delayed"],
+)
+def test_a_run_in_parts_is_the_same(chosen, np_rng):
+    numerics = make_numerics(roundings=("stochastic-b",) * 3, **chosen)
+    small = SmallRun(np_rng, SETTINGS["adamw"], steps=5, numerics=numerics)
     whole, parts = small.start(), small.start()
     whole.train(5)
     for count in (2, 1, 2):

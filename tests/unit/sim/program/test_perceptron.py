@@ -5,7 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from diastole_sim.program.memory_plan import MemoryPlan
 from diastole_sim.program.perceptron import perceptron_program
+from diastole_sim.program.perceptron_tensors import PerceptronTensors
 from diastole_sim.program.recipe import LossScaling
 from diastole_sim.spec.command_table import Opcode
 from diastole_sim.spec.limits import Limits
@@ -127,6 +129,17 @@ def test_the_bits_do_not_depend_on_where_things_are(np_rng):
     assert all(each == found[0] for each in found)
 
 
+@pytest.mark.parametrize(
+    "vectors, in_panel",
+    [(56 + 96 + 48, [True, True]), (56 + 96 + 47, [True, False]), (56 + 48 + 47, [False, True])],
+)
+def test_what_does_not_fit_leaves_its_room_to_others(vectors, in_panel, np_rng):
+    small = SmallRun(np_rng, MOMENTUM)  # 20 vectors of sums, 24 of z and 12 of m
+    plan = MemoryPlan(numerics=small.numerics, data_width=64, panel_vectors=vectors)
+    tensors = PerceptronTensors(small.recipe, small.training, small.held_out, plan)
+    assert [layer.in_panel for layer in tensors.layers] == in_panel
+
+
 def test_too_small_a_panel(np_rng):
     with pytest.raises(
         ValueError,
@@ -148,7 +161,7 @@ def same_weights(run, other):
             assert run.floats(name).tobytes() == other.floats(name).tobytes(), name
 
 
-@pytest.mark.parametrize("clip", [None, 0.3])
+@pytest.mark.parametrize("clip", [None, 0.3, 100.0])
 def test_a_scale_changes_nothing_where_all_is_exact(clip, np_rng):
     state = np_rng.bit_generator.state
     scaling = LossScaling(exponent=5, smallest=-3, largest=9, window=2)
@@ -178,9 +191,11 @@ def test_steps_that_overflow_are_skipped(formats, np_rng):
     run = small.start()
     before = small.start()
     before.program = replace(small.program, training=small.program.training[:2])
+    before.train(1)  # the first conversions alone
     run.train(1)
     assert run.machine.loss.exponent == 125
     same_weights(run, before)
+    assert np.array_equal(run.evaluate(), before.evaluate())
     run.train(29)
     assert run.machine.loss.exponent < 125
     assert np.isfinite(run.floats("layer 0 w")).all()
@@ -203,10 +218,16 @@ def test_machines_that_have_no_programs(np_rng):
 
 
 @pytest.mark.parametrize("clip", [None, 0.3])
-@pytest.mark.parametrize("panel_vectors", [1024, 64])
-def test_what_begins_early_touches_nothing_of_the_one_before(clip, panel_vectors, np_rng):
-    limits = {"panel_vectors": panel_vectors}
-    small = SmallRun(np_rng, SETTINGS["adamw"], clip=clip, limits=limits, widths=(13, 11, 9, 7))
+@pytest.mark.parametrize("panel_vectors, name", [(1024, "mixed"), (64, "mixed"), (64, "current")])
+def test_what_begins_early_touches_nothing_of_the_one_before(clip, panel_vectors, name, np_rng):
+    small = SmallRun(
+        np_rng,
+        SETTINGS["adamw"],
+        clip=clip,
+        limits={"panel_vectors": panel_vectors},
+        widths=(13, 11, 9, 7),
+        numerics=make_numerics(**FORMATS[name]),
+    )
     machine = small.start().machine
     early = 0
     before = None
