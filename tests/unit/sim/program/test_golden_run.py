@@ -31,6 +31,7 @@ def test_a_run_in_parts_is_the_same(chosen, np_rng):
     for count in (2, 1, 2):
         parts.machine.tables.panel[:] = np.nan  # is filled anew
         parts.train(count)
+    assert parts.machine.command_first == small.program.resume  # nothing is converted again
     assert parts.done == 5
     assert everything(whole) == everything(parts)
     assert len(whole.losses()) == 5
