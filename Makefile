@@ -27,7 +27,7 @@ sweeps: setup ## long sweeps: every format against other libraries, every produc
 	$(PARALLEL) -m sweep tests/unit tests/product tests/mutation tests/rtl tests/formal
 package: setup ## what an index would get, installed and used apart; in build/package
 	$(BIN)/python scripts/package.py build/package
-torch: setup ## tests of diastole.torch, with torch, in an environment of their own; in build/torch
+torch: setup ## tests that need torch, those of diastole.torch too, in an environment of their own; in build/torch
 	$(BIN)/python scripts/torch_tests.py build/torch
 nightly: mutate sweeps package torch ## what takes long, and every figure with what is asked of it
 	$(BIN)/python scripts/bench.py build/bench.json --require

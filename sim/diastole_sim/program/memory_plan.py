@@ -154,10 +154,10 @@ def stream_of(
     area: PlannedArea, kind: Kind | None = None, *, per_step: bool = False
 ) -> BoundStream:
     """The stream of an area. ``kind``: where it is read as another than it is. ``per_step``: a row
-    of it in every step."""
+    of it in every step, of kinds that have no pitch."""
     chosen = Kind[area.kind.upper()] if kind is None else kind
     offset = {"per_step": 1, "offset": area.pitch} if per_step else {}
-    pitch = area.pitch if chosen in ROWS and not per_step else 0
+    pitch = area.pitch if chosen in ROWS else 0
     placed = Descriptor(kind=chosen, address=area.address, pitch=pitch, **offset)
     return BoundStream(name=area.name, descriptor=placed)
 

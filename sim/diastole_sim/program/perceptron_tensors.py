@@ -91,12 +91,11 @@ class PerceptronRecipe:
 
     def update(self, *, bias: bool) -> Chain:
         """The optimiser's."""
-        clipped = self.clip is not None
         return self.optimiser.chain(
             Options(
                 bias=bias,
-                clipped=clipped,
-                scaled=self.loss_scaling is not None and not clipped,
+                clipped=self.clip is not None,
+                scaled=self.loss_scaling is not None,
                 decay=self.optimiser.decay != 0,
             )
         )

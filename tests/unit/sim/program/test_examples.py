@@ -8,14 +8,20 @@ import pytest
 from diastole_sim.program.assembly import AssemblyError, assemble
 from diastole_sim.spec.micro import MicroOp
 from diastole_sim.spec.stream_table import Kind
+from support.numerics import make_numerics
+from support.small_programs import make_limits
 
 PAGE = Path(__file__).parents[4] / "docs" / "programs.md"
 
 
 def test_the_examples_run():
     code = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    assert len(code) == 3
-    exec("\n".join(code), {})
+    assert len(code) == 4
+    found = {}
+    exec("\n".join(code), found)
+    numerics = make_numerics(block=8)
+    limits = make_limits(numerics, data_width=128, panel_vectors=2048)
+    assert found["learn_digits"](numerics, limits, steps=25) > 0.8
 
 
 def test_the_tables_are_complete():

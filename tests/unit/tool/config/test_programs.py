@@ -1,0 +1,39 @@
+"""The digits' program on the presets, each with a vector unit: what a step of it is."""
+
+import pytest
+
+from diastole.config.presets import PRESETS
+from diastole_sim.program.golden_run import GoldenRun
+from diastole_sim.program.tasks import task_program
+from diastole_sim.spec.command_table import Opcode
+from diastole_sim.spec.limits import Limits
+from diastole_sim.train.tasks import find_task
+
+STEP = (
+    *("LOAD", "CHAIN", "FORWARD_CHAIN", "FORWARD_CHAIN", "CHAIN", "CHAIN", "CHAIN"),
+    *("DX_CHAIN", "DW_CHAIN", "CHAIN", "DW_CHAIN", "CHAIN"),
+)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_step_is_twelve_commands(name):
+    preset = PRESETS[name]
+    unit = preset.vector.model_copy(update={"enable": True})
+    config = preset.model_copy(update={"vector": unit})
+    plan = config.plan
+    machine = {
+        "numerics": config.numerics,
+        "limits": Limits.of(
+            config.numerics,
+            data_width=config.bus.data_width,
+            nests=plan.nests,
+            panel_vectors=plan.vector.panel_vectors,
+        ),
+    }
+    made = task_program(find_task("digits"), steps=25, **machine)
+    opcodes = [Opcode(command.opcode).name for command in made.program.training]
+    last = opcodes.index("NEXT")
+    assert tuple(opcodes[made.program.training[last].target : last]) == STEP
+    run = GoldenRun.of(made.program, **machine, seed=0)
+    run.train(25)
+    assert (run.evaluate().argmax(axis=1) == made.labels).mean() > 0.8
