@@ -23,7 +23,7 @@ from diastole_hw.bus.services import owned_beat_layout, owned_request_layout, wr
 from diastole_hw.bus.signature import AxiLiteSignature, AxiSignature, join_halves, top_ports
 from diastole_hw.command.counters import COUNTERS, WAITS, Counters
 from diastole_hw.command.fetch import CommandFetch
-from diastole_hw.command.loss_scale import LossScale
+from diastole_hw.command.loss_scale import LossScaleRule
 from diastole_hw.convert.geometry import fed_columns
 from diastole_hw.core import Core
 from diastole_hw.place import place
@@ -198,7 +198,7 @@ class Top(Elaboratable):
     def _steps(self, m, platform, units, core):
         """Steps of training, and the scale of the loss, which changes where they end."""
         registers, fetch = units["registers"], units["fetch"]
-        m.submodules.loss_scale = place(loss := LossScale(), platform)
+        m.submodules.loss_scale = place(loss := LossScaleRule(), platform)
         m.d.comb += [
             fetch.first.eq(registers.command_first),
             fetch.step.eq(registers.step),

@@ -16,7 +16,7 @@ ONE = 0x3F800000
 """1.0: what an empty slot counts as, and a chain's image without one."""
 
 
-def asked_layout(plan: Plan) -> data.StructLayout:
+def conversion_layout(plan: Plan) -> data.StructLayout:
     """A command ``convert``, with its ``slot`` + 1; 0: none."""
     return data.StructLayout(convert_layout(planes=plan.planar).members | {"slot": unsigned(8)})
 
@@ -40,7 +40,7 @@ class Conversions(wiring.Component):
 
     Members
     -------
-    asked : In(stream of asked_layout(plan))
+    asked : In(stream of conversion_layout(plan))
         Of commands.
     image : In(stream of image_layout())
         Of chains, whose rows go to the converter.
@@ -66,7 +66,7 @@ class Conversions(wiring.Component):
         self.plan = plan
         super().__init__(
             {
-                "asked": In(stream.Signature(asked_layout(plan))),
+                "asked": In(stream.Signature(conversion_layout(plan))),
                 "image": In(stream.Signature(image_layout())),
                 "step": In(32),
                 "done": Out(1),
@@ -85,7 +85,7 @@ class Conversions(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        job = data_register(asked_layout(self.plan), name="job")
+        job = data_register(conversion_layout(self.plan), name="job")
         control, given = self.converter, self.converter.command.p
         common = [name for name in given.shape().members if name != "fed"]
         m.d.comb += [

@@ -16,7 +16,7 @@ SCALE, INVERSE = 252, 253
 """The constants."""
 
 
-class LossScale(wiring.Component):
+class LossScaleRule(wiring.Component):
     """What becomes of the registers of the loss's scale at the end of a step, and the constants of
     programs that follow from them.
 

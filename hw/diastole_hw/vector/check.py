@@ -114,7 +114,6 @@ class InstructionCheck(wiring.Component):
             _any(uses[letter] & (sources[letter] == Source.S0 + s) for letter in "abc")
             for s in range(INPUTS)
         ]
-        constant = _any(uses[letter] & (sources[letter] == Source.CONSTANT) for letter in "abc")
         for number, bit in enumerate(named):
             m.d.comb += self.inputs[number].eq(bit)
         for number in range(OUTPUTS):
@@ -123,13 +122,11 @@ class InstructionCheck(wiring.Component):
         m.d.comb += panels.eq(self.inputs & self.panels)
         flags = it.turn_lanes.any() | it.turn_rows.any() | it.fresh | it.keep
         most = self.block.bit_length() - 1
-        negations = {letter: it[f"negate_{letter}"] for letter in "abc"}
         faults = [
             ~known,
             it.rest.any(),
-            *(~uses[x] & (sources[x].any() | negations[x]) for x in "abc"),
+            *(~uses[x] & sources[x].any() for x in "abc"),
             *(uses[x] & (sources[x] > max(Source)) for x in "abc"),
-            it.k.any() & ~constant,
             flags & ~uses["c"],
             it.turn_lanes > most,
             it.turn_rows > most,

@@ -161,9 +161,9 @@ FIELDS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Instruction:
-    """One instruction; fields as in :data:`FIELDS`, operands that the operation has not are 0. A
-    nop writes nothing, whatever d and o say: so 64 zeros are one. ValueError if a value does not
-    fit in its field."""
+    """One instruction; fields as in :data:`FIELDS`, operands that the operation has not are 0; of
+    these the sign does not count, nor does k where no operand is a constant. A nop writes nothing,
+    whatever d and o say: so 64 zeros are one. ValueError if a value does not fit in its field."""
 
     op: int = MicroOp.NOP
     a: int = 0
@@ -259,12 +259,10 @@ def _faults(it: Instruction, block: int, panels: Sequence[int]) -> Iterator[str]
     for letter in "abc":
         source = getattr(it, letter)
         if letter not in uses:
-            if source or getattr(it, f"negate_{letter}"):
+            if source:
                 yield f"{name} has no operand {letter}"
         elif source >= REGISTERS and source not in tuple(Source):
             yield f"there is no source {source}"
-    if it.k and Source.CONSTANT not in it.sources.values():
-        yield "a constant is named that no operand is"
     yield from _faults_of_c(it, name, block)
     yield from _faults_of_results(it, name)
     streams = {source - Source.S0 for source in it.sources.values()} & set(panels)

@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from diastole_hw.command.loss_scale import LossScale
+from diastole_hw.command.loss_scale import LossScaleRule
 from support.bench import design, run
 
 ON = 1 << 31
@@ -33,7 +33,7 @@ CASES = [
 
 
 def test_steps():
-    dut = design(LossScale)
+    dut = design(LossScaleRule)
 
     async def bench(ctx):
         for x, low, high, window, clean, overflowed, on in CASES:
@@ -61,7 +61,7 @@ def test_steps():
 @pytest.mark.parametrize("pulse", ["start", "following"])
 @pytest.mark.parametrize("on", [0, 1])
 def test_constants(pulse, on):
-    dut = design(LossScale)
+    dut = design(LossScaleRule)
 
     async def bench(ctx):
         for x in range(-128, 128):

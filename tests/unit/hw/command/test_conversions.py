@@ -1,0 +1,140 @@
+# amaranth: UnusedElaboratable=no
+"""Conversions of commands and of chains on a converter that the bench plays: their order, what it
+is told, and the scales of slots."""
+
+from dataclasses import dataclass, replace
+
+import pytest
+
+from diastole_hw.command.conversions import Conversions
+from diastole_hw.plan.vector import VectorShape
+from diastole_sim.golden.convert import quantise
+from diastole_sim.spec.command import scale_field
+from diastole_sim.spec.scales import amax_exponent
+from support.bench import design, get, put, run
+from support.plans import make_numerics, make_plan
+
+VECTOR = VectorShape(block=4, data_width=64, specials=1, panel_vectors=64)
+NUMERICS = make_numerics(
+    block=4,
+    formats=("fp8_e4m3", "bfp4", "fp8_e5m2"),
+    groupings=(None, "1x8", None),
+    source="delayed",
+)
+ONE = 0x3F800000
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return replace(make_plan(NUMERICS), vector=VECTOR)
+
+
+@dataclass
+class Slots:
+    """The table of magnitudes, read one cycle late."""
+
+    dut: Conversions
+    words: dict
+
+    async def play(self, ctx):
+        signals = [
+            getattr(self.dut, name)
+            for name in ("amax_en", "amax_at", "amax_put_en", "amax_put_at", "amax_put")
+        ]
+        async for _, _, en, at, put_en, put_at, value in ctx.tick().sample(*signals):
+            if en:
+                ctx.set(self.dut.amax, self.words.get(at, 0))
+            if put_en:
+                self.words[put_at] = value
+
+
+def field_of(plan, cls, magnitude):
+    """The field ``scale`` that a magnitude gives; 0 where the class has none."""
+    chosen = plan.chosen(cls)
+    if not chosen.has_tensor_scale:
+        return 0
+    return scale_field(amax_exponent(magnitude or ONE, chosen), chosen.format)
+
+
+def test_it_is_the_scale_of_the_golden_model():
+    """What a slot gives is what a conversion would measure."""
+    import numpy as np
+
+    data = np.array([[3.0, -100.0]], np.float32)
+    for name in ("x", "dy"):
+        measured = quantise(data, name, replace(NUMERICS, source="current"), seed=0, tag=0, step=0)
+        chosen = NUMERICS.tensor_class(name)
+        assert measured.tensor_exponent == amax_exponent(measured.amax, chosen)
+
+
+@pytest.mark.parametrize("images", [False, True], ids=["commands", "both"])
+def test_conversions(plan, images, rng):
+    dut = design(Conversions, plan)
+    slots = Slots(dut, {3: 0x42C80000, 7: 0x00000000})
+    jobs = [
+        {
+            "cls": rng.randrange(3), "rows": rng.randrange(1, 99), "cols": rng.randrange(1, 99),
+            "tag": rng.getrandbits(32), "slot": rng.choice([0, 4, 8, 255]),
+        }
+        for _ in range(24)
+    ]  # fmt: skip
+    commands = [
+        job | {"source": 8 * n, "destination": 16 * n, "destination_t": 5, "step": n, "scale": n}
+        for n, job in enumerate(jobs[:12])
+    ]
+    chains = [job | {"address": 32 * n, "offset": 64} for n, job in enumerate(jobs[12:])]
+    told, done = [], {"done": 0, "image_done": 0}
+
+    async def converter(ctx):
+        ctx.set(dut.step, 9)
+        while True:
+            given = await get(ctx, dut.converter.command, lambda: rng.random() < 0.5)
+            told.append({name: given[name] for name in given.shape().members})
+            for _ in range(rng.randrange(4)):
+                await ctx.tick()
+            magnitude = rng.getrandbits(31)
+            ctx.set(dut.converter.amax, magnitude)
+            ctx.set(dut.converter.done, 1)
+            assert ctx.get(dut.cls) == given.cls
+            for name in done:
+                done[name] += ctx.get(getattr(dut, name))
+            await ctx.tick()
+            ctx.set(dut.converter.done, 0)
+            told[-1]["left"] = magnitude
+
+    async def ask(ctx):
+        await put(ctx, dut.asked, commands, lambda: rng.random() < 0.5)
+
+    async def image(ctx):
+        await put(ctx, dut.image, chains if images else [], lambda: rng.random() < 0.5)
+
+    async def end(ctx):
+        while sum(done.values()) < len(commands) + images * len(chains):
+            await ctx.tick()
+
+    run(dut, ask, image, end, background=[converter, slots.play])
+    waiting = {0: list(commands), 1: list(chains) if images else []}
+    words = {3: 0x42C80000, 7: 0}
+    for each in told:
+        asked = waiting[each["fed"]].pop(0)
+        for name in ("cls", "rows", "cols", "tag"):
+            assert each[name] == asked[name]
+        slot = asked["slot"] - 1
+        two = plan.chosen(asked["cls"]).two_copies
+        if each["fed"]:
+            assert each["destination"] == asked["address"]
+            assert each["destination_t"] == (asked["address"] + 64 if two else 0)
+            assert each["step"] == 9
+        else:
+            assert each["destination_t"] == 5
+            assert each["step"] == asked["step"]
+        if each["fed"] or slot >= 0:
+            assert each["scale"] == field_of(plan, asked["cls"], words.get(slot, 0))
+        else:
+            assert each["scale"] == asked["scale"]
+        if slot >= 0:
+            words[slot] = each["left"]
+    assert not waiting[0]
+    assert not waiting[1]
+    assert slots.words == words
+    assert done == {"done": len(commands), "image_done": images * len(chains)}
