@@ -75,44 +75,47 @@ def constants_of_step(setting, step):
 
 def steps_of(setting, w, gradients):
     """The weights after every step."""
-    run = {"SGD": _sgd, "RMSprop": _rmsprop, "Adam": _adam, "AdamW": _adam}[setting.torch]
-    return run(setting, w, gradients)
-
-
-def _sgd(setting, w, gradients):
-    found, v = [], None
+    updater, found = Updater(setting), []
     for g in gradients:
-        g = g + setting.decay * w
-        if setting.momentum:
-            v = g if v is None else setting.momentum * v + g
-            g = g + setting.momentum * v if setting.options.get("nesterov") else v
-        w = w - setting.rate * g
+        w = updater.update(w, g)
         found.append(w)
     return found
 
 
-def _rmsprop(setting, w, gradients):
-    found, v, u = [], np.zeros_like(w), np.zeros_like(w)
-    for g in gradients:
+class Updater:
+    """The optimiser of one tensor, step after step."""
+
+    def __init__(self, setting):
+        self.setting, self.done = setting, 0
+        self.first = self.second = 0.0  # what is kept: v; or v and u; or m and v
+
+    def update(self, w, g):
+        """The weights after one more step."""
+        run = {"SGD": self._sgd, "RMSprop": self._rmsprop}.get(self.setting.torch, self._adam)
+        self.done += 1
+        return run(w, g)
+
+    def _sgd(self, w, g):
+        setting = self.setting
         g = g + setting.decay * w
-        v = setting.alpha * v + (1 - setting.alpha) * g * g
-        u = setting.momentum * u + g / (np.sqrt(v) + setting.eps)
-        w = w - setting.rate * u
-        found.append(w)
-    return found
+        self.first = setting.momentum * self.first + g
+        moved = g + setting.momentum * self.first if setting.options.get("nesterov") else self.first
+        return w - setting.rate * moved
 
+    def _rmsprop(self, w, g):
+        setting = self.setting
+        g = g + setting.decay * w
+        self.first = setting.alpha * self.first + (1 - setting.alpha) * g * g
+        self.second = setting.momentum * self.second + g / (np.sqrt(self.first) + setting.eps)
+        return w - setting.rate * self.second
 
-def _adam(setting, w, gradients):
-    found, m, v = [], np.zeros_like(w), np.zeros_like(w)
-    first, second = setting.betas
-    for t, g in enumerate(gradients, 1):
+    def _adam(self, w, g):
+        setting, (b1, b2) = self.setting, self.setting.betas
         if setting.torch == "Adam":
             g = g + setting.decay * w
         else:
             w = w * (1 - setting.rate * setting.decay)
-        m = first * m + (1 - first) * g
-        v = second * v + (1 - second) * g * g
-        root = np.sqrt(v / (1 - second**t)) + setting.eps
-        w = w - setting.rate * m / (1 - first**t) / root
-        found.append(w)
-    return found
+        self.first = b1 * self.first + (1 - b1) * g
+        self.second = b2 * self.second + (1 - b2) * g * g
+        root = np.sqrt(self.second / (1 - b2**self.done)) + setting.eps
+        return w - setting.rate * self.first / (1 - b1**self.done) / root

@@ -1,0 +1,108 @@
+"""Programs of small perceptrons, and machines to run them on."""
+
+import numpy as np
+
+from diastole_sim.program.golden_run import GoldenRun
+from diastole_sim.program.perceptron import perceptron_program
+from diastole_sim.program.perceptron_tensors import PerceptronRecipe, StoredSamples
+from diastole_sim.program.recipe import Adam, RmsProp, Sgd
+from diastole_sim.spec.limits import Limits
+from diastole_sim.spec.nest import ProductNests
+from support.golden_machines import NESTS
+from support.numerics import make_numerics
+from support.reference_training import MAKERS
+
+BATCH, SAMPLES, HELD_OUT = 9, 40, 14
+WIDTHS = (13, 11, 7)
+
+
+def make_limits(numerics, *, panel_vectors=1024, data_width=64, nests=NESTS):
+    """Of a machine with a vector unit."""
+    every = ProductNests(forward=nests, dx=nests, dw=nests)
+    return Limits.of(numerics, data_width=data_width, nests=every, panel_vectors=panel_vectors)
+
+
+def samples(rng, count, features, classes, *, as_bytes=True, scale=1 / 16):
+    """Random ones."""
+    labels = rng.integers(0, classes, size=count)
+    if as_bytes:
+        inputs = rng.integers(0, 17, size=(count, features)).astype(np.uint8)
+        return StoredSamples(inputs=inputs, labels=labels, scale=scale)
+    inputs = rng.normal(size=(count, features)).astype(np.float32)
+    return StoredSamples(inputs=inputs, labels=labels)
+
+
+def values(stored):
+    """The numbers of samples."""
+    return stored.inputs.astype(np.float32) * np.float32(stored.scale)
+
+
+def optimiser_of(setting):
+    """That of ``support.optimisers``, for a recipe."""
+    common = {"rate": lambda step: setting.rate}
+    if setting.torch == "SGD":
+        nesterov = bool(setting.options.get("nesterov"))
+        return Sgd(momentum=setting.momentum, nesterov=nesterov, decay=setting.decay, **common)
+    if setting.torch == "RMSprop":
+        return RmsProp(
+            alpha=setting.alpha,
+            eps=setting.eps,
+            momentum=setting.momentum,
+            decay=setting.decay,
+            **common,
+        )
+    return Adam(
+        betas=setting.betas,
+        eps=setting.eps,
+        weight_decay=setting.decay,
+        decoupled=setting.torch == "AdamW",
+        **common,
+    )
+
+
+class SmallRun:
+    """``numerics``, ``limits``, ``training``, ``held_out``, ``recipe``, ``program``; ``start``
+    gives a machine with the program."""
+
+    def __init__(
+        self,
+        rng,
+        setting,
+        *,
+        widths=WIDTHS,
+        steps=4,
+        numerics=None,
+        activation="relu",
+        as_bytes=True,
+        scale=1 / 16,
+        limits=None,
+        **others,
+    ):
+        self.numerics = numerics or make_numerics(formats="bf16")
+        self.limits = make_limits(self.numerics, **limits or {})
+        sizes = widths[0], widths[-1]
+        kind = {"as_bytes": as_bytes, "scale": scale}
+        self.training = samples(rng, SAMPLES, *sizes, **kind)
+        self.held_out = samples(rng, HELD_OUT, *sizes, **kind)
+        self.recipe = PerceptronRecipe(
+            widths=widths,
+            optimiser=optimiser_of(setting),
+            batches=rng.integers(0, SAMPLES, size=(steps, BATCH)),
+            activation=MAKERS[activation](),
+            **others,
+        )
+        self.program = perceptron_program(
+            self.recipe,
+            self.training,
+            self.held_out,
+            numerics=self.numerics,
+            limits=self.limits,
+        )
+
+    def start(self, seed=0):
+        return GoldenRun.of(self.program, self.numerics, self.limits, seed=seed)
+
+    def batch(self, step):
+        """Values and labels of a step."""
+        rows = self.recipe.batches[step]
+        return values(self.training)[rows], self.training.labels[rows]

@@ -1,0 +1,77 @@
+"""A host of the golden machine: parts of a run, and errors."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from diastole_sim.program.golden_run import MachineStoppedError
+from diastole_sim.program.recipe import LossScaling
+from support.optimisers import SETTINGS
+from support.small_programs import SmallRun
+from support.texts import exactly
+
+
+def everything(run):
+    """All of memory."""
+    return run.machine.memory.read(0, run.machine.memory.size).tobytes()
+
+
+def test_a_run_in_parts_is_the_same(np_rng):
+    small = SmallRun(np_rng, SETTINGS["adamw"], steps=5)
+    whole, parts = small.start(), small.start()
+    whole.train(5)
+    for count in (2, 1, 2):
+        parts.machine.tables.panel[:] = np.nan  # is filled anew
+        parts.train(count)
+    assert parts.done == 5
+    assert everything(whole) == everything(parts)
+    assert len(whole.losses()) == 5
+
+
+def test_an_evaluation_changes_nothing(np_rng):
+    small = SmallRun(np_rng, SETTINGS["momentum"], steps=4)
+    run, looked = small.start(), small.start()
+    run.train(4)
+    looked.train(2)
+    first = looked.evaluate()
+    assert np.array_equal(first, looked.evaluate())
+    looked.train(2)
+    assert np.array_equal(run.losses(), looked.losses())
+    assert np.array_equal(run.evaluate(), looked.evaluate())
+    assert everything(run) == everything(looked)
+
+
+def test_the_seed_is_that_of_the_draws(np_rng):
+    small = SmallRun(np_rng, SETTINGS["momentum"])
+    runs = [small.start(seed) for seed in (0, 0, 1)]
+    for run in runs:
+        run.train(2)
+    losses = [run.losses().tobytes() for run in runs]
+    assert losses[0] == losses[1]
+    assert losses[0] != losses[2]
+
+
+def test_registers_of_the_losss_scale(np_rng):
+    scaling = LossScaling(exponent=3, smallest=-2, largest=7, window=5)
+    loss = SmallRun(np_rng, SETTINGS["momentum"], loss_scaling=scaling).start().machine.loss
+    assert (loss.on, loss.exponent, loss.smallest, loss.largest, loss.window) == (True, 3, -2, 7, 5)
+
+
+def test_a_loss_that_is_not_finite_stops_the_run(np_rng):
+    run = SmallRun(np_rng, SETTINGS["momentum"]).start()
+    run.train(1)
+    bias = run.program.areas["layer 1 bias w"]
+    run.machine.memory.write(bias.address, np.full(7, np.nan, np.float32).view(np.uint8))
+    with pytest.raises(MachineStoppedError, match=r"\Acommand \d+: not_finite\Z"):
+        run.train(1)
+
+
+def test_errors_name_the_command(np_rng):
+    small = SmallRun(np_rng, SETTINGS["momentum"])
+    run = small.start()
+    commands = list(small.program.training)
+    commands[1] = replace(commands[1], m=0)
+    run.program = replace(small.program, training=tuple(commands))
+    with pytest.raises(MachineStoppedError, match=exactly("command 1: zero_size")):
+        run.train(1)

@@ -1,0 +1,260 @@
+"""Programs of perceptrons on the golden machine: close to a host's training, in every variant."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from diastole_sim.program.perceptron import perceptron_program
+from diastole_sim.program.recipe import LossScaling
+from diastole_sim.spec.command_table import Opcode
+from diastole_sim.spec.limits import Limits
+from diastole_sim.spec.stream_table import Kind
+from support.golden_machines import NESTS
+from support.numerics import make_numerics
+from support.optimisers import SETTINGS
+from support.reference_training import FUNCTIONS, Reference
+from support.small_programs import SmallRun, make_limits, values
+from support.texts import exactly
+
+MOMENTUM = SETTINGS["momentum"]
+STEPS = 4
+
+
+def close_to_reference(small, setting, *, activation="relu", clip=None, tolerance=2e-4):
+    """A run of all steps, in two parts, and a held-out evaluation."""
+    reference = Reference(
+        small.recipe.widths, small.numerics, setting, activation=activation, clip=clip
+    )
+    run = small.start()
+    run.train(1)
+    run.evaluate()
+    run.train(STEPS - 1)
+    expected = [reference.step(*small.batch(step), step) for step in range(STEPS)]
+    np.testing.assert_allclose(run.losses(), expected, rtol=tolerance)
+    for layer, (w, b) in enumerate(zip(reference.w, reference.b, strict=True)):
+        name = f"layer {layer}"
+        np.testing.assert_allclose(run.floats(f"{name} w"), w, atol=tolerance, err_msg=name)
+        np.testing.assert_allclose(run.floats(f"{name} bias w"), b, atol=tolerance, err_msg=name)
+    depth = len(reference.w)
+    _, logits, _ = reference.forward(values(small.held_out), STEPS, first=depth)
+    np.testing.assert_allclose(run.evaluate(), logits, atol=20 * tolerance)
+    return run
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("clip", [None, 0.3])
+def test_optimisers(name, clip, np_rng):
+    setting = SETTINGS[name]
+    small = SmallRun(np_rng, setting, clip=clip)
+    close_to_reference(small, setting, clip=clip)
+
+
+@pytest.mark.parametrize("activation", FUNCTIONS)
+def test_activations(activation, np_rng):
+    small = SmallRun(np_rng, MOMENTUM, activation=activation, widths=(13, 11, 9, 7))
+    close_to_reference(small, MOMENTUM, activation=activation)
+
+
+@pytest.mark.parametrize("block", [1, 2, 4, 8, 16])
+@pytest.mark.parametrize("as_bytes", [True, False], ids=["bytes", "floats"])
+def test_blocks_and_samples(block, as_bytes, np_rng):
+    numerics = make_numerics(block=block, formats="bf16")
+    small = SmallRun(np_rng, MOMENTUM, numerics=numerics, as_bytes=as_bytes)
+    close_to_reference(small, MOMENTUM)
+
+
+FORMATS = {
+    "squares": {"formats": "bfp8"},
+    "vectors": {"formats": "bfp8", "groupings": "1x8"},
+    "current": {"formats": "fp8_e4m3", "groupings": "tensor"},
+    "nvfp4": {"formats": "nvfp4", "groupings": "1x16"},
+    "mixed": {"formats": ("bf16", "mxfp8_e4m3", "bfp8"), "groupings": (None, "1x8", None)},
+    "fast": {"formats": "fast", "widths": (2, 4)},
+}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_formats(name, np_rng):
+    nearest = {"roundings": ("nearest", "nearest", "nearest")}
+    numerics = make_numerics(**FORMATS[name] | nearest)
+    small = SmallRun(np_rng, MOMENTUM, numerics=numerics, widths=(45, 37, 7))
+    close_to_reference(small, MOMENTUM, tolerance=3e-3)
+    converts = [each for each in small.program.training if each.opcode == Opcode.CONVERT]
+    assert len(converts) == (2 + 6 if name in ("current", "nvfp4") else 2)
+
+
+def test_scales_of_the_step_before(np_rng):
+    numerics = make_numerics(formats="fp8_e4m3", groupings="tensor", source="delayed")
+    small = SmallRun(np_rng, MOMENTUM, numerics=numerics, steps=8)
+    run = small.start()
+    run.train(8)
+    slots = {4 * layer + number for layer in range(2) for number in range(3)}
+    assert set(np.flatnonzero(run.machine.tables.amax)) == slots
+    assert np.isfinite(run.losses()).all()
+    x, _ = small.batch(7)
+    assert run.machine.tables.amax[0] == x.max().view(np.uint32)
+
+
+def narrow(**others):
+    """Tiles that hold no whole rows, of lengths that make no whole groups."""
+    return replace(NESTS, t_blocks=(3,), groups=(1,), **others)
+
+
+def test_tiles_that_make_no_image(np_rng):
+    limits = {"nests": narrow()}
+    small = SmallRun(np_rng, MOMENTUM, limits=limits)
+    close_to_reference(small, MOMENTUM)
+    plain = [each.opcode for each in small.program.training]
+    assert plain.count(Opcode.FORWARD) == 1
+    assert plain.count(Opcode.CONVERT) == 2 + 4
+
+
+def test_the_bits_do_not_depend_on_where_things_are(np_rng):
+    state = np_rng.bit_generator.state
+    found = []
+    for vectors in (1024, 64, 24):
+        for nests in (NESTS, narrow()):
+            np_rng.bit_generator.state = state
+            limits = {"panel_vectors": vectors, "nests": nests}
+            small = SmallRun(np_rng, MOMENTUM, limits=limits)
+            run = small.start()
+            run.train(STEPS)
+            kinds = {each.opcode for each in small.program.training}
+            assert Opcode.CHAIN in kinds
+            names = [f"layer {layer} {each}" for layer in range(2) for each in ("w", "bias w")]
+            found.append([run.floats(name).tobytes() for name in names] + [run.losses().tobytes()])
+    assert all(each == found[0] for each in found)
+
+
+def test_too_small_a_panel(np_rng):
+    with pytest.raises(
+        ValueError,
+        match=exactly(
+            "the panel is too small for the gradients by the biases: layer 1 has 7 columns, and of "
+            "16 vectors 12 are taken"
+        ),
+    ):
+        SmallRun(np_rng, MOMENTUM, limits={"panel_vectors": 16})
+
+
+# Loss scaling.
+
+
+def same_weights(run, other):
+    for layer in range(2):
+        for each in ("w", "bias w"):
+            name = f"layer {layer} {each}"
+            assert run.floats(name).tobytes() == other.floats(name).tobytes(), name
+
+
+@pytest.mark.parametrize("clip", [None, 0.3])
+def test_a_scale_changes_nothing_where_all_is_exact(clip, np_rng):
+    state = np_rng.bit_generator.state
+    scaling = LossScaling(exponent=5, smallest=-3, largest=9, window=2)
+    runs = []
+    for chosen in (None, scaling):
+        np_rng.bit_generator.state = state
+        small = SmallRun(np_rng, MOMENTUM, loss_scaling=chosen, clip=clip)
+        runs.append(small.start())
+        runs[-1].train(STEPS)
+    if clip is None:
+        same_weights(*runs)
+    else:
+        for layer in range(2):
+            pair = [run.floats(f"layer {layer} w") for run in runs]
+            np.testing.assert_allclose(*pair, atol=1e-6)
+    np.testing.assert_allclose(runs[0].losses(), runs[1].losses(), rtol=1e-6)
+    assert runs[1].machine.loss.exponent == 7  # doubled twice in four steps
+
+
+@pytest.mark.parametrize("formats", ["bf16", "fp8_e4m3"])
+def test_steps_that_overflow_are_skipped(formats, np_rng):
+    scaling = LossScaling(exponent=126, smallest=-3, largest=126, window=100)
+    numerics = make_numerics(formats=formats, roundings=("nearest",) * 3)
+    setting = replace(MOMENTUM, rate=1e-4)
+    options = {"loss_scaling": scaling, "numerics": numerics, "steps": 30, "scale": 8.0}
+    small = SmallRun(np_rng, setting, **options)
+    run = small.start()
+    before = small.start()
+    before.program = replace(small.program, training=small.program.training[:2])
+    run.train(1)
+    assert run.machine.loss.exponent == 125
+    same_weights(run, before)
+    run.train(29)
+    assert run.machine.loss.exponent < 125
+    assert np.isfinite(run.floats("layer 0 w")).all()
+    assert not np.array_equal(run.floats("layer 0 w"), before.floats("layer 0 w"))
+
+
+# What a command says of itself.
+
+
+def test_machines_that_have_no_programs(np_rng):
+    small = SmallRun(np_rng, MOMENTUM)
+    arguments = small.recipe, small.training, small.held_out
+    limits = Limits.of(small.numerics, data_width=64)
+    with pytest.raises(ValueError, match=exactly("a program is for a machine with a vector unit")):
+        perceptron_program(*arguments, numerics=small.numerics, limits=limits)
+    given = make_numerics(formats="fp8_e4m3", groupings="tensor", source="given")
+    text = "a program gives no scales: scale.source must be current or delayed"
+    with pytest.raises(ValueError, match=exactly(text)):
+        perceptron_program(*arguments, numerics=given, limits=make_limits(given))
+
+
+@pytest.mark.parametrize("clip", [None, 0.3])
+@pytest.mark.parametrize("panel_vectors", [1024, 64])
+def test_what_begins_early_touches_nothing_of_the_one_before(clip, panel_vectors, np_rng):
+    limits = {"panel_vectors": panel_vectors}
+    small = SmallRun(np_rng, SETTINGS["adamw"], clip=clip, limits=limits, widths=(13, 11, 9, 7))
+    machine = small.start().machine
+    early = 0
+    before = None
+    for command in (*small.program.training, *small.program.evaluation):
+        reads, writes = touched(machine, command)
+        if command.ahead:
+            early += 1
+            assert not meet(reads, before[1])
+            assert not meet(writes, before[0] | before[1])
+        machine.execute(replace(command, ahead=0))
+        before = reads, writes
+    assert early > 5
+
+
+def touched(machine, command):
+    """Runs (table or None, first, end) that a command reads, and that it writes."""
+    writes = {
+        (area.which, area.first, area.first + max(area.length, area.pitch * area.count))
+        for area in machine.written(command)
+    }
+    reads = set()
+    if command.opcode == Opcode.CONVERT:
+        reads.add((None, command.address_x, command.address_x + 4 * command.m * command.n))
+    for field in ("address_x", "address_w", "address_dy"):
+        if command.opcode not in (Opcode.CONVERT, Opcode.LOAD) and getattr(command, field):
+            address = getattr(command, field)
+            reads.add((None, address, address + 1))
+    if command.opcode in (Opcode.CHAIN, Opcode.FORWARD_CHAIN, Opcode.DX_CHAIN, Opcode.DW_CHAIN):
+        program = machine.tables.instructions[command.program :][: command.program_length]
+        for number in {source - 16 for it in program for source in it.sources.values()} & {
+            0,
+            1,
+            2,
+            3,
+        }:
+            stream = machine.tables.descriptors[command.streams + number]
+            if stream.kind != Kind.PRODUCT:
+                which = 3 if stream.kind == Kind.PANEL else None
+                address = stream.at_step(machine.step)
+                reads.add((which, address, address + 1))
+        reads |= {(1, it.k, it.k + 1) for it in program if 20 in it.sources.values()}
+    return reads, writes
+
+
+def meet(some, others):
+    return [
+        (one, other)
+        for one in some
+        for other in others
+        if one[0] == other[0] and one[1] < other[2] and other[1] < one[2]
+    ]

@@ -1,0 +1,80 @@
+"""The digits, every operation on the chip."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.program.chains.activations import gelu
+from diastole_sim.program.golden_run import GoldenRun
+from diastole_sim.program.perceptron_tensors import StoredSamples
+from diastole_sim.program.recipe import Adam, falling
+from diastole_sim.program.tasks import task_program
+from diastole_sim.train.job import run_task
+from diastole_sim.train.samples import Samples
+from diastole_sim.train.tasks import find_task, given_task
+from support.numerics import make_numerics
+from support.small_programs import make_limits
+from support.texts import exactly
+
+
+@pytest.fixture(scope="module")
+def machine():
+    numerics = make_numerics(block=8)
+    limits = make_limits(numerics, panel_vectors=2048, data_width=128)
+    return {"numerics": numerics, "limits": limits}
+
+
+def test_the_digits_are_learnt(machine):
+    made = task_program(find_task("digits"), **machine)
+    run = GoldenRun.of(made.program, **machine, seed=0)
+    run.train(300)
+    accuracy = (run.evaluate().argmax(axis=1) == made.labels).mean()
+    assert accuracy >= 0.96
+    assert run.losses()[-25:].mean() < 0.05
+    opcodes = [command.opcode.name for command in made.program.training]
+    loop = opcodes[opcodes.index("NEXT") - 12 : opcodes.index("NEXT")]
+    assert loop == [
+        *("LOAD", "CHAIN", "FORWARD_CHAIN", "FORWARD_CHAIN", "CHAIN", "CHAIN", "CHAIN"),
+        *("DX_CHAIN", "DW_CHAIN", "CHAIN", "DW_CHAIN", "CHAIN"),
+    ]
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_first_steps_are_those_of_a_host(machine, seed):
+    made = task_program(find_task("digits"), **machine, steps=12, seed=seed)
+    run = GoldenRun.of(made.program, **machine, seed=seed)
+    run.train(12)
+    device = GoldenDevice(machine["numerics"], seed)
+    host = run_task("digits", device, backend="golden", steps=12, seed=seed, float_run=False)
+    np.testing.assert_allclose(run.losses(), host.history.losses, rtol=1e-5)
+    accuracy = (run.evaluate().argmax(axis=1) == made.labels).mean()
+    assert accuracy == host.accuracy
+
+
+def test_other_networks_and_optimisers(machine, np_rng):
+    samples = Samples(
+        inputs=np_rng.normal(size=(60, 5)).astype(np.float32),
+        labels=np_rng.integers(0, 3, size=60),
+    )
+    task = given_task(samples, "own")
+    adam = Adam(rate=falling(0.01, 100), decoupled=True, weight_decay=0.01)
+    options = {"hidden": (20, 12), "activation": gelu(), "optimiser": adam}
+    made = task_program(task, **machine, steps=100, **options)
+    run = GoldenRun.of(made.program, **machine, seed=0)
+    run.train(100)
+    losses = run.losses()
+    assert losses[-10:].mean() < 0.6 * losses[:10].mean()
+
+
+def test_samples_that_are_no_bytes():
+    stored = partial(StoredSamples.of, scale=1 / 16)
+    labels = np.zeros(1, np.int64)
+    for value in (0.1, 16.0, -1 / 16, np.nan):
+        samples = Samples(inputs=np.array([[value]], np.float32), labels=labels)
+        with pytest.raises(ValueError, match=exactly("the samples are no bytes times 0.0625")):
+            stored(samples)
+    samples = Samples(inputs=np.array([[255 / 16, 0]], np.float32), labels=labels)
+    assert stored(samples).inputs.tolist() == [[255, 0]]
+    assert not StoredSamples.of(samples).are_bytes

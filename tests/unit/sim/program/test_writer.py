@@ -1,0 +1,154 @@
+"""Products and chains as commands: what is allowed where, and what each reads and writes."""
+
+import pytest
+
+from diastole_sim.program.chains.activations import relu
+from diastole_sim.program.chains.inputs import input_floats
+from diastole_sim.program.memory_plan import BoundStream, MemoryPlan, stream_of
+from diastole_sim.program.perceptron_forward import PRODUCT
+from diastole_sim.program.writer import ChainUse, ProductOf, Writer
+from diastole_sim.spec.command_table import Opcode
+from diastole_sim.spec.nest import NestLimits
+from diastole_sim.spec.stream_table import Kind
+from support.numerics import make_numerics
+from support.small_programs import make_limits
+
+M, N, K = 24, 20, 13
+
+
+def nests(t_blocks, groups):
+    return NestLimits(
+        t_blocks=(t_blocks,),
+        groups=(groups,),
+        chunk=(4,),
+        chunk_side=1,
+        lane_side=1,
+        stream_blocks=64,
+        held_blocks=64,
+        pass_blocks=1,
+    )
+
+
+class Bench:
+    def __init__(self, limits=None, **numerics):
+        self.numerics = make_numerics(**numerics)
+        self.limits = make_limits(self.numerics, **limits or {})
+        self.plan = MemoryPlan(numerics=self.numerics, data_width=64, panel_vectors=1024)
+        self.writer = Writer(self.plan, self.limits)
+        shapes = {"x": (M, K), "w": (K, N), "dy": (M, N)}
+        self.images = {
+            name: self.plan.image(name, name, *shape, tag=number, slot=number)
+            for number, (name, shape) in enumerate(shapes.items())
+        }
+        self.output = self.plan.image("a", "x", M, N, tag=4, slot=4)
+
+    def product(self, operation="forward"):
+        names = {"forward": "x w", "dx": "w dy", "dw": "x dy"}[operation].split()
+        operands = {name: self.images[name] for name in names}
+        return ProductOf(operation=operation, m=M, n=N, k=K, operands=operands)
+
+    def forward(self):
+        """Through bias and ReLU into an image."""
+        kept = stream_of(self.plan.tensor("kept", Kind.MASK, M, N))
+        bias = stream_of(self.plan.vector("b", Kind.COLUMN, N))
+        use = ChainUse(
+            chain=relu().forward_chain(),
+            shape=(M, N),
+            inputs={"y": PRODUCT, "b": bias},
+            outputs={"a": self.output, "kept": kept},
+        )
+        self.writer.chain(use, self.product())
+        return self.writer.commands.commands()
+
+
+@pytest.mark.parametrize("operation", ["forward", "dx", "dw"])
+@pytest.mark.parametrize("groupings", [None, "1x8"])
+def test_products_name_the_copies_that_they_read(operation, groupings):
+    bench = Bench(formats="bfp4", groupings=groupings)
+    product = bench.product(operation)
+    assert product.shape == {"forward": (M, N), "dx": (M, K), "dw": (K, N)}[operation]
+    result = stream_of(bench.plan.tensor("result", Kind.F32, *product.shape))
+    bench.writer.product(product, result)
+    (command,) = bench.writer.commands.commands()
+    copies = {"forward": {"x": 0, "w": 1}, "dx": {"w": 0, "dy": 0}, "dw": {"x": 1, "dy": 1}}
+    for name, copy in copies[operation].items():
+        expected = bench.images[name].addresses[copy]
+        assert getattr(command, f"address_{name}") == expected
+    assert (command.m, command.n, command.k) == (M, N, K)
+    assert command.out_a == result.descriptor.address
+
+
+@pytest.mark.parametrize(
+    "limits, numerics, allowed",
+    [
+        ({}, {}, True),  # the machine's own tile holds all
+        ({"nests": nests(3, 5)}, {}, True),  # whole rows of five blocks
+        ({"nests": nests(3, 4)}, {}, False),  # neither whole rows nor eight blocks
+        ({"nests": nests(3, 8)}, {"groupings": "1x8"}, False),  # two copies: block rows too
+        ({"nests": nests(6, 5)}, {"groupings": "1x8"}, True),
+        ({}, {"formats": "fp8_e4m3", "groupings": "tensor"}, False),  # measured
+        ({}, {"formats": "fp8_e4m3", "groupings": "tensor", "source": "delayed"}, True),
+    ],
+)
+def test_images_at_the_drain(limits, numerics, allowed):
+    bench = Bench(limits, **numerics)
+    commands = bench.forward()
+    assert commands[0].opcode == Opcode.FORWARD_CHAIN
+    written = bench.writer.tables.descriptors()[commands[0].streams + 4]
+    if allowed:
+        assert len(commands) == 1
+        assert written == bench.output.descriptor()
+        return
+    _, convert = commands
+    area = bench.plan.areas["a, floats"]
+    assert (written.kind, written.address) == (Kind.F32, area.address)
+    assert convert.opcode == Opcode.CONVERT
+    assert (convert.m, convert.n, convert.tag, convert.ahead) == (M, N, 4, 0)
+    assert convert.address_x == area.address
+    assert convert.address_w == bench.output.addresses[0]
+
+
+def test_a_chain_over_memory_makes_images_whatever_tiles_are():
+    bench = Bench({"nests": nests(3, 4)})
+    source = stream_of(bench.plan.tensor("source", Kind.F32, M, N))
+    use = ChainUse(
+        chain=input_floats(),
+        shape=(M, N),
+        inputs={"values": source},
+        outputs={"x": bench.output},
+        skip=True,
+        update=True,
+    )
+    bench.writer.chain(use)
+    (command,) = bench.writer.commands.commands()
+    assert (command.opcode, command.skip, command.update) == (Opcode.CHAIN, 1, 1)
+
+
+@pytest.mark.parametrize("groups, whole", [(4, False), (5, True)])
+def test_whole_rows(groups, whole):
+    bench = Bench({"nests": nests(3, groups)})
+    assert bench.writer.whole_rows(bench.product()) == whole
+
+
+def test_planes():
+    bench = Bench(formats="fast", widths=(2, 4))
+    bench.writer.convert(BoundStream(name="s", descriptor=PRODUCT.descriptor), bench.images["x"])
+    bench.forward()
+    convert, chain = bench.writer.commands.commands()
+    assert convert.width == 1
+    assert (chain.width_x, chain.width_w) == (1, 1)
+
+
+def test_tables_become_areas_and_loads():
+    bench = Bench()
+    body = bench.writer.segment(lambda: bench.forward())
+    assert len(body) == 1
+    assert len(bench.writer.commands) == 0
+    initial = {}
+    loads = bench.writer.load_tables(initial, "forward").commands()
+    assert [each.which for each in loads] == [0, 4]  # it has no constants
+    for load, data in zip(loads, initial.values(), strict=True):
+        area = bench.plan.areas[list(initial)[list(initial.values()).index(data)]]
+        assert load.address_x == area.address
+        assert len(data) == area.length == load.count * (8 if load.which == 0 else 16)
+    assert list(initial) == ["instructions of forward", "descriptors of forward"]
