@@ -7,8 +7,9 @@ from amaranth.hdl import Module, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.bus.gather import GatheredWrites
+from diastole_hw.bus.gather import DEPTH, GatheredWrites
 from diastole_hw.bus.limit import ReadLimit
+from diastole_hw.bus.pair import ReadPair
 from diastole_hw.bus.services import (
     FETCH,
     ReadSignature,
@@ -17,8 +18,7 @@ from diastole_hw.bus.services import (
     write_beat_layout,
 )
 from diastole_hw.bus.share import ReadShare
-from diastole_hw.command.decode import command_layout
-from diastole_hw.command.dispatch import FLAGS, Dispatch, events_layout
+from diastole_hw.command.dispatch import FLAGS, Dispatch, command_of, events_of
 from diastole_hw.convert.converter import Converter
 from diastole_hw.engine.engine import ProductEngine
 from diastole_hw.invariant import invariant
@@ -26,6 +26,7 @@ from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
 from diastole_hw.ports import of_ports, per_port, port_name
 from diastole_hw.store.arbiter import StoreArbiter
+from diastole_hw.vector.engine import VectorEngine
 
 ANSWERS = ("answered", "answered_command")
 MOST_OPEN = 63
@@ -46,7 +47,7 @@ class Core(wiring.Component):
 
     Members
     -------
-    command, number : In(stream of command_layout(planes=plan.planar)), In(1)
+    command, number : In(stream of command_of(plan)), In(1)
         As of :class:`diastole_hw.command.dispatch.Dispatch`.
     fetch, fetch_failed : In(ReadSignature(plan.data_width)), Out(1)
         The command fetch reads; with a beat, that the bus answered it with an error.
@@ -54,7 +55,7 @@ class Core(wiring.Component):
         Of the random bits; must not change while commands run, which is not checked.
     done : Out(1)
     flags : Out(FLAGS)
-    events : Out(events_layout(planes=plan.planar))
+    events : Out(events_of(plan))
         As of :class:`diastole_hw.command.dispatch.Dispatch`.
     requests : Out(stream of owned_request_layout())
     read : In(stream of owned_beat_layout(plan.data_width))
@@ -62,6 +63,10 @@ class Core(wiring.Component):
     write_requests : Out(stream of owned_request_layout())
     write : Out(stream of write_beat_layout(plan.data_width))
         What is written; neither stream waits for the other.
+    step, following, overflowed, fault, fault_number
+        As of :class:`diastole_hw.command.dispatch.Dispatch`, where there is a vector unit.
+    loss_scale, loss_inverse : In(32), In(32)
+        There too: binary32, constants of its programs.
     answered, answered_command : In(1), In(1)
         A pulse: the oldest request for writing is in memory, and which command it was of.
     requests_1, read_1, write_requests_1, write_1, answered_1, answered_command_1
@@ -89,15 +94,19 @@ class Core(wiring.Component):
             "answered_command": In(1),
         }
         members = {
-            "command": In(stream.Signature(command_layout(planes=plan.planar))),
+            "command": In(stream.Signature(command_of(plan))),
             "number": In(1),
             "fetch": In(ReadSignature(plan.data_width)),
             "fetch_failed": Out(1),
             "seed": In(unsigned(32)),
             "done": Out(1),
             "flags": Out(FLAGS),
-            "events": Out(events_layout(planes=plan.planar)),
+            "events": Out(events_of(plan)),
         }
+        if plan.vector is not None:
+            members |= {"step": In(32), "following": In(1), "overflowed": Out(1)}
+            members |= {"fault": Out(8), "fault_number": Out(1)}
+            members |= {"loss_scale": In(32), "loss_inverse": In(32)}
         for name, member in buses.items():
             members |= per_port(name, member, plan.ports)
         super().__init__(members)
@@ -113,6 +122,9 @@ class Core(wiring.Component):
             max_col_blocks=plan.converter_blocks,
         )
         units = {"dispatch": dispatch, "engine": engine, "converter": converter}
+        vector = None
+        if plan.vector is not None:
+            vector = units["vector"] = VectorEngine(plan.vector)
         for name, unit in units.items():
             m.submodules[name] = place(unit, platform)
         wiring.connect(m, wiring.flipped(self.command), dispatch.command)
@@ -125,12 +137,26 @@ class Core(wiring.Component):
             self.events.eq(dispatch.events),
             converter.seed.eq(self.seed),
         ]
-        self._reads(m, platform, dispatch, engine, converter)
-        self._writes(m, platform, dispatch, engine, converter)
+        if vector is not None:
+            wiring.connect(m, dispatch.vector, vector.control)
+            m.d.comb += [
+                dispatch.step.eq(self.step),
+                dispatch.following.eq(self.following),
+                vector.scale.eq(self.loss_scale),
+                vector.inverse.eq(self.loss_inverse),
+                self.overflowed.eq(dispatch.overflowed),
+                self.fault.eq(dispatch.fault),
+                self.fault_number.eq(dispatch.fault_number),
+            ]
+        self._reads(m, platform, dispatch, engine, converter, vector)
+        self._writes(m, platform, dispatch, engine, converter, vector)
         for port in range(1, plan.ports):
             self._port(m, engine, port)
         self._moved(m, engine)
-        self._answers(m, platform, dispatch, engine, converter)
+        asked = [(converter.write.requests, dispatch.convert_number)]
+        if vector is not None:
+            asked.append((vector.write.requests, dispatch.vector_number))
+        self._answers(m, platform, dispatch, engine, asked)
         return m
 
     def _port(self, m, engine, port):
@@ -160,17 +186,27 @@ class Core(wiring.Component):
         for total, beats in ((self.events.read, reads), (self.events.written, writes)):
             m.d.comb += total.eq(reduce(add, (each.valid & each.ready for each in beats)))
 
-    def _reads(self, m, platform, dispatch, engine, converter):
-        """Who reads. Beside a product, the converter does not ask far ahead."""
+    def _reads(self, m, platform, dispatch, engine, converter, vector):
+        """Who reads. Beside a product, the converter does not ask far ahead, nor does the vector
+        unit."""
         limit = ReadLimit(data_width=self.plan.data_width)
         m.submodules.convert_limit = place(limit, platform)
-        wiring.connect(m, converter.read, limit.source)
+        limited, number = converter.read, dispatch.convert_number
+        if vector is not None:
+            pair = ReadPair(data_width=self.plan.data_width)
+            m.submodules.read_pair = place(pair, platform)
+            wiring.connect(m, vector.read, pair.first)
+            wiring.connect(m, converter.read, pair.second)
+            m.d.comb += pair.first_command.eq(dispatch.vector_number)
+            m.d.comb += pair.second_command.eq(dispatch.convert_number)
+            limited, number = pair.service, pair.command
+        wiring.connect(m, limited, limit.source)
         m.d.comb += limit.limited.eq(engine.busy)
         m.d.comb += self.fetch_failed.eq(self.read.p.failed)
         readers = [(self.fetch, self.number), (engine.read, engine.read_command)]
         if self.plan.significands:
             readers.append((engine.headers, engine.headers_command))
-        readers.append((limit.service, dispatch.convert_number))
+        readers.append((limit.service, number))
         share = ReadShare(data_width=self.plan.data_width, units=len(readers))
         m.submodules.read_share = place(share, platform)
         for port, command, (reader, number) in zip(
@@ -182,15 +218,19 @@ class Core(wiring.Component):
         wiring.connect(m, share.requests, wiring.flipped(self.requests))
         wiring.connect(m, wiring.flipped(self.read), share.beats)
 
-    def _writes(self, m, platform, dispatch, engine, converter):
+    def _writes(self, m, platform, dispatch, engine, converter, vector):
         """The converter first, which asks for little, and when it has what it writes: if it waited
         for a product that writes all the time, it would end behind it."""
         width = self.plan.data_width
         arbiter, gathered = StoreArbiter(data_width=width), GatheredWrites(data_width=width)
         m.submodules.write_share = place(arbiter, platform)
         m.submodules.gathered = place(gathered, platform)
-        wiring.connect(m, engine.requests, arbiter.second_requests)
-        wiring.connect(m, engine.beats, arbiter.second_beats)
+        behind, behind_beats = engine.requests, engine.beats
+        if vector is not None:
+            both = self._written_by_vector(m, platform, dispatch, engine, vector)
+            behind, behind_beats = both.requests, both.beats
+        wiring.connect(m, behind, arbiter.second_requests)
+        wiring.connect(m, behind_beats, arbiter.second_beats)
         wiring.connect(m, converter.write, gathered.source)
         m.d.comb += gathered.command.eq(dispatch.convert_number)
         m.d.comb += gathered.slow.eq(converter.slow)
@@ -199,9 +239,23 @@ class Core(wiring.Component):
         wiring.connect(m, arbiter.requests, wiring.flipped(self.write_requests))
         wiring.connect(m, arbiter.beats, wiring.flipped(self.write))
 
-    def _answers(self, m, platform, dispatch, engine, converter):
-        """By command, whether all that it has asked the writer for is in memory."""
-        conversions = converter.write.requests
+    def _written_by_vector(self, m, platform, dispatch, engine, vector):
+        """The vector unit before products, for the converter's reasons."""
+        width = self.plan.data_width
+        arbiter, gathered = StoreArbiter(data_width=width), GatheredWrites(data_width=width)
+        m.submodules.vector_write_share = place(arbiter, platform)
+        m.submodules.vector_gathered = place(gathered, platform)
+        wiring.connect(m, engine.requests, arbiter.second_requests)
+        wiring.connect(m, engine.beats, arbiter.second_beats)
+        wiring.connect(m, vector.write, gathered.source)
+        m.d.comb += [gathered.command.eq(dispatch.vector_number), gathered.slow.eq(DEPTH)]
+        wiring.connect(m, gathered.requests, arbiter.first_requests)
+        wiring.connect(m, gathered.beats, arbiter.first_beats)
+        return arbiter
+
+    def _answers(self, m, platform, dispatch, engine, others):
+        """By command, whether all that it has asked the writer for is in memory. ``others``: the
+        requests of units beside the product engine, and of which command they are."""
         products = of_ports(engine, "requests", self.plan.ports)
         ports = zip(*(of_ports(self, n, self.plan.ports) for n in ANSWERS), strict=True)
         answers = list(ports)
@@ -210,8 +264,7 @@ class Core(wiring.Component):
             asked = Signal(2, name=f"asked_{number}")
             answered = Signal(2, name=f"answered_{number}")
             asks = [each.valid & each.ready & (each.p.whose.command == number) for each in products]
-            own = dispatch.convert_number == number
-            asks.append(conversions.valid & conversions.ready & own)
+            asks += [each.valid & each.ready & (own == number) for each, own in others]
             m.d.comb += [
                 asked.eq(reduce(add, asks)),
                 answered.eq(reduce(add, (pulse & (whose == number) for pulse, whose in answers))),

@@ -21,8 +21,9 @@ from diastole_hw.bus.axi_writer import AxiWriter
 from diastole_hw.bus.axil_registers import AxilRegisters
 from diastole_hw.bus.services import owned_beat_layout, owned_request_layout, write_beat_layout
 from diastole_hw.bus.signature import AxiLiteSignature, AxiSignature, join_halves, top_ports
-from diastole_hw.command.counters import COUNTERS, Counters
+from diastole_hw.command.counters import COUNTERS, WAITS, Counters
 from diastole_hw.command.fetch import CommandFetch
+from diastole_hw.command.loss_scale import LossScale
 from diastole_hw.core import Core
 from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
@@ -31,7 +32,7 @@ from diastole_hw.stream.fifo import StreamFifo
 from diastole_sim.spec.command_errors import COMMAND_VERSION
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.image import MAX_SIZE
-from diastole_sim.spec.limits import Limits, planes_by_class
+from diastole_sim.spec.limits import Limits, VectorLimits, planes_by_class
 from diastole_sim.spec.registers import version_of
 
 
@@ -79,20 +80,36 @@ class Top(Elaboratable):
             "data_width": plan.data_width,
             "ports": plan.ports,
             "address_width": ADDRESS_BITS,
-            "register_version": version_of(planes=plan.planar),
+            "register_version": version_of(planes=plan.planar, vector=plan.vector is not None),
             "command_version": COMMAND_VERSION,
             "max_size": MAX_SIZE,
             "max_convert_cols": self._max_convert_cols,
             "nests": plan.nests.to_dict(),
             "fused_max_m": plan.fused_blocks_m * plan.block if plan.fused else 0,
             "fused_max_n": plan.fused_blocks_n * plan.block if plan.fused else 0,
+            **self._vector_parameters,
         }
+
+    @property
+    def _vector_parameters(self) -> dict[str, Any]:
+        vector = self.plan.vector
+        if vector is None:
+            return {}
+        sizes = {"special": vector.specials, "panel_vectors": vector.panel_vectors}
+        return {"vector": sizes}
 
     @property
     def latencies(self) -> dict[str, int]:
         """In cycles."""
         plan = self.plan
         return {"pass_min_cycles": max(plan.rows * plan.block, plan.shortest_pass), "hop_cycles": 1}
+
+    @property
+    def _vector_limits(self) -> VectorLimits | None:
+        vector = self.plan.vector
+        if vector is None:
+            return None
+        return VectorLimits.of(self.plan.numerics, vector.panel_vectors)
 
     @property
     def _max_convert_cols(self) -> int:
@@ -108,8 +125,9 @@ class Top(Elaboratable):
             ResetSignal().eq(~self.aresetn),
             ClockSignal("core").eq(self.aclk),
         ]
+        has = {"planes": plan.planar, "vector": plan.vector is not None}
         units = {
-            "registers": AxilRegisters(config_hash=self.config_hash, planes=plan.planar),
+            "registers": AxilRegisters(config_hash=self.config_hash, **has),
             "fetch": CommandFetch(
                 Limits(
                     block=plan.block,
@@ -118,11 +136,12 @@ class Top(Elaboratable):
                     max_convert_cols=self._max_convert_cols,
                     nests=plan.nests,
                     planes=planes_by_class(plan.numerics),
+                    vector=self._vector_limits,
                 )
             ),
             "reader": AxiReader(data_width=plan.data_width),
             "writer": AxiWriter(data_width=plan.data_width),
-            "counters": Counters(planes=plan.planar),
+            "counters": Counters(**has),
         }
         for port in range(1, plan.ports):
             units[port_name("reader", port)] = AxiReader(data_width=plan.data_width)
@@ -132,9 +151,11 @@ class Top(Elaboratable):
         core = Core(plan)
         m.submodules.core = DomainRenamer("core")(place(core, platform))
         self._host(m, units, core)
+        if plan.vector is not None:
+            self._steps(m, platform, units, core)
         for port in range(plan.ports):
             self._buses(m, units, core, self._queues(m, platform, port), port)
-        self._faults(m, units)
+        self._faults(m, units, core)
         self._reset(m, units)
         return m
 
@@ -167,8 +188,34 @@ class Top(Elaboratable):
             fetch.base.eq(registers.read_base),
             fetch.limit.eq(registers.read_limit),
         ]
-        for name in (*COUNTERS, *counters.latest):
+        waits = () if self.plan.vector is None else WAITS
+        for name in (*COUNTERS, *waits, *counters.latest):
             m.d.comb += getattr(registers, name).eq(getattr(counters, name))
+
+    def _steps(self, m, platform, units, core):
+        """Steps of training, and the scale of the loss, which changes where they end."""
+        registers, fetch = units["registers"], units["fetch"]
+        m.submodules.loss_scale = place(loss := LossScale(), platform)
+        m.d.comb += [
+            fetch.first.eq(registers.command_first),
+            fetch.step.eq(registers.step),
+            fetch.step_end.eq(registers.step_end),
+            registers.step_set.eq(fetch.step_set),
+            registers.step_next.eq(fetch.step_next),
+            core.step.eq(registers.step),
+            core.following.eq(fetch.step_set),
+            core.loss_scale.eq(loss.scale),
+            core.loss_inverse.eq(loss.inverse),
+            loss.following.eq(fetch.step_set),
+            loss.overflowed.eq(core.overflowed),
+        ]
+        # Every cycle of a run counts, with those in which a command is fetched.
+        m.d.comb += units["counters"].events.running.eq(fetch.busy)
+        for name in ("loss_scale", "loss_window", "loss_clean"):
+            m.d.comb += getattr(loss, name).eq(getattr(registers, name))
+        for name in ("loss_scale", "loss_clean"):
+            for part in (f"{name}_set", f"{name}_next"):
+                m.d.comb += getattr(registers, part).eq(getattr(loss, part))
 
     def _engines(self, units, name):
         """The readers, or the writers, of all ports."""
@@ -219,12 +266,14 @@ class Top(Elaboratable):
             writer.limit.eq(registers.write_limit),
         ]
 
-    def _faults(self, m, units):
-        """The first error; of several in one cycle the first port's, and there the reader's: codes
-        must not mix."""
+    def _faults(self, m, units, core):
+        """The first error; of several in one cycle the first port's, and there the reader's, before
+        the vector unit's: codes must not mix."""
         ports = zip(self._engines(units, "reader"), self._engines(units, "writer"), strict=True)
         engines = [engine for pair in ports for engine in pair]
         fetch = units["fetch"]
+        if self.plan.vector is not None:
+            m.d.comb += [fetch.fault.eq(core.fault), fetch.fault_number.eq(core.fault_number)]
         for engine in reversed(engines):  # the last assignment wins
             with m.If(engine.error):
                 m.d.comb += fetch.fault.eq(engine.error_code)

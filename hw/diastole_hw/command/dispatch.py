@@ -1,18 +1,21 @@
 """Runs decoded commands on the converter and on the product engine, two at a time at most."""
 
+from functools import reduce
+from operator import or_
 from typing import NamedTuple
 
-from amaranth.hdl import Module, Mux, Signal, unsigned
+from amaranth.hdl import Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.command.decode import command_layout
 from diastole_hw.convert.converter import ConverterControl
-from diastole_hw.engine.control import STALLS, ProductControl
+from diastole_hw.engine.control import STALLS, product_control
 from diastole_hw.plan.plan import Plan
 from diastole_hw.plan.uses import DY, Mode
-from diastole_hw.schedule.tokens import operands_layout
-from diastole_sim.spec.command_table import NEST_FIELDS, WIDTH_FIELDS, Opcode
+from diastole_hw.vector.check import among
+from diastole_hw.vector.control import VectorControl
+from diastole_sim.spec.command_table import NEST_FIELDS, VECTOR_OPCODES, WIDTH_FIELDS, Opcode
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.registers import FLAG_BITS, WAIT_CAUSES
 
@@ -48,7 +51,17 @@ def events_layout(*, planes: bool, vector: bool = False) -> data.StructLayout:
     return data.StructLayout(EVENTS.members | more) if more else EVENTS
 
 
+def events_of(plan: Plan) -> data.StructLayout:
+    """Those of the machine."""
+    return events_layout(planes=plan.planar, vector=plan.vector is not None)
+
+
 NESTS = (*NEST_FIELDS.values(), "nest_outer", "nest_keep")
+
+
+def command_of(plan: Plan) -> data.StructLayout:
+    """A command of the machine."""
+    return command_layout(planes=plan.planar, vector=plan.vector is not None)
 
 
 class Engaged(NamedTuple):
@@ -69,6 +82,10 @@ class Dispatch(wiring.Component):
     turn. A command is done when its engine has given all that it writes to the writer, and the
     writer has all answers to it.
 
+    With a vector unit, a command that says ``skip`` is done at once in a step that has overflowed:
+    since ``following``, a result was too large, a gradient that was converted had a NaN or an Inf,
+    or the vector unit says that it has written one.
+
     A ``backward`` that the fused pass has no room for runs as ``dx``, then ``dw``: the same bits.
     So does every one where dY is in vector groups. These two are in flight together.
 
@@ -85,13 +102,13 @@ class Dispatch(wiring.Component):
 
     Members
     -------
-    command : In(stream of command_layout(planes=plan.planar))
+    command : In(stream of command_of(plan))
         In order; others must not come, which is not checked. An offer must stay.
     number : In(1)
         Of the command that is offered: that of the one before it, inverted, unless none is here.
     done : Out(1)
         A pulse: the oldest command is done.
-    product : Out(ProductControl(operands_layout(plan)))
+    product : Out(product_control(plan))
         The product engine.
     convert : Out(ConverterControl(planes=plan.planar))
         The converter.
@@ -100,8 +117,17 @@ class Dispatch(wiring.Component):
     answered : In(2)
         By number, all that was given to the writer for the command is in memory.
     flags : Out(FLAGS)
-    events : Out(events_layout(planes=plan.planar))
+    events : Out(events_of(plan))
         But those of beats, which are 0.
+    vector, vector_number : Out(VectorControl()), Out(1)
+        The vector unit, where there is one, as are the others; the command that it is at.
+    step, following : In(32), In(1)
+        The step of training; a pulse: it ends, while no command is here. Draws have that of the
+        command, plus this.
+    overflowed : Out(1)
+        In this step.
+    fault, fault_number : Out(8), Out(1)
+        An error code of the vector unit, 0 for none, and which command is to blame.
     """
 
     command: stream.Interface
@@ -112,17 +138,27 @@ class Dispatch(wiring.Component):
 
     def __init__(self, plan: Plan):
         self.plan = plan
+        vector = {
+            "vector": Out(VectorControl()),
+            "vector_number": Out(1),
+            "step": In(32),
+            "following": In(1),
+            "overflowed": Out(1),
+            "fault": Out(8),
+            "fault_number": Out(1),
+        }
         super().__init__(
-            {
-                "command": In(stream.Signature(command_layout(planes=plan.planar))),
+            ({} if plan.vector is None else vector)
+            | {
+                "command": In(stream.Signature(command_of(plan))),
                 "number": In(1),
                 "done": Out(1),
-                "product": Out(ProductControl(operands_layout(plan))),
+                "product": Out(product_control(plan)),
                 "convert": Out(ConverterControl(planes=plan.planar)),
                 "convert_number": Out(1),
                 "answered": In(2),
                 "flags": Out(FLAGS),
-                "events": Out(events_layout(planes=plan.planar)),
+                "events": Out(events_of(plan)),
             }
         )
 
@@ -136,14 +172,26 @@ class Dispatch(wiring.Component):
         due = Signal()  # the command that is offered may start
         starts = Signal()
         is_convert = command.opcode == Opcode.CONVERT
+        has_vector = self.plan.vector is not None
+        of_vector = among(command.opcode, VECTOR_OPCODES) if has_vector else Const(0, 1)
+        multiplies = ~is_convert & ~of_vector if has_vector else ~is_convert
         m.d.comb += [
             due.eq(self.command.valid & ((here == 0) | (command.ahead & ~here.bit_select(at, 1)))),
             self.command.ready.eq(starts),
         ]
-        converting = self._convert(m, command, at, due & is_convert)
-        multiplying = self._multiply(m, command, at, due & ~is_convert)
-        m.d.comb += starts.eq(converting.starts | multiplying.starts)
-        worked = here & ~converting.under_way & ~multiplying.under_way & self.answered
+        engines = [
+            self._convert(m, command, at, due & is_convert),
+            self._multiply(m, command, at, due & multiplies),
+        ]
+        others = Const(0, 2)  # commands of the vector unit
+        if has_vector:
+            others = Signal(2, name="others")
+            engines.append(self._run(m, command, at, due & of_vector))
+        m.d.comb += starts.eq(reduce(or_, (engine.starts for engine in engines)))
+        worked = here
+        for engine in engines:
+            worked &= ~engine.under_way
+        worked &= self.answered
         m.d.comb += self.done.eq(worked.bit_select(oldest, 1))
         with m.If(self.done):
             m.d.sync += [here.bit_select(oldest, 1).eq(0), oldest.eq(~oldest)]
@@ -152,16 +200,75 @@ class Dispatch(wiring.Component):
         with m.If(starts):
             m.d.sync += here.bit_select(at, 1).eq(1)
             m.d.sync += converts.bit_select(at, 1).eq(is_convert)
+            if has_vector:
+                m.d.sync += others.bit_select(at, 1).eq(of_vector)
+        products = here & ~converts & ~others if has_vector else here & ~converts
         m.d.comb += [
             events.converting.eq((here & converts).any() | (due & is_convert)),
-            events.multiplying.eq((here & ~converts).any() | (due & ~is_convert)),
+            events.multiplying.eq(products.any() | (due & multiplies)),
             events.running.eq(events.converting | events.multiplying),
             events.stalls.eq(self.product.stalls),
             self.flags.overflow.eq(events.multiplying & self.product.overflow),
             self.flags.inexact.eq(events.multiplying & self.product.inexact),
         ]
+        if has_vector:
+            running = events.converting | events.multiplying
+            m.d.comb += events.running.eq(running | (here & others).any() | (due & of_vector))
+            self._wait(m, command, starts & of_vector, here & others)
+            self._notice(m)
         self._report(m)
         return m
+
+    def _run(self, m, command, at, due):
+        """Commands of the vector unit, one after the other; those that are skipped are done."""
+        vector, given = self.vector, self.vector.command.p
+        skipped = Signal()
+        walked = {"rows": command.m, "cols": command.n, "by_columns": command.columns}
+        named = {"first": command.program, "length": command.program_length}
+        chain = walked | named | {"streams": command.streams, "of_product": 0}
+        m.d.comb += [
+            skipped.eq(command.skip & self.overflowed),
+            vector.command.valid.eq(due & ~skipped),
+            vector.step.eq(self.step),
+            given.transfer.eq(command.opcode != Opcode.CHAIN),
+            given.store.eq(command.opcode == Opcode.STORE),
+            given.address.eq(command.address_x),
+            *(given[name].eq(command[name]) for name in ("which", "first", "count", "advance")),
+            *(given.chain[name].eq(value) for name, value in chain.items()),
+        ]
+        under_way = Signal(2, name="runs_now")
+        starts = Signal(name="vector_starts")
+        m.d.comb += starts.eq((vector.command.valid & vector.command.ready) | (due & skipped))
+        with m.If(vector.done):
+            m.d.sync += under_way.eq(0)
+        with m.If(vector.command.valid & vector.command.ready):
+            m.d.sync += [under_way.eq(Mux(at, 2, 1)), self.vector_number.eq(at)]
+        m.d.comb += [self.fault.eq(vector.error_code), self.fault_number.eq(self.vector_number)]
+        return Engaged(starts, under_way)
+
+    def _wait(self, m, command, starts, runs):
+        """What the array waits for, where no vector enters it."""
+        events, stalls = self.events, self.product.stalls
+        updates = Signal()  # the vector unit's command is an update
+        with m.If(starts):
+            m.d.sync += updates.eq(command.update)
+        m.d.comb += [
+            events.busy_slot.eq(self.product.slot),
+            events.waits.store.eq(events.multiplying & (stalls.store | stalls.accumulator)),
+            events.waits.load.eq(events.multiplying & stalls.load),
+            events.waits.update.eq(runs.any() & updates),
+            events.waits.chain.eq(runs.any() & ~updates),
+            events.waits.convert.eq(events.converting),
+        ]
+
+    def _notice(self, m):
+        """Whether anything of this step was too large."""
+        flags = self.flags
+        seen = flags.overflow | flags.dy_nan | flags.dy_inf | self.vector.overflow
+        with m.If(self.following):
+            m.d.sync += self.overflowed.eq(0)
+        with m.Elif(seen):
+            m.d.sync += self.overflowed.eq(1)
 
     def _convert(self, m, command, at, due):
         """Conversions, one after the other."""
@@ -175,7 +282,7 @@ class Dispatch(wiring.Component):
             given.destination_t.eq(command.address_dy),
             given.scale.eq(command.scale),
             given.tag.eq(command.tag),
-            given.step.eq(command.step),
+            given.step.eq(command.step if self.plan.vector is None else command.step + self.step),
         ]
         if self.plan.planar:
             m.d.comb += given.planes.eq(command.width)

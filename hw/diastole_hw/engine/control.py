@@ -3,18 +3,25 @@
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from diastole_hw.plan.plan import Plan
 from diastole_hw.plan.uses import Mode
-from diastole_hw.schedule.tokens import OPERANDS
+from diastole_hw.schedule.tokens import OPERANDS, operands_layout
 from diastole_sim.spec.registers import STALL_CAUSES
 
 STALLS = data.StructLayout(dict.fromkeys(STALL_CAUSES, 1))
 """By cause, whether the engine waits for it in a cycle."""
 
 
+def product_control(plan: Plan) -> "ProductControl":
+    """That of a machine's product engine."""
+    return ProductControl(operands_layout(plan), slots=plan.vector is not None)
+
+
 class ProductControl(wiring.Signature):
     """A product engine, seen from who starts it.
 
     Parameters: ``operands``, what a command says of a product, ``OPERANDS`` if nothing is said.
+    ``slots``: it tells of its slots.
 
     Members
     -------
@@ -32,11 +39,14 @@ class ProductControl(wiring.Signature):
     overflow, inexact : In(1)
         Seen in this cycle: a result that is too large; groups that met beyond F or the window.
     stalls : In(STALLS)
+    slot : In(1)
+        A vector enters the array; with ``slots``.
     """
 
-    def __init__(self, operands: data.StructLayout = OPERANDS):
+    def __init__(self, operands: data.StructLayout = OPERANDS, *, slots: bool = False):
         super().__init__(
-            {
+            ({"slot": In(1)} if slots else {})
+            | {
                 "start": Out(1),
                 "mode": Out(Mode),
                 "operands": Out(operands),

@@ -7,7 +7,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.bus.services import ReadSignature, owned_request_layout, write_beat_layout
-from diastole_hw.engine.control import ProductControl
+from diastole_hw.engine.control import product_control
 from diastole_hw.engine.flight import Flight
 from diastole_hw.engine.setup import Setup
 from diastole_hw.execute.datapath import Datapath
@@ -25,7 +25,6 @@ from diastole_hw.ports import any_port, of_ports, per_port, port_name
 from diastole_hw.schedule.ring import RingSpace
 from diastole_hw.schedule.tokens import (
     chunk_layout,
-    operands_layout,
     pass_layout,
     region_layout,
 )
@@ -102,7 +101,7 @@ class ProductEngine(wiring.Component):
 
     Members
     -------
-    control : In(ProductControl(operands_layout(plan)))
+    control : In(product_control(plan))
     busy : Out(1)
         From the cycle after a ``control.start`` to the last ``control.done``.
     read : Out(ReadSignature(plan.data_width))
@@ -127,7 +126,7 @@ class ProductEngine(wiring.Component):
     def __init__(self, plan: Plan):
         self.plan = plan
         read = ReadSignature(plan.data_width)
-        control = ProductControl(operands_layout(plan))
+        control = product_control(plan)
         members = {"control": In(control), "busy": Out(1), "read_command": Out(1)}
         if plan.significands:
             members |= {"headers": Out(read), "headers_command": Out(1)}
@@ -366,6 +365,8 @@ class ProductEngine(wiring.Component):
             self.control.stalls.accumulator.eq(pass_walk.wait_accumulator & starved),
             self.control.stalls.load.eq(pass_walk.wait_load & starved),
         ]
+        if self.plan.vector is not None:
+            m.d.comb += self.control.slot.eq(pass_run.slot.valid)
         for name in ("blocks", "maxima"):
             loaded = getattr(pass_walk.loaded, name)
             for loader in stages.loaders:

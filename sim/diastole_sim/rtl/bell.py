@@ -1,0 +1,117 @@
+"""The generated hardware with a vector unit, which does whole programs: it is told to begin, and
+interrupts when all is done. The golden model of it is :mod:`diastole_sim.golden.machine`."""
+
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diastole_sim.golden.machine import Outcome
+from diastole_sim.rtl.control import Control
+from diastole_sim.rtl.errors import CommandError, ProductError
+from diastole_sim.rtl.machine import Machine
+from diastole_sim.rtl.product import Product
+from diastole_sim.spec.check import require_int
+from diastole_sim.spec.command_errors import ErrorCode
+from diastole_sim.spec.limits import Limits
+from diastole_sim.spec.nest import ProductNests
+from diastole_sim.spec.numerics import Numerics
+from diastole_sim.spec.registers import WAIT_REGISTERS
+
+Bytes = NDArray[np.uint8]
+MEMORY_BYTES = 1 << 26
+
+
+class BellMachine:
+    """A product with a vector unit in Verilator, its memory from address 0 on, and its registers.
+
+    ``product`` is a product directory. ``seed``: of all random bits. ``stalls``: of the delays on
+    every handshake, None for none. ``trace`` records waves to a file. ``options`` are those of
+    :class:`diastole_sim.rtl.machine.Machine`.
+
+    Attributes: ``limits``: what it accepts. ``step``, ``step_end``, ``command_first``: registers,
+    as the next run has them; ``step`` as the last one left it.
+
+    Errors: ProductError, for a product without such a unit too, ToolMissing and BuildError from the
+    start; HardwareHang and ProtocolError when the hardware fails.
+    """
+
+    def __init__(
+        self,
+        product: Product | Path | str,
+        *,
+        seed: int = 0,
+        stalls: int | None = None,
+        trace: Path | str | None = None,
+        memory_bytes: int = MEMORY_BYTES,
+        **options: Any,
+    ):
+        self.product = product if isinstance(product, Product) else Product.load(product)
+        parameters = self.product.parameters
+        if "vector" not in parameters:
+            raise ProductError(
+                f"{self.product.directory}: it has no vector unit; generate it with "
+                "vector.enable = true"
+            )
+        self.numerics = Numerics.from_dict(parameters["numerics"])
+        self.limits = Limits.of(
+            self.numerics,
+            data_width=self.product.data_width,
+            nests=ProductNests.from_dict(parameters["nests"]),
+            panel_vectors=parameters["vector"]["panel_vectors"],
+        )
+        self.machine = Machine(
+            self.product,
+            stalls=stalls,
+            trace=trace,
+            memory_base=0,
+            memory_bytes=memory_bytes,
+            **options,
+        )
+        self.control = Control(self.machine, self.limits)
+        self.control.set("seed", require_int("seed", seed, 0, 2**32 - 1))
+        self.control.set_windows((0, memory_bytes), (0, memory_bytes))
+        self.step = self.step_end = self.command_first = 0
+
+    def close(self) -> None:
+        """End the simulation and complete the trace."""
+        self.machine.close()
+
+    def __enter__(self) -> "BellMachine":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def memory(self) -> Bytes:
+        """Its bytes from address 0 on, as they are."""
+        return self.machine.memory
+
+    def run_at(self, address: int, count: int, *, limit: int | None = None) -> Outcome:
+        """Run the ``count`` commands of the array at an address, from number ``command_first`` on,
+        as the register ``start`` does; how many were done is not known. HardwareHang after
+        ``limit`` cycles."""
+        for name in ("step", "step_end", "command_first"):
+            self.control.write(name, getattr(self, name))
+        self.control.set("command_count", count)
+        self.control.set("command_address", address)
+        try:
+            self.control.start([(0, self.memory.size)], limit=limit)
+        except CommandError as error:
+            return Outcome(error=ErrorCode(error.code), index=error.index)
+        self.step = self.control.read("step")
+        return Outcome()
+
+    def counters(self) -> dict[str, int]:
+        """Of the last run: all cycles, those in which vectors entered the array, and by cause those
+        in which none did."""
+        names = ("cycles_total", "busy_slots", *WAIT_REGISTERS.values())
+        return {name: self.control.read(name) for name in names}

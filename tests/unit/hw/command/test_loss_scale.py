@@ -1,0 +1,57 @@
+"""The scale of the loss: what becomes of it at the end of a step, by a model of its own."""
+
+import math
+import struct
+
+from amaranth.sim import Simulator
+
+from diastole_hw.command.loss_scale import LossScale
+
+ON = 1 << 31
+
+
+def power(x):
+    """2^x in binary32, as bits."""
+    value = math.inf if x > 127 else math.ldexp(1.0, x) if x >= -126 else 0.0
+    return struct.unpack("<I", struct.pack("<f", value))[0]
+
+
+def byte(x):
+    return x & 0xFF
+
+
+def test_steps(rng):
+    dut = LossScale()
+    cases = [
+        (x, low, high, window, clean, overflowed, on)
+        for x in (-128, -127, -126, -3, 0, 5, 126, 127)
+        for low, high in ((-128, 127), (-3, 5), (x, x))
+        for window, clean in ((1, 0), (3, 2), (3, 1), (2**32 - 1, 7), (0, 2**32 - 1))
+        for overflowed in (0, 1)
+        for on in (0, 1)
+        if low <= x <= high
+    ]
+
+    async def bench(ctx):
+        for x, low, high, window, clean, overflowed, on in cases:
+            register = byte(x) | byte(low) << 8 | byte(high) << 16 | ON * on
+            ctx.set(dut.loss_scale, register)
+            ctx.set(dut.loss_window, window)
+            ctx.set(dut.loss_clean, clean)
+            ctx.set(dut.overflowed, overflowed)
+            ctx.set(dut.following, rng.randrange(2))
+            sets = on and ctx.get(dut.following)
+            assert ctx.get(dut.loss_scale_set) == ctx.get(dut.loss_clean_set) == sets
+            grown, count = x, (clean + 1) % 2**32
+            if overflowed:
+                grown, count = max(x - 1, low), 0
+            elif count == window:
+                grown, count = min(x + 1, high), 0
+            assert ctx.get(dut.loss_scale_next) == register & ~0xFF | byte(grown)
+            assert ctx.get(dut.loss_clean_next) == count
+            assert ctx.get(dut.scale) == power(x if on else 0)
+            assert ctx.get(dut.inverse) == power(-x if on else 0)
+
+    sim = Simulator(dut)  # of no clock
+    sim.add_testbench(bench)
+    sim.run()

@@ -1,0 +1,93 @@
+"""A machine that is rung: what its registers are told, and what is told of them."""
+
+import json
+
+import pytest
+
+from diastole_sim.rtl import bell
+from diastole_sim.rtl.bell import BellMachine
+from diastole_sim.rtl.errors import ProductError
+from diastole_sim.spec.command_errors import ErrorCode
+from diastole_sim.spec.registers import BY_NAME, WAIT_REGISTERS
+from support import fake_machine
+from support.numerics import make_numerics
+
+
+class Played(fake_machine.FakeMachine):
+    """Goes on by one step, or stops with an error."""
+
+    error = None
+
+    def __init__(self, product, *, memory_base, **options):
+        assert memory_base == 0
+        super().__init__(product, **options)
+
+    def write(self, address, value):
+        self.registers[address] = value
+        if address == BY_NAME["control"].offset and value & 1:
+            self.started = {name: self.get(name) for name in ("step", "step_end", "command_first")}
+            self.started |= {n: self.get(n) for n in ("command_count", "command_address", "seed")}
+            self.put("step", self.get("step") + 1)
+        if address == BY_NAME["control"].offset and value & 2:
+            self.put("status", 0)  # reset
+
+    def run(self, limit=None):
+        if self.error:
+            self.put("status", 1 << BY_NAME["status"].bit("error"))
+            self.put("error_code", self.error)
+            self.put("error_index", 5)
+        return 100
+
+
+@pytest.fixture
+def product(copier):
+    path = copier(128) / "manifest.json"
+    manifest = json.loads(path.read_text())
+    numerics = make_numerics(block=8).to_dict()
+    manifest["parameters"] |= fake_machine.parameters_of(numerics, 128)
+    manifest["parameters"]["vector"] = {"special": 2, "panel_vectors": 512}
+    path.write_text(json.dumps(manifest))
+    return path.parent
+
+
+@pytest.fixture
+def machine(product, monkeypatch):
+    monkeypatch.setattr(bell, "Machine", Played)
+    with BellMachine(product, seed=9, memory_bytes=1 << 16) as made:
+        yield made
+    assert made.machine.closed
+
+
+def test_a_run(machine):
+    machine.step, machine.step_end, machine.command_first = 3, 7, 2
+    assert machine.run_at(0x1000, 30).error == ErrorCode.NONE
+    assert machine.machine.started == {
+        "step": 3, "step_end": 7, "command_first": 2,
+        "command_count": 30, "command_address": 0x1000, "seed": 9,
+    }  # fmt: skip
+    assert machine.step == 4
+    assert machine.memory.size == 1 << 16
+
+
+def test_an_error(machine):
+    machine.machine.error = ErrorCode.BAD_STREAM
+    outcome = machine.run_at(0, 30)
+    assert (outcome.error, outcome.index) == (ErrorCode.BAD_STREAM, 5)
+
+
+def test_limits_are_those_of_the_manifest(machine):
+    assert machine.limits.vector.panel_vectors == 512
+    assert machine.limits.block == 8
+
+
+def test_counters(machine):
+    machine.machine.put("wait_load", 17)
+    counters = machine.counters()
+    assert counters["wait_load"] == 17
+    assert set(counters) == {"cycles_total", "busy_slots", *WAIT_REGISTERS.values()}
+
+
+def test_a_product_without_a_unit_is_refused(copier):
+    folder = copier(128)
+    with pytest.raises(ProductError, match=r"no vector unit; .* vector\.enable = true"):
+        BellMachine(folder)
