@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from diastole_sim.program.golden_run import GoldenRun
 from diastole_sim.program.perceptron import perceptron_program
 from diastole_sim.program.perceptron_tensors import PerceptronRecipe, StoredSamples
 from diastole_sim.program.recipe import Adam, RmsProp, Sgd
+from diastole_sim.program.run import ProgramRun, golden_machine
 from diastole_sim.spec.limits import Limits
 from diastole_sim.spec.nest import ProductNests
 from support.golden_machines import NESTS
@@ -100,7 +100,8 @@ class SmallRun:
         )
 
     def start(self, seed=0):
-        return GoldenRun.of(self.program, self.numerics, self.limits, seed=seed)
+        machine = golden_machine(self.program, self.numerics, self.limits, seed=seed)
+        return ProgramRun(program=self.program, machine=machine)
 
     def batch(self, step):
         """Values and labels of a step."""

@@ -268,7 +268,7 @@ class PerceptronTensors:
         for name, stream in parameters.items():
             placed = self.plan.panel(f"{stream.name}, panel", PanelOrder.BLOCK, rows, cols)
             if placed is None:
-                self.plan.panel_end = before
+                self.plan.empty_panel(before)
                 return parameters
             found[name] = placed
         return found
