@@ -44,7 +44,6 @@ from diastole.errors import BadInput
 from diastole.files import atomic
 from diastole.files.samples import read_samples
 from diastole.report import compare_picture, compare_table
-from diastole_sim.train import TASKS
 from diastole_sim.train.tasks import Task, given_task
 
 PICTURES = (".png", ".svg")
@@ -226,10 +225,9 @@ def _task(arguments: argparse.Namespace, plan: Plan) -> Task:
         raise BadInput("--task and --data both say what is learnt: give one of them")
     if data is not None:
         return given_task(read_samples(data), data.name)
-    if name not in TASKS:
-        raise BadInput(f"--task must be one of {', '.join(TASKS)}, not {name}")
-    train.require_samples(TASKS[name])
-    return TASKS[name]
+    task = train.named_task(name or "")
+    train.require_samples(task)
+    return task
 
 
 def settle(
