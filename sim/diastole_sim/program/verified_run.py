@@ -129,7 +129,7 @@ class VerifiedRun(ProgramRun):
             block = self.reference.limits.block
             for name, (first, end) in self.program.panel.items():
                 if first <= area.first < end:
-                    return f"{name} in the panel", "<f4", block
+                    return name, "<f4", block
         if area.which is not None:
             name = f"{area.which.name.lower()} {area.first}"
             return name, OF_TABLES.get(area.which, "<f4"), 1

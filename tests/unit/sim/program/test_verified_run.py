@@ -95,7 +95,7 @@ FAULTS = {
         "layer 1 bias w",
         [0, 2],
     ),
-    "panel": (Opcode.CHAIN, spoil_panel, "z in the panel", [1, 2]),
+    "panel": (Opcode.CHAIN, spoil_panel, "z", [1, 2]),
 }
 
 
