@@ -133,7 +133,7 @@ def run_program(
 
 
 def weights_sha256(run: ProgramRun) -> str:
-    """Over weights, then bias of every layer in order, as :meth:`Perceptron.sha256` has it, of what
+    """Over weights, then bias of every layer in order, as the host has them, of what
     the machine left in memory."""
     digest = hashlib.sha256()
     layer = 0

@@ -146,7 +146,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.scheduler is not None:
         install.require(install.DISTRIBUTED)
     task = _task(arguments, plan)
-    settled, refused = settle(arguments, plan, asked)
+    settled, refused = settle(arguments, plan, asked, task.name)
     runs = Runs.of(task, settled, seeds, arguments.steps or plan.steps or task.steps)
     with opened(arguments.results) as results:
         failed = _run(arguments, runs.jobs, results)
@@ -231,7 +231,7 @@ def _task(arguments: argparse.Namespace, plan: Plan) -> Task:
 
 
 def settle(
-    arguments: argparse.Namespace, plan: Plan, asked: Sequence[Named]
+    arguments: argparse.Namespace, plan: Plan, asked: Sequence[Named], task: str
 ) -> tuple[list[Settled], list[str]]:
     """Those that are machines, and why others are none, each said. A combination of axes is left
     out; what was asked for by its name is a failure. BadInput if none is left."""
@@ -242,7 +242,7 @@ def settle(
         settings = plan.settings | named.settings
         try:
             config = _config(arguments, plan, settings, options.names)
-            training = options.read(config, settings)
+            training = options.read(config, settings, task)
         except BadInput as error:
             problems += ((named, text.replace("--set: ", "")) for text in error.problems)
         else:

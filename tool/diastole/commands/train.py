@@ -208,7 +208,7 @@ def execute(arguments: argparse.Namespace) -> int:
         install.require(*(tool for tool in install.OPTIONAL if tool.name == "matplotlib"))
         atomic.check_writable(arguments.picture)
     if "program" in options:
-        result = train_program.train(config, arguments, task, options["program"])
+        result = train_program.train_by_program(config, arguments, task, options["program"])
     else:
         result = train(config, arguments, task, options)
     if arguments.picture is not None:

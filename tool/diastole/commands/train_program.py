@@ -167,7 +167,7 @@ def task_program_of(
         raise BadInput(f"no program of {task.name} for this machine: {error}") from error
 
 
-def train(
+def train_by_program(
     config: Config, arguments: argparse.Namespace, task: Task, options: ProgramOptions
 ) -> ProgramResult:
     """Train a task. What goes wrong in the machine is a CheckFailed."""

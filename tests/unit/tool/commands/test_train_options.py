@@ -75,3 +75,12 @@ def test_published_numbers_have_a_master(numbers):
     assert options.read(config, {"master": "float32"})["master"] == FLOAT32
     nearest = options.read(config, {"master-rounding": "nearest"})["master"]
     assert nearest == Master(kind="e6m9", rounding="nearest")
+
+
+def test_a_host_trains_other_tasks():
+    options = TrainOptions()
+    assert options.read(WITH_UNIT, {"master": "bf16"}, "text")["master"] == Master(kind="bf16")
+    with pytest.raises(BadInput, match="--hidden is of perceptrons, such as digits, not text"):
+        options.read(WITH_UNIT, {"hidden": "3"}, "text")
+    for task in ("digits", "mine.npz"):
+        assert set(options.read(WITH_UNIT, {}, task)) == {"program"}
