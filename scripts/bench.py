@@ -35,6 +35,7 @@ from diastole.measure import (
     sizes,
     torch_speed,
     utilisation,
+    vector_areas,
 )
 from diastole.measure.figure import Figure, bench, choose
 from diastole_sim.rtl import Device
@@ -46,7 +47,8 @@ def on(config: Config, measure: Callable[[Config, Device], Iterator[Figure]]) ->
 
 
 def main(arguments: argparse.Namespace) -> int:
-    mapped = not arguments.names or {"area", "accumulators", "plane_areas"} & {*arguments.names}
+    of_gates = {"area", "accumulators", "plane_areas", "vector_areas"}
+    mapped = not arguments.names or of_gates & {*arguments.names}
     mapper = area.Mapper.find(LIBRARY) if mapped else None
     known = {
         "utilisation": lambda: on(PRESETS["nano"], utilisation.products),
@@ -67,6 +69,7 @@ def main(arguments: argparse.Namespace) -> int:
         "orders": gradient_order.figures,
         "accumulators": lambda: accumulators.figures(mapper),
         "plane_areas": lambda: planes.figures(mapper),
+        "vector_areas": lambda: vector_areas.figures(mapper),
         "stacks": golden_speed.figures,
         "torch": torch_speed.figures,
         "comparing": comparing.figures,

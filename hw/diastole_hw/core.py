@@ -3,7 +3,7 @@
 from functools import reduce
 from operator import add
 
-from amaranth.hdl import Module, Signal, unsigned
+from amaranth.hdl import Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -18,8 +18,10 @@ from diastole_hw.bus.services import (
     write_beat_layout,
 )
 from diastole_hw.bus.share import ReadShare
+from diastole_hw.command.conversions import Conversions
 from diastole_hw.command.dispatch import FLAGS, Dispatch, command_of, events_of
 from diastole_hw.convert.converter import Converter
+from diastole_hw.convert.geometry import fed_columns
 from diastole_hw.engine.engine import ProductEngine
 from diastole_hw.invariant import invariant
 from diastole_hw.place import place
@@ -27,6 +29,8 @@ from diastole_hw.plan.plan import Plan
 from diastole_hw.ports import of_ports, per_port, port_name
 from diastole_hw.store.arbiter import StoreArbiter
 from diastole_hw.vector.engine import VectorEngine
+from diastole_hw.vector.tables import constant_layout
+from diastole_sim.spec.image import MAX_SIZE
 
 ANSWERS = ("answered", "answered_command")
 MOST_OPEN = 63
@@ -65,8 +69,8 @@ class Core(wiring.Component):
         What is written; neither stream waits for the other.
     step, following, overflowed, fault, fault_number
         As of :class:`diastole_hw.command.dispatch.Dispatch`, where there is a vector unit.
-    loss_scale, loss_inverse : In(32), In(32)
-        There too: binary32, constants of its programs.
+    constant_put : In(constant_layout())
+        As of :class:`diastole_hw.vector.engine.VectorEngine`.
     answered, answered_command : In(1), In(1)
         A pulse: the oldest request for writing is in memory, and which command it was of.
     requests_1, read_1, write_requests_1, write_1, answered_1, answered_command_1
@@ -106,7 +110,7 @@ class Core(wiring.Component):
         if plan.vector is not None:
             members |= {"step": In(32), "following": In(1), "overflowed": Out(1)}
             members |= {"fault": Out(8), "fault_number": Out(1)}
-            members |= {"loss_scale": In(32), "loss_inverse": In(32)}
+            members |= {"constant_put": In(constant_layout())}
         for name, member in buses.items():
             members |= per_port(name, member, plan.ports)
         super().__init__(members)
@@ -120,16 +124,26 @@ class Core(wiring.Component):
             numerics=plan.numerics,
             data_width=plan.data_width,
             max_col_blocks=plan.converter_blocks,
+            fed=plan.vector is not None,
         )
         units = {"dispatch": dispatch, "engine": engine, "converter": converter}
         vector = None
         if plan.vector is not None:
-            vector = units["vector"] = VectorEngine(plan.vector)
+            most = min(MAX_SIZE, plan.converter_blocks * plan.block)
+            fed = fed_columns(plan.numerics, plan.data_width, most)
+            vector = units["vector"] = VectorEngine(plan.vector, fed)
         for name, unit in units.items():
             m.submodules[name] = place(unit, platform)
         wiring.connect(m, wiring.flipped(self.command), dispatch.command)
         wiring.connect(m, dispatch.product, engine.control)
-        wiring.connect(m, dispatch.convert, converter.control)
+        convert_number = dispatch.convert_number
+        if vector is None:
+            wiring.connect(m, dispatch.convert, converter.control)
+        else:
+            convert_number = self._conversions(m, platform, dispatch, converter, vector)
+            wiring.connect(m, engine.chain, vector.product)
+            wiring.connect(m, engine.chain_tiles, vector.tiles)
+            m.d.comb += dispatch.chain_stalled.eq(engine.chain_stalled)
         m.d.comb += [
             dispatch.number.eq(self.number),
             self.done.eq(dispatch.done),
@@ -142,22 +156,49 @@ class Core(wiring.Component):
             m.d.comb += [
                 dispatch.step.eq(self.step),
                 dispatch.following.eq(self.following),
-                vector.scale.eq(self.loss_scale),
-                vector.inverse.eq(self.loss_inverse),
+                vector.constant_put.eq(self.constant_put),
                 self.overflowed.eq(dispatch.overflowed),
                 self.fault.eq(dispatch.fault),
                 self.fault_number.eq(dispatch.fault_number),
             ]
         self._reads(m, platform, dispatch, engine, converter, vector)
-        self._writes(m, platform, dispatch, engine, converter, vector)
+        self._writes(m, platform, dispatch, engine, converter, convert_number, vector)
         for port in range(1, plan.ports):
             self._port(m, engine, port)
         self._moved(m, engine)
-        asked = [(converter.write.requests, dispatch.convert_number)]
+        asked = [(converter.write.requests, convert_number)]
         if vector is not None:
             asked.append((vector.write.requests, dispatch.vector_number))
         self._answers(m, platform, dispatch, engine, asked)
         return m
+
+    def _conversions(self, m, platform, dispatch, converter, vector):
+        """Who gives the converter what, and to whom it reports; returns the number of the command
+        that it works for."""
+        conversions = Conversions(self.plan)
+        m.submodules.conversions = place(conversions, platform)
+        wiring.connect(m, conversions.converter, converter.control)
+        wiring.connect(m, vector.image_asked, conversions.image)
+        wiring.connect(m, vector.image, converter.rows)
+        control, asked = dispatch.convert, conversions.asked
+        commanded = [name for name in asked.p.shape().members if name != "slot"]
+        m.d.comb += [
+            asked.valid.eq(control.command.valid),
+            *(asked.p[name].eq(control.command.p[name]) for name in commanded),
+            asked.p.slot.eq(dispatch.convert_slot),
+            control.command.ready.eq(asked.ready),
+            control.done.eq(conversions.done),
+            dispatch.image_done.eq(conversions.image_done),
+            dispatch.converted_class.eq(conversions.cls),
+            vector.image_done.eq(conversions.image_done),
+            conversions.step.eq(self.step),
+            conversions.amax.eq(vector.amax),
+        ]
+        for name in ("amax_en", "amax_at", "amax_put_en", "amax_put_at", "amax_put"):
+            m.d.comb += getattr(vector, name).eq(getattr(conversions, name))
+        for name in set(control.signature.members) - {"command", "done"}:
+            m.d.comb += getattr(control, name).eq(getattr(converter.control, name))
+        return Mux(conversions.of_image, dispatch.vector_number, dispatch.convert_number)
 
     def _port(self, m, engine, port):
         """A port that products alone have."""
@@ -218,7 +259,7 @@ class Core(wiring.Component):
         wiring.connect(m, share.requests, wiring.flipped(self.requests))
         wiring.connect(m, wiring.flipped(self.read), share.beats)
 
-    def _writes(self, m, platform, dispatch, engine, converter, vector):
+    def _writes(self, m, platform, dispatch, engine, converter, convert_number, vector):
         """The converter first, which asks for little, and when it has what it writes: if it waited
         for a product that writes all the time, it would end behind it."""
         width = self.plan.data_width
@@ -232,7 +273,7 @@ class Core(wiring.Component):
         wiring.connect(m, behind, arbiter.second_requests)
         wiring.connect(m, behind_beats, arbiter.second_beats)
         wiring.connect(m, converter.write, gathered.source)
-        m.d.comb += gathered.command.eq(dispatch.convert_number)
+        m.d.comb += gathered.command.eq(convert_number)
         m.d.comb += gathered.slow.eq(converter.slow)
         wiring.connect(m, gathered.requests, arbiter.first_requests)
         wiring.connect(m, gathered.beats, arbiter.first_beats)

@@ -24,6 +24,7 @@ from diastole_hw.bus.signature import AxiLiteSignature, AxiSignature, join_halve
 from diastole_hw.command.counters import COUNTERS, WAITS, Counters
 from diastole_hw.command.fetch import CommandFetch
 from diastole_hw.command.loss_scale import LossScale
+from diastole_hw.convert.geometry import fed_columns
 from diastole_hw.core import Core
 from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
@@ -95,8 +96,9 @@ class Top(Elaboratable):
         vector = self.plan.vector
         if vector is None:
             return {}
-        sizes = {"special": vector.specials, "panel_vectors": vector.panel_vectors}
-        return {"vector": sizes}
+        limits = self._vector_limits
+        assert limits is not None
+        return {"vector": {"special": vector.specials, **limits.to_dict()}}
 
     @property
     def latencies(self) -> dict[str, int]:
@@ -109,7 +111,8 @@ class Top(Elaboratable):
         vector = self.plan.vector
         if vector is None:
             return None
-        return VectorLimits.of(self.plan.numerics, vector.panel_vectors)
+        fed = fed_columns(self.plan.numerics, self.plan.data_width, self._max_convert_cols)
+        return VectorLimits(panel_vectors=vector.panel_vectors, fed=fed)
 
     @property
     def _max_convert_cols(self) -> int:
@@ -204,8 +207,8 @@ class Top(Elaboratable):
             registers.step_next.eq(fetch.step_next),
             core.step.eq(registers.step),
             core.following.eq(fetch.step_set),
-            core.loss_scale.eq(loss.scale),
-            core.loss_inverse.eq(loss.inverse),
+            core.constant_put.eq(loss.put),
+            loss.start.eq(registers.start),
             loss.following.eq(fetch.step_set),
             loss.overflowed.eq(core.overflowed),
         ]

@@ -8,7 +8,7 @@ from diastole_sim.golden.machine import GoldenMachine
 from diastole_sim.spec.command import Command, ProgramPlace
 from diastole_sim.spec.command_table import Opcode
 from diastole_sim.spec.image import FloatLayout, round_up
-from diastole_sim.spec.limits import Limits
+from diastole_sim.spec.limits import Limits, VectorLimits
 from diastole_sim.spec.micro import INPUTS, Instruction, MicroOp, Source
 from diastole_sim.spec.nest import NestLimits, ProductNests
 from diastole_sim.spec.numerics import CLASS_NAMES
@@ -38,7 +38,8 @@ UNTOUCHED = 0xA5
 def make_machine(numerics, *, data_width=64, panel_vectors=1024, memory_bytes=1 << 20, seed=77):
     """A machine that takes any nest; its memory is full of ``UNTOUCHED``."""
     nests = ProductNests(forward=NESTS, dx=NESTS, dw=NESTS)
-    limits = Limits.of(numerics, data_width=data_width, nests=nests, panel_vectors=panel_vectors)
+    vector = VectorLimits(panel_vectors=panel_vectors)
+    limits = Limits.of(numerics, data_width=data_width, nests=nests, vector=vector)
     machine = GoldenMachine(numerics, limits, memory_bytes=memory_bytes, seed=seed)
     machine.memory.write(0, np.full(memory_bytes, UNTOUCHED, np.uint8))
     return machine
@@ -115,6 +116,7 @@ class PlacedScene:
         self.bench, self.scene, self.rng, self.step = bench, scene, rng, step
         self.outputs = {}
         streams = {n: self._input(n, each) for n, each in enumerate(scene.inputs) if each}
+        self.streams = streams
         for number, each in enumerate(scene.outputs):
             if each:
                 self.outputs[number] = streams[INPUTS + number] = self._output(each)

@@ -60,7 +60,7 @@ class ReadPair(wiring.Component):
         waiting = Signal()  # the second one's offer has not been taken
         turn = Signal()  # 1: the second one's
         asked = data.StructLayout({"second": 1, "beats": out.p.beats.shape()})
-        m.submodules.open = place(open_ := StreamFifo(asked, OPEN, quick=True), platform)
+        m.submodules.open = place(open_ := StreamFifo(asked, OPEN), platform)
         m.d.comb += [
             turn.eq(waiting | ~self.first.requests.valid),
             self.command.eq(Mux(turn, self.second_command, self.first_command)),

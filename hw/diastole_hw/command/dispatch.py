@@ -9,13 +9,22 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.command.decode import command_layout
-from diastole_hw.convert.converter import ConverterControl
+from diastole_hw.convert.control import ConverterControl
 from diastole_hw.engine.control import STALLS, product_control
+from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
 from diastole_hw.plan.uses import DY, Mode
+from diastole_hw.stream.fifo import StreamFifo
 from diastole_hw.vector.check import among
 from diastole_hw.vector.control import VectorControl
-from diastole_sim.spec.command_table import NEST_FIELDS, VECTOR_OPCODES, WIDTH_FIELDS, Opcode
+from diastole_sim.spec.command_table import (
+    CHAINED,
+    NEST_FIELDS,
+    TRANSFERS,
+    VECTOR_OPCODES,
+    WIDTH_FIELDS,
+    Opcode,
+)
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.registers import FLAG_BITS, WAIT_CAUSES
 
@@ -72,6 +81,7 @@ class Engaged(NamedTuple):
 
 
 MODES = {Opcode.FORWARD: Mode.FORWARD, Opcode.DX: Mode.DX, Opcode.DW: Mode.DW}
+CHAINED_MODES = {opcode: Mode[operation.name.upper()] for opcode, operation in CHAINED.items()}
 
 
 class Dispatch(wiring.Component):
@@ -128,6 +138,13 @@ class Dispatch(wiring.Component):
         In this step.
     fault, fault_number : Out(8), Out(1)
         An error code of the vector unit, 0 for none, and which command is to blame.
+    convert_slot : Out(8)
+        With the command of ``convert``: the scale slot that it names, + 1.
+    image_done, converted_class : In(1), In(2)
+        A pulse: the converter has written the image of a chain; the class of what was converted,
+        with that or with ``convert.done``.
+    chain_stalled : In(1)
+        Of the product engine.
     """
 
     command: stream.Interface
@@ -146,6 +163,10 @@ class Dispatch(wiring.Component):
             "overflowed": Out(1),
             "fault": Out(8),
             "fault_number": Out(1),
+            "convert_slot": Out(8),
+            "image_done": In(1),
+            "converted_class": In(2),
+            "chain_stalled": In(1),
         }
         super().__init__(
             ({} if plan.vector is None else vector)
@@ -173,20 +194,24 @@ class Dispatch(wiring.Component):
         starts = Signal()
         is_convert = command.opcode == Opcode.CONVERT
         has_vector = self.plan.vector is not None
-        of_vector = among(command.opcode, VECTOR_OPCODES) if has_vector else Const(0, 1)
-        multiplies = ~is_convert & ~of_vector if has_vector else ~is_convert
+        multiplies, product_due, of_vector = ~is_convert, due & ~is_convert, Const(0, 1)
+        if has_vector:
+            of_vector, chained, room = self._of_vector(m, command)
+            multiplies = (~is_convert & ~of_vector) | chained
+            product_due = due & multiplies & (~chained | room)
         m.d.comb += [
             due.eq(self.command.valid & ((here == 0) | (command.ahead & ~here.bit_select(at, 1)))),
             self.command.ready.eq(starts),
         ]
         engines = [
             self._convert(m, command, at, due & is_convert),
-            self._multiply(m, command, at, due & multiplies),
+            self._multiply(m, command, at, product_due),
         ]
-        others = Const(0, 2)  # commands of the vector unit
+        others = Const(0, 2)  # commands of the vector unit alone
         if has_vector:
             others = Signal(2, name="others")
-            engines.append(self._run(m, command, at, due & of_vector))
+            vector_due = due & of_vector & (~chained | self.product.ready)
+            engines.append(self._run(m, platform, command, at, vector_due, room))
         m.d.comb += starts.eq(reduce(or_, (engine.starts for engine in engines)))
         worked = here
         for engine in engines:
@@ -201,7 +226,7 @@ class Dispatch(wiring.Component):
             m.d.sync += here.bit_select(at, 1).eq(1)
             m.d.sync += converts.bit_select(at, 1).eq(is_convert)
             if has_vector:
-                m.d.sync += others.bit_select(at, 1).eq(of_vector)
+                m.d.sync += others.bit_select(at, 1).eq(of_vector & ~multiplies)
         products = here & ~converts & ~others if has_vector else here & ~converts
         m.d.comb += [
             events.converting.eq((here & converts).any() | (due & is_convert)),
@@ -214,37 +239,72 @@ class Dispatch(wiring.Component):
         if has_vector:
             running = events.converting | events.multiplying
             m.d.comb += events.running.eq(running | (here & others).any() | (due & of_vector))
-            self._wait(m, command, starts & of_vector, here & others)
+            self._wait(m, command, starts & of_vector, engines[-1].under_way)
             self._notice(m)
         self._report(m)
         return m
 
-    def _run(self, m, command, at, due):
-        """Commands of the vector unit, one after the other; those that are skipped are done."""
-        vector, given = self.vector, self.vector.command.p
-        skipped = Signal()
-        walked = {"rows": command.m, "cols": command.n, "by_columns": command.columns}
-        named = {"first": command.program, "length": command.program_length}
-        chain = walked | named | {"streams": command.streams, "of_product": 0}
+    def _of_vector(self, m, command):
+        """Whether a command is of the vector unit; whether it is a product too, with a chain; and a
+        signal for whether there is room for that chain."""
+        chained = Signal()
         m.d.comb += [
-            skipped.eq(command.skip & self.overflowed),
-            vector.command.valid.eq(due & ~skipped),
+            chained.eq(among(command.opcode, CHAINED) & ~(command.skip & self.overflowed)),
+            self.product.operands.chain.eq(chained),
+        ]
+        return among(command.opcode, VECTOR_OPCODES), chained, Signal(name="room_for_chain")
+
+    def _run(self, m, platform, command, at, due, room):
+        """Commands of the vector unit, one after the other; a chain with a product waits here for
+        the one before it, so that its product can begin. Drives ``room``."""
+        vector = self.vector
+        layout = data.StructLayout({"asked": vector.command.payload.shape(), "number": 1})
+        m.submodules.queue = place(queue := StreamFifo(layout, 1), platform)
+        m.d.comb += [
+            room.eq(queue.i.ready),
+            queue.i.valid.eq(due),
+            queue.i.p.number.eq(at),
+            *self._ask(command, queue.i.p.asked),
             vector.step.eq(self.step),
-            given.transfer.eq(command.opcode != Opcode.CHAIN),
-            given.store.eq(command.opcode == Opcode.STORE),
-            given.address.eq(command.address_x),
-            *(given[name].eq(command[name]) for name in ("which", "first", "count", "advance")),
-            *(given.chain[name].eq(value) for name, value in chain.items()),
+            vector.command.payload.eq(queue.o.p.asked),
+            vector.command.valid.eq(queue.o.valid),
+            queue.o.ready.eq(vector.command.ready),
         ]
         under_way = Signal(2, name="runs_now")
         starts = Signal(name="vector_starts")
-        m.d.comb += starts.eq((vector.command.valid & vector.command.ready) | (due & skipped))
-        with m.If(vector.done):
-            m.d.sync += under_way.eq(0)
+        m.d.comb += starts.eq(due & queue.i.ready)
         with m.If(vector.command.valid & vector.command.ready):
-            m.d.sync += [under_way.eq(Mux(at, 2, 1)), self.vector_number.eq(at)]
+            m.d.sync += self.vector_number.eq(queue.o.p.number)
+        for number in range(2):
+            with m.If(starts & (at == number)):
+                m.d.sync += under_way[number].eq(1)
+            with m.Elif(vector.done & (self.vector_number == number)):
+                m.d.sync += under_way[number].eq(0)
         m.d.comb += [self.fault.eq(vector.error_code), self.fault_number.eq(self.vector_number)]
         return Engaged(starts, under_way)
+
+    def _ask(self, command, given):
+        """What the vector unit is to do."""
+        chain = given.chain
+        yield from (
+            given.skipped.eq(command.skip & self.overflowed),
+            given.transfer.eq(among(command.opcode, TRANSFERS)),
+            given.store.eq(command.opcode == Opcode.STORE),
+            given.address.eq(command.address_x),
+            *(given[name].eq(command[name]) for name in ("which", "first", "count", "advance")),
+            chain.first.eq(command.program),
+            chain.length.eq(command.program_length),
+            chain.streams.eq(command.streams),
+            chain.by_columns.eq(command.columns),
+            chain.of_product.eq(among(command.opcode, CHAINED)),
+        )
+        rows, cols = command.m, command.n
+        for opcode, operation in CHAINED.items():
+            (result,) = operation.results
+            ours = command.opcode == opcode
+            rows = Mux(ours, command[result.rows], rows)
+            cols = Mux(ours, command[result.columns], cols)
+        yield from (chain.rows.eq(rows), chain.cols.eq(cols))
 
     def _wait(self, m, command, starts, runs):
         """What the array waits for, where no vector enters it."""
@@ -254,6 +314,7 @@ class Dispatch(wiring.Component):
             m.d.sync += updates.eq(command.update)
         m.d.comb += [
             events.busy_slot.eq(self.product.slot),
+            events.waits.vector.eq(self.chain_stalled),
             events.waits.store.eq(events.multiplying & (stalls.store | stalls.accumulator)),
             events.waits.load.eq(events.multiplying & stalls.load),
             events.waits.update.eq(runs.any() & updates),
@@ -286,6 +347,8 @@ class Dispatch(wiring.Component):
         ]
         if self.plan.planar:
             m.d.comb += given.planes.eq(command.width)
+        if self.plan.vector is not None:
+            m.d.comb += self.convert_slot.eq(command.slot)
         under_way = Signal(2, name="converts_now")
         starts = Signal(name="convert_starts")
         m.d.comb += [
@@ -347,8 +410,9 @@ class Dispatch(wiring.Component):
         if self.plan.grouped(DY):  # the two gradients read its two images
             with m.If(backward & second):
                 m.d.comb += given.dy.eq(command.address_dy_m)
+        modes = MODES if self.plan.vector is None else MODES | CHAINED_MODES
         with m.Switch(command.opcode):
-            for opcode, mode in MODES.items():
+            for opcode, mode in modes.items():
                 with m.Case(opcode):
                     m.d.comb += product.mode.eq(mode)
             with m.Case(Opcode.BACKWARD):
@@ -359,9 +423,14 @@ class Dispatch(wiring.Component):
         """What the converter saw in the tensor, by its class."""
         convert, events, flags = self.convert, self.events, self.flags
         cls = Signal.like(convert.command.p.cls, name="converted_class")
-        with m.If(convert.command.valid & convert.command.ready):
-            m.d.sync += cls.eq(convert.command.p.cls)
-        with m.If(convert.done):
+        reported = convert.done
+        if self.plan.vector is not None:
+            m.d.comb += cls.eq(self.converted_class)
+            reported = convert.done | self.image_done
+        else:
+            with m.If(convert.command.valid & convert.command.ready):
+                m.d.sync += cls.eq(convert.command.p.cls)
+        with m.If(reported):
             m.d.comb += [
                 events.converted.eq(1),
                 events.saturated.eq(convert.saturated),

@@ -2,24 +2,31 @@
 that did not."""
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
-from amaranth.lib import wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from diastole_hw.vector.tables import constant_layout
 from diastole_sim.spec.registers import BY_NAME
 
 BIAS = 127
 TOP = 255
-"""Of exponents in binary32: its bias, and the field of an Inf."""
+FRACTION = 23
+"""Of binary32: the bias of its exponents, the field of an Inf, bits of a fraction."""
+SCALE, INVERSE = 252, 253
+"""The constants."""
 
 
 class LossScale(wiring.Component):
-    """What becomes of the registers of the loss's scale at the end of a step, and what programs
-    multiply by.
+    """What becomes of the registers of the loss's scale at the end of a step, and the constants of
+    programs that follow from them.
 
-    Timing: all combinational.
+    Timing: registers' new values are combinational. In the two cycles after ``following`` or
+    ``start`` both constants are put.
 
     Members
     -------
+    start : In(1)
+        A pulse: commands begin.
     following, overflowed : In(1)
         A pulse: a step ends; whether it overflowed.
     loss_scale, loss_window, loss_clean : In(32)
@@ -27,16 +34,19 @@ class LossScale(wiring.Component):
     loss_scale_set, loss_clean_set : Out(1)
     loss_scale_next, loss_clean_next : Out(32)
         With the former, what they become.
-    scale, inverse : Out(32)
+    put : Out(constant_layout())
         2^x and 2^-x in binary32, +0 or Inf where it has none; 1.0 while the scale is off.
     """
 
+    put: data.View
+
     def __init__(self):
         super().__init__(
-            dict.fromkeys(("following", "overflowed"), In(1))
+            dict.fromkeys(("start", "following", "overflowed"), In(1))
             | dict.fromkeys(("loss_scale", "loss_window", "loss_clean"), In(32))
             | dict.fromkeys(("loss_scale_set", "loss_clean_set"), Out(1))
-            | dict.fromkeys(("loss_scale_next", "loss_clean_next", "scale", "inverse"), Out(32))
+            | dict.fromkeys(("loss_scale_next", "loss_clean_next"), Out(32))
+            | {"put": Out(constant_layout())}
         )
 
     def elaborate(self, platform):
@@ -62,14 +72,18 @@ class LossScale(wiring.Component):
             self.loss_clean_set.eq(self.following & on),
             self.loss_scale_next.eq(Cat(grown[:8], self.loss_scale[8:])),
             self.loss_clean_next.eq(Mux(self.overflowed | ends, 0, clean)),
-            self.scale.eq(self._power(m, Mux(on, exponent, Const(0, signed(8))), "scale")),
-            self.inverse.eq(self._power(m, -Mux(on, exponent, Const(0, signed(8))), "inverse")),
         ]
+        self._put(m, Mux(on, exponent, Const(0, signed(8))))
         return m
 
-    def _power(self, m, exponent, name):
-        """2^exponent in binary32."""
-        field = Signal(signed(10), name=f"{name}_field")
-        m.d.comb += field.eq(exponent + BIAS)
-        kept = Mux(field < 0, 0, Mux(field > TOP, TOP, field[:8]))
-        return Cat(Const(0, 23), kept[:8])
+    def _put(self, m, exponent):
+        """One constant after the other."""
+        scale, inverse = Signal(), Signal()
+        field = Signal(signed(10))
+        m.d.sync += [scale.eq(self.start | self.following), inverse.eq(scale)]
+        m.d.comb += [
+            field.eq(BIAS + Mux(inverse, -exponent, exponent)),
+            self.put.valid.eq(scale | inverse),
+            self.put.index.eq(Mux(inverse, INVERSE, SCALE)),
+            self.put.value[FRACTION:].eq(Mux(field < 0, 0, Mux(field > TOP, TOP, field[:8]))),
+        ]

@@ -1,13 +1,15 @@
 """The converter: executes the command ``convert``."""
 
-from amaranth.hdl import Array, Const, Module, Signal, unsigned
-from amaranth.lib import data, stream, wiring
+from amaranth.hdl import Array, Const, Module, Signal
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import exact_log2
 
 from diastole_hw.bus.gather import DEPTH
 from diastole_hw.bus.services import ReadSignature, WriteSignature
+from diastole_hw.convert.control import ConverterControl, convert_layout
 from diastole_hw.convert.exponents import ExponentField
+from diastole_hw.convert.feed import Feed, fed_row_layout
 from diastole_hw.convert.gather import Gather, squares_layout
 from diastole_hw.convert.geometry import Geometry, by_class
 from diastole_hw.convert.image_writer import ImageWriter
@@ -29,77 +31,15 @@ from diastole_hw.registers import data_register
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_hw.stream.fork import fork
 from diastole_sim.spec.check import require_int
-from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.numerics import Numerics
 
 _FEWEST_AHEAD, _MOST_AHEAD = 4, 8  # tiles that are asked for, and not yet read
 _BEATS_AHEAD = 256  # of which these are more than a far memory takes to answer
 
-CONVERT = data.StructLayout(
-    {
-        "cls": 2,
-        "rows": unsigned(32),
-        "cols": unsigned(32),
-        "source": unsigned(ADDRESS_BITS),
-        "destination": unsigned(ADDRESS_BITS),
-        "destination_t": unsigned(ADDRESS_BITS),
-        "tag": unsigned(32),
-        "step": unsigned(32),
-        "scale": unsigned(8),
-    }
-)
-
-
-def convert_layout(*, planes: bool = False) -> data.StructLayout:
-    """What is to be converted; with ``planes``, in how many each copy is stored, less 1."""
-    return data.StructLayout(CONVERT.members | ({"planes": unsigned(2)} if planes else {}))
-
-
-class ConverterControl(wiring.Signature):
-    """A converter, seen from who gives it commands.
-
-    Parameters: ``planes``, whether a class has the format ``fast``.
-
-    Members
-    -------
-    command : Out(stream of :func:`convert_layout`)
-        Class 0 to 2; rows and cols at least 1, cols at most ``block * max_col_blocks``; source and
-        destinations aligned to beats, ``destination_t`` that of the transpose's image, if there is
-        one. ``scale``: 0, the tensor's scale follows from its data; else e + 127 of the tensor's
-        top binade, or T + 138 of NVFP4; only looked at in classes with a tensor scale. Not checked.
-    done : In(1)
-        A pulse when the writer takes the last beat (which is not yet in memory then).
-    nan, inf : In(1)
-        The tensor of the last command has a NaN, an Inf. Valid from ``done`` to the next command,
-        as are the others.
-    saturated, underflowed : In(32)
-        Finite elements of all its images that were too large; that became zero and were not.
-    amax : In(31)
-        Bits 30..0 of its largest finite magnitude; 0 if there is none that is no subnormal.
-    improvement_num, improvement_den : In(32)
-        Sums over its elements of |k4 - 4 k2| and of k2, all ones where they do not fit; with
-        ``planes``.
-    """
-
-    def __init__(self, *, planes: bool = False):
-        monitor = dict.fromkeys(("improvement_num", "improvement_den"), In(32)) if planes else {}
-        super().__init__(
-            monitor
-            | {
-                "command": Out(stream.Signature(convert_layout(planes=planes))),
-                "done": In(1),
-                "nan": In(1),
-                "inf": In(1),
-                "saturated": In(32),
-                "underflowed": In(32),
-                "amax": In(31),
-            }
-        )
-
 
 class Converter(wiring.Component):
     """Quantise a float32 tensor in memory as its class says, with its maxima; in vector groups both
-    the tensor and its transpose.
+    the tensor and its transpose. Or one that a chain gives, ``fed``: the same bits.
 
     Numbers: as ``diastole_sim.golden.convert``; draws: as ``hw/diastole_hw/random``;
     memory image: as in ``diastole_sim.spec.image``. A tensor is read once, twice where its scale
@@ -110,7 +50,9 @@ class Converter(wiring.Component):
     reading it, a cycle per word; the lanes, a cycle per word for all copies, twice as long where
     it must be found first by what its units are folded; and writing it. Padding to blocks takes
     time in the lanes as elements do, but is not read; blocks beside the tensor only take that of
-    writing their beats. Reading a tensor for its scale comes before all that.
+    writing their beats. Reading a tensor for its scale comes before all that. What is fed is taken
+    as :class:`diastole_hw.convert.feed.Feed` says, a word per cycle at most, where there is room
+    in the buffer; rows beside the tensor are taken and dropped.
 
     Parameters
     ----------
@@ -120,10 +62,15 @@ class Converter(wiring.Component):
         Bits of a beat (a power of two, 32 to 512).
     max_col_blocks : int
         Most columns of blocks of a tensor (1 to 65536).
+    fed : bool
+        Chains may give tensors.
 
     Members
     -------
-    control : In(ConverterControl(planes=numerics.chooses_widths))
+    control : In(ConverterControl(planes=numerics.chooses_widths, fed=fed))
+    rows : In(stream of :func:`fed_row_layout`)
+        With ``fed``: the blocks of a tensor, row of blocks by row of blocks, in it from the left,
+        each with all its rows. What lies beside the tensor is anything.
     seed : In(32)
         Must not change while busy; not checked.
     busy : Out(1)
@@ -137,14 +84,18 @@ class Converter(wiring.Component):
     ValueError if out of range.
     """
 
-    def __init__(self, *, numerics: Numerics, data_width: int, max_col_blocks: int):
+    def __init__(
+        self, *, numerics: Numerics, data_width: int, max_col_blocks: int, fed: bool = False
+    ):
         require_int("max_col_blocks", max_col_blocks, 1, MAX_COL_BLOCKS)
         self.numerics, self.data_width = numerics, data_width
-        self.max_col_blocks = max_col_blocks
+        self.max_col_blocks, self.fed = max_col_blocks, fed
         self.geometry = Geometry(numerics=numerics, data_width=data_width)
+        rows = stream.Signature(fed_row_layout(numerics.block))
         super().__init__(
-            {
-                "control": In(ConverterControl(planes=numerics.chooses_widths)),
+            ({"rows": In(rows)} if fed else {})
+            | {
+                "control": In(ConverterControl(planes=numerics.chooses_widths, fed=fed)),
                 "seed": In(32),
                 "busy": Out(1),
                 "read": Out(ReadSignature(data_width)),
@@ -155,7 +106,7 @@ class Converter(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        job = data_register(convert_layout(planes=self.geometry.planar))
+        job = data_register(convert_layout(planes=self.geometry.planar, fed=self.fed))
         begin = Signal()  # the first reading of the tensor
         start = Signal()  # the one for its images
         scan = Signal()
@@ -167,12 +118,12 @@ class Converter(wiring.Component):
             m.d.sync += scan.eq(self._scans(m))
         with m.If(self.control.done):
             m.d.sync += self.busy.eq(0)
-        intake = self._read(m, platform, job, begin, start, scan)
+        intake, feeds = self._read(m, platform, job, begin, start, scan)
         self._start(m, job, intake, begin, start, scan)
         quantiser = self._quantise(m, platform, job, start, intake)
         if self.numerics.draws_by_rows:
             m.d.comb += [quantiser.start.eq(start), quantiser.rows.eq(job.rows)]
-        self._write(m, platform, job, start, quantiser)
+        self._write(m, platform, job, start, quantiser, feeds)
         self._report(m, platform, quantiser, intake, start)
         # What follows a group's exponents is there when they are.
         slow = (
@@ -218,7 +169,7 @@ class Converter(wiring.Component):
         """Walk the tiles, ask for their data and take them in."""
         m.submodules.walk = place(walk := TensorWalk(**self._sizes), platform)
         m.submodules.requests = place(requests := ReadRequests(**self._sizes), platform)
-        m.submodules.intake = place(intake := Intake(**self._sizes), platform)
+        m.submodules.intake = place(intake := Intake(**self._sizes, fed=self.fed), platform)
         to_request = StreamFifo(shape=asked_layout(self.geometry), depth=2)
         to_read = StreamFifo(shape=tile_layout(self.geometry), depth=self._tiles_ahead)
         m.submodules.to_request = place(to_request, platform)
@@ -251,16 +202,37 @@ class Converter(wiring.Component):
             if self.numerics.draws_by_rows:
                 m.d.comb += [intake.start.eq(start), intake.rows.eq(job.rows)]
         fork(m, walk.o, to_request.i, to_read.i)
-        connect(m, to_request.o, requests.i)
+        feeds = None
+        if self.fed:
+            feeds = self._feed(m, platform, job, start, intake, to_request.o, requests.i)
+        else:
+            connect(m, to_request.o, requests.i)
         connect(m, requests.o, flipped(self.read.requests))
         connect(m, to_read.o, intake.tile)
         connect(m, flipped(self.read.beats), intake.data)
-        return intake
+        return intake, feeds
+
+    def _feed(self, m, platform, job, start, intake, asked, requests):
+        """What a chain gives; nothing is asked for then. Returns whether it has more to give."""
+        m.submodules.feed = place(feed := Feed(**self._sizes), platform)
+        connect(m, flipped(self.rows), feed.i)
+        connect(m, feed.o, intake.words)
+        m.d.comb += [
+            feed.start.eq(start & job.fed),
+            feed.rows.eq(job.rows),
+            feed.cols.eq(job.cols),
+            intake.by_blocks.eq(job.fed),
+            requests.payload.eq(asked.payload),
+            requests.valid.eq(asked.valid & ~job.fed),
+            asked.ready.eq(requests.ready | job.fed),
+        ]
+        return feed.busy
 
     def _quantise(self, m, platform, job, start, intake):
         """The buffer, what is measured of its tiles, and the passes over them."""
         sizes = self.geometry
-        m.submodules.gather = place(gather := Gather(**self._sizes), platform)
+        gather = Gather(**self._sizes, by_blocks=self.fed)
+        m.submodules.gather = place(gather, platform)
         m.submodules.quantiser = place(quantiser := TileQuantiser(**self._sizes), platform)
         tiles = StreamFifo(shape=tile_layout(sizes), depth=2)
         pieces = max(2, sizes.halves * sizes.most_pieces)
@@ -313,8 +285,9 @@ class Converter(wiring.Component):
             ]
         return quantiser
 
-    def _write(self, m, platform, job, start, quantiser):
-        """Order, pack and write what the lanes made."""
+    def _write(self, m, platform, job, start, quantiser, feeds):
+        """Order, pack and write what the lanes made. ``feeds``: rows are still to come, if any are
+        fed."""
         sizes = self.geometry
         writer = ImageWriter(max_col_blocks=self.max_col_blocks, **self._sizes)
         m.submodules.writer = place(writer, platform)
@@ -369,8 +342,17 @@ class Converter(wiring.Component):
             writer.destination_t.eq(job.destination_t),
             writer.scale.eq(job.scale),
             *([writer.planes.eq(job.planes)] if sizes.planar else []),
-            self.control.done.eq(writer.done),
+            self.control.done.eq(self._done(m, writer, feeds)),
         ]
+
+    def _done(self, m, writer, feeds):
+        """When all is written. The rows below a tensor may come later, and belong to it."""
+        if feeds is None:
+            return writer.done
+        written = Signal()
+        done = (writer.done | written) & ~feeds
+        m.d.sync += written.eq((writer.done | written) & feeds)
+        return done
 
     def _pack(self, m, platform, job, quantiser, port, reorder, field, suffix):
         """What a copy's elements go through; their beats."""

@@ -1,6 +1,6 @@
 """The largest byte of every unit of a tile, while the tile's words go by."""
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, unsigned
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -41,7 +41,8 @@ class Gather(wiring.Component):
     """Find the largest byte of each unit of a tile: of its squares, or of the vectors of its rows
     and of its columns. With a tensor scale the units are the blocks, as squares.
 
-    Words come piece by piece, row by row. What lies outside the tensor need not come, and counts as
+    Words come piece by piece, row by row; or, ``by_blocks``, row of blocks by row of blocks, in it
+    block by block, in a block row by row. What lies outside the tensor need not come, and counts as
     0 in a unit that something comes of; the others hold anything, but squares 0.
 
     Timing: one word per cycle. ``squares`` holds from ``done``, 2 cycles after a piece's last word,
@@ -52,6 +53,8 @@ class Gather(wiring.Component):
     numerics : Numerics
     data_width : int
         As in :class:`Geometry`.
+    by_blocks : bool
+        Words of a tile may come block by block.
 
     Members
     -------
@@ -80,8 +83,8 @@ class Gather(wiring.Component):
         And those of the columns. The members from ``read_en`` on are there only with vectors.
     """
 
-    def __init__(self, *, numerics: Numerics, data_width: int):
-        self.numerics, self.data_width = numerics, data_width
+    def __init__(self, *, numerics: Numerics, data_width: int, by_blocks: bool = False):
+        self.numerics, self.data_width, self.by_blocks = numerics, data_width, by_blocks
         sizes = self.geometry = Geometry(numerics=numerics, data_width=data_width)
         row, word = range(sizes.max_tile_rows), range(sizes.tile_row_words)
         half = unsigned(sizes.half_bits)
@@ -165,7 +168,7 @@ class Gather(wiring.Component):
             m.d.comb += run.eq(word >> shift)
             return Cat(run, row, half)
 
-        so_far = Signal(8)
+        so_far = self._so_far(max(words) > sizes.block_words)
         joined = Signal(8)
         first = (self.word & mask) == 0
         m.d.comb += joined.eq(largest(m, [*self.values, Mux(first, 0, so_far)], "along"))
@@ -179,6 +182,15 @@ class Gather(wiring.Component):
             ram.read_addr.eq(address(self.read_word, self.read_row, self.read_half)),
             self.row_value.eq(ram.read_data),
         ]
+
+    def _so_far(self, longer):
+        """The largest byte of the vector at hand. Vectors that are ``longer`` than a row of a block
+        wait for that of its other rows where words come block by block."""
+        if not (self.by_blocks and longer):
+            return Signal(8, name="so_far")
+        block = self.geometry.block
+        rows = Array(data_register(8, name=f"so_far{n}") for n in range(block))
+        return rows[self.row[: exact_log2(block)]]
 
     def _columns(self, m, platform):
         """Vectors down the columns of a word grow in a memory of their own, row by row."""

@@ -27,6 +27,14 @@ def by_class(m, cls: Value, values, name: str) -> Value:
     return chosen
 
 
+def fed_columns(numerics: Numerics, data_width: int, most: int) -> tuple[int, int, int]:
+    """By class, columns of the widest tensor that a chain may give the converter, which takes
+    ``most`` at all."""
+    sizes = Geometry(numerics=numerics, data_width=data_width)
+    x, w, dy = (min(most, sizes.fed_cols(cls) or most) for cls in range(len(CLASS_NAMES)))
+    return x, w, dy
+
+
 def of_vectors(m, cls: Value, sizes: "Geometry", values, name: str) -> Value:
     """As :func:`by_class` where a class has vector groups; anything where it has none."""
     values = list(values)
@@ -117,6 +125,18 @@ class Geometry:
     def scanned(self) -> tuple[bool, ...]:
         """Whether a class's scale may follow from the whole tensor."""
         return tuple(chosen.has_tensor_scale for chosen in self.classes)
+
+    def fed_cols(self, cls: int) -> int | None:
+        """Columns of the widest tensor that can be given block by block, row of blocks by row of
+        blocks, instead of lying in memory; None where that is any. Tiles that are higher than a
+        block begin anew beside each other before they are complete, so there is only one."""
+        return self.tile_cols(cls) if self.tile_rows(cls) > self.block else None
+
+    def can_feed(self, cls: int, *, cols: int, scale: int) -> bool:
+        """Whether a tensor of so many columns can be given block by block. Not where its scale
+        follows from its data (``scale``, the command's field, is 0): they are read twice."""
+        widest = self.fed_cols(cls)
+        return (widest is None or cols <= widest) and not (self.scanned[cls] and scale == 0)
 
     @property
     def draws(self) -> tuple[bool, ...]:

@@ -50,7 +50,9 @@ class Intake(wiring.Component):
     have for exponent; or only find the largest magnitude of a tensor.
 
     Only words that begin inside the tensor are taken, piece by piece; what such a word has beside
-    it becomes zeros. With two tiles in the buffer they go to half 0 first, then in turn.
+    it becomes zeros. With two tiles in the buffer they go to half 0 first, then in turn. A tensor
+    that is ``fed`` comes block by block: the words of a piece in the order of
+    :class:`diastole_hw.convert.passes.Passes`, and no others; in machines with such tensors.
 
     Where a class's units are folded by what is known here (:attr:`Geometry.folds_at_intake`), the
     values are its elements' ``top``, as :class:`LaneQuantiser` has it, or 255 where a NaN or an Inf
@@ -61,13 +63,15 @@ class Intake(wiring.Component):
     tile waits for room in the buffer first. A word is written 1 cycle after it was taken; ``add``
     and its values are :attr:`measuring` cycles after that, in machines with a class that draws here
     1 more, and of that class when the draws come too, 7 after the first. ``data.ready`` does not
-    depend on ``data.valid``.
+    depend on ``data.valid``, nor ``words.ready`` on ``words.valid``.
 
     Parameters
     ----------
     numerics : Numerics
     data_width : int
         As in :class:`Geometry`.
+    fed : bool
+        Tensors may come block by block.
 
     Members
     -------
@@ -86,6 +90,10 @@ class Intake(wiring.Component):
     tile : In(stream of :func:`tile_layout`)
     data : In(stream of unsigned(data_width))
         The beats that :class:`diastole_hw.convert.walk.ReadRequests` asks for.
+    by_blocks : In(1)
+        The tensor is fed; must hold from its first tile to its last. Not together with ``scan``.
+    words : In(stream of unsigned(32 * lanes))
+        What :class:`diastole_hw.convert.feed.Feed` gives; like ``by_blocks`` only there if ``fed``.
     freed : In(1)
         A pulse: the tile written longest ago is not needed any more.
     write_en : Out(1)
@@ -104,14 +112,16 @@ class Intake(wiring.Component):
         Bits 30..0 of the largest normal number so far, 0 if there is none.
     """
 
-    def __init__(self, *, numerics: Numerics, data_width: int):
-        self.numerics, self.data_width = numerics, data_width
+    def __init__(self, *, numerics: Numerics, data_width: int, fed: bool = False):
+        self.numerics, self.data_width, self.fed = numerics, data_width, fed
         sizes = self.geometry = Geometry(numerics=numerics, data_width=data_width)
         drawing = {name: In(32) for name in ("cols", "seed", "tag", "step")}
         if numerics.draws_by_rows:
             drawing |= {"start": In(1), "rows": In(32)}
+        word = stream.Signature(unsigned(32 * sizes.lanes))
         super().__init__(
             (drawing if any(sizes.draws_at_intake) else {})
+            | ({"by_blocks": In(1), "words": In(word)} if fed else {})
             | {
                 "restart": In(1),
                 "scan": In(1),
@@ -152,19 +162,28 @@ class Intake(wiring.Component):
         tile_end = Signal()
         column = at.word << exact_log2(sizes.lanes)
         may = self.tile.valid & (self.scan | free.any())
+        offered = self.data.valid
+        if self.fed:
+            offered = Mux(self.by_blocks, self.words.valid, offered)
+            invariant(m, platform, ~self.by_blocks | ~self.scan, "what is fed was to be scanned")
         floats = self._masked(at.word, column)
         drawn = None
         if any(sizes.draws_at_intake):
             room, word = Signal(), _Word(take & ~self.scan, at, floats, row_end, last_row)
-            drawn = self._draw(m, platform, word, may & self.data.valid, last, room)
+            turn = self._turn(at, cols_end, row_end, last_row, last)
+            drawn = self._draw(m, platform, word, may & offered, turn, room)
             may &= self.scan | room
+        beats = may
+        if self.fed:
+            m.d.comb += self.words.ready.eq(may & self.by_blocks)
+            beats &= ~self.by_blocks
         m.d.comb += [
             cols_end.eq(column + sizes.lanes >= self.tile.p.cols),
             row_end.eq(cols_end),
             last_row.eq(at.row + 1 == self.tile.p.rows),
-            take.eq(may & self.data.valid),
+            take.eq(may & offered),
             last.eq(take & row_end & last_row),
-            self.data.ready.eq(may & (row_end | self._beat_end(at.word))),
+            self.data.ready.eq(beats & (row_end | self._beat_end(at.word))),
             tile_end.eq(last & cols_end),
             self.tile.ready.eq(tile_end),
             self.taken.valid.eq(last & ~self.scan),
@@ -181,6 +200,9 @@ class Intake(wiring.Component):
                 m.d.sync += at.row.eq(0)
             if any(sizes.in_pieces):
                 self._go_by_pieces(m, at.word, row_end, last, tile_end)
+            if self.fed:
+                with m.If(self.by_blocks):
+                    self._go_by_blocks(m, at, cols_end, last_row)
         with m.If(filled):
             m.d.sync += at.half.eq(~at.half)
         m.d.sync += [
@@ -211,6 +233,32 @@ class Intake(wiring.Component):
         with m.If(row_end & ~tile_end):
             m.d.sync += word.eq(Mux(last, word + 1, begin))
 
+    def _block_ends(self, at, cols_end, last_row):
+        """Whether a word is the last of a block's row, and of the block; of what lies inside."""
+        rows, words = self.geometry.block - 1, self.geometry.block_words - 1
+        row_end = cols_end | ((at.word & words) == words)
+        return row_end, row_end & (last_row | ((at.row & rows) == rows))
+
+    def _go_by_blocks(self, m, at, cols_end, last_row):
+        """Through a block, to the one beside it, to the next row of blocks; then a tile begins."""
+        rows, words = self.geometry.block - 1, self.geometry.block_words - 1
+        row_end, block_end = self._block_ends(at, cols_end, last_row)
+        m.d.sync += [at.word.eq(at.word + 1), at.row.eq(at.row)]
+        with m.If(row_end):
+            m.d.sync += [at.word.eq(at.word & ~words), at.row.eq(at.row + 1)]
+        with m.If(block_end):
+            m.d.sync += [at.word.eq(at.word + 1), at.row.eq(at.row & ~rows)]
+            with m.If(cols_end):
+                m.d.sync += [at.word.eq(0), at.row.eq(Mux(last_row, 0, at.row + 1))]
+
+    def _turn(self, at, cols_end, row_end, last_row, last):
+        """After which words the next row of the tile is drawn for, and after which the first again:
+        what is folded by what is known here has tiles of one row of blocks."""
+        if not self.fed:
+            return row_end, last
+        end_of_row, end_of_block = self._block_ends(at, cols_end, last_row)
+        return Mux(self.by_blocks, end_of_row, row_end), Mux(self.by_blocks, end_of_block, last)
+
     def _part(self, word):
         """Which word of a beat is taken; a beat may hold those of several tiles."""
         sizes = self.geometry
@@ -230,6 +278,8 @@ class Intake(wiring.Component):
         beat, part = self.data.payload, self._part(word)
         if part is not None:
             beat = beat.word_select(part, 32 * sizes.lanes)
+        if self.fed:
+            beat = Mux(self.by_blocks, self.words.payload, beat)
         keep = (column + n < self.tile.p.cols for n in range(sizes.lanes))
         return Cat(Mux(k, beat.word_select(n, 32), 0) for n, k in enumerate(keep))
 
@@ -242,9 +292,9 @@ class Intake(wiring.Component):
             self.write_en, self.write_at, self.write_data, written_row_end, written_last_row
         )
 
-    def _draw(self, m, platform, word, offered, last, room):
+    def _draw(self, m, platform, word, offered, turn, room):
         """The words that are taken, each with its draws, as soon as these come. ``offered``: there
-        is one, if there is ``room`` for it here."""
+        is one, if there is ``room`` for it here. ``turn``: as :meth:`_turn` has it."""
         sizes = self.geometry
         layout = data.StructLayout(
             {"at": word_layout(sizes), "row_end": 1, "last_row": 1, "data": 32 * sizes.lanes}
@@ -255,8 +305,9 @@ class Intake(wiring.Component):
         m.submodules.draws = place(draws, platform)
         drawn = by_class(m, self.cls, map(int, sizes.draws_at_intake), "drawn").bool()
         offset = Signal(INDEX_BITS)  # of the row's first element from the tile's
-        with m.If(word.valid & word.row_end):
-            m.d.sync += offset.eq(Mux(last, 0, offset + self.cols))
+        row_ends, begins_anew = turn
+        with m.If(word.valid & row_ends):
+            m.d.sync += offset.eq(Mux(begins_anew, 0, offset + self.cols))
         column = word.at.word << exact_log2(sizes.lanes)
         place_of_word = {
             "index": self.tile.p.index + offset + column,

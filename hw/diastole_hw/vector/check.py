@@ -157,7 +157,7 @@ class DescriptorCheck(wiring.Component):
     Members
     -------
     word : In(descriptor_layout())
-    output, as_list : In(1), In(1)
+    as_output, as_list : In(1), In(1)
         It is an output; it is the list that says which rows another one gathers. Else an input.
     by_columns, of_product : In(1), In(1)
         The walk; it belongs to a product.
@@ -168,7 +168,7 @@ class DescriptorCheck(wiring.Component):
 
     def __init__(self, shape: VectorShape):
         self.shape = shape
-        flags = ("output", "as_list", "by_columns", "of_product")
+        flags = ("as_output", "as_list", "by_columns", "of_product")
         super().__init__(
             {"word": In(descriptor_layout()), "bad": Out(1)} | {name: In(1) for name in flags}
         )
@@ -185,13 +185,13 @@ class DescriptorCheck(wiring.Component):
 
         faults = [
             *self._unused(of),
-            ~self.output & ~of(INPUT_KINDS),
-            self.output & ~of(OUTPUT_KINDS),
+            ~self.as_output & ~of(INPUT_KINDS),
+            self.as_output & ~of(OUTPUT_KINDS),
             self.as_list & ~is_[Kind.LABELS],
             is_[Kind.PRODUCT] & ~self.of_product,
             is_[Kind.CONSTANT] & (it.address >= micro.CONSTANTS),
             is_[Kind.PANEL] & (it.aux > max(PanelOrder)),
-            is_[Kind.PANEL] & self.output & (it.aux == PanelOrder.BLOCK_COLUMN_ZERO_FIRST),
+            is_[Kind.PANEL] & self.as_output & (it.aux == PanelOrder.BLOCK_COLUMN_ZERO_FIRST),
             of(GATHERED) & (it.aux >= SLOTS),
             is_[Kind.IMAGE] & (it.tensor_class >= len(CLASS_NAMES)),
         ]
@@ -202,8 +202,8 @@ class DescriptorCheck(wiring.Component):
         ]
         by_rows = [Kind.ROW, Kind.IMAGE] + [Kind.MASK] * (self.shape.block**2 % 8 > 0)
         faults += [
-            self.output & of(by_rows) & self.by_columns,
-            self.output & is_[Kind.COLUMN] & (self.of_product | ~self.by_columns),
+            self.as_output & of(by_rows) & self.by_columns,
+            self.as_output & is_[Kind.COLUMN] & (self.of_product | ~self.by_columns),
         ]
         m.d.comb += self.bad.eq(_any(faults))
         return m
@@ -216,7 +216,7 @@ class DescriptorCheck(wiring.Component):
             it.address.any() & of([Kind.PRODUCT]),
             it.tensor_class.any() & ~of([Kind.IMAGE]),
             it.per_step & ~of(IN_MEMORY),
-            it.watch & ~self.output,
+            it.watch & ~self.as_output,
             it.aux.any() & ~of((Kind.IMAGE, Kind.PANEL, *GATHERED)),
             it.pitch.any() & ~has_pitch,
             it.offset.any() & ~(of([Kind.IMAGE]) | it.per_step),

@@ -4,7 +4,7 @@ from amaranth.hdl import unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.vector.setup import STEP_BITS, chain_layout
+from diastole_hw.vector.setup import SIZE_BITS, STEP_BITS, chain_layout
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.limits import MOST_ENTRIES, VectorTable
 
@@ -13,12 +13,23 @@ WAITS = data.StructLayout({"input": 1, "output": 1, "special": 1})
 place for those that are written, the special lanes."""
 
 
+def image_layout() -> data.StructLayout:
+    """An image that a chain makes, of class ``cls``: ``address``, and ``offset`` of the second copy
+    from there, if there are two; ``tag``: of its draws; ``slot`` + 1 of its scale, 0: none."""
+    sizes = dict.fromkeys(("rows", "cols"), unsigned(SIZE_BITS))
+    words = dict.fromkeys(("offset", "tag"), unsigned(32))
+    others = {"cls": unsigned(2), "address": unsigned(ADDRESS_BITS), "slot": unsigned(8)}
+    return data.StructLayout(sizes | words | others)
+
+
 def asked_of_vector() -> data.StructLayout:
-    """A command. ``transfer``: it moves entries of a table, else it runs ``chain``. ``store``: to
+    """A command. ``skipped``: it is checked, and nothing else is done. ``transfer``: it moves
+    entries of a table, else it runs ``chain``. ``store``: to
     memory, else from there. ``which``, ``first``, ``count``: the entries, which lie there from
     ``address`` on, plus ``advance`` for every step."""
     return data.StructLayout(
         {
+            "skipped": 1,
             "transfer": 1,
             "store": 1,
             "which": range(max(VectorTable) + 1),

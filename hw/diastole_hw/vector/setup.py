@@ -235,7 +235,7 @@ class ChainSetup(wiring.Component):
         m.d.comb += [
             check.word.eq(it),
             check.as_list.eq(as_list),
-            check.output.eq((at >= INPUTS) & ~as_list),
+            check.as_output.eq((at >= INPUTS) & ~as_list),
             check.by_columns.eq(self.chain.by_columns),
             check.of_product.eq(self.chain.of_product),
         ]

@@ -1,7 +1,7 @@
 """Writes commands: products and chains by the names of what they read and write."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from diastole_sim.program.chain import Chain
 from diastole_sim.program.command_list import CommandList
@@ -13,6 +13,7 @@ from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import CHAINED, PRODUCTS
 from diastole_sim.spec.limits import Limits, VectorTable
 from diastole_sim.spec.micro import INPUTS
+from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.operations import Operation
 from diastole_sim.spec.stream_table import SLOTS, Descriptor, Kind
 
@@ -141,6 +142,9 @@ class Writer:
     def chain(self, use: ChainUse, product: ProductOf | None = None) -> None:
         """A chain, over memory or at the drain of a product. An image that it may not make there is
         written as floats, and converted."""
+        assert self.limits.vector is not None
+        if product is not None and not self.limits.vector.drains:
+            use, product = self._apart(use, product), None
         outputs, converted = self._outputs(use, product)
         place = self.tables.place(
             use.chain,
@@ -166,6 +170,20 @@ class Writer:
             image = use.outputs[name]
             assert isinstance(image, PlannedImage)
             self.convert(source, image)
+
+    def _apart(self, use: ChainUse, product: ProductOf) -> ChainUse:
+        """The product written to memory, and its chain over that."""
+        rows, cols = product.shape
+        name = f"{product.operation} {rows} x {cols}"
+        if name not in self.floats:
+            self.floats[name] = stream_of(self.plan.tensor(name, Kind.F32, rows, cols))
+        result = self.floats[name]
+        self.product(product, result)
+        inputs = {
+            each: result if stream.descriptor.kind == Kind.PRODUCT else stream
+            for each, stream in use.inputs.items()
+        }
+        return replace(use, inputs=inputs)
 
     def _floats_of(self, image: PlannedImage) -> BoundStream:
         if image.name not in self.floats:
@@ -198,7 +216,9 @@ class Writer:
             else:
                 found[name] = output
         images = {n: each for n, each in use.outputs.items() if isinstance(each, PlannedImage)}
-        as_floats = {n: self._floats_of(each) for n, each in images.items() if self._measured(each)}
+        as_floats = {
+            n: self._floats_of(each) for n, each in images.items() if self._apart_from(each)
+        }
         if (
             len(as_floats) < len(images)
             and product is not None
@@ -207,10 +227,14 @@ class Writer:
             as_floats = {name: self._floats_of(image) for name, image in images.items()}
         return found | as_floats, as_floats
 
-    def _measured(self, image: PlannedImage) -> bool:
-        """Whether its scale comes from its own numbers, which no chain can know."""
+    def _apart_from(self, image: PlannedImage) -> bool:
+        """Whether no chain makes it: none so wide of its class, or its scale comes from its own
+        numbers, which no chain can know."""
+        assert self.limits.vector is not None
         chosen = self.plan.numerics.converted_class(image.tensor_class)
-        return chosen.has_tensor_scale and self.plan.numerics.source == "current"
+        measured = chosen.has_tensor_scale and self.plan.numerics.source == "current"
+        widest = self.limits.vector.fed[CLASS_NAMES.index(image.tensor_class)]
+        return measured or image.cols > widest
 
     def _fits(self, use: ChainUse, outputs: Mapping[str, BoundStream], product: ProductOf) -> bool:
         """Whether the product's tiles give the converter whole groups, by the machine's rules."""

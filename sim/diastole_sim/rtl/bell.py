@@ -17,7 +17,7 @@ from diastole_sim.rtl.machine import Machine
 from diastole_sim.rtl.product import Product
 from diastole_sim.spec.check import require_int
 from diastole_sim.spec.command_errors import ErrorCode
-from diastole_sim.spec.limits import Limits
+from diastole_sim.spec.limits import Limits, VectorLimits
 from diastole_sim.spec.nest import ProductNests
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.registers import WAIT_REGISTERS
@@ -64,7 +64,7 @@ class BellMachine:
             self.numerics,
             data_width=self.product.data_width,
             nests=ProductNests.from_dict(parameters["nests"]),
-            panel_vectors=parameters["vector"]["panel_vectors"],
+            vector=VectorLimits.from_dict(parameters["vector"]),
         )
         self.machine = Machine(
             self.product,

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import CHAINED, Opcode
-from diastole_sim.spec.image import GROUP_BLOCKS
 from diastole_sim.spec.limits import SCALE_SLOTS, Limits, VectorLimits
 from diastole_sim.spec.micro import (
     CONSTANTS,
@@ -16,7 +15,6 @@ from diastole_sim.spec.micro import (
     program_problems,
 )
 from diastole_sim.spec.nest import KEPT, OUTER, Nest
-from diastole_sim.spec.operations import Operation
 from diastole_sim.spec.stream_table import (
     ONCE_A_BLOCK,
     SLOTS,
@@ -57,7 +55,7 @@ def chain_faults(
     ``BAD_PROGRAM``. The command is one that :func:`diastole_sim.spec.command_check.decode` takes;
     ``descriptors`` and ``instructions`` are the whole tables, as they are when it begins.
 
-    ``NEST`` is that of a product whose tiles do not give the converter whole groups.
+    ``NEST`` is that of a product whose tiles do not hold whole rows, as the converter takes them.
     """
     assert limits.vector is not None, "a machine without a vector unit has no chains"
     program = instructions[command.program : command.program + command.program_length]
@@ -74,14 +72,12 @@ def chain_faults(
         always_written=[number for number, it in writes.items() if it.kind in ONCE_A_BLOCK],
     ):
         found.add(ErrorCode.BAD_PROGRAM)
-    if command.opcode in CHAINED:
-        tile = _Tile(command, limits)
-        if any(it.kind == Kind.ROW and not tile.whole_rows for it in writes.values()):
-            found.add(ErrorCode.BAD_STREAM)
-        images = [it.tensor_class for it in writes.values() if it.kind == Kind.IMAGE]
-        groups = limits.vector.vector_groups
-        if any(number < len(groups) and not tile.gives(groups[number]) for number in images):
-            found.add(ErrorCode.NEST)
+    kinds = [it.kind for it in writes.values()]
+    if kinds.count(Kind.IMAGE) > 1:  # there is one converter
+        found.add(ErrorCode.BAD_STREAM)
+    if command.opcode in CHAINED and not _gives_whole_rows(command, limits):
+        found |= {ErrorCode.BAD_STREAM} if Kind.ROW in kinds else set()
+        found |= {ErrorCode.NEST} if Kind.IMAGE in kinds else set()
     return found
 
 
@@ -101,6 +97,9 @@ def _bad_streams(
         scale_slots=SCALE_SLOTS,
         constants=CONSTANTS,
     )
+    images = [it for it in writes.values() if it.kind == Kind.IMAGE]
+    if any(walk.cols > (*vector.fed, 0)[it.tensor_class] for it in images):
+        return True
     return any(
         stream_problems(
             it,
@@ -115,31 +114,17 @@ def _bad_streams(
     )
 
 
-class _Tile:
-    """The blocks of a result that its product gives at a time, a tile after the other."""
-
-    def __init__(self, command: Command, limits: Limits):
-        operation: Operation = CHAINED[Opcode(command.opcode)]
-        taken = limits.nests and limits.nests.of(operation.name)
-        assert taken is not None, "a product with a chain takes nests"
-        nest = taken.filled(
-            Nest(
-                t_blocks=command.nest_t,
-                groups=command.nest_groups,
-                chunk=command.nest_chunk,
-                outer=OUTER[command.nest_outer],
-                keep=KEPT[command.nest_keep],
-            )
-        )
-        walk = walk_of(command, limits.block)
-        self.block = limits.block
-        self.rows, self.cols = nest.t_blocks, nest.groups * taken.lane_side
-        self.whole_rows = self.cols >= walk.block_cols
-        self.whole_columns = self.rows >= walk.block_rows
-
-    def gives(self, vector: int) -> bool:
-        """Whether every tile has whole groups of blocks, and whole vectors of that many elements;
-        0: there is one copy, whose groups run along the rows."""
-        unit = max(GROUP_BLOCKS, vector // self.block)
-        whole = self.whole_rows or self.cols % unit == 0
-        return whole and (not vector or self.whole_columns or self.rows % unit == 0)
+def _gives_whole_rows(command: Command, limits: Limits) -> bool:
+    """Whether the tiles in which a product's result comes hold whole rows of it."""
+    operation = CHAINED[Opcode(command.opcode)]
+    taken = limits.nests and limits.nests.of(operation.name)
+    assert taken is not None, "a product with a chain takes nests"
+    asked = Nest(
+        t_blocks=command.nest_t,
+        groups=command.nest_groups,
+        chunk=command.nest_chunk,
+        outer=OUTER[command.nest_outer],
+        keep=KEPT[command.nest_keep],
+    )
+    wide = taken.filled(asked).groups * taken.lane_side
+    return wide >= walk_of(command, limits.block).block_cols

@@ -1,7 +1,9 @@
 """What a machine accepts, as far as its commands go."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any
 
 from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.command_table import Opcode
@@ -44,24 +46,28 @@ def entry_words(table: VectorTable, block: int) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class VectorLimits:
-    """Of a vector unit. ``panel_vectors``: of its panel, B numbers each. ``vector_groups``: by
-    class, elements of a vector that shares a scale; 0 where a class has one copy.
-    ValueError if one is out of range."""
+    """Of a vector unit. ``panel_vectors``: of its panel, B numbers each. ``fed``: by class, columns
+    of the widest tensor that a chain may give the converter, 0 for none. ``drains``: it takes the
+    results of products. ValueError if one is out of range."""
 
     panel_vectors: int
-    vector_groups: tuple[int, int, int] = (0, 0, 0)
+    fed: tuple[int, int, int] = (MAX_SIZE, MAX_SIZE, MAX_SIZE)
+    drains: bool = True
 
     def __post_init__(self) -> None:
         require_int("panel_vectors", self.panel_vectors, 2, MOST_ENTRIES)
+        for name, columns in zip(CLASS_NAMES, self.fed, strict=True):
+            require_int(f"fed columns of class {name}", columns, 0, MAX_SIZE)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As a manifest has them."""
+        return vars(self) | {"fed": list(self.fed)}
 
     @classmethod
-    def of(cls, numerics: Numerics, panel_vectors: int) -> "VectorLimits":
-        """Those of a generated machine."""
-        x, w, dy = (
-            chosen.grouping.size if chosen.two_copies else 0
-            for chosen in map(numerics.tensor_class, CLASS_NAMES)
-        )
-        return cls(panel_vectors=panel_vectors, vector_groups=(x, w, dy))
+    def from_dict(cls, values: Mapping[str, Any]) -> "VectorLimits":
+        """The inverse of :meth:`to_dict`; what else is there does not count."""
+        x, w, dy = values["fed"]
+        return cls(panel_vectors=values["panel_vectors"], fed=(x, w, dy), drains=values["drains"])
 
 
 def planes_by_class(numerics: Numerics) -> tuple[tuple[int, ...], ...] | None:
@@ -105,10 +111,9 @@ class Limits:
         *,
         data_width: int,
         nests: ProductNests | None = None,
-        panel_vectors: int | None = None,
+        vector: VectorLimits | None = None,
     ) -> "Limits":
-        """Those of a generated machine; ``panel_vectors``: of the panel of its vector unit, None
-        where it has no such unit."""
+        """Those of a generated machine; ``vector``: of its vector unit, if it has one."""
         return cls(
             block=numerics.block,
             headroom=numerics.headroom,
@@ -116,7 +121,7 @@ class Limits:
             max_convert_cols=min(MAX_SIZE, MAX_CONVERT_BLOCKS * numerics.block),
             nests=nests,
             planes=planes_by_class(numerics),
-            vector=None if panel_vectors is None else VectorLimits.of(numerics, panel_vectors),
+            vector=vector,
         )
 
     @property

@@ -3,9 +3,10 @@
 import math
 import struct
 
-from amaranth.sim import Simulator
+import pytest
 
 from diastole_hw.command.loss_scale import LossScale
+from support.bench import design, run
 
 ON = 1 << 31
 
@@ -20,28 +21,32 @@ def byte(x):
     return x & 0xFF
 
 
-def test_steps(rng):
-    dut = LossScale()
-    cases = [
-        (x, low, high, window, clean, overflowed, on)
-        for x in (-128, -127, -126, -3, 0, 5, 126, 127)
-        for low, high in ((-128, 127), (-3, 5), (x, x))
-        for window, clean in ((1, 0), (3, 2), (3, 1), (2**32 - 1, 7), (0, 2**32 - 1))
-        for overflowed in (0, 1)
-        for on in (0, 1)
-        if low <= x <= high
-    ]
+CASES = [
+    (x, low, high, window, clean, overflowed, on)
+    for x in (-128, -127, -126, -3, 0, 5, 126, 127)
+    for low, high in ((-128, 127), (-3, 5), (x, x))
+    for window, clean in ((1, 0), (3, 2), (3, 1), (2**32 - 1, 7), (0, 2**32 - 1))
+    for overflowed in (0, 1)
+    for on in (0, 1)
+    if low <= x <= high
+]
+
+
+def test_steps():
+    dut = design(LossScale)
 
     async def bench(ctx):
-        for x, low, high, window, clean, overflowed, on in cases:
+        for x, low, high, window, clean, overflowed, on in CASES:
             register = byte(x) | byte(low) << 8 | byte(high) << 16 | ON * on
             ctx.set(dut.loss_scale, register)
             ctx.set(dut.loss_window, window)
             ctx.set(dut.loss_clean, clean)
             ctx.set(dut.overflowed, overflowed)
-            ctx.set(dut.following, rng.randrange(2))
-            sets = on and ctx.get(dut.following)
-            assert ctx.get(dut.loss_scale_set) == ctx.get(dut.loss_clean_set) == sets
+            for following in (0, 1):
+                ctx.set(dut.following, following)
+                sets = on and following
+                assert ctx.get(dut.loss_scale_set) == ctx.get(dut.loss_clean_set) == sets
+            ctx.set(dut.following, 0)
             grown, count = x, (clean + 1) % 2**32
             if overflowed:
                 grown, count = max(x - 1, low), 0
@@ -49,9 +54,25 @@ def test_steps(rng):
                 grown, count = min(x + 1, high), 0
             assert ctx.get(dut.loss_scale_next) == register & ~0xFF | byte(grown)
             assert ctx.get(dut.loss_clean_next) == count
-            assert ctx.get(dut.scale) == power(x if on else 0)
-            assert ctx.get(dut.inverse) == power(-x if on else 0)
 
-    sim = Simulator(dut)  # of no clock
-    sim.add_testbench(bench)
-    sim.run()
+    run(dut, bench)
+
+
+@pytest.mark.parametrize("pulse", ["start", "following"])
+@pytest.mark.parametrize("on", [0, 1])
+def test_constants(pulse, on):
+    dut = design(LossScale)
+
+    async def bench(ctx):
+        for x in range(-128, 128):
+            assert not ctx.get(dut.put.valid)
+            ctx.set(getattr(dut, pulse), 1)
+            await ctx.tick()
+            ctx.set(getattr(dut, pulse), 0)
+            ctx.set(dut.loss_scale, byte(x) | ON * on)  # as the register is from now on
+            for index, exponent in ((252, x), (253, -x)):
+                put = ctx.get(dut.put)
+                assert (put.valid, put.index, put.value) == (1, index, power(exponent * on))
+                await ctx.tick()
+
+    run(dut, bench)

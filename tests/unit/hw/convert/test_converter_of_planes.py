@@ -10,6 +10,7 @@ from diastole_sim.spec.numerics import CLASS_NAMES
 from support.bench import design, put, run
 from support.bus import ServiceMemory
 from support.classes import make_numerics
+from support.converter_bench import rows_of_blocks
 from support.planes import largest_magnitude, planar_tensor
 from support.sweep import sweep
 
@@ -19,9 +20,10 @@ FAST = ("fast",) * 3
 ODD = np.array([0, 1 << 31, 1, 0x7F800000, 0xFF800000, 0x7FC00000, 0x7F7FFFFF, 0x800000], np.uint32)
 
 
-def make(block, data_width, formats=FAST, rounding=MIXED, **keys):
+def make(block, data_width, formats=FAST, rounding=MIXED, fed=False, **keys):
     numerics = make_numerics(*formats, block=block, rounding=rounding, **{"random_bits": 8} | keys)
-    return design(Converter, numerics=numerics, data_width=data_width, max_col_blocks=40)
+    sizes = {"data_width": data_width, "max_col_blocks": 40}
+    return design(Converter, numerics=numerics, **sizes, fed=fed)
 
 
 def tensor(shape, rng, rate=0.05):
@@ -35,7 +37,7 @@ def tensor(shape, rng, rate=0.05):
 
 def convert(dut, jobs, rng, p_read=1.0, p_write=1.0):
     """Jobs (values, class, planes, tag, step), one after the other; memory that is not an image
-    stays as it was."""
+    stays as it was. Where the converter can be fed, a chain gives all that it may."""
     numerics, beat = dut.numerics, dut.data_width // 8
     memory = ServiceMemory(1 << 16, beat, stall=lambda: rng.random() >= p_read)
     sink = ServiceMemory(0, beat, stall=lambda: rng.random() >= p_write)
@@ -53,7 +55,9 @@ def convert(dut, jobs, rng, p_read=1.0, p_write=1.0):
             floats = FloatLayout(rows=rows, cols=cols, data_width=dut.data_width).pack(values)
             memory.bytes[:] = rng.randbytes(len(memory.bytes))
             source = beat * rng.randrange(8)
-            memory.bytes[source : source + len(floats)] = floats.tobytes()
+            fed = dut.fed and dut.geometry.can_feed(cls, cols=cols, scale=0)
+            if not fed:
+                memory.bytes[source : source + len(floats)] = floats.tobytes()
             expected, at, places = bytearray(memory.bytes), source + len(floats), {}
             for copy in rng.sample(range(len(want.images)), len(want.images)):
                 at += beat * rng.randrange(8)
@@ -66,7 +70,11 @@ def convert(dut, jobs, rng, p_read=1.0, p_write=1.0):
             command = {"cls": cls, "rows": rows, "cols": cols, "source": source, "scale": 0}
             command |= {"destination": places[0], "destination_t": places[len(places) - 1]}
             command |= {"tag": tag, "step": step, "planes": planes - 1}
+            command |= {"fed": fed} if dut.fed else {}
             await put(ctx, dut.control.command, [command])
+            if fed:
+                rows = rows_of_blocks(values, numerics.block, rng)
+                await put(ctx, dut.rows, rows, lambda: rng.random() < p_read)
             while not (await ctx.tick().sample(dut.control.done))[-1]:
                 pass
             await ctx.tick()
@@ -143,6 +151,20 @@ def test_squares(block, data_width, formats, keys, shapes, rng):
 def test_two_copies(block, data_width, formats, keys, shapes, rng):
     """The monitor counts the first copy; each copy's planes lie as far apart as it is long."""
     dut = make(block, data_width, formats, **keys)
+    convert(dut, some_jobs(dut, shapes, rng), rng, *rng.choice([(1.0, 1.0), (0.5, 0.4)]))
+
+
+@pytest.mark.parametrize(
+    "block, data_width, keys, shapes",
+    [
+        (4, 64, EVERY, SMALL),
+        (8, 128, {"grouping": ("8x8", "1x16", "16x16")}, [(3, 5), (17, 33)]),
+        sweep(2, 512, EVERY, [(1, 1), (5, 40)]),
+    ],
+)
+def test_fed(block, data_width, keys, shapes, rng):
+    """By a chain, as far as tensors are no wider than a tile; else from memory, in turn."""
+    dut = make(block, data_width, fed=True, **keys)
     convert(dut, some_jobs(dut, shapes, rng), rng, *rng.choice([(1.0, 1.0), (0.5, 0.4)]))
 
 

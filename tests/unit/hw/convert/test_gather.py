@@ -72,10 +72,19 @@ class Tile:
         return self.largest(range(first, first + self.side), [col], self.values_t)
 
 
+def block_by_block(words, sizes):
+    """Words of a piece or a tile by rows, in the order of its blocks, or of what a word covers."""
+    step = max(sizes.block_words, 1)
+    return sorted(words, key=lambda word: (word[0] // sizes.block, word[1] // step, *word[:2]))
+
+
 async def add(ctx, dut, tile, half, willing):
     """Give all words of a tile; ``willing()`` says in which cycles one comes."""
     ctx.set(dut.cls, tile.cls)
-    for row, word, values, values_t, row_end, last_row in tile.words(dut.geometry.lanes):
+    words = tile.words(dut.geometry.lanes)
+    if dut.by_blocks:
+        words = block_by_block(words, dut.geometry)
+    for row, word, values, values_t, row_end, last_row in words:
         while not willing():
             await ctx.tick()
         ctx.set(dut.add, 1)
@@ -91,16 +100,20 @@ async def add(ctx, dut, tile, half, willing):
         ctx.set(dut.add, 0)
 
 
-def make(name):
+def make(name, by_blocks=False):
     numerics, data_width = machine(name)
-    return numerics, design(Gather, numerics=numerics, data_width=data_width)
+    return numerics, design(Gather, numerics=numerics, data_width=data_width, by_blocks=by_blocks)
+
+
+ORDERS = pytest.mark.parametrize("by_blocks", [False, True], ids=["rows", "blocks"])
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("p_add", [1.0, 0.5], ids=["free", "stalled"])
-def test_squares(name, p_add, rng):
+@ORDERS
+def test_squares(name, p_add, by_blocks, rng):
     """Held from ``done``, 2 cycles after the last word, to that of the next tile."""
-    numerics, dut = make(name)
+    numerics, dut = make(name, by_blocks)
     classes = [cls for cls in range(3) if class_of(numerics, cls).grouping.kind != "vector"]
     if not classes:
         assert not dut.geometry.squares
@@ -137,10 +150,11 @@ def test_squares(name, p_add, rng):
 
 @pytest.mark.parametrize("name", WITH_VECTORS)
 @pytest.mark.parametrize("p_add", [1.0, 0.5], ids=["free", "stalled"])
-def test_vectors(name, p_add, rng):
+@ORDERS
+def test_vectors(name, p_add, by_blocks, rng):
     """Read from ``done`` on, in any order and with gaps, while the next tile is on its way into the
     other half, if there is one."""
-    numerics, dut = make(name)
+    numerics, dut = make(name, by_blocks)
     classes = [cls for cls in range(3) if class_of(numerics, cls).grouping.kind == "vector"]
     lanes, halves = dut.geometry.lanes, dut.geometry.halves
     bus = dut.geometry.data_width

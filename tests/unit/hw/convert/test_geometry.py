@@ -229,3 +229,41 @@ def test_where_draws_are_needed_first():
         sizes = Geometry(numerics=numerics, data_width=data_width)
         assert sizes.draws_at_intake == wanted
         assert wanted == tuple(draws_early(numerics, cls) for cls in range(3))
+
+
+@pytest.mark.parametrize(
+    "name, widest",
+    [
+        ("squares", (None, 32, 32)),  # the latter are several blocks high
+        ("large squares", (32, None, 16)),
+        ("vectors", (32, 32, 32)),
+        ("long vectors", (64, 16, 16)),
+        ("tensor scales", (None, None, None)),
+    ],
+)
+def test_what_can_be_fed(name, widest):
+    numerics, data_width = machine(name)
+    sizes = Geometry(numerics=numerics, data_width=data_width)
+    assert sizes.of_classes(sizes.fed_cols) == widest
+    for cls, cols in enumerate(widest):
+        for scale in (0, 131):
+            read_once = scale != 0 or not sizes.scanned[cls]
+            assert sizes.can_feed(cls, cols=cols or 10**6, scale=scale) == read_once
+            if cols is not None:
+                assert not sizes.can_feed(cls, cols=cols + 1, scale=scale)
+
+
+def test_only_tiles_that_are_complete_with_a_row_of_blocks_begin_beside_others():
+    """By walking: a tensor wider than a tile comes back to its first tile, if that is higher."""
+    for name in MACHINES:
+        numerics, data_width = machine(name)
+        sizes = Geometry(numerics=numerics, data_width=data_width)
+        for cls in range(3):
+            height, width = tile_shape(numerics, cls)
+            block = numerics.block
+            for cols in (width, width + 1):
+                places = product(range(0, height + 1, block), range(0, cols, block))
+                tiles = [(row // height, col // width) for row, col in places]
+                again = len([n for n, tile in enumerate(tiles[1:]) if tile != tiles[n]])
+                once = again + 1 == len(set(tiles))
+                assert sizes.can_feed(cls, cols=cols, scale=1) == once, (name, cls, cols)

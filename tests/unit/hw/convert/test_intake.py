@@ -15,6 +15,7 @@ from support.tiles import (
     class_of,
     draws_early,
     finds,
+    joined,
     machine,
     piece_cols,
     tile_shape,
@@ -85,12 +86,13 @@ def top(numerics, chosen, bits, random):
 
 
 class Bench:
-    """Tiles of one tensor given to an :class:`Intake`, and all that it does, cycle by cycle."""
+    """Tiles of one tensor given to an :class:`Intake`, and all that it does, cycle by cycle; with
+    ``by_blocks`` as a chain gives them."""
 
-    def __init__(self, name, cls, shape, rng):
+    def __init__(self, name, cls, shape, rng, *, fed=False, by_blocks=False):
         self.numerics, self.data_width = machine(name)
-        self.dut = design(Intake, numerics=self.numerics, data_width=self.data_width)
-        self.cls, self.rng = cls, rng
+        self.dut = design(Intake, numerics=self.numerics, data_width=self.data_width, fed=fed)
+        self.cls, self.rng, self.by_blocks = cls, rng, by_blocks
         self.lanes = self.dut.geometry.lanes
         height, width = (max(sides) for sides in zip(*self.shapes(), strict=True))
         self.halves = 1 if height * width > 4096 else 2
@@ -109,6 +111,10 @@ class Bench:
         return [tile_shape(self.numerics, cls) for cls in range(3)]
 
     @property
+    def source(self):
+        return self.dut.words if self.by_blocks else self.dut.data
+
+    @property
     def pitch(self):
         """Floats from one row to the next: whole beats."""
         floats = self.data_width // 32
@@ -124,7 +130,15 @@ class Bench:
                 yield number, tile, range(left, min(left + self.piece, tile.cols))
 
     def data(self):
-        """The beats that have a float of a piece's row, row by row; noise beside the tensor."""
+        """The beats that have a float of a piece's row, row by row; noise beside the tensor. Of a
+        chain its words."""
+        if self.by_blocks:
+            width = len(self.values[0])
+            for _, _, _, inside, _, _, index in self.words():
+                inside = inside[: width - index % width]
+                noise = [self.rng.getrandbits(32) for _ in range(self.lanes - len(inside))]
+                yield joined(inside + noise, 32)
+            return
         floats = self.data_width // 32
         for _, tile, cols in self.pieces():
             for row in range(tile.row, tile.row + tile.rows):
@@ -141,21 +155,30 @@ class Bench:
         """(half, row, word, floats, ends its row in the piece, is in the last row, index of its
         first element) of all words."""
         for number, tile, piece in self.pieces():
-            for row in range(tile.rows):
-                for first in piece[:: self.lanes]:
-                    cols = range(first, first + self.lanes)
-                    line = self.values[tile.row + row]
-                    floats = [line[tile.col + c] if c < tile.cols else 0 for c in cols]
-                    end = first + self.lanes > piece[-1]
-                    yield (
-                        number % self.halves,
-                        row,
-                        first // self.lanes,
-                        floats,
-                        end,
-                        row + 1 == tile.rows,
-                        tile.index + row * len(self.values[0]) + first,
-                    )
+            words = self.words_of_piece(number, tile, piece)
+            if self.by_blocks:
+                rows = self.numerics.block
+                step = max(1, rows // self.lanes)
+                words = sorted(words, key=lambda w: (w[1] // rows, w[2] // step, *w[1:3]))
+            yield from words
+
+    def words_of_piece(self, number, tile, piece):
+        """Row by row."""
+        for row in range(tile.rows):
+            for first in piece[:: self.lanes]:
+                cols = range(first, first + self.lanes)
+                line = self.values[tile.row + row]
+                floats = [line[tile.col + c] if c < tile.cols else 0 for c in cols]
+                end = first + self.lanes > piece[-1]
+                yield (
+                    number % self.halves,
+                    row,
+                    first // self.lanes,
+                    floats,
+                    end,
+                    row + 1 == tile.rows,
+                    tile.index + row * len(self.values[0]) + first,
+                )
 
     async def watch(self, ctx):
         dut = self.dut
@@ -204,6 +227,10 @@ class Bench:
             ctx.set(dut.cls, self.cls)
             ctx.set(dut.scale, SCALE)
             ctx.set(dut.scan, scan)
+            if dut.fed:
+                ctx.set(dut.by_blocks, self.by_blocks)
+                for other in (dut.words, dut.data):  # the one that does not count
+                    ctx.set(other.valid, other is not self.source)
             if any(dut.geometry.draws_at_intake):
                 ctx.set(dut.cols, len(self.values[0]))
                 for member, value in DRAWN.items():
@@ -221,12 +248,18 @@ class Bench:
 
         async def data(ctx):
             await ctx.tick()
-            await put(ctx, dut.data, self.data(), lambda: rng.random() < p_data)
+            await put(ctx, self.source, self.data(), lambda: rng.random() < p_data)
 
         async def free(ctx):
             await self.free(ctx, p_free)
 
-        run(dut, tiles, data, background=[self.watch, self.count_ends, free], limit=60_000)
+        async def watch_other(ctx):
+            other = dut.data if self.by_blocks else dut.words
+            while True:
+                assert not (await ctx.tick().sample(other.ready))[-1], "taken from the other side"
+
+        background = [self.watch, self.count_ends, free, *([watch_other] if dut.fed else [])]
+        run(dut, tiles, data, background=background, limit=60_000)
 
     def check(self):
         """All words are written, and later measured."""
@@ -279,10 +312,21 @@ def test_tiles(name, cls, rng):
     bench.check()
 
 
-def test_every_row_draws_its_own(rng):
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("cls", range(3))
+def test_tiles_by_blocks(name, cls, rng):
+    """As a chain gives them; then others as before, in the same machine."""
+    for by_blocks in (True, False):
+        bench = Bench(name, cls, shape_of(name, cls, rng), rng, fed=True, by_blocks=by_blocks)
+        bench.run(p_tile=0.5, p_data=0.6, p_free=0.05)
+        bench.check()
+
+
+@pytest.mark.parametrize("by_blocks", [False, True], ids=["rows", "blocks"])
+def test_every_row_draws_its_own(by_blocks, rng):
     """Rows that begin anywhere among the draws of a hash; every element hangs on its draw."""
     for cols in (33, 34, 39):
-        bench = Bench("folding tensors", 2, (6, cols), rng)
+        bench = Bench("folding tensors", 2, (6, cols), rng, fed=by_blocks, by_blocks=by_blocks)
         bench.values = [
             [rng.randrange(118, 136) << 23 | 0x70_0000 | rng.getrandbits(20) for _ in range(cols)]
             for _ in range(6)
@@ -291,9 +335,10 @@ def test_every_row_draws_its_own(rng):
         bench.check()
 
 
-def test_draws_take_no_time(rng):
+@pytest.mark.parametrize("by_blocks", [False, True], ids=["rows", "blocks"])
+def test_draws_take_no_time(by_blocks, rng):
     """Of rows that begin with a hash: each word is measured as soon as the first one."""
-    bench = Bench("folding tensors", 2, (8, 64), rng)
+    bench = Bench("folding tensors", 2, (8, 64), rng, fed=by_blocks, by_blocks=by_blocks)
     bench.run()
     bench.check()
     assert {add[0] - write[0] for add, write in zip(bench.adds, bench.writes, strict=True)} == {10}
@@ -349,10 +394,12 @@ def test_scan_of_nothing(rng):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_timing(name, rng):
-    """A word per cycle, as long as beats come and there is room."""
-    cls = rng.randrange(3)
-    bench = Bench(name, cls, shape_of(name, cls, rng), rng)
+@pytest.mark.parametrize("by_blocks", [False, True], ids=["rows", "blocks"])
+def test_timing(name, by_blocks, rng):
+    """A word per cycle, as long as beats come and there is room; draws have a test of their own."""
+    cls = rng.choice([n for n in range(3) if not draws_early(machine(name)[0], n)])
+    shape = shape_of(name, cls, rng)
+    bench = Bench(name, cls, shape, rng, fed=by_blocks, by_blocks=by_blocks)
     bench.run()
     bench.check()
     cycles = [cycle for cycle, *_ in bench.writes]

@@ -47,7 +47,7 @@ def test_instructions(rng):
             mine = [n for n in range(4) if panels >> n & 1]
             assert ctx.get(dut.bad) == bool(program_problems([it], block=4, panels=mine)), it
             wanted = 0 if it.output is None else 1 << it.output
-            assert ctx.get(dut.outputs) == wanted
+            assert ctx.get(dut.as_outputs) == wanted
             assert ctx.get(dut.inputs) == sum(
                 1 << n for n in range(4) if 16 + n in it.sources.values()
             )
@@ -68,7 +68,7 @@ def test_descriptors(output, by_columns, rng):
     words += [word | rng.getrandbits(128) & rng.getrandbits(128) for word in words]
 
     async def bench(ctx):
-        ctx.set(dut.output, output)
+        ctx.set(dut.as_output, output)
         ctx.set(dut.by_columns, by_columns)
         for word in words:
             stream = Descriptor.decode(word.to_bytes(16, "little"))

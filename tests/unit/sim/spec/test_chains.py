@@ -24,7 +24,7 @@ LIMITS = Limits(
     headroom=16,
     data_width=64,
     nests=ProductNests(forward=NESTS, dx=NESTS, dw=NESTS),
-    vector=VectorLimits(panel_vectors=64, vector_groups=(0, 0, 64)),
+    vector=VectorLimits(panel_vectors=64, fed=(2**24 - 1, 64, 0)),
 )
 FIRST, STREAMS = 40, 56
 ADD = Instruction(op=MicroOp.ADD, a=Source.S0, c=Source.S1, d=0)
@@ -156,28 +156,31 @@ def test_vectors_of_rows_need_whole_rows(opcode, lanes, size, groups, bad):
     assert found(product(opcode, **{lanes: 129}), ROW_SUMS, outputs=row) == {ErrorCode.BAD_STREAM}
 
 
+IMAGE = Descriptor(kind=Kind.IMAGE)
+
+
+@pytest.mark.parametrize("groups, n, narrow", [(1, 9, True), (1, 8, False), (2, 9, False)])
+def test_images_need_whole_rows(groups, n, narrow):
+    command = product(m=13, n=n, groups=groups)
+    assert found(command, outputs=(IMAGE,)) == ({ErrorCode.NEST} if narrow else set())
+    assert found(command) == set()
+
+
 @pytest.mark.parametrize(
-    "cls, groups, n, t_blocks, m, bad",
-    [
-        (0, 4, 1000, 1, 1000, False),  # 8 blocks at a time
-        (0, 2, 1000, 1, 1000, True),  # 4
-        (0, 2, 16, 1, 1000, False),  # the whole row
-        (0, 2, 17, 1, 1000, True),
-        (2, 8, 1000, 16, 1000, False),  # vectors of 16 blocks, along both axes
-        (2, 4, 1000, 16, 1000, True),
-        (2, 8, 1000, 8, 1000, True),
-        (2, 4, 32, 8, 32, False),
-        (2, 4, 32, 8, 33, True),
-        (2, 4, 33, 8, 32, True),
-        (0, 8, 1000, 8, 1000, False),
-    ],
+    "cls, cols, bad", [(0, 999, False), (1, 64, False), (1, 65, True), (2, 1, True)]
 )
-def test_images_need_whole_groups(cls, groups, n, t_blocks, m, bad):
-    command = product(m=m, n=n, k=1, groups=groups, t_blocks=t_blocks)
-    image = [Descriptor(kind=Kind.IMAGE, tensor_class=cls)]
-    assert found(command, outputs=image) == ({ErrorCode.NEST} if bad else set())
+def test_images_are_as_wide_as_the_converter_takes_them(cls, cols, bad):
+    image = replace(IMAGE, tensor_class=cls)
+    wanted = {ErrorCode.BAD_STREAM} if bad else set()
+    assert found(Command.chain(PLACE, m=5, n=cols), outputs=(image,)) == wanted
+
+
+def test_there_is_one_converter():
+    program = (ADD, GIVE, replace(GIVE, o=1))
+    assert found(program=program, outputs=(IMAGE, F32)) == set()
+    assert found(program=program, outputs=(IMAGE, IMAGE)) == {ErrorCode.BAD_STREAM}
 
 
 def test_an_image_of_no_class_is_a_bad_stream():
     image = [Descriptor(kind=Kind.IMAGE, tensor_class=3)]
-    assert found(product(groups=1, n=1000), outputs=image) == {ErrorCode.BAD_STREAM}
+    assert found(CHAIN, outputs=image) == {ErrorCode.BAD_STREAM}

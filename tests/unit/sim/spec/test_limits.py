@@ -10,9 +10,16 @@ from support.numerics import make_numerics
 def test_a_generated_machine_has_a_vector_unit_if_it_has_a_panel():
     numerics = make_numerics(block=4, groupings=("4x4", "1x64", "1x8"))
     assert not Limits.of(numerics, data_width=64).has_vector
-    limits = Limits.of(numerics, data_width=64, panel_vectors=512)
+    vector = VectorLimits(panel_vectors=512, fed=(0, 64, 8))
+    limits = Limits.of(numerics, data_width=64, vector=vector)
     assert limits.has_vector
-    assert limits.vector == VectorLimits(panel_vectors=512, vector_groups=(0, 64, 8))
+    assert limits.vector == vector
+
+
+@pytest.mark.parametrize("fed", [(0, -1, 0), (2**24, 0, 0)])
+def test_columns_that_no_tensor_has(fed):
+    with pytest.raises(ValueError, match=r"fed columns of class [xw] must be an integer in 0\.\."):
+        VectorLimits(panel_vectors=512, fed=fed)
 
 
 @pytest.mark.parametrize("block", [1, 8])

@@ -1,0 +1,151 @@
+"""Who gives the converter tensors, and the scales that are kept for them."""
+
+from amaranth.hdl import Array, Const, Module, Mux, Signal, unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole_hw.convert.control import ConverterControl, convert_layout
+from diastole_hw.convert.scale import tensor_scale
+from diastole_hw.plan.plan import Plan
+from diastole_hw.registers import data_register
+from diastole_hw.vector.control import image_layout
+from diastole_sim.spec.limits import SCALE_SLOTS
+from diastole_sim.spec.numerics import CLASS_NAMES
+
+ONE = 0x3F800000
+"""1.0: what an empty slot counts as, and a chain's image without one."""
+
+
+def asked_layout(plan: Plan) -> data.StructLayout:
+    """A command ``convert``, with its ``slot`` + 1; 0: none."""
+    return data.StructLayout(convert_layout(planes=plan.planar).members | {"slot": unsigned(8)})
+
+
+class Conversions(wiring.Component):
+    """Give the converter what commands ask for, and images of chains, one after the other, these
+    first; with the scales that the slots have, and keep theirs there.
+
+    A slot has the magnitude of its last conversion; an empty one counts as 1.0, and so does none
+    for an image.
+
+    Timing: a conversion is taken when none is under way, and offered to the converter in the next
+    cycle, with a slot 2 cycles later. ``done`` and ``image_done`` come with the converter's; the
+    next one is taken from the cycle after that on. ``ready`` of a command depends on whether there
+    is an image.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of a machine with a vector unit.
+
+    Members
+    -------
+    asked : In(stream of asked_layout(plan))
+        Of commands.
+    image : In(stream of image_layout())
+        Of chains, whose rows go to the converter.
+    step : In(32)
+        Of the draws of images.
+    done, image_done : Out(1), Out(1)
+        Pulses.
+    of_image : Out(1)
+        That which is under way, or was last, is of a chain.
+    cls : Out(2)
+        Its class.
+    converter : Out(ConverterControl(planes=plan.planar, fed=True))
+    amax_en, amax_at, amax : Out(1), Out(range(255)), In(32)
+        The slots; a word comes one cycle later.
+    amax_put_en, amax_put_at, amax_put : Out(1), Out(range(255)), Out(32)
+    """
+
+    asked: stream.Interface
+    image: stream.Interface
+    converter: wiring.PureInterface
+
+    def __init__(self, plan: Plan):
+        self.plan = plan
+        super().__init__(
+            {
+                "asked": In(stream.Signature(asked_layout(plan))),
+                "image": In(stream.Signature(image_layout())),
+                "step": In(32),
+                "done": Out(1),
+                "image_done": Out(1),
+                "of_image": Out(1),
+                "cls": Out(2),
+                "converter": Out(ConverterControl(planes=plan.planar, fed=True)),
+                "amax_en": Out(1),
+                "amax_at": Out(range(SCALE_SLOTS)),
+                "amax": In(32),
+                "amax_put_en": Out(1),
+                "amax_put_at": Out(range(SCALE_SLOTS)),
+                "amax_put": Out(32),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        job = data_register(asked_layout(self.plan), name="job")
+        control, given = self.converter, self.converter.command.p
+        common = [name for name in given.shape().members if name != "fed"]
+        m.d.comb += [
+            *(given[name].eq(job[name]) for name in common),
+            given.fed.eq(self.of_image),
+            self.cls.eq(job.cls),
+            self.amax_at.eq(job.slot - 1),
+            self.amax_put_at.eq(job.slot - 1),
+            self.amax_put.eq(control.amax),
+        ]
+        with m.FSM():
+            with m.State("IDLE"):
+                m.d.comb += [self.image.ready.eq(1), self.asked.ready.eq(~self.image.valid)]
+                with m.If(self.image.valid):
+                    m.d.sync += [self.of_image.eq(1), *self._image(job)]
+                    m.next = "SLOT"
+                with m.Elif(self.asked.valid):
+                    m.d.sync += [self.of_image.eq(0), job.eq(self.asked.payload)]
+                    m.next = "OFFER"
+                    with m.If(self.asked.p.slot != 0):
+                        m.next = "SLOT"
+            with m.State("SLOT"):
+                m.d.comb += self.amax_en.eq(job.slot != 0)
+                m.next = "SCALE"
+            with m.State("SCALE"):
+                m.d.sync += job.scale.eq(self._scale(m, job))
+                m.next = "OFFER"
+            with m.State("OFFER"):
+                m.d.comb += control.command.valid.eq(1)
+                with m.If(control.command.ready):
+                    m.next = "UNDER WAY"
+            with m.State("UNDER WAY"):
+                with m.If(control.done):
+                    m.d.comb += [
+                        self.done.eq(~self.of_image),
+                        self.image_done.eq(self.of_image),
+                        self.amax_put_en.eq(job.slot != 0),
+                    ]
+                    m.next = "IDLE"
+        return m
+
+    def _image(self, job):
+        """What a chain asks for, as a conversion."""
+        image, plan = self.image.p, self.plan
+        second = image.address + image.offset
+        yield from (job[name].eq(image[name]) for name in ("cls", "rows", "cols", "tag", "slot"))
+        yield from (job.source.eq(0), job.destination.eq(image.address), job.step.eq(self.step))
+        copies = [plan.chosen(number).two_copies for number in range(len(CLASS_NAMES))]
+        yield job.destination_t.eq(Mux(Array(map(int, copies))[image.cls], second, 0))
+        if plan.planar:
+            yield job.planes.eq(Array(count - 1 for count in plan.most_planes)[image.cls])
+
+    def _scale(self, m, job):
+        """The field of the command, from the slot's magnitude; 0 where a class has no such."""
+        value = Signal(31, name="magnitude")
+        empty = (job.slot == 0) | (self.amax[:31] == 0)
+        m.d.comb += value.eq(Mux(empty, ONE, self.amax[:31]))
+        classes = (self.plan.chosen(number) for number in range(len(CLASS_NAMES)))
+        scales = [
+            tensor_scale(m, number, chosen, value) if chosen.has_tensor_scale else Const(0, 8)
+            for number, chosen in enumerate(classes)
+        ]
+        return Array(scales)[job.cls]

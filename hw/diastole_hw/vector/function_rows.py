@@ -1,0 +1,89 @@
+"""The tables of the special functions, as gates."""
+
+from enum import IntEnum
+
+from amaranth.hdl import Module, Signal, signed, unsigned
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole_sim.spec.functions import EXP, LGG, RCP, RSQ, VALUE_BITS, FunctionTable
+
+INDEX_BITS = 8
+"""Of the number of a row in a table: at most 256 rows."""
+C0_BITS, C1_BITS, C2_BITS = VALUE_BITS + 2, 27, 18
+"""Of the coefficients in every row, and of c0 with what is added to it."""
+HALF = 1 << 4
+"""Half of the last place, of a significand with 28 fraction bits."""
+BELOW_ONE = 32
+"""Of LGG, the first row whose values are below 1, or at it."""
+
+
+class TableOf(IntEnum):
+    """Which table a row is of; NONE: all coefficients are 0."""
+
+    NONE = 0
+    EXP = 1
+    RCP = 2
+    RSQ = 3
+    LGG = 4
+
+
+TABLES: dict[TableOf, FunctionTable] = {
+    TableOf.EXP: EXP,
+    TableOf.RCP: RCP,
+    TableOf.RSQ: RSQ,
+    TableOf.LGG: LGG,
+}
+
+
+def surplus(table: TableOf, row: int) -> int:
+    """What c0 holds beyond the table's: the one before the fraction, where the table has none, and
+    half a last place, so that nothing is left to round."""
+    if table == TableOf.LGG:
+        return HALF if row < BELOW_ONE else HALF // 2
+    return (1 << VALUE_BITS) + HALF
+
+
+class FunctionRows(wiring.Component):
+    """The coefficients of a segment, c0 with what :func:`surplus` says.
+
+    Timing: combinational.
+
+    Members
+    -------
+    which : In(3)
+        A TableOf.
+    index : In(8)
+        The number of a row; bits beyond those of the table do not count.
+    c0, c1, c2 : Out(30), Out(signed(27)), Out(18)
+        Zeros where the table has no such row.
+    """
+
+    which: In(3)
+    index: In(INDEX_BITS)
+    c0: Out(C0_BITS)
+    c1: Out(signed(C1_BITS))
+    c2: Out(C2_BITS)
+
+    def elaborate(self, platform):
+        m = Module()
+        shapes = {"c0": unsigned(C0_BITS), "c1": signed(C1_BITS), "c2": unsigned(C2_BITS)}
+        found = dict.fromkeys(shapes, 0)
+        for table, rows in TABLES.items():
+            own = {
+                name: Signal(shape, name=f"{table.name.lower()}_{name}")
+                for name, shape in shapes.items()
+            }
+            index = self.index[: (len(rows.rows) - 1).bit_length()]
+            with m.If(self.which == table):  # the gate is outside: half as many are made
+                with m.Switch(index):
+                    for number, (c0, c1, c2) in enumerate(rows.rows):
+                        with m.Case(number):
+                            m.d.comb += [
+                                own["c0"].eq(c0 + surplus(table, number)),
+                                own["c1"].eq(c1),
+                                own["c2"].eq(c2),
+                            ]
+            found = {name: found[name] | own[name] for name in shapes}
+        m.d.comb += [getattr(self, name).eq(value) for name, value in found.items()]
+        return m

@@ -1,0 +1,100 @@
+"""Numbers of other kinds: bfloat16 and bytes from binary32, and binary32 from integers."""
+
+from amaranth.hdl import Cat, Const, Mux, Signal
+
+from diastole_sim.spec.formats import EXPONENT_BIAS as BIAS
+
+BF16_NAN = 0x7FC0
+MINUS_ONE = 0xBF80_0000
+ONE = 0x3F80_0000
+LABEL_BITS = 24
+"""Labels are at most 2^24."""
+
+
+def not_finite(number):
+    """Whether a binary32 is a NaN or Inf."""
+    return number[23:31].all()
+
+
+def rounds_to_infinity(number):
+    """Whether a finite binary32 is Inf as bfloat16, or nearly so: NaN and Inf are not looked at."""
+    return number[15:31] == 0x7F7F << 1 | 1
+
+
+def counts_as_zero(number):
+    """Whether a binary32 is a zero; a subnormal one is."""
+    return ~number[23:31].any()
+
+
+def bf16_of(m, number, name: str):
+    """16 bits: rounded to nearest even; NaN is 7fc0, and a subnormal a zero of its sign."""
+    half = Signal(16, name=f"{name}_bf16")
+    nan = not_finite(number) & number[:23].any()
+    up = number[15] & (number[16] | number[:15].any())
+    m.d.comb += half.eq(
+        Mux(
+            nan,
+            BF16_NAN,
+            Mux(counts_as_zero(number), number[31] << 15, number[16:] + up),
+        )
+    )
+    return half
+
+
+def byte_of(m, number, name: str):
+    """A byte: rounded to nearest even, 0 to 255; NaN is 0.
+
+    Of the significand eight bits, one below them and whether there are others are moved down by
+    what the exponent is below 7.
+    """
+    down = Signal(8, name=f"{name}_down")
+    bits = Cat(number[:15].any(), number[15:23], Const(1, 1))
+    exponent = number[23:31]
+    m.d.comb += down.eq(BIAS + 7 - exponent)
+    for level in range(4):
+        moved = Signal(10, name=f"{name}_moved_{level}")
+        shift = 1 << level
+        lost = bits[: shift + 1].any()
+        m.d.comb += moved.eq(Mux(down[level], Cat(lost, bits[shift + 1 :]), bits))
+        bits = moved
+    rounded = Signal(9, name=f"{name}_rounded")
+    byte = Signal(8, name=f"{name}_u8")
+    large = exponent >= BIAS + 8
+    small = down[4:].any() & ~large
+    nan = not_finite(number) & number[:23].any()
+    m.d.comb += [
+        rounded.eq(bits[2:] + (bits[1] & (bits[0] | bits[2]))),
+        byte.eq(Mux(large | rounded[8], 255, rounded)),
+    ]
+    return Mux(number[31] | nan | small, 0, byte)
+
+
+def from_integer(m, integer, name: str):
+    """Binary32 of an unsigned integer of up to 24 bits: exact."""
+    width = len(integer)
+    levels = (width - 1).bit_length()
+    bits = integer
+    zeros = []  # of them before the first one, highest bit first
+    for level in reversed(range(levels)):
+        shift = 1 << level
+        moves = Signal(name=f"{name}_moves_{level}")
+        moved = Signal(width, name=f"{name}_left_{level}")
+        m.d.comb += [
+            moves.eq(~bits[max(width - shift, 0) :].any()),
+            moved.eq(Mux(moves, bits << shift, bits)),
+        ]
+        bits = moved
+        zeros.insert(0, moves)
+    number = Signal(32, name=f"{name}_float")
+    exponent = Mux(bits[-1], BIAS + width - 1 - Cat(zeros), 0)
+    m.d.comb += number.eq(Cat(Const(0, 24 - width), bits[:-1], exponent[:8]))
+    return number
+
+
+def from_label(m, label, name: str):
+    """Binary32 of an int32 in 0 .. 2^24, -1 of others."""
+    top = label[LABEL_BITS:]
+    number = from_integer(m, label[:LABEL_BITS], name)
+    largest = (BIAS + LABEL_BITS) << 23
+    only_top = (top == 1) & ~label[:LABEL_BITS].any()
+    return Mux(top == 0, number, Mux(only_top, largest, MINUS_ONE))

@@ -1,0 +1,248 @@
+"""Entries of tables between memory and the vector unit: the commands load and store."""
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, unsigned
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
+
+from diastole_hw.bus.services import ReadSignature, WriteSignature
+from diastole_hw.invariant import invariant
+from diastole_hw.place import place
+from diastole_hw.registers import data_register
+from diastole_hw.transfer.address import Locate
+from diastole_hw.vector.shape import WORD, VectorShape, row_layout
+from diastole_hw.vector.tables import (
+    at_bits,
+    bank_bits,
+    chunk_bits,
+    chunks,
+    entry_bits,
+    put_layout,
+    take_layout,
+)
+from diastole_sim.spec.command_table import ADDRESS_BITS
+from diastole_sim.spec.limits import VectorTable
+
+MOST_BEATS = 256
+"""Of a request."""
+STEP_BITS = 32
+
+
+def transfer_layout(shape: VectorShape) -> data.StructLayout:
+    """``count`` entries of ``table`` from ``first`` on, which the table has, are side by side in
+    memory, ``address`` + step * ``advance`` on, both multiples of the beat. ``store``: to memory,
+    else from there."""
+    return data.StructLayout(
+        {
+            "store": 1,
+            "table": VectorTable,
+            "first": unsigned(at_bits(shape)),
+            "count": unsigned(at_bits(shape) + 1),
+            "address": unsigned(ADDRESS_BITS),
+            "advance": unsigned(STEP_BITS),
+        }
+    )
+
+
+class TableTransfer(wiring.Component):
+    """Move entries between memory and a table, a chunk (an entry, or a beat of it) per cycle.
+    ``store`` writes strobes for its last beat: nothing behind the last entry is touched.
+
+    Timing: requests begin when ``step`` * ``advance`` is known, as many cycles after ``start`` as
+    ``step`` has bits (from its highest 1 on), plus 1. ``load`` writes a chunk in the cycle in which
+    it comes. ``store`` reads the first in the cycle after ``start``, and offers a beat 2 cycles
+    after its last one was read. ``done`` comes in the cycle after all was asked for and the last
+    chunk was written, or the last beat taken. Of scales a chunk is stored every second cycle: they
+    may be read from outside in between.
+
+    Parameters
+    ----------
+    shape : VectorShape
+
+    Members
+    -------
+    start : In(1)
+        A pulse; not before ``done`` of the one before.
+    transfer : In(transfer_layout(shape)), step : In(32)
+        From ``start`` to ``done``; ``step`` at ``start`` alone.
+    done : Out(1)
+        A pulse.
+    put, take, blocked : Out(put_layout(shape)), Out(take_layout(shape)), In(1)
+        The tables; no chunk moves in a cycle with ``blocked``.
+    constant, amax, panel : In(32), In(32), In(row_layout(shape))
+        What was taken, one cycle later, until the next is.
+    read : Out(ReadSignature(data_width)), write : Out(WriteSignature(data_width))
+        Of beats that come none waits for anything but chunks before it.
+    """
+
+    transfer: data.View
+    put: data.View
+    take: data.View
+    panel: data.View
+    read: wiring.PureInterface
+    write: wiring.PureInterface
+
+    def __init__(self, shape: VectorShape):
+        self.shape = shape
+        super().__init__(
+            {
+                "start": In(1),
+                "transfer": In(transfer_layout(shape)),
+                "step": In(STEP_BITS),
+                "done": Out(1),
+                "put": Out(put_layout(shape)),
+                "take": Out(take_layout(shape)),
+                "blocked": In(1),
+                "constant": In(WORD),
+                "amax": In(WORD),
+                "panel": In(row_layout(shape)),
+                "read": Out(ReadSignature(shape.data_width)),
+                "write": Out(WriteSignature(shape.data_width)),
+            }
+        )
+
+    @property
+    def words(self) -> int:
+        """Of a beat."""
+        return self.shape.data_width // WORD
+
+    def elaborate(self, platform):
+        m = Module()
+        it, shape = self.transfer, self.shape
+        left, at = Signal(len(it.count)), data_register(len(it.first))
+        bank, unit = Signal(bank_bits(shape)), Signal(exact_log2(self.words))
+        moves, ends_entry, ends_beat = Signal(), Signal(), Signal()
+        for table, case in self._cases(m):
+            width = chunk_bits(shape, table) // WORD
+            with case:
+                m.d.comb += ends_entry.eq(bank == chunks(shape, table) - 1)
+                m.d.comb += ends_beat.eq((unit == self.words - width) | (left == 1))
+                with m.If(moves):
+                    m.d.sync += unit.eq(Mux(ends_beat, 0, unit + width))
+        with m.If(moves):
+            m.d.sync += bank.eq(bank + 1)
+            with m.If(ends_entry):
+                m.d.sync += [bank.eq(0), at.eq(at + 1), left.eq(left - 1)]
+        with m.If(self.start):
+            m.d.sync += [left.eq(it.count), at.eq(it.first)]
+        m.d.comb += [self.put.table.eq(it.table), self.take.table.eq(it.table)]
+        m.d.comb += [self.put.at.eq(at), self.take.at.eq(at), self.put.bank.eq(bank)]
+        asked = self._ask(m, platform)
+        self._load(m, left, unit, ends_beat)
+        given = self._store(m, left, bank, unit, ends_beat)
+        m.d.comb += moves.eq(self.put.valid | self.take.valid)
+        busy = Signal()
+        m.d.comb += self.done.eq(busy & asked & given & (left == 0))
+        m.d.sync += busy.eq(self.start | (busy & ~self.done))
+        invariant(m, platform, ~self.start | ~busy, "a transfer begins within another")
+        return m
+
+    def _cases(self, m):
+        """Each table, and the condition that it is the one."""
+        with m.Switch(self.transfer.table):
+            for table in VectorTable:
+                yield table, m.Case(table)
+
+    def _ask(self, m, platform):
+        """The requests; returns whether all have been taken."""
+        it, write = self.transfer, self.write.requests
+        read, low = self.read.requests, exact_log2(self.words)
+        longest = max(entry_bits(self.shape, table) for table in VectorTable) // WORD
+        total = Signal(len(it.count) + exact_log2(longest) + 1)
+        for table, case in self._cases(m):
+            with case:
+                words = it.count << exact_log2(entry_bits(self.shape, table) // WORD)
+                m.d.comb += total.eq((words + self.words - 1) >> low)
+        left = Signal.like(total, name="beats_left")
+        beats = Signal(range(MOST_BEATS + 1))
+        locate = Locate(
+            count_bits=STEP_BITS, step_bits=(MOST_BEATS * self.shape.beat_bytes).bit_length()
+        )
+        m.submodules.locate = place(locate, platform)
+        asks = left.any() & locate.ready
+        m.d.comb += [
+            beats.eq(Mux(left > MOST_BEATS, MOST_BEATS, left)),
+            locate.start.eq(self.start),
+            locate.base.eq(it.address),
+            locate.pitch.eq(it.advance),
+            locate.count.eq(self.step),
+            locate.step.eq(MOST_BEATS * self.shape.beat_bytes),
+            locate.next.eq((read.valid & read.ready) | (write.valid & write.ready)),
+            read.valid.eq(asks & ~it.store),
+            write.valid.eq(asks & it.store),
+        ]
+        for request in (read.p, write.p):
+            m.d.comb += [request.addr.eq(locate.address), request.beats.eq(beats)]
+        with m.If(locate.next):
+            m.d.sync += left.eq(left - beats)
+        with m.If(self.start):
+            m.d.sync += left.eq(total)
+        return left == 0
+
+    def _load(self, m, left, unit, ends_beat):
+        """Chunks of a beat, each at the lowest bits: word n of a chunk is where one that is longer
+        may begin."""
+        beats, takes = self.read.beats, Signal()
+        m.d.comb += [
+            takes.eq(~self.transfer.store & left.any() & ~self.blocked),
+            beats.ready.eq(takes & ends_beat),
+            self.put.valid.eq(takes & beats.valid),
+        ]
+        widths = sorted({chunk_bits(self.shape, table) // WORD for table in VectorTable})
+        for number in range(widths[-1]):
+            width = next(each for each in widths if each > number)
+            start = Cat(Const(0, exact_log2(width)), unit[exact_log2(width) :])
+            word = (beats.payload >> (WORD * number)).word_select(start, WORD)
+            m.d.comb += Value.cast(self.put.chunk).word_select(number, WORD).eq(word)
+
+    def _store(self, m, left, bank, unit, ends_beat):
+        """A beat, word by word as chunks come; returns whether all have been taken."""
+        beats, words = self.write.beats, self.words
+        there, free = Signal(), Signal()  # a chunk has been read; there is room for it in the beat
+        fills, ready = Signal(), Signal()  # it goes there; the next may be read
+        m.d.comb += [
+            free.eq(~beats.valid | beats.ready),
+            fills.eq(there & free),
+            ready.eq(~there | fills),
+            self.take.valid.eq(self.transfer.store & left.any() & ~self.blocked & ready),
+        ]
+        with m.If(self.transfer.table == VectorTable.AMAX):  # nobody holds what is read
+            m.d.comb += ready.eq(~there & free)
+        last, its_bank = data_register(name="last"), data_register(len(bank), name="its_bank")
+        its_unit = data_register(len(unit), name="its_unit")
+        with m.If(self.take.valid):
+            m.d.sync += [there.eq(1), last.eq(ends_beat), its_bank.eq(bank), its_unit.eq(unit)]
+        with m.Elif(fills):
+            m.d.sync += there.eq(0)
+        with m.If(fills):
+            m.d.sync += beats.valid.eq(last)
+        with m.Elif(beats.ready):
+            m.d.sync += beats.valid.eq(0)
+        here, chunk = self._chunk(m, its_bank, its_unit)
+        held = data_register(data.ArrayLayout(WORD, words), name="held")
+        valid = Signal(words)
+        m.d.comb += beats.p.data.eq(Value.cast(held))
+        m.d.comb += beats.p.strb.eq(Cat(bit.replicate(WORD // 8) for bit in valid))
+        with m.If(fills):
+            m.d.sync += valid.eq(here | Mux(its_unit == 0, 0, valid))
+            for number, word in enumerate(chunk):
+                with m.If(here[number]):
+                    m.d.sync += held[number].eq(word)
+        return ~there & ~beats.valid
+
+    def _chunk(self, m, bank, unit):
+        """Which words of a beat a chunk is that has been read, and for each word of a beat what it
+        becomes if it is of the chunk."""
+        shape, table = self.shape, self.transfer.table
+        here = Signal(self.words)
+        panel = Signal(chunk_bits(shape, VectorTable.PANEL))
+        m.d.comb += panel.eq(Value.cast(self.panel).word_select(bank, len(panel)))
+        width = len(panel) // WORD
+        of_panel = table == VectorTable.PANEL
+        chunk = []
+        for number in range(self.words):
+            whole = unit[exact_log2(width) :] == number // width
+            m.d.comb += here[number].eq(Mux(of_panel, whole, unit == number))
+            word = Mux(table == VectorTable.AMAX, self.amax, self.constant)
+            chunk.append(Mux(of_panel, panel.word_select(number % width, WORD), word))
+        return here, chunk

@@ -1,0 +1,312 @@
+"""Commands on the vector unit whole, beside the golden machine's: memory, tables and errors."""
+
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import numpy as np
+
+from diastole_hw.vector.engine import VectorEngine
+from diastole_hw.vector.shape import VectorShape
+from diastole_sim.golden.machine import StoppedError
+from diastole_sim.spec.command import Command
+from diastole_sim.spec.command_errors import ErrorCode
+from diastole_sim.spec.command_table import Opcode
+from diastole_sim.spec.limits import VectorTable
+from diastole_sim.spec.stream_table import Kind
+from oracle import vector_words as w
+from oracle.vector_program import Output
+from support.bench import design, put, run
+from support.bus import ServiceMemory
+from support.golden_machines import LIST_SLOT, Bench, PlacedScene
+from support.golden_scenes import instructions
+from support.numerics import make_numerics
+
+PANEL_VECTORS = 256
+MEMORY_BYTES = 1 << 16
+ONE = 0x3F800000
+LATE = 20
+"""Cycles after the last command in which nothing may happen."""
+
+
+def shape_of(block, data_width, specials=None):
+    return VectorShape(
+        block=block,
+        data_width=data_width,
+        specials=specials or max(1, block // 4),
+        panel_vectors=PANEL_VECTORS,
+    )
+
+
+def engine_of(block, data_width, specials=None):
+    return design(VectorEngine, shape_of(block, data_width, specials))
+
+
+def golden_bench(block, data_width):
+    """A golden machine with the same sizes."""
+    return Bench(
+        make_numerics(block=block, headroom=10),
+        data_width=data_width,
+        panel_vectors=PANEL_VECTORS,
+        memory_bytes=MEMORY_BYTES,
+    )
+
+
+def asked(command, **chain):
+    """A command as the unit is given it; ``chain``: fields of a chain beside the command's."""
+    return {
+        "transfer": command.opcode in (Opcode.LOAD, Opcode.STORE),
+        "store": command.opcode == Opcode.STORE,
+        "which": command.which,
+        "first": command.first,
+        "count": command.count,
+        "address": command.address_x,
+        "advance": command.advance,
+        "chain": {
+            "first": command.program,
+            "length": command.program_length,
+            "streams": command.streams,
+            "rows": command.m,
+            "cols": command.n,
+            "by_columns": command.columns,
+            **chain,
+        },
+    }
+
+
+def on_chains_alone(scene):
+    """The scene, with outputs as floats that a walk over memory does not have or that need the
+    converter, and with no scale of the loss."""
+    bits = scene.walk != "columns" or scene.block**2 % 8 == 0
+    outputs = [
+        Output(w.KIND_F32)
+        if each and (each.kind == w.KIND_IMAGE or (each.kind == w.KIND_MASK and not bits))
+        else each
+        for each in scene.outputs
+    ]
+    constants = list(scene.constants)
+    constants[252:254] = [ONE] * 2
+    return replace(scene, outputs=outputs, constants=constants)
+
+
+def transfers(bench, placed):
+    """Commands that load what a chain uses, and those that store what it leaves."""
+    tables = bench.machine.tables
+    place, vectors = placed.place, len(placed.scene.panel)
+    areas = [
+        (VectorTable.INSTRUCTIONS, place.first, place.length),
+        (VectorTable.CONSTANTS, 0, 256),
+        (VectorTable.DESCRIPTORS, place.streams, 8),
+        (VectorTable.DESCRIPTORS, LIST_SLOT, 4),
+    ] + [(VectorTable.PANEL, 0, vectors)] * bool(vectors)
+    loads, stores = [], []
+    for table, first, count in areas:
+        address = bench.put(tables.bytes_of(table, first, count).tobytes())
+        step, advance = bench.machine.step, bench.beat * placed.rng.randrange(3)
+        if step * advance > address:
+            advance = 0
+        moved = {"first": first, "count": count, "advance": advance}
+        loads.append(Command.load(table, address=address - step * advance, **moved))
+        if table in (VectorTable.CONSTANTS, VectorTable.PANEL):
+            address = bench.take(count * tables.entry_bytes(table))
+            if step * advance > address:
+                moved["advance"] = advance = 0
+            stores.append(Command.store(table, address=address - step * advance, **moved))
+    placed.rng.shuffle(loads)
+    return loads, stores
+
+
+@dataclass
+class Job:
+    """Commands, memory before them and after them, and what the unit says. ``product``: rows that
+    come from a product; ``fields``: of chains beside those of commands. ``either``: bytes that may
+    be as they were, too."""
+
+    commands: list
+    step: int
+    before: bytes
+    after: bytes
+    overflow: bool = False
+    error: int = 0
+    product: list = field(default_factory=list)
+    fields: dict = field(default_factory=dict)
+    name: str = ""
+    either: frozenset = frozenset()
+
+
+def job_of(bench, commands, name=""):
+    """What the golden machine makes of commands."""
+    machine = bench.machine
+    before = machine.memory.read(0, MEMORY_BYTES).tobytes()
+    error = ErrorCode.NONE
+    for command in commands:
+        try:
+            machine.execute(command)
+        except StoppedError as stopped:
+            error = stopped.code
+            break
+    after = machine.memory.read(0, MEMORY_BYTES).tobytes()
+    return Job(commands, machine.step, before, after, machine.overflow, error, name=name)
+
+
+def job_of_scene(scene, data_width, rng, step=0):
+    """A chain with all that it needs, loaded before it and stored after it."""
+    bench = golden_bench(scene.block, data_width)
+    placed = PlacedScene(bench, on_chains_alone(scene), rng, step=step)
+    loads, stores = transfers(bench, placed)
+    job = job_of(bench, [*loads, placed.command(), *stores], name=named(placed))
+    return replace(job, either=frozenset(empty_bytes(placed)))
+
+
+def empty_bytes(placed):
+    """Bytes of masks that are written in which no element of the tensor has a bit."""
+    rows, cols = placed.scene.size
+    side = placed.scene.block
+    for stream in placed.outputs.values():
+        if stream.kind != Kind.MASK:
+            continue
+        length, count = placed.row_bytes(Kind.MASK)
+        start = stream.at_step(placed.step)
+        for i in range(count):
+            used = {
+                (col // side * side**2 + row * side + col % side) // 8
+                for row in range(min(side, rows - i * side))
+                for col in range(cols)
+            }
+            yield from (start + i * stream.pitch + n for n in range(length) if n not in used)
+
+
+def named(placed):
+    """What a message says of a chain."""
+    scene = placed.scene
+    lines = [f"{each}" for each in instructions(scene.words)]
+    return f"B {scene.block} size {scene.size} {scene.walk} {placed.streams} " + "\n".join(lines)
+
+
+@dataclass
+class Seen:
+    """Of a run: rows of images; cycles of instructions and of waiting; cycles from the command to
+    its end, by command."""
+
+    images: list = field(default_factory=list)
+    counts: dict = field(default_factory=lambda: dict.fromkeys(COUNTED, 0))
+    cycles: list = field(default_factory=list)
+
+
+COUNTED = ("working", "input", "output", "special")
+
+
+class EngineRun:
+    """Jobs on one unit, one after the other."""
+
+    def __init__(self, dut, jobs, rng, stalls):
+        self.dut, self.jobs, self.rng, self.stalls = dut, jobs, rng, stalls
+        self.memory = ServiceMemory(0, dut.shape.beat_bytes, self.stalled)
+        self.seen, self.overflow = Seen(), False
+        self.waiting_product = []
+
+    def stalled(self):
+        return self.stalls and self.rng.random() < 0.4
+
+    def willing(self):
+        return not self.stalled()
+
+    async def commands(self, ctx):
+        control = self.dut.control
+        for _ in range(LATE):
+            await ctx.tick()
+        for job in self.jobs:
+            self.memory.bytes, self.overflow = bytearray(job.before), False
+            ctx.set(control.step, job.step)
+            self.waiting_product = list(job.product)
+            error = 0
+            for command in job.commands:
+                fields = asked(command, **job.fields)
+                await put(ctx, control.command, [fields], self.willing)
+                error = await self.end(ctx)
+                if error:
+                    break
+            for _ in range(LATE):
+                *_, done, ready = await ctx.tick().sample(control.done, control.command.ready)
+                assert not done, job.name
+                assert ready == (not error), job.name
+            assert error == job.error, job.name
+            self.compare(job)
+
+    def compare(self, job):
+        found = self.memory.bytes
+        wrong = [(hex(n), found[n], job.after[n]) for n in differ(found, job.after)]
+        wrong = [each for each in wrong if int(each[0], 16) not in job.either]
+        assert not wrong, f"{len(wrong)} bytes (place, found, expected): {wrong[:8]} {job.name}"
+        assert self.overflow == job.overflow, job.name
+
+    async def end(self, ctx):
+        """The error, or 0."""
+        control, cycles = self.dut.control, 0
+        while True:
+            *_, done, error = await ctx.tick().sample(control.done, control.error_code)
+            cycles += 1
+            if done or error:
+                assert not (done and error)
+                self.seen.cycles.append(cycles)
+                return error
+
+    async def watch(self, ctx):
+        dut = self.dut
+        waits = dut.control.waits
+        signals = dut.working, waits.input, waits.output, waits.special
+        async for *_, overflow, working, i, o, s in ctx.tick().sample(
+            dut.control.overflow, *signals
+        ):
+            self.overflow |= bool(overflow)
+            for name, bit in zip(COUNTED, (working, i, o, s), strict=True):
+                self.seen.counts[name] += bit
+
+    async def products(self, ctx):
+        while True:
+            if not self.waiting_product:
+                await ctx.tick()
+            else:
+                rows, self.waiting_product = self.waiting_product, []
+                await put(ctx, self.dut.product, rows, self.willing)
+
+    async def images(self, ctx):
+        dut, ready = self.dut, 0
+        while True:
+            ready = self.willing()
+            ctx.set(dut.image.ready, ready)
+            ctx.set(dut.image_blocks.ready, ready)
+            *_, rows, row, blocks, block = await ctx.tick().sample(
+                dut.image.valid, dut.image.payload.as_value(),
+                dut.image_blocks.valid, dut.image_blocks.payload,
+            )  # fmt: skip
+            if rows and ready:
+                self.seen.images.append(row)
+            if blocks and ready:
+                self.seen.images.append((block.stream, block.block.i, block.block.j))
+
+
+def do_jobs(dut, jobs, rng, *, stalls=True, first=None, limit=40_000):
+    """Do them; what was seen. Everything must be as the golden machine leaves it. ``first``: a
+    bench beside them; the first command waits a few cycles for it."""
+    it = EngineRun(dut, jobs, rng, stalls)
+    reads, writes = dut.read, dut.write
+    background = (
+        partial(it.memory.read, requests=reads.requests, data=reads.beats),
+        partial(it.memory.write, requests=writes.requests, beats=writes.beats),
+        it.watch,
+        it.products,
+        it.images,
+    )
+    benches = (it.commands, first) if first else (it.commands,)
+    run(dut, *benches, background=background, limit=limit)
+    return it.seen
+
+
+def differ(found, expected):
+    """Places of bytes."""
+    return np.flatnonzero(np.frombuffer(found, np.uint8) != np.frombuffer(expected, np.uint8))
+
+
+def numbers(row, block):
+    """Of a row's bits."""
+    return np.array([row >> 32 * lane & 0xFFFFFFFF for lane in range(block)], np.uint32)

@@ -1,0 +1,261 @@
+# amaranth: UnusedElaboratable=no
+"""The vector unit whole against the golden machine: memory, to the byte, and what it says."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from diastole_sim.spec.command import Command
+from diastole_sim.spec.command_errors import ErrorCode
+from diastole_sim.spec.limits import VectorTable
+from diastole_sim.spec.micro import Instruction, MicroOp, Source
+from diastole_sim.spec.stream_table import DESCRIPTOR_BYTES, Descriptor, Kind, PanelOrder
+from support.random_programs import random_scene
+from support.vector_engine import (
+    do_jobs,
+    engine_of,
+    golden_bench,
+    job_of,
+    job_of_scene,
+    numbers,
+)
+from support.vector_scenes import crowded_scene, small_scene
+
+SHAPES = [(1, 32), (2, 64), (4, 32), (4, 128), (8, 64), (8, 512)]
+WALKS = ("rows", "columns")
+
+
+@pytest.mark.parametrize("walk", WALKS)
+@pytest.mark.parametrize("block, data_width", SHAPES)
+def test_random_chains(block, data_width, walk, rng):
+    """One after the other, each with all that it needs."""
+    jobs = [
+        job_of_scene(small_scene(rng, block, length=8, walk=walk), data_width, rng, step)
+        for step in (0, 3)
+    ]
+    stalls = (walk == "rows") == (data_width in (32, 512))
+    do_jobs(engine_of(block, data_width), jobs, rng, stalls=stalls)
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize("stalls", [False, True], ids=["free", "stalled"])
+@pytest.mark.parametrize("walk", WALKS)
+@pytest.mark.parametrize("block, data_width", [*SHAPES, (16, 64)])
+def test_many_random_chains(block, data_width, walk, stalls, number, rng):
+    scenes = [random_scene(rng, block, walk=walk), crowded_scene(rng, block)]
+    jobs = [job_of_scene(each, data_width, rng, rng.choice((0, 1, 5))) for each in scenes]
+    do_jobs(engine_of(block, data_width), jobs, rng, stalls=stalls, limit=1_000_000)
+
+
+SIZE = (7, 13)
+MOVE = Instruction(op=MicroOp.MOV, a=Source.S0, o=0)
+TENSOR = np.arange(91, dtype=np.float32).reshape(SIZE) - 40
+NAN = 0x7FC00000
+
+
+class Chain:
+    """A chain from input 0, floats in memory, to output 0, its tables loaded by commands."""
+
+    def __init__(self, *, output=None, program=(MOVE,), source=None, tensor=TENSOR, data_width=64):
+        self.bench = bench = golden_bench(4, data_width)
+        self.rows = [row.tobytes() for row in tensor]
+        address, pitch = bench.put_rows(self.rows)
+        self.out = bench.take(pitch * len(self.rows)), pitch
+        self.source = source or Descriptor(kind=Kind.F32, address=address, pitch=pitch)
+        self.output = output or self.stored()
+        self.program, self.tensor = program, tensor
+        self.place = bench.load(program)
+
+    def stored(self, **others):
+        address, pitch = self.out
+        return Descriptor(kind=Kind.F32, address=address, pitch=pitch, **others)
+
+    def loads(self, streams=()):
+        """Commands that load program and streams. ``streams``: further ones, by number."""
+        slots = [Descriptor()] * 8
+        for number, each in {0: self.source, 4: self.output, **dict(streams)}.items():
+            slots[number] = each
+        words = b"".join(each.encode().to_bytes(8, "little") for each in self.program)
+        table = b"".join(each.encode() for each in slots)
+        assert len(table) == 8 * DESCRIPTOR_BYTES
+        return [
+            Command.load(
+                VectorTable.INSTRUCTIONS,
+                address=self.bench.put(words),
+                first=0,
+                count=len(self.program),
+            ),
+            Command.load(VectorTable.DESCRIPTORS, address=self.bench.put(table), first=0, count=8),
+        ]
+
+    def command(self):
+        return Command.chain(self.place, m=self.tensor.shape[0], n=self.tensor.shape[1])
+
+    def job(self, **streams):
+        return job_of(self.bench, [*self.loads(**streams), self.command()])
+
+
+BAD_STREAM = Descriptor(kind=Kind.F32, pitch=4)
+BAD_PROGRAM = (replace(MOVE, b=1),)
+
+
+@pytest.mark.parametrize(
+    "chain, error",
+    [
+        ({"output": BAD_STREAM}, ErrorCode.BAD_STREAM),
+        ({"program": BAD_PROGRAM}, ErrorCode.BAD_PROGRAM),
+        ({"output": BAD_STREAM, "program": BAD_PROGRAM}, ErrorCode.BAD_STREAM),
+    ],
+    ids=["stream", "program", "both"],
+)
+def test_what_is_refused_does_nothing(chain, error, rng):
+    job = Chain(**chain).job()
+    assert job.error == error
+    assert job.after == job.before
+    do_jobs(engine_of(4, 64), [job], rng)
+
+
+@pytest.mark.parametrize("value", [1.5, float("inf"), float("nan")])
+@pytest.mark.parametrize("watch", [0, 1])
+def test_a_constant_that_is_watched_stops_the_unit(value, watch, rng):
+    """After the chain is finished, and what it wrote has left."""
+    tensor = TENSOR.copy()
+    tensor[-3, -1] = value  # row slot 0, lane 0 of the last block
+    chain = Chain(
+        tensor=tensor,
+        program=(MOVE, replace(MOVE, o=1)),
+    )
+    constant = Descriptor(kind=Kind.CONSTANT, address=200, watch=watch)
+    job = chain.job(streams={5: constant})
+    stops = bool(watch) and not np.isfinite(value)
+    assert job.error == (ErrorCode.NOT_FINITE if stops else ErrorCode.NONE)
+    assert not job.overflow
+    assert job.after != job.before
+    do_jobs(engine_of(4, 64), [job], rng)
+
+
+@pytest.mark.parametrize("watched", [None, 0, 1])
+def test_what_is_watched_in_the_panel(watched, rng):
+    """Of two outputs there the one that is watched."""
+    tensor = TENSOR.copy()
+    tensor[2, 3] = np.nan
+    program = (replace(MOVE, o=1, when=3), replace(MOVE, a=Source.ONE, o=2), MOVE)
+    streams = {
+        5 + n: Descriptor(
+            kind=Kind.PANEL, address=4 * n, aux=PanelOrder.BLOCK_COLUMN, watch=int(watched == n)
+        )
+        for n in range(2)
+    }
+    job = Chain(tensor=tensor, program=program).job(streams=streams)
+    assert job.overflow == (watched == 0)
+    do_jobs(engine_of(4, 64), [job], rng)
+
+
+def blocks_of(tensor, side):
+    """Blocks of a walk by rows, bits. Outside the tensor ones are 7.0."""
+    rows, cols = tensor.shape
+    high, wide = -(-rows // side), -(-cols // side)
+    padded = np.full((high * side, wide * side), 7, np.float32)
+    padded[:rows, :cols] = tensor
+    blocks = padded.reshape(high, side, wide, side).swapaxes(1, 2).reshape(-1, side, side)
+    return blocks.view(np.uint32).tolist()
+
+
+def test_rows_of_a_product(rng):
+    """As if they came from memory."""
+    job = Chain(program=(replace(MOVE, op=MicroOp.ADD, c=Source.COLUMN),)).job()
+    chain = Chain(
+        source=Descriptor(kind=Kind.PRODUCT),
+        program=(replace(MOVE, op=MicroOp.ADD, c=Source.COLUMN),),
+    )
+    loads = chain.loads()
+    memory = chain.bench.machine.memory
+    before = bytes(memory.read(0, memory.size))
+    product = [row for block in blocks_of(TENSOR, 4) for row in block]
+    address, pitch = chain.out
+    after = bytearray(before)
+    after[address : address + pitch * 7] = job.after[address : address + pitch * 7]
+    given = replace(
+        job,
+        commands=[*loads, chain.command()],
+        before=before,
+        after=bytes(after),
+        product=product,
+        fields={"of_product": 1},
+    )
+    do_jobs(engine_of(4, 64), [given, given], rng)
+
+
+@pytest.mark.parametrize("stalls", [False, True], ids=["free", "stalled"])
+def test_images_leave_for_the_converter(stalls, rng):
+    image = Descriptor(kind=Kind.IMAGE, address=64, offset=64, pitch=5, tensor_class=2)
+    chain = Chain(program=(MOVE, replace(MOVE, o=2)))
+    loads = chain.loads({6: image})
+    memory = chain.bench.machine.memory
+    before = memory.read(0, memory.size).tobytes()
+    chain.bench.machine.execute(loads[0])
+    job = job_of(chain.bench, [*loads, chain.command()])
+    address, pitch = chain.out
+    after = bytearray(before)  # the golden machine writes the image too
+    after[address : address + pitch * 7] = job.after[address : address + pitch * 7]
+    given = replace(job, before=before, after=bytes(after))
+    seen = do_jobs(engine_of(4, 64), [given], rng, stalls=stalls)
+    places = [each for each in seen.images if isinstance(each, tuple)]
+    rows = [each for each in seen.images if not isinstance(each, tuple)]
+    assert places == [(2, i, j) for i in range(2) for j in range(4)]
+    expected = [row for block in blocks_of(TENSOR, 4) for row in block]
+    for number, (found, row) in enumerate(zip(rows, expected, strict=True)):
+        block, slot = divmod(number, 4)
+        i, j = divmod(block, 4)
+        width = min(4, 13 - 4 * j)
+        if 4 * i + slot < 7:
+            assert numbers(found, 4)[:width].tolist() == row[:width]
+
+
+def test_scales_and_constants_from_outside(rng):
+    """Constants between commands; scales at any time."""
+    dut = engine_of(4, 64)
+    bench = golden_bench(4, 64)
+    constants, scales = bench.take(16), bench.take(16)
+    tables = bench.machine.tables
+    tables.constants[100:104] = tables.amax[251:255] = (1, 2, 3, 4)
+    places = {VectorTable.CONSTANTS: (constants, 100), VectorTable.AMAX: (scales, 251)}
+    stores = [
+        Command.store(table, address=address, first=first, count=4)
+        for table, (address, first) in places.items()
+    ]
+    job = job_of(bench, stores)
+
+    async def outside(ctx):
+        for number in range(4):
+            bits = int(np.float32(number + 1).view(np.uint32))
+            ctx.set(dut.constant_put, {"valid": 1, "index": 100 + number, "value": bits})
+            ctx.set(dut.amax_put_en, 1)
+            ctx.set(dut.amax_put_at, 251 + number)
+            ctx.set(dut.amax_put, number + 1)
+            await ctx.tick()
+        ctx.set(dut.constant_put.valid, 0)
+        ctx.set(dut.amax_put_en, 0)
+        for number in range(40):
+            ctx.set(dut.amax_at, 251 + number % 4)
+            ctx.set(dut.amax_en, 1)
+            await ctx.tick()
+            ctx.set(dut.amax_en, 0)
+            assert ctx.get(dut.amax) == number % 4 + 1
+            await ctx.tick()
+
+    do_jobs(dut, [job], rng, first=outside)
+
+
+def test_cycles_of_a_chain(rng):
+    """Where its beats are no more than its instructions' cycles, nothing but those of its
+    beginning and end is added to them."""
+    blocks = 2 * 4
+    program = (MOVE, *[replace(MOVE, a=Source.ONE, d=1, o=7)] * 2)
+    job = Chain(program=program).job()
+    seen = do_jobs(engine_of(4, 64), [job], rng, stalls=False)
+    assert seen.counts["working"] == blocks * len(program) * 8
+    assert seen.counts["input"] + seen.counts["output"] < 40
+    assert seen.cycles[-1] < blocks * len(program) * 8 + 100
