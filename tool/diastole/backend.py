@@ -16,7 +16,7 @@ from diastole_sim.golden.convert import Quantised
 from diastole_sim.rtl.programs import find_compiler, find_verilator
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.image import round_up
-from diastole_sim.spec.limits import Limits
+from diastole_sim.spec.limits import Limits, VectorLimits
 from diastole_sim.spec.nest import Nest
 
 if TYPE_CHECKING:
@@ -105,14 +105,16 @@ def make_machine(
 
 
 def program_limits(config: Config) -> Limits:
-    """What a machine accepts. ``config`` has a vector unit."""
-    vector = config.vector_shape
-    assert vector is not None
+    """What a machine accepts, as its manifest has it. ``config`` has a vector unit."""
+    from diastole_hw.top import Top
+
+    plan = config.plan
+    parameters = Top(plan, config_hash=config.identification).parameters
     return Limits.of(
         config.numerics,
-        data_width=config.bus.data_width,
-        nests=config.plan.nests,
-        panel_vectors=vector.panel_vectors,
+        data_width=plan.data_width,
+        nests=plan.nests,
+        vector=VectorLimits.from_dict(parameters["vector"]),
     )
 
 
