@@ -16,7 +16,7 @@ from diastole_sim.golden.convert import Quantised
 from diastole_sim.rtl.programs import find_compiler, find_verilator
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.image import round_up
-from diastole_sim.spec.limits import Limits, VectorLimits
+from diastole_sim.spec.limits import Limits
 from diastole_sim.spec.nest import Nest
 
 if TYPE_CHECKING:
@@ -106,16 +106,11 @@ def make_machine(
 
 def program_limits(config: Config) -> Limits:
     """What a machine accepts, as its manifest has it. ``config`` has a vector unit."""
-    from diastole_hw.top import Top
+    from diastole_hw.top import vector_limits
 
     plan = config.plan
-    parameters = Top(plan, config_hash=config.identification).parameters
-    return Limits.of(
-        config.numerics,
-        data_width=plan.data_width,
-        nests=plan.nests,
-        vector=VectorLimits.from_dict(parameters["vector"]),
-    )
+    vector = vector_limits(plan)
+    return Limits.of(config.numerics, data_width=plan.data_width, nests=plan.nests, vector=vector)
 
 
 def _rtl_options(

@@ -10,6 +10,7 @@ from diastole_sim.rtl import bell
 from diastole_sim.rtl.bell import BellMachine
 from diastole_sim.rtl.errors import ProductError
 from diastole_sim.spec.command_errors import ErrorCode
+from diastole_sim.spec.limits import VectorLimits
 from diastole_sim.spec.registers import BY_NAME, WAIT_REGISTERS
 from support import fake_machine
 from support.numerics import make_numerics
@@ -48,7 +49,10 @@ def product(copier):
     manifest = json.loads(path.read_text())
     numerics = make_numerics(block=8).to_dict()
     manifest["parameters"] |= fake_machine.parameters_of(numerics, 128)
-    manifest["parameters"]["vector"] = {"special": 2, "panel_vectors": 512}
+    manifest["parameters"]["vector"] = {
+        "special": 2,
+        **VectorLimits(panel_vectors=512).to_dict(),
+    }
     path.write_text(json.dumps(manifest))
     return path.parent
 
