@@ -37,6 +37,20 @@ from diastole_sim.spec.limits import Limits, VectorLimits, planes_by_class
 from diastole_sim.spec.registers import version_of
 
 
+def max_convert_cols(plan: Plan) -> int:
+    """Of a tensor that is converted whole."""
+    return min(MAX_SIZE, plan.converter_blocks * plan.block)
+
+
+def vector_limits(plan: Plan) -> VectorLimits | None:
+    """What commands of a machine's vector unit may be; None where there is none."""
+    vector = plan.vector
+    if vector is None:
+        return None
+    fed = fed_columns(plan.numerics, plan.data_width, max_convert_cols(plan))
+    return VectorLimits(panel_vectors=vector.panel_vectors, fed=fed)
+
+
 class Top(Elaboratable):
     """The whole machine behind AXI4-Lite (``s_axil_*``), AXI4 (``m_axi_*``) and ``irq``; with two
     ports to memory there is ``m_axi1_*`` too.
@@ -84,7 +98,7 @@ class Top(Elaboratable):
             "register_version": version_of(planes=plan.planar, vector=plan.vector is not None),
             "command_version": COMMAND_VERSION,
             "max_size": MAX_SIZE,
-            "max_convert_cols": self._max_convert_cols,
+            "max_convert_cols": max_convert_cols(self.plan),
             "nests": plan.nests.to_dict(),
             "fused_max_m": plan.fused_blocks_m * plan.block if plan.fused else 0,
             "fused_max_n": plan.fused_blocks_n * plan.block if plan.fused else 0,
@@ -96,7 +110,7 @@ class Top(Elaboratable):
         vector = self.plan.vector
         if vector is None:
             return {}
-        limits = self._vector_limits
+        limits = vector_limits(self.plan)
         assert limits is not None
         return {"vector": {"special": vector.specials, **limits.to_dict()}}
 
@@ -105,18 +119,6 @@ class Top(Elaboratable):
         """In cycles."""
         plan = self.plan
         return {"pass_min_cycles": max(plan.rows * plan.block, plan.shortest_pass), "hop_cycles": 1}
-
-    @property
-    def _vector_limits(self) -> VectorLimits | None:
-        vector = self.plan.vector
-        if vector is None:
-            return None
-        fed = fed_columns(self.plan.numerics, self.plan.data_width, self._max_convert_cols)
-        return VectorLimits(panel_vectors=vector.panel_vectors, fed=fed)
-
-    @property
-    def _max_convert_cols(self) -> int:
-        return min(MAX_SIZE, self.plan.converter_blocks * self.plan.block)
 
     def elaborate(self, platform):
         m = Module()
@@ -136,10 +138,10 @@ class Top(Elaboratable):
                     block=plan.block,
                     headroom=plan.headroom,
                     data_width=plan.data_width,
-                    max_convert_cols=self._max_convert_cols,
+                    max_convert_cols=max_convert_cols(self.plan),
                     nests=plan.nests,
                     planes=planes_by_class(plan.numerics),
-                    vector=self._vector_limits,
+                    vector=vector_limits(self.plan),
                 )
             ),
             "reader": AxiReader(data_width=plan.data_width),

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from diastole_sim.program.golden_run import GoldenRun
 from diastole_sim.program.perceptron import perceptron_program
 from diastole_sim.program.perceptron_tensors import PerceptronRecipe, StoredSamples
 from diastole_sim.program.recipe import Adam, RmsProp, Sgd
-from diastole_sim.spec.limits import Limits
+from diastole_sim.program.run import ProgramRun, golden_machine
+from diastole_sim.spec.limits import Limits, VectorLimits
 from diastole_sim.spec.nest import ProductNests
 from support.golden_machines import NESTS
 from support.numerics import make_numerics
@@ -19,7 +19,8 @@ WIDTHS = (13, 11, 7)
 def make_limits(numerics, *, panel_vectors=1024, data_width=64, nests=NESTS):
     """Of a machine with a vector unit."""
     every = ProductNests(forward=nests, dx=nests, dw=nests)
-    return Limits.of(numerics, data_width=data_width, nests=every, panel_vectors=panel_vectors)
+    vector = VectorLimits(panel_vectors=panel_vectors)
+    return Limits.of(numerics, data_width=data_width, nests=every, vector=vector)
 
 
 def samples(rng, count, features, classes, *, as_bytes=True, scale=1 / 16):
@@ -100,7 +101,8 @@ class SmallRun:
         )
 
     def start(self, seed=0):
-        return GoldenRun.of(self.program, self.numerics, self.limits, seed=seed)
+        machine = golden_machine(self.program, self.numerics, self.limits, seed=seed)
+        return ProgramRun(program=self.program, machine=machine)
 
     def batch(self, step):
         """Values and labels of a step."""

@@ -15,14 +15,20 @@ from diastole_sim.device.interface import ConvertedTensor, DeviceProtocol
 from diastole_sim.golden.convert import Quantised
 from diastole_sim.rtl.programs import find_compiler, find_verilator
 from diastole_sim.spec.command_errors import ErrorCode
+from diastole_sim.spec.image import round_up
+from diastole_sim.spec.limits import Limits
 from diastole_sim.spec.nest import Nest
 
 if TYPE_CHECKING:
     from diastole_sim.golden.parts import SharingMachine
+    from diastole_sim.program.program import TrainingProgram
+    from diastole_sim.program.run import ProgramMachine
+    from diastole_sim.rtl.product import Product
     from diastole_sim.rtl.tensor import DeviceTensor
 
 REFUSED_BY_SIZE = (ErrorCode.TOO_LONG, ErrorCode.TOO_LARGE)
 """Errors of commands that are too much for the machine."""
+PAGE_BYTES = 4096
 
 
 @contextmanager
@@ -54,20 +60,83 @@ def make_device(
         yield GoldenDevice(config.numerics, seed=seed)
         return
     from diastole_sim.rtl.device import Device as RtlDevice
+
+    with _judged_hardware():
+        folder = product or cached_product(config)
+        options = _rtl_options(stalls, trace, trace_depth, latency)
+        with RtlDevice(folder, seed=seed, nest=nest, **options) as device:
+            yield device
+        if trace is not None and views:  # they are complete now
+            _note_views(trace, device.product)
+
+
+@contextmanager
+def make_machine(
+    backend: str,
+    config: Config,
+    program: "TrainingProgram",
+    *,
+    seed: int,
+    stalls: int | None = None,
+    trace: Path | None = None,
+    trace_depth: int | None = None,
+    latency: int | None = None,
+) -> "Generator[ProgramMachine]":
+    """A machine with a vector unit and memory for a program, closed in the end. All else is as of
+    :func:`make_device`."""
+    limits = program_limits(config)
+    from diastole_sim.program.verified_run import memory_needed
+
+    size = round_up(memory_needed(program, limits), PAGE_BYTES)
+    if backend == "golden":
+        from diastole_sim.golden.machine import GoldenMachine
+
+        yield GoldenMachine(config.numerics, limits, memory_bytes=size, seed=seed)
+        return
+    from diastole_sim.rtl.bell import BellMachine
+
+    with _judged_hardware():
+        folder = cached_product(config)
+        options = _rtl_options(stalls, trace, trace_depth, latency)
+        with BellMachine(folder, seed=seed, memory_bytes=size, **options) as machine:
+            yield machine
+        if trace is not None:
+            _note_views(trace, machine.product)
+
+
+def program_limits(config: Config) -> Limits:
+    """What a machine accepts, as its manifest has it. ``config`` has a vector unit."""
+    from diastole_hw.top import vector_limits
+
+    plan = config.plan
+    vector = vector_limits(plan)
+    return Limits.of(config.numerics, data_width=plan.data_width, nests=plan.nests, vector=vector)
+
+
+def _rtl_options(
+    stalls: int | None, trace: Path | None, trace_depth: int | None, latency: int | None
+) -> dict[str, Any]:
+    """Of a machine in Verilator."""
+    names = () if latency is None else ("read_latency", "write_latency")
+    options: dict[str, Any] = {"stalls": stalls, "trace": trace, **dict.fromkeys(names, latency)}
+    if trace is not None:
+        note("with waves, a machine is compiled once more, in up to twice the time")
+        options["trace_depth"] = trace_depth or 0
+    return options
+
+
+def _note_views(trace: Path, product: "Product") -> None:
+    written = write_views(trace, product.manifest["ports"])
+    note(f"wrote {trace}; views of it: {', '.join(map(str, written))}")
+
+
+@contextmanager
+def _judged_hardware() -> Generator[None]:
+    """What goes wrong in the hardware, as what it means to the user."""
     from diastole_sim.rtl.errors import BuildError, CommandError, HardwareError, ProductError
 
     try:
-        folder = product or cached_product(config)
-        names = () if latency is None else ("read_latency", "write_latency")
-        options: dict[str, Any] = {"stalls": stalls, "trace": trace, "seed": seed, "nest": nest}
-        if trace is not None:
-            note("with waves, a machine is compiled once more, in up to twice the time")
-            options["trace_depth"] = trace_depth or 0
-        with RtlDevice(folder, **options, **dict.fromkeys(names, latency)) as device:
-            yield device
-        if trace is not None and views:  # they are complete now
-            written = write_views(trace, device.product.manifest["ports"])
-            note(f"wrote {trace}; views of it: {', '.join(map(str, written))}")
+        yield
     except CommandError as error:
         if error.code in REFUSED_BY_SIZE:
             raise BadInput(f"too large for the hardware: {error.message}") from error

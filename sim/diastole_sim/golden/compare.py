@@ -103,9 +103,9 @@ class Comparison:
         else:
             wanted = expected.copy_values()
             for axis, values in got.copy_values().items():
-                self._array(copy_name(name, axis), values, wanted[axis], step)
+                self.array(copy_name(name, axis), values, wanted[axis], step)
         for report in reports:
-            self._report(report, name, getattr(got, report), getattr(expected, report), step)
+            self.report(report, name, getattr(got, report), getattr(expected, report), step)
 
     def result(
         self,
@@ -117,10 +117,10 @@ class Comparison:
     ) -> None:
         """The tensors of a product, and what is reported of it; names get the ``prefix``."""
         for name, values in got.values.items():
-            self._array(prefix + name, values, expected.values[name], step)
+            self.array(prefix + name, values, expected.values[name], step)
         of = prefix + got.op
-        self._report("exact", of, got.exact, expected.exact, step)
-        self._report("overflow", of, got.overflow, expected.overflow, step)
+        self.report("exact", of, got.exact, expected.exact, step)
+        self.report("overflow", of, got.overflow, expected.overflow, step)
 
     def _copies(self, name: str, got: Quantised, expected: Quantised, step: int | None) -> None:
         axes = OPERAND_OF[got.tensor_class].copy_names if len(got.copies) > 1 else ("",)
@@ -128,10 +128,10 @@ class Comparison:
             zip(axes, got.copies, expected.copies, strict=True)
         ):
             called = copy_name(name, axis)
-            wrong = self._array(called, got.values(number), expected.values(number), step)
+            wrong = self.array(called, got.values(number), expected.values(number), step)
             self._codes(called, copy, wanted, wrong, step)
             for part in STORED_BYTES:
-                self._array(f"{called}.{part}", getattr(copy, part), getattr(wanted, part), step)
+                self.array(f"{called}.{part}", getattr(copy, part), getattr(wanted, part), step)
 
     def _codes(
         self, name: str, got: Copy, expected: Copy, wrong: NDArray[np.bool_], step: int | None
@@ -143,9 +143,9 @@ class Comparison:
         inside = differs[:rows, :columns] & ~(wrong.T if got.transposed else wrong)
         self._note(f"{name}.codes", got.codes, expected.codes, inside, step)
         padding = int(differs.sum() - differs[:rows, :columns].sum())
-        self._report("wrong elements in the padding", name, padding, 0, step)
+        self.report("wrong elements in the padding", name, padding, 0, step)
 
-    def _array(
+    def array(
         self, name: str, got: NDArray[Any], expected: NDArray[Any], step: int | None
     ) -> NDArray[np.bool_]:
         """Compare all elements; returns which differ."""
@@ -170,9 +170,8 @@ class Comparison:
                 tensor=name, step=step, index=index, got=got[index], expected=expected[index]
             )
 
-    def _report(
-        self, report: str, of: str, got: object, expected: object, step: int | None
-    ) -> None:
+    def report(self, report: str, of: str, got: object, expected: object, step: int | None) -> None:
+        """A reported value."""
         self.compared += 1
         if got == expected:
             return

@@ -99,7 +99,19 @@ class GoldenMachine:
         self._decoded: dict[bytes, Command] = {}
         self._sound: dict[Command, int] = {}
 
-    # Runs.
+    # As a host sees it.
+
+    def read_rows(self, address: int, count: int, pitch: int, length: int) -> Bytes:
+        """A view of ``count`` runs of ``length`` bytes of memory, ``pitch`` apart."""
+        return self.memory.rows(address, count, pitch, length)
+
+    def write(self, address: int, data: Bytes) -> None:
+        """Put bytes into memory."""
+        self.memory.write(address, data)
+
+    def counters(self) -> dict[str, int]:
+        """None: it has no clock."""
+        return {}
 
     def run_at(self, address: int, count: int) -> Outcome:
         """Run the ``count`` commands of the array at an address, as register ``start`` does."""

@@ -1,7 +1,9 @@
 """Where a program has its tensors: in memory, and in the panel of the vector unit."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from diastole_sim.spec.command import Command
 from diastole_sim.spec.image import image_layouts, round_up
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 from diastole_sim.spec.stream_table import ELEMENT_BITS, ROWS, Descriptor, Kind, PanelOrder
@@ -10,7 +12,7 @@ LINE_BYTES = 64
 """Areas begin on such a multiple: on a beat of every bus."""
 INT32 = "int32"
 """Kind of an area of integers; the others are those of streams in small letters, ``image x`` and
-the like, and ``table``."""
+the like, ``table`` and ``commands``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,12 +68,14 @@ class BoundStream:
 @dataclass(kw_only=True)
 class MemoryPlan:
     """Hands out memory from address 0 on, and vectors of the panel. ``data_width``: bits of a beat;
-    ``panel_vectors`` of ``block`` numbers each."""
+    ``panel_vectors`` of ``block`` numbers each; ``in_panel``: by name the first vector of each, and
+    the one behind its last."""
 
     numerics: Numerics
     data_width: int
     panel_vectors: int
     areas: dict[str, PlannedArea] = field(default_factory=dict[str, PlannedArea])
+    in_panel: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
     end: int = 0
     panel_end: int = 0
 
@@ -95,6 +99,11 @@ class MemoryPlan:
         self.areas[name] = area
         self.end += round_up(length, LINE_BYTES)
         return area
+
+    def commands(self, name: str, commands: Sequence[Command]) -> tuple[PlannedArea, bytes]:
+        """A place for them, and the bytes that they are there."""
+        data = b"".join(command.encode() for command in commands)
+        return self.take(name, "commands", (len(commands),), len(data)), data
 
     def tensor(self, name: str, kind: Kind, rows: int, cols: int) -> PlannedArea:
         """Rows of a kind that has a pitch."""
@@ -145,9 +154,15 @@ class MemoryPlan:
         if end > self.panel_vectors:
             return None
         self.panel_end = end
+        self.in_panel[name] = first, end
         pitch = wide if order == PanelOrder.BLOCK else 0
         placed = Descriptor(kind=Kind.PANEL, address=first, aux=order, pitch=pitch)
         return BoundStream(name=name, descriptor=placed)
+
+    def empty_panel(self, first: int) -> None:
+        """Take back what lies there from a vector on."""
+        self.panel_end = first
+        self.in_panel = {name: place for name, place in self.in_panel.items() if place[0] < first}
 
 
 def stream_of(

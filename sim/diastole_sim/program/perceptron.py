@@ -27,7 +27,7 @@ from diastole_sim.program.perceptron_tensors import (
     PerceptronTensors,
     StoredSamples,
 )
-from diastole_sim.program.program import TrainingProgram
+from diastole_sim.program.program import EVALUATION, TRAINING, TrainingProgram
 from diastole_sim.program.program_tables import FIRST_WRITTEN, OWN_CONSTANTS
 from diastole_sim.program.writer import ChainUse, ProductOf, Writer
 from diastole_sim.spec.command import Command
@@ -82,13 +82,18 @@ def perceptron_program(
         if layer.w.name in writer.floats:
             first = tensors.initial[layer.parameters["w"].name]
             tensors.initial[writer.floats[layer.w.name].name] = first
+    training_commands = commands.commands(entries=(resume, target))
+    evaluation = evaluation_commands(tensors, held_out, limits)
+    for name, each in ((TRAINING, training_commands), (EVALUATION, evaluation)):
+        _, tensors.initial[name] = plan.commands(name, each)
     return TrainingProgram(
-        training=commands.commands(entries=(resume, target)),
+        training=training_commands,
         resume=resume,
-        evaluation=evaluation_commands(tensors, held_out, limits),
+        evaluation=evaluation,
         steps=recipe.steps,
         areas=plan.areas,
         initial=tensors.initial,
+        panel=plan.in_panel,
         memory_bytes=plan.end,
         loss_scaling=recipe.loss_scaling,
     )

@@ -21,6 +21,7 @@ from diastole_sim.program.memory_plan import (
 from diastole_sim.program.program_tables import OWN_CONSTANTS
 from diastole_sim.program.recipe import LossScaling, Optimiser
 from diastole_sim.spec.check import require_int
+from diastole_sim.spec.image import round_up
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.stream_table import Kind, PanelOrder
 from diastole_sim.train.draws import initial_weights
@@ -28,6 +29,25 @@ from diastole_sim.train.samples import Samples
 
 STEP_TABLE, LOSSES, LOGITS = "step table", "losses", "logits"
 """Areas by name: constants of every step, its loss, and what an evaluation leaves."""
+
+
+class PanelTooSmallError(ValueError):
+    """The panel has ``available`` vectors of ``block`` numbers, and a perceptron of ``layers``
+    needs so many as are ``needed``."""
+
+    def __init__(self, widths: tuple[int, ...], plan: MemoryPlan):
+        self.block, self.available = plan.block, plan.panel_vectors
+        self.needed = sum(round_up(columns, plan.block) for columns in widths[1:])
+        self.layers = "-".join(map(str, widths))
+        super().__init__(
+            f"the panel is too small for the gradients by the biases of {self.layers}: it has "
+            f"{self.available} vectors, and {self.needed} are needed"
+        )
+
+    @property
+    def kib(self) -> int:
+        """The smallest power of two that is enough."""
+        return 1 << max(0, (self.needed * 4 * self.block - 1) // 1024).bit_length()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,11 +219,7 @@ class PerceptronTensors:
         outputs = self.recipe.widths[number + 1]
         found = self.plan.panel(f"layer {number} db", PanelOrder.BLOCK_COLUMN, 1, outputs)
         if found is None:
-            raise ValueError(
-                f"the panel is too small for the gradients by the biases: layer {number} has "
-                f"{outputs} columns, and of {self.plan.panel_vectors} vectors "
-                f"{self.plan.panel_end} are taken"
-            )
+            raise PanelTooSmallError(self.recipe.widths, self.plan)
         return found
 
     def _layer(self, number: int, db: BoundStream) -> PerceptronLayer:
@@ -267,7 +283,7 @@ class PerceptronTensors:
         for name, stream in parameters.items():
             placed = self.plan.panel(f"{stream.name}, panel", PanelOrder.BLOCK, rows, cols)
             if placed is None:
-                self.plan.panel_end = before
+                self.plan.empty_panel(before)
                 return parameters
             found[name] = placed
         return found

@@ -7,6 +7,9 @@ from diastole_sim.program.memory_plan import PlannedArea
 from diastole_sim.program.recipe import LossScaling
 from diastole_sim.spec.command import Command
 
+TRAINING, EVALUATION = "commands of training", "commands of evaluation"
+"""Areas of commands."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingProgram:
@@ -15,9 +18,10 @@ class TrainingProgram:
     make the logits of the held-out samples, at any time between runs.
 
     ``areas``: by name, all of memory that is used, from address 0 to ``memory_bytes``. ``initial``:
-    the bytes of those that the host fills before the first run; the rest begins as zeros. After a
-    run ``layer 0 w`` and so on have the weights, in the order of ``areas[...].kind``, ``losses``
-    one of every step; after an evaluation ``logits`` has those.
+    the bytes of those that the host fills before the first run, commands among them; the rest
+    begins as zeros. ``panel``: by name, what chains keep there: its first vector, and the one
+    behind its last. After a run ``layer 0 w`` and so on have the weights, ``losses`` one of every
+    step; after an evaluation ``logits`` has those.
     """
 
     training: tuple[Command, ...]
@@ -26,5 +30,6 @@ class TrainingProgram:
     steps: int
     areas: Mapping[str, PlannedArea]
     initial: Mapping[str, bytes]
+    panel: Mapping[str, tuple[int, int]]
     memory_bytes: int
     loss_scaling: LossScaling | None = None

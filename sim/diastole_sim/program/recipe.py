@@ -123,12 +123,16 @@ class Adam:
         return found | ({"1-lr_t*decay": 1 - rate * self.weight_decay} if self.decoupled else {})
 
 
+_POWERS: dict[float, list[float]] = {}
+"""By base, those that were asked for so far, from exponent 0 on."""
+
+
 def _power(base: float, exponent: int) -> float:
     """One product after the other in float64: the same bits on every computer."""
-    result = 1.0
-    for _ in range(exponent):
-        result *= base
-    return result
+    known = _POWERS.setdefault(base, [1.0])
+    while len(known) <= exponent:
+        known.append(known[-1] * base)
+    return known[exponent]
 
 
 @dataclass(frozen=True, kw_only=True)

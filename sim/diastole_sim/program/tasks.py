@@ -14,6 +14,7 @@ from diastole_sim.program.recipe import LossScaling, Optimiser, Sgd, falling
 from diastole_sim.spec.limits import Limits
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.train.job import batch_rows
+from diastole_sim.train.samples import Samples
 from diastole_sim.train.tasks import HIDDEN, Task
 
 BYTE_SCALES = {"digits": 1 / 16}
@@ -22,10 +23,19 @@ BYTE_SCALES = {"digits": 1 / 16}
 
 @dataclass(frozen=True, kw_only=True)
 class TaskProgram:
-    """``labels``: of the held-out samples, whose logits an evaluation makes."""
+    """``training``, ``held_out``: samples, of which a step takes those that the recipe says, and an
+    evaluation makes logits of the others."""
 
+    task: Task
+    recipe: PerceptronRecipe
     program: TrainingProgram
-    labels: NDArray[np.int64]
+    training: Samples
+    held_out: Samples
+
+    @property
+    def labels(self) -> NDArray[np.int64]:
+        """Of the held-out samples."""
+        return self.held_out.labels
 
 
 def task_program(
@@ -65,4 +75,6 @@ def task_program(
     scale = BYTE_SCALES.get(task.name)
     stored = StoredSamples.of(training, scale), StoredSamples.of(held_out, scale)
     program = perceptron_program(recipe, *stored, numerics=numerics, limits=limits)
-    return TaskProgram(program=program, labels=held_out.labels)
+    return TaskProgram(
+        task=task, recipe=recipe, program=program, training=training, held_out=held_out
+    )

@@ -1,6 +1,7 @@
 """The generated hardware with a vector unit, which does whole programs: it is told to begin, and
 interrupts when all is done. The golden model of it is :mod:`diastole_sim.golden.machine`."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from diastole_sim.golden.loss_scale import LossScale
 from diastole_sim.golden.machine import Outcome
 from diastole_sim.rtl.control import Control
 from diastole_sim.rtl.errors import CommandError, ProductError
@@ -22,6 +24,8 @@ from diastole_sim.spec.registers import WAIT_REGISTERS
 
 Bytes = NDArray[np.uint8]
 MEMORY_BYTES = 1 << 26
+COUNTERS = ("cycles_total", "busy_slots", *WAIT_REGISTERS.values())
+"""Registers of a run."""
 
 
 class BellMachine:
@@ -74,6 +78,7 @@ class BellMachine:
         self.control.set("seed", require_int("seed", seed, 0, 2**32 - 1))
         self.control.set_windows((0, memory_bytes), (0, memory_bytes))
         self.step = self.step_end = self.command_first = 0
+        self._counters = dict.fromkeys(COUNTERS, 0)
 
     def close(self) -> None:
         """End the simulation and complete the trace."""
@@ -106,12 +111,41 @@ class BellMachine:
         try:
             self.control.start([(0, self.memory.size)], limit=limit)
         except CommandError as error:
+            self._note(error.registers)
             return Outcome(error=ErrorCode(error.code), index=error.index)
-        self.step = self.control.read("step")
+        self._note({name: self.control.read(name) for name in ("step", *COUNTERS)})
         return Outcome()
+
+    def _note(self, registers: Mapping[str, int]) -> None:
+        """Those of a run that ended."""
+        self.step = registers["step"]
+        self._counters = {name: registers[name] for name in COUNTERS}
 
     def counters(self) -> dict[str, int]:
         """Of the last run: all cycles, those in which vectors entered the array, and by cause those
         in which none did."""
-        names = ("cycles_total", "busy_slots", *WAIT_REGISTERS.values())
-        return {name: self.control.read(name) for name in names}
+        return dict(self._counters)
+
+    @property
+    def loss(self) -> LossScale:
+        """The registers of the loss's scale."""
+        found = LossScale()
+        found.set_register(self.control.read("loss_scale"))
+        found.window = self.control.read("loss_window")
+        found.clean = self.control.read("loss_clean")
+        return found
+
+    @loss.setter
+    def loss(self, loss: LossScale) -> None:
+        self.control.write("loss_scale", loss.register)
+        self.control.write("loss_window", loss.window)
+        self.control.write("loss_clean", loss.clean)
+
+    def read_rows(self, address: int, count: int, pitch: int, length: int) -> Bytes:
+        """A copy of ``count`` runs of ``length`` bytes of memory, ``pitch`` apart."""
+        starts = address + pitch * np.arange(count)
+        return self.memory[starts[:, None] + np.arange(length)]
+
+    def write(self, address: int, data: Bytes) -> None:
+        """Put bytes into memory."""
+        self.memory[address : address + len(data)] = data

@@ -137,12 +137,14 @@ class Control:
         if not self.status("error"):
             return
         code, index, report = self.read("error_code"), self.read("error_index"), self.report()
+        registers = {name: self.read(name) for name in self.names()}
         self.reset()
         raise CommandError(
             _refusal((index, code)),
             code=code,
             index=index,
             report=report,
+            registers=registers,
         )
 
     def reset(self) -> None:
@@ -154,17 +156,21 @@ class Control:
                 raise HardwareHang(f"still busy {RESET_CYCLES} cycles after a reset", self.report())
             self.machine.idle(100)
 
-    def report(self) -> str:
-        """All registers, a line each; for people."""
-        lines: list[str] = []
+    def names(self) -> list[str]:
+        """Of the registers that the machine has."""
         limits = self.limits
         planes = limits is None or limits.has_planes
         vector = limits is not None and limits.has_vector
-        for register in registers_of(planes=planes, vector=vector):
+        return [register.name for register in registers_of(planes=planes, vector=vector)]
+
+    def report(self) -> str:
+        """All registers, a line each; for people."""
+        lines: list[str] = []
+        for name in self.names():
             try:
-                lines.append(f"{register.name} = {self.read(register.name):#x}")
+                lines.append(f"{name} = {self.read(name):#x}")
             except HardwareError as error:
-                return "\n".join([*lines, f"{register.name} cannot be read: {error.message}"])
+                return "\n".join([*lines, f"{name} cannot be read: {error.message}"])
         return "\n".join(lines)
 
 

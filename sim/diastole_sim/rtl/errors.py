@@ -1,5 +1,7 @@
 """What goes wrong with a product or inside a running one."""
 
+from collections.abc import Mapping
+
 
 class ProductError(Exception):
     """The directory is no product, or not one that this version can run."""
@@ -27,9 +29,19 @@ class ProtocolError(HardwareError):
 
 
 class CommandError(HardwareError):
-    """The hardware refused a command: ``code`` is its error code, ``index`` the command's place."""
+    """The hardware refused a command: ``code`` is its error code, ``index`` the command's place,
+    ``registers`` what those of it that have a name held then."""
 
-    def __init__(self, message: str, *, code: int, index: int, report: str = ""):
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: int,
+        index: int,
+        report: str = "",
+        registers: Mapping[str, int] | None = None,
+    ):
         super().__init__(message, report)
         self.code = code
         self.index = index
+        self.registers = dict(registers or {})

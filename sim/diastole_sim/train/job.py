@@ -79,10 +79,10 @@ class TrainResult:
     compared: int
     seconds: float
     products: int
-    inexact_products: int
-    converted: int
-    saturated: int
-    underflowed: int
+    inexact_products: int | None
+    converted: int | None
+    saturated: int | None
+    underflowed: int | None
     master: str
     master_rounding: str | None
     master_bits: int | None

@@ -36,7 +36,8 @@ class Task:
 
     ``about``: one line for people. ``batch`` samples per step, ``rate`` the learning rate of step
     0, ``steps`` unless told otherwise; the held-out samples are looked at every ``evaluate_every``
-    steps. ``needs``: the distribution that has the samples, if it is another one.
+    steps. ``needs``: the distribution that has the samples, if it is another one. ``classifies``:
+    features by a perceptron, which a machine with a vector unit learns by a program.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Task:
     steps: int
     evaluate_every: int
     needs: str | None = None
+    classifies: bool = False
 
 
 def perceptron(
@@ -108,6 +110,7 @@ def given_task(samples: Samples, name: str) -> Task:
         momentum=0.8,
         steps=300,
         evaluate_every=25,
+        classifies=True,
     )
 
 
@@ -128,6 +131,7 @@ _TASKS = [
         steps=300,
         evaluate_every=25,
         needs="scikit-learn",
+        classifies=True,
     ),
     Task(
         name="text",
@@ -143,10 +147,13 @@ _TASKS = [
     ),
 ]
 TASKS = {task.name: task for task in _TASKS}
+OTHER_NAMES = {"digits-mlp": "digits"}
+TASK_NAMES = tuple(sorted((*TASKS, *OTHER_NAMES)))
+"""All that :func:`find_task` knows."""
 
 
 def find_task(name: str) -> Task:
     """The task of that name; ValueError, naming those that exist, if there is none."""
-    if name not in TASKS:
-        raise ValueError(f"task must be one of {', '.join(sorted(TASKS))}, not {name!r}")
-    return TASKS[name]
+    if name not in TASK_NAMES:
+        raise ValueError(f"task must be one of {', '.join(TASK_NAMES)}, not {name!r}")
+    return TASKS[OTHER_NAMES.get(name, name)]

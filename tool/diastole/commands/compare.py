@@ -44,7 +44,6 @@ from diastole.errors import BadInput
 from diastole.files import atomic
 from diastole.files.samples import read_samples
 from diastole.report import compare_picture, compare_table
-from diastole_sim.train import TASKS
 from diastole_sim.train.tasks import Task, given_task
 
 PICTURES = (".png", ".svg")
@@ -147,7 +146,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.scheduler is not None:
         install.require(install.DISTRIBUTED)
     task = _task(arguments, plan)
-    settled, refused = settle(arguments, plan, asked)
+    settled, refused = settle(arguments, plan, asked, task.name)
     runs = Runs.of(task, settled, seeds, arguments.steps or plan.steps or task.steps)
     with opened(arguments.results) as results:
         failed = _run(arguments, runs.jobs, results)
@@ -226,14 +225,13 @@ def _task(arguments: argparse.Namespace, plan: Plan) -> Task:
         raise BadInput("--task and --data both say what is learnt: give one of them")
     if data is not None:
         return given_task(read_samples(data), data.name)
-    if name not in TASKS:
-        raise BadInput(f"--task must be one of {', '.join(TASKS)}, not {name}")
-    train.require_samples(TASKS[name])
-    return TASKS[name]
+    task = train.named_task(name or "")
+    train.require_samples(task)
+    return task
 
 
 def settle(
-    arguments: argparse.Namespace, plan: Plan, asked: Sequence[Named]
+    arguments: argparse.Namespace, plan: Plan, asked: Sequence[Named], task: str
 ) -> tuple[list[Settled], list[str]]:
     """Those that are machines, and why others are none, each said. A combination of axes is left
     out; what was asked for by its name is a failure. BadInput if none is left."""
@@ -244,7 +242,7 @@ def settle(
         settings = plan.settings | named.settings
         try:
             config = _config(arguments, plan, settings, options.names)
-            training = options.read(config, settings)
+            training = options.read(config, settings, task)
         except BadInput as error:
             problems += ((named, text.replace("--set: ", "")) for text in error.problems)
         else:

@@ -8,6 +8,7 @@ from typing import Any
 
 from diastole import install
 from diastole.backend import make_device
+from diastole.commands import train_program
 from diastole.commands.arguments import (
     Commands,
     add_config,
@@ -24,13 +25,14 @@ from diastole.console import fail, print_json, say, say_next
 from diastole.errors import BadInput
 from diastole.files import atomic
 from diastole.layers.cell_areas import cell_area
+from diastole_sim.program.job import ProgramResult
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 from diastole_sim.spec.rounding import DRAW_BITS, RULES, is_stochastic
 from diastole_sim.train import TASKS, TrainResult, run_task
 from diastole_sim.train.master import DEFAULT_ROUNDING, FLOAT32, FORMATS, Master
 from diastole_sim.train.precision import ALPHA, BETA, HIGH, LOW, PRECISIONS, Precision
 from diastole_sim.train.report import write_picture
-from diastole_sim.train.tasks import Task
+from diastole_sim.train.tasks import TASK_NAMES, Task, find_task
 
 MAX_STEPS = 1_000_000
 OPTIONS_OF = {"alpha": "fast", "beta": "fast", "switch": "low-to-high"}
@@ -74,6 +76,7 @@ def add_parser(commands: Commands) -> None:
     )
     add_master(parser)
     add_precision(parser)
+    train_program.add_program(parser)
     add_execution(parser)
     parser.set_defaults(execute=execute)
 
@@ -169,12 +172,24 @@ def precision_of(config: Config, arguments: argparse.Namespace) -> Precision | N
 
 
 def training_options(config: Config, arguments: argparse.Namespace) -> dict[str, Any]:
-    """What the options say of the training itself, as :func:`diastole_sim.train.run_task` takes it;
-    `compare` asks here too. BadInput as of :func:`precision_of`."""
+    """What the options say of the training itself: ``program``, where the machine does all of it,
+    else as :func:`diastole_sim.train.run_task` takes it. `compare` asks here too, where a task may
+    be of a user. BadInput as of :func:`precision_of`, and if options are of other machines."""
+    task = find_task(arguments.task) if arguments.task in TASK_NAMES else None
+    program = train_program.program_of(config, task, arguments)
+    if program is not None:
+        return {"program": program}
     numbers = config.numbers
     default = FLOAT32 if numbers is None else Master(kind=NUMBERS[numbers].master)
     master = master_of(arguments, default)
     return {"precision": precision_of(config, arguments), "master": master}
+
+
+def named_task(name: str) -> Task:
+    """BadInput if there is none of that name."""
+    if name not in TASK_NAMES:
+        raise BadInput(f"--task must be one of {', '.join(TASK_NAMES)}, not {name}")
+    return find_task(name)
 
 
 def require_samples(task: Task) -> None:
@@ -185,15 +200,17 @@ def require_samples(task: Task) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     config = read_config(arguments)
-    if arguments.task not in TASKS:
-        raise BadInput(f"--task must be one of {', '.join(TASKS)}, not {arguments.task}")
+    task = named_task(arguments.task)
     check_execution(arguments)
     options = training_options(config, arguments)
-    require_samples(TASKS[arguments.task])
+    require_samples(task)
     if arguments.picture is not None:
         install.require(*(tool for tool in install.OPTIONAL if tool.name == "matplotlib"))
         atomic.check_writable(arguments.picture)
-    result = train(config, arguments, options)
+    if "program" in options:
+        result = train_program.train_by_program(config, arguments, task, options["program"])
+    else:
+        result = train(config, arguments, task, options)
     if arguments.picture is not None:
         atomic.replace(arguments.picture, lambda file: write_picture(result, file))
     if arguments.json:
@@ -204,7 +221,10 @@ def execute(arguments: argparse.Namespace) -> int:
     return judge(result, arguments.min_accuracy)
 
 
-def train(config: Config, arguments: argparse.Namespace, options: Mapping[str, Any]) -> TrainResult:
+def train(
+    config: Config, arguments: argparse.Namespace, task: Task, options: Mapping[str, Any]
+) -> TrainResult:
+    """By a host, on a device."""
     with ExitStack() as stack:
         device = stack.enter_context(
             make_device(
@@ -220,9 +240,9 @@ def train(config: Config, arguments: argparse.Namespace, options: Mapping[str, A
         reference = None
         if arguments.verify:
             reference = stack.enter_context(make_device("golden", config, seed=arguments.seed))
-        report = stack.enter_context(progress(f"{arguments.task} on {arguments.backend}"))
+        report = stack.enter_context(progress(f"{task.name} on {arguments.backend}"))
         return run_task(
-            arguments.task,
+            task,
             device,
             backend=arguments.backend,
             steps=arguments.steps,
@@ -292,6 +312,8 @@ def describe(result: TrainResult) -> str:
         ),
         f"weights {result.weights_sha256}",
     ]
+    if isinstance(result, ProgramResult):
+        lines += train_program.described(result)
     if result.master_rounding is not None:
         drawn = "" if result.master_bits is None else f" with {result.master_bits} random bits"
         lines.append(f"master weights in {result.master}, {result.master_rounding}{drawn}")
@@ -301,7 +323,7 @@ def describe(result: TrainResult) -> str:
             f"precision {result.precision}: {result.mean_passes:.2f} passes by MACs "
             f"(products: {shares} passes)"
         )
-    if result.cycles is not None:
+    if result.cycles is not None and not isinstance(result, ProgramResult):
         lines.append(
             f"{result.cycles} cycles of products, utilisation {result.utilisation:.1%}; "
             f"{result.total_cycles} with conversions"

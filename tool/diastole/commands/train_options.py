@@ -40,11 +40,14 @@ class TrainOptions:
         self.parser = _Strict(prog=name, allow_abbrev=allow_abbrev)
         return self.parser
 
-    def read(self, config: Config, settings: Mapping[str, str]) -> dict[str, Any]:
-        """Those among the settings, as the training takes them."""
+    def read(
+        self, config: Config, settings: Mapping[str, str], task: str = "any"
+    ) -> dict[str, Any]:
+        """Those among the settings, as the training takes them. ``task``: by name, of a user where
+        there is none of that name."""
         given = {key.replace("-", "_"): value for key, value in settings.items()}
         words = [
             f"--{name.replace('_', '-')}={given[name]}" for name in self.names if name in given
         ]
-        arguments = self.parser.parse_args(["FILE", "--task", "any", *words])
+        arguments = self.parser.parse_args(["FILE", f"--task={task}", *words])
         return train.training_options(config, arguments)

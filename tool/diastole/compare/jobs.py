@@ -12,8 +12,10 @@ from typing import Any, cast
 
 import diastole_sim
 from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.program.job import run_program
+from diastole_sim.program.run import ProgramRun, golden_machine
 from diastole_sim.spec.numerics import Numerics
-from diastole_sim.train import run_task
+from diastole_sim.train import TrainResult, run_task
 from diastole_sim.train.float_device import FloatDevice
 from diastole_sim.train.samples import Samples
 from diastole_sim.train.tasks import Task
@@ -21,7 +23,7 @@ from diastole_sim.train.tasks import Task
 Record = dict[str, Any]
 
 FLOAT32 = "float32"
-_FOLDERS = ("spec", "golden", "device", "train")
+_FOLDERS = ("spec", "golden", "device", "train", "program")
 """Of the simulation, whose sources decide the bits of a training."""
 _KEPT = (
     "loss", "accuracy", "mean_passes", "weights_sha256", "products", "inexact_products",
@@ -31,8 +33,9 @@ _KEPT = (
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A run. ``numerics``: None for float32. ``options``: of training, as
-    :func:`diastole_sim.train.run_task` takes them. ``data``: :func:`samples_sha256`."""
+    """A run. ``numerics``: None for float32. ``data``: :func:`samples_sha256`. ``options``: of
+    training, as :func:`diastole_sim.train.run_task` takes them, or ``program``, the
+    :class:`diastole_sim.program.options.ProgramOptions` of a machine that does all of it."""
 
     name: str
     task: Task
@@ -119,18 +122,21 @@ def run_job(job: Job) -> Record:
 
 
 def _found(job: Job) -> Record:
-    device = FloatDevice() if job.numerics is None else GoldenDevice(job.numerics, job.seed)
-    result = run_task(
-        job.task,
-        device,
-        backend="golden",
-        steps=job.steps,
-        seed=job.seed,
-        float_run=False,
-        **job.options,
-    )
+    result = _trained(job)
     found = {name: value for name, value in result.to_json().items() if name in _KEPT}
     found["widths"] = {
         name: sum(map(int, digits)) / len(digits) for name, digits in (result.widths or {}).items()
     }
     return found | {"error": None}
+
+
+def _trained(job: Job) -> TrainResult:
+    common: dict[str, Any] = {"backend": "golden", "seed": job.seed, "float_run": False}
+    program, numerics = job.options.get("program"), job.numerics
+    if program is None or numerics is None:
+        device = FloatDevice() if numerics is None else GoldenDevice(numerics, job.seed)
+        return run_task(job.task, device, steps=job.steps, **common, **job.options)
+    made = program.program(job.task, numerics, steps=job.steps, seed=job.seed)
+    machine = golden_machine(made.program, numerics, program.limits, seed=job.seed)
+    run = ProgramRun(program=made.program, machine=machine)
+    return run_program(run, made, program, **common)

@@ -144,8 +144,8 @@ def test_too_small_a_panel(np_rng):
     with pytest.raises(
         ValueError,
         match=exactly(
-            "the panel is too small for the gradients by the biases: layer 1 has 7 columns, and of "
-            "16 vectors 12 are taken"
+            "the panel is too small for the gradients by the biases of 13-11-7: it has 16 vectors, "
+            "and 20 are needed"
         ),
     ):
         SmallRun(np_rng, MOMENTUM, limits={"panel_vectors": 16})

@@ -7,9 +7,9 @@ import pytest
 
 from diastole_sim.golden.device import GoldenDevice
 from diastole_sim.program.chains.activations import gelu
-from diastole_sim.program.golden_run import GoldenRun
 from diastole_sim.program.perceptron_tensors import StoredSamples
 from diastole_sim.program.recipe import Adam, falling
+from diastole_sim.program.run import ProgramRun, golden_machine
 from diastole_sim.program.tasks import task_program
 from diastole_sim.train.job import run_task
 from diastole_sim.train.samples import Samples
@@ -26,19 +26,29 @@ def machine():
     return {"numerics": numerics, "limits": limits}
 
 
+def start(program, machine, seed=0):
+    return ProgramRun(program=program, machine=golden_machine(program, **machine, seed=seed))
+
+
 def test_the_digits_are_learnt(machine):
     made = task_program(find_task("digits"), **machine)
-    run = GoldenRun.of(made.program, **machine, seed=0)
+    run = start(made.program, machine)
     run.train(300)
     accuracy = (run.evaluate().argmax(axis=1) == made.labels).mean()
     assert accuracy >= 0.96
     assert run.losses()[-25:].mean() < 0.05
+    opcodes = [command.opcode.name for command in made.program.training]
+    loop = opcodes[opcodes.index("NEXT") - 12 : opcodes.index("NEXT")]
+    assert loop == [
+        *("LOAD", "CHAIN", "FORWARD_CHAIN", "FORWARD_CHAIN", "CHAIN", "CHAIN", "CHAIN"),
+        *("DX_CHAIN", "DW_CHAIN", "CHAIN", "DW_CHAIN", "CHAIN"),
+    ]
 
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_first_steps_are_those_of_a_host(machine, seed):
     made = task_program(find_task("digits"), **machine, steps=12, seed=seed)
-    run = GoldenRun.of(made.program, **machine, seed=seed)
+    run = start(made.program, machine, seed)
     run.train(12)
     device = GoldenDevice(machine["numerics"], seed)
     host = run_task("digits", device, backend="golden", steps=12, seed=seed, float_run=False)
@@ -56,7 +66,7 @@ def test_other_networks_and_optimisers(machine, np_rng):
     adam = Adam(rate=falling(0.01, 100), decoupled=True, weight_decay=0.01)
     options = {"hidden": (20, 12), "activation": gelu(), "optimiser": adam}
     made = task_program(task, **machine, steps=100, **options)
-    run = GoldenRun.of(made.program, **machine, seed=0)
+    run = start(made.program, machine)
     run.train(100)
     losses = run.losses()
     assert losses[-10:].mean() < 0.6 * losses[:10].mean()

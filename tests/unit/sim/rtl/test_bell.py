@@ -2,12 +2,15 @@
 
 import json
 
+import numpy as np
 import pytest
 
+from diastole_sim.golden.loss_scale import LossScale
 from diastole_sim.rtl import bell
 from diastole_sim.rtl.bell import BellMachine
 from diastole_sim.rtl.errors import ProductError
 from diastole_sim.spec.command_errors import ErrorCode
+from diastole_sim.spec.limits import VectorLimits
 from diastole_sim.spec.registers import BY_NAME, WAIT_REGISTERS
 from support import fake_machine
 from support.numerics import make_numerics
@@ -32,6 +35,7 @@ class Played(fake_machine.FakeMachine):
             self.put("status", 0)  # reset
 
     def run(self, limit=None):
+        self.put("cycles_total", 100)
         if self.error:
             self.put("status", 1 << BY_NAME["status"].bit("error"))
             self.put("error_code", self.error)
@@ -45,7 +49,10 @@ def product(copier):
     manifest = json.loads(path.read_text())
     numerics = make_numerics(block=8).to_dict()
     manifest["parameters"] |= fake_machine.parameters_of(numerics, 128)
-    manifest["parameters"]["vector"] = {"special": 2, "panel_vectors": 512}
+    manifest["parameters"]["vector"] = {
+        "special": 2,
+        **VectorLimits(panel_vectors=512).to_dict(),
+    }
     path.write_text(json.dumps(manifest))
     return path.parent
 
@@ -73,6 +80,8 @@ def test_an_error(machine):
     machine.machine.error = ErrorCode.BAD_STREAM
     outcome = machine.run_at(0, 30)
     assert (outcome.error, outcome.index) == (ErrorCode.BAD_STREAM, 5)
+    assert machine.step == 1
+    assert machine.counters()["cycles_total"] == 100
 
 
 def test_limits_are_those_of_the_manifest(machine):
@@ -82,9 +91,25 @@ def test_limits_are_those_of_the_manifest(machine):
 
 def test_counters(machine):
     machine.machine.put("wait_load", 17)
+    assert set(machine.counters().values()) == {0}
+    machine.run_at(0, 1)
     counters = machine.counters()
     assert counters["wait_load"] == 17
     assert set(counters) == {"cycles_total", "busy_slots", *WAIT_REGISTERS.values()}
+
+
+def test_the_losss_scale(machine):
+    loss = LossScale(on=True, exponent=-3, smallest=-14, largest=24, window=100, clean=7)
+    machine.loss = loss
+    assert machine.loss == loss
+    assert machine.machine.get("loss_scale") == loss.register
+
+
+def test_memory(machine, np_rng):
+    data = np_rng.integers(0, 256, size=100).astype(np.uint8)
+    machine.write(0x100, data)
+    assert np.array_equal(machine.memory[0x100:0x164], data)
+    assert np.array_equal(machine.read_rows(0x102, 3, 16, 5), data[2:50].reshape(3, 16)[:, :5])
 
 
 def test_a_product_without_a_unit_is_refused(copier):

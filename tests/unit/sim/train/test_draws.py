@@ -60,6 +60,10 @@ def test_an_epoch_of_minibatches_takes_no_sample_twice():
 
 def test_an_unknown_task_is_named_with_the_known_ones():
     with pytest.raises(
-        ValueError, match=exactly("task must be one of digits, text, not 'letters'")
+        ValueError, match=exactly("task must be one of digits, digits-mlp, text, not 'letters'")
     ):
         find_task("letters")
+
+
+def test_another_name_of_the_digits():
+    assert find_task("digits-mlp") is find_task("digits")

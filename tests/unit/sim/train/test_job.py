@@ -326,7 +326,7 @@ def test_steps_out_of_range(steps):
 
 def test_unknown_task():
     with pytest.raises(
-        ValueError, match=exactly("task must be one of digits, text, not 'letters'")
+        ValueError, match=exactly("task must be one of digits, digits-mlp, text, not 'letters'")
     ):
         run_task("letters", GoldenDevice(NANO, 0), backend="golden")
 

@@ -234,7 +234,7 @@ def test_a_plan(diastole, data):
         ((), "nothing to compare: give --over, --configuration or --plan"),
         (
             ("--over", "format=bfp4", "--task", "letters"),
-            "--task must be one of digits, text, not letters",
+            "--task must be one of digits, digits-mlp, text, not letters",
         ),
         (
             ("--over", "format=bfp4", "--task", "digits", "--data", "a.npz"),

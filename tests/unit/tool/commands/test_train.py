@@ -15,7 +15,7 @@ def test_train_an_unknown_task(diastole):
     result = diastole("train", "nano.toml", "--task", "letters")
     assert (result.code, result.err) == (
         2,
-        error("--task must be one of digits, text, not letters"),
+        error("--task must be one of digits, digits-mlp, text, not letters"),
     )
 
 

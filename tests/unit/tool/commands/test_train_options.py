@@ -8,6 +8,7 @@ from diastole.config.numbers import NUMBERS
 from diastole.errors import BadInput
 from diastole_sim.train.master import FLOAT32, Master
 
+WITH_UNIT = from_document({"vector": {"enable": True}})
 CONFIG = from_document({"format": dict.fromkeys(("x", "w", "dy"), "fast")})
 EXAMPLES = {
     "precision": {"precision": "low"},
@@ -18,17 +19,35 @@ EXAMPLES = {
     "master_rounding": {"master": "e6m9", "master_rounding": "nearest"},
     "master_bits": {"master": "bf16", "master_bits": "3"},
 }
-"""By option, settings with it. One that is new in `train` belongs here."""
+OF_PROGRAMS = {
+    "optimizer": {"optimizer": "adam"},
+    "rate": {"rate": "0.25"},
+    "hidden": {"hidden": "3,4"},
+    "activation": {"activation": "gelu"},
+    "loss_scale": {"loss_scale": "3"},
+}
+"""By option, settings with it: of any machine, and of one with a vector unit. One that is new in
+`train` belongs here."""
 
 
 def test_each_changes_the_training():
     options = TrainOptions()
-    assert set(options.names) == set(EXAMPLES)
+    assert set(options.names) == {*EXAMPLES, *OF_PROGRAMS}
     for name, settings in EXAMPLES.items():
         without = {key: value for key, value in settings.items() if key != name}
         if name == "switch":
             without["switch"] = "8"
         assert options.read(CONFIG, settings) != options.read(CONFIG, without)
+
+
+@pytest.mark.parametrize("name", OF_PROGRAMS)
+def test_each_changes_the_program(name):
+    options = TrainOptions()
+    settings = OF_PROGRAMS[name]
+    program = options.read(WITH_UNIT, settings)["program"]
+    assert program != options.read(WITH_UNIT, {})["program"]
+    with pytest.raises(BadInput, match=r"it needs vector\.enable = true"):
+        options.read(CONFIG, settings)
 
 
 def test_keys_of_the_machine_are_none():
@@ -56,3 +75,12 @@ def test_published_numbers_have_a_master(numbers):
     assert options.read(config, {"master": "float32"})["master"] == FLOAT32
     nearest = options.read(config, {"master-rounding": "nearest"})["master"]
     assert nearest == Master(kind="e6m9", rounding="nearest")
+
+
+def test_a_host_trains_other_tasks():
+    options = TrainOptions()
+    assert options.read(WITH_UNIT, {"master": "bf16"}, "text")["master"] == Master(kind="bf16")
+    with pytest.raises(BadInput, match="--hidden is of perceptrons, such as digits, not text"):
+        options.read(WITH_UNIT, {"hidden": "3"}, "text")
+    for task in ("digits", "mine.npz"):
+        assert set(options.read(WITH_UNIT, {}, task)) == {"program"}

@@ -10,11 +10,15 @@ import pytest
 from diastole.compare import jobs
 from diastole.compare.jobs import Job, plain, run_job, samples_sha256
 from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.program.job import weights_sha256
+from diastole_sim.program.options import ProgramOptions
+from diastole_sim.program.run import ProgramRun, golden_machine
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.train import run_task
 from diastole_sim.train.precision import Precision
 from diastole_sim.train.samples import Samples
 from diastole_sim.train.tasks import given_task
+from support.small_programs import make_limits
 
 
 def numerics(name="bfp4", **more):
@@ -122,6 +126,21 @@ def test_a_run_finds_what_training_finds(job):
     single = run_job(replace(job, numerics=None))
     assert single["weights_sha256"] != record["weights_sha256"]
     assert single["numerics"] == "float32"
+
+
+def test_a_machine_that_does_whole_steps(job):
+    options = ProgramOptions(limits=make_limits(numerics()), optimizer="adamw", hidden=(6,))
+    record = run_job(replace(job, options={"program": options}))
+    assert record["error"] is None
+    made = options.program(job.task, numerics(), steps=3, seed=1)
+    machine = golden_machine(made.program, numerics(), options.limits, seed=1)
+    run = ProgramRun(program=made.program, machine=machine)
+    run.train(3)
+    assert record["weights_sha256"] == weights_sha256(run)
+    assert record["products"] == 3 * 5 + 2
+    assert json.loads(json.dumps(record)) == record
+    other = replace(job, options={"program": replace(options, hidden=(7,))})
+    assert other.key not in (job.key, record["key"])
 
 
 def test_mean_widths_of_a_run(job):

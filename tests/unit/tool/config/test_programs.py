@@ -3,10 +3,10 @@
 import pytest
 
 from diastole.config.presets import PRESETS
-from diastole_sim.program.golden_run import GoldenRun
+from diastole_sim.program.run import ProgramRun, golden_machine
 from diastole_sim.program.tasks import task_program
 from diastole_sim.spec.command_table import Opcode
-from diastole_sim.spec.limits import Limits
+from diastole_sim.spec.limits import Limits, VectorLimits
 from diastole_sim.train.tasks import find_task
 
 STEP = (
@@ -27,13 +27,15 @@ def test_a_step_is_twelve_commands(name):
             config.numerics,
             data_width=config.bus.data_width,
             nests=plan.nests,
-            panel_vectors=plan.vector.panel_vectors,
+            vector=VectorLimits(panel_vectors=plan.vector.panel_vectors),
         ),
     }
     made = task_program(find_task("digits"), steps=25, **machine)
     opcodes = [Opcode(command.opcode).name for command in made.program.training]
     last = opcodes.index("NEXT")
     assert tuple(opcodes[made.program.training[last].target : last]) == STEP
-    run = GoldenRun.of(made.program, **machine, seed=0)
+    run = ProgramRun(
+        program=made.program, machine=golden_machine(made.program, **machine, seed=0)
+    )
     run.train(25)
     assert (run.evaluate().argmax(axis=1) == made.labels).mean() > 0.8

@@ -1,13 +1,16 @@
-"""A host of the golden machine: parts of a run, and errors."""
+"""A host of a machine with a program: parts of a run, and errors."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from diastole_sim.program.golden_run import MachineStoppedError
+from diastole_sim.golden.machine import GoldenMachine
+from diastole_sim.program.program import TRAINING
 from diastole_sim.program.recipe import LossScaling
-from support.numerics import make_numerics
+from diastole_sim.program.run import MachineStoppedError, ProgramRun
+from diastole_sim.spec.command_errors import ERROR_MEANINGS, ErrorCode
+from diastole_sim.spec.command_table import COMMAND_BYTES, Opcode
 from support.optimisers import SETTINGS
 from support.small_programs import SmallRun
 from support.texts import exactly
@@ -18,20 +21,13 @@ def everything(run):
     return run.machine.memory.read(0, run.machine.memory.size).tobytes()
 
 
-@pytest.mark.parametrize(
-    "chosen",
-    [{"formats": "bfp4"}, {"formats": "fp8_e4m3", "groupings": "tensor", "source": "delayed"}],
-    ids=["bfp4", "delayed"],
-)
-def test_a_run_in_parts_is_the_same(chosen, np_rng):
-    numerics = make_numerics(roundings=("stochastic-b",) * 3, **chosen)
-    small = SmallRun(np_rng, SETTINGS["adamw"], steps=5, numerics=numerics)
+def test_a_run_in_parts_is_the_same(np_rng):
+    small = SmallRun(np_rng, SETTINGS["adamw"], steps=5)
     whole, parts = small.start(), small.start()
     whole.train(5)
     for count in (2, 1, 2):
         parts.machine.tables.panel[:] = np.nan  # is filled anew
         parts.train(count)
-    assert parts.machine.command_first == small.program.resume  # nothing is converted again
     assert parts.done == 5
     assert everything(whole) == everything(parts)
     assert len(whole.losses()) == 5
@@ -71,15 +67,40 @@ def test_a_loss_that_is_not_finite_stops_the_run(np_rng):
     run.train(1)
     bias = run.program.areas["layer 1 bias w"]
     run.machine.memory.write(bias.address, np.full(7, np.nan, np.float32).view(np.uint8))
-    with pytest.raises(MachineStoppedError, match=r"\Acommand \d+: not_finite\Z"):
+    with pytest.raises(MachineStoppedError) as caught:
         run.train(1)
+    stopped = caught.value
+    assert (stopped.code, stopped.step, stopped.counters) == (ErrorCode.NOT_FINITE, 1, {})
+    command = run.program.training[stopped.index]
+    assert (command.opcode, command.m) == (Opcode.CHAIN, 1)
+    assert str(stopped) == (
+        f"step 1, command {stopped.index}: a chain gave a NaN or Inf to a constant that is watched"
+    )
 
 
 def test_errors_name_the_command(np_rng):
-    small = SmallRun(np_rng, SETTINGS["momentum"])
-    run = small.start()
-    commands = list(small.program.training)
-    commands[1] = replace(commands[1], m=0)
-    run.program = replace(small.program, training=tuple(commands))
-    with pytest.raises(MachineStoppedError, match=exactly("command 1: zero_size")):
+    run = SmallRun(np_rng, SETTINGS["momentum"]).start()
+    place = run.program.areas[TRAINING].address + COMMAND_BYTES
+    wrong = replace(run.program.training[1], m=0).encode()
+    run.machine.write(place, np.frombuffer(wrong, np.uint8))
+    meaning = ERROR_MEANINGS[ErrorCode.ZERO_SIZE]
+    with pytest.raises(MachineStoppedError, match=exactly(f"step 0, command 1: {meaning}")):
         run.train(1)
+
+
+class Counting(GoldenMachine):
+    """Has a clock, of 10 cycles a run."""
+
+    def counters(self):
+        return {"cycles_total": 10}
+
+
+def test_counters_are_added_up(np_rng):
+    small = SmallRun(np_rng, SETTINGS["momentum"], steps=3)
+    size = small.program.memory_bytes
+    machine = Counting(small.numerics, small.limits, memory_bytes=size)
+    run = ProgramRun(program=small.program, machine=machine)
+    run.train(1)
+    run.train(2)
+    run.evaluate()
+    assert (run.training, run.evaluating) == ({"cycles_total": 20}, {"cycles_total": 10})

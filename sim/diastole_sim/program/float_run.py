@@ -1,0 +1,98 @@
+"""A perceptron in float32: what a program would learn in numbers that are not quantised."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+
+from diastole_sim.device.interface import Floats
+from diastole_sim.program.chain import Chain
+from diastole_sim.program.evaluate import in_float64
+from diastole_sim.program.perceptron_tensors import PerceptronRecipe
+from diastole_sim.train import host
+from diastole_sim.train.draws import initial_weights
+from diastole_sim.train.samples import Samples
+
+BLOCK = 32
+"""Side of the blocks that chains go over: no number depends on it but by the order of sums."""
+
+
+class FloatRun:
+    """Network, optimiser, data and order of a recipe; products are numpy's, chains those of the
+    program, computed in float64; whatever lies between two of them is float32. Losses have no
+    scale."""
+
+    def __init__(self, recipe: PerceptronRecipe, training: Samples):
+        self.recipe, self.training = replace(recipe, loss_scaling=None), training
+        self.forward_chain = recipe.activation.forward_chain()
+        self.backward_chain = recipe.activation.backward_chain()
+        self.update_chain = self.recipe.update(bias=False)
+        kept = [name for name in self.update_chain.inputs if name not in ("g", "w")]
+        self.layers: list[dict[str, Floats]] = []
+        self.biases: list[dict[str, Floats]] = []
+        for layer, (inputs, outputs) in enumerate(pairwise(recipe.widths)):
+            w = initial_weights(inputs, outputs, seed=recipe.seed, layer=layer)
+            for place, first in (
+                (self.layers, w),
+                (self.biases, np.zeros((1, outputs), np.float32)),
+            ):
+                place.append({"w": first} | {name: np.zeros_like(first) for name in kept})
+
+    def step(self, number: int) -> float:
+        """One step: the loss before the update."""
+        batch = self.training.take(self.recipe.batches[number])
+        inputs, kept = self._forward(batch.inputs)
+        loss, dy = host.softmax_cross_entropy(inputs[-1], batch.labels)
+        gradients: list[tuple[Floats, Floats]] = []
+        for layer in reversed(range(len(self.layers))):
+            gradients.append((inputs[layer].T @ dy, dy.sum(axis=0, keepdims=True)))
+            if layer:
+                da = dy @ self.layers[layer]["w"].T
+                db = np.zeros((BLOCK, da.shape[1]))
+                given = {"da": da, "kept": kept[layer - 1], "db": db}
+                dy = self._chain(self.backward_chain, given, da.shape)["dz"]
+        constants = {**self.recipe.optimiser.constants(), **self.recipe.optimiser.of_step(number)}
+        for place, (dw, db) in enumerate(reversed(gradients)):
+            self.layers[place] = self._updated(self.layers[place], dw, constants)
+            self.biases[place] = self._updated(self.biases[place], db, constants)
+        return float(loss)
+
+    def evaluate(self, samples: Samples) -> tuple[float, float]:
+        """Loss and accuracy."""
+        z = self._forward(samples.inputs)[0][-1]
+        loss, _ = host.softmax_cross_entropy(z, samples.labels)
+        return float(loss), host.accuracy(z, samples.labels)
+
+    def _forward(self, x: Floats) -> tuple[list[Floats], list[Floats]]:
+        """The inputs of every layer and the logits, and what activations keep."""
+        found, kept = [x.astype(np.float32)], list[Floats]()
+        for layer, bias in zip(self.layers, self.biases, strict=True):
+            y = found[-1] @ layer["w"]
+            if layer is self.layers[-1]:
+                found.append(y + bias["w"])
+                continue
+            given = {"y": y, "b": bias["w"][0]}
+            each = self._chain(self.forward_chain, given, y.shape)
+            found.append(each["a"])
+            kept.append(each["kept"])
+        return found, kept
+
+    def _updated(
+        self, state: dict[str, Floats], gradient: Floats, constants: Mapping[str, float]
+    ) -> dict[str, Floats]:
+        found = self._chain(self.update_chain, {"g": gradient} | state, gradient.shape, constants)
+        return {name: found[name] for name in state}
+
+    def _chain(
+        self,
+        chain: Chain,
+        inputs: Mapping[str, Floats],
+        shape: tuple[int, ...],
+        constants: Mapping[str, float] | None = None,
+    ) -> dict[str, Floats]:
+        rows, columns = shape
+        found = in_float64(
+            chain, inputs, shape=(rows, columns), block=BLOCK, constants=constants or {}
+        )
+        return {name: values.astype(np.float32) for name, values in found.items()}

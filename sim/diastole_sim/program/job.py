@@ -1,0 +1,204 @@
+"""The training job of a machine that does all of it: a task's program, and what came back."""
+
+import hashlib
+import math
+import time
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from diastole_sim.golden.compare import Comparison
+from diastole_sim.program.float_run import FloatRun
+from diastole_sim.program.options import ProgramOptions
+from diastole_sim.program.run import ProgramRun
+from diastole_sim.program.tasks import TaskProgram
+from diastole_sim.program.verified_run import CommandCost, VerifiedRun
+from diastole_sim.spec.command import Command
+from diastole_sim.spec.command_table import CHAINED, PRODUCTS, Opcode
+from diastole_sim.spec.registers import WAIT_REGISTERS
+from diastole_sim.train import host
+from diastole_sim.train.job import History, Progress, TrainResult
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProgramResult(TrainResult):
+    """What is of a program besides.
+
+    ``optimizer``, ``rate``, ``hidden``, ``activation``, ``loss_scale``: as of
+    :class:`diastole_sim.program.options.ProgramOptions`. ``cycles_total`` of all training steps,
+    ``waits`` of them by cause, ``busy_slots`` the rest: None without a clock, as ``cycles`` and
+    ``total_cycles``, which are of evaluations too. ``commands``: of a verified run with a clock,
+    what each command of the training took. What a machine does not count is None: ``converted``,
+    ``saturated``, ``underflowed``, ``inexact_products``.
+    """
+
+    optimizer: str
+    rate: float
+    hidden: tuple[int, ...]
+    activation: str
+    loss_scale: int | None
+    cycles_total: int | None
+    busy_slots: int | None
+    waits: dict[str, int] | None
+    commands: list[CommandCost] | None
+
+    def to_json(self) -> dict[str, Any]:
+        """All but the curves, as plain values."""
+        values = super().to_json()
+        if self.commands is not None:
+            values["commands"] = [each.to_json() for each in self.commands]
+        return values | {"hidden": list(self.hidden)}
+
+
+@dataclass(kw_only=True)
+class _Learnt:
+    """What a run gave."""
+
+    history: History = field(default_factory=History)
+    evaluations: int = 0
+    seconds: float = 0.0
+
+
+def run_program(
+    run: ProgramRun,
+    made: TaskProgram,
+    options: ProgramOptions,
+    *,
+    backend: str,
+    seed: int,
+    multipliers: int | None = None,
+    progress: Progress | None = None,
+    float_run: bool = True,
+) -> ProgramResult:
+    """Train to the last step of ``made``, and look at the held-out samples as its task says; the
+    host rings once for each of these stretches.
+
+    ``backend``, ``seed``, ``multipliers``, ``progress``, which is called after each stretch, and
+    ``float_run``: as of :func:`diastole_sim.train.job.run_task`.
+    :class:`diastole_sim.program.run.MachineStoppedError` if the machine stops, as it does where the
+    loss is not finite.
+    """
+    learnt = _train(run, made, progress)
+    float_history = _float_history(made) if float_run else History()
+    _, float_loss, float_accuracy = (float_history.held_out or [(0, math.nan, math.nan)])[-1]
+    _, loss, accuracy = learnt.history.held_out[-1]
+    products, macs = _work(made, learnt.evaluations)
+    every = run.training + run.evaluating
+    cycles = every.get("cycles_total")
+    comparison = run.comparison if isinstance(run, VerifiedRun) else Comparison()
+    available = (cycles or 0) * (multipliers or 0)
+    return ProgramResult(
+        task=made.task.name,
+        backend=backend,
+        steps=made.program.steps,
+        seed=seed,
+        loss=loss,
+        accuracy=accuracy,
+        float_loss=float_loss,
+        float_accuracy=float_accuracy,
+        cycles=cycles,
+        total_cycles=cycles,
+        macs=macs,
+        utilisation=macs / available if available else None,
+        weights_sha256=weights_sha256(run),
+        verified=isinstance(run, VerifiedRun) and comparison.mismatches == 0,
+        mismatches=comparison.mismatches,
+        compared=comparison.compared,
+        seconds=learnt.seconds,
+        products=products,
+        inexact_products=None,
+        converted=None,
+        saturated=None,
+        underflowed=None,
+        master="float32",
+        master_rounding=None,
+        master_bits=None,
+        precision=None,
+        mean_passes=None,
+        pass_shares=None,
+        widths=None,
+        first_mismatch=comparison.first,
+        reports_differ=comparison.reports_differ,
+        history=learnt.history,
+        float_history=float_history,
+        cycles_total=run.training.get("cycles_total"),
+        busy_slots=run.training.get("busy_slots"),
+        waits=_waits(run.training),
+        commands=_costs(run),
+        **options.described(made.task),
+    )
+
+
+def weights_sha256(run: ProgramRun) -> str:
+    """Over weights, then bias of every layer in order, as the host has them, of what
+    the machine left in memory."""
+    digest = hashlib.sha256()
+    layer = 0
+    while f"layer {layer} w" in run.program.areas:
+        for name in ("w", "bias w"):
+            digest.update(run.floats(f"layer {layer} {name}").tobytes())
+        layer += 1
+    return digest.hexdigest()
+
+
+def _train(run: ProgramRun, made: TaskProgram, progress: Progress | None) -> _Learnt:
+    learnt, steps = _Learnt(), made.program.steps
+    started = time.monotonic()
+    while run.done < steps:
+        run.train(min(made.task.evaluate_every, steps - run.done))
+        learnt.evaluations += 1
+        with np.errstate(all="ignore"):  # what a faulty machine returns is to be compared
+            z = run.evaluate()
+            loss, _ = host.softmax_cross_entropy(z, made.labels)
+            found = float(loss), host.accuracy(z, made.labels)
+        learnt.history.held_out.append((run.done, *found))
+        if progress is not None:
+            progress(run.done, steps, float(run.losses()[-1]))
+    learnt.history.losses.extend(map(float, run.losses()))
+    learnt.seconds = time.monotonic() - started
+    return learnt
+
+
+def _float_history(made: TaskProgram) -> History:
+    history, run, steps = History(), FloatRun(made.recipe, made.training), made.program.steps
+    with np.errstate(all="ignore"):
+        for step in range(steps):
+            history.losses.append(run.step(step))
+            done = step + 1
+            if done % made.task.evaluate_every == 0 or done == steps:
+                history.held_out.append((done, *run.evaluate(made.held_out)))
+    return history
+
+
+def _work(made: TaskProgram, evaluations: int) -> tuple[int, int]:
+    """Products, and their MACs without padding, of a training with so many evaluations."""
+    program = made.program
+    (end,) = (n for n, each in enumerate(program.training) if each.opcode == Opcode.NEXT)
+    step = _products(program.training[program.training[end].target : end])
+    evaluation = _products(program.evaluation)
+    products, macs = (
+        program.steps * of_step + evaluations * of_evaluation
+        for of_step, of_evaluation in zip(step, evaluation, strict=True)
+    )
+    return products, macs
+
+
+def _products(commands: Iterable[Command]) -> tuple[int, int]:
+    multiplying = {*PRODUCTS, *CHAINED}
+    sizes = [each.m * each.n * each.k for each in commands if each.opcode in multiplying]
+    return len(sizes), sum(sizes)
+
+
+def _waits(counters: Counter[str]) -> dict[str, int] | None:
+    if not counters:
+        return None
+    return {cause: counters[register] for cause, register in WAIT_REGISTERS.items()}
+
+
+def _costs(run: ProgramRun) -> list[CommandCost] | None:
+    if not isinstance(run, VerifiedRun) or not run.training:
+        return None
+    return [run.costs[number] for number in sorted(run.costs)]

@@ -1,0 +1,126 @@
+"""A program on a machine, as a host runs it: it fills memory, and rings."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diastole_sim.golden.loss_scale import LossScale
+from diastole_sim.golden.machine import GoldenMachine, Outcome
+from diastole_sim.golden.memory import Bytes
+from diastole_sim.program.memory_plan import PlannedArea
+from diastole_sim.program.perceptron_tensors import LOGITS, LOSSES
+from diastole_sim.program.program import EVALUATION, TRAINING, TrainingProgram
+from diastole_sim.spec.command_errors import ERROR_MEANINGS, ErrorCode
+from diastole_sim.spec.command_table import COMMAND_BYTES
+from diastole_sim.spec.limits import Limits
+from diastole_sim.spec.numerics import Numerics
+
+Floats = NDArray[np.float32]
+
+
+class ProgramMachine(Protocol):
+    """A machine with a vector unit, to its host: :class:`diastole_sim.golden.machine.GoldenMachine`
+    and :class:`diastole_sim.rtl.bell.BellMachine` are such.
+
+    ``step``, ``step_end``, ``command_first``: registers, as a run begins, and ``step`` as it ends.
+    ``loss``: the registers of the loss's scale. ``counters``: of the last run, none without a
+    clock.
+    """
+
+    step: int
+    step_end: int
+    command_first: int
+
+    @property
+    def loss(self) -> LossScale: ...
+    @loss.setter
+    def loss(self, loss: LossScale) -> None: ...
+    def read_rows(self, address: int, count: int, pitch: int, length: int) -> Bytes: ...
+    def write(self, address: int, data: Bytes) -> None: ...
+    def run_at(self, address: int, count: int) -> Outcome: ...
+    def counters(self) -> dict[str, int]: ...
+
+
+class MachineStoppedError(Exception):
+    """A run ended with an error of the machine, ``code``, in ``step``, at the command of that
+    ``index``. ``counters``: of the run."""
+
+    def __init__(self, outcome: Outcome, *, step: int, counters: dict[str, int]):
+        self.code, self.index = outcome.error, outcome.index
+        self.step, self.counters = step, counters
+        meaning = ERROR_MEANINGS[self.code]
+        super().__init__(f"step {step}, command {self.index}: {meaning}")
+
+
+@dataclass(kw_only=True)
+class ProgramRun:
+    """A program on a machine whose memory holds it. ``done``: steps so far. ``training``,
+    ``evaluating``: counters of all runs so far, added up."""
+
+    program: TrainingProgram
+    machine: ProgramMachine
+    done: int = 0
+    training: Counter[str] = field(default_factory=Counter[str])
+    evaluating: Counter[str] = field(default_factory=Counter[str])
+
+    def __post_init__(self) -> None:
+        self.fill(self.machine)
+
+    def fill(self, machine: ProgramMachine) -> None:
+        """Memory and registers of a new machine, as the first step finds them."""
+        for name, data in self.program.initial.items():
+            machine.write(self.program.areas[name].address, np.frombuffer(data, np.uint8))
+        scaling = self.program.loss_scaling
+        if scaling is not None:
+            machine.loss = LossScale(on=True, **vars(scaling))
+
+    def train(self, steps: int) -> None:
+        """Go on for so many steps. MachineStoppedError if one fails."""
+        first = self.program.resume if self.done else 0
+        self.ring(TRAINING, first, self.done + steps, self.training)
+        self.done = self.machine.step
+
+    def evaluate(self) -> Floats:
+        """The logits of the held-out samples."""
+        self.ring(EVALUATION, 0, self.machine.step_end, self.evaluating)
+        return self.floats(LOGITS)
+
+    def losses(self) -> Floats:
+        """Of every step that was done."""
+        return self.floats(LOSSES)[: self.done, 0]
+
+    def floats(self, name: str) -> Floats:
+        """What an area of floats holds now: a tensor, or a vector."""
+        area = self.program.areas[name]
+        columns = area.shape[-1]
+        rows = area.length // area.pitch if area.pitch else 1
+        found = self.machine.read_rows(area.address, rows, area.pitch, 4 * columns)
+        return np.ascontiguousarray(found).view("<f4").reshape(area.shape)
+
+    def ring(self, name: str, first: int, step_end: int, counters: Counter[str]) -> None:
+        """Run the commands of an area from number ``first`` on, until they end, or the register
+        ``step`` is ``step_end``."""
+        machine = self.machine
+        machine.command_first, machine.step_end = first, step_end
+        self.require_done(self.run(self.program.areas[name]), counters)
+
+    def run(self, commands: PlannedArea) -> Outcome:
+        """Of an area, as the registers are."""
+        return self.machine.run_at(commands.address, commands.length // COMMAND_BYTES)
+
+    def require_done(self, outcome: Outcome, counters: Counter[str]) -> None:
+        """Count what the machine counted. MachineStoppedError if it stopped."""
+        found = self.machine.counters()
+        counters.update(found)
+        if outcome.error != ErrorCode.NONE:
+            raise MachineStoppedError(outcome, step=self.machine.step, counters=found)
+
+
+def golden_machine(
+    program: TrainingProgram, numerics: Numerics, limits: Limits, *, seed: int
+) -> GoldenMachine:
+    """A golden machine with as much memory as a program needs."""
+    return GoldenMachine(numerics, limits, memory_bytes=program.memory_bytes, seed=seed)

@@ -1,0 +1,156 @@
+"""A program on two machines, command by command: all that one writes is compared."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from diastole_sim.golden.areas import Area
+from diastole_sim.golden.compare import Comparison
+from diastole_sim.golden.machine import GoldenMachine, Outcome, StoppedError
+from diastole_sim.golden.memory import Bytes
+from diastole_sim.program.memory_plan import PlannedArea
+from diastole_sim.program.program import TRAINING, TrainingProgram
+from diastole_sim.program.run import MachineStoppedError, ProgramRun
+from diastole_sim.spec.command import Command
+from diastole_sim.spec.command_errors import ErrorCode
+from diastole_sim.spec.command_table import COMMAND_BYTES, Opcode
+from diastole_sim.spec.limits import STORED, Limits, VectorTable, entry_words
+from diastole_sim.spec.registers import WAIT_REGISTERS
+
+ELEMENTS = {"f32": "<f4", "row": "<f4", "column": "<f4", "bf16": "<u2", "int32": "<i4"}
+"""By the kind of an area, what it is compared as: bytes else."""
+OF_TABLES = {VectorTable.AMAX: "<u4"}
+"""Likewise of a table: floats else."""
+
+
+@dataclass(kw_only=True)
+class CommandCost:
+    """What the command of that ``number`` took in all its ``runs``, by counter."""
+
+    number: int
+    opcode: str
+    runs: int = 0
+    counters: Counter[str] = field(default_factory=Counter[str])
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values."""
+        waits = {cause: self.counters[name] for cause, name in WAIT_REGISTERS.items()}
+        found = {"number": self.number, "opcode": self.opcode, "runs": self.runs}
+        counted = {name: self.counters[name] for name in ("cycles_total", "busy_slots")}
+        return found | counted | {"waits": waits}
+
+
+def memory_needed(program: TrainingProgram, limits: Limits) -> int:
+    """Bytes of memory of a machine whose run is verified: those of the program, and room behind for
+    a command that stores a table, and for the longest of these."""
+    longest = max(
+        limits.entries(Opcode.STORE, each) * 4 * entry_words(each, limits.block) for each in STORED
+    )
+    return program.memory_bytes + COMMAND_BYTES + longest
+
+
+@dataclass(kw_only=True)
+class VerifiedRun(ProgramRun):
+    """``machine``, with memory as :func:`memory_needed` says, and ``reference`` do every command in
+    turn, and what it wrote must be the same on both: images, masks, floats, what is in the panel,
+    constants, scale slots; so must the errors.
+
+    ``comparison``: what was found so far. ``costs``: of the commands of the training, by number.
+    """
+
+    reference: GoldenMachine
+    comparison: Comparison = field(default_factory=Comparison)
+    costs: dict[int, CommandCost] = field(default_factory=dict[int, CommandCost])
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.fill(self.reference)
+
+    def ring(self, name: str, first: int, step_end: int, counters: Counter[str]) -> None:
+        """As that of any run, but one command at a time."""
+        program = self.program
+        commands = program.training if name == TRAINING else program.evaluation
+        self.machine.step_end = self.reference.step_end = step_end
+        number = first
+        while number < len(commands):
+            command, step = commands[number], self.machine.step
+            before = counters.copy()
+            areas = self._areas(command)
+            self._do(program.areas[name], number, counters)
+            if name == TRAINING:
+                cost = self.costs.setdefault(
+                    number, CommandCost(number=number, opcode=Opcode(command.opcode).name.lower())
+                )
+                cost.runs += 1
+                cost.counters.update(counters - before)
+            for area in areas:
+                self._compare(area, step)
+            self._same("step", f"command {number}", self.machine.step, self.reference.step, step)
+            ends = command.opcode != Opcode.NEXT or self.machine.step >= step_end
+            number = number + 1 if ends else command.target
+
+    def _areas(self, command: Command) -> list[Area]:
+        """What a command writes that is about to be done."""
+        try:
+            found = self.reference.written(command)
+        except StoppedError:  # is refused: nothing is written
+            return []
+        return [area for area in found if area.which is None or area.which in STORED]
+
+    def _do(self, area: PlannedArea, number: int, counters: Counter[str]) -> None:
+        """A command on both machines. MachineStoppedError if one stopped."""
+        outcomes: list[Outcome] = []
+        step = self.machine.step
+        for machine in (self.machine, self.reference):
+            machine.command_first = number
+            outcomes.append(machine.run_at(area.address, number + 1))
+        got, expected = outcomes
+        self._same("error", f"command {number}", got.error.name, expected.error.name, step)
+        self.require_done(got, counters)
+        if expected.error != ErrorCode.NONE:
+            raise MachineStoppedError(expected, step=step, counters=self.machine.counters())
+
+    def _same(self, report: str, of: str, got: object, expected: object, step: int) -> None:
+        self.comparison.report(report, of, got, expected, step)
+
+    def _compare(self, area: Area, step: int) -> None:
+        name, kind, columns = self._described(area)
+        got, expected = (
+            np.ascontiguousarray(each).view(kind).reshape(-1, columns)
+            for each in (self._contents(area), self.reference.contents(area))
+        )
+        self.comparison.array(name, got, expected, step)
+
+    def _described(self, area: Area) -> tuple[str, str, int]:
+        """The name of an area, the type of its elements, and how many a row has."""
+        if area.which == VectorTable.PANEL:
+            block = self.reference.limits.block
+            for name, (first, end) in self.program.panel.items():
+                if first <= area.first < end:
+                    return name, "<f4", block
+        if area.which is not None:
+            name = f"{area.which.name.lower()} {area.first}"
+            return name, OF_TABLES.get(area.which, "<f4"), 1
+        planned = next(
+            each
+            for each in self.program.areas.values()
+            if each.address <= area.first < each.address + max(each.length, 1)
+        )
+        kind = ELEMENTS.get(planned.kind, "u1")
+        return planned.name, kind, area.length // np.dtype(kind).itemsize
+
+    def _contents(self, area: Area) -> Bytes:
+        """What the machine has there, side by side; of a table by way of memory."""
+        if area.which is None:
+            found = self.machine.read_rows(area.first, area.count, area.pitch, area.length)
+            return found.reshape(-1)
+        place = self.program.memory_bytes
+        scratch = place + COMMAND_BYTES
+        store = Command.store(area.which, address=scratch, first=area.first, count=area.length)
+        self.machine.write(place, np.frombuffer(store.encode(), np.uint8))
+        self.machine.command_first = 0
+        self.require_done(self.machine.run_at(place, 1), Counter())
+        length = 4 * entry_words(area.which, self.reference.limits.block) * area.length
+        return self.machine.read_rows(scratch, 1, 0, length).reshape(-1)

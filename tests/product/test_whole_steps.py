@@ -1,0 +1,90 @@
+"""Machines that do whole training steps: geometry, stalls and verification decide no bit."""
+
+from functools import cache
+
+import pytest
+
+from diastole.backend import make_machine, program_limits
+from diastole.config.file import from_document
+from diastole_sim.program.job import run_program
+from diastole_sim.program.options import ProgramOptions
+from diastole_sim.program.run import ProgramRun, golden_machine
+from diastole_sim.program.verified_run import VerifiedRun
+from diastole_sim.train.tasks import find_task
+from support.products import SEED
+from support.sweep import sweep
+
+STEPS = 5
+
+
+def machine(rows, cols, block, **array):
+    """With a vector unit and a small panel."""
+    return from_document(
+        {
+            "name": f"steps_{rows}x{cols}",
+            "array": {"rows": rows, "cols": cols, "block": block, **array},
+            "vector": {"enable": True, "panel_kib": 16},
+        }
+    )
+
+
+MACHINES = {
+    "2x2": machine(2, 2, 8),
+    "1x1": machine(1, 1, 4),
+    "3x2": machine(3, 2, 4),
+    "4x1": machine(4, 1, 4, transpose="edge"),
+}
+"""The first is of other numbers than the rest."""
+RUNS = [
+    ("1x1", None, True),
+    sweep("1x1", 1, False),
+    sweep("2x2", None, False),
+    sweep("2x2", 2, True),
+    sweep("3x2", None, False),
+    sweep("3x2", 3, False),
+    sweep("4x1", 4, True),
+]
+
+
+def options_of(name):
+    return ProgramOptions(limits=program_limits(MACHINES[name]), hidden=(24,))
+
+
+@cache
+def made_of(name):
+    numerics = MACHINES[name].numerics
+    return options_of(name).program(find_task("digits"), numerics, steps=STEPS, seed=SEED)
+
+
+def result_of(name, run):
+    return run_program(
+        run, made_of(name), options_of(name), backend="any", seed=SEED, float_run=False
+    )
+
+
+@cache
+def golden_result(block):
+    """Of the first machine with such blocks: the others have the same numbers."""
+    name = next(name for name, each in MACHINES.items() if each.array.block == block)
+    made = made_of(name)
+    limits = program_limits(MACHINES[name])
+    golden = golden_machine(made.program, MACHINES[name].numerics, limits, seed=SEED)
+    return result_of(name, ProgramRun(program=made.program, machine=golden))
+
+
+@pytest.mark.parametrize("name, stalls, verify", RUNS)
+def test_one_result(name, stalls, verify):
+    config, made = MACHINES[name], made_of(name)
+    with make_machine("rtl", config, made.program, seed=SEED, stalls=stalls) as rtl:
+        run = ProgramRun(program=made.program, machine=rtl)
+        if verify:
+            limits = program_limits(config)
+            golden = golden_machine(made.program, config.numerics, limits, seed=SEED)
+            run = VerifiedRun(program=made.program, machine=rtl, reference=golden)
+        result = result_of(name, run)
+    assert result.first_mismatch is None
+    expected = golden_result(config.array.block)
+    assert result.history.losses == expected.history.losses
+    assert result.weights_sha256 == expected.weights_sha256
+    assert result.accuracy == expected.accuracy
+    assert sum(result.waits.values()) + result.busy_slots == result.cycles_total > 0

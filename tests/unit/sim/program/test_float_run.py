@@ -1,0 +1,56 @@
+"""A perceptron in float32 against the host's own, and against the program in bf16."""
+
+import numpy as np
+import pytest
+
+from diastole_sim.program.float_run import FloatRun
+from diastole_sim.program.options import ACTIVATIONS, RATES, ProgramOptions
+from diastole_sim.program.run import ProgramRun, golden_machine
+from diastole_sim.train.float_device import FloatDevice
+from diastole_sim.train.job import run_task
+from diastole_sim.train.samples import Samples
+from diastole_sim.train.tasks import given_task
+from support.numerics import make_numerics
+from support.small_programs import make_limits
+
+NUMERICS = make_numerics(block=8, formats="bf16", roundings="nearest")
+LIMITS = make_limits(NUMERICS)
+STEPS = 6
+
+
+@pytest.fixture
+def task(np_rng):
+    inputs = np_rng.normal(size=(90, 5)).astype(np.float32)
+    return given_task(Samples(inputs=inputs, labels=np_rng.integers(0, 3, size=90)), "own")
+
+
+def test_it_is_that_of_the_host(task):
+    made = ProgramOptions(limits=LIMITS).program(task, NUMERICS, steps=STEPS, seed=1)
+    run = FloatRun(made.recipe, made.training)
+    losses = [run.step(step) for step in range(STEPS)]
+    host = run_task(task, FloatDevice(), backend="any", steps=STEPS, seed=1, float_run=False)
+    np.testing.assert_allclose(losses, host.history.losses, rtol=1e-4)
+    loss, accuracy = run.evaluate(made.held_out)
+    assert loss == pytest.approx(host.loss, rel=1e-4)
+    assert accuracy == host.accuracy
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("optimizer", RATES)
+def test_programs_follow_it(task, optimizer, activation):
+    options = ProgramOptions(
+        limits=LIMITS,
+        optimizer=optimizer,
+        activation=activation,
+        hidden=(20, 12),
+        loss_scale=4 if activation == "gelu" else None,
+        rate=None if optimizer == "sgd" else 0.003,
+    )
+    made = options.program(task, NUMERICS, steps=STEPS, seed=1)
+    machine = golden_machine(made.program, NUMERICS, LIMITS, seed=1)
+    program = ProgramRun(program=made.program, machine=machine)
+    program.train(STEPS)
+    run = FloatRun(made.recipe, made.training)
+    losses = [run.step(step) for step in range(STEPS)]
+    assert losses[-1] != losses[0]
+    np.testing.assert_allclose(program.losses(), losses, rtol=0.03)

@@ -1,0 +1,133 @@
+"""A training whose every step the machine does: what comes back."""
+
+import hashlib
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from diastole_sim.golden.machine import GoldenMachine
+from diastole_sim.program.job import run_program
+from diastole_sim.program.options import ProgramOptions
+from diastole_sim.program.program import TRAINING
+from diastole_sim.program.run import ProgramRun, golden_machine
+from diastole_sim.program.verified_run import VerifiedRun, memory_needed
+from diastole_sim.spec.registers import WAIT_REGISTERS
+from diastole_sim.train.samples import Samples
+from diastole_sim.train.tasks import given_task
+from support.numerics import make_numerics
+from support.program_machines import Clocked, faulty
+from support.small_programs import make_limits
+
+NUMERICS = make_numerics(block=8)
+LIMITS = make_limits(NUMERICS)
+STEPS, EVERY = 5, 2
+
+
+@pytest.fixture
+def made(np_rng):
+    inputs = np_rng.normal(size=(60, 5)).astype(np.float32)
+    task = given_task(Samples(inputs=inputs, labels=np.arange(60) % 3), "own")
+    task = replace(task, evaluate_every=EVERY)
+    return ProgramOptions(limits=LIMITS, hidden=(12,)).program(task, NUMERICS, steps=STEPS, seed=1)
+
+
+def machine_of(made, kind=GoldenMachine):
+    size = memory_needed(made.program, LIMITS)
+    return kind(NUMERICS, LIMITS, memory_bytes=size, seed=1)
+
+
+def result_of(made, run, **given):
+    options = ProgramOptions(limits=LIMITS, hidden=(12,))
+    given = {"float_run": False} | given
+    return run_program(run, made, options, backend="any", seed=1, **given)
+
+
+def test_a_result(made):
+    seen = []
+    run = ProgramRun(program=made.program, machine=machine_of(made))
+    result = result_of(made, run, progress=lambda *given: seen.append(given), float_run=True)
+    history = result.history
+    assert [done for done, _, _ in history.held_out] == [2, 4, 5]
+    assert (result.loss, result.accuracy) == history.held_out[-1][1:]
+    assert len(history.losses) == STEPS
+    assert [given[:2] for given in seen] == [(2, 5), (4, 5), (5, 5)]
+    assert seen[0][2] == history.losses[1]
+    assert len(result.float_history.losses) == STEPS
+    assert [done for done, _, _ in result.float_history.held_out] == [2, 4, 5]
+    assert result.float_loss == pytest.approx(result.loss, rel=0.1)
+    assert result.cycles is result.cycles_total is result.waits is result.commands is None
+    assert (result.verified, result.compared) == (False, 0)
+    rows = len(made.held_out.labels)
+    batch = made.recipe.batch
+    inside = 5 * 12 + 12 * 3
+    assert result.macs == STEPS * batch * (2 * inside + 12 * 3) + 3 * rows * inside
+    assert result.products == STEPS * 5 + 3 * 2
+    record = result.to_json()
+    assert record["hidden"] == [12]
+    assert record["float_loss"] == result.float_loss
+    assert "history" not in record
+
+
+def test_the_hash_is_of_weights_and_biases(made):
+    run = ProgramRun(program=made.program, machine=machine_of(made))
+    result = result_of(made, run)
+    digest = hashlib.sha256()
+    for name, shape in (
+        ("layer 0 w", (5, 12)),
+        ("layer 0 bias w", (12,)),
+        ("layer 1 w", (12, 3)),
+        ("layer 1 bias w", (3,)),
+    ):
+        values = run.floats(name)
+        assert values.shape == shape
+        assert np.abs(values).max() > 0
+        digest.update(values.tobytes())
+    assert result.weights_sha256 == digest.hexdigest()
+
+
+def test_stretches_and_verification_change_nothing(made):
+    plain = result_of(made, ProgramRun(program=made.program, machine=machine_of(made)))
+    one = replace(made, task=replace(made.task, evaluate_every=STEPS))
+    whole = result_of(one, ProgramRun(program=made.program, machine=machine_of(made)))
+    golden = golden_machine(made.program, NUMERICS, LIMITS, seed=1)
+    run = VerifiedRun(program=made.program, machine=machine_of(made), reference=golden)
+    verified = result_of(made, run)
+    assert plain.weights_sha256 == whole.weights_sha256 == verified.weights_sha256
+    assert (verified.verified, verified.mismatches) == (True, 0)
+    assert verified.compared > 1000
+    assert verified.commands is None
+
+
+def test_a_clock(made):
+    golden = golden_machine(made.program, NUMERICS, LIMITS, seed=1)
+    run = VerifiedRun(program=made.program, machine=machine_of(made, Clocked), reference=golden)
+    result = result_of(made, run, multipliers=256)
+    count = sum(cost.runs for cost in result.commands)
+    assert result.cycles_total == 10 * count
+    assert result.busy_slots == 6 * count
+    assert result.waits == dict.fromkeys(WAIT_REGISTERS, 0) | {"load": 4 * count}
+    assert result.busy_slots + sum(result.waits.values()) == result.cycles_total
+    evaluations = 3 * len(made.program.evaluation)
+    assert result.cycles == result.total_cycles == 10 * (count + evaluations)
+    assert result.utilisation == result.macs / (256 * result.cycles)
+    record = result.to_json()
+    assert [each["number"] for each in record["commands"]] == list(range(len(run.costs)))
+    assert record["commands"][-1]["opcode"] == "chain"
+
+
+def test_what_differs(made):
+    place = made.program.areas["layer 1 w"].address
+
+    def spoil(machine):
+        machine.write(place, machine.memory.read(place, 1) ^ np.uint8(1))
+
+    number = len(made.program.training) - 2  # copies w from the panel, and then v
+    kind = faulty(spoil, number=number, step=EVERY)
+    kind.training = made.program.areas[TRAINING].address
+    golden = golden_machine(made.program, NUMERICS, LIMITS, seed=1)
+    run = VerifiedRun(program=made.program, machine=machine_of(made, kind), reference=golden)
+    result = result_of(made, run)
+    assert not result.verified
+    assert result.mismatches > 0
+    assert str(result.first_mismatch).startswith("first mismatch: tensor layer 1 w, step 2, ")

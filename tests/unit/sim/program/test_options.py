@@ -1,0 +1,84 @@
+"""What people choose of a training, as a recipe."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from diastole_sim.program.options import ACTIVATIONS, RATES, ProgramOptions
+from diastole_sim.program.recipe import Adam, LossScaling, RmsProp, Sgd
+from diastole_sim.train.samples import Samples
+from diastole_sim.train.tasks import given_task
+from support.numerics import make_numerics
+from support.small_programs import make_limits
+from support.texts import exactly
+
+NUMERICS = make_numerics(block=8)
+LIMITS = make_limits(NUMERICS)
+
+
+@pytest.fixture
+def task(np_rng):
+    inputs = np_rng.normal(size=(60, 5)).astype(np.float32)
+    return given_task(Samples(inputs=inputs, labels=np.arange(60) % 3), "own")
+
+
+def made(task, **options):
+    return ProgramOptions(limits=LIMITS, **options).program(task, NUMERICS, steps=4, seed=1)
+
+
+def test_defaults_are_those_of_the_task(task):
+    recipe = made(task).recipe
+    assert recipe.widths == (5, 64, 3)
+    assert recipe.activation.name == "relu"
+    assert recipe.loss_scaling is None
+    optimiser = recipe.optimiser
+    assert isinstance(optimiser, Sgd)
+    assert optimiser.momentum == task.momentum
+    assert [optimiser.rate(step) for step in range(4)] == [0.5, 0.375, 0.25, 0.125]
+
+
+def test_everything_else(task):
+    recipe = made(task, hidden=(7, 9), activation="leaky-relu", loss_scale=5, rate=0.25).recipe
+    assert recipe.widths == (5, 7, 9, 3)
+    assert recipe.activation.name == "leaky_relu"
+    assert recipe.loss_scaling == LossScaling(exponent=5)
+    assert recipe.optimiser.rate(0) == 0.25
+
+
+@pytest.mark.parametrize("name", RATES)
+def test_optimisers(name, task):
+    optimiser = made(task, optimizer=name).recipe.optimiser
+    kinds = {"sgd": Sgd, "rmsprop": RmsProp, "adam": Adam, "adamw": Adam}
+    assert type(optimiser) is kinds[name]
+    if name in ("adam", "adamw"):
+        assert (optimiser.decoupled, optimiser.weight_decay) == (
+            (True, 0.01) if name == "adamw" else (False, 0.0)
+        )
+    assert optimiser.rate(0) == np.float32(RATES[name] or task.rate)
+
+
+def test_what_a_result_says(task):
+    options = ProgramOptions(limits=LIMITS, optimizer="adam", hidden=(3,))
+    assert options.described(task) == {
+        "optimizer": "adam", "rate": 0.01, "hidden": (3,), "activation": "relu", "loss_scale": None,
+    }  # fmt: skip
+    assert replace(options, rate=2.0).first_rate(task) == 2.0
+
+
+@pytest.mark.parametrize(
+    "wrong, said",
+    [
+        ({"optimizer": "lion"}, "optimizer must be one of sgd, rmsprop, adam, adamw, not 'lion'"),
+        (
+            {"activation": "elu"},
+            f"activation must be one of {', '.join(ACTIVATIONS)}, not 'elu'",
+        ),
+        ({"hidden": ()}, "hidden layers must be an integer in 1..16, not 0"),
+        ({"hidden": (3, 0)}, "hidden must be an integer in 1..4096, not 0"),
+        ({"loss_scale": 25}, "loss_scale must be an integer in -14..24, not 25"),
+    ],
+)
+def test_mistakes(wrong, said):
+    with pytest.raises(ValueError, match=exactly(said)):
+        ProgramOptions(limits=LIMITS, **wrong)

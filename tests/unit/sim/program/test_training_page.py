@@ -1,0 +1,22 @@
+"""The page on training: its example runs, and its tables name what there is."""
+
+import re
+from pathlib import Path
+
+from diastole_sim.program.options import ACTIVATIONS, RATES
+from diastole_sim.spec.registers import WAIT_CAUSES
+
+PAGE = Path(__file__).parents[4] / "docs" / "training.md"
+
+
+def test_the_example_runs():
+    (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    names = {}
+    exec(code, names)
+    assert names["losses"].shape == (3,)
+    assert names["logits"].shape == (360, 10)
+
+
+def test_the_tables_are_complete():
+    named = set(re.findall(r"`([\w-]+)`", PAGE.read_text()))
+    assert {*ACTIVATIONS, *RATES, *WAIT_CAUSES} <= named

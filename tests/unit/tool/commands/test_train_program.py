@@ -1,0 +1,244 @@
+"""`train` on machines with a vector unit: its options, its results, and what makes it fail."""
+
+from contextlib import contextmanager
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from command_line import error
+from diastole.commands import train_program
+from diastole_sim.golden.machine import GoldenMachine
+from diastole_sim.program.verified_run import memory_needed
+from diastole_sim.spec.registers import WAIT_REGISTERS
+from diastole_sim.train.tasks import TASKS
+from support.program_machines import Clocked
+
+SEE_HELP = "(see diastole train --help)"
+UNIT = ("--set", "vector.enable=true")
+TRAIN = ("train", "nano.toml", "--task", "digits", "--steps", "5", *UNIT)
+GOLDEN = (*TRAIN, "--backend", "golden")
+OF_A_HOST = "is of machines that a host trains; with vector.enable = true the machine"
+NO_WEIGHTS = f"{OF_A_HOST} keeps its weights itself, in float32"
+NO_WIDTHS = f"{OF_A_HOST} converts at the largest width"
+
+UNITS = "argument --hidden: must be 1 to 16 integers in 1..4096, such as 64,64"
+
+
+def pretend(monkeypatch, kind, change=lambda machine, program: None):
+    """Lets golden machines of a kind be the hardware, after a ``change``."""
+
+    @contextmanager
+    def make_machine(backend, config, program, *, seed, **_):
+        limits = train_program.program_limits(config)
+        size = memory_needed(program, limits)
+        machine = kind(config.numerics, limits, memory_bytes=size, seed=seed)
+        machine.change = lambda: change(machine, program)
+        yield machine
+
+    monkeypatch.setattr(train_program, "make_machine", make_machine)
+
+
+def test_golden(diastole):
+    result = diastole(*GOLDEN, "--seed", "7", "--json")
+    assert result.code == 0
+    record = result.json
+    assert (record["task"], record["backend"]) == ("digits", "golden")
+    assert (record["steps"], record["seed"]) == (5, 7)
+    assert record["optimizer"] == "sgd"
+    assert record["rate"] == 0.5
+    assert record["hidden"] == [64]
+    assert record["activation"] == "relu"
+    assert record["loss_scale"] is None
+    assert record["master"] == "float32"
+    assert 0.2 < record["accuracy"] < 1
+    assert record["float_loss"] == pytest.approx(record["loss"], rel=0.1)
+    assert record["cycles_total"] is record["waits"] is record["cycles"] is None
+    assert len(record["weights_sha256"]) == 64
+    assert result.err[-1].startswith("diastole: digits on golden: step 5 of 5, loss ")
+
+
+def test_another_name_of_the_digits(diastole):
+    other = ("train", "nano.toml", "--task", "digits-mlp", "--steps", "5", "--backend", "golden")
+    for more in (UNIT, ()):
+        plain = [word if word != "digits-mlp" else "digits" for word in other]
+        pair = [diastole(*words, *more, "--json").json for words in (other, plain)]
+        assert pair[0]["task"] == "digits"
+        assert pair[0]["weights_sha256"] == pair[1]["weights_sha256"]
+
+
+def test_people_see(diastole):
+    options = ("--optimizer", "adamw", "--rate", "0.02", "--hidden", "24,16")
+    result = diastole(*GOLDEN, *options, "--activation", "tanh", "--loss-scale", "-3")
+    assert result.code == 0
+    lines = result.out.splitlines()
+    assert lines[0].startswith("digits on golden: 5 steps in ")
+    assert "adamw, rate 0.02 falling, hidden 24, 16, tanh, loss times 2^-3 at first; " in result.out
+    assert not any("cycles" in line for line in lines)
+
+
+def test_verified_with_a_clock(diastole, monkeypatch):
+    pretend(monkeypatch, Clocked)
+    result = diastole(*TRAIN, "--verify", "--json")
+    assert result.code == 0
+    record = result.json
+    assert record["backend"] == "rtl"
+    assert record["verified"] is True
+    assert record["mismatches"] == 0 < record["compared"]
+    assert sum(record["waits"].values()) + record["busy_slots"] == record["cycles_total"]
+    assert set(record["waits"]) == set(WAIT_REGISTERS)
+    assert sum(each["cycles_total"] for each in record["commands"]) == record["cycles_total"]
+    plain = diastole(*TRAIN, "--json").json
+    assert plain["weights_sha256"] == record["weights_sha256"]
+    assert plain["commands"] is None
+    golden = diastole(*GOLDEN, "--json").json
+    assert golden["weights_sha256"] == record["weights_sha256"]
+    (line,) = (line for line in diastole(*TRAIN).out.splitlines() if "cycles of" in line)
+    assert line.startswith(f"{plain['cycles_total']} cycles of training, ")
+    assert line.endswith(" a step: 60.0% busy, 40.0% waiting for load")
+
+
+def test_a_wrong_bit_is_found(diastole, monkeypatch):
+    class Wrong(GoldenMachine):
+        def run_at(self, address, count):
+            outcome = super().run_at(address, count)
+            if self.step == 2:
+                self.tables.panel[0, 0] += 1
+            return outcome
+
+    pretend(monkeypatch, Wrong)
+    result = diastole(*TRAIN, "--verify", "--json")
+    assert result.code == 1
+    record = result.json
+    assert record["verified"] is False
+    assert record["mismatches"] > 0
+    assert result.err[-1].startswith(f"diastole: error: {record['mismatches']} of ")
+    assert "first mismatch: tensor layer " in result.err[-1]
+    assert " step 2, index [" in result.err[-1]
+
+
+class Spoilt(Clocked):
+    """Is changed before what begins in step 2."""
+
+    def run_at(self, address, count):
+        if self.step == 2:
+            self.change()
+        return super().run_at(address, count)
+
+
+@pytest.mark.parametrize("verify", [(), ("--verify",)], ids=["plain", "verify"])
+def test_a_loss_that_is_not_finite(diastole, monkeypatch, verify):
+    def change(machine, program):
+        area = program.areas["layer 1 bias w"]
+        nans = np.full(10, np.nan, np.float32).view(np.uint8)
+        machine.memory.write(area.address, nans)
+
+    monkeypatch.setitem(TASKS, "digits", replace(TASKS["digits"], evaluate_every=2))
+    pretend(monkeypatch, Spoilt, change)
+    result = diastole(*TRAIN, *verify)
+    assert result.code == 1
+    last = result.err[-1]
+    assert last.startswith("diastole: error: step 2: the loss is NaN or Inf, so that command ")
+    assert ", chain, stopped the machine; cycles_total " in last
+    assert " wait_load " in last
+    assert ("first mismatch: " in last) == bool(verify)
+
+
+def test_a_panel_that_is_too_small(diastole):
+    result = diastole(*GOLDEN, "--set", "vector.panel_kib=1")
+    assert (result.code, result.err) == (
+        2,
+        error(
+            "the program of digits needs 80 vectors of the panel, for the gradients by the biases "
+            "of 64-64-10; vector.panel_kib = 1 has 32: it must be at least 4"
+        ),
+    )
+    assert diastole(*GOLDEN, "--set", "vector.panel_kib=4").code == 0
+    result = diastole(*GOLDEN, "--hidden", "512", "--set", "vector.panel_kib=4")
+    assert result.err[-1].endswith(" has 128: it must be at least 32")
+
+
+def test_tables_that_are_too_small(diastole):
+    result = diastole(*GOLDEN, "--hidden", ",".join(["8"] * 16))
+    assert (result.code, result.err) == (
+        2,
+        error(
+            "no program of digits for this machine: the chains need more than 128 slots of streams"
+        ),
+    )
+
+
+def test_scales_that_a_host_gives(diastole):
+    words = ("--set", "format.x=fp8_e4m3", "--set", "scale.source=given")
+    assert diastole(*GOLDEN, *words).err == error(
+        "scale.source must be current or delayed for training with vector.enable = true, not "
+        "given: no host gives scales"
+    )
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        (("--master", "bf16"), f"--master {NO_WEIGHTS}"),
+        (("--master-rounding", "nearest"), f"--master-rounding {NO_WEIGHTS}"),
+        (("--master-bits", "3"), f"--master-bits {NO_WEIGHTS}"),
+        (("--precision", "low"), f"--precision {NO_WIDTHS}"),
+        (("--alpha", "0.5"), f"--alpha {NO_WIDTHS}"),
+        (("--beta", "0.5"), f"--beta {NO_WIDTHS}"),
+        (("--switch", "3"), f"--switch {NO_WIDTHS}"),
+        (
+            ("--hidden", "3,,4"),
+            f"{UNITS}, not 3,,4 {SEE_HELP}",
+        ),
+        (
+            ("--hidden", "4097"),
+            f"{UNITS}, not 4097 {SEE_HELP}",
+        ),
+        (
+            ("--rate", "nan"),
+            f"argument --rate: must be a number above 0, at most 1000, not nan {SEE_HELP}",
+        ),
+        (
+            ("--rate=-1",),
+            f"argument --rate: must be a number above 0, at most 1000, not -1 {SEE_HELP}",
+        ),
+        (
+            ("--loss-scale", "25"),
+            f"argument --loss-scale: must be an integer in -14..24, not 25 {SEE_HELP}",
+        ),
+    ],
+)
+def test_mistakes(diastole, words, said):
+    result = diastole(*GOLDEN, *words)
+    assert (result.code, result.err) == (2, error(said))
+
+
+def test_names_that_are_not_known(diastole):
+    for option, known in (
+        ("--optimizer", ("sgd", "rmsprop", "adam", "adamw")),
+        ("--activation", ("relu", "leaky-relu", "gelu", "silu", "sigmoid", "tanh")),
+    ):
+        result = diastole(*GOLDEN, option, "lion")
+        assert result.code == 2
+        assert all(name in result.err[-1] for name in (option, "lion", *known))
+
+
+@pytest.mark.parametrize(
+    "option, value",
+    [
+        ("--optimizer", "adam"),
+        ("--rate", "0.1"),
+        ("--hidden", "3"),
+        ("--activation", "relu"),
+        ("--loss-scale", "0"),
+    ],
+)
+def test_other_machines_and_tasks(diastole, option, value):
+    words = ("train", "nano.toml", "--task", "digits", "--backend", "golden", option, value)
+    assert diastole(*words).err == error(
+        f"{option} is of machines with a vector unit: it needs vector.enable = true"
+    )
+    text = [word if word != "digits" else "text" for word in words]
+    for more in (UNIT, ()):
+        said = f"{option} is of perceptrons, such as digits, not text"
+        assert diastole(*text, *more).err == error(said)

@@ -1,0 +1,245 @@
+"""Training on a machine with a vector unit, which does whole steps: its options, and the work."""
+
+import argparse
+from collections.abc import Mapping
+from contextlib import ExitStack
+from math import isfinite
+
+from diastole.backend import REFUSED_BY_SIZE, make_machine, program_limits
+from diastole.commands.progress import progress
+from diastole.config.keys import Config
+from diastole.errors import BadInput, CheckFailed
+from diastole_sim.program.job import ProgramResult, run_program
+from diastole_sim.program.options import (
+    ACTIVATIONS,
+    DEFAULT_SCALING,
+    MOST_LAYERS,
+    MOST_UNITS,
+    RATES,
+    ProgramOptions,
+)
+from diastole_sim.program.perceptron_tensors import PanelTooSmallError
+from diastole_sim.program.run import MachineStoppedError, ProgramRun, golden_machine
+from diastole_sim.program.tasks import TaskProgram
+from diastole_sim.program.verified_run import VerifiedRun
+from diastole_sim.spec.command_errors import ErrorCode
+from diastole_sim.spec.command_table import Opcode
+from diastole_sim.train.tasks import HIDDEN, Task
+
+MOST_RATE = 1000.0
+OPTIONS = ("optimizer", "rate", "hidden", "activation", "loss_scale")
+OF_THE_HOST = {
+    "master": "keeps its weights itself, in float32",
+    "master_rounding": "keeps its weights itself, in float32",
+    "master_bits": "keeps its weights itself, in float32",
+    "precision": "converts at the largest width",
+    "alpha": "converts at the largest width",
+    "beta": "converts at the largest width",
+    "switch": "converts at the largest width",
+}
+"""Options that say what a host does, and what a machine with a vector unit does instead."""
+
+
+def rate(text: str) -> float:
+    """A type for argparse: a learning rate."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not (isfinite(value) and 0 < value <= MOST_RATE):
+        raise argparse.ArgumentTypeError(
+            f"must be a number above 0, at most {MOST_RATE:g}, not {text}"
+        )
+    return value
+
+
+def hidden(text: str) -> tuple[int, ...]:
+    """A type for argparse: units of hidden layers."""
+    words = text.split(",")
+    units = tuple(int(word) for word in words if word.isascii() and word.isdigit())
+    whole = len(units) == len(words) <= MOST_LAYERS
+    if not whole or not all(1 <= each <= MOST_UNITS for each in units):
+        raise argparse.ArgumentTypeError(
+            f"must be 1 to {MOST_LAYERS} integers in 1..{MOST_UNITS}, such as 64,64, not {text}"
+        )
+    return units
+
+
+def exponent(text: str) -> int:
+    """A type for argparse: of a scale of the loss."""
+    low, high = DEFAULT_SCALING.smallest, DEFAULT_SCALING.largest
+    try:
+        value = int(text)
+    except ValueError:
+        value = high + 1
+    if not low <= value <= high:
+        raise argparse.ArgumentTypeError(f"must be an integer in {low}..{high}, not {text}")
+    return value
+
+
+def add_program(parser: argparse.ArgumentParser) -> None:
+    """Options of machines that do whole steps."""
+    group = parser.add_argument_group(
+        "whole steps", "where vector.enable = true, of perceptrons such as digits"
+    )
+    group.add_argument(
+        "--optimizer",
+        choices=tuple(RATES),
+        help="what updates the weights (default: sgd, with the task's momentum)",
+    )
+    defaults = ", ".join(f"{each:g} for {name}" for name, each in RATES.items() if each is not None)
+    group.add_argument(
+        "--rate",
+        metavar="R",
+        type=rate,
+        help="learning rate of step 0, from which it falls towards 0 "
+        f"(default: {defaults}, the task's own for sgd)",
+    )
+    group.add_argument(
+        "--hidden",
+        metavar="A,B,...",
+        type=hidden,
+        help=f"units of each hidden layer (default: {HIDDEN})",
+    )
+    group.add_argument(
+        "--activation",
+        choices=tuple(ACTIVATIONS),
+        help="between two layers (default: relu)",
+    )
+    group.add_argument(
+        "--loss-scale",
+        metavar="X",
+        type=exponent,
+        help="multiply the loss's gradient by 2^X at first, halve that after a step that "
+        f"overflowed, double it after {DEFAULT_SCALING.window} that did not (default: off)",
+    )
+
+
+def option(name: str) -> str:
+    """As it is typed."""
+    return f"--{name.replace('_', '-')}"
+
+
+def program_of(
+    config: Config, task: Task | None, arguments: argparse.Namespace
+) -> ProgramOptions | None:
+    """What was asked; None where a host trains. ``task``: None for one of a user. BadInput if
+    options are not of such a machine, or task."""
+    given = {name: getattr(arguments, name) for name in OPTIONS}
+    given = {name: value for name, value in given.items() if value is not None}
+    by_program = task is None or task.classifies
+    if not config.vector.enable or not by_program:
+        for name in given:
+            if task is not None and not by_program:
+                raise BadInput(f"{option(name)} is of perceptrons, such as digits, not {task.name}")
+            raise BadInput(
+                f"{option(name)} is of machines with a vector unit: it needs vector.enable = true"
+            )
+        return None
+    for name, does in OF_THE_HOST.items():
+        if getattr(arguments, name) is not None:
+            raise BadInput(
+                f"{option(name)} is of machines that a host trains; with vector.enable = true the "
+                f"machine {does}"
+            )
+    if config.scale.source == "given":
+        raise BadInput(
+            "scale.source must be current or delayed for training with vector.enable = true, "
+            "not given: no host gives scales"
+        )
+    return ProgramOptions(limits=program_limits(config), **given)
+
+
+def task_program_of(
+    config: Config, task: Task, options: ProgramOptions, *, steps: int | None, seed: int
+) -> TaskProgram:
+    """The program. BadInput if the machine is too small for it."""
+    try:
+        return options.program(task, config.numerics, steps=steps or task.steps, seed=seed)
+    except PanelTooSmallError as error:
+        raise BadInput(
+            f"the program of {task.name} needs {error.needed} vectors of the panel, for the "
+            f"gradients by the biases of {error.layers}; vector.panel_kib = "
+            f"{config.vector.panel_kib} has {error.available}: it must be at least "
+            f"{error.kib}"
+        ) from error
+    except ValueError as error:
+        raise BadInput(f"no program of {task.name} for this machine: {error}") from error
+
+
+def train_by_program(
+    config: Config, arguments: argparse.Namespace, task: Task, options: ProgramOptions
+) -> ProgramResult:
+    """Train a task. What goes wrong in the machine is a CheckFailed."""
+    seed, backend = arguments.seed, arguments.backend
+    made = task_program_of(config, task, options, steps=arguments.steps, seed=seed)
+    program = made.program
+    with ExitStack() as stack:
+        machine = stack.enter_context(
+            make_machine(
+                backend,
+                config,
+                program,
+                seed=seed,
+                stalls=arguments.stalls,
+                latency=arguments.latency,
+                trace=arguments.trace,
+                trace_depth=arguments.trace_depth,
+            )
+        )
+        run = ProgramRun(program=program, machine=machine)
+        if arguments.verify:
+            golden = golden_machine(program, config.numerics, options.limits, seed=seed)
+            run = VerifiedRun(program=program, machine=machine, reference=golden)
+        report = stack.enter_context(progress(f"{task.name} on {backend}"))
+        try:
+            return run_program(
+                run,
+                made,
+                options,
+                backend=backend,
+                seed=seed,
+                multipliers=config.macs,
+                progress=report,
+            )
+        except MachineStoppedError as stopped:
+            raise _judged(stopped, run) from stopped
+
+
+def _judged(stopped: MachineStoppedError, run: ProgramRun) -> Exception:
+    """What a machine that stopped means to the user."""
+    if stopped.code in REFUSED_BY_SIZE:
+        return BadInput(f"too large for the hardware: {stopped}")
+    text = str(stopped)
+    if stopped.code == ErrorCode.NOT_FINITE:
+        opcode = Opcode(run.program.training[stopped.index].opcode).name.lower()
+        text = (
+            f"step {stopped.step}: the loss is NaN or Inf, so that command {stopped.index}, "
+            f"{opcode}, stopped the machine"
+        )
+    if stopped.counters:
+        text += "; " + ", ".join(f"{name} {value}" for name, value in stopped.counters.items())
+    if isinstance(run, VerifiedRun) and run.comparison.first is not None:
+        text += f"; {run.comparison.first}"
+    return CheckFailed(text)
+
+
+def described(result: ProgramResult) -> list[str]:
+    """Lines for people."""
+    units = ", ".join(map(str, result.hidden))
+    scale = "" if result.loss_scale is None else f", loss times 2^{result.loss_scale} at first"
+    recipe = f"{result.optimizer}, rate {result.rate:g} falling, hidden {units}"
+    lines = [f"{recipe}, {result.activation}{scale}; whole steps on the machine"]
+    if result.cycles_total is not None and result.waits is not None:
+        lines.append(
+            f"{result.cycles_total} cycles of training, {result.cycles_total // result.steps} a "
+            f"step: {_shares(result.waits, result.busy_slots or 0, result.cycles_total)}"
+        )
+    return lines
+
+
+def _shares(waits: Mapping[str, int], busy: int, total: int) -> str:
+    """Of all cycles, the largest first."""
+    named = {"busy": busy} | {f"waiting for {name}": count for name, count in waits.items()}
+    shown = sorted(named.items(), key=lambda pair: -pair[1])
+    return ", ".join(f"{count / max(total, 1):.1%} {name}" for name, count in shown if count)
