@@ -194,7 +194,8 @@ class Dispatch(wiring.Component):
         starts = Signal()
         is_convert = command.opcode == Opcode.CONVERT
         has_vector = self.plan.vector is not None
-        multiplies, product_due, of_vector = ~is_convert, due & ~is_convert, Const(0, 1)
+        multiplies, product_due = ~is_convert, due & ~is_convert
+        of_vector, chained, room = Const(0, 1), Const(0, 1), Const(0, 1)
         if has_vector:
             of_vector, chained, room = self._of_vector(m, command)
             multiplies = (~is_convert & ~of_vector) | chained

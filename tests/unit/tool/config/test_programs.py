@@ -34,8 +34,6 @@ def test_a_step_is_twelve_commands(name):
     opcodes = [Opcode(command.opcode).name for command in made.program.training]
     last = opcodes.index("NEXT")
     assert tuple(opcodes[made.program.training[last].target : last]) == STEP
-    run = ProgramRun(
-        program=made.program, machine=golden_machine(made.program, **machine, seed=0)
-    )
+    run = ProgramRun(program=made.program, machine=golden_machine(made.program, **machine, seed=0))
     run.train(25)
     assert (run.evaluate().argmax(axis=1) == made.labels).mean() > 0.8
