@@ -44,9 +44,9 @@ class ConverterControl(wiring.Signature):
         destinations aligned to beats, ``destination_t`` that of the transpose's image, if there is
         one. ``scale``: 0, the tensor's scale follows from its data; else e + 127 of the tensor's
         top binade, or T + 138 of NVFP4; only looked at in classes with a tensor scale. ``fed``:
-            only where :meth:`diastole_hw.convert.geometry.Geometry.can_feed` says so; ``source`` is not
-        looked at. Not checked.
-        done : In(1)
+        only where :meth:`diastole_hw.convert.geometry.Geometry.can_feed` says so; ``source`` is
+        not looked at. Not checked.
+    done : In(1)
         A pulse when the writer takes the last beat (which is not yet in memory then), and the last
         row of what is fed has been taken.
     nan, inf : In(1)
