@@ -332,7 +332,8 @@ class VectorEngine(wiring.Component):
         m.d.comb += outputs.image_blocks.ready.eq(1)  # their order is known
 
     def _share(self, m, moves, transfer, inputs, outputs):
-        """The bus: that of the command that is under way."""
+        """The bus is that of the command that is under way; other units ask for nothing, and do not
+        look at beats."""
         for ours, mine, other in (
             (self.read.requests, transfer.read.requests, inputs.read.requests),
             (self.write.requests, transfer.write.requests, outputs.write.requests),
@@ -341,13 +342,13 @@ class VectorEngine(wiring.Component):
             m.d.comb += [
                 ours.valid.eq(Mux(moves, mine.valid, other.valid)),
                 ours.payload.eq(Mux(moves, Value.cast(mine.payload), Value.cast(other.payload))),
-                mine.ready.eq(ours.ready & moves),
-                other.ready.eq(ours.ready & ~moves),
+                mine.ready.eq(ours.ready),
+                other.ready.eq(ours.ready),
             ]
         beats = self.read.beats
         m.d.comb += beats.ready.eq(Mux(moves, transfer.read.beats.ready, inputs.read.beats.ready))
-        for unit, mine in ((transfer, moves), (inputs, ~moves)):
+        for unit in (transfer, inputs):
             m.d.comb += [
-                unit.read.beats.valid.eq(beats.valid & mine),
+                unit.read.beats.valid.eq(beats.valid),
                 unit.read.beats.payload.eq(beats.payload),
             ]

@@ -135,6 +135,18 @@ def test_a_constant_that_is_watched_stops_the_unit(value, watch, rng):
     do_jobs(engine_of(4, 64), [job], rng)
 
 
+@pytest.mark.parametrize("watch", [0, 1])
+def test_what_is_watched_in_memory(watch, rng):
+    """Tells of it, and goes on."""
+    tensor = TENSOR.copy()
+    tensor[2, 3] = np.inf
+    chain = Chain(tensor=tensor)
+    chain.output = chain.stored(watch=watch)
+    job = chain.job()
+    assert job.overflow == bool(watch)
+    do_jobs(engine_of(4, 64), [job, job], rng)
+
+
 @pytest.mark.parametrize("watched", [None, 0, 1])
 def test_what_is_watched_in_the_panel(watched, rng):
     """Of two outputs there the one that is watched."""
