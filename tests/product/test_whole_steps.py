@@ -2,14 +2,17 @@
 
 from functools import cache
 
+import numpy as np
 import pytest
 
 from diastole.backend import make_machine, program_limits
 from diastole.config.file import from_document
 from diastole_sim.program.job import run_program
 from diastole_sim.program.options import ProgramOptions
-from diastole_sim.program.run import ProgramRun, golden_machine
+from diastole_sim.program.run import MachineStoppedError, ProgramRun, golden_machine
 from diastole_sim.program.verified_run import VerifiedRun
+from diastole_sim.spec.command_errors import ErrorCode
+from diastole_sim.spec.registers import WAIT_REGISTERS
 from diastole_sim.train.tasks import find_task
 from support.products import SEED
 from support.sweep import sweep
@@ -88,3 +91,24 @@ def test_one_result(name, stalls, verify):
     assert result.weights_sha256 == expected.weights_sha256
     assert result.accuracy == expected.accuracy
     assert sum(result.waits.values()) + result.busy_slots == result.cycles_total > 0
+
+
+def test_a_loss_that_is_not_finite():
+    """Stops the machine, which says where, and what it counted; it is as good as new then."""
+    config, made = MACHINES["1x1"], made_of("1x1")
+    with make_machine("rtl", config, made.program, seed=SEED) as rtl:
+        run = ProgramRun(program=made.program, machine=rtl)
+        run.train(2)
+        bias = run.program.areas["layer 1 bias w"]
+        good = rtl.read_rows(bias.address, 1, 0, bias.length)[0].copy()
+        rtl.write(bias.address, np.full(10, np.nan, np.float32).view(np.uint8))
+        with pytest.raises(MachineStoppedError) as caught:
+            run.train(STEPS - 2)
+        stopped = caught.value
+        assert (stopped.code, stopped.step) == (ErrorCode.NOT_FINITE, 2)
+        assert made.program.training[stopped.index].m == 1  # the mean of the losses
+        counted = stopped.counters
+        waits = sum(counted[name] for name in WAIT_REGISTERS.values())
+        assert waits + counted["busy_slots"] == counted["cycles_total"] > 0
+        rtl.write(bias.address, good)
+        assert np.isfinite(run.evaluate()).all()

@@ -6,10 +6,21 @@ import numpy as np
 import pytest
 
 from diastole import backend, install
-from diastole.backend import cached_product, compile_seconds, held, make_device, spoken_time
+from diastole.backend import (
+    cached_product,
+    compile_seconds,
+    held,
+    make_device,
+    make_machine,
+    program_limits,
+    spoken_time,
+)
+from diastole.config.file import from_document
 from diastole.config.presets import PRESETS
 from diastole.errors import BadInput, CheckFailed
+from diastole_hw.top import Top
 from diastole_sim.golden.device import GoldenDevice
+from diastole_sim.golden.machine import GoldenMachine
 from diastole_sim.rtl.errors import (
     BuildError,
     CommandError,
@@ -19,6 +30,8 @@ from diastole_sim.rtl.errors import (
 )
 from diastole_sim.rtl.programs import ToolMissing
 from diastole_sim.spec.command_errors import ErrorCode
+from diastole_sim.spec.limits import VectorLimits
+from support.texts import exactly
 
 PICO = PRESETS["pico"]
 
@@ -41,6 +54,7 @@ def hardware(monkeypatch, tmp_path):
             self.closed = True
 
     monkeypatch.setattr("diastole_sim.rtl.device.Device", Device)
+    monkeypatch.setattr("diastole_sim.rtl.bell.BellMachine", Device)
     monkeypatch.setattr(backend, "cached_product", lambda config: tmp_path / config.name)
     return made
 
@@ -152,3 +166,51 @@ def test_generation_is_told(monkeypatch, capsys, tmp_path):
 )
 def test_how_long_it_takes_roughly(preset, said):
     assert spoken_time(compile_seconds(PRESETS[preset].macs)) == said
+
+
+WITH_UNIT = from_document({"vector": {"enable": True, "panel_kib": 4}})
+
+
+@pytest.fixture
+def program():
+    """A program of so many bytes."""
+    return SimpleNamespace(memory_bytes=5000)
+
+
+def test_limits_of_programs():
+    limits = program_limits(WITH_UNIT)
+    top = Top(WITH_UNIT.plan, config_hash=0)
+    top._MustUse__silence = True  # is not elaborated here
+    manifest = top.parameters
+    assert limits.vector == VectorLimits.from_dict(manifest["vector"])
+    assert limits.vector.panel_vectors == 128
+    assert limits.nests.to_dict() == manifest["nests"]
+    assert limits.data_width == manifest["data_width"]
+
+
+def test_a_golden_machine(program):
+    with make_machine("golden", WITH_UNIT, program, seed=7) as machine:
+        assert isinstance(machine, GoldenMachine)
+        assert (machine.numerics, machine.seed) == (WITH_UNIT.numerics, 7)
+        assert machine.limits == program_limits(WITH_UNIT)
+        assert machine.memory.size == 12288  # whole pages, with room for tables
+
+
+def test_a_machine_of_the_cache(hardware, program, tmp_path):
+    trace = tmp_path / "waves.vcd"
+    given = {"seed": 7, "stalls": 3, "latency": 50, "trace": trace, "trace_depth": 2}
+    with make_machine("rtl", WITH_UNIT, program, **given) as machine:
+        assert [machine] == hardware
+        assert machine.folder == tmp_path / "diastole"
+        assert machine.options == {
+            "seed": 7, "stalls": 3, "trace": trace, "trace_depth": 2, "memory_bytes": 12288,
+            "read_latency": 50, "write_latency": 50,
+        }  # fmt: skip
+    assert machine.closed
+    assert (tmp_path / "waves.gtkw").exists()
+
+
+def test_faults_of_a_machine(hardware, program):
+    with pytest.raises(CheckFailed, match=exactly("no end in sight")):
+        with make_machine("rtl", WITH_UNIT, program, seed=0):
+            raise HardwareHang("no end in sight")
