@@ -1,7 +1,10 @@
 """Small machines for tests, by what matters to them."""
 
+from dataclasses import replace
+
 from diastole_hw.plan.plan import Plan
 from diastole_hw.plan.policy import default_tiling
+from diastole_hw.plan.vector import VectorShape
 from diastole_sim.spec.numerics import Numerics
 from support.numerics import make_numerics
 
@@ -18,4 +21,10 @@ def make_plan(
     )
 
 
-__all__ = ["make_numerics", "make_plan"]
+def with_vector(plan: Plan) -> Plan:
+    """The machine with a vector unit beside it."""
+    sizes = {"block": plan.block, "data_width": plan.data_width}
+    return replace(plan, vector=VectorShape.of(**sizes, specials=None, panel_kib=64))
+
+
+__all__ = ["make_numerics", "make_plan", "with_vector"]

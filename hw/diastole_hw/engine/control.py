@@ -27,8 +27,8 @@ class ProductControl(wiring.Signature):
     fits : In(1)
         The fused pass has room for these operands; combinational from them.
     done, done_command : In(1), In(1)
-        A pulse for each product, in their order: all of its result has been given to the writer.
-        And which command it was of.
+        A pulse for each product, in their order: all of its result has been given to the writer,
+        or to its chain. And which command it was of.
     overflow, inexact : In(1)
         Seen in this cycle: a result that is too large; groups that met beyond F or the window.
     stalls : In(STALLS)

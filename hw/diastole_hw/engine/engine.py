@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass, fields
 
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Cat, Module, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.bus.services import ReadSignature, owned_request_layout, write_beat_layout
+from diastole_hw.engine.chain import ChainedResults
 from diastole_hw.engine.control import ProductControl
 from diastole_hw.engine.flight import Flight
 from diastole_hw.engine.setup import Setup
@@ -36,6 +37,7 @@ from diastole_hw.store.drain import Drain
 from diastole_hw.store.float_pipe import FloatPipe
 from diastole_hw.stream.credit import Credit
 from diastole_hw.stream.fifo import StreamFifo
+from diastole_hw.vector.product_walk import tiles_layout
 
 REGIONS_AHEAD = 8  # asked for, and not yet here
 CHUNKS_AHEAD = 15  # asked for, and whose first pass has not begun
@@ -116,6 +118,17 @@ class ProductEngine(wiring.Component):
         Those of every request, in their order; neither stream waits for the other.
     read_1, requests_1, beats_1
         Likewise, where there is a second port to memory.
+    chain : Out(stream of B times unsigned(32))
+        In a machine with a vector unit, as are the others: the results of products with a chain,
+        one after the other, instead of writes; of each its blocks, in the order of
+        :class:`diastole_hw.vector.product_walk.ProductWalk`, and of a block its B rows. What lies
+        beyond the result is anything. Such a product is done when its last row has been taken.
+    chain_tiles : Out(stream of tiles_layout())
+        How the result of each such product is cut, 2 cycles after ``control.start``. To be taken
+        before its last row is; two wait at most.
+    chain_stalled : Out(1)
+        A row of a chain could be read, and those before it were not taken; ``control.stalls.store``
+        is that of other products.
     """
 
     control: wiring.PureInterface
@@ -123,6 +136,8 @@ class ProductEngine(wiring.Component):
     headers: wiring.PureInterface
     requests: stream.Interface
     beats: stream.Interface
+    chain: stream.Interface
+    chain_tiles: stream.Interface
 
     def __init__(self, plan: Plan):
         self.plan = plan
@@ -131,6 +146,10 @@ class ProductEngine(wiring.Component):
         members = {"control": In(control), "busy": Out(1), "read_command": Out(1)}
         if plan.significands:
             members |= {"headers": Out(read), "headers_command": Out(1)}
+        if plan.vector is not None:
+            row = data.ArrayLayout(unsigned(32), plan.block)
+            members |= {"chain": Out(stream.Signature(row)), "chain_stalled": Out(1)}
+            members |= {"chain_tiles": Out(stream.Signature(tiles_layout()))}
         buses = {
             "read": Out(read),
             "requests": Out(stream.Signature(owned_request_layout())),
@@ -389,10 +408,36 @@ class ProductEngine(wiring.Component):
         drains = [self._drain(m, platform, stages, name, arbiters) for name in plan.directions]
         for drain in drains:
             wiring.connect(m, drain.floats, getattr(pipe, drain.direction))
+        stalled = [drain.stalled for drain in drains]
+        if plan.vector is not None:
+            self._chain(m, platform, stages, drains)
+            stalled = [drain.stalled & ~drain.chained for drain in drains]
         m.d.comb += [
             self.control.overflow.eq(pipe.overflow),
-            self.control.stalls.store.eq(Cat(drain.stalled for drain in drains).any()),
+            self.control.stalls.store.eq(Cat(stalled).any()),
         ]
+
+    def _chain(self, m, platform, stages, drains):
+        """Results that are chained leave in the order of products."""
+        results, control = ChainedResults(self.plan), self.control
+        m.submodules.chained_results = place(results, platform)
+        for drain in drains:
+            name = drain.direction
+            store = getattr(stages.flight, name)
+            wiring.connect(m, drain.chain, getattr(results, name))
+            m.d.comb += [
+                drain.chained.eq(store.product.chain),
+                getattr(results, f"{name}_first").eq(store.oldest),
+            ]
+        m.d.comb += [
+            results.started.eq(control.start & control.operands.chain),
+            results.product.eq(stages.setup.product),
+            self.chain_stalled.eq(Cat(drain.stalled & drain.chained for drain in drains).any()),
+        ]
+        wiring.connect(m, results.tiles, wiring.flipped(self.chain_tiles))
+        wiring.connect(m, results.rows, wiring.flipped(self.chain))
+        alone = ~control.start | ~control.operands.chain | (control.mode != Mode.FUSED)
+        invariant(m, platform, alone, "the fused pass takes no chain")
 
     def _arbiter(self, m, platform, port) -> StoreArbiter:
         """Of a port to memory."""

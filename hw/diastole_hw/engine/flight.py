@@ -8,7 +8,7 @@ from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
 from diastole_hw.plan.uses import Mode
 from diastole_hw.registers import data_register
-from diastole_hw.schedule.tokens import PRODUCT, product_layout
+from diastole_hw.schedule.tokens import product_layout
 from diastole_hw.stream.credit import Credit
 
 DIRECTIONS = ("east", "north")
@@ -22,7 +22,7 @@ def _without(plan: Plan, *names: str) -> data.StructLayout:
 
 def array_layout(plan: Plan) -> data.StructLayout:
     """What the array asks of a product, its loops among it."""
-    return _without(plan, *_IMAGES, "exponents", "to_east", "to_north")
+    return _without(plan, *_IMAGES, "exponents", "to_east", "to_north", "chain")
 
 
 def loaded_layout(plan: Plan) -> data.StructLayout:
@@ -37,14 +37,17 @@ def older_layout(plan: Plan) -> data.StructLayout:
     return _without(plan, *_IMAGES)
 
 
-def stored_layout(direction: str) -> data.StructLayout:
+def stored_layout(plan: Plan, direction: str) -> data.StructLayout:
     """What the drain of a direction asks of it: ``result`` and ``units`` are those of the
     direction."""
+    product = product_layout(plan)
     names = ("mode", "exponents", "lanes_outermost", "t_step")
     own = {"units": f"{direction}_units", "result": f"to_{direction}"}
+    chain = () if plan.vector is None else ("chain",)
     return data.StructLayout(
-        {name: PRODUCT[name].shape for name in names}
-        | {name: PRODUCT[field].shape for name, field in own.items()}
+        {name: product[name].shape for name in names}
+        | {name: product[field].shape for name, field in own.items()}
+        | {name: product[name].shape for name in chain}
     )
 
 
@@ -79,7 +82,7 @@ class StageSignature(wiring.Signature):
 class StoreSignature(wiring.Signature):
     """The drain of a direction, seen from :class:`Flight`.
 
-    Parameters: ``direction``.
+    Parameters: ``plan``; ``direction``.
 
     Members
     -------
@@ -90,21 +93,24 @@ class StoreSignature(wiring.Signature):
     closes : In(1)
         A pulse: the last sum of a tile has been read (of the last one, where a tile of what is held
         has several).
-    product, number, command : Out(stored_layout(direction)), Out(1), Out(1)
+    product, number, command : Out(stored_layout(plan, direction)), Out(1), Out(1)
         The product whose tiles it may take; constant while ``busy``.
+    oldest : Out(1)
+        Of those in flight that product is the oldest; there in a machine with a vector unit.
     """
 
-    def __init__(self, direction: str):
+    def __init__(self, plan: Plan, direction: str):
         super().__init__(
             {
                 "waits": In(1),
                 "next": In(1),
                 "busy": In(1),
                 "closes": In(1),
-                "product": Out(stored_layout(direction)),
+                "product": Out(stored_layout(plan, direction)),
                 "number": Out(1),
                 "command": Out(1),
             }
+            | ({} if plan.vector is None else {"oldest": Out(1)})
         )
 
 
@@ -146,7 +152,7 @@ class Flight(wiring.Component):
     execute : Out(StageSignature(array_layout(plan)))
     anew : Out(1)
         With ``start`` of a stage: nothing else is in flight.
-    east, north : Out(StoreSignature(direction))
+    east, north : Out(StoreSignature(plan, direction))
     opens : In(1)
         A pulse: the first request for a tile of ``load.product`` is made.
     room : Out(1)
@@ -178,7 +184,7 @@ class Flight(wiring.Component):
                 "load": Out(StageSignature(loaded_layout(plan))),
                 "execute": Out(StageSignature(array_layout(plan))),
                 "anew": Out(1),
-                **{name: Out(StoreSignature(name)) for name in DIRECTIONS},
+                **{name: Out(StoreSignature(plan, name)) for name in DIRECTIONS},
                 "opens": In(1),
                 "room": Out(1),
                 "busy": Out(1),
@@ -289,6 +295,8 @@ class Flight(wiring.Component):
             with m.Elif(store.waits & ~store.busy):
                 m.d.sync += at.eq(store.next)
             show(store, at, {"units": f"{name}_units", "result": f"to_{name}"})
+            if self.plan.vector is not None:
+                m.d.comb += store.oldest.eq(at == (newest ^ older_live))
             numbers.append(at)
         return numbers
 

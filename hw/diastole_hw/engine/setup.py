@@ -45,8 +45,8 @@ class Setup(wiring.Component):
     Timing: ``done`` is high from b + 2 cycles after ``start`` until the cycle of the next one. The
     tallest of the three images, as they are read, has so many rows of blocks that their number has
     b bits, MAX_ELEMENT_BITS at most. ``product`` is registered, and right while ``done`` is high;
-    its mode, its sizes and where its images and results begin are so from the cycle after ``start``
-    on.
+    its mode, its sizes, its nest and where its images and results begin are so from the cycle after
+    ``start`` on.
     ``fits`` is combinational from ``operands``.
 
     Parameters
@@ -113,6 +113,8 @@ class Setup(wiring.Component):
             m.d.sync += product.mode.eq(self.mode)
             self._sizes(m, product, blocks)
             self._nest(m, product)
+            if plan.vector is not None:
+                m.d.sync += product.chain.eq(given.chain)
         self._tile_pitches(m, product)
         return m
 

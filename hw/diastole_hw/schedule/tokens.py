@@ -84,22 +84,29 @@ PLANE = unsigned(2)
 
 def product_layout(plan: Plan) -> data.StructLayout:
     """``PRODUCT``; where commands say in how many planes tensors are, ``planes`` has that less 1,
-    by class, and ``lengths`` the bytes from one plane of an image to the next."""
-    if not plan.planar:
-        return PRODUCT
-    own = {
-        "planes": data.ArrayLayout(PLANE, 3),
-        "lengths": data.ArrayLayout(unsigned(ADDRESS_BITS), 3),
-    }
-    return data.StructLayout(PRODUCT.members | own)
+    by class, and ``lengths`` the bytes from one plane of an image to the next. Where there is a
+    vector unit, ``chain``: the result goes to a chain of its, block by block."""
+    own: dict = {}
+    if plan.planar:
+        own |= {
+            "planes": data.ArrayLayout(PLANE, 3),
+            "lengths": data.ArrayLayout(unsigned(ADDRESS_BITS), 3),
+        }
+    if plan.vector is not None:
+        own["chain"] = 1
+    return data.StructLayout(PRODUCT.members | own) if own else PRODUCT
 
 
 def operands_layout(plan: Plan) -> data.StructLayout:
-    """``OPERANDS``; where commands say in how many planes tensors are, with ``planes``, as in
-    :func:`product_layout`."""
-    if not plan.planar:
-        return OPERANDS
-    return data.StructLayout(OPERANDS.members | {"planes": data.ArrayLayout(PLANE, 3)})
+    """``OPERANDS``; where commands say in how many planes tensors are, with ``planes``, and where
+    there is a vector unit, with ``chain``, both as in :func:`product_layout`. The fused pass takes
+    no chain."""
+    own: dict = {}
+    if plan.planar:
+        own["planes"] = data.ArrayLayout(PLANE, 3)
+    if plan.vector is not None:
+        own["chain"] = 1
+    return data.StructLayout(OPERANDS.members | own) if own else OPERANDS
 
 
 def _plane_members() -> dict:

@@ -1,6 +1,9 @@
 """One direction's drain: reads finished tiles of sums, and writes their floats to memory."""
 
-from amaranth.hdl import Array, Cat, Module, Mux
+from functools import reduce
+from operator import or_
+
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -29,12 +32,17 @@ SCALE_OFFSET = 2 * NVFP4.scale_offset + 2 * SIGNIFICAND_FRACTION
 class Drain(wiring.Component):
     """Drain one direction's output tiles: walk, floats, turning where columns come, rows.
 
+    A result that is ``chained`` is given away block by block instead, and nothing is written: rows
+    of blocks of a tile ascending, in them blocks ascending, of each its B rows. Rows and lanes
+    beyond the result are anything.
+
     Timing: V_d vectors of B sums per cycle (:meth:`diastole_hw.plan.plan.Plan.drain_vectors`; where
     columns come, as many as :func:`diastole_hw.store.turn.column_vectors` says) while ``floats``
     grants it, but for the idle cycles that :class:`diastole_hw.store.drain_walk.DrainWalk` has per
     tile, and :class:`diastole_hw.store.rows.EmitRows` per span. Columns are read when there is a
     place for the piece that they make (:class:`diastole_hw.store.turn.TurnTile`); its rows are
     asked for when all of them have come. A word of a row is read when its span waits to be written.
+    Of a result that is chained, a row of a block per cycle, and one idle cycle per tile.
 
     Parameters
     ----------
@@ -53,6 +61,11 @@ class Drain(wiring.Component):
         Its tiles come column by column.
     t_step, units : In(LENGTH), In(range(SUM_UNITS))
         Blocks of a T tile; units of sums that a tile takes.
+    chained : In(1)
+        Stable as ``mode``; 0 where tiles are turned, not checked. There in a machine with a vector
+        unit, as ``chain``.
+    chain : Out(stream of B times unsigned(32))
+        Rows of blocks.
     tiles : In(stream of drained_layout(plan, turned=turns(plan, north=north)))
         Tiles whose sums are complete, in the order that the walk asks for.
     freed : Out(1)
@@ -71,7 +84,7 @@ class Drain(wiring.Component):
     requests_1, beats_1
         Likewise, where there is a second port to memory: every second row of a span.
     stalled : Out(1)
-        A word could be read, and the bus did not take what is before it.
+        A word could be read, and the bus, or whoever has the chain, did not take what is before it.
     """
 
     result: data.View
@@ -81,6 +94,8 @@ class Drain(wiring.Component):
     beats: stream.Interface
     lookup: wiring.PureInterface
     floats: wiring.PureInterface
+    chained: Signal
+    chain: stream.Interface
 
     def __init__(self, plan: Plan, *, north: bool):
         self.plan, self.north = plan, north
@@ -88,6 +103,8 @@ class Drain(wiring.Component):
         self.vectors = plan.drain_vectors(north=north)
         self.direction = "north" if north else "east"
         beats = stream.Signature(write_beat_layout(plan.data_width))
+        row = data.ArrayLayout(unsigned(32), plan.block)
+        chain = {"chained": In(1), "chain": Out(stream.Signature(row))}
         super().__init__(
             {
                 "mode": In(Mode),
@@ -108,6 +125,7 @@ class Drain(wiring.Component):
             }
             | per_port("requests", Out(stream.Signature(request_layout())), plan.ports)
             | per_port("beats", Out(beats), plan.ports)
+            | ({} if plan.vector is None else chain)
         )
 
     def elaborate(self, platform):
@@ -156,7 +174,25 @@ class Drain(wiring.Component):
         else:
             wiring.connect(m, walk.spans, emit.spans)
             wiring.connect(m, wiring.flipped(floats.rows), emit.words)
+        if plan.vector is not None:
+            self._chain(m, walk, emit)
         return m
+
+    def _chain(self, m, walk, emit):
+        """Rows of blocks leave here; only one vector of their words is no zero."""
+        floats, words = self.floats, Value.cast(self.floats.rows.payload)
+        vectors = [words.word_select(k, 32 * self.plan.block) for k in range(self.vectors)]
+        m.d.comb += [
+            walk.chained.eq(self.chained),
+            self.chain.valid.eq(floats.rows.valid & self.chained),
+            Value.cast(self.chain.payload).eq(reduce(or_, vectors)),
+        ]
+        with m.If(self.chained):
+            m.d.comb += [emit.words.valid.eq(0), floats.rows.ready.eq(self.chain.ready)]
+            with m.If(walk.padding):  # a word of zeros then
+                m.d.comb += self.read.en.eq(0)
+            with m.If(floats.inside):
+                m.d.comb += self.busy.eq(1)
 
     def _offset(self, m, offset):
         """By mode: what is in the sum of two stored exponents beside a sum's scale."""

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -42,6 +42,7 @@ class Cursor:
     lane: Signal  # block of lanes of the word's first vector; by rows only
     port: Signal  # of the word's first vector
     sums: Signal  # word at which those of the ports' lanes begin in the tile; by rows only
+    chosen: Value  # which vector of the word is read; by blocks only
     row_addr: Signal  # of the tile's first row, or of its block's
 
     def t_block(self, plan: Plan):
@@ -60,6 +61,10 @@ class DrainWalk(wiring.Component):
     *Turned* (the north side of the fused pass): its vectors are parts of columns of dX; a word is
     as many as :func:`diastole_hw.store.turn.column_vectors` says, of neighbouring ports. Ports
     outermost, t inside, and one span for the rows of a word.
+
+    *By blocks* (``chained``): rows of blocks outermost, in them blocks of lanes, of each its B rows.
+    A word is one vector, that of a row of a block. Rows that the tile does not have are made up, so
+    that every block has B: ``padding`` is high, and nothing is to be read. There are no spans.
 
     The address of a row follows from the tile before. So a result's tiles come from its corner on,
     without gaps, those side by side first (turned, or with ``lanes_outermost``: those below each
@@ -85,6 +90,9 @@ class DrainWalk(wiring.Component):
     result : In(RESULT)
     lanes_outermost : In(1)
         Stable as ``mode``; 0 where tiles are turned, not checked.
+    chained : In(1)
+        Stable as ``mode``; 0 where tiles are turned, not checked. There in a machine with a vector
+        unit.
     t_step, units : In(LENGTH), In(range(SUM_UNITS))
         Stable as ``mode``: blocks of a T tile, units of the accumulators that a tile takes.
     tiles : In(stream of drained_layout(plan, turned=turns(plan, north=north)))
@@ -96,6 +104,8 @@ class DrainWalk(wiring.Component):
     read_port, read_addr : Out(range(max(ports, 2))), Out(range(plan.sum_words))
     read_wrapped_addr : Out(range(plan.sum_words))
         As of :class:`diastole_hw.memory.accumulators.SumsReadSignature`, there if V_d > 1.
+    padding : Out(1)
+        The word is none of the tile's, but counts as if it were read; there with ``chained``.
     freed : Out(1)
     index : Out({"stream": Out(lookup_layout(plan, entries["stream"])), "held": ...})
         Of the maxima that bound the word, with ``read_valid``: of what is held those of the first
@@ -107,6 +117,8 @@ class DrainWalk(wiring.Component):
     spans: stream.Interface
     result: data.View
     index: wiring.PureInterface
+    chained: Signal
+    padding: Signal
 
     def __init__(self, plan: Plan, *, north: bool):
         self.plan, self.north = plan, north
@@ -115,6 +127,7 @@ class DrainWalk(wiring.Component):
         self.turns = turns(plan, north=north)
         self.column_vectors = column_vectors(plan) if self.turns else 1
         entries = drain_entries(plan, "north" if north else "east")
+        self.chains = plan.vector is not None
         indices = {role: Out(lookup_layout(plan, count)) for role, count in entries.items()}
         super().__init__(
             {
@@ -135,6 +148,7 @@ class DrainWalk(wiring.Component):
                 "index": Out(wiring.Signature(indices)),
             }
             | ({"read_wrapped_addr": Out(range(plan.sum_words))} if self.vectors > 1 else {})
+            | ({"chained": In(1), "padding": Out(1)} if self.chains else {})
         )
 
     def elaborate(self, platform):
@@ -148,6 +162,9 @@ class DrainWalk(wiring.Component):
             lane=data_register(tile.l_blocks.shape(), name="lane"),
             port=data_register(range(max(self.ports, 2)), name="port"),
             sums=data_register(range(plan.tile_sums), name="sums"),
+            chosen=data_register(range(self.vectors), name="chosen")
+            if self.chains and self.vectors > 1
+            else Const(0, 1),
             row_addr=data_register(ADDRESS_BITS, name="row_addr"),
         )
         started = Signal()
@@ -172,14 +189,7 @@ class DrainWalk(wiring.Component):
             self.freed.eq(last_read),
         ]
         m.d.sync += last_read.eq(self.tiles.ready)
-        if self.turns:
-            m.d.comb += at.turned.eq(self.mode == Mode.FUSED)
-            with m.If(at.turned):
-                self._by_columns(m, at, span_due, steps)
-            with m.Else():
-                self._by_rows(m, at, span_due, steps)
-        else:
-            self._by_rows(m, at, span_due, steps)
+        self._move(m, at, span_due, steps)
         with m.If(steps & at.ends):
             m.d.sync += [started.eq(0), unit.eq(unit + self.units)]
         if self.vectors > 1:
@@ -189,12 +199,31 @@ class DrainWalk(wiring.Component):
         self._lookups(m, at)
         return m
 
+    def _move(self, m, at, span_due, steps):
+        """On to the next word, in the order of the result at hand."""
+        arguments = (m, at, span_due, steps)
+        if self.turns:
+            m.d.comb += at.turned.eq(self.mode == Mode.FUSED)
+            with m.If(at.turned):
+                self._by_columns(*arguments)
+        if self.chains:
+            with m.Elif(self.chained) if self.turns else m.If(self.chained):
+                self._by_blocks(m, at, steps)
+        if self.turns or self.chains:
+            with m.Else():
+                self._by_rows(*arguments)
+        else:
+            self._by_rows(*arguments)
+
     def _present(self, at):
         """The vectors that the word has."""
         tile = self.tiles.p
         most = Mux(at.turned, self.column_vectors, self.vectors)
         left = Mux(at.turned, self._of_columns("c_blocks") - at.port, tile.l_blocks - at.lane)
-        return Cat(Const(1, 1), *((left > k) & (most > k) for k in range(1, self.vectors)))
+        present = Cat(Const(1, 1), *((left > k) & (most > k) for k in range(1, self.vectors)))
+        if not self.chains or self.vectors == 1:
+            return present
+        return Mux(self.chained, (1 << at.chosen)[: self.vectors], present)
 
     def _tile_words(self):
         """Vectors of a T tile, behind which those of the next lanes of a port begin."""
@@ -212,6 +241,8 @@ class DrainWalk(wiring.Component):
         """First word of a tile; the address of its first row follows from the tile before."""
         tile, base = self.tiles.p, self.result.base
         m.d.sync += [at.t.eq(0), at.lane.eq(0), at.port.eq(0), at.sums.eq(0)]
+        if self.chains and self.vectors > 1:
+            m.d.sync += at.chosen.eq(0)
         first = Mux(at.turned, self._of_columns("c0") == 0, tile.t0 == 0)
         below = (tile.l0 == 0) | self.lanes_outermost
         with m.If(first):
@@ -220,20 +251,51 @@ class DrainWalk(wiring.Component):
             m.d.sync += at.row_addr.eq(at.row_addr + self.result.tile_pitch)
 
     def _by_rows(self, m, at, span_due, steps):
-        tile, t, lane, port, sums = self.tiles.p, at.t, at.lane, at.port, at.sums
+        tile, t, lane = self.tiles.p, at.t, at.lane
         last_lane = lane + self.vectors >= tile.l_blocks
-        before_wrap = self.ports - self.vectors
-        wraps = port >= before_wrap if before_wrap else Const(1, 1)
         m.d.comb += [
             at.ends.eq(last_lane & at.last_t),
             span_due.eq((t == 0) & (lane == 0)),
         ]
         with m.If(steps):
-            m.d.sync += [lane.eq(lane + self.vectors), port.eq(port + self.vectors)]
-            with m.If(wraps):
-                m.d.sync += [port.eq(port - before_wrap), sums.eq(sums + self._tile_words())]
+            self._next_lanes(m, at)
             with m.If(last_lane):
-                m.d.sync += [lane.eq(0), port.eq(0), sums.eq(0), t.eq(t + 1)]
+                m.d.sync += [*self._first_lanes(at), t.eq(t + 1)]
+
+    def _next_lanes(self, m, at):
+        """Those of the next ports."""
+        port, before_wrap = at.port, self.ports - self.vectors
+        wraps = port >= before_wrap if before_wrap else Const(1, 1)
+        m.d.sync += [at.lane.eq(at.lane + self.vectors), port.eq(port + self.vectors)]
+        with m.If(wraps):
+            m.d.sync += [port.eq(port - before_wrap), at.sums.eq(at.sums + self._tile_words())]
+
+    @staticmethod
+    def _first_lanes(at):
+        return [at.lane.eq(0), at.port.eq(0), at.sums.eq(0)]
+
+    def _by_blocks(self, m, at, steps):
+        """Every row of a block, then the next block. The lanes of as many blocks as a word by rows
+        has vectors are gone through before the next ports are looked at."""
+        tile, log = self.tiles.p, self.plan.log_block
+        last_row = at.t[:log].all() if log else Const(1, 1)
+        last_lane = at.lane + at.chosen + 1 >= tile.l_blocks
+        next_ports = at.chosen.all() if self.vectors > 1 else Const(1, 1)
+        m.d.comb += [
+            at.ends.eq(last_row & last_lane & (at.t[log:] == (tile.t_count - 1)[log:])),
+            self.padding.eq(at.t >= tile.t_count),
+        ]
+        with m.If(steps):
+            m.d.sync += at.t.eq(at.t + 1)
+            with m.If(last_row & last_lane):
+                m.d.sync += self._first_lanes(at)
+            with m.Elif(last_row):
+                m.d.sync += at.t.eq(Cat(Const(0, log), at.t[log:]))
+                with m.If(next_ports):
+                    self._next_lanes(m, at)
+            if self.vectors > 1:
+                with m.If(last_row):
+                    m.d.sync += at.chosen.eq(Mux(last_lane, 0, at.chosen + 1))
 
     def _by_columns(self, m, at, span_due, steps):
         tile, t, port, step = self.tiles.p, at.t, at.port, self.column_vectors

@@ -55,6 +55,8 @@ class DrainedSignature(wiring.Signature):
         The others, which nothing holds up; there if this direction has some.
     full : In(1)
         A word must wait for one to leave ``rows``.
+    inside : In(1)
+        Words have been read that have not left ``rows``; there in a machine with a vector unit.
     """
 
     def __init__(self, plan: Plan, *, north: bool):
@@ -64,6 +66,7 @@ class DrainedSignature(wiring.Signature):
         turned = {}
         if north and plan.fused:
             turned = {"turned": Out(1), "columns": In(columns_layout(plan))}
+        inside = {} if plan.vector is None else {"inside": In(1)}
         super().__init__(
             {
                 "wanted": Out(plan.drain_vectors(north=north)),
@@ -77,6 +80,7 @@ class DrainedSignature(wiring.Signature):
             }
             | poison
             | turned
+            | inside
         )
 
 
@@ -164,6 +168,8 @@ class FloatPipe(wiring.Component):
                 Value.cast(queue.i.payload).eq(Value.cast(floats.o.floats)),
             ]
             wiring.connect(m, queue.o, wiring.flipped(side.rows))
+            if self.plan.vector is not None:
+                m.d.comb += side.inside.eq(~room.empty)
             invariant(m, platform, ~queue.i.valid | queue.i.ready, f"no room for words of {name}")
             sinks.append(to_rows)
             if hasattr(side, "columns"):

@@ -1,0 +1,96 @@
+"""What a product engine gives to chains of a vector unit, instead of writing it to memory."""
+
+from amaranth.hdl import Module, Mux, Signal, Value, unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole_hw.invariant import invariant
+from diastole_hw.place import place
+from diastole_hw.plan.plan import Plan
+from diastole_hw.schedule.tokens import product_layout
+from diastole_hw.stream.fifo import StreamFifo
+from diastole_hw.vector.product_walk import tiles_layout
+
+
+class ChainedResults(wiring.Component):
+    """Merge the results of both directions that are chained, in the order of products, and tell how
+    each is cut.
+
+    Timing: ``rows`` is combinational from the drains' rows, and their ready signals from it. A
+    product's ``tiles`` are there 2 cycles after ``started``.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of a machine with a vector unit.
+
+    Members
+    -------
+    started : In(1)
+        A pulse: a product with a chain begins.
+    product : In(product_layout(plan))
+        That product, in the next cycle; its mode, sizes, nest and results are read.
+    tiles : Out(stream of tiles_layout())
+        Of every such product, in their order. Two wait at most: whoever takes the last row of a
+        product must have taken its tiles.
+    east, north : In(stream of B times unsigned(32))
+        Rows of blocks from the drains of ``plan.directions``.
+    east_first, north_first : In(1)
+        They are of the oldest product in flight: they may go.
+    rows : Out(stream of B times unsigned(32))
+        Rows of blocks of all products, one after the other.
+    """
+
+    product: data.View
+    tiles: stream.Interface
+    rows: stream.Interface
+
+    def __init__(self, plan: Plan):
+        self.plan = plan
+        rows = stream.Signature(data.ArrayLayout(unsigned(32), plan.block))
+        super().__init__(
+            {
+                "started": In(1),
+                "product": In(product_layout(plan)),
+                "tiles": Out(stream.Signature(tiles_layout())),
+                "rows": Out(rows),
+            }
+            | {name: In(rows) for name in plan.directions}
+            | {f"{name}_first": In(1) for name in plan.directions}
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        tiles, product = StreamFifo(tiles_layout(), 2), self.product
+        m.submodules.tiles_queue = place(tiles, platform)
+        known = Signal()  # the product is here
+        result = Mux(product.north, product.to_north.as_value(), product.to_east.as_value())
+        result = data.View(product.to_north.shape(), result)
+        m.d.sync += known.eq(self.started)
+        m.d.comb += [
+            tiles.i.valid.eq(known),
+            tiles.i.p.rows.eq(result.rows),
+            tiles.i.p.cols.eq(result.cols),
+            tiles.i.p.t_step.eq(product.t_step),
+            tiles.i.p.l_step.eq(product.l_step),
+            tiles.i.p.lanes_outermost.eq(product.lanes_outermost),
+        ]
+        wiring.connect(m, tiles.o, wiring.flipped(self.tiles))
+        invariant(m, platform, ~known | tiles.i.ready, "tiles of a product were never asked for")
+        offered = []
+        for name in self.plan.directions:
+            side, first = getattr(self, name), getattr(self, f"{name}_first")
+            offers = Signal(name=f"{name}_offers")
+            m.d.comb += [
+                offers.eq(side.valid & first),
+                side.ready.eq(self.rows.ready & first),
+            ]
+            with m.If(offers):
+                m.d.comb += [
+                    self.rows.valid.eq(1),
+                    Value.cast(self.rows.payload).eq(Value.cast(side.payload)),
+                ]
+            offered.append(offers)
+        if len(offered) > 1:
+            invariant(m, platform, ~(offered[0] & offered[1]), "rows of two results at once")
+        return m

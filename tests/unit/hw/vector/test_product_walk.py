@@ -1,0 +1,72 @@
+"""The blocks of a result, tile by tile, against the golden model's order."""
+
+import pytest
+
+from diastole_hw.vector.product_walk import ProductWalk
+from diastole_hw.vector.shape import VectorShape
+from diastole_sim.golden.drain import tile_order
+from diastole_sim.spec.nest import OUTER
+from diastole_sim.spec.stream_table import Walk
+from support.bench import design, run
+
+CASES = [  # rows and columns in blocks, and those of a tile
+    (1, 1, 1, 1),
+    (5, 7, 2, 3),
+    (4, 6, 2, 3),
+    (7, 2, 8, 1),
+    (3, 9, 1, 2),
+    (5, 5, 4, 12),
+    (1, 6, 16, 4),
+    (6, 1, 2, 8),
+]
+
+
+def expected(order):
+    """By block, what the walk says of it."""
+    side = order.block
+    for k, (i, j) in enumerate(zip(order.i.tolist(), order.j.tolist(), strict=True)):
+        yield {
+            "i": i,
+            "j": j,
+            "rows": min(side, order.rows - i * side),
+            "cols": min(side, order.cols - j * side),
+            "first": bool(order.first[k]),
+            "last": bool(order.last[k]),
+            "first_row": i == 0,
+            "end": k == len(order) - 1,
+        }
+
+
+@pytest.mark.parametrize("outer", OUTER)
+@pytest.mark.parametrize("p_ready", [1.0, 0.5], ids=["free", "stalled"])
+@pytest.mark.parametrize("block", [1, 2, 4, 8])
+def test_tiles_in_both_orders(block, outer, p_ready, rng):
+    """One walk after the other; free, a block in every cycle from the one after the start on."""
+    shape = VectorShape(block=block, data_width=64, specials=1, panel_vectors=64)
+    dut = design(ProductWalk, shape)
+
+    async def taken(ctx, want):
+        ready = False
+        while not ready:
+            ready = rng.random() < p_ready
+            ctx.set(dut.blocks.ready, ready)
+            _, _, valid, got = await ctx.tick().sample(dut.blocks.valid, dut.blocks.payload)
+            assert valid
+            assert {name: got[name] for name in want} == want
+        ctx.set(dut.blocks.ready, 0)
+
+    async def bench(ctx):
+        for high, wide, t_step, l_step in CASES:
+            rows = block * high - rng.randrange(block)
+            cols = block * wide - rng.randrange(block)
+            tiles = {"rows": rows, "cols": cols, "t_step": t_step, "l_step": l_step}
+            ctx.set(dut.tiles, tiles | {"lanes_outermost": OUTER.index(outer)})
+            ctx.set(dut.start, 1)
+            await ctx.tick()
+            ctx.set(dut.start, 0)
+            walk = Walk(rows=rows, cols=cols, block=block)
+            for want in expected(tile_order(walk, t_step, l_step, outer)):
+                await taken(ctx, want)
+            assert not ctx.get(dut.blocks.valid), "a block after the last"
+
+    run(dut, bench)
