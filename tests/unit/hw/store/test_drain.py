@@ -10,9 +10,9 @@ from diastole_hw.plan.uses import Mode
 from diastole_hw.store.drain import Drain
 from diastole_hw.store.float_pipe import FloatPipe
 from oracle.product import binary32_bits
-from support.bench import design, members_of, put, run
+from support.bench import design, get, members_of, put, run
 from support.bus import ServiceMemory
-from support.plans import make_numerics, make_plan
+from support.plans import make_numerics, make_plan, with_vector
 from support.sweep import alternating
 
 
@@ -204,6 +204,62 @@ class Result:
         return [self.bytes[which].get(place, 99) for place in places]
 
 
+def ask(ctx, dut, result, pitch):
+    """Tell the drain of the result whose tiles come."""
+    plan, fused = result.plan, result.mode == Mode.FUSED
+    ctx.set(dut.mode, result.mode)
+    ctx.set(dut.t_step, plan.fused_tile_blocks if fused else plan.tile_blocks)
+    ctx.set(dut.units, 2)  # of four
+    ctx.set(dut.exponents, result.tensor_exponents)
+    shape = {"base": BASE, "pitch": pitch, "rows": result.rows, "cols": result.cols}
+    shape["tile_pitch"] = pitch * (plan.fused_tile_words if fused else plan.tile_words)
+    ctx.set(dut.result, shape)
+
+
+async def drained(ctx, dut, tile):
+    """Give a tile, and wait until its bank is free again: the next one may change everything."""
+    await put(ctx, dut.tiles, members_of(dut.tiles, [tile]))
+    freed = False
+    while not freed:
+        _, _, freed = await ctx.tick().sample(dut.freed)
+
+
+async def ended(ctx, dut):
+    busy = True
+    while busy:
+        _, _, busy = await ctx.tick().sample(dut.busy)
+
+
+def accumulators(dut, result, padded=False):
+    """A bench: the accumulators, for one cycle after the enable, and the maxima, until the next
+    one; ``padded``: there are words that are not read."""
+    plan, lookup = result.plan, dut.lookup
+    indices = lookup.enable, lookup.stream.index, lookup.held.index
+    addrs = dut.read.addr, getattr(dut.read, "wrapped_addr", dut.read.addr)
+    watched = (dut.read.en, dut.read.port, *addrs, *indices)
+
+    async def read(ctx):
+        async for _, _, enable, port, addr, wrapped, looks, stream, held in ctx.tick().sample(
+            *watched
+        ):
+            assert looks == (enable != 0) or (padded and looks)
+            for k, word in enumerate(dut.read.data):
+                number = (port + k) % result.ports
+                place = number, (wrapped if number < port else addr)
+                asked = enable >> k & 1
+                sums, poison = result.sums[place] if asked else ([0] * plan.block, 0)
+                ctx.set(word.sums, sums)
+                if plan.poison:
+                    ctx.set(word.poison, poison)
+            if not looks:
+                continue
+            ctx.set(lookup.stream.value, result.look_up(0, stream, 1))
+            held_value = lookup.held.value
+            ctx.set(held_value, result.look_up(1, held, len(held_value)))
+
+    return read
+
+
 @pytest.mark.parametrize(
     "machine, mode, north, p_stall", alternating(CASES, {"free": (0,), "stalled": (0.5,)})
 )
@@ -224,54 +280,16 @@ def test_rows_of_floats(machine, mode, north, p_stall, rng):
     want, overflows, seen = {}, [], []
 
     async def tiles(ctx):
-        ctx.set(dut.mode, mode)
-        ctx.set(dut.t_step, plan.fused_tile_blocks if mode == Mode.FUSED else plan.tile_blocks)
-        ctx.set(dut.units, 2)  # of four
-        ctx.set(dut.exponents, result.tensor_exponents)
-        shape = {"base": BASE, "pitch": pitch, "rows": result.rows, "cols": result.cols}
-        words = plan.fused_tile_words if mode == Mode.FUSED else plan.tile_words
-        shape["tile_pitch"] = pitch * words
-        ctx.set(dut.result, shape)
+        ask(ctx, dut, result, pitch)
         for number, tile in enumerate(result.tiles):
             for place, bits, overflow in result.floats(result.accumulate(number)):
                 want[place] = bits
                 overflows.append(overflow)
-            await put(ctx, dut.tiles, members_of(dut.tiles, [tile]))
-            while True:  # its bank is free again: the next tile may change everything
-                _, _, freed = await ctx.tick().sample(dut.freed)
-                if freed:
-                    break
-        while True:
-            _, _, busy = await ctx.tick().sample(dut.busy)
-            if not busy:
-                break
+            await drained(ctx, dut, tile)
+        await ended(ctx, dut)
         for _ in range(40):
             _, _, *valid = await ctx.tick().sample(dut.busy, dut.requests.valid, dut.beats.valid)
             assert valid == [0, 0, 0], "something after the drain was done"
-
-    async def read(ctx):
-        """The accumulators, for one cycle after the enable, and the maxima, until the next one."""
-        lookup = dut.lookup
-        indices = lookup.enable, lookup.stream.index, lookup.held.index
-        addrs = dut.read.addr, getattr(dut.read, "wrapped_addr", dut.read.addr)
-        watched = (dut.read.en, dut.read.port, *addrs, *indices)
-        async for _, _, enable, port, addr, wrapped, looks, stream, held in ctx.tick().sample(
-            *watched
-        ):
-            assert looks == (enable != 0)
-            for k, word in enumerate(dut.read.data):
-                number = (port + k) % result.ports
-                place = number, (wrapped if number < port else addr)
-                asked = enable >> k & 1
-                sums, poison = result.sums[place] if asked else ([0] * side, 0)
-                ctx.set(word.sums, sums)
-                if plan.poison:
-                    ctx.set(word.poison, poison)
-            if not enable:
-                continue
-            ctx.set(lookup.stream.value, result.look_up(0, stream, 1))
-            held_value = lookup.held.value
-            ctx.set(held_value, result.look_up(1, held, len(held_value)))
 
     async def write(ctx):
         await memory.write(ctx, dut.requests, dut.beats)
@@ -280,7 +298,8 @@ def test_rows_of_floats(machine, mode, north, p_stall, rng):
         async for _, _, overflow in ctx.tick().sample(dut.overflow):
             seen.append(overflow)
 
-    run(dut, tiles, background=(read, write, watch), limit=60_000)
+    background = (accumulators(dut, result), write, watch)
+    run(dut, tiles, background=background, limit=60_000)
     assert len(want) == result.rows * result.cols
     for (row, col), bits in want.items():
         at = BASE + row * pitch + col * 4
@@ -289,6 +308,65 @@ def test_rows_of_floats(machine, mode, north, p_stall, rng):
     end = BASE + result.rows * pitch
     assert set(memory.bytes[:BASE] + memory.bytes[end:]) == {0xA5}
     assert any(seen) >= any(overflows)
+
+
+@pytest.mark.parametrize(
+    "machine, mode, north, p_stall",
+    alternating(
+        [case for case in CASES if case[1] != Mode.FUSED], {"free": (0,), "stalled": (0.6,)}
+    ),
+)
+def test_blocks_for_a_chain(machine, mode, north, p_stall, rng):
+    """A vector of B floats for every row of a block; nothing is written, and rows beyond the result
+    are zeros whatever stands in the accumulators."""
+    plan = with_vector(make(machine))
+    side = plan.block
+    result = Result(plan, mode, north, rng, side + 1, side * rng.randrange(13, 17) - side // 2)
+    dut = design(DrainAndLanes, plan, north=north)
+    wanted, taken, overflows, seen = [], [], [], []
+
+    async def tiles(ctx):
+        ask(ctx, dut, result, plan.beat_bytes)
+        ctx.set(dut.chained, 1)
+        for number, tile in enumerate(result.tiles):
+            floats = {}
+            for place, bits, overflow in result.floats(result.accumulate(number)):
+                floats[place] = bits
+                overflows.append(overflow)
+            wanted.extend(rows_of_blocks(result, tile, floats))
+            await drained(ctx, dut, tile)
+        await ended(ctx, dut)
+        assert len(taken) == len(wanted), "busy until the last row has left"
+        for _ in range(20):
+            _, _, valid = await ctx.tick().sample(dut.chain.valid)
+            assert not valid
+
+    async def take(ctx):
+        while True:
+            taken.append(list(await get(ctx, dut.chain, lambda: rng.random() >= p_stall)))
+
+    async def watch(ctx):
+        watched = (dut.overflow, dut.requests.valid, dut.beats.valid)
+        async for _, _, overflow, *written in ctx.tick().sample(*watched):
+            seen.append(overflow)
+            assert not any(written)
+
+    background = (accumulators(dut, result, padded=True), take, watch)
+    run(dut, tiles, background=background, limit=60_000)
+    for number, (got, want) in enumerate(zip(taken, wanted, strict=True)):
+        assert got[: len(want)] == want, f"row {number}"
+    assert any(seen) == any(overflows)
+
+
+def rows_of_blocks(result, tile, floats):
+    """Of a tile, without the lanes that the result does not have."""
+    side, top, left = result.plan.block, tile["t0"], tile["l0"]
+    for i in range(top, top + tile["t_blocks"]):
+        for j in range(left, left + tile["l_blocks"]):
+            lanes = range(j * side, min((j + 1) * side, result.cols))
+            for row in range(i * side, (i + 1) * side):
+                inside = row < result.rows
+                yield [floats[row, lane] if inside else 0 for lane in lanes]
 
 
 @pytest.mark.parametrize("poison", [False, True])

@@ -8,7 +8,7 @@ import pytest
 from diastole_hw.plan.uses import Mode
 from diastole_hw.store.drain_walk import DrainWalk
 from support.bench import design, members_of, put, run
-from support.plans import make_numerics, make_plan
+from support.plans import make_numerics, make_plan, with_vector
 
 SLOTS = 4  # of maxima
 NVFP4 = {"formats": ("nvfp4",) * 3, "fraction": 3, "headroom": 8}
@@ -75,15 +75,16 @@ class Word:
     stream: tuple  # beat and byte
     held: tuple  # beat, byte, and whether B entries of rows stand there
     span: dict | None
+    padding: bool = False
 
 
 class Job:
     """One result: its tiles, and the words of each. ``rows``, ``cols`` of it in elements."""
 
-    def __init__(self, name, mode, north, rng, per_word):
+    def __init__(self, name, mode, north, rng, per_word, chained=False):
         plan, groupings = make(name), MACHINES[name][0].get("groupings") or (None,) * 3
         self.name, self.plan, self.per_word = name, plan, per_word
-        self.mode, self.north = mode, north
+        self.mode, self.north, self.chained = mode, north, chained
         self.fused = mode == Mode.FUSED
         self.turned = self.fused and north
         self.ports = plan.cols if north else plan.rows
@@ -155,12 +156,28 @@ class Job:
                     span = None if t else self._turned_span(tile, port, step)
                     yield self._word(tile, port, port, t, span)
             return
+        if self.chained:
+            yield from self._rows_of_blocks(tile)
+            return
         for t in range(tile["t_count"]):
             for lane in range(0, tile["l_blocks"], self.per_word):
                 first = t == lane == 0
                 yield self._word(
                     tile, lane, lane % self.ports, t, self._span(tile) if first else None
                 )
+
+    def _rows_of_blocks(self, tile):
+        """Words of one vector, whose port is counted from that of the word by rows."""
+        side = self.plan.block
+        for first_row in range(0, tile["t_count"], side):
+            for block in range(tile["l_blocks"]):
+                within = block % self.per_word
+                for t in range(first_row, first_row + side):
+                    first = block - within
+                    word = self._word(tile, first, first % self.ports, t, None)
+                    word.present = 1 << within
+                    word.padding = t >= tile["t_count"]
+                    yield word
 
     def _word(self, tile, block, port, t, span):
         group = 0 if self.turned else block // self.ports
@@ -228,6 +245,7 @@ class Watch:
             dut.tiles.valid, dut.tiles.ready, dut.spans.valid, dut.spans.ready, dut.spans.payload,
             dut.granted, dut.read_valid, dut.read_port, dut.read_addr, dut.freed,
             dut.index.stream, dut.index.held, getattr(dut, "read_wrapped_addr", dut.read_addr),
+            getattr(dut, "padding", dut.read_valid),
         )  # fmt: skip
         total = len(self.words)
         while self.freed < total:
@@ -236,7 +254,7 @@ class Watch:
             self.cycle(*(await ctx.tick().sample(*watched))[2:])
 
     def cycle(self, waits, leaves, span_valid, span_ready, span, granted, valid, port, addr, freed,
-              stream, held, wrapped):  # fmt: skip
+              stream, held, wrapped, padding):  # fmt: skip
         assert freed == self.freeing
         self.freed += freed
         self.freeing = False
@@ -254,6 +272,8 @@ class Watch:
             first = self.unit * plan.sum_words // 4  # the last word is followed by the first
             at = [(first + each) % plan.sum_words for each in (word.addr, word.wrapped_addr)]
             where = f"word {self.at} of {self.words[0][1]}"
+            if hasattr(self.dut, "padding"):
+                assert padding == word.padding, where
             assert (port, addr) == (word.port, at[0]), where
             ports = range(word.port, word.port + word.present.bit_length())
             if ports[-1] >= self.dut.ports:  # some of them wrap
@@ -271,6 +291,19 @@ class Watch:
             self.unit = (self.unit + job.units) % 4
 
 
+async def tiles_of(ctx, dut, jobs, willing):
+    """The jobs' tiles, one after the other."""
+    for job in jobs:
+        ctx.set(dut.mode, job.mode)
+        ctx.set(dut.result, job.result)
+        ctx.set(dut.lanes_outermost, job.lanes_outermost)
+        ctx.set(dut.t_step, job.t_step)
+        ctx.set(dut.units, job.units)
+        if hasattr(dut, "chained"):
+            ctx.set(dut.chained, job.chained)
+        await put(ctx, dut.tiles, members_of(dut.tiles, job.tiles), willing)
+
+
 @pytest.mark.parametrize("name, north", CASES)
 @pytest.mark.parametrize(
     "p_granted, p_ready", [(1.0, 1.0), (0.5, 0.5), (1.0, 0.2)], ids=["free", "both", "spans"]
@@ -285,14 +318,7 @@ def test_words_maxima_and_spans(name, north, p_granted, p_ready, rng):
     watch = Watch(dut, jobs)
 
     async def drive(ctx):
-        for job in jobs:
-            ctx.set(dut.mode, job.mode)
-            ctx.set(dut.result, job.result)
-            ctx.set(dut.lanes_outermost, job.lanes_outermost)
-            ctx.set(dut.t_step, job.t_step)
-            ctx.set(dut.units, job.units)
-            tiles = members_of(dut.tiles, job.tiles)
-            await put(ctx, dut.tiles, tiles, lambda: rng.random() < p_granted)
+        await tiles_of(ctx, dut, jobs, lambda: rng.random() < p_granted)
 
     async def check(ctx):
         await watch.cycles(ctx, rng, p_granted, p_ready)
@@ -300,3 +326,28 @@ def test_words_maxima_and_spans(name, north, p_granted, p_ready, rng):
     run(dut, drive, check, limit=100_000)
     assert not watch.words
     assert not watch.wraps or dut.ports % per_word
+
+
+@pytest.mark.parametrize("name, north", CASES)
+@pytest.mark.parametrize("p_granted", [1.0, 0.4], ids=["free", "stalled"])
+def test_rows_of_blocks(name, north, p_granted, rng):
+    """Results that are chained and others in turn, in a machine that has a vector unit."""
+    plan = with_vector(make(name))
+    per_word = WORDS.get(name, (1, 1))[north]
+    chosen = [(mode, chained) for mode in modes(name, north) for chained in (0, 1)]
+    rng.shuffle(chosen)
+    jobs = [
+        Job(name, mode, north, rng, per_word, chained=chained and mode != Mode.FUSED)
+        for mode, chained in chosen
+    ]
+    dut = design(DrainWalk, plan, north=north)
+    watch = Watch(dut, jobs)
+
+    async def drive(ctx):
+        await tiles_of(ctx, dut, jobs, lambda: rng.random() < p_granted)
+
+    async def check(ctx):
+        await watch.cycles(ctx, rng, p_granted, 0.7)
+
+    run(dut, drive, check, limit=100_000)
+    assert not watch.words
