@@ -175,10 +175,10 @@ class Drain(wiring.Component):
             wiring.connect(m, walk.spans, emit.spans)
             wiring.connect(m, wiring.flipped(floats.rows), emit.words)
         if plan.vector is not None:
-            self._chain(m, walk, emit)
+            self._chain(m, walk)
         return m
 
-    def _chain(self, m, walk, emit):
+    def _chain(self, m, walk):
         """Rows of blocks leave here; only one vector of their words is no zero."""
         floats, words = self.floats, Value.cast(self.floats.rows.payload)
         vectors = [words.word_select(k, 32 * self.plan.block) for k in range(self.vectors)]
@@ -187,8 +187,8 @@ class Drain(wiring.Component):
             self.chain.valid.eq(floats.rows.valid & self.chained),
             Value.cast(self.chain.payload).eq(reduce(or_, vectors)),
         ]
-        with m.If(self.chained):
-            m.d.comb += [emit.words.valid.eq(0), floats.rows.ready.eq(self.chain.ready)]
+        with m.If(self.chained):  # there are no spans, and so no words are looked at for rows
+            m.d.comb += floats.rows.ready.eq(self.chain.ready)
             with m.If(walk.padding):  # a word of zeros then
                 m.d.comb += self.read.en.eq(0)
             with m.If(floats.inside):

@@ -62,9 +62,10 @@ class DrainWalk(wiring.Component):
     as many as :func:`diastole_hw.store.turn.column_vectors` says, of neighbouring ports. Ports
     outermost, t inside, and one span for the rows of a word.
 
-    *By blocks* (``chained``): rows of blocks outermost, in them blocks of lanes, of each its B rows.
-    A word is one vector, that of a row of a block. Rows that the tile does not have are made up, so
-    that every block has B: ``padding`` is high, and nothing is to be read. There are no spans.
+    *By blocks* (``chained``): rows of blocks outermost, in them blocks of lanes, of each its B
+    rows. A word is one vector, that of a row of a block. Rows that the tile does not have are made
+    up, so that every block has B: ``padding`` is high, and nothing is to be read. There are no
+    spans.
 
     The address of a row follows from the tile before. So a result's tiles come from its corner on,
     without gaps, those side by side first (turned, or with ``lanes_outermost``: those below each

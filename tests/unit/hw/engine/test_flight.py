@@ -8,11 +8,12 @@ import pytest
 
 from diastole_hw.engine.flight import Flight
 from diastole_hw.plan.uses import Mode
-from diastole_hw.schedule.tokens import PRODUCT
+from diastole_hw.schedule.tokens import product_layout
 from support.bench import design, run
-from support.plans import make_numerics, make_plan
+from support.plans import make_numerics, make_plan, with_vector
 
 PLAN = make_plan(make_numerics(block=2), 2, 2)
+WITH_VECTOR = with_vector(PLAN)
 MOST = PLAN.tiling.tiles_in_flight
 NORTH = {Mode.FORWARD: PLAN.use(Mode.FORWARD).north, Mode.DX: PLAN.use(Mode.DX).north,
          Mode.DW: PLAN.use(Mode.DW).north, Mode.FUSED: False}  # fmt: skip
@@ -54,6 +55,7 @@ class Stages:
         self.drains = {"east": None, "north": None}  # (product, cycles)
         self.overlaps = set()
         self.most = dict.fromkeys(self.tiles, 0)
+        self.waited = 0  # cycles in which a drain has tiles of a product that is not the oldest
 
     @property
     def live(self):
@@ -113,6 +115,14 @@ class Stages:
             if closes:
                 self.closed[name] = queue[0]
 
+    @property
+    def _of_chains(self):
+        """What drains are told in a machine with a vector unit."""
+        if self.dut.plan.vector is None:
+            return []
+        drains = self.dut.east, self.dut.north
+        return [each for drain in drains for each in (drain.product.chain, drain.oldest)]
+
     async def watch(self, ctx):
         dut = self.dut
         ports = [dut.load, dut.execute, dut.east, dut.north]
@@ -120,9 +130,10 @@ class Stages:
         marks = [dut.load.product.t_size, dut.execute.product.t_size]
         marks += [dut.east.product.result.rows, dut.north.product.result.rows]
         _, _, load, execute, anew, done, whose, *rest = await ctx.tick().sample(
-            dut.load.start, dut.execute.start, dut.anew, dut.done, dut.done_command, *told, *marks
-        )
-        numbers, marks = rest[:8], rest[8:]
+            dut.load.start, dut.execute.start, dut.anew, dut.done, dut.done_command, *told, *marks,
+            *self._of_chains,
+        )  # fmt: skip
+        numbers, marks, chains = rest[:8], rest[8:12], rest[12:]
         for place, name in enumerate(("load", "execute")):
             at = self.busy[name]
             begins = (load, execute)[place]
@@ -144,6 +155,11 @@ class Stages:
                 at = self.drains[name][0]
                 assert (numbers[2 * place], numbers[2 * place + 1]) == (at.number, at.command)
                 assert marks[place] == at.mark
+                if chains:
+                    chain, oldest = chains[2 * (place - 2) :][:2]
+                    assert chain == at.mark & 1
+                    assert oldest == (at is self.live[0])
+                    self.waited += not oldest
         if done:
             oldest = self.live[0]
             assert whose == oldest.command
@@ -183,12 +199,15 @@ class Stages:
             record = {"mode": self.began.mode, "north": NORTH[self.began.mode]}
             record |= {"t_size": self.began.mark}
             record |= {name: {"rows": self.began.mark} for name in ("to_east", "to_north")}
-            ctx.set(self.dut.set_up, PRODUCT.const(record))
+            if self.dut.plan.vector is not None:
+                record |= {"chain": self.began.mark & 1}
+            ctx.set(self.dut.set_up, product_layout(self.dut.plan).const(record))
 
 
-@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize("number", range(6))
 def test_products_in_every_order(number, rng):
-    dut = design(Flight, PLAN)
+    plan = PLAN if number < 4 else WITH_VECTOR
+    dut = design(Flight, plan)
     modes = [mode for pair in product(Mode, repeat=2) for mode in pair]
     rng.shuffle(modes)
     stages = Stages(dut, rng, modes * 2)
@@ -198,3 +217,4 @@ def test_products_in_every_order(number, rng):
     beside = {name for *_, name in stages.overlaps}
     assert beside == {"load", "execute"}, "none beside another"
     assert not any(Mode.FUSED in pair for *pair, _ in stages.overlaps)
+    assert plan is PLAN or stages.waited, "none drains beside an older one"

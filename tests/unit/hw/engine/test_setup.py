@@ -10,7 +10,7 @@ from diastole_hw.plan.uses import Mode
 from diastole_hw.schedule.tokens import LENGTH
 from diastole_sim.spec.image import FloatLayout, ImageLayout
 from support.bench import design, run
-from support.plans import make_numerics, make_plan
+from support.plans import make_numerics, make_plan, with_vector
 
 SHAPES = {"x": "mk", "w": "kn", "dy": "mn"}  # rows and columns, by class
 # Streamed dimension, lanes and contraction; the result to the east, and the one to the north.
@@ -263,5 +263,41 @@ def test_fits_with_planes():
                 ctx.set(dut.operands.m, m + over_m)
                 ctx.set(dut.operands.n, n + over_n)
                 assert ctx.get(dut.fits) == (over_m <= 0 and over_n <= 0), (of_w, of_dy)
+
+    run(dut, bench)
+
+
+@pytest.mark.parametrize("chain", [0, 1])
+@pytest.mark.parametrize("mode", [Mode.FORWARD, Mode.DX, Mode.DW])
+def test_what_a_chain_asks_of_is_known_at_once(mode, chain, rng):
+    """In the cycle after the start, while addresses are still being computed."""
+    numbers, shape = MACHINES["squares"]
+    plan = with_vector(make_plan(make_numerics(**numbers), rows=2, cols=3, **shape))
+    dut = design(Setup, plan)
+    operands = random_operands(rng, plan, large=False) | random_nest(rng, plan, mode)
+
+    async def bench(ctx):
+        for name, value in (operands | {"chain": chain}).items():
+            ctx.set(dut.operands[name], value)
+        ctx.set(dut.mode, mode)
+        ctx.set(dut.start, 1)
+        await ctx.tick()
+        ctx.set(dut.start, 0)
+        ctx.set(dut.operands, {})
+        assert not ctx.get(dut.done)
+        product = dut.product
+        names = ("chain", "t_step", "l_step", "lanes_outermost", "north")
+        got = {name: ctx.get(product[name]) for name in names}
+        result = product.to_north if plan.use(mode).north else product.to_east
+        rows, cols = RESULTS[next(name for name in USES[mode][1:] if name)]
+        assert (ctx.get(result.rows), ctx.get(result.cols)) == (operands[rows], operands[cols])
+        side = plan.cols if plan.use(mode).north else plan.rows
+        assert got == {
+            "chain": chain,
+            "t_step": operands["nest_t"] or plan.tile_blocks,
+            "l_step": (operands["nest_groups"] or plan.groups) * side,
+            "lanes_outermost": operands["nest_outer"],
+            "north": plan.use(mode).north,
+        }
 
     run(dut, bench)

@@ -10,7 +10,7 @@ from diastole_hw.store.float_pipe import QUEUED, FloatPipe
 from oracle.product import binary32_bits
 from support.bench import design, run
 from support.floats import encoded, nearest
-from support.plans import make_numerics, make_plan
+from support.plans import make_numerics, make_plan, with_vector
 
 TO_COLUMNS, TO_ROWS = 5, 7  # cycles from a word's read
 NAN = 0x7FC0_0000
@@ -23,12 +23,16 @@ MACHINES = {  # numerics; rows, columns, bits of the bus
     "floats": ({"block": 2, "accumulator": {"kind": "float", "mantissa": 9, "chunk": 8}}, 2, 2, 64),
 }
 
+CHAINED = {"alike", "words of one and of four"}
+"""Those that have a vector unit: it is told whether words are inside."""
+
 
 def make(name):
     numerics, rows, cols, data_width = MACHINES[name]
     numerics = dict(numerics)
     in_place = numerics.pop("in_place", True)
-    return make_plan(make_numerics(**numerics), rows, cols, in_place, data_width)
+    plan = make_plan(make_numerics(**numerics), rows, cols, in_place, data_width)
+    return with_vector(plan) if name in CHAINED else plan
 
 
 class Side:
@@ -140,11 +144,14 @@ def test_every_word_in_its_place(machine, rates, rng):
                 port = side.port
                 watched += [port.granted, port.full, port.rows.valid, port.rows.payload]
                 watched.append(port.columns if side.turned_at_all else port.granted)
+                watched.append(getattr(port, "inside", port.full))
             _, _, overflow, *seen = await ctx.tick().sample(*watched)
             overflows.append(overflow)
             before = False  # a side that goes first is granted
             for number, side in reversed(list(enumerate(sides))):
-                granted, full, shown, word, columns = seen[5 * number :][:5]
+                granted, full, shown, word, columns, inside = seen[6 * number :][:6]
+                if plan.vector is not None:
+                    assert inside == (side.inside > 0)
                 assert full == (side.inside == QUEUED)
                 assert granted == (side.wanted != 0 and not full and not before)
                 before |= granted
