@@ -133,12 +133,14 @@ def order_of(scene, mode, nest):
 
 def run_chained(plan, numerics, products, sizes, rng, p_stall):
     """``products``: (mode, nest, whether it is chained), given as soon as the engine takes them.
-    ``p_stall``: how often whoever has the chain does not take a row."""
+    ``p_stall``: how often whoever has the chain does not take a row, and memory a beat half as
+    often. Returns whether results have waited for memory, and for the chain."""
     scene = Scene(plan, numerics, sizes, lambda: rng.random() < p_stall / 2)
     dut, memory, side = design(EngineAndWalk, plan), scene.memory, plan.block
     places = [scene.places() for _ in products]
     taken = []  # results of chains, so far
     whole = []
+    waits = {"memory": 0, "chain": 0}
 
     async def starts(ctx):
         control = dut.control
@@ -188,6 +190,13 @@ def run_chained(plan, numerics, products, sizes, rng, p_stall):
         await ctx.tick()
         assert not ctx.get(dut.busy)
 
+    async def watch(ctx):
+        async for _, _, store, chain in ctx.tick().sample(
+            dut.control.stalls.store, dut.chain_stalled
+        ):
+            waits["memory"] |= store
+            waits["chain"] |= chain
+
     def served(read, requests, beats):
         async def reads(ctx):
             await memory.read(ctx, read.requests, read.beats)
@@ -202,7 +211,7 @@ def run_chained(plan, numerics, products, sizes, rng, p_stall):
 
     names = ("read", "requests", "beats")
     ports = zip(*(of_ports(dut, name, plan.ports) for name in names), strict=True)
-    background = [each for port in ports for each in served(*port)]
+    background = [watch, *(each for port in ports for each in served(*port))]
     background += [headers] if plan.significands else []
     run(dut, starts, take, ends, background=background, limit=200_000)
     rest = iter(taken)
@@ -212,6 +221,7 @@ def run_chained(plan, numerics, products, sizes, rng, p_stall):
             same = got[: want.shape[0], : want.shape[1]] == want
             assert same.all(), f"{mode.name}, {nest}: {(~same).sum()} of {same.size} differ"
     assert memory.bytes == scene.expected, "memory outside the results changed"
+    return waits
 
 
 MACHINES = {
@@ -263,3 +273,22 @@ def test_among_products_that_are_written(machine, rng):
         nest = Nest() if mode == Mode.FUSED else random_nest(plan, mode, sizes, rng)
         products.append((mode, nest, mode != Mode.FUSED and rng.random() < 0.7))
     run_chained(plan, numerics, products, sizes, rng, 0.7)
+
+
+@pytest.mark.parametrize("modes", [(Mode.FORWARD, Mode.DX), (Mode.DX, Mode.DW)])
+def test_a_later_chain_waits_for_an_earlier_one(modes, rng):
+    """Its first tile is there, in the other direction, while rows of the earlier one are left."""
+    plan, numerics = make("3x2")
+    assert plan.use(modes[0]).north != plan.use(modes[1]).north
+    products = [(mode, Nest(), True) for mode in modes]
+    waits = run_chained(plan, numerics, products, (14, 15, 16), rng, 0.8)
+    assert waits == {"memory": 0, "chain": 1}
+
+
+@pytest.mark.parametrize("chained, p_stall", [(True, 0.0), (False, 0.9), (False, 0.0)])
+def test_what_results_wait_for(chained, p_stall, rng):
+    """A chain never makes them wait where its queue has room for them all: 24 rows of blocks."""
+    plan, numerics = make("3x2")
+    sizes = (5, 7, 4) if chained else (14, 19, 4)
+    waits = run_chained(plan, numerics, [(Mode.FORWARD, Nest(), chained)], sizes, rng, p_stall)
+    assert waits == {"memory": not chained and p_stall > 0, "chain": 0}
