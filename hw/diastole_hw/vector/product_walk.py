@@ -55,7 +55,8 @@ class ProductWalk(wiring.Component):
         m = Module()
         block, tiles = self.blocks.p, self.tiles
         i, j = data_output(m, block.i, "i"), data_output(m, block.j, "j")
-        top, left = data_register(i.shape()), data_register(j.shape())  # of the tile
+        top = data_register(i.shape())  # of the tile
+        left = data_register(j.shape())
         last_row = self._extent(m, tiles.rows, i, block.rows, "row")
         last_col = self._extent(m, tiles.cols, j, block.cols, "col")
         bottom = Signal()  # of the tile
@@ -83,7 +84,8 @@ class ProductWalk(wiring.Component):
     def _next_tile(self, m, at, corner, last_row, last_col):
         """The first block of the tile beside this one or below it; ``at`` is this one's last."""
         (i, j), (top, left) = at, corner
-        following_top, following_left = Signal.like(top), Signal.like(left)
+        following_top = Signal.like(top, name="following_top")
+        following_left = Signal.like(left, name="following_left")
         by_columns = self.tiles.lanes_outermost
         below = Mux(by_columns, ~last_row, last_col)
         beside = Mux(by_columns, last_row, ~last_col)
