@@ -41,7 +41,7 @@ def test_each_row_at_its_address(stalls, rng):
     run(dut, drive, check)
 
 
-@pytest.mark.parametrize("count, cycles", [(0, 2), (15, 3), (16, 4), (2**24 - 1, 8)])
+@pytest.mark.parametrize("count, cycles", [(0, 2), (255, 3), (256, 4), (2**24 - 1, 5)])
 def test_the_first_request_and_those_of_the_next_block(count, cycles, rng):
     dut = design(SegmentRequests, vector_shape(8, 128))
     block = some_block(rng, 8) | {"count": count, "rows": 8}
