@@ -36,6 +36,7 @@ from diastole.measure import (
     torch_speed,
     utilisation,
     vector_areas,
+    whole_steps,
 )
 from diastole.measure.figure import Figure, bench, choose
 from diastole_sim.rtl import Device
@@ -70,6 +71,7 @@ def main(arguments: argparse.Namespace) -> int:
         "accumulators": lambda: accumulators.figures(mapper),
         "plane_areas": lambda: planes.figures(mapper),
         "vector_areas": lambda: vector_areas.figures(mapper),
+        "steps": whole_steps.figures,
         "stacks": golden_speed.figures,
         "torch": torch_speed.figures,
         "comparing": comparing.figures,
