@@ -1,0 +1,230 @@
+# amaranth: UnusedElaboratable=no
+"""Commands of the vector unit, and products with chains, on engines that the bench plays."""
+
+import pytest
+
+from diastole_hw.command.dispatch import Dispatch
+from diastole_hw.plan.uses import Mode
+from diastole_sim.spec.command_table import Opcode
+from support.bench import design, run
+from support.plans import make_numerics, make_plan, with_vector
+
+PLAN = with_vector(make_plan(make_numerics(block=4)))
+CHAINED = {
+    Opcode.FORWARD_CHAIN: (Mode.FORWARD, ("m", "n")),
+    Opcode.DX_CHAIN: (Mode.DX, ("m", "k")),
+    Opcode.DW_CHAIN: (Mode.DW, ("k", "n")),
+}
+SIZES = {"m": 13, "n": 9, "k": 5}
+NAMES = {"program": 3, "program_length": 7, "streams": 16}
+
+
+class Engines:
+    """Both engines as the test has them; what they were told."""
+
+    def __init__(self, dut):
+        self.dut, self.asked, self.multiplied = dut, [], []
+
+    async def watch(self, ctx):
+        vector, product = self.dut.vector, self.dut.product
+        signals = (
+            vector.command.valid, vector.command.ready, vector.command.payload,
+            product.start, product.mode, product.operands, product.command,
+        )  # fmt: skip
+        async for *_, valid, ready, asked, start, mode, operands, number in ctx.tick().sample(
+            *signals
+        ):
+            if valid and ready:
+                self.asked.append(asked)
+            if start:
+                self.multiplied.append((Mode(mode), operands, number))
+
+
+async def begin(ctx, dut, command, number=0, *, cycles=4):
+    """Offer a command, for some cycles at most; whether it was taken."""
+    ctx.set(dut.command.payload, command)
+    ctx.set(dut.command.valid, 1)
+    ctx.set(dut.number, number)
+    for _ in range(cycles):
+        *_, taken = await ctx.tick().sample(dut.command.ready)
+        if taken:
+            break
+    ctx.set(dut.command.valid, 0)
+    for _ in range(3):  # until engines were told
+        await ctx.tick()
+    return bool(taken)
+
+
+async def pulse(ctx, signal, dut=None):
+    """Whether a command is done in that cycle, where ``dut`` is given."""
+    ctx.set(signal, 1)
+    done = dut is not None and ctx.get(dut.done)
+    await ctx.tick()
+    ctx.set(signal, 0)
+    return bool(done)
+
+
+async def ends(ctx, dut, cycles=5):
+    """Whether a command is done within some cycles."""
+    seen = False
+    for _ in range(cycles):
+        *_, done = await ctx.tick().sample(dut.done)
+        seen |= bool(done)
+    return seen
+
+
+def played(test):
+    dut = design(Dispatch, PLAN)
+    engines = Engines(dut)
+
+    async def bench(ctx):
+        ctx.set(dut.answered, 3)
+        ctx.set(dut.product.ready, 1)
+        ctx.set(dut.vector.command.ready, 1)
+        await test(ctx, dut, engines)
+
+    run(dut, bench, background=[engines.watch])
+
+
+@pytest.mark.parametrize("opcode", [Opcode.LOAD, Opcode.STORE])
+def test_transfers(opcode):
+    fields = {"which": 3, "first": 77, "count": 2**17, "address_x": 0xAB_CDEF_0120, "advance": 64}
+
+    async def test(ctx, dut, engines):
+        assert await begin(ctx, dut, {"opcode": opcode.value} | fields)
+        assert not await ends(ctx, dut)
+        (asked,) = engines.asked
+        assert (asked.transfer, asked.store) == (1, opcode == Opcode.STORE)
+        assert asked.address == fields["address_x"]
+        for name in ("which", "first", "count", "advance"):
+            assert asked[name] == fields[name]
+        await pulse(ctx, dut.vector.done)
+        assert await ends(ctx, dut)
+        assert not engines.multiplied
+
+    played(test)
+
+
+@pytest.mark.parametrize("columns", [0, 1])
+def test_a_chain_over_memory(columns):
+    async def test(ctx, dut, engines):
+        command = {"opcode": Opcode.CHAIN.value, "m": 13, "n": 9, "columns": columns} | NAMES
+        assert await begin(ctx, dut, command)
+        assert not await ends(ctx, dut)
+        chain = engines.asked[0].chain
+        wanted = {"first": 3, "length": 7, "streams": 16, "rows": 13, "cols": 9}
+        wanted |= {"by_columns": columns, "of_product": 0}
+        assert {name: chain[name] for name in wanted} == wanted
+        assert not engines.asked[0].skipped
+        await pulse(ctx, dut.vector.done)
+        assert await ends(ctx, dut)
+
+    played(test)
+
+
+@pytest.mark.parametrize("opcode", CHAINED)
+@pytest.mark.parametrize("first", ["product", "vector"])
+def test_a_product_with_a_chain_is_done_when_both_are(opcode, first):
+    mode, axes = CHAINED[opcode]
+
+    async def test(ctx, dut, engines):
+        command = {"opcode": opcode.value, "address_w": 0x100} | SIZES | NAMES
+        assert await begin(ctx, dut, command)
+        await ctx.tick()
+        ((told, operands, number),) = engines.multiplied
+        assert (told, operands.chain, operands.w, number) == (mode, 1, 0x100, 0)
+        (asked,) = engines.asked
+        assert asked.chain.of_product
+        assert (asked.chain.rows, asked.chain.cols) == tuple(SIZES[axis] for axis in axes)
+        parts = [dut.product.done, dut.vector.done]
+        early, late = parts if first == "product" else reversed(parts)
+        assert not await pulse(ctx, early, dut)
+        assert not await ends(ctx, dut)
+        assert await pulse(ctx, late, dut) or await ends(ctx, dut)
+
+    played(test)
+
+
+def test_a_product_begins_while_the_chain_before_its_own_runs():
+    async def test(ctx, dut, engines):
+        command = {"opcode": Opcode.FORWARD_CHAIN.value} | SIZES | NAMES
+        assert await begin(ctx, dut, command)
+        await ctx.tick()
+        ctx.set(dut.vector.command.ready, 0)  # it is at the first chain
+        assert await begin(ctx, dut, command | {"ahead": 1}, 1)
+        assert len(engines.multiplied) == 2
+        assert len(engines.asked) == 1
+        await pulse(ctx, dut.product.done)
+        await pulse(ctx, dut.vector.done)
+        assert await ends(ctx, dut)
+        ctx.set(dut.vector.command.ready, 1)
+        await ctx.tick()
+        await ctx.tick()
+        assert len(engines.asked) == 2
+        assert ctx.get(dut.vector_number) == 1
+        ctx.set(dut.product.done_command, 1)
+        await pulse(ctx, dut.product.done)
+        assert not await ends(ctx, dut)
+        await pulse(ctx, dut.vector.done)
+        assert await ends(ctx, dut)
+
+    played(test)
+
+
+def test_neither_begins_without_the_other():
+    async def test(ctx, dut, engines):
+        command = {"opcode": Opcode.DW_CHAIN.value} | SIZES | NAMES
+        ctx.set(dut.product.ready, 0)
+        assert not await begin(ctx, dut, command)
+        assert not engines.asked
+        ctx.set(dut.product.ready, 1)
+        assert await begin(ctx, dut, command)
+
+    played(test)
+
+
+OVERFLOWS = ("product", "dy_nan", "dy_inf", "watched")
+
+
+@pytest.mark.parametrize("cause", [*OVERFLOWS, "none"])
+def test_what_is_skipped_in_a_step_that_overflowed(cause):
+    async def test(ctx, dut, engines):
+        first = {"opcode": Opcode.FORWARD_CHAIN.value} | SIZES | NAMES
+        assert await begin(ctx, dut, first)
+        if cause == "product":
+            await pulse(ctx, dut.product.overflow)
+        if cause in ("dy_nan", "dy_inf"):
+            ctx.set(dut.converted_class, 2)
+            ctx.set(dut.convert.nan if cause == "dy_nan" else dut.convert.inf, 1)
+            await pulse(ctx, dut.image_done)
+        if cause == "watched":
+            await pulse(ctx, dut.vector.overflow)
+        await pulse(ctx, dut.product.done)
+        await pulse(ctx, dut.vector.done)
+        await ends(ctx, dut)
+        overflowed = cause != "none"
+        assert ctx.get(dut.overflowed) == overflowed
+        assert await begin(ctx, dut, first | {"opcode": Opcode.DW_CHAIN.value, "skip": 1}, 1)
+        await ctx.tick()
+        assert len(engines.multiplied) == 2 - overflowed
+        assert engines.asked[-1].skipped == overflowed
+        ctx.set(dut.product.done_command, 1)
+        if not overflowed:
+            await pulse(ctx, dut.product.done)
+        await pulse(ctx, dut.vector.done)
+        assert await ends(ctx, dut)
+        await pulse(ctx, dut.following)
+        assert not ctx.get(dut.overflowed)
+
+    played(test)
+
+
+def test_an_error_is_that_of_the_command_at_hand():
+    async def test(ctx, dut, engines):
+        assert await begin(ctx, dut, {"opcode": Opcode.CHAIN.value, "m": 1, "n": 1} | NAMES, 1)
+        await ctx.tick()
+        await ctx.tick()
+        ctx.set(dut.vector.error_code, 17)
+        assert (ctx.get(dut.fault), ctx.get(dut.fault_number)) == (17, 1)
+
+    played(test)
