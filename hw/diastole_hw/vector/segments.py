@@ -10,7 +10,7 @@ from diastole_hw.vector.packing import segments_layout
 from diastole_hw.vector.shape import VectorShape
 from diastole_sim.spec.command_table import ADDRESS_BITS
 
-DIGIT = 4
+DIGIT = 8
 """Bits of a count that are multiplied in a cycle."""
 
 

@@ -13,6 +13,7 @@ from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import CHAINED, PRODUCTS
 from diastole_sim.spec.limits import Limits, VectorTable
 from diastole_sim.spec.micro import INPUTS
+from diastole_sim.spec.nest import Nest
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.operations import Operation
 from diastole_sim.spec.stream_table import SLOTS, Descriptor, Kind
@@ -20,6 +21,8 @@ from diastole_sim.spec.stream_table import SLOTS, Descriptor, Kind
 OPERATION_OPCODES = {operation.name: opcode for opcode, operation in PRODUCTS.items()}
 CHAINED_OPCODES = {operation.name: opcode for opcode, operation in CHAINED.items()}
 Output = BoundStream | PlannedImage
+SHORTEST_TILE = 2
+"""Blocks of a product's tile in which a chain begins early, and passes still hide the next ones."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -266,7 +269,23 @@ class Writer:
             n=product.n,
             k=product.k,
             skip=use.skip,
-            nest=MACHINES_OWN,
+            nest=self._short_tiles(product),
             planes=self._planes_of(product),
             **product.addresses(),
         )
+
+    def _short_tiles(self, product: ProductOf) -> Nest:
+        """Tiles of few rows, so that the chain begins early; what is held stays for all of them,
+        where there is room."""
+        nests = self.limits.nests and self.limits.nests.of(product.operation)
+        assert nests, "a machine with a vector unit takes nests"
+        (multiplied,) = product.described.products
+        sizes = {"m": product.m, "n": product.n, "k": product.k}
+        t, lanes, contraction = (-(-sizes[axis] // self.plan.block) for axis in multiplied.loops)
+        planes = self._planes_of(product)
+        streamed, held = (planes.get(each.tensor_class, 1) for each in multiplied.factors)
+        rows = min((each for each in nests.t_blocks if each >= SHORTEST_TILE), default=0)
+        for nest in (Nest(t_blocks=rows, keep="held"), Nest(t_blocks=rows)):
+            if nests.problem(nest, (t, lanes, contraction), (streamed, held)) is None:
+                return nest
+        return MACHINES_OWN
