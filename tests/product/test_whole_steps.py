@@ -90,6 +90,8 @@ def test_one_result(name, stalls, verify):
     assert result.history.losses == expected.history.losses
     assert result.weights_sha256 == expected.weights_sha256
     assert result.accuracy == expected.accuracy
+    for name in ("converted", "saturated", "underflowed"):
+        assert getattr(result, name) == getattr(expected, name)
     assert sum(result.waits.values()) + result.busy_slots == result.cycles_total > 0
 
 

@@ -113,8 +113,14 @@ class GoldenMachine:
         """None: it has no clock."""
         return {}
 
+    def reported(self) -> dict[str, int]:
+        """Of conversions in the last run: elements that saturated, and that became zeros."""
+        return {"saturated": self.seen.saturated, "underflowed": self.seen.underflowed}
+
     def run_at(self, address: int, count: int) -> Outcome:
-        """Run the ``count`` commands of the array at an address, as register ``start`` does."""
+        """Run the ``count`` commands of the array at an address, as register ``start`` does, flags
+        and counters cleared."""
+        self.seen = Seen()
         try:
             data = self.memory.read(address, count * COMMAND_BYTES).tobytes()
         except OutsideError:

@@ -31,8 +31,7 @@ class ProgramResult(TrainResult):
     :class:`diastole_sim.program.options.ProgramOptions`. ``cycles_total`` of all training steps,
     ``waits`` of them by cause, ``busy_slots`` the rest: None without a clock, as ``cycles`` and
     ``total_cycles``, which are of evaluations too. ``commands``: of a verified run with a clock,
-    what each command of the training took. What a machine does not count is None: ``converted``,
-    ``saturated``, ``underflowed``, ``inexact_products``.
+    what each command of the training took. ``inexact_products`` is None: no machine counts them.
     """
 
     optimizer: str
@@ -110,9 +109,9 @@ def run_program(
         seconds=learnt.seconds,
         products=products,
         inexact_products=None,
-        converted=None,
-        saturated=None,
-        underflowed=None,
+        converted=_converted(made, learnt.evaluations),
+        saturated=run.reported["saturated"],
+        underflowed=run.reported["underflowed"],
         master="float32",
         master_rounding=None,
         master_bits=None,
@@ -190,6 +189,19 @@ def _products(commands: Iterable[Command]) -> tuple[int, int]:
     multiplying = {*PRODUCTS, *CHAINED}
     sizes = [each.m * each.n * each.k for each in commands if each.opcode in multiplying]
     return len(sizes), sum(sizes)
+
+
+def _converted(made: TaskProgram, evaluations: int) -> int:
+    """Elements over all copies: every image is made once in a step, or an evaluation, and the first
+    weights' besides."""
+    first = step = evaluation = 0
+    for area in made.program.areas.values():
+        if area.kind.startswith("image"):
+            size = area.shape[0] * area.shape[1]
+            first += size * (area.kind == "image w")
+            evaluation += size * area.name.startswith("evaluation")
+            step += size * (not area.name.startswith("evaluation"))
+    return first + made.program.steps * step + evaluations * evaluation
 
 
 def _waits(counters: Counter[str]) -> dict[str, int] | None:

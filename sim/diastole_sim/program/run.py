@@ -26,8 +26,8 @@ class ProgramMachine(Protocol):
     and :class:`diastole_sim.rtl.bell.BellMachine` are such.
 
     ``step``, ``step_end``, ``command_first``: registers, as a run begins, and ``step`` as it ends.
-    ``loss``: the registers of the loss's scale. ``counters``: of the last run, none without a
-    clock.
+    ``loss``: the registers of the loss's scale. Of the last run, ``counters``, none without a
+    clock, and what is ``reported`` of conversions.
     """
 
     step: int
@@ -42,6 +42,7 @@ class ProgramMachine(Protocol):
     def write(self, address: int, data: Bytes) -> None: ...
     def run_at(self, address: int, count: int) -> Outcome: ...
     def counters(self) -> dict[str, int]: ...
+    def reported(self) -> dict[str, int]: ...
 
 
 class MachineStoppedError(Exception):
@@ -58,13 +59,14 @@ class MachineStoppedError(Exception):
 @dataclass(kw_only=True)
 class ProgramRun:
     """A program on a machine whose memory holds it. ``done``: steps so far. ``training``,
-    ``evaluating``: counters of all runs so far, added up."""
+    ``evaluating``: counters of all runs so far, added up; ``reported`` likewise."""
 
     program: TrainingProgram
     machine: ProgramMachine
     done: int = 0
     training: Counter[str] = field(default_factory=Counter[str])
     evaluating: Counter[str] = field(default_factory=Counter[str])
+    reported: Counter[str] = field(default_factory=Counter[str])
 
     def __post_init__(self) -> None:
         self.fill(self.machine)
@@ -115,6 +117,7 @@ class ProgramRun:
         """Count what the machine counted. MachineStoppedError if it stopped."""
         found = self.machine.counters()
         counters.update(found)
+        self.reported.update(self.machine.reported())
         if outcome.error != ErrorCode.NONE:
             raise MachineStoppedError(outcome, step=self.machine.step, counters=found)
 

@@ -55,7 +55,7 @@ def memory_needed(program: TrainingProgram, limits: Limits) -> int:
 class VerifiedRun(ProgramRun):
     """``machine``, with memory as :func:`memory_needed` says, and ``reference`` do every command in
     turn, and what it wrote must be the same on both: images, masks, floats, what is in the panel,
-    constants, scale slots; so must the errors.
+    constants, scale slots; so must the errors, and what is reported of conversions.
 
     ``comparison``: what was found so far. ``costs``: of the commands of the training, by number.
     """
@@ -108,6 +108,9 @@ class VerifiedRun(ProgramRun):
             outcomes.append(machine.run_at(area.address, number + 1))
         got, expected = outcomes
         self._same("error", f"command {number}", got.error.name, expected.error.name, step)
+        reference = self.reference.reported()
+        for name, value in self.machine.reported().items():
+            self._same(name, f"command {number}", value, reference[name], step)
         self.require_done(got, counters)
         if expected.error != ErrorCode.NONE:
             raise MachineStoppedError(expected, step=step, counters=self.machine.counters())

@@ -26,6 +26,8 @@ Bytes = NDArray[np.uint8]
 MEMORY_BYTES = 1 << 26
 COUNTERS = ("cycles_total", "busy_slots", *WAIT_REGISTERS.values())
 """Registers of a run."""
+REPORTS = ("saturated", "underflowed")
+"""Those of its conversions."""
 
 
 class BellMachine:
@@ -78,7 +80,7 @@ class BellMachine:
         self.control.set("seed", require_int("seed", seed, 0, 2**32 - 1))
         self.control.set_windows((0, memory_bytes), (0, memory_bytes))
         self.step = self.step_end = self.command_first = 0
-        self._counters = dict.fromkeys(COUNTERS, 0)
+        self._noted = dict.fromkeys((*COUNTERS, *REPORTS), 0)
 
     def close(self) -> None:
         """End the simulation and complete the trace."""
@@ -113,18 +115,22 @@ class BellMachine:
         except CommandError as error:
             self._note(error.registers)
             return Outcome(error=ErrorCode(error.code), index=error.index)
-        self._note({name: self.control.read(name) for name in ("step", *COUNTERS)})
+        self._note({name: self.control.read(name) for name in ("step", *self._noted)})
         return Outcome()
 
     def _note(self, registers: Mapping[str, int]) -> None:
         """Those of a run that ended."""
         self.step = registers["step"]
-        self._counters = {name: registers[name] for name in COUNTERS}
+        self._noted = {name: registers[name] for name in self._noted}
 
     def counters(self) -> dict[str, int]:
         """Of the last run: all cycles, those in which vectors entered the array, and by cause those
         in which none did."""
-        return dict(self._counters)
+        return {name: self._noted[name] for name in COUNTERS}
+
+    def reported(self) -> dict[str, int]:
+        """Of conversions in the last run: elements that saturated, and that became zeros."""
+        return {name: self._noted[name] for name in REPORTS}
 
     @property
     def loss(self) -> LossScale:

@@ -80,9 +80,9 @@ class TrainResult:
     seconds: float
     products: int
     inexact_products: int | None
-    converted: int | None
-    saturated: int | None
-    underflowed: int | None
+    converted: int
+    saturated: int
+    underflowed: int
     master: str
     master_rounding: str | None
     master_bits: int | None

@@ -388,3 +388,19 @@ def test_a_layer_with_its_activation_and_the_next(np_rng):
     assert patterns(bench.floats(out, (M, K))) == patterns(expected)
     bits = np.unpackbits(machine.memory.read(mask, 8), bitorder="little").reshape(4, 4, 4)
     assert np.array_equal(bits.swapaxes(0, 1).reshape(4, 16)[:, :N], z[:4] > 0)
+
+
+def test_a_run_counts_what_it_converts():
+    numerics = make_numerics(block=4)
+    bench = Bench(numerics)
+    machine = bench.machine
+    values = np.zeros((4, 8), np.float32)
+    values[0] = [1, 1e-6, 0, 0, 1, 1e-6, 1e-7, 0]
+    machine.write(0, values.view(np.uint8).reshape(-1))
+    convert = Command.convert("x", rows=4, cols=8, source=0, destination=0x1000, tag=0, step=0)
+    place = 0x2000
+    machine.write(place, np.frombuffer(convert.encode(), np.uint8))
+    for _ in range(2):
+        assert machine.run_at(place, 1) == Outcome(done=1)
+        assert machine.reported() == {"saturated": 0, "underflowed": 3}
+    assert machine.counters() == {}

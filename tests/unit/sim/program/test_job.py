@@ -63,6 +63,13 @@ def test_a_result(made):
     inside = 5 * 12 + 12 * 3
     assert result.macs == STEPS * batch * (2 * inside + 12 * 3) + 3 * rows * inside
     assert result.products == STEPS * 5 + 3 * 2
+    weights, inputs = inside, 5 + 12
+    assert result.converted == (
+        weights + STEPS * (weights + batch * (inputs + 12 + 3)) + 3 * rows * inputs
+    )
+    assert result.underflowed == run.reported["underflowed"] > 0
+    assert result.saturated == run.reported["saturated"]
+    assert result.inexact_products is None
     record = result.to_json()
     assert record["hidden"] == [12]
     assert record["float_loss"] == result.float_loss

@@ -3,6 +3,7 @@
 import pytest
 
 from diastole_sim.program.memory_plan import LINE_BYTES, MemoryPlan, stream_of
+from diastole_sim.spec.command import Command
 from diastole_sim.spec.image import image_layouts
 from diastole_sim.spec.stream_table import Descriptor, Kind, PanelOrder, Walk, panel_vectors
 from support.numerics import make_numerics
@@ -96,3 +97,25 @@ def test_a_name_is_one_area():
     found.vector("b", Kind.COLUMN, 7)
     with pytest.raises(ValueError, match=exactly("there is an area b already")):
         found.vector("b", Kind.ROW, 7)
+
+
+def test_what_is_taken_back_from_the_panel():
+    made = plan(vectors=16)  # of blocks of 4
+    for name, columns in (("a", 5), ("b", 4), ("c", 4)):
+        assert made.panel(name, PanelOrder.BLOCK_COLUMN, 1, columns) is not None
+    assert made.in_panel == {"a": (0, 8), "b": (8, 12), "c": (12, 16)}
+    made.empty_panel(8)
+    assert made.in_panel == {"a": (0, 8)}
+    again = made.panel("d", PanelOrder.BLOCK_COLUMN, 1, 8)
+    assert again.descriptor.address == 8
+    assert made.panel("e", PanelOrder.BLOCK_COLUMN, 1, 1) is None
+    assert made.in_panel == {"a": (0, 8), "d": (8, 16)}
+
+
+def test_commands_have_a_place():
+    made = plan()
+    commands = [Command.next(3), Command.next(4)]
+    area, data = made.commands("all", commands)
+    assert (area.kind, area.shape, area.length) == ("commands", (2,), 128)
+    assert data == commands[0].encode() + commands[1].encode()
+    assert made.areas["all"] == area

@@ -11,6 +11,7 @@ from diastole_sim.program.recipe import LossScaling
 from diastole_sim.program.run import MachineStoppedError, ProgramRun
 from diastole_sim.spec.command_errors import ERROR_MEANINGS, ErrorCode
 from diastole_sim.spec.command_table import COMMAND_BYTES, Opcode
+from support.numerics import make_numerics
 from support.optimisers import SETTINGS
 from support.small_programs import SmallRun
 from support.texts import exactly
@@ -22,13 +23,16 @@ def everything(run):
 
 
 def test_a_run_in_parts_is_the_same(np_rng):
-    small = SmallRun(np_rng, SETTINGS["adamw"], steps=5)
+    drawn = make_numerics(formats="bfp4", roundings="stochastic-b")
+    small = SmallRun(np_rng, SETTINGS["adamw"], steps=5, numerics=drawn)
     whole, parts = small.start(), small.start()
     whole.train(5)
     for count in (2, 1, 2):
         parts.machine.tables.panel[:] = np.nan  # is filled anew
         parts.train(count)
     assert parts.done == 5
+    assert whole.machine.command_first == 0
+    assert parts.machine.command_first == small.program.resume  # no image of W is made again
     assert everything(whole) == everything(parts)
     assert len(whole.losses()) == 5
 

@@ -163,6 +163,26 @@ def test_a_machine_that_counts_steps_wrong(np_rng):
     assert str(run.comparison.first) == (f"step of command {number} in step 0 is 2, expected 1")
 
 
+def test_reports_are_compared(np_rng):
+    numerics = make_numerics(formats="bfp4", block=4)
+    small = SmallRun(np_rng, SETTINGS["momentum"], numerics=numerics)
+
+    def spoil(machine):
+        machine.seen.saturated += 1
+
+    number = number_of(small, Opcode.FORWARD_CHAIN)
+    run = verified(small, faulty(spoil, number=number, step=0))
+    run.train(1)
+    said = str(run.comparison.first)
+    assert said.startswith(f"saturated of command {number} in step 0 is ")
+    run, alone = verified(small), small.start()
+    for each in (run, alone):
+        each.train(2)
+        each.evaluate()
+    assert run.reported == alone.reported
+    assert run.reported["underflowed"] > 0
+
+
 def test_errors_are_compared(np_rng):
     small = SmallRun(np_rng, SETTINGS["momentum"])
 

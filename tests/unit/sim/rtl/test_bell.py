@@ -95,6 +95,10 @@ def test_counters(machine):
     machine.run_at(0, 1)
     counters = machine.counters()
     assert counters["wait_load"] == 17
+    machine.machine.put("saturated", 3)
+    machine.machine.put("underflowed", 4)
+    machine.run_at(0, 1)
+    assert machine.reported() == {"saturated": 3, "underflowed": 4}
     assert set(counters) == {"cycles_total", "busy_slots", *WAIT_REGISTERS.values()}
 
 

@@ -237,6 +237,10 @@ def test_a_plan(diastole, data):
             "--task must be one of digits, digits-mlp, text, not letters",
         ),
         (
+            ("--over", "hidden=3", "--task", "text", "--set", "vector.enable=true"),
+            "--hidden is of perceptrons, such as digits, not text",
+        ),
+        (
             ("--over", "format=bfp4", "--task", "digits", "--data", "a.npz"),
             "--task and --data both say what is learnt: give one of them",
         ),

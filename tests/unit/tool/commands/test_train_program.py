@@ -8,8 +8,9 @@ import pytest
 
 from command_line import error
 from diastole.commands import train_program
-from diastole_sim.golden.machine import GoldenMachine
+from diastole_sim.golden.machine import GoldenMachine, Outcome
 from diastole_sim.program.verified_run import memory_needed
+from diastole_sim.spec.command_errors import ERROR_MEANINGS, ErrorCode
 from diastole_sim.spec.registers import WAIT_REGISTERS
 from diastole_sim.train.tasks import TASKS
 from support.program_machines import Clocked
@@ -88,6 +89,7 @@ def test_verified_with_a_clock(diastole, monkeypatch):
     assert sum(record["waits"].values()) + record["busy_slots"] == record["cycles_total"]
     assert set(record["waits"]) == set(WAIT_REGISTERS)
     assert sum(each["cycles_total"] for each in record["commands"]) == record["cycles_total"]
+    assert record["utilisation"] == record["macs"] / (256 * record["cycles"])
     plain = diastole(*TRAIN, "--json").json
     assert plain["weights_sha256"] == record["weights_sha256"]
     assert plain["commands"] is None
@@ -112,9 +114,10 @@ def test_a_wrong_bit_is_found(diastole, monkeypatch):
     record = result.json
     assert record["verified"] is False
     assert record["mismatches"] > 0
-    assert result.err[-1].startswith(f"diastole: error: {record['mismatches']} of ")
-    assert "first mismatch: tensor layer " in result.err[-1]
-    assert " step 2, index [" in result.err[-1]
+    (line,) = (line for line in result.err if "elements and reported values differ" in line)
+    assert line.startswith(f"diastole: error: {record['mismatches']} of ")
+    assert "first mismatch: tensor layer " in line
+    assert " step 2, index [" in line
 
 
 class Spoilt(Clocked):
@@ -144,6 +147,24 @@ def test_a_loss_that_is_not_finite(diastole, monkeypatch, verify):
     assert ("first mismatch: " in last) == bool(verify)
 
 
+@pytest.mark.parametrize(
+    "code, exit_code, said",
+    [
+        (ErrorCode.TOO_LONG, 2, "too large for the hardware: step 0, command 3: "),
+        (ErrorCode.TOO_LARGE, 2, "too large for the hardware: step 0, command 3: "),
+        (ErrorCode.WRITE_RESPONSE, 1, "step 0, command 3: "),
+    ],
+)
+def test_other_errors(diastole, monkeypatch, code, exit_code, said):
+    class Refusing(GoldenMachine):
+        def run_at(self, address, count):
+            return Outcome(error=code, index=3)
+
+    pretend(monkeypatch, Refusing)
+    result = diastole(*TRAIN)
+    assert (result.code, result.err) == (exit_code, error(said + ERROR_MEANINGS[code]))
+
+
 def test_a_panel_that_is_too_small(diastole):
     result = diastole(*GOLDEN, "--set", "vector.panel_kib=1")
     assert (result.code, result.err) == (
@@ -154,6 +175,11 @@ def test_a_panel_that_is_too_small(diastole):
         ),
     )
     assert diastole(*GOLDEN, "--set", "vector.panel_kib=4").code == 0
+    exact = diastole(*GOLDEN, "--hidden", "48", "--set", "vector.panel_kib=1")
+    assert exact.err[-1].endswith(
+        " needs 64 vectors of the panel, for the gradients by the biases "
+        "of 64-48-10; vector.panel_kib = 1 has 32: it must be at least 2"
+    )
     result = diastole(*GOLDEN, "--hidden", "512", "--set", "vector.panel_kib=4")
     assert result.err[-1].endswith(" has 128: it must be at least 32")
 
