@@ -20,8 +20,8 @@ from support.random_programs import random_scene
 
 
 def sound(scene):
-    """The scene, with outputs that its order of blocks cannot have as floats, and with no scale of
-    the loss."""
+    """The scene, with outputs that its order of blocks cannot have as floats, and images but the
+    first, and with no scale of the loss."""
     blocks = tuple(-(-length // scene.block) for length in scene.size)
     whole = scene.walk != "tiles" or scene.tile == blocks
     bits = scene.walk != "columns" or scene.block**2 % 8 == 0
@@ -33,6 +33,10 @@ def sound(scene):
         else each
         for each in scene.outputs
     ]
+    kinds = [each.kind if each else None for each in outputs]
+    for number, kind in enumerate(kinds):
+        if kind == w.KIND_IMAGE and kind in kinds[:number]:
+            outputs[number] = Output(w.KIND_F32)
     constants = list(scene.constants)
     constants[252:254] = [0x3F800000] * 2
     return replace(scene, outputs=outputs, constants=constants)
