@@ -9,9 +9,12 @@ from diastole.backend import make_machine, program_limits
 from diastole.config.file import from_document
 from diastole_sim.program.job import run_program
 from diastole_sim.program.options import ProgramOptions
+from diastole_sim.program.program import TRAINING
 from diastole_sim.program.run import MachineStoppedError, ProgramRun, golden_machine
 from diastole_sim.program.verified_run import VerifiedRun
+from diastole_sim.rtl.control import control_bit
 from diastole_sim.spec.command_errors import ErrorCode
+from diastole_sim.spec.command_table import COMMAND_BYTES
 from diastole_sim.spec.registers import WAIT_REGISTERS
 from diastole_sim.train.tasks import find_task
 from support.products import SEED
@@ -114,3 +117,22 @@ def test_a_loss_that_is_not_finite():
         assert waits + counted["busy_slots"] == counted["cycles_total"] > 0
         rtl.write(bias.address, good)
         assert np.isfinite(run.evaluate()).all()
+
+
+@pytest.mark.parametrize("cycles", [1, 700, 20_000])
+def test_a_reset_in_the_middle_of_a_step(cycles):
+    """The machine is as good as new: the same run again has the same bits."""
+    config, made = MACHINES["1x1"], made_of("1x1")
+    with make_machine("rtl", config, made.program, seed=SEED) as rtl:
+        run = ProgramRun(program=made.program, machine=rtl)
+        commands = made.program.areas[TRAINING]
+        rtl.control.write("step_end", STEPS)
+        rtl.control.set("command_count", commands.length // COMMAND_BYTES)
+        rtl.control.set("command_address", commands.address)
+        rtl.control.write("control", control_bit("start"))
+        rtl.machine.idle(cycles)
+        assert rtl.control.status("busy")
+        rtl.control.reset()
+        run.fill(rtl)
+        result = result_of("1x1", run)
+    assert result.weights_sha256 == golden_result(config.array.block).weights_sha256
