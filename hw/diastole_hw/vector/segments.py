@@ -19,7 +19,7 @@ class SegmentRequests(wiring.Component):
     address is, addresses modulo 2^40.
 
     Timing: the first request is offered 2 cycles after its block was taken, and one more for every
-    four bits up to the highest that ``count`` has; then one request every cycle. The next block is
+    eight bits up to the highest that ``count`` has; then one request every cycle. The next block is
     located meanwhile, so that no cycle is lost where a block has as many rows as that takes.
 
     Parameters
