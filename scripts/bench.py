@@ -48,9 +48,8 @@ def on(config: Config, measure: Callable[[Config, Device], Iterator[Figure]]) ->
 
 
 def main(arguments: argparse.Namespace) -> int:
-    of_gates = {"area", "accumulators", "plane_areas", "vector_areas"}
-    mapped = not arguments.names or of_gates & {*arguments.names}
-    mapper = area.Mapper.find(LIBRARY) if mapped else None
+    of_gates = {"area", "accumulators", "plane_areas", "vector_areas"} & {*arguments.names}
+    mapper = area.Mapper.find(LIBRARY) if of_gates or not arguments.names else None
     known = {
         "utilisation": lambda: on(PRESETS["nano"], utilisation.products),
         "formats": utilisation.in_every_format,
