@@ -21,16 +21,15 @@ from diastole_hw.bus.share import ReadShare
 from diastole_hw.command.conversions import Conversions
 from diastole_hw.command.dispatch import FLAGS, Dispatch, command_of, events_of
 from diastole_hw.convert.converter import Converter
-from diastole_hw.convert.geometry import fed_columns
 from diastole_hw.engine.engine import ProductEngine
 from diastole_hw.invariant import invariant
+from diastole_hw.limits import vector_limits
 from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
 from diastole_hw.ports import of_ports, per_port, port_name
 from diastole_hw.store.arbiter import StoreArbiter
 from diastole_hw.vector.engine import VectorEngine
 from diastole_hw.vector.tables import constant_layout
-from diastole_sim.spec.image import MAX_SIZE
 
 ANSWERS = ("answered", "answered_command")
 MOST_OPEN = 63
@@ -129,9 +128,9 @@ class Core(wiring.Component):
         units = {"dispatch": dispatch, "engine": engine, "converter": converter}
         vector = None
         if plan.vector is not None:
-            most = min(MAX_SIZE, plan.converter_blocks * plan.block)
-            fed = fed_columns(plan.numerics, plan.data_width, most)
-            vector = units["vector"] = VectorEngine(plan.vector, fed)
+            limits = vector_limits(plan)
+            assert limits is not None
+            vector = units["vector"] = VectorEngine(plan.vector, limits.fed)
         for name, unit in units.items():
             m.submodules[name] = place(unit, platform)
         wiring.connect(m, wiring.flipped(self.command), dispatch.command)

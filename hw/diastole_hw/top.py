@@ -24,8 +24,8 @@ from diastole_hw.bus.signature import AxiLiteSignature, AxiSignature, join_halve
 from diastole_hw.command.counters import COUNTERS, WAITS, Counters
 from diastole_hw.command.fetch import CommandFetch
 from diastole_hw.command.loss_scale import LossScaleRule
-from diastole_hw.convert.geometry import fed_columns
 from diastole_hw.core import Core
+from diastole_hw.limits import max_convert_cols, vector_limits
 from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
 from diastole_hw.ports import port_name
@@ -33,22 +33,8 @@ from diastole_hw.stream.fifo import StreamFifo
 from diastole_sim.spec.command_errors import COMMAND_VERSION
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.image import MAX_SIZE
-from diastole_sim.spec.limits import Limits, VectorLimits, planes_by_class
+from diastole_sim.spec.limits import Limits, planes_by_class
 from diastole_sim.spec.registers import version_of
-
-
-def max_convert_cols(plan: Plan) -> int:
-    """Of a tensor that is converted whole."""
-    return min(MAX_SIZE, plan.converter_blocks * plan.block)
-
-
-def vector_limits(plan: Plan) -> VectorLimits | None:
-    """What commands of a machine's vector unit may be; None where there is none."""
-    vector = plan.vector
-    if vector is None:
-        return None
-    fed = fed_columns(plan.numerics, plan.data_width, max_convert_cols(plan))
-    return VectorLimits(panel_vectors=vector.panel_vectors, fed=fed)
 
 
 class Top(Elaboratable):

@@ -106,7 +106,7 @@ def make_machine(
 
 def program_limits(config: Config) -> Limits:
     """What a machine accepts, as its manifest has it. ``config`` has a vector unit."""
-    from diastole_hw.top import vector_limits
+    from diastole_hw.limits import vector_limits
 
     plan = config.plan
     vector = vector_limits(plan)

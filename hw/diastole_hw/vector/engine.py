@@ -329,7 +329,6 @@ class VectorEngine(wiring.Component):
         wiring.connect(m, core.given, outputs.given)
         wiring.connect(m, wiring.flipped(self.product), inputs.product)
         wiring.connect(m, outputs.image, wiring.flipped(self.image))
-        m.d.comb += outputs.image_blocks.ready.eq(1)  # their order is known
 
     def _share(self, m, moves, transfer, inputs, outputs):
         """The bus is that of the command that is under way; other units ask for nothing, and do not

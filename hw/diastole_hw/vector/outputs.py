@@ -69,8 +69,6 @@ class OutputStreams(wiring.Component):
     write : Out(WriteSignature(data_width))
     image : Out(stream of row_layout(shape))
         Rows of images, B of each block, anything outside the tensor.
-    image_blocks : Out(stream of given_layout(shape))
-        Blocks of images, of which the rows come in the same order.
     constant_en, constant_at, constant : Out(1), Out(8), Out(32)
         A number for the constants.
     not_finite, not_finite_kind : Out(1), Out(4)
@@ -85,7 +83,6 @@ class OutputStreams(wiring.Component):
     row: data.View
     write: wiring.PureInterface
     image: stream.Interface
-    image_blocks: stream.Interface
 
     def __init__(self, shape: VectorShape):
         self.shape = shape
@@ -98,7 +95,6 @@ class OutputStreams(wiring.Component):
                 "room": Out(1),
                 "write": Out(WriteSignature(shape.data_width)),
                 "image": Out(stream.Signature(row_layout(shape))),
-                "image_blocks": Out(stream.Signature(given_layout(shape))),
                 "constant_en": Out(1),
                 "constant_at": Out(range(CONSTANTS)),
                 "constant": Out(unsigned(WORD)),
@@ -149,11 +145,7 @@ class OutputStreams(wiring.Component):
             m.d.comb += [asks.p.pitch.eq(WORD // 8), asks.p.rows.eq(block.rows), asks.p.beats.eq(1)]
         with m.If(chosen.kind == Kind.MASK):  # whole blocks
             m.d.comb += asks.p.beats.eq(Packing.of_mask(shape).parts)
-        m.d.comb += self.image_blocks.payload.eq(head.payload)
-        with m.If(chosen.kind == Kind.IMAGE):
-            m.d.comb += self.image_blocks.valid.eq(head.valid)
-            m.d.comb += head.ready.eq(self.image_blocks.ready)
-        with m.Elif(goes_to_memory(shape, chosen.kind, block)):
+        with m.If(goes_to_memory(shape, chosen.kind, block)):
             m.d.comb += [asks.valid.eq(head.valid), head.ready.eq(asks.ready)]
         with m.Else():
             m.d.comb += head.ready.eq(1)

@@ -7,6 +7,7 @@ from amaranth.lib.wiring import In, Out
 from diastole_hw.registers import data_output, data_register
 from diastole_hw.schedule.tokens import LENGTH, SIZE
 from diastole_hw.vector.shape import VectorShape, visited_layout
+from diastole_hw.vector.walk import block_extent
 
 
 def tiles_layout() -> data.StructLayout:
@@ -57,8 +58,8 @@ class ProductWalk(wiring.Component):
         i, j = data_output(m, block.i, "i"), data_output(m, block.j, "j")
         top = data_register(i.shape(), name="top")  # of the tile
         left = data_register(j.shape(), name="left")
-        last_row = self._extent(m, tiles.rows, i, block.rows, "row")
-        last_col = self._extent(m, tiles.cols, j, block.cols, "col")
+        last_row = block_extent(m, self.shape, tiles.rows, i, block.rows, "row")
+        last_col = block_extent(m, self.shape, tiles.cols, j, block.cols, "col")
         bottom = Signal()  # of the tile
         line_ends = Signal()
         taken = Signal()
@@ -100,15 +101,3 @@ class ProductWalk(wiring.Component):
             i.eq(following_top),
             j.eq(following_left),
         ]
-
-    def _extent(self, m, size, number, inside, name):
-        """How much of block ``number`` is ``inside``; returns whether it is the last one."""
-        last = Signal(name=f"last_{name}")
-        most = Signal.like(size, name=f"most_{name}")  # the number of the last row
-        bits = self.shape.row_bits
-        m.d.comb += [
-            most.eq(size - 1),
-            last.eq(number == most[bits:]),
-            inside.eq(Mux(last, most[:bits] + 1, self.shape.block)),
-        ]
-        return last

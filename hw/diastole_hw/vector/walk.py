@@ -48,8 +48,8 @@ class BlockWalk(wiring.Component):
         m = Module()
         block = self.blocks.p
         i, j = data_output(m, block.i, "i"), data_output(m, block.j, "j")
-        last_row = self._extent(m, self.rows, i, block.rows, "row")
-        last_col = self._extent(m, self.cols, j, block.cols, "col")
+        last_row = block_extent(m, self.shape, self.rows, i, block.rows, "row")
+        last_col = block_extent(m, self.shape, self.cols, j, block.cols, "col")
         taken = Signal()
         across, down = Signal(), Signal()  # to the next column, row of blocks
         m.d.comb += [
@@ -71,14 +71,16 @@ class BlockWalk(wiring.Component):
             m.d.sync += [self.blocks.valid.eq(1), i.eq(0), j.eq(0)]
         return m
 
-    def _extent(self, m, size, number, inside, name):
-        """How much of block ``number`` is ``inside``; returns whether it is the last one."""
-        last = Signal(name=f"last_{name}")
-        most = Signal.like(size, name=f"most_{name}")  # the number of the last row
-        bits = self.shape.row_bits
-        m.d.comb += [
-            most.eq(size - 1),
-            last.eq(number == most[bits:]),
-            inside.eq(Mux(last, most[:bits] + 1, self.shape.block)),
-        ]
-        return last
+
+def block_extent(m, shape: VectorShape, size, number, inside, name: str):
+    """How much of block ``number`` is ``inside`` a tensor of this size; returns whether it is the
+    last one."""
+    last = Signal(name=f"last_{name}")
+    most = Signal.like(size, name=f"most_{name}")  # the number of the last row
+    bits = shape.row_bits
+    m.d.comb += [
+        most.eq(size - 1),
+        last.eq(number == most[bits:]),
+        inside.eq(Mux(last, most[:bits] + 1, shape.block)),
+    ]
+    return last

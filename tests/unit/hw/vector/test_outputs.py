@@ -178,11 +178,6 @@ def check(case, data_width, stalls):
             for row in values:
                 assert list(await get(ctx, dut.image, willing)) == row
 
-    async def image_blocks(ctx):
-        for number, block, _ in images:
-            got = await get(ctx, dut.image_blocks, willing)
-            assert (got.stream, got.block.i, got.block.j) == (number, block.i, block.j)
-
     async def notice(ctx):
         while True:
             *_, en, at, value, odd, kind, idle = await ctx.tick().sample(
@@ -198,7 +193,7 @@ def check(case, data_width, stalls):
     async def write(ctx):
         await memory.write(ctx, dut.write.requests, dut.write.beats)
 
-    run(dut, give, rows, image, image_blocks, background=(notice, write), limit=200_000)
+    run(dut, give, rows, image, background=(notice, write), limit=200_000)
     assert memory.bytes == case.model.memory, differences(memory.bytes, case)
     assert found["constants"] == case.model.constants
     assert set(found["not_finite"]) == set(case.model.not_finite)
