@@ -11,7 +11,7 @@ from diastole_sim.golden.machine import GoldenMachine
 from diastole_sim.rtl.bell import BellMachine
 from diastole_sim.spec.command import Command, ProgramPlace
 from diastole_sim.spec.command_errors import ErrorCode
-from diastole_sim.spec.command_table import Opcode
+from diastole_sim.spec.command_table import COMMAND_BYTES, Opcode
 from diastole_sim.spec.limits import VectorTable
 from diastole_sim.spec.micro import Instruction, MicroOp, Source
 from diastole_sim.spec.nest import Nest
@@ -121,3 +121,21 @@ def test_what_is_refused(name, rtl):
     assert np.array_equal(rtl.memory, golden.memory.read(0, MEMORY_BYTES))
     if error:
         assert np.array_equal(rtl.memory, memory)
+
+
+@pytest.mark.parametrize("before", [0, 1], ids=["even", "odd"])
+@pytest.mark.parametrize("output", [F32, IMAGE], ids=["floats", "image"])
+def test_a_write_that_memory_refuses_is_the_chain_s(output, before, rtl):
+    """Whoever writes for it; with as many commands before it."""
+    memory, count = written((MOVE,), {4: output}, CHAIN)
+    whole = memory[COMMANDS : COMMANDS + count * COMMAND_BYTES].reshape(count, COMMAND_BYTES)
+    commands = np.concatenate([whole[:1]] * before + [whole])
+    memory[COMMANDS : COMMANDS + commands.size] = commands.reshape(-1)
+    rtl.memory[:] = memory
+    rtl.machine.fail_writes((OUT, OUT + 0x1000))
+    try:
+        found = rtl.run_at(COMMANDS, len(commands), limit=100_000)
+    finally:
+        rtl.machine.fail_writes()
+    assert (found.error, found.index) == (ErrorCode.WRITE_RESPONSE, 2 + before)
+    assert np.array_equal(rtl.memory, memory)

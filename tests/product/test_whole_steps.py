@@ -98,6 +98,14 @@ def test_one_result(name, stalls, verify):
     assert sum(result.waits.values()) + result.busy_slots == result.cycles_total > 0
 
 
+def test_a_far_memory():
+    """Nothing is read before it is written, however late that is answered."""
+    config, made = MACHINES["1x1"], made_of("1x1")
+    with make_machine("rtl", config, made.program, seed=SEED, latency=400) as rtl:
+        result = result_of("1x1", ProgramRun(program=made.program, machine=rtl))
+    assert result.weights_sha256 == golden_result(config.array.block).weights_sha256
+
+
 def test_a_loss_that_is_not_finite():
     """Stops the machine, which says where, and what it counted; it is as good as new then."""
     config, made = MACHINES["1x1"], made_of("1x1")

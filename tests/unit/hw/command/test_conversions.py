@@ -138,3 +138,25 @@ def test_conversions(plan, images, rng):
     assert not waiting[1]
     assert slots.words == words
     assert done == {"done": len(commands), "image_done": images * len(chains)}
+
+
+def test_an_image_without_a_slot_has_nothing_of_the_slot_before(plan):
+    dut = design(Conversions, plan)
+    slots = Slots(dut, {3: 0x42C80000})
+    job = {"cls": 0, "rows": 1, "cols": 1, "address": 0, "offset": 0, "tag": 0}
+    told = []
+
+    async def ask(ctx):
+        await put(ctx, dut.image, [job | {"slot": 4}, job | {"slot": 0}])
+
+    async def converter(ctx):
+        for _ in range(2):
+            told.append((await get(ctx, dut.converter.command)).scale)
+            ctx.set(dut.converter.amax, 0x42C80000)
+            ctx.set(dut.converter.done, 1)
+            await ctx.tick()
+            ctx.set(dut.converter.done, 0)
+
+    run(dut, ask, converter, background=[slots.play])
+    assert told == [field_of(plan, 0, 0x42C80000), field_of(plan, 0, ONE)]
+    assert told[0] != told[1]

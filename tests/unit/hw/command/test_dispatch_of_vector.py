@@ -183,6 +183,33 @@ def test_neither_begins_without_the_other():
     played(test)
 
 
+def test_no_product_begins_whose_chain_has_no_place():
+    async def test(ctx, dut, engines):
+        command = {"opcode": Opcode.DW_CHAIN.value} | SIZES | NAMES
+        ctx.set(dut.vector.command.ready, 0)
+        assert await begin(ctx, dut, command)  # its chain waits to be taken
+        assert not await begin(ctx, dut, command | {"ahead": 1}, 1)
+        assert len(engines.multiplied) == 1
+        ctx.set(dut.vector.command.ready, 1)
+        assert await begin(ctx, dut, command | {"ahead": 1}, 1)
+        assert len(engines.multiplied) == len(engines.asked) == 2
+
+    played(test)
+
+
+@pytest.mark.parametrize("step, register", [(0, 7), (5, 0), (2**32 - 1, 3)])
+def test_the_step_of_a_conversion_s_draws(step, register):
+    async def test(ctx, dut, engines):
+        ctx.set(dut.step, register)
+        ctx.set(dut.command.payload, {"opcode": Opcode.CONVERT.value, "step": step, "slot": 9})
+        ctx.set(dut.command.valid, 1)
+        assert ctx.get(dut.convert.command.valid)
+        assert ctx.get(dut.convert.command.p.step) == (step + register) % 2**32
+        assert ctx.get(dut.convert_slot) == 9
+
+    played(test)
+
+
 OVERFLOWS = ("product", "dy_nan", "dy_inf", "watched")
 
 

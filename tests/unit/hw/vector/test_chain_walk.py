@@ -30,7 +30,8 @@ def test_one_walk_after_the_other(p_ready, rng):
             chain |= {"by_columns": kind == "columns", "of_product": kind == "product"}
             ctx.set(dut.chain, chain)
             steps = {"t_step": 2, "l_step": 2, "lanes_outermost": 0}
-            ctx.set(dut.tiles, {"rows": chain["rows"], "cols": chain["cols"]} | steps)
+            left = 0 if kind == "product" else 40  # tiles are those of another tensor
+            ctx.set(dut.tiles, {n: chain[n] + left for n in ("rows", "cols")} | steps)
             ctx.set(dut.start, 1)
             await ctx.tick()
             ctx.set(dut.start, 0)
