@@ -118,9 +118,10 @@ class RowPack(wiring.Component):
         shape = self.shape
         packing = Packing.of_row(shape, bits)
         narrowed = {WORD: lambda m, number, name: number, 16: bf16_of, 8: byte_of}[bits]
-        row = self.numbers.as_value().word_select(self._part(packing), packing.per_beat * WORD)
+        run = Signal(packing.per_beat * WORD, name=f"run_{bits}")
+        m.d.comb += run.eq(self.numbers.as_value().word_select(self._part(packing), len(run)))
         elements = Cat(
-            narrowed(m, row.word_select(lane, WORD), f"lane_{lane}")
+            narrowed(m, run.word_select(lane, WORD), f"lane_{lane}")
             for lane in range(packing.per_beat)
         )
         return Cat([elements] * (shape.data_width // len(elements)))

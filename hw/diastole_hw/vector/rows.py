@@ -83,10 +83,13 @@ def two_rows(m: Module, rows: list, width: int, name: str) -> list:
         triples = zip(whole[::3], whole[1::3], whole[2::3], strict=True)
         for number, (x, y, z) in enumerate(triples):
             place = f"{name}_{len(rows)}_{number}"
-            total, carries = (Signal(width, name=f"{kind}_{place}") for kind in ("sum", "carries"))
+            differ, total, carries = (
+                Signal(width, name=f"{kind}_{place}") for kind in ("differ", "sum", "carries")
+            )
             m.d.comb += [
-                total.eq(x ^ y ^ z),
-                carries.eq((((x ^ y) & z) | (~(x ^ y) & x)) << 1),
+                differ.eq(x ^ y),
+                total.eq(differ ^ z),
+                carries.eq(((differ & z) | (~differ & x)) << 1),
             ]
             found += [total, carries]
         rows = found + rows[len(rows) - left :]

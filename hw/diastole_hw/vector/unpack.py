@@ -93,11 +93,13 @@ class RowUnpack(wiring.Component):
         """What may be wanted: whether it is, and its numbers, lane by lane."""
         block, kind = self.shape.block, self.kind
         mask = Packing.of_mask(self.shape)
-        bits = mask.run_of(self.beat, self.block.j).word_select(mask.in_beat(self.row), block)
-        small = [from_integer(m, byte, f"byte_{n}") for n, byte in enumerate(self._run(8))]
+        bits = Signal(block)
+        run = mask.run_of(self.beat, self.block.j)
+        m.d.comb += bits.eq(run.word_select(mask.in_beat(self.row), block))
+        small = [from_integer(m, byte, f"byte_{n}") for n, byte in enumerate(self._run(m, 8))]
         label = from_label(m, word, "label")
-        bf16 = [half << 16 for half in self._run(16)]
-        yield "wide", one_of(kind, (*WIDE, Kind.COLUMN)), self._lanes(self._run(WORD))
+        bf16 = [half << 16 for half in self._run(m, 16)]
+        yield "wide", one_of(kind, (*WIDE, Kind.COLUMN)), self._lanes(self._run(m, WORD))
         yield "bf16", kind == Kind.BF16, self._lanes(bf16)
         yield "bytes", one_of(kind, BYTES), self._lanes(small)
         yield "mask", kind == Kind.MASK, [Mux(bit, ONE, 0) for bit in bits]
@@ -110,11 +112,12 @@ class RowUnpack(wiring.Component):
         packing = Packing.of_row(self.shape, WORD)
         return packing.run_of(self.beat, self.block.i).word_select(packing.in_beat(self.row), WORD)
 
-    def _run(self, bits):
+    def _run(self, m, bits):
         """Elements of ``bits`` bits that the beat has of the row."""
         packing = Packing.of_row(self.shape, bits)
-        part = packing.run_of(self.beat, self.block.j)
-        return [part.word_select(n, bits) for n in range(packing.per_beat)]
+        run = Signal(packing.per_beat * bits, name=f"run_{bits}")
+        m.d.comb += run.eq(packing.run_of(self.beat, self.block.j))
+        return [run.word_select(n, bits) for n in range(packing.per_beat)]
 
     def _lanes(self, numbers):
         """For each lane of a row, which may have more of them."""
