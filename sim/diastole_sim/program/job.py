@@ -28,7 +28,8 @@ class ProgramResult(TrainResult):
     """What is of a program besides.
 
     ``optimizer``, ``rate``, ``hidden``, ``activation``, ``loss_scale``: as of
-    :class:`diastole_sim.program.options.ProgramOptions`. ``cycles_total`` of all training steps,
+    :class:`diastole_sim.program.options.ProgramOptions`; so ``momentum``, ``betas``,
+    ``weight_decay``, None where the optimiser has no such. ``cycles_total`` of all training steps,
     ``waits`` of them by cause, ``busy_slots`` the rest: None without a clock, as ``cycles`` and
     ``total_cycles``, which are of evaluations too. ``commands``: of a verified run with a clock,
     what each command of the training took. ``inexact_products`` is None: no machine counts them.
@@ -36,6 +37,9 @@ class ProgramResult(TrainResult):
 
     optimizer: str
     rate: float
+    momentum: float | None
+    betas: tuple[float, float] | None
+    weight_decay: float
     hidden: tuple[int, ...]
     activation: str
     loss_scale: int | None
@@ -49,7 +53,8 @@ class ProgramResult(TrainResult):
         values = super().to_json()
         if self.commands is not None:
             values["commands"] = [each.to_json() for each in self.commands]
-        return values | {"hidden": list(self.hidden)}
+        betas = None if self.betas is None else list(self.betas)
+        return values | {"hidden": list(self.hidden), "betas": betas}
 
 
 @dataclass(kw_only=True)

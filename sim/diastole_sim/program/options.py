@@ -32,25 +32,40 @@ RATES: Mapping[str, float | None] = {"sgd": None, "rmsprop": 0.01, "adam": 0.01,
 """Optimisers, and their rates in step 0, from which they fall towards 0; None: the task's own."""
 MOST_LAYERS, MOST_UNITS = 16, 4096
 """Hidden layers, and units of each."""
+OF_OPTIMIZERS: Mapping[str, tuple[str, ...]] = {
+    "momentum": ("sgd", "rmsprop"),
+    "betas": ("adam", "adamw"),
+    "weight_decay": tuple(RATES),
+}
+"""Options that not every optimiser has, and those that have them."""
+BETAS = (0.9, 0.999)
+DECOUPLED_DECAY = 0.01
+"""Of ``adamw``, as torch has it; 0 of the others."""
+MOST_DECAY = 1000.0
 DEFAULT_SCALING = LossScaling()
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProgramOptions:
     """``optimizer``, ``activation``: a name of :data:`RATES`, of :data:`ACTIVATIONS`. ``rate``: of
-    step 0, None for that of the optimiser. ``hidden``: units of every hidden layer.
-    ``loss_scale``: exponent of the first scale of the loss, None for none. ``limits``: of the
-    machine. ValueError if one is not accepted."""
+    step 0, None for that of the optimiser. ``momentum``, ``betas``, ``weight_decay``: None for that
+    of the optimiser, or of the task; only of those that :data:`OF_OPTIMIZERS` names. ``hidden``:
+    units of every hidden layer. ``loss_scale``: exponent of the first scale of the loss, None for
+    none. ``limits``: of the machine. ValueError if one is not accepted."""
 
     limits: Limits
     optimizer: str = "sgd"
     rate: float | None = None
+    momentum: float | None = None
+    betas: tuple[float, float] | None = None
+    weight_decay: float | None = None
     hidden: tuple[int, ...] = (HIDDEN,)
     activation: str = "relu"
     loss_scale: int | None = None
 
     def __post_init__(self) -> None:
         require_choice("optimizer", self.optimizer, tuple(RATES))
+        self._check_optimizer()
         require_choice("activation", self.activation, tuple(ACTIVATIONS))
         require_int("hidden layers", len(self.hidden), 1, MOST_LAYERS)
         for units in self.hidden:
@@ -83,12 +98,48 @@ class ProgramOptions:
     def described(self, task: Task) -> dict[str, Any]:
         """As a result has them."""
         found = {name: value for name, value in vars(self).items() if name != "limits"}
-        return found | {"rate": self.first_rate(task)}
+        has = {n: self.optimizer in names for n, names in OF_OPTIMIZERS.items()}
+        return found | {
+            "rate": self.first_rate(task),
+            "momentum": self._momentum(task) if has["momentum"] else None,
+            "betas": self._betas if has["betas"] else None,
+            "weight_decay": self._weight_decay,
+        }
+
+    def _check_optimizer(self) -> None:
+        for name, optimizers in OF_OPTIMIZERS.items():
+            if getattr(self, name) is not None and self.optimizer not in optimizers:
+                raise ValueError(
+                    f"{name} is of {' and '.join(optimizers)}, not of {self.optimizer}"
+                )
+        for value in (self.momentum or 0.0, *(self.betas or ())):
+            if not 0 <= value < 1:
+                raise ValueError(f"momentum and betas must be from 0, below 1, not {value}")
+        if not 0 <= (self.weight_decay or 0.0) <= MOST_DECAY:
+            raise ValueError(
+                f"weight_decay must be from 0, at most {MOST_DECAY:g}, not {self.weight_decay}"
+            )
+
+    def _momentum(self, task: Task) -> float:
+        if self.momentum is not None:
+            return self.momentum
+        return task.momentum if self.optimizer == "sgd" else 0.0
+
+    @property
+    def _betas(self) -> tuple[float, float]:
+        return BETAS if self.betas is None else self.betas
+
+    @property
+    def _weight_decay(self) -> float:
+        if self.weight_decay is not None:
+            return self.weight_decay
+        return DECOUPLED_DECAY if self.optimizer == "adamw" else 0.0
 
     def _optimiser(self, task: Task, rate: Rate) -> Optimiser:
+        decay = self._weight_decay
         if self.optimizer == "sgd":
-            return Sgd(rate=rate, momentum=task.momentum)
+            return Sgd(rate=rate, momentum=self._momentum(task), decay=decay)
         if self.optimizer == "rmsprop":
-            return RmsProp(rate=rate)
+            return RmsProp(rate=rate, momentum=self._momentum(task), decay=decay)
         decoupled = self.optimizer == "adamw"
-        return Adam(rate=rate, decoupled=decoupled, weight_decay=0.01 if decoupled else 0.0)
+        return Adam(rate=rate, betas=self._betas, decoupled=decoupled, weight_decay=decay)

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Mapping
 from contextlib import ExitStack
-from math import isfinite
+from math import isfinite, nan
 
 from diastole.backend import REFUSED_BY_SIZE, make_machine, program_limits
 from diastole.commands.progress import progress
@@ -12,9 +12,13 @@ from diastole.errors import BadInput, CheckFailed
 from diastole_sim.program.job import ProgramResult, run_program
 from diastole_sim.program.options import (
     ACTIVATIONS,
+    BETAS,
+    DECOUPLED_DECAY,
     DEFAULT_SCALING,
+    MOST_DECAY,
     MOST_LAYERS,
     MOST_UNITS,
+    OF_OPTIMIZERS,
     RATES,
     ProgramOptions,
 )
@@ -27,7 +31,7 @@ from diastole_sim.spec.command_table import Opcode
 from diastole_sim.train.tasks import HIDDEN, Task
 
 MOST_RATE = 1000.0
-OPTIONS = ("optimizer", "rate", "hidden", "activation", "loss_scale")
+OPTIONS = ("optimizer", "rate", *OF_OPTIMIZERS, "hidden", "activation", "loss_scale")
 OF_THE_HOST = {
     "master": "keeps its weights itself, in float32",
     "master_rounding": "keeps its weights itself, in float32",
@@ -42,15 +46,48 @@ OF_THE_HOST = {
 
 def rate(text: str) -> float:
     """A type for argparse: a learning rate."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
+    value = _number(text)
     if not (isfinite(value) and 0 < value <= MOST_RATE):
         raise argparse.ArgumentTypeError(
             f"must be a number above 0, at most {MOST_RATE:g}, not {text}"
         )
     return value
+
+
+def weight_decay(text: str) -> float:
+    """A type for argparse."""
+    value = _number(text)
+    if not 0 <= value <= MOST_DECAY:
+        raise argparse.ArgumentTypeError(
+            f"must be a number from 0, at most {MOST_DECAY:g}, not {text}"
+        )
+    return value
+
+
+def momentum(text: str) -> float:
+    """A type for argparse."""
+    value = _number(text)
+    if not 0 <= value < 1:
+        raise argparse.ArgumentTypeError(f"must be a number from 0, below 1, not {text}")
+    return value
+
+
+def betas(text: str) -> tuple[float, float]:
+    """A type for argparse: of Adam's two means."""
+    values = tuple(map(_number, text.split(",")))
+    if len(values) != 2 or not all(0 <= each < 1 for each in values):
+        raise argparse.ArgumentTypeError(
+            f"must be two numbers from 0, below 1, such as 0.9,0.999, not {text}"
+        )
+    return values
+
+
+def _number(text: str) -> float:
+    """NaN for what is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return nan
 
 
 def hidden(text: str) -> tuple[int, ...]:
@@ -83,19 +120,6 @@ def add_program(parser: argparse.ArgumentParser) -> None:
         "whole steps", "where vector.enable = true, of perceptrons such as digits"
     )
     group.add_argument(
-        "--optimizer",
-        choices=tuple(RATES),
-        help="what updates the weights (default: sgd, with the task's momentum)",
-    )
-    defaults = ", ".join(f"{each:g} for {name}" for name, each in RATES.items() if each is not None)
-    group.add_argument(
-        "--rate",
-        metavar="R",
-        type=rate,
-        help="learning rate of step 0, from which it falls towards 0 "
-        f"(default: {defaults}, the task's own for sgd)",
-    )
-    group.add_argument(
         "--hidden",
         metavar="A,B,...",
         type=hidden,
@@ -112,6 +136,43 @@ def add_program(parser: argparse.ArgumentParser) -> None:
         type=exponent,
         help="multiply the loss's gradient by 2^X at first, halve that after a step that "
         f"overflowed, double it after {DEFAULT_SCALING.window} that did not (default: off)",
+    )
+    _add_optimizer(parser)
+
+
+def _add_optimizer(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("optimiser", "of whole steps")
+    group.add_argument(
+        "--optimizer",
+        choices=tuple(RATES),
+        help="what updates the weights (default: sgd, with the task's momentum)",
+    )
+    defaults = ", ".join(f"{each:g} for {name}" for name, each in RATES.items() if each is not None)
+    group.add_argument(
+        "--rate",
+        metavar="R",
+        type=rate,
+        help="learning rate of step 0, from which it falls towards 0 "
+        f"(default: {defaults}, the task's own for sgd)",
+    )
+    group.add_argument(
+        "--momentum",
+        metavar="M",
+        type=momentum,
+        help="of sgd and rmsprop (default: the task's own for sgd, 0 for rmsprop)",
+    )
+    group.add_argument(
+        "--betas",
+        metavar="A,B",
+        type=betas,
+        help=f"of adam and adamw (default: {BETAS[0]:g},{BETAS[1]:g})",
+    )
+    group.add_argument(
+        "--weight-decay",
+        metavar="D",
+        type=weight_decay,
+        help="how much of a weight is added to its gradient; of adamw, taken from it apart "
+        f"from that, times the rate (default: {DECOUPLED_DECAY:g} for adamw, 0 for the others)",
     )
 
 
@@ -141,6 +202,12 @@ def program_of(
             raise BadInput(
                 f"{option(name)} is of machines that a host trains; with vector.enable = true the "
                 f"machine {does}"
+            )
+    kind = arguments.optimizer or "sgd"
+    for name, optimizers in OF_OPTIMIZERS.items():
+        if name in given and kind not in optimizers:
+            raise BadInput(
+                f"{option(name)} is of --optimizer {' and '.join(optimizers)}, not of {kind}"
             )
     if config.scale.source == "given":
         raise BadInput(
@@ -228,7 +295,14 @@ def described(result: ProgramResult) -> list[str]:
     """Lines for people."""
     units = ", ".join(map(str, result.hidden))
     scale = "" if result.loss_scale is None else f", loss times 2^{result.loss_scale} at first"
-    recipe = f"{result.optimizer}, rate {result.rate:g} falling, hidden {units}"
+    recipe = f"{result.optimizer}, rate {result.rate:g} falling"
+    if result.momentum:
+        recipe += f", momentum {result.momentum:g}"
+    if result.betas is not None:
+        recipe += f", betas {result.betas[0]:g} and {result.betas[1]:g}"
+    if result.weight_decay:
+        recipe += f", weight decay {result.weight_decay:g}"
+    recipe += f", hidden {units}"
     lines = [f"{recipe}, {result.activation}{scale}; whole steps on the machine"]
     if result.cycles_total is not None and result.waits is not None:
         lines.append(

@@ -46,6 +46,29 @@ def test_programs_follow_it(task, optimizer, activation):
         loss_scale=4 if activation == "gelu" else None,
         rate=None if optimizer == "sgd" else 0.003,
     )
+    both_learn(task, options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"optimizer": "sgd", "momentum": 0.0, "weight_decay": 0.5},
+        {"optimizer": "rmsprop", "momentum": 0.75, "weight_decay": 0.25},
+        {"optimizer": "adam", "betas": (0.5, 0.0), "weight_decay": 0.5},
+        {"optimizer": "adamw", "betas": (0.25, 0.75), "weight_decay": 16.0},
+    ],
+    ids=lambda options: options["optimizer"],
+)
+def test_programs_follow_what_optimisers_are_told(task, options):
+    rate = 0.25 if options["optimizer"] == "sgd" else 0.01
+    common = {"limits": LIMITS, "hidden": (20,), "rate": rate}
+    told = both_learn(task, ProgramOptions(**common, **options))
+    plain = both_learn(task, ProgramOptions(**common, optimizer=options["optimizer"]))
+    assert np.abs(told[1:] / plain[1:] - 1).max() > 0.01
+
+
+def both_learn(task, options):
+    """The losses of the program, which are those in float32, nearly."""
     made = options.program(task, NUMERICS, steps=STEPS, seed=1)
     machine = golden_machine(made.program, NUMERICS, LIMITS, seed=1)
     program = ProgramRun(program=made.program, machine=machine)
@@ -54,3 +77,4 @@ def test_programs_follow_it(task, optimizer, activation):
     losses = [run.step(step) for step in range(STEPS)]
     assert losses[-1] != losses[0]
     np.testing.assert_allclose(program.losses(), losses, rtol=0.03)
+    return program.losses()

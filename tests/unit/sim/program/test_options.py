@@ -58,12 +58,31 @@ def test_optimisers(name, task):
     assert optimiser.rate(0) == np.float32(RATES[name] or task.rate)
 
 
+def test_what_optimisers_are_told(task):
+    sgd = made(task, momentum=0.25, weight_decay=0.125).recipe.optimiser
+    assert (sgd.momentum, sgd.decay) == (0.25, 0.125)
+    assert made(task, momentum=0.0).recipe.optimiser.momentum == 0 != task.momentum
+    rmsprop = made(task, optimizer="rmsprop", momentum=0.5, weight_decay=0.25).recipe.optimiser
+    assert (rmsprop.momentum, rmsprop.decay) == (0.5, 0.25)
+    assert made(task, optimizer="rmsprop").recipe.optimiser.momentum == 0
+    for name, decay in (("adam", 0.0), ("adamw", 0.01)):
+        adam = made(task, optimizer=name, betas=(0.5, 0.75)).recipe.optimiser
+        assert (adam.betas, adam.weight_decay) == ((0.5, 0.75), decay)
+        adam = made(task, optimizer=name, weight_decay=0.5).recipe.optimiser
+        assert (adam.betas, adam.weight_decay) == ((0.9, 0.999), 0.5)
+    assert made(task, optimizer="adamw", weight_decay=0.0).recipe.optimiser.weight_decay == 0
+
+
 def test_what_a_result_says(task):
     options = ProgramOptions(limits=LIMITS, optimizer="adam", hidden=(3,))
     assert options.described(task) == {
-        "optimizer": "adam", "rate": 0.01, "hidden": (3,), "activation": "relu", "loss_scale": None,
+        "optimizer": "adam", "rate": 0.01, "momentum": None, "betas": (0.9, 0.999),
+        "weight_decay": 0.0, "hidden": (3,), "activation": "relu", "loss_scale": None,
     }  # fmt: skip
     assert replace(options, rate=2.0).first_rate(task) == 2.0
+    sgd = replace(options, optimizer="sgd", weight_decay=0.5).described(task)
+    assert (sgd["momentum"], sgd["betas"], sgd["weight_decay"]) == (task.momentum, None, 0.5)
+    assert replace(options, optimizer="adamw").described(task)["weight_decay"] == 0.01
 
 
 @pytest.mark.parametrize(
@@ -76,6 +95,17 @@ def test_what_a_result_says(task):
         ),
         ({"hidden": ()}, "hidden layers must be an integer in 1..16, not 0"),
         ({"hidden": (3, 0)}, "hidden must be an integer in 1..4096, not 0"),
+        (
+            {"optimizer": "adam", "momentum": 0.5},
+            "momentum is of sgd and rmsprop, not of adam",
+        ),
+        ({"betas": (0.5, 0.5)}, "betas is of adam and adamw, not of sgd"),
+        ({"momentum": 1.0}, "momentum and betas must be from 0, below 1, not 1.0"),
+        (
+            {"optimizer": "adamw", "betas": (0.5, -0.5)},
+            "momentum and betas must be from 0, below 1, not -0.5",
+        ),
+        ({"weight_decay": -1.0}, "weight_decay must be from 0, at most 1000, not -1.0"),
         ({"loss_scale": 25}, "loss_scale must be an integer in -14..24, not 25"),
     ],
 )

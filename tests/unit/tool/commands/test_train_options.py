@@ -22,6 +22,9 @@ EXAMPLES = {
 OF_PROGRAMS = {
     "optimizer": {"optimizer": "adam"},
     "rate": {"rate": "0.25"},
+    "momentum": {"momentum": "0.25"},
+    "betas": {"optimizer": "adamw", "betas": "0.5,0.75"},
+    "weight_decay": {"weight_decay": "0.125"},
     "hidden": {"hidden": "3,4"},
     "activation": {"activation": "gelu"},
     "loss_scale": {"loss_scale": "3"},
@@ -45,7 +48,8 @@ def test_each_changes_the_program(name):
     options = TrainOptions()
     settings = OF_PROGRAMS[name]
     program = options.read(WITH_UNIT, settings)["program"]
-    assert program != options.read(WITH_UNIT, {})["program"]
+    without = {key: value for key, value in settings.items() if key != name}
+    assert program != options.read(WITH_UNIT, without)["program"]
     with pytest.raises(BadInput, match=r"it needs vector\.enable = true"):
         options.read(CONFIG, settings)
 

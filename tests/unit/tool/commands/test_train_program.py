@@ -23,6 +23,9 @@ OF_A_HOST = "is of machines that a host trains; with vector.enable = true the ma
 NO_WEIGHTS = f"{OF_A_HOST} keeps its weights itself, in float32"
 NO_WIDTHS = f"{OF_A_HOST} converts at the largest width"
 
+A_MOMENTUM = "argument --momentum: must be a number from 0, below 1"
+A_DECAY = "argument --weight-decay: must be a number from 0, at most 1000"
+TWO_BETAS = "argument --betas: must be two numbers from 0, below 1, such as 0.9,0.999"
 UNITS = "argument --hidden: must be 1 to 16 integers in 1..4096, such as 64,64"
 
 
@@ -74,8 +77,43 @@ def test_people_see(diastole):
     assert result.code == 0
     lines = result.out.splitlines()
     assert lines[0].startswith("digits on golden: 5 steps in ")
-    assert "adamw, rate 0.02 falling, hidden 24, 16, tanh, loss times 2^-3 at first; " in result.out
+    recipe = "adamw, rate 0.02 falling, betas 0.9 and 0.999, weight decay 0.01, hidden 24, 16, tanh"
+    assert f"{recipe}, loss times 2^-3 at first; " in result.out
     assert not any("cycles" in line for line in lines)
+
+
+def test_what_optimisers_are_told(diastole):
+    plain = diastole(*GOLDEN, "--json").json
+    assert plain["betas"] is None
+    assert plain["weight_decay"] == 0
+    words = ("--momentum", "0", "--weight-decay", "0.25")
+    told = diastole(*GOLDEN, *words, "--json").json
+    assert (told["momentum"], told["weight_decay"]) == (0, 0.25)
+    assert told["weights_sha256"] != plain["weights_sha256"]
+    lines = diastole(*GOLDEN, *words, "--seed", "0").out.splitlines()
+    assert any(line.startswith("sgd, rate 0.5 falling, weight decay 0.25, h") for line in lines)
+    words = ("--optimizer", "adam", "--betas", "0.5,0.75")
+    told = diastole(*GOLDEN, *words, "--json").json
+    assert (told["momentum"], told["betas"], told["weight_decay"]) == (None, [0.5, 0.75], 0)
+    adam = diastole(*GOLDEN, *words[:2], "--json").json
+    assert told["weights_sha256"] != adam["weights_sha256"]
+    words = ("--optimizer", "rmsprop", "--momentum", "0.5")
+    assert "rmsprop, rate 0.01 falling, momentum 0.5, hidden 64" in diastole(*GOLDEN, *words).out
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        (("--betas", "0.5,0.5"), "--betas is of --optimizer adam and adamw, not of sgd"),
+        (
+            ("--momentum", "0.5", "--optimizer", "adam"),
+            "--momentum is of --optimizer sgd and rmsprop, not of adam",
+        ),
+    ],
+)
+def test_options_of_other_optimisers(diastole, words, said):
+    result = diastole(*GOLDEN, *words)
+    assert (result.code, result.err) == (2, error(said))
 
 
 def test_verified_with_a_clock(diastole, monkeypatch):
@@ -228,6 +266,13 @@ def test_scales_that_a_host_gives(diastole):
             ("--rate=-1",),
             f"argument --rate: must be a number above 0, at most 1000, not -1 {SEE_HELP}",
         ),
+        (("--momentum", "1"), f"{A_MOMENTUM}, not 1 {SEE_HELP}"),
+        (("--momentum", "nan"), f"{A_MOMENTUM}, not nan {SEE_HELP}"),
+        (("--betas", "0.5"), f"{TWO_BETAS}, not 0.5 {SEE_HELP}"),
+        (("--betas", "0.5,x"), f"{TWO_BETAS}, not 0.5,x {SEE_HELP}"),
+        (("--betas", "0.5,1"), f"{TWO_BETAS}, not 0.5,1 {SEE_HELP}"),
+        (("--weight-decay=-1",), f"{A_DECAY}, not -1 {SEE_HELP}"),
+        (("--weight-decay", "inf"), f"{A_DECAY}, not inf {SEE_HELP}"),
         (
             ("--loss-scale", "25"),
             f"argument --loss-scale: must be an integer in -14..24, not 25 {SEE_HELP}",
@@ -254,6 +299,9 @@ def test_names_that_are_not_known(diastole):
     [
         ("--optimizer", "adam"),
         ("--rate", "0.1"),
+        ("--momentum", "0.5"),
+        ("--betas", "0.5,0.5"),
+        ("--weight-decay", "0"),
         ("--hidden", "3"),
         ("--activation", "relu"),
         ("--loss-scale", "0"),
