@@ -27,6 +27,7 @@ from diastole_hw.limits import vector_limits
 from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
 from diastole_hw.ports import of_ports, per_port, port_name
+from diastole_hw.registers import data_register
 from diastole_hw.store.arbiter import StoreArbiter
 from diastole_hw.vector.engine import VectorEngine
 from diastole_hw.vector.tables import constant_layout
@@ -179,6 +180,9 @@ class Core(wiring.Component):
         wiring.connect(m, conversions.converter, converter.control)
         wiring.connect(m, vector.image_asked, conversions.image)
         wiring.connect(m, vector.image, converter.rows)
+        taken = Signal(name="image_taken")
+        image_number = data_register(name="image_number")
+        m.d.comb += taken.eq(conversions.image.valid & conversions.image.ready)
         control, asked = dispatch.convert, conversions.asked
         commanded = [name for name in asked.p.shape().members if name != "slot"]
         m.d.comb += [
@@ -187,6 +191,7 @@ class Core(wiring.Component):
             asked.p.slot.eq(dispatch.convert_slot),
             control.command.ready.eq(asked.ready),
             control.done.eq(conversions.done),
+            dispatch.image_asked.eq(taken),
             dispatch.image_done.eq(conversions.image_done),
             dispatch.converted_class.eq(conversions.cls),
             vector.image_done.eq(conversions.image_done),
@@ -197,7 +202,9 @@ class Core(wiring.Component):
             m.d.comb += getattr(vector, name).eq(getattr(conversions, name))
         for name in set(control.signature.members) - {"command", "done"}:
             m.d.comb += getattr(control, name).eq(getattr(converter.control, name))
-        return Mux(conversions.of_image, dispatch.vector_number, dispatch.convert_number)
+        with m.If(taken):
+            m.d.sync += image_number.eq(dispatch.vector_number)
+        return Mux(conversions.of_image, image_number, dispatch.convert_number)
 
     def _port(self, m, engine, port):
         """A port that products alone have."""

@@ -140,9 +140,10 @@ class Dispatch(wiring.Component):
         An error code of the vector unit, 0 for none, and which command is to blame.
     convert_slot : Out(8)
         With the command of ``convert``: the scale slot that it names, + 1.
-    image_done, converted_class : In(1), In(2)
-        A pulse: the converter has written the image of a chain; the class of what was converted,
-        with that or with ``convert.done``.
+    image_asked, image_done, converted_class : In(1), In(1), In(2)
+        Pulses: the vector unit's command asks for the image of a chain, and the converter has
+        written it, before another one is asked for; the class of what was converted, with that or
+        with ``convert.done``.
     chain_stalled : In(1)
         Of the product engine.
     """
@@ -164,6 +165,7 @@ class Dispatch(wiring.Component):
             "fault": Out(8),
             "fault_number": Out(1),
             "convert_slot": Out(8),
+            "image_asked": In(1),
             "image_done": In(1),
             "converted_class": In(2),
             "chain_stalled": In(1),
@@ -213,6 +215,7 @@ class Dispatch(wiring.Component):
             others = Signal(2, name="others")
             vector_due = due & of_vector & (~chained | self.product.ready)
             engines.append(self._run(m, platform, command, at, vector_due, room))
+            engines.append(self._image(m))
         m.d.comb += starts.eq(reduce(or_, (engine.starts for engine in engines)))
         worked = here
         for engine in engines:
@@ -240,7 +243,8 @@ class Dispatch(wiring.Component):
         if has_vector:
             running = events.converting | events.multiplying
             m.d.comb += events.running.eq(running | (here & others).any() | (due & of_vector))
-            self._wait(m, command, starts & of_vector, engines[-1].under_way)
+            runs = engines[-2].under_way | engines[-1].under_way
+            self._wait(m, command, starts & of_vector, runs)
             self._notice(m)
         self._report(m)
         return m
@@ -283,6 +287,15 @@ class Dispatch(wiring.Component):
                 m.d.sync += under_way[number].eq(0)
         m.d.comb += [self.fault.eq(vector.error_code), self.fault_number.eq(self.vector_number)]
         return Engaged(starts, under_way)
+
+    def _image(self, m):
+        """Images of chains, which the converter is at when their chains are done."""
+        under_way = Signal(2, name="images_now")
+        with m.If(self.image_done):
+            m.d.sync += under_way.eq(0)
+        with m.If(self.image_asked):
+            m.d.sync += under_way.eq(Mux(self.vector_number, 2, 1))
+        return Engaged(Const(0, 1), under_way)
 
     def _ask(self, command, given):
         """What the vector unit is to do."""

@@ -52,7 +52,8 @@ class VectorControl(wiring.Signature):
     step : Out(32)
         Must hold while a command is under way.
     done : In(1)
-        A pulse: the unit has given all that the command writes to the writer, and is free.
+        A pulse: the unit has given all that the command writes to the writer, but an image, and is
+        free.
     error_code : In(8)
         Instead of ``done``: why the command is refused, or stopped; it stays until a reset.
     overflow : In(1)

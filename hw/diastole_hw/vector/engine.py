@@ -30,14 +30,16 @@ from diastole_sim.spec.stream_table import Kind
 class VectorEngine(wiring.Component):
     """Do commands of the vector unit, one at a time: chains, and transfers of tables.
 
-    A chain that breaks a rule is refused before it reads or writes anything but tables. One that
-    gives a NaN or Inf to a constant that is watched is finished, then stops the unit.
+    A chain that breaks a rule is refused before it reads or writes anything but tables, and when
+    the image of the one before it is written. One that gives a NaN or Inf to a constant that is
+    watched is finished with its image, then stops the unit.
 
     Timing: a command is taken when none is under way, and begins in the next cycle; then it takes
     the time of :class:`diastole_hw.vector.transfer.TableTransfer`, or that of
     :class:`diastole_hw.vector.setup.ChainSetup`, of the core from the cycle after its ``done`` on,
     and of the outputs, until the last beat is taken. ``control.done`` is combinational from
-    registers; the next command is taken from the cycle after it on. ``error_code`` is a register.
+    registers; the next command is taken from the cycle after it on, while the last rows of an image
+    are converted; a second image waits for the first. ``error_code`` is a register.
 
     Parameters
     ----------
@@ -150,7 +152,7 @@ class VectorEngine(wiring.Component):
         """What a command does, from one state to the next; returns whether a table is moved."""
         control, moves = self.control, data_register(name="moves")
         skipped = data_register(name="skipped")
-        code, refusal = Signal(8), self._refusal(m, chain, tiles, setup)
+        code, refusal = data_register(8, name="code"), self._refusal(m, chain, tiles, setup)
         stops = self._not_finite(m, core, outputs)
         makes_image, written = self._image(m, chain, setup)
         with m.FSM():
@@ -181,7 +183,7 @@ class VectorEngine(wiring.Component):
                 m.next = "IMAGE"
                 with m.If(refusal != 0):
                     m.d.sync += code.eq(refusal)
-                    m.next = "STOPPED"
+                    m.next = "STOPS"
                 with m.Elif(skipped):
                     m.d.comb += control.done.eq(1)
                     m.next = "IDLE"
@@ -194,15 +196,17 @@ class VectorEngine(wiring.Component):
                 m.next = "RUN"
             with m.State("RUN"), m.If(core.done):
                 m.next = "WRITE"
-            with m.State("WRITE"), m.If(outputs.idle & written):
+            with m.State("WRITE"), m.If(outputs.idle):
                 m.d.comb += control.done.eq(~stops)
                 m.next = "IDLE"
                 with m.If(stops):
                     m.d.sync += code.eq(ErrorCode.NOT_FINITE)
-                    m.next = "STOPPED"
+                    m.next = "STOPS"
+            with m.State("STOPS"), m.If(written):
+                m.d.sync += control.error_code.eq(code)
+                m.next = "STOPPED"
             with m.State("STOPPED"):
                 pass
-        m.d.comb += control.error_code.eq(code)
         return moves
 
     def _refusal(self, m, chain, tiles, setup):
@@ -237,7 +241,7 @@ class VectorEngine(wiring.Component):
         return stream_.used & (stream_.kind == kind)
 
     def _image(self, m, chain, setup):
-        """Whether the chain makes an image, and that all of it, if there is one, is written."""
+        """Whether the chain makes an image, and that the last one that was asked for is written."""
         makes, pending, asked = Signal(), Signal(), self.image_asked.p
         for number in range(OUTPUTS):
             stream_ = setup.streams[INPUTS + number]

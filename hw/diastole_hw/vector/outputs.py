@@ -75,7 +75,7 @@ class OutputStreams(wiring.Component):
         A NaN or Inf goes to an output that is watched, in an element of the tensor and as it is
         stored; and the output's kind.
     idle : Out(1)
-        Everything that was given has left.
+        Everything that was given has left, but rows of images.
     """
 
     streams: data.View
@@ -110,11 +110,14 @@ class OutputStreams(wiring.Component):
         asks = StreamFifo(given_layout(shape), 2)
         packs = StreamFifo(packing_layout(shape), DEPTH)
         rows = StreamFifo(row_layout(shape), max(DEPTH * shape.block, LEAST_ROWS))
+        images = StreamFifo(row_layout(shape), LEAST_ROWS)
         segments, pack = SegmentRequests(shape), RowPack(shape)
-        units = {"asks": asks, "packs": packs, "rows": rows, "segments": segments, "pack": pack}
+        units = {"asks": asks, "packs": packs, "rows": rows, "images": images}
+        units |= {"segments": segments, "pack": pack}
         for name, unit in units.items():
             m.submodules[name] = place(unit, platform)
         wiring.connect(m, segments.requests, wiring.flipped(self.write.requests))
+        wiring.connect(m, images.o, wiring.flipped(self.image))
         given, block, taken = self.given, self.given.p.block, Signal()
         m.d.comb += [
             self.room.eq(asks.i.ready & packs.i.ready),
@@ -132,7 +135,7 @@ class OutputStreams(wiring.Component):
         m.d.comb += [packs.i.p[name].eq(block[name]) for name in names]
         invariant(m, platform, ~self.row_en | rows.i.ready, "a row of no block that was given")
         self._ask(m, asks.o, segments.blocks)
-        self._rows(m, packs.o, rows.o, pack)
+        self._rows(m, packs.o, rows.o, pack, images.i)
         return m
 
     def _ask(self, m, head, asks):
@@ -150,8 +153,9 @@ class OutputStreams(wiring.Component):
         with m.Else():
             m.d.comb += head.ready.eq(1)
 
-    def _rows(self, m, head, rows, pack):
-        """Rows of blocks to where they go."""
+    def _rows(self, m, head, rows, pack, image):
+        """Rows of blocks to where they go; those of images have a queue of their own, so that the
+        converter does not keep others waiting."""
         shape, block = self.shape, head.p
         row = Signal(range(shape.block))
         part = Signal.like(pack.part, name="part")
@@ -166,10 +170,10 @@ class OutputStreams(wiring.Component):
             emits.eq(reaches & pack.emits & ~one_of(kind, (Kind.IMAGE, Kind.CONSTANT))),
             self.write.beats.valid.eq(valid & emits),
             self.write.beats.payload.eq(pack.beat),
-            self.image.valid.eq(valid & (kind == Kind.IMAGE)),
-            self.image.payload.eq(rows.payload),
+            image.valid.eq(valid & (kind == Kind.IMAGE)),
+            image.payload.eq(rows.payload),
             moves.eq(
-                Mux(emits, self.write.beats.ready, (kind != Kind.IMAGE) | self.image.ready) & valid
+                Mux(emits, self.write.beats.ready, (kind != Kind.IMAGE) | image.ready) & valid
             ),
             leaves.eq(moves & (~emits | pack.last_part)),
             rows.ready.eq(leaves),

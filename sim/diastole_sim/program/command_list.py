@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from diastole_sim.spec.command import Command
+from diastole_sim.spec.command_table import VECTOR_OPCODES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,10 +19,13 @@ class ListedCommand:
 
     def may_begin_before_the_end_of(self, other: "ListedCommand") -> bool:
         """Whether it touches nothing that the command before it writes, and writes nothing that
-        that one touches."""
+        that one touches; of two commands of the vector unit the second one writes when the first
+        has read all."""
         if self.alone or other.alone or self.command.skip:
             return False
-        return not (self.reads & other.writes or self.writes & (other.reads | other.writes))
+        in_turn = {self.command.opcode, other.command.opcode} <= set(VECTOR_OPCODES)
+        kept = other.writes if in_turn else other.reads | other.writes
+        return not (self.reads & other.writes or self.writes & kept)
 
 
 class CommandList:

@@ -115,8 +115,16 @@ class MemoryPlan:
         return self.take(name, _kind(kind), (rows, cols), rows * pitch, pitch)
 
     def vector(self, name: str, kind: Kind, size: int) -> PlannedArea:
-        """A float per column or row."""
-        return self.take(name, _kind(kind), (size,), 4 * size)
+        """A float per column or row; where it ends, zeros until :meth:`folded` has no more rows."""
+        rows, columns = self.folded(size)
+        return self.take(name, _kind(kind), (size,), 4 * rows * columns)
+
+    def folded(self, size: int) -> tuple[int, int]:
+        """Rows and columns of a tensor that has a vector's numbers row after row, rows of whole
+        blocks and beats, and at most as many as a block."""
+        unit = max(self.block, self.beat_bytes // 4)
+        columns = round_up(-(-size // self.block), unit)
+        return -(-size // columns), columns
 
     def by_step(self, name: str, kind: str, steps: int, size: int) -> PlannedArea:
         """``size`` words of 32 bits for every step, each on a beat."""
@@ -174,6 +182,12 @@ def stream_of(
     offset = {"per_step": 1, "offset": area.pitch} if per_step else {}
     pitch = area.pitch if chosen in ROWS else 0
     placed = Descriptor(kind=chosen, address=area.address, pitch=pitch, **offset)
+    return BoundStream(name=area.name, descriptor=placed)
+
+
+def folded_stream(area: PlannedArea, columns: int) -> BoundStream:
+    """The numbers of a vector as a tensor of so many columns."""
+    placed = Descriptor(kind=Kind.F32, address=area.address, pitch=4 * columns)
     return BoundStream(name=area.name, descriptor=placed)
 
 

@@ -13,7 +13,7 @@ from functools import partial
 
 from diastole_sim.program.chains.inputs import copied
 from diastole_sim.program.chains.losses import mean_loss, softmax_a, softmax_b, softmax_c
-from diastole_sim.program.chains.sums import bias_squares, clip_factor, column_squares
+from diastole_sim.program.chains.sums import bias_squares, bias_sums, clip_factor, column_squares
 from diastole_sim.program.memory_plan import BoundStream, MemoryPlan, stream_of
 from diastole_sim.program.perceptron_forward import (
     PRODUCT,
@@ -262,11 +262,27 @@ class _Step:
         self.writer.chain(use, product)
 
     def _update_bias(self, layer: PerceptronLayer) -> None:
+        chain, shape, bias = self.recipe.update(bias=True), (1, layer.outputs), layer.bias
+        gradient = layer.db
+        if layer.summed is not None:
+            sums = ChainUse(
+                chain=bias_sums(),
+                shape=shape,
+                inputs={"db": layer.db},
+                outputs={"sums": layer.summed},
+                skip=self.skip,
+                update=True,
+            )
+            self.writer.chain(sums)
+            chain = self.recipe.update(bias=False, image=False)
+            shape = self.writer.plan.folded(layer.outputs)
+            bias = {name: each for name, each in layer.folded.items() if name != "g"}
+            gradient = layer.folded["g"]
         use = ChainUse(
-            chain=self.recipe.update(bias=True),
-            shape=(1, layer.outputs),
-            inputs={"g": layer.db, **layer.bias},
-            outputs=layer.bias,
+            chain=chain,
+            shape=shape,
+            inputs={"g": gradient, **bias},
+            outputs=bias,
             values=self.recipe.optimiser.constants(),
             numbers=self._numbers(),
             skip=self.skip,

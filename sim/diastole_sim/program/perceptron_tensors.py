@@ -16,6 +16,7 @@ from diastole_sim.program.memory_plan import (
     MemoryPlan,
     PlannedArea,
     PlannedImage,
+    folded_stream,
     stream_of,
 )
 from diastole_sim.program.program_tables import OWN_CONSTANTS
@@ -29,6 +30,8 @@ from diastole_sim.train.samples import Samples
 
 STEP_TABLE, LOSSES, LOGITS = "step table", "losses", "logits"
 """Areas by name: constants of every step, its loss, and what an evaluation leaves."""
+LONGEST_WITH_SUM = 8
+"""Lines of the update of a bias that is done with the sum of its gradient."""
 
 
 class PanelTooSmallError(ValueError):
@@ -109,11 +112,18 @@ class PerceptronRecipe:
         """Whether updates wait until all gradients are there."""
         return self.clip is not None or self.loss_scaling is not None
 
-    def update(self, *, bias: bool) -> Chain:
+    @property
+    def sums_first(self) -> bool:
+        """Whether a bias is updated as a tensor of whole blocks, once its gradient is summed: an
+        update of one row does so little in a block that only a short one is done with the sum."""
+        return self.update(bias=True).text.count("\n") > LONGEST_WITH_SUM
+
+    def update(self, *, bias: bool, image: bool = True) -> Chain:
         """The optimiser's."""
         return self.optimiser.chain(
             Options(
                 bias=bias,
+                image=image,
                 clipped=self.clip is not None,
                 scaled=self.loss_scaling is not None,
                 decay=self.optimiser.decay != 0,
@@ -126,7 +136,9 @@ class PerceptronLayer:
     """Of ``inputs`` x ``outputs`` weights.
 
     ``parameters``: in memory, w and what the optimiser keeps of it, by name; ``state``: where a
-    step has them, in the panel or there. ``bias``: b, as w, and what is kept of it. ``db``: sums
+    step has them, in the panel or there. ``bias``: b, as w, and what is kept of it, each a number
+    for every column; ``folded``: the same as tensors of whole blocks, with the gradient's sum, g,
+    where the recipe ``sums_first``, which is ``summed`` a number for every column. ``db``: sums
     over columns, and ``db_before`` as a chain reads them that makes them. ``kept``: what the
     activation behind it keeps; absent in the last. ``dw``: gradient, where updates wait.
     """
@@ -140,6 +152,8 @@ class PerceptronLayer:
     parameters: Mapping[str, BoundStream]
     state: Mapping[str, BoundStream]
     bias: Mapping[str, BoundStream]
+    summed: BoundStream | None
+    folded: Mapping[str, BoundStream]
     db: BoundStream
     db_before: BoundStream
     kept: BoundStream | None
@@ -243,6 +257,16 @@ class PerceptronTensors:
             name=db.name,
             descriptor=replace(db.descriptor, aux=PanelOrder.BLOCK_COLUMN_ZERO_FIRST),
         )
+        bias = {
+            name: plan.vector(f"layer {number} bias {name}", Kind.COLUMN, outputs)
+            for name in self._kept_names(bias=True)
+        }
+        summed = folded = None
+        if self.recipe.sums_first:
+            summed = plan.vector(f"layer {number} bias g", Kind.COLUMN, outputs)
+            columns = plan.folded(outputs)[1]
+            every = {"g": summed} | bias
+            folded = {name: folded_stream(area, columns) for name, area in every.items()}
         return PerceptronLayer(
             number=number,
             inputs=inputs,
@@ -250,10 +274,9 @@ class PerceptronTensors:
             **images,
             parameters=parameters,
             state=self._in_panel(parameters, inputs, outputs),
-            bias={
-                name: stream_of(plan.vector(f"layer {number} bias {name}", Kind.COLUMN, outputs))
-                for name in self._kept_names(bias=True)
-            },
+            bias={name: stream_of(area) for name, area in bias.items()},
+            summed=summed and stream_of(summed),
+            folded=folded or {},
             db=db,
             db_before=before,
             kept=kept,

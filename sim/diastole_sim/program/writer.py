@@ -275,8 +275,8 @@ class Writer:
         )
 
     def _short_tiles(self, product: ProductOf) -> Nest:
-        """Tiles of few rows, so that the chain begins early; what is held stays for all of them,
-        where there is room."""
+        """Tiles of few rows and loads of little of the contraction, so that the chain begins early;
+        what is held stays for all of them, where there is room."""
         nests = self.limits.nests and self.limits.nests.of(product.operation)
         assert nests, "a machine with a vector unit takes nests"
         (multiplied,) = product.described.products
@@ -285,7 +285,8 @@ class Writer:
         planes = self._planes_of(product)
         streamed, held = (planes.get(each.tensor_class, 1) for each in multiplied.factors)
         rows = min((each for each in nests.t_blocks if each >= SHORTEST_TILE), default=0)
-        for nest in (Nest(t_blocks=rows, keep="held"), Nest(t_blocks=rows)):
+        cut = Nest(t_blocks=rows, chunk=nests.chunk[0])
+        for nest in (replace(cut, keep="held"), cut, Nest(t_blocks=rows)):
             if nests.problem(nest, (t, lanes, contraction), (streamed, held)) is None:
                 return nest
         return MACHINES_OWN

@@ -35,6 +35,16 @@ def _column_sums(name: str, text: str) -> Chain:
     )
 
 
+def bias_sums() -> Chain:
+    """Of every column the sum over the row slots: the gradient by a bias.
+
+    Streams: s0 db; o0 sums.
+    Constants: none.
+    Instructions: 1 + 1 log2 B, 2 where B is 1.
+    """
+    return _of_row_slots("bias_sums", "mov r0 -> o0")
+
+
 def bias_squares() -> Chain:
     """Of every column the square of the sum over the row slots: of the gradient by a bias.
 
@@ -42,9 +52,13 @@ def bias_squares() -> Chain:
     Constants: none.
     Instructions: 2 + 1 log2 B.
     """
+    return _of_row_slots("bias_squares", "r0 = mul r0 r0 -> o0")
+
+
+def _of_row_slots(name: str, text: str) -> Chain:
     return Chain(
-        name="bias_squares",
-        text=lines("r0 = mov s0", "turned add r0 rows", "r0 = mul r0 r0 -> o0"),
+        name=name,
+        text=lines("r0 = mov s0", "turned add r0 rows", text),
         inputs={
             "db": Port(
                 number=0,

@@ -15,12 +15,14 @@ class Options:
     """How an update is used.
 
     ``bias``: it is of a bias: a walk by columns over one row, whose gradient is in the panel, a sum
-    for every row slot; it has no image. ``scaled``: the gradient is multiplied by the loss scale,
+    for every row slot; it has no image. ``image``: whether that of other updates is made.
+    ``scaled``: the gradient is multiplied by the loss scale,
     which is taken back. ``clipped``: the gradient is multiplied by K[clip], which takes back the
     loss scale too. ``decay``: K[decay] w is added to the gradient.
     """
 
     bias: bool = False
+    image: bool = True
     scaled: bool = False
     clipped: bool = False
     decay: bool = False
@@ -67,7 +69,7 @@ def update_chain(
     kept = {each: Port(number=2 + n, kinds=tensor, meaning=each) for n, each in enumerate(state)}
     written = {each: Port(number=1 + n, kinds=tensor, meaning=each) for n, each in enumerate(state)}
     outputs = {"w": Port(number=0, kinds=tensor, meaning="weights after the update")} | written
-    if not options.bias:
+    if options.image and not options.bias:
         image = Port(
             number=1 + len(state), kinds=(Kind.IMAGE, Kind.F32), meaning="W of the next step"
         )

@@ -6,8 +6,12 @@ import pytest
 
 from diastole_sim.program.command_list import CommandList
 from diastole_sim.spec.command import Command, ProgramPlace
+from diastole_sim.spec.command_table import Opcode
 
 CHAIN = Command.chain(ProgramPlace(first=0, length=1, streams=0), m=1, n=1)
+
+OTHER = replace(CHAIN, opcode=Opcode.CONVERT)
+"""Of another unit."""
 
 
 def ahead(*listed, entries=()):
@@ -22,7 +26,9 @@ def ahead(*listed, entries=()):
     [
         ({"reads": "a", "writes": "b"}, {"reads": "a", "writes": "c"}, 1),
         ({"reads": "a", "writes": "b"}, {"reads": "b", "writes": "c"}, 0),
-        ({"reads": "a", "writes": "b"}, {"reads": "c", "writes": "a"}, 0),
+        ({"reads": "a", "writes": "b"}, {"reads": "c", "writes": "a"}, 1),
+        ({"command": OTHER, "reads": "a", "writes": "b"}, {"reads": "c", "writes": "a"}, 0),
+        ({"reads": "a", "writes": "b"}, {"command": OTHER, "reads": "c", "writes": "a"}, 0),
         ({"reads": "a", "writes": "b"}, {"reads": "c", "writes": "b"}, 0),
         ({}, {}, 1),
         ({"alone": True}, {}, 0),
