@@ -96,7 +96,8 @@ class Packing:
 def expected_layout(shape: VectorShape) -> data.StructLayout:
     """A block whose rows are asked for. ``rows``, ``cols``: of it that are in the tensor. ``i``,
     ``j``: the lowest bits of its number, which say where in a beat its elements are. ``listed``:
-    the numbers of its gathered rows are read as well, before each stream of them."""
+    the numbers of its gathered rows are read as well, before each stream of them. ``ahead``: and
+    after them so many of the next line's, 0 for none."""
     places = [Packing.of_row(shape, bits).place_bits for bits in (WORD, 16, 8)]
     return data.StructLayout(
         {
@@ -105,6 +106,7 @@ def expected_layout(shape: VectorShape) -> data.StructLayout:
             "i": places[0],
             "j": max(*places, Packing.of_mask(shape).place_bits),
             "listed": 1,
+            "ahead": range(shape.block + 1),
         }
     )
 
