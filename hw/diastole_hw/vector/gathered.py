@@ -23,9 +23,9 @@ class GatheredRows(wiring.Component):
     """The addresses ``base`` + number * ``pitch``, modulo 2^40, of the rows of two lists at most;
     they can be read again and again, until their list is let go.
 
-    Timing: a number is located 2 cycles after it came, and one more for every four bits up to its
-    highest; then the next one, a cycle less each. So a list is ready long before the line before it
-    is read, if that has a few blocks.
+    Timing: ``there`` rises 4 cycles after a number came, and one more for every four bits up to its
+    highest; where several wait, each takes 1 cycle and these. So a list is ready before the line
+    before it is read, if that has a few blocks.
 
     Parameters
     ----------
