@@ -4,6 +4,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from diastole_hw.memory.ram import Ram
 from diastole_hw.place import place
 from diastole_hw.vector.gathered import INDEX_BITS
 from diastole_hw.vector.packing import (
@@ -46,7 +47,8 @@ class InputFill(wiring.Component):
 
     Timing: combinational from beats to rows. A beat every cycle; but a beat of a vector of rows,
     of a list, or of a mask stays for as many cycles as rows of the block are in it; and a block of
-    fewer than B rows takes one cycle more for each input. Beats wait for nothing else. A row of a
+    fewer than B rows takes one cycle more for each input, and so does an input that lies in beats
+    of the block before, which are kept. Beats wait for nothing else. A row of a
     product is taken in the cycles in which none of these happens.
 
     Parameters
@@ -112,10 +114,12 @@ class InputFill(wiring.Component):
         m = Module()
         unpack = RowUnpack(self.shape)
         m.submodules.unpack = place(unpack, platform)
+        kept = Ram(width=self.shape.data_width, depth=INPUTS << self.shape.row_bits)
+        m.submodules.kept = place(kept, platform)
         passed = Signal(INPUTS)  # of the block, inputs that are written
         left = Signal(INPUTS)
         one = Signal(INPUTS)  # what is written now
-        kind = Signal(4)
+        kind, again, input_ = Signal(4), Signal(), Signal(range(INPUTS))
         m.d.comb += [
             self.finished.eq(passed),
             left.eq(Cat(inputs_in_memory(self.streams)) & ~passed),
@@ -123,7 +127,7 @@ class InputFill(wiring.Component):
         ]
         for number in range(INPUTS):
             with m.If(one[number]):
-                m.d.comb += kind.eq(self.streams[number].kind)
+                m.d.comb += kind.eq(self.streams[number].kind), input_.eq(number)
         ends = Signal()  # the input's last row is written
         after = Signal()  # of the next line numbers of rows are read, then the block goes on
         begins_after = ends & one_of(kind, GATHERED) & self.block.ahead.any()
@@ -141,18 +145,21 @@ class InputFill(wiring.Component):
         m.d.comb += [
             unpack.kind.eq(kind),
             unpack.block.eq(block),
-            unpack.beat.eq(self.beats.payload),
+            again.eq((self.block.again & one).any() & ~after),
+            unpack.beat.eq(Mux(again, kept.read_data, self.beats.payload)),
             self.write.input.eq(one),
             self.write.numbers.eq(unpack.numbers),
         ]
         busy = self.there & (left.any() | after)
-        own = self._rows(m, busy, after, block, kind, unpack, ends)
+        own, leaves = self._rows(m, busy, after, block, kind, unpack, ends, again)
+        self._keep(m, kept, input_, leaves, ends, again)
         self._product(m, own, unpack)
         return m
 
-    def _rows(self, m, busy, after, block, kind, unpack, ends):
-        """The rows of an input of ``block``, while it is ``busy`` with one; returns whether one is
-        written."""
+    def _rows(self, m, busy, after, block, kind, unpack, ends, again):
+        """The rows of an input of ``block``, while it is ``busy`` with one, from beats that come or,
+        ``again``, from those that were kept; returns whether one is written, and whether a beat of
+        rows is done with."""
         shape = self.shape
         row = Signal(range(shape.block))
         part = Signal(range(max(2, banks(shape))))  # beat of the row
@@ -163,11 +170,16 @@ class InputFill(wiring.Component):
             empty.eq(busy & ~listing & (block.rows != shape.block) & ~zeroed),
         ]
         taken, own = Signal(), Signal()
-        m.d.comb += taken.eq(busy & ~empty & self.beats.valid)
+        wanted, kept_there = Signal(), Signal()
+        m.d.comb += [
+            wanted.eq(busy & ~empty),
+            taken.eq(wanted & Mux(again, kept_there, self.beats.valid)),
+        ]
+        m.d.sync += kept_there.eq(wanted & again & ~ends)
         here = self._last_here(m, block, Mux(listing, Kind.LABELS, kind), row, part)
         last_row = (row == block.rows - 1) | ((kind == Kind.COLUMN) & ~listing)
         m.d.comb += [
-            self.beats.ready.eq(busy & ~empty & here.beat),
+            self.beats.ready.eq(wanted & ~again & here.beat),
             ends.eq(taken & ~listing & here.row & last_row),
             self.listed.eq(taken & listing & last_row),
             self.index_en.eq(taken & listing),
@@ -189,7 +201,23 @@ class InputFill(wiring.Component):
             m.d.sync += indexed.eq(1)
         with m.If(ends):
             m.d.sync += [zeroed.eq(0), indexed.eq(0)]
-        return own
+        leaves = Signal()
+        m.d.comb += leaves.eq(taken & here.beat & ~listing)
+        return own, leaves
+
+    def _keep(self, m, kept, input_, leaves, ends, again):
+        """Beats of a block, of an input at most as many as a kind has that may lie in them."""
+        number = Signal(self.shape.row_bits)
+        following = Signal.like(number, name="following_beat")
+        m.d.comb += [
+            following.eq(Mux(ends, 0, number + leaves)),
+            kept.write_en.eq(leaves & ~again),
+            kept.write_addr.eq(Cat(number, input_)),
+            kept.write_data.eq(self.beats.payload),
+            kept.read_en.eq(again),
+            kept.read_addr.eq(Cat(following, input_)),
+        ]
+        m.d.sync += number.eq(following)
 
     def _last_here(self, m, block, kind, row, part):
         """Whether the beat has no more for row slots of the block (``beat``), and whether none

@@ -13,6 +13,7 @@ from diastole_hw.vector.packing import (
     lowest,
     one_of,
     segments_of,
+    shares_beats,
 )
 from diastole_hw.vector.segments import SegmentRequests
 from diastole_hw.vector.shape import VectorShape, stream_layout, visited_layout
@@ -25,7 +26,7 @@ from diastole_sim.spec.stream_table import GATHERED, Kind
 class InputRequests(wiring.Component):
     """Ask for the blocks of every input that is in memory: block after block, of each the inputs
     ascending, of each its rows ascending. Nothing outside the tensor is asked for but what shares a
-    beat with it.
+    beat with it; and in a line, a row of blocks, no beat that the block before had.
 
     Gathered rows: first the numbers of a line's rows are asked for, then each row in every block.
     In a walk ``by_lines`` with one such input those of the next line are asked for when the rows of
@@ -137,6 +138,7 @@ class InputRequests(wiring.Component):
             expected.cols.eq(block.cols),
             expected.i.eq(block.i),
             expected.j.eq(block.j),
+            expected.again.eq(self._again(several)),
             expected.listed.eq(
                 Mux(alone, block.first & block.first_row, block.first | self.by_columns | several)
             ),
@@ -145,6 +147,16 @@ class InputRequests(wiring.Component):
             rest = (most & (self.shape.block - 1)) + 1
             m.d.comb += expected.ahead.eq(Mux(next_last, rest, self.shape.block))
         return several
+
+    def _again(self, several):
+        """Inputs of which the block before had the beats that this one wants."""
+        block, beside = self.blocks.p, ~self.blocks.p.first & ~self.by_columns
+        return Cat(
+            beside
+            & shares_beats(self.shape, each.kind, block)
+            & ~(several & one_of(each.kind, GATHERED))
+            for each in self.streams
+        )
 
     def _gathered(self):
         return [each.used & one_of(each.kind, GATHERED) for each in self.streams]
@@ -166,7 +178,12 @@ class InputRequests(wiring.Component):
         asked, ended = Signal(), Signal()  # the list, all rows
         listing, held, last = Signal(), Signal(), Signal()
         asking = Signal(stream_layout(self.shape))
-        m.d.comb += [asking.eq(source), asks.valid.eq(left.any() & (~gathered | listing | held))]
+        again = Signal()
+        m.d.comb += [
+            again.eq((self.expected.again & one).any()),
+            asking.eq(source),
+            asks.valid.eq(left.any() & ~again & (~gathered | listing | held)),
+        ]
         with m.If(gathered):
             m.d.comb += [
                 asking.address.eq(self.row),
@@ -178,11 +195,14 @@ class InputRequests(wiring.Component):
             m.d.comb += [block.i.eq(self.blocks.p.i + 1), block.rows.eq(self.expected.ahead)]
         segments_of(m, self.shape, asking, block, asks.p)
         taken = asks.valid & asks.ready
-        row_taken, rows_end = Signal(), Signal()
+        row_taken, rows_end, unlisted = Signal(), Signal(), Signal()
+        ends = ended | (rows_end & ~self.expected.ahead.any())
         m.d.comb += [
             row_taken.eq(taken & gathered & ~listing),
             rows_end.eq(row_taken & last),
-            done.eq(taken & Mux(gathered, ended | (rows_end & ~self.expected.ahead.any()), 1)),
+            unlisted.eq(several | self.by_columns | self.blocks.p.last),
+            self.let_go.eq((rows_end | (again & gathered)) & unlisted),
+            done.eq(again | (taken & Mux(gathered, ends, 1))),
         ]
         with m.If(gathered & ~listing):
             m.d.comb += [asks.p.count.eq(0), asks.p.rows.eq(1)]
@@ -191,7 +211,6 @@ class InputRequests(wiring.Component):
         with m.If(rows_end):
             m.d.sync += [asked.eq(0), ended.eq(self.expected.ahead.any())]
         gathered_ones = Cat(self._gathered())
-        m.d.comb += self.let_go.eq(rows_end & (several | self.by_columns | self.blocks.p.last))
         self._read_rows(m, gathered_ones & Mux(several, left, ~0), row_taken, held, last)
 
     def _read_rows(self, m, wanted, taken, held, last):
@@ -203,9 +222,9 @@ class InputRequests(wiring.Component):
             last.eq(row == self.blocks.p.rows - 1),
             following.eq(Mux(last, 0, row + 1)),
             self.row_at.eq(Mux(held, following, row)),
-            self.row_en.eq(self.row_there & (~held | (taken & ~self.let_go))),
+            self.row_en.eq(self.row_there & (~held | taken) & ~self.let_go),
         ]
-        m.d.sync += held.eq(self.row_en | (held & ~taken))
+        m.d.sync += held.eq(self.row_en | (held & ~taken & ~self.let_go))
         with m.If(taken):
             m.d.sync += row.eq(following)
         for number in reversed(range(INPUTS)):

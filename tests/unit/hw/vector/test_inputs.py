@@ -163,6 +163,23 @@ class Bench:
         return [found[row] for row in range(side)]
 
 
+@pytest.mark.parametrize(
+    "kind, beats",
+    [
+        (Kind.U8, 11 * 3),
+        (Kind.MASK, 2 * 3),
+        (Kind.GATHERED_U8, 11 * 3 + 2 + 1),
+        (Kind.LABELS, 2 + 1),
+        (Kind.F32, 11 * 10),
+    ],
+    ids=lambda value: value.name.lower() if isinstance(value, Kind) else None,
+)
+def test_what_blocks_of_a_line_share_is_read_once(kind, beats, rng):
+    case = Case([kind, Kind.COLUMN], 11, 37, 8, 128, rng)
+    bench = Bench([case], 128, stalls=True).run()
+    assert len(beats_asked(bench.memory.reads, 16)) == beats + 2 * 10
+
+
 def beats_asked(reads, beat):
     return [at + k * beat for at, count in reads for k in range(count)]
 
@@ -234,7 +251,7 @@ def test_no_more_is_asked_for_than_there_is_room_for(rng):
     async def blocks(ctx):
         bench.begin(ctx, case)
         ctx.set(bench.dut.blocks.valid, 1)
-        ctx.set(bench.dut.blocks.payload, case.blocks[1].fields())
+        ctx.set(bench.dut.blocks.payload, case.blocks[0].fields())
 
     async def product(ctx):
         ctx.set(bench.dut.product.valid, 1)
