@@ -315,6 +315,8 @@ class VectorEngine(wiring.Component):
         m.d.comb += [
             inputs.lists.eq(setup.lists),
             inputs.by_columns.eq(chain.by_columns),
+            inputs.by_lines.eq(~chain.by_columns & ~chain.of_product),
+            inputs.rows_of_tensor.eq(chain.rows),
             inputs.row_at.eq(core.row_at),
             inputs.give_back.eq(core.give_back),
             core.level.eq(inputs.level),

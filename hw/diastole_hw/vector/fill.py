@@ -4,7 +4,9 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from diastole_hw.memory.ram import Ram
 from diastole_hw.place import place
+from diastole_hw.vector.gathered import INDEX_BITS
 from diastole_hw.vector.packing import (
     BYTES,
     PER_ROW,
@@ -15,7 +17,6 @@ from diastole_hw.vector.packing import (
     lowest,
     one_of,
 )
-from diastole_hw.vector.requests import INDEX_BITS
 from diastole_hw.vector.shape import WORD, VectorShape, row_layout, stream_layout
 from diastole_hw.vector.unpack import RowUnpack, banks
 from diastole_sim.spec.micro import INPUTS
@@ -46,7 +47,8 @@ class InputFill(wiring.Component):
 
     Timing: combinational from beats to rows. A beat every cycle; but a beat of a vector of rows,
     of a list, or of a mask stays for as many cycles as rows of the block are in it; and a block of
-    fewer than B rows takes one cycle more for each input. Beats wait for nothing else. A row of a
+    fewer than B rows takes one cycle more for each input, and so does an input that lies in beats
+    of the block before, which are kept. Beats wait for nothing else. A row of a
     product is taken in the cycles in which none of these happens.
 
     Parameters
@@ -72,10 +74,10 @@ class InputFill(wiring.Component):
         A pulse: the block's last row is written.
     product_done : Out(1)
         A pulse: that of a product's block is.
-    index_en, index_at, index : Out(1), Out(range(B)), Out(24)
+    index_en, index : Out(1), Out(24)
         The number of a row, of a list.
     listed : Out(1)
-        A pulse: the last one of its block.
+        It is the last one that was asked for with it.
     """
 
     streams: data.View
@@ -103,7 +105,6 @@ class InputFill(wiring.Component):
                 "done": Out(1),
                 "product_done": Out(1),
                 "index_en": Out(1),
-                "index_at": Out(range(shape.block)),
                 "index": Out(INDEX_BITS),
                 "listed": Out(1),
             }
@@ -113,10 +114,12 @@ class InputFill(wiring.Component):
         m = Module()
         unpack = RowUnpack(self.shape)
         m.submodules.unpack = place(unpack, platform)
+        kept = Ram(width=self.shape.data_width, depth=INPUTS << self.shape.row_bits)
+        m.submodules.kept = place(kept, platform)
         passed = Signal(INPUTS)  # of the block, inputs that are written
         left = Signal(INPUTS)
         one = Signal(INPUTS)  # what is written now
-        kind = Signal(4)
+        kind, again, input_ = Signal(4), Signal(), Signal(range(INPUTS))
         m.d.comb += [
             self.finished.eq(passed),
             left.eq(Cat(inputs_in_memory(self.streams)) & ~passed),
@@ -124,46 +127,62 @@ class InputFill(wiring.Component):
         ]
         for number in range(INPUTS):
             with m.If(one[number]):
-                m.d.comb += kind.eq(self.streams[number].kind)
+                m.d.comb += kind.eq(self.streams[number].kind), input_.eq(number)
         ends = Signal()  # the input's last row is written
-        m.d.comb += self.done.eq(self.there & ((left == one) & ends | (left == 0)))
+        after = Signal()  # of the next line numbers of rows are read, then the block goes on
+        begins_after = ends & one_of(kind, GATHERED) & self.block.ahead.any()
+        nothing_left = ((left == one) & ends & ~begins_after) | (left == 0)
+        m.d.comb += self.done.eq(self.there & Mux(after, self.listed & (left == 0), nothing_left))
+        m.d.sync += after.eq(begins_after | (after & ~self.listed))
         with m.If(self.done):
             m.d.sync += passed.eq(0)
         with m.Elif(ends):
             m.d.sync += passed.eq(passed | one)
+        block = Signal(expected_layout(self.shape), name="read_now")
+        m.d.comb += block.eq(self.block)
+        with m.If(after):
+            m.d.comb += [block.rows.eq(self.block.ahead), block.i.eq(self.block.i + 1)]
         m.d.comb += [
             unpack.kind.eq(kind),
-            unpack.block.eq(self.block),
-            unpack.beat.eq(self.beats.payload),
+            unpack.block.eq(block),
+            again.eq((self.block.again & one).any() & ~after),
+            unpack.beat.eq(Mux(again, kept.read_data, self.beats.payload)),
             self.write.input.eq(one),
             self.write.numbers.eq(unpack.numbers),
         ]
-        own = self._rows(m, self.there & left.any(), kind, unpack, ends)
+        busy = self.there & (left.any() | after)
+        own, leaves = self._rows(m, busy, after, block, kind, unpack, ends, again)
+        self._keep(m, kept, input_, leaves, ends, again)
         self._product(m, own, unpack)
         return m
 
-    def _rows(self, m, busy, kind, unpack, ends):
-        """The rows of an input of the block, while it is ``busy`` with one; returns whether one is
-        written."""
-        shape, block = self.shape, self.block
+    def _rows(self, m, busy, after, block, kind, unpack, ends, again):
+        """The rows of an input of ``block``, while it is ``busy`` with one, from beats that come or,
+        ``again``, from those that were kept; returns whether one is written, and whether a beat of
+        rows is done with."""
+        shape = self.shape
         row = Signal(range(shape.block))
         part = Signal(range(max(2, banks(shape))))  # beat of the row
         empty, listing = Signal(), Signal()
         zeroed, indexed = Signal(), Signal()  # that is done
         m.d.comb += [
-            listing.eq(busy & one_of(kind, GATHERED) & block.listed & ~indexed),
+            listing.eq(busy & (after | (one_of(kind, GATHERED) & block.listed & ~indexed))),
             empty.eq(busy & ~listing & (block.rows != shape.block) & ~zeroed),
         ]
         taken, own = Signal(), Signal()
-        m.d.comb += taken.eq(busy & ~empty & self.beats.valid)
-        here = self._last_here(m, Mux(listing, Kind.LABELS, kind), row, part)
-        last_row = (row == block.rows - 1) | (kind == Kind.COLUMN)
+        wanted, kept_there = Signal(), Signal()
         m.d.comb += [
-            self.beats.ready.eq(busy & ~empty & here.beat),
+            wanted.eq(busy & ~empty),
+            taken.eq(wanted & Mux(again, kept_there, self.beats.valid)),
+        ]
+        m.d.sync += kept_there.eq(wanted & again & ~ends)
+        here = self._last_here(m, block, Mux(listing, Kind.LABELS, kind), row, part)
+        last_row = (row == block.rows - 1) | ((kind == Kind.COLUMN) & ~listing)
+        m.d.comb += [
+            self.beats.ready.eq(wanted & ~again & here.beat),
             ends.eq(taken & ~listing & here.row & last_row),
             self.listed.eq(taken & listing & last_row),
             self.index_en.eq(taken & listing),
-            self.index_at.eq(row),
             self.index.eq(unpack.word),
             own.eq((taken & ~listing) | empty),
             self.write_en.eq(own | self.of_product),
@@ -178,16 +197,32 @@ class InputFill(wiring.Component):
                 m.d.sync += row.eq(Mux(last_row, 0, row + 1))
         with m.If(empty):
             m.d.sync += zeroed.eq(1)
-        with m.If(self.listed):
+        with m.If(self.listed & ~after):
             m.d.sync += indexed.eq(1)
         with m.If(ends):
             m.d.sync += [zeroed.eq(0), indexed.eq(0)]
-        return own
+        leaves = Signal()
+        m.d.comb += leaves.eq(taken & here.beat & ~listing)
+        return own, leaves
 
-    def _last_here(self, m, kind, row, part):
+    def _keep(self, m, kept, input_, leaves, ends, again):
+        """Beats of a block, of an input at most as many as a kind has that may lie in them."""
+        number = Signal(self.shape.row_bits)
+        following = Signal.like(number, name="following_beat")
+        m.d.comb += [
+            following.eq(Mux(ends, 0, number + leaves)),
+            kept.write_en.eq(leaves & ~again),
+            kept.write_addr.eq(Cat(number, input_)),
+            kept.write_data.eq(self.beats.payload),
+            kept.read_en.eq(again),
+            kept.read_addr.eq(Cat(following, input_)),
+        ]
+        m.d.sync += number.eq(following)
+
+    def _last_here(self, m, block, kind, row, part):
         """Whether the beat has no more for row slots of the block (``beat``), and whether none
         after it has more for this one (``row``)."""
-        shape, block = self.shape, self.block
+        shape = self.shape
         here = Signal(data.StructLayout({"beat": 1, "row": 1}), name="last")
         m.d.comb += [here.beat.eq(1), here.row.eq(1)]
         with m.Switch(kind):

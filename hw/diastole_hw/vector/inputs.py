@@ -10,11 +10,13 @@ from diastole_hw.memory.ram import Ram
 from diastole_hw.place import place
 from diastole_hw.registers import data_register
 from diastole_hw.vector.fill import InputFill
+from diastole_hw.vector.gathered import GatheredRows
 from diastole_hw.vector.packing import expected_layout
-from diastole_hw.vector.requests import INDEX_BITS, InputRequests
+from diastole_hw.vector.requests import InputRequests
 from diastole_hw.vector.shape import VectorShape, row_layout, stream_layout, visited_layout
 from diastole_hw.vector.unpack import banks
 from diastole_sim.spec.command_table import ADDRESS_BITS
+from diastole_sim.spec.image import MAX_SIZE
 from diastole_sim.spec.micro import INPUTS
 from diastole_sim.spec.stream_table import Kind
 
@@ -30,7 +32,7 @@ class InputStreams(wiring.Component):
     the others up once they are four blocks ahead. Only that is asked for what there is room for:
     beats are taken whatever the core does.
 
-    Timing: a block's requests begin 3 cycles after it is offered; ``level`` counts a block from the
+    Timing: a block's requests begin 2 cycles after it is offered; ``level`` counts a block from the
     cycle after its last beat on (:class:`diastole_hw.vector.fill.InputFill` says at which rate
     beats are taken). ``rows`` are there one cycle after ``row_at``.
 
@@ -42,7 +44,8 @@ class InputStreams(wiring.Component):
     -------
     streams : In(4 times stream_layout(shape))
         Stable from the first block until the last one is released.
-    lists : In(4 times 40), by_columns : In(1)
+    lists : In(4 times 40)
+    by_columns, by_lines, rows_of_tensor : In(1), In(1), In(range(MAX_SIZE + 1))
         As of :class:`diastole_hw.vector.requests.InputRequests`; as stable.
     blocks : In(stream of visited_layout(shape))
     product : In(stream of row_layout(shape))
@@ -73,6 +76,8 @@ class InputStreams(wiring.Component):
                 "streams": In(data.ArrayLayout(stream_layout(shape), INPUTS)),
                 "lists": In(data.ArrayLayout(ADDRESS_BITS, INPUTS)),
                 "by_columns": In(1),
+                "by_lines": In(1),
+                "rows_of_tensor": In(range(MAX_SIZE + 1)),
                 "blocks": In(stream.Signature(visited_layout(shape))),
                 "product": In(stream.Signature(row_layout(shape))),
                 "level": Out(data.ArrayLayout(range(DEPTH + 1), INPUTS)),
@@ -97,24 +102,29 @@ class InputStreams(wiring.Component):
             fill.streams.eq(self.streams),
             requests.lists.eq(self.lists),
             requests.by_columns.eq(self.by_columns),
+            requests.by_lines.eq(self.by_lines),
+            requests.rows.eq(self.rows_of_tensor),
         ]
-        self._index(m, requests, fill, platform)
+        self._gathered(m, requests, fill, platform)
         released = self._count(m, requests, fill, platform)
         self._buffers(m, fill, *released, platform)
         return m
 
-    def _index(self, m, requests, fill, platform):
-        """Numbers of the rows of a block that are gathered."""
-        index = Ram(width=INDEX_BITS, depth=max(2, self.shape.block))
-        m.submodules.index = place(index, platform)
+    def _gathered(self, m, requests, fill, platform):
+        """Rows that are gathered, from their numbers to their addresses."""
+        gathered = GatheredRows(self.shape)
+        m.submodules.gathered = place(gathered, platform)
         m.d.comb += [
-            index.write_en.eq(fill.index_en),
-            index.write_addr.eq(fill.index_at),
-            index.write_data.eq(fill.index),
-            index.read_en.eq(requests.index_en),
-            index.read_addr.eq(requests.index_at),
-            requests.index.eq(index.read_data),
-            requests.listed.eq(fill.listed),
+            gathered.base.eq(requests.table_address),
+            gathered.pitch.eq(requests.table_pitch),
+            gathered.number_en.eq(fill.index_en),
+            gathered.number.eq(fill.index),
+            gathered.last.eq(fill.listed),
+            gathered.at.eq(requests.row_at),
+            gathered.read_en.eq(requests.row_en),
+            gathered.let_go.eq(requests.let_go),
+            requests.row_there.eq(gathered.there),
+            requests.row.eq(gathered.address),
         ]
 
     def _count(self, m, requests, fill, platform):

@@ -7,6 +7,7 @@ from amaranth.lib import data
 from amaranth.utils import exact_log2
 
 from diastole_hw.vector.shape import WORD, VectorShape
+from diastole_sim.spec.micro import INPUTS
 from diastole_sim.spec.stream_table import IN_MEMORY, Kind
 
 WIDE = (Kind.F32, Kind.GATHERED_F32)
@@ -96,7 +97,9 @@ class Packing:
 def expected_layout(shape: VectorShape) -> data.StructLayout:
     """A block whose rows are asked for. ``rows``, ``cols``: of it that are in the tensor. ``i``,
     ``j``: the lowest bits of its number, which say where in a beat its elements are. ``listed``:
-    the numbers of its gathered rows are read as well, before each stream of them."""
+    the numbers of its gathered rows are read as well, before each stream of them. ``ahead``: and
+    after them so many of the next line's, 0 for none. ``again``: inputs that lie in the beats of
+    the block before, which are not read another time."""
     places = [Packing.of_row(shape, bits).place_bits for bits in (WORD, 16, 8)]
     return data.StructLayout(
         {
@@ -105,8 +108,24 @@ def expected_layout(shape: VectorShape) -> data.StructLayout:
             "i": places[0],
             "j": max(*places, Packing.of_mask(shape).place_bits),
             "listed": 1,
+            "ahead": range(shape.block + 1),
+            "again": INPUTS,
         }
     )
+
+
+def shares_beats(shape: VectorShape, kind, block):
+    """Whether an input of this kind has ``block``, which is no line's first, in the beats of the
+    block before it in the line."""
+    found = one_of(kind, PER_ROW)
+    packed = [
+        (kinds, Packing.of_row(shape, bits))
+        for kinds, bits in (((*WIDE, Kind.COLUMN), WORD), ((Kind.BF16,), 16), (BYTES, 8))
+    ]
+    for kinds, packing in (*packed, ((Kind.MASK,), Packing.of_mask(shape))):
+        if packing.place_bits:
+            found = found | (one_of(kind, kinds) & packing.place(block.j).any())
+    return found
 
 
 def segments_layout(shape: VectorShape) -> data.StructLayout:

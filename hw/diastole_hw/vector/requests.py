@@ -1,6 +1,6 @@
 """What a chain's inputs ask of memory, block by block."""
 
-from amaranth.hdl import Cat, Const, Module, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -13,29 +13,29 @@ from diastole_hw.vector.packing import (
     lowest,
     one_of,
     segments_of,
+    shares_beats,
 )
 from diastole_hw.vector.segments import SegmentRequests
 from diastole_hw.vector.shape import VectorShape, stream_layout, visited_layout
 from diastole_sim.spec.command_table import ADDRESS_BITS
+from diastole_sim.spec.image import MAX_SIZE
 from diastole_sim.spec.micro import INPUTS
 from diastole_sim.spec.stream_table import GATHERED, Kind
-
-INDEX_BITS = 24
-"""Of the number of a row."""
 
 
 class InputRequests(wiring.Component):
     """Ask for the blocks of every input that is in memory: block after block, of each the inputs
     ascending, of each its rows ascending. Nothing outside the tensor is asked for but what shares a
-    beat with it.
+    beat with it; and in a line, a row of blocks, no beat that the block before had.
 
-    Gathered rows: first the numbers of a block's rows are asked for, in every block that is the
-    first of a line or has a row of blocks of its own, and in every block where several inputs are
-    gathered, which share the memory of these numbers; then each row, when they have come. Of a
-    number the lowest 24 bits count.
+    Gathered rows: first the numbers of a line's rows are asked for, then each row in every block.
+    In a walk ``by_lines`` with one such input those of the next line are asked for when the rows of
+    a line's first block have been, so that they are there in time; else at the line's beginning. In
+    a walk by columns, or where several inputs are gathered, each list is read anew in every block.
+    Of a number the lowest 24 bits count.
 
-    Timing: as :class:`diastole_hw.vector.segments.SegmentRequests`, which is fed an input every
-    cycle, after one cycle at each block's beginning; 2 cycles for a gathered row.
+    Timing: as :class:`diastole_hw.vector.segments.SegmentRequests`, which is fed an input, or a row
+    that is gathered, in every cycle in which it takes one.
 
     Parameters
     ----------
@@ -47,17 +47,24 @@ class InputRequests(wiring.Component):
         Stable from the first block until all is asked for.
     lists : In(4 times 40)
         Of gathered rows the address of the list.
-    by_columns : In(1)
+    by_columns, by_lines : In(1)
+        Lines are columns of blocks; or they are all rows of blocks, one after the other.
+    rows : In(range(MAX_SIZE + 1))
+        Of the tensor. All three are as stable.
     blocks : In(stream of visited_layout(shape))
     room : In(1)
         For another block of every input.
     begins : Out(1)
         A pulse: a block is begun, whose ``expected`` holds in this cycle.
     expected : Out(expected_layout(shape))
-    listed : In(1)
-        A pulse: the numbers of rows that were asked for have all come.
-    index_en, index_at, index : Out(1), Out(range(B)), In(24)
-        The memory in which they are.
+    table_address, table_pitch : Out(40), Out(32)
+        Of the input whose list is asked for.
+    row_at, row_there : Out(range(B)), In(1)
+        The row that is wanted next, of the oldest list; it is located.
+    row_en, row : Out(1), In(40)
+        Its address is read, and there one cycle later, until the next is.
+    let_go : Out(1)
+        A pulse: the oldest list is not wanted any more.
     requests : Out(stream of request_layout())
     """
 
@@ -74,14 +81,19 @@ class InputRequests(wiring.Component):
                 "streams": In(data.ArrayLayout(stream_layout(shape), INPUTS)),
                 "lists": In(data.ArrayLayout(ADDRESS_BITS, INPUTS)),
                 "by_columns": In(1),
+                "by_lines": In(1),
+                "rows": In(range(MAX_SIZE + 1)),
                 "blocks": In(stream.Signature(visited_layout(shape))),
                 "room": In(1),
                 "begins": Out(1),
                 "expected": Out(expected_layout(shape)),
-                "listed": In(1),
-                "index_en": Out(1),
-                "index_at": Out(range(shape.block)),
-                "index": In(INDEX_BITS),
+                "table_address": Out(ADDRESS_BITS),
+                "table_pitch": Out(32),
+                "row_at": Out(range(shape.block)),
+                "row_there": In(1),
+                "row_en": Out(1),
+                "row": In(ADDRESS_BITS),
+                "let_go": Out(1),
                 "requests": Out(stream.Signature(request_layout())),
             }
         )
@@ -91,77 +103,133 @@ class InputRequests(wiring.Component):
         segments = SegmentRequests(self.shape)
         m.submodules.segments = place(segments, platform)
         wiring.connect(m, segments.requests, wiring.flipped(self.requests))
-        self._expect(m)
-        left = Signal(INPUTS)  # inputs of the block that are not asked for yet
+        several = self._expect(m)
+        kept = Signal(INPUTS)  # inputs of the block that are not asked for yet
+        left = Signal(INPUTS)  # these, or all where a block begins
         one = Signal(INPUTS)  # the next one of them
-        asks = segments.blocks
-        chosen = Signal(stream_layout(self.shape))
-        list_at = Signal(ADDRESS_BITS)
-        m.d.comb += one.eq(lowest(left))
-        for number in range(INPUTS):
-            with m.If(one[number]):
-                m.d.comb += [chosen.eq(self.streams[number]), list_at.eq(self.lists[number])]
-        listing, by_row = Signal(), Signal()  # a list is asked for, a gathered row
-        source = Signal.like(chosen, name="source")
-        m.d.comb += source.eq(chosen)
-        with m.If(listing):
-            m.d.comb += [source.address.eq(list_at), source.kind.eq(Kind.LABELS)]
-        segments_of(m, self.shape, source, self.blocks.p, asks.p)
-        with m.If(by_row):
-            m.d.comb += [asks.p.count.eq(self.index), asks.p.rows.eq(1)]
         done = Signal()  # the input's last piece is taken
-        self._sequence(m, one_of(chosen.kind, GATHERED), asks, listing, by_row, left.any(), done)
-        with m.If(self.begins):
-            m.d.sync += left.eq(Cat(inputs_in_memory(self.streams)))
-        with m.Elif(done):
-            m.d.sync += left.eq(left & ~one)
-        none = ~Cat(inputs_in_memory(self.streams)).any()
-        m.d.comb += self.blocks.ready.eq((done & (left == one)) | (self.begins & none))
-        invariant(m, platform, ~left.any() | self.blocks.valid, "a block left too early")
+        begun = Signal()
+        m.d.comb += [
+            self.begins.eq(~begun & self.blocks.valid & self.room),
+            left.eq(Mux(self.begins, Cat(inputs_in_memory(self.streams)), kept)),
+            one.eq(lowest(left)),
+            self.blocks.ready.eq((begun | self.begins) & ((done & (left == one)) | (left == 0))),
+        ]
+        m.d.sync += [
+            kept.eq(Mux(done, left & ~one, left)),
+            begun.eq((begun | self.begins) & ~self.blocks.ready),
+        ]
+        self._ask(m, segments.blocks, one, left, done, several)
+        invariant(m, platform, ~begun | self.blocks.valid, "a block left too early")
         return m
 
     def _expect(self, m):
-        block, expected = self.blocks.p, self.expected
-        gathered = [each.used & one_of(each.kind, GATHERED) for each in self.streams]
-        several = Const(0, 1)
-        for number, each in enumerate(gathered):
-            for other in gathered[:number]:
-                several = several | (each & other)
+        """What is read of the block; returns whether several inputs are gathered."""
+        block, expected, low = self.blocks.p, self.expected, self.shape.row_bits
+        gathered = self._gathered()
+        pairs = [each & other for n, each in enumerate(gathered) for other in gathered[:n]]
+        several, alone = Signal(), Signal()  # alone: lists are read a line ahead
+        most = (self.rows - 1)[: len(self.rows)]
+        next_last = block.i + 1 == most >> low
         m.d.comb += [
+            several.eq(Cat(pairs).any()),
+            alone.eq(self.by_lines & ~several),
             expected.rows.eq(block.rows),
             expected.cols.eq(block.cols),
             expected.i.eq(block.i),
             expected.j.eq(block.j),
-            expected.listed.eq(block.first | self.by_columns | several),
+            expected.again.eq(self._again(several)),
+            expected.listed.eq(
+                Mux(alone, block.first & block.first_row, block.first | self.by_columns | several)
+            ),
         ]
+        with m.If(alone & block.first & (block.i != most >> low)):
+            rest = (most & (self.shape.block - 1)) + 1
+            m.d.comb += expected.ahead.eq(Mux(next_last, rest, self.shape.block))
+        return several
 
-    def _sequence(self, m, gathered, asks, listing, by_row, begun, done):
-        """What is asked for next."""
-        row = Signal(range(self.shape.block))
-        m.d.comb += self.index_at.eq(row)
-        with m.FSM():
-            with m.State("INPUT"):
-                with m.If(~begun):
-                    m.d.comb += self.begins.eq(self.blocks.valid & self.room)
-                with m.Elif(~gathered):
-                    m.d.comb += [asks.valid.eq(1), done.eq(asks.ready)]
-                with m.Elif(self.expected.listed):
-                    m.d.comb += [asks.valid.eq(1), listing.eq(1)]
-                    with m.If(asks.ready):
-                        m.next = "LIST"
-                with m.Else():
-                    m.next = "INDEX"
-            with m.State("LIST"), m.If(self.listed):
-                m.next = "INDEX"
-            with m.State("INDEX"):
-                m.d.comb += self.index_en.eq(1)
-                m.next = "ROW"
-            with m.State("ROW"):
-                m.d.comb += [asks.valid.eq(1), by_row.eq(1)]
-                with m.If(asks.ready):
-                    m.d.sync += row.eq(row + 1)
-                    m.next = "INDEX"
-                    with m.If(row == self.blocks.p.rows - 1):
-                        m.d.sync += row.eq(0)
-                        m.d.comb += done.eq(1)
-                        m.next = "INPUT"
+    def _again(self, several):
+        """Inputs of which the block before had the beats that this one wants."""
+        block, beside = self.blocks.p, ~self.blocks.p.first & ~self.by_columns
+        return Cat(
+            beside
+            & shares_beats(self.shape, each.kind, block)
+            & ~(several & one_of(each.kind, GATHERED))
+            for each in self.streams
+        )
+
+    def _gathered(self):
+        return [each.used & one_of(each.kind, GATHERED) for each in self.streams]
+
+    def _ask(self, m, asks, one, left, done, several):
+        """The pieces of input ``one``, if there is one; of gathered rows the list, each row, and
+        the list of the next line."""
+        block = Signal.like(self.blocks.p, name="listed_block")
+        source = Signal(stream_layout(self.shape))
+        list_at = Signal(ADDRESS_BITS)
+        for number in range(INPUTS):
+            with m.If(one[number]):
+                m.d.comb += [source.eq(self.streams[number]), list_at.eq(self.lists[number])]
+        gathered = Signal()
+        m.d.comb += [
+            block.eq(self.blocks.p),
+            gathered.eq(left.any() & one_of(source.kind, GATHERED)),
+        ]
+        asked, ended = Signal(), Signal()  # the list, all rows
+        listing, held, last = Signal(), Signal(), Signal()
+        asking = Signal(stream_layout(self.shape))
+        again = Signal()
+        m.d.comb += [
+            again.eq((self.expected.again & one).any()),
+            asking.eq(source),
+            asks.valid.eq(left.any() & ~again & (~gathered | listing | held)),
+        ]
+        with m.If(gathered):
+            m.d.comb += [
+                asking.address.eq(self.row),
+                listing.eq(self.expected.listed & ~asked | ended),
+            ]
+        with m.If(listing):
+            m.d.comb += [asking.address.eq(list_at), asking.kind.eq(Kind.LABELS)]
+        with m.If(ended):
+            m.d.comb += [block.i.eq(self.blocks.p.i + 1), block.rows.eq(self.expected.ahead)]
+        segments_of(m, self.shape, asking, block, asks.p)
+        taken = asks.valid & asks.ready
+        row_taken, rows_end, unlisted = Signal(), Signal(), Signal()
+        ends = ended | (rows_end & ~self.expected.ahead.any())
+        m.d.comb += [
+            row_taken.eq(taken & gathered & ~listing),
+            rows_end.eq(row_taken & last),
+            unlisted.eq(several | self.by_columns | self.blocks.p.last),
+            self.let_go.eq((rows_end | (again & gathered)) & unlisted),
+            done.eq(again | (taken & Mux(gathered, ends, 1))),
+        ]
+        with m.If(gathered & ~listing):
+            m.d.comb += [asks.p.count.eq(0), asks.p.rows.eq(1)]
+        with m.If(taken & listing):
+            m.d.sync += [asked.eq(~ended), ended.eq(0)]
+        with m.If(rows_end):
+            m.d.sync += [asked.eq(0), ended.eq(self.expected.ahead.any())]
+        gathered_ones = Cat(self._gathered())
+        self._read_rows(m, gathered_ones & Mux(several, left, ~0), row_taken, held, last)
+
+    def _read_rows(self, m, wanted, taken, held, last):
+        """Addresses of rows, one ahead; at a block's end the first of the next, if it has the same
+        list. ``held``: one has been read, and not been taken; ``last``: it is that of the last row.
+        ``wanted``: inputs whose rows are yet to come."""
+        row, following = Signal(range(self.shape.block)), Signal(range(self.shape.block))
+        m.d.comb += [
+            last.eq(row == self.blocks.p.rows - 1),
+            following.eq(Mux(last, 0, row + 1)),
+            self.row_at.eq(Mux(held, following, row)),
+            self.row_en.eq(self.row_there & (~held | taken) & ~self.let_go),
+        ]
+        m.d.sync += held.eq(self.row_en | (held & ~taken & ~self.let_go))
+        with m.If(taken):
+            m.d.sync += row.eq(following)
+        for number in reversed(range(INPUTS)):
+            with m.If(wanted[number]):
+                m.d.comb += [
+                    self.table_address.eq(self.streams[number].address),
+                    self.table_pitch.eq(self.streams[number].pitch),
+                ]

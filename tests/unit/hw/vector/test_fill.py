@@ -67,6 +67,8 @@ def cycles(kinds, block, beats, *, product=()):
         (Kind.MASK, SMALL, 1, 4),
         (Kind.GATHERED_F32, FULL | {"listed": 1}, 2 + 16, 8 + 16),
         (Kind.GATHERED_U8, FULL, 8, 8),
+        (Kind.GATHERED_U8, FULL | {"listed": 1, "ahead": 3}, 2 + 8 + 1, 8 + 8 + 3),
+        (Kind.GATHERED_U8, SMALL | {"ahead": 8}, 3 + 2, 4 + 8),
     ],
     ids=lambda value: value.name.lower() if isinstance(value, Kind) else None,
 )
@@ -95,3 +97,25 @@ def test_a_product_takes_the_cycles_that_are_left():
     assert length == 16
     assert of_product == list(range(8)), "while the list is read"
     assert written[:8] == [(0b10, row, 0b11) for row in range(8)]
+
+
+def test_a_list_ahead_does_not_hold_its_block_up():
+    dut = design(InputFill, vector_shape(8, 128))
+    seen = []
+
+    async def bench(ctx):
+        for number, kind in enumerate((Kind.GATHERED_U8, Kind.F32)):
+            ctx.set(dut.streams[number], Stream(kind=kind).fields())
+        ctx.set(dut.block, FULL | {"ahead": 5})
+        ctx.set(dut.there, 1)
+        ctx.set(dut.beats.valid, 1)
+        for _ in range(8 + 5 + 16):
+            ports = (dut.finished, dut.index_en, dut.listed, dut.done)
+            seen.append((await ctx.tick().sample(*ports))[2:])
+
+    run(dut, bench)
+    finished, numbers, listed, done = zip(*seen, strict=True)
+    assert finished == (0,) * 8 + (1,) * (5 + 16), "the first input's rows, the second's"
+    assert [n for n, en in enumerate(numbers) if en] == list(range(8, 13))
+    assert [n for n, en in enumerate(listed) if en] == [12]
+    assert [n for n, en in enumerate(done) if en] == [28]

@@ -26,6 +26,7 @@ class Case:
     def __init__(self, kinds, rows, cols, side, data_width, rng, by_columns=False):
         beat = data_width // 8
         layout = Layout(rows, cols, side, beat, rng)
+        self.rows = rows
         self.side, self.beat, self.by_columns, self.rng = side, beat, by_columns, rng
         self.streams = [
             layout.stream(kind, table_rows=TABLE_ROWS if kind in GATHERED else 0) for kind in kinds
@@ -97,6 +98,8 @@ class Bench:
         for number in range(len(case.streams), 4):
             ctx.set(dut.streams[number], {"used": 0, "kind": self.rng.randrange(16)})
         ctx.set(dut.by_columns, case.by_columns)
+        ctx.set(dut.by_lines, not case.by_columns)
+        ctx.set(dut.rows_of_tensor, case.rows)
         self.begun += 1
 
     async def blocks(self, ctx):
@@ -158,6 +161,23 @@ class Bench:
             found[row] = {n: ctx.get(dut.rows[n].as_value()) for n in case.buffered}
         ctx.set(dut.give_back, 0)
         return [found[row] for row in range(side)]
+
+
+@pytest.mark.parametrize(
+    "kind, beats",
+    [
+        (Kind.U8, 11 * 3),
+        (Kind.MASK, 2 * 3),
+        (Kind.GATHERED_U8, 11 * 3 + 2 + 1),
+        (Kind.LABELS, 2 + 1),
+        (Kind.F32, 11 * 10),
+    ],
+    ids=lambda value: value.name.lower() if isinstance(value, Kind) else None,
+)
+def test_what_blocks_of_a_line_share_is_read_once(kind, beats, rng):
+    case = Case([kind, Kind.COLUMN], 11, 37, 8, 128, rng)
+    bench = Bench([case], 128, stalls=True).run()
+    assert len(beats_asked(bench.memory.reads, 16)) == beats + 2 * 10
 
 
 def beats_asked(reads, beat):
@@ -231,7 +251,7 @@ def test_no_more_is_asked_for_than_there_is_room_for(rng):
     async def blocks(ctx):
         bench.begin(ctx, case)
         ctx.set(bench.dut.blocks.valid, 1)
-        ctx.set(bench.dut.blocks.payload, case.blocks[1].fields())
+        ctx.set(bench.dut.blocks.payload, case.blocks[0].fields())
 
     async def product(ctx):
         ctx.set(bench.dut.product.valid, 1)
@@ -254,7 +274,7 @@ def test_a_block_is_there_the_cycle_after_its_last_beat(rng):
 
     asks = bench.dut.read.requests.valid
     run(bench.dut, bench.blocks, bench.core, background=(bench.read, watch))
-    assert [asked for _, _, asked in seen[:4]] == [0, 0, 0, 1]  # it is offered from the first on
+    assert [asked for _, _, asked in seen[:4]] == [0, 0, 1, 1]  # it is offered from the first on
     taken = [cycle for cycle, (beat, _, _) in enumerate(seen) if beat]
     for number, last in ((0, taken[15]), (1, taken[31])):
         assert min(cycle for cycle, (_, level, _) in enumerate(seen) if level[number]) == last + 1
