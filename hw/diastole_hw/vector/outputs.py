@@ -29,6 +29,12 @@ LEAST_ROWS = 32
 BY_ROWS = (Kind.F32, Kind.BF16, Kind.U8)
 
 
+def image_rows(shape: VectorShape) -> int:
+    """Rows by which the converter may be behind: more where it is slow, of a narrow bus, so that
+    the next chain begins early."""
+    return max(LEAST_ROWS, 32 * 256 // shape.data_width)
+
+
 def goes_to_memory(shape: VectorShape, kind, block):
     """Whether something of ``block``, or kept of those before it, is written to memory: of a vector
     only in the last block of a line."""
@@ -110,7 +116,7 @@ class OutputStreams(wiring.Component):
         asks = StreamFifo(given_layout(shape), 2)
         packs = StreamFifo(packing_layout(shape), DEPTH)
         rows = StreamFifo(row_layout(shape), max(DEPTH * shape.block, LEAST_ROWS))
-        images = StreamFifo(row_layout(shape), LEAST_ROWS)
+        images = StreamFifo(row_layout(shape), image_rows(shape))
         segments, pack = SegmentRequests(shape), RowPack(shape)
         units = {"asks": asks, "packs": packs, "rows": rows, "images": images}
         units |= {"segments": segments, "pack": pack}

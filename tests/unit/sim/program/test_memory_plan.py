@@ -40,7 +40,7 @@ def test_a_mask_has_a_bit_for_every_element_of_a_block():
 def test_vectors_and_what_a_step_has():
     found = plan()
     vector = found.vector("b", Kind.COLUMN, 7)
-    assert vector.length == 28
+    assert (vector.length, vector.shape) == (32, (7,))
     assert stream_of(vector).descriptor == Descriptor(kind=Kind.COLUMN, address=vector.address)
     table = found.by_step("labels", "int32", 3, 5)
     assert (table.pitch, table.length, table.shape) == (32, 96, (3, 5))
