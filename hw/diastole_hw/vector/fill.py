@@ -157,9 +157,9 @@ class InputFill(wiring.Component):
         return m
 
     def _rows(self, m, busy, after, block, kind, unpack, ends, again):
-        """The rows of an input of ``block``, while it is ``busy`` with one, from beats that come or,
-        ``again``, from those that were kept; returns whether one is written, and whether a beat of
-        rows is done with."""
+        """The rows of an input of ``block``, while it is ``busy`` with one, from beats that come,
+        or, ``again``, from those that were kept; returns whether one is written, and whether a beat
+        of rows is done with."""
         shape = self.shape
         row = Signal(range(shape.block))
         part = Signal(range(max(2, banks(shape))))  # beat of the row
