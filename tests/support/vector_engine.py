@@ -178,8 +178,9 @@ COUNTED = ("working", "input", "output", "special")
 class EngineRun:
     """Jobs on one unit, one after the other."""
 
-    def __init__(self, dut, jobs, rng, stalls):
+    def __init__(self, dut, jobs, rng, stalls, conversion=None):
         self.dut, self.jobs, self.rng, self.stalls = dut, jobs, rng, stalls
+        self.conversion = conversion
         self.memory = ServiceMemory(0, dut.shape.beat_bytes, self.stalled)
         self.seen, self.overflow = Seen(), False
         self.waiting_product = []
@@ -270,17 +271,18 @@ class EngineRun:
             for _ in range(blocks * block):
                 row = await get(ctx, dut.image, self.willing)
                 self.seen.images.append([row[lane] for lane in range(block)])
-            for _ in range(self.rng.randrange(1, 20)):
+            for _ in range(self.conversion or self.rng.randrange(1, 20)):
                 await ctx.tick()
             ctx.set(dut.image_done, 1)
             await ctx.tick()
             ctx.set(dut.image_done, 0)
 
 
-def do_jobs(dut, jobs, rng, *, stalls=True, first=None, limit=40_000):
+def do_jobs(dut, jobs, rng, *, stalls=True, first=None, limit=40_000, conversion=None):
     """Do them; what was seen. Everything must be as the golden machine leaves it. ``first``: a
-    bench beside them; the first command waits a few cycles for it."""
-    it = EngineRun(dut, jobs, rng, stalls)
+    bench beside them; the first command waits a few cycles for it. ``conversion``: cycles of the
+    converter after the last row of an image, a few if None."""
+    it = EngineRun(dut, jobs, rng, stalls, conversion)
     reads, writes = dut.read, dut.write
     background = (
         partial(it.memory.read, requests=reads.requests, data=reads.beats),

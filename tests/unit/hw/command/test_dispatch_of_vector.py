@@ -171,6 +171,27 @@ def test_a_product_begins_while_the_chain_before_its_own_runs():
     played(test)
 
 
+def test_a_chain_is_done_when_its_image_is():
+    """The next one, which says ahead, runs meanwhile, and is done behind it; others wait."""
+
+    async def test(ctx, dut, engines):
+        command = {"opcode": Opcode.CHAIN.value, "m": 13, "n": 9} | NAMES
+        assert await begin(ctx, dut, command)
+        await pulse(ctx, dut.image_asked)
+        await pulse(ctx, dut.vector.done)
+        assert not await ends(ctx, dut)
+        assert not await begin(ctx, dut, command, 1)
+        assert await begin(ctx, dut, command | {"ahead": 1}, 1)
+        assert len(engines.asked) == 2
+        await pulse(ctx, dut.vector.done)
+        assert not await ends(ctx, dut)
+        await pulse(ctx, dut.image_done)
+        dones = [bool((await ctx.tick().sample(dut.done))[-1]) for _ in range(6)]
+        assert sum(dones) == 2
+
+    played(test)
+
+
 def test_neither_begins_without_the_other():
     async def test(ctx, dut, engines):
         command = {"opcode": Opcode.DW_CHAIN.value} | SIZES | NAMES

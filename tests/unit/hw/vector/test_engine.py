@@ -13,6 +13,7 @@ from diastole_sim.spec.micro import Instruction, MicroOp, Source
 from diastole_sim.spec.stream_table import DESCRIPTOR_BYTES, Descriptor, Kind, PanelOrder
 from support.random_programs import random_scene
 from support.vector_engine import (
+    Job,
     do_jobs,
     engine_of,
     golden_bench,
@@ -96,6 +97,7 @@ class Chain:
         return job_of(self.bench, [*self.loads(**streams), self.command()])
 
 
+IMAGE = Descriptor(kind=Kind.IMAGE, address=64, offset=64, pitch=5, tensor_class=2)
 BAD_STREAM = Descriptor(kind=Kind.F32, pitch=4)
 BAD_PROGRAM = (replace(MOVE, b=1),)
 
@@ -201,9 +203,8 @@ def test_rows_of_a_product(rng):
 
 @pytest.mark.parametrize("stalls", [False, True], ids=["free", "stalled"])
 def test_images_leave_for_the_converter(stalls, rng):
-    image = Descriptor(kind=Kind.IMAGE, address=64, offset=64, pitch=5, tensor_class=2)
     chain = Chain(program=(MOVE, replace(MOVE, o=2)))
-    loads = chain.loads({6: image})
+    loads = chain.loads({6: IMAGE})
     memory = chain.bench.machine.memory
     before = memory.read(0, memory.size).tobytes()
     chain.bench.machine.execute(loads[0])
@@ -223,6 +224,43 @@ def test_images_leave_for_the_converter(stalls, rng):
         width = min(4, 13 - 4 * j)
         if 4 * i + slot < 7:
             assert found[:width] == row[:width]
+
+
+CONVERSION = 1500
+"""Cycles of a converter that is slower than any chain of the next test."""
+
+
+@pytest.mark.parametrize(
+    "output, error, early",
+    [
+        (None, ErrorCode.NONE, True),
+        (IMAGE, ErrorCode.NONE, False),
+        (Descriptor(kind=Kind.F32, pitch=4), ErrorCode.BAD_STREAM, False),
+        (Descriptor(kind=Kind.CONSTANT, address=200, watch=1), ErrorCode.NOT_FINITE, False),
+    ],
+    ids=["tensor", "image", "refused", "stopped"],
+)
+def test_the_chain_behind_an_image(output, error, early, rng):
+    """It is done while the image is converted; an error, and another image, wait for that."""
+    tensor = np.full(SIZE, np.inf, np.float32) if error == ErrorCode.NOT_FINITE else TENSOR
+    chain = Chain(output=output, tensor=tensor)
+    loads = chain.loads()
+    machine = chain.bench.machine
+    for load in loads:
+        machine.execute(load)
+    before = machine.memory.read(0, machine.memory.size).tobytes()
+    job = job_of(chain.bench, [chain.command()])
+    assert job.error == error
+    image = Chain(output=IMAGE)
+    commands = [*image.loads(), image.command()]
+    given = image.bench.machine.memory.read(0, machine.memory.size).tobytes()
+    first = Job(commands, 0, given, given)
+    after = before if output == IMAGE else job.after
+    second = replace(job, commands=[*loads, *job.commands], before=before, after=after)
+    seen = do_jobs(engine_of(4, 64), [first, second], rng, conversion=CONVERSION)
+    assert len(seen.cycles) == 6
+    assert (seen.cycles[-1] < CONVERSION - 500) == early
+    assert seen.cycles[2] < CONVERSION
 
 
 def test_scales_and_constants_from_outside(rng):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from diastole_sim.program.memory_plan import LINE_BYTES, MemoryPlan, stream_of
+from diastole_sim.program.memory_plan import LINE_BYTES, MemoryPlan, folded_stream, stream_of
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.image import image_layouts
 from diastole_sim.spec.stream_table import Descriptor, Kind, PanelOrder, Walk, panel_vectors
@@ -46,6 +46,28 @@ def test_vectors_and_what_a_step_has():
     assert (table.pitch, table.length, table.shape) == (32, 96, (3, 5))
     expected = Descriptor(kind=Kind.LABELS, address=table.address, per_step=1, offset=32)
     assert stream_of(table, Kind.LABELS, per_step=True).descriptor == expected
+
+
+@pytest.mark.parametrize(
+    "data_width, block, size, shape",
+    [
+        (128, 8, 64, (8, 8)),
+        (128, 8, 10, (2, 8)),
+        (128, 8, 65, (5, 16)),
+        (128, 8, 1, (1, 8)),
+        (512, 4, 33, (3, 16)),
+        (32, 1, 5, (1, 5)),
+        (128, 2, 9, (2, 8)),
+    ],
+)
+def test_vectors_as_tensors(data_width, block, size, shape):
+    found = plan(data_width=data_width, block=block)
+    assert found.folded(size) == shape
+    area = found.vector("b", Kind.COLUMN, size)
+    assert area.length == 4 * shape[0] * shape[1] >= 4 * size
+    folded = folded_stream(area, shape[1])
+    expected = Descriptor(kind=Kind.F32, address=area.address, pitch=4 * shape[1])
+    assert (folded.name, folded.descriptor) == ("b", expected)
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,18 @@ def test_sums_and_squares(block, np_rng):
 
 
 @BLOCKS
+def test_of_row_slots(block, np_rng):
+    parts = np_rng.normal(size=(block, 7))
+    options = {"shape": (1, 7), "block": block}
+    for chain, expected in (
+        (sums.bias_sums(), parts.sum(axis=0)),
+        (sums.bias_squares(), parts.sum(axis=0) ** 2),
+    ):
+        found = in_float64(chain, {"db": parts}, **options)["sums"]
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@BLOCKS
 @pytest.mark.parametrize("scaled", [False, True])
 @pytest.mark.parametrize("most", [0.5, 100.0])
 def test_clip_factor(block, scaled, most, np_rng):
