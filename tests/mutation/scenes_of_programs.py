@@ -33,7 +33,7 @@ from mutation.watch import LIMIT, SEED, Log
 from oracle import vector_words as w
 from support.golden_machines import Bench, Converted, K, M, N, PlacedScene, tensors
 from support.golden_scenes import instructions, sound
-from support.random_programs import Scene, random_scene
+from support.random_programs import SPECIAL_PATTERNS, Scene, random_scene
 from support.small_programs import samples
 
 MEMORY_BYTES = 1 << 18
@@ -69,11 +69,12 @@ class Pair:
         bell, golden = self.bell, self.golden
         meant = golden.run_at(place, count) if self.log.expected is None else None
         outcome = bell.run_at(place, count, limit=LIMIT)
-        seen = (outcome.error, outcome.index, bell.step, bell.loss)
+        loss = bell.loss  # once: reading it takes cycles
+        seen = (outcome.error, outcome.index, bell.step, loss)
         memory = bell.memory[: golden.memory.size]
         if meant is not None:
             assert (outcome.error, outcome.index) == (meant.error, meant.index)
-            assert (bell.step, bell.loss) == (golden.step, golden.loss)
+            assert (bell.step, loss) == (golden.step, golden.loss)
             if meant == Outcome(done=meant.done):
                 assert bell.reported() == golden.reported()
                 assert np.array_equal(memory, golden.memory.read(0, memory.size))
@@ -105,7 +106,6 @@ class ScenesBench(Bench):
     def commands(self) -> list[Command]:
         """Such that fill all tables with what is in them, which is put into memory."""
         machine, found, place = self.machine, [], TABLES
-        machine.loss.put(machine.tables.constants)
         for table in (
             VectorTable.INSTRUCTIONS,
             VectorTable.CONSTANTS,
@@ -222,8 +222,59 @@ def refused_chains(product: Path, log: Log) -> None:
             streams = {0: source, 4: replace(out, **stream)}
             place = bench.load((replace(MOVE, **change),), streams=streams)
             _done(pair, bench, [Command.chain(place, m=7, n=13)])
-            far = ProgramPlace(first=250, length=7, streams=0)
-            _done(pair, bench, [Command.chain(far, m=7, n=13)])
+        beyond = ProgramPlace(first=250, length=7, streams=0)
+        _done(pair, ScenesBench(pair), [Command.chain(beyond, m=7, n=13)])
+
+
+def overflows(product: Path, log: Log) -> None:
+    """Steps with a NaN that is watched, a chain that is skipped then, and a scale slot."""
+    with paired(product, log) as pair:
+        for number in (np.nan, 1.0):
+            bench = ScenesBench(pair)
+            machine = bench.machine
+            machine.loss = LossScale(on=True, exponent=3, smallest=-5, largest=9, window=2)
+            machine.step_end = 2
+            values = np.full((7, 13), 2.0, np.float32)
+            values[5, 9] = number
+            pitch = bench.layout(values.shape).pitch_bytes
+            address = bench.put_floats(values)
+            source = Descriptor(kind=Kind.F32, address=address, pitch=pitch)
+            chains_of_step = []
+            for first, watch in ((0, 1), (20, 0)):
+                out = replace(source, address=bench.take(7 * pitch), watch=watch)
+                place = bench.load((MOVE,), first=first, streams={0: source, 4: out}, at=first)
+                chains_of_step.append(Command.chain(place, m=7, n=13, skip=not watch))
+            where = {"source": address, "destination": bench.take(1024)}
+            convert = Command.convert("w", rows=5, cols=9, tag=3, step=0, slot=6, **where)
+            before, after = bench.commands(), bench.stores()
+            pair.begin(machine)
+            again = Command.next(len(before))
+            pair.run([*before, *chains_of_step, convert, *after, again])
+
+
+def special_numbers(product: Path, log: Log) -> None:
+    """Zeros, infinities, NaNs and subnormals, each beside each, also where they are only moved."""
+    s0, s1 = Source.S0, Source.S1
+    programs = (
+        Instruction(op=MicroOp.SEL, a=s0, b=s1, c=s1, negate_c=1, o=0),
+        Instruction(op=MicroOp.MOV, a=s0, negate_a=1, o=1),
+        Instruction(op=MicroOp.MAX, a=s0, c=s1, negate_c=1, keep=1, o=2),
+        Instruction(op=MicroOp.MAD, a=s0, b=s1, c=s0, o=3),
+    )
+    with paired(product, log) as pair:
+        bench = ScenesBench(pair)
+        each = np.array(SPECIAL_PATTERNS, np.uint32).view(np.float32)
+        shape = (each.size, each.size)
+        pitch = bench.layout(shape).pitch_bytes
+        tables = [np.broadcast_to(it, shape) for it in (each, each[:, None])]
+        places = [bench.put_floats(table) for table in tables]
+        places += [bench.take(shape[0] * pitch) for _ in range(4)]
+        streams = {
+            number: Descriptor(kind=Kind.F32, address=address, pitch=pitch)
+            for number, address in zip((0, 1, 4, 5, 6, 7), places, strict=True)
+        }
+        place = bench.load(programs, streams=streams)
+        _done(pair, bench, [Command.chain(place, m=shape[0], n=shape[1])])
 
 
 def trained(product: Path, log: Log) -> None:
@@ -283,6 +334,8 @@ SCENES_OF_PROGRAMS: tuple[Callable[[Path, Log], None], ...] = (
     trained,
     chains,
     drained_chains,
+    overflows,
+    special_numbers,
     refused_chains,
     scaled,
     stalled_chains,

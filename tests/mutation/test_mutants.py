@@ -26,7 +26,7 @@ SCENES = (check.every_kind, check.errors, check.all_but_one)
 RANDOM = 40
 
 
-@pytest.fixture(scope="module", params=[sweep("squares"), "windows", "steps"])
+@pytest.fixture(scope="module", params=[sweep("squares"), "windows", sweep("steps")])
 def machine(request):
     return SAMPLED[request.param]
 
