@@ -1,6 +1,5 @@
 """Chains of the golden machine, in its memory and at its products' drains, against the judge."""
 
-
 import numpy as np
 import pytest
 
