@@ -256,7 +256,7 @@ def special_numbers(product: Path, log: Log) -> None:
     """Zeros, infinities, NaNs and subnormals, each beside each, also where they are only moved."""
     s0, s1 = Source.S0, Source.S1
     programs = (
-        Instruction(op=MicroOp.SEL, a=s0, b=s1, c=s1, negate_c=1, o=0),
+        Instruction(op=MicroOp.SEL, a=s1, b=s0, c=s1, negate_c=1, o=0),
         Instruction(op=MicroOp.MOV, a=s0, negate_a=1, o=1),
         Instruction(op=MicroOp.MAX, a=s0, c=s1, negate_c=1, keep=1, o=2),
         Instruction(op=MicroOp.MAD, a=s0, b=s1, c=s0, o=3),
