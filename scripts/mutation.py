@@ -44,7 +44,7 @@ def run(machine: Machine, folder: Path) -> bool:
         tried = prover is not None and number > len(by_hand) and not said_equal(machine.name, name)
         return tried and prover.equal(faults[number - 1], f"f{number}")
 
-    trial = Trial(planted, check.record(planted), prove)
+    trial = Trial(planted, check.record(planted, machine.scenes), prove)
     (unchanged,) = trial.run([0])
     if unchanged.verdict != SURVIVES:
         print(f"the check fails without a fault: {unchanged.why}", file=sys.stderr)

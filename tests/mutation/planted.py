@@ -6,24 +6,29 @@ with every line of the sources and are never named. Another fault is another lin
 
 from dataclasses import dataclass, replace
 
+from diastole.config.file import from_document
 from diastole.config.keys import AccumulatorConfig, ArrayConfig, BusConfig, Config, FormatConfig
+from mutation import check
 from mutation import planted_units as units
 from mutation.plant import Fault
 from mutation.planted_flight import FLIGHT
 from mutation.planted_floats import FLOATS
 from mutation.planted_rings import RINGS
 from mutation.planted_units import BITS, CONSTANT
+from mutation.planted_vector import VECTOR
+from mutation.scenes_of_programs import SCENES_OF_PROGRAMS
 from support import products as p
 
 
 @dataclass(frozen=True)
 class Machine:
-    """A machine, the faults placed by hand that its check must notice, and how many random ones are
-    drawn beside them."""
+    """A machine, the faults placed by hand that its check must notice, how many random ones are
+    drawn beside them, and the check's scenes."""
 
     config: Config
     faults: tuple[Fault, ...] = ()
     random: int = 0
+    scenes: tuple[check.Scene, ...] = check.SCENES
 
     @property
     def name(self) -> str:
@@ -363,6 +368,19 @@ TWO_LEVELS = Machine(
     ),
 )
 
+# One cell, dY drawn at random, a vector unit with a small panel.
+STEPS = Machine(
+    from_document(
+        {
+            "name": "faulty_steps",
+            "array": {"rows": 1, "cols": 1, "block": 4},
+            "vector": {"enable": True, "panel_kib": 4},
+        }
+    ),
+    VECTOR,
+    scenes=SCENES_OF_PROGRAMS,
+)
+
 RANDOM = 182
 """So many that 150 are left when those are gone that change nothing."""
 MACHINES = (
@@ -380,4 +398,5 @@ MACHINES = (
     ),
     Machine(p.MACHINES["floats_odd"], FLOATS),
     Machine(p.MACHINES["fast"], units.PLANES),
+    STEPS,
 )

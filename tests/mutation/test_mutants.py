@@ -20,12 +20,13 @@ from mutation.tally import Tally
 from mutation.verilog import TEMPORARY, Source
 from support.sweep import sweep
 
-SAMPLED = {"squares": planted.SQUARES, "windows": planted.WINDOWS}
+SAMPLED = {"squares": planted.SQUARES, "windows": planted.WINDOWS, "steps": planted.STEPS}
 SCENES = (check.every_kind, check.errors, check.all_but_one)
+"""Of the machines without a vector unit."""
 RANDOM = 40
 
 
-@pytest.fixture(scope="module", params=[sweep("squares"), "windows"])
+@pytest.fixture(scope="module", params=[sweep("squares"), "windows", sweep("steps")])
 def machine(request):
     return SAMPLED[request.param]
 
@@ -46,7 +47,8 @@ def faults(machine, product):
 @pytest.fixture(scope="module")
 def trial(machine, product, faults, tmp_path_factory):
     directory = plant(product, faults, tmp_path_factory.mktemp("mutants") / machine.name)
-    return Trial(directory, check.record(directory, SCENES))
+    scenes = SCENES if machine.scenes is check.SCENES else machine.scenes
+    return Trial(directory, check.record(directory, scenes))
 
 
 @pytest.mark.parametrize("machine", planted.MACHINES, ids=lambda machine: machine.name)

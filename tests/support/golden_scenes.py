@@ -11,6 +11,7 @@ from diastole_sim.spec.micro import Instruction, Source
 from diastole_sim.spec.stream_table import Descriptor, Kind, Walk
 from oracle import vector_words as w
 from oracle.vector_numbers import from_bf16, from_label, integer
+from oracle.vector_program import Output
 
 TAP = 26
 """A source that only chains over windows have; here +0 stands for it."""
@@ -116,3 +117,26 @@ def _joined(scene, blocks):
         [held[row // side, column // side][row % side][column % side] for column in range(cols)]
         for row in range(rows)
     ]
+
+
+def sound(scene):
+    """The scene, with outputs that its order of blocks cannot have as floats, and images but the
+    first, and with no scale of the loss."""
+    blocks = tuple(-(-length // scene.block) for length in scene.size)
+    whole = scene.walk != "tiles" or scene.tile == blocks
+    bits = scene.walk != "columns" or scene.block**2 % 8 == 0
+    images = scene.walk != "columns" and whole
+    outputs = [
+        Output(w.KIND_F32)
+        if each
+        and ((each.kind == w.KIND_IMAGE and not images) or (each.kind == w.KIND_MASK and not bits))
+        else each
+        for each in scene.outputs
+    ]
+    kinds = [each.kind if each else None for each in outputs]
+    for number, kind in enumerate(kinds):
+        if kind == w.KIND_IMAGE and kind in kinds[:number]:
+            outputs[number] = Output(w.KIND_F32)
+    constants = list(scene.constants)
+    constants[252:254] = [0x3F800000] * 2
+    return replace(scene, outputs=outputs, constants=constants)

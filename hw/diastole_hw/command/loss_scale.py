@@ -6,14 +6,13 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.vector.tables import constant_layout
+from diastole_sim.spec.micro import INVERSE, SCALE
 from diastole_sim.spec.registers import BY_NAME
 
 BIAS = 127
 TOP = 255
 FRACTION = 23
 """Of binary32: the bias of its exponents, the field of an Inf, bits of a fraction."""
-SCALE, INVERSE = 252, 253
-"""The constants."""
 
 
 class LossScaleRule(wiring.Component):

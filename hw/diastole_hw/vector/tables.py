@@ -12,7 +12,7 @@ from diastole_hw.memory.ram import Ram
 from diastole_hw.place import place
 from diastole_hw.vector.shape import WORD, VectorShape, row_layout
 from diastole_sim.spec.limits import INSTRUCTIONS, SCALE_SLOTS, STORED, VectorTable, entry_words
-from diastole_sim.spec.micro import CONSTANTS, MICRO_BITS
+from diastole_sim.spec.micro import CONSTANTS, INVERSE, MICRO_BITS, SCALE
 from diastole_sim.spec.stream_table import DESCRIPTOR_BYTES, SLOTS
 
 
@@ -191,6 +191,9 @@ class VectorTables(wiring.Component):
         shape, name = self.shape, table.name.lower()
         mine = Signal(name=f"puts_{name}")
         m.d.comb += mine.eq(self.put.valid & (self.put.table == table) & ~self.blocked)
+        if table == VectorTable.CONSTANTS:  # the scale of the loss follows its register
+            with m.If((self.put.at == SCALE) | (self.put.at == INVERSE)):
+                m.d.comb += mine.eq(0)
         if table in STORED:
             takes = self.take.valid & (self.take.table == table) & ~self.blocked
             readers = [*readers, (takes, self.take.at)]

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-SCALE, INVERSE = 252, 253
-"""The constants that hold it."""
+from diastole_sim.spec.micro import INVERSE, SCALE
+
 ON = 1 << 31
 """In the register ``loss_scale``; below it three signed bytes: exponent, smallest, largest."""
 

@@ -23,6 +23,8 @@ REGISTERS = 16
 INPUTS = OUTPUTS = 4
 """Streams that a chain reads, and that it writes."""
 CONSTANTS = 256
+SCALE, INVERSE = 252, 253
+"""The constants that hold the scale of the loss: nothing that is loaded there stays."""
 
 
 class MicroOp(IntEnum):

@@ -116,6 +116,25 @@ def test_every_port(data_width, block, rng):
     run(dut, bench)
 
 
+@pytest.mark.parametrize("data_width", [32, 64])
+def test_the_scale_of_the_loss_is_not_loaded(data_width, rng):
+    dut = design(VectorTables, shape_of(data_width, 4))
+
+    async def bench(ctx):
+        it = Bench(ctx, dut, rng)
+        for at in (251, 252, 253, 254):
+            await it.put_outside(VectorTable.CONSTANTS, at, at)
+        for at in (251, 252, 253, 254):
+            await it.put_chunks(VectorTable.CONSTANTS, at, 5)
+        await it.put_chunks(VectorTable.AMAX, 252, 5)
+        it.held[VectorTable.CONSTANTS] |= {252: 252, 253: 253}
+        for table, held in it.held.items():
+            for at in held:
+                await it.read(table, at)
+
+    run(dut, bench)
+
+
 @pytest.mark.parametrize("table", VectorTable)
 def test_scales_have_two_users(table, rng):
     dut = design(VectorTables, shape_of(64, 2))

@@ -1,7 +1,5 @@
 """Chains of the golden machine, in its memory and at its products' drains, against the judge."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -12,34 +10,10 @@ from diastole_sim.spec.nest import Nest
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.stream_table import Kind
 from oracle import vector_words as w
-from oracle.vector_program import Output
 from support.golden_machines import UNTOUCHED, Bench, Converted, K, M, N, PlacedScene, tensors
-from support.golden_scenes import floats, judged_outputs, patterns
+from support.golden_scenes import floats, judged_outputs, patterns, sound
 from support.numerics import make_numerics
 from support.random_programs import random_scene
-
-
-def sound(scene):
-    """The scene, with outputs that its order of blocks cannot have as floats, and images but the
-    first, and with no scale of the loss."""
-    blocks = tuple(-(-length // scene.block) for length in scene.size)
-    whole = scene.walk != "tiles" or scene.tile == blocks
-    bits = scene.walk != "columns" or scene.block**2 % 8 == 0
-    images = scene.walk != "columns" and whole
-    outputs = [
-        Output(w.KIND_F32)
-        if each
-        and ((each.kind == w.KIND_IMAGE and not images) or (each.kind == w.KIND_MASK and not bits))
-        else each
-        for each in scene.outputs
-    ]
-    kinds = [each.kind if each else None for each in outputs]
-    for number, kind in enumerate(kinds):
-        if kind == w.KIND_IMAGE and kind in kinds[:number]:
-            outputs[number] = Output(w.KIND_F32)
-    constants = list(scene.constants)
-    constants[252:254] = [0x3F800000] * 2
-    return replace(scene, outputs=outputs, constants=constants)
 
 
 def as_judged(placed, judged):
