@@ -21,7 +21,6 @@ from diastole_sim.program.program import EVALUATION, TRAINING, TrainingProgram
 from diastole_sim.program.recipe import Adam, LossScaling, Optimiser, RmsProp, Sgd
 from diastole_sim.rtl.bell import BellMachine
 from diastole_sim.rtl.product import Product
-from diastole_sim.spec.chains import named_streams
 from diastole_sim.spec.command import Command, ProgramPlace
 from diastole_sim.spec.command_table import COMMAND_BYTES, Opcode
 from diastole_sim.spec.image import round_up
@@ -30,10 +29,9 @@ from diastole_sim.spec.micro import Instruction, MicroOp, Source
 from diastole_sim.spec.registers import registers_of
 from diastole_sim.spec.stream_table import Descriptor, Kind
 from mutation.watch import LIMIT, SEED, Log
-from oracle import vector_words as w
 from support.golden_machines import Bench, Converted, K, M, N, PlacedScene, tensors
-from support.golden_scenes import instructions, sound
-from support.random_programs import SPECIAL_PATTERNS, Scene, random_scene
+from support.golden_scenes import scene_of_product, sound
+from support.random_programs import SPECIAL_PATTERNS, random_scene
 from support.small_programs import samples
 
 MEMORY_BYTES = 1 << 18
@@ -162,15 +160,6 @@ def _done(pair: Pair, bench: ScenesBench, commands: list[Command]) -> None:
     pair.run([*before, *commands, *after])
 
 
-def _of_product(rng: Random, block: int, size: tuple[int, int]) -> Scene:
-    """A chain that reads the product."""
-    while True:
-        scene = sound(random_scene(rng, block, walk="tiles", size=size, length=32))
-        inputs, _ = named_streams(instructions(scene.words))
-        if any(scene.inputs[each].kind == w.KIND_PRODUCT for each in inputs):
-            return scene
-
-
 DRAINED = {
     Opcode.FORWARD_CHAIN: (M, N),
     Opcode.DX_CHAIN: (M, K),
@@ -185,7 +174,7 @@ def drained_chains(product: Path, log: Log) -> None:
         for opcode, size in (*DRAINED.items(), *DRAINED.items()):
             bench = ScenesBench(pair)
             machine = bench.machine
-            scene = _of_product(rng, machine.limits.block, size)
+            scene = scene_of_product(rng, machine.limits.block, size, length=32)
             converted = Converted(bench, tensors(numbers), step=1)
             placed = PlacedScene(bench, scene, rng, step=1)
             command = converted.product(opcode, machine.numerics, program=placed.place)

@@ -56,6 +56,7 @@ CASES = {
         ErrorCode.BAD_STREAM,
     ),
     "a product of nothing": (CHAIN, (MOVE,), {0: GIVEN, 4: F32}, ErrorCode.BAD_STREAM),
+    "a product that nobody reads": (product(n=13), (MOVE,), {4: F32}, ErrorCode.BAD_STREAM),
     "an image of narrow tiles": (
         product(n=64, groups=8),
         (MOVE,),

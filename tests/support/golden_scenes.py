@@ -7,11 +7,13 @@ import numpy as np
 from diastole_sim.golden.vector.arithmetic import BINARY32
 from diastole_sim.golden.vector.chain import ChainRun
 from diastole_sim.golden.vector.order import Order
+from diastole_sim.spec.chains import named_streams
 from diastole_sim.spec.micro import Instruction, Source
 from diastole_sim.spec.stream_table import Descriptor, Kind, Walk
 from oracle import vector_words as w
 from oracle.vector_numbers import from_bf16, from_label, integer
 from oracle.vector_program import Output
+from support.random_programs import random_scene
 
 TAP = 26
 """A source that only chains over windows have; here +0 stands for it."""
@@ -140,3 +142,12 @@ def sound(scene):
     constants = list(scene.constants)
     constants[252:254] = [0x3F800000] * 2
     return replace(scene, outputs=outputs, constants=constants)
+
+
+def scene_of_product(rng, block, size, **options):
+    """A random chain, which is :func:`sound`, at a product with a result of that size."""
+    while True:
+        scene = sound(random_scene(rng, block, walk="tiles", size=size, **options))
+        inputs, _ = named_streams(instructions(scene.words))
+        if any(scene.inputs[each].kind == w.KIND_PRODUCT for each in inputs):
+            return scene

@@ -213,8 +213,11 @@ class VectorEngine(wiring.Component):
         """Why the chain is refused, 0 if it is not; known when it is set up, and its tiles are."""
         narrow = Signal()  # the tiles of its product do not hold whole rows
         beyond = Signal()  # an image is wider than the converter takes it, or not the only one
+        unread = Signal()  # nobody would take its product
         refusal = Signal(8)
         images = [self._makes(setup, number, Kind.IMAGE) for number in range(OUTPUTS)]
+        inputs = [setup.streams[number] for number in range(INPUTS)]
+        products = [each.used & (each.kind == Kind.PRODUCT) for each in inputs]
         rows = [self._makes(setup, number, Kind.ROW) for number in range(OUTPUTS)]
         classes = [setup.streams[INPUTS + number].tensor_class for number in range(OUTPUTS)]
         wide = [
@@ -226,10 +229,11 @@ class VectorEngine(wiring.Component):
         m.d.comb += [
             narrow.eq(chain.of_product & (tiles.l_step < blocks)),
             beyond.eq(Cat(wide).any() | several),
+            unread.eq(chain.of_product & ~Cat(products).any()),
         ]
         with m.If(narrow & Cat(images).any()):
             m.d.comb += refusal.eq(ErrorCode.NEST)
-        with m.Elif(setup.bad_stream | beyond | (narrow & Cat(rows).any())):
+        with m.Elif(setup.bad_stream | beyond | unread | (narrow & Cat(rows).any())):
             m.d.comb += refusal.eq(ErrorCode.BAD_STREAM)
         with m.Elif(setup.bad_program):
             m.d.comb += refusal.eq(ErrorCode.BAD_PROGRAM)

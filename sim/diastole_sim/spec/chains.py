@@ -75,6 +75,9 @@ def chain_faults(
     kinds = [it.kind for it in writes.values()]
     if kinds.count(Kind.IMAGE) > 1:  # there is one converter
         found.add(ErrorCode.BAD_STREAM)
+    read_kinds = [it.kind for it in reads.values()]
+    if command.opcode in CHAINED and Kind.PRODUCT not in read_kinds:  # nobody would take it
+        found.add(ErrorCode.BAD_STREAM)
     if command.opcode in CHAINED and not _gives_whole_rows(command, limits):
         found |= {ErrorCode.BAD_STREAM} if Kind.ROW in kinds else set()
         found |= {ErrorCode.NEST} if Kind.IMAGE in kinds else set()

@@ -11,7 +11,7 @@ from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.stream_table import Kind
 from oracle import vector_words as w
 from support.golden_machines import UNTOUCHED, Bench, Converted, K, M, N, PlacedScene, tensors
-from support.golden_scenes import floats, judged_outputs, patterns, sound
+from support.golden_scenes import floats, judged_outputs, patterns, scene_of_product, sound
 from support.numerics import make_numerics
 from support.random_programs import random_scene
 
@@ -99,7 +99,7 @@ def test_chains_at_the_drain_are_as_judged(opcode, rng, np_rng):
     size = PRODUCTS[opcode][2]
     for number in range(8):
         numerics = make_numerics(groupings="1x8" if number % 2 else None)
-        scene = sound(random_scene(rng, 4, walk="tiles", size=size))
+        scene = scene_of_product(rng, 4, size)
         bench, data = Bench(numerics), tensors(np_rng)
         converted = Converted(bench, data)
         bench.machine.run(converted.commands)

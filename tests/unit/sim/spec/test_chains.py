@@ -32,6 +32,7 @@ GIVE = Instruction(op=MicroOp.MOV, a=0, o=0)
 PLACE = ProgramPlace(first=FIRST, length=2, streams=STREAMS)
 CHAIN = Command.chain(PLACE, m=13, n=9)
 F32 = Descriptor(kind=Kind.F32, pitch=64)
+RESULT = Descriptor(kind=Kind.PRODUCT)
 BAD = Descriptor(kind=Kind.F32, address=4, pitch=64)
 
 
@@ -47,8 +48,10 @@ def product(opcode=Opcode.FORWARD_CHAIN, *, m=13, n=9, k=5, **nest):
     return made
 
 
-def found(command=CHAIN, program=(ADD, GIVE), *, inputs=(F32, F32), outputs=(F32,), others=None):
+def found(command=CHAIN, program=(ADD, GIVE), *, inputs=None, outputs=(F32,), others=None):
     """Of tables that are broken wherever the command names nothing."""
+    if inputs is None:
+        inputs = (F32 if command.opcode == Opcode.CHAIN else RESULT), F32
     instructions = [Instruction(op=31)] * 256
     instructions[FIRST : FIRST + len(program)] = program
     descriptors = [BAD] * 128
@@ -120,9 +123,14 @@ def test_gathered_rows_have_a_list():
 
 
 def test_a_product_only_where_there_is_one():
-    result = Descriptor(kind=Kind.PRODUCT)
-    assert found(inputs=[result, F32]) == {ErrorCode.BAD_STREAM}
-    assert found(product(), inputs=[result, F32]) == set()
+    assert found(inputs=[RESULT, F32]) == {ErrorCode.BAD_STREAM}
+    assert found(product(), inputs=[RESULT, F32]) == set()
+
+
+def test_a_product_is_read():
+    assert found(product(), inputs=[F32, RESULT]) == set()
+    assert found(product(), inputs=[F32, F32]) == {ErrorCode.BAD_STREAM}
+    assert found(product(), inputs=[F32, F32, RESULT]) == {ErrorCode.BAD_STREAM}
 
 
 def test_vectors_of_columns_are_written_by_columns():
