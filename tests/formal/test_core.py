@@ -22,7 +22,7 @@ from support.sweep import sweep
 
 SHAPE = VectorShape(block=2, data_width=64, specials=1, panel_vectors=4)
 ASSERTIONS = 22  # all but one are the unit's own
-CYCLES = 32
+CYCLES = 23
 NAMED = 2  # registers that instructions name
 
 
