@@ -39,7 +39,10 @@ opt -full
 opt_clean -purge
 """
 """A cell for each bit, so that bits of words that no assertion depends on are left out."""
-_INDUCTION, _BOUNDED = "-tempinduct -seq 1 -maxsteps {}", "-set rst 0 -tempinduct-baseonly -seq 1 -maxsteps {}"
+_INDUCTION, _BOUNDED = (
+    "-tempinduct -seq 1 -maxsteps {}",
+    "-set rst 0 -tempinduct-baseonly -seq 1 -maxsteps {}",
+)
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,7 @@ def prove_bounded(spec, *, assertions: int, cycles: int) -> None:
     """Fail unless every assertion of ``spec`` holds in the first ``cycles`` cycles from reset."""
     verdict = _judge(spec, assertions, cycles, {}, _BOUNDED)
     assert _COUNTEREXAMPLE not in verdict.log, f"refuted:\n{verdict.log}"
-    assert f"Reached maximum number of time steps" in verdict.log, verdict.log
+    assert "Reached maximum number of time steps" in verdict.log, verdict.log
 
 
 def refute_bounded(spec, *, assertions: int, cycles: int) -> None:

@@ -24,6 +24,25 @@ COUNTS = ("begun", "filled", "released", "multiplied")
 PROBES = {name: f"dut.{name}" for name in COUNTS}
 PROBES |= {f"block_{n}": f"dut.block{n}" for n in range(DEPTH)}
 PROBES |= {"passed": "dut.fill.passed"}
+CYCLES = 11
+NEVER_READY = (
+    InputFill,
+    "self.beats.ready.eq(busy & ~empty & here.beat)",
+    "self.beats.ready.eq(0)",
+)
+QUICK = [
+    (InputStreams, "requests.room.eq(held != DEPTH)", "requests.room.eq(1)"),
+    (InputStreams, "fill.there.eq(begun != filled)", "fill.there.eq(1)"),
+    (InputStreams, "Mux(product, multiplied, filled +", "Mux(product, begun, filled +"),
+    (InputFill, "self.product_there & ~own", "~own"),
+]
+SLOW = [
+    (InputStreams, "released + self.give_back", "released + self.give_back + 1"),
+    (InputStreams, "filled + fill.done", "filled"),
+    (InputFill, "with m.If(self.done):", "with m.If(self.done & (left == 0)):"),
+    NEVER_READY,
+]
+"""Faults in the text of units; some are found in sweeps only."""
 ASSERTIONS = 7  # two are the unit's own
 
 
@@ -120,7 +139,8 @@ class RoomSpec(_InputsSpec):
         self._surround(m)
         dut, bits = self.dut, DEPTH.bit_length()
         begun, filled, multiplied = (
-            (getattr(self, name) - self.released)[:bits] for name in ("begun", "filled", "multiplied")
+            (getattr(self, name) - self.released)[:bits]
+            for name in ("begun", "filled", "multiplied")
         )
         of_product = [each.used & (each.kind == Kind.PRODUCT) for each in self.streams]
         memory = Cat(inputs_in_memory(self.streams))
@@ -181,3 +201,32 @@ def streams(block, data_width, unit=Watched):
 @pytest.mark.parametrize("block, data_width", SHAPES)
 def test_rows_go_where_there_is_room(block, data_width):
     prove(RoomSpec(streams(block, data_width)), assertions=ASSERTIONS, probes=PROBES)
+
+
+@pytest.mark.parametrize("block, data_width", SHAPES)
+def test_every_beat_that_was_asked_for_is_taken(block, data_width):
+    prove_bounded(ReadSpec(streams(block, data_width)), assertions=ASSERTIONS - 4, cycles=CYCLES)
+
+
+def edited(unit, old, new):
+    """A unit with another text in one place."""
+    text = inspect.getsource(unit)
+    assert text.count(old) == 1, old
+    names = vars(inspect.getmodule(unit)).copy()
+    exec(compile(text.replace(old, new), "edited", "exec"), names)
+    return names[unit.__name__]
+
+
+@pytest.mark.parametrize("unit, old, new", [*QUICK, *(sweep(*edit) for edit in SLOW)])
+def test_inputs_with_a_fault_are_refuted(monkeypatch, unit, old, new):
+    broken = edited(unit, old, new)
+    if unit is InputStreams:
+        monkeypatch.setattr(Watched, "_count", broken._count)
+    else:
+        monkeypatch.setattr(inputs, unit.__name__, broken)
+    refute(RoomSpec(streams(2, 64)), assertions=ASSERTIONS, depth=12, probes=PROBES)
+
+
+def test_a_beat_that_is_not_taken_is_noticed(monkeypatch):
+    monkeypatch.setattr(inputs, "InputFill", edited(*NEVER_READY))
+    refute_bounded(ReadSpec(streams(1, 32)), assertions=ASSERTIONS - 4, cycles=CYCLES)

@@ -1,0 +1,104 @@
+# amaranth: UnusedElaboratable=no
+"""A chain's outputs: a row of a block that was given never comes without room."""
+
+import inspect
+
+import pytest
+from amaranth.hdl import Assert, Cat, Module, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In
+
+from diastole_hw.vector.outputs import DEPTH, OutputStreams
+from diastole_hw.vector.shape import VectorShape, stream_layout
+from diastole_sim.spec.micro import OUTPUTS
+from formal.prove import prove, refute
+
+SHAPE = VectorShape(block=1, data_width=32, specials=1, panel_vectors=4)
+ASSERTIONS = 3  # one is the unit's own
+PROBES = {"rows": "dut.rows.level", "waiting": "dut.rows.waiting", "blocks": "dut.packs.level"}
+FAULTS = [
+    ("self.room.eq(asks.i.ready & packs.i.ready)", "self.room.eq(1)"),
+    ("rows.ready.eq(leaves)", "rows.ready.eq(leaves & emits)"),
+    ("rows.i.valid.eq(self.row_en)", "rows.i.valid.eq(taken)"),
+]
+"""Faults in the text of the unit."""
+
+
+class Watched(OutputStreams):
+    """The unit; and whether its oldest row is there."""
+
+    def __init__(self, shape):
+        super().__init__(shape)
+        self.there = Signal()
+
+    def _rows(self, m, head, rows, pack):
+        super()._rows(m, head, rows, pack)
+        m.d.comb += self.there.eq(rows.valid)
+
+
+class RowsSpec(wiring.Component):
+    """Blocks of one row of any outputs, which are given when there is room; their rows come any
+    time later, and go to a memory and a converter that take them any time later."""
+
+    def __init__(self, dut: OutputStreams):
+        self.dut = dut
+        pulses = ("given", "comes", "beat_ready", "request_ready", "image_ready")
+        super().__init__(
+            {
+                "streams": In(data.ArrayLayout(stream_layout(dut.shape), OUTPUTS)),
+                **{name: In(1) for name in pulses},
+                "stream": In(range(OUTPUTS)),
+                "last": In(1),
+                "rows": In(range(64)),
+                "waiting": In(range(64)),
+                "blocks": In(range(DEPTH + 1)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.dut = dut = self.dut
+        due = Signal(range(64), name="own_due")  # rows that are to come
+        taken, row_en = Signal(), Signal()
+        m.d.comb += [
+            dut.streams.eq(self.streams),
+            dut.given.valid.eq(self.given),
+            dut.given.p.stream.eq(self.stream),
+            dut.given.p.block.rows.eq(1),
+            dut.given.p.block.cols.eq(1),
+            dut.given.p.block.last.eq(self.last),
+            taken.eq(self.given & dut.given.ready),
+            row_en.eq(self.comes & (due != 0)),
+            dut.row_en.eq(row_en),
+            dut.write.beats.ready.eq(self.beat_ready),
+            dut.write.requests.ready.eq(self.request_ready),
+            dut.image.ready.eq(self.image_ready),
+        ]
+        m.d.sync += due.eq(due + taken - row_en)
+        true = [self.rows == self.waiting + dut.there, self.blocks <= DEPTH]
+        m.d.comb += [
+            Assert(self.rows + due == self.blocks, "rows and blocks are not in step"),
+            Assert(Cat(*true).all(), "lost"),
+        ]
+        return m
+
+
+def test_rows_have_room():
+    prove(RowsSpec(Watched(SHAPE)), assertions=ASSERTIONS, probes=PROBES)
+
+
+@pytest.mark.parametrize("old, new", FAULTS)
+def test_rows_without_room_are_noticed(old, new):
+    text = inspect.getsource(OutputStreams)
+    assert text.count(old) == 1, old
+    names = vars(inspect.getmodule(OutputStreams)).copy()
+    exec(compile(text.replace(old, new), "edited", "exec"), names)
+
+    class Broken(Watched):
+        elaborate = names["OutputStreams"].elaborate
+
+        def _rows(self, *parts):
+            names["OutputStreams"]._rows(self, *parts)
+            parts[0].d.comb += self.there.eq(parts[2].valid)
+
+    refute(RowsSpec(Broken(SHAPE)), assertions=ASSERTIONS, probes=PROBES)
