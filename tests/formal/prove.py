@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from amaranth.back import rtlil
 
 _COUNTEREXAMPLE = "model found for base case"
-SECONDS = 120  # after which the solver gives up
+SECONDS = 600  # after which the solver gives up
 
 _SCRIPT = """\
 read_rtlil <<rtlil
