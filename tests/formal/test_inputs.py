@@ -27,7 +27,7 @@ PROBES |= {"passed": "dut.fill.passed"}
 CYCLES = 11
 NEVER_READY = (
     InputFill,
-    "self.beats.ready.eq(busy & ~empty & here.beat)",
+    "self.beats.ready.eq(wanted & ~again & here.beat)",
     "self.beats.ready.eq(0)",
 )
 QUICK = [
@@ -43,7 +43,7 @@ SLOW = [
     NEVER_READY,
 ]
 """Faults in the text of units; some are found in sweeps only."""
-ASSERTIONS = 7  # two are the unit's own
+ASSERTIONS = 9  # four are the unit's own
 
 
 class Watched(InputStreams):

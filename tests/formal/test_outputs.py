@@ -31,8 +31,8 @@ class Watched(OutputStreams):
         super().__init__(shape)
         self.there = Signal()
 
-    def _rows(self, m, head, rows, pack):
-        super()._rows(m, head, rows, pack)
+    def _rows(self, m, head, rows, *more):
+        super()._rows(m, head, rows, *more)
         m.d.comb += self.there.eq(rows.valid)
 
 
