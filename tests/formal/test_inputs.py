@@ -15,15 +15,22 @@ from diastole_hw.vector.inputs import DEPTH, InputStreams
 from diastole_hw.vector.packing import expected_layout, inputs_in_memory
 from diastole_hw.vector.shape import VectorShape, stream_layout, visited_layout
 from diastole_sim.spec.micro import INPUTS
-from diastole_sim.spec.stream_table import INPUT_KINDS, Kind
+from diastole_sim.spec.stream_table import Kind
 from formal.prove import prove, prove_bounded, refute, refute_bounded
 from support.sweep import sweep
 
 SHAPES = [(1, 32), (2, 64)]
+KINDS = (Kind.F32, Kind.PRODUCT, Kind.PANEL)
+"""Those whose every beat is asked for, in whatever order blocks come."""
 COUNTS = ("begun", "filled", "released", "multiplied")
 PROBES = {name: f"dut.{name}" for name in COUNTS}
 PROBES |= {f"block_{n}": f"dut.block{n}" for n in range(DEPTH)}
-PROBES |= {"passed": "dut.fill.passed"}
+PROBES |= {
+    "passed": "dut.fill.passed",
+    "after": "dut.fill.after",
+    "asks": "dut.requests.begun",
+    "to_ask": "dut.requests.kept",
+}
 CYCLES = 11
 NEVER_READY = (
     InputFill,
@@ -60,7 +67,7 @@ class Watched(InputStreams):
 
 
 class _InputsSpec(wiring.Component):
-    """What all that follows assumes: streams that stay, of kinds that inputs have, at least one of
+    """What all that follows assumes: streams that stay, of ``KINDS``, at least one of
     them in memory or of a product; blocks that are not empty; and that a block is given back which
     is there."""
 
@@ -88,7 +95,7 @@ class _InputsSpec(wiring.Component):
         self.started = started
         self.buffered = [each.used & (each.kind != Kind.PANEL) for each in self.streams]
         for each in self.streams:
-            known = Cat(each.kind == kind for kind in INPUT_KINDS).any()
+            known = Cat(each.kind == kind for kind in KINDS).any()
             m.d.comb += Assume(~each.used | known)
         side = dut.shape.block
         m.d.comb += [
@@ -102,6 +109,7 @@ class _InputsSpec(wiring.Component):
         ).all()
         offered, block = Signal(), Signal(self.block.shape(), name="block_before")
         m.d.sync += [offered.eq(self.offered & ~dut.blocks.ready), block.eq(self.block)]
+        self.kept_back = offered
         m.d.comb += Assume(~offered | (self.offered & (block.as_value() == self.block.as_value())))
         m.d.comb += [
             dut.streams.eq(self.streams),
@@ -131,7 +139,7 @@ class RoomSpec(_InputsSpec):
         bits = DEPTH.bit_length()
         probes = dict.fromkeys(COUNTS, bits)
         probes |= {f"block_{n}": expected_layout(dut.shape) for n in range(DEPTH)}
-        probes |= {"passed": INPUTS}
+        probes |= {"passed": INPUTS, "after": 1, "asks": 1, "to_ask": INPUTS}
         super().__init__(dut, **probes)
 
     def elaborate(self, platform):
@@ -163,10 +171,14 @@ class RoomSpec(_InputsSpec):
         rows = []
         for number in range(DEPTH):
             held = (Const(number, bits - 1) - self.released)[: bits - 1] < begun
-            count = getattr(self, f"block_{number}").rows
-            rows.append(~held | ((count != 0) & (count <= dut.shape.block)))
+            block = getattr(self, f"block_{number}")
+            inside = (block.rows != 0) & (block.rows <= dut.shape.block)
+            rows.append(~held | (inside & ((block.again & memory) == 0) & ~block.ahead.any()))
         true = [
             *rows,
+            ~self.after,
+            (self.to_ask & ~memory) == 0,
+            ~self.asks | self.kept_back,
             filled <= begun,
             ~multiplies | (multiplied <= begun),
             (self.passed & ~memory) == 0,
