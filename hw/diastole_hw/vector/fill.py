@@ -130,7 +130,7 @@ class InputFill(wiring.Component):
                 m.d.comb += kind.eq(self.streams[number].kind), input_.eq(number)
         ends = Signal()  # the input's last row is written
         after = Signal()  # of the next line numbers of rows are read, then the block goes on
-        begins_after = ends & one_of(kind, GATHERED) & self.block.ahead.any()
+        begins_after = ends & one_of(kind, GATHERED) & (self.block.ahead != 0)
         nothing_left = ((left == one) & ends & ~begins_after) | (left == 0)
         m.d.comb += self.done.eq(self.there & Mux(after, self.listed & (left == 0), nothing_left))
         m.d.sync += after.eq(begins_after | (after & ~self.listed))

@@ -196,7 +196,7 @@ class InputRequests(wiring.Component):
         segments_of(m, self.shape, asking, block, asks.p)
         taken = asks.valid & asks.ready
         row_taken, rows_end, unlisted = Signal(), Signal(), Signal()
-        ends = ended | (rows_end & ~self.expected.ahead.any())
+        ends = ended | (rows_end & (self.expected.ahead == 0))
         m.d.comb += [
             row_taken.eq(taken & gathered & ~listing),
             rows_end.eq(row_taken & last),
@@ -209,7 +209,7 @@ class InputRequests(wiring.Component):
         with m.If(taken & listing):
             m.d.sync += [asked.eq(~ended), ended.eq(0)]
         with m.If(rows_end):
-            m.d.sync += [asked.eq(0), ended.eq(self.expected.ahead.any())]
+            m.d.sync += [asked.eq(0), ended.eq(self.expected.ahead != 0)]
         gathered_ones = Cat(self._gathered())
         self._read_rows(m, gathered_ones & Mux(several, left, ~0), row_taken, held, last)
 
