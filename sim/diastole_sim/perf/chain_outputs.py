@@ -1,0 +1,114 @@
+"""A chain's outputs in time: rows that wait, beats, and what answers them."""
+
+from collections import deque
+
+from diastole_sim.perf.chain_inputs import SegmentTimes
+from diastole_sim.perf.machine import ceil_div
+from diastole_sim.perf.store import ANSWERED, WRITES_AHEAD
+from diastole_sim.perf.vector import WRITTEN, ChainTask, ModelledVector, VisitedBlock
+from diastole_sim.spec.stream_table import ELEMENT_BITS, Kind
+
+BLOCKS_WAITING = 4
+"""Whose rows there is room for."""
+ASKS_WAITING = 2
+"""Blocks whose place is not yet looked for."""
+LEAVES = 2
+"""Cycles from a row's arrival to its leaving."""
+TAKEN = 2
+"""From a write's request to its first beat."""
+BY_ROWS = (Kind.F32, Kind.BF16, Kind.U8)
+
+
+class ChainOutputs:
+    """Rows of blocks, in the order in which instructions give them. ``now``: no earlier cycle
+    matters. ``image_rows``: when the converter has each block of an image whole."""
+
+    def __init__(self, vector: ModelledVector, task: ChainTask, now: int):
+        self.vector, self.task = vector, task
+        self.segments = SegmentTimes()
+        self.packed = deque([now - 2] * BLOCKS_WAITING)
+        self.asked = deque([now - 2] * ASKS_WAITING)
+        self.row = self.beat = now - 1
+        self.responses: deque[int] = deque([now - 2] * WRITES_AHEAD)
+        self.answered = now
+        self.write_beats = 0
+        self.image_blocks: list[int] = []
+
+    @property
+    def room(self) -> int:
+        """The first cycle in which an instruction may give a block."""
+        return max(self.packed[0], self.asked[0]) + 1
+
+    @property
+    def idle(self) -> int:
+        """The first cycle in which all has left."""
+        return max(self.row, self.segments.last) + 1
+
+    def give(self, number: int, block: VisitedBlock, taken: int) -> None:
+        """An instruction that is ``taken`` in a cycle gives a block."""
+        self.packed.popleft()
+        self.asked.popleft()
+        kind = Kind(self.task.outputs[number].kind)
+        per_row = self._beats(kind, block)
+        requests = self._ask(kind, block, taken, per_row)
+        asked: deque[int] = deque(requests)
+        for row in range(self.vector.block):
+            self.row = max(self.row + 1, taken + 1 + row + WRITTEN + LEAVES)
+            if kind == Kind.IMAGE and row < block.rows:
+                self.row += self._image_cycles(block) - 1
+            for _ in range(per_row[row]):
+                begins = asked.popleft() + TAKEN if asked and self._begins(kind, row) else 0
+                self.beat = max(self.beat + 1, self.row, begins)
+                self.row = self.beat
+                self.write_beats += 1
+            if per_row[row] and self._ends(kind, row, per_row):
+                self.answered = self.beat + self.vector.memory.response_cycles
+                self.responses[-1 - len(asked)] = self.answered
+        self.packed.append(self.row)
+        if kind == Kind.IMAGE:
+            self.image_blocks.append(self.row)
+
+    def _begins(self, kind: Kind, row: int) -> bool:
+        return kind != Kind.MASK or row == 0 or True
+
+    def _ends(self, kind: Kind, row: int, per_row: list[int]) -> bool:
+        return kind != Kind.MASK or not any(per_row[row + 1 :])
+
+    def _image_cycles(self, block: VisitedBlock) -> int:
+        """Of a row that the converter takes word by word."""
+        return max(1, ceil_div(32 * block.cols, self.vector.data_width))
+
+    def _beats(self, kind: Kind, block: VisitedBlock) -> list[int]:
+        """That each row of a block brings."""
+        vector, side = self.vector, self.vector.block
+        if kind in BY_ROWS:
+            beats = vector.beats(block.cols, ELEMENT_BITS[kind])
+            return [beats if row < block.rows else 0 for row in range(side)]
+        if kind == Kind.MASK:
+            most = max(1, min(side, vector.data_width // side))
+            return [int((row + 1) % most == 0) for row in range(side)]
+        if kind == Kind.ROW and block.last:
+            return [int(row < block.rows) for row in range(side)]
+        if kind == Kind.COLUMN and block.last:
+            return [vector.beats(block.cols, 32), *[0] * (side - 1)]
+        return [0] * side
+
+    def _ask(self, kind: Kind, block: VisitedBlock, taken: int, per_row: list[int]) -> list[int]:
+        """The cycles of a block's requests."""
+        if not any(per_row):
+            self.asked.append(taken + 1)
+            return []
+        by_block = kind in (Kind.MASK, Kind.COLUMN)
+        count = {Kind.MASK: block.i, Kind.COLUMN: 0, Kind.ROW: 0}.get(
+            kind, block.i * self.vector.block
+        )
+        first = self.segments.begin(taken + 1, count)
+        self.asked.append(max(taken + 1, self.segments.accepted - 1))
+        found: list[int] = []
+        request = first - 1
+        for _ in range(1 if by_block else sum(map(bool, per_row))):
+            request = max(request + 1, self.responses.popleft() + ANSWERED)
+            self.responses.append(request)
+            found.append(request)
+        self.segments.last = request
+        return found
