@@ -24,17 +24,19 @@ COUNTED = 1
 class SegmentTimes:
     """Requests for the rows of blocks: each block is located while those before it are asked for.
 
-    ``accepted``: when the next block may be offered; ``last``: of the last request."""
+    ``entered``: when the last block was taken; ``accepted``: when the next one may be; ``last``:
+    of the last request."""
 
     def __init__(self) -> None:
-        self.accepted = self.last = -1
+        self.entered = self.accepted = self.last = -1
 
     def begin(self, offered: int, count: int, digits: int | None = None) -> int:
         """A block is offered, whose number of rows before it is ``count``, or has ``digits``; the
         cycle of its first request."""
         if digits is None:
             digits = -(-count.bit_length() // DIGIT)
-        moves = max(max(offered, self.accepted) + 1 + digits, self.last)
+        self.entered = max(offered, self.accepted)
+        moves = max(self.entered + 1 + digits, self.last)
         self.accepted = moves
         return moves + 1
 
@@ -86,7 +88,7 @@ class ChainInputs:
             count = 0
         first = self.segments.begin(asks, count)
         self._requests(first, rows, holds)
-        return max(asks, self.segments.accepted - 1, asks) + 1 if rows else asks
+        return self.segments.entered + 1
 
     def _gathered(self, stream: Descriptor, block: VisitedBlock, asks: int) -> int:
         if block.first or self.lists_always:
@@ -98,10 +100,9 @@ class ChainInputs:
         bits = ELEMENT_BITS[Kind(stream.kind)]
         holds = [1] * self.vector.beats(block.cols, bits)
         for _ in range(block.rows):
-            offered = max(asks + GATHERED_CYCLES - 1, self.segments.accepted)
-            first = self.segments.begin(offered, 0, GATHERED_DIGITS)
+            first = self.segments.begin(asks + GATHERED_CYCLES - 1, 0, GATHERED_DIGITS)
             self._requests(first, 1, holds)
-            asks = offered + 1
+            asks = self.segments.entered + 1
         return asks
 
     def _empty(self, block: VisitedBlock) -> None:

@@ -3,6 +3,7 @@
 from collections import deque
 
 from diastole_sim.perf.chain_inputs import SegmentTimes
+from diastole_sim.perf.fed_conversion import FedConversion
 from diastole_sim.perf.machine import ceil_div
 from diastole_sim.perf.store import ANSWERED, WRITES_AHEAD
 from diastole_sim.perf.vector import WRITTEN, ChainTask, ModelledVector, VisitedBlock
@@ -32,7 +33,10 @@ class ChainOutputs:
         self.responses: deque[int] = deque([now - 2] * WRITES_AHEAD)
         self.answered = now
         self.write_beats = 0
-        self.image_blocks: list[int] = []
+        self.image: FedConversion | None = None
+        for each in task.outputs.values():
+            if each.kind == Kind.IMAGE:
+                self.image = FedConversion(vector, each, task, now)
 
     @property
     def room(self) -> int:
@@ -42,7 +46,8 @@ class ChainOutputs:
     @property
     def idle(self) -> int:
         """The first cycle in which all has left."""
-        return max(self.row, self.segments.last) + 1
+        left = max(self.row, self.segments.last) + 1
+        return left if self.image is None else max(left, self.image.end())
 
     def give(self, number: int, block: VisitedBlock, taken: int) -> None:
         """An instruction that is ``taken`` in a cycle gives a block."""
@@ -54,10 +59,10 @@ class ChainOutputs:
         asked: deque[int] = deque(requests)
         for row in range(self.vector.block):
             self.row = max(self.row + 1, taken + 1 + row + WRITTEN + LEAVES)
-            if kind == Kind.IMAGE and row < block.rows:
-                self.row += self._image_cycles(block) - 1
+            if kind == Kind.IMAGE:
+                self._give_row(block, row)
+            begins = asked.popleft() + TAKEN if asked and per_row[row] else 0
             for _ in range(per_row[row]):
-                begins = asked.popleft() + TAKEN if asked and self._begins(kind, row) else 0
                 self.beat = max(self.beat + 1, self.row, begins)
                 self.row = self.beat
                 self.write_beats += 1
@@ -65,18 +70,18 @@ class ChainOutputs:
                 self.answered = self.beat + self.vector.memory.response_cycles
                 self.responses[-1 - len(asked)] = self.answered
         self.packed.append(self.row)
-        if kind == Kind.IMAGE:
-            self.image_blocks.append(self.row)
-
-    def _begins(self, kind: Kind, row: int) -> bool:
-        return kind != Kind.MASK or row == 0 or True
+        if self.image is not None and kind == Kind.IMAGE:
+            self.image.block(block, self.row)
 
     def _ends(self, kind: Kind, row: int, per_row: list[int]) -> bool:
         return kind != Kind.MASK or not any(per_row[row + 1 :])
 
-    def _image_cycles(self, block: VisitedBlock) -> int:
-        """Of a row that the converter takes word by word."""
-        return max(1, ceil_div(32 * block.cols, self.vector.data_width))
+    def _give_row(self, block: VisitedBlock, row: int) -> None:
+        """To the converter, which takes it word by word, if it has room for the tile."""
+        if self.image is not None and block.first and row == 0:
+            self.row = max(self.row, self.image.free)
+        if row < block.rows:
+            self.row += max(1, ceil_div(32 * block.cols, self.vector.data_width)) - 1
 
     def _beats(self, kind: Kind, block: VisitedBlock) -> list[int]:
         """That each row of a block brings."""
@@ -103,11 +108,11 @@ class ChainOutputs:
             kind, block.i * self.vector.block
         )
         first = self.segments.begin(taken + 1, count)
-        self.asked.append(max(taken + 1, self.segments.accepted - 1))
+        self.asked.append(self.segments.entered)
         found: list[int] = []
         request = first - 1
         for _ in range(1 if by_block else sum(map(bool, per_row))):
-            request = max(request + 1, self.responses.popleft() + ANSWERED)
+            request = max(request + 1, self.responses.popleft() + ANSWERED - TAKEN)
             self.responses.append(request)
             found.append(request)
         self.segments.last = request

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from diastole_sim.perf.machine import Memory, ceil_div
 from diastole_sim.spec.micro import Instruction, When
+from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.stream_table import Descriptor, Walk
 
 SHORTEST_SLOT = 8
@@ -48,6 +49,7 @@ class ModelledVector:
     specials: int
     data_width: int
     memory: Memory
+    numerics: Numerics
 
     @property
     def beat_bytes(self) -> int:
