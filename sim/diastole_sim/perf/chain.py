@@ -1,7 +1,7 @@
 """A chain in time: instruction by instruction, with what each waits for."""
 
 from collections import Counter, deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from diastole_sim.perf.chain_inputs import ChainInputs
 from diastole_sim.perf.chain_outputs import ChainOutputs
@@ -52,7 +52,7 @@ class ChainTimes:
     answered: int
     read_beats: int
     write_beats: int
-    waits: Counter[str]
+    waits: Counter[str] = field(default_factory=Counter[str])
 
 
 class ChainCore:

@@ -22,7 +22,7 @@ BY_ROWS = (Kind.F32, Kind.BF16, Kind.U8)
 
 class ChainOutputs:
     """Rows of blocks, in the order in which instructions give them. ``now``: no earlier cycle
-    matters. ``image_rows``: when the converter has each block of an image whole."""
+    matters."""
 
     def __init__(self, vector: ModelledVector, task: ChainTask, now: int):
         self.vector, self.task = vector, task
@@ -31,7 +31,7 @@ class ChainOutputs:
         self.asked = deque([now - 2] * ASKS_WAITING)
         self.row = self.beat = now - 1
         self.responses: deque[int] = deque([now - 2] * WRITES_AHEAD)
-        self.answered = now
+        self.written = now
         self.write_beats = 0
         self.image: FedConversion | None = None
         for each in task.outputs.values():
@@ -48,6 +48,11 @@ class ChainOutputs:
         """The first cycle in which all has left."""
         left = max(self.row, self.segments.last) + 1
         return left if self.image is None else max(left, self.image.end())
+
+    @property
+    def answered(self) -> int:
+        """When all is in memory."""
+        return self.written if self.image is None else max(self.written, self.image.answered)
 
     def give(self, number: int, block: VisitedBlock, taken: int) -> None:
         """An instruction that is ``taken`` in a cycle gives a block."""
@@ -67,8 +72,8 @@ class ChainOutputs:
                 self.row = self.beat
                 self.write_beats += 1
             if per_row[row] and self._ends(kind, row, per_row):
-                self.answered = self.beat + self.vector.memory.response_cycles
-                self.responses[-1 - len(asked)] = self.answered
+                self.written = self.beat + self.vector.memory.response_cycles
+                self.responses[-1 - len(asked)] = self.written
         self.packed.append(self.row)
         if self.image is not None and kind == Kind.IMAGE:
             self.image.block(block, self.row)
