@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 
 from diastole_sim.perf.chain import ChainCore, ChainTimes
-from diastole_sim.perf.lanes import LATENCY
-from diastole_sim.perf.machine import WIDEST, ModelledMachine, Widths
+from diastole_sim.perf.lanes import LATENCY, QUEUED
+from diastole_sim.perf.machine import WIDEST, ModelledMachine, Widths, ceil_div
 from diastole_sim.perf.product import Estimate, estimate_loops
 from diastole_sim.perf.store import Store
 from diastole_sim.perf.walk import Loops, Span, loops_of
-from diastole_sim.perf.vector import ChainTask, ModelledVector
+from diastole_sim.perf.vector import ChainTask, ModelledVector, VisitedBlock
 from diastole_sim.spec.command import MACHINES_OWN
 from diastole_sim.spec.nest import Nest
 
@@ -25,6 +25,7 @@ class ChainedStore(Store):
         super().__init__(machine, (loops.units, loops.units))
         self.core, self.loops = core, loops
         self.order = loops.tiles()
+        self.waits: list[tuple[int, int]] = []
 
     def tile(self, direction: int, cycle: int, spans: tuple[Span, ...]) -> None:
         """All blocks of a tile go to the chain, each when it has room for it."""
@@ -34,8 +35,23 @@ class ChainedStore(Store):
         for i in range(top, top + rows):
             for j in range(left, left + cols):
                 block = core.task.visited(i, j, first=j == left, last=j == left + cols - 1)
-                core.block(block, first)
+                self._block(block, first)
+        self.others = core.inputs.read_beats
         drain.freed.append(core.inputs.product - LATENCY - PASSED)
+
+    def _block(self, block: VisitedBlock, first: int) -> None:
+        """A block, and from when to when its rows waited for the chain."""
+        inputs = self.core.inputs
+        there = max(inputs.product, first)
+        self.core.block(block, first)
+        begun = inputs.product - self.core.vector.block
+        self.waits.append((there, begun))
+
+    def stalled(self, since: int) -> int:
+        """Cycles from ``since`` on in which a row waited to be read; the last ones are all read, and
+        wait behind that."""
+        read = ceil_div(QUEUED + LATENCY, self.core.vector.block)
+        return sum(max(0, end - max(begin, since)) for begin, end in self.waits[:-read])
 
     def finish(self) -> int:
         """The cycle in which the last row was taken."""
@@ -48,10 +64,12 @@ class ChainedStore(Store):
 
 @dataclass(frozen=True, kw_only=True)
 class DrainedTimes:
-    """``product``: of the array, until the last row is taken; ``chain``: of the vector unit."""
+    """``product``: of the array, until the last row is taken; ``chain``: of the vector unit;
+    ``stalled``: cycles in which no vector entered the array, and rows waited for the chain."""
 
     product: Estimate
     chain: ChainTimes
+    stalled: int
 
 
 def estimate_drained(
@@ -71,4 +89,6 @@ def estimate_drained(
     core = ChainCore(vector, task, unit_free)
     store = ChainedStore(machine, loops, core)
     product = estimate_loops(machine, op, sizes, loops, store)
-    return DrainedTimes(product=product, chain=core.end())
+    after = product.cycles - product.idle["tail"]
+    stalled = product.idle["accumulator"] + store.stalled(after)
+    return DrainedTimes(product=product, chain=core.end(), stalled=stalled)

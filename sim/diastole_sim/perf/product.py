@@ -148,6 +148,7 @@ def _run(
     for chunk in chunks:
         loaded = load.chunk(chunk, room.take(chunk))
         room.ran(chunk, execute, execute.chunk(chunk, loaded))
+        load.share(store.others)
         slots += chunk.slots * sum(chunk.uses) * chunk.slices * chunk.groups
     end = store.finish()
     assert execute.end is not None

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from diastole_sim.perf.chain import ChainTimes, estimate_chain
 from diastole_sim.perf.conversion import estimate_conversion
@@ -77,7 +77,8 @@ class ProgramState:
 @dataclass(frozen=True, kw_only=True)
 class CommandTimes:
     """A command of a step: cycles from the step's beginning to its start and to its end, vectors
-    that enter the array, and cycles of its product in which it waits for operands and for room.
+    that enter the array, and cycles of its product in which it waits for operands and for room,
+    and those at the end in which only answers are awaited.
     ``beats``: over the bus, but those that a conversion reads and its own 64 bytes."""
 
     number: int
@@ -87,6 +88,7 @@ class CommandTimes:
     slots: int = 0
     loading: int = 0
     stalled: int = 0
+    answering: int = 0
     update: bool = False
     beats: int = 0
 
@@ -113,6 +115,7 @@ class StepEstimate:
             for cause, cycles in (
                 ("wait_vector" if product else "wait_store", each.stalled),
                 ("wait_load", each.loading),
+                ("wait_command", each.answering),
             ):
                 took = max(0, min(here, cycles))
                 found[cause] += took
@@ -168,7 +171,7 @@ class StepModel:
             started = max([fetched, *(before[:-1] if command.ahead else before)])
             times, unit = self._command(number, command, started, unit, step)
             found.append(
-                times if not before or times.done > before[-1] else _later(times, before[-1] + 1)
+                times if not before or times.done > before[-1] else replace(times, done=before[-1] + 1)
             )
             taken = started
         last = max(found[-1].done, taken + self.fetch) + 1
@@ -223,6 +226,7 @@ class StepModel:
             opcode=Opcode(command.opcode),
             started=started,
             done=done,
+            answering=done - times.done,
             update=bool(command.update),
             beats=times.read_beats + times.write_beats,
         )
@@ -246,7 +250,8 @@ class StepModel:
         done = started + max(chain.done, chain.answered) + ENDED
         beats = chain.read_beats + chain.write_beats
         found = _of_product(number, opcode, started, done, times.product, beats)
-        return found, started + chain.done
+        answering = done - started - chain.done
+        return replace(found, stalled=times.stalled, answering=answering), started + chain.done
 
 
 def _of_product(
@@ -262,10 +267,6 @@ def _of_product(
         stalled=product.idle["accumulator"],
         beats=beats + product.read_beats + product.write_beats,
     )
-
-
-def _later(times: CommandTimes, done: int) -> CommandTimes:
-    return CommandTimes(**{**vars(times), "done": done})
 
 
 def _widths(command: Command) -> Widths:
