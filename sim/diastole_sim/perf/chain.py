@@ -18,6 +18,8 @@ FETCHED = 3
 KINDS, SCANNED, BEGINS = 12, 4, 4
 """Cycles of a set-up: until the program is read; behind its last instruction; from the end of it to
 the offer of the first block."""
+IMAGE_ASKED = 2
+"""From the end of the image before to the offer of the first block, where a chain makes one."""
 
 
 def setup_cycles(task: ChainTask) -> int:
@@ -46,21 +48,27 @@ def setup_cycles(task: ChainTask) -> int:
 @dataclass(frozen=True, kw_only=True)
 class ChainTimes:
     """``done``: the cycle in which the unit takes its next command; ``answered``: in which all that
-    was written is there. ``waits``: cycles of the core by cause; beats."""
+    was written is there; ``converted``: in which another image may begin. ``waits``: cycles of the core by cause; beats."""
 
     done: int
     answered: int
     read_beats: int
     write_beats: int
+    converted: int = 0
     waits: Counter[str] = field(default_factory=Counter[str])
 
 
 class ChainCore:
-    """Instructions one after the other, block by block. ``now``: the cycle of the command."""
+    """Instructions one after the other, block by block. ``now``: the cycle of the command;
+    ``converter_free``: when the image before is written."""
 
-    def __init__(self, vector: ModelledVector, task: ChainTask, now: int = 0):
+    def __init__(
+        self, vector: ModelledVector, task: ChainTask, now: int = 0, converter_free: int = 0
+    ):
         self.vector, self.task = vector, task
         begin = now + setup_cycles(task)
+        if any(each.kind == Kind.IMAGE for each in task.outputs.values()):
+            begin = max(begin, converter_free + IMAGE_ASKED)
         self.inputs = ChainInputs(vector, task, begin)
         self.outputs = ChainOutputs(vector, task, begin)
         self.taken: deque[int] = deque([begin - 2] * ENTRIES)  # of the entries before
@@ -101,6 +109,7 @@ class ChainCore:
             answered=max(done, outputs.answered),
             read_beats=self.inputs.read_beats,
             write_beats=outputs.write_beats,
+            converted=0 if outputs.image is None else outputs.image.end(),
             waits=self.waits,
         )
 
@@ -154,9 +163,11 @@ class ChainCore:
         return self.slot + PIPELINE + self.vector.turned_cycles
 
 
-def estimate_chain(vector: ModelledVector, task: ChainTask, now: int = 0) -> ChainTimes:
-    """A chain over memory and panel, without an image, whose command comes in cycle ``now``."""
-    core = ChainCore(vector, task, now)
+def estimate_chain(
+    vector: ModelledVector, task: ChainTask, now: int = 0, converter_free: int = 0
+) -> ChainTimes:
+    """A chain over memory and panel, whose command comes in cycle ``now``."""
+    core = ChainCore(vector, task, now, converter_free)
     for block in task.blocks():
         core.block(block)
     return core.end()

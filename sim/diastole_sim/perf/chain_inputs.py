@@ -11,12 +11,12 @@ BLOCKS_AHEAD = 4
 """Of an input that its buffer has room for."""
 DIGIT = 8
 """Bits of a row's number that are multiplied in a cycle."""
-GATHERED_CYCLES = 2
-"""Of a gathered row at least, to look its number up and to ask."""
-GATHERED_DIGITS = 2
-"""Digits of the number of a gathered row: of 256 rows or more."""
-LISTED = 1
-"""Cycles from the last number of a list to the first row that is looked up."""
+LOCATED = 3
+"""Cycles from a number of a list to its row's address, besides those of its digits."""
+NUMBER_CYCLES = 4
+"""Of each number of a list, where several wait: of 256 to 4095."""
+KEPT_CYCLES = 1
+"""Cycles before an input is written that lies in beats of the block before."""
 COUNTED = 1
 """From a block's last beat to the cycle in which an instruction may be taken."""
 
@@ -53,15 +53,16 @@ class ChainInputs:
         self.released = deque([now - 2] * BLOCKS_AHEAD)
         self.product = now  # the cycle after the last row of a product
         self.read_beats = 0
-        several = sum(each.kind in GATHERED for each in task.inputs.values()) > 1
-        self.lists_always = task.walk.by_columns or several
+        self.several = sum(each.kind in GATHERED for each in task.inputs.values()) > 1
+        self.lists_always = task.walk.by_columns or self.several
+        self.located: list[int] = []  # when the rows of a list are
 
     def block(self, block: VisitedBlock, product: int = 0) -> dict[int, int]:
         """By input, the cycle from which an instruction may be taken that reads the block.
         ``product``: the first cycle in which its row of the product could come."""
         begin = max(self.next_begin, self.released.popleft() + 1)
         found: dict[int, int] = {}
-        asks = begin + 1
+        asks = begin
         for number, stream in sorted(self.task.inputs.items()):
             if stream.kind == Kind.PRODUCT:
                 self.product = max(self.product, product, begin + 1) + self.vector.block
@@ -78,29 +79,62 @@ class ChainInputs:
 
     def _input(self, stream: Descriptor, block: VisitedBlock, asks: int) -> int:
         """One input of a block; the cycle in which the next one may be offered."""
-        if stream.kind in GATHERED:
-            return self._gathered(stream, block, asks)
+        gathered = stream.kind in GATHERED
+        if gathered and self._lists_now(block):
+            asks = self._list(block.rows, asks)
         self._empty(block)
         rows, holds = self._pieces(stream, block)
+        if self._again(stream, block):
+            self.beat = max(self.beat, asks) + KEPT_CYCLES + rows * sum(holds)
+            return asks + 1
+        if gathered:
+            asks = self._gathered(rows, holds, asks)
+        else:
+            by_row = stream.kind not in (Kind.COLUMN, Kind.ROW, Kind.LABELS, Kind.MASK)
+            count = block.i * self.vector.block * by_row
+            count = block.i if stream.kind == Kind.MASK else count
+            first = self.segments.begin(asks, count)
+            self._requests(first, rows, holds)
+            asks = self.segments.entered + 1
+        if gathered and block.first and self._lists_ahead:
+            left = self.task.walk.rows - (block.i + 1) * self.vector.block
+            if left > 0:
+                asks = self._list(min(left, self.vector.block), asks)
+        return asks
+
+    @property
+    def _lists_ahead(self) -> bool:
+        """Whether a list is read while its line's blocks are not yet begun."""
+        return not (self.lists_always or self.task.of_product)
+
+    def _lists_now(self, block: VisitedBlock) -> bool:
+        if self._lists_ahead:
+            return block.first and block.i == 0
+        return block.first or self.lists_always
+
+    def _again(self, stream: Descriptor, block: VisitedBlock) -> bool:
+        """Whether an input of the block lies in the beats of the one before."""
+        kind, width = Kind(stream.kind), self.vector.data_width
+        if block.first or self.task.walk.by_columns or (kind in GATHERED and self.several):
+            return False
+        if kind in (Kind.ROW, Kind.LABELS):
+            return True
         side = self.vector.block
-        count = {Kind.MASK: block.i}.get(Kind(stream.kind), block.i * side if rows > 1 else 0)
-        if stream.kind in (Kind.COLUMN, Kind.ROW, Kind.LABELS):
-            count = 0
-        first = self.segments.begin(asks, count)
-        self._requests(first, rows, holds)
+        bits = side * (side if kind == Kind.MASK else ELEMENT_BITS[kind])
+        return block.j % max(1, width // bits) != 0
+
+    def _list(self, rows: int, asks: int) -> int:
+        """The numbers of a line's rows; the cycle in which the next piece may be offered."""
+        first = self.segments.begin(asks, 0)
+        self._requests(first, 1, list(self._shared(rows, 32)))
+        begun = self.beat - rows + 1
+        self.located = [begun + LOCATED + NUMBER_CYCLES * (row + 1) for row in range(rows)]
         return self.segments.entered + 1
 
-    def _gathered(self, stream: Descriptor, block: VisitedBlock, asks: int) -> int:
-        if block.first or self.lists_always:
-            holds = list(self._shared(block.rows, 32))
-            first = self.segments.begin(asks, 0)
-            self._requests(first, 1, holds)
-            asks = self.beat + LISTED
-        self._empty(block)
-        bits = ELEMENT_BITS[Kind(stream.kind)]
-        holds = [1] * self.vector.beats(block.cols, bits)
-        for _ in range(block.rows):
-            first = self.segments.begin(asks + GATHERED_CYCLES - 1, 0, GATHERED_DIGITS)
+    def _gathered(self, rows: int, holds: list[int], asks: int) -> int:
+        """Rows of a block that are gathered, when they are located."""
+        for row in range(rows):
+            first = self.segments.begin(max(asks, self.located[row] + 1), 0)
             self._requests(first, 1, holds)
             asks = self.segments.entered + 1
         return asks

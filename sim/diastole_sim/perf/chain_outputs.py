@@ -13,6 +13,8 @@ BLOCKS_WAITING = 4
 """Whose rows there is room for."""
 ASKS_WAITING = 2
 """Blocks whose place is not yet looked for."""
+LEAST_IMAGE_ROWS, IMAGE_BITS = 32, 1 << 13
+"""Rows of an image that wait for the converter: so many at least, more where the bus is narrow."""
 LEAVES = 2
 """Cycles from a row's arrival to its leaving."""
 TAKEN = 2
@@ -34,6 +36,9 @@ class ChainOutputs:
         self.written = now
         self.write_beats = 0
         self.image: FedConversion | None = None
+        waiting = max(LEAST_IMAGE_ROWS, IMAGE_BITS // vector.data_width)
+        self.image_rows = deque([now - 2] * waiting)
+        self.image_row = now - 1
         for each in task.outputs.values():
             if each.kind == Kind.IMAGE:
                 self.image = FedConversion(vector, each, task, now)
@@ -45,9 +50,8 @@ class ChainOutputs:
 
     @property
     def idle(self) -> int:
-        """The first cycle in which all has left."""
-        left = max(self.row, self.segments.last) + 1
-        return left if self.image is None else max(left, self.image.end())
+        """The first cycle in which all has left, but rows of an image."""
+        return max(self.row, self.segments.last) + 1
 
     @property
     def answered(self) -> int:
@@ -76,17 +80,22 @@ class ChainOutputs:
                 self.responses[-1 - len(asked)] = self.written
         self.packed.append(self.row)
         if self.image is not None and kind == Kind.IMAGE:
-            self.image.block(block, self.row)
+            self.image.block(block, self.image_row)
 
     def _ends(self, kind: Kind, row: int, per_row: list[int]) -> bool:
         return kind != Kind.MASK or not any(per_row[row + 1 :])
 
     def _give_row(self, block: VisitedBlock, row: int) -> None:
-        """To the converter, which takes it word by word, if it has room for the tile."""
-        if self.image is not None and block.first and row == 0:
-            self.row = max(self.row, self.image.free)
+        """Of an image, to the queue before the converter, which takes it word by word, if it has
+        room for the tile."""
+        assert self.image is not None
+        self.row = max(self.row, self.image_rows.popleft() + 1)
+        self.image_row = max(self.image_row, self.row) + 1
+        if block.first and row == 0:
+            self.image_row = max(self.image_row, self.image.free)
         if row < block.rows:
-            self.row += max(1, ceil_div(32 * block.cols, self.vector.data_width)) - 1
+            self.image_row += max(1, ceil_div(32 * block.cols, self.vector.data_width)) - 1
+        self.image_rows.append(self.image_row)
 
     def _beats(self, kind: Kind, block: VisitedBlock) -> list[int]:
         """That each row of a block brings."""

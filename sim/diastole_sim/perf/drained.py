@@ -82,11 +82,12 @@ def estimate_drained(
     nest: Nest = MACHINES_OWN,
     widths: Widths = WIDEST,
     unit_free: int = 0,
+    converter_free: int = 0,
 ) -> DrainedTimes:
     """A product (M, N, K) from cycle 0 on, and a chain that the vector unit begins with in the
-    cycle ``unit_free``."""
+    cycle ``unit_free``, an image not before ``converter_free``."""
     loops = loops_of(machine, op, *sizes, nest, widths)
-    core = ChainCore(vector, task, unit_free)
+    core = ChainCore(vector, task, unit_free, converter_free)
     store = ChainedStore(machine, loops, core)
     product = estimate_loops(machine, op, sizes, loops, store)
     after = product.cycles - product.idle["tail"]

@@ -147,6 +147,7 @@ class StepModel:
     def __init__(self, machine: ModelledMachine, vector: ModelledVector, read: Read):
         self.machine, self.vector, self.read = machine, vector, read
         self.tables = ProgramState()
+        self.converter_free = 0
 
     @property
     def fetch(self) -> int:
@@ -164,6 +165,7 @@ class StepModel:
                 self.tables.load(each, self.read)
         found: list[CommandTimes] = []
         taken, unit = 0, 0
+        self.converter_free = 0
         for number in range(first, end):
             command = commands[number]
             before = [each.done for each in found[-2:]]
@@ -190,7 +192,8 @@ class StepModel:
             return self._of_unit(number, command, started, times)
         if opcode == Opcode.CHAIN:
             task = self.tables.task(command, block=self.vector.block, step=step)
-            times = estimate_chain(self.vector, task, now)
+            times = estimate_chain(self.vector, task, now, self.converter_free)
+            self.converter_free = max(self.converter_free, times.converted)
             return self._of_unit(number, command, started, times)
         if opcode in CHAINED:
             return self._drained(number, command, started, now, step)
@@ -226,7 +229,7 @@ class StepModel:
             opcode=Opcode(command.opcode),
             started=started,
             done=done,
-            answering=done - times.done,
+            answering=done - max(times.done, times.converted),
             update=bool(command.update),
             beats=times.read_beats + times.write_beats,
         )
@@ -245,12 +248,14 @@ class StepModel:
             nest=nest_of(command),
             widths=_widths(command),
             unit_free=now - started,
+            converter_free=self.converter_free - started,
         )
         chain = times.chain
+        self.converter_free = max(self.converter_free, started + chain.converted)
         done = started + max(chain.done, chain.answered) + ENDED
         beats = chain.read_beats + chain.write_beats
         found = _of_product(number, opcode, started, done, times.product, beats)
-        answering = done - started - chain.done
+        answering = done - started - max(chain.done, chain.converted)
         return replace(found, stalled=times.stalled, answering=answering), started + chain.done
 
 
