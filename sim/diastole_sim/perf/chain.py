@@ -48,7 +48,8 @@ def setup_cycles(task: ChainTask) -> int:
 @dataclass(frozen=True, kw_only=True)
 class ChainTimes:
     """``done``: the cycle in which the unit takes its next command; ``answered``: in which all that
-    was written is there; ``converted``: in which another image may begin. ``waits``: cycles of the core by cause; beats."""
+    was written is there, if anything was; ``converted``: in which another image may begin.
+    ``waits``: cycles of the core by cause; beats."""
 
     done: int
     answered: int
@@ -106,7 +107,7 @@ class ChainCore:
         done = max(done, outputs.idle)
         return ChainTimes(
             done=done,
-            answered=max(done, outputs.answered),
+            answered=outputs.answered,
             read_beats=self.inputs.read_beats,
             write_beats=outputs.write_beats,
             converted=0 if outputs.image is None else outputs.image.end(),

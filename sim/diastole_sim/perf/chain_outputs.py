@@ -33,7 +33,7 @@ class ChainOutputs:
         self.asked = deque([now - 2] * ASKS_WAITING)
         self.row = self.beat = now - 1
         self.responses: deque[int] = deque([now - 2] * WRITES_AHEAD)
-        self.written = now
+        self.written = 0
         self.write_beats = 0
         self.image: FedConversion | None = None
         waiting = max(LEAST_IMAGE_ROWS, IMAGE_BITS // vector.data_width)

@@ -7,8 +7,8 @@ from diastole_sim.perf.lanes import LATENCY, QUEUED
 from diastole_sim.perf.machine import WIDEST, ModelledMachine, Widths, ceil_div
 from diastole_sim.perf.product import Estimate, estimate_loops
 from diastole_sim.perf.store import Store
-from diastole_sim.perf.walk import Loops, Span, loops_of
 from diastole_sim.perf.vector import ChainTask, ModelledVector, VisitedBlock
+from diastole_sim.perf.walk import Loops, Span, loops_of
 from diastole_sim.spec.command import MACHINES_OWN
 from diastole_sim.spec.nest import Nest
 
@@ -48,8 +48,8 @@ class ChainedStore(Store):
         self.waits.append((there, begun))
 
     def stalled(self, since: int) -> int:
-        """Cycles from ``since`` on in which a row waited to be read; the last ones are all read, and
-        wait behind that."""
+        """Cycles from ``since`` on in which a row waited to be read; not of the last ones, which
+        are all read, and wait behind that."""
         read = ceil_div(QUEUED + LATENCY, self.core.vector.block)
         return sum(max(0, end - max(begin, since)) for begin, end in self.waits[:-read])
 

@@ -11,7 +11,7 @@ from diastole_sim.perf.load import Loaders
 from diastole_sim.perf.machine import DY, WIDEST, ModelledMachine, W, Widths, X, ceil_div
 from diastole_sim.perf.rings import Room
 from diastole_sim.perf.store import Store
-from diastole_sim.perf.walk import Loops, Chunk, loops_of, product_chunks
+from diastole_sim.perf.walk import Chunk, Loops, loops_of, product_chunks
 from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.command import MACHINES_OWN
 from diastole_sim.spec.image import MAX_SIZE

@@ -130,6 +130,11 @@ class StepEstimate:
         return dict(found)
 
 
+def ended(times: ChainTimes) -> int:
+    """When a command of the vector unit is done: the cycle in which it is, or all is answered."""
+    return max(times.done - 1, times.answered + ENDED)
+
+
 def nest_of(command: Command) -> Nest:
     """Of a product's command."""
     return Nest(
@@ -173,11 +178,25 @@ class StepModel:
             started = max([fetched, *(before[:-1] if command.ahead else before)])
             times, unit = self._command(number, command, started, unit, step)
             found.append(
-                times if not before or times.done > before[-1] else replace(times, done=before[-1] + 1)
+                times
+                if not before or times.done > before[-1]
+                else replace(times, done=before[-1] + 1)
             )
             taken = started
         last = max(found[-1].done, taken + self.fetch) + 1
         return StepEstimate(cycles=last, commands=tuple(found))
+
+    def alone(self, commands: Sequence[Command], number: int, *, step: int = 0) -> int:
+        """Cycles of a run of one command, its fetch among them; those before it have loaded
+        tables."""
+        for each in commands[:number]:
+            if each.opcode == Opcode.LOAD:
+                self.tables.load(each, self.read)
+        self.converter_free = 0
+        if commands[number].opcode == Opcode.NEXT:
+            return self.fetch - 1
+        times, _ = self._command(number, commands[number], 0, 0, step)
+        return self.fetch + times.done
 
     def _command(
         self, number: int, command: Command, started: int, unit: int, step: int
@@ -223,13 +242,13 @@ class StepModel:
     def _of_unit(
         self, number: int, command: Command, started: int, times: ChainTimes
     ) -> tuple[CommandTimes, int]:
-        done = max(times.done, times.answered) + ENDED
+        done = ended(times)
         found = CommandTimes(
             number=number,
             opcode=Opcode(command.opcode),
             started=started,
             done=done,
-            answering=done - max(times.done, times.converted),
+            answering=max(0, done - max(times.done, times.converted)),
             update=bool(command.update),
             beats=times.read_beats + times.write_beats,
         )
@@ -252,10 +271,10 @@ class StepModel:
         )
         chain = times.chain
         self.converter_free = max(self.converter_free, started + chain.converted)
-        done = started + max(chain.done, chain.answered) + ENDED
+        done = started + ended(chain)
         beats = chain.read_beats + chain.write_beats
         found = _of_product(number, opcode, started, done, times.product, beats)
-        answering = done - started - max(chain.done, chain.converted)
+        answering = max(0, done - started - max(chain.done, chain.converted))
         return replace(found, stalled=times.stalled, answering=answering), started + chain.done
 
 

@@ -25,7 +25,7 @@ def estimate_transfer(
     asked = now + ASKED + step.bit_length()
     if command.opcode == Opcode.LOAD:
         done = asked + vector.memory.read_cycles + chunks
-        return ChainTimes(done=done, answered=done, read_beats=beats, write_beats=0)
+        return ChainTimes(done=done, answered=0, read_beats=beats, write_beats=0)
     done = now + STORED + chunks * (2 if table == VectorTable.AMAX else 1)
     done = max(done, asked + beats + 2)
     answered = done + vector.memory.response_cycles
