@@ -57,11 +57,11 @@ def figures() -> Iterator[Figure]:
     """Of the machines whose steps are measured."""
     errors: dict[str, list[float]] = defaultdict(list)
     for case in CASES:
-        config, program = _program(case)
+        config, program = step_program(case)
         model = modelled_step(config, program)
         for opcode, guess, counted in commands_alone(config, program):
             errors[opcode.name.lower()].append(abs(guess - counted) / counted)
-        counted = cycles_of_step(config, program)
+        counted = counted_step(config, program)
         guess = model.step(program.training, step=STEP).cycles
         what = f"model of a step on digits, {case.name}: cycles off"
         yield at_most(what, abs(guess - counted) / counted, MOST_OFF, "{:.2%}")
@@ -88,7 +88,7 @@ def commands_alone(config: Config, program: TrainingProgram) -> Iterator[tuple[O
                 return
 
 
-def cycles_of_step(config: Config, program: TrainingProgram) -> float:
+def counted_step(config: Config, program: TrainingProgram) -> float:
     """Of those of a run, once nothing of its beginning is left."""
     cycles: list[int] = []
     for steps in (FEWER, MORE):
@@ -100,7 +100,8 @@ def cycles_of_step(config: Config, program: TrainingProgram) -> float:
     return (cycles[1] - cycles[0]) / (MORE - FEWER)
 
 
-def _program(case: StepCase) -> tuple[Config, TrainingProgram]:
+def step_program(case: StepCase) -> tuple[Config, TrainingProgram]:
+    """The machine of a case, and a training of a few steps."""
     config = configured_step(case)
     options = ProgramOptions(limits=program_limits(config), **case.options)
     made = options.program(find_task("digits"), config.numerics, steps=MORE, seed=0)
