@@ -103,3 +103,16 @@ def test_all_is_later_by_when_it_begins():
     now, later = (estimate_chain(modelled_vector(), task, at) for at in (0, 500))
     assert (later.done, later.answered) == (now.done + 500, now.answered + 500)
     assert (later.read_beats, later.write_beats) == (1024, 1024)
+
+
+def test_turned_rows_of_a_special_result_come_later_still():
+    special = Instruction(op=MicroOp.EXP, a=0, d=3)
+    _, waits = done_of([special, add(3, turn_rows=3)], cols=8)
+    assert waits["special"] == 34 - 8 + 4
+
+
+def test_what_is_no_slot_is_a_wait():
+    task = task_of(STORE, inputs=[Kind.F32], outputs=[Kind.PANEL])
+    times = estimate_chain(modelled_vector(), task)
+    slots = 64 * 8
+    assert 0 <= times.done - setup_cycles(task) - slots - times.waits["input"] < 30

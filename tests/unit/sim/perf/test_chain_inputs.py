@@ -1,5 +1,6 @@
 """Blocks of a chain's inputs, by hand: a memory of 25 cycles, beats of 4 numbers."""
 
+from diastole_sim.perf import Memory
 from diastole_sim.perf.chain_inputs import ChainInputs, SegmentTimes
 from diastole_sim.spec.stream_table import Descriptor, Kind
 from support.vector_model import modelled_vector, move, task_of
@@ -69,3 +70,17 @@ def test_gathered_rows_wait_for_their_list():
     assert inputs.read_beats == 2 + 8 + 2  # the list of the next line too
     inputs.block(blocks[1])
     assert inputs.read_beats == 12
+
+
+def test_thirty_two_bursts_are_open():
+    task = task_of([move()], inputs=[Kind.F32, Kind.F32])
+    inputs = ChainInputs(modelled_vector(memory=Memory.axi(200)), task, 0)
+    there = [inputs.block(block)[1] for block in list(task.blocks())[:4]]
+    assert there[1] < 300
+    assert there[2] > 2 * 205
+
+
+def test_blocks_of_fewer_rows_take_a_cycle_more():
+    inputs, blocks = inputs_of(Kind.F32, rows=7)
+    first, second = (inputs.block(block)[0] for block in blocks[:2])
+    assert second - first == 7 * 2 + 1

@@ -63,4 +63,5 @@ def test_the_converter_takes_an_image_word_by_word():
     assert outputs.image is not None
     assert outputs.image_row >= FIRST_ROW + 1023  # 16 words a block
     assert outputs.row < outputs.image_row - 64  # so many rows wait
+    assert outputs.row > outputs.image_row - 2 * 64 - 10  # and no more
     assert outputs.answered > outputs.image.end() > outputs.image_row

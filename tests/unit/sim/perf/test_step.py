@@ -113,3 +113,20 @@ def test_the_nest_of_a_command():
     made = replace(chain(), nest_t=2, nest_chunk=4, nest_outer=1, nest_keep=2)
     assert nest_of(made).t_blocks == nest.t_blocks
     assert (nest_of(made).outer, nest_of(made).keep) == ("l", "held")
+
+
+@pytest.mark.parametrize("free", [0, 6000])
+def test_a_drained_image_waits_for_the_one_before(monkeypatch, free):
+    """In whatever cycle its product starts."""
+    kinds = (Kind.PRODUCT, *3 * [Kind.NONE], Kind.IMAGE, *3 * [Kind.NONE])
+    monkeypatch.setitem(MEMORY, 1000, b"".join(Descriptor(kind=each).encode() for each in kinds))
+    place = ProgramPlace(first=3, length=1, streams=8)
+    sizes = {"m": 64, "n": 64, "k": 64, "address_x": 0, "address_w": 1 << 16}
+    command = Command.chained(Opcode.FORWARD_CHAIN, place, nest=Nest(t_blocks=2), **sizes)
+    modelled = model()
+    for load in LOADS:
+        modelled.tables.load(load, read)
+    modelled.converter_free = free
+    times, _ = modelled._command(0, command, 500, 0, 0)
+    assert (times.done > 6000 + 1024) == bool(free)
+    assert times.done > 500 + 1024
