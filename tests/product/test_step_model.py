@@ -2,12 +2,11 @@
 
 import pytest
 
+from diastole.layers.steps import STEP, modelled_step
 from diastole.measure.step_error import (
     MOST_OFF,
-    STEP,
     commands_alone,
     counted_step,
-    modelled_step,
     step_program,
 )
 from diastole.measure.whole_steps import CASES

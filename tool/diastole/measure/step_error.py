@@ -8,12 +8,9 @@ import numpy as np
 
 from diastole.backend import make_machine, program_limits
 from diastole.config.keys import Config
+from diastole.layers.steps import STEP, modelled_step
 from diastole.measure.figure import Figure, at_most, shown
 from diastole.measure.whole_steps import CASES, FEWER, MORE, StepCase, configured_step
-from diastole_sim.perf import Memory, ModelledMachine
-from diastole_sim.perf.machine import LATENCY
-from diastole_sim.perf.step import StepModel
-from diastole_sim.perf.vector import ModelledVector
 from diastole_sim.program.options import ProgramOptions
 from diastole_sim.program.program import TRAINING, TrainingProgram
 from diastole_sim.program.run import ProgramRun
@@ -23,34 +20,6 @@ from diastole_sim.train.tasks import find_task
 
 MOST_OFF = 0.03
 """Of the counters."""
-STEP = 5
-"""Whose number has as many bits as most."""
-
-
-def modelled_step(config: Config, program: TrainingProgram, latency: int = LATENCY) -> StepModel:
-    """The model of a machine with a vector unit, and of a program in its memory."""
-    memory = Memory.axi(latency)
-    in_place = config.array.transpose == "in_place"
-    sizes = {"rows": config.array.rows, "cols": config.array.cols} | config.bus.model_dump()
-    machine = ModelledMachine.of(config.numerics, in_place=in_place, memory=memory, **sizes)
-    shape = config.plan.vector
-    assert shape is not None, "a machine without a vector unit has no steps"
-    vector = ModelledVector(
-        block=shape.block,
-        specials=shape.specials,
-        data_width=shape.data_width,
-        memory=memory,
-        numerics=config.numerics,
-    )
-
-    def read(address: int, count: int) -> bytes:
-        for name, data in program.initial.items():
-            at = address - program.areas[name].address
-            if 0 <= at < len(data):
-                return data[at : at + count]
-        raise ValueError(f"nothing is stored at {address}")
-
-    return StepModel(machine, vector, read)
 
 
 def figures() -> Iterator[Figure]:

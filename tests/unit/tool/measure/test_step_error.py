@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from diastole.layers.steps import modelled_step
 from diastole.measure import step_error
 from diastole.measure.whole_steps import CASES
 from diastole_sim.spec.command_table import Opcode
@@ -15,22 +16,10 @@ def trained():
     return step_error.step_program(CASES[0])
 
 
-def test_the_model_reads_what_the_host_stores(trained):
-    config, program = trained
-    model = step_error.modelled_step(config, program)
-    found = model.step(program.training, step=step_error.STEP)
-    assert 10_000 < found.cycles < 14_000
-    assert sum(found.by_cause.values()) == found.cycles
-    far = step_error.modelled_step(config, program, latency=100)
-    assert far.step(program.training, step=step_error.STEP).cycles > found.cycles + 1000
-    with pytest.raises(ValueError, match="nothing is stored"):
-        model.read(program.memory_bytes, 8)
-
-
 def test_what_is_off_is_said(monkeypatch, trained):
     monkeypatch.setattr(step_error, "CASES", CASES[:1])
     config, program = trained
-    cycles = step_error.modelled_step(config, program).step(program.training, step=5).cycles
+    cycles = modelled_step(config, program).step(program.training, step=5).cycles
     monkeypatch.setattr(step_error, "step_program", lambda case: trained)
     alone = [(Opcode.LOAD, 99, 100), (Opcode.LOAD, 95, 100)]
     monkeypatch.setattr(step_error, "commands_alone", lambda config, program: alone)
