@@ -24,10 +24,10 @@ from diastole.files import atomic
 from diastole.files.layers import NamedLayer, read_layers
 from diastole.layers.costs import CONVERT, PHASES, Mapped, layer_costs, total
 from diastole.layers.sizes import machine_size
-from diastole.layers.steps import task_step
 from diastole.layers.sweep import SweptMachine, configurations, on_all_cores, swept
 from diastole.layers.widths import filled, parse_widths, widths_of
 from diastole.measure.networks import LISTS, layers_of
+from diastole.measure.steps import task_step
 from diastole.report import estimate_table
 from diastole_sim.perf.machine import LATENCY, Widths
 from diastole_sim.spec.image import DATA_WIDTHS, MAX_SIZE

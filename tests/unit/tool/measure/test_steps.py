@@ -3,8 +3,8 @@
 import pytest
 
 from diastole.errors import BadInput
-from diastole.layers.steps import STEP, modelled_step, task_step
 from diastole.measure import step_error
+from diastole.measure.steps import STEP, modelled_step, task_step
 from diastole.measure.whole_steps import CASES, PRESETS
 
 
