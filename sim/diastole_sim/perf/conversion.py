@@ -84,14 +84,14 @@ def estimate_conversion(
         rows=rows,
         cols=cols,
         beat_bytes=converter.beat_bytes,
-        cycles=_Conversion(converter, memory, rows, cols).run(twice),
+        cycles=ConversionRun(converter, memory, rows, cols).run(twice),
         words=converter.words(rows, cols),
         read_beats=rows * ceil_div(cols, converter.floats) * (1 + twice),
         write_beats=converter.image_beats(rows, cols),
     )
 
 
-class _Reading:
+class TileReading:
     """Rows of tiles are asked for, and taken where a tile has room."""
 
     def __init__(self, converter: ModelledConverter, memory: Memory, start: int):
@@ -127,13 +127,13 @@ class _Turned:
     ready: int | None = None
 
 
-class _Conversion:
+class ConversionRun:
     """A command on its way."""
 
     def __init__(self, converter: ModelledConverter, memory: Memory, rows: int, cols: int):
         self.converter, self.memory = converter, memory
         self.rows, self.cols = rows, cols
-        self.reading = _Reading(converter, memory, BEGUN)
+        self.reading = TileReading(converter, memory, BEGUN)
         self.starts, self.early = (RowStarts(BEGUN, converter.row_start) for _ in range(2))
         self.lane = 0  # the cycle after the last word in the lanes
         self.places = deque([LONG_AGO] * converter.halves)  # tiles that have gone
@@ -150,12 +150,16 @@ class _Conversion:
     def run(self, twice: bool) -> int:
         """Cycles, of two readings if ``twice``."""
         if twice:
-            self._begin_at(self._scan() + SCANNED)
+            self.begin_at(self._scan() + SCANNED)
         row, seen = 0, dict[tuple[int, ...], tuple[int, int]]()
         while row < self.rows:
-            self._tiles(row)
+            self.tiles(row)
             row += self.converter.tile_rows
             row = self._repeat(row, seen)
+        return self.finish() + self.memory.response_cycles + REPORTED
+
+    def finish(self) -> int:
+        """All tiles have come; the cycle after the last beat."""
         while self.turned:
             self._give_turned()
         per_block = self.converter.block if self.converter.vectors else 1
@@ -163,13 +167,13 @@ class _Conversion:
         writes.drain(ceil_div(self.cols, self.converter.block) * per_block, last=True)
         if writes.maxima is not None:
             writes.write_maxima(writes.maxima)
-        return writes.write + self.memory.response_cycles + REPORTED
+        return writes.write
 
     def _scan(self) -> int:
         """The first reading: the cycle after the last word. Rows of tiles come alike after some, as
         many at a time as are asked for together."""
         converter, taken = self.converter, list[int]()
-        reading = _Reading(converter, self.memory, BEGUN)
+        reading = TileReading(converter, self.memory, BEGUN)
         for row in range(0, self.rows, converter.tile_rows):
             for width in converter.tiles(self.cols):
                 reading.tile(min(converter.tile_rows, self.rows - row), width, LONG_AGO)
@@ -180,8 +184,9 @@ class _Conversion:
                 return taken[-1] + left * again // (converter.tile_rows * converter.tiles_ahead)
         return reading.taken
 
-    def _begin_at(self, cycle: int) -> None:
-        self.reading = _Reading(self.converter, self.memory, cycle)
+    def begin_at(self, cycle: int) -> None:
+        """Nothing comes before."""
+        self.reading = TileReading(self.converter, self.memory, cycle)
         self.lane = self.given = cycle
         self.starts, self.early = (RowStarts(cycle, self.converter.row_start) for _ in range(2))
         self.writes.begin_at(cycle)
@@ -250,7 +255,7 @@ class _Conversion:
 
     # Through the lanes.
 
-    def _tiles(self, row: int) -> None:
+    def tiles(self, row: int) -> None:
         """A row of tiles."""
         converter, col = self.converter, 0
         rows = min(converter.tile_rows, self.rows - row)

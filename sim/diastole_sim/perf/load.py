@@ -174,6 +174,7 @@ class Loaders:
 
     machine: ModelledMachine
     ask: int
+    others: int = 0
     ports: list[Load] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -186,6 +187,11 @@ class Loaders:
     @property
     def turn_stalls(self) -> int:
         return max(port.turn_stalls for port in self.ports)
+
+    def share(self, others: int) -> None:
+        """So many beats of the first port's bus have been others' so far."""
+        self.ports[0].bus += others - self.others
+        self.others = others
 
     def chunk(self, chunk: Chunk, free: int) -> int:
         """As of :class:`Load`."""

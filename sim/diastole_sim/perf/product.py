@@ -11,7 +11,7 @@ from diastole_sim.perf.load import Loaders
 from diastole_sim.perf.machine import DY, WIDEST, ModelledMachine, W, Widths, X, ceil_div
 from diastole_sim.perf.rings import Room
 from diastole_sim.perf.store import Store
-from diastole_sim.perf.walk import Chunk, loops_of, product_chunks
+from diastole_sim.perf.walk import Chunk, Loops, loops_of, product_chunks
 from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.command import MACHINES_OWN
 from diastole_sim.spec.image import MAX_SIZE
@@ -99,10 +99,19 @@ def estimate(
             return replace(found, passes=fused_passes(machine, widths))
         parts = [estimate(machine, part, m, n, k, nest, widths) for part in ("dx", "dw")]
         return gradients_apart(parts)
-    loops = loops_of(machine, op, m, n, k, nest, widths)
-    chunks = product_chunks(machine, loops)
-    units = loops.units, loops.units
-    found = _run(machine, op, (m, n, k), chunks, loops.slabs, units, loops.planes[0])
+    return estimate_loops(machine, op, (m, n, k), loops_of(machine, op, m, n, k, nest, widths))
+
+
+def estimate_loops(
+    machine: ModelledMachine,
+    op: str,
+    sizes: tuple[int, int, int],
+    loops: Loops,
+    store: Store | None = None,
+) -> Estimate:
+    """Of a product in its loops, whose results go to ``store``, None for memory; M, N, K."""
+    chunks, units = product_chunks(machine, loops), (loops.units, loops.units)
+    found = _run(machine, op, sizes, chunks, loops.slabs, units, loops.planes[0], store=store)
     return replace(found, passes=float(prod(loops.planes)))
 
 
@@ -122,6 +131,7 @@ def _run(
     units: tuple[int, int],
     streams: int,
     fused: bool = False,
+    store: Store | None = None,
 ) -> Estimate:
     m, n, k = sizes
     # The addresses of the maxima are products: as many cycles as the larger factor has bits.
@@ -129,14 +139,16 @@ def _run(
     setup = ceil_div(tallest, machine.block).bit_length() + 2
     headers = machine.header * (3 if fused else 2)  # of what is read, one after the other
     setup = max(setup, 3 + headers * (machine.memory.read_cycles + 1))
-    kind = Store if machine.ports == 1 else DealtStore
-    load, store = Loaders(machine, ask=setup), kind(machine, units)
+    load = Loaders(machine, ask=setup)
+    if store is None:
+        store = (Store if machine.ports == 1 else DealtStore)(machine, units)
     execute = Execute(machine, store)
     room = Room(machine, store, slabs, fused, streams)
     slots = 0
     for chunk in chunks:
         loaded = load.chunk(chunk, room.take(chunk))
         room.ran(chunk, execute, execute.chunk(chunk, loaded))
+        load.share(store.others)
         slots += chunk.slots * sum(chunk.uses) * chunk.slices * chunk.groups
     end = store.finish()
     assert execute.end is not None

@@ -64,6 +64,7 @@ class Store:
     writer: int = 0  # when the writer takes the next request
     last_beat: int = 0
     beats: int = 0
+    others: int = 0  # beats that were read beside those of products, at the first port
     responses: deque[int] = field(default_factory=deque)  # of the last bursts, oldest first
 
     def __post_init__(self) -> None:

@@ -27,9 +27,11 @@ from diastole.layers.sizes import machine_size
 from diastole.layers.sweep import SweptMachine, configurations, on_all_cores, swept
 from diastole.layers.widths import filled, parse_widths, widths_of
 from diastole.measure.networks import LISTS, layers_of
+from diastole.measure.steps import task_step
 from diastole.report import estimate_table
 from diastole_sim.perf.machine import LATENCY, Widths
 from diastole_sim.spec.image import DATA_WIDTHS, MAX_SIZE
+from diastole_sim.train.tasks import TASK_NAMES
 
 PICTURES = (".png", ".svg")
 MANY = 20
@@ -45,10 +47,15 @@ def add_parser(commands: Commands) -> None:
         allow_abbrev=False,
     )
     add_config(parser, presets=True)
-    parser.add_argument(
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument(
+        "--task",
+        choices=TASK_NAMES,
+        help="instead a step of a task on a machine with a vector unit, by what is waited for",
+    )
+    what.add_argument(
         "--shapes",
         metavar="LIST",
-        required=True,
         help="a CSV file of layers (columns M, K, N and a name; or the columns of a topology of "
         f"SCALE-Sim), or one of {', '.join(LISTS)}",
     )
@@ -93,6 +100,8 @@ def add_parser(commands: Commands) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
+    if arguments.task is not None:
+        return _one_step(arguments)
     phases = parse_phases(arguments.phases)
     asked = {} if arguments.widths is None else parse_widths(arguments.widths)
     if arguments.over:
@@ -103,6 +112,23 @@ def execute(arguments: argparse.Namespace) -> int:
     layers = read_shapes(arguments.shapes, arguments.batch)
     with on_all_cores() if len(layers) >= MANY else nullcontext(map) as mapped:
         return _one_machine(arguments, config, layers, phases, mapped, widths)
+
+
+def _one_step(arguments: argparse.Namespace) -> int:
+    """Says what a step of a task takes."""
+    if arguments.over or arguments.out is not None:
+        raise BadInput("--over and --out are about layers: leave them out, or --task")
+    found = task_step(read_config(arguments), arguments.task, arguments.latency)
+    causes = found.by_cause
+    if arguments.json:
+        commands = [{**vars(each), "opcode": each.opcode.name.lower()} for each in found.commands]
+        step = {"task": arguments.task, "cycles": found.cycles, "causes": causes}
+        print_json(step | {"latency": arguments.latency, "commands": commands})
+        return 0
+    say(f"a step of {arguments.task}: {found.cycles:,} cycles")
+    for cause, cycles in causes.items():
+        say(f"  {cause:<14}{cycles:>8,}  {cycles / found.cycles:>6.1%}")
+    return 0
 
 
 def _one_machine(

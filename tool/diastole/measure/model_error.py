@@ -1,4 +1,5 @@
-"""How far the model of the machine is from the Verilog's counters: products and conversions."""
+"""How far the model of the machine is from the Verilog's counters: products, conversions and
+steps."""
 
 import random
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from diastole.backend import cached_product
 from diastole.config.file import from_document
 from diastole.config.keys import Config
 from diastole.config.presets import PRESETS
+from diastole.measure import step_error
 from diastole.measure.figure import Figure, at_most, shown
 from diastole.measure.utilisation import multiply_held
 from diastole_sim.perf import Memory, ModelledMachine, estimate
@@ -60,6 +62,7 @@ def machine_of(preset: str, name: str) -> Config:
 
 def figures() -> Iterator[Figure]:
     """Of every machine, run in Verilator."""
+    yield from step_error.figures()
     for preset, name in product(MACHINES, FORMATS):
         config = machine_of(preset, name)
         with Device(cached_product(config), memory_bytes=1 << 26) as device:

@@ -69,7 +69,8 @@ class _Run:
     speed: float
 
 
-def _configured(case: StepCase) -> Config:
+def configured_step(case: StepCase) -> Config:
+    """The machine of a case."""
     document = PRESETS["nano"].model_dump(exclude_none=True)
     document["vector"]["enable"] = True
     for table, keys in case.keys.items():
@@ -79,7 +80,7 @@ def _configured(case: StepCase) -> Config:
 
 def _run(case: StepCase, steps: int) -> _Run:
     """So many steps from the start."""
-    config = _configured(case)
+    config = configured_step(case)
     options = ProgramOptions(limits=program_limits(config), **case.options)
     made = options.program(find_task("digits"), config.numerics, steps=MORE, seed=0)
     with make_machine("rtl", config, made.program, seed=0) as machine:

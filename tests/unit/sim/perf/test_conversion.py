@@ -66,7 +66,7 @@ def test_rows_of_tiles_that_repeat_are_passed_over_exactly(name, rng, monkeypatc
         for latency in (1, 20, 100, 20, 100)
     ]
     quick = [estimated(name, *case) for case in cases]
-    monkeypatch.setattr(unit._Conversion, "_repeat", lambda self, row, seen: row)
+    monkeypatch.setattr(unit.ConversionRun, "_repeat", lambda self, row, seen: row)
     assert [estimated(name, *case) for case in cases] == quick
 
 
@@ -75,7 +75,7 @@ def test_rows_repeat_with_the_bursts_that_they_end_in(name, rng, monkeypatch):
     """Of a memory so far that writes wait for responses."""
     cases = [("x", (rng.randrange(1500, 2500), rng.randrange(1, 64)), 400) for _ in range(3)]
     quick = [estimated(name, *case) for case in cases]
-    monkeypatch.setattr(unit._Conversion, "_repeat", lambda self, row, seen: row)
+    monkeypatch.setattr(unit.ConversionRun, "_repeat", lambda self, row, seen: row)
     assert [estimated(name, *case) for case in cases] == quick
 
 
@@ -88,7 +88,7 @@ def test_every_group_has_its_place(name, monkeypatch):
         ImageWrites, "group",
         lambda self, at, copy, number: seen.append((copy, number)) or group(self, at, copy, number),
     )  # fmt: skip
-    monkeypatch.setattr(unit._Conversion, "_repeat", lambda self, row, seen: row)
+    monkeypatch.setattr(unit.ConversionRun, "_repeat", lambda self, row, seen: row)
     estimated(name, "x", (100, 150))
     first, second = ([number for of, number in seen if of == copy] for copy in range(2))
     assert sorted(first) == list(range(13 * 3))
@@ -101,9 +101,9 @@ def test_every_group_has_its_place(name, monkeypatch):
 
 def test_a_large_tensor_takes_no_longer_to_estimate(monkeypatch):
     asked = []
-    tiles = unit._Conversion._tiles
+    tiles = unit.ConversionRun.tiles
     monkeypatch.setattr(
-        unit._Conversion, "_tiles", lambda self, row: asked.append(row) or tiles(self, row)
+        unit.ConversionRun, "tiles", lambda self, row: asked.append(row) or tiles(self, row)
     )
     estimated("squares", "x", (65536, 64))
     assert len(asked) < 200

@@ -167,3 +167,10 @@ def test_two_loaders():
     took = [port.ask - begins for port in both.ports]
     assert took == [load.ask - 10 for load in alone]
     assert both.turn_stalls == max(port.turn_stalls for port in both.ports)
+
+
+def test_beats_of_others_come_between():
+    loaders = Loaders(machine(), ask=0)
+    for others, bus in ((10, 10), (10, 10), (15, 15)):
+        loaders.share(others)
+        assert loaders.ports[0].bus == bus

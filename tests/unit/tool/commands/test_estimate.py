@@ -203,3 +203,22 @@ def test_mistakes_of_sweeps(diastole, shapes, arguments, text):
     result = diastole("estimate", "nano.toml", "--shapes", shapes, *arguments)
     assert (result.code, result.out) == (2, "")
     assert result.err[0].startswith(f"diastole: error: {text}")
+
+
+STEP = ("estimate", "nano.toml", "--set", "vector.enable=true", "--task", "digits")
+
+
+def test_a_step_of_a_task(diastole):
+    result = diastole(*STEP, "--json")
+    assert result.code == 0
+    assert sum(result.json["causes"].values()) == result.json["cycles"] > 10_000
+    assert result.json["commands"][0]["opcode"] == "load"
+    lines = diastole(*STEP).out.splitlines()
+    assert lines[0] == f"a step of digits: {result.json['cycles']:,} cycles"
+    assert len(lines) == 1 + len(result.json["causes"])
+
+
+def test_a_step_takes_no_layers(diastole):
+    assert diastole(*STEP, "--over", "bus.data_width=64").code != 0
+    assert diastole("estimate", "nano.toml", "--task", "digits").code != 0
+    assert diastole(*STEP, "--shapes", "dlrm").code != 0

@@ -6,10 +6,10 @@ from diastole.measure.whole_steps import CASES, FEWER, MORE
 
 def test_every_case_is_a_machine_with_a_unit():
     for case in CASES:
-        config = whole_steps._configured(case)
+        config = whole_steps.configured_step(case)
         assert config.vector.enable
         assert config.array == whole_steps.PRESETS["nano"].array
-    assert len({whole_steps._configured(case).config_sha256 for case in CASES}) == len(CASES)
+    assert len({whole_steps.configured_step(case).config_sha256 for case in CASES}) == len(CASES)
 
 
 def test_what_begins_and_ends_a_run_does_not_count(monkeypatch):

@@ -1,0 +1,133 @@
+"""A chain's outputs in time: rows that wait, beats, and what answers them."""
+
+from collections import deque
+
+from diastole_sim.perf.chain_inputs import SegmentTimes
+from diastole_sim.perf.fed_conversion import FedConversion
+from diastole_sim.perf.machine import ceil_div
+from diastole_sim.perf.store import ANSWERED, WRITES_AHEAD
+from diastole_sim.perf.vector import WRITTEN, ChainTask, ModelledVector, VisitedBlock
+from diastole_sim.spec.stream_table import ELEMENT_BITS, Kind
+
+BLOCKS_WAITING = 4
+"""Whose rows there is room for."""
+ASKS_WAITING = 2
+"""Blocks whose place is not yet looked for."""
+LEAST_IMAGE_ROWS, IMAGE_BITS = 32, 1 << 13
+"""Rows of an image that wait for the converter: so many at least, more where the bus is narrow."""
+LEAVES = 2
+"""Cycles from a row's arrival to its leaving."""
+TAKEN = 2
+"""From a write's request to its first beat."""
+BY_ROWS = (Kind.F32, Kind.BF16, Kind.U8)
+
+
+class ChainOutputs:
+    """Rows of blocks, in the order in which instructions give them. ``now``: no earlier cycle
+    matters."""
+
+    def __init__(self, vector: ModelledVector, task: ChainTask, now: int):
+        self.vector, self.task = vector, task
+        self.segments = SegmentTimes()
+        self.packed = deque([now - 2] * BLOCKS_WAITING)
+        self.asked = deque([now - 2] * ASKS_WAITING)
+        self.row = self.beat = now - 1
+        self.responses: deque[int] = deque([now - 2] * WRITES_AHEAD)
+        self.written = 0
+        self.write_beats = 0
+        self.image: FedConversion | None = None
+        waiting = max(LEAST_IMAGE_ROWS, IMAGE_BITS // vector.data_width)
+        self.image_rows = deque([now - 2] * waiting)
+        self.image_row = now - 1
+        for each in task.outputs.values():
+            if each.kind == Kind.IMAGE:
+                self.image = FedConversion(vector, each, task, now)
+
+    @property
+    def room(self) -> int:
+        """The first cycle in which an instruction may give a block."""
+        return max(self.packed[0], self.asked[0]) + 1
+
+    @property
+    def idle(self) -> int:
+        """The first cycle in which all has left, but rows of an image."""
+        return max(self.row, self.segments.last) + 1
+
+    @property
+    def answered(self) -> int:
+        """When all is in memory."""
+        return self.written if self.image is None else max(self.written, self.image.answered)
+
+    def give(self, number: int, block: VisitedBlock, taken: int) -> None:
+        """An instruction that is ``taken`` in a cycle gives a block."""
+        self.packed.popleft()
+        self.asked.popleft()
+        kind = Kind(self.task.outputs[number].kind)
+        per_row = self._beats(kind, block)
+        requests = self._ask(kind, block, taken, per_row)
+        asked: deque[int] = deque(requests)
+        for row in range(self.vector.block):
+            self.row = max(self.row + 1, taken + 1 + row + WRITTEN + LEAVES)
+            if kind == Kind.IMAGE:
+                self._give_row(block, row)
+            begins = asked.popleft() + TAKEN if asked and per_row[row] else 0
+            for _ in range(per_row[row]):
+                self.beat = max(self.beat + 1, self.row, begins)
+                self.row = self.beat
+                self.write_beats += 1
+            if per_row[row] and self._ends(kind, row, per_row):
+                self.written = self.beat + self.vector.memory.response_cycles
+                self.responses[-1 - len(asked)] = self.written
+        self.packed.append(self.row)
+        if self.image is not None and kind == Kind.IMAGE:
+            self.image.block(block, self.image_row)
+
+    def _ends(self, kind: Kind, row: int, per_row: list[int]) -> bool:
+        return kind != Kind.MASK or not any(per_row[row + 1 :])
+
+    def _give_row(self, block: VisitedBlock, row: int) -> None:
+        """Of an image, to the queue before the converter, which takes it word by word, if it has
+        room for the tile."""
+        assert self.image is not None
+        self.row = max(self.row, self.image_rows.popleft() + 1)
+        self.image_row = max(self.image_row, self.row) + 1
+        if block.first and row == 0:
+            self.image_row = max(self.image_row, self.image.free)
+        if row < block.rows:
+            self.image_row += max(1, ceil_div(32 * block.cols, self.vector.data_width)) - 1
+        self.image_rows.append(self.image_row)
+
+    def _beats(self, kind: Kind, block: VisitedBlock) -> list[int]:
+        """That each row of a block brings."""
+        vector, side = self.vector, self.vector.block
+        if kind in BY_ROWS:
+            beats = vector.beats(block.cols, ELEMENT_BITS[kind])
+            return [beats if row < block.rows else 0 for row in range(side)]
+        if kind == Kind.MASK:
+            most = max(1, min(side, vector.data_width // side))
+            return [int((row + 1) % most == 0) for row in range(side)]
+        if kind == Kind.ROW and block.last:
+            return [int(row < block.rows) for row in range(side)]
+        if kind == Kind.COLUMN and block.last:
+            return [vector.beats(block.cols, 32), *[0] * (side - 1)]
+        return [0] * side
+
+    def _ask(self, kind: Kind, block: VisitedBlock, taken: int, per_row: list[int]) -> list[int]:
+        """The cycles of a block's requests."""
+        if not any(per_row):
+            self.asked.append(taken + 1)
+            return []
+        by_block = kind in (Kind.MASK, Kind.COLUMN)
+        count = {Kind.MASK: block.i, Kind.COLUMN: 0, Kind.ROW: 0}.get(
+            kind, block.i * self.vector.block
+        )
+        first = self.segments.begin(taken + 1, count)
+        self.asked.append(self.segments.entered)
+        found: list[int] = []
+        request = first - 1
+        for _ in range(1 if by_block else sum(map(bool, per_row))):
+            request = max(request + 1, self.responses.popleft() + ANSWERED - TAKEN)
+            self.responses.append(request)
+            found.append(request)
+        self.segments.last = request
+        return found

@@ -1,0 +1,95 @@
+"""A product whose results go to a chain, tile by tile."""
+
+from dataclasses import dataclass
+
+from diastole_sim.perf.chain import ChainCore, ChainTimes
+from diastole_sim.perf.lanes import LATENCY, QUEUED
+from diastole_sim.perf.machine import WIDEST, ModelledMachine, Widths, ceil_div
+from diastole_sim.perf.product import Estimate, estimate_loops
+from diastole_sim.perf.store import Store
+from diastole_sim.perf.vector import ChainTask, ModelledVector, VisitedBlock
+from diastole_sim.perf.walk import Loops, Span, loops_of
+from diastole_sim.spec.command import MACHINES_OWN
+from diastole_sim.spec.nest import Nest
+
+READ = 2
+"""Cycles from a tile's last sum to the reading of the first."""
+PASSED = 1
+"""From a drain to the chain's buffers."""
+
+
+class ChainedStore(Store):
+    """Gives tiles to a chain in the order of their product, block by block."""
+
+    def __init__(self, machine: ModelledMachine, loops: Loops, core: ChainCore):
+        super().__init__(machine, (loops.units, loops.units))
+        self.core, self.loops = core, loops
+        self.order = loops.tiles()
+        self.waits: list[tuple[int, int]] = []
+
+    def tile(self, direction: int, cycle: int, spans: tuple[Span, ...]) -> None:
+        """All blocks of a tile go to the chain, each when it has room for it."""
+        (top, rows), (left, cols) = next(self.order)
+        core, drain = self.core, self.drains[direction]
+        first = cycle + READ + LATENCY + PASSED
+        for i in range(top, top + rows):
+            for j in range(left, left + cols):
+                block = core.task.visited(i, j, first=j == left, last=j == left + cols - 1)
+                self._block(block, first)
+        self.others = core.inputs.read_beats
+        drain.freed.append(core.inputs.product - LATENCY - PASSED)
+
+    def _block(self, block: VisitedBlock, first: int) -> None:
+        """A block, and from when to when its rows waited for the chain."""
+        inputs = self.core.inputs
+        there = max(inputs.product, first)
+        self.core.block(block, first)
+        begun = inputs.product - self.core.vector.block
+        self.waits.append((there, begun))
+
+    def stalled(self, since: int) -> int:
+        """Cycles from ``since`` on in which a row waited to be read; not of the last ones, which
+        are all read, and wait behind that."""
+        read = ceil_div(QUEUED + LATENCY, self.core.vector.block)
+        return sum(max(0, end - max(begin, since)) for begin, end in self.waits[:-read])
+
+    def finish(self) -> int:
+        """The cycle in which the last row was taken."""
+        return self.core.inputs.product
+
+    def drained(self, direction: int, number: int) -> int:
+        """As that of any store; tiles are gone as soon as they come."""
+        return self.drains[direction].freed[number]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DrainedTimes:
+    """``product``: of the array, until the last row is taken; ``chain``: of the vector unit;
+    ``stalled``: cycles in which no vector entered the array, and rows waited for the chain."""
+
+    product: Estimate
+    chain: ChainTimes
+    stalled: int
+
+
+def estimate_drained(
+    machine: ModelledMachine,
+    vector: ModelledVector,
+    op: str,
+    sizes: tuple[int, int, int],
+    task: ChainTask,
+    *,
+    nest: Nest = MACHINES_OWN,
+    widths: Widths = WIDEST,
+    unit_free: int = 0,
+    converter_free: int = 0,
+) -> DrainedTimes:
+    """A product (M, N, K) from cycle 0 on, and a chain that the vector unit begins with in the
+    cycle ``unit_free``, an image not before ``converter_free``."""
+    loops = loops_of(machine, op, *sizes, nest, widths)
+    core = ChainCore(vector, task, unit_free, converter_free)
+    store = ChainedStore(machine, loops, core)
+    product = estimate_loops(machine, op, sizes, loops, store)
+    after = product.cycles - product.idle["tail"]
+    stalled = product.idle["accumulator"] + store.stalled(after)
+    return DrainedTimes(product=product, chain=core.end(), stalled=stalled)

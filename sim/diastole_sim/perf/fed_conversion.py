@@ -1,0 +1,74 @@
+"""A conversion of an image that a chain gives, row of blocks by row of blocks."""
+
+from diastole_sim.perf.conversion import KNOWN, ConversionRun, TileReading
+from diastole_sim.perf.converter import ModelledConverter
+from diastole_sim.perf.vector import ChainTask, ModelledVector, VisitedBlock
+from diastole_sim.spec.numerics import CLASS_NAMES
+from diastole_sim.spec.stream_table import Descriptor
+
+GIVEN_BACK = -2
+"""Cycles from the cycle after the image's last beat to the end of its chain."""
+
+
+class FedReading(TileReading):
+    """Tiles whose blocks have come at known cycles."""
+
+    def __init__(self, converter: ModelledConverter, vector: ModelledVector, start: int):
+        super().__init__(converter, vector.memory, start)
+        self.block = vector.block
+        self.came: list[int] = []  # when each block column of the tiles at hand had come last
+
+    def tile(self, rows: int, cols: int, free: int) -> list[int]:
+        """As that of any reading; ``free`` has been waited for by who gave the blocks."""
+        known: list[int] = []
+        col = 0
+        for width in self.converter.pieces(cols):
+            last = -(-(col + width) // self.block)
+            self.taken = max(self.came[:last])
+            known.append(self.taken + KNOWN + self.converter.measure_cycles)
+            col += width
+        del self.came[: -(-cols // self.block)]
+        return known
+
+
+class FedConversion:
+    """The conversion of an image output of a chain. ``now``: the first cycle in which its rows may
+    come."""
+
+    def __init__(self, vector: ModelledVector, image: Descriptor, task: ChainTask, now: int):
+        self.converter = ModelledConverter(
+            numerics=vector.numerics,
+            tensor_class=CLASS_NAMES[image.tensor_class],
+            data_width=vector.data_width,
+        )
+        self.walk = task.walk
+        self.run = ConversionRun(self.converter, vector.memory, task.walk.rows, task.walk.cols)
+        self.run.begin_at(now)
+        self.run.reading = self.reading = FedReading(self.converter, vector, now)
+        self.came = [now] * task.walk.block_cols
+        self.finished: int | None = None
+
+    @property
+    def free(self) -> int:
+        """When there is room for another tile."""
+        return self.run.places[0] + 1
+
+    def block(self, block: VisitedBlock, cycle: int) -> None:
+        """The last row of a block came in a cycle."""
+        self.came[block.j] = max(self.came[block.j], cycle)
+        bottom = (block.i + 1) * self.walk.block
+        whole = bottom % self.converter.tile_rows == 0 or bottom >= self.walk.rows
+        if whole and block.j == self.walk.block_cols - 1:
+            self.reading.came = list(self.came)
+            self.run.tiles((bottom - 1) // self.converter.tile_rows * self.converter.tile_rows)
+
+    def end(self) -> int:
+        """All blocks have come: the first cycle in which the chain may end for it."""
+        if self.finished is None:
+            self.finished = self.run.finish()
+        return self.finished + GIVEN_BACK
+
+    @property
+    def answered(self) -> int:
+        """When all of it is in memory."""
+        return self.end() - GIVEN_BACK + self.run.memory.response_cycles

@@ -1,0 +1,300 @@
+"""A step of a program in time: its commands, two in flight, and what the array waits for."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from diastole_sim.perf.chain import ChainTimes, estimate_chain
+from diastole_sim.perf.conversion import estimate_conversion
+from diastole_sim.perf.drained import estimate_drained
+from diastole_sim.perf.machine import ModelledMachine, Widths, ceil_div
+from diastole_sim.perf.product import Estimate, estimate
+from diastole_sim.perf.transfers import estimate_transfer
+from diastole_sim.perf.vector import ChainTask, ModelledVector
+from diastole_sim.spec.chains import named_streams, walk_of
+from diastole_sim.spec.command import Command
+from diastole_sim.spec.command_table import (
+    CHAINED,
+    COMMAND_BYTES,
+    MULTIPLYING,
+    TRANSFERS,
+    WIDTH_FIELDS,
+    Opcode,
+)
+from diastole_sim.spec.limits import VectorTable
+from diastole_sim.spec.micro import INPUTS, Instruction
+from diastole_sim.spec.nest import KEPT, OUTER, Nest
+from diastole_sim.spec.numerics import CLASS_NAMES
+from diastole_sim.spec.stream_table import DESCRIPTOR_BYTES, Descriptor
+
+FETCHED = 3
+"""Cycles of a command's fetch besides its latency and its beats."""
+QUEUED = 1
+"""From a command's start to the vector unit's taking it."""
+ENDED = 1
+"""From the last answer to a command to its end."""
+
+Read = Callable[[int, int], bytes]
+"""Bytes of memory, from an address on, so many."""
+
+
+@dataclass
+class ProgramState:
+    """Tables of a vector unit as commands have loaded them."""
+
+    instructions: dict[int, Instruction] = field(default_factory=dict[int, Instruction])
+    descriptors: dict[int, Descriptor] = field(default_factory=dict[int, Descriptor])
+
+    def load(self, command: Command, read: Read) -> None:
+        """What a command ``load`` changes of them."""
+        if command.which == VectorTable.INSTRUCTIONS:
+            data = read(command.address_x, 8 * command.count)
+            for number in range(command.count):
+                word = int.from_bytes(data[8 * number : 8 * number + 8], "little")
+                self.instructions[command.first + number] = Instruction.decode(word)
+        elif command.which == VectorTable.DESCRIPTORS:
+            size = DESCRIPTOR_BYTES
+            data = read(command.address_x, size * command.count)
+            for number in range(command.count):
+                entry = data[size * number : size * (number + 1)]
+                self.descriptors[command.first + number] = Descriptor.decode(entry)
+
+    def task(self, command: Command, *, block: int, step: int) -> ChainTask:
+        """The chain of a command."""
+        program = [self.instructions[command.program + k] for k in range(command.program_length)]
+        inputs, outputs = named_streams(program)
+        first = command.streams
+        return ChainTask(
+            program=program,
+            inputs={number: self.descriptors[first + number] for number in inputs},
+            outputs={number: self.descriptors[first + INPUTS + number] for number in outputs},
+            walk=walk_of(command, block),
+            of_product=command.opcode in CHAINED,
+            step=step,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommandTimes:
+    """A command of a step: cycles from the step's beginning to its start and to its end, vectors
+    that enter the array, and cycles of its product in which it waits for operands and for room,
+    and those at the end in which only answers are awaited.
+    ``beats``: over the bus, but those that a conversion reads and its own 64 bytes."""
+
+    number: int
+    opcode: Opcode
+    started: int
+    done: int
+    slots: int = 0
+    loading: int = 0
+    stalled: int = 0
+    answering: int = 0
+    update: bool = False
+    beats: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepEstimate:
+    """``cycles``: from one end of a step to the next. ``commands``: in their order."""
+
+    cycles: int
+    commands: tuple[CommandTimes, ...]
+
+    @property
+    def by_cause(self) -> dict[str, int]:
+        """Cycles as the counters of a machine have them: each with a vector that enters the array
+        is one of ``busy_slots``, each without by what its command waits for."""
+        found = Counter[str]()
+        before = 0
+        for each in self.commands:
+            here = each.done - before
+            before = each.done
+            found["busy_slots"] += each.slots
+            here -= each.slots
+            product = each.opcode in CHAINED
+            for cause, cycles in (
+                ("wait_vector" if product else "wait_store", each.stalled),
+                ("wait_load", each.loading),
+                ("wait_command", each.answering),
+            ):
+                took = max(0, min(here, cycles))
+                found[cause] += took
+                here -= took
+            rest = "wait_update" if each.update else "wait_chain"
+            if each.opcode == Opcode.CONVERT:
+                rest = "wait_convert"
+            elif each.opcode in MULTIPLYING and not product:
+                rest = "wait_command"
+            found[rest] += here
+        found["wait_command"] += self.cycles - before
+        return dict(found)
+
+
+def ended(times: ChainTimes) -> int:
+    """When a command of the vector unit is done: the cycle in which it is, or all is answered."""
+    return max(times.done - 1, times.answered + ENDED)
+
+
+def nest_of(command: Command) -> Nest:
+    """Of a product's command."""
+    return Nest(
+        t_blocks=command.nest_t,
+        groups=command.nest_groups,
+        chunk=command.nest_chunk,
+        outer=OUTER[command.nest_outer],
+        keep=KEPT[command.nest_keep],
+    )
+
+
+class StepModel:
+    """Commands of a program one after the other, on a machine with a vector unit."""
+
+    def __init__(self, machine: ModelledMachine, vector: ModelledVector, read: Read):
+        self.machine, self.vector, self.read = machine, vector, read
+        self.tables = ProgramState()
+        self.converter_free = 0
+
+    @property
+    def fetch(self) -> int:
+        """Cycles of a command's fetch."""
+        beats = ceil_div(COMMAND_BYTES, self.vector.beat_bytes)
+        return FETCHED + self.vector.memory.read_cycles + beats
+
+    def step(self, commands: Sequence[Command], *, step: int = 0) -> StepEstimate:
+        """The step of a program's training whose number is ``step``; the commands before it have
+        loaded tables."""
+        end = next(n for n, each in enumerate(commands) if each.opcode == Opcode.NEXT)
+        first = commands[end].target
+        for each in commands[:first]:
+            if each.opcode == Opcode.LOAD:
+                self.tables.load(each, self.read)
+        found: list[CommandTimes] = []
+        taken, unit = 0, 0
+        self.converter_free = 0
+        for number in range(first, end):
+            command = commands[number]
+            before = [each.done for each in found[-2:]]
+            fetched = taken + self.fetch
+            started = max([fetched, *(before[:-1] if command.ahead else before)])
+            times, unit = self._command(number, command, started, unit, step)
+            found.append(
+                times
+                if not before or times.done > before[-1]
+                else replace(times, done=before[-1] + 1)
+            )
+            taken = started
+        last = max(found[-1].done, taken + self.fetch) + 1
+        return StepEstimate(cycles=last, commands=tuple(found))
+
+    def alone(self, commands: Sequence[Command], number: int, *, step: int = 0) -> int:
+        """Cycles of a run of one command, its fetch among them; those before it have loaded
+        tables."""
+        for each in commands[:number]:
+            if each.opcode == Opcode.LOAD:
+                self.tables.load(each, self.read)
+        self.converter_free = 0
+        if commands[number].opcode == Opcode.NEXT:
+            return self.fetch - 1
+        times, _ = self._command(number, commands[number], 0, 0, step)
+        return self.fetch + times.done
+
+    def _command(
+        self, number: int, command: Command, started: int, unit: int, step: int
+    ) -> tuple[CommandTimes, int]:
+        """A command that starts in a cycle; the vector unit is free from ``unit`` on, and then."""
+        opcode = Opcode(command.opcode)
+        now = max(started + QUEUED, unit)
+        if opcode in TRANSFERS:
+            if opcode == Opcode.LOAD:
+                self.tables.load(command, self.read)
+            times = estimate_transfer(self.vector, command, step=step, now=now)
+            return self._of_unit(number, command, started, times)
+        if opcode == Opcode.CHAIN:
+            task = self.tables.task(command, block=self.vector.block, step=step)
+            times = estimate_chain(self.vector, task, now, self.converter_free)
+            self.converter_free = max(self.converter_free, times.converted)
+            return self._of_unit(number, command, started, times)
+        if opcode in CHAINED:
+            return self._drained(number, command, started, now, step)
+        if opcode == Opcode.CONVERT:
+            conversion = estimate_conversion(
+                self.vector.numerics,
+                CLASS_NAMES[command.class_x],
+                command.m,
+                command.n,
+                data_width=self.vector.data_width,
+                memory=self.vector.memory,
+            )
+            found = CommandTimes(
+                number=number,
+                opcode=opcode,
+                started=started,
+                done=started + conversion.cycles,
+                beats=conversion.write_beats,
+            )
+            return found, unit
+        name = MULTIPLYING[opcode].name
+        product = estimate(
+            self.machine, name, command.m, command.n, command.k, nest_of(command), _widths(command)
+        )
+        return _of_product(number, opcode, started, started + product.cycles, product), unit
+
+    def _of_unit(
+        self, number: int, command: Command, started: int, times: ChainTimes
+    ) -> tuple[CommandTimes, int]:
+        done = ended(times)
+        found = CommandTimes(
+            number=number,
+            opcode=Opcode(command.opcode),
+            started=started,
+            done=done,
+            answering=max(0, done - max(times.done, times.converted)),
+            update=bool(command.update),
+            beats=times.read_beats + times.write_beats,
+        )
+        return found, times.done
+
+    def _drained(
+        self, number: int, command: Command, started: int, now: int, step: int
+    ) -> tuple[CommandTimes, int]:
+        opcode = Opcode(command.opcode)
+        times = estimate_drained(
+            self.machine,
+            self.vector,
+            CHAINED[opcode].name,
+            (command.m, command.n, command.k),
+            self.tables.task(command, block=self.vector.block, step=step),
+            nest=nest_of(command),
+            widths=_widths(command),
+            unit_free=now - started,
+            converter_free=self.converter_free - started,
+        )
+        chain = times.chain
+        self.converter_free = max(self.converter_free, started + chain.converted)
+        done = started + ended(chain)
+        beats = chain.read_beats + chain.write_beats
+        found = _of_product(number, opcode, started, done, times.product, beats)
+        answering = max(0, done - started - max(chain.done, chain.converted))
+        return replace(found, stalled=times.stalled, answering=answering), started + chain.done
+
+
+def _of_product(
+    number: int, opcode: Opcode, started: int, done: int, product: Estimate, beats: int = 0
+) -> CommandTimes:
+    return CommandTimes(
+        number=number,
+        opcode=opcode,
+        started=started,
+        done=done,
+        slots=product.slots,
+        loading=product.idle["load"],
+        stalled=product.idle["accumulator"],
+        beats=beats + product.read_beats + product.write_beats,
+    )
+
+
+def _widths(command: Command) -> Widths:
+    """Bits of magnitude of a product's operands: the widest are meant by a machine's own images."""
+    planes = [getattr(command, WIDTH_FIELDS[name]) for name in CLASS_NAMES]
+    x, w, dy = (2 * (each + 1) if each else None for each in planes)
+    return x, w, dy

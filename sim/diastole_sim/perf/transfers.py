@@ -1,0 +1,32 @@
+"""Entries of tables between memory and a vector unit, in time: the commands load and store."""
+
+from diastole_sim.perf.chain import ChainTimes
+from diastole_sim.perf.machine import ceil_div
+from diastole_sim.perf.vector import ModelledVector
+from diastole_sim.spec.command import Command
+from diastole_sim.spec.command_table import Opcode
+from diastole_sim.spec.limits import VectorTable, entry_words
+
+ASKED = 3
+"""Cycles from a command to its first request, besides one for each bit of the step."""
+STORED = 6
+"""Cycles of a store besides those of its chunks."""
+
+
+def estimate_transfer(
+    vector: ModelledVector, command: Command, *, step: int = 0, now: int = 0
+) -> ChainTimes:
+    """A ``load`` or ``store`` that comes in cycle ``now``: an entry, or a beat of it, moves in a
+    cycle, a scale in two where it is stored."""
+    table = VectorTable(command.which)
+    bits = 32 * entry_words(table, vector.block)
+    chunks = command.count * ceil_div(bits, vector.data_width)
+    beats = ceil_div(command.count * bits, vector.data_width)
+    asked = now + ASKED + step.bit_length()
+    if command.opcode == Opcode.LOAD:
+        done = asked + vector.memory.read_cycles + chunks
+        return ChainTimes(done=done, answered=0, read_beats=beats, write_beats=0)
+    done = now + STORED + chunks * (2 if table == VectorTable.AMAX else 1)
+    done = max(done, asked + beats + 2)
+    answered = done + vector.memory.response_cycles
+    return ChainTimes(done=done, answered=answered, read_beats=0, write_beats=beats)

@@ -1,0 +1,25 @@
+"""The model of chains and steps against the counters of the Verilog."""
+
+import pytest
+
+from diastole.measure.step_error import (
+    MOST_OFF,
+    commands_alone,
+    counted_step,
+    step_program,
+)
+from diastole.measure.steps import STEP, modelled_step
+from diastole.measure.whole_steps import CASES
+
+OFF = 10
+"""Cycles that a short command may be off."""
+
+
+@pytest.mark.parametrize("number", [0, 2])
+def test_a_step_and_its_commands(number):
+    """Of `nano` at 128 bits, with two special lanes and with four."""
+    config, program = step_program(CASES[number])
+    guess = modelled_step(config, program).step(program.training, step=STEP).cycles
+    assert guess == pytest.approx(counted_step(config, program), rel=MOST_OFF)
+    for opcode, modelled, counted in commands_alone(config, program):
+        assert modelled == pytest.approx(counted, rel=MOST_OFF, abs=OFF), opcode.name

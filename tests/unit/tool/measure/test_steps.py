@@ -1,0 +1,29 @@
+"""What a step costs: of a program as a host stores it."""
+
+import pytest
+
+from diastole.errors import BadInput
+from diastole.measure import step_error
+from diastole.measure.steps import STEP, modelled_step, task_step
+from diastole.measure.whole_steps import CASES, PRESETS
+
+
+def test_the_model_reads_what_the_host_stores():
+    config, program = step_error.step_program(CASES[0])
+    model = modelled_step(config, program)
+    found = model.step(program.training, step=STEP)
+    assert 10_000 < found.cycles < 14_000
+    assert sum(found.by_cause.values()) == found.cycles
+    far = modelled_step(config, program, latency=100)
+    assert far.step(program.training, step=STEP).cycles > found.cycles + 1000
+    with pytest.raises(ValueError, match="nothing is stored"):
+        model.read(program.memory_bytes, 8)
+    assert task_step(config, "digits-mlp").cycles == found.cycles
+
+
+def test_who_has_no_step():
+    with pytest.raises(BadInput, match=r"vector\.enable"):
+        task_step(PRESETS["nano"], "digits")
+    config, _ = step_error.step_program(CASES[0])
+    with pytest.raises(BadInput, match="--task"):
+        task_step(config, "text")
