@@ -1,8 +1,10 @@
 """More scenes of a machine with a vector unit: small chains made for what random ones rarely do."""
 
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
+from diastole_sim.spec.stream_table import INPUTS
 from mutation.scenes_of_programs import ScenesBench, done_between, paired
 from mutation.watch import Log
 from oracle import vector_words as w
@@ -105,4 +107,28 @@ def _extremes(rng: Random, size: tuple[int, int]) -> list[list[int]]:
     ]
 
 
-SCENES_OF_CORES = (crowded_chains, extreme_chains)
+def images(product: Path, log: Log) -> None:
+    """Of each class, in several steps, with a slot of scales and without."""
+    rng = Random(16)
+    move = w.Instruction(op=w.MOV, a=w.STREAM, o=0)
+    with paired(product, log) as pair:
+        for number in range(6):
+            bench = ScenesBench(pair)
+            block = bench.machine.limits.block
+            size = (2 * block - 1, 3 * block + 1)
+            scene = scene_of(
+                rng,
+                block,
+                [move],
+                size=size,
+                inputs=[f32(rng, size)],
+                outputs=[Output(w.KIND_IMAGE)],
+            )
+            placed = PlacedScene(bench, sound(scene), rng, step=number)
+            bench.machine.tables.amax[8] = 0x40A00000
+            image = replace(placed.outputs[0], tensor_class=number % 3, aux=9 * (number // 3))
+            bench.load_streams({INPUTS: image}, at=placed.place.streams)
+            done_between(pair, bench, [placed.command()])
+
+
+SCENES_OF_CORES = (crowded_chains, extreme_chains, images)
