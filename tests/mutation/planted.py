@@ -392,7 +392,6 @@ STEPS = Machine(
         }
     ),
     VECTOR + MORE,
-    random=100,
     modules=MODULES,
     scenes=SCENES_OF_PROGRAMS + SCENES_OF_CORES,
 )
