@@ -28,7 +28,7 @@ from diastole_sim.spec.limits import STORED, VectorTable, entry_words
 from diastole_sim.spec.micro import Instruction, MicroOp, Source, When
 from diastole_sim.spec.registers import registers_of
 from diastole_sim.spec.stream_table import Descriptor, Kind
-from mutation.watch import LIMIT, SEED, Log
+from mutation.watch import LIMIT, SEED, Log, Noticed
 from support.golden_machines import Bench, Converted, K, M, N, PlacedScene, tensors
 from support.golden_scenes import scene_of_product, sound
 from support.random_programs import SPECIAL_PATTERNS, random_scene
@@ -66,7 +66,10 @@ class Pair:
         """Do commands that lie in memory, and compare."""
         bell, golden = self.bell, self.golden
         meant = golden.run_at(place, count) if self.log.expected is None else None
-        outcome = bell.run_at(place, count, limit=LIMIT)
+        try:
+            outcome = bell.run_at(place, count, limit=LIMIT)
+        except ValueError as error:  # a code that no error has
+            raise Noticed(str(error)) from error
         reported = bell.reported()
         loss = bell.loss  # once: reading it takes cycles
         seen = (outcome.error, outcome.index, bell.step, loss)
