@@ -22,7 +22,6 @@ from mutation import check
 from mutation.equal import Prover
 from mutation.plant import plant, read
 from mutation.planted import MACHINES, Machine
-from mutation.random_faults import SEED, random_faults
 from mutation.run import SURVIVES, Trial
 from mutation.survivors import said_equal
 from mutation.tally import Tally
@@ -35,7 +34,7 @@ def run(machine: Machine, folder: Path) -> bool:
     product = cached_product(machine.config)
     _, _, sources = read(product)
     by_hand = [fault.placed(sources) for fault in machine.faults]
-    faults = [*by_hand, *random_faults(sources, seed=SEED, count=machine.random)]
+    faults = [*by_hand, *machine.drawn(sources)]
     planted = plant(product, faults, folder)
     prover = Prover(product, folder.with_name("proofs")) if machine.random else None
 

@@ -4,30 +4,37 @@ Patterns find expressions by the names of signals. Numbers of temporaries, bits 
 with every line of the sources and are never named. Another fault is another line.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from diastole.config.file import from_document
 from diastole.config.keys import AccumulatorConfig, ArrayConfig, BusConfig, Config, FormatConfig
 from mutation import check
 from mutation import planted_units as units
-from mutation.plant import Fault
+from mutation.plant import Fault, Planted
 from mutation.planted_flight import FLIGHT
 from mutation.planted_floats import FLOATS
 from mutation.planted_rings import RINGS
+from mutation.planted_steps import MODULES
+from mutation.planted_steps import STEPS as MORE
 from mutation.planted_units import BITS, CONSTANT
 from mutation.planted_vector import VECTOR
+from mutation.random_faults import SEED, random_faults
+from mutation.scenes_of_cores import SCENES_OF_CORES
 from mutation.scenes_of_programs import SCENES_OF_PROGRAMS
+from mutation.verilog import Source
 from support import products as p
 
 
 @dataclass(frozen=True)
 class Machine:
     """A machine, the faults placed by hand that its check must notice, how many random ones are
-    drawn beside them, and the check's scenes."""
+    drawn beside them, in ``modules`` alone unless it is empty, and the check's scenes."""
 
     config: Config
     faults: tuple[Fault, ...] = ()
     random: int = 0
+    modules: tuple[str, ...] = ()
     scenes: tuple[check.Scene, ...] = check.SCENES
 
     @property
@@ -36,6 +43,11 @@ class Machine:
 
     def also(self, faults: tuple[Fault, ...]) -> "Machine":
         return replace(self, faults=self.faults + faults)
+
+    def drawn(self, sources: Mapping[str, Source], seed: int = SEED) -> list[Planted]:
+        """Its random faults."""
+        chosen = {name: sources[name] for name in self.modules or sources}
+        return random_faults(chosen, seed=seed, count=self.random)
 
 
 QUANTISER_FAULTS = (
@@ -368,17 +380,20 @@ TWO_LEVELS = Machine(
     ),
 )
 
-# One cell, dY drawn at random, a vector unit with a small panel.
+# One cell, dY drawn at random, scales of whole tensors; a vector unit with a small panel.
 STEPS = Machine(
     from_document(
         {
             "name": "faulty_steps",
             "array": {"rows": 1, "cols": 1, "block": 4},
+            "format": dict.fromkeys(("x", "w", "dy"), "nvfp4"),
+            "block": VECTORS_OF_4,
             "vector": {"enable": True, "panel_kib": 4},
         }
     ),
-    VECTOR,
-    scenes=SCENES_OF_PROGRAMS,
+    VECTOR + MORE,
+    modules=MODULES,
+    scenes=SCENES_OF_PROGRAMS + SCENES_OF_CORES,
 )
 
 RANDOM = 182

@@ -6,6 +6,7 @@ A sample; ``make mutate`` tries all faults on all machines.
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -13,7 +14,7 @@ from diastole.backend import cached_product
 from mutation import check, planted
 from mutation.equal import Prover
 from mutation.plant import Planted, Rewrite, plant, read
-from mutation.random_faults import SEED, random_faults
+from mutation.random_faults import random_faults
 from mutation.run import EQUAL, FAILED, NOTICED, SURVIVES, Trial, Verdict
 from mutation.survivors import EVERY, SAME, UNREACHED
 from mutation.tally import Tally
@@ -41,7 +42,7 @@ def faults(machine, product):
     """Every fault placed by hand, and a few at random."""
     sources = read(product)[2]
     by_hand = [fault.placed(sources) for fault in machine.faults]
-    return [*by_hand, *random_faults(sources, seed=2, count=RANDOM)]
+    return [*by_hand, *replace(machine, random=RANDOM).drawn(sources, seed=2)]
 
 
 @pytest.fixture(scope="module")
@@ -62,8 +63,7 @@ def test_what_is_argued_is_of_faults_that_are_drawn():
     drawn: dict[str, set[str]] = {EVERY: set()}
     for machine in planted.MACHINES:
         sources = read(cached_product(machine.config))[2]
-        drawn_faults = random_faults(sources, seed=SEED, count=machine.random)
-        drawn[machine.name] = {fault.name for fault in drawn_faults}
+        drawn[machine.name] = {fault.name for fault in machine.drawn(sources)}
         drawn[EVERY] |= drawn[machine.name]
     for table in (SAME, UNREACHED):
         for name, reasons in table.items():
@@ -83,7 +83,7 @@ def test_faults_placed_by_hand_are_noticed(machine, faults, trial):
 
 
 def test_most_random_faults_are_noticed(machine, faults, trial):
-    """By three scenes of ten; the rest need the others, or change nothing."""
+    """By some scenes; the rest need the others, or change nothing."""
     numbers = range(len(machine.faults) + 1, len(faults) + 1, 4)
     found = [v.verdict for v in trial.run(numbers)]
     assert found.count(NOTICED) >= 0.6 * len(found), found

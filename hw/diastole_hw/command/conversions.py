@@ -13,7 +13,7 @@ from diastole_sim.spec.limits import SCALE_SLOTS
 from diastole_sim.spec.numerics import CLASS_NAMES
 
 ONE = 0x3F800000
-"""1.0: what an empty slot counts as, and a chain's image without one."""
+"""1.0: what an empty slot counts as."""
 
 
 def conversion_layout(plan: Plan) -> data.StructLayout:
@@ -25,8 +25,8 @@ class Conversions(wiring.Component):
     """Give the converter what commands ask for, and images of chains, one after the other, these
     first; with the scales that the slots have, and keep theirs there.
 
-    A slot has the magnitude of its last conversion; an empty one counts as 1.0, and so does none
-    for an image.
+    A slot has the magnitude of its last conversion; an empty one counts as 1.0. An image without
+    one has the scale 1.
 
     Timing: a conversion is taken when none is under way, and offered to the converter in the next
     cycle, with a slot 2 cycles later. ``done`` and ``image_done`` come with the converter's; the
@@ -141,8 +141,8 @@ class Conversions(wiring.Component):
     def _scale(self, m, job):
         """The field of the command, from the slot's magnitude; 0 where a class has no such."""
         value = Signal(31, name="magnitude")
-        empty = (job.slot == 0) | (self.amax[:31] == 0)
-        m.d.comb += value.eq(Mux(empty, ONE, self.amax[:31]))
+        kept = Mux(self.amax[:31] == 0, ONE, self.amax[:31])
+        m.d.comb += value.eq(Mux(job.slot == 0, 0, kept))
         classes = (self.plan.chosen(number) for number in range(len(CLASS_NAMES)))
         scales = [
             tensor_scale(m, number, chosen, value) if chosen.has_tensor_scale else Const(0, 8)

@@ -49,10 +49,13 @@ class Slots:
 
 
 def field_of(plan, cls, magnitude):
-    """The field ``scale`` that a magnitude gives; 0 where the class has none."""
+    """The field ``scale`` that a slot's magnitude gives, or None, no slot, of the scale 1; 0 where
+    the class has none."""
     chosen = plan.chosen(cls)
     if not chosen.has_tensor_scale:
         return 0
+    if magnitude is None:
+        return scale_field(chosen.format.unit_exponent, chosen.format)
     return scale_field(amax_exponent(magnitude or ONE, chosen), chosen.format)
 
 
@@ -129,7 +132,9 @@ def test_conversions(plan, images, rng):
             assert each["destination_t"] == 5
             assert each["step"] == asked["step"]
         if each["fed"] or slot >= 0:
-            assert each["scale"] == field_of(plan, asked["cls"], words.get(slot, 0))
+            assert each["scale"] == field_of(
+                plan, asked["cls"], words.get(slot, 0) if slot >= 0 else None
+            )
         else:
             assert each["scale"] == asked["scale"]
         if slot >= 0:
@@ -140,7 +145,8 @@ def test_conversions(plan, images, rng):
     assert done == {"done": len(commands), "image_done": images * len(chains)}
 
 
-def test_an_image_without_a_slot_has_nothing_of_the_slot_before(plan):
+def test_an_image_without_a_slot_has_the_scale_1(plan):
+    """And nothing of the slot before."""
     dut = design(Conversions, plan)
     slots = Slots(dut, {3: 0x42C80000})
     job = {"cls": 0, "rows": 1, "cols": 1, "address": 0, "offset": 0, "tag": 0}
@@ -158,5 +164,5 @@ def test_an_image_without_a_slot_has_nothing_of_the_slot_before(plan):
             ctx.set(dut.converter.done, 0)
 
     run(dut, ask, converter, background=[slots.play])
-    assert told == [field_of(plan, 0, 0x42C80000), field_of(plan, 0, ONE)]
+    assert told == [field_of(plan, 0, 0x42C80000), field_of(plan, 0, None)]
     assert told[0] != told[1]
