@@ -22,6 +22,7 @@ from diastole.measure import (
     area,
     chooser,
     comparing,
+    drain_chains,
     emission,
     estimating,
     geometry,
@@ -55,26 +56,25 @@ def main(arguments: argparse.Namespace) -> int:
         "formats": utilisation.in_every_format,
         "narrow": lambda: on(area.widened(PRESETS["nano"], 64), utilisation.digits_step),
         "larger": sizes.larger,
-        "far": sizes.far,
         "model": model_error.figures,
         "estimating": estimating.figures,
         "chooser": lambda: chooser.figures("nano", PRESETS["nano"]),
         "area": lambda: area.figures(mapper),
         "emission": emission.figures,
         "accuracy": accuracy.figures,
-        "precision": precisions.figures,
         "planes": plane_passes.figures,
+        "precision": precisions.figures,
         "master": masters.figures,
         "geometry": geometry.figures,
         "orders": gradient_order.figures,
         "accumulators": lambda: accumulators.figures(mapper),
         "plane_areas": lambda: planes.figures(mapper),
         "vector_areas": lambda: vector_areas.figures(mapper),
-        "steps": whole_steps.figures,
         "stacks": golden_speed.figures,
         "torch": torch_speed.figures,
         "comparing": comparing.figures,
     }
+    known |= {"steps": whole_steps.figures, "drains": drain_chains.figures, "far": sizes.far}
     return bench(choose(known, arguments.names), arguments.output, require=arguments.require)
 
 
