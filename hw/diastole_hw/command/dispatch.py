@@ -323,9 +323,10 @@ class Dispatch(wiring.Component):
     def _wait(self, m, command, starts, runs):
         """What the array waits for, where no vector enters it."""
         events, stalls = self.events, self.product.stalls
-        updates = Signal()  # the vector unit's command is an update
+        updating = Signal(2)  # by number, that the command is an update
+        updates = updating.bit_select(self.vector_number, 1)
         with m.If(starts):
-            m.d.sync += updates.eq(command.update)
+            m.d.sync += updating.bit_select(self.number, 1).eq(command.update)
         m.d.comb += [
             events.busy_slot.eq(self.product.slot),
             events.waits.vector.eq(self.chain_stalled),

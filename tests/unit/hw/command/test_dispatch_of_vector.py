@@ -192,6 +192,24 @@ def test_a_chain_is_done_when_its_image_is():
     played(test)
 
 
+def test_an_update_is_waited_for_when_it_begins():
+    """Not while it waits for the chain before it."""
+
+    async def test(ctx, dut, engines):
+        waits = dut.events.waits
+        command = {"opcode": Opcode.CHAIN.value, "m": 13, "n": 9} | NAMES
+        assert await begin(ctx, dut, command)
+        ctx.set(dut.vector.command.ready, 0)
+        assert await begin(ctx, dut, command | {"ahead": 1, "update": 1}, 1)
+        assert (ctx.get(waits.chain), ctx.get(waits.update)) == (1, 0)
+        await pulse(ctx, dut.vector.done)
+        ctx.set(dut.vector.command.ready, 1)
+        await ctx.tick().repeat(2)
+        assert (ctx.get(waits.chain), ctx.get(waits.update)) == (0, 1)
+
+    played(test)
+
+
 def test_neither_begins_without_the_other():
     async def test(ctx, dut, engines):
         command = {"opcode": Opcode.DW_CHAIN.value} | SIZES | NAMES
