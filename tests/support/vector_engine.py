@@ -12,6 +12,7 @@ from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import Opcode
 from diastole_sim.spec.limits import VectorTable
+from diastole_sim.spec.micro import INVERSE, SCALE
 from oracle import vector_words as w
 from oracle.vector_program import Output
 from support.bench import design, get, put, run
@@ -195,6 +196,10 @@ class EngineRun:
         control = self.dut.control
         for _ in range(LATE):
             await ctx.tick()
+        for index in (SCALE, INVERSE):  # of the loss, as the machine has them
+            ctx.set(self.dut.constant_put, {"valid": 1, "index": index, "value": ONE})
+            await ctx.tick()
+        ctx.set(self.dut.constant_put.valid, 0)
         for job in self.jobs:
             self.memory.bytes, self.overflow = bytearray(job.before), False
             ctx.set(control.step, job.step)
