@@ -148,10 +148,12 @@ class InputStreams(wiring.Component):
         )
         with m.If(requests.begins):
             m.d.sync += blocks[begun[: bits - 1]].eq(requests.expected)
-        held = Signal(bits)
+        # A block may be given back while a list is read behind it: it still has its register.
+        held, unread = Signal(bits), Signal(bits)
         m.d.comb += [
             held.eq(begun - released),
-            requests.room.eq(held != DEPTH),
+            unread.eq(begun - filled),
+            requests.room.eq((held != DEPTH) & (unread != DEPTH)),
             fill.there.eq(begun != filled),
             fill.block.eq(blocks[filled[: bits - 1]]),
             fill.product_there.eq(Cat(is_product).any() & (begun != multiplied)),

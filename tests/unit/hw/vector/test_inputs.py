@@ -69,11 +69,23 @@ class Bench:
         self.dut = design(InputStreams, vector_shape(cases[0].side, data_width))
         self.memory = ServiceMemory(0, data_width // 8, self.stalled)
         self.memory.bytes = cases[0].memory.data
+        self.pause = 0
         self.taken = []  # the cycles in which a beat was
         self.begun = self.ended = 0  # cases
 
     def stalled(self):
         return self.stalls and self.rng.random() < 0.25
+
+    def pausing(self):
+        """Memory that does nothing for long now and then; the core does not wait."""
+        self.memory.stall = self.paused
+        return self
+
+    def paused(self):
+        if not self.pause and self.rng.random() < 0.02:
+            self.pause = self.rng.randrange(30, 200)
+        self.pause = max(0, self.pause - 1)
+        return self.pause > 0
 
     def willing(self):
         return not self.stalls or self.rng.random() < 0.75
@@ -211,6 +223,18 @@ def test_without_stalls(side, data_width, rng):
     groups = rng.sample(GROUPS, len(GROUPS))
     cases = [Case(kinds, *SIZES[side], side, data_width, rng) for kinds in groups]
     Bench(cases, data_width).run()
+
+
+@pytest.mark.parametrize(
+    "kinds",
+    [*GROUPS, (Kind.GATHERED_U8,), (Kind.F32, Kind.GATHERED_F32), (Kind.GATHERED_U8, Kind.MASK)],
+    ids=lambda kinds: "-".join(kind.name.lower() for kind in kinds),
+)
+def test_a_memory_that_pauses(kinds, rng):
+    """What was asked for comes late, be it the list of the next line behind a block that the core
+    is already done with."""
+    for side, data_width, size in ((4, 64, (15, 22)), (8, 64, (30, 44)), (2, 128, (9, 13))):
+        Bench([Case(kinds, *size, side, data_width, rng)], data_width).pausing().run()
 
 
 @pytest.mark.parametrize("kind", [*IN_MEMORY, *GATHERED], ids=lambda kind: kind.name.lower())
