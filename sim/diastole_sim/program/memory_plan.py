@@ -69,7 +69,7 @@ class BoundStream:
 class MemoryPlan:
     """Hands out memory from address 0 on, and vectors of the panel. ``data_width``: bits of a beat;
     ``panel_vectors`` of ``block`` numbers each; ``in_panel``: by name the first vector of each, and
-    the one behind its last."""
+    the one behind its last. ``slots``: of scales, up to the last that an image has."""
 
     numerics: Numerics
     data_width: int
@@ -78,6 +78,7 @@ class MemoryPlan:
     in_panel: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
     end: int = 0
     panel_end: int = 0
+    slots: int = 0
 
     @property
     def beat_bytes(self) -> int:
@@ -143,6 +144,10 @@ class MemoryPlan:
         second = first
         if len(sizes) > 1:
             second = self.take(f"{name}, second copy", kind, (cols, rows), sizes[1])
+        if not chosen.has_tensor_scale or self.numerics.source != "delayed":
+            slot = None
+        if slot is not None:
+            self.slots = max(self.slots, slot + 1)
         return PlannedImage(
             name=name,
             tensor_class=tensor_class,
@@ -150,7 +155,7 @@ class MemoryPlan:
             cols=cols,
             addresses=(first.address, second.address),
             tag=tag,
-            slot=slot if chosen.has_tensor_scale and self.numerics.source == "delayed" else None,
+            slot=slot,
         )
 
     def panel(self, name: str, order: PanelOrder, rows: int, cols: int) -> BoundStream | None:

@@ -14,6 +14,7 @@ from functools import partial
 from diastole_sim.program.chains.inputs import copied
 from diastole_sim.program.chains.losses import mean_loss, softmax_a, softmax_b, softmax_c
 from diastole_sim.program.chains.sums import bias_squares, bias_sums, clip_factor, column_squares
+from diastole_sim.program.command_list import CommandList
 from diastole_sim.program.memory_plan import BoundStream, MemoryPlan, stream_of
 from diastole_sim.program.perceptron_forward import (
     PRODUCT,
@@ -65,7 +66,9 @@ def perceptron_program(
     writer = Writer(plan, limits)
     step = _Step(tensors, writer, training)
     body = writer.segment(step.write)
-    commands = writer.segment(step.convert_weights)
+    evaluation = evaluation_commands(tensors, held_out, limits)
+    commands = _empty_slots(plan, tensors.initial)
+    commands.extend(writer.segment(step.convert_weights))
     resume = len(commands)
     moves = Writer(plan, limits)
     into_panel, back = (
@@ -83,7 +86,6 @@ def perceptron_program(
             first = tensors.initial[layer.parameters["w"].name]
             tensors.initial[writer.floats[layer.w.name].name] = first
     training_commands = commands.commands(entries=(resume, target))
-    evaluation = evaluation_commands(tensors, held_out, limits)
     for name, each in ((TRAINING, training_commands), (EVALUATION, evaluation)):
         _, tensors.initial[name] = plan.commands(name, each)
     return TrainingProgram(
@@ -97,6 +99,17 @@ def perceptron_program(
         memory_bytes=plan.end,
         loss_scaling=recipe.loss_scaling,
     )
+
+
+def _empty_slots(plan: MemoryPlan, initial: dict[str, bytes]) -> CommandList:
+    """Slots of scales hold anything when a machine begins, or those of a run before."""
+    commands = CommandList()
+    if plan.slots:
+        area = plan.take("empty slots", "table", (plan.slots,), 4 * plan.slots)
+        initial[area.name] = bytes(area.length)
+        load = Command.load(VectorTable.AMAX, address=area.address, first=0, count=plan.slots)
+        commands.add(load, alone=True)
+    return commands
 
 
 def _copy(writer: Writer, layers: Sequence[PerceptronLayer], *, into_panel: bool) -> None:

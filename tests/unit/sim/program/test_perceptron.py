@@ -94,6 +94,20 @@ def test_scales_of_the_step_before(np_rng):
     slots = {4 * layer + number for layer in range(2) for number in range(3)}
     assert set(np.flatnonzero(run.machine.tables.amax)) == slots
     assert np.isfinite(run.losses()).all()
+
+
+def test_scales_that_a_machine_begins_with_do_not_count(np_rng):
+    """They are anything, or those of a run before."""
+    numerics = make_numerics(formats="fp8_e4m3", groupings="tensor", source="delayed")
+    small = SmallRun(np_rng, MOMENTUM, numerics=numerics, steps=3)
+    found = []
+    for filled in (False, True):
+        run = small.start()
+        if filled:
+            run.machine.tables.amax[:] = np_rng.integers(1, 2**31 - 2**24, 255)
+        run.train(3)
+        found.append((run.losses().tolist(), run.evaluate().tolist()))
+    assert found[0] == found[1]
     x, _ = small.batch(7)
     assert run.machine.tables.amax[0] == x.max().view(np.uint32)
 
