@@ -94,6 +94,8 @@ def test_scales_of_the_step_before(np_rng):
     slots = {4 * layer + number for layer in range(2) for number in range(3)}
     assert set(np.flatnonzero(run.machine.tables.amax)) == slots
     assert np.isfinite(run.losses()).all()
+    x, _ = small.batch(7)
+    assert run.machine.tables.amax[0] == x.max().view(np.uint32)
 
 
 def test_scales_that_a_machine_begins_with_do_not_count(np_rng):
@@ -108,8 +110,6 @@ def test_scales_that_a_machine_begins_with_do_not_count(np_rng):
         run.train(3)
         found.append((run.losses().tolist(), run.evaluate().tolist()))
     assert found[0] == found[1]
-    x, _ = small.batch(7)
-    assert run.machine.tables.amax[0] == x.max().view(np.uint32)
 
 
 def narrow(**others):
