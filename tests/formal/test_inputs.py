@@ -38,7 +38,7 @@ NEVER_READY = (
     "self.beats.ready.eq(0)",
 )
 QUICK = [
-    (InputStreams, "requests.room.eq(held != DEPTH)", "requests.room.eq(1)"),
+    (InputStreams, "requests.room.eq((held != DEPTH) & (unread != DEPTH))", "requests.room.eq(1)"),
     (InputStreams, "fill.there.eq(begun != filled)", "fill.there.eq(1)"),
     (InputStreams, "Mux(product, multiplied, filled +", "Mux(product, begun, filled +"),
     (InputFill, "self.product_there & ~own", "~own"),
