@@ -27,7 +27,7 @@ CYCLES = 19
 LATE = 26
 """Cycles in which what a special instruction left has been copied and read."""
 QUICK = [
-    ("PIPELINE + turned_cycles(self.shape)", "PIPELINE"),
+    ("PIPELINE + entry.turn_rows", "PIPELINE"),
     ("wrote.eq(owner.mapped)", "wrote.eq(1)"),
     ("self.age >= shape.slot_cycles - 1", "self.age >= shape.slot_cycles - 3"),
     ("slot.renamed.eq(renamed)", "slot.renamed.eq(0)"),

@@ -208,7 +208,7 @@ class Issue(wiring.Component):
         next_age = Signal(range(self.latest + 2))
         m.d.comb += next_age.eq(self.age + 1)
         return ~(
-            (turned & (next_age < PIPELINE + turned_cycles(self.shape)))
+            (turned & (next_age < PIPELINE + entry.turn_rows))
             | (apart & (next_age < PIPELINE + self.shape.block - 1))
         )
 

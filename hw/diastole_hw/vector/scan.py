@@ -16,8 +16,9 @@ from diastole_sim.spec.stream_table import ONCE_A_BLOCK, STREAMS, Kind
 class ProgramScan(wiring.Component):
     """Check a program as :func:`diastole_sim.spec.micro.program_problems` does.
 
-    Timing: ``done`` comes 2 cycles after the cycle of the last instruction's reading; one is read
-    per cycle, from the cycle after ``start`` on. ``bad`` and ``used`` hold until the next start.
+    Timing: ``done`` comes 3 cycles after the cycle of the last instruction's reading, or in the
+    cycle after ``known`` comes where that is later; one is read per cycle, from the cycle after
+    ``start`` on. ``bad`` and ``used`` hold until the next start.
 
     Parameters
     ----------
@@ -28,6 +29,9 @@ class ProgramScan(wiring.Component):
     -------
     start : In(1)
         A pulse; the other inputs must hold from it to ``done``.
+    known : In(1)
+        The kinds of outputs have come, those of inputs within the cycle after ``start``; until
+        ``done``.
     first, length : In(range(256)), In(range(33))
         Of the instructions; at least one.
     kinds : In(array of 8 of 4 bits)
@@ -48,6 +52,7 @@ class ProgramScan(wiring.Component):
         super().__init__(
             {
                 "start": In(1),
+                "known": In(1),
                 "first": In(range(CONSTANTS)),
                 "length": In(range(MOST_INSTRUCTIONS + 1)),
                 "kinds": In(data.ArrayLayout(4, STREAMS)),
@@ -63,7 +68,7 @@ class ProgramScan(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         at = Signal.like(self.length)
-        reading, looks, ends = Signal(), Signal(), Signal()
+        reading, looks, read, ends = Signal(), Signal(), Signal(), Signal()
         check = InstructionCheck(block=self.block)
         m.submodules.check = place(check, platform)
         last = at + 1 == self.length
@@ -73,7 +78,12 @@ class ProgramScan(wiring.Component):
             check.word.eq(self.word),
             check.panels.eq(Cat(self.kinds[n] == Kind.PANEL for n in range(INPUTS))),
         ]
-        m.d.sync += [looks.eq(reading), ends.eq(looks & ~reading), self.done.eq(ends)]
+        m.d.comb += ends.eq(read & self.known)
+        m.d.sync += [
+            looks.eq(reading),
+            read.eq((looks & ~reading) | (read & ~self.known)),
+            self.done.eq(ends),
+        ]
         with m.If(reading):
             m.d.sync += [at.eq(at + 1), reading.eq(~last)]
         with m.If(looks):

@@ -49,11 +49,11 @@ class ChainSetup(wiring.Component):
     The rules are those of :func:`diastole_sim.spec.stream_table.stream_problems` for the streams
     that its instructions name, and of :func:`diastole_sim.spec.micro.program_problems`.
 
-    Timing: 9 cycles for the kinds of the streams; 3 and as many as there are instructions; then for
-    a stream that none names 1 cycle, for another one 2, and besides, as many as the register
-    ``step`` has bits (from its highest 1 on), and 2 more, where its address follows from the step;
-    as many as the number of the last row of blocks has, and 2 more, where it is a panel. A list of
-    rows takes 2 more, and the time of its own address. ``done`` comes in the cycle after the last.
+    Timing: 11 cycles, and 1 for each instruction but the first 4; then for each stream that one
+    names 1, and besides, as many as the register ``step`` has bits (from its highest 1 on), and 2
+    more, where its address follows from the step; as many as the number of the last row of blocks
+    has, and 2 more, where it is a panel. A list of rows takes 1 more, and the time of its own
+    address. ``done`` comes in the cycle after the last.
 
     Parameters
     ----------
@@ -115,27 +115,29 @@ class ChainSetup(wiring.Component):
         for number, register in enumerate(lists):
             m.d.comb += self.lists[number].eq(register)
         scan = self._scan(m, platform, kept)
-        at = Signal(range(STREAMS + 1))
+        at, left = Signal(range(STREAMS + 1)), Signal(STREAMS)
         with m.FSM():
             with m.State("IDLE"):
                 m.d.sync += at.eq(0)
                 with m.If(self.start):
                     m.d.sync += self.bad_stream.eq(0)
-                    m.next = "KINDS"
-            with m.State("KINDS"):
-                m.d.comb += [self.slot_en.eq(at != STREAMS), self.slot_at.eq(self._slot_of(at))]
-                m.d.sync += at.eq(at + 1)
+                    m.next = "READ"
+            with m.State("READ"):
+                m.d.comb += [
+                    self.slot_en.eq(at != STREAMS),
+                    self.slot_at.eq(self._slot_of(at)),
+                    scan.start.eq(at == INPUTS - 1),
+                ]
+                m.d.sync += scan.known.eq(at == STREAMS)
+                with m.If(at != STREAMS):
+                    m.d.sync += at.eq(at + 1)
                 for number, register in enumerate(kept):
                     with m.If(at == number + 1):
                         m.d.sync += register.kind.eq(self.slot.kind)
-                with m.If(at == STREAMS):
-                    m.d.sync += at.eq(0)
-                    m.d.comb += scan.start.eq(1)
-                    m.next = "PROGRAM"
-            with m.State("PROGRAM"):
                 with m.If(scan.done):
-                    m.next = "STREAM"
-            self._each_stream(m, platform, at, scan.used, kept, lists)
+                    m.d.sync += [register.used.eq(scan.used[n]) for n, register in enumerate(kept)]
+                    self._look_at_first(m, scan.used, at, left)
+            self._each_stream(m, platform, at, left, kept, lists)
             with m.State("DONE"):
                 m.d.comb += self.done.eq(1)
                 m.next = "IDLE"
@@ -160,7 +162,7 @@ class ChainSetup(wiring.Component):
         ]
         return scan
 
-    def _each_stream(self, m, platform, at, used, kept, lists):
+    def _each_stream(self, m, platform, at, left, kept, lists):
         """The states that look at one stream after the other, and at lists of rows."""
         as_list = Signal()
         is_panel, is_gathered, bad = Signal(), Signal(), self._checked(m, platform, at, as_list)
@@ -186,21 +188,9 @@ class ChainSetup(wiring.Component):
                 m.d.sync += as_list.eq(1)
                 m.next = "LOOK"
             with m.Else():
-                m.d.sync += [as_list.eq(0), at.eq(at + 1)]
-                m.next = "STREAM"
+                m.d.sync += as_list.eq(0)
+                self._look_at_first(m, left, at, left)
 
-        with m.State("STREAM"):
-            m.d.comb += self.slot_at.eq(self._slot_of(at))
-            for number, register in enumerate(kept):
-                with m.If(at == number):
-                    m.d.sync += register.used.eq(used[number])
-            with m.If(at == STREAMS):
-                m.next = "DONE"
-            with m.Elif(used.bit_select(at[:3], 1)):
-                m.d.comb += self.slot_en.eq(1)
-                m.next = "LOOK"
-            with m.Else():
-                m.d.sync += at.eq(at + 1)
         with m.State("LOOK"):
             with m.If(bad):
                 m.d.sync += self.bad_stream.eq(1)
@@ -221,6 +211,16 @@ class ChainSetup(wiring.Component):
                 with m.Else():
                     store_address(locate.address)
                 go_on()
+
+    def _look_at_first(self, m, those, at, left):
+        """Read the descriptor of the first one of some streams; the others are left."""
+        m.d.sync += left.eq(those & (those - 1))
+        m.next = "DONE"
+        for number in reversed(range(STREAMS)):
+            with m.If(those[number]):
+                m.d.comb += [self.slot_en.eq(1), self.slot_at.eq(self._slot_of(number))]
+                m.d.sync += at.eq(number)
+                m.next = "LOOK"
 
     def _checked(self, m, platform, at, as_list):
         """Whether the descriptor that has come breaks a rule; of a panel, also whether it reaches

@@ -15,23 +15,22 @@ ENTRIES = 2
 """Instructions that are chosen ahead."""
 FETCHED = 3
 """Cycles from the choice of an instruction to the first in which it may be taken."""
-KINDS, SCANNED, BEGINS = 12, 4, 4
-"""Cycles of a set-up: until the program is read; behind its last instruction; from the end of it to
-the offer of the first block."""
+SCANNED, HIDDEN, BEGINS = 14, 4, 4
+"""Cycles of a set-up: until a program of no more instructions than are read beside the kinds of its
+streams, and how many those are; from the end of it to the offer of the first block."""
 IMAGE_ASKED = 2
 """From the end of the image before to the offer of the first block, where a chain makes one."""
 
 
 def setup_cycles(task: ChainTask) -> int:
     """From a chain's command to the offer of its first block."""
-    cycles = KINDS + len(task.program) + SCANNED
+    cycles = SCANNED + max(len(task.program) - HIDDEN, 0)
     walk = task.walk
     for number in range(INPUTS + OUTPUTS):
         if number < INPUTS:
             stream = task.inputs.get(number)
         else:
             stream = task.outputs.get(number - INPUTS)
-        cycles += 1
         if stream is None:
             continue
         cycles += 1
@@ -41,7 +40,7 @@ def setup_cycles(task: ChainTask) -> int:
         elif stream.per_step:
             cycles += task.step.bit_length() + 2
         if stream.kind in GATHERED:
-            cycles += 2
+            cycles += 1
     return cycles + BEGINS
 
 
@@ -161,7 +160,7 @@ class ChainCore:
             return 0
         if before.special or before.d != instruction.c:
             return 0
-        return self.slot + PIPELINE + self.vector.turned_cycles
+        return self.slot + PIPELINE + (1 << instruction.turn_rows >> 1)
 
 
 def estimate_chain(

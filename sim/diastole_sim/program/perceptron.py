@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from diastole_sim.program.chains.inputs import copied
+from diastole_sim.program.chains.inputs import copied, copied_columns
 from diastole_sim.program.chains.losses import mean_loss, softmax_a, softmax_b, softmax_c
 from diastole_sim.program.chains.sums import bias_squares, bias_sums, clip_factor, column_squares
 from diastole_sim.program.command_list import CommandList
@@ -27,6 +27,7 @@ from diastole_sim.program.perceptron_tensors import (
     PerceptronRecipe,
     PerceptronTensors,
     StoredSamples,
+    in_panel,
 )
 from diastole_sim.program.program import EVALUATION, TRAINING, TrainingProgram
 from diastole_sim.program.program_tables import FIRST_WRITTEN, OWN_CONSTANTS
@@ -114,17 +115,22 @@ def _empty_slots(plan: MemoryPlan, initial: dict[str, bytes]) -> CommandList:
 
 def _copy(writer: Writer, layers: Sequence[PerceptronLayer], *, into_panel: bool) -> None:
     """Parameters that a step has in the panel, between there and memory."""
+    block = writer.plan.block
     for layer in layers:
-        for name, stored in layer.parameters.items() if layer.in_panel else ():
-            streams = stored, layer.state[name]
-            source, target = streams if into_panel else reversed(streams)
-            use = ChainUse(
-                chain=copied(),
-                shape=(layer.inputs, layer.outputs),
-                inputs={"x": source},
-                outputs={"y": target},
-            )
-            writer.chain(use)
+        for chain, rows, parameters, state in (
+            (copied(), layer.inputs, layer.parameters, layer.state),
+            (copied_columns(), block, layer.bias, layer.bias_state),
+        ):
+            for name, stored in parameters.items() if in_panel(state) else ():
+                streams = stored, state[name]
+                source, target = streams if into_panel else reversed(streams)
+                use = ChainUse(
+                    chain=chain,
+                    shape=(rows, layer.outputs),
+                    inputs={"x": source},
+                    outputs={"y": target},
+                )
+                writer.chain(use)
 
 
 class _Step:
@@ -189,7 +195,7 @@ class _Step:
             self.writer,
             self.recipe,
             self._product("forward", layer),
-            layer.bias["w"],
+            layer.bias_state["w"],
             x=following.x,
             kept=layer.kept,
         )
@@ -204,7 +210,7 @@ class _Step:
             y = stream_of(self.writer.plan.tensor("y", Kind.F32, rows, layer.outputs))
             self.writer.product(product, y)
             product = None
-        inputs = {"y": y, "b": layer.bias["w"]}
+        inputs = {"y": y, "b": layer.bias_state["w"]}
         use = ChainUse(chain=softmax_a(), shape=shape, inputs=inputs, outputs=z)
         self.writer.chain(use, product)
         inputs = z | {"label": tensors.labels}
@@ -275,7 +281,7 @@ class _Step:
         self.writer.chain(use, product)
 
     def _update_bias(self, layer: PerceptronLayer) -> None:
-        chain, shape, bias = self.recipe.update(bias=True), (1, layer.outputs), layer.bias
+        chain, shape, bias = self.recipe.update(bias=True), (1, layer.outputs), layer.bias_state
         gradient = layer.db
         if layer.summed is not None:
             sums = ChainUse(

@@ -137,10 +137,11 @@ class PerceptronLayer:
 
     ``parameters``: in memory, w and what the optimiser keeps of it, by name; ``state``: where a
     step has them, in the panel or there. ``bias``: b, as w, and what is kept of it, each a number
-    for every column; ``folded``: the same as tensors of whole blocks, with the gradient's sum, g,
-    where the recipe ``sums_first``, which is ``summed`` a number for every column. ``db``: sums
-    over columns, and ``db_before`` as a chain reads them that makes them. ``kept``: what the
-    activation behind it keeps; absent in the last. ``dw``: gradient, where updates wait.
+    for every column; ``bias_state``: where a step has them. ``folded``: the same as tensors of
+    whole blocks, with the gradient's sum, g, where the recipe ``sums_first``, which is ``summed`` a
+    number for every column. ``db``: sums over columns, and ``db_before`` as a chain reads them that
+    makes them. ``kept``: what the activation behind it keeps; absent in the last. ``dw``: gradient,
+    where updates wait.
     """
 
     number: int
@@ -152,6 +153,7 @@ class PerceptronLayer:
     parameters: Mapping[str, BoundStream]
     state: Mapping[str, BoundStream]
     bias: Mapping[str, BoundStream]
+    bias_state: Mapping[str, BoundStream]
     summed: BoundStream | None
     folded: Mapping[str, BoundStream]
     db: BoundStream
@@ -159,10 +161,10 @@ class PerceptronLayer:
     kept: BoundStream | None
     dw: BoundStream | None
 
-    @property
-    def in_panel(self) -> bool:
-        """Whether a step has the parameters in the panel."""
-        return self.state["w"].descriptor.kind == Kind.PANEL
+
+def in_panel(state: Mapping[str, BoundStream]) -> bool:
+    """Whether a step has parameters there."""
+    return state["w"].descriptor.kind == Kind.PANEL
 
 
 class PerceptronTensors:
@@ -199,7 +201,8 @@ class PerceptronTensors:
         self.m = plan.panel("m", PanelOrder.BLOCK_ROW, batch, 1) or stream_of(
             plan.vector("m", Kind.ROW, batch)
         )
-        self.layers = [self._layer(number, db) for number, db in enumerate(sums)]
+        layers = [self._layer(number, db) for number, db in enumerate(sums)]
+        self.layers = [self._with_bias_in_panel(layer) for layer in layers]
 
     def _stored(self, name: str, samples: StoredSamples) -> PlannedArea:
         kind = Kind.U8 if samples.are_bytes else Kind.F32
@@ -261,6 +264,7 @@ class PerceptronTensors:
             name: plan.vector(f"layer {number} bias {name}", Kind.COLUMN, outputs)
             for name in self._kept_names(bias=True)
         }
+        biases = {name: stream_of(area) for name, area in bias.items()}
         summed = folded = None
         if self.recipe.sums_first:
             summed = plan.vector(f"layer {number} bias g", Kind.COLUMN, outputs)
@@ -273,8 +277,9 @@ class PerceptronTensors:
             outputs=outputs,
             **images,
             parameters=parameters,
-            state=self._in_panel(parameters, inputs, outputs),
-            bias={name: stream_of(area) for name, area in bias.items()},
+            state=self._in_panel(parameters, PanelOrder.BLOCK, inputs, outputs),
+            bias=biases,
+            bias_state=biases,
             summed=summed and stream_of(summed),
             folded=folded or {},
             db=db,
@@ -298,13 +303,20 @@ class PerceptronTensors:
             for each in self._kept_names(bias=False)
         }
 
+    def _with_bias_in_panel(self, layer: PerceptronLayer) -> PerceptronLayer:
+        """If there is room behind all weights, and it is updated as columns."""
+        if layer.summed is not None:
+            return layer
+        placed = self._in_panel(layer.bias, PanelOrder.BLOCK_COLUMN, 1, layer.outputs)
+        return replace(layer, bias_state=placed)
+
     def _in_panel(
-        self, parameters: Mapping[str, BoundStream], rows: int, cols: int
+        self, parameters: Mapping[str, BoundStream], order: PanelOrder, rows: int, cols: int
     ) -> Mapping[str, BoundStream]:
         """The same in the panel, if all of it fits there."""
         before, found = self.plan.panel_end, dict[str, BoundStream]()
         for name, stream in parameters.items():
-            placed = self.plan.panel(f"{stream.name}, panel", PanelOrder.BLOCK, rows, cols)
+            placed = self.plan.panel(f"{stream.name}, panel", order, rows, cols)
             if placed is None:
                 self.plan.empty_panel(before)
                 return parameters

@@ -12,6 +12,7 @@ from math import pi, sqrt
 from types import MappingProxyType
 
 from diastole_sim.program.chain import Chain, Port, lines
+from diastole_sim.program.chains.inputs import bias
 from diastole_sim.spec.stream_table import Kind, PanelOrder
 
 FLOATS = (Kind.F32, Kind.BF16)
@@ -44,7 +45,7 @@ class Activation:
             text=lines("r0 = add s0 s1", self.forward),
             inputs={
                 "y": Port(number=0, kinds=(Kind.PRODUCT, Kind.F32), meaning="X W"),
-                "b": Port(number=1, kinds=(Kind.COLUMN,), meaning="bias"),
+                "b": bias(),
             },
             outputs={
                 "a": Port(number=0, kinds=(Kind.IMAGE, Kind.F32), meaning="next layer's X"),

@@ -1,7 +1,9 @@
 """What enters the first layer, and what is moved as it is."""
 
+from dataclasses import replace
+
 from diastole_sim.program.chain import Chain, Port, lines
-from diastole_sim.spec.stream_table import Kind
+from diastole_sim.spec.stream_table import Kind, PanelOrder
 
 
 def input_bytes() -> Chain:
@@ -39,6 +41,17 @@ def input_floats() -> Chain:
     )
 
 
+def bias() -> Port:
+    """A bias, a number for every column: in memory, or in the panel, where each is in every row
+    slot of its block."""
+    return Port(
+        number=1,
+        kinds=(Kind.COLUMN, Kind.PANEL),
+        meaning="bias",
+        order=PanelOrder.BLOCK_COLUMN,
+    )
+
+
 def add_bias_alone() -> Chain:
     """z = y + b: a layer without an activation, whose result is floats.
 
@@ -51,7 +64,7 @@ def add_bias_alone() -> Chain:
         text=lines("r0 = add s0 s1 -> o0"),
         inputs={
             "y": Port(number=0, kinds=(Kind.PRODUCT, Kind.F32), meaning="X W"),
-            "b": Port(number=1, kinds=(Kind.COLUMN,), meaning="bias"),
+            "b": bias(),
         },
         outputs={"z": Port(number=0, kinds=(Kind.F32, Kind.IMAGE), meaning="X W + b")},
     )
@@ -70,4 +83,25 @@ def copied() -> Chain:
         text=lines("mov s0 -> o0"),
         inputs={"x": Port(number=0, kinds=kinds, meaning="a tensor")},
         outputs={"y": Port(number=0, kinds=kinds, meaning="the same")},
+    )
+
+
+def copied_columns() -> Chain:
+    """y = x: a number for every column, between memory and the panel; of a tensor of B rows, so
+    that all row slots are inside.
+
+    Streams: s0 x; o0 y.
+    Constants: none.
+    Instructions: 1.
+    """
+
+    def port(meaning: str) -> Port:
+        return replace(bias(), number=0, meaning=meaning)
+
+    return Chain(
+        name="copied_columns",
+        text=lines("mov s0 -> o0"),
+        inputs={"x": port("a vector")},
+        outputs={"y": port("the same")},
+        by_columns=True,
     )

@@ -4,6 +4,7 @@ from math import log
 
 from diastole_sim.program.chain import LOSS_SCALE, Chain, Port, lines
 from diastole_sim.program.chains.activations import bias_gradient, bias_gradient_before
+from diastole_sim.program.chains.inputs import bias
 from diastole_sim.spec.functions import LN2_HIGH
 from diastole_sim.spec.stream_table import Kind, PanelOrder
 
@@ -44,7 +45,7 @@ def softmax_a() -> Chain:
         """),
         inputs={
             "y": Port(number=0, kinds=(Kind.PRODUCT, Kind.F32), meaning="X W"),
-            "b": Port(number=1, kinds=(Kind.COLUMN,), meaning="bias"),
+            "b": bias(),
         },
         outputs={"z": _tensor(0, "logits"), "m": _per_row(1, "largest of the row")},
     )
@@ -150,7 +151,7 @@ def squared_error(*, scaled: bool = False) -> Chain:
         ),
         inputs={
             "y": Port(number=0, kinds=(Kind.PRODUCT, Kind.F32), meaning="X W"),
-            "b": Port(number=1, kinds=(Kind.COLUMN,), meaning="bias"),
+            "b": bias(),
             "target": Port(number=2, kinds=(Kind.F32, Kind.GATHERED_F32), meaning="wanted z"),
             "db": bias_gradient_before(3),
         },

@@ -56,7 +56,8 @@ def update_chain(
     ``text``: after that of the gradient; leaves the new w in r2, written to o0. ``state``: what the
     optimiser keeps of every weight, in s2, s3 and o1, o2; the image is the output behind those.
     """
-    tensor = (Kind.COLUMN,) if options.bias else (Kind.F32, Kind.PANEL)
+    tensor = (Kind.COLUMN, Kind.PANEL) if options.bias else (Kind.F32, Kind.PANEL)
+    order = PanelOrder.BLOCK_COLUMN if options.bias else PanelOrder.BLOCK
     if options.bias:
         gradient = Port(
             number=0,
@@ -66,9 +67,13 @@ def update_chain(
         )
     else:
         gradient = Port(number=0, kinds=(Kind.PRODUCT, Kind.F32), meaning="gradient by w")
-    kept = {each: Port(number=2 + n, kinds=tensor, meaning=each) for n, each in enumerate(state)}
-    written = {each: Port(number=1 + n, kinds=tensor, meaning=each) for n, each in enumerate(state)}
-    outputs = {"w": Port(number=0, kinds=tensor, meaning="weights after the update")} | written
+
+    def port(number: int, meaning: str) -> Port:
+        return Port(number=number, kinds=tensor, meaning=meaning, order=order)
+
+    kept = {each: port(2 + n, each) for n, each in enumerate(state)}
+    written = {each: port(1 + n, each) for n, each in enumerate(state)}
+    outputs = {"w": port(0, "weights after the update")} | written
     if options.image and not options.bias:
         image = Port(
             number=1 + len(state), kinds=(Kind.IMAGE, Kind.F32), meaning="W of the next step"
@@ -78,7 +83,7 @@ def update_chain(
     return Chain(
         name=name,
         text=lines(options.gradient()[0], text),
-        inputs={"g": gradient, "w": Port(number=1, kinds=tensor, meaning="weights")} | kept,
+        inputs={"g": gradient, "w": port(1, "weights")} | kept,
         outputs=outputs,
         constants=options.constants() | dict(constants),
         by_columns=options.bias,

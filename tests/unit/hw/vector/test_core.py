@@ -146,9 +146,12 @@ def test_who_waits_for_a_special(block, specials, rng):
         assert record.counted["wants_specials"] == 0
 
 
-@pytest.mark.parametrize("block, more", [(2, 1), (4, 2), (8, 4), (16, 0)])
-def test_who_waits_for_turned_rows(block, more, rng):
-    turned = Instruction(op=w.ADD, a=0, c=0, d=0, turn_rows=1)
+@pytest.mark.parametrize(
+    "block, turn, more",
+    [(2, 1, 1), (4, 1, 1), (4, 2, 2), (8, 1, 1), (8, 2, 2), (8, 3, 4), (16, 1, 0), (16, 4, 0)],
+)
+def test_who_waits_for_turned_rows(block, turn, more, rng):
+    turned = Instruction(op=w.ADD, a=0, c=0, d=0, turn_rows=turn)
     other = Instruction(op=w.MOV, a=w.UNIT, d=3)
     first = cycles_of(rng, block, [MOVE, turned], (1, 1))
     assert first.counted["wants_specials"] == more

@@ -88,7 +88,7 @@ class Rules:
             at.append(soon + self.block // 2)
         before = self.before
         if before and entry["turn_rows"] and before["writes"] == entry["c"]["source"]:
-            at.append(self.start + 8 + self.block // 2)
+            at.append(self.start + 8 + entry["turn_rows"])
         reads_panel = before and entry["from_panel"] and before["to_panel"] is not None
         if reads_panel and (entry["panel_read"] - before["to_panel"]) % self.block:
             at.append(self.start + 7 + self.block)

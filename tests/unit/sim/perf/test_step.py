@@ -98,7 +98,7 @@ def test_products_are_busy(monkeypatch):
 def test_alone_it_is_fetched_first():
     """As `nano` counted it."""
     commands = [*LOADS, chain()]
-    assert model().alone(commands, 2) == 1137
+    assert model().alone(commands, 2) == 1126
     assert model().alone(commands, 0) == 61
 
 

@@ -129,7 +129,7 @@ def test_what_differs(made):
     def spoil(machine):
         machine.write(place, machine.memory.read(place, 1) ^ np.uint8(1))
 
-    number = len(made.program.training) - 2  # copies w from the panel, and then v
+    number = len(made.program.training) - 4  # copies w from the panel, and then v and the bias
     kind = faulty(spoil, number=number, step=EVERY)
     kind.training = made.program.areas[TRAINING].address
     golden = golden_machine(made.program, NUMERICS, LIMITS, seed=1)

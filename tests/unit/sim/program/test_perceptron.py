@@ -7,7 +7,7 @@ import pytest
 
 from diastole_sim.program.memory_plan import MemoryPlan
 from diastole_sim.program.perceptron import perceptron_program
-from diastole_sim.program.perceptron_tensors import PerceptronTensors
+from diastole_sim.program.perceptron_tensors import PerceptronTensors, in_panel
 from diastole_sim.program.recipe import LossScaling
 from diastole_sim.spec.command_table import VECTOR_OPCODES, Opcode
 from diastole_sim.spec.limits import Limits
@@ -144,14 +144,21 @@ def test_the_bits_do_not_depend_on_where_things_are(np_rng):
 
 
 @pytest.mark.parametrize(
-    "vectors, in_panel",
-    [(56 + 96 + 48, [True, True]), (56 + 96 + 47, [True, False]), (56 + 48 + 47, [False, True])],
+    "vectors, weights, biases",
+    [
+        (56 + 96 + 48 + 24 + 16, [True, True], [True, True]),
+        (56 + 96 + 48 + 24 + 15, [True, True], [True, False]),
+        (56 + 96 + 48, [True, True], [False, False]),
+        (56 + 96 + 47, [True, False], [True, True]),
+        (56 + 48 + 47, [False, True], [True, True]),
+    ],
 )
-def test_what_does_not_fit_leaves_its_room_to_others(vectors, in_panel, np_rng):
+def test_what_does_not_fit_leaves_its_room_to_others(vectors, weights, biases, np_rng):
     small = SmallRun(np_rng, MOMENTUM)  # 20 vectors of sums, 24 of z and 12 of m
     plan = MemoryPlan(numerics=small.numerics, data_width=64, panel_vectors=vectors)
     tensors = PerceptronTensors(small.recipe, small.training, small.held_out, plan)
-    assert [layer.in_panel for layer in tensors.layers] == in_panel
+    assert [in_panel(layer.state) for layer in tensors.layers] == weights
+    assert [in_panel(layer.bias_state) for layer in tensors.layers] == biases
 
 
 def test_too_small_a_panel(np_rng):

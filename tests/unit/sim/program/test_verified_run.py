@@ -90,9 +90,9 @@ FAULTS = {
         [0, 0],
     ),
     "floats": (
-        Opcode.DW_CHAIN,
-        lambda machine, small: flip(machine, place_of(small, "layer 1 bias w") + 8),
-        "layer 1 bias w",
+        Opcode.CHAIN,
+        lambda machine, small: flip(machine, place_of(small, "losses of rows") + 8),
+        "losses of rows",
         [0, 2],
     ),
     "panel": (Opcode.CHAIN, spoil_panel, "z", [1, 2]),
@@ -106,7 +106,7 @@ def test_a_fault_is_found(name, np_rng):
     small = SmallRun(np_rng, SETTINGS["momentum"], numerics=numerics)
     number = number_of(small, opcode)
     if name == "floats":
-        number += 1  # the update of the bias
+        number = number_of(small, opcode, 1)  # softmax B
     if name == "panel":
         number = number_of(small, Opcode.FORWARD_CHAIN, -1)  # softmax A
     made = faulty(lambda machine: spoil(machine, small), number=number, step=1)
