@@ -171,8 +171,12 @@ class _Step:
         self._softmax()
         for layer in reversed(self.layers):
             self._backward(layer)
+            if layer.number + 1 < len(self.layers) and not self.recipe.waits:
+                self._update_bias(self.layers[layer.number + 1])
         if self.recipe.waits:
             self._waiting_updates()
+        else:
+            self._update_bias(self.layers[0])
 
     def _product(self, operation: str, layer: PerceptronLayer) -> ProductOf:
         operands = {
@@ -246,7 +250,8 @@ class _Step:
         return BoundStream(name=stream.name, descriptor=watched)
 
     def _backward(self, layer: PerceptronLayer) -> None:
-        """dX and what is before it, then dW, since the update makes another W."""
+        """dX and what is before it, then dW, since the update makes another W. The bias is updated
+        behind the next dW, which loads its operands in the meantime."""
         if layer.number:
             below = self.layers[layer.number - 1]
             assert below.kept is not None
@@ -263,7 +268,6 @@ class _Step:
             self.writer.product(product, layer.dw)
             return
         self._update(layer, PRODUCT, product)
-        self._update_bias(layer)
 
     def _update(
         self, layer: PerceptronLayer, gradient: BoundStream, product: ProductOf | None = None

@@ -41,7 +41,7 @@ def test_the_digits_are_learnt(machine):
     loop = opcodes[opcodes.index("NEXT") - 12 : opcodes.index("NEXT")]
     assert loop == [
         *("LOAD", "CHAIN", "FORWARD_CHAIN", "FORWARD_CHAIN", "CHAIN", "CHAIN", "CHAIN"),
-        *("DX_CHAIN", "DW_CHAIN", "CHAIN", "DW_CHAIN", "CHAIN"),
+        *("DX_CHAIN", "DW_CHAIN", "DW_CHAIN", "CHAIN", "CHAIN"),
     ]
 
 
