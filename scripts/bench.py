@@ -15,7 +15,7 @@ from area import LIBRARY
 from diastole.backend import cached_product
 from diastole.cli import exit_code
 from diastole.config.keys import Config
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 from diastole.measure import (
     accumulators,
     accuracy,
@@ -52,13 +52,13 @@ def main(arguments: argparse.Namespace) -> int:
     of_gates = {"area", "accumulators", "plane_areas", "vector_areas"} & {*arguments.names}
     mapper = area.Mapper.find(LIBRARY) if of_gates or not arguments.names else None
     known = {
-        "utilisation": lambda: on(PRESETS["nano"], utilisation.products),
+        "utilisation": lambda: on(PRODUCTS_ONLY["nano"], utilisation.products),
         "formats": utilisation.in_every_format,
-        "narrow": lambda: on(area.widened(PRESETS["nano"], 64), utilisation.digits_step),
+        "narrow": lambda: on(area.widened(PRODUCTS_ONLY["nano"], 64), utilisation.digits_step),
         "larger": sizes.larger,
         "model": model_error.figures,
         "estimating": estimating.figures,
-        "chooser": lambda: chooser.figures("nano", PRESETS["nano"]),
+        "chooser": lambda: chooser.figures("nano", PRODUCTS_ONLY["nano"]),
         "area": lambda: area.figures(mapper),
         "emission": emission.figures,
         "accuracy": accuracy.figures,

@@ -5,7 +5,7 @@ from amaranth.hdl import Assert, Assume, Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 from diastole_hw.plan.uses import Mode
 from diastole_hw.schedule.tokens import LENGTH, POSITION
 from diastole_hw.schedule.walk import TileWalk
@@ -151,7 +151,7 @@ class WalkSpec(wiring.Component):
 
 
 def walk(mode, unit=TileWalk, preset="pico"):
-    return WalkSpec(unit(PRESETS[preset].plan), mode)
+    return WalkSpec(unit(PRODUCTS_ONLY[preset].plan), mode)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 from diastole.backend import cached_product
 from diastole.config.file import from_document
 from diastole.config.keys import Config
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 from diastole.product.generate import product_contents
 
 FROZEN = Path(__file__).with_name("frozen.json")
@@ -21,7 +21,7 @@ FROZEN = Path(__file__).with_name("frozen.json")
 
 def on_nano(name: str, formats: str, grouping: str | None = None) -> Config:
     """The preset ``nano`` with other formats."""
-    preset = PRESETS["nano"].to_dict()
+    preset = PRODUCTS_ONLY["nano"].to_dict()
     classes = ("x", "w", "dy")
     changes = {"name": f"diastole_nano_{name}", "format": dict.fromkeys(classes, formats)}
     if grouping:
@@ -32,7 +32,7 @@ def on_nano(name: str, formats: str, grouping: str | None = None) -> Config:
 
 
 PRODUCTS = {
-    **PRESETS,
+    **PRODUCTS_ONLY,
     "mxfp8": on_nano("mxfp8", "mxfp8_e4m3"),
     "nvfp4": on_nano("nvfp4", "nvfp4"),
     "fp8": on_nano("fp8", "fp8_e5m2"),

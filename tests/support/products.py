@@ -17,15 +17,15 @@ from diastole.config.keys import (
     FormatConfig,
     RoundingConfig,
 )
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 from diastole_sim.spec.operations import OPERATIONS
 from oracle import formats as oracle
 from oracle.product import aligned_product, binary32, exact_product, read
 from support.planes import plane_copy
 
 MACHINES = {
-    "pico": PRESETS["pico"],
-    "nano": PRESETS["nano"],
+    "pico": PRODUCTS_ONLY["pico"],
+    "nano": PRODUCTS_ONLY["nano"],
     # Three formats, a coarse accumulator, an array that is not square, a bus wider than a group.
     "mixed": Config(
         name="mixed",

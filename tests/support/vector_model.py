@@ -1,12 +1,12 @@
 """A modelled vector unit and its chains, as tests need them."""
 
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 from diastole_sim.perf import Memory
 from diastole_sim.perf.vector import ChainTask, ModelledVector
 from diastole_sim.spec.micro import Instruction, MicroOp, Source
 from diastole_sim.spec.stream_table import Descriptor, Kind, Walk
 
-NUMERICS = PRESETS["nano"].numerics
+NUMERICS = PRODUCTS_ONLY["nano"].numerics
 
 
 def modelled_vector(**changes):

@@ -8,7 +8,7 @@ import pytest
 
 import diastole
 from diastole.config.file import to_toml
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 from support.sources import ROOT
 
 BLOCKS = re.findall(
@@ -36,7 +36,7 @@ def np_rng():
 def test_two_devices(np_rng, tmp_path, monkeypatch):
     """The second one is the model again here; that the Verilog has its bits is tested elsewhere."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "my.toml").write_text(to_toml(PRESETS["pico"]))
+    (tmp_path / "my.toml").write_text(to_toml(PRODUCTS_ONLY["pico"]))
     monkeypatch.setattr(diastole, "Device", diastole.GoldenDevice)
     given = {"X": numbers(np_rng, 3, 5), "W": numbers(np_rng, 5, 2)}
     lines = source('GoldenDevice("my.toml"').splitlines()
@@ -44,7 +44,9 @@ def test_two_devices(np_rng, tmp_path, monkeypatch):
     lines[place] = "same = " + lines[place]
     exec("\n".join(lines), given)
     assert given["same"].all()
-    want = diastole.GoldenDevice(PRESETS["pico"].numerics, seed=1).forward(given["X"], given["W"])
+    want = diastole.GoldenDevice(PRODUCTS_ONLY["pico"].numerics, seed=1).forward(
+        given["X"], given["W"]
+    )
     assert np.array_equal(given["y"], want.y)
 
 

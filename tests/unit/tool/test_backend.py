@@ -16,7 +16,7 @@ from diastole.backend import (
     spoken_time,
 )
 from diastole.config.file import from_document
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 from diastole.errors import BadInput, CheckFailed
 from diastole_hw.top import Top
 from diastole_sim.golden.device import GoldenDevice
@@ -33,7 +33,7 @@ from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.limits import VectorLimits
 from support.texts import exactly
 
-PICO = PRESETS["pico"]
+PICO = PRODUCTS_ONLY["pico"]
 
 
 @pytest.fixture
@@ -165,7 +165,7 @@ def test_generation_is_told(monkeypatch, capsys, tmp_path):
     [("nano", "about 20 s"), ("edge", "about 40 s"), ("server", "about 3 min")],
 )
 def test_how_long_it_takes_roughly(preset, said):
-    assert spoken_time(compile_seconds(PRESETS[preset].macs)) == said
+    assert spoken_time(compile_seconds(PRODUCTS_ONLY[preset].macs)) == said
 
 
 WITH_UNIT = from_document({"vector": {"enable": True, "panel_kib": 4}})

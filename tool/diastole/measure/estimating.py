@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from diastole.config.file import from_document
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 from diastole.files.layers import NamedLayer
 from diastole.layers.costs import layer_costs
 from diastole.layers.sweep import configurations, on_all_cores, swept
@@ -28,7 +28,7 @@ MOST_SWEPT_SECONDS = 180.0
 
 def figures(over: Sequence[str] = SWEPT, count: int = LAYERS) -> Iterator[Figure]:
     """Seconds of wall time, with all cores, of which nothing else should ask."""
-    nano = PRESETS["nano"]
+    nano = PRODUCTS_ONLY["nano"]
     for name, most in MOST_SECONDS.items():
         began = time.perf_counter()
         with on_all_cores() as mapped:

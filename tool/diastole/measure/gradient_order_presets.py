@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from diastole.config.file import from_document
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 from diastole_sim.perf import Memory, ModelledMachine
 from diastole_sim.perf.planned import PlannedMachine, best, fitting, forecast
 from diastole_sim.perf.planned.choose import chosen
@@ -31,7 +31,7 @@ LAYERS: Mapping[str, tuple[int, int, int]] = {
 def planned(preset: str, format_name: str) -> PlannedMachine:
     """A preset with one format for every class."""
     alike = {"format": dict.fromkeys(CLASS_NAMES, format_name)}
-    config = from_document(PRESETS[preset].model_dump(exclude_none=True) | alike)
+    config = from_document(PRODUCTS_ONLY[preset].model_dump(exclude_none=True) | alike)
     width, ports = BUSES[preset]
     today = ModelledMachine.of(
         config.numerics,

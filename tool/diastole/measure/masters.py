@@ -7,7 +7,7 @@ import multiprocessing
 from collections.abc import Iterator
 from statistics import mean, stdev
 
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 from diastole.measure.figure import Figure, shown
 from diastole_sim.golden.device import GoldenDevice
 from diastole_sim.train import run_task
@@ -33,7 +33,7 @@ Job = tuple[str, int, int | None]
 def train_master(job: Job) -> float:
     """Held-out accuracy of one run."""
     name, seed, steps = job
-    device = GoldenDevice(PRESETS["nano"].numerics, seed=seed)
+    device = GoldenDevice(PRODUCTS_ONLY["nano"].numerics, seed=seed)
     return run_task(
         TASK, device, backend="golden", seed=seed, steps=steps, master=MASTERS[name]
     ).accuracy

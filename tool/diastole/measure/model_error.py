@@ -11,7 +11,7 @@ import numpy as np
 from diastole.backend import cached_product
 from diastole.config.file import from_document
 from diastole.config.keys import Config
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 from diastole.measure import step_error
 from diastole.measure.figure import Figure, at_most, shown
 from diastole.measure.utilisation import multiply_held
@@ -57,7 +57,7 @@ class Errors:
 def machine_of(preset: str, name: str) -> Config:
     """A preset in another format."""
     alike = {"name": f"{preset}_{name}", "format": dict.fromkeys(CLASS_NAMES, name)}
-    return from_document(PRESETS[preset].model_dump(exclude_none=True) | alike)
+    return from_document(PRODUCTS_ONLY[preset].model_dump(exclude_none=True) | alike)
 
 
 def figures() -> Iterator[Figure]:

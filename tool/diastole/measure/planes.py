@@ -5,7 +5,7 @@ from collections.abc import Generator, Iterator
 
 from diastole.config.file import from_document
 from diastole.config.keys import Config
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 from diastole.measure import area_formats
 from diastole.measure.area import Mapper
 from diastole.measure.figure import Figure, at_most, shown
@@ -74,7 +74,7 @@ def _machines(mapper: Mapper) -> Generator[Figure, None, float]:
 
 def nano_of(name: str, fraction: int, data_width: int) -> Config:
     """The preset `nano` in one format."""
-    document = PRESETS["nano"].to_dict()
+    document = PRODUCTS_ONLY["nano"].to_dict()
     document["format"] = dict.fromkeys(CLASS_NAMES, name)
     document["accumulator"]["fraction"] = fraction
     document["bus"]["data_width"] = data_width

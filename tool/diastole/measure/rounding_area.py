@@ -15,7 +15,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole.config.file import from_document
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 from diastole.measure.area import Mapper
 from diastole.measure.figure import Figure, at_least, shown
 from diastole_hw.convert.quantise import rounds_up
@@ -134,7 +134,7 @@ def figures(mapper: Mapper) -> Iterator[Figure]:
 def machines(mapper: Mapper) -> Iterator[Figure]:
     """The preset `nano`, dY alone rounded stochastically, by the kind of its draws."""
     for name, keys in KINDS.items():
-        document = PRESETS["nano"].model_dump(exclude_none=True)
+        document = PRODUCTS_ONLY["nano"].model_dump(exclude_none=True)
         document["rounding"] |= keys
         area = mapper.machine(from_document(document)).whole
         yield shown(f"NAND2 equivalents of `nano`, draws by {name}", area, "{:,.0f}")

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from diastole.backend import cached_product
 from diastole.config.keys import Config
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 from diastole.measure.figure import Figure, at_least
 from diastole.measure.utilisation import (
     convert,
@@ -62,17 +62,17 @@ FAR_AWAY = f", latency {FAR_LATENCY}"
 def larger() -> Iterator[Figure]:
     """Of :data:`CASES`, and the memories of those presets."""
     for name, cases in CASES.items():
-        with Device(cached_product(PRESETS[name])) as device:
+        with Device(cached_product(PRODUCTS_ONLY[name])) as device:
             yield memories(name, device)
             for case in cases:
-                yield from cube_products(name, PRESETS[name], device, case)
+                yield from cube_products(name, PRODUCTS_ONLY[name], device, case)
 
 
 def far() -> Iterator[Figure]:
     """Of :data:`FAR`."""
     latency = FAR_LATENCY
     for name, case in FAR.items():
-        config, where = PRESETS[name], f", latency {latency}"
+        config, where = PRODUCTS_ONLY[name], f", latency {latency}"
         with Device(cached_product(config), read_latency=latency, write_latency=latency) as device:
             yield from cube_products(name, config, device, case, where=where)
 

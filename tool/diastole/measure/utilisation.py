@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from diastole.backend import cached_product
 from diastole.config.file import from_document
 from diastole.config.keys import Config
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 from diastole.measure.figure import Figure, at_least, at_most, shown
 from diastole_sim.device.interface import ProductResult
 from diastole_sim.golden.device import GoldenDevice
@@ -143,7 +143,7 @@ def digits_step(config: Config, device: Device) -> Iterator[Figure]:
 def format_config(label: str) -> Config:
     """`nano` in one of :data:`FORMATS`."""
     alike = {table: dict.fromkeys(CLASS_NAMES, name) for table, name in FORMATS[label].items()}
-    return from_document(PRESETS["nano"].model_dump(exclude_none=True) | alike)
+    return from_document(PRODUCTS_ONLY["nano"].model_dump(exclude_none=True) | alike)
 
 
 def in_every_format() -> Iterator[Figure]:

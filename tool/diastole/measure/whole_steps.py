@@ -7,7 +7,7 @@ from typing import Any
 from diastole.backend import make_machine, program_limits
 from diastole.config.file import from_document
 from diastole.config.keys import Config
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 from diastole.measure.figure import Figure, at_least, at_most, shown
 from diastole_sim.program.options import ProgramOptions
 from diastole_sim.program.run import ProgramRun
@@ -71,7 +71,7 @@ class _Run:
 
 def configured_step(case: StepCase) -> Config:
     """The machine of a case."""
-    document = PRESETS["nano"].model_dump(exclude_none=True)
+    document = PRODUCTS_ONLY["nano"].model_dump(exclude_none=True)
     document["vector"]["enable"] = True
     for table, keys in case.keys.items():
         document[table] |= keys

@@ -5,7 +5,7 @@ from math import ceil, gcd
 
 import pytest
 
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 from diastole_hw.plan.policy import pow2ceil
 from diastole_hw.plan.uses import DY, OPERATION_OF, PRODUCTS, Mode, W, X
 from diastole_sim.spec.formats import FORMAT_NAMES
@@ -203,7 +203,7 @@ def memory_bits(plan):
 
 def test_nano_fits_its_target():
     """400 KiB for the whole machine, and the fused pass for dY of 512 x 512 in it."""
-    plan = PRESETS["nano"].plan
+    plan = PRODUCTS_ONLY["nano"].plan
     column_maxima = 8 * plan.converter_blocks
     queues_and_buffers = 10 * 1024 * 8
     assert memory_bits(plan) + column_maxima + queues_and_buffers <= 400 * 1024 * 8

@@ -5,7 +5,7 @@ from itertools import pairwise, product
 import pytest
 
 from diastole.config.file import from_document
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 from diastole_sim.perf import ModelledMachine, estimate
 from diastole_sim.perf.choose import candidates, choose_nest, roughly
 from diastole_sim.perf.walk import loops_of
@@ -20,7 +20,7 @@ OPS = ("forward", "dx", "dw")
 def made(name):
     """The model of a preset with a bus of some width, and the nests that its hardware takes."""
     preset, width = MACHINES[name]
-    config = from_document(PRESETS[preset].to_dict() | {"bus": {"data_width": width}})
+    config = from_document(PRODUCTS_ONLY[preset].to_dict() | {"bus": {"data_width": width}})
     sizes = {"rows": config.array.rows, "cols": config.array.cols, "data_width": width}
     return ModelledMachine.of(config.numerics, **sizes), config.plan.nests
 

@@ -3,7 +3,7 @@
 
 import pytest
 
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 from diastole_hw.top import Top
 from diastole_sim.perf.choose import choose_nest
 from diastole_sim.perf.machine import Memory, ModelledMachine
@@ -12,7 +12,7 @@ from diastole_sim.spec.nest import Nest
 from support.products import MACHINES
 from support.texts import exactly
 
-CONFIG = PRESETS["nano"]
+CONFIG = PRODUCTS_ONLY["nano"]
 PARAMETERS = Top(CONFIG.plan, config_hash=0).parameters
 SIZES = {"m": 64, "n": 40, "k": 70}
 

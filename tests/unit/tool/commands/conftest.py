@@ -6,14 +6,14 @@ import pytest
 from command_line import Result
 from diastole import cli
 from diastole.config.file import to_toml
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 
 
 @pytest.fixture
 def diastole(capsys, tmp_path, monkeypatch):
     """``diastole("check", "nano.toml")`` runs it in a folder that holds nano.toml."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "nano.toml").write_text(to_toml(PRESETS["nano"]))
+    (tmp_path / "nano.toml").write_text(to_toml(PRODUCTS_ONLY["nano"]))
 
     def run(*arguments):
         code = cli.main([str(argument) for argument in arguments])

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from command_line import error
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 from diastole.layers.costs import usual_use
 
 
@@ -40,8 +40,8 @@ def test_check_names_chunks_that_would_do(diastole):
 
 
 def shaped(rows):
-    array = PRESETS["nano"].array.model_copy(update={"rows": rows})
-    return PRESETS["nano"].model_copy(update={"array": array})
+    array = PRODUCTS_ONLY["nano"].array.model_copy(update={"rows": rows})
+    return PRODUCTS_ONLY["nano"].model_copy(update={"array": array})
 
 
 def test_check_says_what_starves(diastole):

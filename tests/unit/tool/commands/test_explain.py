@@ -5,7 +5,7 @@ import pytest
 
 from command_line import error
 from diastole.commands import explain
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 from diastole.explain.story import Pass, Run, ways_of
 from diastole_hw.plan.uses import Mode
 from diastole_sim.device.interface import CommandCounters, ProductResult
@@ -111,6 +111,6 @@ def test_either_a_file_or_a_preset(diastole, observed):
 
 def test_the_guess_of_sums_is_not_below(diastole):
     """The limit is known before the work; a page has no more than it says."""
-    config = PRESETS["pico"]
+    config = PRODUCTS_ONLY["pico"]
     axes = {"m": 16, "k": 16, "n": 16}
     assert explain.about_sums(config.plan, axes) >= (256 * 3 + 512) * 4

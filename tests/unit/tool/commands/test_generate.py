@@ -4,7 +4,7 @@ import pytest
 
 from command_line import error
 from diastole.commands import generate as generate_command
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 from diastole.layers.costs import usual_use
 from diastole_sim.rtl.programs import ToolMissing
 
@@ -29,7 +29,7 @@ def test_generate(diastole, emission):
     assert (result.code, result.err) == (0, [])
     assert result.out == (
         "wrote product: diastole_nano, 256 multipliers, 2 files\n"
-        + usual_use(PRESETS["nano"])
+        + usual_use(PRODUCTS_ONLY["nano"])
         + "\nnext: diastole train nano.toml --task digits --verify runs it in Verilator\n"
     )
     assert emission == [("diastole_nano", "product")]

@@ -7,7 +7,7 @@ import pytest
 
 from command_line import REPORTS, Faulty, error, lying, pretend
 from diastole.commands import run as run_command
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 from diastole.errors import CheckFailed
 from diastole_sim import quantise
 from diastole_sim.golden.device import GoldenDevice
@@ -54,7 +54,7 @@ def test_run_writes_results_and_operands(diastole, npz, op, results, operands):
         shapes = {name: written[name].shape for name in written}
         assert shapes == results | {f"{name}_q": npz[name].shape for name in operands}
         assert all(written[name].dtype == np.float32 for name in written)
-        golden = GoldenDevice(PRESETS["nano"].numerics)
+        golden = GoldenDevice(PRODUCTS_ONLY["nano"].numerics)
         expected = getattr(golden, op)(*(npz[name] for name in operands))
         for name in results:
             assert np.array_equal(written[name], expected.values[name])
@@ -262,7 +262,9 @@ def test_run_verify_of_a_good_device(diastole, npz, monkeypatch):
     ],
 )
 def test_run_verify_finds_one_wrong_report(diastole, npz, monkeypatch, report, of):
-    good = GoldenDevice(PRESETS["nano"].numerics).backward(*(npz[n] for n in ("X", "W", "dY")))
+    good = GoldenDevice(PRODUCTS_ONLY["nano"].numerics).backward(
+        *(npz[n] for n in ("X", "W", "dY"))
+    )
     name = {"x": "X", "w": "W", "dy": "dY"}.get(of, of)
     told = getattr(good.operands.get(name, good), report)
     pretend(monkeypatch, run_command, lying(report, of))

@@ -15,9 +15,9 @@ FULL = Path("/dev/full")
 def shell(tmp_path):
     """``shell("diastole check a.toml >&-")`` as (exit code, output, errors)."""
     from diastole.config.file import to_toml
-    from diastole.config.presets import PRESETS
+    from diastole.config.presets import PRODUCTS_ONLY
 
-    (tmp_path / "grün.toml").write_text(to_toml(PRESETS["nano"]))
+    (tmp_path / "grün.toml").write_text(to_toml(PRODUCTS_ONLY["nano"]))
     np.savez(tmp_path / "a.npz", X=np.ones((2, 2), np.float32), W=np.ones((2, 2), np.float32))
 
     def run(command, **environment):

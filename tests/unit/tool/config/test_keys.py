@@ -14,7 +14,7 @@ from diastole.config.keys import (
     Config,
     RoundingConfig,
 )
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 from diastole_hw.emit.keywords import KEYWORDS
 from diastole_sim.spec.numerics import Numerics
 
@@ -31,7 +31,7 @@ DRAWS = {"bits": 8, "kind": "counter", "lfsr_bits": 24}
     ],
 )
 def test_presets_are_those_of_the_contract(preset, cells, block, bus, ports, panel, macs):
-    config = PRESETS[preset]
+    config = PRODUCTS_ONLY[preset]
     assert config.to_dict() == {
         "name": f"diastole_{preset}",
         "special": "flag",
@@ -74,11 +74,11 @@ def test_identities_are_those_of_before():
 
 
 def test_every_preset_is_there():
-    assert list(PRESETS) == ["pico", "nano", "edge", "server"]
+    assert list(PRODUCTS_ONLY) == ["pico", "nano", "edge", "server"]
 
 
 def test_numerics_carries_what_decides_the_bits():
-    assert PRESETS["nano"].numerics == Numerics.from_dict(
+    assert PRODUCTS_ONLY["nano"].numerics == Numerics.from_dict(
         {
             "block": 8,
             "x": {"format": "bfp4", "rounding": "nearest"},
@@ -125,7 +125,7 @@ def test_numerics_has_what_is_said_of_the_machine(override, key, value):
 
 
 def test_numerics_does_not_know_the_array():
-    assert PRESETS["nano"].numerics == PRESETS["server"].numerics
+    assert PRODUCTS_ONLY["nano"].numerics == PRODUCTS_ONLY["server"].numerics
 
 
 def test_hash_is_of_the_content():
@@ -137,7 +137,7 @@ def test_hash_is_of_the_content():
         Config(accumulator=AccumulatorConfig(fraction=17)).config_sha256,
         Config(cell=CellConfig(window=0)).config_sha256,
         Config(bus=BusConfig(ports=2)).config_sha256,
-        *(preset.config_sha256 for preset in PRESETS.values()),
+        *(preset.config_sha256 for preset in PRODUCTS_ONLY.values()),
     }
     assert len(hashes) == 10
 
@@ -189,7 +189,7 @@ def test_hardware_of_floats():
 
 def test_hash_stays_from_release_to_release():
     """Of what the preset `nano` was first."""
-    first = from_document(PRESETS["nano"].to_dict() | {"bus": {"data_width": 64}})
+    first = from_document(PRODUCTS_ONLY["nano"].to_dict() | {"bus": {"data_width": 64}})
     assert first.config_sha256 == (
         "a2db254b53edd58ea21a8fa3b29f4f8586a1ef7d6669bf2cd59ef046de6f92ed"
     )

@@ -7,7 +7,7 @@ import pytest
 from diastole.config.file import from_document, to_toml
 from diastole.config.keys import AccumulatorConfig, Config
 from diastole.config.numbers import NUMBERS
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 from diastole.devices import GoldenDevice
 from diastole.errors import BadInput
 
@@ -57,7 +57,7 @@ def test_an_override_replaces_the_numbers_of_a_file(name):
 
 @pytest.mark.parametrize("name", NUMBERS)
 def test_what_init_writes_reads_back(name):
-    config = from_document(PRESETS["nano"].to_dict(), [f"numbers={name}"])
+    config = from_document(PRODUCTS_ONLY["nano"].to_dict(), [f"numbers={name}"])
     assert from_document(tomllib.loads(to_toml(config))) == config
 
 
@@ -86,5 +86,5 @@ def test_tables_that_are_none():
 
 
 def test_a_golden_device_has_them():
-    device = GoldenDevice(PRESETS["nano"], overrides=["numbers=ibm-fp8"])
+    device = GoldenDevice(PRODUCTS_ONLY["nano"], overrides=["numbers=ibm-fp8"])
     assert device.numerics == from_document({"numbers": "ibm-fp8"}).numerics

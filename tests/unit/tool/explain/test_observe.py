@@ -5,13 +5,13 @@ from contextlib import contextmanager
 import pytest
 
 from command_line import Faulty
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 from diastole.errors import CheckFailed
 from diastole.explain import observe
 from diastole.explain.story import Untrue
 from diastole_sim.golden.device import GoldenDevice
 
-CONFIG, AXES = PRESETS["pico"], {"m": 3, "k": 5, "n": 7}
+CONFIG, AXES = PRODUCTS_ONLY["pico"], {"m": 3, "k": 5, "n": 7}
 
 
 @pytest.fixture

@@ -6,14 +6,14 @@ import re
 import numpy as np
 import pytest
 
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 from diastole.explain.page import TITLES, copy_key, write_page
 from diastole.explain.story import Pass, Run, ways_of
 from diastole_hw.plan.uses import Mode
 from diastole_sim.spec.operations import OPERATIONS
 
 SIZES = {"m": 2, "k": 3, "n": 1}
-CONFIG = PRESETS["pico"]
+CONFIG = PRODUCTS_ONLY["pico"]
 
 
 @pytest.fixture

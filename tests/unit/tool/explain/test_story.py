@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 from diastole.explain.story import (
     EAST,
     NORTH,
@@ -17,7 +17,7 @@ from diastole.explain.story import (
 from diastole_hw.plan.uses import Mode
 from diastole_sim.spec.operations import FORWARD, INPUT_GRADIENT, W, X
 
-PLAN = PRESETS["pico"].plan
+PLAN = PRODUCTS_ONLY["pico"].plan
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,13 @@ import zipfile
 import numpy as np
 import pytest
 
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 from diastole.errors import BadInput
 from diastole.files import tensors
 from diastole.files.archive import Archive, Unreadable
 from diastole.files.matrices import read_matrices
 
-NUMERICS = PRESETS["nano"].numerics
+NUMERICS = PRODUCTS_ONLY["nano"].numerics
 GOOD = np.arange(-6, 6, dtype=np.float32).reshape(3, 4)
 
 

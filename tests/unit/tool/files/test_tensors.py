@@ -5,16 +5,16 @@ import io
 import numpy as np
 import pytest
 
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 from diastole.errors import BadInput
 from diastole.files import tensors
 from diastole_sim.spec.numerics import Numerics
 
-NUMERICS = PRESETS["nano"].numerics
+NUMERICS = PRODUCTS_ONLY["nano"].numerics
 SHORT = (
-    PRESETS["pico"]
+    PRODUCTS_ONLY["pico"]
     .model_copy(
-        update={"accumulator": PRESETS["pico"].accumulator.model_copy(update={"headroom": 2})}
+        update={"accumulator": PRODUCTS_ONLY["pico"].accumulator.model_copy(update={"headroom": 2})}
     )
     .numerics
 )  # at most 4 blocks of 4

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 from diastole.files.layers import NamedLayer
 from diastole.layers import costs as unit
 from diastole.layers.costs import LayerCost, layer_costs, modelled, total, usual_use
@@ -14,7 +14,7 @@ from diastole_sim.perf import Memory, estimate
 from diastole_sim.perf.conversion import ConversionEstimate, estimate_conversion
 from diastole_sim.spec.nest import Nest
 
-NANO = PRESETS["nano"]
+NANO = PRODUCTS_ONLY["nano"]
 LAYERS = [
     NamedLayer(name="a", m=64, k=48, n=40, repeats=3),
     NamedLayer(name="b", m=700, k=20, n=600),
@@ -86,11 +86,11 @@ def test_a_far_memory_takes_longer():
 
 
 def test_the_machine_is_that_of_the_configuration():
-    edge = PRESETS["edge"].array.model_copy(update={"transpose": "edge"})
-    machine = modelled(PRESETS["edge"].model_copy(update={"array": edge}), 33)
+    edge = PRODUCTS_ONLY["edge"].array.model_copy(update={"transpose": "edge"})
+    machine = modelled(PRODUCTS_ONLY["edge"].model_copy(update={"array": edge}), 33)
     assert (machine.rows, machine.cols, machine.block, machine.in_place) == (6, 6, 8, False)
     assert (machine.data_width, machine.ports, machine.memory.read_cycles) == (256, 1, 38)
-    assert modelled(PRESETS["server"], 20).ports == 2
+    assert modelled(PRODUCTS_ONLY["server"], 20).ports == 2
 
 
 def cost(*, cycles=1000, slots=0, read_beats=0, write_beats=0, macs=0, repeats=1, passes=1):

@@ -3,13 +3,13 @@
 import pytest
 
 from diastole.config.file import from_document
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 from diastole.layers.sizes import KIB, machine_size
 from diastole_hw.memory.sizes import scratchpad_bits, sum_bits
 
 
 def test_what_is_known():
-    plan, size = PRESETS["nano"].plan, machine_size(PRESETS["nano"])
+    plan, size = PRODUCTS_ONLY["nano"].plan, machine_size(PRODUCTS_ONLY["nano"])
     assert (size.multipliers, plan.macs) == (256, 256)
     assert size.scratchpad_kib * KIB == scratchpad_bits(plan)
     assert size.sum_kib * KIB == sum_bits(plan)

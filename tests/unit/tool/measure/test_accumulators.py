@@ -3,7 +3,7 @@
 import pytest
 
 from diastole.config.file import from_document
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 from diastole.measure import accumulators
 from diastole.measure.accumulators import (
     ACCUMULATORS,
@@ -42,7 +42,7 @@ def test_means_of_seeds(monkeypatch):
 
 
 def test_only_accumulators_differ():
-    nano = PRESETS["nano"]
+    nano = PRODUCTS_ONLY["nano"]
     floats = floating(nano)
     assert floats.accumulator.floats == {"kind": "float", "mantissa": 9, "chunk": 64}
     back = floats.model_copy(update={"name": nano.name, "accumulator": nano.accumulator})
@@ -74,5 +74,5 @@ def test_what_is_lost(monkeypatch):
 
 @pytest.mark.sweep
 def test_busy_by_the_counters():
-    shares = accumulators.busy(PRESETS["pico"], 32)
+    shares = accumulators.busy(PRODUCTS_ONLY["pico"], 32)
     assert all(0.5 < share < 1 for share in shares.values())

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 from diastole.measure import accuracy
 from diastole.measure.accuracy import figures
 
@@ -20,7 +20,7 @@ def runs(monkeypatch):
             assert (task, backend, device.numerics) == (
                 "digits",
                 "golden",
-                PRESETS["nano"].numerics,
+                PRODUCTS_ONLY["nano"].numerics,
             )
             assert device.seed == seed
             asked.append(seed)

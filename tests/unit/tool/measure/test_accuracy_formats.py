@@ -2,7 +2,7 @@
 
 import pytest
 
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 from diastole.errors import BadInput
 from diastole.measure import accuracy_formats
 from diastole.measure.accuracy_formats import (
@@ -42,7 +42,7 @@ def one_process(monkeypatch):
 
 
 def test_numerics_are_those_of_nano():
-    assert numerics("bfp4") == PRESETS["nano"].numerics
+    assert numerics("bfp4") == PRODUCTS_ONLY["nano"].numerics
     nvfp4 = numerics("nvfp4").to_dict()
     assert {nvfp4[name]["format"] for name in ("x", "w", "dy")} == {"nvfp4"}
     assert nvfp4["dy"]["rounding"] == "stochastic-b"

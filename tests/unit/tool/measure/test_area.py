@@ -10,7 +10,7 @@ from amaranth.hdl import Fragment, Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 from diastole.errors import BadInput
 from diastole.measure import area
 from diastole.measure.area import (
@@ -143,8 +143,8 @@ def test_a_machine_is_mapped_without_its_memories(tmp_path):
     fake, unit = tmp_path / "yosys", area.NAND2_UM2
     fake.write_text(FAKE_YOSYS.format(python=sys.executable, area=250 * unit, cell=20 * unit))
     fake.chmod(0o755)
-    found = Mapper(fake, LIBRARY).machine(PRESETS["pico"])
-    cells = PRESETS["pico"].array.rows * PRESETS["pico"].array.cols
+    found = Mapper(fake, LIBRARY).machine(PRODUCTS_ONLY["pico"])
+    cells = PRODUCTS_ONLY["pico"].array.rows * PRODUCTS_ONLY["pico"].array.cols
     assert (found.whole, found.cells) == (pytest.approx(250), pytest.approx(20 * cells))
 
 

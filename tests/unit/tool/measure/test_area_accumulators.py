@@ -4,7 +4,7 @@
 import pytest
 from amaranth.hdl import Fragment
 
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 from diastole.measure.area_accumulators import (
     CHUNK_BITS,
     PSUM_BITS,
@@ -28,7 +28,7 @@ class Counted:
 
 def test_widths_are_those_of_nano():
     floats = {"kind": "float", "mantissa": 9, "chunk": 64}
-    values = PRESETS["nano"].numeric_values() | {"headroom": 8}
+    values = PRODUCTS_ONLY["nano"].numeric_values() | {"headroom": 8}
     plain = Numerics.from_dict(values)
     assert plain.accumulator_bits == W
     assert plain.block_sum_bits + plain.fraction + 1 == PSUM_BITS
@@ -46,7 +46,7 @@ def test_every_lane_is_measured():
 
 @pytest.mark.parametrize("preset, share", [("nano", 32 / 256), ("server", 256 / 16384)])
 def test_per_mac(preset, share):
-    assert LaneArea("e6m9", True, 1000.0).per_mac(PRESETS[preset]) == 1000 * share
+    assert LaneArea("e6m9", True, 1000.0).per_mac(PRODUCTS_ONLY[preset]) == 1000 * share
 
 
 def test_figures():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 from diastole.measure import chooser
 from diastole_sim.perf import estimate
 from diastole_sim.perf.walk import loops_of
@@ -19,7 +19,7 @@ def found(**options):
 
 
 def test_figures():
-    figures = found(config=PRESETS["nano"], layers=2)
+    figures = found(config=PRODUCTS_ONLY["nano"], layers=2)
     assert figures["over the best, mean"].asked == "at most 1.00%"
     assert figures["ms for one, mean"].asked == "at most 50"
     assert len(figures) == 4
@@ -34,12 +34,12 @@ def test_a_bad_choice_is_told(monkeypatch):
 
     monkeypatch.setattr(chooser, "SIDES", (4.5, 5.0))
     monkeypatch.setattr(chooser, "choose_nest", slowest)
-    each = found(config=PRESETS["nano"], layers=1)["over the best, mean"]
+    each = found(config=PRODUCTS_ONLY["nano"], layers=1)["over the best, mean"]
     assert not each.met
 
 
 def test_all_nests():
-    limits = PRESETS["nano"].plan.nests.of("forward")
+    limits = PRODUCTS_ONLY["nano"].plan.nests.of("forward")
     nests = list(chooser.all_nests(limits, (8, 8, 8)))
     assert len(set(nests)) == len(nests) > 50
     assert all(limits.problem(nest, (8, 8, 8)) is None for nest in nests)

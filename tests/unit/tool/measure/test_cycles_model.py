@@ -2,7 +2,7 @@
 
 import pytest
 
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 from diastole.measure.cycles_model import (
     CHANGES,
     before_and_after,
@@ -45,7 +45,7 @@ def test_table():
 def test_chosen_nests():
     """Of a small product they are faster than the machine's own; what is printed is what was."""
     nano = machine(data_width=128)
-    lines = list(nests_table(nano, PRESETS["nano"].plan.nests, 64))
+    lines = list(nests_table(nano, PRODUCTS_ONLY["nano"].plan.nests, 64))
     assert lines[0] == "64 x 64 x 64; in the nest that a host chooses"
     rows = {line.split()[0]: line.split() for line in lines[2:]}
     assert list(rows) == ["forward", "dx", "dw"]
@@ -66,7 +66,7 @@ def test_without_a_fused_pass():
 
 def test_parts():
     """What every axis that may be parted gives; each part is a product of its own."""
-    nano, config = machine(data_width=128), PRESETS["nano"]
+    nano, config = machine(data_width=128), PRODUCTS_ONLY["nano"]
     lines = list(parts_table(nano, config.numerics, config.plan.nests, 64, 3))
     assert lines[0] == "64 x 64 x 64, shared by 3 machines"
     rows = {

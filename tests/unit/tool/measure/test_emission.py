@@ -2,7 +2,7 @@
 
 import time
 
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 from diastole.measure.emission import LIMITS, emit, figures
 
 
@@ -20,13 +20,13 @@ def make(sizes, seconds=0.0):
 
 
 def test_all_files_count():
-    seconds, size = emit(PRESETS["pico"], make([1, 20, 300], 0.05))
+    seconds, size = emit(PRODUCTS_ONLY["pico"], make([1, 20, 300], 0.05))
     assert size == 321
     assert 0.05 <= seconds < 10
 
 
 def test_a_real_product():
-    seconds, size = emit(PRESETS["pico"])
+    seconds, size = emit(PRODUCTS_ONLY["pico"])
     assert 0 < seconds < 100
     assert 100_000 < size < 2_000_000
 

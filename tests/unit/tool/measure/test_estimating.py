@@ -1,6 +1,6 @@
 """Seconds of estimates, of few layers on few machines."""
 
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 from diastole.layers.sweep import every_choice
 from diastole.measure import estimating
 from diastole.measure.estimating import LAYERS, MOST_SECONDS, SWEPT, drawn_layers, figures
@@ -19,7 +19,7 @@ def test_figures(monkeypatch):
     assert [each.what for each in known] == [
         f"estimate of {name} on nano, seconds" for name in MOST_SECONDS
     ]
-    assert [config for config, *_ in asked] == [PRESETS["nano"].name] * len(MOST_SECONDS)
+    assert [config for config, *_ in asked] == [PRODUCTS_ONLY["nano"].name] * len(MOST_SECONDS)
     assert {phases for *_, phases in asked} == {("forward", "backward")}
     assert min(layers for _, layers, _ in asked) > 1
     assert many.what == "estimate of 3 layers, 2 machines, seconds"

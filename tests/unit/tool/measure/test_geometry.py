@@ -4,7 +4,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 from diastole.measure.geometry import (
     CELLS,
     FORMATS,
@@ -48,7 +48,7 @@ def test_six_formats():
 
 
 def test_hashes_of_every_run():
-    configs = [PRESETS["pico"], PRESETS["pico"].model_copy(update={"name": "second"})]
+    configs = [PRODUCTS_ONLY["pico"], PRODUCTS_ONLY["pico"].model_copy(update={"name": "second"})]
     found = dict(hashes((configs, (None, 3), 1), golden))
     assert list(found) == [
         "golden",

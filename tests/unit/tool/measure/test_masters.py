@@ -2,7 +2,7 @@
 
 from statistics import mean, stdev
 
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 from diastole.measure import masters
 from diastole.measure.masters import MASTERS, figures, train_master
 from diastole_sim.golden.device import GoldenDevice
@@ -12,7 +12,7 @@ from diastole_sim.train.master import Master
 
 def test_a_job_is_a_run_of_its_masters():
     given = {"backend": "golden", "seed": 3, "steps": 3}
-    device = GoldenDevice(PRESETS["nano"].numerics, seed=3)
+    device = GoldenDevice(PRODUCTS_ONLY["nano"].numerics, seed=3)
     master = Master(kind="bf16", rounding="stochastic-a", bits=4)
     want = run_task("digits", device, master=master, **given)
     assert train_master(("bf16 stochastic-a, 4 bits", 3, 3)) == want.accuracy

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from amaranth.hdl import Fragment
 
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 from diastole.measure.area import MachineArea, Mapper
 from diastole.measure.rounding_area import LEAST, RoundingLanes, area_of, figures, machines
 from oracle.lfsr import state_after
@@ -114,7 +114,7 @@ def test_whole_machines():
         ("lfsr3", 3),
         ("data", 8),
     ]
-    assert mapper.asked[0] == PRESETS["nano"].rounding
+    assert mapper.asked[0] == PRODUCTS_ONLY["nano"].rounding
 
 
 def test_two_lanes_of_the_pairs_are_small():

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 from diastole.measure import sizes
 from diastole.measure.sizes import CASES, FAR, Cube
 from diastole_sim.device.interface import CommandCounters
@@ -13,7 +13,7 @@ from diastole_sim.golden.device import GoldenDevice
 from diastole_sim.spec.operations import OPERATIONS
 
 SIDE, CYCLES = 24, 60
-PICO = PRESETS["pico"]
+PICO = PRODUCTS_ONLY["pico"]
 
 
 class Counting(GoldenDevice):
@@ -70,7 +70,7 @@ def test_a_wrong_bit_is_told(device):
 
 def test_what_is_asked():
     for name, cases in CASES.items():
-        assert name in PRESETS
+        assert name in PRODUCTS_ONLY
         assert all(set(case.ops) <= set(OPERATIONS) for case in cases)
-    assert set(FAR) <= set(PRESETS)
+    assert set(FAR) <= set(PRODUCTS_ONLY)
     assert np.all([case.flying == 0 or case.least_flying > 0.9 for case in CASES["server"]])

@@ -5,7 +5,7 @@ import pytest
 from diastole.errors import BadInput
 from diastole.measure import step_error
 from diastole.measure.steps import STEP, modelled_step, task_step
-from diastole.measure.whole_steps import CASES, PRESETS
+from diastole.measure.whole_steps import CASES, PRODUCTS_ONLY
 
 
 def test_the_model_reads_what_the_host_stores():
@@ -23,7 +23,7 @@ def test_the_model_reads_what_the_host_stores():
 
 def test_who_has_no_step():
     with pytest.raises(BadInput, match=r"vector\.enable"):
-        task_step(PRESETS["nano"], "digits")
+        task_step(PRODUCTS_ONLY["nano"], "digits")
     config, _ = step_error.step_program(CASES[0])
     with pytest.raises(BadInput, match="--task"):
         task_step(config, "text")

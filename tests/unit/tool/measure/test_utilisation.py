@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 from diastole.measure import utilisation
 from diastole.measure.area import widened
 from diastole.measure.utilisation import (
@@ -72,7 +72,7 @@ def found(figures):
     return {each.what: each for each in figures}
 
 
-NANO = PRESETS["nano"]
+NANO = PRODUCTS_ONLY["nano"]
 
 
 @pytest.mark.parametrize("cycles, share, met", [(60, "90.00%", False), (54, "100.00%", True)])

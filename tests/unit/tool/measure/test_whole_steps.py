@@ -8,7 +8,7 @@ def test_every_case_is_a_machine_with_a_unit():
     for case in CASES:
         config = whole_steps.configured_step(case)
         assert config.vector.enable
-        assert config.array == whole_steps.PRESETS["nano"].array
+        assert config.array == whole_steps.PRODUCTS_ONLY["nano"].array
     assert len({whole_steps.configured_step(case).config_sha256 for case in CASES}) == len(CASES)
 
 

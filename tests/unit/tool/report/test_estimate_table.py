@@ -2,7 +2,7 @@
 
 import pytest
 
-from diastole.config.presets import PRESETS
+from diastole.config.presets import PRODUCTS_ONLY
 from diastole.files.layers import NamedLayer
 from diastole.layers.costs import layer_costs, total
 from diastole.layers.sizes import MachineSize
@@ -10,7 +10,7 @@ from diastole.layers.sweep import SweptMachine
 from diastole.measure.model_error import machine_of
 from diastole.report.estimate_table import advice, lines_of, sweep_lines, write_roofline
 
-NANO = PRESETS["nano"]
+NANO = PRODUCTS_ONLY["nano"]
 
 
 @pytest.fixture

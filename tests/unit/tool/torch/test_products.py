@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed: make torch"
 
 import diastole.torch  # noqa: E402
 from diastole import Device, GoldenDevice  # noqa: E402
-from diastole.config.presets import PRESETS  # noqa: E402
+from diastole.config.presets import PRODUCTS_ONLY  # noqa: E402
 from diastole.torch import TorchGoldenDevice, matmul  # noqa: E402
 from diastole_sim.golden import device as golden  # noqa: E402
 from support.texts import exactly  # noqa: E402
@@ -60,7 +60,7 @@ def test_bits_of_the_device(formats, tensors):
 
 def test_bits_of_the_generated_verilog(floats):
     """A machine in simulation gives them too, and is not asked for more than is needed."""
-    config = PRESETS["pico"]
+    config = PRODUCTS_ONLY["pico"]
     x, w, dy = floats(5, 9), floats(9, 6), floats(5, 6)
     found = []
     with Device(config, seed=3) as machine:
