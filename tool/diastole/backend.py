@@ -77,6 +77,7 @@ def make_machine(
     program: "TrainingProgram",
     *,
     seed: int,
+    product: Path | None = None,
     stalls: int | None = None,
     trace: Path | None = None,
     trace_depth: int | None = None,
@@ -96,7 +97,7 @@ def make_machine(
     from diastole_sim.rtl.bell import BellMachine
 
     with _judged_hardware():
-        folder = cached_product(config)
+        folder = product or cached_product(config)
         options = _rtl_options(stalls, trace, trace_depth, latency)
         with BellMachine(folder, seed=seed, memory_bytes=size, **options) as machine:
             yield machine
