@@ -200,8 +200,9 @@ class Core(wiring.Component):
         ]
         for name in ("amax_en", "amax_at", "amax_put_en", "amax_put_at", "amax_put"):
             m.d.comb += getattr(vector, name).eq(getattr(conversions, name))
-        for name in set(control.signature.members) - {"command", "done"}:
-            m.d.comb += getattr(control, name).eq(getattr(converter.control, name))
+        for name in control.signature.members:
+            if name not in ("command", "done"):
+                m.d.comb += getattr(control, name).eq(getattr(converter.control, name))
         with m.If(taken):
             m.d.sync += image_number.eq(dispatch.vector_number)
         return Mux(conversions.of_image, image_number, dispatch.convert_number)
