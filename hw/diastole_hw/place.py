@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from inspect import Parameter, signature
+from weakref import WeakKeyDictionary
 
 from amaranth.back import rtlil
 from amaranth.hdl import (
@@ -21,6 +22,8 @@ from amaranth.hdl._ir import PortDirection  # what rtlil.convert takes; exported
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
+# By component, which is asked six times on its way into a product.
+_flat_ports: WeakKeyDictionary[wiring.Component, list[tuple]] = WeakKeyDictionary()
 PLACEHOLDER = "%"  # module N is called %N until every variant of its class is known
 
 
@@ -154,10 +157,13 @@ def module_inputs(text: str, name: str) -> list[str]:
 
 def flat_ports(component: wiring.Component):
     """(name, member, signal) of every port of at least one bit, names joined by two underscores."""
-    for path, member, value in component.signature.flatten(component):
-        signal = value.as_value() if isinstance(value, ValueCastable) else value
-        if len(signal):
-            yield "__".join(map(str, path)), member, signal
+    if component not in _flat_ports:
+        ports = _flat_ports[component] = []
+        for path, member, value in component.signature.flatten(component):
+            signal = value.as_value() if isinstance(value, ValueCastable) else value
+            if len(signal):
+                ports.append(("__".join(map(str, path)), member, signal))
+    return _flat_ports[component]
 
 
 def convert_ports(component: wiring.Component) -> dict:

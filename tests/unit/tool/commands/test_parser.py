@@ -96,3 +96,19 @@ def test_as_a_program(tmp_path):
     )
     assert done.returncode == 2
     assert done.stderr == "diastole: error: no.toml: No such file or directory\n"
+
+
+@pytest.mark.parametrize("own_process", [True, False])
+def test_a_process_that_ends_with_its_product_frees_nothing(tmp_path, own_process):
+    """One that called ``main`` goes on, and does."""
+    words = ["generate", str(tmp_path / "none.toml"), "-o", str(tmp_path / "product")]
+    script = (
+        "import gc, sys\n"
+        "from diastole import cli\n"
+        "sys.argv = ['diastole', *sys.argv[1:]]\n"
+        f"cli.main({'None' if own_process else 'sys.argv[1:]'})\n"
+        "print(gc.isenabled(), gc.get_freeze_count() > 0)\n"
+    )
+    command = [sys.executable, "-c", script, *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [str(not own_process), str(own_process)]
