@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from diastole.config.file import from_document
+from diastole.config.keys import Config
 from diastole.product.collateral import VERILATOR_WAIVERS
+from diastole.product.generate import generate
 from support import product_lint as lint
 from support.sweep import sweep
 
@@ -110,10 +113,8 @@ def test_header_compiles(product, tmp_path):
     subprocess.run(command, check=True)
 
 
-@pytest.fixture(scope="module")
-def generated_again(product, preset, tmp_path_factory):
-    """The same preset in another process, with other hashes of strings."""
-    directory = tmp_path_factory.mktemp("again") / "product"
+def generate_again(config: Config, directory: Path) -> None:
+    """The same product in another process, with other hashes of strings."""
     script = (
         "import json, pathlib, sys\n"
         "sys.path[:0] = json.loads(sys.argv[1])\n"
@@ -121,18 +122,32 @@ def generated_again(product, preset, tmp_path_factory):
         "from diastole.config.keys import Config\n"
         "generate(Config(**json.loads(sys.argv[2])), pathlib.Path(sys.argv[3]))\n"
     )
-    arguments = [json.dumps(sys.path), json.dumps(preset.to_dict()), str(directory)]
+    arguments = [json.dumps(sys.path), json.dumps(config.to_dict()), str(directory)]
     environment = {**os.environ, "PYTHONHASHSEED": "12345"}
     subprocess.run([sys.executable, "-c", script, *arguments], env=environment, check=True)
-    return directory
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    files = (path for path in directory.rglob("*") if path.is_file())
+    return {str(path.relative_to(directory)): path.read_bytes() for path in files}
 
 
 @pytest.mark.parametrize(
     "preset", ["pico", sweep("nvfp4"), sweep("ports")], indirect=True, scope="session"
 )
-def test_same_bytes_in_another_run(product, generated_again):
-    def contents(directory: Path) -> dict:
-        files = (path for path in directory.rglob("*") if path.is_file())
-        return {str(path.relative_to(directory)): path.read_bytes() for path in files}
+def test_same_bytes_in_another_run(product, preset, tmp_path):
+    generate_again(preset, tmp_path / "again")
+    assert contents(tmp_path / "again") == contents(product)
 
-    assert contents(generated_again) == contents(product)
+
+def test_same_bytes_in_another_run_with_a_vector_unit(tmp_path):
+    config = from_document(
+        {
+            "name": "with_unit",
+            "array": {"rows": 1, "cols": 1, "block": 4},
+            "vector": {"enable": True, "panel_kib": 4},
+        }
+    )
+    generate(config, tmp_path / "once")
+    generate_again(config, tmp_path / "again")
+    assert contents(tmp_path / "again") == contents(tmp_path / "once")
