@@ -37,9 +37,13 @@ def test_nothing_is_collected_inside():
 
 @pytest.mark.parametrize("on", [True, False])
 def test_it_is_as_it_was_after_a_mistake_too(on):
+    def mistake():
+        with collector_paused():
+            assert not gc.isenabled()
+            raise ValueError("inside")
+
     if not on:
         gc.disable()
-    with pytest.raises(ValueError, match="inside"), collector_paused():
-        assert not gc.isenabled()
-        raise ValueError("inside")
+    with pytest.raises(ValueError, match="inside"):
+        mistake()
     assert gc.isenabled() == on
