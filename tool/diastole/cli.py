@@ -27,6 +27,7 @@ from diastole.commands import (
 )
 from diastole.console import fail, one_line
 from diastole.errors import BadInput, CheckFailed
+from diastole_hw.emit.collector import collector_seldom
 from diastole_sim.rtl.programs import ToolMissing
 
 COMMANDS = (
@@ -88,11 +89,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _without_freeing(work: Callable[[], int]) -> int:
     """What ``work`` returns, of a process that ends with it: a second less for a design, whose
     objects lie in circles, and are neither looked for nor freed, not even at exit."""
-    gc.disable()
-    try:
-        return work()
-    finally:
-        gc.freeze()
+    with collector_seldom():
+        try:
+            return work()
+        finally:
+            gc.freeze()
 
 
 def exit_code(work: Callable[[], int]) -> int:

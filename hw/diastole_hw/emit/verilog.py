@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from diastole_hw.emit.collector import collector_paused
+from diastole_hw.emit.collector import collector_seldom
 from diastole_hw.emit.names import (
     drop_empty,
     legalise,
@@ -67,7 +67,7 @@ def emit(top: Any, *, name: str, ports: dict[str, Any]) -> Emitted:
     """
     platform = EmitPlatform()
     top_name = f"{PLACEHOLDER}top"
-    with collector_paused():
+    with collector_seldom():
         texts = [platform.convert(top, top_name, ports)]
     texts += [module.rtlil for module in platform.modules if module.rtlil is not None]
     names = {top_name: name, **module_names(platform.modules, name)}
