@@ -22,6 +22,7 @@ from mutation.planted_vector import VECTOR
 from mutation.random_faults import SEED, random_faults
 from mutation.scenes_of_cores import SCENES_OF_CORES
 from mutation.scenes_of_programs import SCENES_OF_PROGRAMS
+from mutation.scenes_of_streams import SCENES_OF_STREAMS
 from mutation.verilog import Source
 from support import products as p
 
@@ -393,7 +394,7 @@ STEPS = Machine(
     ),
     VECTOR + MORE,
     modules=MODULES,
-    scenes=SCENES_OF_PROGRAMS + SCENES_OF_CORES,
+    scenes=SCENES_OF_PROGRAMS + SCENES_OF_CORES + SCENES_OF_STREAMS,
 )
 
 RANDOM = 182

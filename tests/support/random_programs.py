@@ -124,6 +124,11 @@ def random_scene(rng, block, *, walk=None, size=None, length=None, undefined=Fal
     )
 
 
+def random_input(rng, block, size, kind, wild=True):
+    """An input of a kind."""
+    return _Streams(rng, block, size, wild).input(kind)
+
+
 class _Streams:
     """Streams of a tensor, and the panel that holds theirs."""
 

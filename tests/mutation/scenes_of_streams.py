@@ -1,0 +1,223 @@
+"""More scenes of a machine with a vector unit: every kind at every stream, instructions that are
+done in some blocks, tiles of products, and what is refused, drawn at random."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import permutations
+from pathlib import Path
+from random import Random
+
+import numpy as np
+
+from diastole_sim.spec.chains import chain_faults
+from diastole_sim.spec.command import Command
+from diastole_sim.spec.command_table import Opcode
+from diastole_sim.spec.image import round_up
+from diastole_sim.spec.limits import VectorTable
+from diastole_sim.spec.micro import Instruction
+from diastole_sim.spec.nest import Nest
+from diastole_sim.spec.stream_table import STREAMS, Descriptor
+from mutation.scenes_of_programs import (
+    DRAINED,
+    TABLES,
+    Pair,
+    ScenesBench,
+    done_between,
+    paired,
+)
+from mutation.watch import Log
+from oracle import vector_words as w
+from oracle.vector_program import Input, Output, by_columns
+from support.golden_machines import Converted, PlacedScene, tensors
+from support.golden_scenes import scene_of_product, sound
+from support.random_programs import MEMORY_INPUTS, Scene, random_input, random_scene
+from support.vector_scenes import crowded_scene, f32, scene_of
+
+Made = Callable[[Random, int], Scene]
+
+
+def _each(product: Path, log: Log, seed: int, made: list[Made], **options) -> None:
+    """Chains over memory, one after another, at step 0 and later."""
+    rng = Random(seed)
+    with paired(product, log, **options) as pair:
+        for number, make in enumerate(made):
+            bench = ScenesBench(pair)
+            scene = sound(make(rng, bench.machine.limits.block))
+            placed = PlacedScene(bench, scene, rng, step=number % 4)
+            done_between(pair, bench, [placed.command()])
+
+
+def every_stream(product: Path, log: Log) -> None:
+    """Every kind of input at every input, over tensors of several beats, moved and turned; every
+    kind of output at every output."""
+    kinds = range(len(MEMORY_INPUTS))
+    made = [lambda rng, block, n=n, t=t: _moved(rng, block, n, t) for t in (0, 1) for n in kinds]
+    _each(product, log, 21, made)
+
+
+def _moved(rng: Random, block: int, first: int, turned: int) -> Scene:
+    """Inputs of the kinds from ``first`` on to outputs of four kinds."""
+    size = rng.randrange(1, 4 * block), rng.randrange(1, 10 * block)
+    columns = bool(rng.getrandbits(1))
+    kinds = [MEMORY_INPUTS[(first + n) % len(MEMORY_INPUTS)] for n in range(4)]
+    inputs = [random_input(rng, block, size, kind) for kind in kinds]
+    program = [w.Instruction(op=w.MOV, a=w.STREAM + n, d=n) for n in range(4)]
+    turns = {"turn_rows": turned + rng.randrange(2), "turn_lanes": turned} if turned else {}
+    program += [w.Instruction(op=w.MAX, a=n, c=n, o=n, keep=turned, **turns) for n in range(4)]
+    outputs = [w.KIND_F32, w.KIND_BF16, w.KIND_U8, w.KIND_COLUMN if columns else w.KIND_MASK]
+    outputs = [Output(outputs[(first + n) % 4]) for n in range(4)]
+    wide = -(-size[1] // block)
+    vectors = [each.first + block * (each.pitch + 1) * (size[0] // block + 1) for each in inputs]
+    vectors = max(vectors) + block * wide
+    scene = scene_of(
+        rng,
+        block,
+        program,
+        size=size,
+        inputs=inputs,
+        outputs=outputs,
+        lines=by_columns(*size, block) if columns else None,
+        vectors=vectors,
+    )
+    return replace(scene, walk="columns" if columns else "rows")
+
+
+def gathered(product: Path, log: Log) -> None:
+    """Rows of two tensors, of every pair of inputs."""
+    pairs = list(permutations(range(4), 2))
+    made = [lambda rng, block, pair=pair: _gathered(rng, block, *pair) for pair in pairs]
+    _each(product, log, 22, made)
+    _each(product, log, 23, made, stalls=7)
+
+
+def _gathered(rng: Random, block: int, one: int, other: int) -> Scene:
+    size = rng.randrange(1, 4 * block), rng.randrange(1, 6 * block)
+    inputs: list = [None] * 4
+    inputs[one] = random_input(rng, block, size, w.KIND_GATHERED_F32)
+    if rng.random() < 0.7:
+        inputs[other] = random_input(rng, block, size, rng.choice(GATHERED))
+    program = [
+        w.Instruction(op=w.MOV, a=w.STREAM + n, o=n) for n, each in enumerate(inputs) if each
+    ]
+    outputs = [each and Output(w.KIND_F32) for each in inputs]
+    columns = rng.random() < 0.3
+    lines = by_columns(*size, block) if columns else None
+    scene = scene_of(
+        rng, block, program, size=size, inputs=inputs, outputs=outputs, lines=lines
+    )
+    return replace(scene, walk="columns" if columns else "rows")
+
+
+GATHERED = (w.KIND_GATHERED_F32, w.KIND_GATHERED_U8)
+
+
+def whens(product: Path, log: Log) -> None:
+    """Programs as long as they may be, whose instructions are done in some of the blocks."""
+    _each(product, log, 24, [_whens] * 10)
+
+
+def _whens(rng: Random, block: int) -> Scene:
+    """One number that every instruction makes another of; where it is read is drawn."""
+    size = rng.randrange(1, 3 * block), rng.randrange(2 * block, 5 * block)
+    steps = [
+        w.Instruction(
+            op=w.MAD, a=0, b=w.STREAM, c=w.CONSTANT, k=rng.randrange(250), d=0, when=rng.randrange(4)
+        )
+        for _ in range(30)
+    ]
+    begin = w.Instruction(op=w.MAD, a=w.STREAM, b=w.COLUMN_NUMBER, c=0, d=0, fresh=1)
+    end = w.Instruction(op=w.ADD, a=w.NOUGHT, c=0, o=0, fresh=0)
+    program = [begin, *steps, end]
+    if rng.random() < 0.6:
+        program = [replace(end, fresh=1), begin, *steps]
+    factor = [[rng.choice((0x3F800000, 0xBF800000, 0x3F000000))] * size[1] for _ in range(size[0])]
+    inputs = [Input(w.KIND_F32, factor)]
+    return scene_of(rng, block, program, size=size, inputs=inputs, outputs=[Output(w.KIND_F32)])
+
+
+def many_chains(product: Path, log: Log) -> None:
+    """Random ones, larger, and such whose instructions crowd, in a memory that stalls at times."""
+    def large(rng: Random, block: int) -> Scene:
+        size = rng.randrange(1, 5 * block), rng.randrange(1, 9 * block)
+        walk = rng.choice(("rows", "columns"))
+        return random_scene(rng, block, walk=walk, length=32, size=size)
+
+    _each(product, log, 25, [large, large, crowded_scene] * 8)
+    _each(product, log, 26, [large, crowded_scene] * 6, stalls=9)
+
+
+def tiles(product: Path, log: Log) -> None:
+    """Random chains at products whose result has many tiles, in both orders."""
+    rng, numbers = Random(27), np.random.default_rng(27)
+    with paired(product, log) as pair:
+        for number in range(12):
+            opcode, size = list(DRAINED.items())[number % 3]
+            bench = ScenesBench(pair)
+            machine = bench.machine
+            scene = scene_of_product(rng, machine.limits.block, size, length=12)
+            while scene.tile[0] == 3 or scene.tile[0] > 4:
+                scene = scene_of_product(rng, machine.limits.block, size, length=12)
+            converted = Converted(bench, tensors(numbers), step=number)
+            placed = PlacedScene(bench, scene, rng, step=number)
+            outer = "l" if scene.down else "t"
+            nest = Nest(t_blocks=scene.tile[0], groups=scene.tile[1], outer=outer)
+            command = converted.product(
+                opcode, machine.numerics, program=placed.place, nest=nest
+            )
+            done_between(pair, bench, [*converted.commands, command])
+
+
+def wrong_bits(product: Path, log: Log) -> None:
+    """Chains of which a bit or two of an instruction, or of a stream, are others: all that are
+    refused."""
+    rng = Random(28)
+    with paired(product, log) as pair:
+        for _ in range(12):
+            bench = ScenesBench(pair)
+            machine = bench.machine
+            walk = rng.choice(("rows", "columns"))
+            scene = sound(random_scene(rng, machine.limits.block, walk=walk, length=8))
+            command = PlacedScene(bench, scene, rng, step=0).command()
+            before = bench.commands()
+            pair.begin(machine)
+            pair.run(before)
+            tables = machine.tables
+            for _ in range(40):
+                kept = list(tables.instructions), list(tables.descriptors)
+                which = rng.randrange(command.program_length + 8)
+                if which < 8:
+                    at = command.streams + which
+                    data = _other_bits(rng, tables.descriptors[at].encode())
+                    tables.descriptors[at] = Descriptor.decode(data)
+                else:
+                    at = command.program + which - 8
+                    data = _other_bits(rng, tables.instructions[at].encode().to_bytes(8, "little"))
+                    tables.instructions[at] = Instruction.decode(int.from_bytes(data, "little"))
+                if chain_faults(command, tables.descriptors, tables.instructions, machine.limits):
+                    pair.run([*_loads(pair, command), command])
+                tables.instructions[:], tables.descriptors[:] = kept
+
+
+def _loads(pair: Pair, command: Command) -> list[Command]:
+    """Such that fill the tables with what a chain has there."""
+    found, place = [], TABLES
+    for table, first, count in (
+        (VectorTable.INSTRUCTIONS, command.program, command.program_length),
+        (VectorTable.DESCRIPTORS, command.streams, STREAMS),
+    ):
+        data = pair.golden.tables.bytes_of(table, first, count)
+        for machine in (pair.golden, pair.bell):
+            machine.write(place, data)
+        found.append(Command.load(table, address=place, first=first, count=count))
+        place += round_up(data.size, 64)
+    return found
+
+
+def _other_bits(rng: Random, data: bytes) -> bytes:
+    number = int.from_bytes(data, "little")
+    for _ in range(rng.randrange(1, 3)):
+        number ^= 1 << rng.randrange(8 * len(data))
+    return number.to_bytes(len(data), "little")
+
+
+SCENES_OF_STREAMS = (every_stream, gathered, whens, tiles, wrong_bits, many_chains)
