@@ -4,6 +4,7 @@ done in some blocks, tiles of products, and what is refused, drawn at random."""
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import permutations
+from itertools import product as pairs_of
 from pathlib import Path
 from random import Random
 
@@ -12,11 +13,11 @@ import numpy as np
 from diastole_sim.spec.chains import chain_faults
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_table import Opcode
-from diastole_sim.spec.image import round_up
+from diastole_sim.spec.image import MAX_SIZE, round_up
 from diastole_sim.spec.limits import VectorTable
 from diastole_sim.spec.micro import Instruction
 from diastole_sim.spec.nest import Nest
-from diastole_sim.spec.stream_table import STREAMS, Descriptor
+from diastole_sim.spec.stream_table import STREAMS, Descriptor, Kind
 from mutation.scenes_of_programs import (
     DRAINED,
     TABLES,
@@ -29,7 +30,7 @@ from mutation.watch import Log
 from oracle import vector_words as w
 from oracle.vector_program import Input, Output, by_columns
 from support.golden_machines import Converted, PlacedScene, tensors
-from support.golden_scenes import scene_of_product, sound
+from support.golden_scenes import instructions, scene_of_product, sound
 from support.random_programs import MEMORY_INPUTS, Scene, random_input, random_scene
 from support.vector_scenes import crowded_scene, f32, scene_of
 
@@ -56,19 +57,22 @@ def every_stream(product: Path, log: Log) -> None:
 
 
 def _moved(rng: Random, block: int, first: int, turned: int) -> Scene:
-    """Inputs of the kinds from ``first`` on to outputs of four kinds."""
-    size = rng.randrange(1, 4 * block), rng.randrange(1, 10 * block)
-    columns = bool(rng.getrandbits(1))
+    """Inputs of the kinds from ``first`` on: to outputs of four kinds, or, turned, to floats."""
+    size = rng.randrange(1, 4 * block), rng.randrange(5 * block, 10 * block)
+    columns = (first + turned) % 4 == 3
     kinds = [MEMORY_INPUTS[(first + n) % len(MEMORY_INPUTS)] for n in range(4)]
     inputs = [random_input(rng, block, size, kind) for kind in kinds]
-    program = [w.Instruction(op=w.MOV, a=w.STREAM + n, d=n) for n in range(4)]
-    turns = {"turn_rows": turned + rng.randrange(2), "turn_lanes": turned} if turned else {}
-    program += [w.Instruction(op=w.MAX, a=n, c=n, o=n, keep=turned, **turns) for n in range(4)]
-    outputs = [w.KIND_F32, w.KIND_BF16, w.KIND_U8, w.KIND_COLUMN if columns else w.KIND_MASK]
-    outputs = [Output(outputs[(first + n) % 4]) for n in range(4)]
-    wide = -(-size[1] // block)
-    vectors = [each.first + block * (each.pitch + 1) * (size[0] // block + 1) for each in inputs]
-    vectors = max(vectors) + block * wide
+    move, turn = w.Instruction(op=w.MOV), w.Instruction(op=w.SEL, a=w.NOUGHT, b=w.NOUGHT)
+    program = [replace(move, a=w.STREAM + n, d=n) for n in range(4)]
+    wanted = [w.KIND_F32, w.KIND_BF16, w.KIND_U8, w.KIND_COLUMN if columns else w.KIND_MASK]
+    if turned:
+        turns = [{"turn_rows": n & 1 or 2, "turn_lanes": n >> 1} for n in range(4)]
+        program += [replace(turn, c=n, o=n, **turns[n]) for n in range(4)]
+        wanted = [w.KIND_F32]
+    else:
+        program += [replace(move, a=n, o=n) for n in range(4)]
+    outputs = [Output(wanted[(first + n) % len(wanted)]) for n in range(4)]
+    ends = [each.first + block * (each.pitch + 1) * (size[0] // block + 1) for each in inputs]
     scene = scene_of(
         rng,
         block,
@@ -77,7 +81,7 @@ def _moved(rng: Random, block: int, first: int, turned: int) -> Scene:
         inputs=inputs,
         outputs=outputs,
         lines=by_columns(*size, block) if columns else None,
-        vectors=vectors,
+        vectors=max(ends) + size[1] + block,
     )
     return replace(scene, walk="columns" if columns else "rows")
 
@@ -112,27 +116,34 @@ GATHERED = (w.KIND_GATHERED_F32, w.KIND_GATHERED_U8)
 
 
 def whens(product: Path, log: Log) -> None:
-    """Programs as long as they may be, whose instructions are done in some of the blocks."""
-    _each(product, log, 24, [_whens] * 10)
+    """Programs as long as they may be, whose instructions are done in some of the blocks; and such
+    that have nothing to do in most of them, which takes as long as choosing does."""
+    rare = [lambda rng, block, kept=kept: _rare(rng, block, kept) for kept in (w.LAST, w.FIRST)]
+    _each(product, log, 24, [_whens] * 8 + rare)
 
 
 def _whens(rng: Random, block: int) -> Scene:
     """One number that every instruction makes another of; where it is read is drawn."""
     size = rng.randrange(1, 3 * block), rng.randrange(2 * block, 5 * block)
-    steps = [
-        w.Instruction(
-            op=w.MAD, a=0, b=w.STREAM, c=w.CONSTANT, k=rng.randrange(250), d=0, when=rng.randrange(4)
-        )
-        for _ in range(30)
-    ]
+    step = w.Instruction(op=w.MAD, a=0, b=w.STREAM, c=w.CONSTANT, d=0)
+    steps = [replace(step, k=rng.randrange(250), when=rng.randrange(4)) for _ in range(30)]
     begin = w.Instruction(op=w.MAD, a=w.STREAM, b=w.COLUMN_NUMBER, c=0, d=0, fresh=1)
-    end = w.Instruction(op=w.ADD, a=w.NOUGHT, c=0, o=0, fresh=0)
+    end = w.Instruction(op=w.ADD, a=w.NOUGHT, c=0, o=0)
     program = [begin, *steps, end]
     if rng.random() < 0.6:
         program = [replace(end, fresh=1), begin, *steps]
     factor = [[rng.choice((0x3F800000, 0xBF800000, 0x3F000000))] * size[1] for _ in range(size[0])]
     inputs = [Input(w.KIND_F32, factor)]
     return scene_of(rng, block, program, size=size, inputs=inputs, outputs=[Output(w.KIND_F32)])
+
+
+def _rare(rng: Random, block: int, when: int) -> Scene:
+    """Nothing is done in the blocks between."""
+    size = 2 * block, 12 * block
+    step = w.Instruction(op=w.MAX, a=w.COLUMN_NUMBER, c=0, d=0, fresh=1, when=when)
+    end = replace(step, c=w.ROW_NUMBER, fresh=0, d=w.NO_REGISTER, o=0, when=w.LAST)
+    program = [*[replace(step, d=n % 16) for n in range(31)], end]
+    return scene_of(rng, block, program, size=size, outputs=[Output(w.KIND_ROW)])
 
 
 def many_chains(product: Path, log: Log) -> None:
@@ -146,24 +157,45 @@ def many_chains(product: Path, log: Log) -> None:
     _each(product, log, 26, [large, crowded_scene] * 6, stalls=9)
 
 
+def named(product: Path, log: Log) -> None:
+    """Every operation with every stream as every operand, which nothing else names; to every
+    output."""
+    rng = Random(30)
+    with paired(product, log) as pair:
+        bench = ScenesBench(pair)
+        machine = bench.machine
+        block = machine.limits.block
+        size = (block - 1, block + 1)
+        inputs = [f32(rng, size, wild=True) for _ in range(4)]
+        move = w.Instruction(op=w.MOV, a=w.STREAM, o=0)
+        outputs = [Output(w.KIND_F32)] * 4
+        scene = scene_of(rng, block, [move], size=size, inputs=inputs, outputs=outputs)
+        command = PlacedScene(bench, scene, rng, step=0).command()
+        pair.begin(machine)
+        for number, (op, stream) in enumerate(pairs_of(w.OPERANDS, range(4))):
+            for name in () if op in w.SPECIALS else w.OPERANDS[op]:
+                others = dict.fromkeys(w.OPERANDS[op], w.UNIT)
+                others[name] = w.STREAM + stream
+                word = w.Instruction(op=op, o=number % 4, **others).word
+                machine.tables.instructions[command.program] = Instruction.decode(word)
+                pair.run([*_loads(pair, command), command])
+
+
 def tiles(product: Path, log: Log) -> None:
     """Random chains at products whose result has many tiles, in both orders."""
     rng, numbers = Random(27), np.random.default_rng(27)
+    made = [((1, 1), False), ((2, 2), False), ((2, 3), True), ((2, 1), False), ((1, 2), True)]
     with paired(product, log) as pair:
-        for number in range(12):
-            opcode, size = list(DRAINED.items())[number % 3]
+        for number, (tile, down) in enumerate(made * 2):
+            opcode, size = list(DRAINED.items())[number % len(DRAINED)]
             bench = ScenesBench(pair)
             machine = bench.machine
-            scene = scene_of_product(rng, machine.limits.block, size, length=12)
-            while scene.tile[0] == 3 or scene.tile[0] > 4:
-                scene = scene_of_product(rng, machine.limits.block, size, length=12)
+            block = machine.limits.block
+            scene = scene_of_product(rng, block, size, length=12, tile=tile, down=down)
             converted = Converted(bench, tensors(numbers), step=number)
             placed = PlacedScene(bench, scene, rng, step=number)
-            outer = "l" if scene.down else "t"
-            nest = Nest(t_blocks=scene.tile[0], groups=scene.tile[1], outer=outer)
-            command = converted.product(
-                opcode, machine.numerics, program=placed.place, nest=nest
-            )
+            nest = Nest(t_blocks=tile[0], groups=tile[1], outer="l" if down else "t")
+            command = converted.product(opcode, machine.numerics, program=placed.place, nest=nest)
             done_between(pair, bench, [*converted.commands, command])
 
 
@@ -198,6 +230,31 @@ def wrong_bits(product: Path, log: Log) -> None:
                 tables.instructions[:], tables.descriptors[:] = kept
 
 
+def far_panels(product: Path, log: Log) -> None:
+    """Panels that do not end where they should, of tensors of any size: all that are refused."""
+    rng = Random(29)
+    program = (w.Instruction(op=w.MOV, a=w.STREAM, o=0),)
+    with paired(product, log) as pair:
+        bench = ScenesBench(pair)
+        machine = bench.machine
+        panel = Descriptor(kind=Kind.PANEL)
+        place = bench.load(instructions([each.word for each in program]), streams={0: panel})
+        pair.begin(machine)
+        tables = machine.tables
+        for number in range(120):
+            rows, cols = (rng.choice((1, 5, 9, 1 << rng.randrange(24), MAX_SIZE)) for _ in "mn")
+            pitch = rng.choice((0, 1, 1 << rng.randrange(32), (1 << 32) - 1))
+            address = rng.choice((0, 4, 252, 256, 1 << rng.randrange(40), (1 << 40) - 4))
+            aux = rng.randrange(4)
+            it = replace(panel, aux=aux, pitch=0 if aux else pitch, address=address)
+            slot = 4 * (number % 2)
+            tables.descriptors[slot] = it
+            tables.descriptors[4 - slot] = replace(panel, aux=1)
+            command = Command.chain(place, m=rows, n=cols)
+            if chain_faults(command, tables.descriptors, tables.instructions, machine.limits):
+                pair.run([*_loads(pair, command), command])
+
+
 def _loads(pair: Pair, command: Command) -> list[Command]:
     """Such that fill the tables with what a chain has there."""
     found, place = [], TABLES
@@ -220,4 +277,4 @@ def _other_bits(rng: Random, data: bytes) -> bytes:
     return number.to_bytes(len(data), "little")
 
 
-SCENES_OF_STREAMS = (every_stream, gathered, whens, tiles, wrong_bits, many_chains)
+SCENES_OF_STREAMS = (every_stream, gathered, named, whens, tiles, wrong_bits, far_panels, many_chains)

@@ -86,7 +86,18 @@ def tile_lines(size, block, tile, down):
     ]
 
 
-def random_scene(rng, block, *, walk=None, size=None, length=None, undefined=False, split=True):
+def random_scene(
+    rng,
+    block,
+    *,
+    walk=None,
+    size=None,
+    length=None,
+    tile=None,
+    down=None,
+    undefined=False,
+    split=True,
+):
     """A valid chain.
 
     ``undefined``: registers may be read before they are written (NaN in the model, anything in
@@ -97,8 +108,8 @@ def random_scene(rng, block, *, walk=None, size=None, length=None, undefined=Fal
     walk = walk or rng.choice(("rows", "columns", "tiles"))
     size = size or tuple(rng.randrange(1, 3 * block + 2) for _ in range(2))
     high, wide = (-(-each // block) for each in size)
-    tile = rng.randrange(1, high + 1), wide if rng.random() < 0.5 else rng.randrange(1, wide + 1)
-    down = rng.random() < 0.5
+    drawn = rng.randrange(1, high + 1), wide if rng.random() < 0.5 else rng.randrange(1, wide + 1)
+    tile, down = tile or drawn, rng.random() < 0.5 if down is None else down
     lines = {
         "rows": lambda: judge.by_rows(*size, block),
         "columns": lambda: judge.by_columns(*size, block),
