@@ -393,6 +393,7 @@ STEPS = Machine(
         }
     ),
     VECTOR + MORE,
+    random=100,
     modules=MODULES,
     scenes=SCENES_OF_PROGRAMS + SCENES_OF_CORES + SCENES_OF_STREAMS,
 )

@@ -84,7 +84,9 @@ class Pair:
         self.log.note("memory", hashlib.sha256(memory.tobytes()).hexdigest())
         there = registers_of(planes=False, vector=True)
         self.log.note("registers", tuple((r.name, bell.control.read(r.name)) for r in there))
-        self.log.note("cycle", bell.machine.state.cycle)
+        traffic, state = bell.machine.traffic(), bell.machine.state
+        self.log.note("bus", tuple(getattr(traffic, name) for name, _ in traffic._fields_))
+        self.log.note("pins", (state.cycle, state.irq, state.open_reads, state.open_writes))
 
 
 @contextmanager
