@@ -12,7 +12,6 @@ import numpy as np
 
 from diastole_sim.spec.chains import chain_faults
 from diastole_sim.spec.command import Command
-from diastole_sim.spec.command_table import Opcode
 from diastole_sim.spec.image import MAX_SIZE, round_up
 from diastole_sim.spec.limits import VectorTable
 from diastole_sim.spec.micro import Instruction
@@ -106,9 +105,7 @@ def _gathered(rng: Random, block: int, one: int, other: int) -> Scene:
     outputs = [each and Output(w.KIND_F32) for each in inputs]
     columns = rng.random() < 0.3
     lines = by_columns(*size, block) if columns else None
-    scene = scene_of(
-        rng, block, program, size=size, inputs=inputs, outputs=outputs, lines=lines
-    )
+    scene = scene_of(rng, block, program, size=size, inputs=inputs, outputs=outputs, lines=lines)
     return replace(scene, walk="columns" if columns else "rows")
 
 
@@ -148,6 +145,7 @@ def _rare(rng: Random, block: int, when: int) -> Scene:
 
 def many_chains(product: Path, log: Log) -> None:
     """Random ones, larger, and such whose instructions crowd, in a memory that stalls at times."""
+
     def large(rng: Random, block: int) -> Scene:
         size = rng.randrange(1, 5 * block), rng.randrange(1, 9 * block)
         walk = rng.choice(("rows", "columns"))
@@ -277,4 +275,13 @@ def _other_bits(rng: Random, data: bytes) -> bytes:
     return number.to_bytes(len(data), "little")
 
 
-SCENES_OF_STREAMS = (every_stream, gathered, named, whens, tiles, wrong_bits, far_panels, many_chains)
+SCENES_OF_STREAMS = (
+    every_stream,
+    gathered,
+    named,
+    whens,
+    tiles,
+    wrong_bits,
+    far_panels,
+    many_chains,
+)

@@ -175,6 +175,30 @@ SAME: dict[str, dict[str, str]] = {
             "before a start there is no group and no maximum, so the next state waits as well"
         ),
     },
+    "faulty_steps": {
+        "input_requests: ((streams[364:361] == 4'h8)) = (streams[364:361] == 4'h8) (the 6th): "
+        "swapped: _ instead of (streams[364:361] == 4'h8), word 1": (
+            "worked out for all four inputs, of which only another one's bit counts here"
+        ),
+        "input_requests: (((streams[244:241] == 4'h8)) | (streams[244:241] == 4'h9)) = "
+        "((streams[244:241] == 4'h8)) | (streams[244:241] == 4'h9) (the 5th): stuck: bit 0 at 0": (
+            "worked out for all four inputs, of which only another one's bit counts here"
+        ),
+        "operands: (& b_2[30:23]) = & b_2[30:23]: stuck: bit 0 at 0": (
+            "b is a factor or a condition: the sign of its NaN is in no result"
+        ),
+        "operands: ((& b_2[30:23]) & (| b_2[22:0])) = (& b_2[30:23]) & (| b_2[22:0]): swapped: "
+        "inside_b instead of (& b_2[30:23]), word 1": (
+            "likewise; and INSIDE is 1 or 0, which is no NaN"
+        ),
+        "input_fill: (((_ == 2'h3)) & ((! part) | (last[1] & _))) = ((_ == 2'h3)) & ((! part) | "
+        "(last[1] & (part < 1'h0))) (the 2th): operator: | instead of &, number 1": (
+            "a row's first beat writes its second half too, and the second beat does so again"
+        ),
+        "program_scan: bad next = 1'h0 if rst: dropped: never": (
+            "set with every start, and nobody looks before one"
+        ),
+    },
 }
 
 UNREACHED: dict[str, dict[str, str]] = {
@@ -238,6 +262,11 @@ UNREACHED: dict[str, dict[str, str]] = {
         "draws: (~ (need_first | need_end)) = ~ (need_first | need_end) (the 2th): operator: no "
         "~, number 1": (
             "a hash has room as long as the cut before it has; test_draws.py stalls them apart"
+        ),
+    },
+    "faulty_steps": {
+        "first_place: base[30:23] = 8'h90 if index[15]: constant: one less in 8'h90, number 1": (
+            "numbers of columns from 131072 on; test_positions.py has every power of two"
         ),
     },
 }
