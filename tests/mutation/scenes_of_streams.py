@@ -12,6 +12,7 @@ import numpy as np
 
 from diastole_sim.spec.chains import chain_faults
 from diastole_sim.spec.command import Command
+from diastole_sim.spec.command_table import Opcode
 from diastole_sim.spec.image import MAX_SIZE, round_up
 from diastole_sim.spec.limits import VectorTable
 from diastole_sim.spec.micro import Instruction
@@ -115,8 +116,12 @@ GATHERED = (w.KIND_GATHERED_F32, w.KIND_GATHERED_U8)
 def whens(product: Path, log: Log) -> None:
     """Programs as long as they may be, whose instructions are done in some of the blocks; and such
     that have nothing to do in most of them, which takes as long as choosing does."""
-    rare = [lambda rng, block, kept=kept: _rare(rng, block, kept) for kept in (w.LAST, w.FIRST)]
+    rare = [lambda rng, block, case=case: _rare(rng, block, *case) for case in RARE]
     _each(product, log, 24, [_whens] * 8 + rare)
+
+
+RARE = ((w.LAST, 2, 12), (w.FIRST, 2, 12), (w.NOT_LAST, 12, 1))
+"""When instructions are done, and blocks of a tensor in which they are not, or seldom."""
 
 
 def _whens(rng: Random, block: int) -> Scene:
@@ -134,9 +139,9 @@ def _whens(rng: Random, block: int) -> Scene:
     return scene_of(rng, block, program, size=size, inputs=inputs, outputs=[Output(w.KIND_F32)])
 
 
-def _rare(rng: Random, block: int, when: int) -> Scene:
-    """Nothing is done in the blocks between."""
-    size = 2 * block, 12 * block
+def _rare(rng: Random, block: int, when: int, high: int, wide: int) -> Scene:
+    """Few of many instructions are done in most blocks."""
+    size = high * block, wide * block
     step = w.Instruction(op=w.MAX, a=w.COLUMN_NUMBER, c=0, d=0, fresh=1, when=when)
     end = replace(step, c=w.ROW_NUMBER, fresh=0, d=w.NO_REGISTER, o=0, when=w.LAST)
     program = [*[replace(step, d=n % 16) for n in range(31)], end]
@@ -197,6 +202,34 @@ def tiles(product: Path, log: Log) -> None:
             done_between(pair, bench, [*converted.commands, command])
 
 
+def narrow_tiles(product: Path, log: Log) -> None:
+    """Images, and sums of rows, at products whose tiles do not hold whole rows: refused."""
+    rng, numbers = Random(31), np.random.default_rng(31)
+    with paired(product, log) as pair:
+        bench = ScenesBench(pair)
+        machine = bench.machine
+        converted = Converted(bench, tensors(numbers))
+        pair.begin(machine)
+        size = DRAINED[Opcode.FORWARD_CHAIN]
+        for number in range(4):
+            move = w.Instruction(op=w.MOV, a=w.STREAM + number, o=number)
+            for kind in (w.KIND_IMAGE, w.KIND_ROW):
+                inputs, outputs = [None] * number, [None] * number
+                inputs += [Input(w.KIND_PRODUCT)]
+                outputs += [Output(kind)]
+                scene = scene_of(
+                    rng, machine.limits.block, [move], size=size, inputs=inputs, outputs=outputs
+                )
+                placed = PlacedScene(bench, scene, rng, step=0)
+                command = converted.product(
+                    Opcode.FORWARD_CHAIN,
+                    machine.numerics,
+                    program=placed.place,
+                    nest=Nest(t_blocks=1, groups=2),
+                )
+                pair.run([*_loads(pair, command), command])
+
+
 def wrong_bits(product: Path, log: Log) -> None:
     """Chains of which a bit or two of an instruction, or of a stream, are others: all that are
     refused."""
@@ -226,6 +259,46 @@ def wrong_bits(product: Path, log: Log) -> None:
                 if chain_faults(command, tables.descriptors, tables.instructions, machine.limits):
                     pair.run([*_loads(pair, command), command])
                 tables.instructions[:], tables.descriptors[:] = kept
+
+
+def wrong_fields(product: Path, log: Log) -> None:
+    """Of every operation instructions of which one field is another: all that are refused."""
+    with paired(product, log) as pair:
+        bench = ScenesBench(pair)
+        machine = bench.machine
+        words = instructions([w.Instruction(op=w.MOV, a=w.STREAM, o=0).word])
+        panel = Descriptor(kind=Kind.PANEL)
+        place = bench.load(words, streams={0: panel, 1: panel, 4: panel})
+        command = Command.chain(place, m=5, n=5)
+        pair.begin(machine)
+        tables = machine.tables
+        for op in (*w.OPERANDS, 10, 15, 22, 31):
+            uses = w.OPERANDS.get(op, "")
+            special = {"d": 0} if op in w.SPECIALS else {"o": 0}
+            good = w.Instruction(op=op, **dict.fromkeys(uses, 0), **special)
+            for name, values in FIELDS.items():
+                for value in values:
+                    word = replace(good, **{name: value}).word
+                    tables.instructions[command.program] = Instruction.decode(word)
+                    if chain_faults(
+                        command, tables.descriptors, tables.instructions, machine.limits
+                    ):
+                        pair.run([*_loads(pair, command), command])
+
+
+FIELDS = {
+    "op": (23,),
+    **dict.fromkeys("abc", (1, w.STREAM, w.STREAM + 2, w.TAP, 31)),
+    "d": (15, 16, 30, 31),
+    "o": (1, 3, 4, 6, 7),
+    "turn_lanes": (1, 3, 4),
+    "turn_rows": (2, 5),
+    "fresh": (1,),
+    "keep": (1,),
+    "when": (1, 2, 3),
+    "rest": (1, 1 << 14),
+}
+"""Values that are wrong in some operation."""
 
 
 def far_panels(product: Path, log: Log) -> None:
@@ -281,7 +354,9 @@ SCENES_OF_STREAMS = (
     named,
     whens,
     tiles,
+    narrow_tiles,
     wrong_bits,
+    wrong_fields,
     far_panels,
     many_chains,
 )
