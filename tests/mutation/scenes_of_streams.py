@@ -1,7 +1,7 @@
 """More scenes of a machine with a vector unit: every kind at every stream, instructions that are
 done in some blocks, tiles of products, and what is refused, drawn at random."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import permutations
 from itertools import product as pairs_of
@@ -175,13 +175,21 @@ def named(product: Path, log: Log) -> None:
         scene = scene_of(rng, block, [move], size=size, inputs=inputs, outputs=outputs)
         command = PlacedScene(bench, scene, rng, step=0).command()
         pair.begin(machine)
-        for number, (op, stream) in enumerate(pairs_of(w.OPERANDS, range(4))):
-            for name in () if op in w.SPECIALS else w.OPERANDS[op]:
-                others = dict.fromkeys(w.OPERANDS[op], w.UNIT)
-                others[name] = w.STREAM + stream
-                word = w.Instruction(op=op, o=number % 4, **others).word
-                machine.tables.instructions[command.program] = Instruction.decode(word)
-                pair.run([*_loads(pair, command), command], registers=False)
+        for it in _naming():
+            machine.tables.instructions[command.program] = Instruction.decode(it.word)
+            pair.run([*_loads(pair, command), command], registers=False)
+
+
+def _naming() -> Iterator[w.Instruction]:
+    """Instructions that name one input, and some output, or none; and one that names nothing."""
+    for number, (op, stream) in enumerate(pairs_of(w.OPERANDS, range(4))):
+        for name in () if op in w.SPECIALS else w.OPERANDS[op]:
+            others = dict.fromkeys(w.OPERANDS[op], w.UNIT) | {name: w.STREAM + stream}
+            yield w.Instruction(op=op, o=number % 4, **others)
+    for number in range(4):
+        yield w.Instruction(op=w.MOV, a=w.STREAM + number, d=0)
+        yield w.Instruction(op=w.MOV, a=w.UNIT, o=number)
+    yield w.Instruction(op=w.MOV, a=w.UNIT, d=0)
 
 
 def tiles(product: Path, log: Log) -> None:
