@@ -195,6 +195,92 @@ SAME: dict[str, dict[str, str]] = {
         "(last[1] & (part < 1'h0))) (the 2th): operator: | instead of &, number 1": (
             "a row's first beat writes its second half too, and the second beat does so again"
         ),
+        "float_mul: ({ 3'h0, ({ 1'h0, (reduced[25:0] | reduced[51:26]) } & { (reduced[25:0] | "
+        "reduced[51:26]), 1'h1 })[25:0] } & ({ 1'h0, ({ 1'h0, _ } | _)[25:0], 2'h0 })) = { "
+        "3'h0, ({ 1'h0, (reduced[25:0] | reduced[51:26]) } & { (reduced[25:0] | "
+        "reduced[51:26]), 1'h1 })[25:0] } & ({ 1'h0, ({ 1'h0, (reduced[25:0] & reduced[51:26]) "
+        "} | ({ 1'h0, _ } & _))[25:0], 2'h0 }): constant: one less in 3'h0, number 1": (
+            "bits above the 26 that are taken of the sum"
+        ),
+        "row_unpack: (bytes & from_memory) = bytes & from_memory (the 74th): operator: | "
+        "instead of &, number 1": ("a bit of a byte's number that is always 0"),
+        "decode: (streams >> ((_ ? word[9:5] : word[14:10])[1:0] * 7'h78)) = streams >> "
+        "(((word[4:0] >= 5'h10) ? word[9:5] : word[14:10])[1:0] * 7'h78) (the 2th): stuck: bit "
+        "32 at 1": ("of a stream only its kind is looked at there"),
+        "row_pack: run_8 = 128'h00000000000000000000000000000000: constant: bit 33 flipped in "
+        "128'h00000000000000000000000000000000, number 1": (
+            "of rows that are no bytes, of which none is taken then"
+        ),
+        "issue: (i__valid & (age >= 3'h7)) = i__valid & (age >= 3'h7): stuck: bit 0 at 0": (
+            "why the core waits: told to who looks into the core, and nobody counts it"
+        ),
+        "row_unpack: (bf16 & from_memory) = bf16 & from_memory (the 56th): stuck: bit 0 at 1": (
+            "a bit of a bfloat16's number that is always 0"
+        ),
+        "row_unpack: (bytes & from_memory) = bytes & from_memory (the 96th): stuck: bit 0 at 1": (
+            "a bit of a byte's number that is always 0"
+        ),
+        "special_lane: ({ 15'h0000, ({ 7'h00, ({ 3'h0, _[34:0] } | _)[34:0] } | ({ 7'h00, "
+        "_[34:0] } & _))[34:0] } | ({ 15'h0000, ({ 4'h0, _[34:0] } & { _[34:0], 4'hf })[34:0] "
+        "} & ({ 7'h00, _[34:0], 8'h00 }))) = { 15'h0000, ({ 7'h00, ({ 3'h0, ({ 1'h0, _ } | "
+        "_)[34:0] } | ({ 3'h0, _[34:0] } & _))[34:0] } | ({ 7'h00, ({ 2'h0, _[34:0] } & { "
+        "_[34:0], 2'h3 })[34:0] } & ({ 3'h0, _[34:0], 4'h0 })))[34:0] } | ({ 15'h0000, ({ "
+        "4'h0, ({ 2'h0, _[34:0] } & { _[34:0], 2'h3 })[34:0] } & { ({ 2'h0, _[34:0] } & { "
+        "_[34:0], 2'h3 })[34:0], 4'hf })[34:0] } & ({ 7'h00, ({ 7'h00, _[34:0] } | _)[34:0], "
+        "8'h00 })): constant: bit 13 flipped in 15'h0000, number 1": (
+            "bits above the 35 that are taken of the sum"
+        ),
+        "row_unpack: (bytes & from_memory) = bytes & from_memory (the 98th): stuck: bit 0 at 0": (
+            "a bit of a byte's number that is always 0"
+        ),
+        "row_unpack: (bf16 & from_memory) = bf16 & from_memory (the 181th): operator: | "
+        "instead of &, number 1": ("bits above the 32 that a number has"),
+        "parabola: ((~ { 4'h0, (linear_carries[49:24] ^ { 9'h000, bent_total[33:17] }) }) & { "
+        "4'h0, linear_carries[49:24] }) = (~ { 4'h0, (linear_carries[49:24] ^ { 9'h000, "
+        "bent_total[33:17] }) }) & { 4'h0, linear_carries[49:24] }: constant: bit 3 flipped in "
+        "4'h0, number 1": ("the highest carry, which leaves the sum"),
+        "row_unpack: (({ 15'h0000, (_) } | ({ _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, "
+        "_, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, "
+        "_, _, _ } & _)) | { 15'h0000, ({ (bytes & from_memory), (bytes & from_memory), (bytes "
+        "& from_memory), (bytes & from_memory), (bytes & from_memory), (bytes & from_memory), "
+        "(bytes & from_memory), (bytes & from_memory), (bytes & from_memory), (bytes & "
+        "from_memory), (bytes & from_memory), (bytes & from_memory), (bytes & from_memory), "
+        "(bytes & from_memory), (bytes & from_memory), (bytes & from_memory), (bytes & "
+        "from_memory), (bytes & from_memory), (bytes & from_memory), (bytes & from_memory), "
+        "(bytes & from_memory), (bytes & from_memory), (bytes & from_memory), (bytes & "
+        "from_memory), (bytes & from_memory), (bytes & from_memory), (bytes & from_memory), "
+        "(bytes & from_memory), (bytes & from_memory), (bytes & from_memory), (bytes & "
+        "from_memory), (bytes & from_memory) } & { 1'h0, (_[7] ? _ : 9'h000)[7:0], (_ ? { "
+        "1'h0, _[7:0] } : _)[6:0], 16'h0000 }) }) = ({ 15'h0000, (({ _, _, _, _, _, _, _, _, "
+        "_, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _ } & "
+        "run_32[63:32])) } | ({ (bf16 & from_memory), (bf16 & from_memory), (bf16 & "
+        "from_memory), (bf16 & from_memory), (bf16 & from_memory), (bf16 & from_memory), (bf16 "
+        "& from_memory), (bf16 & from_memory), (bf16 & from_memory), (bf16 & from_memory), "
+        "(bf16 & from_memory), (bf16 & from_memory), (bf16 & from_memory), (bf16 & "
+        "from_memory), (bf16 & from_memory), (bf16 & from_memory), (bf16 & from_memory), (bf16 "
+        "& from_memory), (bf16 & from_memory), (bf16 & from_memory), (bf16 & from_memory), "
+        "(bf16 & from_memory), (bf16 & from_memory), (bf16 & from_memory), (bf16 & "
+        "from_memory), (bf16 & from_memory), (bf16 & from_memory), (bf16 & from_memory), (bf16 "
+        "& from_memory), (bf16 & from_memory), (bf16 & from_memory), (bf16 & from_memory), "
+        "(bf16 & from_memory), (bf16 & from_memory), (bf16 & from_memory), (bf16 & "
+        "from_memory), (bf16 & from_memory), (bf16 & from_memory), (bf16 & from_memory), (bf16 "
+        "& from_memory), (bf16 & from_memory), (bf16 & from_memory), (bf16 & from_memory), "
+        "(bf16 & from_memory), (bf16 & from_memory), (bf16 & from_memory), (bf16 & "
+        "from_memory) } & ({ 15'h0000, run_16[31:16], 16'h0000 }))) | { 15'h0000, ({ (bytes & "
+        "from_memory), (bytes & from_memory), (bytes & from_memory), (bytes & from_memory), "
+        "(bytes & from_memory), (bytes & from_memory), (bytes & from_memory), (bytes & "
+        "from_memory), (bytes & from_memory), (bytes & from_memory), (bytes & from_memory), "
+        "(bytes & from_memory), (bytes & from_memory), (bytes & from_memory), (bytes & "
+        "from_memory), (bytes & from_memory), (bytes & from_memory), (bytes & from_memory), "
+        "(bytes & from_memory), (bytes & from_memory), (bytes & from_memory), (bytes & "
+        "from_memory), (bytes & from_memory), (bytes & from_memory), (bytes & from_memory), "
+        "(bytes & from_memory), (bytes & from_memory), (bytes & from_memory), (bytes & "
+        "from_memory), (bytes & from_memory), (bytes & from_memory), (bytes & from_memory) } & "
+        "{ 1'h0, ((_ ? { 1'h0, _[7:0] } : _)[7] ? (8'h86 - { byte_moves_2, byte_moves_1, "
+        "byte_moves_0 }) : 9'h000)[7:0], ((_[7]) ? { 1'h0, (_ ? { 3'h0, _[7:0] } : _)[7:0] } : "
+        "({ _[7:0], 1'h0 }))[6:0], 16'h0000 }) }: constant: one less in 15'h0000, number 1": (
+            "bits above the 32 that a number has"
+        ),
         "program_scan: bad next = 1'h0 if rst: dropped: never": (
             "set with every start, and nobody looks before one"
         ),
