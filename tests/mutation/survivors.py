@@ -281,6 +281,8 @@ SAME: dict[str, dict[str, str]] = {
         "({ _[7:0], 1'h0 }))[6:0], 16'h0000 }) }: constant: one less in 15'h0000, number 1": (
             "bits above the 32 that a number has"
         ),
+        "first_place: ({ 11'h000, index[2:0], 20'h00000 }) = { 11'h000, index[2:0], 20'h00000 "
+        "}: stuck: bit 1 at 0": ("a bit that is always 0"),
         "program_scan: bad next = 1'h0 if rst: dropped: never": (
             "set with every start, and nobody looks before one"
         ),
