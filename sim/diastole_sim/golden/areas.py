@@ -1,9 +1,10 @@
 """What a command writes: so that two machines can be compared after it, by name."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from diastole_sim.golden.images import Images
+from diastole_sim.golden.tables import Tables
 from diastole_sim.golden.vector.streams import mask_bytes, row_bytes
 from diastole_sim.spec.chains import named_streams, walk_of
 from diastole_sim.spec.command import Command
@@ -11,7 +12,7 @@ from diastole_sim.spec.command_table import CHAINS, PRODUCTS, Opcode
 from diastole_sim.spec.formats import PLANE_BITS
 from diastole_sim.spec.image import FloatLayout
 from diastole_sim.spec.limits import Limits, VectorTable, entry_words
-from diastole_sim.spec.micro import INPUTS, Instruction
+from diastole_sim.spec.micro import INPUTS
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.stream_table import (
     Descriptor,
@@ -39,8 +40,7 @@ class Setting:
     """What a command's areas hang on besides itself: the machine, its tables as the command finds
     them, and the step."""
 
-    instructions: Sequence[Instruction]
-    descriptors: Sequence[Descriptor]
+    tables: Tables
     images: Images
     limits: Limits
     step: int
@@ -72,9 +72,11 @@ def _of_convert(command: Command, setting: Setting) -> Iterator[Area]:
     name = CLASS_NAMES[command.class_x]
     planes = setting.images.numerics.tensor_class(name).format.planes
     width = PLANE_BITS * (command.width + 1) if planes else None
+    if command.by_slot:
+        width = _next_width(command.slot, setting)
     addresses = command.address_w, command.address_dy
     yield from _of_image(name, (command.m, command.n), width, addresses, setting)
-    yield from _of_slot(command.slot)
+    yield from _of_slot(command.slot, command)
 
 
 def _of_image(
@@ -90,9 +92,17 @@ def _of_image(
         yield Area(name=f"image {name}{copy}", first=addresses[number], length=length)
 
 
-def _of_slot(slot_plus_1: int) -> Iterator[Area]:
+def _next_width(slot_plus_1: int, setting: Setting) -> int:
+    """Bits of a magnitude of a slot's next tensor."""
+    return PLANE_BITS * (1 + setting.tables.next(slot_plus_1 - 1))
+
+
+def _of_slot(slot_plus_1: int, of: Command | Descriptor) -> Iterator[Area]:
+    first = slot_plus_1 - 1
     if slot_plus_1:
-        yield Area(name="amax", first=slot_plus_1 - 1, length=1, which=VectorTable.AMAX)
+        yield Area(name="amax", first=first, length=1, which=VectorTable.AMAX)
+    if of.by_slot or of.decides:
+        yield Area(name="widths", first=first, length=1, which=VectorTable.WIDTHS)
 
 
 def _of_product(command: Command, setting: Setting) -> Iterator[Area]:
@@ -110,16 +120,19 @@ def _of_product(command: Command, setting: Setting) -> Iterator[Area]:
 
 
 def _of_chain(command: Command, setting: Setting) -> Iterator[Area]:
-    program = setting.instructions[command.program : command.program + command.program_length]
+    first, tables = command.program, setting.tables
+    program = tables.instructions[first : first + command.program_length]
     walk = walk_of(command, setting.limits.block)
     for number in named_streams(program)[1]:
-        stream = setting.descriptors[command.streams + INPUTS + number]
+        stream = tables.descriptors[command.streams + INPUTS + number]
         name = f"output {number}, {Kind(stream.kind).name.lower()}"
         if stream.kind == Kind.IMAGE:
             shape = walk.rows, walk.cols
             addresses = stream.address, stream.address + stream.offset
-            yield from _of_image(CLASS_NAMES[stream.tensor_class], shape, None, addresses, setting)
-            yield from _of_slot(stream.aux)
+            width = _next_width(stream.aux, setting) if stream.by_slot else None
+            name = CLASS_NAMES[stream.tensor_class]
+            yield from _of_image(name, shape, width, addresses, setting)
+            yield from _of_slot(stream.aux, stream)
         elif stream.kind == Kind.PANEL:
             length = panel_vectors(stream, walk) - stream.address
             yield Area(name=name, first=stream.address, length=length, which=VectorTable.PANEL)

@@ -19,6 +19,8 @@ from diastole_sim.golden.magnitudes import magnitudes
 from diastole_sim.spec.numerics import Numerics
 
 NARROW, WIDE = 2, 4
+THRESHOLD_BITS = 16
+"""Fraction bits of a threshold of r."""
 COUNTER_MAX = 2**32 - 1
 """Where the counters stop."""
 
@@ -36,6 +38,11 @@ class Improvement:
         """As the counters show sums of that size; ``narrow``: of k2."""
         scale = 1 << (WIDE - NARROW)
         return cls(num=min(num, COUNTER_MAX), den=scale * min(narrow, COUNTER_MAX))
+
+    def exceeds(self, threshold: int) -> bool:
+        """Whether r is above a threshold, in units of 2^-16: whether the tensor's next conversion
+        has 4 bits. 0 / 0 is above none."""
+        return (self.num << THRESHOLD_BITS) > threshold * self.den
 
     @property
     def ratio(self) -> float:

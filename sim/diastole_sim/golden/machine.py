@@ -28,6 +28,7 @@ from diastole_sim.spec.command_table import (
     COMMAND_BYTES,
     MULTIPLYING,
     PRODUCTS,
+    SLOT_FIELDS,
     WIDTH_FIELDS,
     Opcode,
 )
@@ -153,9 +154,8 @@ class GoldenMachine:
     def written(self, given: bytes | Command) -> list[Area]:
         """What a command writes that is about to be done. StoppedError if it is refused."""
         setting = Setting(
-            instructions=self.tables.instructions,
-            descriptors=self.tables.descriptors,
             images=self.images,
+            tables=self.tables,
             limits=self.limits,
             step=self.step,
         )
@@ -226,7 +226,8 @@ class GoldenMachine:
         name = CLASS_NAMES[command.class_x]
         layout = FloatLayout(rows=command.m, cols=command.n, data_width=self.limits.data_width)
         values = layout.unpack(self.memory.read(command.address_x, layout.total_bytes))
-        width = self._width(name, command.width)
+        further = self.tables.next(command.slot - 1) if command.by_slot else command.width
+        width = self._width(name, further)
         chosen = self.numerics.converted_class(name, width)
         scale = None
         if chosen.has_tensor_scale:
@@ -244,6 +245,7 @@ class GoldenMachine:
             width=width,
         )
         self._converted(tensor, command.slot)
+        self._decide(tensor, command)
         self.images.write(tensor, (command.address_w, command.address_dy))
 
     def _width(self, name: str, planes_less_1: int) -> int | None:
@@ -254,6 +256,13 @@ class GoldenMachine:
     def _slot_exponent(self, slot: int, chosen: TensorClass) -> int:
         """Of a tensor's scale, from what was converted before."""
         return amax_exponent(int(self.tables.amax[slot]) or ONE_BITS, chosen)
+
+    def _decide(self, tensor: Quantised, of: Command | Descriptor) -> None:
+        """What the slot of a conversion says from then on."""
+        slot_plus_1 = of.slot if isinstance(of, Command) else of.aux
+        if of.by_slot or of.decides:
+            seen = tensor.improvement if of.decides else None
+            self.tables.turn(slot_plus_1 - 1, by_slot=bool(of.by_slot), seen=seen)
 
     def _converted(self, tensor: Quantised, slot_plus_1: int) -> None:
         """Note what a conversion found."""
@@ -289,7 +298,8 @@ class GoldenMachine:
     ) -> Quantised:
         """A factor as its image in memory has it."""
         name, copy = tensor.tensor_class, product.copy(tensor)
-        width = self._width(name, getattr(command, WIDTH_FIELDS[name]))
+        given, slot = (getattr(command, each[name]) for each in (WIDTH_FIELDS, SLOT_FIELDS))
+        width = self._width(name, self.tables.last(slot - 1) if slot else given)
         two_copies = self.numerics.tensor_class(name).two_copies
         fields = [
             read.field
@@ -377,7 +387,10 @@ class GoldenMachine:
     def _put_image(self, stream: Descriptor, values: Floats) -> None:
         """Through the converter, which measures no scale here: one that has no slot is 1."""
         name = CLASS_NAMES[stream.tensor_class]
-        chosen = self.numerics.converted_class(name)
+        width = None
+        if stream.by_slot:
+            width = self._width(name, self.tables.next(stream.aux - 1))
+        chosen = self.numerics.converted_class(name, width)
         scale = None
         if chosen.has_tensor_scale:
             scale = amax_exponent(0, chosen)
@@ -391,6 +404,8 @@ class GoldenMachine:
             tag=stream.pitch,
             step=self.step,
             scale=scale,
+            width=width,
         )
         self._converted(tensor, stream.aux)
+        self._decide(tensor, stream)
         self.images.write(tensor, (stream.address, stream.address + stream.offset))

@@ -5,8 +5,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from diastole_sim.golden.improvement import Improvement
 from diastole_sim.golden.memory import Bytes
-from diastole_sim.spec.limits import INSTRUCTIONS, SCALE_SLOTS, VectorTable, entry_words
+from diastole_sim.spec.limits import (
+    COUNTED_BITS,
+    INSTRUCTIONS,
+    SCALE_SLOTS,
+    VectorTable,
+    entry_words,
+)
 from diastole_sim.spec.micro import CONSTANTS, Instruction
 from diastole_sim.spec.stream_table import DESCRIPTOR_BYTES, SLOTS, Descriptor
 
@@ -15,13 +22,16 @@ Floats = NDArray[np.float32]
 
 class Tables:
     """Zeros at first. ``block``: B. ``panel``: (vectors, B). ``amax``: by scale slot, binary32 bits
-    of the magnitude of its last conversion, 0 if there was none. ``edition``: another number
-    whenever instructions or streams have been loaded."""
+    of the magnitude of its last conversion, 0 if there was none. ``eps``: by slot, the threshold of
+    its decisions. ``widths``: by slot, as :data:`diastole_sim.spec.limits.WIDTH_BITS` has them.
+    ``edition``: another number whenever instructions or streams have been loaded."""
 
     def __init__(self, *, block: int, panel_vectors: int):
         self.block = block
         self.constants: Floats = np.zeros(CONSTANTS, dtype=np.float32)
         self.amax = np.zeros(SCALE_SLOTS, dtype=np.uint32)
+        self.eps = np.zeros(SCALE_SLOTS, dtype=np.uint32)
+        self.widths = np.zeros(SCALE_SLOTS, dtype=np.uint32)
         self.panel: Floats = np.zeros((panel_vectors, block), dtype=np.float32)
         self.instructions = [Instruction.decode(0)] * INSTRUCTIONS
         self.descriptors = [Descriptor()] * SLOTS
@@ -49,6 +59,8 @@ class Tables:
         else:
             numbers: NDArray[Any] = self._numbers(which)
             numbers[place] = np.frombuffer(raw, numbers.dtype).reshape(numbers[place].shape)
+            if which in COUNTED_BITS:
+                numbers &= (1 << COUNTED_BITS[VectorTable(which)]) - 1
 
     def store(self, which: int, first: int, count: int) -> Bytes:
         """The bytes of entries of a table of numbers."""
@@ -64,9 +76,28 @@ class Tables:
             return np.frombuffer(each, np.uint8)
         return self.store(which, first, count)
 
+    def last(self, slot: int) -> int:
+        """Planes less 1 of the slot's last tensor."""
+        return int(self.widths[slot]) & 1
+
+    def next(self, slot: int) -> int:
+        """Those of its next."""
+        return int(self.widths[slot]) >> 1
+
+    def turn(self, slot: int, *, by_slot: bool, seen: Improvement | None) -> None:
+        """A tensor has been converted: with the planes that the slot said for its next, if
+        ``by_slot``; if the monitor has ``seen`` something, it decides those of the next one."""
+        last = self.next(slot) if by_slot else self.last(slot)
+        following = self.next(slot)
+        if seen is not None:
+            following = int(seen.exceeds(int(self.eps[slot])))
+        self.widths[slot] = last | following << 1
+
     def _numbers(self, which: int) -> NDArray[Any]:
         return {
             VectorTable.CONSTANTS: self.constants,
             VectorTable.AMAX: self.amax,
             VectorTable.PANEL: self.panel,
+            VectorTable.EPS: self.eps,
+            VectorTable.WIDTHS: self.widths,
         }[VectorTable(which)]

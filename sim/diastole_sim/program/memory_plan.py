@@ -35,7 +35,8 @@ class PlannedArea:
 @dataclass(frozen=True, kw_only=True)
 class PlannedImage:
     """A tensor that products read: ``addresses`` of its copies, of one twice. ``tag``: of its
-    draws. ``slot``: of its scale, None where it has none of its own."""
+    draws. ``slot``: of its scale, None where it has none of its own. ``by_slot``: its width is the
+    one that the slot says, and with ``decides`` it decides the next."""
 
     name: str
     tensor_class: str
@@ -44,6 +45,8 @@ class PlannedImage:
     addresses: tuple[int, int]
     tag: int
     slot: int | None
+    by_slot: bool = False
+    decides: bool = False
 
     def descriptor(self) -> Descriptor:
         """As the output of a chain."""
@@ -54,6 +57,8 @@ class PlannedImage:
             tensor_class=CLASS_NAMES.index(self.tensor_class),
             pitch=self.tag,
             aux=0 if self.slot is None else self.slot + 1,
+            by_slot=int(self.by_slot),
+            decides=int(self.decides),
         )
 
 
@@ -69,11 +74,13 @@ class BoundStream:
 class MemoryPlan:
     """Hands out memory from address 0 on, and vectors of the panel. ``data_width``: bits of a beat;
     ``panel_vectors`` of ``block`` numbers each; ``in_panel``: by name the first vector of each, and
-    the one behind its last. ``slots``: of scales, up to the last that an image has."""
+    the one behind its last. ``slots``: of scales, up to the last that an image has. ``by_slot``:
+    classes whose images have the width that their slot says."""
 
     numerics: Numerics
     data_width: int
     panel_vectors: int
+    by_slot: tuple[str, ...] = ()
     areas: dict[str, PlannedArea] = field(default_factory=dict[str, PlannedArea])
     in_panel: dict[str, tuple[int, int]] = field(default_factory=dict[str, tuple[int, int]])
     end: int = 0
@@ -133,9 +140,18 @@ class MemoryPlan:
         return self.take(name, kind, (steps, size), steps * pitch, pitch)
 
     def image(
-        self, name: str, tensor_class: str, rows: int, cols: int, *, tag: int, slot: int | None
+        self,
+        name: str,
+        tensor_class: str,
+        rows: int,
+        cols: int,
+        *,
+        tag: int,
+        slot: int | None,
+        decides: bool = False,
     ) -> PlannedImage:
-        """A quantised tensor, all its copies."""
+        """A quantised tensor, all its copies. ``decides``: as of :class:`PlannedImage`, where its
+        class is one whose slots say widths."""
         chosen = self.numerics.converted_class(tensor_class)
         layouts = image_layouts(chosen, (rows, cols), block=self.block, data_width=self.data_width)
         sizes = [chosen.format.plane_count * layout.total_bytes for layout in layouts]
@@ -144,7 +160,9 @@ class MemoryPlan:
         second = first
         if len(sizes) > 1:
             second = self.take(f"{name}, second copy", kind, (cols, rows), sizes[1])
-        if not chosen.has_tensor_scale or self.numerics.source != "delayed":
+        by_slot = tensor_class in self.by_slot
+        delayed = chosen.has_tensor_scale and self.numerics.source == "delayed"
+        if not (delayed or by_slot):
             slot = None
         if slot is not None:
             self.slots = max(self.slots, slot + 1)
@@ -156,6 +174,8 @@ class MemoryPlan:
             addresses=(first.address, second.address),
             tag=tag,
             slot=slot,
+            by_slot=by_slot,
+            decides=by_slot and decides,
         )
 
     def panel(self, name: str, order: PanelOrder, rows: int, cols: int) -> BoundStream | None:

@@ -18,6 +18,7 @@ from diastole_sim.program.tasks import TaskProgram, task_program
 from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.limits import Limits
 from diastole_sim.spec.numerics import Numerics
+from diastole_sim.train.precision import Precision
 from diastole_sim.train.tasks import HIDDEN, Task
 
 ACTIVATIONS: Mapping[str, Callable[[], Activation]] = {
@@ -51,7 +52,8 @@ class ProgramOptions:
     step 0, None for that of the optimiser. ``momentum``, ``betas``, ``weight_decay``: None for that
     of the optimiser, or of the task; only of those that :data:`OF_OPTIMIZERS` names. ``hidden``:
     units of every hidden layer. ``loss_scale``: exponent of the first scale of the loss, None for
-    none. ``limits``: of the machine. ValueError if one is not accepted."""
+    none. ``precision``: as of a recipe. ``limits``: of the machine. ValueError if one is not
+    accepted."""
 
     limits: Limits
     optimizer: str = "sgd"
@@ -62,6 +64,7 @@ class ProgramOptions:
     hidden: tuple[int, ...] = (HIDDEN,)
     activation: str = "relu"
     loss_scale: int | None = None
+    precision: Precision | None = None
 
     def __post_init__(self) -> None:
         require_choice("optimizer", self.optimizer, tuple(RATES))
@@ -93,11 +96,13 @@ class ProgramOptions:
             activation=ACTIVATIONS[self.activation](),
             optimiser=self._optimiser(task, falling(self.first_rate(task), steps)),
             loss_scaling=scaling,
+            precision=self.precision,
         )
 
     def described(self, task: Task) -> dict[str, Any]:
         """As a result has them."""
-        found = {name: value for name, value in vars(self).items() if name != "limits"}
+        others = ("limits", "precision")
+        found = {name: value for name, value in vars(self).items() if name not in others}
         has = {n: self.optimizer in names for n, names in OF_OPTIMIZERS.items()}
         return found | {
             "rate": self.first_rate(task),

@@ -31,11 +31,12 @@ from diastole_sim.program.perceptron_tensors import (
 )
 from diastole_sim.program.program import EVALUATION, TRAINING, TrainingProgram
 from diastole_sim.program.program_tables import FIRST_WRITTEN, OWN_CONSTANTS
+from diastole_sim.program.step_widths import StepWidths
 from diastole_sim.program.writer import ChainUse, ProductOf, Writer
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.image import round_up
 from diastole_sim.spec.limits import Limits, VectorTable
-from diastole_sim.spec.numerics import Numerics
+from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 from diastole_sim.spec.stream_table import Descriptor, Kind
 
 LOSS, CLIP = FIRST_WRITTEN, FIRST_WRITTEN + 1
@@ -62,13 +63,17 @@ def perceptron_program(
         numerics=numerics,
         data_width=limits.data_width,
         panel_vectors=limits.vector.panel_vectors,
+        by_slot=recipe.precision.classes if recipe.precision else (),
     )
     tensors = PerceptronTensors(recipe, training, held_out, plan)
+    widths = _widths(recipe, plan, limits, tensors.initial)
     writer = Writer(plan, limits)
-    step = _Step(tensors, writer, training)
+    step = _Step(tensors, writer, training, widths)
     body = writer.segment(step.write)
     evaluation = evaluation_commands(tensors, held_out, limits)
     commands = _empty_slots(plan, tensors.initial)
+    if widths is not None:
+        commands.extend(widths.begin())
     commands.extend(writer.segment(step.convert_weights))
     resume = len(commands)
     moves = Writer(plan, limits)
@@ -99,6 +104,20 @@ def perceptron_program(
         panel=plan.in_panel,
         memory_bytes=plan.end,
         loss_scaling=recipe.loss_scaling,
+    )
+
+
+def _widths(
+    recipe: PerceptronRecipe, plan: MemoryPlan, limits: Limits, initial: dict[str, bytes]
+) -> StepWidths | None:
+    """Those that the machine decides. ValueError if it decides none of their classes."""
+    if recipe.precision is None:
+        return None
+    for name in recipe.precision.classes:
+        if not limits.choices[CLASS_NAMES.index(name)]:
+            raise ValueError(f"the machine decides no widths of class {name}")
+    return StepWidths(
+        recipe.precision, steps=recipe.steps, layers=recipe.depth, plan=plan, initial=initial
     )
 
 
@@ -136,8 +155,15 @@ def _copy(writer: Writer, layers: Sequence[PerceptronLayer], *, into_panel: bool
 class _Step:
     """Writes the commands of a step, and those before the first."""
 
-    def __init__(self, tensors: PerceptronTensors, writer: Writer, samples: StoredSamples):
+    def __init__(
+        self,
+        tensors: PerceptronTensors,
+        writer: Writer,
+        samples: StoredSamples,
+        widths: StepWidths | None,
+    ):
         self.tensors, self.writer, self.samples = tensors, writer, samples
+        self.widths = widths
         self.recipe, self.layers = tensors.recipe, tensors.layers
         self.skip = self.recipe.loss_scaling is not None
 
@@ -158,6 +184,8 @@ class _Step:
             advance=tensors.step_table.pitch,
         )
         self.writer.commands.add(load, writes=[f"K[{number}]" for number in numbers])
+        if self.widths is not None:
+            self.widths.begin_step(self.writer.commands)
         kind = Kind.GATHERED_U8 if self.samples.are_bytes else Kind.GATHERED_F32
         use = input_use(
             self.samples,
@@ -177,6 +205,8 @@ class _Step:
             self._waiting_updates()
         else:
             self._update_bias(self.layers[0])
+        if self.widths is not None:
+            self.widths.end_step(self.writer.commands)
 
     def _product(self, operation: str, layer: PerceptronLayer) -> ProductOf:
         operands = {

@@ -21,11 +21,12 @@ from diastole_sim.program.memory_plan import (
 )
 from diastole_sim.program.program_tables import OWN_CONSTANTS
 from diastole_sim.program.recipe import LossScaling, Optimiser
-from diastole_sim.spec.check import require_int
+from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.image import round_up
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.stream_table import Kind, PanelOrder
 from diastole_sim.train.draws import initial_weights
+from diastole_sim.train.precision import MACHINE_PRECISIONS, Precision
 from diastole_sim.train.samples import Samples
 
 STEP_TABLE, LOSSES, LOGITS = "step table", "losses", "logits"
@@ -84,7 +85,9 @@ class StoredSamples:
 class PerceptronRecipe:
     """``widths``: features, units of each hidden layer, classes. ``batches``: the rows of the
     training samples that each step takes, (steps, batch). ``clip``: the largest norm of all
-    gradients together. ``seed``: of the initial weights. ValueError if there is no layer or step.
+    gradients together. ``precision``: how widths are chosen of the classes that it names, which the
+    machine decides; None for the widest. ``seed``: of the initial weights. ValueError if there is
+    no layer or step, or for a ``precision`` that no machine has.
     """
 
     widths: tuple[int, ...]
@@ -93,11 +96,14 @@ class PerceptronRecipe:
     activation: Activation = field(default_factory=relu)
     clip: float | None = None
     loss_scaling: LossScaling | None = None
+    precision: Precision | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
-        require_int("layers", len(self.widths) - 1, 1, 2**10)
+        require_int("layers", self.depth, 1, 2**10)
         require_int("steps", self.steps, 1, 2**32 - 2)
+        if self.precision is not None:
+            require_choice("precision", self.precision.kind, MACHINE_PRECISIONS)
 
     @property
     def steps(self) -> int:
@@ -106,6 +112,16 @@ class PerceptronRecipe:
     @property
     def batch(self) -> int:
         return self.batches.shape[1]
+
+    @property
+    def depth(self) -> int:
+        """Layers."""
+        return len(self.widths) - 1
+
+    @property
+    def decides(self) -> bool:
+        """Whether what the monitor counts decides widths."""
+        return self.precision is not None and self.precision.kind == "fast"
 
     @property
     def waits(self) -> bool:
@@ -290,8 +306,19 @@ class PerceptronTensors:
 
     def image(self, tensor_class: str, name: str, layer: int, rows: int, cols: int) -> PlannedImage:
         """An operand of a layer's products, with the tag that it has everywhere."""
-        tag = TAGS_PER_LAYER * layer + CLASS_NAMES.index(tensor_class)
-        return self.plan.image(f"{name} image", tensor_class, rows, cols, tag=tag, slot=tag)
+        tag = slot = TAGS_PER_LAYER * layer + CLASS_NAMES.index(tensor_class)
+        trains = layer < self.recipe.depth
+        if tensor_class in self.plan.by_slot:  # those of evaluations have the widths of training
+            slot %= TAGS_PER_LAYER * self.recipe.depth
+        return self.plan.image(
+            f"{name} image",
+            tensor_class,
+            rows,
+            cols,
+            tag=tag,
+            slot=slot,
+            decides=trains and self.recipe.decides,
+        )
 
     def _kept_names(self, *, bias: bool) -> list[str]:
         """w, and what the optimiser keeps of it."""

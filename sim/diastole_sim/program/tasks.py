@@ -14,6 +14,7 @@ from diastole_sim.program.recipe import LossScaling, Optimiser, Sgd, falling
 from diastole_sim.spec.limits import Limits
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.train.job import batch_rows
+from diastole_sim.train.precision import Precision
 from diastole_sim.train.samples import Samples
 from diastole_sim.train.tasks import HIDDEN, Task
 
@@ -50,13 +51,14 @@ def task_program(
     optimiser: Optimiser | None = None,
     clip: float | None = None,
     loss_scaling: LossScaling | None = None,
+    precision: Precision | None = None,
 ) -> TaskProgram:
     """A task of features and labels, learnt by a perceptron.
 
     Split, order of samples, initial weights, and if ``optimiser`` is None rate and momentum, are
     those of :func:`diastole_sim.train.job.run_task` with the same ``seed``; so are the numbers, but
     for the roundings of functions and sums. ``hidden``: units of hidden layers. ``activation``:
-    None for ReLU. ``clip``, ``loss_scaling``: as in :class:`PerceptronRecipe`.
+    None for ReLU. ``clip``, ``loss_scaling``, ``precision``: as in :class:`PerceptronRecipe`.
     """
     count = task.steps if steps is None else steps
     training, held_out = task.split(task.load(), seed=seed)
@@ -70,6 +72,7 @@ def task_program(
         activation=relu() if activation is None else activation,
         clip=clip,
         loss_scaling=loss_scaling,
+        precision=precision,
         seed=seed,
     )
     scale = BYTE_SCALES.get(task.name)

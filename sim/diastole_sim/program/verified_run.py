@@ -21,7 +21,7 @@ from diastole_sim.spec.registers import WAIT_REGISTERS
 
 ELEMENTS = {"f32": "<f4", "row": "<f4", "column": "<f4", "bf16": "<u2", "int32": "<i4"}
 """By the kind of an area, what it is compared as: bytes else."""
-OF_TABLES = {VectorTable.AMAX: "<u4"}
+OF_TABLES = {VectorTable.AMAX: "<u4", VectorTable.WIDTHS: "<u4"}
 """Likewise of a table: floats else."""
 
 

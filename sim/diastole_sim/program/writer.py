@@ -11,7 +11,7 @@ from diastole_sim.spec.chains import chain_faults
 from diastole_sim.spec.command import MACHINES_OWN, Command, ProgramPlace
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import CHAINED, PRODUCTS
-from diastole_sim.spec.limits import Limits, VectorTable
+from diastole_sim.spec.limits import CHOSEN_PLANES, Limits, VectorTable
 from diastole_sim.spec.micro import INPUTS
 from diastole_sim.spec.nest import Nest
 from diastole_sim.spec.numerics import CLASS_NAMES
@@ -21,6 +21,8 @@ from diastole_sim.spec.stream_table import SLOTS, Descriptor, Kind
 OPERATION_OPCODES = {operation.name: opcode for opcode, operation in PRODUCTS.items()}
 CHAINED_OPCODES = {operation.name: opcode for opcode, operation in CHAINED.items()}
 Output = BoundStream | PlannedImage
+THRESHOLDS = "thresholds"
+"""By name, what widths are decided by."""
 SHORTEST_TILE = 2
 """Blocks of a product's tile in which a chain begins early, and passes still hide the next ones."""
 
@@ -121,11 +123,14 @@ class Writer:
             second=second if second != first else 0,
             tag=image.tag,
             step=step,
-            planes=self._planes(image.tensor_class),
+            planes=1 if image.by_slot else self._planes(image.tensor_class),
             slot=image.slot,
+            by_slot=image.by_slot,
+            decides=image.decides,
         )
-        slot = [] if image.slot is None else [f"slot {image.slot}"]
-        self.commands.add(command, reads=[source.name, *slot], writes=[image.name, *slot])
+        slot = _slot_of(image)
+        reads = [source.name, *slot, *([THRESHOLDS] if image.decides else [])]
+        self.commands.add(command, reads=reads, writes=[image.name, *slot])
 
     def product(self, product: ProductOf, result: BoundStream) -> None:
         """A product into memory."""
@@ -136,10 +141,11 @@ class Writer:
             k=product.k,
             nest=MACHINES_OWN,
             planes=self._planes_of(product),
+            slots=_slots_of(product),
             **product.addresses(),
             out_a=result.descriptor.address,
         )
-        reads = [image.name for image in product.operands.values()]
+        reads = _read_by(product)
         self.commands.add(command, reads=reads, writes=[result.name])
 
     def chain(self, use: ChainUse, product: ProductOf | None = None) -> None:
@@ -157,16 +163,15 @@ class Writer:
             numbers=use.numbers,
             row_list=use.row_list,
         )
-        slots = [
-            f"slot {each.slot}"
-            for each in use.outputs.values()
-            if isinstance(each, PlannedImage) and each.slot is not None and not converted
-        ]
+        images = [each for each in use.outputs.values() if isinstance(each, PlannedImage)]
+        made = [] if converted else images
+        slots = [slot for image in made for slot in _slot_of(image)]
         reads = [stream.name for stream in use.inputs.values()] + slots
+        reads += [THRESHOLDS] * any(image.decides for image in made)
         reads += [f"K[{use.numbers[each]}]" for each in use.chain.constants if each in use.numbers]
         reads += [] if use.row_list is None else [use.row_list.name]
         if product is not None:
-            reads += [image.name for image in product.operands.values()]
+            reads += _read_by(product)
         writes = [stream.name for stream in outputs.values()] + slots
         self.commands.add(self._command(use, product, place), reads=reads, writes=writes)
         for name, source in converted.items():
@@ -204,8 +209,12 @@ class Writer:
         return self.plan.numerics.converted_class(tensor_class).format.plane_count
 
     def _planes_of(self, product: ProductOf) -> dict[str, int]:
-        """Of its operands, where there are several."""
-        found = {name: self._planes(name) for name in product.operands}
+        """Of its operands, where there are several and no slot says how many."""
+        found = {
+            name: self._planes(name)
+            for name, image in product.operands.items()
+            if not image.by_slot
+        }
         return {name: count for name, count in found.items() if count > 1}
 
     def _outputs(
@@ -271,6 +280,7 @@ class Writer:
             skip=use.skip,
             nest=self._short_tiles(product),
             planes=self._planes_of(product),
+            slots=_slots_of(product),
             **product.addresses(),
         )
 
@@ -282,7 +292,7 @@ class Writer:
         (multiplied,) = product.described.products
         sizes = {"m": product.m, "n": product.n, "k": product.k}
         t, lanes, contraction = (-(-sizes[axis] // self.plan.block) for axis in multiplied.loops)
-        planes = self._planes_of(product)
+        planes = self._planes_of(product) | dict.fromkeys(_slots_of(product), max(CHOSEN_PLANES))
         streamed, held = (planes.get(each.tensor_class, 1) for each in multiplied.factors)
         rows = min((each for each in nests.t_blocks if each >= SHORTEST_TILE), default=0)
         cut = Nest(t_blocks=rows, chunk=nests.chunk[0])
@@ -290,3 +300,24 @@ class Writer:
             if nests.problem(nest, (t, lanes, contraction), (streamed, held)) is None:
                 return nest
         return MACHINES_OWN
+
+
+def _slot_of(image: PlannedImage) -> list[str]:
+    """By name, if it has one."""
+    return [] if image.slot is None else [f"slot {image.slot}"]
+
+
+def _slots_of(product: ProductOf) -> dict[str, int]:
+    """Of its operands whose planes a slot says."""
+    return {
+        name: image.slot
+        for name, image in product.operands.items()
+        if image.by_slot and image.slot is not None
+    }
+
+
+def _read_by(product: ProductOf) -> list[str]:
+    """What a product reads, by name."""
+    images = product.operands.values()
+    slots = [slot for image in images if image.by_slot for slot in _slot_of(image)]
+    return [image.name for image in images] + slots

@@ -99,6 +99,7 @@ def _bad_streams(
         panel_vectors=vector.panel_vectors,
         scale_slots=SCALE_SLOTS,
         constants=CONSTANTS,
+        choices=limits.choices,
     )
     images = [it for it in writes.values() if it.kind == Kind.IMAGE]
     if any(walk.cols > (*vector.fed, 0)[it.tensor_class] for it in images):

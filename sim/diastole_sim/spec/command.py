@@ -15,6 +15,7 @@ from diastole_sim.spec.command_table import (
     NESTED,
     OPERAND_CLASSES,
     PRODUCTS,
+    SLOT_FIELDS,
     WIDTH_FIELDS,
     Opcode,
     fields_of,
@@ -103,6 +104,11 @@ class Command:
     width_x: int = 0
     width_w: int = 0
     width_dy: int = 0
+    by_slot: int = 0
+    decides: int = 0
+    slot_x: int = 0
+    slot_w: int = 0
+    slot_dy: int = 0
     slot: int = 0
     skip: int = 0
     columns: int = 0
@@ -135,12 +141,16 @@ class Command:
         scale: int = 0,
         planes: int = 1,
         slot: int | None = None,
+        by_slot: bool = False,
+        decides: bool = False,
     ) -> "Command":
         """Quantise the float32 tensor at ``source`` into an image at ``destination``.
 
         ``second``: where the second copy's image goes, if the class has two. ``scale``: as the
         field of that name (:func:`scale_field`). ``planes``: of every image, in the format
-        ``fast``. ``slot``: whose magnitude gives the scale, None for none.
+        ``fast``. ``slot``: whose magnitude gives the scale, None for none;
+        ``by_slot``: it also says the planes; ``decides``: this conversion decides how many from
+        then on.
         """
         require_choice("tensor class", tensor_class, CLASS_NAMES)
         return cls(
@@ -156,6 +166,8 @@ class Command:
             scale=scale,
             width=planes - 1,
             slot=0 if slot is None else slot + 1,
+            by_slot=int(by_slot),
+            decides=int(decides),
         )
 
     @classmethod
@@ -168,16 +180,19 @@ class Command:
         k: int,
         nest: Nest = MACHINES_OWN,
         planes: Mapping[str, int] = NO_PLANES,
+        slots: Mapping[str, int] = NO_PLANES,
         **addresses: int,
     ) -> "Command":
         """A product; ``addresses`` are those of ``FIELDS`` that it uses, and all of them.
-        ``planes``: of its operands by class, 1 where it is left out.
+        ``planes``: of its operands by class, 1 where it is left out; ``slots``: by class, those
+        that say how many instead.
 
         ``address_dy_m`` may be left out where dY has one copy. ValueError for a ``nest`` of the
         fused pass, which takes none.
         """
         require_choice("opcode", opcode, tuple(PRODUCTS))
-        return cls._multiply(opcode, {"m": m, "n": n, "k": k}, nest, planes, addresses)
+        widths = cls._widths(planes, slots)
+        return cls._multiply(opcode, {"m": m, "n": n, "k": k}, nest, widths, addresses)
 
     @classmethod
     def chained(
@@ -191,12 +206,20 @@ class Command:
         skip: bool = False,
         nest: Nest = MACHINES_OWN,
         planes: Mapping[str, int] = NO_PLANES,
+        slots: Mapping[str, int] = NO_PLANES,
         **addresses: int,
     ) -> "Command":
         """A product whose result a chain takes; else as :meth:`product` and :meth:`chain`."""
         require_choice("opcode", opcode, tuple(CHAINED))
-        made = cls._multiply(opcode, {"m": m, "n": n, "k": k}, nest, planes, addresses)
+        widths = cls._widths(planes, slots)
+        made = cls._multiply(opcode, {"m": m, "n": n, "k": k}, nest, widths, addresses)
         return replace(made, skip=int(skip), **program.fields())
+
+    @classmethod
+    def _widths(cls, planes: Mapping[str, int], slots: Mapping[str, int]) -> dict[str, int]:
+        """The fields that say how many planes operands have."""
+        given = {WIDTH_FIELDS[name]: count - 1 for name, count in planes.items()}
+        return given | {SLOT_FIELDS[name]: slot + 1 for name, slot in slots.items()}
 
     @classmethod
     def _multiply(
@@ -204,7 +227,7 @@ class Command:
         opcode: Opcode,
         sizes: Mapping[str, int],
         nest: Nest,
-        planes: Mapping[str, int],
+        widths: Mapping[str, int],
         addresses: Mapping[str, int],
     ) -> "Command":
         """A product, without what a chain adds to it."""
@@ -223,7 +246,6 @@ class Command:
             loops = {field: getattr(nest, name) for name, field in NEST_FIELDS.items()}
             loops["nest_outer"] = OUTER.index(nest.outer)
             loops["nest_keep"] = KEPT.index(nest.keep)
-        widths = {WIDTH_FIELDS[name]: count - 1 for name, count in planes.items()}
         return cls(opcode=opcode, **sizes, **classes, **addresses, **loops, **widths)
 
     @classmethod

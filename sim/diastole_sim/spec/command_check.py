@@ -1,6 +1,6 @@
 """Which commands a machine takes, and what it says of the others."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 
 from diastole_sim.spec.command import Command
@@ -21,6 +21,7 @@ from diastole_sim.spec.command_table import (
     NESTED,
     OPERAND_CLASSES,
     SIZES,
+    SLOT_FIELDS,
     TRANSFERS,
     VECTOR_OPCODES,
     WIDTH_FIELDS,
@@ -30,7 +31,7 @@ from diastole_sim.spec.command_table import (
     opcodes_of,
     reserved_mask,
 )
-from diastole_sim.spec.limits import INSTRUCTIONS, Limits
+from diastole_sim.spec.limits import CHOSEN_PLANES, INSTRUCTIONS, Limits
 from diastole_sim.spec.micro import MOST_INSTRUCTIONS
 from diastole_sim.spec.nest import KEPT, OUTER, Nest
 from diastole_sim.spec.numerics import CLASS_NAMES
@@ -74,21 +75,37 @@ def _bad_nest(opcode: Opcode, used: dict[str, int], limits: Limits) -> bool:
     (product,) = MULTIPLYING[opcode].products
     t, lanes, contraction = (-(-used[axis] // limits.block) for axis in product.loops)
     streamed, held = (
-        used[WIDTH_FIELDS[operand.tensor_class]] + 1 if limits.has_planes else 1
+        most_planes(used, operand.tensor_class) if limits.has_planes else 1
         for operand in product.factors
     )
     return taken.problem(nest, (t, lanes, contraction), (streamed, held)) is not None
 
 
+def most_planes(used: Mapping[str, int], tensor_class: str) -> int:
+    """Of a product's operand, which its command says by its fields: of one that has those that a
+    slot says, the most."""
+    if used[SLOT_FIELDS[tensor_class]]:
+        return max(CHOSEN_PLANES)
+    return used[WIDTH_FIELDS[tensor_class]] + 1
+
+
 def _bad_width(opcode: Opcode, used: dict[str, int], limits: Limits) -> bool:
-    """Whether an operand, or what is converted, has planes that its class has not."""
+    """Whether an operand, or what is converted, has planes that its class has not, or is to be as a
+    slot says and cannot."""
     if opcode == Opcode.CONVERT:
-        places = {min(used["class_x"], len(CLASS_NAMES) - 1): used["width"]}
+        number = min(used["class_x"], len(CLASS_NAMES) - 1)
+        places, chosen = {number: used["width"]}, {number: used["by_slot"] or used["decides"]}
+        if chosen[number] and not used["slot"]:
+            return True
     else:
-        named = ((CLASS_NAMES.index(name), field) for name, field in WIDTH_FIELDS.items())
-        places = {number: used[field] for number, field in named if field in used}
+        named = [(CLASS_NAMES.index(name), name) for name in WIDTH_FIELDS]
+        present = [(number, name) for number, name in named if WIDTH_FIELDS[name] in used]
+        places = {number: used[WIDTH_FIELDS[name]] for number, name in present}
+        chosen = {number: used[SLOT_FIELDS[name]] for number, name in present}
     known = limits.planes or ()
-    return any(field + 1 not in known[number] for number, field in places.items())
+    return any(field + 1 not in known[number] for number, field in places.items()) or any(
+        slot and not limits.choices[number] for number, slot in chosen.items()
+    )
 
 
 def _bad_class(opcode: Opcode, used: dict[str, int]) -> bool:
@@ -136,7 +153,13 @@ def faults(bits: int, limits: Limits) -> set[ErrorCode]:
     addresses = [used[name] for name in used if name in (*ADDRESS_FIELDS, "advance")]
     longest = limits.block << limits.headroom
     version = used["version"]
-    reserved = reserved_mask(opcode, version, planes=limits.has_planes, vector=limits.has_vector)
+    reserved = reserved_mask(
+        opcode,
+        version,
+        planes=limits.has_planes,
+        vector=limits.has_vector,
+        choices=limits.has_choices,
+    )
     present = {
         ErrorCode.BAD_OPCODE: version == 1 and opcode in VECTOR_OPCODES,
         ErrorCode.BAD_VERSION: version not in VERSIONS,

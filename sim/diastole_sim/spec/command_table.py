@@ -39,6 +39,8 @@ class Opcode(IntEnum):
     NEXT = 12
 
 
+CHOICES = ("by_slot", "decides", "slot_x", "slot_w", "slot_dy")
+"""Fields of machines that decide widths (:attr:`diastole_sim.spec.limits.Limits.choices`)."""
 VECTOR_OPCODES = tuple(opcode for opcode in Opcode if opcode >= Opcode.FORWARD_CHAIN)
 """The operations that only machines with a vector unit have, and only from version 2 on."""
 PRODUCTS = {Opcode[name.upper()]: operation for name, operation in OPERATIONS.items()}
@@ -71,7 +73,7 @@ class Field:
     @property
     def of_vector(self) -> bool:
         """Whether only machines with a vector unit have it."""
-        return self.name == "slot" or set(self.uses) <= set(VECTOR_OPCODES)
+        return self.name in ("slot", *CHOICES) or set(self.uses) <= set(VECTOR_OPCODES)
 
 
 def _field(name: str, word: int, bits: int, uses: tuple[Opcode, ...], meaning: str, low: int = 0):
@@ -176,6 +178,33 @@ _CONVERSIONS = (
         "planes of the image less 1, in the format fast; else 0, as in the next three",
         low=8,
     ),
+    _field(
+        "by_slot",
+        3,
+        1,
+        _CONVERT,
+        "1: the planes are those that the scale slot says for its next, whatever `width` is",
+        low=10,
+    ),
+    _field(
+        "decides",
+        3,
+        1,
+        _CONVERT,
+        "1: what the monitor counts decides how many the slot says for its next after this",
+        low=11,
+    ),
+    _field(
+        "slot_x",
+        13,
+        8,
+        _READS_X,
+        "scale slot + 1 whose last tensor X is, with its planes, whatever `width_x` is; 0: none, "
+        "as in the next two",
+        low=8,
+    ),
+    _field("slot_w", 13, 8, _READS_W, "likewise of W", low=16),
+    _field("slot_dy", 13, 8, _READS_DY, "likewise of dY", low=24),
     _field("width_x", 15, 2, _READS_X, "planes of X less 1", low=8),
     _field("width_w", 15, 2, _READS_W, "planes of W less 1", low=10),
     _field("width_dy", 15, 2, _READS_DY, "planes of dY less 1", low=12),
@@ -197,7 +226,13 @@ _CHAINS = (
     _field("program", 10, 8, CHAINS, "first instruction of the program"),
     _field("program_length", 10, 6, CHAINS, "instructions of the program, 1 to 32", low=8),
     _field("streams", 10, 7, CHAINS, "first of its 8 slots in the table of streams", low=16),
-    _field("which", 1, 32, TRANSFERS, "0 instructions, 1 constants, 2 amax, 3 panel, 4 streams"),
+    _field(
+        "which",
+        1,
+        32,
+        TRANSFERS,
+        "0 instructions, 1 constants, 2 amax, 3 panel, 4 streams, 5 eps, 6 widths",
+    ),
     _field("first", 2, 32, TRANSFERS, "first entry of that table"),
     _field("count", 3, 32, TRANSFERS, "how many entries"),
     _field("advance", 6, 32, TRANSFERS, "bytes that the address advances per step"),
@@ -216,6 +251,8 @@ NEST_FIELDS = {"t_blocks": "nest_t", "groups": "nest_groups", "chunk": "nest_chu
 """The lengths of a nest, and where they stand."""
 WIDTH_FIELDS = {tensor.tensor_class: f"width_{tensor.tensor_class}" for tensor in OPERANDS}
 """By class, where a product has its operand's planes less 1."""
+SLOT_FIELDS = {tensor.tensor_class: f"slot_{tensor.tensor_class}" for tensor in OPERANDS}
+"""Likewise where it has the slot + 1 that says how many planes the operand has."""
 SIZES = ("m", "n", "k")
 ADDRESS_FIELDS = tuple(field.name for field in FIELDS if field.name.startswith(("addr", "out_")))
 
@@ -233,9 +270,14 @@ def opcodes_of(*, vector: bool) -> tuple[Opcode, ...]:
     return tuple(opcode for opcode in Opcode if vector or opcode not in VECTOR_OPCODES)
 
 
-def machine_fields(*, vector: bool) -> tuple[Field, ...]:
-    """The fields of a machine, whatever the operation; ``vector``: it has a vector unit."""
-    return tuple(field for field in FIELDS if vector or not field.of_vector)
+def machine_fields(*, vector: bool, choices: bool = True) -> tuple[Field, ...]:
+    """The fields of a machine, whatever the operation; ``vector``: it has a vector unit,
+    ``choices``: one that decides widths."""
+    return tuple(
+        field
+        for field in FIELDS
+        if (vector or not field.of_vector) and (choices or field.name not in CHOICES)
+    )
 
 
 def fields_of(opcode: Opcode) -> tuple[Field, ...]:
@@ -249,13 +291,15 @@ def reserved_mask(
     *,
     planes: bool = False,
     vector: bool = False,
+    choices: bool = False,
 ) -> int:
     """The bits of a command of this operation that must be 0, as one number of 512 bits.
 
     ``planes``: of a machine with the format ``fast``; others have no widths. ``vector``: of one
-    with a vector unit; others have no scale slots.
+    with a vector unit; others have no scale slots. ``choices``: of one that decides widths.
     """
-    absent = ("nest_", "ahead", "width", "slot") if version == 1 else ()
+    absent = ("nest_", "ahead", "width", "slot", *CHOICES) if version == 1 else ()
+    absent += () if choices else CHOICES
     absent += () if planes else ("width",)
     absent += () if vector else ("slot",)
     used = sum(

@@ -28,9 +28,23 @@ class VectorTable(IntEnum):
     AMAX = 2
     PANEL = 3
     DESCRIPTORS = 4
+    EPS = 5
+    WIDTHS = 6
 
 
-STORED = (VectorTable.CONSTANTS, VectorTable.AMAX, VectorTable.PANEL)
+EPS_BITS = 18
+"""Of an entry of ``EPS``: the threshold of a slot's next decision, in units of 2^-16."""
+WIDTH_BITS = 2
+"""Of an entry of ``WIDTHS``: planes less 1, from bit 0 on of the slot's last tensor, which products
+read, and of its next, which conversions do."""
+CHOSEN_PLANES = (1, 2)
+"""How many planes a tensor can have whose width is decided."""
+COUNTED_BITS = {VectorTable.EPS: EPS_BITS, VectorTable.WIDTHS: WIDTH_BITS}
+"""Of the words of some tables, from bit 0 on; the others of a word do not count, and are stored as
+zeros."""
+OF_CHOICES = tuple(COUNTED_BITS)
+"""Tables of machines that decide widths."""
+STORED = (VectorTable.CONSTANTS, VectorTable.AMAX, VectorTable.PANEL, VectorTable.WIDTHS)
 """Those that ``store`` reads."""
 
 
@@ -130,6 +144,18 @@ class Limits:
         return self.planes is not None
 
     @property
+    def choices(self) -> tuple[bool, bool, bool]:
+        """By class, whether the machine decides widths: it has a vector unit, and there are tensors
+        of one plane and of two."""
+        x, w, dy = self.planes or ((), (), ())
+        return _chosen(self, x), _chosen(self, w), _chosen(self, dy)
+
+    @property
+    def has_choices(self) -> bool:
+        """Whether it decides any."""
+        return any(self.choices)
+
+    @property
     def has_vector(self) -> bool:
         """Whether there is a vector unit."""
         return self.vector is not None
@@ -146,4 +172,9 @@ class Limits:
             VectorTable.AMAX: SCALE_SLOTS,
             VectorTable.PANEL: self.vector.panel_vectors,
             VectorTable.DESCRIPTORS: SLOTS,
+            **dict.fromkeys(OF_CHOICES, SCALE_SLOTS if self.has_choices else 0),
         }[VectorTable(which)]
+
+
+def _chosen(limits: Limits, planes: tuple[int, ...]) -> bool:
+    return limits.has_vector and set(CHOSEN_PLANES) <= set(planes)

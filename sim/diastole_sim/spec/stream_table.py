@@ -137,6 +137,18 @@ FIELDS = (
         "panel: which vectors",
     ),
     StreamField(
+        name="by_slot",
+        low=62,
+        bits=1,
+        meaning="image: the planes that its scale slot says for its next; 0: the most there are",
+    ),
+    StreamField(
+        name="decides",
+        low=63,
+        bits=1,
+        meaning="image: what the monitor counts decides those that it says after this one",
+    ),
+    StreamField(
         name="pitch",
         low=64,
         bits=32,
@@ -150,6 +162,8 @@ FIELDS = (
     ),
 )
 """Bits that none covers are 0, and so is what a kind does not use."""
+CHOICE_FIELDS = ("by_slot", "decides")
+"""Those of machines that decide widths."""
 OFFSET_KINDS = (*IN_MEMORY, Kind.IMAGE)
 """Those that have a meaning for ``offset``."""
 
@@ -164,6 +178,8 @@ class Descriptor:
     per_step: int = 0
     watch: int = 0
     aux: int = 0
+    by_slot: int = 0
+    decides: int = 0
     pitch: int = 0
     offset: int = 0
     rest: int = 0
@@ -214,12 +230,14 @@ class Walk:
 
 @dataclass(frozen=True, kw_only=True)
 class StreamLimits:
-    """What a machine has: bits of a beat, vectors of its panel, scale slots."""
+    """What a machine has: bits of a beat, vectors of its panel, scale slots. ``choices``: by class,
+    whether it decides the widths of its tensors."""
 
     data_width: int
     panel_vectors: int
     scale_slots: int = 255
     constants: int = 256
+    choices: tuple[bool, bool, bool] = (False, False, False)
 
     @property
     def beat_bytes(self) -> int:
@@ -285,6 +303,11 @@ def _faults(
             yield f"there is no class {it.tensor_class}"
         if it.aux > limits.scale_slots:
             yield f"there is no scale slot {it.aux - 1}"
+        if it.by_slot or it.decides:
+            if not (*limits.choices, False)[it.tensor_class]:
+                yield "the machine decides no widths of its class"
+            if not it.aux:
+                yield "there is no slot that says its width"
 
 
 def _faults_of_list(
@@ -306,6 +329,8 @@ def _unused(it: Descriptor, kind: Kind, output: bool) -> Iterator[str]:
         "per_step": kind in IN_MEMORY,
         "watch": output,
         "aux": kind in (Kind.IMAGE, Kind.PANEL, *GATHERED),
+        "by_slot": kind == Kind.IMAGE,
+        "decides": kind == Kind.IMAGE,
         "pitch": kind in ROWS or kind == Kind.IMAGE or (kind == Kind.PANEL and it.aux == 0),
         "offset": kind == Kind.IMAGE or it.per_step == 1,
         "rest": False,

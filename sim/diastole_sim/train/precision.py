@@ -13,17 +13,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from diastole_sim.golden.improvement import Monitored
+from diastole_sim.golden.improvement import THRESHOLD_BITS, Monitored
 from diastole_sim.spec.check import require_choice
 from diastole_sim.spec.formats import PLANE_BITS
 from diastole_sim.spec.operations import OPERAND_OF, Operation
 
 PRECISIONS = ("fast", "low", "high", "low-to-high")
 """By the monitor; always 2 or 4 bits; 2 up to a step and then 4."""
+MACHINE_PRECISIONS = ("fast", "low", "high")
+"""Those of a machine that does whole steps."""
 LOW, HIGH = 2, 4
 ALPHA, BETA = 0.6, 0.3
-THRESHOLD_BITS = 16
-"""Fraction bits of a threshold."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,8 +87,7 @@ class Widths:
         if isinstance(converted, Monitored) and converted.improvement is not None:
             seen = converted.improvement
             eps = self.precision.threshold(step, self.steps, layer, self.layers)
-            wide = (seen.num << THRESHOLD_BITS) > eps * seen.den
-            self._next[self._name(tensor_class, layer)] = HIGH if wide else LOW
+            self._next[self._name(tensor_class, layer)] = HIGH if seen.exceeds(eps) else LOW
 
     def count(
         self,

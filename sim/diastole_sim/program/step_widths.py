@@ -1,0 +1,111 @@
+"""Widths that the machine decides while a perceptron trains: what it decides by, and their log."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diastole_sim.device.interface import TAGS_PER_LAYER
+from diastole_sim.program.command_list import CommandList
+from diastole_sim.program.memory_plan import INT32, MemoryPlan, PlannedArea
+from diastole_sim.program.writer import THRESHOLDS
+from diastole_sim.spec.check import require_int
+from diastole_sim.spec.command import Command
+from diastole_sim.spec.formats import PLANE_BITS
+from diastole_sim.spec.limits import EPS_BITS, VectorTable
+from diastole_sim.spec.numerics import CLASS_NAMES
+from diastole_sim.spec.operations import OPERAND_OF
+from diastole_sim.train.precision import HIGH, LOW, Precision
+
+Words = NDArray[np.uint32]
+LOGGED = "widths"
+"""The area that has what slots say of widths at the end of every step."""
+WIDE = 3
+"""Of a slot of which nothing is decided yet: two planes, of its last tensor and of its next."""
+
+
+class StepWidths:
+    """Of ``precision``, in a training of so many steps and layers; ``initial``: bytes of the areas
+    that it takes are added there.
+
+    The first tensor of every slot has 4 bits, or 2 where they are always ``low``. The weights that
+    a step converts are those that the next one reads: their thresholds are of that.
+    """
+
+    def __init__(
+        self,
+        precision: Precision,
+        *,
+        steps: int,
+        layers: int,
+        plan: MemoryPlan,
+        initial: dict[str, bytes],
+    ):
+        self.precision, self.steps, self.layers = precision, steps, layers
+        self.plan, self.initial = plan, initial
+        self.slots = TAGS_PER_LAYER * layers
+        self.decides = precision.kind == "fast"
+        table = np.stack([self.thresholds(step, step + 1) for step in range(steps)])
+        self._table = plan.by_step(THRESHOLDS, INT32, *table.shape)
+        padded = np.zeros((steps, self._table.pitch // 4), "<u4")
+        padded[:, : self.slots] = table
+        initial[THRESHOLDS] = padded.tobytes()
+        self._log = plan.by_step(LOGGED, INT32, steps, self.slots)
+
+    def thresholds(self, step: int, of_weights: int) -> Words:
+        """By slot; ``of_weights``: the step that theirs are of. ValueError if one is too large."""
+        found = np.zeros(self.slots, "<u4")
+        for layer in range(self.layers):
+            for number, name in enumerate(CLASS_NAMES):
+                at = of_weights if name == "w" else step
+                eps = self.precision.threshold(at, self.steps, layer, self.layers)
+                require_int("threshold", eps, 0, 2**EPS_BITS - 1)
+                found[TAGS_PER_LAYER * layer + number] = eps
+        return found
+
+    def begin(self) -> CommandList:
+        """Before the first conversion."""
+        commands = CommandList()
+        wide = 0 if self.precision.kind == "low" else WIDE
+        for table, values in (
+            (VectorTable.WIDTHS, np.full(self.slots, wide, "<u4")),
+            (VectorTable.EPS, self.thresholds(0, 0)),
+        ):
+            name = f"first {table.name.lower()}"
+            area = self.plan.take(name, "table", values.shape, values.nbytes)
+            self.initial[name] = values.tobytes()
+            commands.add(self._moved(Command.load, table, area), alone=True)
+        return commands
+
+    def begin_step(self, commands: CommandList) -> None:
+        """Thresholds of the step."""
+        if self.decides:
+            load = self._moved(Command.load, VectorTable.EPS, self._table)
+            commands.add(load, writes=[THRESHOLDS])
+
+    def end_step(self, commands: CommandList) -> None:
+        """What was decided."""
+        store = self._moved(Command.store, VectorTable.WIDTHS, self._log)
+        commands.add(store, alone=True)
+
+    def _moved(
+        self, make: Callable[..., Command], table: VectorTable, area: PlannedArea
+    ) -> Command:
+        return make(table, address=area.address, first=0, count=self.slots, advance=area.pitch)
+
+
+def chosen_widths(log: Words, precision: Precision, layers: int) -> dict[str, list[int]]:
+    """By tensor the width of its conversion in every step that was done, as
+    :class:`diastole_sim.train.precision.Widths` has them; ``log``: (steps, slots), of the area."""
+    first = LOW if precision.kind == "low" else HIGH
+    found: dict[str, list[int]] = {}
+    for layer in range(layers):
+        for number, name in enumerate(CLASS_NAMES):
+            if name not in precision.classes:
+                continue
+            last = (log[:, TAGS_PER_LAYER * layer + number] & 1) + 1
+            widths = (PLANE_BITS * last).tolist()
+            if name == "w":  # a step reads what the one before has made
+                widths = [first, *widths[:-1]]
+            found[f"layer{layer}.{OPERAND_OF[name].name}"] = widths
+    return found
