@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from diastole_sim.golden.improvement import Improvement
 from diastole_sim.golden.tables import Tables
 from diastole_sim.spec.limits import VectorTable
 from diastole_sim.spec.micro import Instruction, MicroOp
@@ -14,6 +15,8 @@ ENTRIES = {
     VectorTable.AMAX: 4,
     VectorTable.PANEL: 16,
     VectorTable.DESCRIPTORS: 16,
+    VectorTable.EPS: 4,
+    VectorTable.WIDTHS: 4,
 }
 
 
@@ -32,6 +35,9 @@ def test_what_is_loaded_is_stored(which, length, np_rng):
     assert not before.any()
     tables.load(which, 2, data)
     after = tables.bytes_of(which, 0, 10)
+    if which in (VectorTable.EPS, VectorTable.WIDTHS):  # not all bits of a word count
+        most = 2**18 - 1 if which == VectorTable.EPS else 3
+        data = (data.view("<u4") & most).view(np.uint8)
     assert np.array_equal(after[2 * length : 5 * length], data)
     assert not after[: 2 * length].any()
     assert not after[5 * length :].any()
@@ -65,3 +71,20 @@ def test_what_was_stored_stays():
     stored = tables.store(VectorTable.CONSTANTS, 3, 1)
     tables.constants[3] = 1
     assert not stored.any()
+
+
+def test_what_a_slot_says_of_widths():
+    """r = 1/2 against thresholds of 2^-16: above 2^15 - 1, not above 2^15."""
+    tables, half = make_tables(), Improvement(num=1, den=2)
+    tables.eps[:2] = 2**15 - 1, 2**15
+    tables.turn(0, by_slot=False, seen=half)
+    tables.turn(1, by_slot=True, seen=half)
+    assert (tables.last(0), tables.next(0)) == (0, 1)
+    assert (tables.last(1), tables.next(1)) == (0, 0)
+    tables.turn(0, by_slot=True, seen=None)
+    assert (tables.last(0), tables.next(0)) == (1, 1)
+    tables.eps[0] = 2**15
+    tables.turn(0, by_slot=False, seen=half)
+    assert (tables.last(0), tables.next(0)) == (1, 0)
+    tables.turn(0, by_slot=True, seen=half)
+    assert tables.widths[:3].tolist() == [0, 0, 0]

@@ -1,22 +1,15 @@
 """Widths that a machine decides in whole steps, beside the host's rule on the same tensors."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from diastole_sim.golden import machine as golden
-from diastole_sim.program.perceptron_tensors import PerceptronRecipe
-from diastole_sim.program.run import ProgramRun
 from diastole_sim.program.step_widths import LOGGED, chosen_widths
-from diastole_sim.spec.command_table import MULTIPLYING, Opcode
-from diastole_sim.spec.limits import VectorTable
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.train.precision import Precision, Widths
 from support.numerics import make_numerics
 from support.optimisers import SETTINGS
 from support.small_programs import WIDTHS, SmallRun
-from support.texts import exactly
 
 STEPS = 6
 FAST = Precision(kind="fast", classes=CLASS_NAMES, alpha=0.45, beta=0.3)

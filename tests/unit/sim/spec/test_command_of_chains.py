@@ -9,6 +9,7 @@ from diastole_sim.spec.command import Command, ProgramPlace
 from diastole_sim.spec.command_check import decode, first_refused
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import (
+    CHOICES,
     FIELDS,
     VECTOR_OPCODES,
     Opcode,
@@ -68,9 +69,11 @@ def test_what_machines_without_a_vector_unit_do_not_have():
     absent = {field.name for field in FIELDS} - {f.name for f in machine_fields(vector=False)}
     assert absent == {
         "slot", "skip", "columns", "update", "program", "program_length", "streams", "which",
-        "first", "count", "advance", "target",
+        "first", "count", "advance", "target", *CHOICES,
     }  # fmt: skip
     assert machine_fields(vector=True) == FIELDS
+    without = {f.name for f in machine_fields(vector=True, choices=False)}
+    assert without == {field.name for field in FIELDS} - set(CHOICES)
 
 
 def test_fields_of_one_operation_do_not_overlap():

@@ -31,8 +31,33 @@ def test_words_of_entries(block):
         VectorTable.AMAX: 1,
         VectorTable.PANEL: block,
         VectorTable.DESCRIPTORS: 4,
+        VectorTable.EPS: 1,
+        VectorTable.WIDTHS: 1,
     }
-    assert [int(table) for table in VectorTable] == [0, 1, 2, 3, 4]
+    assert [int(table) for table in VectorTable] == [0, 1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize(
+    "formats, widths, choices",
+    [
+        (("fast", "bfp2", "fast"), (2, 4), (True, False, True)),
+        ("fast", (2, 4, 8), (True, True, True)),
+        ("fast", (4,), (False, False, False)),
+        ("bfp4", (2, 4), (False, False, False)),
+    ],
+)
+def test_classes_whose_widths_a_machine_decides(formats, widths, choices):
+    numerics = make_numerics(formats=formats, widths=widths)
+    vector = VectorLimits(panel_vectors=512)
+    limits = Limits.of(numerics, data_width=64, vector=vector)
+    assert limits.choices == choices
+    assert limits.has_choices == any(choices)
+    assert not Limits.of(numerics, data_width=64).has_choices
+    entries = 255 if any(choices) else 0
+    for table in (VectorTable.EPS, VectorTable.WIDTHS):
+        assert limits.entries(Opcode.LOAD, table) == entries
+    assert limits.entries(Opcode.STORE, VectorTable.WIDTHS) == entries
+    assert limits.entries(Opcode.STORE, VectorTable.EPS) == 0
 
 
 def test_a_machine_without_a_vector_unit_has_no_tables():

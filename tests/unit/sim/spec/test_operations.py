@@ -109,7 +109,9 @@ def test_a_command_has_the_fields_of_its_operation(name):
     assert nests == (set() if name == "backward" else loops)
     widths = {f"width_{CLASSES[tensor]}" for tensor, *_ in READS[name]}
     assert {field for field in used if field.startswith("width")} == widths
-    assert used - addresses - classes - nests - widths == {
+    slots = {f"slot_{CLASSES[tensor]}" for tensor, *_ in READS[name]}
+    assert {field for field in used if field.startswith("slot")} == slots
+    assert used - addresses - classes - nests - widths - slots == {
         "opcode",
         "version",
         "ahead",

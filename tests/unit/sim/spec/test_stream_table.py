@@ -33,13 +33,14 @@ def test_every_kind_and_order_has_a_meaning():
 def test_bits_are_where_the_definition_has_them():
     stream = Descriptor(
         kind=12, address=0x12_3456_7890, tensor_class=2, per_step=1, watch=1, aux=0xAB,
-        pitch=0x1234_5678, offset=0x9ABC_DEF0,
+        pitch=0x1234_5678, offset=0x9ABC_DEF0, by_slot=1,
     )  # fmt: skip
     words = [int.from_bytes(stream.encode()[at : at + 4], "little") for at in range(0, 16, 4)]
     assert words[0] == 0x3456_7890
-    assert words[1] == 0x12 | 12 << 8 | 2 << 12 | 1 << 14 | 1 << 15 | 0xAB << 16
+    assert words[1] == 0x12 | 12 << 8 | 2 << 12 | 1 << 14 | 1 << 15 | 0xAB << 16 | 1 << 30
     assert words[2:] == [0x1234_5678, 0x9ABC_DEF0]
     assert Descriptor.decode(stream.encode()) == stream
+    assert Descriptor(decides=1).encode()[7] == 0x80
 
 
 def test_fields_do_not_overlap():
@@ -159,3 +160,23 @@ def test_small_masks_are_written_by_rows_only():
         "a mask whose blocks are no whole bytes is written by a walk by rows"
     ]
     assert stream_problems(mask, tall, LIMITS, output=False) == []
+
+
+@pytest.mark.parametrize("field", ["by_slot", "decides"])
+def test_images_whose_width_the_slot_says(field):
+    limits = replace(LIMITS, choices=(True, False, True))
+    image = Descriptor(kind=Kind.IMAGE, aux=3, **{field: 1})
+
+    def problems(stream, limits=limits, output=True):
+        return stream_problems(stream, WALK, limits, output=output)
+
+    assert not problems(image)
+    assert problems(replace(image, aux=0)) == ["there is no slot that says its width"]
+    decides_none = ["the machine decides no widths of its class"]
+    assert problems(replace(image, tensor_class=1)) == decides_none
+    assert problems(image, LIMITS) == decides_none
+    assert "there is no class 3" in problems(replace(image, tensor_class=3))
+    for stream, output in ((ROWS, True), (ROWS, False), (PANEL, False)):
+        name = Kind(stream.kind).name.lower()
+        found = problems(replace(stream, **{field: 1}), output=output)
+        assert found == [f"{field} means nothing in a stream of kind {name}, and is not 0"]
