@@ -31,6 +31,7 @@ from diastole_hw.registers import data_register
 from diastole_hw.store.arbiter import StoreArbiter
 from diastole_hw.vector.engine import VectorEngine
 from diastole_hw.vector.tables import constant_layout
+from diastole_sim.spec.stream_table import CHOICE_FIELDS
 
 ANSWERS = ("answered", "answered_command")
 MOST_OPEN = 63
@@ -184,11 +185,13 @@ class Core(wiring.Component):
         image_number = data_register(name="image_number")
         m.d.comb += taken.eq(conversions.image.valid & conversions.image.ready)
         control, asked = dispatch.convert, conversions.asked
-        commanded = [name for name in asked.p.shape().members if name != "slot"]
+        decided = CHOICE_FIELDS if self.plan.has_choices else ()
+        commanded = control.command.p.shape().members
         m.d.comb += [
             asked.valid.eq(control.command.valid),
             *(asked.p[name].eq(control.command.p[name]) for name in commanded),
             asked.p.slot.eq(dispatch.convert_slot),
+            *(asked.p[name].eq(getattr(dispatch, name)) for name in decided),
             control.command.ready.eq(asked.ready),
             control.done.eq(conversions.done),
             dispatch.image_asked.eq(taken),
@@ -200,6 +203,14 @@ class Core(wiring.Component):
         ]
         for name in ("amax_en", "amax_at", "amax_put_en", "amax_put_at", "amax_put"):
             m.d.comb += getattr(vector, name).eq(getattr(conversions, name))
+        if self.plan.has_choices:
+            m.d.comb += [
+                dispatch.last.eq(vector.last),
+                conversions.eps.eq(vector.eps),
+                conversions.widths.eq(vector.widths),
+                vector.width_put_en.eq(conversions.width_put_en),
+                vector.width_put.eq(conversions.width_put),
+            ]
         for name in control.signature.members:
             if name not in ("command", "done"):
                 m.d.comb += getattr(control, name).eq(getattr(converter.control, name))

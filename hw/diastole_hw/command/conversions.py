@@ -4,21 +4,28 @@ from amaranth.hdl import Array, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from diastole_hw.command.widths import WidthDecision
 from diastole_hw.convert.control import ConverterControl, convert_layout
 from diastole_hw.convert.scale import tensor_scale
+from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
 from diastole_hw.registers import data_register
 from diastole_hw.vector.control import image_layout
+from diastole_hw.vector.tables import WIDTH_PORTS
 from diastole_sim.spec.limits import SCALE_SLOTS
 from diastole_sim.spec.numerics import CLASS_NAMES
+from diastole_sim.spec.stream_table import CHOICE_FIELDS
 
 ONE = 0x3F800000
 """1.0: what an empty slot counts as."""
 
 
 def conversion_layout(plan: Plan) -> data.StructLayout:
-    """A command ``convert``, with its ``slot`` + 1; 0: none."""
-    return data.StructLayout(convert_layout(planes=plan.planar).members | {"slot": unsigned(8)})
+    """A command ``convert``, with its ``slot`` + 1; 0: none. On a machine that decides widths, also
+    whether it has the width that the slot says, and whether it decides the next."""
+    flags = dict.fromkeys(CHOICE_FIELDS if plan.has_choices else (), 1)
+    members = convert_layout(planes=plan.planar).members
+    return data.StructLayout(members | {"slot": unsigned(8)} | flags)
 
 
 class Conversions(wiring.Component):
@@ -30,8 +37,9 @@ class Conversions(wiring.Component):
 
     Timing: a conversion is taken when none is under way, and offered to the converter in the next
     cycle, with a slot 2 cycles later. ``done`` and ``image_done`` come with the converter's; the
-    next one is taken from the cycle after that on. ``ready`` of a command depends on whether there
-    is an image.
+    next one is taken from the cycle after that on. One that decides the next width is done when
+    :class:`diastole_hw.command.widths.WidthDecision` is. ``ready`` of a command depends on whether
+    there is an image.
 
     Parameters
     ----------
@@ -42,7 +50,7 @@ class Conversions(wiring.Component):
     -------
     asked : In(stream of conversion_layout(plan))
         Of commands.
-    image : In(stream of image_layout())
+    image : In(stream of image_layout(choices=plan.has_choices))
         Of chains, whose rows go to the converter.
     step : In(32)
         Of the draws of images.
@@ -56,6 +64,8 @@ class Conversions(wiring.Component):
     amax_en, amax_at, amax : Out(1), Out(range(255)), In(32)
         The slots; a word comes one cycle later.
     amax_put_en, amax_put_at, amax_put : Out(1), Out(range(255)), Out(32)
+    eps, widths, width_put_en, width_put : In(18), In(2), Out(1), Out(2)
+        Of the same slots, on a machine that decides widths.
     """
 
     asked: stream.Interface
@@ -64,10 +74,11 @@ class Conversions(wiring.Component):
 
     def __init__(self, plan: Plan):
         self.plan = plan
+        ports = {name: each for name, each in WIDTH_PORTS.items() if name != "last"}
         super().__init__(
             {
                 "asked": In(stream.Signature(conversion_layout(plan))),
-                "image": In(stream.Signature(image_layout())),
+                "image": In(stream.Signature(image_layout(choices=plan.has_choices))),
                 "step": In(32),
                 "done": Out(1),
                 "image_done": Out(1),
@@ -81,6 +92,7 @@ class Conversions(wiring.Component):
                 "amax_put_at": Out(range(SCALE_SLOTS)),
                 "amax_put": Out(32),
             }
+            | ({name: each.flip() for name, each in ports.items()} if plan.has_choices else {})
         )
 
     def elaborate(self, platform):
@@ -88,6 +100,7 @@ class Conversions(wiring.Component):
         job = data_register(conversion_layout(self.plan), name="job")
         control, given = self.converter, self.converter.command.p
         common = [name for name in given.shape().members if name != "fed"]
+        decision = self._width(m, platform, job) if self.plan.has_choices else None
         m.d.comb += [
             *(given[name].eq(job[name]) for name in common),
             given.fed.eq(self.of_image),
@@ -112,6 +125,9 @@ class Conversions(wiring.Component):
                 m.next = "SCALE"
             with m.State("SCALE"):
                 m.d.sync += job.scale.eq(self._scale(m, job))
+                if decision is not None:
+                    with m.If(job.by_slot):
+                        m.d.sync += job.planes.eq(self.widths[1])
                 m.next = "OFFER"
             with m.State("OFFER"):
                 m.d.comb += control.command.valid.eq(1)
@@ -119,13 +135,48 @@ class Conversions(wiring.Component):
                     m.next = "UNDER WAY"
             with m.State("UNDER WAY"):
                 with m.If(control.done):
-                    m.d.comb += [
-                        self.done.eq(~self.of_image),
-                        self.image_done.eq(self.of_image),
-                        self.amax_put_en.eq(job.slot != 0),
-                    ]
-                    m.next = "IDLE"
+                    if decision is None:
+                        self._end(m, job)
+                    else:
+                        m.d.comb += decision.start.eq(job.decides)
+                        with m.If(job.decides):
+                            m.next = "DECIDE"
+                        with m.Else():
+                            self._end(m, job)
+            if decision is not None:
+                with m.State("DECIDE"), m.If(decision.done):
+                    self._end(m, job)
         return m
+
+    def _end(self, m, job):
+        """Of the conversion that is under way."""
+        m.d.comb += [
+            self.done.eq(~self.of_image),
+            self.image_done.eq(self.of_image),
+            self.amax_put_en.eq(job.slot != 0),
+        ]
+        if self.plan.has_choices:
+            m.d.comb += self.width_put_en.eq(job.by_slot | job.decides)
+        m.next = "IDLE"
+
+    def _width(self, m, platform, job):
+        """What the slot says of widths behind a conversion; returns the unit that decides."""
+        decision, control = WidthDecision(), self.converter
+        m.submodules.decision = place(decision, platform)
+        before = data_register(self.widths.shape(), name="widths_before")
+        threshold = data_register(self.eps.shape(), name="threshold")
+        slot_read = Signal()  # what the slot has is there
+        m.d.sync += slot_read.eq(self.amax_en)
+        with m.If(slot_read):
+            m.d.sync += [before.eq(self.widths), threshold.eq(self.eps)]
+        m.d.comb += [
+            decision.num.eq(control.improvement_num),
+            decision.den.eq(control.improvement_den),
+            decision.threshold.eq(threshold),
+            self.width_put[0].eq(Mux(job.by_slot, before[1], before[0])),
+            self.width_put[1].eq(Mux(job.decides, decision.wide, before[1])),
+        ]
+        return decision
 
     def _image(self, job):
         """What a chain asks for, as a conversion."""
@@ -135,6 +186,8 @@ class Conversions(wiring.Component):
         yield from (job.source.eq(0), job.destination.eq(image.address), job.step.eq(self.step))
         copies = [plan.chosen(number).two_copies for number in range(len(CLASS_NAMES))]
         yield job.destination_t.eq(Mux(Array(map(int, copies))[image.cls], second, 0))
+        if plan.has_choices:
+            yield from (job[name].eq(image[name]) for name in CHOICE_FIELDS)
         if plan.planar:
             yield job.planes.eq(Array(count - 1 for count in plan.most_planes)[image.cls])
 

@@ -18,6 +18,7 @@ from diastole_sim.spec.command_table import (
     NESTED,
     OPERAND_CLASSES,
     SIZES,
+    SLOT_FIELDS,
     TRANSFERS,
     VECTOR_OPCODES,
     WIDTH_FIELDS,
@@ -28,7 +29,13 @@ from diastole_sim.spec.command_table import (
     reserved_mask,
 )
 from diastole_sim.spec.image import MAX_SIZE
-from diastole_sim.spec.limits import INSTRUCTIONS, MOST_ENTRIES, Limits, VectorTable
+from diastole_sim.spec.limits import (
+    INSTRUCTIONS,
+    MOST_ENTRIES,
+    OF_CHOICES,
+    Limits,
+    VectorTable,
+)
 from diastole_sim.spec.micro import MOST_INSTRUCTIONS
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.stream_table import SLOTS, STREAMS
@@ -37,10 +44,12 @@ WIDTHS = ("width", *WIDTH_FIELDS.values())
 """Fields of machines with the format ``fast``."""
 
 
-def command_layout(*, planes: bool = False, vector: bool = False) -> data.StructLayout:
+def command_layout(
+    *, planes: bool = False, vector: bool = False, choices: bool = False
+) -> data.StructLayout:
     """A command that is in order; what its operation does not use is 0. ``planes``: of a machine
     with the format ``fast``; others have no widths. ``vector``: of one with a vector unit; others
-    have no field of its operations.
+    have no field of its operations. ``choices``: of one that decides widths.
 
     Names are those of the command's fields; ``class_x`` is the class of a tensor to convert, the
     classes of a product are those of the places. The opcode's numbers are those of the encoding.
@@ -54,7 +63,7 @@ def command_layout(*, planes: bool = False, vector: bool = False) -> data.Struct
     return data.StructLayout(
         {
             field.name: narrower.get(field.name, unsigned(field.bits))
-            for field in machine_fields(vector=vector)
+            for field in machine_fields(vector=vector, choices=choices)
             if field.name not in fixed
         }
     )
@@ -62,7 +71,9 @@ def command_layout(*, planes: bool = False, vector: bool = False) -> data.Struct
 
 def layout_for(limits: Limits) -> data.StructLayout:
     """:func:`command_layout` of a machine that accepts these."""
-    return command_layout(planes=limits.has_planes, vector=limits.has_vector)
+    return command_layout(
+        planes=limits.has_planes, vector=limits.has_vector, choices=limits.has_choices
+    )
 
 
 class Decoder(wiring.Component):
@@ -79,7 +90,7 @@ class Decoder(wiring.Component):
     -------
     bits : In(512)
         The command.
-    o : Out(command_layout(planes=limits.has_planes, vector=limits.has_vector))
+    o : Out(layout_for(limits))
         Meaningful if ``error_code`` is 0.
     error_code : Out(8)
         The first fault in the order of ``PRECEDENCE``, 0 for none; not those of ``IN_TABLES``.
@@ -93,7 +104,7 @@ class Decoder(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        fields = machine_fields(vector=self.limits.has_vector)
+        fields = self._fields
         values = {field.name: self.bits[field.low : field.low + field.bits] for field in fields}
         for field in fields:
             if field.name in self.o.shape().members:
@@ -115,11 +126,17 @@ class Decoder(wiring.Component):
                 m.d.comb += self.error_code.eq(code)
         return m
 
+    @property
+    def _fields(self):
+        """Of the machine."""
+        limits = self.limits
+        return machine_fields(vector=limits.has_vector, choices=limits.has_choices)
+
     def _own(self, field, values):
         """The field's bits; 0 in an operation that has another field there."""
         shared = any(
             other.low < field.low + field.bits and field.low < other.low + other.bits
-            for other in machine_fields(vector=self.limits.has_vector)
+            for other in self._fields
             if other is not field and other.name in self.o.shape().members
         )
         value = values[field.name]
@@ -170,15 +187,22 @@ class Decoder(wiring.Component):
             yield values["streams"] > SLOTS - STREAMS
         if opcode in TRANSFERS:
             end = values["first"] + values["count"]
-            entries = {which: limits.entries(opcode, which) for which in VectorTable}
-            yield values["which"] > max(VectorTable)
+            tables = [each for each in VectorTable if limits.has_choices or each not in OF_CHOICES]
+            entries = {which: limits.entries(opcode, which) for which in tables}
+            yield values["which"] > max(tables)
             for which, most in entries.items():
                 yield (values["which"] == which) & (end > most)
 
     def _reserved(self, opcode, version):
         """Whether a bit is set that must be 0."""
         limits = self.limits
-        mask = reserved_mask(opcode, version, planes=limits.has_planes, vector=limits.has_vector)
+        mask = reserved_mask(
+            opcode,
+            version,
+            planes=limits.has_planes,
+            vector=limits.has_vector,
+            choices=limits.has_choices,
+        )
         return (self.bits & mask).any()
 
     def _bad_width(self, opcode, used, values):
@@ -191,12 +215,26 @@ class Decoder(wiring.Component):
             return ~_any(values[field] == count - 1 for count in counts[number])
 
         if opcode == Opcode.CONVERT:
-            return _any(
+            refused = [
                 (values["class_x"] == number) & bad(number, "width")
                 for number in range(len(CLASS_NAMES))
-            )
+            ]
+            return _any([*refused, *self._bad_choices(values)])
         named = enumerate(WIDTH_FIELDS[name] for name in CLASS_NAMES)
-        return _any(bad(number, field) for number, field in named if field in used)
+        refused = [bad(number, field) for number, field in named if field in used]
+        for name, decided in zip(CLASS_NAMES, self.limits.choices, strict=True):
+            if self.limits.has_choices and SLOT_FIELDS[name] in used and not decided:
+                refused.append(values[SLOT_FIELDS[name]].any())
+        return _any(refused)
+
+    def _bad_choices(self, values):
+        """Whether a conversion is to be as a slot says, or to decide, and cannot."""
+        if self.limits.has_choices:
+            asks = values["by_slot"] | values["decides"]
+            yield asks & ~values["slot"].any()
+            for number, decided in enumerate(self.limits.choices):
+                if not decided:
+                    yield asks & (values["class_x"] == number)
 
     def _bad_nest(self, opcode, values):
         """Whether a length is none of those that the machine has."""

@@ -4,7 +4,7 @@ from functools import reduce
 from operator import or_
 from typing import NamedTuple
 
-from amaranth.hdl import Const, Module, Mux, Signal, unsigned
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -20,13 +20,16 @@ from diastole_hw.vector.control import VectorControl
 from diastole_sim.spec.command_table import (
     CHAINED,
     NEST_FIELDS,
+    SLOT_FIELDS,
     TRANSFERS,
     VECTOR_OPCODES,
     WIDTH_FIELDS,
     Opcode,
 )
+from diastole_sim.spec.limits import SCALE_SLOTS
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.registers import FLAG_BITS, WAIT_CAUSES
+from diastole_sim.spec.stream_table import CHOICE_FIELDS
 
 FLAGS = data.StructLayout({bit.name: 1 for bit in FLAG_BITS})
 IMPROVEMENTS = {"improvement_num": unsigned(32), "improvement_den": unsigned(32)}
@@ -70,7 +73,9 @@ NESTS = (*NEST_FIELDS.values(), "nest_outer", "nest_keep")
 
 def command_of(plan: Plan) -> data.StructLayout:
     """A command of the machine."""
-    return command_layout(planes=plan.planar, vector=plan.vector is not None)
+    return command_layout(
+        planes=plan.planar, vector=plan.vector is not None, choices=plan.has_choices
+    )
 
 
 class Engaged(NamedTuple):
@@ -140,6 +145,9 @@ class Dispatch(wiring.Component):
         An error code of the vector unit, 0 for none, and which command is to blame.
     convert_slot : Out(8)
         With the command of ``convert``: the scale slot that it names, + 1.
+    by_slot, decides, last : Out(1), Out(1), In(255)
+        Where the machine decides widths. Likewise: it has the width that the slot says, and decides
+        the next; by slot, that its last tensor has two planes, not one.
     image_asked, image_done, converted_class : In(1), In(1), In(2)
         Pulses: the vector unit's command asks for the image of a chain, and the converter has
         written it, before another one is asked for; the class of what was converted, with that or
@@ -170,6 +178,8 @@ class Dispatch(wiring.Component):
             "converted_class": In(2),
             "chain_stalled": In(1),
         }
+        if plan.has_choices:
+            vector |= {"by_slot": Out(1), "decides": Out(1), "last": In(SCALE_SLOTS)}
         super().__init__(
             ({} if plan.vector is None else vector)
             | {
@@ -364,6 +374,8 @@ class Dispatch(wiring.Component):
             m.d.comb += given.planes.eq(command.width)
         if self.plan.vector is not None:
             m.d.comb += self.convert_slot.eq(command.slot)
+        if self.plan.has_choices:
+            m.d.comb += [getattr(self, name).eq(command[name]) for name in CHOICE_FIELDS]
         under_way = Signal(2, name="converts_now")
         starts = Signal(name="convert_starts")
         m.d.comb += [
@@ -420,7 +432,7 @@ class Dispatch(wiring.Component):
             *(given[name].eq(command[name]) for name in NESTS),
         ]
         if self.plan.planar:
-            widths = (command[WIDTH_FIELDS[name]] for name in CLASS_NAMES)
+            widths = (self._width(command, name) for name in CLASS_NAMES)
             m.d.comb += [planes.eq(n) for planes, n in zip(given.planes, widths, strict=True)]
         if self.plan.grouped(DY):  # the two gradients read its two images
             with m.If(backward & second):
@@ -433,6 +445,14 @@ class Dispatch(wiring.Component):
             with m.Case(Opcode.BACKWARD):
                 fallback = Mux(second, Mode.DW, Mode.DX)
                 m.d.comb += product.mode.eq(Mux(product.fits, Mode.FUSED, fallback))
+
+    def _width(self, command, tensor_class):
+        """Planes less 1 of a product's operand."""
+        width = command[WIDTH_FIELDS[tensor_class]]
+        if not self.plan.has_choices:
+            return width
+        slot = command[SLOT_FIELDS[tensor_class]]
+        return Mux(slot == 0, width, Cat(Const(0, 1), self.last).bit_select(slot, 1))
 
     def _report(self, m):
         """What the converter saw in the tensor, by its class."""

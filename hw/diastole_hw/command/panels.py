@@ -1,6 +1,6 @@
 """Whether what a nest keeps on chip fits: counted, before a command starts."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
@@ -8,9 +8,14 @@ from amaranth.utils import bits_for
 from diastole_hw.command.decode import layout_for
 from diastole_hw.place import place
 from diastole_hw.schedule.lengths import nest_lengths
-from diastole_sim.spec.command_table import MULTIPLYING, WIDTH_FIELDS, opcodes_of
+from diastole_sim.spec.command_table import (
+    MULTIPLYING,
+    SLOT_FIELDS,
+    WIDTH_FIELDS,
+    opcodes_of,
+)
 from diastole_sim.spec.image import MAX_SIZE
-from diastole_sim.spec.limits import Limits
+from diastole_sim.spec.limits import CHOSEN_PLANES, Limits
 from diastole_sim.spec.nest import NestLimits
 from diastole_sim.spec.operations import OPERATIONS
 
@@ -162,7 +167,11 @@ class Panels(wiring.Component):
             ),
         ):
             if self.limits.has_planes:
-                further = command[WIDTH_FIELDS[operand.tensor_class]][: bits_for(room.planes - 1)]
+                bits = bits_for(room.planes - 1)
+                further = command[WIDTH_FIELDS[operand.tensor_class]][:bits]
+                if self.limits.has_choices:
+                    by_slot = command[SLOT_FIELDS[operand.tensor_class]].any()
+                    further = Mux(by_slot, max(CHOSEN_PLANES) - 1, further)
                 slab = slab * (further + 1)
             m.d.comb += [
                 room.slab.eq(slab),

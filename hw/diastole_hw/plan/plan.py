@@ -22,6 +22,7 @@ from diastole_sim.spec.accumulator import FloatAccumulator
 from diastole_sim.spec.check import require_int
 from diastole_sim.spec.formats import Format
 from diastole_sim.spec.image import GROUP_BLOCKS, MAX_CONVERT_BLOCKS, MAX_SIZE, GroupLayout
+from diastole_sim.spec.limits import decided_classes, planes_by_class
 from diastole_sim.spec.nest import ProductNests
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics, TensorClass
 from diastole_sim.spec.operations import summed_inside
@@ -50,7 +51,8 @@ class Plan:
     :func:`diastole_hw.plan.policy.default_tiling` has one. ``vector``: of the vector unit, None
     where there is none. ValueError for vector groups of W or dY
     where the edge transposes, for two ports and an odd number of rows or columns, for chunks that
-    passes of the array cannot be cut to, or of planes, and for a tiling that the machine cannot
+    passes of the array cannot be cut to, or of planes, for a unit whose ``choices`` are others than
+    those of the numbers, and for a tiling that the machine cannot
     run.
     """
 
@@ -74,6 +76,9 @@ class Plan:
             raise ValueError(f"chunks of sums must be whole numbers of {cuts} elements")
         if self.floats and self.planar:
             raise ValueError("sums of planes must be integers: they are not added chunk by chunk")
+        decided = decided_classes(planes_by_class(self.numerics))
+        if self.vector is not None and self.vector.choices != decided:
+            raise ValueError(f"vector.choices must be {decided}, as the numbers have it")
         if problem := self._tiling_problem():
             raise ValueError(f"tiling: {problem}")
 
@@ -171,6 +176,11 @@ class Plan:
     def planar(self) -> bool:
         """Whether commands say in how many planes their tensors are stored."""
         return self.numerics.chooses_widths
+
+    @property
+    def has_choices(self) -> bool:
+        """Whether it decides widths itself."""
+        return self.vector is not None and self.vector.has_choices
 
     @property
     def plane_bits(self) -> int:

@@ -20,12 +20,14 @@ WORD = 32
 class VectorShape:
     """``block``: B, lanes and rows of a block. ``data_width``: D, bits of a beat. ``specials``:
     special lanes, 1 to B. ``panel_vectors``: of the panel, a power of two, each B numbers.
-    ValueError if one is out of range."""
+    ``choices``: by class, whether the machine decides the widths of its tensors. ValueError if one
+    is out of range."""
 
     block: int
     data_width: int
     specials: int
     panel_vectors: int
+    choices: tuple[bool, bool, bool] = (False, False, False)
 
     def __post_init__(self) -> None:
         require_choice("block", self.block, BLOCK_SIDES)
@@ -36,7 +38,13 @@ class VectorShape:
 
     @classmethod
     def of(
-        cls, *, block: int, data_width: int, specials: int | None, panel_kib: int
+        cls,
+        *,
+        block: int,
+        data_width: int,
+        specials: int | None,
+        panel_kib: int,
+        choices: tuple[bool, bool, bool] = (False, False, False),
     ) -> "VectorShape":
         """With a panel of so many KiB; ``specials`` None: a quarter of the lanes, at least one."""
         return cls(
@@ -44,7 +52,13 @@ class VectorShape:
             data_width=data_width,
             specials=max(1, block // 4) if specials is None else specials,
             panel_vectors=1024 * panel_kib // (WORD // 8 * block),
+            choices=choices,
         )
+
+    @property
+    def has_choices(self) -> bool:
+        """Whether it decides any."""
+        return any(self.choices)
 
     @property
     def row_bits(self) -> int:

@@ -24,6 +24,7 @@ from diastole_sim.spec.micro import (
 )
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.stream_table import (
+    CHOICE_FIELDS,
     DESCRIPTOR_BYTES,
     GATHERED,
     IN_MEMORY,
@@ -52,12 +53,12 @@ def instruction_layout() -> data.StructLayout:
     return data.StructLayout(fields | {"rest": MICRO_BITS - sum(f.bits for f in micro.FIELDS)})
 
 
-def descriptor_layout() -> data.Layout:
-    """The fields of a descriptor of the stream table, and the ``rest`` between them."""
-    fields = {
-        field.name: data.Field(unsigned(field.bits), field.low) for field in stream_table.FIELDS
-    }
-    taken = sum((1 << field.bits) - 1 << field.low for field in stream_table.FIELDS)
+def descriptor_layout(*, choices: bool = False) -> data.Layout:
+    """The fields of a descriptor of the stream table, and the ``rest`` between them; ``choices``:
+    of a machine that decides widths."""
+    present = [each for each in stream_table.FIELDS if choices or each.name not in CHOICE_FIELDS]
+    fields = {field.name: data.Field(unsigned(field.bits), field.low) for field in present}
+    taken = sum((1 << field.bits) - 1 << field.low for field in present)
     free = [bit for bit in range(8 * DESCRIPTOR_BYTES) if not taken >> bit & 1]
     assert free == list(range(free[0], free[-1] + 1)), "bits that no field has lie side by side"
     fields["rest"] = data.Field(unsigned(len(free)), free[0])
@@ -153,7 +154,7 @@ class DescriptorCheck(wiring.Component):
 
     Members
     -------
-    word : In(descriptor_layout())
+    word : In(descriptor_layout(choices=shape.has_choices))
     as_output, as_list : In(1), In(1)
         It is an output; it is the list that says which rows another one gathers. Else an input.
     by_columns, of_product : In(1), In(1)
@@ -167,7 +168,8 @@ class DescriptorCheck(wiring.Component):
         self.shape = shape
         flags = ("as_output", "as_list", "by_columns", "of_product")
         super().__init__(
-            {"word": In(descriptor_layout()), "bad": Out(1)} | {name: In(1) for name in flags}
+            {"word": In(descriptor_layout(choices=shape.has_choices)), "bad": Out(1)}
+            | {name: In(1) for name in flags}
         )
 
     def elaborate(self, platform):
@@ -202,6 +204,13 @@ class DescriptorCheck(wiring.Component):
             self.as_output & of(by_rows) & self.by_columns,
             self.as_output & is_[Kind.COLUMN] & (self.of_product | ~self.by_columns),
         ]
+        if self.shape.has_choices:
+            asks = it.by_slot | it.decides
+            undecided = [n for n, decided in enumerate(self.shape.choices) if not decided]
+            faults += [
+                asks & (~is_[Kind.IMAGE] | ~it.aux.any()),
+                asks & among(it.tensor_class, undecided),
+            ]
         m.d.comb += self.bad.eq(_any(faults))
         return m
 

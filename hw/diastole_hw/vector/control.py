@@ -7,19 +7,22 @@ from amaranth.lib.wiring import In, Out
 from diastole_hw.vector.setup import SIZE_BITS, STEP_BITS, chain_layout
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.limits import MOST_ENTRIES, VectorTable
+from diastole_sim.spec.stream_table import CHOICE_FIELDS
 
 WAITS = data.StructLayout({"input": 1, "output": 1, "special": 1})
 """By cause, whether the unit's next instruction waits for it in a cycle: elements that are read, a
 place for those that are written, the special lanes."""
 
 
-def image_layout() -> data.StructLayout:
+def image_layout(*, choices: bool = False) -> data.StructLayout:
     """An image that a chain makes, of class ``cls``: ``address``, and ``offset`` of the second copy
-    from there, if there are two; ``tag``: of its draws; ``slot`` + 1 of its scale, 0: none."""
+    from there, if there are two; ``tag``: of its draws; ``slot`` + 1 of its scale, 0: none.
+    ``choices``: of a machine that decides widths, with the fields of that of a descriptor."""
     sizes = dict.fromkeys(("rows", "cols"), unsigned(SIZE_BITS))
     words = dict.fromkeys(("offset", "tag"), unsigned(32))
     others = {"cls": unsigned(2), "address": unsigned(ADDRESS_BITS), "slot": unsigned(8)}
-    return data.StructLayout(sizes | words | others)
+    flags = dict.fromkeys(CHOICE_FIELDS if choices else (), 1)
+    return data.StructLayout(sizes | words | others | flags)
 
 
 def asked_of_vector() -> data.StructLayout:

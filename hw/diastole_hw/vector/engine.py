@@ -19,12 +19,12 @@ from diastole_hw.vector.outputs import OutputStreams
 from diastole_hw.vector.product_walk import tiles_layout
 from diastole_hw.vector.setup import ChainSetup, chain_layout
 from diastole_hw.vector.shape import WORD, VectorShape, row_layout
-from diastole_hw.vector.tables import VectorTables, constant_layout
+from diastole_hw.vector.tables import WIDTH_PORTS, VectorTables, constant_layout
 from diastole_hw.vector.transfer import TableTransfer, transfer_layout
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.limits import SCALE_SLOTS
 from diastole_sim.spec.micro import INPUTS, OUTPUTS
-from diastole_sim.spec.stream_table import Kind
+from diastole_sim.spec.stream_table import CHOICE_FIELDS, Kind
 
 
 class VectorEngine(wiring.Component):
@@ -58,12 +58,14 @@ class VectorEngine(wiring.Component):
         How the result of each product with a chain is cut, in their order.
     image : Out(stream of row_layout(shape))
         The rows of an image's blocks, in the order of the walk, for the converter.
-    image_asked, image_done : Out(stream of image_layout()), In(1)
+    image_asked, image_done : Out(stream of image_layout(choices=shape.has_choices)), In(1)
         Before they come, what is to become of them; a pulse: it has.
     constant_put : In(constant_layout())
         A constant from outside; only while no command is under way.
     amax_en, amax_at, amax, amax_put_en, amax_put_at, amax_put
         As of :class:`diastole_hw.vector.tables.VectorTables`: scales of tensors, at any time.
+    eps, widths, width_put_en, width_put, last
+        Likewise, with ``shape.has_choices``.
     working : Out(1)
         A cycle of an instruction.
     """
@@ -88,7 +90,7 @@ class VectorEngine(wiring.Component):
                 "product": In(stream.Signature(row)),
                 "tiles": In(stream.Signature(tiles_layout())),
                 "image": Out(stream.Signature(row)),
-                "image_asked": Out(stream.Signature(image_layout())),
+                "image_asked": Out(stream.Signature(image_layout(choices=shape.has_choices))),
                 "image_done": In(1),
                 "constant_put": In(constant_layout()),
                 "amax_en": In(1),
@@ -99,6 +101,7 @@ class VectorEngine(wiring.Component):
                 "amax_put": In(WORD),
                 "working": Out(1),
             }
+            | (WIDTH_PORTS if shape.has_choices else {})
         )
 
     def elaborate(self, platform):
@@ -258,6 +261,9 @@ class VectorEngine(wiring.Component):
                     asked.tag.eq(stream_.pitch),
                     asked.slot.eq(stream_.aux),
                 ]
+                if self.shape.has_choices:
+                    for name in CHOICE_FIELDS:
+                        m.d.comb += asked[name].eq(stream_[name])
         m.d.comb += [asked.rows.eq(chain.rows), asked.cols.eq(chain.cols)]
         with m.If(self.image_asked.valid & self.image_asked.ready):
             m.d.sync += pending.eq(1)
@@ -309,6 +315,12 @@ class VectorEngine(wiring.Component):
         ]
         for name in ("amax_en", "amax_at", "amax_put_en", "amax_put_at", "amax_put"):
             m.d.comb += getattr(tables, name).eq(getattr(self, name))
+        if self.shape.has_choices:
+            for name in ("eps", "widths", "last"):
+                m.d.comb += getattr(self, name).eq(getattr(tables, name))
+            for name in ("width_put_en", "width_put"):
+                m.d.comb += getattr(tables, name).eq(getattr(self, name))
+            m.d.comb += transfer.widths.eq(tables.widths)
 
     def _streams(self, m, chain, setup, inputs, core, outputs):
         """Elements to the core and from there."""

@@ -20,7 +20,7 @@ from diastole_hw.vector.shape import VectorShape, stream_layout
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.image import MAX_SIZE
 from diastole_sim.spec.micro import CONSTANTS, INPUTS, MOST_INSTRUCTIONS
-from diastole_sim.spec.stream_table import GATHERED, SLOTS, STREAMS, Kind, PanelOrder
+from diastole_sim.spec.stream_table import CHOICE_FIELDS, GATHERED, SLOTS, STREAMS, Kind, PanelOrder
 
 SIZE_BITS = MAX_SIZE.bit_length()
 STEP_BITS = 32
@@ -97,7 +97,7 @@ class ChainSetup(wiring.Component):
                 "instruction": In(instruction_layout()),
                 "slot_en": Out(1),
                 "slot_at": Out(range(SLOTS)),
-                "slot": In(descriptor_layout()),
+                "slot": In(descriptor_layout(choices=shape.has_choices)),
                 "done": Out(1),
                 "bad_stream": Out(1),
                 "bad_program": Out(1),
@@ -142,6 +142,11 @@ class ChainSetup(wiring.Component):
                 m.d.comb += self.done.eq(1)
                 m.next = "IDLE"
         return m
+
+    @property
+    def _copied(self):
+        """Of a descriptor, what a chain's units see as it is."""
+        return COPIED + CHOICE_FIELDS * self.shape.has_choices
 
     def _slot_of(self, at):
         """Of one of the chain's streams, its slot in the table."""
@@ -196,7 +201,7 @@ class ChainSetup(wiring.Component):
                 m.d.sync += self.bad_stream.eq(1)
             for number, register in enumerate(kept):
                 with m.If((at == number) & ~as_list):
-                    m.d.sync += [register[name].eq(it[name]) for name in COPIED]
+                    m.d.sync += [register[name].eq(it[name]) for name in self._copied]
             store_address(it.address)
             with m.If(moved & ~bad):
                 m.d.comb += locate.start.eq(1)
@@ -270,4 +275,3 @@ class ChainSetup(wiring.Component):
 
 
 COPIED = ("kind", "tensor_class", "watch", "aux", "pitch", "offset")
-"""Of a descriptor, what a chain's units see as it is."""

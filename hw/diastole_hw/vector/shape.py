@@ -5,6 +5,7 @@ from amaranth.lib import data
 
 from diastole_hw.plan.vector import PIPELINE, WORD, VectorShape
 from diastole_sim.spec.micro import INPUTS, MicroOp
+from diastole_sim.spec.stream_table import CHOICE_FIELDS
 
 __all__ = [
     "PIPELINE",
@@ -56,6 +57,7 @@ def stream_layout(shape: VectorShape) -> data.StructLayout:
             "pitch": unsigned(32),
             "offset": unsigned(32),
         }
+        | dict.fromkeys(CHOICE_FIELDS if shape.has_choices else (), 1)
     )
 
 

@@ -11,9 +11,24 @@ from diastole_hw.invariant import invariant
 from diastole_hw.memory.ram import Ram
 from diastole_hw.place import place
 from diastole_hw.vector.shape import WORD, VectorShape, row_layout
-from diastole_sim.spec.limits import INSTRUCTIONS, SCALE_SLOTS, STORED, VectorTable, entry_words
+from diastole_sim.spec.limits import (
+    COUNTED_BITS,
+    EPS_BITS,
+    INSTRUCTIONS,
+    OF_CHOICES,
+    SCALE_SLOTS,
+    STORED,
+    WIDTH_BITS,
+    VectorTable,
+    entry_words,
+)
 from diastole_sim.spec.micro import CONSTANTS, INVERSE, MICRO_BITS, SCALE
 from diastole_sim.spec.stream_table import DESCRIPTOR_BYTES, SLOTS
+
+
+def tables_of(shape: VectorShape) -> tuple[VectorTable, ...]:
+    """Those that a machine has."""
+    return tuple(each for each in VectorTable if shape.has_choices or each not in OF_CHOICES)
 
 
 def entry_bits(shape: VectorShape, table: VectorTable) -> int:
@@ -39,6 +54,7 @@ def entries(shape: VectorShape, table: VectorTable) -> int:
         VectorTable.AMAX: SCALE_SLOTS,
         VectorTable.PANEL: shape.panel_vectors,
         VectorTable.DESCRIPTORS: SLOTS,
+        **dict.fromkeys(OF_CHOICES, SCALE_SLOTS),
     }[table]
 
 
@@ -76,6 +92,16 @@ def constant_layout() -> data.StructLayout:
     return data.StructLayout({"valid": 1, "index": range(CONSTANTS), "value": unsigned(WORD)})
 
 
+WIDTH_PORTS = {
+    "eps": Out(EPS_BITS),
+    "widths": Out(WIDTH_BITS),
+    "width_put_en": In(1),
+    "width_put": In(WIDTH_BITS),
+    "last": Out(SCALE_SLOTS),
+}
+"""What a machine that decides widths has besides, of its slots."""
+
+
 class VectorTables(wiring.Component):
     """The memories of the vector unit, each with one read port and one write port, and who uses
     them.
@@ -110,6 +136,12 @@ class VectorTables(wiring.Component):
         Of scale slots, from outside.
     amax_put_en, amax_put_at, amax_put : In(1), In(range(255)), In(32)
         Likewise.
+    eps, widths : Out(18), Out(2)
+        Of the same slot as ``amax``. This and what follows with ``shape.has_choices``.
+    width_put_en, width_put : In(1), In(2)
+        At ``amax_put_at``.
+    last : Out(255)
+        By slot, bit 0 of its widths, a cycle after they were put.
     panel_en, panel_at, panel : In(1), In(range(panel_vectors)), Out(row_layout(shape))
     panel_put_en, panel_put_at, panel_put : In(1), In(range(panel_vectors)), In(row_layout(shape))
     """
@@ -152,14 +184,18 @@ class VectorTables(wiring.Component):
                 "panel_put_at": vectors,
                 "panel_put": In(row),
             }
+            | (WIDTH_PORTS if shape.has_choices else {})
         )
 
     def elaborate(self, platform):
         m = Module()
-        m.d.comb += self.blocked.eq(
-            (self.amax_en & (self.take.table == VectorTable.AMAX))
-            | (self.amax_put_en & (self.put.table == VectorTable.AMAX))
+        blocked = (self.amax_en & (self.take.table == VectorTable.AMAX)) | (
+            self.amax_put_en & (self.put.table == VectorTable.AMAX)
         )
+        if self.shape.has_choices:
+            blocked |= self.amax_en & (self.take.table == VectorTable.WIDTHS)
+            blocked |= self.width_put_en & (self.put.table == VectorTable.WIDTHS)
+        m.d.comb += self.blocked.eq(blocked)
         readers = {
             VectorTable.INSTRUCTIONS: [
                 (self.scan_en, self.scan_at),
@@ -175,13 +211,19 @@ class VectorTables(wiring.Component):
             VectorTable.AMAX: [(self.amax_put_en, self.amax_put_at, self.amax_put)],
             VectorTable.PANEL: [(self.panel_put_en, self.panel_put_at, self.panel_put)],
         }
-        for table, word in (
-            (VectorTable.INSTRUCTIONS, self.instruction),
-            (VectorTable.CONSTANTS, self.constant),
-            (VectorTable.AMAX, self.amax),
-            (VectorTable.PANEL, self.panel),
-            (VectorTable.DESCRIPTORS, self.slot),
-        ):
+        words = {
+            VectorTable.INSTRUCTIONS: self.instruction,
+            VectorTable.CONSTANTS: self.constant,
+            VectorTable.AMAX: self.amax,
+            VectorTable.PANEL: self.panel,
+            VectorTable.DESCRIPTORS: self.slot,
+        }
+        if self.shape.has_choices:
+            put = (self.width_put_en, self.amax_put_at, self.width_put)
+            readers |= {each: [(self.amax_en, self.amax_at)] for each in OF_CHOICES}
+            writers |= {VectorTable.WIDTHS: [put]}
+            words |= {VectorTable.EPS: self.eps, VectorTable.WIDTHS: self.widths}
+        for table, word in words.items():
             found = self._table(m, platform, table, readers[table], writers.get(table, []))
             m.d.comb += Value.cast(word).eq(found)
         return m
@@ -200,8 +242,9 @@ class VectorTables(wiring.Component):
         self._alone(m, platform, f"of {name} reads", [en for en, _ in readers])
         self._alone(m, platform, f"of {name} writes", [mine, *(each[0] for each in writers)])
         words = []
+        width = COUNTED_BITS.get(table, chunk_bits(shape, table))
         for bank in range(chunks(shape, table)):
-            ram = Ram(width=chunk_bits(shape, table), depth=max(2, entries(shape, table)))
+            ram = Ram(width=width, depth=max(2, entries(shape, table)))
             m.submodules[f"{name}{bank}"] = place(ram, platform)
             writes = mine if chunks(shape, table) == 1 else mine & (self.put.bank == bank)
             m.d.comb += [
@@ -219,6 +262,10 @@ class VectorTables(wiring.Component):
                 ),
             ]
             words.append(ram.read_data)
+            if table == VectorTable.WIDTHS:
+                with m.If(ram.write_en):
+                    last = self.last.bit_select(ram.write_addr, 1)
+                    m.d.sync += last.eq(ram.write_data[0])
         return Cat(words)
 
     def _alone(self, m, platform, what, enables):

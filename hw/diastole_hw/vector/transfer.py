@@ -18,10 +18,11 @@ from diastole_hw.vector.tables import (
     chunks,
     entry_bits,
     put_layout,
+    tables_of,
     take_layout,
 )
 from diastole_sim.spec.command_table import ADDRESS_BITS
-from diastole_sim.spec.limits import VectorTable
+from diastole_sim.spec.limits import WIDTH_BITS, VectorTable
 
 MOST_BEATS = 256
 """Of a request."""
@@ -71,6 +72,8 @@ class TableTransfer(wiring.Component):
         The tables; no chunk moves in a cycle with ``blocked``.
     constant, amax, panel : In(32), In(32), In(row_layout(shape))
         What was taken, one cycle later, until the next is.
+    widths : In(2)
+        Likewise, with ``shape.has_choices``.
     read : Out(ReadSignature(data_width)), write : Out(WriteSignature(data_width))
         Of beats that come none waits for anything but chunks before it.
     """
@@ -96,6 +99,7 @@ class TableTransfer(wiring.Component):
                 "constant": In(WORD),
                 "amax": In(WORD),
                 "panel": In(row_layout(shape)),
+                **({"widths": In(WIDTH_BITS)} if shape.has_choices else {}),
                 "read": Out(ReadSignature(shape.data_width)),
                 "write": Out(WriteSignature(shape.data_width)),
             }
@@ -105,6 +109,13 @@ class TableTransfer(wiring.Component):
     def words(self) -> int:
         """Of a beat."""
         return self.shape.data_width // WORD
+
+    def _is_shared(self):
+        """Whether the table is also read from outside."""
+        shared = self.transfer.table == VectorTable.AMAX
+        if self.shape.has_choices:
+            shared |= self.transfer.table == VectorTable.WIDTHS
+        return shared
 
     def elaborate(self, platform):
         m = Module()
@@ -140,7 +151,7 @@ class TableTransfer(wiring.Component):
     def _cases(self, m):
         """Each table, and the condition that it is the one."""
         with m.Switch(self.transfer.table):
-            for table in VectorTable:
+            for table in tables_of(self.shape):
                 yield table, m.Case(table)
 
     def _ask(self, m, platform):
@@ -206,7 +217,7 @@ class TableTransfer(wiring.Component):
             ready.eq(~there | fills),
             self.take.valid.eq(self.transfer.store & left.any() & ~self.blocked & ready),
         ]
-        with m.If(self.transfer.table == VectorTable.AMAX):  # nobody holds what is read
+        with m.If(self._is_shared()):  # nobody holds what is read
             m.d.comb += ready.eq(~there & free)
         last, its_bank = data_register(name="last"), data_register(len(bank), name="its_bank")
         its_unit = data_register(len(unit), name="its_unit")
@@ -244,5 +255,7 @@ class TableTransfer(wiring.Component):
             whole = unit[exact_log2(width) :] == number // width
             m.d.comb += here[number].eq(Mux(of_panel, whole, unit == number))
             word = Mux(table == VectorTable.AMAX, self.amax, self.constant)
+            if shape.has_choices:
+                word = Mux(table == VectorTable.WIDTHS, self.widths, word)
             chunk.append(Mux(of_panel, panel.word_select(number % width, WORD), word))
         return here, chunk

@@ -1,6 +1,6 @@
 """What a machine accepts, as far as its commands go."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -91,6 +91,14 @@ def planes_by_class(numerics: Numerics) -> tuple[tuple[int, ...], ...] | None:
     return tuple(map(numerics.planes_of, CLASS_NAMES))
 
 
+def decided_classes(
+    planes: Sequence[tuple[int, ...]] | None,
+) -> tuple[bool, bool, bool]:
+    """By class, whether there are tensors of all :data:`CHOSEN_PLANES`."""
+    x, w, dy = (set(CHOSEN_PLANES) <= set(each) for each in planes or ((), (), ()))
+    return x, w, dy
+
+
 @dataclass(frozen=True, kw_only=True)
 class Limits:
     """What a machine accepts. ``block`` B and ``headroom`` G; ``data_width`` of its bus, bits.
@@ -147,8 +155,7 @@ class Limits:
     def choices(self) -> tuple[bool, bool, bool]:
         """By class, whether the machine decides widths: it has a vector unit, and there are tensors
         of one plane and of two."""
-        x, w, dy = self.planes or ((), (), ())
-        return _chosen(self, x), _chosen(self, w), _chosen(self, dy)
+        return decided_classes(self.planes if self.has_vector else None)
 
     @property
     def has_choices(self) -> bool:
@@ -174,7 +181,3 @@ class Limits:
             VectorTable.DESCRIPTORS: SLOTS,
             **dict.fromkeys(OF_CHOICES, SCALE_SLOTS if self.has_choices else 0),
         }[VectorTable(which)]
-
-
-def _chosen(limits: Limits, planes: tuple[int, ...]) -> bool:
-    return limits.has_vector and set(CHOSEN_PLANES) <= set(planes)

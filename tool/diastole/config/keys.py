@@ -46,6 +46,7 @@ from diastole_sim.spec.formats import (
     parse_grouping,
 )
 from diastole_sim.spec.lfsr import DEFAULT_LFSR_BITS, MAX_LFSR_BITS, MIN_LFSR_BITS
+from diastole_sim.spec.limits import decided_classes, planes_by_class
 from diastole_sim.spec.numerics import (
     BLOCK_SIDES,
     CLASS_NAMES,
@@ -511,4 +512,5 @@ class Config(Section):
             data_width=self.bus.data_width,
             specials=self.vector.special,
             panel_kib=self.vector.panel_kib,
+            choices=decided_classes(planes_by_class(self.numerics)),
         )
