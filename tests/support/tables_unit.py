@@ -10,7 +10,7 @@ from diastole_hw.vector.transfer import TableTransfer
 
 OF_TRANSFER = ("start", "transfer", "step", "done", "read", "write")
 INNER = ("put", "take", "blocked")
-STORED_WORDS = ("constant", "amax", "panel")
+STORED_WORDS = ("constant", "amax", "panel", "widths")
 
 
 class TablesWithTransfer(wiring.Component):
@@ -34,7 +34,8 @@ class TablesWithTransfer(wiring.Component):
         for name in ("put", "take"):
             m.d.comb += getattr(tables, name).eq(getattr(transfer, name))
         m.d.comb += transfer.blocked.eq(tables.blocked)
-        m.d.comb += [getattr(transfer, name).eq(getattr(tables, name)) for name in STORED_WORDS]
+        stored = [name for name in STORED_WORDS if name in transfer.signature.members]
+        m.d.comb += [getattr(transfer, name).eq(getattr(tables, name)) for name in stored]
         for unit in (tables, transfer):
             for name, member in unit.signature.members.items():
                 if name in INNER or (unit is transfer and name in STORED_WORDS):

@@ -29,7 +29,7 @@ class WidthDecision(wiring.Component):
     Members
     -------
     start : In(1)
-        A pulse; not before ``done`` of the one before.
+        A pulse; from the cycle after ``done`` of the one before on.
     num, den : In(bits)
         As of :class:`diastole_hw.convert.monitor.Monitor`; they must hold from ``start`` to
         ``done``.

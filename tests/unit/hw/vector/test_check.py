@@ -1,5 +1,7 @@
 """Rules of one instruction and of one descriptor in gates, against the contract's."""
 
+from dataclasses import replace
+
 import pytest
 from amaranth.sim import Simulator
 
@@ -15,6 +17,7 @@ from diastole_sim.spec.stream_table import Descriptor, Kind, StreamLimits, Walk,
 
 SHAPE = VectorShape(block=4, data_width=64, specials=1, panel_vectors=2**17)
 LIMITS = StreamLimits(data_width=64, panel_vectors=2**17)
+CHOICES = (True, False, True)
 
 
 def test_layouts_have_the_bits_of_the_contract(rng):
@@ -30,6 +33,9 @@ def test_layouts_have_the_bits_of_the_contract(rng):
     stream = Descriptor.decode(bits.to_bytes(16, "little"))
     for name in ("kind", "address", "tensor_class", "watch", "aux", "pitch", "offset", "per_step"):
         assert view[name] == getattr(stream, name)
+    assert view.rest == bits >> 56 & 255
+    view = descriptor_layout(choices=True).from_bits(bits)
+    assert (view.by_slot, view.decides) == (stream.by_slot, stream.decides)
     assert view.rest == stream.rest >> 56
 
 
@@ -59,12 +65,18 @@ def test_instructions(rng):
 
 @pytest.mark.parametrize("output", [False, True], ids=["input", "output"])
 @pytest.mark.parametrize("by_columns", [0, 1])
-def test_descriptors(output, by_columns, rng):
-    dut = DescriptorCheck(SHAPE)
+@pytest.mark.parametrize("decides", [False, True])
+def test_descriptors(output, by_columns, decides, rng):
+    choices = CHOICES if decides else (False, False, False)
+    dut = DescriptorCheck(replace(SHAPE, choices=choices))
+    limits = replace(LIMITS, choices=choices)
     walk = Walk(rows=4, cols=4, block=4, by_columns=bool(by_columns))
     good = [Descriptor(kind=kind).encode() for kind in Kind]
     words = [int.from_bytes(each, "little") for each in good]
     words += [word ^ 1 << bit for word in words for bit in range(128)]
+    slotted = Descriptor(kind=Kind.IMAGE, aux=7, by_slot=1)
+    images = [replace(slotted, tensor_class=cls, decides=cls == 2) for cls in range(4)]
+    words += [int.from_bytes(each.encode(), "little") for each in images]
     words += [word | rng.getrandbits(128) & rng.getrandbits(128) for word in words]
 
     async def bench(ctx):
@@ -78,7 +90,7 @@ def test_descriptors(output, by_columns, rng):
             of_product = rng.randrange(2)
             ctx.set(dut.of_product, of_product)
             found = stream_problems(
-                stream, walk, LIMITS, output=output, of_product=bool(of_product)
+                stream, walk, limits, output=output, of_product=bool(of_product)
             )
             assert ctx.get(dut.bad) == bool(found), stream
 

@@ -10,8 +10,9 @@ from diastole_hw.vector.tables import (
     chunks,
     entries,
     entry_bits,
+    tables_of,
 )
-from diastole_sim.spec.limits import STORED, VectorTable
+from diastole_sim.spec.limits import COUNTED_BITS, OF_CHOICES, STORED, VectorTable
 from support.bench import design, run
 
 READERS = {
@@ -23,12 +24,21 @@ READERS = {
     VectorTable.AMAX: [("amax_en", "amax_at", "amax")],
     VectorTable.PANEL: [("panel_en", "panel_at", "panel")],
     VectorTable.DESCRIPTORS: [("slot_en", "slot_at", "slot")],
+    VectorTable.EPS: [("amax_en", "amax_at", "eps")],
+    VectorTable.WIDTHS: [("amax_en", "amax_at", "widths")],
 }
+OTHERS = [table for table in VectorTable if table not in OF_CHOICES]
 WORDS = {table: readers[0][2] for table, readers in READERS.items()}
 
 
-def shape_of(data_width, block):
-    return VectorShape(block=block, data_width=data_width, specials=1, panel_vectors=32)
+def shape_of(data_width, block, *, decides=False):
+    return VectorShape(
+        block=block,
+        data_width=data_width,
+        specials=1,
+        panel_vectors=32,
+        choices=(False, decides, False),
+    )
 
 
 class Bench:
@@ -36,7 +46,7 @@ class Bench:
 
     def __init__(self, ctx, dut, rng):
         self.ctx, self.dut, self.rng = ctx, dut, rng
-        self.held = {table: {} for table in VectorTable}
+        self.held = {table: {} for table in tables_of(dut.shape)}
 
     async def put_chunks(self, table, at, word):
         """An entry, its chunks in any order, with rubbish above each."""
@@ -50,7 +60,7 @@ class Bench:
             self.ctx.set(self.dut.put, fields | {"valid": 1})
             await self.ctx.tick()
             self.ctx.set(self.dut.put, fields | {"valid": 0, "at": 0})
-        self.held[table][at] = word
+        self.held[table][at] = word & (1 << COUNTED_BITS.get(table, bits * len(banks))) - 1
 
     async def put_outside(self, table, at, word):
         """By the unit that uses the table."""
@@ -61,8 +71,9 @@ class Bench:
             await ctx.tick()
             ctx.set(port, {"valid": 0, "index": self.rng.randrange(256), "value": 5})
         else:
-            name = f"{table.name.lower()}_put"
-            ctx.set(getattr(dut, f"{name}_at"), at)
+            name = "width_put" if table == VectorTable.WIDTHS else f"{table.name.lower()}_put"
+            place = "amax_put" if table == VectorTable.WIDTHS else name
+            ctx.set(getattr(dut, f"{place}_at"), at)
             ctx.set(Value.cast(getattr(dut, name)), word)
             ctx.set(getattr(dut, f"{name}_en"), 1)
             await ctx.tick()
@@ -90,25 +101,32 @@ class Bench:
             assert found == self.held[table][at], table.name
 
 
+@pytest.mark.parametrize("decides", [False, True])
 @pytest.mark.parametrize(
     "data_width, block", [(32, 1), (32, 4), (64, 1), (64, 8), (128, 8), (512, 2), (512, 32)]
 )
-def test_every_port(data_width, block, rng):
-    dut = design(VectorTables, shape_of(data_width, block))
-    given = (VectorTable.CONSTANTS, VectorTable.AMAX, VectorTable.PANEL)
+def test_every_port(data_width, block, decides, rng):
+    dut = design(VectorTables, shape_of(data_width, block, decides=decides))
+    tables = tables_of(dut.shape)
+    assert tables == tuple(VectorTable if decides else OTHERS)
+    given = (VectorTable.CONSTANTS, VectorTable.AMAX, VectorTable.PANEL, VectorTable.WIDTHS)
 
     async def bench(ctx):
         it = Bench(ctx, dut, rng)
         for _ in range(120):
-            table = rng.choice(list(VectorTable))
+            table = rng.choice(tables)
             at = rng.choice([0, entries(dut.shape, table) - 1, rng.randrange(24)])
             word = rng.getrandbits(entry_bits(dut.shape, table))
             if table in given and rng.random() < 0.5:
+                word &= (1 << COUNTED_BITS.get(table, 1024)) - 1
                 await it.put_outside(table, at, word)
             else:
                 await it.put_chunks(table, at, word)
-            some = rng.choice([each for each in VectorTable if it.held[each]])
+            some = rng.choice([each for each in tables if it.held[each]])
             await it.read(some, rng.choice(list(it.held[some])))
+            if decides:
+                last = [it.held[VectorTable.WIDTHS].get(slot, 0) & 1 for slot in range(255)]
+                assert ctx.get(dut.last) == sum(bit << slot for slot, bit in enumerate(last))
         for table, those in it.held.items():
             for at in those:
                 await it.read(table, at)
@@ -135,7 +153,7 @@ def test_the_scale_of_the_loss_is_not_loaded(data_width, rng):
     run(dut, bench)
 
 
-@pytest.mark.parametrize("table", VectorTable)
+@pytest.mark.parametrize("table", OTHERS)
 def test_scales_have_two_users(table, rng):
     dut = design(VectorTables, shape_of(64, 2))
     scales = table == VectorTable.AMAX
@@ -174,6 +192,42 @@ def test_scales_have_two_users(table, rng):
     run(dut, bench)
 
 
+def test_widths_have_two_users(rng):
+    """A conversion reads both tables of a slot, and writes the widths apart."""
+    dut = design(VectorTables, shape_of(64, 2, decides=True))
+    table = VectorTable.WIDTHS
+
+    async def bench(ctx):
+        it = Bench(ctx, dut, rng)
+        await it.put_chunks(table, 7, 1)
+        await it.put_chunks(table, 9, 3)
+        ctx.set(dut.amax_put_at, 9)
+        ctx.set(dut.width_put, 2)
+        ctx.set(dut.put, {"valid": 1, "table": table, "at": 7, "bank": 0, "chunk": 2})
+        ctx.set(dut.width_put_en, 1)
+        await ctx.tick()
+        assert ctx.get(dut.blocked)
+        assert ctx.get(dut.last) == 1 << 7
+        ctx.set(dut.width_put_en, 0)
+        ctx.set(dut.amax_put_en, 1)
+        await ctx.tick()
+        assert not ctx.get(dut.blocked)
+        ctx.set(dut.put.valid, 0)
+        ctx.set(dut.amax_put_en, 0)
+        it.held[table] |= {7: 2, 9: 2}
+        for at in (7, 9):
+            await it.read(table, at)
+        ctx.set(dut.amax_at, 9)
+        ctx.set(dut.amax_en, 1)
+        ctx.set(dut.take, {"valid": 1, "table": table, "at": 7})
+        await ctx.tick()
+        assert ctx.get(dut.blocked)
+        assert ctx.get(dut.widths) == 2
+        ctx.set(dut.amax_en, 0)
+
+    run(dut, bench)
+
+
 CLASHES = {
     "constants writes": ("put", "constant_put"),
     "panel writes": ("put", "panel_put_en"),
@@ -205,7 +259,7 @@ def test_two_users_at_once_are_noticed(what):
 
 def test_sizes():
     shape = shape_of(64, 8)
-    assert [entry_bits(shape, table) for table in VectorTable] == [64, 32, 32, 256, 128]
-    assert [chunk_bits(shape, table) for table in VectorTable] == [64, 32, 32, 64, 64]
-    assert [chunks(shape, table) for table in VectorTable] == [1, 1, 1, 4, 2]
-    assert [entries(shape, table) for table in VectorTable] == [256, 256, 255, 32, 128]
+    assert [entry_bits(shape, table) for table in VectorTable] == [64, 32, 32, 256, 128, 32, 32]
+    assert [chunk_bits(shape, table) for table in VectorTable] == [64, 32, 32, 64, 64, 32, 32]
+    assert [chunks(shape, table) for table in VectorTable] == [1, 1, 1, 4, 2, 1, 1]
+    assert [entries(shape, table) for table in VectorTable] == [256, 256, 255, 32, 128, 255, 255]

@@ -6,8 +6,8 @@ import pytest
 from amaranth.hdl import Value
 
 from diastole_hw.vector.shape import VectorShape
-from diastole_hw.vector.tables import entries, entry_bits
-from diastole_sim.spec.limits import STORED, VectorTable
+from diastole_hw.vector.tables import entries, entry_bits, tables_of
+from diastole_sim.spec.limits import COUNTED_BITS, STORED, VectorTable
 from diastole_sim.spec.micro import INVERSE, SCALE
 from support.bench import design, run
 from support.bus import ServiceMemory
@@ -20,12 +20,22 @@ PORTS = {
     VectorTable.AMAX: "amax",
     VectorTable.PANEL: "panel",
     VectorTable.DESCRIPTORS: "slot",
+    VectorTable.EPS: "eps",
+    VectorTable.WIDTHS: "widths",
 }
+READS = {VectorTable.EPS: "amax", VectorTable.WIDTHS: "amax"}
+"""Those that are read with another one."""
 SHAPES = [(32, 1), (32, 16), (64, 2), (64, 8), (128, 4), (128, 8), (256, 16), (512, 1), (512, 8)]
 
 
-def shape_of(data_width: int, block: int) -> VectorShape:
-    return VectorShape(block=block, data_width=data_width, specials=1, panel_vectors=64)
+def shape_of(data_width: int, block: int, *, decides: bool = False) -> VectorShape:
+    return VectorShape(
+        block=block,
+        data_width=data_width,
+        specials=1,
+        panel_vectors=64,
+        choices=(decides, False, False),
+    )
 
 
 async def transfer(ctx, dut, step=0, **fields):
@@ -44,12 +54,20 @@ async def transfer(ctx, dut, step=0, **fields):
 
 async def read_entry(ctx, dut, table, at):
     """Through the port of who uses the table."""
-    name = PORTS[table]
+    name = READS.get(table, PORTS[table])
     ctx.set(getattr(dut, f"{name}_at"), at)
     ctx.set(getattr(dut, f"{name}_en"), 1)
     await ctx.tick()
     ctx.set(getattr(dut, f"{name}_en"), 0)
-    return ctx.get(Value.cast(getattr(dut, name)))
+    return ctx.get(Value.cast(getattr(dut, PORTS[table])))
+
+
+def counted(table, data):
+    """An entry as the table has it."""
+    if table not in COUNTED_BITS:
+        return data
+    word = int.from_bytes(data, "little") & (1 << COUNTED_BITS[table]) - 1
+    return word.to_bytes(4, "little")
 
 
 def bench_of(dut, bench, rng, stalled):
@@ -79,15 +97,18 @@ def a_transfer(rng, shape, table, *, most=None):
 
 
 @pytest.mark.parametrize("stalled", [False, True], ids=["free", "stalled"])
-@pytest.mark.parametrize("data_width, block", SHAPES)
-def test_tables_come_from_memory_and_go_there(data_width, block, stalled, rng):
-    shape = shape_of(data_width, block)
+@pytest.mark.parametrize(
+    "data_width, block, decides",
+    [*((*each, False) for each in SHAPES), (32, 4, True), (64, 8, True), (128, 2, True)],
+)
+def test_tables_come_from_memory_and_go_there(data_width, block, decides, stalled, rng):
+    shape = shape_of(data_width, block, decides=decides)
     dut = design(TablesWithTransfer, shape)
-    held = {table: {} for table in VectorTable}
+    held = {table: {} for table in tables_of(shape)}
 
     async def bench(ctx, dut, memory):
         for _ in range(30):
-            table = rng.choice(list(VectorTable))
+            table = rng.choice(tables_of(shape))
             size = entry_bits(shape, table) // 8
             first, count, step, places, at = a_transfer(rng, shape, table, most=70)
             store = bool(table in STORED and held[table] and rng.random() < 0.5)
@@ -116,7 +137,8 @@ def test_tables_come_from_memory_and_go_there(data_width, block, stalled, rng):
             if not store:
                 for n in range(count):
                     if table != VectorTable.CONSTANTS or first + n not in (SCALE, INVERSE):
-                        held[table][first + n] = bytes(memory.bytes[at + n * size :][:size])
+                        entry = bytes(memory.bytes[at + n * size :][:size])
+                        held[table][first + n] = counted(table, entry)
             for table, those in held.items():
                 for number in rng.sample(list(those), min(4, len(those))):
                     found = await read_entry(ctx, dut, table, number)
@@ -190,10 +212,12 @@ def test_addresses_wrap_at_forty_bits(rng):
     bench_of(dut, bench, rng, stalled=False)
 
 
-def test_scales_are_used_from_outside_meanwhile(rng):
+@pytest.mark.parametrize("table", [VectorTable.AMAX, VectorTable.WIDTHS])
+def test_scales_are_used_from_outside_meanwhile(table, rng):
     """Each user gets its own entries, whenever it asks."""
-    shape = shape_of(64, 2)
+    shape = shape_of(64, 2, decides=table == VectorTable.WIDTHS)
     dut = design(TablesWithTransfer, shape)
+    put = {VectorTable.AMAX: "amax_put", VectorTable.WIDTHS: "width_put"}[table]
     words = {}
 
     async def outside(ctx, dut):
@@ -202,25 +226,27 @@ def test_scales_are_used_from_outside_meanwhile(rng):
             if chance < 0.5:
                 await ctx.tick()
             elif chance < 0.75:
-                at, word = rng.randrange(200, 255), rng.getrandbits(32)
-                ctx.set(dut.amax_put_en, 1)
+                at, word = rng.randrange(200, 255), rng.getrandbits(COUNTED_BITS.get(table, 32))
+                ctx.set(getattr(dut, f"{put}_en"), 1)
                 ctx.set(dut.amax_put_at, at)
-                ctx.set(dut.amax_put, word)
+                ctx.set(getattr(dut, put), word)
                 await ctx.tick()
-                ctx.set(dut.amax_put_en, 0)
+                ctx.set(getattr(dut, f"{put}_en"), 0)
                 words[at] = word
             elif words:
                 at = rng.choice(list(words))
-                assert await read_entry(ctx, dut, VectorTable.AMAX, at) == words[at]
+                assert await read_entry(ctx, dut, table, at) == words[at]
 
     async def bench(ctx, dut, memory):
         for _ in range(6):
-            fields = {"table": VectorTable.AMAX, "first": 17, "count": 31}
+            fields = {"table": table, "first": 17, "count": 31}
             await transfer(ctx, dut, store=0, address=0, **fields)
             await transfer(ctx, dut, store=1, address=4096, **fields)
             for _ in range(3):
                 await ctx.tick()
-            assert memory.bytes[4096 : 4096 + 124] == memory.bytes[:124]
+            entries_ = (memory.bytes[n : n + 4] for n in range(0, 124, 4))
+            expected = b"".join(counted(table, each) for each in entries_)
+            assert memory.bytes[4096 : 4096 + 124] == expected
             memory.bytes[:124] = rng.randbytes(124)
 
     memory = ServiceMemory(SIZE, 8, lambda: rng.random() < 0.3)
