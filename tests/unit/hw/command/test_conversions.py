@@ -9,10 +9,11 @@ import pytest
 from diastole_hw.command.conversions import Conversions
 from diastole_hw.plan.vector import VectorShape
 from diastole_sim.golden.convert import quantise
+from diastole_sim.golden.improvement import Improvement
 from diastole_sim.spec.command import scale_field
 from diastole_sim.spec.scales import amax_exponent
 from support.bench import design, get, put, run
-from support.plans import make_numerics, make_plan
+from support.plans import make_numerics, make_plan, with_vector
 
 VECTOR = VectorShape(block=4, data_width=64, specials=1, panel_vectors=64)
 NUMERICS = make_numerics(
@@ -166,3 +167,89 @@ def test_an_image_without_a_slot_has_the_scale_1(plan):
     run(dut, ask, converter, background=[slots.play])
     assert told == [field_of(plan, 0, 0x42C80000), field_of(plan, 0, None)]
     assert told[0] != told[1]
+
+
+FAST = make_numerics(block=4, formats=("fast", "bfp2", "fast"), headroom=8)
+
+
+def test_widths_of_slots(rng):
+    """By the slot's next; the decision, of what was counted, is the one after that."""
+    dut = design(Conversions, with_vector(make_plan(FAST)))
+    eps = {slot: rng.choice([0, 2**15, 2**18 - 1]) for slot in range(3)}
+    widths = {slot: rng.randrange(4) for slot in range(3)}
+    jobs = [
+        {
+            "cls": rng.choice([0, 2]), "rows": 1, "cols": 1, "slot": rng.randrange(1, 4),
+            "by_slot": rng.randrange(2), "decides": rng.randrange(2),
+        }
+        for _ in range(40)
+    ]  # fmt: skip
+    jobs.append({"cls": 1, "rows": 1, "cols": 1, "slot": 0, "by_slot": 0, "decides": 0})
+    chosen = [rng.randrange(2) for _ in jobs]
+    images = [rng.random() < 0.5 for _ in jobs]
+    counted = [(rng.randrange(100), rng.randrange(100)) for _ in jobs]
+    amax = {}
+
+    async def slots(ctx):
+        signals = [
+            dut.amax_en, dut.amax_at, dut.amax_put_en, dut.amax_put_at, dut.amax_put,
+            dut.width_put_en, dut.width_put,
+        ]  # fmt: skip
+        async for _, _, en, at, put_en, put_at, value, width_put_en, width in ctx.tick().sample(
+            *signals
+        ):
+            ctx.set(dut.eps, rng.getrandbits(18))
+            ctx.set(dut.widths, rng.getrandbits(2))
+            if en:
+                ctx.set(dut.eps, eps[at])
+                ctx.set(dut.widths, widths[at])
+            if put_en:
+                amax[put_at] = value
+            if width_put_en:
+                assert put_en
+                widths[put_at] = width
+
+    async def bench(ctx):
+        for number, job in enumerate(jobs):
+            before = dict(widths)
+            if images[number]:
+                await put(ctx, dut.image, [job])
+            else:
+                await put(ctx, dut.asked, [job | {"planes": chosen[number]}])
+            given = await get(ctx, dut.converter.command)
+            slot = job["slot"] - 1
+            planes = chosen[number]
+            if images[number]:
+                planes = 0 if job["cls"] == 1 else 1  # the most
+            if job["by_slot"]:
+                planes = before[slot] >> 1
+            assert given.planes == planes
+            num, den = counted[number]
+            ctx.set(dut.converter.improvement_num, num)
+            ctx.set(dut.converter.improvement_den, den)
+            ctx.set(dut.converter.amax, number)
+            done = dut.image_done if images[number] else dut.done
+            other = dut.done if images[number] else dut.image_done
+            ctx.set(dut.converter.done, 1)
+            cycles = 0
+            while not ctx.get(done):
+                assert not ctx.get(dut.amax_put_en)
+                await ctx.tick()
+                ctx.set(dut.converter.done, 0)
+                cycles += 1
+            assert not ctx.get(other)
+            assert cycles == (19 if job["decides"] else 0)
+            await ctx.tick()
+            ctx.set(dut.converter.done, 0)
+            await ctx.tick()  # until the table has it
+            if slot < 0:
+                continue
+            last, following = before[slot] & 1, before[slot] >> 1
+            last = following if job["by_slot"] else last
+            if job["decides"]:
+                seen = Improvement(num=num, den=4 * den)
+                following = int(seen.exceeds(eps[slot]))
+            assert widths == before | {slot: last | following << 1}
+            assert amax[slot] == number
+
+    run(dut, bench, background=[slots], limit=5000)

@@ -10,7 +10,13 @@ from diastole_hw.command.decode import Decoder
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_check import decode
 from diastole_sim.spec.command_errors import ErrorCode, MalformedCommandError
-from diastole_sim.spec.command_table import FIELDS, VECTOR_OPCODES, Opcode, machine_fields
+from diastole_sim.spec.command_table import (
+    CHOICES,
+    FIELDS,
+    VECTOR_OPCODES,
+    Opcode,
+    machine_fields,
+)
 from diastole_sim.spec.nest import ProductNests
 from support.bench import design
 from support.commands import NESTS, ON_MACHINES, good, limits_of
@@ -29,8 +35,12 @@ def roomy(data_width, *, vector=False):
 
 def verdict(bits, data_width, *, vector=False):
     """The code and the command that the host's decoder gives."""
+    return verdict_of(bits, roomy(data_width, vector=vector))
+
+
+def verdict_of(bits, limits):
+    """Likewise on a machine."""
     try:
-        limits = roomy(data_width, vector=vector)
         return 0, decode(bits.to_bytes(64, "little"), limits)
     except MalformedCommandError as error:
         return error.code, None
@@ -300,3 +310,46 @@ def test_width_of_a_conversion(cls):
         assert not known or fields["width"] == width
     codes = [code for code, _ in decide(cases, 64)]
     assert codes == [0, *[ErrorCode.RESERVED] * 3]
+
+
+# Machines that decide widths.
+
+
+def deciding():
+    """X and dY may be of one plane or two."""
+    limits = dataclasses.replace(limits_of(64, vector=True), planes=((1, 2), (1,), (1, 2, 4)))
+    assert limits.choices == (True, False, True)
+    return limits
+
+
+def like_host(cases, limits):
+    room = roomy(64, vector=True).nests
+    codes = set()
+    for bits, (code, fields) in zip(cases, run_decoder(cases, limits), strict=True):
+        expected, command = verdict_of(bits, dataclasses.replace(limits, nests=room))
+        assert code == expected, f"{bits:#0130x}"
+        if command is not None:
+            assert fields == {name: getattr(command, name) for name in fields}, f"{bits:#0130x}"
+        codes.add(code)
+    return codes
+
+
+@pytest.mark.parametrize("opcode", Opcode, ids=machine_name)
+def test_a_machine_that_decides_widths(opcode, rng):
+    limits = deciding()
+    start = good(opcode)
+    used = {field.name for field in FIELDS if opcode in field.uses}
+    cases = [bits_of(start)] + [bits_of(start) ^ 1 << n for n in range(512)]
+    names = [name for name in (*CHOICES, "slot", "which", "class_x", "version") if name in used]
+    for _ in range(300):
+        changes = {name: rng.choice([0, 1, 2, 5, 6, 7, 255]) for name in names}
+        bits = bits_of(start)
+        for field in FIELDS:
+            if field.name in changes and rng.random() < 0.6:
+                mask = (1 << field.bits) - 1 << field.low
+                bits = bits & ~mask | changes[field.name] << field.low & mask
+        cases.append(bits)
+    seen = like_host(cases, limits)
+    assert {0, ErrorCode.RESERVED} <= seen
+    if used & set(CHOICES):
+        assert ErrorCode.WIDTH in seen

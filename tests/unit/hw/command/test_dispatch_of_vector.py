@@ -73,8 +73,8 @@ async def ends(ctx, dut, cycles=5):
     return seen
 
 
-def played(test):
-    dut = design(Dispatch, PLAN)
+def played(test, plan=PLAN):
+    dut = design(Dispatch, plan)
     engines = Engines(dut)
 
     async def bench(ctx):
@@ -103,6 +103,50 @@ def test_transfers(opcode):
         assert not engines.multiplied
 
     played(test)
+
+
+FAST = with_vector(make_plan(make_numerics(block=4, formats="fast", headroom=8)))
+
+
+@pytest.mark.parametrize("opcode", [Opcode.FORWARD, Opcode.BACKWARD, Opcode.DW_CHAIN])
+def test_planes_of_operands_are_those_of_their_slots(opcode, rng):
+    """Or those of the command, where it names none."""
+
+    async def test(ctx, dut, engines):
+        for number in range(12):
+            last = rng.getrandbits(255)
+            ctx.set(dut.last, last)
+            widths = {name: rng.randrange(2) for name in ("x", "w", "dy")}
+            slots = {name: rng.choice([0, 1, 255, rng.randrange(256)]) for name in widths}
+            command = {"opcode": opcode.value} | SIZES | NAMES
+            command |= {f"width_{name}": width for name, width in widths.items()}
+            command |= {f"slot_{name}": slot for name, slot in slots.items()}
+            ctx.set(dut.product.fits, 1)
+            assert await begin(ctx, dut, command, number % 2)
+            _, operands, _ = engines.multiplied[-1]
+            expected = [last >> slots[n] - 1 & 1 if slots[n] else widths[n] for n in widths]
+            assert list(operands.planes) == expected, (slots, widths)
+            ctx.set(dut.product.done_command, number % 2)
+            ctx.set(dut.vector.done, opcode == Opcode.DW_CHAIN)
+            await pulse(ctx, dut.product.done)
+            ctx.set(dut.vector.done, 0)
+            await ends(ctx, dut)
+
+    played(test, FAST)
+
+
+@pytest.mark.parametrize("by_slot, decides", [(0, 0), (1, 0), (0, 1), (1, 1)])
+def test_what_a_conversion_is_told_of_its_slot(by_slot, decides):
+    async def test(ctx, dut, engines):
+        flags = {"slot": 7, "by_slot": by_slot, "decides": decides}
+        ctx.set(dut.command.payload, {"opcode": Opcode.CONVERT.value} | SIZES | flags)
+        ctx.set(dut.command.valid, 1)
+        await ctx.tick()
+        assert ctx.get(dut.convert.command.valid)
+        assert ctx.get(dut.convert_slot) == 7
+        assert (ctx.get(dut.by_slot), ctx.get(dut.decides)) == (by_slot, decides)
+
+    played(test, FAST)
 
 
 @pytest.mark.parametrize("columns", [0, 1])

@@ -7,13 +7,13 @@ from math import ceil
 
 import pytest
 
-from diastole_hw.command.decode import command_layout
+from diastole_hw.command.decode import command_layout, layout_for
 from diastole_hw.command.fetch import CommandFetch
 from diastole_hw.command.panels import PanelRoom, Panels
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import Opcode
-from diastole_sim.spec.limits import Limits
+from diastole_sim.spec.limits import Limits, VectorLimits
 from diastole_sim.spec.nest import KEPT, LENGTHS, OUTER, Nest
 from diastole_sim.spec.operations import OPERATIONS
 from support.bench import design, get, put, run
@@ -274,12 +274,14 @@ def test_a_machine_with_less_room_takes_less(rng):
 # Tensors in planes: each takes a slab of its own.
 
 
-@pytest.mark.parametrize("rows, cols", [(1, 1), (2, 3)])
-def test_planes_take_as_many_slabs(rows, cols, rng):
-    """What is kept just fits or just does not, of operands in any number of planes."""
+@pytest.mark.parametrize("rows, cols, by_slot", [(1, 1, False), (2, 3, False), (1, 1, True)])
+def test_planes_take_as_many_slabs(rows, cols, by_slot, rng):
+    """What is kept just fits or just does not, of operands in any number of planes; of those that a
+    slot says, in two."""
     numerics = make_numerics(block=2, headroom=8, formats="fast", widths=(2, 4, 6, 8), fraction=30)
     plan = make_plan(numerics, data_width=32, rows=rows, cols=cols)
-    limits = Limits.of(plan.numerics, data_width=32, nests=plan.nests)
+    vector = VectorLimits(panel_vectors=64) if by_slot else None
+    limits = Limits.of(plan.numerics, data_width=32, nests=plan.nests, vector=vector)
     dut = design(Panels, limits)
     seen = set()
 
@@ -292,8 +294,10 @@ def test_planes_take_as_many_slabs(rows, cols, rng):
             planes = {name: rng.randrange(1, 5) for name in (streamed, held)}
             command = command_of(operation, nest, sizes)
             widths = {f"width_{name}": count - 1 for name, count in planes.items()}
-            command = replace(command, **widths)
-            for name in command_layout(planes=True).members:
+            slots = {f"slot_{name}": rng.choice([0, 1, 255]) for name in planes if by_slot}
+            command = replace(command, **widths, **slots)
+            planes |= {name: 2 for name in planes if slots.get(f"slot_{name}")}
+            for name in layout_for(limits).members:
                 ctx.set(dut.command[name], getattr(command, name))
             _, found = await counted(ctx, dut)
             # A slab for each plane of each chunk, of every tile of the loop inside.

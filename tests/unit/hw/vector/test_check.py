@@ -75,7 +75,7 @@ def test_descriptors(output, by_columns, decides, rng):
     words = [int.from_bytes(each, "little") for each in good]
     words += [word ^ 1 << bit for word in words for bit in range(128)]
     slotted = Descriptor(kind=Kind.IMAGE, aux=7, by_slot=1)
-    images = [replace(slotted, tensor_class=cls, decides=cls == 2) for cls in range(4)]
+    images = [replace(slotted, tensor_class=cls, decides=int(cls == 2)) for cls in range(4)]
     words += [int.from_bytes(each.encode(), "little") for each in images]
     words += [word | rng.getrandbits(128) & rng.getrandbits(128) for word in words]
 
