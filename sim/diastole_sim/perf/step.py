@@ -13,12 +13,12 @@ from diastole_sim.perf.transfers import estimate_transfer
 from diastole_sim.perf.vector import ChainTask, ModelledVector
 from diastole_sim.spec.chains import named_streams, walk_of
 from diastole_sim.spec.command import Command
+from diastole_sim.spec.command_check import most_planes
 from diastole_sim.spec.command_table import (
     CHAINED,
     COMMAND_BYTES,
     MULTIPLYING,
     TRANSFERS,
-    WIDTH_FIELDS,
     Opcode,
 )
 from diastole_sim.spec.limits import VectorTable
@@ -294,7 +294,8 @@ def _of_product(
 
 
 def _widths(command: Command) -> Widths:
-    """Bits of magnitude of a product's operands: the widest are meant by a machine's own images."""
-    planes = [getattr(command, WIDTH_FIELDS[name]) for name in CLASS_NAMES]
-    x, w, dy = (2 * (each + 1) if each else None for each in planes)
+    """Bits of magnitude of a product's operands: the widest are meant by a machine's own images,
+    and of those that slots say."""
+    planes = [most_planes(vars(command), name) for name in CLASS_NAMES]
+    x, w, dy = (2 * each if each > 1 else None for each in planes)
     return x, w, dy

@@ -9,6 +9,8 @@ from diastole_sim.spec.limits import VectorTable, entry_words
 
 ASKED = 3
 """Cycles from a command to its first request, besides one for each bit of the step."""
+SHARED = (VectorTable.AMAX, VectorTable.WIDTHS)
+"""Tables that conversions use besides."""
 STORED = 6
 """Cycles of a store besides those of its chunks."""
 
@@ -17,7 +19,7 @@ def estimate_transfer(
     vector: ModelledVector, command: Command, *, step: int = 0, now: int = 0
 ) -> ChainTimes:
     """A ``load`` or ``store`` that comes in cycle ``now``: an entry, or a beat of it, moves in a
-    cycle, a scale in two where it is stored."""
+    cycle, what a slot has in two where it is stored."""
     table = VectorTable(command.which)
     bits = 32 * entry_words(table, vector.block)
     chunks = command.count * ceil_div(bits, vector.data_width)
@@ -26,7 +28,7 @@ def estimate_transfer(
     if command.opcode == Opcode.LOAD:
         done = asked + vector.memory.read_cycles + chunks
         return ChainTimes(done=done, answered=0, read_beats=beats, write_beats=0)
-    done = now + STORED + chunks * (2 if table == VectorTable.AMAX else 1)
+    done = now + STORED + chunks * (2 if table in SHARED else 1)
     done = max(done, asked + beats + 2)
     answered = done + vector.memory.response_cycles
     return ChainTimes(done=done, answered=answered, read_beats=0, write_beats=beats)

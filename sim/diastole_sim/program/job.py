@@ -14,6 +14,7 @@ from diastole_sim.golden.compare import Comparison
 from diastole_sim.program.float_run import FloatRun
 from diastole_sim.program.options import ProgramOptions
 from diastole_sim.program.run import ProgramRun
+from diastole_sim.program.step_widths import widths_of
 from diastole_sim.program.tasks import TaskProgram
 from diastole_sim.program.verified_run import CommandCost, VerifiedRun
 from diastole_sim.spec.command import Command
@@ -21,6 +22,7 @@ from diastole_sim.spec.command_table import CHAINED, PRODUCTS, Opcode
 from diastole_sim.spec.registers import WAIT_REGISTERS
 from diastole_sim.train import host
 from diastole_sim.train.job import History, Progress, TrainResult
+from diastole_sim.train.precision import Widths
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +96,7 @@ def run_program(
     cycles = every.get("cycles_total")
     comparison = run.comparison if isinstance(run, VerifiedRun) else Comparison()
     available = (cycles or 0) * (multipliers or 0)
+    precision, widths = options.precision, _widths(run, made, options)
     return ProgramResult(
         task=made.task.name,
         backend=backend,
@@ -120,10 +123,10 @@ def run_program(
         master="float32",
         master_rounding=None,
         master_bits=None,
-        precision=None,
-        mean_passes=None,
-        pass_shares=None,
-        widths=None,
+        precision=precision and precision.kind,
+        mean_passes=widths and widths.mean_passes,
+        pass_shares=widths and widths.shares,
+        widths=widths and widths.log(),
         first_mismatch=comparison.first,
         reports_differ=comparison.reports_differ,
         history=learnt.history,
@@ -180,14 +183,33 @@ def _float_history(made: TaskProgram) -> History:
 def _work(made: TaskProgram, evaluations: int) -> tuple[int, int]:
     """Products, and their MACs without padding, of a training with so many evaluations."""
     program = made.program
-    (end,) = (n for n, each in enumerate(program.training) if each.opcode == Opcode.NEXT)
-    step = _products(program.training[program.training[end].target : end])
+    step = _products(_step_of(made))
     evaluation = _products(program.evaluation)
     products, macs = (
         program.steps * of_step + evaluations * of_evaluation
         for of_step, of_evaluation in zip(step, evaluation, strict=True)
     )
     return products, macs
+
+
+def _step_of(made: TaskProgram) -> tuple[Command, ...]:
+    """The commands of a step."""
+    training = made.program.training
+    (end,) = (n for n, each in enumerate(training) if each.opcode == Opcode.NEXT)
+    return training[training[end].target : end]
+
+
+def _widths(run: ProgramRun, made: TaskProgram, options: ProgramOptions) -> Widths | None:
+    """Those that the machine has chosen, if it does."""
+    if options.precision is None:
+        return None
+    return widths_of(
+        run.widths(),
+        _step_of(made),
+        options.precision,
+        steps=made.program.steps,
+        layers=made.recipe.depth,
+    )
 
 
 def _products(commands: Iterable[Command]) -> tuple[int, int]:

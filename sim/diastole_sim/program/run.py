@@ -13,12 +13,14 @@ from diastole_sim.golden.memory import Bytes
 from diastole_sim.program.memory_plan import PlannedArea
 from diastole_sim.program.perceptron_tensors import LOGITS, LOSSES
 from diastole_sim.program.program import EVALUATION, TRAINING, TrainingProgram
+from diastole_sim.program.step_widths import LOGGED
 from diastole_sim.spec.command_errors import ERROR_MEANINGS, ErrorCode
 from diastole_sim.spec.command_table import COMMAND_BYTES
 from diastole_sim.spec.limits import Limits
 from diastole_sim.spec.numerics import Numerics
 
 Floats = NDArray[np.float32]
+Words = NDArray[np.uint32]
 
 
 class ProgramMachine(Protocol):
@@ -96,11 +98,19 @@ class ProgramRun:
 
     def floats(self, name: str) -> Floats:
         """What an area of floats holds now: a tensor, or a vector."""
+        return self._words(name).view("<f4")
+
+    def widths(self) -> Words:
+        """Of every step that was done, what slots then said of widths, by slot."""
+        return self._words(LOGGED)[: self.done]
+
+    def _words(self, name: str) -> Words:
+        """What an area of words holds now."""
         area = self.program.areas[name]
         columns = area.shape[-1]
         rows = area.length // area.pitch if area.pitch else 1
         found = self.machine.read_rows(area.address, rows, area.pitch, 4 * columns)
-        return np.ascontiguousarray(found).view("<f4").reshape(area.shape)
+        return np.ascontiguousarray(found).view("<u4").reshape(area.shape)
 
     def ring(self, name: str, first: int, step_end: int, counters: Counter[str]) -> None:
         """Run the commands of an area from number ``first`` on, until they end, or the register

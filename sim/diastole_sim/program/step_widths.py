@@ -1,6 +1,6 @@
 """Widths that the machine decides while a perceptron trains: what it decides by, and their log."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,11 +11,12 @@ from diastole_sim.program.memory_plan import INT32, MemoryPlan, PlannedArea
 from diastole_sim.program.writer import THRESHOLDS
 from diastole_sim.spec.check import require_int
 from diastole_sim.spec.command import Command
+from diastole_sim.spec.command_table import MULTIPLYING, SIZES, SLOT_FIELDS, Opcode
 from diastole_sim.spec.formats import PLANE_BITS
 from diastole_sim.spec.limits import EPS_BITS, VectorTable
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.operations import OPERAND_OF
-from diastole_sim.train.precision import HIGH, LOW, Precision
+from diastole_sim.train.precision import HIGH, LOW, Precision, Widths
 
 Words = NDArray[np.uint32]
 LOGGED = "widths"
@@ -92,6 +93,36 @@ class StepWidths:
         self, make: Callable[..., Command], table: VectorTable, area: PlannedArea
     ) -> Command:
         return make(table, address=area.address, first=0, count=self.slots, advance=area.pitch)
+
+
+def widths_of(
+    log: Words, step: Sequence[Command], precision: Precision, *, steps: int, layers: int
+) -> Widths:
+    """What was chosen in the steps that were done, of ``steps``, and the passes of their products.
+    ``log``: (done, slots), of the area. ``step``: commands of one."""
+    found = Widths(precision=precision, steps=steps, layers=layers)
+    found.chosen = chosen_widths(log, precision, layers)
+    for number in range(len(log)):
+        for command in step:
+            if command.opcode in MULTIPLYING:
+                _count(found, command, number)
+    return found
+
+
+def _count(widths: Widths, command: Command, step: int) -> None:
+    """The passes of a product."""
+    operation, chosen = MULTIPLYING[Opcode(command.opcode)], widths.chosen
+    slots = {
+        tensor.name: getattr(command, SLOT_FIELDS[tensor.tensor_class])
+        for product in operation.products
+        for tensor in product.factors
+    }
+    layer = max(0, max(slots.values()) - 1) // TAGS_PER_LAYER
+    of_operands = {
+        name: chosen[f"layer{layer}.{name}"][step] if slot else None for name, slot in slots.items()
+    }
+    sizes = {axis: getattr(command, axis) for axis in SIZES}
+    widths.count(operation, of_operands, sizes, layer)
 
 
 def chosen_widths(log: Words, precision: Precision, layers: int) -> dict[str, list[int]]:

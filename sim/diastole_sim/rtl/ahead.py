@@ -5,8 +5,10 @@ from dataclasses import dataclass, replace
 
 from diastole_sim.rtl.machine import AddressRange
 from diastole_sim.spec.command import Command
-from diastole_sim.spec.command_table import PRODUCTS, WIDTH_FIELDS, Opcode
+from diastole_sim.spec.command_check import most_planes
+from diastole_sim.spec.command_table import PRODUCTS, Opcode
 from diastole_sim.spec.image import FloatLayout, image_layouts
+from diastole_sim.spec.limits import CHOSEN_PLANES
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 
 
@@ -42,7 +44,7 @@ def areas_of(command: Command, numerics: Numerics, data_width: int) -> Areas:
         if read.second and len(images) == 1:
             continue
         size = images[read.copy if len(images) > 1 else 0]
-        planes = getattr(command, WIDTH_FIELDS[operand.tensor_class]) + 1
+        planes = most_planes(vars(command), operand.tensor_class)
         reads.append(_range(getattr(command, read.field), planes * size))
     writes = [
         _range(
@@ -61,11 +63,10 @@ def _of_convert(command: Command, numerics: Numerics, data_width: int) -> Areas:
     name = CLASS_NAMES[command.class_x]
     images = _images(name, (command.m, command.n), numerics, data_width)
     places = (command.address_w, command.address_dy)
+    planes = max(CHOSEN_PLANES) if command.by_slot else command.width + 1
     return Areas(
         reads=(_range(command.address_x, floats.total_bytes),),
-        writes=tuple(
-            _range(at, (command.width + 1) * size) for at, size in zip(places, images, strict=False)
-        ),
+        writes=tuple(_range(at, planes * size) for at, size in zip(places, images, strict=False)),
     )
 
 

@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,15 @@ from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 from diastole_sim.spec.rounding import DRAW_BITS, RULES, is_stochastic
 from diastole_sim.train import TASKS, TrainResult, run_task
 from diastole_sim.train.master import DEFAULT_ROUNDING, FLOAT32, FORMATS, Master
-from diastole_sim.train.precision import ALPHA, BETA, HIGH, LOW, PRECISIONS, Precision
+from diastole_sim.train.precision import (
+    ALPHA,
+    BETA,
+    HIGH,
+    LOW,
+    MACHINE_PRECISIONS,
+    PRECISIONS,
+    Precision,
+)
 from diastole_sim.train.report import write_picture
 from diastole_sim.train.tasks import TASK_NAMES, Task, find_task
 
@@ -171,6 +180,21 @@ def precision_of(config: Config, arguments: argparse.Namespace) -> Precision | N
     return Precision(kind=kind, classes=classes, **given)
 
 
+def _machine_precision(config: Config, arguments: argparse.Namespace) -> Precision | None:
+    """What was asked of a machine that decides widths itself; None for the widest, where it cannot.
+    BadInput as of :func:`precision_of`, and for what no such machine has."""
+    named = ("precision", "alpha", "beta")
+    asked = any(getattr(arguments, name) is not None for name in named)
+    if not asked and not {LOW, HIGH} <= set(config.numerics.widths):
+        return None
+    if arguments.precision not in (None, *MACHINE_PRECISIONS):
+        raise BadInput(
+            f"--precision {arguments.precision} is of machines that a host trains; with "
+            f"vector.enable = true it must be one of {', '.join(MACHINE_PRECISIONS)}"
+        )
+    return precision_of(config, arguments)
+
+
 def training_options(config: Config, arguments: argparse.Namespace) -> dict[str, Any]:
     """What the options say of the training itself: ``program``, where the machine does all of it,
     else as :func:`diastole_sim.train.run_task` takes it. `compare` asks here too, where a task may
@@ -178,7 +202,7 @@ def training_options(config: Config, arguments: argparse.Namespace) -> dict[str,
     task = find_task(arguments.task) if arguments.task in TASK_NAMES else None
     program = train_program.program_of(config, task, arguments)
     if program is not None:
-        return {"program": program}
+        return {"program": replace(program, precision=_machine_precision(config, arguments))}
     numbers = config.numbers
     default = FLOAT32 if numbers is None else Master(kind=NUMBERS[numbers].master)
     master = master_of(arguments, default)

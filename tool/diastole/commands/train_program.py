@@ -36,10 +36,7 @@ OF_THE_HOST = {
     "master": "keeps its weights itself, in float32",
     "master_rounding": "keeps its weights itself, in float32",
     "master_bits": "keeps its weights itself, in float32",
-    "precision": "converts at the largest width",
-    "alpha": "converts at the largest width",
-    "beta": "converts at the largest width",
-    "switch": "converts at the largest width",
+    "switch": "changes no width at a step",
 }
 """Options that say what a host does, and what a machine with a vector unit does instead."""
 

@@ -21,7 +21,7 @@ TRAIN = ("train", "nano.toml", "--task", "digits", "--steps", "5", *UNIT)
 GOLDEN = (*TRAIN, "--backend", "golden")
 OF_A_HOST = "is of machines that a host trains; with vector.enable = true the machine"
 NO_WEIGHTS = f"{OF_A_HOST} keeps its weights itself, in float32"
-NO_WIDTHS = f"{OF_A_HOST} converts at the largest width"
+NOT_FAST = "is of machines with the format fast; this one has none"
 
 A_MOMENTUM = "argument --momentum: must be a number from 0, below 1"
 A_DECAY = "argument --weight-decay: must be a number from 0, at most 1000"
@@ -246,10 +246,10 @@ def test_scales_that_a_host_gives(diastole):
         (("--master", "bf16"), f"--master {NO_WEIGHTS}"),
         (("--master-rounding", "nearest"), f"--master-rounding {NO_WEIGHTS}"),
         (("--master-bits", "3"), f"--master-bits {NO_WEIGHTS}"),
-        (("--precision", "low"), f"--precision {NO_WIDTHS}"),
-        (("--alpha", "0.5"), f"--alpha {NO_WIDTHS}"),
-        (("--beta", "0.5"), f"--beta {NO_WIDTHS}"),
-        (("--switch", "3"), f"--switch {NO_WIDTHS}"),
+        (("--precision", "low"), f"--precision {NOT_FAST}"),
+        (("--alpha", "0.5"), f"--alpha {NOT_FAST}"),
+        (("--beta", "0.5"), f"--beta {NOT_FAST}"),
+        (("--switch", "3"), f"--switch {OF_A_HOST} changes no width at a step"),
         (
             ("--hidden", "3,,4"),
             f"{UNITS}, not 3,,4 {SEE_HELP}",
@@ -316,3 +316,47 @@ def test_other_machines_and_tasks(diastole, option, value):
     for more in (UNIT, ()):
         said = f"{option} is of perceptrons, such as digits, not text"
         assert diastole(*text, *more).err == error(said)
+
+
+FAST = [word for cls in ("x", "w", "dy") for word in ("--set", f"format.{cls}=fast")]
+
+
+def test_widths_that_the_machine_decides(diastole):
+    record = diastole(*GOLDEN, *FAST, "--json").json
+    assert record["precision"] == "fast"
+    assert 1 < record["mean_passes"] < 4
+    assert set(record["pass_shares"]) <= {"1", "2", "4"}
+    assert record["widths"].keys() == {
+        f"layer{n}.{name}" for n in range(2) for name in ("X", "W", "dY")
+    }
+    assert all(len(each) == 5 and each[0] == "4" for each in record["widths"].values())
+    asked = diastole(*GOLDEN, *FAST, "--precision", "fast", "--alpha", "0.6", "--json").json
+    assert asked["weights_sha256"] == record["weights_sha256"]
+    always = diastole(*GOLDEN, *FAST, "--alpha", "0", "--beta", "0", "--json").json
+    assert always["mean_passes"] == 4
+
+
+@pytest.mark.parametrize("kind, passes", [("low", 1), ("high", 4)])
+def test_widths_that_stay(diastole, kind, passes):
+    result = diastole(*GOLDEN, *FAST, "--precision", kind)
+    (line,) = (line for line in result.out.splitlines() if line.startswith("precision"))
+    assert line == (
+        f"precision {kind}: {passes:.2f} passes by MACs (products: 100% of {passes} passes)"
+    )
+
+
+def test_widths_that_no_machine_chooses(diastole):
+    words = ("--precision", "low-to-high", "--switch", "3")
+    assert diastole(*GOLDEN, *FAST, "--precision", "low-to-high").err == error(
+        "--precision low-to-high is of machines that a host trains; with vector.enable = true it "
+        "must be one of fast, low, high"
+    )
+    assert diastole(*GOLDEN, *FAST, *words).err == error(
+        f"--switch {OF_A_HOST} changes no width at a step"
+    )
+    wide = ("--set", "fast.widths=[4]")
+    record = diastole(*GOLDEN, *FAST, *wide, "--json").json
+    assert record["precision"] is record["widths"] is None
+    assert diastole(*GOLDEN, *FAST, *wide, "--precision", "low").err == error(
+        "fast.widths must have 2 and 4 for training, not [4]"
+    )
