@@ -15,7 +15,9 @@ from diastole_sim.program.verified_run import VerifiedRun
 from diastole_sim.rtl.control import control_bit
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import COMMAND_BYTES
+from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.registers import WAIT_REGISTERS
+from diastole_sim.train.precision import Precision
 from diastole_sim.train.tasks import find_task
 from support.products import SEED
 from support.sweep import sweep
@@ -43,17 +45,28 @@ DELAYED = {
 }
 
 
+FAST = {
+    "name": "steps_fast",
+    "bus": {"data_width": 64},
+    "format": dict.fromkeys(("x", "w", "dy"), "fast"),
+}
+PRECISION = Precision(kind="fast", classes=CLASS_NAMES, alpha=0.45)
+"""Of it: both widths are met in the first steps."""
+
+
 MACHINES = {
     "2x2": machine(2, 2, 8),
     "1x1": machine(1, 1, 4),
     "3x2": machine(3, 2, 4),
     "4x1": machine(4, 1, 4, transpose="edge"),
     "delayed": machine(1, 1, 8, tables=DELAYED),
+    "fast": machine(1, 1, 4, tables=FAST),
 }
-"""The first and the last are of other numbers than the rest."""
+"""The first and the last two are of other numbers than the rest."""
 RUNS = [
     ("1x1", None, True),
     ("delayed", 5, False),
+    ("fast", 2, True),
     sweep("1x1", 1, False),
     sweep("2x2", None, False),
     sweep("2x2", 2, True),
@@ -64,7 +77,9 @@ RUNS = [
 
 
 def options_of(name):
-    return ProgramOptions(limits=program_limits(MACHINES[name]), hidden=(24,))
+    limits = program_limits(MACHINES[name])
+    precision = PRECISION if limits.has_choices else None
+    return ProgramOptions(limits=limits, hidden=(24,), precision=precision)
 
 
 @cache
@@ -109,7 +124,7 @@ def test_one_result(name, stalls, verify):
     assert result.history.losses == expected.history.losses
     assert result.weights_sha256 == expected.weights_sha256
     assert result.accuracy == expected.accuracy
-    for name in ("converted", "saturated", "underflowed"):
+    for name in ("converted", "saturated", "underflowed", "widths", "mean_passes"):
         assert getattr(result, name) == getattr(expected, name)
     assert sum(result.waits.values()) + result.busy_slots == result.cycles_total > 0
 

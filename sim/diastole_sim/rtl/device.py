@@ -407,6 +407,7 @@ class Device(Products[DeviceTensor]):
             **sizes,
             nest=self._loops_of(operation, sizes, _widths(operands)),
             planes={each.tensor_class: each.planes for each in operands.values()},
+            slots={},
             **addresses,
         )
         results = sum(_area(layout) for _, layout in places.values())

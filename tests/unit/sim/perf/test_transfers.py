@@ -26,11 +26,12 @@ def test_a_chunk_a_cycle(table, count, step, width, counted):
     assert times.write_beats == 0
 
 
-def test_scales_are_stored_every_second_cycle():
+@pytest.mark.parametrize("of_slots", [VectorTable.AMAX, VectorTable.WIDTHS])
+def test_scales_are_stored_every_second_cycle(of_slots):
     vector = modelled_vector()
     scales, constants = (
         estimate_transfer(vector, Command.store(table, address=0, first=0, count=100))
-        for table in (VectorTable.AMAX, VectorTable.CONSTANTS)
+        for table in (of_slots, VectorTable.CONSTANTS)
     )
     assert scales.done - constants.done == 100
     assert scales.write_beats == constants.write_beats == 25
