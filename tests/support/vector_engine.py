@@ -26,27 +26,29 @@ MEMORY_BYTES = 1 << 16
 FED = (1000, 1000, 1000)
 """Columns that the converter takes."""
 ONE = 0x3F800000
+FORMATS = {False: "bfp4", True: "fast"}
 LATE = 20
 """Cycles after the last command in which nothing may happen."""
 
 
-def shape_of(block, data_width, specials=None):
+def shape_of(block, data_width, specials=None, *, decides=False):
     return VectorShape(
         block=block,
         data_width=data_width,
         specials=specials or max(1, block // 4),
         panel_vectors=PANEL_VECTORS,
+        choices=(decides, decides, decides),
     )
 
 
-def engine_of(block, data_width, specials=None):
-    return design(VectorEngine, shape_of(block, data_width, specials), FED)
+def engine_of(block, data_width, specials=None, *, decides=False):
+    return design(VectorEngine, shape_of(block, data_width, specials, decides=decides), FED)
 
 
-def golden_bench(block, data_width):
+def golden_bench(block, data_width, *, decides=False):
     """A golden machine with the same sizes."""
     return Bench(
-        make_numerics(block=block, headroom=10),
+        make_numerics(block=block, headroom=8 if decides else 10, formats=FORMATS[decides]),
         data_width=data_width,
         panel_vectors=PANEL_VECTORS,
         memory_bytes=MEMORY_BYTES,

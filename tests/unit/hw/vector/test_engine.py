@@ -58,8 +58,17 @@ NAN = 0x7FC00000
 class Chain:
     """A chain from input 0, floats in memory, to output 0, its tables loaded by commands."""
 
-    def __init__(self, *, output=None, program=(MOVE,), source=None, tensor=TENSOR, data_width=64):
-        self.bench = bench = golden_bench(4, data_width)
+    def __init__(
+        self,
+        *,
+        output=None,
+        program=(MOVE,),
+        source=None,
+        tensor=TENSOR,
+        data_width=64,
+        decides=False,
+    ):
+        self.bench = bench = golden_bench(4, data_width, decides=decides)
         self.rows = [row.tobytes() for row in tensor]
         address, pitch = bench.put_rows(self.rows)
         self.out = bench.take(pitch * len(self.rows)), pitch
@@ -201,10 +210,15 @@ def test_rows_of_a_product(rng):
     do_jobs(engine_of(4, 64), [given, given], rng)
 
 
+SLOTTED = replace(IMAGE, aux=9, by_slot=1)
+
+
+@pytest.mark.parametrize("image", [IMAGE, SLOTTED, replace(SLOTTED, by_slot=0, decides=1)])
 @pytest.mark.parametrize("stalls", [False, True], ids=["free", "stalled"])
-def test_images_leave_for_the_converter(stalls, rng):
-    chain = Chain(program=(MOVE, replace(MOVE, o=2)))
-    loads = chain.loads({6: IMAGE})
+def test_images_leave_for_the_converter(stalls, image, rng):
+    decides = image != IMAGE
+    chain = Chain(program=(MOVE, replace(MOVE, o=2)), decides=decides)
+    loads = chain.loads({6: image})
     memory = chain.bench.machine.memory
     before = memory.read(0, memory.size).tobytes()
     chain.bench.machine.execute(loads[0])
@@ -213,9 +227,12 @@ def test_images_leave_for_the_converter(stalls, rng):
     after = bytearray(before)  # the golden machine writes the image too
     after[address : address + pitch * 7] = job.after[address : address + pitch * 7]
     given = replace(job, before=before, after=bytes(after))
-    seen = do_jobs(engine_of(4, 64), [given], rng, stalls=stalls)
+    seen = do_jobs(engine_of(4, 64, decides=decides), [given], rng, stalls=stalls)
     asked, *rows = seen.images
-    wanted = {"cls": 2, "rows": 7, "cols": 13, "address": 64, "offset": 64, "tag": 5, "slot": 0}
+    wanted = {"cls": 2, "rows": 7, "cols": 13, "address": 64, "offset": 64, "tag": 5}
+    wanted |= {"slot": image.aux}
+    if decides:
+        wanted |= {"by_slot": image.by_slot, "decides": image.decides}
     assert {name: asked[name] for name in wanted} == wanted
     expected = [row for block in blocks_of(TENSOR, 4) for row in block]
     for number, (found, row) in enumerate(zip(rows, expected, strict=True)):

@@ -59,7 +59,7 @@ def spoilt(rng, it: Instruction) -> Instruction:
     return Instruction.decode(it.encode() ^ 1 << rng.randrange(64))
 
 
-def random_descriptor(rng, *, output: bool) -> Descriptor:
+def random_descriptor(rng, *, output: bool, decides: bool = False) -> Descriptor:
     """Mostly in order."""
     kind = rng.choice(OUTPUT_KINDS if output else INPUT_KINDS)
     address = 16 * rng.randrange(1 << 20)
@@ -71,7 +71,11 @@ def random_descriptor(rng, *, output: bool) -> Descriptor:
         return replace(it, address=rng.randrange(256))
     if kind == Kind.IMAGE:
         tag = rng.getrandbits(32)
-        return replace(it, address=address, tensor_class=rng.randrange(3), pitch=tag, offset=64)
+        it = replace(it, address=address, tensor_class=rng.randrange(3), pitch=tag, offset=64)
+        if decides and rng.random() < 0.8:
+            flags = {"by_slot": rng.randrange(2), "decides": rng.randrange(2)}
+            it = replace(it, tensor_class=2, aux=rng.choice([0, 1, 2, 255]), **flags)
+        return it
     if kind == Kind.PRODUCT:
         return it
     it = replace(it, address=address)
@@ -82,7 +86,7 @@ def random_descriptor(rng, *, output: bool) -> Descriptor:
     return replace(it, aux=rng.randrange(SLOTS)) if kind in GATHERED else it
 
 
-def expected(program, table, chain, block, step):
+def expected(program, table, chain, block, step, choices):
     """(bad_stream, bad_program, used, addresses, lists) as the contract has it."""
     walk = Walk(
         rows=chain["rows"],
@@ -105,7 +109,7 @@ def expected(program, table, chain, block, step):
                 stream_problems(
                     stream,
                     walk,
-                    StreamLimits(**SIZES),
+                    StreamLimits(**SIZES, choices=choices),
                     output=number >= 4,
                     of_product=bool(chain["of_product"]),
                     index_list=table[stream.aux] if stream.aux < SLOTS else None,
@@ -134,9 +138,12 @@ async def memory(ctx, dut, name, words):
         ctx.set(getattr(dut, name).as_value(), held)
 
 
-def set_up(block, cases):
-    """Run every case; returns nothing, asserts all."""
-    dut = design(ChainSetup, shape_of(block))
+def set_up(block, cases, *, decides=False):
+    """Run every case; returns nothing, asserts all. ``decides``: widths of class dy."""
+    choices = (False, False, decides)
+    copied = ("kind", "tensor_class", "watch", "aux", "pitch", "offset")
+    copied += ("by_slot", "decides") * decides
+    dut = design(ChainSetup, replace(shape_of(block), choices=choices))
     programs, tables = [0] * 256, [0] * SLOTS
 
     async def bench(ctx):
@@ -151,7 +158,8 @@ def set_up(block, cases):
             ctx.set(dut.start, 0)
             while not (await ctx.tick().sample(dut.done))[2]:
                 pass
-            bad, wrong, used, addresses, lists = expected(program, table, chain, block, step)
+            case = program, table, chain, block, step
+            bad, wrong, used, addresses, lists = expected(*case, choices)
             about = f"{chain} {program} {table[chain['streams'] :][:8]}"
             assert ctx.get(dut.bad_stream) == bad, about
             assert ctx.get(dut.bad_program) == wrong, about
@@ -159,7 +167,7 @@ def set_up(block, cases):
                 assert ctx.get(dut.streams[n].used) == used[n], about
                 if used[n] and not bad:
                     stream = table[chain["streams"] + n]
-                    for name in ("kind", "tensor_class", "watch", "aux", "pitch", "offset"):
+                    for name in copied:
                         assert ctx.get(getattr(dut.streams[n], name)) == getattr(stream, name)
                     assert ctx.get(dut.streams[n].address) == addresses[n], about
                     if stream.kind in GATHERED:
@@ -172,10 +180,10 @@ def set_up(block, cases):
     run(dut, bench, background=background, limit=400_000)
 
 
-def a_case(rng, block, spoil):
+def a_case(rng, block, spoil, *, decides=False):
     length = rng.choice([1, 2, 5, 31, 32])
     program = [random_instruction(rng, block) for _ in range(length)]
-    own = [random_descriptor(rng, output=n >= 4) for n in range(STREAMS)]
+    own = [random_descriptor(rng, output=n >= 4, decides=decides) for n in range(STREAMS)]
     if spoil == "program":
         at = rng.randrange(length)
         program[at] = spoilt(rng, program[at])
@@ -207,6 +215,11 @@ def a_case(rng, block, spoil):
 @pytest.mark.parametrize("block", [1, 2, 4, 8, 16])
 def test_verdict_and_streams(block, spoil, rng):
     set_up(block, [a_case(rng, block, spoil) for _ in range(60)])
+
+
+def test_streams_of_a_machine_that_decides_widths(rng):
+    cases = [a_case(rng, 4, rng.choice(["nothing", "stream"]), decides=True) for _ in range(150)]
+    set_up(4, cases, decides=True)
 
 
 def alone(it: Instruction, stream: Descriptor, number: int):

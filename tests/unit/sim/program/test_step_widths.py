@@ -4,12 +4,17 @@ import numpy as np
 import pytest
 
 from diastole_sim.golden import machine as golden
-from diastole_sim.program.step_widths import LOGGED, chosen_widths
+from diastole_sim.program.memory_plan import MemoryPlan
+from diastole_sim.program.step_widths import LOGGED, StepWidths, chosen_widths, widths_of
+from diastole_sim.spec.command import Command
+from diastole_sim.spec.command_table import Opcode
+from diastole_sim.spec.limits import VectorTable
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.train.precision import Precision, Widths
 from support.numerics import make_numerics
 from support.optimisers import SETTINGS
 from support.small_programs import WIDTHS, SmallRun
+from support.texts import exactly
 
 STEPS = 6
 FAST = Precision(kind="fast", classes=CLASS_NAMES, alpha=0.45, beta=0.3)
@@ -42,12 +47,6 @@ def make(rng, precision=FAST, *, formats="fast", **others):
     )
 
 
-def logged(made, run):
-    area = made.program.areas[LOGGED]
-    rows = run.machine.read_rows(area.address, *(area.shape[0], area.pitch, 4 * area.shape[1]))
-    return np.ascontiguousarray(rows).view("<u4")
-
-
 @pytest.mark.parametrize("widths", [WIDTHS, DEEP], ids=["two layers", "three"])
 @pytest.mark.parametrize("groupings", [None, "1x16"], ids=["squares", "vectors"])
 def test_decisions_are_the_rule_s(widths, groupings, np_rng, monkeypatch):
@@ -63,4 +62,109 @@ def test_decisions_are_the_rule_s(widths, groupings, np_rng, monkeypatch):
     chosen = watch.rule.chosen
     assert {width for each in chosen.values() for width in each} == {2, 4}
     expected = {name: each[:STEPS] for name, each in chosen.items()}
-    assert chosen_widths(logged(made, run), FAST, layers) == expected
+    assert chosen_widths(run.widths(), FAST, layers) == expected
+
+
+@pytest.mark.parametrize("kind, width", [("low", 2), ("high", 4)])
+def test_widths_that_stay(kind, width, np_rng, monkeypatch):
+    precision = Precision(kind=kind, classes=("x", "dy"))
+    watch = Watch(monkeypatch, precision, 2)
+    made = make(np_rng, precision, formats=("fast", "bfp2", "fast"))
+    run = made.start()
+    run.train(STEPS)
+    run.evaluate()
+    assert {each[3] for each in watch.seen if each[0] != "w"} == {width}
+    chosen = chosen_widths(run.widths(), precision, 2)
+    assert chosen == {f"layer{n}.{name}": [width] * STEPS for n in range(2) for name in ("X", "dY")}
+
+
+def test_evaluations_take_the_widths_of_training_and_decide_nothing(np_rng):
+    made = make(np_rng)
+    run = made.start()
+    run.train(3)
+    tables = run.machine.tables
+    tables.eps[:] = 2**18 - 1  # what decided would have 2 bits
+    tables.widths[:] = 2
+    run.evaluate()
+    slots = [4 * layer for layer in range(2)]
+    assert tables.widths[slots].tolist() == [3, 3]
+    assert not any(tables.amax[8:])
+
+
+def test_thresholds():
+    """Of 4 steps and 2 layers, .45 - .3 i/I - .3 l/L; weights are those of the step after."""
+    plan = MemoryPlan(numerics=make_numerics(formats="fast"), data_width=64, panel_vectors=64)
+    initial = {}
+    made = StepWidths(FAST, steps=4, layers=2, plan=plan, initial=initial)
+    commands = made.begin().commands()
+    assert [(each.opcode, each.which, each.count) for each in commands] == [
+        (Opcode.LOAD, VectorTable.WIDTHS, 8),
+        (Opcode.LOAD, VectorTable.EPS, 8),
+    ]
+
+    def eps(step, layer):
+        return round(2**16 * max(0, 0.45 - 0.075 * step - 0.15 * layer))
+
+    def words(name):
+        return np.frombuffer(initial[name], "<u4").reshape(-1, 8).tolist()
+
+    def expected(step, of_weights):
+        each = [(eps(step, n), eps(of_weights, n), eps(step, n), 0) for n in range(2)]
+        return [*each[0], *each[1]]
+
+    assert words("first widths") == [[3] * 8]
+    assert words("first eps") == [expected(0, 0)]
+    assert words("thresholds") == [expected(step, step + 1) for step in range(4)]
+    assert plan.areas[LOGGED].shape == (4, 8)
+
+
+def test_thresholds_that_a_machine_has_not():
+    plan = MemoryPlan(numerics=make_numerics(formats="fast"), data_width=64, panel_vectors=64)
+    precision = Precision(kind="fast", classes=CLASS_NAMES, alpha=4.0)
+    with pytest.raises(
+        ValueError, match=exactly("threshold must be an integer in 0..262143, not 262144")
+    ):
+        StepWidths(precision, steps=1, layers=1, plan=plan, initial={})
+
+
+def test_passes_are_those_of_the_widths():
+    step = [
+        Command.product(
+            Opcode.FORWARD, m=8, n=4, k=2, slots={"x": 0, "w": 1},
+            address_x=0, address_w=0, out_a=0,
+        ),
+        Command.product(
+            Opcode.DW, m=8, n=3, k=4, slots={"x": 4, "dy": 6}, address_x=0, address_dy=0, out_a=0,
+        ),
+        Command.next(0),
+    ]  # fmt: skip
+    log = np.zeros((2, 8), np.uint32)
+    log[0, [0, 6]] = 1, 3
+    log[0, 1] = 2  # what is decided next does not count
+    log[1, 4] = 1
+    found = widths_of(log, step, FAST, steps=2, layers=2)
+    # X 4 2, W 4 2 and dY 4 2 of layer 0 and 1: 64 MACs of 4 passes and of 1, 96 of 2 and of 2.
+    assert found.products == {4: 1, 1: 1, 2: 2}
+    assert found.mean_passes == (64 * 4 + 64 + 96 * 2 + 96 * 2) / 320
+    assert found.log()["layer0.X"] == "42"
+    assert found.log()["layer1.dY"] == "42"
+    assert found.log()["layer0.W"] == "42"
+
+
+@pytest.mark.parametrize(
+    "change, text",
+    [
+        ({"formats": "bfp4"}, "the machine decides no widths of class x"),
+        ({"numerics": {"widths": (4,)}}, "the machine decides no widths of class x"),
+    ],
+)
+def test_machines_that_decide_none(change, text, np_rng):
+    with pytest.raises(ValueError, match=exactly(text)):
+        make(np_rng, **change)
+
+
+def test_precisions_of_hosts(np_rng):
+    precision = Precision(kind="low-to-high", classes=CLASS_NAMES, switch=2)
+    text = "precision must be one of fast, low, high, not 'low-to-high'"
+    with pytest.raises(ValueError, match=exactly(text)):
+        make(np_rng, precision)

@@ -6,7 +6,8 @@ from diastole_sim.program.chains.activations import relu
 from diastole_sim.program.chains.inputs import input_floats
 from diastole_sim.program.memory_plan import BoundStream, MemoryPlan, stream_of
 from diastole_sim.program.perceptron_forward import PRODUCT
-from diastole_sim.program.writer import ChainUse, ProductOf, Writer
+from diastole_sim.program.writer import THRESHOLDS, ChainUse, ProductOf, Writer
+from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_table import Opcode
 from diastole_sim.spec.nest import NestLimits
 from diastole_sim.spec.stream_table import Kind
@@ -136,6 +137,53 @@ def test_planes():
     convert, chain = bench.writer.commands.commands()
     assert convert.width == 1
     assert (chain.width_x, chain.width_w) == (1, 1)
+
+
+def by_slot(tensor_class, name, bench, *, slot):
+    """An image that has the width that a slot says, and decides."""
+    return bench.plan.image(name, tensor_class, M, N, tag=slot, slot=slot, decides=True)
+
+
+def test_widths_of_slots():
+    bench = Bench(formats="fast", widths=(2, 4, 8))
+    bench.plan.by_slot = ("x", "dy")
+    x = by_slot("x", "first x", bench, slot=7)
+    assert (x.slot, x.by_slot, x.decides) == (7, True, True)
+    writer, source = bench.writer, stream_of(bench.plan.tensor("source", Kind.F32, M, N))
+    writer.convert(source, x)
+    w = bench.images["w"]
+    product = ProductOf(operation="forward", m=M, n=N, k=N, operands={"x": x, "w": w})
+    result = stream_of(bench.plan.tensor("result", Kind.F32, M, N))
+    writer.product(product, result)
+    convert, multiply = writer.commands.commands()
+    assert (convert.slot, convert.by_slot, convert.decides, convert.width) == (8, 1, 1, 0)
+    assert (multiply.slot_x, multiply.slot_w, multiply.slot_dy) == (8, 0, 0)
+    assert (multiply.width_x, multiply.width_w) == (0, 3)
+    assert x.descriptor().aux == 8
+    assert (x.descriptor().by_slot, x.descriptor().decides) == (1, 1)
+
+
+def test_what_slots_say_is_waited_for():
+    """A product waits for the conversion of another tensor that has its operand's slot, and what
+    decides for its threshold."""
+    bench = Bench(formats="fast", widths=(2, 4))
+    bench.plan.by_slot = ("x",)
+    first, second = (by_slot("x", name, bench, slot=7) for name in ("first x", "second x"))
+    writer, source = bench.writer, stream_of(bench.plan.tensor("source", Kind.F32, M, N))
+    result = stream_of(bench.plan.tensor("result", Kind.F32, M, N))
+    operands = {"x": first, "w": bench.images["w"]}
+    writer.commands.add(Command.next(0), writes=[THRESHOLDS])
+    writer.convert(source, second)
+    product = ProductOf(operation="forward", m=M, n=N, k=N, operands=operands)
+    writer.product(product, result)
+    writer.commands.add(Command.next(0), writes=[THRESHOLDS])
+    chain = ChainUse(
+        chain=input_floats(), shape=(M, N), inputs={"values": source}, outputs={"x": first}
+    )
+    writer.chain(chain)
+    writer.commands.add(Command.next(0), writes=["nothing else"])
+    _, convert, multiply, _, image, other = writer.commands.commands()
+    assert (convert.ahead, multiply.ahead, image.ahead, other.ahead) == (0, 0, 0, 1)
 
 
 def test_tables_become_areas_and_loads():

@@ -201,3 +201,24 @@ def test_areas_have_all_planes(groupings):
         _, (start, end) = areas_of(product, numerics, WIDTH).reads
         length = second if groupings else first
         assert (start, end) == (BASE + STEP, BASE + STEP + planes * length)
+
+
+def test_areas_of_tensors_whose_width_a_slot_says():
+    """As of two planes, of three that there are."""
+    numerics = make_numerics(block=4, formats="fast", widths=(2, 4, 6))
+    places = {"source": BASE, "destination": BASE + STEP, "tag": 1, "step": 2}
+    convert = {"rows": 5, "cols": 9, **places}
+    addresses = {"address_x": BASE, "address_w": BASE + STEP, "out_a": BASE + 3 * STEP}
+    sizes = {"m": 3, "n": 9, "k": 5}
+    pairs = (
+        (
+            Command.convert("w", **convert, planes=2),
+            Command.convert("w", **convert, planes=1, slot=3, by_slot=True),
+        ),
+        (
+            Command.product(Opcode.FORWARD, **sizes, planes={"w": 2}, **addresses),
+            Command.product(Opcode.FORWARD, **sizes, slots={"w": 3}, **addresses),
+        ),
+    )
+    for plain, by_slot in pairs:
+        assert areas_of(plain, numerics, WIDTH) == areas_of(by_slot, numerics, WIDTH)
