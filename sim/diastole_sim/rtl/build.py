@@ -41,7 +41,7 @@ VERILATOR_FLAGS = (
     "--no-timing",
     "--threads 1",
     "--output-split 15000",  # files that compile side by side
-    "--output-split-cfuncs 500",  # compiled in five sixths of the time, and as fast as whole ones
+    "--output-split-cfuncs 500",  # compiled in five sixths of the time; whole ones are 9 % faster
     "--timescale-override 1ns/1ns",
     "-Wno-fatal",
     "-Wno-lint",
@@ -49,7 +49,8 @@ VERILATOR_FLAGS = (
 )
 # -Bsymbolic and no unique symbols: several products in one process must not share anything.
 COMMON_FLAGS = ("-std=gnu++17", "-fPIC", "-fno-gnu-unique", "-fvisibility=hidden", "-w")
-# As fast as -O2 and -O3 here, and compiled in two thirds of the time; -Og is a third slower.
+# Compiled in three quarters of the time of -O2, which is as fast for products, and with a vector
+# unit 13 % faster: worth it behind half a minute of training. -Og is a third slower.
 FAST_FLAGS = ("-O1", "-fno-strict-aliasing")
 SLOW_FLAGS = ("-O0", "-fno-strict-aliasing")  # what runs once, at the start
 LINK_FLAGS = ("-shared", "-Wl,-Bsymbolic", "-pthread")

@@ -189,8 +189,8 @@ def _machine_precision(config: Config, arguments: argparse.Namespace) -> Precisi
         return None
     if arguments.precision not in (None, *MACHINE_PRECISIONS):
         raise BadInput(
-            f"--precision {arguments.precision} is of machines that a host trains; with "
-            f"vector.enable = true it must be one of {', '.join(MACHINE_PRECISIONS)}"
+            f"--precision {arguments.precision} is of machines that a host trains (vector.enable "
+            f"= false); with vector.enable = true it must be one of {', '.join(MACHINE_PRECISIONS)}"
         )
     return precision_of(config, arguments)
 

@@ -8,6 +8,7 @@ from math import isfinite, nan
 from diastole.backend import REFUSED_BY_SIZE, make_machine, program_limits
 from diastole.commands.progress import progress
 from diastole.config.keys import Config
+from diastole.config.numbers import NUMBERS
 from diastole.errors import BadInput, CheckFailed
 from diastole_sim.program.job import ProgramResult, run_program
 from diastole_sim.program.options import (
@@ -178,6 +179,11 @@ def option(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
+def has_other_masters(config: Config) -> bool:
+    """Whether its published numbers want weights that only a host keeps."""
+    return config.numbers is not None and NUMBERS[config.numbers].master != "float32"
+
+
 def program_of(
     config: Config, task: Task | None, arguments: argparse.Namespace
 ) -> ProgramOptions | None:
@@ -186,10 +192,15 @@ def program_of(
     given = {name: getattr(arguments, name) for name in OPTIONS}
     given = {name: value for name, value in given.items() if value is not None}
     by_program = task is None or task.classifies
-    if not config.vector.enable or not by_program:
+    if not config.vector.enable or not by_program or has_other_masters(config):
         for name in given:
             if task is not None and not by_program:
                 raise BadInput(f"{option(name)} is of perceptrons, such as digits, not {task.name}")
+            if has_other_masters(config):
+                raise BadInput(
+                    f"{option(name)} is of whole steps on the machine, with weights in float32; "
+                    f"those of numbers = {config.numbers} are a host's"
+                )
             raise BadInput(
                 f"{option(name)} is of machines with a vector unit: it needs vector.enable = true"
             )
@@ -197,8 +208,8 @@ def program_of(
     for name, does in OF_THE_HOST.items():
         if getattr(arguments, name) is not None:
             raise BadInput(
-                f"{option(name)} is of machines that a host trains; with vector.enable = true the "
-                f"machine {does}"
+                f"{option(name)} is of machines that a host trains (vector.enable = false); with "
+                f"vector.enable = true the machine {does}"
             )
     kind = arguments.optimizer or "sgd"
     for name, optimizers in OF_OPTIMIZERS.items():
@@ -209,7 +220,7 @@ def program_of(
     if config.scale.source == "given":
         raise BadInput(
             "scale.source must be current or delayed for training with vector.enable = true, "
-            "not given: no host gives scales"
+            "not given: no host gives scales; with vector.enable = false one does"
         )
     return ProgramOptions(limits=program_limits(config), **given)
 

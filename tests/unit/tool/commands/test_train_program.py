@@ -19,7 +19,10 @@ SEE_HELP = "(see diastole train --help)"
 UNIT = ("--set", "vector.enable=true")
 TRAIN = ("train", "nano.toml", "--task", "digits", "--steps", "5", *UNIT)
 GOLDEN = (*TRAIN, "--backend", "golden")
-OF_A_HOST = "is of machines that a host trains; with vector.enable = true the machine"
+OF_A_HOST = (
+    "is of machines that a host trains (vector.enable = false); with vector.enable = true the "
+    "machine"
+)
 NO_WEIGHTS = f"{OF_A_HOST} keeps its weights itself, in float32"
 NOT_FAST = "is of machines with the format fast; this one has none"
 
@@ -236,7 +239,7 @@ def test_scales_that_a_host_gives(diastole):
     words = ("--set", "format.x=fp8_e4m3", "--set", "scale.source=given")
     assert diastole(*GOLDEN, *words).err == error(
         "scale.source must be current or delayed for training with vector.enable = true, not "
-        "given: no host gives scales"
+        "given: no host gives scales; with vector.enable = false one does"
     )
 
 
@@ -348,8 +351,8 @@ def test_widths_that_stay(diastole, kind, passes):
 def test_widths_that_no_machine_chooses(diastole):
     words = ("--precision", "low-to-high", "--switch", "3")
     assert diastole(*GOLDEN, *FAST, "--precision", "low-to-high").err == error(
-        "--precision low-to-high is of machines that a host trains; with vector.enable = true it "
-        "must be one of fast, low, high"
+        "--precision low-to-high is of machines that a host trains (vector.enable = false); with "
+        "vector.enable = true it must be one of fast, low, high"
     )
     assert diastole(*GOLDEN, *FAST, *words).err == error(
         f"--switch {OF_A_HOST} changes no width at a step"
@@ -359,4 +362,14 @@ def test_widths_that_no_machine_chooses(diastole):
     assert record["precision"] is record["widths"] is None
     assert diastole(*GOLDEN, *FAST, *wide, "--precision", "low").err == error(
         "fast.widths must have 2 and 4 for training, not [4]"
+    )
+
+
+def test_weights_of_published_numbers_are_a_hosts(diastole):
+    numbers = ("--set", "numbers=ibm-fp8")
+    record = diastole(*GOLDEN, *numbers, "--json").json
+    assert (record["master"], "optimizer" in record) == ("e6m9", False)
+    assert diastole(*GOLDEN, *numbers, "--optimizer", "sgd").err == error(
+        "--optimizer is of whole steps on the machine, with weights in float32; those of numbers = "
+        "ibm-fp8 are a host's"
     )
