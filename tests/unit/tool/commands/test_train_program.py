@@ -339,6 +339,19 @@ def test_widths_that_the_machine_decides(diastole):
     assert always["mean_passes"] == 4
 
 
+def test_decisions_are_those_of_a_host(diastole):
+    """Its steps round functions and sums otherwise, so that one may once differ."""
+    words = ("train", "nano.toml", "--task", "digits", "--steps", "16", "--backend", "golden")
+    host, machine = (
+        diastole(*words, *FAST, "--set", f"vector.enable={unit}", "--json").json
+        for unit in ("false", "true")
+    )
+    assert machine["widths"] == host["widths"]
+    assert machine["mean_passes"] == host["mean_passes"]
+    assert machine["pass_shares"] == host["pass_shares"]
+    assert any("42" in each for each in host["widths"].values())
+
+
 @pytest.mark.parametrize("kind, passes", [("low", 1), ("high", 4)])
 def test_widths_that_stay(diastole, kind, passes):
     result = diastole(*GOLDEN, *FAST, "--precision", kind)
