@@ -55,7 +55,8 @@ def chain_faults(
     ``BAD_PROGRAM``. The command is one that :func:`diastole_sim.spec.command_check.decode` takes;
     ``descriptors`` and ``instructions`` are the whole tables, as they are when it begins.
 
-    ``NEST`` is that of a product whose tiles do not hold whole rows, as the converter takes them.
+    ``NEST`` is that of a product whose tiles neither hold whole rows nor are patches, as the
+    converter takes them.
     """
     assert limits.vector is not None, "a machine without a vector unit has no chains"
     program = instructions[command.program : command.program + command.program_length]
@@ -80,7 +81,9 @@ def chain_faults(
         found.add(ErrorCode.BAD_STREAM)
     if command.opcode in CHAINED and not _gives_whole_rows(command, limits):
         found |= {ErrorCode.BAD_STREAM} if Kind.ROW in kinds else set()
-        found |= {ErrorCode.NEST} if Kind.IMAGE in kinds else set()
+        images = [it.tensor_class for it in writes.values() if it.kind == Kind.IMAGE]
+        taken = (_takes_patches(command, each, limits, limits.vector) for each in images)
+        found |= set() if all(taken) else {ErrorCode.NEST}
     return found
 
 
@@ -102,7 +105,9 @@ def _bad_streams(
         choices=limits.choices,
     )
     images = [it for it in writes.values() if it.kind == Kind.IMAGE]
-    if any(walk.cols > (*vector.fed, 0)[it.tensor_class] for it in images):
+    cut = command.opcode in CHAINED and not _gives_whole_rows(command, limits)
+    widest = (*([limits.max_convert_cols] * len(vector.fed) if cut else vector.fed), 0)
+    if any(walk.cols > widest[it.tensor_class] for it in images):
         return True
     return any(
         stream_problems(
@@ -118,8 +123,8 @@ def _bad_streams(
     )
 
 
-def _gives_whole_rows(command: Command, limits: Limits) -> bool:
-    """Whether the tiles in which a product's result comes hold whole rows of it."""
+def _tile(command: Command, limits: Limits) -> tuple[int, int]:
+    """Rows and columns of blocks of the tiles in which a product's result comes."""
     operation = CHAINED[Opcode(command.opcode)]
     taken = limits.nests and limits.nests.of(operation.name)
     assert taken is not None, "a product with a chain takes nests"
@@ -130,5 +135,23 @@ def _gives_whole_rows(command: Command, limits: Limits) -> bool:
         outer=OUTER[command.nest_outer],
         keep=KEPT[command.nest_keep],
     )
-    wide = taken.filled(asked).groups * taken.lane_side
-    return wide >= walk_of(command, limits.block).block_cols
+    filled = taken.filled(asked)
+    return filled.t_blocks, filled.groups * taken.lane_side
+
+
+def _gives_whole_rows(command: Command, limits: Limits) -> bool:
+    """Whether the tiles in which a product's result comes hold whole rows of it."""
+    return _tile(command, limits)[1] >= walk_of(command, limits.block).block_cols
+
+
+def _takes_patches(
+    command: Command, tensor_class: int, limits: Limits, vector: VectorLimits
+) -> bool:
+    """Whether the converter takes a product's tiles, which do not hold whole rows, as patches."""
+    walk = walk_of(command, limits.block)
+    return vector.patches is not None and vector.patches.takes(
+        tensor_class,
+        (walk.block_rows, walk.block_cols),
+        _tile(command, limits),
+        by_columns=OUTER[command.nest_outer] == "l",
+    )

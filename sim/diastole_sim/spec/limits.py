@@ -11,6 +11,7 @@ from diastole_sim.spec.image import DATA_WIDTHS, MAX_CONVERT_BLOCKS, MAX_SIZE
 from diastole_sim.spec.micro import CONSTANTS
 from diastole_sim.spec.nest import ProductNests
 from diastole_sim.spec.numerics import BLOCK_SIDES, CLASS_NAMES, Numerics
+from diastole_sim.spec.patches import PatchLimits
 from diastole_sim.spec.stream_table import DESCRIPTOR_WORDS, SLOTS
 
 INSTRUCTIONS = 256
@@ -61,12 +62,14 @@ def entry_words(table: VectorTable, block: int) -> int:
 @dataclass(frozen=True, kw_only=True)
 class VectorLimits:
     """Of a vector unit. ``panel_vectors``: of its panel, B numbers each. ``fed``: by class, columns
-    of the widest tensor that a chain may give the converter, 0 for none. ``drains``: it takes the
-    results of products. ValueError if one is out of range."""
+    of the widest tensor that a chain may give the converter by whole rows, 0 for none. ``drains``:
+    it takes the results of products. ``patches``: in which these may be converted, where their
+    tiles do not hold whole rows; None: in none. ValueError if one is out of range."""
 
     panel_vectors: int
     fed: tuple[int, int, int] = (MAX_SIZE, MAX_SIZE, MAX_SIZE)
     drains: bool = True
+    patches: PatchLimits | None = None
 
     def __post_init__(self) -> None:
         require_int("panel_vectors", self.panel_vectors, 2, MOST_ENTRIES)
@@ -75,13 +78,20 @@ class VectorLimits:
 
     def to_dict(self) -> dict[str, Any]:
         """As a manifest has them."""
-        return vars(self) | {"fed": list(self.fed)}
+        patches = self.patches and self.patches.to_dict()
+        return vars(self) | {"fed": list(self.fed), "patches": patches}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "VectorLimits":
         """The inverse of :meth:`to_dict`; what else is there does not count."""
         x, w, dy = values["fed"]
-        return cls(panel_vectors=values["panel_vectors"], fed=(x, w, dy), drains=values["drains"])
+        patches = values["patches"]
+        return cls(
+            panel_vectors=values["panel_vectors"],
+            fed=(x, w, dy),
+            drains=values["drains"],
+            patches=patches and PatchLimits.from_dict(patches),
+        )
 
 
 def planes_by_class(numerics: Numerics) -> tuple[tuple[int, ...], ...] | None:

@@ -12,6 +12,7 @@ from diastole_sim.spec.command_table import Opcode
 from diastole_sim.spec.limits import Limits, VectorLimits
 from diastole_sim.spec.micro import Instruction, MicroOp, Source, When
 from diastole_sim.spec.nest import Nest, NestLimits, ProductNests
+from diastole_sim.spec.patches import PatchLimits
 from diastole_sim.spec.stream_table import Descriptor, Kind, PanelOrder, Walk
 
 SIDES = {"chunk_side": 1, "lane_side": 2, "pass_blocks": 1}
@@ -48,7 +49,9 @@ def product(opcode=Opcode.FORWARD_CHAIN, *, m=13, n=9, k=5, **nest):
     return made
 
 
-def found(command=CHAIN, program=(ADD, GIVE), *, inputs=None, outputs=(F32,), others=None):
+def found(
+    command=CHAIN, program=(ADD, GIVE), *, inputs=None, outputs=(F32,), others=None, limits=LIMITS
+):
     """Of tables that are broken wherever the command names nothing."""
     if inputs is None:
         inputs = (F32 if command.opcode == Opcode.CHAIN else RESULT), F32
@@ -60,7 +63,7 @@ def found(command=CHAIN, program=(ADD, GIVE), *, inputs=None, outputs=(F32,), ot
     for slot, it in (others or {}).items():
         descriptors[slot] = it
     command = replace(command, program_length=len(program))
-    return chain_faults(command, descriptors, instructions, LIMITS)
+    return chain_faults(command, descriptors, instructions, limits)
 
 
 def test_nothing_but_what_is_named_counts():
@@ -172,6 +175,31 @@ def test_images_need_whole_rows(groups, n, narrow):
     command = product(m=13, n=n, groups=groups)
     assert found(command, outputs=(IMAGE,)) == ({ErrorCode.NEST} if narrow else set())
     assert found(command) == set()
+
+
+PATCHES = replace(LIMITS.vector, patches=PatchLimits(tiles=((1, 4), (2, 4), (1, 4)), kept_rows=4))
+IN_PATCHES = replace(LIMITS, vector=PATCHES, max_convert_cols=999)
+
+
+@pytest.mark.parametrize(
+    "cls, n, nest, error",
+    [
+        (0, 65, {"groups": 2}, None),  # tiles of 4 blocks
+        (0, 65, {"groups": 1}, ErrorCode.NEST),
+        (0, 65, {"groups": 4, "t_blocks": 4}, None),
+        (1, 65, {"groups": 4, "t_blocks": 4}, ErrorCode.NEST),
+        (1, 65, {"groups": 2, "t_blocks": 2}, None),  # wider than a tensor of whole rows may be
+        (1, 65, {"groups": 2, "t_blocks": 1}, ErrorCode.NEST),
+        (0, 65, {"groups": 2, "outer": "l"}, None),
+        (0, 1000, {"groups": 2}, ErrorCode.BAD_STREAM),
+        (2, 13, {"groups": 2}, ErrorCode.BAD_STREAM),  # whole rows
+        (3, 65, {"groups": 2}, ErrorCode.NEST),
+    ],
+)
+def test_images_in_patches(cls, n, nest, error):
+    image = replace(IMAGE, tensor_class=cls)
+    faults = found(product(m=13, n=n, **nest), outputs=(image,), limits=IN_PATCHES)
+    assert min(faults, default=None) == error
 
 
 @pytest.mark.parametrize(

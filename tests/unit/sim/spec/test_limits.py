@@ -1,9 +1,12 @@
 """What machines accept, as their numerics have it, and the entries of the vector unit's tables."""
 
+from dataclasses import replace
+
 import pytest
 
 from diastole_sim.spec.command_table import Opcode
 from diastole_sim.spec.limits import Limits, VectorLimits, VectorTable, entry_words
+from diastole_sim.spec.patches import PatchLimits
 from support.numerics import make_numerics
 
 
@@ -14,6 +17,9 @@ def test_a_generated_machine_has_a_vector_unit_if_it_has_a_panel():
     limits = Limits.of(numerics, data_width=64, vector=vector)
     assert limits.has_vector
     assert limits.vector == vector
+    patches = PatchLimits(tiles=((1, 8), (8, 8), (1, 8)), kept_rows=4)
+    for each in (vector, replace(vector, patches=patches)):
+        assert VectorLimits.from_dict(each.to_dict()) == each
 
 
 @pytest.mark.parametrize("fed", [(0, -1, 0), (2**24, 0, 0)])
