@@ -23,7 +23,7 @@ from diastole_hw.command.dispatch import FLAGS, Dispatch, command_of, events_of
 from diastole_hw.convert.converter import Converter
 from diastole_hw.engine.engine import ProductEngine
 from diastole_hw.invariant import invariant
-from diastole_hw.limits import vector_limits
+from diastole_hw.limits import max_convert_cols, vector_limits
 from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
 from diastole_hw.ports import of_ports, per_port, port_name
@@ -121,18 +121,22 @@ class Core(wiring.Component):
         plan = self.plan
         dispatch = Dispatch(plan)
         engine = ProductEngine(plan)
+        limits = vector_limits(plan)
+        kept = limits.patches.kept_rows if limits and limits.patches else 0
         converter = Converter(
             numerics=plan.numerics,
             data_width=plan.data_width,
             max_col_blocks=plan.converter_blocks,
             fed=plan.vector is not None,
+            kept_rows=kept,
         )
         units = {"dispatch": dispatch, "engine": engine, "converter": converter}
         vector = None
         if plan.vector is not None:
-            limits = vector_limits(plan)
             assert limits is not None
-            vector = units["vector"] = VectorEngine(plan.vector, limits.fed)
+            widest = max_convert_cols(plan)
+            vector = VectorEngine(plan.vector, limits.fed, patches=limits.patches, widest=widest)
+            units["vector"] = vector
         for name, unit in units.items():
             m.submodules[name] = place(unit, platform)
         wiring.connect(m, wiring.flipped(self.command), dispatch.command)

@@ -21,12 +21,13 @@ def make(
     rounding=MIXED,
     max_col_blocks=80,
     fed=False,
+    kept_rows=0,
     **keys,
 ):
     """A converter; ``keys``: as :func:`make_numerics` takes them."""
     numerics = make_numerics(*formats, block=block, rounding=rounding, **{"random_bits": 8} | keys)
     sizes = {"data_width": data_width, "max_col_blocks": max_col_blocks}
-    return design(Converter, numerics=numerics, **sizes, fed=fed)
+    return design(Converter, numerics=numerics, **sizes, fed=fed, kept_rows=kept_rows)
 
 
 def specials(rows, cols, rng, rate=0.15):
@@ -64,25 +65,39 @@ def command_scale(golden, scale):
     return scale + (138 if golden.chosen.format.scale == "e4m3" else 127)
 
 
-def rows_of_blocks(values, block, rng):
+def patches_of(high, wide, cut):
+    """(first row, first column, the row after, the column after) of each patch of a tensor of so
+    many blocks, in their order; ``cut``: (rows, columns, by columns), or True for none."""
+    if cut is True:
+        return [(0, 0, high, wide)]
+    tall, broad, by_columns = cut
+    corners = [(top, left) for top in range(0, high, tall) for left in range(0, wide, broad)]
+    if by_columns:
+        corners.sort(key=lambda corner: corner[::-1])
+    return [(t, left, min(t + tall, high), min(left + broad, wide)) for t, left in corners]
+
+
+def rows_of_blocks(values, block, rng, cut=True):
     """A tensor as a chain gives it, with noise beside it: numbers that hold the rows of its blocks,
-    row of blocks by row of blocks."""
+    row of blocks by row of blocks, in the patches of :func:`patches_of`."""
     rows, cols = values.shape
     whole = (-(-rows // block) * block, -(-cols // block) * block)
     noise = np.random.default_rng(rng.getrandbits(32))
     padded = noise.integers(0, 2**32, size=whole, dtype=np.uint32)
     padded[noise.random(whole) < 0.3] |= 0x7F80_0000  # NaN and Inf among it
     padded[:rows, :cols] = values.view(np.uint32)
-    for top in range(0, whole[0], block):
-        for left in range(0, whole[1], block):
-            for row in padded[top : top + block, left : left + block]:
-                yield row.tolist()
+    for first, begin, last, end in patches_of(whole[0] // block, whole[1] // block, cut):
+        for i in range(first, last):
+            for j in range(begin, end):
+                for row in padded[i * block : (i + 1) * block, j * block : (j + 1) * block]:
+                    yield row.tolist()
 
 
 def convert(dut, jobs, rng, p_ready=1.0, p_write=None, p_row=1.0):
     """Run jobs (values, cls, tag, step, scale) one after the other, check all that they leave.
 
-    ``scale``: None, or e or T. A sixth entry that is true: a chain gives the floats. ``p_ready``:
+    ``scale``: None, or e or T. A sixth entry that is true: a chain gives the floats, in patches if
+    it is a ``cut`` of :func:`patches_of`. ``p_ready``:
     how often the memory is willing, and ``p_write``, if it differs, to take writes; ``p_row``: how
     often a chain has a row. Returns the cycles of each.
     """
@@ -94,7 +109,7 @@ def convert(dut, jobs, rng, p_ready=1.0, p_write=None, p_row=1.0):
     cycles = []
     block = dut.numerics.block
     chains = [
-        list(rows_of_blocks(values, block, rng)) if any(fed) else []
+        list(rows_of_blocks(values, block, rng, *fed)) if any(fed) else []
         for values, _, _, _, _, *fed in jobs
     ]
     given = [0]  # rows that were taken
@@ -103,9 +118,11 @@ def convert(dut, jobs, rng, p_ready=1.0, p_write=None, p_row=1.0):
         ctx.set(dut.seed, SEED)
         due = 0
         for (values, cls, tag, step, scale, *fed), chain in zip(jobs, chains, strict=True):
+            cut = fed[0] if any(fed) and fed[0] is not True else None
             fed = any(fed)
             rows, cols = values.shape
             what = f"{rows}x{cols} class {cls} {scale=}" + " fed" * fed
+            what += "" if cut is None else f" {cut}"
             floats = FloatLayout(rows=rows, cols=cols, data_width=dut.data_width).pack(values)
             floats.reshape(rows, -1)[:, 4 * cols :] = 0x7F  # what lies beside a row is ignored
             golden = quantise(
@@ -137,6 +154,9 @@ def convert(dut, jobs, rng, p_ready=1.0, p_write=None, p_row=1.0):
             command |= {"destination": addresses[0], "destination_t": addresses[-1]}
             command |= {"tag": tag, "step": step, "scale": command_scale(golden, scale)}
             command |= {"fed": fed} if dut.fed else {}
+            if cut is not None:
+                lengths = dict(zip(("high", "wide", "by_columns"), cut, strict=True))
+                command |= {"cut": {"cut": 1} | lengths}
             await put(ctx, dut.control.command, [command])
             cycles.append(1)
             while not (await ctx.tick().sample(dut.control.done))[-1]:

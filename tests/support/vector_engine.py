@@ -41,8 +41,9 @@ def shape_of(block, data_width, specials=None, *, decides=False):
     )
 
 
-def engine_of(block, data_width, specials=None, *, decides=False):
-    return design(VectorEngine, shape_of(block, data_width, specials, decides=decides), FED)
+def engine_of(block, data_width, specials=None, *, decides=False, **patches):
+    shape = shape_of(block, data_width, specials, decides=decides)
+    return design(VectorEngine, shape, FED, **patches)
 
 
 def golden_bench(block, data_width, *, decides=False):
@@ -122,7 +123,7 @@ def transfers(bench, placed):
 @dataclass
 class Job:
     """Commands, memory before them and after them, and what the unit says. ``product``: rows that
-    come from a product; ``fields``: of chains beside those of commands."""
+    come from a product, in ``tiles``; ``fields``: of chains beside those of commands."""
 
     commands: list
     step: int
@@ -132,6 +133,7 @@ class Job:
     error: int = 0
     product: list = field(default_factory=list)
     fields: dict = field(default_factory=dict)
+    tiles: dict = field(default_factory=lambda: {"t_step": 100, "l_step": 100})
     name: str = ""
 
 
@@ -257,13 +259,12 @@ class EngineRun:
                 await put(ctx, self.dut.product, rows, self.willing)
 
     async def tiles(self, ctx):
-        """A product is one tile."""
+        """How each product is cut."""
         for job in self.jobs:
             if job.product:
                 chain = asked(job.commands[-1])["chain"]
                 size = {name: chain[name] for name in ("rows", "cols")}
-                steps = {"t_step": 100, "l_step": 100}
-                await put(ctx, self.dut.tiles, [size | steps], self.willing)
+                await put(ctx, self.dut.tiles, [size | job.tiles], self.willing)
         while True:
             await ctx.tick()
 

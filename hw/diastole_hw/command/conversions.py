@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from diastole_hw.command.widths import WidthDecision
 from diastole_hw.convert.control import ConverterControl, convert_layout
+from diastole_hw.convert.order import cut_layout
 from diastole_hw.convert.scale import tensor_scale
 from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
@@ -98,12 +99,14 @@ class Conversions(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         job = data_register(conversion_layout(self.plan), name="job")
+        cut = data_register(cut_layout(), name="cut")
         control, given = self.converter, self.converter.command.p
-        common = [name for name in given.shape().members if name != "fed"]
+        common = [name for name in given.shape().members if name not in ("fed", "cut")]
         decision = self._width(m, platform, job) if self.plan.has_choices else None
         m.d.comb += [
             *(given[name].eq(job[name]) for name in common),
             given.fed.eq(self.of_image),
+            given.cut.eq(cut),
             self.cls.eq(job.cls),
             self.amax_at.eq(job.slot - 1),
             self.amax_put_at.eq(job.slot - 1),
@@ -113,10 +116,10 @@ class Conversions(wiring.Component):
             with m.State("IDLE"):
                 m.d.comb += [self.image.ready.eq(1), self.asked.ready.eq(~self.image.valid)]
                 with m.If(self.image.valid):
-                    m.d.sync += [self.of_image.eq(1), *self._image(job)]
+                    m.d.sync += [self.of_image.eq(1), cut.eq(self.image.p.cut), *self._image(job)]
                     m.next = "SLOT"
                 with m.Elif(self.asked.valid):
-                    m.d.sync += [self.of_image.eq(0), job.eq(self.asked.payload)]
+                    m.d.sync += [self.of_image.eq(0), cut.cut.eq(0), job.eq(self.asked.payload)]
                     m.next = "OFFER"
                     with m.If(self.asked.p.slot != 0):
                         m.next = "SLOT"

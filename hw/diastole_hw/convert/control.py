@@ -4,6 +4,7 @@ from amaranth.hdl import unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from diastole_hw.convert.order import cut_layout
 from diastole_sim.spec.command_table import ADDRESS_BITS
 
 CONVERT = data.StructLayout(
@@ -23,11 +24,11 @@ CONVERT = data.StructLayout(
 
 def convert_layout(*, planes: bool = False, fed: bool = False) -> data.StructLayout:
     """What is to be converted; with ``planes``, in how many each copy is stored, less 1; with
-    ``fed``, whether a chain gives the floats."""
+    ``fed``, whether a chain gives the floats, and in which patches, cut in blocks."""
     return data.StructLayout(
         CONVERT.members
         | ({"planes": unsigned(2)} if planes else {})
-        | ({"fed": unsigned(1)} if fed else {})
+        | ({"fed": unsigned(1), "cut": cut_layout()} if fed else {})
     )
 
 
@@ -45,7 +46,8 @@ class ConverterControl(wiring.Signature):
         one. ``scale``: 0, the tensor's scale follows from its data; else e + 127 of the tensor's
         top binade, or T + 138 of NVFP4; only looked at in classes with a tensor scale. ``fed``:
         only where :meth:`diastole_hw.convert.geometry.Geometry.can_feed` says so; ``source`` is
-        not looked at. Not checked.
+        not looked at. ``cut``: 0 where it is not ``fed``; else only as
+        :meth:`diastole_sim.spec.patches.PatchLimits.takes` says. Not checked.
     done : In(1)
         A pulse when the writer takes the last beat (which is not yet in memory then), and the last
         row of what is fed has been taken.

@@ -16,6 +16,7 @@ from diastole_hw.convert.image_writer import ImageWriter
 from diastole_hw.convert.intake import Intake
 from diastole_hw.convert.maxima import MAX_COL_BLOCKS
 from diastole_hw.convert.monitor import Monitor
+from diastole_hw.convert.order import cut_layout
 from diastole_hw.convert.pack import Packer, PlanePacker
 from diastole_hw.convert.quantise import MONITORED
 from diastole_hw.convert.reorder import Reorder
@@ -64,13 +65,16 @@ class Converter(wiring.Component):
         Most columns of blocks of a tensor (1 to 65536).
     fed : bool
         Chains may give tensors.
+    kept_rows : int
+        As :class:`diastole_hw.convert.maxima.ImageMaxima` has it: where chains may give tensors in
+        patches, most rows of blocks of these.
 
     Members
     -------
     control : In(ConverterControl(planes=numerics.chooses_widths, fed=fed))
     rows : In(stream of :func:`fed_row_layout`)
         With ``fed``: the blocks of a tensor, row of blocks by row of blocks, in it from the left,
-        each with all its rows. What lies beside the tensor is anything.
+        each with all its rows; or so patch by patch. What lies beside the tensor is anything.
     seed : In(32)
         Must not change while busy; not checked.
     busy : Out(1)
@@ -85,11 +89,17 @@ class Converter(wiring.Component):
     """
 
     def __init__(
-        self, *, numerics: Numerics, data_width: int, max_col_blocks: int, fed: bool = False
+        self,
+        *,
+        numerics: Numerics,
+        data_width: int,
+        max_col_blocks: int,
+        fed: bool = False,
+        kept_rows: int = 0,
     ):
         require_int("max_col_blocks", max_col_blocks, 1, MAX_COL_BLOCKS)
         self.numerics, self.data_width = numerics, data_width
-        self.max_col_blocks, self.fed = max_col_blocks, fed
+        self.max_col_blocks, self.fed, self.kept_rows = max_col_blocks, fed, kept_rows
         self.geometry = Geometry(numerics=numerics, data_width=data_width)
         rows = stream.Signature(fed_row_layout(numerics.block))
         super().__init__(
@@ -167,7 +177,8 @@ class Converter(wiring.Component):
 
     def _read(self, m, platform, job, begin, start, scan):
         """Walk the tiles, ask for their data and take them in."""
-        m.submodules.walk = place(walk := TensorWalk(**self._sizes), platform)
+        walk = TensorWalk(**self._sizes, in_patches=bool(self.kept_rows))
+        m.submodules.walk = place(walk, platform)
         m.submodules.requests = place(requests := ReadRequests(**self._sizes), platform)
         m.submodules.intake = place(intake := Intake(**self._sizes, fed=self.fed), platform)
         to_request = StreamFifo(shape=asked_layout(self.geometry), depth=2)
@@ -185,6 +196,7 @@ class Converter(wiring.Component):
             walk.cols.eq(job.cols),
             walk.source.eq(job.source),
             walk.pitch.eq(pitch),
+            *([walk.cut.eq(self._tiles_of(m, job, "read"))] if self.kept_rows else []),
             requests.cls.eq(job.cls),
             requests.pitch.eq(pitch),
             intake.restart.eq(begin),
@@ -212,6 +224,18 @@ class Converter(wiring.Component):
         connect(m, flipped(self.read.beats), intake.data)
         return intake, feeds
 
+    def _tiles_of(self, m, job, name):
+        """How the tensor is cut, in tiles."""
+        sizes = self.geometry
+        cut = Signal(cut_layout(), name=f"{name}_cut")
+        m.d.comb += [cut.cut.eq(job.cut.cut), cut.by_columns.eq(job.cut.by_columns)]
+        for length, of_tile in (("high", sizes.tile_rows), ("wide", sizes.tile_cols)):
+            counts = [side // sizes.block for side in sizes.of_classes(of_tile)]
+            less_1 = by_class(m, job.cls, [count - 1 for count in counts], f"{name}_{length}_rest")
+            shift = by_class(m, job.cls, map(exact_log2, counts), f"{name}_{length}_shift")
+            m.d.comb += cut[length].eq((job.cut[length] + less_1) >> shift)
+        return cut
+
     def _feed(self, m, platform, job, start, intake, asked, requests):
         """What a chain gives; nothing is asked for then. Returns whether it has more to give."""
         m.submodules.feed = place(feed := Feed(**self._sizes), platform)
@@ -221,6 +245,7 @@ class Converter(wiring.Component):
             feed.start.eq(start & job.fed),
             feed.rows.eq(job.rows),
             feed.cols.eq(job.cols),
+            *([feed.cut.eq(job.cut)] if self.kept_rows else []),
             intake.by_blocks.eq(job.fed),
             requests.payload.eq(asked.payload),
             requests.valid.eq(asked.valid & ~job.fed),
@@ -289,7 +314,8 @@ class Converter(wiring.Component):
         """Order, pack and write what the lanes made. ``feeds``: rows are still to come, if any are
         fed."""
         sizes = self.geometry
-        writer = ImageWriter(max_col_blocks=self.max_col_blocks, **self._sizes)
+        most = {"max_col_blocks": self.max_col_blocks, "kept_rows": self.kept_rows}
+        writer = ImageWriter(**most, **self._sizes)
         m.submodules.writer = place(writer, platform)
         reorder, field = Reorder(**self._sizes), ExponentField(**self._sizes, copy=0)
         m.submodules.reorder = place(reorder, platform)
@@ -341,6 +367,7 @@ class Converter(wiring.Component):
             writer.destination.eq(job.destination),
             writer.destination_t.eq(job.destination_t),
             writer.scale.eq(job.scale),
+            *([writer.cut.eq(self._tiles_of(m, job, "written"))] if self.kept_rows else []),
             *([writer.planes.eq(job.planes)] if sizes.planar else []),
             self.control.done.eq(self._done(m, writer, feeds)),
         ]

@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from diastole_hw.convert.geometry import Geometry
+from diastole_hw.convert.order import TileOrder, cut_layout, follow_tiles
 from diastole_hw.invariant import invariant
 from diastole_hw.memory.ram import Ram
 from diastole_hw.place import place
@@ -22,7 +23,7 @@ def fed_row_layout(block: int) -> data.ArrayLayout:
 
 class Feed(wiring.Component):
     """Words of a tensor from its blocks, which come row of blocks by row of blocks, in it from the
-    left, each with all its rows.
+    left, each with all its rows; or so patch by patch.
 
     Words leave in the same order, those of a block row by row; where a word covers several blocks,
     the words of these row by row. Only words that begin inside the tensor are given. What a word
@@ -45,6 +46,8 @@ class Feed(wiring.Component):
         A pulse before a tensor; only while not ``busy``.
     rows, cols : In(32)
         At least 1; must hold until the last row is taken. Not checked.
+    cut : In(:func:`diastole_hw.convert.order.cut_layout`)
+        In blocks; as ``rows``. A word covers no blocks of two patches, not checked.
     i : In(stream of :func:`fed_row_layout`)
     o : Out(stream of unsigned(32 * lanes))
     busy : Out(1)
@@ -59,6 +62,7 @@ class Feed(wiring.Component):
                 "start": In(1),
                 "rows": In(32),
                 "cols": In(32),
+                "cut": In(cut_layout()),
                 "i": In(stream.Signature(fed_row_layout(sizes.block))),
                 "o": Out(stream.Signature(unsigned(_FLOAT * sizes.lanes))),
                 "busy": Out(1),
@@ -70,8 +74,9 @@ class Feed(wiring.Component):
         invariant(m, platform, ~self.start | ~self.busy, "started with rows left")
         block = self.geometry.block
         row = Signal(range(block))
-        rows_left = data_register(32)
-        cols_left = data_register(32)
+        m.submodules.order = place(order := TileOrder(), platform)
+        rows_left, _ = follow_tiles(m, order, self.rows, 0, -block, "rows_left")
+        cols_left, _ = follow_tiles(m, order, self.cols, -block, 0, "cols_left")
         inside = Signal()
         took = Signal()
         block_end = Signal()
@@ -80,17 +85,19 @@ class Feed(wiring.Component):
             inside.eq(row < rows_left),
             took.eq(self.i.valid & self.i.ready),
             block_end.eq(took & (row == block - 1)),
-            line_end.eq(cols_left <= block),
+            order.start.eq(self.start),
+            order.cut.eq(self.cut),
+            order.taken.eq(block_end),
+            order.last_row.eq(rows_left <= block),
+            order.last_col.eq(cols_left <= block),
+            line_end.eq(order.last_col),
         ]
         with m.If(took):
             m.d.sync += row.eq(row + 1)
-        with m.If(block_end):
-            m.d.sync += cols_left.eq(cols_left - block)
-            with m.If(line_end):
-                m.d.sync += [cols_left.eq(self.cols), rows_left.eq(rows_left - block)]
-                m.d.sync += self.busy.eq(rows_left > block)
+        with m.If(block_end & order.last_row & order.last_col):
+            m.d.sync += self.busy.eq(0)
         with m.If(self.start):
-            m.d.sync += [rows_left.eq(self.rows), cols_left.eq(self.cols), self.busy.eq(1)]
+            m.d.sync += self.busy.eq(1)
         if self.geometry.word_chunks == 1:
             self._divide(m, inside, cols_left)
         else:

@@ -138,6 +138,10 @@ class Geometry:
         widest = self.fed_cols(cls)
         return (widest is None or cols <= widest) and not (self.scanned[cls] and scale == 0)
 
+    def cut_blocks(self, cls: int) -> tuple[int, int]:
+        """Rows and columns of blocks of a tile."""
+        return self.tile_rows(cls) // self.block, self.tile_cols(cls) // self.block
+
     @property
     def draws(self) -> tuple[bool, ...]:
         """Whether a class's elements draw from a generator."""

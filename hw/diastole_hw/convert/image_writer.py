@@ -9,7 +9,8 @@ from amaranth.utils import exact_log2
 
 from diastole_hw.bus.services import request_layout, write_beat_layout
 from diastole_hw.convert.geometry import Geometry, by_class
-from diastole_hw.convert.maxima import MAX_COL_BLOCKS, ImageMaxima
+from diastole_hw.convert.maxima import MAX_COL_BLOCKS, MAX_KEPT_ROWS, ImageMaxima
+from diastole_hw.convert.order import TileOrder, cut_layout, follow_tiles
 from diastole_hw.convert.pack import packed_layout
 from diastole_hw.convert.pack_bytes import PackBytes
 from diastole_hw.convert.planes import PlaneTurns
@@ -54,7 +55,7 @@ class ImageWriter(wiring.Component):
     numerics : Numerics
     data_width : int
         As in :class:`Geometry`.
-    max_col_blocks : int
+    max_col_blocks, kept_rows : int
         As in :class:`ImageMaxima`.
 
     Members
@@ -66,6 +67,8 @@ class ImageWriter(wiring.Component):
     destination, destination_t : In(40)
     scale : In(8)
         As in :class:`diastole_hw.convert.converter.Converter`; must hold until ``done``.
+    cut : In(:func:`diastole_hw.convert.order.cut_layout`)
+        With ``kept_rows``: in which patches the tensor comes; as ``scale``.
     group : In(stream of :func:`image_group_layout`)
         Every group, before its bytes, as :class:`ImageMaxima` takes them.
     planes : In(2)
@@ -81,15 +84,19 @@ class ImageWriter(wiring.Component):
         A pulse when the last beat is taken.
     """
 
-    def __init__(self, *, numerics: Numerics, data_width: int, max_col_blocks: int):
+    def __init__(
+        self, *, numerics: Numerics, data_width: int, max_col_blocks: int, kept_rows: int = 0
+    ):
         require_int("max_col_blocks", max_col_blocks, 1, MAX_COL_BLOCKS)
+        require_int("kept_rows", kept_rows, 0, MAX_KEPT_ROWS)
         self.numerics, self.data_width = numerics, data_width
-        self.max_col_blocks = max_col_blocks
+        self.max_col_blocks, self.kept_rows = max_col_blocks, kept_rows
         self.geometry = Geometry(numerics=numerics, data_width=data_width)
         byte = data.StructLayout({"byte": unsigned(8), "last": 1})
         elements = packed_layout(data_width, self.geometry.most_planes)
         super().__init__(
             ({"planes": In(2)} if self.geometry.planar else {})
+            | ({"cut": In(cut_layout())} if kept_rows else {})
             | {
                 "start": In(1),
                 "cls": In(2),
@@ -113,6 +120,7 @@ class ImageWriter(wiring.Component):
             numerics=self.numerics,
             data_width=self.data_width,
             max_col_blocks=self.max_col_blocks,
+            kept_rows=self.kept_rows,
         )
         packer = PackBytes(data_width=self.data_width)
         groups = StreamFifo(shape=image_group_layout(), depth=_GROUPS_AHEAD)
@@ -128,6 +136,7 @@ class ImageWriter(wiring.Component):
         connect(m, of_maxima.o, maxima.group)
         connect(m, flipped(self.exponents), maxima.i)
         m.d.comb += [
+            *([maxima.start.eq(self.start), maxima.cut.eq(self.cut)] if self.kept_rows else []),
             maxima.cls.eq(self.cls),
             maxima.cols.eq(self.cols),
             packer.i.valid.eq(maxima.o.valid),
@@ -217,7 +226,7 @@ class ImageWriter(wiring.Component):
                 group_ends = group_done & groups.p.last_plane
                 group_known = known | (plane == 0)
                 group_offset = self._of_plane(m, plane, groups.p.copy, lengths, "group_offset")
-        first = self._locate_groups(m, groups, group_ends)
+        first = self._locate_groups(m, platform, groups, group_ends)
         m.d.comb += address.eq(first if group_offset is None else first + group_offset)
         maximum_address, located, last_maximum = found.address, found.known, found.last
         m.d.comb += self.o.p.strb.eq(~0)
@@ -383,24 +392,39 @@ class ImageWriter(wiring.Component):
             ((locate, self._bytes(first)), (locate_t, self._bytes(columns_left))),
         )
 
-    def _locate_groups(self, m, groups, done):
+    def _locate_groups(self, m, platform, groups, done):
         """Address of the next group; ``done`` when it is used."""
         sizes = self.geometry
         group_bytes, pitch, pitch_t = self._pitches(m)
-        header = sizes.beat_bytes * sizes.header
+        start = self.destination + sizes.beat_bytes * sizes.header
         if (sizes.max_tile_rows, sizes.max_tile_cols) == (sizes.block, sizes.group_cols):
-            # Tiles are groups, and come in the order of the image.
+            # Tiles are groups, and come in the order of the image, or of its patches.
+            if self.kept_rows:
+                order = self._order(m, platform, groups.p, done, "order")
+                return follow_tiles(m, order, start[:ADDRESS_BITS], group_bytes, pitch, "group")[0]
             here = data_register(ADDRESS_BITS)
             with m.If(done):
                 m.d.sync += here.eq(here + group_bytes)
             with m.If(self.start):
-                m.d.sync += here.eq(self.destination + header)
+                m.d.sync += here.eq(start)
             return here
-        first = self._locate_first(m, groups.p, done, group_bytes, pitch)
+        first = self._locate_first(m, platform, groups.p, done, group_bytes, pitch)
         if not sizes.two_copies:
             return first
-        second = self._locate_second(m, groups.p, done, group_bytes, pitch_t)
+        second = self._locate_second(m, platform, groups.p, done, group_bytes, pitch_t)
         return Mux(groups.p.copy, second, first)
+
+    def _order(self, m, platform, group, done, name):
+        """The tiles, of a copy whose group is ``done``."""
+        m.submodules[name] = place(order := TileOrder(), platform)
+        m.d.comb += [
+            order.start.eq(self.start),
+            order.cut.eq(self.cut),
+            order.taken.eq(done & group.copy_end),
+            order.last_row.eq(group.last_row),
+            order.last_col.eq(group.last_col),
+        ]
+        return order
 
     def _shifted(self, m, value, counts, name):
         """``value`` times a count of each class, all powers of two."""
@@ -409,13 +433,17 @@ class ImageWriter(wiring.Component):
         m.d.comb += shifted.eq(value << shift)
         return shifted
 
-    def _locate_first(self, m, group, done, group_bytes, pitch):
+    def _locate_first(self, m, platform, group, done, group_bytes, pitch):
         """In a tile of the first copy: rows of blocks, from top to bottom."""
         sizes = self.geometry
         row_counts = [sizes.tile_rows(cls) // sizes.block for cls in range(3)]
         col_counts = [sizes.tile_cols(cls) // sizes.group_cols for cls in range(3)]
         row_bytes = self._shifted(m, pitch, row_counts, "tile_row_bytes")
         tile_bytes = self._shifted(m, group_bytes, col_counts, "tile_bytes")
+        if self.kept_rows:
+            order = self._order(m, platform, group, done & ~group.copy, "order")
+            steps, tiles = (group_bytes, pitch), (tile_bytes, row_bytes)
+            return self._follow_first(m, order, group, done & ~group.copy, steps, tiles)
         # The first group of this row of tiles, of this tile, of this row of blocks in the tile, and
         # the next.
         tiles, tile, line, here = (
@@ -438,8 +466,28 @@ class ImageWriter(wiring.Component):
             m.d.sync += [signal.eq(start) for signal in (tiles, tile, line, here)]
         return here
 
-    def _locate_second(self, m, group, done, group_bytes, pitch):
+    def _follow_first(self, m, order, group, done, steps, tiles):
+        """The same where tiles come in patches; ``steps``: to the next group and line, ``tiles``:
+        to those beside and below."""
+        (group_bytes, pitch), (beside, below) = steps, tiles
+        start = (self.destination + self.geometry.beat_bytes * self.geometry.header)[:ADDRESS_BITS]
+        _, following = follow_tiles(m, order, start, beside, below, "tile")
+        line, here = (data_register(ADDRESS_BITS, name=name) for name in ("line", "here"))
+        with m.If(order.taken):
+            m.d.sync += [here.eq(following), line.eq(following)]
+        with m.Elif(done):
+            m.d.sync += here.eq(here + group_bytes)
+            with m.If(group.line_end):
+                m.d.sync += [here.eq(line + pitch), line.eq(line + pitch)]
+        with m.If(self.start):
+            m.d.sync += [here.eq(start), line.eq(start)]
+        return here
+
+    def _locate_second(self, m, platform, group, done, group_bytes, pitch):
         """In a tile of the second copy: strips, each by columns of blocks from left to right."""
+        if self.kept_rows:
+            order = self._order(m, platform, group, done & group.copy, "order_t")
+            return self._follow_second(m, order, group, done & group.copy, group_bytes, pitch)
         # First row of this tile in the image, and this row; bytes from there to the first strip of
         # this row of tiles, and to this strip.
         tile, column, row_strip, strip = (
@@ -460,6 +508,31 @@ class ImageWriter(wiring.Component):
         with m.If(self.start):
             start = self._start_second()
             m.d.sync += [column.eq(start), tile.eq(start), strip.eq(0), row_strip.eq(0)]
+        return (column + strip)[:ADDRESS_BITS]
+
+    def _follow_second(self, m, order, group, done, group_bytes, pitch):
+        """The same where tiles come in patches."""
+        sizes = self.geometry
+        col_counts = [cols // sizes.block for cols in sizes.of_classes(sizes.tile_cols)]
+        # Only of classes with vectors, whose tiles are strips or more.
+        row_counts = [
+            max(1, rows // sizes.strip_rows) for rows in sizes.of_classes(sizes.tile_rows)
+        ]
+        beside = self._shifted(m, pitch, col_counts, "tile_t_bytes")
+        below = self._shifted(m, group_bytes, row_counts, "tile_strips")
+        start = self._start_second()[:ADDRESS_BITS]
+        tile, next_tile = follow_tiles(m, order, start, beside, 0, "tile_t")
+        origin = Const(0, ADDRESS_BITS)
+        _, next_strip = follow_tiles(m, order, origin, 0, below, "strips")
+        column, strip = (data_register(ADDRESS_BITS, name=name) for name in ("column", "strip"))
+        with m.If(order.taken):
+            m.d.sync += [column.eq(next_tile), strip.eq(next_strip)]
+        with m.Elif(done):
+            m.d.sync += column.eq(column + pitch)
+            with m.If(group.line_end):
+                m.d.sync += [column.eq(tile), strip.eq(strip + group_bytes)]
+        with m.If(self.start):
+            m.d.sync += [column.eq(start), strip.eq(0)]
         return (column + strip)[:ADDRESS_BITS]
 
     def _start_second(self):

@@ -1,20 +1,23 @@
 """Row and column maxima of a copy's stored exponents, gathered while its groups go by."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from diastole_hw.convert.geometry import Geometry, by_class
+from diastole_hw.convert.order import BACK, BESIDE, TileOrder, cut_layout, follow_tiles
 from diastole_hw.convert.pack_bytes import PackBytes
 from diastole_hw.convert.tile_quantiser import image_group_layout
 from diastole_hw.memory.ram import Ram
 from diastole_hw.place import place
+from diastole_hw.registers import data_register
 from diastole_sim.spec.check import require_int
 from diastole_sim.spec.image import GROUP_BLOCKS
 from diastole_sim.spec.numerics import Numerics
 
 MAX_COL_BLOCKS = 2**16
+MAX_KEPT_ROWS = 2**16
 
 
 class MaxMemory(wiring.Component):
@@ -90,7 +93,8 @@ class ImageMaxima(wiring.Component):
 
     Of squares one byte per row, then one per column of blocks; of vectors one per row of elements
     of the first copy, then one per row of the second, which is a column of the tensor. NaN counts
-    as 0. Rows are put out when a row of tiles is complete, columns after the last group.
+    as 0. Rows are put out when a row of tiles is complete, with the tile at the tensor's right;
+    columns after the last group.
 
     Timing: one byte per cycle. After a row of tiles, and at the end, ``i`` waits while the maxima
     go out, a byte per cycle at most; within a group it does not.
@@ -103,9 +107,16 @@ class ImageMaxima(wiring.Component):
     max_col_blocks : int
         Most columns of blocks of a tensor (1 to 65536). More are not checked for, and give wrong
         maxima.
+    kept_rows : int
+        Most rows of blocks whose maxima wait for the tiles beside theirs, where tensors may come in
+        patches: a patch's, or, by columns of patches, the tensor's. 0: no tensor does.
 
     Members
     -------
+    start : In(1)
+    cut : In(:func:`diastole_hw.convert.order.cut_layout`)
+        A pulse before the first group of a tensor, and its patches, as ``cols``; there with
+        ``kept_rows``.
     cls : In(2)
     cols : In(32)
         Of the tensor; must hold until the last beat is taken.
@@ -116,14 +127,18 @@ class ImageMaxima(wiring.Component):
         Rows, up to a whole beat of zeros; then columns in the same way.
     """
 
-    def __init__(self, *, numerics: Numerics, data_width: int, max_col_blocks: int):
+    def __init__(
+        self, *, numerics: Numerics, data_width: int, max_col_blocks: int, kept_rows: int = 0
+    ):
         require_int("max_col_blocks", max_col_blocks, 1, MAX_COL_BLOCKS)
+        require_int("kept_rows", kept_rows, 0, MAX_KEPT_ROWS)
         self.numerics, self.data_width = numerics, data_width
-        self.max_col_blocks = max_col_blocks
+        self.max_col_blocks, self.kept_rows = max_col_blocks, kept_rows
         self.geometry = Geometry(numerics=numerics, data_width=data_width)
         byte = data.StructLayout({"byte": unsigned(8), "last": 1})
         super().__init__(
-            {
+            ({"start": In(1), "cut": In(cut_layout())} if kept_rows else {})
+            | {
                 "cls": In(2),
                 "cols": In(32),
                 "group": In(stream.Signature(image_group_layout())),
@@ -135,13 +150,14 @@ class ImageMaxima(wiring.Component):
 
     @property
     def _row_entries(self) -> int:
-        """Of a row of tiles."""
+        """Of a row of tiles, or of all rows that wait."""
         sizes = self.geometry
         rows = (
             sizes.tile_rows(cls) // (1 if vectors else sizes.block)
             for cls, vectors in enumerate(sizes.vectors)
         )
-        return max(2, *rows)
+        kept = self.kept_rows * (sizes.block if sizes.two_copies else 1)
+        return max(2, kept, *rows)
 
     @property
     def _column_entries(self) -> int:
@@ -182,10 +198,42 @@ class ImageMaxima(wiring.Component):
             with m.If(~group.copy):
                 m.d.sync += fresh.eq(group.line_end)
         m.d.comb += [rows.entry.eq(self._counted(m)), columns.entry.eq(rows.entry)]
-        self._add_rows(m, rows, took, number, fresh, line, vectors)
-        self._add_columns(m, columns, took, number, line, line_t, vectors)
-        self._drain(m, platform, rows, columns, line, vectors, draining)
+        top, order_t = Const(0), None
+        if self.kept_rows:
+            order, order_t = self._orders(m, platform, vectors)
+            top = self._top(m, order)
+        of_rows = top + line if self.kept_rows else line
+        self._add_rows(m, rows, took, number, fresh, of_rows, vectors)
+        self._add_columns(m, columns, took, number, line, line_t, vectors, order_t)
+        self._drain(m, platform, rows, columns, line, top, vectors, draining)
         return m
+
+    def _orders(self, m, platform, vectors):
+        """The tiles of the first copy, and those of which columns come."""
+        group, orders = self.group.p, []
+        for name, here in (("order", ~group.copy), ("order_t", group.copy | ~vectors)):
+            m.submodules[name] = place(order := TileOrder(), platform)
+            m.d.comb += [
+                order.start.eq(self.start),
+                order.cut.eq(self.cut),
+                order.taken.eq(self.group.ready & group.copy_end & here),
+                order.last_row.eq(group.last_row),
+                order.last_col.eq(group.last_col),
+            ]
+            orders.append(order)
+        return orders
+
+    def _top(self, m, order):
+        """Row of blocks, among those that wait, with which the tile at hand begins."""
+        sizes = self.geometry
+        counts = [rows // sizes.block for rows in sizes.of_classes(sizes.tile_rows)]
+        below = by_class(m, self.cls, counts, "tile_lines")
+        top = data_register(range(self._row_entries), name="top")
+        with m.If(order.taken & (order.move != BESIDE)):
+            m.d.sync += top.eq(Mux(order.move == BACK, top + below, 0))
+        with m.If(self.start):
+            m.d.sync += top.eq(0)
+        return top
 
     def _counted(self, m):
         """The byte that comes, or 0 if it is NaN."""
@@ -207,19 +255,23 @@ class ImageMaxima(wiring.Component):
             rows.first.eq(self.group.p.first_col & fresh & first),
         ]
 
-    def _add_columns(self, m, columns, took, number, line, line_t, vectors):
+    def _add_columns(self, m, columns, took, number, line, line_t, vectors, order):
         sizes, group = self.geometry, self.group.p
         row_bits = exact_log2(sizes.block)
         here = Signal.like(columns.addr, name="column")  # of the group's first byte, in its units
-        tile = Signal.like(columns.addr, name="tile_column")
-        with m.If(self.group.ready & (group.copy | ~vectors)):
-            m.d.sync += here.eq(here + 1)
-            with m.If(group.copy_end):
-                m.d.sync += tile.eq(here + 1)
-            with m.Elif(group.line_end):
-                m.d.sync += here.eq(tile)
-            with m.If(group.copy_end & group.last_col):
-                m.d.sync += [here.eq(0), tile.eq(0)]
+        goes_on = self.group.ready & (group.copy | ~vectors)
+        if order is not None:
+            self._follow_columns(m, order, here, goes_on)
+        else:
+            tile = Signal.like(columns.addr, name="tile_column")
+            with m.If(goes_on):
+                m.d.sync += here.eq(here + 1)
+                with m.If(group.copy_end):
+                    m.d.sync += tile.eq(here + 1)
+                with m.Elif(group.line_end):
+                    m.d.sync += here.eq(tile)
+                with m.If(group.copy_end & group.last_col):
+                    m.d.sync += [here.eq(0), tile.eq(0)]
         m.d.comb += [
             columns.add.eq(took & ~vectors),
             columns.addr.eq(Cat(number[: exact_log2(GROUP_BLOCKS)], here)),
@@ -233,7 +285,24 @@ class ImageMaxima(wiring.Component):
                     columns.first.eq(group.first_row & (line_t == 0) & ((number >> row_bits) == 0)),
                 ]
 
-    def _drain(self, m, platform, rows, columns, line, vectors, draining):
+    def _follow_columns(self, m, order, here, goes_on):
+        """Where a group's columns lie, in a tensor that may come in patches."""
+        sizes, group = self.geometry, self.group.p
+        counts = [
+            sizes.tile_cols(cls) // (sizes.block if vectors else sizes.group_cols)
+            for cls, vectors in enumerate(sizes.vectors)
+        ]
+        beside = by_class(m, self.cls, counts, "tile_columns")
+        origin = Const(0, len(here))
+        tile, following = follow_tiles(m, order, origin, beside, 0, "columns")
+        with m.If(goes_on):
+            m.d.sync += here.eq(here + 1)
+            with m.If(group.line_end):
+                m.d.sync += here.eq(Mux(group.copy_end, following, tile))
+        with m.If(self.start):
+            m.d.sync += here.eq(0)
+
+    def _drain(self, m, platform, rows, columns, line, top, vectors, draining):
         """Put out the rows of a row of tiles, or the columns, or both."""
         sizes, group = self.geometry, self.group.p
         bits = exact_log2(sizes.block)
@@ -262,11 +331,14 @@ class ImageMaxima(wiring.Component):
             rows.read_en.eq(read & ~of_columns),
             columns.read_en.eq(read & of_columns),
         ]
+        # Where the rows begin that are complete.
+        first_row = data_register(range(self._row_entries), name="first_row")
         m.d.sync += settled.eq(draining)
         with m.If(move):
             m.d.sync += [valid.eq(read), last.eq(flush & (drained + 1 == entries))]
         with m.If(draining):
-            m.d.comb += [rows.addr.eq(drained), columns.addr.eq(drained)]
+            row_at = first_row + drained if self.kept_rows else drained
+            m.d.comb += [rows.addr.eq(row_at), columns.addr.eq(drained)]
             m.d.sync += drained.eq(drained + read)
             with m.If(settled & move & (drained == entries)):
                 m.d.sync += [draining.eq(then_columns), of_columns.eq(1), drained.eq(0)]
@@ -275,6 +347,8 @@ class ImageMaxima(wiring.Component):
             lines = Signal(len(line) + 1)
             m.d.comb += lines.eq(line + 1)
             m.d.sync += [drained.eq(0), flush.eq(group.last_row)]
+            if self.kept_rows:
+                m.d.sync += first_row.eq(Mux(vectors, top << bits, top))
             with m.If(~group.copy):
                 m.d.sync += [draining.eq(1), of_columns.eq(0)]
                 m.d.sync += entries.eq(Mux(vectors, lines << bits, lines))

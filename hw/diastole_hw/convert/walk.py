@@ -1,13 +1,15 @@
 """The order in which the converter reads a tensor: tiles, and the requests for their rows."""
 
-from amaranth.hdl import Module, Mux, Signal, unsigned
+from amaranth.hdl import Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from diastole_hw.bus.services import request_layout
 from diastole_hw.convert.geometry import Geometry, by_class
+from diastole_hw.convert.order import TileOrder, cut_layout, follow_tiles
 from diastole_hw.invariant import invariant
+from diastole_hw.place import place
 from diastole_hw.random.draws import INDEX_BITS
 from diastole_hw.registers import data_register
 from diastole_sim.spec.command_table import ADDRESS_BITS
@@ -48,7 +50,7 @@ def tile_layout(sizes: Geometry) -> data.StructLayout:
 
 
 class TensorWalk(wiring.Component):
-    """Visit the tiles of a tensor, row of tiles by row of tiles.
+    """Visit the tiles of a tensor, row of tiles by row of tiles, or patch by patch.
 
     Timing: the first tile is valid in the cycle after ``start``; one tile per cycle. ``o.valid`` is
     a register, ``o.payload`` combinational from registers and ``cls``.
@@ -58,6 +60,8 @@ class TensorWalk(wiring.Component):
     numerics : Numerics
     data_width : int
         As in :class:`Geometry`, which has the sizes of each class's tiles.
+    in_patches : bool
+        Tensors may come so, from a chain.
 
     Members
     -------
@@ -70,14 +74,17 @@ class TensorWalk(wiring.Component):
         Address of the float tensor, aligned to beats.
     pitch : In(35)
         Bytes from one row of floats to the next.
+    cut : In(:func:`diastole_hw.convert.order.cut_layout`)
+        With ``in_patches``, as ``rows``; ``address`` is anything where the tensor is cut.
     o : Out(stream of :func:`walked_layout`)
     """
 
-    def __init__(self, *, numerics: Numerics, data_width: int):
-        self.numerics, self.data_width = numerics, data_width
+    def __init__(self, *, numerics: Numerics, data_width: int, in_patches: bool = False):
+        self.numerics, self.data_width, self.in_patches = numerics, data_width, in_patches
         self.geometry = Geometry(numerics=numerics, data_width=data_width)
         super().__init__(
-            {
+            ({"cut": In(cut_layout())} if in_patches else {})
+            | {
                 "start": In(1),
                 "cls": In(2),
                 "rows": In(32),
@@ -96,6 +103,9 @@ class TensorWalk(wiring.Component):
         sizes = self.geometry
         tile_rows = by_class(m, self.cls, sizes.of_classes(sizes.tile_rows), "tile_rows")
         tile_cols = by_class(m, self.cls, sizes.of_classes(sizes.tile_cols), "tile_cols")
+        if self.in_patches:
+            self._order(m, platform, tile_rows, tile_cols)
+            return m
         rows_left = data_register(32)
         cols_left = data_register(32)
         row_address = data_register(ADDRESS_BITS)
@@ -137,6 +147,37 @@ class TensorWalk(wiring.Component):
             m.d.sync += [row_index.eq(0), index.eq(0)]
             m.d.sync += [first_row.eq(1), first_col.eq(1), self.o.valid.eq(1)]
         return m
+
+    def _order(self, m, platform, tile_rows, tile_cols):
+        """The tiles in the order of a chain."""
+        m.submodules.order = place(order := TileOrder(), platform)
+        tile = self.o.p
+        row_bytes = self._rows_of(m, self.pitch, "pitch")
+        row_elements = self._rows_of(m, self.cols, "elements")
+        rows_left, _ = follow_tiles(m, order, self.rows, 0, -tile_rows, "rows_left")
+        cols_left, _ = follow_tiles(m, order, self.cols, -tile_cols, 0, "cols_left")
+        origin = Const(0, INDEX_BITS)
+        index, _ = follow_tiles(m, order, origin, tile_cols, row_elements, "index")
+        address, _ = follow_tiles(m, order, self.source, tile_cols << 2, row_bytes, "address")
+        m.d.comb += [
+            order.start.eq(self.start),
+            order.cut.eq(self.cut),
+            order.taken.eq(self.o.valid & self.o.ready),
+            order.last_row.eq(tile.last_row),
+            order.last_col.eq(tile.last_col),
+            tile.first_row.eq(order.first_row),
+            tile.first_col.eq(order.first_col),
+            tile.address.eq(address),
+            tile.index.eq(index),
+            tile.rows.eq(Mux(tile.last_row, rows_left, tile_rows)),
+            tile.cols.eq(Mux(tile.last_col, cols_left, tile_cols)),
+            tile.last_row.eq(rows_left <= tile_rows),
+            tile.last_col.eq(cols_left <= tile_cols),
+        ]
+        with m.If(order.taken & tile.last_row & tile.last_col):
+            m.d.sync += self.o.valid.eq(0)
+        with m.If(self.start):
+            m.d.sync += self.o.valid.eq(1)
 
     def _rows_of(self, m, one, name):
         """What a row of tiles has of something of which a row of elements has ``one``."""

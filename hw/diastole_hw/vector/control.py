@@ -4,6 +4,7 @@ from amaranth.hdl import unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from diastole_hw.convert.order import cut_layout
 from diastole_hw.vector.setup import SIZE_BITS, STEP_BITS, chain_layout
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.limits import MOST_ENTRIES, VectorTable
@@ -16,13 +17,14 @@ place for those that are written, the special lanes."""
 
 def image_layout(*, choices: bool = False) -> data.StructLayout:
     """An image that a chain makes, of class ``cls``: ``address``, and ``offset`` of the second copy
-    from there, if there are two; ``tag``: of its draws; ``slot`` + 1 of its scale, 0: none.
-    ``choices``: of a machine that decides widths, with the fields of that of a descriptor."""
+    from there, if there are two; ``tag``: of its draws; ``slot`` + 1 of its scale, 0: none; how it
+    is ``cut``, in blocks. ``choices``: of a machine that decides widths, with the fields of that of
+    a descriptor."""
     sizes = dict.fromkeys(("rows", "cols"), unsigned(SIZE_BITS))
     words = dict.fromkeys(("offset", "tag"), unsigned(32))
     others = {"cls": unsigned(2), "address": unsigned(ADDRESS_BITS), "slot": unsigned(8)}
     flags = dict.fromkeys(CHOICE_FIELDS if choices else (), 1)
-    return data.StructLayout(sizes | words | others | flags)
+    return data.StructLayout(sizes | words | others | flags | {"cut": cut_layout()})
 
 
 def asked_of_vector() -> data.StructLayout:

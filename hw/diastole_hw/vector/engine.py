@@ -6,6 +6,7 @@ from operator import add
 from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
 
 from diastole_hw.bus.services import ReadSignature, WriteSignature
 from diastole_hw.place import place
@@ -24,6 +25,7 @@ from diastole_hw.vector.transfer import TableTransfer, transfer_layout
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.limits import SCALE_SLOTS
 from diastole_sim.spec.micro import INPUTS, OUTPUTS
+from diastole_sim.spec.patches import PatchLimits
 from diastole_sim.spec.stream_table import CHOICE_FIELDS, Kind
 
 
@@ -46,6 +48,10 @@ class VectorEngine(wiring.Component):
     shape : VectorShape
     fed : 3 integers
         By class, columns of the widest tensor that a chain may give the converter, 0 for none.
+    patches : PatchLimits, optional
+        In which tiles that do not hold whole rows it may, too; left out: in none.
+    widest : int
+        Columns of the widest tensor that comes so.
 
     Members
     -------
@@ -79,8 +85,15 @@ class VectorEngine(wiring.Component):
     tiles: stream.Interface
     constant_put: data.View
 
-    def __init__(self, shape: VectorShape, fed: tuple[int, int, int] = (0, 0, 0)):
-        self.shape, self.fed = shape, fed
+    def __init__(
+        self,
+        shape: VectorShape,
+        fed: tuple[int, int, int] = (0, 0, 0),
+        *,
+        patches: PatchLimits | None = None,
+        widest: int = 0,
+    ):
+        self.shape, self.fed, self.patches, self.widest = shape, fed, patches, widest
         row = row_layout(shape)
         super().__init__(
             {
@@ -157,7 +170,7 @@ class VectorEngine(wiring.Component):
         skipped = data_register(name="skipped")
         code, refusal = data_register(8, name="code"), self._refusal(m, chain, tiles, setup)
         stops = self._not_finite(m, core, outputs)
-        makes_image, written = self._image(m, chain, setup)
+        makes_image, written = self._image(m, chain, setup, tiles)
         with m.FSM():
             with m.State("IDLE"):
                 m.d.comb += control.command.ready.eq(1)
@@ -223,18 +236,19 @@ class VectorEngine(wiring.Component):
         products = [each.used & (each.kind == Kind.PRODUCT) for each in inputs]
         rows = [self._makes(setup, number, Kind.ROW) for number in range(OUTPUTS)]
         classes = [setup.streams[INPUTS + number].tensor_class for number in range(OUTPUTS)]
-        wide = [
-            image & (chain.cols > Array((*self.fed, 0))[cls])
-            for image, cls in zip(images, classes, strict=True)
-        ]
+        unfit = self._unfit(m, chain, tiles)
+        wide, odd = [], []
+        for image, cls in zip(images, classes, strict=True):
+            most = Array((*self.fed, 0))[cls]
+            wide.append(image & (chain.cols > Mux(narrow & (cls < 3), self.widest, most)))
+            odd.append(image & Array(unfit)[cls])
         several = reduce(add, images) > 1
-        blocks = (chain.cols + (self.shape.block - 1)) >> self.shape.row_bits
         m.d.comb += [
-            narrow.eq(chain.of_product & (tiles.l_step < blocks)),
+            narrow.eq(self._narrow(chain, tiles)),
             beyond.eq(Cat(wide).any() | several),
             unread.eq(chain.of_product & ~Cat(products).any()),
         ]
-        with m.If(narrow & Cat(images).any()):
+        with m.If(narrow & Cat(odd).any()):
             m.d.comb += refusal.eq(ErrorCode.NEST)
         with m.Elif(setup.bad_stream | beyond | unread | (narrow & Cat(rows).any())):
             m.d.comb += refusal.eq(ErrorCode.BAD_STREAM)
@@ -242,12 +256,35 @@ class VectorEngine(wiring.Component):
             m.d.comb += refusal.eq(ErrorCode.BAD_PROGRAM)
         return refusal
 
+    def _narrow(self, chain, tiles):
+        """Whether the chain's product has tiles that do not hold whole rows."""
+        blocks = (chain.cols + (self.shape.block - 1)) >> self.shape.row_bits
+        return chain.of_product & (tiles.l_step < blocks)
+
+    def _unfit(self, m, chain, tiles):
+        """By class, whether the converter does not take the product's tiles as patches."""
+        unfit = Signal(4, init=~0)
+        if self.patches is None:
+            return unfit
+        rows = (chain.rows + (self.shape.block - 1)) >> self.shape.row_bits
+        kept = self.patches.kept_rows
+        waits = Signal()  # maxima of more rows would wait
+        m.d.comb += waits.eq((rows > kept) & (tiles.lanes_outermost | (tiles.t_step > kept)))
+        for cls, (tile_rows, tile_cols) in enumerate(self.patches.tiles):
+            beside = tiles.l_step[: exact_log2(tile_cols)].any()
+            if tile_rows > 1:
+                beside = tiles.l_step != tile_cols
+            below = tiles.t_step[: exact_log2(tile_rows)].any() & (tiles.t_step < rows)
+            m.d.comb += unfit[cls].eq(beside | below | waits)
+        m.d.comb += unfit[len(self.patches.tiles)].eq(1)
+        return unfit
+
     def _makes(self, setup, number, kind):
         """Whether an output is of a kind."""
         stream_ = setup.streams[INPUTS + number]
         return stream_.used & (stream_.kind == kind)
 
-    def _image(self, m, chain, setup):
+    def _image(self, m, chain, setup, tiles):
         """Whether the chain makes an image, and that the last one that was asked for is written."""
         makes, pending, asked = Signal(), Signal(), self.image_asked.p
         for number in range(OUTPUTS):
@@ -264,7 +301,14 @@ class VectorEngine(wiring.Component):
                 if self.shape.has_choices:
                     for name in CHOICE_FIELDS:
                         m.d.comb += asked[name].eq(stream_[name])
-        m.d.comb += [asked.rows.eq(chain.rows), asked.cols.eq(chain.cols)]
+        m.d.comb += [
+            asked.rows.eq(chain.rows),
+            asked.cols.eq(chain.cols),
+            asked.cut.cut.eq(self._narrow(chain, tiles)),
+            asked.cut.high.eq(tiles.t_step),
+            asked.cut.wide.eq(tiles.l_step),
+            asked.cut.by_columns.eq(tiles.lanes_outermost),
+        ]
         with m.If(self.image_asked.valid & self.image_asked.ready):
             m.d.sync += pending.eq(1)
         with m.Elif(self.image_done):

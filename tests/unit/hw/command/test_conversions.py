@@ -86,7 +86,10 @@ def test_conversions(plan, images, rng):
         job | {"source": 8 * n, "destination": 16 * n, "destination_t": 5, "step": n, "scale": n}
         for n, job in enumerate(jobs[:12])
     ]
-    chains = [job | {"address": 32 * n, "offset": 64} for n, job in enumerate(jobs[12:])]
+    cuts = [{"cut": n % 2, "high": n, "wide": 2 * n, "by_columns": n // 2 % 2} for n in range(12)]
+    chains = [
+        job | {"address": 32 * n, "offset": 64, "cut": cuts[n]} for n, job in enumerate(jobs[12:])
+    ]
     told, done = [], {"done": 0, "image_done": 0}
 
     async def converter(ctx):
@@ -94,6 +97,7 @@ def test_conversions(plan, images, rng):
         while True:
             given = await get(ctx, dut.converter.command, lambda: rng.random() < 0.5)
             told.append({name: given[name] for name in given.shape().members})
+            told[-1]["cut"] = {name: given.cut[name] for name in cuts[0]}
             for _ in range(rng.randrange(4)):
                 await ctx.tick()
             magnitude = rng.getrandbits(31)
@@ -129,7 +133,9 @@ def test_conversions(plan, images, rng):
             assert each["destination"] == asked["address"]
             assert each["destination_t"] == (asked["address"] + 64 if two else 0)
             assert each["step"] == 9
+            assert each["cut"] == asked["cut"]
         else:
+            assert not each["cut"]["cut"]
             assert each["destination_t"] == 5
             assert each["step"] == asked["step"]
         if each["fed"] or slot >= 0:

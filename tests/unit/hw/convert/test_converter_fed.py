@@ -204,7 +204,7 @@ def test_only_a_converter_that_is_fed_has_the_bit():
             convert_layout(planes=planes).members,
             convert_layout(planes=planes, fed=True).members,
         )
-        assert fed == plain | {"fed": fed["fed"]}
+        assert fed == plain | {"fed": fed["fed"], "cut": fed["cut"]}
         names = ConverterControl(planes=planes).members
         assert names.keys() == ConverterControl(planes=planes, fed=True).members.keys()
     assert not hasattr(make(4, 64), "rows")

@@ -5,6 +5,7 @@ import pytest
 
 from diastole_hw.convert.feed import Feed, fed_row_layout
 from support.bench import design, get, put, run
+from support.converter_bench import patches_of
 from support.tiles import MACHINES, machine
 
 SHAPES = [(1, 1), (1, 37), (3, 5), (9, 34), (17, 3), (8, 16)]
@@ -42,6 +43,33 @@ class Tensor:
                 for row in range(top, min(top + self.block, self.height)):
                     for first in range(left, min(left + step, self.width), self.lanes):
                         yield self.values[row][first : min(first + self.lanes, self.width)]
+
+    def patches(self, cut):
+        """The places of its blocks, patch by patch."""
+        high, wide = (-(-size // self.block) for size in (self.height, self.width))
+        return patches_of(high, wide, cut)
+
+    def rows_in(self, cut):
+        """As :meth:`rows`."""
+        for top, left, bottom, right in self.patches(cut):
+            for i in range(top, bottom):
+                for j in range(left, right):
+                    for row in range(i * self.block, (i + 1) * self.block):
+                        yield [self.float(row, j * self.block + n) for n in range(self.block)]
+
+    def words_in(self, cut):
+        """As :meth:`words`."""
+        step = max(self.block, self.lanes)
+        for top, left, bottom, right in self.patches(cut):
+            last_row, end = (
+                min(bottom * self.block, self.height),
+                min(right * self.block, self.width),
+            )
+            for i in range(top * self.block, last_row, self.block):
+                for j in range(left * self.block, end, step):
+                    for row in range(i, min(i + self.block, last_row)):
+                        for first in range(j, min(j + step, end), self.lanes):
+                            yield self.values[row][first : min(first + self.lanes, end)]
 
 
 async def begin(ctx, dut, tensor):
@@ -113,6 +141,33 @@ def test_timing(name, rng):
         while (await ctx.tick().sample(dut.busy))[-1]:
             cycles += 1
         assert cycles == asked
+
+    run(dut, give, main)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_patches(name, rng):
+    """Of as many columns as words, and groups, need; one after the other, in both orders."""
+    dut = make(name)
+    block = dut.geometry.block
+    tensors = [Tensor(dut, (3 * block + 1, 20 * block - 1), rng) for _ in range(3)]
+    cuts = [(2, 8, 0), (1, 16, 0), (3, 8, 1)]
+
+    async def give(ctx):
+        for tensor, cut in zip(tensors, cuts, strict=True):
+            await put(ctx, dut.i, tensor.rows_in(cut), lambda: rng.random() < 0.7)
+
+    async def main(ctx):
+        for tensor, cut in zip(tensors, cuts, strict=True):
+            lengths = dict(zip(("high", "wide", "by_columns"), cut, strict=True))
+            ctx.set(dut.cut, {"cut": 1} | lengths)
+            await begin(ctx, dut, tensor)
+            for number, wanted in enumerate(tensor.words_in(cut)):
+                word = await get(ctx, dut.o, lambda: rng.random() < 0.7)
+                got = [word >> 32 * n & 0xFFFF_FFFF for n in range(len(wanted))]
+                assert got == wanted, f"word {number}, {cut}"
+            while ctx.get(dut.busy):
+                await ctx.tick()
 
     run(dut, give, main)
 

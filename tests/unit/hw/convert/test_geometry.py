@@ -267,3 +267,12 @@ def test_only_tiles_that_are_complete_with_a_row_of_blocks_begin_beside_others()
                 again = len([n for n, tile in enumerate(tiles[1:]) if tile != tiles[n]])
                 once = again + 1 == len(set(tiles))
                 assert sizes.can_feed(cls, cols=cols, scale=1) == once, (name, cls, cols)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_blocks_of_a_tile(name):
+    numerics, data_width = machine(name)
+    sizes = Geometry(numerics=numerics, data_width=data_width)
+    for cls in range(3):
+        height, width = tile_shape(numerics, cls)
+        assert sizes.cut_blocks(cls) == (height // numerics.block, width // numerics.block)

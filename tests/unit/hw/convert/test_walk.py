@@ -5,6 +5,7 @@ import pytest
 
 from diastole_hw.convert.walk import ReadRequests, TensorWalk
 from support.bench import design, get, put, run
+from support.converter_bench import patches_of
 from support.tiles import MACHINES, machine, piece_cols, tile_shape, tiles_of
 
 FIELDS = ("address", "index", "rows", "cols", "first_row", "first_col", "last_row", "last_col")
@@ -58,6 +59,42 @@ def test_tiles(name, p_ready, rng):
             for _ in range(3):
                 valid = (await ctx.tick().sample(dut.o.valid))[-1]
                 assert not valid, f"more tiles than {shape} has, class {cls}"
+
+    run(dut, main, limit=60_000)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_patches(name, rng):
+    """The tiles of patches of 2 x 1 and 1 x 2 tiles, in both orders; and those of no patches."""
+    numerics, data_width = machine(name)
+    dut = design(TensorWalk, numerics=numerics, data_width=data_width, in_patches=True)
+    cuts = [(2, 1, 0), (1, 2, 0), (2, 1, 1), (1, 2, 1), None]
+
+    async def main(ctx):
+        for cut in cuts:
+            cls = rng.randrange(3)
+            height, width = tile_shape(numerics, cls)
+            high, wide = rng.randrange(2, 6), rng.randrange(2, 6)
+            shape = (high * height - rng.randrange(height), wide * width - rng.randrange(width))
+            items, pitch = tile_items(numerics, data_width, cls, shape, 0)
+            lengths = (0, 0, 0) if cut is None else cut
+            fields = dict(zip(("high", "wide", "by_columns"), lengths, strict=True))
+            ctx.set(dut.cut, {"cut": int(cut is not None)} | fields)
+            for signal, value in (
+                (dut.cls, cls), (dut.rows, shape[0]), (dut.cols, shape[1]), (dut.pitch, pitch),
+                (dut.start, 1),
+            ):  # fmt: skip
+                ctx.set(signal, value)
+            await ctx.tick()
+            ctx.set(dut.start, 0)
+            for top, left, bottom, right in patches_of(high, wide, cut or True):
+                for row in range(top, bottom):
+                    for item in items[row * wide + left : row * wide + right]:
+                        got = plain(await get(ctx, dut.o, lambda: rng.random() < 0.7))
+                        if cut is not None:
+                            del got["address"]
+                        assert item | got == item, f"{shape}, class {cls}, {cut}"
+            assert not (await ctx.tick().sample(dut.o.valid))[-1]
 
     run(dut, main, limit=60_000)
 

@@ -10,6 +10,7 @@ from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.limits import VectorTable
 from diastole_sim.spec.micro import Instruction, MicroOp, Source
+from diastole_sim.spec.patches import PatchLimits
 from diastole_sim.spec.stream_table import DESCRIPTOR_BYTES, Descriptor, Kind, PanelOrder
 from support.random_programs import random_scene
 from support.vector_engine import (
@@ -241,6 +242,58 @@ def test_images_leave_for_the_converter(stalls, image, rng):
         width = min(4, 13 - 4 * j)
         if 4 * i + slot < 7:
             assert found[:width] == row[:width]
+
+
+PATCHES = PatchLimits(tiles=((1, 2), (2, 2), (1, 4)), kept_rows=2)
+
+
+@pytest.mark.parametrize(
+    "cls, tile, by_columns, limits, error",
+    [
+        (0, (1, 2), 0, {}, ErrorCode.NONE),
+        (0, (1, 2), 1, {}, ErrorCode.NONE),
+        (0, (1, 2), 1, {"patches": replace(PATCHES, kept_rows=1)}, ErrorCode.NEST),
+        (0, (1, 3), 0, {}, ErrorCode.NEST),
+        (0, (1, 4), 0, {"widest": 8}, ErrorCode.NONE),  # whole rows
+        (0, (1, 2), 0, {"widest": 12}, ErrorCode.BAD_STREAM),
+        (0, (1, 2), 0, {"patches": None}, ErrorCode.NEST),
+        (1, (2, 2), 0, {}, ErrorCode.NONE),
+        (1, (3, 2), 0, {}, ErrorCode.NONE),  # all rows
+        (1, (1, 2), 0, {}, ErrorCode.NEST),
+        (2, (1, 2), 0, {}, ErrorCode.NEST),
+        (3, (1, 2), 0, {}, ErrorCode.NEST),
+    ],
+)
+def test_images_in_patches(cls, tile, by_columns, limits, error, rng):
+    """Of a product of 2 x 4 blocks, in such tiles: as :class:`PatchLimits` has it, and asked for
+    so."""
+    chain = Chain(source=Descriptor(kind=Kind.PRODUCT), output=replace(IMAGE, tensor_class=cls))
+    loads = chain.loads()
+    memory = bytes(chain.bench.machine.memory.read(0, chain.bench.machine.memory.size))
+    high, wide = tile
+    given = Job(
+        [*loads, chain.command()],
+        0,
+        memory,
+        memory,
+        error=error,
+        product=[row for block in blocks_of(TENSOR, 4) for row in block],
+        fields={"of_product": 1},
+        tiles={"t_step": high, "l_step": wide, "lanes_outermost": by_columns},
+    )
+    limits = {"patches": PATCHES, "widest": 13} | limits
+    seen = do_jobs(engine_of(4, 64, **limits), [given], rng)
+    assert bool(seen.images) == (error == ErrorCode.NONE)
+    patches = limits["patches"]
+    if wide < 4 and cls < 3 and limits["widest"] == 13:
+        taken = patches is not None and patches.takes(
+            cls, (2, 4), tile, by_columns=bool(by_columns)
+        )
+        assert taken == (error == ErrorCode.NONE)
+    if seen.images:
+        cut = seen.images[0]["cut"]
+        assert cut["cut"] == (wide < 4)
+        assert (cut["high"], cut["wide"], cut["by_columns"]) == (high, wide, by_columns)
 
 
 CONVERSION = 1500
