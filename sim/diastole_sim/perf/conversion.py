@@ -255,11 +255,11 @@ class ConversionRun:
 
     # Through the lanes.
 
-    def tiles(self, row: int) -> None:
-        """A row of tiles."""
-        converter, col = self.converter, 0
+    def tiles(self, row: int, col: int = 0, end: int | None = None) -> None:
+        """A row of tiles, from a column of elements on, to ``end`` if it is not the tensor's."""
+        converter = self.converter
         rows = min(converter.tile_rows, self.rows - row)
-        for width in converter.tiles(self.cols):
+        for width in converter.tiles((end or self.cols) - col):
             known = self.reading.tile(rows, width, self.places.popleft() + 1)
             if converter.draws_early:
                 known = self._with_draws(known, row, col, rows, width)

@@ -1,4 +1,4 @@
-"""A conversion of an image that a chain gives, row of blocks by row of blocks."""
+"""A conversion of an image that a chain gives by rows of blocks, or patch by patch."""
 
 from diastole_sim.perf.conversion import KNOWN, ConversionRun, TileReading
 from diastole_sim.perf.converter import ModelledConverter
@@ -46,6 +46,7 @@ class FedConversion:
         self.run.begin_at(now)
         self.run.reading = self.reading = FedReading(self.converter, vector, now)
         self.came = [now] * task.walk.block_cols
+        self.left = 0  # block column with which the line at hand begins
         self.finished: int | None = None
 
     @property
@@ -56,11 +57,16 @@ class FedConversion:
     def block(self, block: VisitedBlock, cycle: int) -> None:
         """The last row of a block came in a cycle."""
         self.came[block.j] = max(self.came[block.j], cycle)
+        if block.first:
+            self.left = block.j
         bottom = (block.i + 1) * self.walk.block
         whole = bottom % self.converter.tile_rows == 0 or bottom >= self.walk.rows
-        if whole and block.j == self.walk.block_cols - 1:
-            self.reading.came = list(self.came)
-            self.run.tiles((bottom - 1) // self.converter.tile_rows * self.converter.tile_rows)
+        if whole and block.last:
+            side, tile_rows = self.walk.block, self.converter.tile_rows
+            after = block.j + 1
+            self.reading.came = self.came[self.left : after]
+            top = (bottom - 1) // tile_rows * tile_rows
+            self.run.tiles(top, self.left * side, min(after * side, self.walk.cols))
 
     def end(self) -> int:
         """All blocks have come: the first cycle in which the chain may end for it."""

@@ -13,7 +13,7 @@ from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import CHAINED, PRODUCTS
 from diastole_sim.spec.limits import CHOSEN_PLANES, Limits, VectorTable
 from diastole_sim.spec.micro import INPUTS
-from diastole_sim.spec.nest import Nest
+from diastole_sim.spec.nest import Nest, NestLimits
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.operations import Operation
 from diastole_sim.spec.stream_table import SLOTS, Descriptor, Kind
@@ -173,7 +173,8 @@ class Writer:
         if product is not None:
             reads += _read_by(product)
         writes = [stream.name for stream in outputs.values()] + slots
-        self.commands.add(self._command(use, product, place), reads=reads, writes=writes)
+        command = self._command(use, outputs, product, place)
+        self.commands.add(command, reads=reads, writes=writes)
         for name, source in converted.items():
             image = use.outputs[name]
             assert isinstance(image, PlannedImage)
@@ -199,10 +200,14 @@ class Writer:
             self.floats[image.name] = stream_of(area)
         return self.floats[image.name]
 
-    def whole_rows(self, product: ProductOf) -> bool:
-        """Whether the tiles of a product hold whole rows of its result."""
+    def _nests(self, product: ProductOf) -> NestLimits:
         nests = self.limits.nests and self.limits.nests.of(product.operation)
         assert nests, "a machine with a vector unit takes nests"
+        return nests
+
+    def whole_rows(self, product: ProductOf) -> bool:
+        """Whether the tiles of a product hold whole rows of its result."""
+        nests = self._nests(product)
         return nests.groups[-1] * nests.lane_side >= -(-product.shape[1] // self.plan.block)
 
     def _planes(self, tensor_class: str) -> int:
@@ -228,9 +233,8 @@ class Writer:
             else:
                 found[name] = output
         images = {n: each for n, each in use.outputs.items() if isinstance(each, PlannedImage)}
-        as_floats = {
-            n: self._floats_of(each) for n, each in images.items() if self._apart_from(each)
-        }
+        apart = [name for name, each in images.items() if self._apart_from(each, product)]
+        as_floats = {name: self._floats_of(images[name]) for name in apart}
         if (
             len(as_floats) < len(images)
             and product is not None
@@ -239,17 +243,17 @@ class Writer:
             as_floats = {name: self._floats_of(image) for name, image in images.items()}
         return found | as_floats, as_floats
 
-    def _apart_from(self, image: PlannedImage) -> bool:
-        """Whether no chain makes it: none so wide of its class, or its scale comes from its own
-        numbers, which no chain can know."""
+    def _apart_from(self, image: PlannedImage, product: ProductOf | None) -> bool:
+        """Whether no chain makes it: over memory none so wide of its class; or its scale comes from
+        its own numbers, which no chain can know."""
         assert self.limits.vector is not None
         chosen = self.plan.numerics.converted_class(image.tensor_class)
         measured = chosen.has_tensor_scale and self.plan.numerics.source == "current"
         widest = self.limits.vector.fed[CLASS_NAMES.index(image.tensor_class)]
-        return measured or image.cols > widest
+        return measured or (product is None and image.cols > widest)
 
     def _fits(self, use: ChainUse, outputs: Mapping[str, BoundStream], product: ProductOf) -> bool:
-        """Whether the product's tiles give the converter whole groups, by the machine's rules."""
+        """Whether the product's tiles are what the converter takes, by the machine's rules."""
         program = self.tables.assembled(
             use.chain, use.inputs, outputs, values=use.values, numbers=use.numbers
         )
@@ -258,10 +262,18 @@ class Writer:
             descriptors[port.number] = use.inputs[name].descriptor
         for name, port in use.chain.outputs.items():
             descriptors[INPUTS + port.number] = outputs[name].descriptor
-        command = self._command(use, product, ProgramPlace(first=0, length=len(program), streams=0))
-        return ErrorCode.NEST not in chain_faults(command, descriptors, program, self.limits)
+        place = ProgramPlace(first=0, length=len(program), streams=0)
+        command = self._command(use, outputs, product, place)
+        faults = chain_faults(command, descriptors, program, self.limits)
+        return faults.isdisjoint({ErrorCode.NEST, ErrorCode.BAD_STREAM})
 
-    def _command(self, use: ChainUse, product: ProductOf | None, place: ProgramPlace) -> Command:
+    def _command(
+        self,
+        use: ChainUse,
+        outputs: Mapping[str, BoundStream],
+        product: ProductOf | None,
+        place: ProgramPlace,
+    ) -> Command:
         if product is None:
             return Command.chain(
                 place,
@@ -278,25 +290,40 @@ class Writer:
             n=product.n,
             k=product.k,
             skip=use.skip,
-            nest=self._short_tiles(product),
+            nest=self._short_tiles(product, self._tile(outputs, product)),
             planes=self._planes_of(product),
             slots=_slots_of(product),
             **product.addresses(),
         )
 
-    def _short_tiles(self, product: ProductOf) -> Nest:
-        """Tiles of few rows and loads of little of the contraction, so that the chain begins early;
-        what is held stays for all of them, where there is room."""
-        nests = self.limits.nests and self.limits.nests.of(product.operation)
-        assert nests, "a machine with a vector unit takes nests"
+    def _tile(self, outputs: Mapping[str, BoundStream], product: ProductOf) -> Nest:
+        """Of few rows, so that the chain begins early; and what the converter takes of an image, if
+        there is one: whole tiles of its own."""
+        nests = self._nests(product)
+        rows, groups, patches = SHORTEST_TILE, 0, self.limits.vector and self.limits.vector.patches
+        streams = (output.descriptor for output in outputs.values())
+        classes = [stream.tensor_class for stream in streams if stream.kind == Kind.IMAGE]
+        if classes and patches is not None and not self.whole_rows(product):
+            high, wide = patches.tiles[classes[0]]
+            rows = max(rows, high)
+            if high > 1:  # one beside the other would begin anew before it is complete
+                groups = next((each for each in nests.groups if each * nests.lane_side == wide), 0)
+        return Nest(
+            t_blocks=min((each for each in nests.t_blocks if each >= rows), default=0),
+            groups=groups,
+        )
+
+    def _short_tiles(self, product: ProductOf, tile: Nest) -> Nest:
+        """Loads of little of the contraction, so that the chain begins early; what is held stays
+        for all tiles, where there is room."""
+        nests = self._nests(product)
         (multiplied,) = product.described.products
         sizes = {"m": product.m, "n": product.n, "k": product.k}
         t, lanes, contraction = (-(-sizes[axis] // self.plan.block) for axis in multiplied.loops)
         planes = self._planes_of(product) | dict.fromkeys(_slots_of(product), max(CHOSEN_PLANES))
         streamed, held = (planes.get(each.tensor_class, 1) for each in multiplied.factors)
-        rows = min((each for each in nests.t_blocks if each >= SHORTEST_TILE), default=0)
-        cut = Nest(t_blocks=rows, chunk=nests.chunk[0])
-        for nest in (replace(cut, keep="held"), cut, Nest(t_blocks=rows)):
+        cut = replace(tile, chunk=nests.chunk[0])
+        for nest in (replace(cut, keep="held"), cut, tile):
             if nests.problem(nest, (t, lanes, contraction), (streamed, held)) is None:
                 return nest
         return MACHINES_OWN

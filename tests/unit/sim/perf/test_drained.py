@@ -78,3 +78,19 @@ def test_an_image_waits_for_the_converter():
         for at in (0, 5000)
     )
     assert now.done < 5000 < later.done
+
+
+def test_an_image_in_patches_takes_what_the_product_does():
+    """512 columns, of which a tile holds 64."""
+    sizes, cols = (64, 512, 64), 512
+    chains = []
+    for output in (Kind.PANEL, Kind.IMAGE):
+        task = task_of(
+            [move(Source.S0, o=0)], inputs=[Kind.PRODUCT], outputs=[output], cols=cols,
+            of_product=True,
+        )  # fmt: skip
+        nest = Nest(t_blocks=2, groups=4)
+        found = estimate_drained(MACHINE, modelled_vector(), "forward", sizes, task, nest=nest)
+        chains.append(found.chain)
+    panel, image = chains
+    assert panel.done <= image.done <= panel.done + 60

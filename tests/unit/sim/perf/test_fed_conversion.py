@@ -30,3 +30,21 @@ def test_a_tile_waits_for_a_place():
     for number, block in enumerate(blocks[:24]):
         fed.block(block, 16 * number)
     assert before < 0 < fed.free
+
+
+def test_patches_end_as_the_whole_does():
+    """A row of blocks of 64 columns is a tile; whole rows of three of them, or each by itself."""
+    ends = []
+    for wide in (24, 8):
+        fed, blocks = conversion(32, 192)
+        patches = [blocks] if wide == 24 else [
+            [each._replace(first=each.j % 8 == 0, last=each.j % 8 == 7) for each in blocks
+             if left <= each.j < left + 8]
+            for left in (0, 8, 16)
+        ]  # fmt: skip
+        for number, block in enumerate(block for patch in patches for block in patch):
+            fed.block(block, 16 * number)
+        ends.append(fed.end())
+    whole, cut = ends
+    assert abs(whole - cut) <= 20
+    assert whole > 16 * 4 * 24

@@ -1,5 +1,7 @@
 """Products and chains as commands: what is allowed where, and what each reads and writes."""
 
+from dataclasses import replace
+
 import pytest
 
 from diastole_sim.program.chains.activations import relu
@@ -10,6 +12,7 @@ from diastole_sim.program.writer import THRESHOLDS, ChainUse, ProductOf, Writer
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_table import Opcode
 from diastole_sim.spec.nest import NestLimits
+from diastole_sim.spec.patches import PatchLimits
 from diastole_sim.spec.stream_table import Kind
 from support.numerics import make_numerics
 from support.small_programs import make_limits
@@ -122,6 +125,37 @@ def test_a_chain_over_memory_makes_images_whatever_tiles_are():
     bench.writer.chain(use)
     (command,) = bench.writer.commands.commands()
     assert (command.opcode, command.skip, command.update) == (Opcode.CHAIN, 1, 1)
+
+
+@pytest.mark.parametrize(
+    "tiles, numerics, nest",
+    [
+        ((1, 4), {}, (2, 0)),
+        ((1, 2), {}, (2, 0)),  # two tiles of the converter side by side
+        ((4, 4), {"groupings": "1x8"}, (4, 4)),  # as high as those of the converter
+        ((4, 2), {"groupings": "1x8"}, (4, 2)),  # and as wide
+        ((1, 3), {}, None),
+        ((4, 3), {}, None),
+        ((16, 4), {}, (0, 4)),  # all rows
+    ],
+)
+def test_images_in_patches(tiles, numerics, nest):
+    """Of a result of 6 x 5 blocks, whose tiles are 4 wide."""
+    lengths = replace(nests(1, 4), t_blocks=(1, 2, 4, 8), groups=(1, 2, 4))
+    bench = Bench({"nests": lengths}, **numerics)
+    patches = PatchLimits(tiles=(tiles,) * 3, kept_rows=8)
+    vector = replace(bench.limits.vector, patches=patches, fed=(4, 4, 4))
+    bench.writer.limits = replace(bench.limits, vector=vector)
+    command, *rest = bench.forward()
+    written = bench.writer.tables.descriptors()[command.streams + 4]
+    if nest is None:
+        assert written.kind == Kind.F32
+        assert (command.nest_t, command.nest_groups) == (2, 0)
+        assert [each.opcode for each in rest] == [Opcode.CONVERT]
+        return
+    assert not rest
+    assert written == bench.output.descriptor()
+    assert (command.nest_t, command.nest_groups) == nest
 
 
 @pytest.mark.parametrize("groups, whole", [(4, False), (5, True)])
