@@ -58,7 +58,7 @@ CASES = {
     "a product of nothing": (CHAIN, (MOVE,), {0: GIVEN, 4: F32}, ErrorCode.BAD_STREAM),
     "a product that nobody reads": (product(n=13), (MOVE,), {4: F32}, ErrorCode.BAD_STREAM),
     "an image of narrow tiles": (
-        product(n=64, groups=8),
+        product(n=64, groups=4),
         (MOVE,),
         {0: GIVEN, 4: IMAGE},
         ErrorCode.NEST,

@@ -14,7 +14,7 @@ from diastole_sim.program.run import MachineStoppedError, ProgramRun, golden_mac
 from diastole_sim.program.verified_run import VerifiedRun
 from diastole_sim.rtl.control import control_bit
 from diastole_sim.spec.command_errors import ErrorCode
-from diastole_sim.spec.command_table import COMMAND_BYTES
+from diastole_sim.spec.command_table import COMMAND_BYTES, Opcode
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.registers import WAIT_REGISTERS
 from diastole_sim.train.precision import Precision
@@ -127,6 +127,22 @@ def test_one_result(name, stalls, verify):
     for name in ("converted", "saturated", "underflowed", "widths", "mean_passes"):
         assert getattr(result, name) == getattr(expected, name)
     assert sum(result.waits.values()) + result.busy_slots == result.cycles_total > 0
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("name, hidden", [("1x1", (72, 40)), ("delayed", (96,))])
+def test_layers_that_no_tile_holds(name, hidden):
+    """Every image at a drain comes in patches; each command beside the golden machine's."""
+    config, limits = MACHINES[name], program_limits(MACHINES[name])
+    options = ProgramOptions(limits=limits, hidden=hidden)
+    made = options.program(find_task("digits"), config.numerics, steps=2, seed=SEED)
+    kinds = {command.opcode for command in made.program.training}
+    assert {Opcode.FORWARD_CHAIN, Opcode.DX_CHAIN, Opcode.DW_CHAIN} <= kinds
+    with make_machine("rtl", config, made.program, seed=SEED, stalls=3) as rtl:
+        golden = golden_machine(made.program, config.numerics, limits, seed=SEED)
+        run = VerifiedRun(program=made.program, machine=rtl, reference=golden)
+        result = run_program(run, made, options, backend="any", seed=SEED, float_run=False)
+    assert result.first_mismatch is None
 
 
 def test_a_far_memory():
