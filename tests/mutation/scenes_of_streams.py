@@ -148,6 +148,21 @@ def _rare(rng: Random, block: int, when: int, high: int, wide: int) -> Scene:
     return scene_of(rng, block, program, size=size, outputs=[Output(w.KIND_ROW)])
 
 
+def far_places(product: Path, log: Log) -> None:
+    """Numbers of columns, and of rows, beyond the first thousands."""
+    made = [lambda rng, block, row=row: _numbered(rng, block, row=row) for row in (False, True)]
+    _each(product, log, 32, made)
+
+
+def _numbered(rng: Random, block: int, *, row: bool) -> Scene:
+    """What each element is the number of."""
+    number = w.Instruction(op=w.MOV, a=w.ROW_NUMBER if row else w.COLUMN_NUMBER, o=0)
+    number = replace(number, when=w.LAST if row else w.EVERY)
+    size = (9000, 1) if row else (1, 9000)
+    output = Output(w.KIND_ROW if row else w.KIND_F32)
+    return scene_of(rng, block, [number], size=size, outputs=[output])
+
+
 def many_chains(product: Path, log: Log) -> None:
     """Random ones, larger, and such whose instructions crowd, in a memory that stalls at times."""
 
@@ -365,5 +380,6 @@ SCENES_OF_STREAMS = (
     wrong_bits,
     wrong_fields,
     far_panels,
+    far_places,
     many_chains,
 )
