@@ -283,6 +283,11 @@ SAME: dict[str, dict[str, str]] = {
         ),
         "first_place: ({ 11'h000, index[2:0], 20'h00000 }) = { 11'h000, index[2:0], 20'h00000 "
         "}: stuck: bit 1 at 0": ("a bit that is always 0"),
+        "vector_engine: ((| cut[50:48]) & (cut[63:48] < ({ 2'h0, _[24:2] }))) = (| cut[50:48]) & "
+        "(cut[63:48] < ({ 2'h0, (kept[44:21] + 2'h3)[24:2] })): swapped: (| cut[50:48]) instead of "
+        "(cut[63:48] < ({ 2'h0, (kept[44:21] + 2'h3)[24:2] })), word 3": (
+            "looked at only where tiles do not hold whole rows, which is what is left out"
+        ),
         "program_scan: bad next = 1'h0 if rst: dropped: never": (
             "set with every start, and nobody looks before one"
         ),
@@ -353,6 +358,10 @@ UNREACHED: dict[str, dict[str, str]] = {
         ),
     },
     "faulty_steps": {
+        "vector_engine: _ = unfit[3] if setup_streams[486:485]: swapped: fsm_state instead of "
+        "unfit, word 1": (
+            "which of two errors an image of no class has, at tiles that do not hold whole rows"
+        ),
         "first_place: base[30:23] = 8'h90 if index[15]: constant: one less in 8'h90, number 1": (
             "numbers of columns from 131072 on; test_positions.py has every power of two"
         ),
