@@ -55,7 +55,6 @@ def figures() -> Iterator[Figure]:
     name = "512^3 forward with bias, ReLU, mask"
     used = slots / (found.chain + found.conversion)
     yield at_least(f"utilisation, {name} and conversion", used, 0.98)
-    yield shown(f"utilisation, {name}, without conversion", slots / found.chain)
     yield shown("utilisation, 512^3 forward alone", slots / found.alone)
     layer = DrainedLayer(activation=gelu(), m=1024, n=512, k=128)
     for case, most in ((CASES[0], 5), (CASES[2], 4)):
