@@ -1,6 +1,6 @@
 """A perceptron in float32: what a program would learn in numbers that are not quantised."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from diastole_sim.device.interface import Floats
 from diastole_sim.program.chain import Chain
+from diastole_sim.program.chains.sums import clip_factor
 from diastole_sim.program.evaluate import in_float64
 from diastole_sim.program.perceptron_tensors import PerceptronRecipe
 from diastole_sim.train import host
@@ -53,6 +54,8 @@ class FloatRun:
                 given = {"da": da, "kept": kept[layer - 1], "db": db}
                 dy = self._chain(self.backward_chain, given, da.shape)["dz"]
         constants = {**self.recipe.optimiser.constants(), **self.recipe.optimiser.of_step(number)}
+        if self.recipe.clip is not None:
+            constants["clip"] = self._clip_factor(self.recipe.clip, gradients)
         for place, (dw, db) in enumerate(reversed(gradients)):
             self.layers[place] = self._updated(self.layers[place], dw, constants)
             self.biases[place] = self._updated(self.biases[place], db, constants)
@@ -77,6 +80,13 @@ class FloatRun:
             found.append(each["a"])
             kept.append(each["kept"])
         return found, kept
+
+    def _clip_factor(self, norm: float, gradients: Sequence[tuple[Floats, Floats]]) -> float:
+        """Of all gradients."""
+        squares = [[float(np.square(each).sum()) for pair in gradients for each in pair]]
+        given = {"squares": np.array(squares, np.float32)}
+        shape, constants = (1, len(squares[0])), {"max_norm": norm}
+        return float(self._chain(clip_factor(), given, shape, constants)["factor"])
 
     def _updated(
         self, state: dict[str, Floats], gradient: Floats, constants: Mapping[str, float]

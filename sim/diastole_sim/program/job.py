@@ -29,7 +29,7 @@ from diastole_sim.train.precision import Widths
 class ProgramResult(TrainResult):
     """What is of a program besides.
 
-    ``optimizer``, ``rate``, ``hidden``, ``activation``, ``loss_scale``: as of
+    ``optimizer``, ``rate``, ``hidden``, ``activation``, ``clip``, ``loss_scale``: as of
     :class:`diastole_sim.program.options.ProgramOptions`; so ``momentum``, ``betas``,
     ``weight_decay``, None where the optimiser has no such. ``cycles_total`` of all training steps,
     ``waits`` of them by cause, ``busy_slots`` the rest: None without a clock, as ``cycles`` and
@@ -44,6 +44,7 @@ class ProgramResult(TrainResult):
     weight_decay: float
     hidden: tuple[int, ...]
     activation: str
+    clip: float | None
     loss_scale: int | None
     cycles_total: int | None
     busy_slots: int | None

@@ -29,12 +29,18 @@ ACTIVATIONS: Mapping[str, Callable[[], Activation]] = {
     "sigmoid": sigmoid,
     "tanh": tanh,
 }
-RATES: Mapping[str, float | None] = {"sgd": None, "rmsprop": 0.01, "adam": 0.01, "adamw": 0.01}
+RATES: Mapping[str, float | None] = {
+    "sgd": None,
+    "nesterov": None,
+    "rmsprop": 0.01,
+    "adam": 0.01,
+    "adamw": 0.01,
+}
 """Optimisers, and their rates in step 0, from which they fall towards 0; None: the task's own."""
 MOST_LAYERS, MOST_UNITS = 16, 4096
 """Hidden layers, and units of each."""
 OF_OPTIMIZERS: Mapping[str, tuple[str, ...]] = {
-    "momentum": ("sgd", "rmsprop"),
+    "momentum": ("sgd", "nesterov", "rmsprop"),
     "betas": ("adam", "adamw"),
     "weight_decay": tuple(RATES),
 }
@@ -43,6 +49,7 @@ BETAS = (0.9, 0.999)
 DECOUPLED_DECAY = 0.01
 """Of ``adamw``, as torch has it; 0 of the others."""
 MOST_DECAY = 1000.0
+MOST_CLIP = 1e30
 DEFAULT_SCALING = LossScaling()
 
 
@@ -51,7 +58,8 @@ class ProgramOptions:
     """``optimizer``, ``activation``: a name of :data:`RATES`, of :data:`ACTIVATIONS`. ``rate``: of
     step 0, None for that of the optimiser. ``momentum``, ``betas``, ``weight_decay``: None for that
     of the optimiser, or of the task; only of those that :data:`OF_OPTIMIZERS` names. ``hidden``:
-    units of every hidden layer. ``loss_scale``: exponent of the first scale of the loss, None for
+    units of every hidden layer. ``clip``: the largest norm of all gradients together, None for
+    any. ``loss_scale``: exponent of the first scale of the loss, None for
     none. ``precision``: as of a recipe. ``limits``: of the machine. ValueError if one is not
     accepted."""
 
@@ -63,6 +71,7 @@ class ProgramOptions:
     weight_decay: float | None = None
     hidden: tuple[int, ...] = (HIDDEN,)
     activation: str = "relu"
+    clip: float | None = None
     loss_scale: int | None = None
     precision: Precision | None = None
 
@@ -73,6 +82,8 @@ class ProgramOptions:
         require_int("hidden layers", len(self.hidden), 1, MOST_LAYERS)
         for units in self.hidden:
             require_int("hidden", units, 1, MOST_UNITS)
+        if self.clip is not None and not 0 < self.clip <= MOST_CLIP:
+            raise ValueError(f"clip must be above 0, at most {MOST_CLIP:g}, not {self.clip}")
         if self.loss_scale is not None:
             low, high = DEFAULT_SCALING.smallest, DEFAULT_SCALING.largest
             require_int("loss_scale", self.loss_scale, low, high)
@@ -95,6 +106,7 @@ class ProgramOptions:
             hidden=self.hidden,
             activation=ACTIVATIONS[self.activation](),
             optimiser=self._optimiser(task, falling(self.first_rate(task), steps)),
+            clip=self.clip,
             loss_scaling=scaling,
             precision=self.precision,
         )
@@ -120,6 +132,8 @@ class ProgramOptions:
         for value in (self.momentum or 0.0, *(self.betas or ())):
             if not 0 <= value < 1:
                 raise ValueError(f"momentum and betas must be from 0, below 1, not {value}")
+        if self.optimizer == "nesterov" and self.momentum == 0:
+            raise ValueError("momentum of nesterov must be above 0, not 0")
         if not 0 <= (self.weight_decay or 0.0) <= MOST_DECAY:
             raise ValueError(
                 f"weight_decay must be from 0, at most {MOST_DECAY:g}, not {self.weight_decay}"
@@ -128,7 +142,7 @@ class ProgramOptions:
     def _momentum(self, task: Task) -> float:
         if self.momentum is not None:
             return self.momentum
-        return task.momentum if self.optimizer == "sgd" else 0.0
+        return 0.0 if self.optimizer == "rmsprop" else task.momentum
 
     @property
     def _betas(self) -> tuple[float, float]:
@@ -142,8 +156,9 @@ class ProgramOptions:
 
     def _optimiser(self, task: Task, rate: Rate) -> Optimiser:
         decay = self._weight_decay
-        if self.optimizer == "sgd":
-            return Sgd(rate=rate, momentum=self._momentum(task), decay=decay)
+        if self.optimizer in ("sgd", "nesterov"):
+            nesterov, momentum = self.optimizer == "nesterov", self._momentum(task)
+            return Sgd(rate=rate, momentum=momentum, nesterov=nesterov, decay=decay)
         if self.optimizer == "rmsprop":
             return RmsProp(rate=rate, momentum=self._momentum(task), decay=decay)
         decoupled = self.optimizer == "adamw"

@@ -16,6 +16,7 @@ from diastole_sim.program.options import (
     BETAS,
     DECOUPLED_DECAY,
     DEFAULT_SCALING,
+    MOST_CLIP,
     MOST_DECAY,
     MOST_LAYERS,
     MOST_UNITS,
@@ -32,7 +33,7 @@ from diastole_sim.spec.command_table import Opcode
 from diastole_sim.train.tasks import HIDDEN, Task
 
 MOST_RATE = 1000.0
-OPTIONS = ("optimizer", "rate", *OF_OPTIMIZERS, "hidden", "activation", "loss_scale")
+OPTIONS = ("optimizer", "rate", *OF_OPTIMIZERS, "hidden", "activation", "clip", "loss_scale")
 OF_THE_HOST = {
     "master": "keeps its weights itself, in float32",
     "master_rounding": "keeps its weights itself, in float32",
@@ -48,6 +49,16 @@ def rate(text: str) -> float:
     if not (isfinite(value) and 0 < value <= MOST_RATE):
         raise argparse.ArgumentTypeError(
             f"must be a number above 0, at most {MOST_RATE:g}, not {text}"
+        )
+    return value
+
+
+def norm(text: str) -> float:
+    """A type for argparse: of all gradients together."""
+    value = _number(text)
+    if not 0 < value <= MOST_CLIP:
+        raise argparse.ArgumentTypeError(
+            f"must be a number above 0, at most {MOST_CLIP:g}, not {text}"
         )
     return value
 
@@ -129,6 +140,12 @@ def add_program(parser: argparse.ArgumentParser) -> None:
         help="between two layers (default: relu)",
     )
     group.add_argument(
+        "--clip",
+        metavar="N",
+        type=norm,
+        help="make all gradients smaller, where their norm together is above N (default: off)",
+    )
+    group.add_argument(
         "--loss-scale",
         metavar="X",
         type=exponent,
@@ -143,7 +160,8 @@ def _add_optimizer(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--optimizer",
         choices=tuple(RATES),
-        help="what updates the weights (default: sgd, with the task's momentum)",
+        help="what updates the weights (default: sgd, with the task's momentum; nesterov: with "
+        "that of Nesterov)",
     )
     defaults = ", ".join(f"{each:g} for {name}" for name, each in RATES.items() if each is not None)
     group.add_argument(
@@ -151,13 +169,13 @@ def _add_optimizer(parser: argparse.ArgumentParser) -> None:
         metavar="R",
         type=rate,
         help="learning rate of step 0, from which it falls towards 0 "
-        f"(default: {defaults}, the task's own for sgd)",
+        f"(default: {defaults}, the task's own for sgd and nesterov)",
     )
     group.add_argument(
         "--momentum",
         metavar="M",
         type=momentum,
-        help="of sgd and rmsprop (default: the task's own for sgd, 0 for rmsprop)",
+        help="of sgd, nesterov and rmsprop (default: 0 for rmsprop, the task's own for the others)",
     )
     group.add_argument(
         "--betas",
@@ -217,6 +235,8 @@ def program_of(
             raise BadInput(
                 f"{option(name)} is of --optimizer {' and '.join(optimizers)}, not of {kind}"
             )
+    if kind == "nesterov" and given.get("momentum") == 0:
+        raise BadInput("--momentum of --optimizer nesterov must be above 0, not 0")
     if config.scale.source == "given":
         raise BadInput(
             "scale.source must be current or delayed for training with vector.enable = true, "
@@ -302,6 +322,7 @@ def _judged(stopped: MachineStoppedError, run: ProgramRun) -> Exception:
 def described(result: ProgramResult) -> list[str]:
     """Lines for people."""
     units = ", ".join(map(str, result.hidden))
+    clip = "" if result.clip is None else f", gradients' norm at most {result.clip:g}"
     scale = "" if result.loss_scale is None else f", loss times 2^{result.loss_scale} at first"
     recipe = f"{result.optimizer}, rate {result.rate:g} falling"
     if result.momentum:
@@ -310,7 +331,7 @@ def described(result: ProgramResult) -> list[str]:
         recipe += f", betas {result.betas[0]:g} and {result.betas[1]:g}"
     if result.weight_decay:
         recipe += f", weight decay {result.weight_decay:g}"
-    recipe += f", hidden {units}"
+    recipe += f"{clip}, hidden {units}"
     lines = [f"{recipe}, {result.activation}{scale}; whole steps on the machine"]
     if result.cycles_total is not None and result.waits is not None:
         lines.append(

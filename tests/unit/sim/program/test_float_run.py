@@ -54,13 +54,14 @@ def test_programs_follow_it(task, optimizer, activation):
     [
         {"optimizer": "sgd", "momentum": 0.0, "weight_decay": 0.5},
         {"optimizer": "rmsprop", "momentum": 0.75, "weight_decay": 0.25},
+        {"optimizer": "nesterov", "momentum": 0.5, "clip": 0.25},
         {"optimizer": "adam", "betas": (0.5, 0.0), "weight_decay": 0.5},
         {"optimizer": "adamw", "betas": (0.25, 0.75), "weight_decay": 16.0},
     ],
     ids=lambda options: options["optimizer"],
 )
 def test_programs_follow_what_optimisers_are_told(task, options):
-    rate = 0.25 if options["optimizer"] == "sgd" else 0.01
+    rate = 0.25 if options["optimizer"] in ("sgd", "nesterov") else 0.01
     common = {"limits": LIMITS, "hidden": (20,), "rate": rate}
     told = both_learn(task, ProgramOptions(**common, **options))
     plain = both_learn(task, ProgramOptions(**common, optimizer=options["optimizer"]))

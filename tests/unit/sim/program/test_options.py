@@ -49,7 +49,7 @@ def test_everything_else(task):
 @pytest.mark.parametrize("name", RATES)
 def test_optimisers(name, task):
     optimiser = made(task, optimizer=name).recipe.optimiser
-    kinds = {"sgd": Sgd, "rmsprop": RmsProp, "adam": Adam, "adamw": Adam}
+    kinds = {"sgd": Sgd, "nesterov": Sgd, "rmsprop": RmsProp, "adam": Adam, "adamw": Adam}
     assert type(optimiser) is kinds[name]
     if name in ("adam", "adamw"):
         assert (optimiser.decoupled, optimiser.weight_decay) == (
@@ -61,6 +61,10 @@ def test_optimisers(name, task):
 def test_what_optimisers_are_told(task):
     sgd = made(task, momentum=0.25, weight_decay=0.125).recipe.optimiser
     assert (sgd.momentum, sgd.decay) == (0.25, 0.125)
+    nesterov = made(task, optimizer="nesterov", momentum=0.25).recipe.optimiser
+    assert (nesterov.momentum, nesterov.nesterov, sgd.nesterov) == (0.25, True, False)
+    assert made(task, optimizer="nesterov").recipe.optimiser.momentum == task.momentum
+    assert (made(task, clip=0.5).recipe.clip, made(task).recipe.clip) == (0.5, None)
     assert made(task, momentum=0.0).recipe.optimiser.momentum == 0 != task.momentum
     rmsprop = made(task, optimizer="rmsprop", momentum=0.5, weight_decay=0.25).recipe.optimiser
     assert (rmsprop.momentum, rmsprop.decay) == (0.5, 0.25)
@@ -77,7 +81,7 @@ def test_what_a_result_says(task):
     options = ProgramOptions(limits=LIMITS, optimizer="adam", hidden=(3,))
     assert options.described(task) == {
         "optimizer": "adam", "rate": 0.01, "momentum": None, "betas": (0.9, 0.999),
-        "weight_decay": 0.0, "hidden": (3,), "activation": "relu", "loss_scale": None,
+        "weight_decay": 0.0, "hidden": (3,), "activation": "relu", "clip": None, "loss_scale": None,
     }  # fmt: skip
     assert replace(options, rate=2.0).first_rate(task) == 2.0
     sgd = replace(options, optimizer="sgd", weight_decay=0.5).described(task)
@@ -88,7 +92,10 @@ def test_what_a_result_says(task):
 @pytest.mark.parametrize(
     "wrong, said",
     [
-        ({"optimizer": "lion"}, "optimizer must be one of sgd, rmsprop, adam, adamw, not 'lion'"),
+        (
+            {"optimizer": "lion"},
+            "optimizer must be one of sgd, nesterov, rmsprop, adam, adamw, not 'lion'",
+        ),
         (
             {"activation": "elu"},
             f"activation must be one of {', '.join(ACTIVATIONS)}, not 'elu'",
@@ -97,7 +104,7 @@ def test_what_a_result_says(task):
         ({"hidden": (3, 0)}, "hidden must be an integer in 1..4096, not 0"),
         (
             {"optimizer": "adam", "momentum": 0.5},
-            "momentum is of sgd and rmsprop, not of adam",
+            "momentum is of sgd and nesterov and rmsprop, not of adam",
         ),
         ({"betas": (0.5, 0.5)}, "betas is of adam and adamw, not of sgd"),
         ({"momentum": 1.0}, "momentum and betas must be from 0, below 1, not 1.0"),
@@ -106,6 +113,8 @@ def test_what_a_result_says(task):
             "momentum and betas must be from 0, below 1, not -0.5",
         ),
         ({"weight_decay": -1.0}, "weight_decay must be from 0, at most 1000, not -1.0"),
+        ({"optimizer": "nesterov", "momentum": 0.0}, "momentum of nesterov must be above 0, not 0"),
+        ({"clip": 0.0}, "clip must be above 0, at most 1e+30, not 0.0"),
         ({"loss_scale": 25}, "loss_scale must be an integer in -14..24, not 25"),
     ],
 )

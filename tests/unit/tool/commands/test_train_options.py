@@ -27,6 +27,7 @@ OF_PROGRAMS = {
     "weight_decay": {"weight_decay": "0.125"},
     "hidden": {"hidden": "3,4"},
     "activation": {"activation": "gelu"},
+    "clip": {"clip": "0.5"},
     "loss_scale": {"loss_scale": "3"},
 }
 """By option, settings with it: of any machine, and of one with a vector unit. One that is new in

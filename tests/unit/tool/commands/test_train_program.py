@@ -102,6 +102,9 @@ def test_what_optimisers_are_told(diastole):
     assert told["weights_sha256"] != adam["weights_sha256"]
     words = ("--optimizer", "rmsprop", "--momentum", "0.5")
     assert "rmsprop, rate 0.01 falling, momentum 0.5, hidden 64" in diastole(*GOLDEN, *words).out
+    words = ("--optimizer", "nesterov", "--clip", "0.5")
+    said = "nesterov, rate 0.5 falling, momentum 0.8, gradients' norm at most 0.5, hidden 64"
+    assert said in diastole(*GOLDEN, *words).out
 
 
 @pytest.mark.parametrize(
@@ -109,8 +112,12 @@ def test_what_optimisers_are_told(diastole):
     [
         (("--betas", "0.5,0.5"), "--betas is of --optimizer adam and adamw, not of sgd"),
         (
+            ("--momentum", "0", "--optimizer", "nesterov"),
+            "--momentum of --optimizer nesterov must be above 0, not 0",
+        ),
+        (
             ("--momentum", "0.5", "--optimizer", "adam"),
-            "--momentum is of --optimizer sgd and rmsprop, not of adam",
+            "--momentum is of --optimizer sgd and nesterov and rmsprop, not of adam",
         ),
     ],
 )
@@ -277,6 +284,10 @@ def test_scales_that_a_host_gives(diastole):
         (("--weight-decay=-1",), f"{A_DECAY}, not -1 {SEE_HELP}"),
         (("--weight-decay", "inf"), f"{A_DECAY}, not inf {SEE_HELP}"),
         (
+            ("--clip", "0"),
+            f"argument --clip: must be a number above 0, at most 1e+30, not 0 {SEE_HELP}",
+        ),
+        (
             ("--loss-scale", "25"),
             f"argument --loss-scale: must be an integer in -14..24, not 25 {SEE_HELP}",
         ),
@@ -289,7 +300,7 @@ def test_mistakes(diastole, words, said):
 
 def test_names_that_are_not_known(diastole):
     for option, known in (
-        ("--optimizer", ("sgd", "rmsprop", "adam", "adamw")),
+        ("--optimizer", ("sgd", "nesterov", "rmsprop", "adam", "adamw")),
         ("--activation", ("relu", "leaky-relu", "gelu", "silu", "sigmoid", "tanh")),
     ):
         result = diastole(*GOLDEN, option, "lion")
@@ -307,6 +318,7 @@ def test_names_that_are_not_known(diastole):
         ("--weight-decay", "0"),
         ("--hidden", "3"),
         ("--activation", "relu"),
+        ("--clip", "1"),
         ("--loss-scale", "0"),
     ],
 )
