@@ -34,7 +34,9 @@ def test_a_real_product():
 def test_figures():
     found = {each.what: each for each in figures(make([1_000_000, 500_001]))}
     assert list(found) == [
-        f"emission of {name}, {what}" for name in LIMITS for what in ("seconds", "bytes")
+        f"emission of {name}, {what}"
+        for name in (*LIMITS, "nano with its vector unit")
+        for what in ("seconds", "bytes")
     ]
     assert found["emission of nano, bytes"].met is None
     assert found["emission of server, bytes"].measured == "1,500,001"
