@@ -88,7 +88,7 @@ TAILS = (
     Fault("strobes of whole rows", "row_pack", rf"= 4'h3 < (block{BITS});", "3'h4", True),
     Fault("not a number, not told", "output_streams", r"not_finite = (.+);", "1'h0"),
     # Images.
-    Fault("a line of an image goes on", "feed", r"line_end = (.+);", "1'h0"),
+    Fault("a line of an image goes on", "feed", r"order_last_col = (.+);", "1'h0"),
 )
 
 REFUSALS = (

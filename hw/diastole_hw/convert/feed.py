@@ -80,7 +80,6 @@ class Feed(wiring.Component):
         inside = Signal()
         took = Signal()
         block_end = Signal()
-        line_end = Signal()
         m.d.comb += [
             inside.eq(row < rows_left),
             took.eq(self.i.valid & self.i.ready),
@@ -90,7 +89,6 @@ class Feed(wiring.Component):
             order.taken.eq(block_end),
             order.last_row.eq(rows_left <= block),
             order.last_col.eq(cols_left <= block),
-            line_end.eq(order.last_col),
         ]
         with m.If(took):
             m.d.sync += row.eq(row + 1)
@@ -101,7 +99,7 @@ class Feed(wiring.Component):
         if self.geometry.word_chunks == 1:
             self._divide(m, inside, cols_left)
         else:
-            self._join(m, platform, row, inside, took, block_end, line_end)
+            self._join(m, platform, row, inside, took, block_end, order.last_col)
         return m
 
     def _divide(self, m, inside, cols_left):

@@ -128,7 +128,8 @@ def test_one_slow_side(stalls, keys, rng):
     """The chain waits for the converter, or the converter for the chain."""
     dut = make(2, 64, fed=True, **keys)
     shape = (3, 60) if not keys else (17, 14)
-    jobs = [(specials(*shape, rng), cls, 1, 2, None, fed) for cls, fed in ((0, 1), (2, 0), (1, 1))]
+    fed = ((0, True), (2, False), (1, True))
+    jobs = [(specials(*shape, rng), cls, 1, 2, None, by_chain) for cls, by_chain in fed]
     convert(dut, jobs, rng, *stalls)
 
 
