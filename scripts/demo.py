@@ -12,21 +12,19 @@ accuracy on the held-out fifth is below 95 %.
 import argparse
 import json
 import sys
-from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
-from diastole.backend import make_machine, program_limits
+from diastole.backend import program_limits
 from diastole.cli import exit_code
-from diastole.commands.progress import progress
 from diastole.commands.train import describe, judge
+from diastole.commands.train_program import train_on
 from diastole.config.file import read, to_toml
 from diastole.config.presets import PRESETS
 from diastole.console import fail, note
 from diastole.product.generate import generate
-from diastole_sim.program.job import ProgramResult, run_program
+from diastole_sim.program.job import ProgramResult
 from diastole_sim.program.options import ProgramOptions
-from diastole_sim.program.run import ProgramRun, golden_machine
-from diastole_sim.program.verified_run import VerifiedRun
 from diastole_sim.train.report import write_picture
 from diastole_sim.train.tasks import find_task
 
@@ -55,8 +53,8 @@ def main(folder: Path) -> int:
     note(f"generating {folder / 'product'} from {folder / 'nano.toml'}: some 10 seconds")
     generate(read(folder / "nano.toml"), folder / "product")
     note("compiling its Verilog, once: half a minute; then training, about as long")
-    result = train("rtl", folder / "product")
-    checked = train("rtl", folder / "product", steps=CHECKED, verify=True)
+    result = train("rtl", product=folder / "product")
+    checked = train("rtl", product=folder / "product", steps=CHECKED, verify=True)
     golden = train("golden")
     (folder / "result.json").write_text(json.dumps(result.to_json(), indent=2) + "\n")
     write_picture(result, folder / "training.png")
@@ -69,31 +67,11 @@ def main(folder: Path) -> int:
     return code
 
 
-def train(
-    backend: str, product: Path | None = None, *, steps: int | None = None, verify: bool = False
-) -> ProgramResult:
+def train(backend: str, **how: Any) -> ProgramResult:
     """The task, on the generated Verilog or on the golden model."""
-    config, task = PRESETS["nano"], find_task(TASK)
+    config = PRESETS["nano"]
     options = ProgramOptions(limits=program_limits(config))
-    steps = steps or task.steps
-    made = options.program(task, config.numerics, steps=steps, seed=SEED)
-    with ExitStack() as stack:
-        machine = make_machine(backend, config, made.program, seed=SEED, product=product)
-        run = ProgramRun(program=made.program, machine=stack.enter_context(machine))
-        if verify:
-            golden = golden_machine(made.program, config.numerics, options.limits, seed=SEED)
-            run = VerifiedRun(program=made.program, machine=run.machine, reference=golden)
-        return run_program(
-            run,
-            made,
-            options,
-            backend=backend,
-            seed=SEED,
-            multipliers=config.macs,
-            progress=stack.enter_context(
-                progress(f"{TASK} on {backend}, {made.program.steps} steps")
-            ),
-        )
+    return train_on(config, find_task(TASK), options, backend=backend, seed=SEED, **how)
 
 
 def read_arguments() -> argparse.Namespace:

@@ -20,8 +20,9 @@ FIRST = 6  # cycles from the start to the first instruction
 
 
 class EndSpec(wiring.Component):
-    """A program of at most three instructions, any but those that name streams, over one block that
-    is there from the start; begun in the first cycle, and done within ``cycles`` of them."""
+    """A program of at most three instructions, any but those that name streams or turn rows farther
+    than a block has, over one block that is there from the start; begun in the first cycle, and
+    done within ``cycles`` of them."""
 
     def __init__(self, dut: VectorCore, cycles: int):
         self.dut, self.cycles = dut, cycles
@@ -67,6 +68,7 @@ class EndSpec(wiring.Component):
         m.d.comb += Assume(~begun | same)
         for word in self.words:
             m.d.comb += Assume((word.d < REGISTERS) & (word.o == NO_OUTPUT))
+            m.d.comb += Assume(word.turn_rows <= dut.shape.row_bits)
             for letter in "abc":
                 known = (word[letter] < REGISTERS) | (word[letter] == Source.CONSTANT)
                 m.d.comb += Assume(known)

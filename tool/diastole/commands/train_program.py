@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Mapping
 from contextlib import ExitStack
 from math import isfinite, nan
+from typing import Any
 
 from diastole.backend import REFUSED_BY_SIZE, make_machine, program_limits
 from diastole.commands.progress import progress
@@ -265,25 +266,39 @@ def task_program_of(
 def train_by_program(
     config: Config, arguments: argparse.Namespace, task: Task, options: ProgramOptions
 ) -> ProgramResult:
-    """Train a task. What goes wrong in the machine is a CheckFailed."""
-    seed, backend = arguments.seed, arguments.backend
-    made = task_program_of(config, task, options, steps=arguments.steps, seed=seed)
+    """Train a task as was asked. What goes wrong in the machine is a CheckFailed."""
+    hardware = ("stalls", "latency", "trace", "trace_depth")
+    return train_on(
+        config,
+        task,
+        options,
+        backend=arguments.backend,
+        seed=arguments.seed,
+        steps=arguments.steps,
+        verify=arguments.verify,
+        **{name: getattr(arguments, name) for name in hardware},
+    )
+
+
+def train_on(
+    config: Config,
+    task: Task,
+    options: ProgramOptions,
+    *,
+    backend: str,
+    seed: int,
+    steps: int | None = None,
+    verify: bool = False,
+    **hardware: Any,
+) -> ProgramResult:
+    """Train a task, for so many steps or its own. ``hardware``: as of
+    :func:`diastole.backend.make_machine`. What goes wrong in the machine is a CheckFailed."""
+    made = task_program_of(config, task, options, steps=steps, seed=seed)
     program = made.program
     with ExitStack() as stack:
-        machine = stack.enter_context(
-            make_machine(
-                backend,
-                config,
-                program,
-                seed=seed,
-                stalls=arguments.stalls,
-                latency=arguments.latency,
-                trace=arguments.trace,
-                trace_depth=arguments.trace_depth,
-            )
-        )
+        machine = stack.enter_context(make_machine(backend, config, program, seed=seed, **hardware))
         run = ProgramRun(program=program, machine=machine)
-        if arguments.verify:
+        if verify:
             golden = golden_machine(program, config.numerics, options.limits, seed=seed)
             run = VerifiedRun(program=program, machine=machine, reference=golden)
         report = stack.enter_context(progress(f"{task.name} on {backend}"))
