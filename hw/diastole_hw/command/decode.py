@@ -32,9 +32,9 @@ from diastole_sim.spec.image import MAX_SIZE
 from diastole_sim.spec.limits import (
     INSTRUCTIONS,
     MOST_ENTRIES,
-    OF_CHOICES,
     Limits,
     VectorTable,
+    vector_tables,
 )
 from diastole_sim.spec.micro import MOST_INSTRUCTIONS
 from diastole_sim.spec.numerics import CLASS_NAMES
@@ -187,7 +187,7 @@ class Decoder(wiring.Component):
             yield values["streams"] > SLOTS - STREAMS
         if opcode in TRANSFERS:
             end = values["first"] + values["count"]
-            tables = [each for each in VectorTable if limits.has_choices or each not in OF_CHOICES]
+            tables = vector_tables(choices=limits.has_choices)
             entries = {which: limits.entries(opcode, which) for which in tables}
             yield values["which"] > max(tables)
             for which, most in entries.items():

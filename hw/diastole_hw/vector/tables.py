@@ -26,11 +26,6 @@ from diastole_sim.spec.micro import CONSTANTS, INVERSE, MICRO_BITS, SCALE
 from diastole_sim.spec.stream_table import DESCRIPTOR_BYTES, SLOTS
 
 
-def tables_of(shape: VectorShape) -> tuple[VectorTable, ...]:
-    """Those that a machine has."""
-    return tuple(each for each in VectorTable if shape.has_choices or each not in OF_CHOICES)
-
-
 def entry_bits(shape: VectorShape, table: VectorTable) -> int:
     """Of an entry; in memory entries lie side by side."""
     return WORD * entry_words(table, shape.block)

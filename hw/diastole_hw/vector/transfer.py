@@ -18,11 +18,10 @@ from diastole_hw.vector.tables import (
     chunks,
     entry_bits,
     put_layout,
-    tables_of,
     take_layout,
 )
 from diastole_sim.spec.command_table import ADDRESS_BITS
-from diastole_sim.spec.limits import WIDTH_BITS, VectorTable
+from diastole_sim.spec.limits import WIDTH_BITS, VectorTable, vector_tables
 
 MOST_BEATS = 256
 """Of a request."""
@@ -151,7 +150,7 @@ class TableTransfer(wiring.Component):
     def _cases(self, m):
         """Each table, and the condition that it is the one."""
         with m.Switch(self.transfer.table):
-            for table in tables_of(self.shape):
+            for table in vector_tables(choices=self.shape.has_choices):
                 yield table, m.Case(table)
 
     def _ask(self, m, platform):

@@ -49,6 +49,11 @@ STORED = (VectorTable.CONSTANTS, VectorTable.AMAX, VectorTable.PANEL, VectorTabl
 """Those that ``store`` reads."""
 
 
+def vector_tables(*, choices: bool) -> tuple[VectorTable, ...]:
+    """Those of a machine with a vector unit; ``choices``: that decides widths."""
+    return tuple(each for each in VectorTable if choices or each not in OF_CHOICES)
+
+
 def entry_words(table: VectorTable, block: int) -> int:
     """Words of 32 bits of an entry, side by side in memory; B is ``block``."""
     words = {

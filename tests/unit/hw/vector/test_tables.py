@@ -10,9 +10,8 @@ from diastole_hw.vector.tables import (
     chunks,
     entries,
     entry_bits,
-    tables_of,
 )
-from diastole_sim.spec.limits import COUNTED_BITS, OF_CHOICES, STORED, VectorTable
+from diastole_sim.spec.limits import COUNTED_BITS, OF_CHOICES, STORED, VectorTable, vector_tables
 from support.bench import design, run
 
 READERS = {
@@ -46,7 +45,7 @@ class Bench:
 
     def __init__(self, ctx, dut, rng):
         self.ctx, self.dut, self.rng = ctx, dut, rng
-        self.held = {table: {} for table in tables_of(dut.shape)}
+        self.held = {table: {} for table in vector_tables(choices=dut.shape.has_choices)}
 
     async def put_chunks(self, table, at, word):
         """An entry, its chunks in any order, with rubbish above each."""
@@ -107,7 +106,7 @@ class Bench:
 )
 def test_every_port(data_width, block, decides, rng):
     dut = design(VectorTables, shape_of(data_width, block, decides=decides))
-    tables = tables_of(dut.shape)
+    tables = vector_tables(choices=dut.shape.has_choices)
     assert tables == tuple(VectorTable if decides else OTHERS)
     given = (VectorTable.CONSTANTS, VectorTable.AMAX, VectorTable.PANEL, VectorTable.WIDTHS)
 

@@ -6,8 +6,8 @@ import pytest
 from amaranth.hdl import Value
 
 from diastole_hw.vector.shape import VectorShape
-from diastole_hw.vector.tables import entries, entry_bits, tables_of
-from diastole_sim.spec.limits import COUNTED_BITS, STORED, VectorTable
+from diastole_hw.vector.tables import entries, entry_bits
+from diastole_sim.spec.limits import COUNTED_BITS, STORED, VectorTable, vector_tables
 from diastole_sim.spec.micro import INVERSE, SCALE
 from support.bench import design, run
 from support.bus import ServiceMemory
@@ -104,11 +104,11 @@ def a_transfer(rng, shape, table, *, most=None):
 def test_tables_come_from_memory_and_go_there(data_width, block, decides, stalled, rng):
     shape = shape_of(data_width, block, decides=decides)
     dut = design(TablesWithTransfer, shape)
-    held = {table: {} for table in tables_of(shape)}
+    held = {table: {} for table in vector_tables(choices=shape.has_choices)}
 
     async def bench(ctx, dut, memory):
         for _ in range(30):
-            table = rng.choice(tables_of(shape))
+            table = rng.choice(vector_tables(choices=shape.has_choices))
             size = entry_bits(shape, table) // 8
             first, count, step, places, at = a_transfer(rng, shape, table, most=70)
             store = bool(table in STORED and held[table] and rng.random() < 0.5)

@@ -5,7 +5,13 @@ from dataclasses import replace
 import pytest
 
 from diastole_sim.spec.command_table import Opcode
-from diastole_sim.spec.limits import Limits, VectorLimits, VectorTable, entry_words
+from diastole_sim.spec.limits import (
+    Limits,
+    VectorLimits,
+    VectorTable,
+    entry_words,
+    vector_tables,
+)
 from diastole_sim.spec.patches import PatchLimits
 from support.numerics import make_numerics
 
@@ -69,3 +75,9 @@ def test_classes_whose_widths_a_machine_decides(formats, widths, choices):
 def test_a_machine_without_a_vector_unit_has_no_tables():
     limits = Limits.of(make_numerics(), data_width=64)
     assert {limits.entries(Opcode.LOAD, which) for which in range(8)} == {0}
+
+
+def test_tables_of_machines():
+    assert vector_tables(choices=True) == tuple(VectorTable)
+    plain = ["INSTRUCTIONS", "CONSTANTS", "AMAX", "PANEL", "DESCRIPTORS"]
+    assert [each.name for each in vector_tables(choices=False)] == plain
