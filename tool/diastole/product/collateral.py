@@ -1,4 +1,4 @@
-"""What a product has beside its Verilog: file list, lint waivers, constraints."""
+"""What tools are told of the Verilog of a product: file list, lint waivers."""
 
 # Each class of warnings that the emitted Verilog gives, and why it is harmless there. The lint
 # tests fail on any other class.
@@ -37,12 +37,3 @@ def slang_options() -> str:
 def file_list(sources: list[str]) -> str:
     """Paths of the Verilog files relative to the product, one per line."""
     return "".join(f"{path}\n" for path in sources)
-
-
-def constraints(clock: str, period_ns: float = 10.0) -> str:
-    """The least that a flow needs to be told: the clock. Nothing is said of the other ports, nor of
-    the reset, which is an input like they are, sampled by the clock."""
-    return (
-        f"# The one clock of the design; set the period that the target should reach, in ns.\n"
-        f"create_clock -name {clock} -period {period_ns:.3f} [get_ports {clock}]\n"
-    )

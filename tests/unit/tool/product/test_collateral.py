@@ -1,11 +1,8 @@
-"""What a product has beside its Verilog."""
-
-import re
+"""What tools are told of the Verilog of a product."""
 
 from diastole.product.collateral import (
     SLANG_WAIVERS,
     VERILATOR_WAIVERS,
-    constraints,
     file_list,
     slang_options,
     verilator_waivers,
@@ -36,11 +33,3 @@ def test_every_waiver_has_a_reason():
 def test_file_list():
     assert file_list(["rtl/a.v", "rtl/b.v"]) == "rtl/a.v\nrtl/b.v\n"
     assert file_list([]) == ""
-
-
-def test_constraints():
-    text = constraints("aclk", 2.5)
-    assert re.findall(r"^create_clock .*$", text, re.MULTILINE) == [
-        "create_clock -name aclk -period 2.500 [get_ports aclk]"
-    ]
-    assert "-period 10.000 " in constraints("clk")

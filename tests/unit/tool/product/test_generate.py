@@ -74,10 +74,17 @@ def test_writes_what_the_manifest_lists(tmp_path):
     assert [(file["path"], file["kind"]) for file in manifest["files"]] == [
         ("rtl/little.v", "verilog"),
         ("rtl/little_mem_16x8.v", "memory"),
+        ("rtl/little_mem_bb.v", "blackbox"),
+        ("mem.json", "memories"),
         ("little.f", "filelist"),
+        ("little_bb.f", "filelist"),
+        ("little.toml", "configuration"),
+        ("little.core", "core"),
+        ("librelane/config.json", "librelane"),
         ("lint/little.vlt", "waiver"),
         ("lint/slang.f", "waiver"),
         ("constraints/little.sdc", "constraints"),
+        ("constraints/little_ooc.xdc", "constraints"),
         ("sw/little.h", "header"),
     ]
     assert manifest["memories"][0]["instances"] == 1

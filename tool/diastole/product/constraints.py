@@ -1,0 +1,60 @@
+"""What flows are told of timing: SDC for synthesis, XDC for Vivado out of context."""
+
+from typing import Any
+
+from diastole.product.facts import ProductFacts
+
+CLOCK, RESET = "aclk", "aresetn"
+PERIOD_NS = 10.0
+"""Until the user sets another."""
+OUTSIDE = 0.3
+"""Of a period, what the logic outside takes before an input and after an output."""
+
+
+def sdc(facts: ProductFacts) -> str:
+    """Clock, delays of inputs and outputs, and what the reset needs."""
+    ports = [port for port in facts.ports if port["name"] != CLOCK]
+    return (
+        facts.heading("#")
+        + f"""
+# The one clock of the design; set the period that the target should reach, in ns.
+set period {PERIOD_NS:.3f}
+create_clock -name {CLOCK} -period $period [get_ports {CLOCK}]
+
+# Of a period, what is outside of the ports: what comes in is late by it, what goes out must be
+# early by it. Most outputs are registers; ready signals of the memory's side pass one gate.
+set outside [expr {{{OUTSIDE} * $period}}]
+
+# {RESET} is an input like the others: sampled by the clock, low for one rising edge at least. If
+# it comes from elsewhere, let two registers of this clock give it. It reaches every register that
+# needs a value at power-up, so let the tool build a tree for it, or replicate its register; it is
+# no false path, since all must leave the reset in the same cycle.
+set_input_delay -clock {CLOCK} $outside [get_ports {{
+{_patterns(ports, "input")}}}]
+set_output_delay -clock {CLOCK} $outside [get_ports {{
+{_patterns(ports, "output")}}}]
+"""
+    )
+
+
+def xdc(facts: ProductFacts) -> str:
+    """The clock of a synthesis out of context: nothing is known of where the ports lead."""
+    return (
+        facts.heading("#")
+        + f"""
+# For synthesis out of context (synth_design -mode out_of_context). In a whole design leave this
+# file out: there the clock comes from outside, and the ports are no pins.
+create_clock -name {CLOCK} -period {PERIOD_NS:.3f} [get_ports {CLOCK}]
+# A buffer of the part that drives the clock, for its skew, is set by hand, for example:
+# set_property HD.CLK_SRC BUFGCTRL_X0Y0 [get_ports {CLOCK}]
+"""
+    )
+
+
+def _patterns(ports: list[dict[str, Any]], direction: str) -> str:
+    """A line for each port of this direction: its name, or that of its bits."""
+    return "".join(
+        f"  {port['name']}{'[*]' if port['width'] > 1 else ''}\n"
+        for port in ports
+        if port["direction"] == direction
+    )

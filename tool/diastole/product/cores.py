@@ -1,0 +1,103 @@
+"""Build descriptions for tools that collect cores: FuseSoC, and LibreLane for ASICs."""
+
+import json
+from typing import Any
+
+import diastole
+from diastole.product.constraints import CLOCK, PERIOD_NS
+from diastole.product.facts import ProductFacts
+
+VENDOR = "diastole"
+
+
+def fusesoc(facts: ProductFacts, bench: list[str]) -> str:
+    """A core of FuseSoC (CAPI2, flow API) with targets for lint, synthesis and simulation.
+
+    ``bench``: paths of a plain Verilog bench, its top first, and of what it reads; without one
+    there is no target ``sim``.
+    """
+    name = facts.name
+    lines = [
+        "CAPI=2:",
+        facts.heading("#").rstrip(),
+        f"name: {VENDOR}:machines:{name}:{diastole.__version__}",
+        f"description: {facts.config.macs} multipliers that train neural networks",
+        "",
+        "filesets:",
+        *_fileset("rtl", [facts.top, *facts.wrappers], "verilogSource-2005"),
+        *_fileset("waivers", [f"lint/{name}.vlt"], "vlt"),
+        *_fileset("timing", [facts.sdc], "SDC"),
+    ]
+    if bench:
+        sources = [path for path in bench if path.endswith(".v")]
+        lines += _fileset("bench", sources, "verilogSource-2005")
+        lines += _copied("vectors", [path for path in bench if path not in sources])
+    lines += [
+        "",
+        "targets:",
+        "  default: &default",
+        "    filesets: [rtl]",
+        f"    toplevel: {name}",
+        "  lint:",
+        "    <<: *default",
+        "    description: Verilator with all warnings, and the waivers of the product",
+        "    filesets: [waivers, rtl]",
+        "    flow: lint",
+        "    flow_options: {tool: verilator, verilator_options: [-Wall]}",
+        "  synth:",
+        "    <<: *default",
+        "    description: Yosys for an ECP5, its netlist as JSON",
+        "    flow: generic",
+        "    flow_options: {tool: yosys, arch: ecp5, output_format: json}",
+        "  timing:",
+        "    <<: *default",
+        "    description: sources and constraints for other flows",
+        "    filesets: [rtl, timing]",
+    ]
+    if bench:
+        top = bench[0].rpartition("/")[2].removesuffix(".v")
+        lines += [
+            "  sim:",
+            "    description: the self-checking bench, in Icarus",
+            "    filesets: [rtl, bench, vectors]",
+            f"    toplevel: {top}",
+            "    flow: sim",
+            "    flow_options: {tool: icarus, iverilog_options: [-g2005-sv]}",
+        ]
+    return "\n".join([*lines, ""])
+
+
+def _fileset(name: str, paths: list[str], kind: str) -> list[str]:
+    files = [f"      - {path}" for path in paths]
+    return [f"  {name}:", f"    file_type: {kind}", "    files:", *files]
+
+
+def _copied(name: str, paths: list[str]) -> list[str]:
+    """Files that the bench opens by their path in the product."""
+    files = [f"      - {path}: {{copyto: {path}}}" for path in paths]
+    return [f"  {name}:", "    file_type: user", "    files:", *files]
+
+
+def librelane(facts: ProductFacts) -> str:
+    """A configuration of LibreLane with a stub of a macro for each memory: the views that the user
+    puts in ``librelane/macros``. Paths are relative to that of the file."""
+    config: dict[str, Any] = {
+        "meta": {"version": 2},
+        "DESIGN_NAME": facts.name,
+        "VERILOG_FILES": [f"dir::../{facts.top}"],
+        "EXTRA_VERILOG_MODELS": [f"dir::../rtl/{facts.name}_mem_bb.v"],
+        "CLOCK_PORT": CLOCK,
+        "CLOCK_PERIOD": PERIOD_NS,
+        "PNR_SDC_FILE": f"dir::../{facts.sdc}",
+        "SIGNOFF_SDC_FILE": f"dir::../{facts.sdc}",
+        "MACROS": {
+            memory["module"]: {
+                "gds": [f"dir::macros/{memory['module']}.gds"],
+                "lef": [f"dir::macros/{memory['module']}.lef"],
+                "lib": {"*": [f"dir::macros/{memory['module']}.lib"]},
+                "instances": {},
+            }
+            for memory in facts.memories
+        },
+    }
+    return json.dumps(config, indent=2) + "\n"
