@@ -13,7 +13,7 @@ TWO_PORTS = little_config(
 
 
 def constrained(text: str, command: str) -> list[str]:
-    (names,) = re.findall(rf"^{command} [^\n]*get_ports \{{(.*?)\}}\]", text, re.MULTILINE | re.DOTALL)
+    (names,) = re.findall(rf"^{command} [^\n]*get_ports \{{(.*?)\}}\]", text, re.M | re.S)
     return names.split()
 
 
