@@ -10,7 +10,8 @@ from diastole_hw.stream.fifo import StreamFifo
 from formal.prove import prove, refute
 
 BIT = stream.Signature(unsigned(1))
-ASSERTIONS = 6
+ASSERTIONS = {"registers": 6, "distributed": 7, "memory": 6}
+"""By where the words are; one that is shown as it is read is not being written."""
 
 
 class FifoSpec(wiring.Component):
@@ -71,26 +72,30 @@ class FifoSpec(wiring.Component):
         m.d.comb += Assert(good, "state of the queue")
 
 
-def probes(depth: int) -> dict[str, str]:
+def probes(kind: str, depth: int) -> dict[str, str]:
     names = {"write": "dut.write", "read": "dut.read"}
-    if depth > fifo.REGISTERS:
+    if kind == "registers":
+        return names | {f"word{n}": f"dut.word{n}" for n in range(depth)}
+    if kind == "memory":
         names["waiting"] = "dut.waiting"
-        return names | {f"word{n}": f"dut.ram.words[{n}]" for n in range(depth)}
-    return names | {f"word{n}": f"dut.word{n}" for n in range(depth)}
+    return names | {f"word{n}": f"dut.ram.words[{n}]" for n in range(depth)}
 
 
-@pytest.fixture(params=["registers", "memory"])
+@pytest.fixture(params=["registers", "distributed", "memory"])
 def kind(request, monkeypatch):
-    """Short queues are made of registers; here also of a memory."""
+    """Short queues of a bit are made of registers; here also of memories."""
     if request.param == "memory":
         monkeypatch.setattr(fifo, "REGISTERS", 0)
+    if request.param == "distributed":
+        monkeypatch.setattr(fifo, "LEAST_WORDS", 2)
+        monkeypatch.setattr(fifo, "LEAST_BITS", 0)
     return request.param
 
 
 @pytest.mark.parametrize("depth", [2, 3, 5])
 def test_queue(kind, depth):
     dut = StreamFifo(unsigned(1), depth)
-    prove(FifoSpec(dut), assertions=ASSERTIONS, probes=probes(depth))
+    prove(FifoSpec(dut), assertions=ASSERTIONS[kind], probes=probes(kind, depth))
 
 
 class NeverWraps(StreamFifo):
@@ -112,8 +117,8 @@ class Overflows(StreamFifo):
 class Repeats(StreamFifo):
     """Does not move on when a value enters as another leaves."""
 
-    def _registers(self, m, taken, given):
-        super()._registers(m, taken, given & ~taken)
+    def _at_once(self, m, taken, given, platform):
+        super()._at_once(m, taken, given & ~taken, platform)
 
     def _memory(self, m, taken, given, platform):
         super()._memory(m, taken, given & ~taken, platform)
@@ -133,4 +138,5 @@ class Swaps(StreamFifo):
 
 @pytest.mark.parametrize("broken", [NeverWraps, Overflows, Repeats, Swaps])
 def test_broken_queue_is_refuted(kind, broken):
-    refute(FifoSpec(broken(unsigned(1), 3)), assertions=ASSERTIONS, probes=probes(3))
+    spec = FifoSpec(broken(unsigned(1), 3))
+    refute(spec, assertions=ASSERTIONS[kind], probes=probes(kind, 3))

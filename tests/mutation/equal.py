@@ -80,11 +80,12 @@ def _stub(memory: Source) -> str:
     """A memory as a box that is shown addresses and data while they count."""
     header = memory.text[: memory.text.index(");") + 2].replace("output reg", "output")
     box = re.sub(rf"^module {memory.name}\b", f"module {memory.name}_box", header)
+    ports = _ports(memory)
     shown = [
         f".{port}({_ENABLED[port]} ? {port} : {width}'d0)"
-        if port in _ENABLED
+        if _ENABLED.get(port) in ports
         else f".{port}({port})"
-        for port, width in _ports(memory).items()
+        for port, width in ports.items()
     ]
     inside = f"  {memory.name}_box box ({', '.join(shown)});"
     return f"(* blackbox *)\n{box}\nendmodule\n{header}\n{inside}\nendmodule\n"

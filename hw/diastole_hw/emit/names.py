@@ -5,6 +5,7 @@ import re
 from amaranth.hdl import Shape, ShapeCastable
 
 from diastole_hw.emit.keywords import KEYWORDS
+from diastole_hw.memory.distributed_ram import DistributedRam
 from diastole_hw.memory.ram import Ram
 from diastole_hw.place import PLACEHOLDER, PlacedModule, plain
 
@@ -24,7 +25,8 @@ def module_names(modules: list[PlacedModule], prefix: str) -> dict[str, str]:
     """Placeholder to final name: PREFIX_CLASS, in snake case.
 
     Where several variants of a class exist, the parameters in which they differ follow, and where
-    these cannot be written in a name, a number. Memories are PREFIX_mem_DEPTHxWIDTH.
+    these cannot be written in a name, a number. Memories are PREFIX_mem_DEPTHxWIDTH, with
+    ``_distributed`` behind it where they are read without a clock.
     """
     by_class: dict[str, list[PlacedModule]] = {}
     for module in modules:
@@ -36,9 +38,10 @@ def module_names(modules: list[PlacedModule], prefix: str) -> dict[str, str]:
             if suffixes.count(suffix) > 1:
                 suffix += f"_{n}"
             name = f"{prefix}_{base}{suffix}"
-            if isinstance(module.component, Ram):
+            if isinstance(module.component, (Ram, DistributedRam)):
                 ram = module.component
-                name = f"{prefix}_mem_{ram.depth}x{ram.width}"
+                kind = "" if ram.read_latency_cycles else "_distributed"
+                name = f"{prefix}_mem_{ram.depth}x{ram.width}{kind}"
             names[module.placeholder] = name
     if len(set(names.values())) != len(names):
         raise ValueError(f"two components have the same module name: {sorted(names.values())}")

@@ -41,11 +41,15 @@ class EmissionError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryModule:
-    """A memory of the product: its module's name, shape, Verilog and number in the whole design."""
+    """A memory of the product: its module's name, shape, Verilog and number in the whole design.
+
+    ``read_latency_cycles``: 1 with a read enable, 0 without one, for words shown in the same cycle.
+    """
 
     module: str
     width: int
     depth: int
+    read_latency_cycles: int
     instances: int
     verilog: str
 
@@ -83,6 +87,7 @@ def emit(top: Any, *, name: str, ports: dict[str, Any]) -> Emitted:
             verilog=module.component.template(names[module.placeholder]),
             width=module.component.width,
             depth=module.component.depth,
+            read_latency_cycles=module.component.read_latency_cycles,
             instances=count[names[module.placeholder]],
         )
         for module in platform.modules

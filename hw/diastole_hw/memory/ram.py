@@ -60,6 +60,8 @@ class Ram(wiring.Component):
     ValueError if out of range.
     """
 
+    read_latency_cycles = 1
+
     def __init__(self, *, width: int, depth: int):
         require_int("width", width, 1, 65536)
         require_int("depth", depth, 2, 2**24)

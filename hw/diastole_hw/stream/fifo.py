@@ -4,16 +4,23 @@ from amaranth.hdl import Array, Module, Mux, Shape, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from diastole_hw.invariant import invariant
+from diastole_hw.memory.distributed_ram import DistributedRam
 from diastole_hw.memory.ram import Ram
 from diastole_hw.place import place
 from diastole_hw.registers import data_register
 from diastole_sim.spec.check import require_int
 
 REGISTERS = 16
-"""Deepest queue that is made of registers; deeper ones keep their words in a :class:`Ram`, unless
-they must be quick."""
+"""Deepest queue whose oldest word is there without a read; deeper ones keep their words in a
+:class:`Ram`, unless they must be quick."""
 REGISTER_BITS = 4096
 """Most bits of such a queue."""
+LEAST_WORDS = 3
+"""Least depth of a queue whose words are in a :class:`DistributedRam`: of two words a bit is two
+registers and a multiplexer of one LUT, where distributed RAM takes one and a half."""
+LEAST_BITS = 24
+"""Least bits of one: fewer are no memory that anybody would replace."""
 
 
 class StreamFifo(wiring.Component):
@@ -21,7 +28,7 @@ class StreamFifo(wiring.Component):
 
     Timing: 1 value per cycle in and out (depth 1: one every second cycle); a value taken leaves 1
     cycle later up to a depth of ``REGISTERS`` and ``REGISTER_BITS`` or where it is ``quick``, 2
-    cycles later else.
+    cycles later else. A word is never read in the cycle in which it is written.
     ``i.ready``, ``o.valid`` and ``level`` are functions of registers only, so the queue cuts every
     path through a handshake; a full queue takes nothing in the cycle in which a value leaves it.
     ``o.payload`` while ``o.valid`` is low is anything.
@@ -33,7 +40,7 @@ class StreamFifo(wiring.Component):
     depth : int
         Values it can hold (1 to 65536).
     quick : bool
-        It is made of registers whatever its depth: values leave 1 cycle later.
+        Values leave 1 cycle later whatever its depth.
 
     Members
     -------
@@ -67,10 +74,19 @@ class StreamFifo(wiring.Component):
         return width | ({"quick": True} if self.quick and self.in_ram else {})
 
     @property
+    def bits(self) -> int:
+        """Of all its words."""
+        return self.depth * Shape.cast(self.shape).width
+
+    @property
     def in_ram(self) -> bool:
-        """Whether its words are in a memory, if it is not quick."""
-        bits = self.depth * Shape.cast(self.shape).width
-        return self.depth > REGISTERS or bits > REGISTER_BITS
+        """Whether its words are in a :class:`Ram`, if it is not quick."""
+        return self.depth > REGISTERS or self.bits > REGISTER_BITS
+
+    @property
+    def in_registers(self) -> bool:
+        """Whether, if in no Ram, they are in registers and not in a :class:`DistributedRam`."""
+        return self.depth < LEAST_WORDS or self.bits < LEAST_BITS
 
     def elaborate(self, platform):
         m = Module()
@@ -83,23 +99,38 @@ class StreamFifo(wiring.Component):
         ]
         m.d.sync += self.level.eq(self.level + taken - given)
         if self.quick or not self.in_ram:
-            self._registers(m, taken, given)
+            self._at_once(m, taken, given, platform)
         else:
             self._memory(m, taken, given, platform)
         return m
 
-    def _registers(self, m, taken, given):
-        width = Shape.cast(self.shape).width
-        words = Array(data_register(width, name=f"word{n}") for n in range(self.depth))
+    def _at_once(self, m, taken, given, platform):
+        """The oldest value is shown from where it stands."""
         write = Signal(range(self.depth))
         read = Signal(range(self.depth))
         m.d.comb += self.o.valid.eq(self.level != 0)
-        m.d.comb += Value.cast(self.o.payload).eq(words[read])
         with m.If(taken):
-            m.d.sync += words[write].eq(self.i.payload)
             m.d.sync += write.eq(self._after(write))
         with m.If(given):
             m.d.sync += read.eq(self._after(read))
+        width = Shape.cast(self.shape).width
+        if self.in_registers:
+            words = Array(data_register(width, name=f"word{n}") for n in range(self.depth))
+            m.d.comb += Value.cast(self.o.payload).eq(words[read])
+            with m.If(taken):
+                m.d.sync += words[write].eq(self.i.payload)
+            return
+        ram = DistributedRam(width=width, depth=self.depth)
+        m.submodules.ram = place(ram, platform)
+        m.d.comb += [
+            ram.write_en.eq(taken),
+            ram.write_addr.eq(write),
+            ram.write_data.eq(self.i.payload),
+            ram.read_addr.eq(read),
+            Value.cast(self.o.payload).eq(ram.read_data),
+        ]
+        collides = ram.write_en & self.o.valid & (write == read)
+        invariant(m, platform, ~collides, "a queue shows the word that it writes")
 
     def _memory(self, m, taken, given, platform):
         """The memory's own output register holds the oldest value."""

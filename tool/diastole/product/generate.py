@@ -18,12 +18,9 @@ from diastole_sim.spec.publish import c_header
 
 MANIFEST = "manifest.json"
 _IDENTIFYING_KEYS = {"name", "version", "config_sha256", "top", "files"}
-_RAM_PORTS = [
-    {"kind": "write", "clock": "clk", "enable": "write_en"}
-    | {"address": "write_addr", "data": "write_data"},
-    {"kind": "read", "clock": "clk", "enable": "read_en"}
-    | {"address": "read_addr", "data": "read_data", "latency_cycles": 1},
-]
+_CLOCKED_WRITE = {"kind": "write", "clock": "clk", "enable": "write_en"}
+_WRITE_PORT = {"address": "write_addr", "data": "write_data"}
+_READ_PORT = {"address": "read_addr", "data": "read_data"}
 
 
 def generate(config: Config, directory: Path | str) -> dict[str, Any]:
@@ -60,7 +57,7 @@ def product_contents(config: Config) -> tuple[dict[str, str], dict[str, Any]]:
                 "module": memory.module,
                 "width": memory.width,
                 "depth": memory.depth,
-                "ports": _RAM_PORTS,
+                "ports": memory_ports(memory.read_latency_cycles),
                 "instances": memory.instances,
             }
             for memory in emitted.memories
@@ -86,6 +83,13 @@ def product_contents(config: Config) -> tuple[dict[str, str], dict[str, Any]]:
     contents = {path: text for path, (_, text) in files.items()}
     contents[MANIFEST] = json.dumps(manifest, indent=2) + "\n"
     return contents, manifest
+
+
+def memory_ports(read_latency_cycles: int) -> list[dict[str, Any]]:
+    """What the manifest says of a memory's ports; without latency a read has no clock."""
+    clocked = {"clock": "clk", "enable": "read_en"} if read_latency_cycles else {}
+    read = {"kind": "read"} | clocked | _READ_PORT | {"latency_cycles": read_latency_cycles}
+    return [_CLOCKED_WRITE | _WRITE_PORT, read]
 
 
 def product_files(facts: ProductFacts) -> Files:

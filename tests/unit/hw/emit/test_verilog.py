@@ -10,6 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from diastole_hw.emit.names import module_names, rename_modules, snake_case, tidy
 from diastole_hw.emit.verilog import EmissionError, emit
+from diastole_hw.memory.distributed_ram import DistributedRam
 from diastole_hw.memory.ram import Ram
 from diastole_hw.place import EmitPlatform, convert_ports, place
 
@@ -164,6 +165,34 @@ def test_instances_are_counted_through_the_hierarchy():
     top = Banks()
     (memory,) = emit(top, name="banks", ports=convert_ports(top)).memories
     assert memory.instances == 7
+
+
+class BothKinds(wiring.Component):
+    """A memory of each kind, of the same size."""
+
+    a: In(8)
+    o: Out(8)
+
+    def elaborate(self, platform):
+        m = Module()
+        value = self.a
+        for name, kind in (("clocked", Ram), ("at_once", DistributedRam)):
+            memory = kind(width=8, depth=4)
+            m.submodules[name] = place(memory, platform)
+            m.d.comb += [memory.write_en.eq(1), memory.write_data.eq(value)]
+            value = memory.read_data
+        m.d.comb += self.o.eq(value)
+        return m
+
+
+def test_memories_say_how_they_are_read():
+    emitted = emit(top := BothKinds(), name="both", ports=convert_ports(top))
+    assert {memory.module: memory.read_latency_cycles for memory in emitted.memories} == {
+        "both_mem_4x8": 1,
+        "both_mem_4x8_distributed": 0,
+    }
+    assert "  both_mem_4x8_distributed at_once (" in emitted.verilog
+    assert emitted.verilog.count(".read_en(") == 1
 
 
 def test_a_single_variant_has_no_suffix(add):

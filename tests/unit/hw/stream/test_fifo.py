@@ -1,13 +1,15 @@
 # amaranth: UnusedElaboratable=no
-"""The queue, of registers and of memory, at every depth where they differ."""
+"""The queue, of registers and of both kinds of memory, at every depth where they differ."""
 
 from collections import deque
 
 import pytest
-from amaranth.hdl import unsigned
+from amaranth.hdl import Mux, unsigned
 from amaranth.lib import data
 
-from diastole_hw.stream.fifo import REGISTERS, StreamFifo
+from diastole_hw.memory.distributed_ram import DistributedRam
+from diastole_hw.stream import fifo
+from diastole_hw.stream.fifo import LEAST_BITS, LEAST_WORDS, REGISTERS, StreamFifo
 from support.bench import design, get, put, run
 from support.texts import exactly
 
@@ -124,6 +126,56 @@ def test_every_cycle_against_a_deque(depth, quick, rng):
 
     run(dut, bench)
     assert full_and_leaving
+
+
+class Garbles(DistributedRam):
+    """Shows the complement of the word that is being written, as it may."""
+
+    def elaborate(self, platform):
+        m = super().elaborate(platform)
+        shown = m.submodules.words.read_ports[0].data
+        collides = self.write_en & (self.write_addr == self.read_addr)
+        m.d.comb += self.read_data.eq(Mux(collides, ~shown, shown))
+        return m
+
+
+@pytest.mark.parametrize("depth, quick", [(3, False), (REGISTERS, False), (40, True)])
+def test_no_word_is_shown_while_it_is_written(depth, quick, rng, monkeypatch):
+    """The words are those that went in, whatever the memory shows of one that is written."""
+    monkeypatch.setattr(fifo, "DistributedRam", Garbles)
+    dut = design(StreamFifo, unsigned(14), depth, quick=quick)
+    cases = [rng.randrange(1 << 14) for _ in range(200)]
+
+    async def drive(ctx):
+        await put(ctx, dut.i, cases, willing=lambda: rng.random() < 0.6)
+
+    async def check(ctx):
+        for n, case in enumerate(cases):
+            got = await get(ctx, dut.o, willing=lambda: rng.random() < 0.5)
+            assert got == case, f"value {n}"
+
+    run(dut, drive, check)
+
+
+@pytest.mark.parametrize(
+    "width, depth, quick, kind",
+    [
+        (100, LEAST_WORDS - 1, False, "registers"),
+        (LEAST_BITS // LEAST_WORDS - 1, LEAST_WORDS, False, "registers"),
+        (LEAST_BITS // LEAST_WORDS, LEAST_WORDS, False, "distributed"),
+        (8, REGISTERS, False, "distributed"),
+        (8, REGISTERS + 1, False, "ram"),
+        (8, REGISTERS + 1, True, "distributed"),
+        (fifo.REGISTER_BITS, LEAST_WORDS, False, "ram"),
+    ],
+)
+def test_where_the_words_are(width, depth, quick, kind):
+    queue = StreamFifo(unsigned(width), depth, quick=quick)
+    assert {
+        "registers": queue.in_registers,
+        "ram": queue.in_ram and not quick,
+        "distributed": not queue.in_registers and (quick or not queue.in_ram),
+    } == {name: name == kind for name in ("registers", "ram", "distributed")}
 
 
 def test_queues_that_are_one_module():

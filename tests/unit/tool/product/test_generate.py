@@ -12,7 +12,7 @@ from amaranth.lib.wiring import In, Out
 from diastole.config.keys import Config
 from diastole.errors import BadInput
 from diastole.product import generate as product_module
-from diastole.product.generate import generate
+from diastole.product.generate import generate, memory_ports
 from diastole_hw.memory.ram import Ram
 from diastole_hw.place import convert_ports, place
 from support import product_lint as lint
@@ -91,6 +91,19 @@ def test_writes_what_the_manifest_lists(tmp_path):
     assert {"name": "o", "direction": "output", "width": 8} in manifest["ports"]
     assert names(tmp_path / "new")[0] == "product"
     assert all(name.startswith("product") for name in names(tmp_path / "new"))
+
+
+def test_ports_of_memories():
+    """A read that shows its word at once has neither clock nor enable."""
+    at_once, clocked = memory_ports(0), memory_ports(1)
+    assert at_once[0] == clocked[0]
+    assert at_once[1] == {
+        "kind": "read",
+        "address": "read_addr",
+        "data": "read_data",
+        "latency_cycles": 0,
+    }
+    assert clocked[1] == at_once[1] | {"clock": "clk", "enable": "read_en", "latency_cycles": 1}
 
 
 def test_replaces_an_old_product_whole(product):
