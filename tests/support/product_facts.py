@@ -36,6 +36,7 @@ def facts_of(config: Config) -> ProductFacts:
     top = Top(config.plan, config_hash=config.identification)
     memories = [
         MemoryModule(
+            read_latency_cycles=1,
             module=f"{config.name}_mem_{depth}x{width}",
             width=width,
             depth=depth,
