@@ -15,6 +15,9 @@ from diastole_sim.spec.check import require_int
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import ADDRESS_BITS
 
+OPEN_READS = 32
+"""Bursts that a reader may have open at a time, if nothing else is said."""
+
 
 class AxiReader(wiring.Component):
     """AXI4 read manager: bursts ahead, every burst inside the window, beats in order.
@@ -64,7 +67,7 @@ class AxiReader(wiring.Component):
     request: stream.Interface
     data: stream.Interface
 
-    def __init__(self, *, data_width: int, outstanding: int = 32):
+    def __init__(self, *, data_width: int, outstanding: int = OPEN_READS):
         require_int("outstanding", outstanding, 1, 256)
         self.data_width, self.outstanding = data_width, outstanding
         super().__init__(

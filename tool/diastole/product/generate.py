@@ -13,6 +13,8 @@ from diastole.config.keys import Config
 from diastole.errors import BadInput
 from diastole.product import black_boxes, collateral, constraints, cores
 from diastole.product.facts import Files, ProductFacts
+from diastole.product.readme import readme_files
+from diastole.product.register_maps import register_maps
 from diastole_hw.emit.verilog import emit
 from diastole_sim.spec.publish import c_header
 
@@ -110,8 +112,9 @@ def product_files(facts: ProductFacts) -> Files:
     files["lint/slang.f"] = ("waiver", collateral.slang_options())
     files[facts.sdc] = ("constraints", constraints.sdc(facts))
     files[f"constraints/{name}_ooc.xdc"] = ("constraints", constraints.xdc(facts))
+    files |= register_maps(facts)
     files[f"sw/{name}.h"] = ("header", c_header(vector=facts.vector))
-    return files
+    return readme_files(facts, files) | files
 
 
 def refuse_what_is_no_product(directory: Path) -> None:

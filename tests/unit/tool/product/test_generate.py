@@ -85,6 +85,8 @@ def test_writes_what_the_manifest_lists(tmp_path):
         ("lint/slang.f", "waiver"),
         ("constraints/little.sdc", "constraints"),
         ("constraints/little_ooc.xdc", "constraints"),
+        ("regs/little.rdl", "registers"),
+        ("regs/little.md", "registers"),
         ("sw/little.h", "header"),
     ]
     assert manifest["memories"][0]["instances"] == 1

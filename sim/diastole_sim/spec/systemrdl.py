@@ -1,0 +1,52 @@
+"""The register map as SystemRDL 2.0, for tools that make documents, headers and models of it."""
+
+from collections.abc import Iterator
+
+from diastole_sim.spec.reference import Described, locked
+from diastole_sim.spec.registers import CONSTANT, SPECIAL, STATUS, Bit, Register
+
+_OF_ACCESS = {
+    "r": "sw = r; hw = w;",
+    "rw": "sw = rw; hw = r;",
+    "w": "sw = w; hw = r; singlepulse;",
+    "w1c": "sw = rw; hw = w; onwrite = woclr; hwset;",
+}
+_OF_KIND = {CONSTANT: "sw = r; hw = na;", STATUS: "sw = r; hw = w;"}
+WORD_BITS = 32
+
+
+def systemrdl(name: str, described: Described) -> str:
+    """An address map of this name; registers of more than 32 bits are accessed in two words."""
+    lines = [
+        f"addrmap {name} {{",
+        f'  name = "{name}";',
+        '  desc = "Registers of 32 bits, little-endian, behind AXI4-Lite.";',
+        f"  default accesswidth = {WORD_BITS};",
+    ]
+    for register in described.registers:
+        lines += _register(register, described.reset_value(register))
+    return "\n".join([*lines, "};", ""])
+
+
+def _register(register: Register, reset: int) -> Iterator[str]:
+    about = register.meaning
+    if locked(register):
+        about += "; locked while the machine is busy"
+    yield "  reg {"
+    yield f"    regwidth = {WORD_BITS * register.words};"
+    yield f'    desc = "{_quoted(about)}";'
+    yield from map(_bit, register.layout)
+    lowest = min((bit.low for bit in register.layout), default=register.bits)
+    if register.kind != SPECIAL:
+        access = _OF_KIND.get(register.kind, "sw = rw; hw = rw;")
+        yield f"    field {{ {access} }} value[{lowest - 1}:0] = 0x{reset:X};"
+    yield f"  }} {register.name} @ 0x{register.offset:X};"
+
+
+def _bit(bit: Bit) -> str:
+    about = f'desc = "{_quoted(bit.meaning)}";'
+    return f"    field {{ {_OF_ACCESS[bit.access]} {about} }} {bit.name}[{bit.low}:{bit.low}] = 0;"
+
+
+def _quoted(text: str) -> str:
+    return text.replace('"', "'")

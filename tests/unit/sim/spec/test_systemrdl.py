@@ -1,0 +1,61 @@
+"""The register map as SystemRDL, read by a compiler of other people, is that of the table."""
+
+import pytest
+
+from diastole_sim.spec.reference import Described, locked
+from diastole_sim.spec.registers import SPECIAL
+from diastole_sim.spec.systemrdl import systemrdl
+
+compiler = pytest.importorskip("systemrdl", reason="systemrdl-compiler reads the register map")
+
+ALL = Described(config_hash=0x12345678)
+FEW = Described(planes=False, vector=False, choices=False, config_hash=1)
+
+
+def compiled(described, tmp_path):
+    path = tmp_path / "map.rdl"
+    path.write_text(systemrdl("machine", described))
+    reader = compiler.RDLCompiler()
+    reader.compile_file(str(path))
+    return {node.inst_name: node for node in reader.elaborate().top.registers()}
+
+
+@pytest.mark.parametrize("described", [ALL, FEW], ids=["all", "few"])
+def test_registers_bits_and_resets(described, tmp_path):
+    nodes = compiled(described, tmp_path)
+    assert list(nodes) == [register.name for register in described.registers]
+    for register in described.registers:
+        node = nodes[register.name]
+        assert node.absolute_address == register.offset
+        assert node.get_property("regwidth") == 32 * register.words
+        assert node.get_property("accesswidth") == 32
+        bits = {bit.name: (bit.low, bit.low) for bit in register.layout}
+        found = {field.inst_name: (field.low, field.high) for field in node.fields()}
+        value = found.pop("value", None)
+        assert found == bits
+        assert (value is None) == (register.kind == SPECIAL)
+        if value is not None:
+            assert value == (0, (31 if bits else register.bits) - 1)
+            field = node.get_child_by_name("value")
+            assert field.get_property("reset") == described.reset_value(register)
+            assert field.is_sw_writable == locked(register)
+        assert ("locked while" in node.get_property("desc")) == locked(register)
+
+
+def test_access_of_bits(tmp_path):
+    nodes = compiled(ALL, tmp_path)
+    start, done = (
+        nodes["control"].get_child_by_name("start"),
+        nodes["status"].get_child_by_name("done"),
+    )
+    assert (start.is_sw_readable, start.is_sw_writable) == (False, True)
+    assert start.get_property("singlepulse")
+    assert done.get_property("onwrite") == compiler.rdltypes.OnWriteType.woclr
+    busy = nodes["status"].get_child_by_name("busy")
+    assert (busy.is_sw_readable, busy.is_sw_writable) == (True, False)
+
+
+def test_other_words_than_quotes_stay(tmp_path):
+    magic = compiled(ALL, tmp_path)["magic"]
+    assert magic.get_property("desc") == "the letters 'DIAS'"
+    assert magic.get_child_by_name("value").get_property("reset") == 0x53414944

@@ -1,0 +1,32 @@
+"""What a product says of its registers and commands is what the contract has."""
+
+from diastole.product.register_maps import commands, errors, register_maps, registers
+from diastole_sim.spec.reference import command_tables, error_table, register_table
+from diastole_sim.spec.systemrdl import systemrdl
+from support.product_facts import facts_of, little_config
+
+FACTS = facts_of(little_config())
+WITH_UNIT = facts_of(little_config("unit", vector={"enable": True}))
+
+
+def test_maps_are_those_of_the_machine():
+    for facts in (FACTS, WITH_UNIT):
+        files = register_maps(facts)
+        assert set(files) == {f"regs/{facts.name}.rdl", f"regs/{facts.name}.md"}
+        rdl, text = (files[f"regs/{facts.name}.{end}"][1] for end in ("rdl", "md"))
+        assert rdl == facts.heading("//") + systemrdl(facts.name, facts.described)
+        for section, table in (
+            (registers, register_table),
+            (commands, command_tables),
+            (errors, error_table),
+        ):
+            lines = section(facts)
+            assert lines[-3:] == table(facts.described)[-3:]
+            assert "\n".join(lines) in text
+    assert "forward_chain" in text
+    assert "forward_chain" not in register_maps(FACTS)["regs/little.md"][1]
+
+
+def test_identification_is_that_of_the_configuration():
+    _, text = register_maps(FACTS)["regs/little.md"]
+    assert f"| 0x08 | 32 | CONFIG_HASH | constant | 0x{FACTS.config.identification:X} |" in text

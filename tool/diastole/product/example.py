@@ -1,0 +1,202 @@
+"""A first run of a machine, worked out: operands, addresses, commands, register writes, results.
+
+The bytes come from the contract's encoder and from the golden model, never from the hardware.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diastole_sim.golden.convert import Quantised, quantise
+from diastole_sim.golden.product import matrix_product
+from diastole_sim.spec.command import Command
+from diastole_sim.spec.command_table import COMMAND_BYTES, Opcode
+from diastole_sim.spec.image import Bytes, FloatLayout, ImageLayout, image_layouts, round_up
+from diastole_sim.spec.numerics import Numerics
+from diastole_sim.spec.operations import FORWARD, OPERANDS, OPERATIONS, Tensor
+from diastole_sim.spec.planes import split_planes
+from diastole_sim.spec.registers import BY_NAME
+
+BASE = 0x1000_0000
+"""Where the memory of the example begins."""
+SPACING = 256
+"""Everything begins at a multiple of this many bytes: of every beat, and easy to read."""
+SEED, STEP = 1, 0
+TAGS = {"X": 0, "W": 1}
+"""As a layer numbered 0 has them."""
+_VALUES = {"X": (1, 2), "W": (2, 1)}
+"""By operand, what its rows and columns count for in the value of an element."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """Something in memory: what it is, its first byte, and how many there are."""
+
+    what: str
+    address: int
+    size: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class FirstRun:
+    """X and W are converted and multiplied: three commands, for one machine.
+
+    ``data_width`` of its bus in bits.
+    """
+
+    numerics: Numerics
+    data_width: int
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """M, N and K: a little more than whole blocks, so that there is padding to see."""
+        block = self.numerics.block
+        return {"m": block + 1, "n": block + 2, "k": 2 * block + 1}
+
+    def shape(self, tensor: Tensor) -> tuple[int, int]:
+        """Of an operand or the result."""
+        rows, columns = tensor.axes
+        return self.sizes[rows], self.sizes[columns]
+
+    @cached_property
+    def values(self) -> dict[str, NDArray[np.float32]]:
+        """By operand: element (r, c) is (a r + b c) mod 3 - 1, which every format holds."""
+        found: dict[str, NDArray[np.float32]] = {}
+        for tensor in FORWARD.factors:
+            of_row, of_column = _VALUES[tensor.name]
+            row, column = np.indices(self.shape(tensor))
+            found[tensor.name] = ((of_row * row + of_column * column) % 3 - 1).astype(np.float32)
+        return found
+
+    @cached_property
+    def converted(self) -> dict[str, Quantised]:
+        """By operand."""
+        return {
+            tensor.name: quantise(
+                self.values[tensor.name],
+                tensor.tensor_class,
+                self.numerics,
+                seed=SEED,
+                tag=TAGS[tensor.name],
+                step=STEP,
+                width=self.numerics.widths[-1] if self._planes(tensor) > 1 else None,
+            )
+            for tensor in FORWARD.factors
+        }
+
+    @cached_property
+    def result(self) -> NDArray[np.float32]:
+        """Y."""
+        return matrix_product(FORWARD, self.converted, self.numerics).values
+
+    @cached_property
+    def is_exact(self) -> bool:
+        """Whether that is X W without any error."""
+        return bool((self.result == self.values["X"] @ self.values["W"]).all())
+
+    def _planes(self, tensor: Tensor) -> int:
+        return self.numerics.planes_of(tensor.tensor_class)[-1]
+
+    def layouts(self, tensor: Tensor) -> tuple[ImageLayout, ...]:
+        """Of the images of an operand."""
+        chosen = self.numerics.tensor_class(tensor.tensor_class)
+        sizes = {"block": self.numerics.block, "data_width": self.data_width}
+        return image_layouts(chosen, self.shape(tensor), **sizes)
+
+    def images(self, tensor: Tensor) -> list[Bytes]:
+        """The bytes that the conversion of an operand writes, by copy."""
+        tensor_ = self.converted[tensor.name]
+        found: list[Bytes] = []
+        for layout, copy in zip(self.layouts(tensor), tensor_.copies, strict=True):
+            header = tensor_.tensor_exponent if layout.header else None
+            planes = split_planes(copy, self._planes(tensor))
+            found.append(np.concatenate([layout.pack(plane, header) for plane in planes]))
+        return found
+
+    @cached_property
+    def places(self) -> dict[str, Place]:
+        """By a short name, what lies where, ascending: commands, X, W, their images, Y."""
+        wanted = [("commands", "the three commands", 3 * COMMAND_BYTES)]
+        for tensor in FORWARD.factors:
+            wanted.append((tensor.name, f"{tensor.name} as floats", self._float_bytes(tensor)))
+        for tensor in FORWARD.factors:
+            for number, image in enumerate(self.images(tensor)):
+                what = f"image of {tensor.name}" + (f", copy {number}" if number else "")
+                wanted.append((f"{tensor.name}{number}", what, len(image)))
+        wanted.append(("Y", "Y as floats", self._float_bytes(FORWARD.result)))
+        places: dict[str, Place] = {}
+        address = BASE
+        for name, what, size in wanted:
+            places[name] = Place(what=what, address=address, size=size)
+            address += round_up(size, SPACING)
+        return places
+
+    def _float_bytes(self, tensor: Tensor) -> int:
+        rows, cols = self.shape(tensor)
+        return FloatLayout(rows=rows, cols=cols, data_width=self.data_width).total_bytes
+
+    def address(self, name: str) -> int:
+        """Of a place by its short name; 0 where there is no such place."""
+        return self.places[name].address if name in self.places else 0
+
+    @cached_property
+    def commands(self) -> list[Command]:
+        """Convert X, convert W, forward."""
+        made = [self._convert(tensor) for tensor in OPERANDS if tensor in FORWARD.factors]
+        planes = {tensor.tensor_class: self._planes(tensor) for tensor in FORWARD.factors}
+        reads = {
+            read.field: self.address(f"{read.operand.name}{self._copy(read.operand, read.copy)}")
+            for read in OPERATIONS["forward"].reads
+        }
+        made.append(
+            Command.product(
+                Opcode.FORWARD, **self.sizes, planes=planes, out_a=self.address("Y"), **reads
+            )
+        )
+        return made
+
+    def _copy(self, tensor: Tensor, number: int) -> int:
+        """Which of its images a copy is: the only one where there is one."""
+        return number if len(self.layouts(tensor)) > 1 else 0
+
+    def _convert(self, tensor: Tensor) -> Command:
+        rows, cols = self.shape(tensor)
+        return Command.convert(
+            tensor.tensor_class,
+            rows=rows,
+            cols=cols,
+            source=self.address(tensor.name),
+            destination=self.address(f"{tensor.name}0"),
+            second=self.address(f"{tensor.name}1"),
+            tag=TAGS[tensor.name],
+            step=STEP,
+            planes=self._planes(tensor),
+        )
+
+    @cached_property
+    def writes(self) -> list[tuple[int, int, str]]:
+        """Offset, value and meaning of each register write, in order."""
+        first_image = min(self.places[f"{tensor.name}0"].address for tensor in FORWARD.factors)
+        end = round_up(max(each.address + each.size for each in self.places.values()), SPACING)
+        settings = {
+            "seed": SEED,
+            "read_base": BASE,
+            "read_limit": end,
+            "write_base": first_image,
+            "write_limit": end,
+            "command_address": self.address("commands"),
+            "command_count": len(self.commands),
+        }
+        found: list[tuple[int, int, str]] = []
+        for name, value in settings.items():
+            register = BY_NAME[name]
+            for word in range(register.words):
+                part = ("", ", upper part")[word]
+                offset = register.offset + 4 * word
+                found.append((offset, value >> 32 * word & 0xFFFF_FFFF, name.upper() + part))
+        control = BY_NAME["control"]
+        bits = 1 << control.bit("start") | 1 << control.bit("irq_enable")
+        found.append((control.offset, bits, "CONTROL: start, irq_enable"))
+        return found

@@ -1,0 +1,128 @@
+"""The README of a product, for somebody who has its directory and nothing else."""
+
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from diastole.product import pictures, readme_tables
+from diastole.product.example import BASE, FirstRun
+from diastole.product.facts import LICENCE, Files, ProductFacts
+from diastole.product.register_maps import commands, errors, registers
+from diastole_hw.bus.axi_reader import OPEN_READS
+from diastole_hw.bus.axi_writer import OPEN_WRITES
+from diastole_hw.bus.signature import CACHE, PROT
+from diastole_hw.bus.split import BURST_BEATS
+from diastole_hw.limits import RESET_CYCLES
+from diastole_sim.spec.command_table import ADDRESS_BITS
+from diastole_sim.spec.registers import ADDRESS_SPACE_BITS, BY_NAME, MAGIC, version_of
+
+TEMPLATE = Path(__file__).parent / "texts" / "readme.md"
+_SECOND_PORT = """\
+- The second port, `m_axi1_*`, is used by products beside the first, with the same rules; both must
+  see the same memory. What one has written the other may read once it has been answered.
+"""
+_FUSED = """
+`backward` runs dX and dW in one pass for M up to {m} and N up to {n}, else one after the other."""
+_VECTOR = """
+This machine has a vector unit. Its operations run programs, which `load` puts into its tables: their
+encoding is in docs/programs.md of the generator, whose assembler writes them. A host that only
+converts and multiplies leaves COMMAND_FIRST, STEP, STEP_END and the loss's scale as they are after a
+reset.
+"""
+
+
+def readme_files(facts: ProductFacts, others: Files) -> Files:
+    """README.md and its pictures; ``others``: the other files of the product, which it lists."""
+    run = FirstRun(numerics=facts.config.numerics, data_width=facts.config.bus.data_width)
+    drawn: Files = {
+        "doc/blocks.svg": ("picture", pictures.blocks(facts)),
+        "doc/first_run.svg": ("picture", pictures.first_run(facts, run)),
+    }
+    listed: Files = {**others, **drawn, "README.md": ("document", "")}
+    return {"README.md": ("document", readme(facts, run, listed)), **drawn}
+
+
+def readme(facts: ProductFacts, run: FirstRun, files: Files) -> str:
+    """The text, with the figures of one machine."""
+    template = Template(TEMPLATE.read_text(encoding="utf-8"))
+    return facts.heading("<!--", " -->") + template.substitute(
+        _figures(facts) | _sections(facts, files) | _of_run(facts, run)
+    )
+
+
+def _figures(facts: ProductFacts) -> dict[str, Any]:
+    """Numbers and names."""
+    plan, parameters = facts.config.plan, facts.parameters
+    beat = plan.beat_bytes
+    described = facts.described
+    ports = ["`m_axi_*`"] + [f"`m_axi{port}_*`" for port in range(1, plan.ports)]
+    return {
+        "name": facts.name,
+        "macs": plan.macs,
+        "licence": LICENCE,
+        "reset_cycles": RESET_CYCLES,
+        "master_names": " and ".join(ports),
+        "data_width": plan.data_width,
+        "beat": beat,
+        "address_bits": ADDRESS_BITS,
+        "size": (beat - 1).bit_length(),
+        "burst_beats": BURST_BEATS,
+        "burst_bytes": BURST_BEATS * beat,
+        "open_reads": OPEN_READS,
+        "open_writes": OPEN_WRITES,
+        "cache": f"{CACHE:04b}",
+        "prot": f"{PROT:03b}",
+        "lite_bits": ADDRESS_SPACE_BITS,
+        "hash": f"{facts.config.identification:08X}",
+        "magic": f"{MAGIC:08X}",
+        "version": f"{version_of(planes=described.planes, vector=described.vector):08X}",
+        **{name: f"{BY_NAME[name].offset:02X}" for name in ("status", "error_code", "error_index")},
+        "block": plan.block,
+        "max_size": parameters["max_size"],
+        "max_cols": parameters["max_convert_cols"],
+        "max_contraction": plan.numerics.max_contraction,
+        "second_port": _SECOND_PORT if plan.ports > 1 else "",
+        "vector": _VECTOR if facts.vector else "",
+        "fused": _FUSED.format(m=parameters["fused_max_m"], n=parameters["fused_max_n"])
+        if parameters["fused_max_m"]
+        else "",
+        "sources": " ".join([facts.top, *facts.wrappers]),
+    }
+
+
+def _sections(facts: ProductFacts, files: Files) -> dict[str, str]:
+    """Tables, and the sections that the register map has too."""
+    texts = {
+        "facts": readme_tables.facts_table(facts),
+        "files": readme_tables.file_rows(files),
+        "pinout": readme_tables.pinout(facts),
+        "registers": registers(facts),
+        "errors": errors(facts),
+        "commands": commands(facts),
+        "operations": readme_tables.operations_table(facts),
+        "classes": readme_tables.classes_table(facts),
+        "exponents": readme_tables.exponent_lines(facts),
+        "values": readme_tables.value_lines(facts),
+    }
+    return {name: "\n".join(lines) for name, lines in texts.items()}
+
+
+def _of_run(facts: ProductFacts, run: FirstRun) -> dict[str, Any]:
+    """The first run."""
+    exact = "It is X W exactly." if run.is_exact else "It is X W within the error of the formats."
+    return {
+        **run.sizes,
+        "base": f"{BASE:08X}",
+        "layout": _inside(readme_tables.place_table(run)),
+        "words": _inside(readme_tables.command_words(run)),
+        "writes": _inside(readme_tables.write_table(run)),
+        "exact": exact,
+        "row": " ".join(f"{value:g}" for value in run.result[0].tolist()),
+        "second": f"{run.result[1, 0]:g}",
+        "images": "\n".join(readme_tables.image_dumps(run)),
+    }
+
+
+def _inside(lines: list[str]) -> str:
+    """Lines as part of an item of a list."""
+    return "\n".join(f"   {line}" for line in lines)

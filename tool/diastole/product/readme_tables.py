@@ -1,0 +1,234 @@
+"""Tables of the README of a product: ports, classes of tensors, operations, the first run."""
+
+from collections.abc import Iterable
+from itertools import groupby
+from typing import Any
+
+from diastole.product.example import FirstRun
+from diastole.product.facts import ProductFacts
+from diastole_sim.spec.command_table import COMMAND_BYTES, PRODUCTS
+from diastole_sim.spec.formats import Format
+from diastole_sim.spec.image import Bytes, GroupLayout
+from diastole_sim.spec.numerics import CLASS_NAMES, TensorClass
+from diastole_sim.spec.operations import FORWARD, OPERAND_OF, Operation
+from diastole_sim.spec.reference import table
+
+BUSES = {
+    "aclk": "clock",
+    "aresetn": "reset, active low",
+    "irq": "interrupt, a level",
+    "s_axil": "AXI4-Lite: registers",
+    "m_axi": "AXI4: memory",
+    "m_axi1": "AXI4: memory, second port",
+}
+"""What the ports are for, by their names or what these begin with."""
+BYTES_A_LINE = 16
+
+
+def bus_of(port: str) -> str:
+    """Which of ``BUSES`` a port belongs to."""
+    return port if port in BUSES else port.rpartition("_")[0]
+
+
+def pinout(facts: ProductFacts) -> list[str]:
+    """Every port, by bus."""
+    rows: list[tuple[str, ...]] = []
+    for bus, ports in groupby(facts.ports, lambda port: bus_of(port["name"])):
+        rows += [
+            (port["name"], port["direction"], str(port["width"]), BUSES[bus]) for port in ports
+        ]
+    return table("port", "direction", "bits", "for", rows=rows)
+
+
+def facts_table(facts: ProductFacts) -> list[str]:
+    """What the machine is."""
+    plan = facts.config.plan
+    bits = sum(m["width"] * m["depth"] * m["instances"] for m in facts.memories)
+    numerics = plan.numerics
+    sums = f"float, {plan.mantissa} bits behind the leading one" if plan.floats else "integer"
+    rows: list[tuple[str, ...]] = [
+        ("array", f"{plan.rows} x {plan.cols} cells of B x B multipliers, B = {plan.block}"),
+        ("multipliers", str(plan.macs)),
+        ("accumulators", f"{sums}; {numerics.accumulator_bits} bits hold any sum exactly"),
+        ("bus to memory", f"{plan.ports} of {plan.data_width} bits"),
+        ("memories on the chip", f"{bits} bits in {len(facts.memories)} shapes"),
+        ("vector unit", f"{plan.block} lanes" if plan.vector else "none"),
+        ("configuration", f"`{facts.config.config_sha256}`"),
+    ]
+    return table("what", "this machine", rows=rows)
+
+
+def classes_table(facts: ProductFacts) -> list[str]:
+    """By class of tensor: format, groups, copies, and what its images are made of."""
+    numerics = facts.config.numerics
+    rows: list[tuple[str, ...]] = []
+    for number, name in enumerate(CLASS_NAMES):
+        chosen = numerics.tensor_class(name)
+        group = GroupLayout.of(chosen, block=numerics.block, data_width=facts.config.bus.data_width)
+        copies = 2 if chosen.two_copies else 1
+        planes = numerics.planes_of(name)
+        cells = (
+            *(f"{OPERAND_OF[name].name} ({number})", chosen.format.name, chosen.grouping),
+            *(chosen.rounding, copies, "1" if planes == (1,) else " or ".join(map(str, planes))),
+            *(group.element_bits, group.header_bytes, group.exponent_bytes),
+            *(group.group_bytes - group.exponent_bytes, numerics.block if copies > 1 else 1),
+            2 - copies,
+        )
+        rows.append(tuple(map(str, cells)))
+    heads = ("tensor (class)", "format", "groups", "rounding", "copies", "planes", "b")
+    return table(*heads, "H", "E", "L", "P", "F", rows=rows)
+
+
+def operations_table(facts: ProductFacts) -> list[str]:
+    """What each product computes, reads and writes."""
+    numerics = facts.config.numerics
+
+    def reads(operation: Operation) -> Iterable[str]:
+        for read in operation.reads:
+            two = numerics.tensor_class(read.operand.tensor_class).two_copies
+            if not (read.second and not two):
+                which = f", copy {read.copy + 1}" if two else ""
+                yield f"`{read.field}`: image of {read.operand.name}{which}"
+
+    rows: list[tuple[str, ...]] = [
+        (
+            "convert",
+            "image of a tensor of M x N floats",
+            "`address_x`: the floats; `address_w`: the image; `address_dy`: that of the second "
+            "copy where the class has two, else 0; `class_x`: the class; `tag`, `step`: any numbers",
+        )
+    ]
+    for opcode, operation in PRODUCTS.items():
+        equations = (
+            f"{p.result.name} = {_factor(p.streamed.name, p.streamed.columns == p.contraction)} "
+            f"{_factor(p.held.name, p.held.rows == p.contraction)}"
+            for p in operation.products
+        )
+        written = (
+            f"`{field}`: {tensor.name}"
+            for field, tensor in zip(operation.result_fields, operation.results, strict=True)
+        )
+        fields = "; ".join([*reads(operation), *written])
+        rows.append((opcode.name.lower(), ", ".join(equations), fields))
+    return table("operation", "what", "addresses", rows=rows)
+
+
+def _factor(name: str, plain: bool) -> str:
+    return name if plain else f"{name}^T"
+
+
+def value_lines(facts: ProductFacts) -> list[str]:
+    """How a stored element becomes a number, by format."""
+    chosen = {name: facts.config.numerics.tensor_class(name) for name in CLASS_NAMES}
+    lines: list[str] = []
+    for each in dict.fromkeys(one.format for one in chosen.values()):
+        lines += [f"- {each.name}: {_value(each)}"]
+    return lines
+
+
+def _value(chosen: Format) -> str:
+    if chosen.planes:
+        return (
+            "c is a magnitude of m bits whose planes have its bits, the highest first, two each; "
+            "c * 2^(s - 126 - m), s the exponent byte"
+        )
+    if not chosen.exponent_bits:
+        shift = 127 + chosen.fraction_bits - 1
+        return f"c * 2^(s - {shift}), c the magnitude code, s the exponent byte"
+    digits, bias = chosen.fraction_bits, chosen.bias
+    code = (
+        f"v(c), f = c >> {digits}, t = c & {2**digits - 1}: (1 + t / {2**digits}) * 2^(f - {bias}), "
+        f"and t / {2**digits} * 2^{1 - bias} where f is 0;"
+    )
+    if chosen.two_level:
+        return (
+            f"{code} v(c) * u * 2^T, u the E4M3 number whose code is the exponent byte, T the "
+            "header's 16 bits in two's complement"
+        )
+    return f"{code} v(c) * 2^(s - {127 + chosen.top_exponent}), s the exponent byte"
+
+
+def exponent_lines(facts: ProductFacts) -> list[str]:
+    """Where the exponents of a group of blocks stand, by the classes' groups."""
+    numerics = facts.config.numerics
+    lines: list[str] = []
+    kinds: dict[str, list[str]] = {}
+    for name in CLASS_NAMES:
+        kinds.setdefault(_exponents(numerics.tensor_class(name), numerics.block), []).append(name)
+    for text, names in kinds.items():
+        tensors = ", ".join(OPERAND_OF[name].name for name in names)
+        lines.append(f"- {tensors}: {text}")
+    return lines
+
+
+def _exponents(chosen: TensorClass, block: int) -> str:
+    if not chosen.two_copies:
+        return "the 8 bytes are those of the group's 8 blocks."
+    size = chosen.grouping.size
+    runs = max(1, 8 * block // size)
+    return (
+        f"{runs} runs of {block} bytes: byte {block} q + r is of row r, of the q-th vector of "
+        f"{size} elements that the group meets (block j of the row belongs to vector "
+        f"floor({block} j / {size}))."
+    )
+
+
+def command_words(run: FirstRun) -> list[str]:
+    """The words of the commands side by side."""
+    encoded = [command.encode() for command in run.commands]
+    rows = (
+        (
+            str(word),
+            *(
+                f"0x{int.from_bytes(each[4 * word : 4 * word + 4], 'little'):08X}"
+                for each in encoded
+            ),
+        )
+        for word in range(COMMAND_BYTES // 4)
+    )
+    return table("word", "convert X", "convert W", "forward", rows=rows)
+
+
+def place_table(run: FirstRun) -> list[str]:
+    """What lies where."""
+    rows = (
+        (f"0x{place.address:08X}", str(place.size), place.what) for place in run.places.values()
+    )
+    return table("address", "bytes", "what", rows=rows)
+
+
+def write_table(run: FirstRun) -> list[str]:
+    """The register writes, in order."""
+    rows = ((f"0x{at:02X}", f"0x{value:08X}", about) for at, value, about in run.writes)
+    return table("offset", "value", "register", rows=rows)
+
+
+def image_dumps(run: FirstRun) -> list[str]:
+    """The bytes of every image of the first run."""
+    lines: list[str] = []
+    for tensor in FORWARD.factors:
+        for number, image in enumerate(run.images(tensor)):
+            place = run.places[f"{tensor.name}{number}"]
+            lines += ["", f"{place.what}, {place.size} bytes from 0x{place.address:08X} on:", ""]
+            lines += _dump(image)
+    return lines
+
+
+def _dump(image: Bytes) -> Iterable[str]:
+    """Lines of bytes; one alone stands for several of zeros."""
+    rows = [image[at : at + BYTES_A_LINE] for at in range(0, len(image), BYTES_A_LINE)]
+    for number, row in enumerate(rows):
+        if row.any() or number == len(rows) - 1:
+            yield f"    +{BYTES_A_LINE * number:04x}  {row.tobytes().hex(' ')}"
+
+
+def file_rows(files: dict[str, Any]) -> list[str]:
+    """Kinds of files, and their paths; of memories the pattern."""
+    by_kind: dict[str, list[str]] = {}
+    for path, (kind, _) in files.items():
+        by_kind.setdefault(kind, []).append(f"`{path}`")
+    rows: list[tuple[str, ...]] = []
+    for kind, paths in by_kind.items():
+        shown = paths if len(paths) <= 4 else [paths[0], "...", paths[-1]]
+        rows.append((kind, str(len(paths)), ", ".join(shown)))
+    return table("kind", "files", "paths", rows=rows)

@@ -1,0 +1,54 @@
+"""The registers and commands of a machine, as documents and for tools."""
+
+from diastole.product.facts import Files, ProductFacts
+from diastole_sim.spec.command_table import COMMAND_BYTES
+from diastole_sim.spec.reference import command_tables, error_table, register_table
+from diastole_sim.spec.systemrdl import systemrdl
+
+_REGISTERS = """\
+## Registers
+
+Words of 32 bits behind AXI4-Lite. A register of more bits has its upper part at its offset + 4; a
+driver reads a counter as upper, lower, upper, until both uppers are the same. `constant` and
+`status` are read only: a write is answered with SLVERR. `setting` is read and written; a write
+while the machine is busy is answered with SLVERR and changes nothing, and so of `state`, which the
+machine changes too. Bits of `special` registers: r is read only, rw is read and written, w acts
+when 1 is written and reads 0, w1c is read, and cleared where 1 is written. Offsets without a
+register answer DECERR.
+"""
+_COMMANDS = """\
+## Commands
+
+A command is {bytes} bytes: {words} little-endian words of 32 bits, on a beat of {beat} bytes.
+Commands lie one behind the other. A field that the operation does not use must be 0, and so must
+all bits without a field. A field of more than 32 bits goes on from bit 0 of the next word.
+"""
+
+
+def register_maps(facts: ProductFacts) -> Files:
+    """SystemRDL, and Markdown with the encoding of commands."""
+    name = facts.name
+    rdl = facts.heading("//") + systemrdl(name, facts.described)
+    text = "\n".join([facts.heading("<!--", " -->"), f"# Registers and commands of {name}", ""])
+    lines = [*registers(facts), "", *commands(facts), "", *errors(facts), ""]
+    return {
+        f"regs/{name}.rdl": ("registers", rdl),
+        f"regs/{name}.md": ("registers", text + "\n" + "\n".join(lines)),
+    }
+
+
+def registers(facts: ProductFacts) -> list[str]:
+    """The register map, as a section."""
+    return [*_REGISTERS.splitlines(), "", *register_table(facts.described)]
+
+
+def commands(facts: ProductFacts) -> list[str]:
+    """What a command is, as a section."""
+    words, beat = COMMAND_BYTES // 4, facts.config.bus.data_width // 8
+    text = _COMMANDS.format(bytes=COMMAND_BYTES, words=words, beat=beat)
+    return [*text.splitlines(), "", *command_tables(facts.described)]
+
+
+def errors(facts: ProductFacts) -> list[str]:
+    """Codes of errors, as a section."""
+    return ["## Errors", "", *error_table(facts.described)]
