@@ -8,8 +8,8 @@ from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.patches import PatchLimits
 
 RESET_CYCLES = 8
-"""Rising edges with ``aresetn`` low that bring a machine up, and as many after which it answers: one
-would do where the reset passes no registers on its way."""
+"""Rising edges with ``aresetn`` low that bring a machine up, and as many after which it answers:
+one would do where the reset passes no registers on its way."""
 
 
 def max_convert_cols(plan: Plan) -> int:

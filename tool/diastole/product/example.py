@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from diastole_sim.golden.convert import Quantised, quantise
 from diastole_sim.golden.product import matrix_product
-from diastole_sim.spec.command import Command
+from diastole_sim.spec.command import MACHINES_OWN, NO_PLANES, Command
 from diastole_sim.spec.command_table import COMMAND_BYTES, Opcode
 from diastole_sim.spec.image import Bytes, FloatLayout, ImageLayout, image_layouts, round_up
 from diastole_sim.spec.numerics import Numerics
@@ -107,10 +107,10 @@ class FirstRun:
 
     def images(self, tensor: Tensor) -> list[Bytes]:
         """The bytes that the conversion of an operand writes, by copy."""
-        tensor_ = self.converted[tensor.name]
+        converted = self.converted[tensor.name]
         found: list[Bytes] = []
-        for layout, copy in zip(self.layouts(tensor), tensor_.copies, strict=True):
-            header = tensor_.tensor_exponent if layout.header else None
+        for layout, copy in zip(self.layouts(tensor), converted.copies, strict=True):
+            header = converted.tensor_exponent if layout.header else None
             planes = split_planes(copy, self._planes(tensor))
             found.append(np.concatenate([layout.pack(plane, header) for plane in planes]))
         return found
@@ -133,9 +133,16 @@ class FirstRun:
             address += round_up(size, SPACING)
         return places
 
-    def _float_bytes(self, tensor: Tensor) -> int:
+    def _floats(self, tensor: Tensor) -> FloatLayout:
         rows, cols = self.shape(tensor)
-        return FloatLayout(rows=rows, cols=cols, data_width=self.data_width).total_bytes
+        return FloatLayout(rows=rows, cols=cols, data_width=self.data_width)
+
+    def _float_bytes(self, tensor: Tensor) -> int:
+        return self._floats(tensor).total_bytes
+
+    def pitch(self, tensor: Tensor) -> int:
+        """Bytes from a row of floats to the next."""
+        return self._floats(tensor).pitch_bytes
 
     def address(self, name: str) -> int:
         """Of a place by its short name; 0 where there is no such place."""
@@ -152,7 +159,15 @@ class FirstRun:
         }
         made.append(
             Command.product(
-                Opcode.FORWARD, **self.sizes, planes=planes, out_a=self.address("Y"), **reads
+                Opcode.FORWARD,
+                m=self.sizes["m"],
+                n=self.sizes["n"],
+                k=self.sizes["k"],
+                nest=MACHINES_OWN,
+                planes=planes,
+                slots=NO_PLANES,
+                out_a=self.address("Y"),
+                **reads,
             )
         )
         return made

@@ -12,8 +12,9 @@ from diastole_hw.bus.axi_reader import OPEN_READS
 from diastole_hw.bus.axi_writer import OPEN_WRITES
 from diastole_hw.bus.signature import CACHE, PROT
 from diastole_hw.bus.split import BURST_BEATS
-from diastole_hw.limits import RESET_CYCLES
+from diastole_hw.limits import RESET_CYCLES, max_convert_cols
 from diastole_sim.spec.command_table import ADDRESS_BITS
+from diastole_sim.spec.image import MAX_SIZE
 from diastole_sim.spec.registers import ADDRESS_SPACE_BITS, BY_NAME, MAGIC, version_of
 
 TEMPLATE = Path(__file__).parent / "texts" / "readme.md"
@@ -24,10 +25,10 @@ _SECOND_PORT = """\
 _FUSED = """
 `backward` runs dX and dW in one pass for M up to {m} and N up to {n}, else one after the other."""
 _VECTOR = """
-This machine has a vector unit. Its operations run programs, which `load` puts into its tables: their
-encoding is in docs/programs.md of the generator, whose assembler writes them. A host that only
-converts and multiplies leaves COMMAND_FIRST, STEP, STEP_END and the loss's scale as they are after a
-reset.
+This machine has a vector unit. Its operations run programs, which `load` puts into its tables:
+their encoding is in docs/programs.md of the generator, whose assembler writes them. A host that
+only converts and multiplies leaves COMMAND_FIRST, STEP, STEP_END and the loss's scale as they are
+after a reset.
 """
 
 
@@ -52,7 +53,7 @@ def readme(facts: ProductFacts, run: FirstRun, files: Files) -> str:
 
 def _figures(facts: ProductFacts) -> dict[str, Any]:
     """Numbers and names."""
-    plan, parameters = facts.config.plan, facts.parameters
+    plan = facts.config.plan
     beat = plan.beat_bytes
     described = facts.described
     ports = ["`m_axi_*`"] + [f"`m_axi{port}_*`" for port in range(1, plan.ports)]
@@ -78,13 +79,15 @@ def _figures(facts: ProductFacts) -> dict[str, Any]:
         "version": f"{version_of(planes=described.planes, vector=described.vector):08X}",
         **{name: f"{BY_NAME[name].offset:02X}" for name in ("status", "error_code", "error_index")},
         "block": plan.block,
-        "max_size": parameters["max_size"],
-        "max_cols": parameters["max_convert_cols"],
+        "max_size": MAX_SIZE,
+        "max_cols": max_convert_cols(plan),
         "max_contraction": plan.numerics.max_contraction,
         "second_port": _SECOND_PORT if plan.ports > 1 else "",
         "vector": _VECTOR if facts.vector else "",
-        "fused": _FUSED.format(m=parameters["fused_max_m"], n=parameters["fused_max_n"])
-        if parameters["fused_max_m"]
+        "fused": _FUSED.format(
+            m=plan.fused_blocks_m * plan.block, n=plan.fused_blocks_n * plan.block
+        )
+        if plan.fused
         else "",
         "sources": " ".join([facts.top, *facts.wrappers]),
     }

@@ -23,6 +23,10 @@ BUSES = {
 }
 """What the ports are for, by their names or what these begin with."""
 BYTES_A_LINE = 16
+_CONVERT_FIELDS = (
+    "`address_x`: the floats; `address_w`: the image; `address_dy`: that of the second copy where "
+    "the class has two, else 0; `class_x`: the class; `tag`, `step`: any numbers"
+)
 
 
 def bus_of(port: str) -> str:
@@ -35,7 +39,8 @@ def pinout(facts: ProductFacts) -> list[str]:
     rows: list[tuple[str, ...]] = []
     for bus, ports in groupby(facts.ports, lambda port: bus_of(port["name"])):
         rows += [
-            (port["name"], port["direction"], str(port["width"]), BUSES[bus]) for port in ports
+            (port["name"], port["direction"], str(port["width"]), BUSES.get(bus, bus))
+            for port in ports
         ]
     return table("port", "direction", "bits", "for", rows=rows)
 
@@ -94,8 +99,7 @@ def operations_table(facts: ProductFacts) -> list[str]:
         (
             "convert",
             "image of a tensor of M x N floats",
-            "`address_x`: the floats; `address_w`: the image; `address_dy`: that of the second "
-            "copy where the class has two, else 0; `class_x`: the class; `tag`, `step`: any numbers",
+            _CONVERT_FIELDS,
         )
     ]
     for opcode, operation in PRODUCTS.items():
@@ -137,8 +141,8 @@ def _value(chosen: Format) -> str:
         return f"c * 2^(s - {shift}), c the magnitude code, s the exponent byte"
     digits, bias = chosen.fraction_bits, chosen.bias
     code = (
-        f"v(c), f = c >> {digits}, t = c & {2**digits - 1}: (1 + t / {2**digits}) * 2^(f - {bias}), "
-        f"and t / {2**digits} * 2^{1 - bias} where f is 0;"
+        f"v(c), f = c >> {digits}, t = c & {2**digits - 1}: (1 + t / {2**digits}) * "
+        f"2^(f - {bias}), and t / {2**digits} * 2^{1 - bias} where f is 0;"
     )
     if chosen.two_level:
         return (
@@ -190,11 +194,13 @@ def command_words(run: FirstRun) -> list[str]:
 
 
 def place_table(run: FirstRun) -> list[str]:
-    """What lies where."""
+    """What lies where; of floats the bytes from a row to the next."""
+    pitches = {tensor.name: run.pitch(tensor) for tensor in (*FORWARD.factors, FORWARD.result)}
     rows = (
-        (f"0x{place.address:08X}", str(place.size), place.what) for place in run.places.values()
+        (f"0x{place.address:08X}", str(place.size), str(pitches.get(name, "")), place.what)
+        for name, place in run.places.items()
     )
-    return table("address", "bytes", "what", rows=rows)
+    return table("address", "bytes", "row pitch", "what", rows=rows)
 
 
 def write_table(run: FirstRun) -> list[str]:

@@ -72,6 +72,9 @@ def test_writes_what_the_manifest_lists(tmp_path):
     directory = tmp_path / "new" / "product"
     assert json.loads((directory / "manifest.json").read_text()) == manifest
     assert [(file["path"], file["kind"]) for file in manifest["files"]] == [
+        ("README.md", "document"),
+        ("doc/blocks.svg", "picture"),
+        ("doc/first_run.svg", "picture"),
         ("rtl/little.v", "verilog"),
         ("rtl/little_mem_16x8.v", "memory"),
         ("rtl/little_mem_bb.v", "blackbox"),

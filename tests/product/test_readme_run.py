@@ -1,0 +1,58 @@
+"""The first run of the README, done by the README alone, on the hardware."""
+
+import numpy as np
+import pytest
+
+from diastole.backend import cached_product
+from diastole_sim.rtl.machine import Machine
+from support.products import MACHINES
+from support.readme_host import ReadmeHost
+from support.sweep import sweep
+
+DONE, ERROR = 1 << 1, 1 << 2
+
+
+@pytest.mark.parametrize("name", ["pico", "nvfp4", sweep("mxfp8_e4m3")])
+@pytest.mark.parametrize("stalls", [None, 5], ids=["free", "stalled"])
+def test_first_run_of_the_readme(name, stalls):
+    product = cached_product(MACHINES[name])
+    host = ReadmeHost((product / "README.md").read_text())
+    at = host.registers
+    memory = host.memory()
+    with Machine(product, memory_bytes=1 << 16, memory_base=min(memory), stalls=stalls) as machine:
+        for register in ("MAGIC", "VERSION", "CONFIG_HASH"):
+            assert machine.read(at[register]) == host.number(rf"{register}\s+\((0x[0-9A-F]+)\)")
+        for address, content in memory.items():
+            machine.bytes_at(address, len(content))[:] = np.frombuffer(content, np.uint8)
+        for offset, value in host.writes:
+            machine.write(offset, value)
+        machine.run(limit=100_000)
+        assert machine.read(at["STATUS"]) & (DONE | ERROR) == DONE
+        read = lambda address, count: machine.bytes_at(address, count).tobytes()  # noqa: E731
+        images = [what for what in host.places if what.startswith("image")]
+        for what in images:
+            assert read(*host.places[what]) == host.dumped(what), what
+        found = host.result(read)
+        assert machine.state.irq == 1
+        machine.write(at["STATUS"], DONE)
+        assert machine.read(at["STATUS"]) == 0
+        assert machine.state.irq == 0
+    exact = host.operand("X") @ host.operand("W")
+    assert " ".join(f"{value:g}" for value in found[0].tolist()) in host.text
+    if "It is X W exactly." in host.text:
+        assert (found == exact).all()
+    assert np.abs(found - exact).max() <= 0.1 * np.abs(exact).max()
+    assert len(images) == (3 if name == "nvfp4" else 4 if name == "mxfp8_e4m3" else 2)
+
+
+@pytest.mark.parametrize("name", ["pico"])
+def test_registers_read_after_a_reset_what_the_readme_says(name):
+    product = cached_product(MACHINES[name])
+    host = ReadmeHost((product / "README.md").read_text())
+    with Machine(product, memory_bytes=1 << 16, stalls=3) as machine:  # power-up at random
+        for row in host.tables["offset", "bits", "name", "access", "reset", "meaning"]:
+            if row[0] and row[2] != "CONTROL":
+                value = machine.read(int(row[0], 0))
+                if int(row[1]) > 32:
+                    value |= machine.read(int(row[0], 0) + 4) << 32
+                assert value == int(row[4], 0), row[2]
