@@ -6,18 +6,13 @@ from functools import cache
 from diastole.config.file import from_document
 from diastole.config.keys import Config
 from diastole.product.facts import ProductFacts
+from diastole.product.generate import memory_ports
 from diastole_hw.emit.verilog import Emitted, MemoryModule
+from diastole_hw.memory.distributed_ram import DistributedRam
 from diastole_hw.memory.ram import Ram
 from diastole_hw.top import Top
 
-SHAPES = ((16, 8), (1024, 20))
-"""Depth and width of the memories."""
-PORTS = [
-    {"kind": "write", "clock": "clk", "enable": "write_en"}
-    | {"address": "write_addr", "data": "write_data"},
-    {"kind": "read", "clock": "clk", "enable": "read_en"}
-    | {"address": "read_addr", "data": "read_data", "latency_cycles": 1},
-]
+MEMORIES = (DistributedRam(width=8, depth=16), Ram(width=20, depth=1024))
 
 
 def little_config(name: str = "little", **tables: object) -> Config:
@@ -32,18 +27,19 @@ def little_config(name: str = "little", **tables: object) -> Config:
 
 @cache
 def facts_of(config: Config) -> ProductFacts:
-    """Of a machine whose Verilog is a comment, and whose memories are those of ``SHAPES``."""
+    """Of a machine whose Verilog is a comment, and whose memories are ``MEMORIES``."""
     top = Top(config.plan, config_hash=config.identification)
+    named = {f"{config.name}_mem_{ram.depth}x{ram.width}": ram for ram in MEMORIES}
     memories = [
         MemoryModule(
-            read_latency_cycles=1,
-            module=f"{config.name}_mem_{depth}x{width}",
-            width=width,
-            depth=depth,
-            instances=depth // 16,
-            verilog=Ram(width=width, depth=depth).template(f"{config.name}_mem_{depth}x{width}"),
+            read_latency_cycles=ram.read_latency_cycles,
+            module=module,
+            width=ram.width,
+            depth=ram.depth,
+            instances=ram.depth // 16,
+            verilog=ram.template(module),
         )
-        for depth, width in SHAPES
+        for module, ram in named.items()
     ]
     return ProductFacts(
         config=config,
@@ -55,7 +51,7 @@ def facts_of(config: Config) -> ProductFacts:
         ],
         memories=[
             {"module": m.module, "width": m.width, "depth": m.depth}
-            | {"ports": PORTS, "instances": m.instances}
+            | {"ports": memory_ports(m.read_latency_cycles), "instances": m.instances}
             for m in memories
         ],
         latencies=top.latencies,

@@ -43,7 +43,9 @@ def memory_table(facts: ProductFacts) -> str:
 
 def _row(memory: dict[str, Any]) -> dict[str, Any]:
     ports = [
-        port | {"clock_edge": "rising"} | ({"mask": None} if port["kind"] == "write" else {})
+        port
+        | ({"clock_edge": "rising"} if "clock" in port else {})
+        | ({"mask": None} if port["kind"] == "write" else {})
         for port in memory["ports"]
     ]
     latency = max(port.get("latency_cycles", 0) for port in memory["ports"])

@@ -8,6 +8,8 @@ from diastole.product.constraints import CLOCK, PERIOD_NS
 from diastole.product.facts import ProductFacts
 
 VENDOR = "diastole"
+PART = "xc7z020clg400-1"
+"""Of the target for Vivado, until the user sets another: that of many boards."""
 
 
 def fusesoc(facts: ProductFacts, bench: list[str]) -> str:
@@ -26,7 +28,7 @@ def fusesoc(facts: ProductFacts, bench: list[str]) -> str:
         "filesets:",
         *_fileset("rtl", [facts.top, *facts.wrappers], "verilogSource-2005"),
         *_fileset("waivers", [f"lint/{name}.vlt"], "vlt"),
-        *_fileset("timing", [facts.sdc], "SDC"),
+        *_fileset("out_of_context", [facts.xdc], "xdc"),
     ]
     if bench:
         sources = [path for path in bench if path.endswith(".v")]
@@ -49,10 +51,12 @@ def fusesoc(facts: ProductFacts, bench: list[str]) -> str:
         "    description: Yosys for an ECP5, its netlist as JSON",
         "    flow: generic",
         "    flow_options: {tool: yosys, arch: ecp5, output_format: json}",
-        "  timing:",
+        "  vivado:",
         "    <<: *default",
-        "    description: sources and constraints for other flows",
-        "    filesets: [rtl, timing]",
+        "    description: Vivado's synthesis out of context, without place and route",
+        "    filesets: [rtl, out_of_context]",
+        "    flow: vivado",
+        f"    flow_options: {{part: {PART}, pnr: none}}",
     ]
     if bench:
         top = bench[0].rpartition("/")[2].removesuffix(".v")

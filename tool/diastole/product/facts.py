@@ -70,6 +70,11 @@ class ProductFacts:
         """Path of the constraints of synthesis."""
         return f"constraints/{self.name}.sdc"
 
+    @property
+    def xdc(self) -> str:
+        """Path of those for Vivado out of context."""
+        return f"constraints/{self.name}_ooc.xdc"
+
     def heading(self, comment: str, close: str = "") -> str:
         """The first lines of a file whose comments begin with ``comment``: the licence, and what
         it was generated from."""

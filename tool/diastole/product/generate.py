@@ -111,7 +111,7 @@ def product_files(facts: ProductFacts) -> Files:
     files[f"lint/{name}.vlt"] = ("waiver", collateral.verilator_waivers())
     files["lint/slang.f"] = ("waiver", collateral.slang_options())
     files[facts.sdc] = ("constraints", constraints.sdc(facts))
-    files[f"constraints/{name}_ooc.xdc"] = ("constraints", constraints.xdc(facts))
+    files[facts.xdc] = ("constraints", constraints.xdc(facts))
     files |= register_maps(facts)
     files[f"sw/{name}.h"] = ("header", c_header(vector=facts.vector))
     return readme_files(facts, files) | files

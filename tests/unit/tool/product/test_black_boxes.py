@@ -54,18 +54,8 @@ def test_table_of_memories():
     sizes = ("name", "width", "depth", "bits", "count", "read_ports", "write_ports")
     assert [narrow[key] for key in sizes] == ["little_mem_16x8", 8, 16, 128, 1, 1, 1]
     assert [wide[key] for key in sizes] == ["little_mem_1024x20", 20, 1024, 20480, 64, 1, 1]
-    assert wide["read_latency_cycles"] == 1
+    assert (narrow["read_latency_cycles"], wide["read_latency_cycles"]) == (0, 1)
     write, read = wide["ports"]
     assert (write["kind"], write["mask"], read["kind"]) == ("write", None, "read")
-
-
-def test_latency_is_that_of_the_read_port():
-    memory = FACTS.memories[0]
-    ports = [memory["ports"][0], memory["ports"][1] | {"latency_cycles": 0}]
-    facts = FACTS.__class__(**vars_of(FACTS) | {"memories": [memory | {"ports": ports}]})
-    (row,) = json.loads(memory_table(facts))
-    assert row["read_latency_cycles"] == 0
-
-
-def vars_of(facts):
-    return {name: getattr(facts, name) for name in facts.__dataclass_fields__}
+    assert (write["clock_edge"], read["clock_edge"]) == ("rising", "rising")
+    assert "clock_edge" not in narrow["ports"][1]

@@ -32,7 +32,7 @@ def test_core_names_files_of_the_product():
     assert len(named) == 5
     assert set(named) <= files
     assert read["name"].startswith("diastole:machines:little:")
-    assert set(read["targets"]) == {"default", "lint", "synth", "timing"}
+    assert set(read["targets"]) == {"default", "lint", "synth", "vivado"}
     for target in read["targets"].values():
         assert set(target["filesets"]) <= set(read["filesets"])
         assert target["toplevel"] == "little"
