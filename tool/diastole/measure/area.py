@@ -107,11 +107,12 @@ class Mapper:
 
     def parts(self, config: Config, *parts: str) -> list[float]:
         """Area of a whole machine, and of one of each of some modules, all that is in them."""
-        contents, _ = product_contents(config)
+        contents, manifest = product_contents(config)
         verilog_of = {"machine.v": "", "memories.v": ""}
-        for path, text in contents.items():
-            if path.endswith(".v"):
-                verilog_of["memories.v" if "_mem_" in path else "machine.v"] += text
+        file_of = {"verilog": "machine.v", "memory": "memories.v"}
+        for file in manifest["files"]:
+            if file["kind"] in file_of:
+                verilog_of[file_of[file["kind"]]] += contents[file["path"]]
         top = config.name
         commands = WHOLE_COMMANDS.format(top=top)
         commands += "".join(PART_COMMANDS.format(top=top, part=part) for part in parts)
