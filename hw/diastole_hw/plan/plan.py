@@ -499,6 +499,15 @@ class Plan:
         power of two, at least 1 and at most those ports."""
         return self._drained(self.cols if north else self.rows)
 
+    @property
+    def word_parts(self) -> int:
+        """Parts of a word of sums, each of which takes the float lanes for a cycle: the beats that
+        all buses together need for it; 1 where a vector unit takes a word per cycle."""
+        vectors = max(self.drain_vectors(north=north) for north in (False, True))
+        if self.vector is not None:
+            return 1
+        return max(1, 32 * vectors * self.block // (self.ports * self.data_width))
+
     def _drained(self, side: int) -> int:
         sizes = {"block": self.block, "data_width": self.data_width, "ports": self.ports}
         return vectors_drained(side, **sizes)

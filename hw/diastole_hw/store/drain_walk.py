@@ -107,6 +107,9 @@ class DrainWalk(wiring.Component):
         As of :class:`diastole_hw.memory.accumulators.SumsReadSignature`, there if V_d > 1.
     padding : Out(1)
         The word is none of the tile's, but counts as if it were read; there with ``chained``.
+    last_part : Out(range(plan.word_parts))
+        Of the word's parts the last one with a float of the result, with ``read_valid``; there if
+        it has several.
     freed : Out(1)
     index : Out({"stream": Out(lookup_layout(plan, entries["stream"])), "held": ...})
         Of the maxima that bound the word, with ``read_valid``: of what is held those of the first
@@ -150,6 +153,7 @@ class DrainWalk(wiring.Component):
             }
             | ({"read_wrapped_addr": Out(range(plan.sum_words))} if self.vectors > 1 else {})
             | ({"chained": In(1), "padding": Out(1)} if self.chains else {})
+            | ({"last_part": Out(range(plan.word_parts))} if plan.word_parts > 1 else {})
         )
 
     def elaborate(self, platform):
@@ -331,6 +335,14 @@ class DrainWalk(wiring.Component):
             span.vectors.eq(Mux(turned, self._of_columns("t_blocks"), tile.l_blocks)),
             span.repeat.eq(Mux(turned, Mux(rows < most_rows, rows, most_rows), tile.t_count)),
         ]
+        if plan.word_parts > 1:
+            row_ends = (at.lane + 1 == tile.l_blocks) & (cols <= most_cols)
+            of_row = Mux(row_ends, self.result.cols - 1, plan.block - 1)
+            last = Signal(plan.log_block, name="last_float")
+            m.d.comb += [
+                last.eq(Mux(turned, span.repeat - 1, of_row)),
+                self.last_part.eq(last[plan.log_block - len(self.last_part) :]),
+            ]
 
     def _lookups(self, m, at):
         """The maxima of the word's vector, or block of t, and of its block of lanes."""

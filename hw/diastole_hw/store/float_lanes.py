@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from diastole_hw.memory.round_sum import float_layout
 from diastole_hw.place import place
+from diastole_hw.registers import data_register
 from diastole_hw.store.to_float import ToFloat
 from diastole_sim.spec.check import require_choice, require_int
 
@@ -37,11 +38,15 @@ class FloatLanes(wiring.Component):
         m, where sums are no integers but float_layout(m); None else.
     poisonable : bool
         Whether there is a member ``poison``.
+    parts : int
+        Of a word, of which a part is here at a time; 1 to 32.
 
     Members
     -------
     sink : In(sinks)
         Where the word goes that is read, a bit for each place; 0 if there is none.
+    part : In(range(parts))
+        With ``sums``: of the word, which part these are; there if it has several.
     sums : In(array of ``lanes`` times signed(sum_bits))
         Or of floats.
         Zeros in lanes that the word has not, and where there is no word.
@@ -53,7 +58,7 @@ class FloatLanes(wiring.Component):
         exponents of the two tensors.
     poison : In(lanes)
         The lanes that are to be NaN, with ``sums``.
-    o : Out({"to": sinks, "floats": array of ``lanes`` times unsigned(32)})
+    o : Out({"to": sinks, "part": range(parts), "floats": array of ``lanes`` times unsigned(32)})
         ``to``: ``sink`` of the word.
     overflow : Out(1)
         A lane of the word at ``o`` is too large, and not poisoned.
@@ -72,14 +77,17 @@ class FloatLanes(wiring.Component):
         sinks: int = 1,
         poisonable: bool = False,
         mantissa: int | None = None,
+        parts: int = 1,
     ):
         require_int("lanes", lanes, 1, 32)
         require_int("sum_bits", sum_bits, 2, 63)
         divisors = tuple(count for count in range(1, lanes + 1) if lanes % count == 0)
         require_choice("bounds", bounds, divisors)
         require_int("sinks", sinks, 1, 4)
+        require_int("parts", parts, 1, 32)
         self.lanes, self.sum_bits, self.bounds = lanes, sum_bits, bounds
         self.sinks, self.poisonable, self.mantissa = sinks, poisonable, mantissa
+        self.parts = parts
         own = signed(sum_bits) if mantissa is None else float_layout(mantissa).size
         floats = data.ArrayLayout(unsigned(32), lanes)
         members = {
@@ -88,10 +96,11 @@ class FloatLanes(wiring.Component):
             "stream": In(8),
             "held": In(data.ArrayLayout(unsigned(8), bounds)),
             "offset": In(signed(SCALE_BITS)),
-            "o": Out(data.StructLayout({"to": sinks, "floats": floats})),
+            "o": Out(data.StructLayout({"to": sinks, "part": range(parts), "floats": floats})),
             "overflow": Out(1),
         }
-        super().__init__(members | ({"poison": In(lanes)} if poisonable else {}))
+        poison = {"poison": In(lanes)} if poisonable else {}
+        super().__init__(members | poison | ({"part": In(range(parts))} if parts > 1 else {}))
 
     def elaborate(self, platform):
         m = Module()
@@ -99,6 +108,13 @@ class FloatLanes(wiring.Component):
         sinks = [self.sink, *(Signal(self.sinks, name=f"sink_{k}") for k in depths)]
         for before, after in pairwise(sinks):
             m.d.sync += after.eq(before)
+        if self.parts > 1:
+            numbers = [self.part]
+            for k in depths[1:]:
+                numbers.append(data_register(range(self.parts), name=f"part_{k}"))
+            for before, after in pairwise(numbers):
+                m.d.sync += after.eq(before)
+            m.d.comb += self.o.part.eq(numbers[-1])
         overflows = Signal(self.lanes)
         m.d.comb += [self.o.to.eq(sinks[-1]), self.overflow.eq(overflows.any())]
         scales = []

@@ -3,7 +3,7 @@
 from functools import reduce
 from operator import or_
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed, unsigned
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value, signed, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -39,6 +39,8 @@ class DrainedSignature(wiring.Signature):
         The vectors of the word that is to be read, 0 if there is none.
     turned : Out(1)
         It is a column, for ``columns``; there if this direction has some.
+    last_part : Out(range(plan.word_parts))
+        Of the word's parts the last one that is wanted; there if it has several.
     granted : In(1)
         The word is read in this cycle; what follows belongs to it, and comes in the next one.
     sums : Out(array of V_d * B times shown_sum(plan))
@@ -46,7 +48,8 @@ class DrainedSignature(wiring.Signature):
     poison : Out(V_d * B)
         Likewise; there where sums may be poisoned.
     stream, held : Out(8), Out(array of unsigned(8))
-        Exponents of the vector, and of what is held, for as many lanes each.
+        Exponents of the vector, and of what is held, for as many lanes each. With ``sums``, and
+        until the next word is granted in any direction.
     offset : Out(signed(SCALE_BITS))
         What to take from their sum, with ``sums``.
     rows : In(stream of floats_layout(plan, north=north))
@@ -67,6 +70,8 @@ class DrainedSignature(wiring.Signature):
         if north and plan.fused:
             turned = {"turned": Out(1), "columns": In(columns_layout(plan))}
         inside = {} if plan.vector is None else {"inside": In(1)}
+        parts = plan.word_parts
+        last_part = {"last_part": Out(range(parts))} if parts > 1 else {}
         super().__init__(
             {
                 "wanted": Out(plan.drain_vectors(north=north)),
@@ -81,11 +86,13 @@ class DrainedSignature(wiring.Signature):
             | poison
             | turned
             | inside
+            | last_part
         )
 
 
 class FloatPipe(wiring.Component):
-    """Make floats of the words of sums that the drains of all directions read, one per cycle.
+    """Make floats of the words of sums that the drains of all directions read, one per cycle, or
+    one in as many cycles as it has parts, where its floats are several beats of all buses.
 
     What has been read is never held up: a word is read when the queue of its direction has room for
     one, and a column when its drain has a place for it too. So no direction waits for what another
@@ -93,7 +100,8 @@ class FloatPipe(wiring.Component):
 
     Timing: a word that is wanted is granted in the same cycle, north before east; ``granted`` is a
     function of what is wanted and of registers. A column is shown 1 + ``ToFloat.latency`` cycles
-    later, a word of rows 2 cycles after that.
+    later, a word of rows 2 cycles after that. Where words have parts, all of this and the next
+    grant come ``last_part`` cycles later.
 
     Parameters
     ----------
@@ -104,7 +112,7 @@ class FloatPipe(wiring.Component):
     east, north : In(DrainedSignature(plan, north=...))
         Those of ``plan.directions``.
     overflow : Out(1)
-        High for a cycle for every word with a result that is too large.
+        High for a cycle for every part of a word with a result that is too large.
     """
 
     def __init__(self, plan: Plan):
@@ -122,9 +130,10 @@ class FloatPipe(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         plan, sides = self.plan, self.sides
-        lanes = max(len(side.sums) for side in sides)
+        parts = plan.word_parts
+        lanes = max(len(side.sums) for side in sides) // parts
         # Lanes that share what is held, in any direction.
-        shared = min(len(side.sums) // len(side.held) for side in sides)
+        shared = min(lanes, *(len(side.sums) // len(side.held) for side in sides))
         floats = FloatLanes(
             lanes=lanes,
             sum_bits=plan.accumulator_bits,
@@ -132,25 +141,69 @@ class FloatPipe(wiring.Component):
             sinks=len(sides) + plan.fused,
             poisonable=plan.poison,
             mantissa=plan.mantissa,
+            parts=parts,
         )
         m.submodules.lanes = place(floats, platform)
-        sinks = self._grant(m, platform, floats)
-        self._exponents(m, floats, shared)
+        left = Signal(range(parts))  # parts of a word that come behind the one of the next cycle
+        sinks = Cat(self._grant(m, platform, floats, left))
+        part = floats.part if parts > 1 else Const(0, 1)
+        self._exponents(m, floats, shared, part)
+        if parts > 1:
+            sinks = self._with_last_part(m, floats, sinks, left)
         m.d.comb += [
-            floats.sink.eq(Cat(sinks)),
+            floats.sink.eq(sinks),
             self.overflow.eq(floats.overflow),
         ]
-        for number, lane in enumerate(floats.sums):
-            m.d.comb += lane.eq(
-                reduce(or_, (side.sums[number] for side in sides if number < len(side.sums)))
-            )
+        sums = Cat(
+            reduce(or_, (side.sums[n].as_unsigned() for side in sides if n < len(side.sums)))
+            for n in range(lanes * parts)
+        )
+        m.d.comb += Value.cast(floats.sums).eq(self._apart(m, sums, "sums", part))
         if plan.poison:
-            m.d.comb += floats.poison.eq(reduce(or_, (side.poison for side in sides)))
+            poison = reduce(or_, (side.poison for side in sides))
+            m.d.comb += floats.poison.eq(self._apart(m, poison, "poison", part))
         return m
 
-    def _grant(self, m, platform, floats):
+    def _apart(self, m, word, name, part):
+        """The parts of a word, one per cycle; a word is zeros but in the cycle of its first."""
+        parts = self.plan.word_parts
+        if parts == 1:
+            return word
+        size = len(word) // parts
+        first = part == 0
+        following = data_register(len(word) - size, name=f"{name}_following")
+        m.d.sync += following.eq(word[size:] | Mux(first, 0, following[size:]))
+        return Mux(first, word[:size], following[:size])
+
+    def _with_last_part(self, m, floats, sinks, left):
+        """Count parts; returns where the word goes, one cycle before its last part is shown."""
+        granted = Cat(side.granted for side in self.sides).any()
+        last = reduce(or_, (Mux(side.granted, side.last_part, 0) for side in self.sides))
+        of_word, part = Signal(len(sinks)), data_register(left.shape(), name="part")
+        m.d.comb += floats.part.eq(part)
+        with m.If(granted):
+            m.d.sync += [left.eq(last), part.eq(0), of_word.eq(sinks)]
+        with m.Else():
+            m.d.sync += [left.eq(left - left.any()), part.eq(part + 1)]
+        return Mux(left == 1, of_word, Mux(last == 0, sinks, 0))
+
+    def _together(self, m, floats):
+        """The word whose last part the lanes show; parts behind it are anything."""
+        shown, number = Value.cast(floats.o.floats), floats.o.part
+        parts = []
+        for part in range(self.plan.word_parts - 1):
+            kept = data_register(len(shown), name=f"floats_{part}")
+            with m.If(number == part):
+                m.d.sync += kept.eq(shown)
+            parts.append(Mux(number == part, shown, kept))
+        return Cat(*parts, shown)
+
+    def _grant(self, m, platform, floats, left):
         """Which word is read; returns where its floats go, a bit for each place."""
         sinks, before = [], Const(0, 1)
+        word = self._together(m, floats)
+        if len(left):
+            before = left.any()
         for side, name in zip(self.sides, reversed(self.plan.directions), strict=True):
             queue = StreamFifo(side.rows.payload.shape(), QUEUED)
             room = Credit(most=QUEUED)
@@ -165,7 +218,7 @@ class FloatPipe(wiring.Component):
                 room.take.eq(to_rows),
                 room.give.eq(side.rows.valid & side.rows.ready),
                 queue.i.valid.eq(floats.o.to[len(sinks)]),
-                Value.cast(queue.i.payload).eq(Value.cast(floats.o.floats)),
+                Value.cast(queue.i.payload).eq(word),
             ]
             wiring.connect(m, queue.o, wiring.flipped(side.rows))
             if self.plan.vector is not None:
@@ -177,17 +230,21 @@ class FloatPipe(wiring.Component):
                 m.d.comb += [
                     to_columns.eq(side.granted & turned),
                     side.columns.valid.eq(floats.o.to[len(sinks)]),
-                    Value.cast(side.columns.floats).eq(Value.cast(floats.o.floats)),
+                    Value.cast(side.columns.floats).eq(word),
                 ]
                 sinks.append(to_columns)
             before = before | (side.wanted.any() & ~side.full)
         return sinks
 
-    def _exponents(self, m, floats, shared):
+    def _exponents(self, m, floats, shared, part):
         """Those of the direction whose sums are there."""
-        sides = self.sides
+        sides, parts = self.sides, self.plan.word_parts
         second = data_register()  # the word that was read last is of the direction that goes second
-        m.d.sync += second.eq(sides[-1].granted)
+        granted = sides[-1].granted
+        if parts == 1:
+            m.d.sync += second.eq(granted)
+        else:  # until the next word comes
+            m.d.sync += second.eq((second & ~sides[0].granted) | granted)
 
         def of_either(values):
             return values[0] if len(values) == 1 else Mux(second, values[1], values[0])
@@ -197,7 +254,12 @@ class FloatPipe(wiring.Component):
             floats.offset.eq(of_either([side.offset for side in sides])),
         ]
         for number, held in enumerate(floats.held):
-            m.d.comb += held.eq(of_either([_held(side, number * shared) for side in sides]))
+            by_part = [
+                of_either([_held(side, first + number * shared) for side in sides])
+                for first in range(0, parts * floats.lanes, floats.lanes)
+            ]
+            one_for_all = parts == 1 or len(sides[0].held) == 1
+            m.d.comb += held.eq(by_part[0] if one_for_all else Array(by_part)[part])
 
 
 def _held(side, lane):

@@ -64,15 +64,18 @@ class ToFloat(wiring.Component):
         width = max(
             self.sum_bits, BINARY32_SIGNIFICAND_BITS + 1
         )  # room for the bit that decides a tie
-        members = {
-            "negative": unsigned(1),
-            "magnitude": unsigned(width),
-            # The biased exponent of a result whose leading bit is the magnitude's top bit.
-            "exponent": signed(self.scale_bits + 2),
-        }
-        layout = data.StructLayout(members | ({"poison": 1} if self.poisonable else {}))
+        levels = range(bits_for(width - 1))
+        low, high = levels[: len(levels) // 2], levels[len(levels) // 2 :]
+        kept = BINARY32_SIGNIFICAND_BITS + 1
+        # Behind the bits that are kept stands whether there is a 1 below them; before the last
+        # shifts also what these can bring up.
         absolute, coarse, fine = (
-            data_register(layout, name=name) for name in ("absolute", "coarse", "fine")
+            data_register(self._layout(min(width, bits)), name=name)
+            for name, bits in (
+                ("absolute", width),
+                ("coarse", kept + (1 << len(low))),
+                ("fine", kept + 1),
+            )
         )
         m.d.sync += [
             absolute.negative.eq(self.sum < 0),
@@ -85,15 +88,25 @@ class ToFloat(wiring.Component):
                 coarse.poison.eq(absolute.poison),
                 fine.poison.eq(coarse.poison),
             ]
-        levels = range(bits_for(width - 1))
-        self._normalise(m, coarse, absolute, levels[len(levels) // 2 :])
-        self._normalise(m, fine, coarse, levels[: len(levels) // 2])
+        self._normalise(m, coarse, absolute, high)
+        self._normalise(m, fine, coarse, low)
         self._round(m, fine)
         return m
 
+    def _layout(self, bits: int) -> data.StructLayout:
+        members = {
+            "negative": unsigned(1),
+            # Its lowest bit says whether it or any bit below it is 1, where it has been cut.
+            "magnitude": unsigned(bits),
+            # The biased exponent of a result whose leading bit is the magnitude's top bit.
+            "exponent": signed(self.scale_bits + 2),
+        }
+        return data.StructLayout(members | ({"poison": 1} if self.poisonable else {}))
+
     @staticmethod
     def _normalise(m, after, before, levels):
-        """Shift left by 2^level wherever the bits that would be lost are zeros, highest first."""
+        """Shift left by 2^level wherever the bits that would be lost are zeros, highest first; of
+        low bits that ``after`` has no room for, keep whether one is 1."""
         magnitude, counts = before.magnitude, []
         for level in reversed(levels):
             distance = 1 << level
@@ -104,6 +117,9 @@ class ToFloat(wiring.Component):
             magnitude = shifted
             counts.append(zeros)
         count = Cat(Const(0, levels[0]), *reversed(counts))
+        cut = len(magnitude) - len(after.magnitude)
+        if cut:
+            magnitude = Cat(magnitude[: cut + 1].any(), magnitude[cut + 1 :])
         m.d.sync += [
             after.negative.eq(before.negative),
             after.magnitude.eq(magnitude),

@@ -83,7 +83,8 @@ class DealtStore(Store):
         words, came = drain.words(span), self._comes(direction, port)
         last = 0  # when the last word of the row is dealt
         if not span.columns:
-            read, last = self.lanes.rows(drain.queue, words, drain.sums)
+            lane_cycles = drain.lane_cycles(span, self.machine)
+            read, last = self.lanes.rows(drain.queue, words, drain.sums, lane_cycles)
             came, last = max(came, read + LATENCY), last + LATENCY
         shown = came + 1 + (queue.room > REGISTERS)
         first = max(start + 1 + self.machine.memory.write_gap_cycles, shown)

@@ -1,4 +1,5 @@
-"""The lanes that make floats of sums, in time: one word per cycle, columns before rows."""
+"""The lanes that make floats of sums, in time: a word, or a part of one, per cycle, columns before
+rows."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -8,9 +9,9 @@ from typing import NamedTuple
 from diastole_sim.perf.machine import ceil_div
 
 LATENCY = 7
-"""Cycles from the read of a word of rows to its first beat."""
+"""Cycles from the read of a word of rows, or from its last part, to its first beat."""
 COLUMN_LATENCY = 5
-"""From the read of a column to the memory that turns."""
+"""From the read of a column, or from its last part, to the memory that turns."""
 QUEUED = 32
 """Words of rows of a direction that are read, and have not left."""
 
@@ -76,15 +77,15 @@ class Lanes:
 
     columns: deque[tuple[int, int]] = field(default_factory=deque)  # from, to: cycles in order
 
-    def column(self, start: int, count: int) -> None:
+    def column(self, start: int, cycles: int) -> None:
         """Columns are read from ``start`` on."""
-        self.columns.append((start, start + count))
+        self.columns.append((start, start + cycles))
 
-    def rows(self, queue: Queue, words: int, ready: int) -> tuple[int, int]:
-        """Read the words of a row, which are there from ``ready`` on: the cycles of the first one
-        and of the last."""
+    def rows(self, queue: Queue, words: int, ready: int, cycles: int) -> tuple[int, int]:
+        """Read the words of a row, which are there from ``ready`` on, in so many cycles: those of
+        the last part of the first word and of the last one."""
         begin = last = self.begins(queue, ready)
-        left = words - 1
+        left = cycles - 1
         for start, end in self._after(last):
             between = max(start - last - 1, 0)
             if between >= left:
@@ -97,7 +98,7 @@ class Lanes:
         queue.free = last + 1
         while self.columns and self.columns[0][1] < last - 10_000:
             self.columns.popleft()
-        return begin, last
+        return begin + ceil_div(cycles, words) - 1, last
 
     def begins(self, queue: Queue, ready: int) -> int:
         """When the first word of a row is read, if that is there from ``ready`` on."""

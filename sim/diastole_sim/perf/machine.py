@@ -84,10 +84,10 @@ class ModelledMachine:
     tensor; ``widths`` that x, w, dy may be converted to, None where their format has one: a plane
     of ``element_bits`` for every two bits; ``header``: tensors have scales in front of their images
     (NVFP4); ``data_width`` in bits of each of ``ports`` to memory; ``in_place``: the array turns,
-    else the edge does. The last three are for questions of the kind "what if": ``sum_units``,
+    else the edge does. Three are for questions of the kind "what if": ``sum_units``,
     memories of sums behind each port, and bounds on the chunks of what streams that are on chip at
-    once, ``most_places``, and on the vectors that are filled per cycle, ``most_filled``. ValueError
-    if out of range.
+    once, ``most_places``, and on the vectors that are filled per cycle, ``most_filled``.
+    ``products_only``: it has no vector unit. ValueError if out of range.
     """
 
     rows: int
@@ -103,6 +103,7 @@ class ModelledMachine:
     sum_units: int = 4
     most_places: int = 1 << 16
     most_filled: int = 64
+    products_only: bool = False
     memory: Memory = field(default_factory=Memory.axi)
 
     def __post_init__(self) -> None:
@@ -291,6 +292,23 @@ class ModelledMachine:
         side = self.cols if north else self.rows
         most = max(1, min(side, self.ports * self.data_width // (32 * self.block)))
         return next_power_of_two(most + 1) // 2
+
+    @cached_property
+    def word_parts(self) -> int:
+        """Parts of a word of sums, for each of which the lanes take a cycle: the beats of all ports
+        that a vector needs; 1 where a vector unit takes a vector per cycle."""
+        if not self.products_only:
+            return 1
+        return max(1, self.block // self._lane_floats)
+
+    @property
+    def _lane_floats(self) -> int:
+        """That the beats of all ports have room for."""
+        return self.ports * self.data_width // 32
+
+    def column_parts(self, rows: int) -> int:
+        """Parts of a column of so many rows."""
+        return 1 if self.word_parts == 1 else ceil_div(rows, self._lane_floats)
 
     def queued_words(self, *, north: bool) -> int:
         """Words of a direction that wait in front of each of two ports: half of the longest row,

@@ -50,6 +50,13 @@ class DrainState:
         """Of a row: neighbouring vectors leave together."""
         return ceil_div(span.vectors, self.side_by_side)
 
+    def lane_cycles(self, span: Span, machine: ModelledMachine) -> int:
+        """In which the lanes make floats of a row."""
+        words = self.words(span)
+        if machine.word_parts == 1:
+            return words
+        return max(words, ceil_div(span.beats, machine.ports))
+
 
 @dataclass
 class Store:
@@ -189,7 +196,8 @@ class Store:
         first = max(start + self.machine.memory.write_gap_cycles, drain.data)
         last = 0  # when the last word is there
         if not span.columns:
-            read, last = self.lanes.rows(drain.queue, words, drain.sums)
+            lane_cycles = drain.lane_cycles(span, self.machine)
+            read, last = self.lanes.rows(drain.queue, words, drain.sums, lane_cycles)
             first, last = max(first, read + LATENCY), last + LATENCY + ceil_div(cycles, words)
         bursts = span.bursts(drain.row)
         end = self.written(first, bursts, cycles / span.beats, self.responses, ANSWERED, last)
@@ -227,8 +235,8 @@ class Store:
                 continue
             complete, span = following
             start = max(drain.columns, complete, drain.pieces.popleft())
-            self.lanes.column(start, span.columns)
-            drain.columns = start + span.columns
+            drain.columns = start + span.columns * self.machine.column_parts(span.rows)
+            self.lanes.column(start, drain.columns - start)
             drain.shown.append(drain.columns + COLUMN_LATENCY + TURNED - 1)
 
     def written(

@@ -35,6 +35,7 @@ class ChosenLoops:
             data_width=parameters["data_width"],
             ports=parameters.get("ports", 1),
             in_place=parameters["in_place"],
+            products_only="vector" not in parameters,
             memory=memory or Memory.axi(),
         )
         self._found: dict[tuple[str, int, int, int, Widths], Nest] = {}

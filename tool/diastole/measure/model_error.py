@@ -76,7 +76,8 @@ def errors_of(
     which nothing else is said."""
     sizes = {"rows": config.array.rows, "cols": config.array.cols} | config.bus.model_dump()
     in_place = config.array.transpose == "in_place"
-    model = ModelledMachine.of(config.numerics, in_place=in_place, **sizes)
+    alone = not config.vector.enable
+    model = ModelledMachine.of(config.numerics, in_place=in_place, products_only=alone, **sizes)
     rng, values = random.Random(0), np.random.default_rng(0)
     products, conversions = Errors(), Errors()
     for _ in range(shapes):

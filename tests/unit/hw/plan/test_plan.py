@@ -11,7 +11,7 @@ from diastole_hw.plan.uses import DY, OPERATION_OF, PRODUCTS, Mode, W, X
 from diastole_sim.spec.formats import FORMAT_NAMES
 from diastole_sim.spec.image import DATA_WIDTHS, GROUP_BLOCKS, ImageLayout
 from diastole_sim.spec.numerics import BLOCK_SIDES, CLASS_NAMES
-from support.plans import make_numerics, make_plan
+from support.plans import make_numerics, make_plan, with_vector
 from support.sweep import sweep
 from support.texts import exactly
 
@@ -245,6 +245,19 @@ def test_words_of_two_ports(block, data_width, rng):
         if plan.fused:
             check_fused(plan)
             assert plan.fused_tile_words * 4 % plan.beat_bytes == 0
+
+
+@pytest.mark.parametrize(
+    "block, data_width, ports, parts",
+    [(8, 128, 1, 2), (4, 32, 1, 4), (8, 256, 1, 1), (4, 256, 1, 1), (8, 64, 2, 2), (1, 32, 1, 1)],
+)
+def test_parts_of_words(block, data_width, ports, parts):
+    """The beats of a vector; a vector unit takes all of it at once."""
+    numerics = make_numerics(block=block, formats="bfp4")
+    plan = make_plan(numerics, rows=2, cols=2, data_width=data_width, ports=ports)
+    assert plan.word_parts == parts
+    if ports == 1 and data_width >= 64 and block > 1:
+        assert with_vector(plan).word_parts == 1
 
 
 @pytest.mark.parametrize(

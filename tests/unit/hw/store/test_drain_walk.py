@@ -76,6 +76,7 @@ class Word:
     held: tuple  # beat, byte, and whether B entries of rows stand there
     span: dict | None
     padding: bool = False
+    last_part: int = 0  # with floats of the result, where a word has parts
 
 
 class Job:
@@ -188,7 +189,11 @@ class Job:
         else:
             count = min(self.per_word, tile["l_blocks"] - block)
         maxima = self._stream(tile, t), self._held(tile, block)
-        return Word((1 << count) - 1, port, addr, addr + tile_words, *maxima, span)
+        word = Word((1 << count) - 1, port, addr, addr + tile_words, *maxima, span)
+        first, end = (tile["c0"], self.rows) if self.turned else (tile["l0"], self.cols)
+        side, lanes = self.plan.block, self.plan.data_width // 32
+        word.last_part = (min(side, end - (first + block) * side) - 1) // lanes
+        return word
 
     def _span(self, tile):
         side = self.plan.block
@@ -245,7 +250,7 @@ class Watch:
             dut.tiles.valid, dut.tiles.ready, dut.spans.valid, dut.spans.ready, dut.spans.payload,
             dut.granted, dut.read_valid, dut.read_port, dut.read_addr, dut.freed,
             dut.index.stream, dut.index.held, getattr(dut, "read_wrapped_addr", dut.read_addr),
-            getattr(dut, "padding", dut.read_valid),
+            getattr(dut, "padding", dut.read_valid), getattr(dut, "last_part", dut.read_valid),
         )  # fmt: skip
         total = len(self.words)
         while self.freed < total:
@@ -254,7 +259,7 @@ class Watch:
             self.cycle(*(await ctx.tick().sample(*watched))[2:])
 
     def cycle(self, waits, leaves, span_valid, span_ready, span, granted, valid, port, addr, freed,
-              stream, held, wrapped, padding):  # fmt: skip
+              stream, held, wrapped, padding, last_part):  # fmt: skip
         assert freed == self.freeing
         self.freed += freed
         self.freeing = False
@@ -274,6 +279,8 @@ class Watch:
             where = f"word {self.at} of {self.words[0][1]}"
             if hasattr(self.dut, "padding"):
                 assert padding == word.padding, where
+            if hasattr(self.dut, "last_part"):
+                assert last_part == word.last_part, where
             assert (port, addr) == (word.port, at[0]), where
             ports = range(word.port, word.port + word.present.bit_length())
             if ports[-1] >= self.dut.ports:  # some of them wrap

@@ -192,6 +192,26 @@ def test_special_values_stand_in_their_lanes(bounds, rng):
         assert {0, NAN, INF, INF | 1 << 31} <= seen
 
 
+def test_the_number_of_a_part_goes_with_its_floats(rng):
+    """It comes with the sums, one cycle after the read."""
+    dut = design(FloatLanes, lanes=2, sum_bits=30, parts=4)
+    numbers = [rng.randrange(4) for _ in range(40)]
+    got = []
+
+    async def bench(ctx):
+        ctx.set(dut.sink, 1)
+        for number in numbers:
+            ctx.set(dut.part, number)
+            ctx.set(dut.sums, [number + 1, 0])
+            _, _, out = await ctx.tick().sample(dut.o)
+            got.append((out.part, out.floats[0]))
+
+    run(dut, bench)
+    latency = CYCLES - 1
+    floats = [binary32_bits(number + 1, 0)[0] for number in range(4)]
+    assert got[latency:] == [(number, floats[number]) for number in numbers[:-latency]]
+
+
 @pytest.mark.parametrize(
     "change, message",
     [
@@ -202,6 +222,7 @@ def test_special_values_stand_in_their_lanes(bounds, rng):
         ({"bounds": 3}, "bounds must be one of 1, 2, 4, not 3"),
         ({"bounds": 8}, "bounds must be one of 1, 2, 4, not 8"),
         ({"sinks": 0}, "sinks must be an integer in 1..4, not 0"),
+        ({"parts": 33}, "parts must be an integer in 1..32, not 33"),
     ],
 )
 def test_bad_parameters(change, message):

@@ -21,6 +21,19 @@ MACHINES = {  # numerics; rows, columns, bits of the bus
     "words of one and of four": ({"block": 2}, 4, 1, 256),
     "by row": ({"block": 4, "groupings": (None, "1x8", None), "special": "poison"}, 2, 2, 256),
     "floats": ({"block": 2, "accumulator": {"kind": "float", "mantissa": 9, "chunk": 8}}, 2, 2, 64),
+    "words of two parts": ({"block": 4, "special": "poison"}, 2, 2, 64),
+    "words of four parts, by row": (
+        {"block": 8, "groupings": (None, "1x8", None), "special": "poison"},
+        2,
+        2,
+        64,
+    ),
+    "floats of two parts": (
+        {"block": 2, "accumulator": {"kind": "float", "mantissa": 9, "chunk": 8}},
+        2,
+        2,
+        32,
+    ),
 }
 
 CHAINED = {"alike", "words of one and of four"}
@@ -48,6 +61,7 @@ class Side:
         self.rows, self.columns = deque(), deque()  # (cycle of the read, floats, vectors)
         self.inside = 0  # words of rows that were read, and have not left
         self.granted = self.overflows = self.waited = 0
+        self.free = 0  # when another word may be read
 
     def draw(self, ctx):
         """What is wanted in the next cycle."""
@@ -57,6 +71,9 @@ class Side:
         ctx.set(port.wanted, self.wanted)
         if self.turned_at_all:
             ctx.set(port.turned, self.turned)
+        self.last_part = rng.randrange(self.plan.word_parts)
+        if self.plan.word_parts > 1:
+            ctx.set(port.last_part, self.last_part)
         self.ready = rng.random() < self.p_ready
         ctx.set(port.rows.ready, self.ready)
         ctx.set(port.offset, self.offset)
@@ -68,17 +85,21 @@ class Side:
         half = 1 << (plan.accumulator_bits - 1)
         per_vector = lanes // vectors
         read = [granted and self.wanted >> (n // per_vector) & 1 for n in range(lanes)]
+        if granted:
+            self.free = cycle + 1 + self.last_part
+            self.wanted_lanes = lanes * (1 + self.last_part) // plan.word_parts
         sums = [
             rng.randrange(-half, half) >> rng.randrange(plan.accumulator_bits) if here else 0
             for here in read
         ]
         poison = [bool(here and plan.poison and rng.random() < 0.1) for here in read]
-        stream, held = rng.randrange(256), [rng.randrange(256) for _ in port.held]
         if plan.floats:
             sums = [nearest(total, 9) for total in sums]
         ctx.set(port.sums, [encoded(total, 9) for total in sums] if plan.floats else sums)
-        ctx.set(port.stream, stream)
-        ctx.set(port.held, held)
+        stream, held = rng.randrange(256), [rng.randrange(256) for _ in port.held]
+        if granted or plan.word_parts == 1:  # they stay for all parts of a word
+            ctx.set(port.stream, stream)
+            ctx.set(port.held, held)
         if plan.poison:
             ctx.set(port.poison, sum(bit << n for n, bit in enumerate(poison)))
         if not granted:
@@ -88,17 +109,18 @@ class Side:
             scale = stream + held[n * len(held) // lanes] - self.offset
             bits, overflow = binary32_bits(sums[n], scale)
             floats.append(NAN if poison[n] else bits)
-            too_large |= overflow and not poison[n] and bool(read[n])
+            too_large |= overflow and not poison[n] and bool(read[n]) and n < self.wanted_lanes
         self.granted += 1
         self.overflows += too_large
-        (self.columns if self.turned else self.rows).append((cycle, floats))
+        queue = self.columns if self.turned else self.rows
+        queue.append((cycle + self.last_part, floats[: self.wanted_lanes]))
         self.inside += not self.turned
 
     def check(self, cycle, shown, word, columns):
         """What leaves in a cycle."""
         if shown and self.ready:
             read, floats = self.rows.popleft()
-            assert list(word) == floats
+            assert list(word)[: len(floats)] == floats
             assert cycle - read >= TO_ROWS
             self.inside -= 1
         elif not shown and self.rows:
@@ -107,7 +129,8 @@ class Side:
             due = bool(self.columns) and cycle - self.columns[0][0] == TO_COLUMNS
             assert columns.valid == due, "nothing holds a column up"
             if due:
-                assert list(columns.floats) == self.columns.popleft()[1]
+                _, floats = self.columns.popleft()
+                assert list(columns.floats)[: len(floats)] == floats
 
 
 RATES = {  # by direction: wanted, taken; of the words to the north so many columns
@@ -138,7 +161,7 @@ def test_every_word_in_its_place(machine, rates, rng):
         for side in sides:
             side.draw(ctx)
             side.show(ctx, False, 0)
-        for cycle in range(300):
+        for cycle in range(200 + 100 * plan.word_parts):
             watched = [dut.overflow]
             for side in sides:
                 port = side.port
@@ -147,7 +170,8 @@ def test_every_word_in_its_place(machine, rates, rng):
                 watched.append(getattr(port, "inside", port.full))
             _, _, overflow, *seen = await ctx.tick().sample(*watched)
             overflows.append(overflow)
-            before = False  # a side that goes first is granted
+            # the lanes are at a word, or a side that goes first is granted
+            before = any(cycle < side.free for side in sides)
             for number, side in reversed(list(enumerate(sides))):
                 granted, full, shown, word, columns, inside = seen[6 * number :][:6]
                 if plan.vector is not None:
@@ -165,26 +189,35 @@ def test_every_word_in_its_place(machine, rates, rng):
             assert side.inside == QUEUED, "no more than the queue has room for"
         else:
             assert side.granted > 30
-    assert sum(overflows) >= sum(side.overflows for side in sides) - 2 * TO_COLUMNS
+    still_inside = 2 * (TO_COLUMNS + plan.word_parts)
+    assert sum(overflows) >= sum(side.overflows for side in sides) - still_inside
     assert any(overflows)
 
 
-def test_a_word_per_cycle(rng):
+@pytest.mark.parametrize("machine", ["alike", "words of two parts", "words of four parts, by row"])
+def test_a_word_as_often_as_it_has_parts(machine):
     """In one direction, to its rows; the first after their latency."""
-    plan = make("alike")
+    plan = make(machine)
+    parts = {"alike": 1, "words of two parts": 2, "words of four parts, by row": 4}[machine]
+    assert plan.word_parts == parts
     dut = design(FloatPipe, plan)
-    shown = []
+    grants, shown = [], []
 
     async def bench(ctx):
         ctx.set(dut.east.wanted, 1)
         ctx.set(dut.east.rows.ready, 1)
+        if parts > 1:
+            ctx.set(dut.east.last_part, parts - 1)
         for _ in range(100):
             _, _, granted, valid = await ctx.tick().sample(dut.east.granted, dut.east.rows.valid)
-            assert granted
+            grants.append(granted)
             shown.append(valid)
 
     run(dut, bench)
-    assert shown == [0] * TO_ROWS + [1] * (100 - TO_ROWS)
+    rhythm = [1, *[0] * (parts - 1)] * 100
+    latency = TO_ROWS + parts - 1
+    assert grants == rhythm[:100]
+    assert shown == ([0] * latency + rhythm)[:100]
 
 
 @pytest.mark.parametrize("direction", ["east", "north"])

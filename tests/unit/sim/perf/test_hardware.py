@@ -30,6 +30,7 @@ def machine_of(plan: Plan, memory: Memory = SERVICES) -> ModelledMachine:
     return ModelledMachine.of(
         plan.numerics, rows=plan.rows, cols=plan.cols,
         data_width=plan.data_width, in_place=plan.in_place, memory=memory,
+        products_only=plan.vector is None,
     )  # fmt: skip
 
 
@@ -66,6 +67,7 @@ def test_sizes_equal_the_plan(request):
         for north in (False, True):
             vectors = plan.drain_vectors(north=north)
             assert machine.drained_vectors(north=north) == vectors, plan
+        assert machine.word_parts == plan.word_parts, plan
         if plan.fused:
             pairs |= {
                 "fused_tile": plan.fused_tile_blocks,

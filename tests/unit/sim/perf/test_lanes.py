@@ -5,9 +5,9 @@ from diastole_sim.perf.lanes import QUEUED, Departures, Lanes, Queue
 
 def test_a_word_per_cycle():
     lanes, queue = Lanes(), Queue()
-    assert lanes.rows(queue, 5, 100) == (100, 104)
-    assert lanes.rows(queue, 2, 100) == (105, 106)
-    assert lanes.rows(queue, 1, 200) == (200, 200)
+    assert lanes.rows(queue, 5, 100, 5) == (100, 104)
+    assert lanes.rows(queue, 2, 100, 2) == (105, 106)
+    assert lanes.rows(queue, 1, 200, 1) == (200, 200)
     assert (queue.read, queue.free) == (8, 201)
 
 
@@ -16,33 +16,33 @@ def test_columns_go_first():
     lanes, queue = Lanes(), Queue()
     lanes.column(102, 3)
     lanes.column(106, 1)
-    assert lanes.rows(queue, 5, 100) == (100, 108)
+    assert lanes.rows(queue, 5, 100, 5) == (100, 108)
     assert lanes.begins(Queue(), 103) == 105
 
 
 def test_no_more_words_than_have_room():
     """Words of 4 beats from 110 on: the first one has left in 114, the second in 118."""
     lanes, queue = Lanes(), Queue()
-    assert lanes.rows(queue, QUEUED, 100) == (100, 99 + QUEUED)
+    assert lanes.rows(queue, QUEUED, 100, QUEUED) == (100, 99 + QUEUED)
     queue.left(QUEUED, 110, 4 * QUEUED)
     assert queue.free == 100 + QUEUED
     assert lanes.begins(queue, 0) == 100 + QUEUED
-    assert lanes.rows(queue, 2, 0) == (132, 133)
+    assert lanes.rows(queue, 2, 0, 2) == (132, 133)
     queue.left(2, 110 + 4 * QUEUED, 8)
-    assert lanes.rows(queue, 10, 0) == (134, 110 + 4 * 12)
+    assert lanes.rows(queue, 10, 0, 10) == (134, 110 + 4 * 12)
 
 
 def test_a_row_longer_than_the_queue():
     """Of 40 words of 10 cycles, the last is read when the eighth has left."""
     lanes, queue = Lanes(), Queue()
-    assert lanes.rows(queue, 40, 100) == (100, 139)
+    assert lanes.rows(queue, 40, 100, 40) == (100, 139)
     queue.left(40, 110, 400)
     assert queue.free == 110 + 80 + 1
 
 
 def test_directions_have_queues_of_their_own():
     lanes, east, north = Lanes(), Queue(), Queue()
-    lanes.rows(east, QUEUED, 0)
+    lanes.rows(east, QUEUED, 0, QUEUED)
     east.left(QUEUED, 1000, 1000)
     assert lanes.begins(north, 50) == 50
 
@@ -53,3 +53,12 @@ def test_departures():
     leaving.add(0, 3, 10, 6)
     leaving.add(3, 2, 20, 10)
     assert [leaving.left(number) for number in range(5)] == [12, 14, 16, 25, 30]
+
+
+def test_words_in_parts():
+    """A word of two parts takes two cycles, the last one of a row perhaps one."""
+    lanes, queue = Lanes(), Queue()
+    assert lanes.rows(queue, 5, 100, 9) == (101, 108)
+    assert lanes.rows(queue, 5, 100, 10) == (110, 118)
+    lanes.column(119, 2)
+    assert lanes.rows(queue, 2, 100, 4) == (122, 124)
