@@ -104,7 +104,11 @@ class Top(Elaboratable):
     def latencies(self) -> dict[str, int]:
         """In cycles."""
         plan = self.plan
-        return {"pass_min_cycles": max(plan.rows * plan.block, plan.shortest_pass), "hop_cycles": 1}
+        return {
+            "pass_min_cycles": max(plan.rows * plan.block, plan.shortest_pass),
+            "hop_cycles": 1,
+            "cell_cycles": plan.shape.latency,
+        }
 
     def elaborate(self, platform):
         m = Module()

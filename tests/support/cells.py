@@ -1,5 +1,6 @@
 """Shapes of small cells for the tests of the cell and of the array, one of every kind."""
 
+from diastole_hw.cell.align import low_bits
 from diastole_hw.cell.shape import CellShape, Element
 
 BFP3, BFP4, BFP5, BFP8 = (Element(significand_bits=bits) for bits in (3, 4, 5, 8))
@@ -79,3 +80,20 @@ def shape_of(kind: str, *, rows: int, block: int, fraction: int, **options) -> C
         exact=not made["extents"],
         **made,
     )
+
+
+def control_const(shape: CellShape, direction: int, swap: bool) -> dict:
+    """An initialiser of ``control_layout(shape)``."""
+    return {"direction": direction * ((1 << shape.direction_copies) - 1), "swap": int(swap)}
+
+
+def joined(early: list, late: list, shape: CellShape, psum_bits: int) -> list:
+    """Partial sums of which a cycle has the lower halves, and the next one (``late``) the upper
+    ones, if the shape adds so."""
+    if not shape.halves:
+        return early
+    low = low_bits(psum_bits)
+    return [
+        above >> low << low | below & ((1 << low) - 1)
+        for below, above in zip(early, late, strict=True)
+    ]

@@ -107,6 +107,23 @@ ROUNDING_MACHINES = {
     "esru_4x2": machine("esru_4x2", "bfp4", rows=4, cols=2, data_width=64, **DRAWN),
 }
 MACHINES |= ROUNDING_MACHINES
+# Registers in the cells: every number of cycles that one has, its edge and both directions.
+PIPELINE_MACHINES = {
+    "full": machine("full", "bfp4", rows=2, cols=2, side=2, cell={"pipeline": "full"}),
+    "full_nvfp4": machine(
+        "full_nvfp4", "nvfp4", rows=1, cols=2, side=4, data_width=32, cell={"pipeline": "full"}
+    ),
+    "full_vectors": machine(
+        "full_vectors", "mxfp8_e4m3", rows=2, side=4, cell={"pipeline": "full"}, special="poison"
+    ),
+    "full_edge": machine(
+        "full_edge", "fp8_e5m2", cell={"pipeline": "full"},
+        array={"rows": 2, "cols": 2, "block": 4, "transpose": "edge"},
+        accumulator={"kind": "float", "chunk": 16},
+    ),
+    "products": machine("products", "fast", side=2, cell={"pipeline": "products"}),
+}  # fmt: skip
+MACHINES |= PIPELINE_MACHINES
 # Float accumulators: the numbers `ibm-fp8` with short chunks, so that small products have several.
 # In the first one a chunk is two slices to the east, and one slice alone to the north.
 _FLOATS = {"numbers": "ibm-fp8", "accumulator": {"chunk": 16}}

@@ -1,10 +1,11 @@
 """R x C cells: vectors hop north and east, partial sums east and north, all by one cell a cycle."""
 
-from amaranth.hdl import Module
+from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.array.row import ArrayRow
+from diastole_hw.cell.align import low_bits
 from diastole_hw.cell.layouts import control_layout, held_layout, sum_layout, vector_layout
 from diastole_hw.cell.shape import EAST, NORTH, CellShape
 from diastole_hw.place import place
@@ -44,7 +45,7 @@ class Array(wiring.Component):
 
     Members
     -------
-    control : In(control_layout()), an array of R
+    control : In(control_layout(shape)), an array of R
     load : In(held_layout(shape)), an array of C
     south : In(vector_layout(shape, shape.south)), an array of C
     east : Out(sum_layout(block, psum_bits, shape.poison)), an array of R
@@ -62,10 +63,11 @@ class Array(wiring.Component):
         require_int("cols", cols, 1, 64)
         self.shape, self.rows, self.cols, self.block = shape, shape.rows, cols, shape.block
         self.psum_bits = partial_sum_bits(shape, cols)
-        self.east_latency, self.north_latency = cols + shape.stages, self.rows + shape.stages
+        self.east_latency = cols - 1 + shape.latency
+        self.north_latency = self.rows - 1 + shape.latency
         sums = sum_layout(shape.block, self.psum_bits, shape.poison)
         members = {
-            "control": In(control_layout()).array(self.rows),
+            "control": In(control_layout(shape)).array(self.rows),
             "load": In(held_layout(shape)).array(cols),
         }
         if EAST in shape.directions:
@@ -88,7 +90,7 @@ class Array(wiring.Component):
             else:
                 m.d.comb += row.load.eq(below.load_north)
             if EAST in self.shape.directions:
-                m.d.comb += self.east[r].eq(row.psum_east)
+                self._leave(m, f"east_{r}", self.east[r], row.psum_east)
                 if below is not None:
                     m.d.comb += row.south.eq(below.north)
             if NORTH in self.shape.directions:
@@ -98,8 +100,21 @@ class Array(wiring.Component):
             below = row
         assert below is not None, "an array without rows"
         if NORTH in self.shape.directions:
-            m.d.comb += [self.north[c].eq(below.psum_north[c]) for c in range(self.cols)]
+            for c in range(self.cols):
+                self._leave(m, f"north_{c}", self.north[c], below.psum_north[c])
         return m
+
+    def _leave(self, m, name, port, psum):
+        """Sums leave whole: the halves that come first wait for the others."""
+        if not self.shape.halves:
+            m.d.comb += port.eq(psum)
+            return
+        waiting = Signal(psum.shape(), name=f"{name}_waiting", reset_less=True)
+        low = low_bits(self.psum_bits)
+        m.d.sync += waiting.eq(psum)
+        m.d.comb += port.eq(waiting)
+        for whole, early, late in zip(port.sums, waiting.sums, psum.sums, strict=True):
+            m.d.comb += whole.eq(Cat(early[:low], late[low:]))
 
     def _enter(self, m, row):
         """What goes north, into the first row."""

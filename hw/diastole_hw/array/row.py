@@ -16,7 +16,8 @@ class ArrayRow(wiring.Component):
     goes north enters and leaves every one.
 
     Timing: that of :class:`diastole_hw.cell.cell.Cell` from one cell to the next: what is at cell c
-    in cycle t is at cell c + 1 in t + 1.
+    in cycle t is at cell c + 1 in t + 1. Partial sums come and leave in halves where cells add them
+    so.
 
     Parameters
     ----------
@@ -29,7 +30,7 @@ class ArrayRow(wiring.Component):
 
     Members
     -------
-    control : In(control_layout())
+    control : In(control_layout(shape))
     load, load_north : In(array of C held_layout(shape)), Out of the same
     south, north : In(array of C vector_layout(shape, shape.south)), Out of the same
     psum_east : Out(sum_layout(block, psum_bits, shape.poison))
@@ -46,7 +47,7 @@ class ArrayRow(wiring.Component):
         self.cols = require_int("cols", cols, 1, 64)
         sums = sum_layout(shape.block, psum_bits, shape.poison)
         held = data.ArrayLayout(held_layout(shape), cols)
-        members = {"control": In(control_layout()), "load": In(held), "load_north": Out(held)}
+        members = {"control": In(control_layout(shape)), "load": In(held), "load_north": Out(held)}
         if EAST in shape.directions:
             south = data.ArrayLayout(vector_layout(shape, shape.south), cols)
             members |= {"south": In(south), "north": Out(south), "psum_east": Out(sums)}

@@ -1,11 +1,16 @@
 """The end of a lane: shift a block sum into the accumulator's window, round, add."""
 
-from amaranth.hdl import Cat, Const, Module, signed, unsigned
+from amaranth.hdl import Cat, Const, Module, Signal, signed, unsigned
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
 from diastole_sim.spec.check import require_int
+
+
+def low_bits(psum_bits: int) -> int:
+    """Bits of the lower half of a partial sum, which is not the shorter one."""
+    return (psum_bits + 1) // 2
 
 
 class AlignAdd(wiring.Component):
@@ -15,7 +20,9 @@ class AlignAdd(wiring.Component):
     one of SW + F or more leaves nothing of the block sum. The bit below the window is the adder's
     carry-in.
 
-    Timing: combinational.
+    Timing: combinational. With ``halves`` ``block_sum`` and ``shift`` come in cycle t, the
+    :func:`low_bits` low bits of ``psum`` in t + 1, those of ``total`` with them, and the others of
+    both in t + 2: the shift and half of an addition have a cycle each.
 
     Parameters
     ----------
@@ -23,6 +30,7 @@ class AlignAdd(wiring.Component):
         SW (3 to 57) and F (0 to 32) in bits.
     psum_bits : int
         Bits of a partial sum, SW + F to 63; ``total`` wraps beyond them.
+    halves : bool
 
     Members
     -------
@@ -34,11 +42,12 @@ class AlignAdd(wiring.Component):
     ValueError if out of range. Source: the design's aligned accumulation.
     """
 
-    def __init__(self, *, sum_bits: int, fraction: int, psum_bits: int):
+    def __init__(self, *, sum_bits: int, fraction: int, psum_bits: int, halves: bool = False):
         require_int("sum_bits", sum_bits, 3, 57)
         require_int("fraction", fraction, 0, 32)
         require_int("psum_bits", psum_bits, sum_bits + fraction, 63)
         self.sum_bits, self.fraction, self.psum_bits = sum_bits, fraction, psum_bits
+        self.halves = halves
         super().__init__(
             {
                 "block_sum": In(signed(sum_bits)),
@@ -53,6 +62,28 @@ class AlignAdd(wiring.Component):
         # One place more below the window: there the shift leaves the rounding bit, and adding 1
         # there carries into the window exactly if that bit is set.
         window = Cat(Const(0, self.fraction + 1), self.block_sum).as_signed() >> self.shift
+        if self.halves:
+            m.d.comb += self.total.eq(self._in_halves(m, window))
+            return m
         carried = Cat(Const(1, 1), self.psum).as_signed() + window
         m.d.comb += self.total.eq(carried[1:])
         return m
+
+    def _in_halves(self, m, window):
+        """The sum of the bits that there are in this cycle."""
+        low = low_bits(self.psum_bits)
+        shifted = Signal(signed(self.sum_bits + self.fraction + 1), reset_less=True)
+        shifted_high = Signal(signed(max(len(shifted) - 1 - low, 1)), reset_less=True)
+        carry = Signal(reset_less=True)
+        low_sum = Signal(low + 2)
+        high_sum = Signal(self.psum_bits - low)
+        high = shifted[low + 1 :] if low + 1 < len(shifted) else shifted[-1]
+        m.d.sync += [shifted.eq(window), shifted_high.eq(high), carry.eq(low_sum[-1])]
+        extended = Cat(shifted, shifted[-1].replicate(low))[: low + 1]
+        # As above: bits below that carry into the others exactly if they are set.
+        upper = (Cat(carry, self.psum[low:]).as_signed() + Cat(carry, shifted_high).as_signed())[1:]
+        m.d.comb += [
+            low_sum.eq(Cat(Const(1, 1), self.psum[:low]) + extended),
+            high_sum.eq(upper),
+        ]
+        return Cat(low_sum[1:-1], high_sum)

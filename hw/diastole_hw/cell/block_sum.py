@@ -21,7 +21,7 @@ class BlockSum(wiring.Component):
     an adder, as is what rounds a product up; the sign extensions add up to one constant, which
     flips the top bit.
 
-    Timing: combinational; with ``product_registers`` one register after each product.
+    Timing: combinational; with a ``cut`` one register on every way through it.
 
     Parameters
     ----------
@@ -31,7 +31,9 @@ class BlockSum(wiring.Component):
         As :class:`diastole_hw.cell.multiplier.Multiplier`.
     sum_bits : int
         Bits of ``block_sum``, 3 to 57; it wraps if a sum needs more, which is not checked.
-    product_registers : bool
+    cut : int or None
+        Adders that a product has gone through when it meets its register: 0, the product itself is
+        kept, to log2 B; None: there are no registers.
 
     Members
     -------
@@ -51,14 +53,16 @@ class BlockSum(wiring.Component):
         window: int | None,
         exact: bool,
         sum_bits: int,
-        product_registers: bool,
+        cut: int | None,
     ):
         require_choice("block", block, BLOCK_SIDES)
         require_int("sum_bits", sum_bits, 3, 57)
         self.block, self.sum_bits = block, sum_bits
         self.vector_element, self.held_element = vector_element, held_element
         self.window, self.exact = window, exact
-        self.product_registers = product_registers
+        if cut is not None:
+            require_int("cut", cut, 0, (block - 1).bit_length())
+        self.cut = cut
         super().__init__(
             {
                 "vector": In(data.ArrayLayout(unsigned(vector_element.bits), block)),
@@ -79,7 +83,7 @@ class BlockSum(wiring.Component):
             terms.append(term)
             # -(magnitude + up) is the complement of the magnitude, and 1 - up.
             carries.append(negative ^ up)
-        total = self._tree(m, terms, carries)
+        total = self._tree(m, terms, carries, self.cut)
         bits = len(terms[0]) - 1
         log_block = (self.block - 1).bit_length()
         summed = Signal(signed(bits + 1 + log_block))
@@ -98,20 +102,16 @@ class BlockSum(wiring.Component):
         m.submodules[f"multiplier_{k}"] = place(multiplier, platform)
         m.d.comb += [multiplier.vector.eq(self.vector[k]), multiplier.held.eq(self.held[k])]
         names = ("magnitude", "up", "negative")
-        if not self.product_registers:
-            return tuple(getattr(multiplier, name) for name in names)
-        registers = []
-        for name in names:
-            port = getattr(multiplier, name)
-            register = Signal(port.shape(), name=f"{name}_{k}", reset_less=True)
-            m.d.sync += register.eq(port)
-            registers.append(register)
-        return tuple(registers)
+        values = [getattr(multiplier, name) for name in names]
+        if self.cut == 0:
+            values = _registered(m, values, [f"{name}_{k}" for name in names])
+        return tuple(values)
 
     @staticmethod
-    def _tree(m: Module, terms: list, carries: list):
+    def _tree(m: Module, terms: list, carries: list, cut: int | None):
         """Sum of B terms and B single bits, of which B - 1 are carry-ins of the tree's adders."""
         *carries, last = carries
+        depth = 0
         while len(terms) > 1:
             level = []
             for first, second in zip(terms[::2], terms[1::2], strict=True):
@@ -122,4 +122,19 @@ class BlockSum(wiring.Component):
                 m.d.comb += partial.eq((Cat(carry, first) + Cat(carry, second))[1:])
                 level.append(partial)
             terms = level
+            depth += 1
+            if depth == cut:
+                terms = _registered(m, terms, [f"kept_{n}" for n in range(len(terms))])
+                left = [*carries, last]
+                *carries, last = _registered(m, left, [f"carry_{n}" for n in range(len(left))])
         return terms[0] + last
+
+
+def _registered(m: Module, values: list, names: list) -> list:
+    """The values one cycle later."""
+    registers = []
+    for value, name in zip(values, names, strict=True):
+        register = Signal(value.shape(), name=name, reset_less=True)
+        m.d.sync += register.eq(value)
+        registers.append(register)
+    return registers

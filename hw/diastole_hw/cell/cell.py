@@ -6,7 +6,7 @@ from amaranth.hdl import Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.cell.align import AlignAdd
+from diastole_hw.cell.align import AlignAdd, low_bits
 from diastole_hw.cell.block_sum import BlockSum
 from diastole_hw.cell.hold import Hold
 from diastole_hw.cell.layouts import (
@@ -43,8 +43,11 @@ class Cell(wiring.Component):
 
     Timing: vector and control of a slot arrive in cycle j, and are at ``north``, ``east`` and
     ``control_east`` in j + 1; the incoming partial sum is read in j + ``shape.stages``, ``psum``
-    has the result one cycle later. One slot per cycle, directions mixed in any way: one register
-    serves both outputs of a vector, and one both outputs of a sum, since a slot has one direction.
+    has the result one cycle later. Where the shape adds in ``halves`` that is so of the
+    :func:`diastole_hw.cell.align.low_bits` low bits of sums and of the other members; the upper
+    bits come, and leave, a cycle after them. One slot per cycle, directions mixed in any way: one
+    register serves both outputs of a vector, and one both outputs of a sum, since a slot has one
+    direction.
     ``control.swap`` and ``load`` as in :class:`diastole_hw.cell.hold.Hold`: ``swap`` in cycle j
     is for the slots from j + 1 on.
 
@@ -58,7 +61,7 @@ class Cell(wiring.Component):
 
     Members
     -------
-    control, control_east : In, Out(control_layout())
+    control, control_east : In, Out(control_layout(shape))
     load, load_north : In, Out(held_layout(shape))
     south, north : In, Out(vector_layout(shape, shape.south))
     west, east : In, Out(vector_layout(shape, shape.west))
@@ -74,8 +77,8 @@ class Cell(wiring.Component):
         held = held_layout(shape)
         sums = sum_layout(shape.block, psum_bits, shape.poison)
         members = {
-            "control": In(control_layout()),
-            "control_east": Out(control_layout()),
+            "control": In(control_layout(shape)),
+            "control_east": Out(control_layout(shape)),
             "load": In(held),
             "load_north": Out(held),
             "psum": Out(sums),
@@ -121,28 +124,48 @@ class Cell(wiring.Component):
             self._copy(m, vector, shape.vector_element, self.south, shape.south)
             self._copy(m, self.north, shape.south, hop, shape.vector_element)
         if NORTH in shape.directions:
-            with m.If(self.control.direction) if shape.in_place else nullcontext():
-                self._copy(m, vector, shape.vector_element, self.west, shape.west)
+            self._from_west(m, vector)
             self._copy(m, self.east, shape.west, hop, shape.vector_element)
         return vector
+
+    def _from_west(self, m, vector):
+        """The vector is that of the west in slots to the north."""
+        shape, kinds = self.shape, (self.shape.vector_element, self.shape.west)
+        with m.If(self._direction(0)) if shape.in_place else nullcontext():
+            self._copy(m, vector, kinds[0], self.west, kinds[1])
+        for k in range(shape.block if shape.direction_copies > 1 else 0):
+            with m.If(self._direction(k)):
+                self._copy_element(m, vector, kinds[0], self.west, kinds[1], k)
+            with m.Else():
+                self._copy_element(m, vector, kinds[0], self.south, shape.south, k)
+
+    def _direction(self, load: int):
+        """The slot's direction, for one of those that it drives."""
+        return self.control.direction[load % self.shape.direction_copies]
 
     def _copy(self, m, target, target_element, source, source_element):
         for name in vector_marks_layout(self.shape).members:
             m.d.comb += target[name].eq(source[name])
-        for there, here in zip(target.elements, source.elements, strict=True):
-            m.d.comb += there.eq(self.shape.resized(here, source_element, target_element))
+        for k in range(self.shape.block):
+            self._copy_element(m, target, target_element, source, source_element, k)
+
+    def _copy_element(self, m, target, target_element, source, source_element, k):
+        resized = self.shape.resized(source.elements[k], source_element, target_element)
+        m.d.comb += target.elements[k].eq(resized)
 
     def _meet(self, m, platform, vector, hold):
         """What the lanes need to know of a slot, by the cycle of its stage; 0 is its arrival."""
         meet = Meet(shape=self.shape)
         m.submodules.meet = place(meet, platform)
-        m.d.comb += [meet.direction.eq(self.control.direction), meet.block.eq(hold.marks)]
+        m.d.comb += [meet.direction.eq(self._direction(-1)), meet.block.eq(hold.marks)]
         for name in meet.vector.shape().members:
             m.d.comb += meet.vector[name].eq(vector[name])
-        stages = [Signal(data.StructLayout({"met": meet.met.shape(), "direction": 1}), name="met")]
-        m.d.comb += [stages[0].met.eq(meet.met), stages[0].direction.eq(self.control.direction)]
-        for number in range(self.shape.stages):
-            stage = Signal(stages[0].shape(), name=f"met_{number}", reset_less=True)
+        direction = self.control.direction
+        layout = data.StructLayout({"met": meet.met.shape(), "direction": direction.shape()})
+        stages = [Signal(layout, name="met")]
+        m.d.comb += [stages[0].met.eq(meet.met), stages[0].direction.eq(direction)]
+        for number in range(self.shape.stages + self.shape.halves):
+            stage = Signal(layout, name=f"met_{number}", reset_less=True)
             m.d.sync += stage.eq(stages[-1])
             stages.append(stage)
         return stages
@@ -157,51 +180,73 @@ class Cell(wiring.Component):
             window=shape.window,
             exact=shape.exact,
             sum_bits=shape.tree_bits,
-            product_registers=shape.product_registers,
+            cut=shape.tree_cut,
         )
         m.submodules[f"tree_{lane}"] = place(tree, platform)
         m.d.comb += tree.vector.eq(vector.elements)
         for k in range(shape.block):
             down, along = hold.elements[k][lane], hold.elements[lane][k]
             if shape.in_place:
-                m.d.comb += tree.held[k].eq(Mux(self.control.direction, along, down))
+                m.d.comb += tree.held[k].eq(Mux(self._direction(2 * lane + k % 2), along, down))
             else:
                 m.d.comb += tree.held[k].eq(along if NORTH in shape.directions else down)
         return tree
 
     def _block_sum(self, m, lane, tree, stages):
         """One lane's register of block sums, scaled."""
-        bits = self.shape.sum_bits
-        register = Signal(signed(bits), name=f"block_sum_{lane}", reset_less=True)
+        shape = self.shape
+        register = Signal(signed(shape.sum_bits), name=f"block_sum_{lane}", reset_less=True)
         scaled = tree.block_sum
-        if self.shape.significands:
-            scales = stages[-2].met.scales
+        if shape.scale_registers:
+            scaled = Signal(signed(shape.tree_bits), name=f"unscaled_{lane}", reset_less=True)
+            m.d.sync += scaled.eq(tree.block_sum)
+        if shape.significands:
+            scales = stages[shape.stages - 1 - shape.halves].met.scales
             scaled = scaled * scales[lane % len(scales)]
         m.d.sync += register.eq(scaled)
         return register
 
     def _add(self, m, platform, sums, stages):
         """Add the aligned block sums to the partial sums that arrive."""
-        shape, stage = self.shape, stages[-1]
-        before = Signal(self.psum.shape())
+        shape, stage = self.shape, stages[self.shape.stages]
+        shifts = stages[shape.stages - shape.halves].met.shifts
+        before = self._before(m, stages)
         psum = Signal(self.psum.shape(), reset_less=True)
-        if EAST in shape.directions:
-            m.d.comb += before.eq(self.psum_west)
-        if NORTH in shape.directions:
-            with m.If(stage.direction) if shape.in_place else nullcontext():
-                m.d.comb += before.eq(self.psum_south)
         m.d.comb += self.psum.eq(psum)
         m.d.sync += psum.inexact.eq(before.inexact | stage.met.inexact)
         if shape.poison:
             m.d.sync += psum.poison.eq(before.poison | stage.met.poison)
         for lane, block_sum in enumerate(sums):
             align = AlignAdd(
-                sum_bits=shape.sum_bits, fraction=shape.fraction, psum_bits=self.psum_bits
+                sum_bits=shape.sum_bits,
+                fraction=shape.fraction,
+                psum_bits=self.psum_bits,
+                halves=shape.halves,
             )
             m.submodules[f"align_{lane}"] = place(align, platform)
             m.d.comb += [
                 align.block_sum.eq(block_sum),
-                align.shift.eq(stage.met.shifts[lane % shape.lanes]),
+                align.shift.eq(shifts[lane % shape.lanes]),
                 align.psum.eq(before.sums[lane]),
             ]
             m.d.sync += psum.sums[lane].eq(align.total)
+
+    def _before(self, m, stages):
+        """The partial sums that arrive, from the side that the slot's direction says."""
+        shape, stage = self.shape, stages[self.shape.stages]
+        before = Signal(self.psum.shape())
+        if EAST in shape.directions:
+            m.d.comb += before.eq(self.psum_west)
+        if NORTH in shape.directions:
+            with m.If(stage.direction[0]) if shape.in_place else nullcontext():
+                m.d.comb += before.eq(self.psum_south)
+        if shape.in_place and shape.halves:
+            low = low_bits(self.psum_bits)
+            for part, slot in ((slice(low), stage), (slice(low, None), stages[-1])):
+                for lane in range(shape.block):
+                    south, west = (
+                        each.sums[lane][part] for each in (self.psum_south, self.psum_west)
+                    )
+                    chosen = Mux(slot.direction[lane], south, west)
+                    m.d.comb += before.sums[lane][part].eq(chosen)
+        return before

@@ -64,12 +64,13 @@ def _marks(shape: CellShape, poison_bits: int) -> dict:
     return marks
 
 
-def control_layout() -> data.StructLayout:
+def control_layout(shape: CellShape) -> data.StructLayout:
     """What goes with a slot: its ``direction``, and ``swap``, one slot ahead of a new pass.
 
-    ``direction`` is 0 from south to east, 1 from west to north; ignored where the array has one.
+    ``direction`` is 0 from south to east, 1 from west to north, in all its copies; ignored where
+    the array has one.
     """
-    return data.StructLayout({"direction": unsigned(1), "swap": unsigned(1)})
+    return data.StructLayout({"direction": unsigned(shape.direction_copies), "swap": unsigned(1)})
 
 
 def sum_layout(block: int, bits: int, poison: bool = False) -> data.StructLayout:

@@ -15,6 +15,9 @@ from diastole_sim.spec.numerics import BLOCK_SIDES, MAX_ACCUMULATOR_BITS
 EAST, NORTH = "east", "north"
 DIRECTIONS = ((EAST, NORTH), (EAST,), (NORTH,))
 """What a cell may be made for: both directions, chosen by the slot, or one."""
+PIPELINES = ("none", "products", "full")
+"""Registers on the way of a product into its partial sum, beside those of the block sum and of the
+partial sum: none; one behind every multiplier; also one in the tree and one behind the shift."""
 MAX_DEPTH = 253
 """Of binary32's exponents, bfloat16's."""
 
@@ -89,7 +92,7 @@ class CellShape:
     ``lane_deficits``: to the north every lane, that is every held word, has a deficit, ``nonzero``
     and significand of its own. ``significands``: scales have a significand. ``extents``: vectors
     and words say how far down their elements reach. ``poison``: they say what is not a number.
-    ``product_registers``: one after each product. ValueError if something is out of range.
+    ``pipeline``: of ``PIPELINES``. ValueError if something is out of range.
     """
 
     rows: int
@@ -106,7 +109,7 @@ class CellShape:
     significands: bool = False
     extents: bool = False
     poison: bool = False
-    product_registers: bool = False
+    pipeline: str = "none"
 
     def __post_init__(self) -> None:
         require_int("rows", self.rows, 1, 64)
@@ -119,6 +122,7 @@ class CellShape:
         require_int("fraction", self.fraction, 0, 32)
         require_int("sum_bits + fraction", self.sum_bits + self.fraction, 3, MAX_ACCUMULATOR_BITS)
         require_choice("directions", self.directions, DIRECTIONS)
+        require_choice("pipeline", self.pipeline, PIPELINES)
         if self.window is None and (self.vector_element.depth or self.held.depth):
             raise ValueError("window must be a number of bits where elements have a depth")
         if self.window is None and self.extents:
@@ -188,6 +192,41 @@ class CellShape:
         return self.product_bits
 
     @property
+    def tree_cut(self) -> int | None:
+        """Adders of the tree in front of the registers in it; None where there are none.
+
+        In the full pipeline a multiplier of block floating point has time for one adder more, and
+        half the registers do there.
+        """
+        if self.pipeline == "none":
+            return None
+        return int(self.pipeline == "full" and self.window is None and self.block > 1)
+
+    @property
+    def direction_copies(self) -> int:
+        """Registers that a slot's direction is in: in the full pipeline two for each lane, since
+        it drives a multiplexer for every bit of a held block."""
+        return 2 * self.block if self.pipeline == "full" and self.in_place else 1
+
+    @property
+    def halves(self) -> bool:
+        """Whether aligned block sums are kept before they are added, and added in two halves, the
+        upper one a cycle after the lower one."""
+        return self.pipeline == "full"
+
+    @property
+    def scale_registers(self) -> bool:
+        """Whether block sums are kept before they are multiplied by scales' significands."""
+        return self.pipeline == "full" and self.significands
+
+    @property
     def stages(self) -> int:
-        """P: cycles from a vector's arrival at a cell to the addition of its products."""
-        return 2 if self.product_registers else 1
+        """P: cycles from a vector's arrival at a cell to the addition of its products, of their
+        lower halves where they are added in halves. A hop always takes one cycle."""
+        return 1 + (self.tree_cut is not None) + self.halves + self.scale_registers
+
+    @property
+    def latency(self) -> int:
+        """Cycles from a vector's arrival at a cell to the partial sum that it is in, whole: the one
+        number that all latencies behind the array follow from."""
+        return self.stages + 1 + self.halves

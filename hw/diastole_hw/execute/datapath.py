@@ -212,7 +212,7 @@ class Datapath(wiring.Component):
             m.d.sync += [direction_next.eq(direction), swap_next.eq(swap)]
             direction, swap = direction_next, swap_next
             m.d.comb += [
-                array.control[row].direction.eq(direction),
+                array.control[row].direction.eq(direction.replicate(plan.shape.direction_copies)),
                 array.control[row].swap.eq(swap),
             ]
         freed = self.slot.frees

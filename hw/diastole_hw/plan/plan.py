@@ -12,14 +12,14 @@ from math import ceil
 
 from amaranth.utils import bits_for
 
-from diastole_hw.cell.shape import CellShape, Element
+from diastole_hw.cell.shape import PIPELINES, CellShape, Element
 from diastole_hw.plan.nests import NestRules
 from diastole_hw.plan.policy import pow2ceil, vectors_drained
 from diastole_hw.plan.tiling import Tiling
 from diastole_hw.plan.uses import DY, OPERATION_OF, PRODUCTS, Mode, Use, W, X, use_of
 from diastole_hw.plan.vector import VectorShape
 from diastole_sim.spec.accumulator import FloatAccumulator
-from diastole_sim.spec.check import require_int
+from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.formats import Format
 from diastole_sim.spec.image import GROUP_BLOCKS, MAX_CONVERT_BLOCKS, MAX_SIZE, GroupLayout
 from diastole_sim.spec.limits import decided_classes, planes_by_class
@@ -53,7 +53,7 @@ class Plan:
     where the edge transposes, for two ports and an odd number of rows or columns, for chunks that
     passes of the array cannot be cut to, or of planes, for a unit whose ``choices`` are others than
     those of the numbers, and for a tiling that the machine cannot
-    run.
+    run. ``pipeline``: of the cells, one of :data:`diastole_hw.cell.shape.PIPELINES`.
     """
 
     rows: int
@@ -64,9 +64,11 @@ class Plan:
     tiling: Tiling
     ports: int = 1
     vector: VectorShape | None = None
+    pipeline: str = "none"
 
     def __post_init__(self):
         require_int("ports", self.ports, 1, MOST_PORTS)
+        require_choice("pipeline", self.pipeline, PIPELINES)
         if self.ports > 1 and (self.rows % 2 or self.cols % 2):
             raise ValueError("two ports need even numbers of rows and of columns of cells")
         if not self.in_place and (self.grouped(W) or self.grouped(DY)):
@@ -278,6 +280,7 @@ class Plan:
             significands=self.significands,
             extents=windowed,
             poison=self.poison,
+            pipeline=self.pipeline,
         )
 
     @property

@@ -8,7 +8,6 @@ from diastole_sim.perf.walk import Chunk
 
 SHORTEST_PASS = 4  # cycles
 PASSES_AHEAD = 2  # in the queue in front of the array
-PIPELINE = 2  # cycles in a cell after its operands
 
 
 @dataclass
@@ -92,5 +91,5 @@ class Execute:
 
     def _close(self, direction: int, last_slot: int, chunk: Chunk) -> None:
         machine = self.machine
-        skew = machine.rows + machine.cols + PIPELINE
+        skew = machine.rows + machine.cols + machine.cell_cycles
         self.store.tile(direction, last_slot + skew + 3, chunk.spans[direction])

@@ -84,7 +84,8 @@ class ModelledMachine:
     tensor; ``widths`` that x, w, dy may be converted to, None where their format has one: a plane
     of ``element_bits`` for every two bits; ``header``: tensors have scales in front of their images
     (NVFP4); ``data_width`` in bits of each of ``ports`` to memory; ``in_place``: the array turns,
-    else the edge does. Three are for questions of the kind "what if": ``sum_units``,
+    else the edge does; ``cell_cycles`` from a slot's vectors, read, to the sums of their cell. The
+    three after it are for questions of the kind "what if": ``sum_units``,
     memories of sums behind each port, and bounds on the chunks of what streams that are on chip at
     once, ``most_places``, and on the vectors that are filled per cycle, ``most_filled``.
     ``products_only``: it has no vector unit. ValueError if out of range.
@@ -100,6 +101,7 @@ class ModelledMachine:
     header: bool = False
     in_place: bool = True
     ports: int = 1
+    cell_cycles: int = 2
     sum_units: int = 4
     most_places: int = 1 << 16
     most_filled: int = 64
@@ -114,6 +116,7 @@ class ModelledMachine:
         require_int("ports", self.ports, 1, 2)
         if self.ports > 1 and (self.rows % 2 or self.cols % 2):
             raise ValueError("two ports need even numbers of rows and of columns")
+        require_int("cell_cycles", self.cell_cycles, 2, 16)
         require_int("sum_units", self.sum_units, 2, 4)
         require_int("most_places", self.most_places, 1, 1 << 16)
         require_int("most_filled", self.most_filled, 1, 64)

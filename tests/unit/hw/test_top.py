@@ -130,7 +130,7 @@ def test_columns_that_can_be_converted(block, cols):
 def test_latencies(rows, block, cycles):
     """A pass is as long as a word to each row of each cell takes to load, or 4 cycles."""
     latencies = make(rows=rows, block=block).latencies
-    assert latencies == {"pass_min_cycles": cycles, "hop_cycles": 1}
+    assert latencies == {"pass_min_cycles": cycles, "hop_cycles": 1, "cell_cycles": 2}
 
 
 @pytest.mark.parametrize("widths", [(2,), (2, 8)])

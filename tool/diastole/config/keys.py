@@ -300,6 +300,10 @@ class FastConfig(Section):
 class CellConfig(Section):
     """The multipliers and adders of a cell."""
 
+    pipeline: Literal["none", "products", "full"] = _choice(
+        "none",
+        "Registers in a cell: behind its multipliers, or also in its adders, for a faster clock",
+    )
     window: Window = _choice(
         None, "Bits that a product is rounded to before it is added; 0 rounds none"
     )
@@ -454,9 +458,9 @@ class Config(Section):
         A key that is absent counts as null, not as the default of its format. ``bus.ports``, which
         came later, counts where it is not 1, ``fast`` where a class has that format,
         ``rounding.kind`` where it is not ``counter``, ``rounding.lfsr_bits`` where that is
-        ``lfsr``, what is of float accumulators where there are some, and ``vector`` where there is
-        such a unit: what it was before is what it was. ``numbers`` never counts, only what it
-        means.
+        ``lfsr``, what is of float accumulators where there are some, ``vector`` where there is such
+        a unit, and ``cell.pipeline`` where there is one: what it was before is what it was.
+        ``numbers`` never counts, only what it means.
         """
         content = self.to_dict()
         del content["numbers"]
@@ -473,6 +477,8 @@ class Config(Section):
             del content["bus"]["ports"]
         if not self.vector.enable:
             del content["vector"]
+        if self.cell.pipeline == "none":
+            del content["cell"]["pipeline"]
         canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()
 
@@ -497,8 +503,17 @@ class Config(Section):
             numerics=numerics,
             tiling=default_tiling(rows=rows, cols=cols, numerics=numerics, **bus),
             vector=self.vector_shape,
+            pipeline=self.cell.pipeline,
             **bus,
         )
+
+    @property
+    def modelled_sizes(self) -> dict[str, Any]:
+        """What the model of cycles takes of a machine beside its numbers."""
+        array = {"rows": self.array.rows, "cols": self.array.cols}
+        in_place = self.array.transpose == "in_place"
+        machine = {"in_place": in_place, "cell_cycles": self.plan.shape.latency}
+        return array | self.bus.model_dump() | machine | {"products_only": not self.vector.enable}
 
     @property
     def vector_shape(self) -> "VectorShape | None":

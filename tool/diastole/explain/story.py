@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from diastole.explain.waves import PackedLayout, Waves, member
 from diastole_hw.array.array import partial_sum_bits
+from diastole_hw.cell.align import low_bits
 from diastole_hw.cell.layouts import held_layout, sum_layout, vector_layout
 from diastole_hw.cell.shape import Element
 from diastole_hw.plan.plan import Plan
@@ -318,8 +319,10 @@ class _Reader:
             cells: list[list[int]] = []
             for r in range(plan.rows):
                 for c in range(plan.cols):
-                    word = self.waves[_cell_sums(r, c)][first + t + 2 + r + c + plan.shape.stages]
-                    values = [_signed(member(layout, word, "sums", b), bits) for b in range(side)]
+                    at = first + t + 2 + r + c + plan.shape.stages
+                    word = self.waves[_cell_sums(r, c)][at]
+                    whole = self._whole_sums(_cell_sums(r, c), at, layout, bits)
+                    values = [_signed(each, bits) for each in whole]
                     cells.append(values)
                     if r >= each.rows or c >= each.cols or member(layout, word, "inexact"):
                         continue
@@ -331,6 +334,17 @@ class _Reader:
                     wanted = factor @ streamed[each.t0 + t, reach]
                     require_powers(np.array(values, np.float64), wanted, f"sums of cell {r}, {c}")
             run.sums.append(cells)
+
+    def _whole_sums(self, name: str, at: int, layout: PackedLayout, bits: int) -> list[int]:
+        """The bits of partial sums, whose upper halves come a cycle later where cells add so."""
+        shape, words = self.plan.shape, self.waves[name]
+        sums = [[member(layout, word, "sums", b) for b in range(shape.block)]
+                for word in words[at : at + 1 + shape.halves]]  # fmt: skip
+        low = low_bits(bits)
+        return [
+            late >> low << low | early & ((1 << low) - 1)
+            for early, late in zip(sums[0], sums[-1], strict=True)
+        ]
 
     # What memory and the scratchpads saw.
 

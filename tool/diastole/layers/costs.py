@@ -144,10 +144,8 @@ class LayerCost:
 
 def modelled(config: Config, latency: int) -> ModelledMachine:
     """The machine of a configuration, behind a memory of ``latency`` cycles."""
-    sizes = {"rows": config.array.rows, "cols": config.array.cols} | config.bus.model_dump()
-    options = {"in_place": config.array.transpose == "in_place", "memory": Memory.axi(latency)}
-    options["products_only"] = not config.vector.enable
-    return ModelledMachine.of(config.numerics, **options, **sizes)
+    memory = Memory.axi(latency)
+    return ModelledMachine.of(config.numerics, memory=memory, **config.modelled_sizes)
 
 
 def layer_costs(

@@ -37,8 +37,10 @@ MOST_PER_MAC = 420.0
 VARIANTS: Mapping[str, Mapping[str, Any]] = {
     "in_place": {},
     "edge": {"directions": ("east",)},
-    "in_place, product registers": {"product_registers": True},
-    "edge, product registers": {"directions": ("east",), "product_registers": True},
+    "in_place, product registers": {"pipeline": "products"},
+    "edge, product registers": {"directions": ("east",), "pipeline": "products"},
+    "in_place, full pipeline": {"pipeline": "full"},
+    "edge, full pipeline": {"directions": ("east",), "pipeline": "full"},
 }
 COMMANDS = """\
 read_verilog cell.v

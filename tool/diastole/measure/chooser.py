@@ -23,9 +23,7 @@ OPS = ("forward", "dx", "dw")
 
 def figures(name: str, config: Config, *, layers: int = LAYERS) -> Iterator[Figure]:
     """Of layers of any shape, the same in every run, on the machine of a preset."""
-    array = {"rows": config.array.rows, "cols": config.array.cols}
-    array["products_only"] = not config.vector.enable
-    machine = ModelledMachine.of(config.numerics, **array, **config.bus.model_dump())
+    machine = ModelledMachine.of(config.numerics, **config.modelled_sizes)
     rng = random.Random(0)
     losses: list[float] = []
     seconds: list[float] = []

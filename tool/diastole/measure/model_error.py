@@ -74,10 +74,7 @@ def errors_of(
 ) -> Iterator[Figure]:
     """Of shapes of any proportion, the same in every run; the device's memory has the latency of
     which nothing else is said."""
-    sizes = {"rows": config.array.rows, "cols": config.array.cols} | config.bus.model_dump()
-    in_place = config.array.transpose == "in_place"
-    alone = not config.vector.enable
-    model = ModelledMachine.of(config.numerics, in_place=in_place, products_only=alone, **sizes)
+    model = ModelledMachine.of(config.numerics, **config.modelled_sizes)
     rng, values = random.Random(0), np.random.default_rng(0)
     products, conversions = Errors(), Errors()
     for _ in range(shapes):

@@ -18,9 +18,7 @@ STEP = 5
 def modelled_step(config: Config, program: TrainingProgram, latency: int = LATENCY) -> StepModel:
     """The model of a machine with a vector unit, and of a program in its memory."""
     memory = Memory.axi(latency)
-    in_place = config.array.transpose == "in_place"
-    sizes = {"rows": config.array.rows, "cols": config.array.cols} | config.bus.model_dump()
-    machine = ModelledMachine.of(config.numerics, in_place=in_place, memory=memory, **sizes)
+    machine = ModelledMachine.of(config.numerics, memory=memory, **config.modelled_sizes)
     shape = config.plan.vector
     assert shape is not None, "a machine without a vector unit has no steps"
     vector = ModelledVector(

@@ -12,7 +12,7 @@ from diastole_hw.cell.shape import CellShape
 from oracle.array import Passes
 from oracle.cell import sums_const
 from support.bench import design, run
-from support.cells import BFP4, KINDS, shape_of
+from support.cells import BFP4, KINDS, control_const, shape_of
 from support.sweep import sweep
 from support.texts import exactly
 
@@ -27,8 +27,7 @@ def drive(ctx, dut, passes, cycle):
     for r in range(dut.rows):
         slot = passes.slot(cycle - r)
         if slot:
-            control = {"direction": slot.direction, "swap": int(slot.swap)}
-            ctx.set(dut.control[r], control)
+            ctx.set(dut.control[r], control_const(dut.shape, slot.direction, slot.swap))
             if "north" in dut.shape.directions:
                 ctx.set(dut.west[r], slot.west[r].const(dut.shape))
 
@@ -42,7 +41,7 @@ def check(shape, cols, rng, lengths, p_empty):
 
     async def bench(ctx):
         nonlocal compared
-        for cycle in range(passes.total + max(dut.rows, dut.cols) * 2 + 4):
+        for cycle in range(passes.total + max(dut.rows, dut.cols) * 2 + shape.latency + 2):
             drive(ctx, dut, passes, cycle)
             for kind, ports in sides.items():
                 for port, output in enumerate(ports):
@@ -77,8 +76,9 @@ def test_sums_of_mixed_slots(rows, cols, block, fraction, kind, rng):
 
 @pytest.mark.parametrize("kind", ["bfp", "bfp, edge", "E5M2, lanes", "NVFP4, lanes"])
 @pytest.mark.parametrize("rows, cols", [(2, 2), sweep(4, 1)])
-def test_product_registers(rows, cols, kind, rng):
-    shape = shape_of(kind, rows=rows, block=4, fraction=9, product_registers=True)
+@pytest.mark.parametrize("pipeline", ["products", "full"])
+def test_pipelines(rows, cols, kind, pipeline, rng):
+    shape = shape_of(kind, rows=rows, block=4, fraction=9, pipeline=pipeline)
     check(shape, cols, rng, [4 * rows] * 3, 0.15)
 
 
@@ -94,8 +94,8 @@ def test_shortest_passes_without_a_bubble(kind, rng):
 
 
 @pytest.mark.parametrize("rows, cols", [(1, 1), (2, 2), (3, 2), (4, 1), (1, 3), (5, 2)])
-@pytest.mark.parametrize("stages", [1, 2])
-def test_stated_latencies_and_widths(rows, cols, stages):
+@pytest.mark.parametrize("pipeline, latency", [("none", 2), ("products", 3), ("full", 5)])
+def test_stated_latencies_and_widths(rows, cols, pipeline, latency):
     shape = CellShape(
         rows=rows,
         block=8,
@@ -104,10 +104,10 @@ def test_stated_latencies_and_widths(rows, cols, stages):
         held=BFP4,
         sum_bits=12,
         fraction=18,
-        product_registers=stages == 2,
+        pipeline=pipeline,
     )
     dut = design(Array, shape=shape, cols=cols)
-    assert (dut.east_latency, dut.north_latency) == (cols + stages, rows + stages)
+    assert (dut.east_latency, dut.north_latency) == (cols - 1 + latency, rows - 1 + latency)
     assert dut.psum_bits == 30 + (max(rows, cols) - 1).bit_length()
     assert shape.deficit_bits == 5
 

@@ -7,7 +7,7 @@ from diastole_hw.array.row import ArrayRow
 from oracle.array import Passes
 from oracle.cell import sums_const
 from support.bench import design, run
-from support.cells import shape_of
+from support.cells import control_const, shape_of
 
 PSUM_BITS = 40
 
@@ -44,7 +44,7 @@ def test_a_row(kind, cols, rng):
             if "north" in shape.directions:
                 ctx.set(dut.psum_south[c], below[c])
         if slot := passes.slot(cycle):
-            ctx.set(dut.control, {"direction": slot.direction, "swap": int(slot.swap)})
+            ctx.set(dut.control, control_const(shape, slot.direction, slot.swap))
             if "north" in shape.directions:
                 ctx.set(dut.west, slot.west[0].const(shape))
 

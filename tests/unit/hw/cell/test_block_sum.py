@@ -19,7 +19,7 @@ def bfp(bits):
     return Element(significand_bits=bits)
 
 
-def make(block, vector, held, window=None, registered=False, exact=False):
+def make(block, vector, held, window=None, cut=None, exact=False):
     bits = vector.significand_bits + held.significand_bits if window is None else window
     return BlockSum(
         block=block,
@@ -28,7 +28,7 @@ def make(block, vector, held, window=None, registered=False, exact=False):
         window=window,
         exact=exact,
         sum_bits=bits + block.bit_length(),
-        product_registers=registered,
+        cut=cut,
     )
 
 
@@ -38,7 +38,7 @@ def elements(kind):
 
 
 def check(dut, cases):
-    """Every case, a sum per cycle; the sum comes a cycle later if products are registered."""
+    """Every case, a sum per cycle; the sum comes a cycle later if there are registers."""
     kinds = dut.vector_element, dut.held_element
 
     async def bench(ctx):
@@ -48,15 +48,15 @@ def check(dut, cases):
                 ctx.set(port, [encoded(kind, element) for element in values])
             pairs = zip(*case, strict=True)
             want = sum(windowed(kinds[0], v, kinds[1], h, dut.window) for v, h in pairs)
-            if dut.product_registers:
+            if dut.cut is not None:
                 before, want = want, before
             if want is not None:
                 got = ctx.get(dut.block_sum)
                 assert got == want, f"{case=}: {got}, not {want}"
-            if dut.product_registers:
+            if dut.cut is not None:
                 await ctx.tick()
 
-    if dut.product_registers:
+    if dut.cut is not None:
         run(dut, bench)
     else:  # nothing to clock
         sim = Simulator(dut)
@@ -85,14 +85,14 @@ def test_two_rounded_products_exhaustively():
     check(make(2, kind, kind, window=4), cases)
 
 
-@pytest.mark.parametrize("registered", [False, True], ids=["combinational", "registered"])
+@pytest.mark.parametrize("cut", [None, 0, 1])
 @pytest.mark.parametrize("block", [1, 2, 4, 8, 32])
 @pytest.mark.parametrize(
     "vector, held, window",
     [(bfp(4), bfp(4), None), (bfp(2), bfp(8), None), (ANY, ANY, 16), (BFP8, ANY, 12)],
     ids=["4 by 4", "2 by 8", "minifloats", "bfp8 and minifloats"],
 )
-def test_signed_operands_and_extremes(block, vector, held, window, registered, rng):
+def test_signed_operands_and_extremes(block, vector, held, window, cut, rng):
     def one(kind, full):
         top = (1 << kind.significand_bits) - 1
         d = 0 if full else min(rng.randint(0, 9), kind.depth)
@@ -110,7 +110,7 @@ def test_signed_operands_and_extremes(block, vector, held, window, registered, r
                 for kind, each in zip((vector, held), full, strict=True)
             )
         )
-    check(make(block, vector, held, window, registered), cases)
+    check(make(block, vector, held, window, min(cut, block - 1) if cut else cut), cases)
 
 
 @pytest.mark.parametrize(
@@ -118,10 +118,11 @@ def test_signed_operands_and_extremes(block, vector, held, window, registered, r
     [
         ({"block": 3}, "block must be one of 1, 2, 4, 8, 16, 32, not 3"),
         ({"sum_bits": 58}, "sum_bits must be an integer in 3..57, not 58"),
+        ({"cut": 4}, "cut must be an integer in 0..3, not 4"),
     ],
 )
 def test_bad_parameters(change, message):
     good = {"block": 8, "vector_element": bfp(4), "held_element": bfp(4), "sum_bits": 12}
-    options = {"window": None, "exact": True, "product_registers": False}
+    options = {"window": None, "exact": True, "cut": None}
     with pytest.raises(ValueError, match=exactly(message)):
         BlockSum(**good | options | change)

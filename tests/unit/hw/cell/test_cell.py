@@ -1,12 +1,14 @@
 # amaranth: UnusedElaboratable=no
 """One cell, all its inputs random in every cycle, against a model that knows only the contract."""
 
+from dataclasses import replace
+
 import pytest
 
 from diastole_hw.cell.cell import Cell
 from oracle.cell import Loading, Operands, Slots, added, sums_const
 from support.bench import design, run
-from support.cells import KINDS, shape_of
+from support.cells import KINDS, control_const, joined, shape_of
 from support.texts import exactly
 
 SIZES = [(1, 0), (2, 4), (4, 18)]  # block, F
@@ -15,7 +17,7 @@ SIZES = [(1, 0), (2, 4), (4, 18)]  # block, F
 def drive(ctx, dut, slot, offer):
     """All inputs of one cycle."""
     shape = dut.shape
-    ctx.set(dut.control, {"direction": slot.direction, "swap": offer.swap})
+    ctx.set(dut.control, control_const(shape, slot.direction, offer.swap))
     ctx.set(dut.load, offer.const(shape))
     if "east" in shape.directions:
         ctx.set(dut.south, slot.south.const(shape))
@@ -34,7 +36,7 @@ def check_hops(ctx, dut, slot, offer):
     control = ctx.get(dut.control_east)
     assert control.swap == offer.swap
     if dut.shape.in_place:
-        assert control.direction == slot.north
+        assert control == control_const(dut.shape, int(slot.north), offer.swap)
     leaving = dut.east if slot.north else dut.north
     assert same(ctx, leaving, slot.vector.const(dut.shape)), f"vector, north={slot.north}"
     assert ctx.get(dut.load_north.valid) == (offer.valid and offer.row > 0)
@@ -50,8 +52,9 @@ def test_every_cycle_against_the_model(block, fraction, kind, rng):
 
 @pytest.mark.parametrize("kind", ["bfp", "bfp, edge", "E5M2, lanes", "NVFP4, lanes"])
 @pytest.mark.parametrize("block, fraction", SIZES, ids=str)
-def test_product_registers(block, fraction, kind, rng):
-    options = {"product_registers": True}
+@pytest.mark.parametrize("pipeline", ["products", "full"])
+def test_pipelines(block, fraction, kind, pipeline, rng):
+    options = {"pipeline": pipeline}
     check(shape_of(kind, rows=4, block=block, fraction=fraction, **options), 150, rng)
 
 
@@ -60,7 +63,8 @@ def check(shape, cycles, rng):
     dut = design(Cell, shape=shape, psum_bits=min(shape.sum_bits + shape.fraction + 2, 63))
     operands = Operands(rng, shape)
     loading, slots = Loading(operands), Slots(operands, 1 << (dut.psum_bits - 2))
-    history, compared = [], []
+    history, leaving, compared = [], [], []
+    late = int(shape.halves)
 
     async def bench(ctx):
         for cycle in range(cycles):
@@ -69,13 +73,21 @@ def check(shape, cycles, rng):
             if cycle:
                 check_hops(ctx, dut, *history[-1][:2])
             history.append((slot, offer, slot.times(offer.held, shape)))
-            if cycle > shape.stages:
-                slot, _, these = history[cycle - 1 - shape.stages]
-                if these is not None:
-                    came = history[cycle - 1][0].before[slot.north]
-                    want = added(came, these)
-                    assert same(ctx, dut.psum, sums_const(want, shape)), f"{cycle=} {want}"
-                    compared.append(these)
+            leaving.append(ctx.get(dut.psum))
+            number = cycle - 1 - shape.stages - late
+            slot, _, these = history[max(number, 0)]
+            if number >= 0 and these is not None:
+                early, whole = (
+                    history[number + shape.stages + k][0].before[slot.north] for k in (0, late)
+                )
+                came = joined(early.sums, whole.sums, shape, dut.psum_bits)
+                want = added(replace(early, sums=came), these)
+                got = [leaving[number + shape.stages + 1 + k] for k in (0, late)]
+                sums = joined(*([*each.sums] for each in got), shape, dut.psum_bits)
+                assert sums == want.sums, f"{cycle=} {want}"
+                flags = sums_const(want, shape) | {"sums": [*got[0].sums]}
+                assert got[0] == got[0].shape().const(flags), f"{cycle=} {want}"
+                compared.append(these)
             await ctx.tick()
 
     run(dut, bench)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from diastole_hw.cell.layouts import held_layout, sum_layout, vector_layout
-from diastole_hw.cell.shape import CellShape, Element
+from diastole_hw.cell.shape import PIPELINES, CellShape, Element
 from diastole_sim.spec.formats import parse_format
 from support.cells import BFP3, BFP4, BFP5, E4M3, E5M2
 from support.texts import exactly
@@ -65,7 +65,20 @@ def test_widths():
     assert EVERYTHING.extent_limit == 16
     assert replace(EVERYTHING, directions=("east",)).lanes == 1
     assert replace(EVERYTHING, directions=("east",)).vector_element == BFP3
-    assert [shape.stages for shape in (SQUARE, replace(SQUARE, product_registers=True))] == [1, 2]
+
+
+def test_pipelines_of_a_shape():
+    def of(shape):
+        return [replace(shape, pipeline=name) for name in PIPELINES]
+
+    assert [each.tree_cut for each in of(SQUARE)] == [None, 0, 1]
+    assert [each.tree_cut for each in of(EVERYTHING)] == [None, 0, 0]
+    assert [each.tree_cut for each in of(replace(SQUARE, block=1))] == [None, 0, 0]
+    assert [each.stages for each in of(SQUARE)] == [1, 2, 3]
+    assert [each.latency for each in of(SQUARE)] == [2, 3, 5]
+    assert [each.latency for each in of(EVERYTHING)] == [2, 3, 6]
+    assert [each.direction_copies for each in of(SQUARE)] == [1, 1, 2 * SQUARE.block]
+    assert replace(SQUARE, pipeline="full", directions=("east",)).direction_copies == 1
 
 
 @pytest.mark.parametrize(
@@ -89,6 +102,7 @@ def test_element_that_holds_formats(names, element):
         ({"block": 6}, "block must be one of 1, 2, 4, 8, 16, 32, not 6"),
         ({"window": 57}, "window must be an integer in 2..56, not 57"),
         ({"sum_bits": 58}, "sum_bits must be an integer in 3..57, not 58"),
+        ({"pipeline": "deep"}, "pipeline must be one of none, products, full, not 'deep'"),
         ({"fraction": -1}, "fraction must be an integer in 0..32, not -1"),
         (
             {"sum_bits": 40, "fraction": 24},

@@ -56,6 +56,13 @@ def test_the_first_pass(execute):
     assert execute.store.asked == [0]
 
 
+def test_sums_come_as_much_later_as_a_cell_takes(execute):
+    deeper = replace(execute.machine, cell_cycles=5)
+    later = Execute(deeper, Store())
+    assert later.chunk(CHUNK, loaded=50) == execute.chunk(CHUNK, loaded=50)
+    assert [tile[1] for tile in later.store.tiles] == [84 + 2 + 2 + 5 + 3]
+
+
 def test_a_second_pass_follows_without_a_gap(execute):
     execute.chunk(CHUNK, loaded=50)
     assert execute.chunk(CHUNK, loaded=50) == 104

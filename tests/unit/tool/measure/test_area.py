@@ -77,16 +77,19 @@ class Sizes:
 
 
 def test_variants_of_a_cell():
-    mapper = Sizes(1280, 640, 1920, 960.04)
+    mapper = Sizes(1280, 640, 1920, 960.04, 2000, 1000)
     assert BareCell(block=4, side=3).areas(mapper) == {
         "in_place": 80,
         "edge": 40,
         "in_place, product registers": 120,
         "edge, product registers": 60,
+        "in_place, full pipeline": 125,
+        "edge, full pipeline": 62.5,
     }
     shapes = [cell.shape for cell in mapper.components]
-    assert [shape.directions for shape in shapes] == [("east", "north"), ("east",)] * 2
-    assert [shape.product_registers for shape in shapes] == [False, False, True, True]
+    assert [shape.directions for shape in shapes] == [("east", "north"), ("east",)] * 3
+    pipelines = [shape.pipeline for shape in shapes]
+    assert pipelines == ["none"] * 2 + ["products"] * 2 + ["full"] * 2
     assert {(shape.rows, shape.block, shape.fraction) for shape in shapes} == {(3, 4, 18)}
     # a block sum of 2 * 4 bits and 4 products, F, and the sums of 3 cells
     assert {cell.psum_bits for cell in mapper.components} == {31}
@@ -99,7 +102,11 @@ def test_sizes_that_no_cell_has():
 
 def test_figures():
     mapper = Sizes(
-        *(64 * each for each in (420.04, 359, 448, 400)), 377_900, 400_000, 1_297_500, 7_300_000
+        *(64 * each for each in (420.04, 359, 448, 400, 468, 420)),
+        377_900,
+        400_000,
+        1_297_500,
+        7_300_000,
     )
     found = list(figures(mapper))
     assert [(each.measured, each.met) for each in found] == [
@@ -107,6 +114,8 @@ def test_figures():
         ("359.0", None),
         ("448.0", None),
         ("400.0", None),
+        ("468.0", None),
+        ("420.0", None),
         ("377,900", True),
         ("400,000", None),
         ("1,297,500", None),
@@ -121,7 +130,7 @@ def test_figures():
         ("diastole_edge", 256),
         ("diastole_server", 512),
     ]
-    worse = list(figures(Sizes(64 * 420.1, 0, 0, 0, 377_901, 0, 0, 0)))
+    worse = list(figures(Sizes(64 * 420.1, 0, 0, 0, 0, 0, 377_901, 0, 0, 0)))
     assert [each.met for each in worse if each.met is not None] == [False, False, True, True]
 
 

@@ -1,0 +1,44 @@
+"""Cells with registers in Verilator: they change no bit, and cost each pass what its cells cost."""
+
+import pytest
+
+from diastole.backend import cached_product
+from diastole_sim.perf import Memory, ModelledMachine, estimate
+from diastole_sim.rtl import Device
+from support import products as p
+from support.sweep import sweep
+
+TESTED = ("full", "full_nvfp4")
+MACHINES = [name if name in TESTED else sweep(name) for name in p.PIPELINE_MACHINES]
+SHARE = 0.02
+"""Of the cycles, by which the model may be wrong."""
+
+
+@pytest.mark.parametrize("kind", ["plain", "wide", "special", "ties"])
+@pytest.mark.parametrize("sizes", [(1, 1, 1), (3, 5, 7), (31, 33, 17)], ids=str)
+@pytest.mark.parametrize("name", MACHINES)
+def test_every_pipeline_has_the_bits(name, sizes, kind, devices, goldens, np_rng):
+    data = p.tensors(np_rng, sizes, kind)
+    p.check_against_golden(devices(name), goldens(name), data)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_pipelines_that_are_stalled(name, devices, goldens, np_rng):
+    """Of several tiles, back to back."""
+    data = p.tensors(np_rng, (70, 40, 70), "wide")
+    p.check_against_golden(devices(name, 5), goldens(name), data)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_the_model_knows_the_pipeline(name, np_rng):
+    config, latency = p.MACHINES[name], 20
+    memory = Memory.axi(latency)
+    model = ModelledMachine.of(config.numerics, memory=memory, **config.modelled_sizes)
+    assert model.cell_cycles > 2
+    latencies = {"read_latency": latency, "write_latency": latency, "memory_bytes": 1 << 24}
+    with Device(cached_product(config), **latencies) as device:
+        for op, (m, k, n) in {"forward": (40, 33, 64), "dx": (24, 20, 31)}.items():
+            operands = p.convert(device, p.tensors(np_rng, (m, k, n), "plain"))
+            counted = p.multiply(device, op, operands).counters
+            guess = estimate(model, op, m, n, k, device.loops.of(op, m=m, n=n, k=k))
+            assert abs(guess.cycles - counted.cycles) <= SHARE * counted.cycles, op
