@@ -24,3 +24,19 @@ def of_ports(owner: Any, name: str, ports: int) -> list[Any]:
 def any_port(conditions: Iterable[Any]) -> Any:
     """Whether what is said of each port holds for one of them."""
     return reduce(or_, conditions)
+
+
+BUSES = {
+    "aclk": "clock",
+    "aresetn": "reset, active low",
+    "irq": "interrupt, a level",
+    "s_axil": "AXI4-Lite: registers",
+    "m_axi": "AXI4: memory",
+    "m_axi1": "AXI4: memory, second port",
+}
+"""What the ports of a top are for, by their names or what these begin with."""
+
+
+def bus_of(port: str) -> str:
+    """What a port of a top is for; nothing where it is none of :data:`BUSES`."""
+    return BUSES.get(port) or BUSES.get(port.rpartition("_")[0], "")

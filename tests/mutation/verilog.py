@@ -13,7 +13,8 @@ PLACE = rf"{NAME}(?:\[\d+(?::\d+)?\])?"
 TEMPORARY = re.compile(r"_\d+_")
 _MODULE = re.compile(r"^module ([\w$]+)\s*\(.*?^endmodule$", re.M | re.S)
 _DECLARED = re.compile(
-    rf"^ *(input|output|wire|reg) (?:reg )?(?:\[(\d+):(\d+)\] )?({NAME})(?: = [^;]+)?[;,]?$", re.M
+    rf"^ *(input|output|wire|reg) (?:reg )?(?:\[(\d+):(\d+)\] )?({NAME})(?: = [^;,\n]+)?[;,]?$",
+    re.M,
 )
 _ASSIGN = re.compile(rf"^  assign (?P<to>{PLACE}) = (?P<value>.+);$", re.M)
 _CLOCKED = re.compile(rf"^ +(?:if \(.+\) )?(?P<to>{PLACE}) <= (?P<value>.+);$", re.M)

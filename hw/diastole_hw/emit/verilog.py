@@ -7,7 +7,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
+from diastole_hw.emit.about import about_component, first_paragraph
 from diastole_hw.emit.collector import collector_seldom
+from diastole_hw.emit.heads import with_head
 from diastole_hw.emit.names import (
     drop_empty,
     legalise,
@@ -16,7 +18,8 @@ from diastole_hw.emit.names import (
     rename_modules,
     tidy,
 )
-from diastole_hw.place import PLACEHOLDER, EmitPlatform
+from diastole_hw.place import PLACEHOLDER, EmitPlatform, flat_ports
+from diastole_hw.ports import bus_of
 
 _SCRIPT = """\
 read_rtlil <<rtlil
@@ -93,8 +96,27 @@ def emit(top: Any, *, name: str, ports: dict[str, Any]) -> Emitted:
         for module in platform.modules
         if module.rtlil is None
     ]
+    about = {names[module.placeholder]: module.component for module in platform.modules}
+    started = {module: start_constants(text) for module, text in modules.items()}
+    heads = [
+        with_head(
+            started[name],
+            about=first_paragraph(type(top)),
+            order=list(ports),
+            groups={port: bus_of(port) for port in ports},
+        )
+    ]
+    for module in order[1:]:
+        component = about[module]
+        heads.append(
+            with_head(
+                started[module],
+                about=about_component(component),
+                order=[port for port, _, _ in flat_ports(component)],
+            )
+        )
     return Emitted(
-        verilog="\n".join(start_constants(modules[module]) for module in order),
+        verilog="\n".join(heads),
         modules=order,
         memories=sorted(memories, key=lambda memory: memory.module),
     )

@@ -2,7 +2,9 @@
 
 from types import SimpleNamespace
 
-from diastole_hw.ports import any_port, of_ports, per_port, port_name
+import pytest
+
+from diastole_hw.ports import any_port, bus_of, of_ports, per_port, port_name
 
 
 def test_names():
@@ -19,3 +21,18 @@ def test_members():
 
 def test_any():
     assert [any_port(said) for said in ([0], [1], [0, 0], [0, 1])] == [0, 1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    "port, bus",
+    [
+        ("aclk", "clock"),
+        ("irq", "interrupt, a level"),
+        ("s_axil_awaddr", "AXI4-Lite: registers"),
+        ("m_axi_rdata", "AXI4: memory"),
+        ("m_axi1_rdata", "AXI4: memory, second port"),
+        ("other", ""),
+    ],
+)
+def test_bus_of_a_port(port, bus):
+    assert bus_of(port) == bus

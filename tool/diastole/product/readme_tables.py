@@ -1,11 +1,11 @@
 """Tables of the README of a product: ports, classes of tensors, operations, the first run."""
 
 from collections.abc import Iterable
-from itertools import groupby
 from typing import Any
 
 from diastole.product.example import FirstRun
 from diastole.product.facts import ProductFacts
+from diastole_hw.ports import bus_of
 from diastole_sim.spec.command_table import COMMAND_BYTES, PRODUCTS
 from diastole_sim.spec.formats import Format
 from diastole_sim.spec.image import Bytes, GroupLayout
@@ -13,15 +13,6 @@ from diastole_sim.spec.numerics import CLASS_NAMES, TensorClass
 from diastole_sim.spec.operations import FORWARD, OPERAND_OF, Operation
 from diastole_sim.spec.reference import table
 
-BUSES = {
-    "aclk": "clock",
-    "aresetn": "reset, active low",
-    "irq": "interrupt, a level",
-    "s_axil": "AXI4-Lite: registers",
-    "m_axi": "AXI4: memory",
-    "m_axi1": "AXI4: memory, second port",
-}
-"""What the ports are for, by their names or what these begin with."""
 BYTES_A_LINE = 16
 _CONVERT_FIELDS = (
     "`address_x`: the floats; `address_w`: the image; `address_dy`: that of the second copy where "
@@ -29,19 +20,12 @@ _CONVERT_FIELDS = (
 )
 
 
-def bus_of(port: str) -> str:
-    """Which of ``BUSES`` a port belongs to."""
-    return port if port in BUSES else port.rpartition("_")[0]
-
-
 def pinout(facts: ProductFacts) -> list[str]:
     """Every port, by bus."""
-    rows: list[tuple[str, ...]] = []
-    for bus, ports in groupby(facts.ports, lambda port: bus_of(port["name"])):
-        rows += [
-            (port["name"], port["direction"], str(port["width"]), BUSES.get(bus, bus))
-            for port in ports
-        ]
+    rows = (
+        (port["name"], port["direction"], str(port["width"]), bus_of(port["name"]))
+        for port in facts.ports
+    )
     return table("port", "direction", "bits", "for", rows=rows)
 
 

@@ -203,7 +203,7 @@ def test_verilator_check_sees_a_class_that_is_not_waived(product):
 
 
 def test_slang_check_sees_errors_and_ports(product, capfd):
-    edit(product, "input [7:0] a;\n  wire [7:0] a", "input [6:0] a;\n  wire [6:0] a")
+    edit(product, "  input [7:0] a", "  input [6:0] a")
     edit(product, "  reg [3:0] count", "  wire bad = missing;\n  reg [3:0] count")
     found, ports = lint.slang(product, capfd)
     assert any("undeclared identifier" in line for line in found), found

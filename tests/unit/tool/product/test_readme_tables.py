@@ -1,9 +1,8 @@
 """Tables of the README: what they say of machines that differ."""
 
-import pytest
-
 from diastole.product import readme_tables as made
 from diastole.product.example import FirstRun
+from diastole_hw.ports import BUSES
 from support.product_facts import facts_of, little_config
 from support.readme_host import tables
 
@@ -18,19 +17,10 @@ def rows(lines):
     return found
 
 
-@pytest.mark.parametrize(
-    "port, bus",
-    [("aclk", "aclk"), ("irq", "irq"), ("s_axil_awaddr", "s_axil"), ("m_axi1_rdata", "m_axi1")],
-)
-def test_bus_of_a_port(port, bus):
-    assert made.bus_of(port) == bus
-    assert bus in made.BUSES
-
-
 def test_every_port_has_a_bus():
     found = {row[0]: row[3] for row in rows(made.pinout(SQUARES))}
-    assert set(found.values()) <= set(made.BUSES.values())
-    assert found["m_axi_awaddr"] == made.BUSES["m_axi"]
+    assert set(found.values()) <= set(BUSES.values())
+    assert found["m_axi_awaddr"] == BUSES["m_axi"]
 
 
 def test_operations_read_the_copies_that_they_need():

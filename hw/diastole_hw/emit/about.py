@@ -1,0 +1,88 @@
+"""What a module is, for the comment above it: the contract of its component, in plain words."""
+
+import inspect
+import re
+import textwrap
+from collections.abc import Iterator
+from typing import Any
+
+from amaranth.lib import data, wiring
+
+from diastole_hw.place import constructor_parameters, flat_ports
+
+WIDTH = 97
+"""Columns of a comment without its two strokes."""
+_ROLE = re.compile(r":\w+:`~?(?:[\w.]*\.)?(\w+)`")
+_SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)
+
+
+def about_component(component: wiring.Component) -> list[str]:
+    """Lines: the docstring but for the parameters, which have their values, and for packed ports
+    the fields with their bits."""
+    lines = contract_lines(type(component))
+    values = [*_values(component)]
+    if values:
+        lines += ["", *_wrapped("Parameters: " + ", ".join(values))]
+    fields = [line for name, member, _ in flat_ports(component) for line in _packed(name, member)]
+    if fields:
+        lines += ["", "Fields of packed ports, highest bit first:", *fields]
+    return lines
+
+
+def contract_lines(of: type) -> list[str]:
+    """Lines of a class's docstring without its parameters and without marks of a markup."""
+    text = inspect.getdoc(of) or ""
+    parts = _SECTION.split(text)
+    sections = dict(zip(parts[1::2], parts[2::2], strict=True))
+    sections.pop("Parameters", None)
+    kept = [part for part in parts[0].strip().split("\n\n") if not part.startswith("ValueError")]
+    for name, body in sections.items():
+        said = (part for part in body.strip().split("\n\n") if not part.startswith("ValueError"))
+        kept.append("\n\n".join([f"{name}\n{'-' * len(name)}\n{next(said)}", *said]))
+    plain = "\n\n".join(filter(None, kept)).replace("``", "").replace("\\", "/")
+    return _ROLE.sub(r"\1", plain).splitlines()
+
+
+def first_paragraph(of: type) -> list[str]:
+    """Those of :func:`contract_lines` up to the first empty one."""
+    lines = contract_lines(of)
+    return lines[: lines.index("")] if "" in lines else lines
+
+
+def _values(component: wiring.Component) -> Iterator[str]:
+    """The parameters that are numbers or words."""
+    for name, value in constructor_parameters(component).items():
+        if isinstance(value, (bool, int, str)):
+            yield f"{name} = {value}"
+
+
+def _packed(name: str, member: Any) -> Iterator[str]:
+    """The fields of a port that is a structure."""
+    if isinstance(member.shape, data.StructLayout) and len(member.shape.members) > 1:
+        parts = [
+            f"{field}[{low + bits - 1}:{low}]" for field, low, bits in layout_fields(member.shape)
+        ]
+        yield from _wrapped(f"{name}: " + ", ".join(reversed(parts)), "  ")
+
+
+def layout_fields(layout: data.Layout, prefix: str = "", start: int = 0) -> Iterator[tuple]:
+    """Name, lowest bit and width of every field of at least one bit, those of structures in it
+    with a dot."""
+    for key, field in layout:
+        low = start + field.offset
+        name = f"{prefix}{key}"
+        if isinstance(field.shape, data.StructLayout):
+            yield from layout_fields(field.shape, f"{name}.", low)
+        elif field.width:
+            yield name, low, field.width
+
+
+def _wrapped(text: str, indent: str = "") -> list[str]:
+    return textwrap.wrap(
+        text,
+        WIDTH,
+        initial_indent=indent,
+        subsequent_indent=indent + "  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
