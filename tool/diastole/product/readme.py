@@ -7,7 +7,7 @@ from typing import Any
 from diastole.product import pictures, readme_tables
 from diastole.product.example import BASE, FirstRun
 from diastole.product.facts import LICENCE, Files, ProductFacts
-from diastole.product.register_maps import commands, errors, registers
+from diastole.product.register_maps import commands, errors, programs_path, registers
 from diastole_hw.bus.axi_reader import OPEN_READS
 from diastole_hw.bus.axi_writer import OPEN_WRITES
 from diastole_hw.bus.signature import CACHE, PROT
@@ -26,9 +26,8 @@ _FUSED = """
 `backward` runs dX and dW in one pass for M up to {m} and N up to {n}, else one after the other."""
 _VECTOR = """
 This machine has a vector unit. Its operations run programs, which `load` puts into its tables:
-their encoding is in docs/programs.md of the generator, whose assembler writes them. A host that
-only converts and multiplies leaves COMMAND_FIRST, STEP, STEP_END and the loss's scale as they are
-after a reset.
+`{path}` has their encoding. A host that only converts and multiplies leaves COMMAND_FIRST, STEP,
+STEP_END and the loss's scale as they are after a reset.
 """
 
 
@@ -83,7 +82,7 @@ def _figures(facts: ProductFacts) -> dict[str, Any]:
         "max_cols": max_convert_cols(plan),
         "max_contraction": plan.numerics.max_contraction,
         "second_port": _SECOND_PORT if plan.ports > 1 else "",
-        "vector": _VECTOR if facts.vector else "",
+        "vector": _VECTOR.format(path=programs_path(facts)) if facts.vector else "",
         "fused": _FUSED.format(
             m=plan.fused_blocks_m * plan.block, n=plan.fused_blocks_n * plan.block
         )

@@ -1,7 +1,10 @@
 """The registers and commands of a machine, as documents and for tools."""
 
 from diastole.product.facts import Files, ProductFacts
+from diastole_hw.limits import vector_limits
 from diastole_sim.spec.command_table import COMMAND_BYTES
+from diastole_sim.spec.limits import Limits
+from diastole_sim.spec.program_reference import program_lines
 from diastole_sim.spec.reference import command_tables, error_table, register_table
 from diastole_sim.spec.systemrdl import systemrdl
 
@@ -31,10 +34,28 @@ def register_maps(facts: ProductFacts) -> Files:
     rdl = facts.heading("//") + systemrdl(name, facts.described)
     text = "\n".join([facts.heading("<!--", " -->"), f"# Registers and commands of {name}", ""])
     lines = [*registers(facts), "", *commands(facts), "", *errors(facts), ""]
-    return {
+    maps: Files = {
         f"regs/{name}.rdl": ("registers", rdl),
         f"regs/{name}.md": ("registers", text + "\n" + "\n".join(lines)),
     }
+    if facts.vector:
+        maps[programs_path(facts)] = ("registers", programs(facts))
+    return maps
+
+
+def programs_path(facts: ProductFacts) -> str:
+    """Of what the vector unit's tables hold; only where there is such a unit."""
+    return f"regs/{facts.name}_programs.md"
+
+
+def programs(facts: ProductFacts) -> str:
+    """The encoding of programs and streams, as a document."""
+    plan = facts.config.plan
+    limits = Limits.of(
+        plan.numerics, data_width=plan.data_width, nests=plan.nests, vector=vector_limits(plan)
+    )
+    head = [facts.heading("<!--", " -->"), f"# Programs of the vector unit of {facts.name}", ""]
+    return "\n".join([*head, *program_lines(limits), ""])
 
 
 def registers(facts: ProductFacts) -> list[str]:

@@ -1,6 +1,13 @@
 """What a product says of its registers and commands is what the contract has."""
 
-from diastole.product.register_maps import commands, errors, register_maps, registers
+from diastole.product.register_maps import (
+    commands,
+    errors,
+    programs,
+    programs_path,
+    register_maps,
+    registers,
+)
 from diastole_sim.spec.reference import command_tables, error_table, register_table
 from diastole_sim.spec.systemrdl import systemrdl
 from support.product_facts import facts_of, little_config
@@ -12,7 +19,9 @@ WITH_UNIT = facts_of(little_config("unit", vector={"enable": True}))
 def test_maps_are_those_of_the_machine():
     for facts in (FACTS, WITH_UNIT):
         files = register_maps(facts)
-        assert set(files) == {f"regs/{facts.name}.rdl", f"regs/{facts.name}.md"}
+        paths = {f"regs/{facts.name}.rdl", f"regs/{facts.name}.md"}
+        paths |= {programs_path(facts)} if facts.vector else set()
+        assert set(files) == paths
         rdl, text = (files[f"regs/{facts.name}.{end}"][1] for end in ("rdl", "md"))
         assert rdl == facts.heading("//") + systemrdl(facts.name, facts.described)
         for section, table in (
@@ -30,3 +39,11 @@ def test_maps_are_those_of_the_machine():
 def test_identification_is_that_of_the_configuration():
     _, text = register_maps(FACTS)["regs/little.md"]
     assert f"| 0x08 | 32 | CONFIG_HASH | constant | 0x{FACTS.config.identification:X} |" in text
+
+
+def test_programs_are_those_of_the_machine():
+    text = programs(WITH_UNIT)
+    assert "# Programs of the vector unit of unit" in text
+    panel = WITH_UNIT.config.plan.vector.panel_vectors
+    assert f"| 3 | panel | {panel} | 4 | yes |" in text
+    assert programs_path(WITH_UNIT) == "regs/unit_programs.md"
