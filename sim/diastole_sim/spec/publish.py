@@ -1,5 +1,7 @@
 """The tables of commands and registers for those who program in C."""
 
+from dataclasses import dataclass
+
 from diastole_sim.spec.command_errors import (
     COMMAND_VERSION,
     ERROR_MEANINGS,
@@ -8,51 +10,107 @@ from diastole_sim.spec.command_errors import (
 )
 from diastole_sim.spec.command_table import (
     COMMAND_BYTES,
-    machine_fields,
-    opcodes_of,
+    Field,
+    Opcode,
 )
-from diastole_sim.spec.registers import MAGIC, registers_of, version_of
+from diastole_sim.spec.limits import Limits
+from diastole_sim.spec.registers import MAGIC, Register, version_of
 
 
-def c_header(*, vector: bool) -> str:
-    """A C header (C99) with every opcode, field, error code, register and bit; no functions.
-    ``vector``: those of machines with a vector unit too."""
-    errors = [code for code in ErrorCode if vector or code not in VECTOR_ERRORS]
+@dataclass(frozen=True, kw_only=True)
+class Constant:
+    """Of a machine: what a program must know of it beside its commands and registers."""
+
+    name: str
+    value: int | str
+    meaning: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Published:
+    """What the header of a machine is made from. ``prefix``: of its names. ``origin``: the line
+    that says where it comes from. ``identification``: what ``config_hash`` reads."""
+
+    prefix: str
+    origin: str
+    config_sha256: str
+    identification: int
+    limits: Limits
+    opcodes: tuple[Opcode, ...]
+    fields: tuple[Field, ...]
+    registers: tuple[Register, ...]
+    constants: tuple[Constant, ...]
+
+    @property
+    def version(self) -> int:
+        """What the register ``version`` reads."""
+        return version_of(planes=self.limits.has_planes, vector=self.limits.has_vector)
+
+    @property
+    def errors(self) -> tuple[ErrorCode, ...]:
+        """Those that the machine has."""
+        vector = self.limits.has_vector
+        return tuple(code for code in ErrorCode if vector or code not in VECTOR_ERRORS)
+
+    def reset_value(self, register: Register) -> int:
+        """What a register reads after a reset: constants have a value of their own."""
+        constants = {"magic": MAGIC, "version": self.version, "config_hash": self.identification}
+        return constants.get(register.name, 0)
+
+
+def c_header(machine: Published) -> str:
+    """A C header (C99) with the constants, opcodes, fields, error codes, registers and bits of one
+    machine; no functions. Names begin with the machine's own, so that two may be included."""
+
+    def define(name: str, value: object, meaning: str = "") -> str:
+        comment = f" /* {meaning} */" if meaning else ""
+        return f"#define {machine.prefix}_{name.upper()} {value}{comment}"
+
+    guard = f"{machine.prefix}_H"
     lines = [
-        "/* Commands and registers of Diastole; generated, do not edit. */",
-        "#ifndef DIASTOLE_H",
-        "#define DIASTOLE_H",
-        "",
-        "/* Commands: arrays of little-endian 32-bit words. */",
-        _define("COMMAND_BYTES", COMMAND_BYTES),
-        _define("COMMAND_VERSION", COMMAND_VERSION),
-        *(_define(f"OP_{opcode.name}", int(opcode)) for opcode in opcodes_of(vector=vector)),
-        "",
-        "/* Fields: word, lowest bit in it, width; addresses go on in the next word. */",
+        "/* SPDX-License-Identifier: Apache-2.0 */",
+        f"/* {machine.origin}; do not edit. */",
+        *(f"#ifndef {guard}", f"#define {guard}", "", "/* The machine. */"),
+        define("CONFIG_SHA256", f'"{machine.config_sha256}"'),
+        *(define(each.name, each.value, each.meaning) for each in machine.constants),
+        *("", "/* Commands: arrays of little-endian 32-bit words. */"),
+        define("COMMAND_BYTES", COMMAND_BYTES),
+        define("COMMAND_VERSION", COMMAND_VERSION),
+        *(define(f"OP_{opcode.name}", int(opcode)) for opcode in machine.opcodes),
+        *("", "/* Fields: word, lowest bit in it, width; addresses go on in the next word. */"),
     ]
-    for field in machine_fields(vector=vector):
+    for field in machine.fields:
         lines += [
-            _define(f"{field.name}_WORD", field.low // 32, field.meaning),
-            _define(f"{field.name}_LOW", field.low % 32),
-            _define(f"{field.name}_BITS", field.bits),
+            define(f"{field.name}_WORD", field.low // 32, field.meaning),
+            define(f"{field.name}_LOW", field.low % 32),
+            define(f"{field.name}_BITS", field.bits),
         ]
     lines += ["", "/* Error codes. */"]
-    lines += [_define(f"ERROR_{code.name}", int(code), ERROR_MEANINGS[code]) for code in errors]
+    lines += [
+        define(f"ERROR_{code.name}", int(code), ERROR_MEANINGS[code]) for code in machine.errors
+    ]
     lines += [
         "",
-        "/* Registers: byte offsets; those of 40 and 64 bits go on in the next word. */",
-        _define("MAGIC", f"0x{MAGIC:08X}u"),
-        _define("VERSION", f"0x{version_of(planes=True, vector=vector):08X}u"),
+        "/* Registers: byte offsets, and what they read after a reset; those of 40 and 64",
     ]
-    for register in registers_of(planes=True, vector=vector):
-        offset = f"0x{register.offset:02X}"
-        lines.append(_define(f"REG_{register.name}", offset, register.meaning))
+    lines += [
+        "   bits go on in the next word. Access: constant and status are read only; a setting"
+    ]
+    lines += [
+        "   is locked while the machine is busy, and so is state, which the machine changes. */"
+    ]
+    for register in machine.registers:
+        name, offset = register.name, f"0x{register.offset:02X}"
+        lines.append(define(f"REG_{name}", offset, f"{register.kind}: {register.meaning}"))
+        lines.append(define(f"RESET_{name}", f"0x{machine.reset_value(register):X}u"))
         for bit in register.layout:
-            name = f"{register.name}_{bit.name}"
-            lines.append(_define(name, f"(1u << {bit.low})", bit.meaning))
+            bit_name = f"{register.name}_{bit.name}"
+            lines.append(define(bit_name, f"(1u << {bit.low})", f"{bit.access}: {bit.meaning}"))
     return "\n".join([*lines, "", "#endif", ""])
 
 
-def _define(name: str, value: object, meaning: str = "") -> str:
-    comment = f" /* {meaning} */" if meaning else ""
-    return f"#define DIASTOLE_{name.upper()} {value}{comment}"
+    Field,
+    Opcode,
+)
+from diastole_sim.spec.limits import Limits
+from diastole_sim.spec.registers import MAGIC, Register, version_of

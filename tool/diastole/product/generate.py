@@ -13,10 +13,10 @@ from diastole.config.keys import Config
 from diastole.errors import BadInput
 from diastole.product import black_boxes, collateral, constraints, cores
 from diastole.product.facts import Files, ProductFacts
+from diastole.product.host_files import host_files
 from diastole.product.readme import readme_files
 from diastole.product.register_maps import register_maps
 from diastole_hw.emit.verilog import emit
-from diastole_sim.spec.publish import c_header
 
 MANIFEST = "manifest.json"
 _IDENTIFYING_KEYS = {"name", "version", "config_sha256", "top", "files"}
@@ -97,6 +97,8 @@ def memory_ports(read_latency_cycles: int) -> list[dict[str, Any]]:
 def product_files(facts: ProductFacts) -> Files:
     """Every file but the manifest."""
     name, heading = facts.name, facts.heading("//") + "\n"
+    of_host = host_files(facts)
+    bench = [f"tb/{name}_tb.v", *(path for path in of_host if path.startswith("tb/vectors/"))]
     boxes = f"rtl/{name}_mem_bb.v"
     files: Files = {facts.top: ("verilog", heading + facts.emitted.verilog)}
     for memory in facts.emitted.memories:
@@ -106,14 +108,14 @@ def product_files(facts: ProductFacts) -> Files:
     files[f"{name}.f"] = ("filelist", collateral.file_list([facts.top, *facts.wrappers]))
     files[f"{name}_bb.f"] = ("filelist", collateral.file_list([facts.top, boxes]))
     files[f"{name}.toml"] = ("configuration", to_toml(facts.config))
-    files[f"{name}.core"] = ("core", cores.fusesoc(facts, bench=[]))
+    files[f"{name}.core"] = ("core", cores.fusesoc(facts, bench=bench))
     files["librelane/config.json"] = ("librelane", cores.librelane(facts))
     files[f"lint/{name}.vlt"] = ("waiver", collateral.verilator_waivers())
     files["lint/slang.f"] = ("waiver", collateral.slang_options())
     files[facts.sdc] = ("constraints", constraints.sdc(facts))
     files[facts.xdc] = ("constraints", constraints.xdc(facts))
     files |= register_maps(facts)
-    files[f"sw/{name}.h"] = ("header", c_header(vector=facts.vector))
+    files |= of_host
     return readme_files(facts, files) | files
 
 

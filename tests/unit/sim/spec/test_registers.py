@@ -6,8 +6,15 @@ import subprocess
 import pytest
 
 from diastole_sim.spec.command_errors import ErrorCode
-from diastole_sim.spec.command_table import FIELDS, VECTOR_OPCODES, Opcode, machine_fields
-from diastole_sim.spec.publish import c_header
+from diastole_sim.spec.command_table import (
+    FIELDS,
+    VECTOR_OPCODES,
+    Opcode,
+    machine_fields,
+    opcodes_of,
+)
+from diastole_sim.spec.limits import Limits, VectorLimits
+from diastole_sim.spec.publish import Constant, Published, c_header
 from diastole_sim.spec.registers import (
     BY_NAME,
     END,
@@ -138,20 +145,40 @@ def test_bits_by_name():
         BY_NAME["control"].bit("stop")
 
 
+def published(**options) -> Published:
+    """A machine, with or without planes and a vector unit."""
+    planes, vector = options.get("planes", True), options.get("vector", True)
+    unit = VectorLimits(panel_vectors=2) if vector else None
+    widths = ((1, 2),) * 3 if planes else None
+    return Published(
+        prefix="MACHINE",
+        origin="machine",
+        config_sha256="12" * 32,
+        identification=0x12121212,
+        limits=Limits(block=8, headroom=4, data_width=64, planes=widths, vector=unit),
+        opcodes=opcodes_of(vector=vector),
+        fields=machine_fields(vector=vector),
+        registers=registers_of(planes=planes, vector=vector),
+        constants=(Constant(name="BLOCK", value=8, meaning="B"),),
+    )
+
+
 def test_header_compiles_and_has_everything(tmp_path):
-    header = c_header(vector=True)
+    header = c_header(published())
     for name in [f"OP_{op.name}" for op in Opcode] + [f"ERROR_{code.name}" for code in ErrorCode]:
-        assert f"#define DIASTOLE_{name} " in header
-    checks = [f"DIASTOLE_REG_{name.upper()} == {at}" for name, at in OFFSETS.items()]
+        assert f"#define MACHINE_{name} " in header
+    checks = [f"MACHINE_REG_{name.upper()} == {at}" for name, at in OFFSETS.items()]
     checks += [
-        f"32 * DIASTOLE_{f.name.upper()}_WORD + DIASTOLE_{f.name.upper()}_LOW == {f.low}"
+        f"32 * MACHINE_{f.name.upper()}_WORD + MACHINE_{f.name.upper()}_LOW == {f.low}"
         for f in FIELDS
     ]
-    checks += ["DIASTOLE_CONTROL_IRQ_ENABLE == 256", "DIASTOLE_MAGIC == 0x53414944"]
-    (tmp_path / "diastole.h").write_text(header)
+    checks += ["MACHINE_CONTROL_IRQ_ENABLE == 256", "MACHINE_RESET_MAGIC == 0x53414944"]
+    checks += ["MACHINE_RESET_VERSION == 0x00010004", "MACHINE_RESET_CONFIG_HASH == 0x12121212"]
+    checks += ["MACHINE_RESET_SEED == 0", "MACHINE_BLOCK == 8"]
+    (tmp_path / "machine.h").write_text(header)
     asserts = "".join(f'_Static_assert({check}, "{n}");\n' for n, check in enumerate(checks))
     source = tmp_path / "check.c"
-    source.write_text('#include "diastole.h"\n#include "diastole.h"\n' + asserts)
+    source.write_text('#include "machine.h"\n#include "machine.h"\n' + asserts)
     compiler = shutil.which("gcc") or shutil.which("cc")
     assert compiler is not None, "no C compiler, which g++ brings"
     command = [compiler, "-std=c11", "-Wall", "-Werror", "-c", str(source), "-o", "/dev/null"]
@@ -159,15 +186,32 @@ def test_header_compiles_and_has_everything(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
+def test_header_says_how_registers_are_reached():
+    lines = c_header(published()).splitlines()
+    assert "#define MACHINE_REG_SEED 0x28 /* setting: of all random bits */" in lines
+    (line,) = (line for line in lines if "MACHINE_STATUS_DONE" in line)
+    assert line.endswith("/* w1c: all commands are done; cleared by start and reset too */")
+
+
 def test_header_of_machines_without_a_vector_unit():
     """What it adds is left out, and nothing else."""
-    lines = set(c_header(vector=True).splitlines())
-    fewer = set(c_header(vector=False).splitlines())
-    assert fewer - lines == {"#define DIASTOLE_VERSION 0x00010003u"}
-    names = {line.split()[1].removeprefix("DIASTOLE_") for line in lines - fewer}
+    lines = set(c_header(published()).splitlines())
+    fewer = set(c_header(published(vector=False)).splitlines())
+    assert fewer - lines == {"#define MACHINE_RESET_VERSION 0x10003u"}
+    names = {line.split()[1].removeprefix("MACHINE_") for line in lines - fewer}
     added = {field.name for field in FIELDS} - {f.name for f in machine_fields(vector=False)}
     wanted = {f"{name.upper()}_{part}" for name in added for part in ("WORD", "LOW", "BITS")}
     wanted |= {f"OP_{opcode.name}" for opcode in VECTOR_OPCODES}
     wanted |= {f"ERROR_{name}" for name in ("BAD_PROGRAM", "NOT_FINITE", "BAD_STREAM")}
-    wanted |= {f"REG_{name.upper()}" for name in OF_VECTOR}
-    assert names == wanted | {"VERSION", "LOSS_SCALE_ON"}
+    wanted |= {f"{kind}_{name.upper()}" for name in OF_VECTOR for kind in ("REG", "RESET")}
+    assert names == wanted | {"RESET_VERSION", "LOSS_SCALE_ON"}
+
+
+def test_header_of_machines_without_planes():
+    lines = set(c_header(published(vector=False)).splitlines())
+    fewer = set(c_header(published(vector=False, planes=False)).splitlines())
+    assert fewer - lines == {"#define MACHINE_RESET_VERSION 0x10002u"}
+    names = {line.split()[1] for line in lines - fewer} - {"MACHINE_RESET_VERSION"}
+    assert names == {
+        f"MACHINE_{kind}_IMPROVEMENT_{part}" for kind in ("REG", "RESET") for part in ("NUM", "DEN")
+    }

@@ -91,8 +91,9 @@ def test_what_decides_is_in_the_version(monkeypatch, tmp_path):
     versions = {generator_version.__wrapped__()}
     read = Path.read_bytes
     spec = "sim/diastole_sim/spec"
-    product = "tool/diastole/product/generate.py"
-    for name in ("hw/diastole_hw/top.py", f"{spec}/image.py", f"{spec}/tables/exp.txt", product):
+    golden, product = "sim/diastole_sim/golden/convert.py", "tool/diastole/product"
+    changes = ("hw/diastole_hw/top.py", f"{spec}/image.py", f"{spec}/tables/exp.txt", golden)
+    for name in (*changes, f"{product}/generate.py", f"{product}/texts/host.c"):
         with monkeypatch.context() as patch:
             changed = ROOT / name
             patch.setattr(
@@ -102,6 +103,6 @@ def test_what_decides_is_in_the_version(monkeypatch, tmp_path):
     with monkeypatch.context() as patch:
         patch.setattr("importlib.metadata.version", lambda name: "9")
         versions.add(generator_version.__wrapped__())
-    assert len(versions) == 6
+    assert len(versions) == 8
     for source in _SOURCES:
         assert list((ROOT / "tool/diastole").glob(source))

@@ -71,7 +71,11 @@ def test_writes_what_the_manifest_lists(tmp_path):
     manifest = generate(CONFIG, tmp_path / "new" / "product")
     directory = tmp_path / "new" / "product"
     assert json.loads((directory / "manifest.json").read_text()) == manifest
-    assert [(file["path"], file["kind"]) for file in manifest["files"]] == [
+    listed = [(file["path"], file["kind"]) for file in manifest["files"]]
+    assert {kind for path, kind in listed if path.startswith("tb/")} == {
+        *("bench", "vectors", "makefile"),
+    }
+    assert [each for each in listed if not each[0].startswith("tb/")] == [
         ("README.md", "document"),
         ("doc/blocks.svg", "picture"),
         ("doc/first_run.svg", "picture"),
@@ -91,6 +95,10 @@ def test_writes_what_the_manifest_lists(tmp_path):
         ("regs/little.rdl", "registers"),
         ("regs/little.md", "registers"),
         ("sw/little.h", "header"),
+        ("sw/little_driver.h", "driver"),
+        ("sw/little_vectors.h", "vectors"),
+        ("sw/host.c", "host"),
+        ("sw/little.py", "driver"),
     ]
     assert manifest["memories"][0]["instances"] == 1
     assert {"name": "o", "direction": "output", "width": 8} in manifest["ports"]

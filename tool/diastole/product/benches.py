@@ -1,0 +1,117 @@
+"""Benches of a product that check themselves: in plain Verilog, and in cocotb."""
+
+from pathlib import Path
+from typing import Any
+
+from diastole.product.host_view import HostView
+from diastole.product.vectors import BASE, Vectors
+
+TEXTS = Path(__file__).parent / "texts"
+CLOCK, RESET = "aclk", "aresetn"
+IDS = {"awid": "output", "bid": "input", "arid": "output", "rid": "input"}
+CHANNELS = 5
+"""Of a port to memory: each is held back by a bit of its own."""
+
+Ports = list[dict[str, Any]]
+
+
+def _text(name: str) -> str:
+    return (TEXTS / name).read_text(encoding="utf-8")
+
+
+def _filled(text: str, values: dict[str, object]) -> str:
+    for name, value in values.items():
+        text = text.replace(f"@{name}@", f"{value}")
+    return text
+
+
+def _prefixes(view: HostView) -> list[str]:
+    return ["m_axi", *(f"m_axi{port}" for port in range(1, view.ports))]
+
+
+def _range(port: dict[str, Any]) -> str:
+    return f"[{port['width'] - 1}:0] " if port["width"] > 1 else ""
+
+
+def _heading(view: HostView, comment: str) -> str:
+    lines = ("SPDX-License-Identifier: Apache-2.0", f"{view.origin}; do not edit.")
+    return "".join(f"{comment} {line}\n" for line in lines)
+
+
+def verilog_bench(view: HostView, vectors: Vectors, ports: Ports) -> str:
+    """The one that needs no Python: Verilog with ``$fatal``, of Icarus and Verilator."""
+    signals = [
+        f"  reg {_range(port)}{port['name']} = 0;"
+        if port["direction"] == "input"
+        else f"  wire {_range(port)}{port['name']};"
+        for port in ports
+    ]
+    memories = [
+        _filled(
+            _text("memory.v").replace("PORT", prefix),
+            {f"bit{channel}": CHANNELS * place + channel for channel in range(CHANNELS)},
+        )
+        for place, prefix in enumerate(_prefixes(view))
+    ]
+    values = {
+        "base": f"40'h{BASE:x}",
+        "beats": len(vectors.given) // view.beat_bytes,
+        "bytes": view.beat_bytes,
+        "writes": len(vectors.writes),
+        "reads": len(vectors.reads),
+        "signals": "\n".join(signals),
+        "memories": "".join(memories),
+        "instance": f"  {view.name} machine (\n{_connections(ports)}\n  );",
+    }
+    text = _text("bench.v").replace("MACHINE", view.name)
+    return _heading(view, "//") + _filled(text, values)
+
+
+def _connections(ports: Ports, passed: str = "") -> str:
+    names = ((port["name"], port["direction"] == "output") for port in ports)
+    return ",\n".join(f"    .{name}({passed if out else ''}{name})" for name, out in names)
+
+
+def cocotb_wrapper(view: HostView, ports: Ports) -> str:
+    """A module with the machine's ports for the AXI models of cocotbext-axi, which want
+    identifiers, and read after the clock's rising edge: here outputs change at the falling edge,
+    since simulators differ in what they show there."""
+    outputs = [port for port in ports if port["direction"] == "output"]
+    declared = [
+        f"  {port['direction']}{' reg' if port in outputs else ''} {_range(port)}{port['name']}"
+        for port in ports
+    ]
+    prefixes = [each for each in _prefixes(view) if any(p["name"][:5] == "m_axi" for p in ports)]
+    declared += [
+        f"  {flow} [0:0] {prefix}_{port}" for prefix in prefixes for port, flow in IDS.items()
+    ]
+    lines = [
+        f"// The ports of {view.name} as the models of cocotbext-axi want them.",
+        f"module {view.name}_wrapper (",
+        ",\n".join(declared),
+        ");",
+    ]
+    lines += [
+        f"  assign {prefix}_{port} = 1'b0;"
+        for prefix in prefixes
+        for port, flow in IDS.items()
+        if flow == "output"
+    ]
+    lines += [f"  wire {_range(port)}from_{port['name']};" for port in outputs]
+    lines += [f"  always @(negedge {CLOCK}) begin"]
+    lines += [f"    {port['name']} <= from_{port['name']};" for port in outputs]
+    lines += ["  end", f"  {view.name} machine (", _connections(ports, "from_"), "  );"]
+    return _heading(view, "//") + "\n".join([*lines, "endmodule", ""])
+
+
+def cocotb_bench(view: HostView) -> str:
+    """The tests, of the same run as the bench in Verilog."""
+    values = {"base": f"0x{BASE:X}", "bytes": view.beat_bytes, "ports": view.ports}
+    return _heading(view, "#") + _filled(
+        _text("bench.py.txt").replace("MACHINE", view.name), values
+    )
+
+
+def cocotb_makefile(view: HostView) -> str:
+    """What starts both benches."""
+    return _heading(view, "#") + _text("bench.mk.txt").replace("MACHINE", view.name)

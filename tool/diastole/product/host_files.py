@@ -1,0 +1,32 @@
+"""The files of a product that run: headers and drivers for a host, and benches with their data."""
+
+from typing import Any
+
+from diastole.config.keys import Config
+from diastole.product.benches import cocotb_bench, cocotb_makefile, cocotb_wrapper, verilog_bench
+from diastole.product.c_driver import c_driver, c_host
+from diastole.product.host_view import HostView
+from diastole.product.python_driver import python_driver
+from diastole.product.vectors import c_vectors, make_vectors
+from diastole_sim.spec.publish import c_header
+
+
+def host_files(config: Config, ports: list[dict[str, Any]]) -> dict[str, tuple[str, str]]:
+    """Relative path to (kind, text). ``ports``: of the top, as the manifest has them."""
+    view = HostView.of(config)
+    name, vectors = view.name, make_vectors(view)
+    return {
+        f"sw/{name}.h": ("header", c_header(view.published)),
+        f"sw/{name}_driver.h": ("driver", c_driver(view)),
+        f"sw/{name}_vectors.h": ("vectors", c_vectors(view, vectors)),
+        "sw/host.c": ("host", c_host(view)),
+        f"sw/{name}.py": ("driver", python_driver(view)),
+        f"tb/{name}_tb.v": ("bench", verilog_bench(view, vectors, ports)),
+        f"tb/{name}_wrapper.v": ("bench", cocotb_wrapper(view, ports)),
+        f"tb/test_{name}.py": ("bench", cocotb_bench(view)),
+        "tb/Makefile": ("makefile", cocotb_makefile(view)),
+        "tb/vectors/memory.hex": ("vectors", vectors.beats(vectors.given, view.beat_bytes)),
+        "tb/vectors/expected.hex": ("vectors", vectors.beats(vectors.wanted, view.beat_bytes)),
+        "tb/vectors/writes.hex": ("vectors", vectors.words(vectors.writes)),
+        "tb/vectors/reads.hex": ("vectors", vectors.words(vectors.reads)),
+    }

@@ -1,0 +1,122 @@
+// A bench that checks itself: writes registers, waits for the interrupt, and compares all of memory
+// and some registers with what they must be. Prints PASS or FAIL. Run it where `vectors` lies:
+//   iverilog -g2012 -o bench MACHINE_tb.v ../rtl/*.v && ./bench
+//   verilator --binary --timing -Wno-fatal --top-module MACHINE_tb MACHINE_tb.v ../rtl/*.v
+`timescale 1ns/1ps
+module MACHINE_tb;
+  parameter VECTORS = "vectors";  // the folder of the data
+  parameter STALLS = 1;           // 1: every handshake is held back at random
+  parameter LIMIT = 200000;      // cycles after which the bench gives up
+  localparam [39:0] BASE = @base@;
+  localparam BEATS = @beats@, BYTES = @bytes@, WRITES = @writes@, READS = @reads@;
+  localparam SIZE = $clog2(BYTES);
+
+  reg [8*BYTES-1:0] memory [0:BEATS-1];
+  reg [8*BYTES-1:0] expected [0:BEATS-1];
+  reg [43:0] writes [0:WRITES-1];
+  reg [43:0] reads [0:READS-1];
+  integer errors = 0, cycles = 0, n;
+  reg [31:0] seed = 32'h1234567;
+  reg [15:0] hold = 0;  // a bit for every channel: not in this cycle
+
+@signals@
+
+  always #5 aclk = ~aclk;
+
+  task wrong(input [8*40-1:0] what, input [63:0] place);
+    begin
+      errors = errors + 1;
+      if (errors < 20) $display("cycle %0d: %0s at %h", cycles, what, place);
+    end
+  endtask
+
+  // The next random word (xorshift).
+  function [31:0] next(input [31:0] word);
+    reg [31:0] x;
+    begin
+      x = word ^ (word << 13);
+      x = x ^ (x >> 17);
+      next = x ^ (x << 5);
+    end
+  endfunction
+
+  always @(posedge aclk) begin
+    cycles <= cycles + 1;
+    seed <= next(seed);
+    hold <= STALLS ? seed[15:0] & seed[31:16] : 16'd0;
+    if (cycles == LIMIT) begin
+      $display("FAIL: no end after %0d cycles", cycles);
+      $fatal;
+    end
+  end
+@memories@
+  // The host: one access at a time.
+  task write_register(input [11:0] offset, input [31:0] value);
+    begin
+      s_axil_awaddr <= offset;
+      s_axil_wdata <= value;
+      s_axil_wstrb <= 15;
+      s_axil_awvalid <= 1;
+      s_axil_wvalid <= 1;
+      s_axil_bready <= 1;
+      @(posedge aclk);
+      while (s_axil_awvalid || s_axil_wvalid || !s_axil_bvalid) begin
+        if (s_axil_awready) s_axil_awvalid <= 0;
+        if (s_axil_wready) s_axil_wvalid <= 0;
+        @(posedge aclk);
+      end
+      s_axil_bready <= 0;
+      if (s_axil_bresp != 0) wrong("refused write of a register", offset);
+    end
+  endtask
+
+  task read_register(input [11:0] offset, output [31:0] value);
+    begin
+      s_axil_araddr <= offset;
+      s_axil_arvalid <= 1;
+      s_axil_rready <= 1;
+      @(posedge aclk);
+      while (s_axil_arvalid || !s_axil_rvalid) begin
+        if (s_axil_arready) s_axil_arvalid <= 0;
+        @(posedge aclk);
+      end
+      s_axil_rready <= 0;
+      value = s_axil_rdata;
+      if (s_axil_rresp != 0) wrong("refused read of a register", offset);
+    end
+  endtask
+
+  reg [31:0] found;
+  initial begin
+    $readmemh({VECTORS, "/memory.hex"}, memory);
+    $readmemh({VECTORS, "/expected.hex"}, expected);
+    $readmemh({VECTORS, "/writes.hex"}, writes);
+    $readmemh({VECTORS, "/reads.hex"}, reads);
+    repeat (8) @(posedge aclk);
+    aresetn <= 1;
+    repeat (2) @(posedge aclk);
+    for (n = 0; n < WRITES; n = n + 1) write_register(writes[n][43:32], writes[n][31:0]);
+    while (!irq) @(posedge aclk);
+    for (n = 0; n < READS; n = n + 1) begin
+      read_register(reads[n][43:32], found);
+      if (found !== reads[n][31:0]) begin
+        $display("register %h is %h, not %h", reads[n][43:32], found, reads[n][31:0]);
+        errors = errors + 1;
+      end
+    end
+    for (n = 0; n < BEATS; n = n + 1)
+      if (memory[n] !== expected[n]) begin
+        wrong("a wrong beat", BASE + n * BYTES);
+        if (errors < 20) $display("  %h, not %h", memory[n], expected[n]);
+      end
+    if (errors == 0) begin
+      $display("PASS: %0d beats after %0d cycles", BEATS, cycles);
+      $finish;
+    end else begin
+      $display("FAIL: %0d errors", errors);
+      $fatal;
+    end
+  end
+
+@instance@
+endmodule
