@@ -13,12 +13,18 @@ struct options { /* `Options` of the library */
 };
 
 typedef struct machine machine;
+#ifdef __cplusplus
+extern "C" {
+#endif
 machine *machine_new(const struct options *options);
 void machine_reset(machine *its);
 uint8_t *machine_memory(machine *its);
 int machine_read(machine *its, uint32_t address, uint32_t *value, uint32_t *response);
 int machine_write(machine *its, uint32_t address, uint32_t value, uint32_t *response);
 int machine_run(machine *its, uint64_t cycles);
+#ifdef __cplusplus
+}
+#endif
 
 int BOARD(PORT *port, uint8_t **memory, uint64_t *address, uint64_t *bytes);
 

@@ -1,5 +1,6 @@
 """Benches of a product that check themselves: in plain Verilog, and in cocotb."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ def _text(name: str) -> str:
     return (TEXTS / name).read_text(encoding="utf-8")
 
 
-def _filled(text: str, values: dict[str, object]) -> str:
+def _filled(text: str, values: Mapping[str, object]) -> str:
     for name, value in values.items():
         text = text.replace(f"@{name}@", f"{value}")
     return text
@@ -114,4 +115,4 @@ def cocotb_bench(view: HostView) -> str:
 
 def cocotb_makefile(view: HostView) -> str:
     """What starts both benches."""
-    return _heading(view, "#") + _text("bench.mk.txt").replace("MACHINE", view.name)
+    return _heading(view, "#") + _text("bench.mk").replace("MACHINE", view.name)

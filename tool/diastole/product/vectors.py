@@ -7,6 +7,7 @@ them. What must be there afterwards comes from the golden model.
 import random
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -163,7 +164,7 @@ class _Scene:
 
     def multiply(self, opcode: Opcode, operation: Operation) -> None:
         """Queue a product of the converted tensors."""
-        addresses: dict[str, int] = {}
+        addresses: dict[str, Any] = {}
         for read in operation.reads:
             two = self.view.copies(read.operand.tensor_class) > 1
             if two or not read.second:
