@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from diastole.product.facts import LICENCE
 from diastole.product.host_view import HostView
 from diastole.product.vectors import BASE, Vectors
 
@@ -35,7 +36,7 @@ def _range(port: dict[str, Any]) -> str:
 
 
 def _heading(view: HostView, comment: str) -> str:
-    lines = ("SPDX-License-Identifier: Apache-2.0", f"{view.origin}; do not edit.")
+    lines = (f"SPDX-License-Identifier: {LICENCE}", f"{view.origin}; do not edit.")
     return "".join(f"{comment} {line}\n" for line in lines)
 
 

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from diastole.product.facts import LICENCE
 from diastole.product.host_view import HostView
 from diastole_sim.spec.command_errors import ERROR_MEANINGS
 from diastole_sim.spec.command_table import OPERAND_CLASSES, Field, Opcode, fields_of
@@ -29,7 +30,7 @@ def named(view: HostView, text: str) -> str:
     """A text in C with the names of a machine, behind the lines that say what it is."""
     text = text.replace("machine_", f"{view.name}_").replace("MACHINE_", f"{view.prefix}_")
     text = text.replace('"machine.h"', f'"{view.name}.h"')
-    return f"/* SPDX-License-Identifier: Apache-2.0 */\n/* {view.origin}; do not edit. */\n{text}"
+    return f"/* SPDX-License-Identifier: {LICENCE} */\n/* {view.origin}; do not edit. */\n{text}"
 
 
 def _encoder(view: HostView, opcode: Opcode) -> str:

@@ -77,8 +77,8 @@ def _fileset(name: str, paths: list[str], kind: str) -> list[str]:
 
 
 def _copied(name: str, paths: list[str]) -> list[str]:
-    """Files that the bench opens by their path in the product."""
-    files = [f"      - {path}: {{copyto: {path}}}" for path in paths]
+    """Files that the bench opens by their path from its folder on."""
+    files = [f"      - {path}: {{copyto: {path.partition('/')[2]}}}" for path in paths]
     return [f"  {name}:", "    file_type: user", "    files:", *files]
 
 

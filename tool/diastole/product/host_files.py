@@ -1,19 +1,17 @@
 """The files of a product that run: headers and drivers for a host, and benches with their data."""
 
-from typing import Any
-
-from diastole.config.keys import Config
 from diastole.product.benches import cocotb_bench, cocotb_makefile, cocotb_wrapper, verilog_bench
 from diastole.product.c_driver import c_driver, c_host
+from diastole.product.facts import Files, ProductFacts
 from diastole.product.host_view import HostView
 from diastole.product.python_driver import python_driver
 from diastole.product.vectors import c_vectors, make_vectors
 from diastole_sim.spec.publish import c_header
 
 
-def host_files(config: Config, ports: list[dict[str, Any]]) -> dict[str, tuple[str, str]]:
-    """Relative path to (kind, text). ``ports``: of the top, as the manifest has them."""
-    view = HostView.of(config)
+def host_files(facts: ProductFacts) -> Files:
+    """Those in ``sw`` and ``tb``."""
+    view, ports = HostView.of(facts.config), facts.ports
     name, vectors = view.name, make_vectors(view)
     return {
         f"sw/{name}.h": ("header", c_header(view.published)),

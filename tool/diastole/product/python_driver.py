@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import cast
 
 from diastole.product.c_driver import implied
+from diastole.product.facts import LICENCE
 from diastole.product.host_view import HostView
 from diastole_sim.spec.command_errors import COMMAND_VERSION, ERROR_MEANINGS
 from diastole_sim.spec.command_table import COMMAND_BYTES
@@ -31,7 +32,7 @@ def python_driver(view: HostView) -> str:
             flags=re.MULTILINE,
         )
         assert count == 1, name
-    heading = f"# SPDX-License-Identifier: Apache-2.0\n# {view.origin}; do not edit.\n"
+    heading = f"# SPDX-License-Identifier: {LICENCE}\n# {view.origin}; do not edit.\n"
     return heading + text
 
 

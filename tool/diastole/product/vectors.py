@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from diastole.product.facts import LICENCE
 from diastole.product.host_view import HostView
 from diastole_sim.device.scales import TensorScales
 from diastole_sim.golden.convert import Quantised, quantise
@@ -261,7 +262,7 @@ def c_vectors(view: HostView, vectors: Vectors) -> str:
     """X, W and Y in C, for the host."""
     prefix, name = view.prefix, view.name
     lines = [
-        "/* SPDX-License-Identifier: Apache-2.0 */",
+        f"/* SPDX-License-Identifier: {LICENCE} */",
         f"/* {view.origin}; do not edit. Bits of binary32. */",
         *(
             f"#ifndef {prefix}_VECTORS_H",

@@ -42,7 +42,7 @@ def test_core_has_a_simulation_where_there_is_a_bench():
     read = core(BENCH)
     assert read["filesets"]["bench"]["files"] == ["tb/little_tb.v"]
     assert read["filesets"]["vectors"]["files"] == [
-        {"tb/vectors/x.hex": {"copyto": "tb/vectors/x.hex"}}
+        {"tb/vectors/x.hex": {"copyto": "vectors/x.hex"}}
     ]
     simulation = read["targets"]["sim"]
     assert simulation["toplevel"] == "little_tb"

@@ -4,17 +4,14 @@ import pytest
 
 from diastole.product.host_files import host_files
 from support.host_machines import CONFIGS
-
-PORTS = [
-    {"name": "aclk", "direction": "input", "width": 1},
-    {"name": "m_axi_araddr", "direction": "output", "width": 40},
-]
+from support.product_facts import facts_of
 
 
 @pytest.mark.parametrize("name", ["squares", "choices"])
 def test_files(name):
     config = CONFIGS[name]
-    files = host_files(config, PORTS)
+    facts = facts_of(config)
+    files = host_files(facts)
     name = config.name
     assert {path: kind for path, (kind, _) in files.items()} == {
         f"sw/{name}.h": "header",
@@ -40,4 +37,4 @@ def test_files(name):
             assert "@" not in text.replace("@(", "").replace("@cocotb", "").replace(
                 "@property", ""
             ).replace("@dataclass", ""), path
-    assert files == host_files(config, PORTS)
+    assert files == host_files(facts)
