@@ -1,7 +1,7 @@
 // A bench that checks itself: writes registers, waits for the interrupt, and compares all of memory
 // and some registers with what they must be. Prints PASS or FAIL. Run it where `vectors` lies:
-//   iverilog -g2012 -o bench MACHINE_tb.v $(sed s,^,../, ../MACHINE.f) && ./bench
-//   verilator --binary --timing -Wno-fatal MACHINE_tb.v $(sed s,^,../, ../MACHINE.f)
+//   on Icarus: iverilog -g2012 -o bench MACHINE_tb.v $(sed s,^,../, ../MACHINE.f) && ./bench
+//   on Verilator: verilator --binary --timing -Wno-fatal MACHINE_tb.v $(sed s,^,../, ../MACHINE.f)
 `timescale 1ns/1ps
 module MACHINE_tb;
   parameter VECTORS = "vectors";  // the folder of the data
