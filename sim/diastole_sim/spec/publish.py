@@ -107,10 +107,3 @@ def c_header(machine: Published) -> str:
             bit_name = f"{register.name}_{bit.name}"
             lines.append(define(bit_name, f"(1u << {bit.low})", f"{bit.access}: {bit.meaning}"))
     return "\n".join([*lines, "", "#endif", ""])
-
-
-    Field,
-    Opcode,
-)
-from diastole_sim.spec.limits import Limits
-from diastole_sim.spec.registers import MAGIC, Register, version_of
