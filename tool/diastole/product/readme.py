@@ -58,6 +58,7 @@ def _figures(facts: ProductFacts) -> dict[str, Any]:
     ports = ["`m_axi_*`"] + [f"`m_axi{port}_*`" for port in range(1, plan.ports)]
     return {
         "name": facts.name,
+        "prefix": facts.name.upper(),
         "macs": plan.macs,
         "licence": LICENCE,
         "reset_cycles": RESET_CYCLES,
