@@ -14,6 +14,17 @@ CONFIGS: dict[str, Config] = {
     "planes": MACHINES["fast_6_8"],
     "planes_w": MACHINES["fast_w"],
     "floats": machine("floats", "bfp4").model_copy(update={"vector": VectorConfig(enable=True)}),
+    # Sums that are not exact, an array that is not square, two copies.
+    "chained_vectors": machine(
+        "chained_vectors",
+        *("bfp4",),
+        rows=2,
+        side=2,
+        accumulator={"fraction": 0, "headroom": 9},
+        vector={"enable": True},
+        **grouped("1x4"),
+    ),
+    "tall": machine("tall", "bfp4", rows=2, cols=4, side=2),
     "choices": machine("choices", "fast", side=8).model_copy(
         update={"vector": VectorConfig(enable=True)}
     ),

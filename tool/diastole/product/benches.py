@@ -6,7 +6,8 @@ from typing import Any
 
 from diastole.product.facts import LICENCE
 from diastole.product.host_view import HostView
-from diastole.product.vectors import BASE, Vectors
+from diastole.product.scene import BASE
+from diastole.product.vectors import Vectors
 
 TEXTS = Path(__file__).parent / "texts"
 CLOCK, RESET = "aclk", "aresetn"

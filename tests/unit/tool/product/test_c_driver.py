@@ -169,6 +169,9 @@ def test_waiting_by_looking(one):
     assert one.wait(port, 5) == 0x103
     registers.next = {status: [1, 1, 1, 1, 2]}
     assert one.wait(port, 5) == 0
+    registers.next = {status: [1, 1, 1, 1, 1, 2]}
+    assert one.wait(port, 5) == 0x103
+    assert registers.next.pop(status) == [2]
     registers.words |= {status: 4, BY_NAME["error_code"].offset: 11}
     assert one.wait(port, 0) == ErrorCode.TOO_LARGE
 

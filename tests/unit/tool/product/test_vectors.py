@@ -5,9 +5,11 @@ import re
 import numpy as np
 import pytest
 
-from diastole.product.vectors import BASE, SEED, accesses, c_vectors, make_vectors
+from diastole.product.scene import BASE, SEED, accesses
+from diastole.product.vectors import c_vectors, make_vectors
 from diastole_sim.golden.machine import GoldenMachine
 from diastole_sim.spec.command_check import decode
+from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import COMMAND_BYTES, PRODUCTS, Opcode
 from diastole_sim.spec.registers import BY_NAME, END
 from support.host_machines import VIEWS
@@ -26,9 +28,10 @@ def commands(view):
     return vectors, [decode(each, view.limits) for each in encoded]
 
 
-def test_every_product_is_in_it(view):
+def test_every_operation_is_in_it(view):
     vectors, found = commands(view)
-    assert [each.opcode for each in found] == [Opcode.CONVERT] * 3 + list(PRODUCTS)
+    assert {each.opcode for each in found} == set(view.opcodes)
+    assert [each.opcode for each in found[:7]] == [Opcode.CONVERT] * 3 + list(PRODUCTS)
     assert {each.class_x for each in found[:3]} == {0, 1, 2}
     assert all(size % view.block or view.block == 1 for size in vectors.sizes.values())
     for values in vectors.floats.values():
@@ -42,29 +45,31 @@ def test_data_are_the_same_every_time(view):
         assert getattr(one, name) == getattr(other, name)
 
 
-@pytest.mark.parametrize("name", ["floats", "choices"])
+@pytest.mark.parametrize("name", ["floats", "choices", "chained_vectors"])
 def test_it_is_what_the_golden_machine_does(name):
     """Of machines with a vector unit the golden model does commands from their bytes."""
     view = VIEWS[name]
-    vectors, found = commands(view)
-    machine = GoldenMachine(view.numerics, view.limits, memory_bytes=len(vectors.given), seed=SEED)
+    vectors = make_vectors(view, base=0)
+    size = len(vectors.given)
+    machine = GoldenMachine(view.numerics, view.limits, memory_bytes=size, seed=SEED)
     machine.write(0, np.frombuffer(vectors.given, dtype=np.uint8))
-    names = ("address_x", "address_w", "address_dy", "address_dy_m")
-    moved = []
-    for each in found:
-        fields = {n: getattr(each, n) for n in (*names, "out_a", "out_b")}
-        low = {n: value - BASE for n, value in fields.items() if value}
-        assert all(0 <= value < len(vectors.given) for value in low.values())
-        moved.append(type(each)(**vars(each) | low))
-    outcome = machine.run(moved)
-    assert outcome.error == 0
-    assert machine.memory.read(0, len(vectors.given)).tobytes() == vectors.wanted
+    count = dict(vectors.writes)[BY_NAME["command_count"].offset]
+    outcome = machine.run_at(0, count)
+    assert (outcome.error, outcome.done) == (ErrorCode.NONE, count)
+    assert machine.memory.read(0, size).tobytes() == vectors.wanted
     reads = dict(vectors.reads)
     assert reads[BY_NAME["amax"].offset] == machine.seen.amax
     assert reads[BY_NAME["saturated"].offset] == machine.seen.saturated
     assert reads[BY_NAME["underflowed"].offset] == machine.seen.underflowed
+    assert reads[BY_NAME["step"].offset] == machine.step == 1
     bits = BY_NAME["flags"]
     assert reads[bits.offset] == sum(1 << bits.bit(flag) for flag in machine.seen.flags)
+
+
+def test_flags_of_one_are_not_those_of_another():
+    inexact = 1 << BY_NAME["flags"].bit("inexact")
+    flags = {dict(make_vectors(VIEWS[name]).reads)[BY_NAME["flags"].offset] for name in VIEWS}
+    assert flags == {0, inexact}
 
 
 def test_writes_begin_the_run_and_stay_in_its_windows(view):

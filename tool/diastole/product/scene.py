@@ -1,0 +1,247 @@
+"""A run of a machine while it is made up: memory, commands, and what must come of them."""
+
+import random
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from diastole.product.host_view import HostView
+from diastole_sim.device.scales import TensorScales
+from diastole_sim.golden.convert import Quantised, quantise
+from diastole_sim.golden.images import Images
+from diastole_sim.golden.memory import GoldenMemory
+from diastole_sim.golden.product import ResultTensor, matrix_product
+from diastole_sim.spec.command import Command, scale_field
+from diastole_sim.spec.command_table import COMMAND_BYTES, Opcode
+from diastole_sim.spec.image import FloatLayout, round_up
+from diastole_sim.spec.operations import OPERANDS, Operation, Tensor
+from diastole_sim.spec.registers import BY_NAME
+
+BASE = 0x92_3450_0000
+"""Of the memory: most of the address bits are used, and it is a multiple of any size."""
+MOST_COMMANDS = 20
+"""For which there is room at the start of memory."""
+SEED, STEP = 0x5EED_1234, 3
+NEGATIVE_ZERO, SUBNORMAL = 0x8000_0000, 0x8000_4321
+Floats = NDArray[np.float32]
+
+
+class Scene:
+    """``commands`` that are queued for a machine, and what they do. ``base``: where memory begins.
+
+    ``contents``: what is in memory before, offset and bytes; ``results`` and ``stored``: what is
+    there afterwards, floats and bytes. ``tensors``, ``images``: the converted operands by name, and
+    the offsets of both their copies (the same where there is one). ``fields``: of their scales.
+    """
+
+    def __init__(self, view: HostView, base: int):
+        self.view, self.base = view, base
+        self.random = random.Random(SEED)
+        side, longest = view.block, view.numerics.max_contraction
+        self.sizes = {"m": side + 1, "n": side + 5, "k": min(2 * side + 3, longest)}
+        if side + 5 > longest:
+            self.sizes["n"] = longest
+        self.end = round_up(MOST_COMMANDS * COMMAND_BYTES, view.beat_bytes)
+        self.contents: list[tuple[int, bytes]] = []
+        self.stored: list[tuple[int, bytes]] = []
+        self.results: list[tuple[int, Floats]] = []
+        self.written = 0  # where what the machine writes begins
+        self.commands: list[Command] = []
+        self.scales = TensorScales(view.numerics)
+        self.fields: dict[str, int] = {}
+        self.images: dict[str, tuple[int, int]] = {}
+        self.tensors: dict[str, Quantised] = {}
+        self.products: list[ResultTensor] = []
+        self.registers: dict[str, int] = {}  # what they read afterwards, beside those of all runs
+
+    @cached_property
+    def floats(self) -> dict[str, Floats]:
+        """Signed numbers of a few binades, a negative zero and a subnormal among them."""
+        return {tensor.name: self._floats(tensor) for tensor in OPERANDS}
+
+    def _floats(self, tensor: Tensor) -> Floats:
+        shape = self._shape(tensor)
+        words = [
+            self.random.getrandbits(1) << 31
+            | self.random.randrange(124, 129) << 23
+            | self.random.getrandbits(23)
+            for _ in range(shape[0] * shape[1])
+        ]
+        words[1], words[-1] = NEGATIVE_ZERO, SUBNORMAL
+        return np.array(words, dtype=np.uint32).view(np.float32).reshape(shape)
+
+    def _shape(self, tensor: Tensor) -> tuple[int, int]:
+        return self.sizes[tensor.rows], self.sizes[tensor.columns]
+
+    def layout(self, values: Floats) -> FloatLayout:
+        """Of a tensor in memory."""
+        rows, cols = values.shape
+        return FloatLayout(rows=rows, cols=cols, data_width=self.view.limits.data_width)
+
+    def allocate(self, size: int) -> int:
+        """An offset in memory; between two pieces there is a beat that nobody may touch."""
+        at = self.end
+        self.end = round_up(at + size, self.view.beat_bytes) + self.view.beat_bytes
+        return at
+
+    def convert_all(self) -> None:
+        """Queue the conversions; all that the machine writes comes behind the floats."""
+        places: dict[str, int] = {}
+        for name, values in self.floats.items():
+            rows = self.layout(values).pack(values).tobytes()
+            places[name] = self.allocate(len(rows))
+            self.contents.append((places[name], rows))
+        self.written = self.end
+        for tag, tensor in enumerate(OPERANDS):
+            self._convert(tensor, places[tensor.name], tag)
+
+    def _convert(self, tensor: Tensor, source: int, tag: int) -> None:
+        view, name = self.view, tensor.tensor_class
+        scale = self.scales.choose(name, tag)
+        converted = quantise(
+            self.floats[tensor.name],
+            name,
+            view.numerics,
+            seed=SEED,
+            tag=tag,
+            step=STEP,
+            scale=scale,
+        )
+        sizes = self._images(GoldenMemory(0)).sizes(name, converted.shape, converted.width)
+        images = [self.allocate(size) for size in sizes]
+        self.fields[tensor.name] = scale_field(scale, converted.chosen.format)
+        rows, cols = converted.shape
+        self.commands.append(
+            Command.convert(
+                name,
+                rows=rows,
+                cols=cols,
+                source=self.base + source,
+                destination=self.base + images[0],
+                second=self.base + images[1] if len(images) > 1 else 0,
+                tag=tag,
+                step=STEP,
+                scale=self.fields[tensor.name],
+                planes=converted.chosen.format.plane_count,
+            )
+        )
+        self.tensors[tensor.name] = converted
+        self.images[tensor.name] = (images[0], images[-1])
+
+    def _images(self, memory: GoldenMemory) -> Images:
+        view = self.view
+        return Images(memory=memory, numerics=view.numerics, data_width=view.limits.data_width)
+
+    def result(self, values: Floats) -> int:
+        """Where the machine is to write floats."""
+        at = self.allocate(self.layout(values).total_bytes)
+        self.results.append((at, values))
+        return at
+
+    def multiply(self, opcode: Opcode, operation: Operation) -> None:
+        """Queue a product of the converted tensors."""
+        addresses = self.operand_addresses(operation)
+        for product, field in zip(operation.products, operation.result_fields, strict=True):
+            result = matrix_product(product, self.tensors, self.view.numerics)
+            self.products.append(result)
+            addresses[field] = self.base + self.result(result.values)
+        planes = self.planes(operation)
+        self.commands.append(Command.product(opcode, **self.sizes, planes=planes, **addresses))
+
+    def operand_addresses(self, operation: Operation) -> dict[str, Any]:
+        """By field, of the images that it reads."""
+        found: dict[str, Any] = {}
+        for read in operation.reads:
+            two = self.view.copies(read.operand.tensor_class) > 1
+            if two or not read.second:
+                copy = read.copy if two else 0
+                found[read.field] = self.base + self.images[read.operand.name][copy]
+        return found
+
+    def planes(self, operation: Operation) -> dict[str, int]:
+        """Of its operands, by class."""
+        return {
+            tensor.tensor_class: self.tensors[tensor.name].chosen.format.plane_count
+            for tensor in operation.operands
+        }
+
+    @property
+    def size(self) -> int:
+        """Of memory, bytes: a power of two."""
+        return 1 << (self.end - 1).bit_length()
+
+    @cached_property
+    def given(self) -> bytes:
+        """Memory before the run. What nobody says is random, but what pads the rows of a result,
+        which the machine may leave or make zeros: here that is the same."""
+        before = bytearray(self.random.randbytes(self.size))
+        commands = b"".join(each.encode() for each in self.commands)
+        for at, content in [(0, commands), *self.contents]:
+            before[at : at + len(content)] = content
+        for at, values in self.results:
+            length = self.layout(values).total_bytes
+            before[at : at + length] = bytes(length)
+        return bytes(before)
+
+    @cached_property
+    def wanted(self) -> bytes:
+        """Memory after it."""
+        memory = GoldenMemory(self.size)
+        memory.write(0, np.frombuffer(self.given, dtype=np.uint8))
+        for at, values in self.results:
+            memory.write(at, self.layout(values).pack(values))
+        for at, content in self.stored:
+            memory.write(at, np.frombuffer(content, dtype=np.uint8))
+        for name, tensor in self.tensors.items():
+            self._images(memory).write(tensor, self.images[name])
+        return memory.read(0, self.size).tobytes()
+
+    def writes(self) -> list[tuple[int, int]]:
+        """Of registers, from the settings to the start."""
+        control = BY_NAME["control"]
+        enable = 1 << control.bit("irq_enable")
+        settings = {
+            "seed": SEED,
+            "read_base": self.base,
+            "read_limit": self.base + self.size,
+            "write_base": self.base + self.written,
+            "write_limit": self.base + self.end,
+            "command_address": self.base,
+            "command_count": len(self.commands),
+        }
+        writes = [access for name, value in settings.items() for access in accesses(name, value)]
+        writes += accesses("control", 1 << control.bit("clear") | enable)
+        return writes + accesses("control", 1 << control.bit("start") | enable)
+
+    def reads(self) -> list[tuple[int, int]]:
+        """What the registers must tell in the end."""
+        flags = BY_NAME["flags"]
+        seen = 0 if all(each.exact for each in self.products) else 1 << flags.bit("inexact")
+        if any(each.overflow for each in self.products):
+            seen |= 1 << flags.bit("overflow")
+        converted = list(self.tensors.values())
+        published = self.view.published
+        constants = {
+            each.name: published.reset_value(each)
+            for each in self.view.registers
+            if each.kind == "constant"
+        }
+        values = constants | self.registers
+        values |= {
+            "status": 1 << BY_NAME["status"].bit("done"),
+            "error_code": 0,
+            "flags": seen,
+            "saturated": sum(tensor.saturated for tensor in converted),
+            "underflowed": sum(tensor.underflowed for tensor in converted),
+            "amax": converted[-1].amax,
+        }
+        return [access for name, value in values.items() for access in accesses(name, value)]
+
+
+def accesses(name: str, value: int) -> list[tuple[int, int]]:
+    """Of the words of a register."""
+    register = BY_NAME[name]
+    words = range(register.words)
+    return [(register.offset + 4 * n, value >> 32 * n & 0xFFFF_FFFF) for n in words]
