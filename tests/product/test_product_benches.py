@@ -17,7 +17,14 @@ SIMULATOR = "icarus" if shutil.which("iverilog") else "verilator"
 """Which compiles faster; the other one is in ``make sweeps``."""
 OTHERS = {"icarus": "verilator", "verilator": "icarus"}
 TINY = machine("tiny", ("bfp3", "bfp5", "bfp2"), side=2, data_width=32)
-GROUPED = machine("tiny_1x4", "bfp4", side=2, data_width=64, block=dict.fromkeys("xw", "1x4"))
+# Two copies of X and W, and a vector unit, so every operation that there is.
+GROUPED = machine(
+    "tiny_1x4",
+    "bfp4",
+    side=2,
+    block=dict.fromkeys("xw", "1x4"),
+    vector={"enable": True, "panel_kib": 1},
+)
 PRODUCTS = {"tiny": TINY, "grouped": GROUPED, **MACHINES}
 SHIM = """#!/bin/sh
 if [ "$1" = --version ]; then echo "Verilator 5.048 2026-01-01"; exit; fi
@@ -87,6 +94,10 @@ def test_verilog(name, simulator, bench):
     status, said = make(folder, simulator, "bench")
     assert status == 0, said
     assert "PASS: " in said
+
+
+def test_verilog_sees_every_wrong_file(bench):
+    folder, simulator = bench("tiny"), SIMULATOR
     for changed in ("expected", "reads", "memory"):
         path = folder / "vectors" / f"{changed}.hex"
         before = path.read_text()
