@@ -119,7 +119,7 @@ class Conversions(wiring.Component):
                     m.d.sync += [self.of_image.eq(1), cut.eq(self.image.p.cut), *self._image(job)]
                     m.next = "SLOT"
                 with m.Elif(self.asked.valid):
-                    m.d.sync += [self.of_image.eq(0), cut.cut.eq(0), job.eq(self.asked.payload)]
+                    m.d.sync += [self.of_image.eq(0), cut.eq(0), job.eq(self.asked.payload)]
                     m.next = "OFFER"
                     with m.If(self.asked.p.slot != 0):
                         m.next = "SLOT"
