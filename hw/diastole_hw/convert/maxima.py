@@ -9,6 +9,7 @@ from diastole_hw.convert.geometry import Geometry, by_class
 from diastole_hw.convert.order import BACK, BESIDE, TileOrder, cut_layout, follow_tiles
 from diastole_hw.convert.pack_bytes import PackBytes
 from diastole_hw.convert.tile_quantiser import image_group_layout
+from diastole_hw.invariant import invariant
 from diastole_hw.memory.ram import Ram
 from diastole_hw.place import place
 from diastole_hw.registers import data_register
@@ -64,25 +65,29 @@ class MaxMemory(wiring.Component):
         first = Signal()
         addr = Signal.like(self.addr)
         byte = Signal(8)
-        again = Signal()  # the byte before went to the same place: what is read is stale
+        again = Signal()  # the byte before went to the same place, which was not read
         before = Signal(8)
         joined = Signal(8)
         old = Mux(first, 0, Mux(again, before, ram.read_data))
+        same = Signal()  # the place that is being written, of which a read would give anything
         m.d.comb += [
             joined.eq(Mux(byte > old, byte, old)),
-            ram.read_en.eq(self.add | self.read_en),
+            same.eq(adding & (addr == self.addr)),
+            ram.read_en.eq((self.add | self.read_en) & ~same),
             ram.read_addr.eq(self.addr),
             ram.write_en.eq(adding),
             ram.write_addr.eq(addr),
             ram.write_data.eq(joined),
             self.read_data.eq(ram.read_data),
         ]
+        collides = ram.write_en & ram.read_en & (ram.write_addr == ram.read_addr)
+        invariant(m, platform, ~collides, "a byte is read while it is written")
         m.d.sync += [
             adding.eq(self.add),
             first.eq(self.first),
             addr.eq(self.addr),
             byte.eq(self.entry),
-            again.eq(adding & (addr == self.addr)),
+            again.eq(same),
             before.eq(joined),
         ]
         return m

@@ -8,6 +8,9 @@ from diastole_sim.spec.check import require_int
 
 _TEMPLATE = """\
 // {depth} words of {width} bits, one write port and one read port: block RAM, or to be replaced.
+// Contract: a word can be read from the cycle after its write on; a read in the cycle of the write
+// may give anything, and no machine uses it. read_data comes a cycle after read_en, and holds while
+// read_en is low. Words and read_data start undefined, and addresses are below {depth}.
 module {module} (
   input clk,
   input write_en,
@@ -17,6 +20,7 @@ module {module} (
   input [{address}:0] read_addr,
   output reg [{data}:0] read_data
 );
+  (* no_rw_check, ramstyle = "no_rw_check" *)
   reg [{data}:0] ram_words [0:{last}];
 
 `ifndef SYNTHESIS
