@@ -35,8 +35,8 @@ def test_the_model_knows_the_pipeline(name, np_rng):
     memory = Memory.axi(latency)
     model = ModelledMachine.of(config.numerics, memory=memory, **config.modelled_sizes)
     assert model.cell_cycles > 2
-    latencies = {"read_latency": latency, "write_latency": latency, "memory_bytes": 1 << 24}
-    with Device(cached_product(config), **latencies) as device:
+    product, size = cached_product(config), 1 << 24
+    with Device(product, read_latency=latency, write_latency=latency, memory_bytes=size) as device:
         for op, (m, k, n) in {"forward": (40, 33, 64), "dx": (24, 20, 31)}.items():
             operands = p.convert(device, p.tensors(np_rng, (m, k, n), "plain"))
             counted = p.multiply(device, op, operands).counters
