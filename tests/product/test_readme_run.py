@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from diastole.backend import cached_product
+from diastole_sim.rtl.errors import ProtocolError
 from diastole_sim.rtl.machine import Machine
 from support.products import MACHINES
 from support.readme_host import ReadmeHost
@@ -56,3 +57,43 @@ def test_registers_read_after_a_reset_what_the_readme_says(name):
                 if int(row[1]) > 32:
                     value |= machine.read(int(row[0], 0) + 4) << 32
                 assert value == int(row[4], 0), row[2]
+
+
+def test_errors_are_what_the_readme_says_and_a_reset_ends_them():
+    """Windows that are empty after a reset, a write that is refused, an offset without register."""
+    product = cached_product(MACHINES["pico"])
+    host = ReadmeHost((product / "README.md").read_text())
+    at = host.registers
+    codes = {row[1]: int(row[0]) for row in host.tables["code", "name", "meaning"]}
+    memory = host.memory()
+    with Machine(product, memory_bytes=1 << 16, memory_base=min(memory)) as machine:
+        for address, content in memory.items():
+            machine.bytes_at(address, len(content))[:] = np.frombuffer(content, np.uint8)
+        windows = [at[name] + word for name in at if "_BASE" in name or "_LIMIT" in name
+                   for word in (0, 4)]  # fmt: skip
+        for offset, value in host.writes:
+            if offset not in windows:
+                machine.write(offset, value)
+        machine.run(limit=10_000)
+        assert machine.read(at["STATUS"]) & (DONE | ERROR) == ERROR
+        assert machine.read(at["ERROR_CODE"]) == codes["WINDOW"]
+        assert machine.read(at["ERROR_INDEX"]) == 0
+        machine.write(at["STATUS"], DONE)
+        assert machine.read(at["STATUS"]) & ERROR, "only a reset clears an error"
+        machine.write(at["CONTROL"], 1 << 1)
+        while machine.read(at["STATUS"]) & 1:
+            pass
+        assert machine.read(at["STATUS"]) == machine.read(at["ERROR_CODE"]) == 0
+        assert machine.read(at["COMMAND_COUNT"]) == 3, "settings stay"
+        with pytest.raises(ProtocolError, match="SLVERR"):
+            machine.write(at["MAGIC"], 0)
+        with pytest.raises(ProtocolError, match="DECERR"):
+            machine.read(0x98)
+        for offset, value in host.writes:
+            machine.write(offset, value)
+        machine.run(limit=100_000)
+        found = host.result(lambda address, n: machine.bytes_at(address, n).tobytes())
+        assert (found == host.operand("X") @ host.operand("W")).all()
+        assert machine.read(at["CYCLES_TOTAL"]) > 0
+        machine.write(at["CONTROL"], 1 << 2)
+        assert machine.read(at["CYCLES_TOTAL"]) == 0
