@@ -1,6 +1,7 @@
 """FuseSoC takes the core of a product: its targets are set up, and lint runs."""
 
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -49,3 +50,9 @@ def test_vivado_gets_the_clock_of_a_synthesis_out_of_context(little, tmp_path):
     fusesoc(little, tmp_path, "--target", "vivado", "--setup")
     texts = [path.read_text() for path in tmp_path.rglob("*.tcl")]
     assert any(re.search(r"read_xdc.*constraints/little_ooc\.xdc", text) for text in texts)
+
+
+def test_simulation_runs_the_bench(little, tmp_path):
+    if shutil.which("iverilog") is None:
+        pytest.skip("iverilog is not on PATH; to have it: sudo apt-get install iverilog")
+    assert "PASS" in fusesoc(little, tmp_path, "--target", "sim")

@@ -119,6 +119,7 @@ class Conversions(wiring.Component):
                     m.d.sync += [self.of_image.eq(1), cut.eq(self.image.p.cut), *self._image(job)]
                     m.next = "SLOT"
                 with m.Elif(self.asked.valid):
+                    # All of it: what is unknown at power-up must not reach the converter.
                     m.d.sync += [self.of_image.eq(0), cut.eq(0), job.eq(self.asked.payload)]
                     m.next = "OFFER"
                     with m.If(self.asked.p.slot != 0):

@@ -179,7 +179,8 @@ class FloatPipe(wiring.Component):
         """Count parts; returns where the word goes, one cycle before its last part is shown."""
         granted = Cat(side.granted for side in self.sides).any()
         last = reduce(or_, (Mux(side.granted, side.last_part, 0) for side in self.sides))
-        of_word, part = Signal(len(sinks)), data_register(left.shape(), name="part")
+        of_word = Signal(len(sinks))
+        part = data_register(left.shape(), name="part")
         m.d.comb += floats.part.eq(part)
         with m.If(granted):
             m.d.sync += [left.eq(last), part.eq(0), of_word.eq(sinks)]
