@@ -78,7 +78,7 @@ class Link:
         """By name of :data:`diastole_sim.spec.serial.IDENTITY`; the first thing to ask, for the
         board then takes every number for a new one. WrongBoard if it is no board of ours."""
         found = self._request(Ask.IDENTIFY, 0, len(IDENTITY))
-        identity = dict(zip(IDENTITY, found, strict=True))
+        identity: dict[str, int] = dict(zip(IDENTITY, found, strict=True))
         if identity["magic"] != LINK_MAGIC:
             raise WrongBoard(f"what answers is no board of ours: magic {identity['magic']:#x}")
         if identity["version"] >> 16 != LINK_VERSION >> 16:

@@ -15,8 +15,8 @@ number; a host begins with it. What comes while the bridge is at work is not hea
 
 Bits of the first word of a head: the operation from bit 0 (4 bits), the status from bit 4 (3 bits,
 0 in a request), whether it is an answer in bit 7; how many words of data are asked for, written or
-given from bit 8 (8 bits); the sequence number from bit 16 (16 bits). The second word: the address in
-bytes, a multiple of 4. An answer repeats all of its request but the status, and brings the data
+given from bit 8 (8 bits); the sequence number from bit 16 (16 bits). The second word: the address
+in bytes, a multiple of 4. An answer repeats all of its request but the status, and brings the data
 of a reading.
 """
 

@@ -130,14 +130,14 @@ def test_a_silent_board():
 
 
 def test_a_line_that_never_falls_silent():
-    bridge, line, _ = linked()
+    _, line, _ = linked()
     line.hear = lambda expected: b"\x55" * 100
     with pytest.raises(LinkLost):
         Link(line, tries=3).identify()
 
 
 def test_another_board():
-    bridge, line, link = linked()
+    bridge, _, link = linked()
     bridge.identity[0] = 0x1234
     with pytest.raises(WrongBoard, match=exactly("what answers is no board of ours: magic 0x1234")):
         link.identify()

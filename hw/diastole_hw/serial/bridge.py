@@ -1,0 +1,256 @@
+"""Does what the frames of a host ask, each write once, and answers."""
+
+from functools import reduce
+from operator import or_
+
+from amaranth.hdl import Array, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole_hw.bus.signature import DECERR, PROT, AxiLiteSignature
+from diastole_hw.memory.ram import Ram
+from diastole_hw.place import place
+from diastole_hw.serial.frames import WORD_BITS, sent_layout
+from diastole_hw.serial.signature import WordPortSignature
+from diastole_sim.spec.check import require_int
+from diastole_sim.spec.registers import ADDRESS_SPACE_BITS
+from diastole_sim.spec.serial import (
+    HEAD_WORDS,
+    IDENTITY,
+    LINK_MAGIC,
+    LINK_VERSION,
+    MOST_WORDS,
+    WRITES,
+    Ask,
+    Status,
+)
+
+FCS_WORDS = 1
+MOST_HEARD = HEAD_WORDS + MOST_WORDS + FCS_WORDS
+
+HEAD = data.StructLayout({"ask": 4, "status": 3, "answer": 1, "words": 8, "sequence": 16})
+"""The first word of a frame, as :mod:`diastole_sim.spec.serial` has it."""
+
+_ANSWER = 1 << 7
+
+
+class Bridge(wiring.Component):
+    """The board's end of the serial link, between words of frames and the machine.
+
+    It hears a request, does it word by word, and answers. What comes meanwhile, or began then, is
+    not heard; nor is what is no request, or not whole. It keeps the sequence number and the status
+    of the last write that it did, and answers its repetition without doing it again; IDENTIFY makes
+    it forget the number. The status is that of the first word that failed; the others are done.
+
+    Timing: a word of a write takes 2 cycles and its access, one of a reading its access and 2
+    cycles before it is offered; the answer is offered when all is done.
+
+    Parameters
+    ----------
+    memory_base, memory_bytes, clock_hz : int
+        What an identification tells (32 bits each).
+
+    Members
+    -------
+    word, put, ends, good : In(32), In(1), In(1), In(1)
+        As :class:`diastole_hw.serial.frames.Unframer` has them.
+    answer : Out(stream of sent_layout())
+    axil : Out(AxiLiteSignature())
+        To the machine's registers.
+    memory : Out(WordPortSignature())
+
+    ValueError if a parameter is out of range.
+    """
+
+    answer: stream.Interface
+    axil: wiring.PureInterface
+    memory: wiring.PureInterface
+
+    def __init__(self, *, memory_base: int, memory_bytes: int, clock_hz: int):
+        for name, value in (("memory_base", memory_base), ("memory_bytes", memory_bytes)):
+            require_int(name, value, 0, 2**WORD_BITS - 1)
+        require_int("clock_hz", clock_hz, 1, 2**WORD_BITS - 1)
+        self.memory_base, self.memory_bytes, self.clock_hz = memory_base, memory_bytes, clock_hz
+        super().__init__(
+            {
+                "word": In(WORD_BITS),
+                "put": In(1),
+                "ends": In(1),
+                "good": In(1),
+                "answer": Out(stream.Signature(sent_layout())),
+                "axil": Out(AxiLiteSignature()),
+                "memory": Out(WordPortSignature()),
+            }
+        )
+
+    @property
+    def identity(self) -> list[int]:
+        """Words of an identification."""
+        words = {
+            "magic": LINK_MAGIC,
+            "version": LINK_VERSION,
+            "memory_base": self.memory_base,
+            "memory_bytes": self.memory_bytes,
+            "clock_hz": self.clock_hz,
+        }
+        return [words[name] for name in IDENTITY]
+
+    def elaborate(self, platform):
+        m = Module()
+        head = Signal(HEAD)
+        address = Signal(WORD_BITS)
+        words = Signal(range(MOST_HEARD + 2))  # of the frame that is being done, head and FCS too
+        index = Signal(range(MOST_WORDS + 1))
+        status = Signal(3)
+        writing = Signal()
+        last = Signal(data.StructLayout({"known": 1, "sequence": 16, "status": 3}))
+        buffer = Ram(width=WORD_BITS, depth=MOST_WORDS + 1)
+        m.submodules.buffer = place(buffer, platform)
+        listening, accessing = Signal(), Signal()
+        request = self._hear(m, listening, words, head, address, buffer)
+        m.d.comb += [writing.eq(_one_of(head.ask, WRITES)), buffer.read_addr.eq(index)]
+        done, response, answer = self._access(
+            m, accessing, head.ask, writing, address + (index << 2), buffer.read_data
+        )
+        with m.If(~listening):
+            m.d.comb += [buffer.write_addr.eq(index), buffer.write_data.eq(answer)]
+        repeated = writing & last.known & (last.sequence == head.sequence)
+        complete = words == HEAD_WORDS + FCS_WORDS + Mux(writing, head.words, 0)
+        at_end = index == head.words - 1
+        with m.FSM():
+            with m.State("HEAR"):
+                m.d.comb += listening.eq(1)
+                with m.If(request):
+                    m.next = "DECIDE"
+            with m.State("DECIDE"):
+                m.d.sync += [index.eq(0), status.eq(Status.DONE)]
+                m.next = "ANSWER"
+                with m.If(repeated):
+                    m.d.sync += status.eq(last.status)
+                with m.Elif(~complete | (head.ask > max(Ask))):
+                    m.d.sync += status.eq(Status.REFUSED)
+                with m.Elif(head.ask == Ask.IDENTIFY):
+                    m.d.sync += last.known.eq(0)
+                with m.Else():
+                    m.next = "FETCH"
+                    with m.If(head.words == 0):
+                        m.next = "DONE"
+            with m.State("FETCH"):
+                m.d.comb += buffer.read_en.eq(1)
+                m.next = "ACCESS"
+            with m.State("ACCESS"):
+                m.d.comb += accessing.eq(1)
+                with m.If(done):
+                    m.d.comb += buffer.write_en.eq(~writing)
+                    m.d.sync += index.eq(index + 1)
+                    with m.If(status == Status.DONE):
+                        m.d.sync += status.eq(Mux(response[1], response, Status.DONE))
+                    m.next = "FETCH"
+                    with m.If(at_end):
+                        m.next = "DONE"
+            with m.State("DONE"):
+                with m.If(writing):
+                    m.d.sync += [last.known.eq(1), last.sequence.eq(head.sequence)]
+                    m.d.sync += last.status.eq(status)
+                m.next = "ANSWER"
+            with m.State("ANSWER"):
+                m.d.sync += index.eq(0)
+                self._offer(m, head.as_value() | (status << 4) | _ANSWER)
+                with m.If(self.answer.ready):
+                    m.next = "ADDRESS"
+            with m.State("ADDRESS"):
+                brings = ~writing & (status == Status.DONE) & (head.words != 0)
+                self._offer(m, address, last=~brings)
+                m.d.comb += buffer.read_en.eq(1)
+                with m.If(self.answer.ready):
+                    m.next = "HEAR"
+                    with m.If(brings):
+                        m.next = "GIVE"
+            with m.State("GIVE"):
+                number = (address >> 2) + index
+                identity = Mux(number < len(IDENTITY), Array(self.identity)[number[:3]], 0)
+                word = Mux(head.ask == Ask.IDENTIFY, identity, buffer.read_data)
+                self._offer(m, word, last=at_end)
+                with m.If(self.answer.ready):
+                    m.d.sync += index.eq(index + 1)
+                    m.next = "NEXT"
+                    with m.If(at_end):
+                        m.next = "HEAR"
+            with m.State("NEXT"):
+                m.d.comb += buffer.read_en.eq(1)
+                m.next = "GIVE"
+        return m
+
+    def _offer(self, m, word, last=0):
+        m.d.comb += [self.answer.valid.eq(1), self.answer.p.word.eq(word)]
+        m.d.comb += self.answer.p.last.eq(last)
+
+    def _hear(self, m, listening, words, head, address, buffer):
+        """Keep what comes while there is listening; gives when it is a request."""
+        heard = Signal.like(words)  # the last value is "too many"
+        deaf = Signal()  # part of the frame came while there was no listening
+        request = Signal()
+        asks = ~head.answer & (head.status == Status.DONE)
+        m.d.comb += request.eq(
+            self.ends & self.good & listening & ~deaf & asks & (heard >= HEAD_WORDS + FCS_WORDS)
+        )
+        with m.If(self.ends):
+            m.d.sync += [heard.eq(0), deaf.eq(0)]
+        with m.If(request):
+            m.d.sync += words.eq(heard)
+        with m.If(self.put):
+            m.d.sync += deaf.eq(deaf | ~listening)
+            with m.If(listening & (heard <= MOST_HEARD)):
+                m.d.sync += heard.eq(heard + 1)
+        with m.If(listening):
+            m.d.comb += [
+                buffer.write_en.eq(self.put & (heard >= HEAD_WORDS) & (heard < MOST_HEARD)),
+                buffer.write_addr.eq(heard - HEAD_WORDS),
+                buffer.write_data.eq(self.word),
+            ]
+            with m.If(self.put & (heard == 0)):
+                m.d.sync += head.eq(self.word)
+            with m.If(self.put & (heard == 1)):
+                m.d.sync += address.eq(self.word)
+        return request
+
+    def _access(self, m, accessing, ask, writing, where, word):
+        """A word, while ``accessing``: whether it is done, how, and what was read."""
+        axil, memory = self.axil, self.memory
+        address = Signal(WORD_BITS, name="where")
+        done = Signal()
+        response = Signal(2)
+        answer = Signal(WORD_BITS)
+        inside = address[ADDRESS_SPACE_BITS:] == 0
+        in_memory = _one_of(ask, (Ask.READ_MEMORY, Ask.WRITE_MEMORY))
+        accepted = {name: Signal(name=f"{name}_accepted") for name in ("ar", "aw", "w")}
+        register = accessing & ~in_memory & inside
+        for name, sent in accepted.items():
+            valid, ready = getattr(axil, f"{name}valid"), getattr(axil, f"{name}ready")
+            m.d.comb += valid.eq(register & ~sent & (writing if name != "ar" else ~writing))
+            m.d.sync += sent.eq((sent | (valid & ready)) & ~done)
+        m.d.comb += [
+            address.eq(where),
+            *(each.eq(address) for each in (axil.araddr, axil.awaddr, memory.address)),
+            *(each.eq(PROT) for each in (axil.arprot, axil.awprot)),
+            *(each.eq(word) for each in (axil.wdata, memory.word)),
+            axil.wstrb.eq(15),
+            axil.rready.eq(register & ~writing),
+            axil.bready.eq(register & writing),
+            memory.valid.eq(accessing & in_memory),
+            memory.write.eq(writing),
+        ]
+        with m.If(in_memory):
+            m.d.comb += [done.eq(memory.done), response.eq(memory.response)]
+            m.d.comb += answer.eq(memory.answer)
+        with m.Elif(~inside):
+            m.d.comb += [done.eq(1), response.eq(DECERR)]
+        with m.Elif(writing):
+            m.d.comb += [done.eq(axil.bvalid), response.eq(axil.bresp)]
+        with m.Else():
+            m.d.comb += [done.eq(axil.rvalid), response.eq(axil.rresp), answer.eq(axil.rdata)]
+        return done, response, answer
+
+
+def _one_of(value, choices):
+    return reduce(or_, (value == choice for choice in choices))

@@ -1,0 +1,24 @@
+"""The checksum of frames, an octet at a time."""
+
+from functools import reduce
+from operator import xor
+
+from amaranth.hdl import Cat, Value
+
+from diastole_sim.spec.serial import CRC_POLYNOMIAL
+
+CRC_BITS, OCTET_BITS = 32, 8
+
+
+def crc_after(register: Value, octet: Value) -> Value:
+    """The register of the CRC-32 (:data:`diastole_sim.spec.serial.CRC_POLYNOMIAL`) after one more
+    octet: 32 sums of bits of both, of 8 bits at most."""
+    every = [*register, *octet]
+    state = [{bit} for bit in range(CRC_BITS)]
+    for bit in range(OCTET_BITS):
+        low = state[0] ^ {CRC_BITS + bit}
+        state = [*state[1:], set()]
+        state = [
+            each ^ low if CRC_POLYNOMIAL >> place & 1 else each for place, each in enumerate(state)
+        ]
+    return Cat(reduce(xor, (every[bit] for bit in sorted(each))) for each in state)

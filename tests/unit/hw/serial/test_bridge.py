@@ -1,0 +1,150 @@
+# amaranth: UnusedElaboratable=no
+"""The bridge in gates, asked by the host's own link over good and bad lines."""
+
+import pytest
+
+from diastole_hw.serial.bridge import Bridge
+from diastole_sim.board.link import Link, RefusedError
+from diastole_sim.spec.registers import BY_NAME, MAGIC
+from diastole_sim.spec.serial import MOST_WORDS, Ask, Frame, FrameReader, Status, on_line
+from support.board_bench import BASE, CLOCK_HZ, HASH, SIZE, SimulatedLine
+from support.board_model import Damage
+from support.texts import exactly
+
+START = BY_NAME["control"].offset
+
+
+def exchange(line, octets):
+    """What the bridge says to those."""
+    line.send(octets)
+    return [Frame.decode(frame) for frame in FrameReader().feed(line.hear(0))]
+
+
+def ask(line, **values):
+    defaults = {"sequence": 5, "address": 0, "words": 0}
+    return exchange(line, on_line(Frame(**defaults | values).encode()))
+
+
+def test_registers_memory_and_identity(rng):
+    link = Link(SimulatedLine())
+    identity = link.identify()
+    assert list(identity.values())[2:] == [BASE, SIZE, CLOCK_HZ]
+    assert link.read_registers(0, 3)[::2] == (MAGIC, HASH)
+    octets = bytes(rng.randrange(256) for _ in range(4 * (MOST_WORDS + 3)))
+    link.write_memory(BASE + 20, octets)
+    assert link.read_memory(BASE + 20, len(octets)) == octets
+    last = BASE + SIZE - 4
+    link.write_memory(last, b"last")
+    assert link.read_memory(last, 4) == b"last"
+    seed = BY_NAME["seed"].offset
+    link.write_registers(seed, [0xFEDCBA98])
+    assert link.read_registers(seed, 1) == (0xFEDCBA98,)
+    assert link.counts.repeated == 0
+
+
+def test_answers_to_the_bit():
+    """Every answer is the contract's own to that request; what is outside is said so."""
+    line = SimulatedLine()
+    reading = {"ask": Ask.READ_MEMORY, "address": BASE, "words": 2}
+    assert ask(line, ask=Ask.WRITE_MEMORY, address=BASE, words=2, data=(7, 8)) == [
+        Frame(ask=4, sequence=5, address=BASE, words=2, answer=True)
+    ]
+    assert ask(line, **reading, sequence=6) == [
+        Frame(**reading, sequence=6, answer=True, data=(7, 8))
+    ]
+    for values, status in (
+        ({"ask": Ask.READ_MEMORY, "address": BASE + SIZE - 4, "words": 2}, Status.NOWHERE),
+        ({"ask": Ask.READ_MEMORY, "address": BASE - 4, "words": 1}, Status.NOWHERE),
+        ({"ask": Ask.READ_REGISTERS, "address": 0x1000, "words": 1}, Status.NOWHERE),
+        ({"ask": Ask.READ_REGISTERS, "address": 0xFFC, "words": 1}, Status.NOWHERE),
+        ({"ask": Ask.WRITE_REGISTERS, "words": 1, "data": (3,), "sequence": 9}, Status.SUBORDINATE),
+        ({"ask": 5, "words": 1}, Status.REFUSED),
+        ({"ask": Ask.READ_MEMORY, "address": BASE, "words": 1, "data": (1,)}, Status.REFUSED),
+        ({"ask": Ask.WRITE_MEMORY, "address": BASE, "words": 2, "data": (1,)}, Status.REFUSED),
+        ({"ask": Ask.WRITE_MEMORY, "address": BASE, "words": 0, "data": (1,)}, Status.REFUSED),
+    ):
+        request = Frame(**{"sequence": 7, "address": 0} | values)
+        assert ask(line, **values | {"sequence": request.sequence}) == [request.answered(status)]
+        assert [f.data for f in ask(line, **reading)] == [(7, 8)]
+    nothing = Frame(ask=Ask.READ_MEMORY, sequence=5, address=BASE, words=0)
+    assert ask(line, ask=Ask.READ_MEMORY, address=BASE) == [nothing.answered()]
+    more = ask(line, ask=Ask.IDENTIFY, address=12, words=4)
+    assert [frame.data for frame in more] == [(SIZE, CLOCK_HZ, 0, 0)]
+
+
+def test_what_is_no_request_has_no_answer():
+    line = SimulatedLine()
+    request = Frame(ask=Ask.READ_MEMORY, sequence=1, address=BASE, words=1)
+    assert exchange(line, on_line(request.answered(data=(1,)).encode())) == []
+    assert exchange(line, on_line(request.answered(Status.NOWHERE).encode())) == []
+    assert exchange(line, on_line(request.encode()[:4])) == []
+    assert exchange(line, on_line(b"")) == []
+    assert exchange(line, on_line(request.encode() + bytes(4 * 300)))[0].status == Status.REFUSED
+    assert len(exchange(line, on_line(request.encode()))) == 1
+
+
+def test_a_repeated_start_is_done_once():
+    line = SimulatedLine()
+    start = {"ask": Ask.WRITE_REGISTERS, "address": START, "words": 1, "data": (1,)}
+    first = ask(line, **start)
+    assert first == ask(line, **start) == ask(line, **start)
+    assert line.starts == 1
+    assert ask(line, **start, sequence=6)[0].status == Status.DONE
+    assert line.starts == 2
+    refused = {"ask": Ask.WRITE_REGISTERS, "address": 0, "words": 1, "data": (1,)}
+    assert ask(line, **refused, sequence=8) == ask(line, **refused, sequence=8)
+    assert ask(line, **refused, sequence=8)[0].status == Status.SUBORDINATE
+    assert ask(line, ask=Ask.IDENTIFY, words=1)[0].data
+    assert ask(line, **start, sequence=8)[0].status == Status.DONE
+    assert line.starts == 3
+
+
+def test_what_comes_while_it_is_at_work_is_not_heard(rng):
+    """Requests one after the other without a pause: the first has its answer; of the others some
+    are heard, none is heard wrong."""
+    line = SimulatedLine(gap=0)
+    for round_ in range(3):
+        asked = [
+            Frame(ask=Ask.WRITE_MEMORY, sequence=99 * round_ + n, address=BASE + 4 * n, words=1)
+            for n in range(12)
+        ]
+        data = [rng.getrandbits(32) for _ in asked]
+        frames = [Frame(**vars(f) | {"data": (word,)}) for f, word in zip(asked, data, strict=True)]
+        answers = exchange(line, b"".join(on_line(frame.encode()) for frame in frames))
+        assert answers[0] == frames[0].answered()
+        assert 1 <= len(answers) < len(frames)
+        for answer in answers:
+            number = answer.sequence - 99 * round_
+            assert answer == frames[number].answered()
+            at = {"ask": Ask.READ_MEMORY, "address": BASE + 4 * number, "words": 1}
+            assert ask(line, **at, sequence=50)[0].data == (data[number],)
+
+
+def test_damaged_lines(rng):
+    line = SimulatedLine(damage=Damage(rng, 0.008))
+    link = Link(line, tries=100)
+    link.identify()
+    for number in range(12):
+        words = rng.randrange(1, 9)
+        octets = bytes(rng.randrange(256) for _ in range(4 * words))
+        link.write_memory(BASE + 4 * number, octets)
+        link.write_registers(START, [1])
+        assert link.read_memory(BASE + 4 * number, len(octets)) == octets
+    assert line.damaged > 5
+    assert link.counts.repeated > 3
+    assert line.starts == 12
+
+
+def test_refusals_reach_the_host():
+    link = Link(SimulatedLine())
+    with pytest.raises(RefusedError, match="read_memory at 0x0: NOWHERE"):
+        link.read_memory(0, 4)
+
+
+def test_ranges():
+    text = "clock_hz must be an integer in 1..4294967295, not 0"
+    with pytest.raises(ValueError, match=exactly(text)):
+        Bridge(memory_base=0, memory_bytes=4096, clock_hz=0)
+    text = "memory_base must be an integer in 0..4294967295, not -1"
+    with pytest.raises(ValueError, match=exactly(text)):
+        Bridge(memory_base=-1, memory_bytes=4096, clock_hz=1)
