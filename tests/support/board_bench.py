@@ -65,7 +65,7 @@ class SimulatedLine:
     def __init__(self, damage=None, gap=3):
         self.dut = BridgeBench()
         self.damage = damage or (lambda octets: octets)
-        self.gap = gap
+        self.gap, self.name = gap, "a simulated line"
         self.going, self.coming = deque(), bytearray()
         self.cycles = 0
         self.damaged = 0

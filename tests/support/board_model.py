@@ -111,7 +111,7 @@ class ModelLine:
         self.coming: list[bytes] = []
         self.held: bytes = b""
         self.damaged = 0
-        self.closed = False
+        self.name, self.closed = "a line", False
 
     def send(self, octets: bytes) -> None:
         self._come(self.bridge.feed(self._through(octets)))

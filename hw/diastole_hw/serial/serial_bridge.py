@@ -8,7 +8,7 @@ from diastole_hw.bus.signature import AxiLiteSignature
 from diastole_hw.place import place
 from diastole_hw.serial.bridge import Bridge
 from diastole_hw.serial.frames import Framer, Unframer
-from diastole_hw.serial.signature import WordPortSignature
+from diastole_hw.serial.memory import WordPortSignature
 from diastole_hw.serial.uart import UartReceiver, UartTransmitter
 
 

@@ -27,7 +27,10 @@ FLOOD_BYTES = 16_384
 
 
 class Line(Protocol):
-    """Where octets go and come from. Errors of it are LinkLost."""
+    """Where octets go and come from. ``name``: for people. Errors of it are LinkLost."""
+
+    @property
+    def name(self) -> str: ...
 
     def send(self, octets: bytes) -> None:
         """Give octets to the line."""
@@ -80,10 +83,12 @@ class Link:
         found = self._request(Ask.IDENTIFY, 0, len(IDENTITY))
         identity: dict[str, int] = dict(zip(IDENTITY, found, strict=True))
         if identity["magic"] != LINK_MAGIC:
-            raise WrongBoard(f"what answers is no board of ours: magic {identity['magic']:#x}")
+            raise WrongBoard(
+                f"{self.line.name}: what answers is no board of ours: magic {identity['magic']:#x}"
+            )
         if identity["version"] >> 16 != LINK_VERSION >> 16:
             raise WrongBoard(
-                f"the board's link has version {identity['version'] >> 16}, not "
+                f"{self.line.name}: the board's link has version {identity['version'] >> 16}, not "
                 f"{LINK_VERSION >> 16}"
             )
         return identity
@@ -128,7 +133,7 @@ class Link:
             if answer.status != Status.DONE:
                 raise RefusedError(answer.status, f"{ask.name.lower()} at {address:#x}")
             return answer.data
-        raise LinkLost(f"the board does not answer; asked {self.tries} times")
+        raise LinkLost(f"{self.line.name}: the board does not answer; asked {self.tries} times")
 
     def _answer(self, request: Frame) -> Frame | None:
         """None when the line falls silent before it has come."""

@@ -15,6 +15,7 @@ from diastole_sim.rtl.control import Control
 from diastole_sim.rtl.errors import CommandError, ProductError
 from diastole_sim.rtl.machine import Machine
 from diastole_sim.rtl.product import Product
+from diastole_sim.rtl.running import RunningMachine
 from diastole_sim.spec.check import require_int
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.limits import Limits, VectorLimits
@@ -34,7 +35,8 @@ class BellMachine:
     """A product with a vector unit in Verilator, its memory from address 0 on, and its registers.
 
     ``product`` is a product directory. ``seed``: of all random bits. ``stalls``: of the delays on
-    every handshake, None for none. ``trace`` records waves to a file. ``options`` are those of
+    every handshake, None for none. ``trace`` records waves to a file. ``machine``: one that runs
+    the product already, on a board; then nothing is simulated. ``options`` are those of
     :class:`diastole_sim.rtl.machine.Machine`.
 
     Attributes: ``limits``: what it accepts. ``step``, ``step_end``, ``command_first``: registers,
@@ -52,6 +54,7 @@ class BellMachine:
         stalls: int | None = None,
         trace: Path | str | None = None,
         memory_bytes: int = MEMORY_BYTES,
+        machine: RunningMachine | None = None,
         **options: Any,
     ):
         self.product = product if isinstance(product, Product) else Product.load(product)
@@ -68,7 +71,7 @@ class BellMachine:
             nests=ProductNests.from_dict(parameters["nests"]),
             vector=VectorLimits.from_dict(parameters["vector"]),
         )
-        self.machine = Machine(
+        self.machine: RunningMachine = machine or Machine(
             self.product,
             stalls=stalls,
             trace=trace,
@@ -78,7 +81,8 @@ class BellMachine:
         )
         self.control = Control(self.machine, self.limits)
         self.control.set("seed", require_int("seed", seed, 0, 2**32 - 1))
-        self.control.set_windows((0, memory_bytes), (0, memory_bytes))
+        self._memory_bytes = self.machine.memory_bytes
+        self.control.set_windows((0, self._memory_bytes), (0, self._memory_bytes))
         self.step = self.step_end = self.command_first = 0
         self._noted = dict.fromkeys((*COUNTERS, *REPORTS), 0)
 
@@ -100,7 +104,7 @@ class BellMachine:
     @property
     def memory(self) -> Bytes:
         """Its bytes from address 0 on, as they are."""
-        return self.machine.memory
+        return self.machine.bytes_at(0, self._memory_bytes)
 
     def run_at(self, address: int, count: int, *, limit: int | None = None) -> Outcome:
         """Run the ``count`` commands of the array at an address, from number ``command_first`` on,
@@ -111,7 +115,7 @@ class BellMachine:
         self.control.set("command_count", count)
         self.control.set("command_address", address)
         try:
-            self.control.start([(0, self.memory.size)], limit=limit)
+            self.control.start([(0, self._memory_bytes)], limit=limit)
         except CommandError as error:
             self._note(error.registers)
             return Outcome(error=ErrorCode(error.code), index=error.index)
@@ -149,9 +153,9 @@ class BellMachine:
 
     def read_rows(self, address: int, count: int, pitch: int, length: int) -> Bytes:
         """A copy of ``count`` runs of ``length`` bytes of memory, ``pitch`` apart."""
-        starts = address + pitch * np.arange(count)
-        return self.memory[starts[:, None] + np.arange(length)]
+        held = self.machine.bytes_at(address, pitch * (count - 1) + length)
+        return held[pitch * np.arange(count)[:, None] + np.arange(length)]
 
     def write(self, address: int, data: Bytes) -> None:
         """Put bytes into memory."""
-        self.memory[address : address + len(data)] = data
+        self.machine.bytes_at(address, len(data))[:] = data

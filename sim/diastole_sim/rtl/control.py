@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from diastole_sim.rtl.errors import CommandError, HardwareError, HardwareHang, ProtocolError
-from diastole_sim.rtl.machine import AddressRange, Machine
+from diastole_sim.rtl.machine import AddressRange
+from diastole_sim.rtl.running import RunningMachine
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_check import first_refused
 from diastole_sim.spec.command_errors import ERROR_MEANINGS, PRECEDENCE, ErrorCode
@@ -26,7 +27,7 @@ class Control:
     ``limits`` of the machine: given, what it refuses is compared with what it must.
     """
 
-    def __init__(self, machine: Machine, limits: Limits | None = None):
+    def __init__(self, machine: RunningMachine, limits: Limits | None = None):
         self.machine, self.limits = machine, limits
         self._settings: dict[str, int] = {}
 

@@ -26,6 +26,7 @@ from diastole_sim.rtl.heap import Heap
 from diastole_sim.rtl.loops import ChosenLoops
 from diastole_sim.rtl.machine import AddressRange, Machine
 from diastole_sim.rtl.product import Product
+from diastole_sim.rtl.running import RunningMachine
 from diastole_sim.rtl.tensor import Converted, DeviceTensor
 from diastole_sim.spec.check import require_int
 from diastole_sim.spec.command import Command, scale_field
@@ -75,12 +76,14 @@ def memory_of(options: Mapping[str, Any]) -> Memory:
 
 
 class Device(Products[DeviceTensor]):
-    """A product in Verilator; a :class:`diastole_sim.device.interface.DeviceProtocol`.
+    """A product in Verilator, or on a board; a
+    :class:`diastole_sim.device.interface.DeviceProtocol`.
 
     ``product`` is a product directory. ``seed`` (32 bits) is of the stochastic roundings,
     ``stalls`` of the delays on every handshake; ``trace`` records waves to a file. ``nest``: the
     loops of every product but the fused pass, which has its own; None: for each those that suit it
-    by the model of the machine. ``options`` are those of
+    by the model of the machine. ``machine``: one that runs the product already, on a board; then
+    nothing is simulated. ``options`` are those of
     :class:`diastole_sim.rtl.machine.Machine`.
 
     Attributes: ``total_cycles`` of all conversions and products so far, what ran side by side
@@ -99,6 +102,7 @@ class Device(Products[DeviceTensor]):
         stalls: int | None = None,
         trace: Path | str | None = None,
         nest: Nest | None = None,
+        machine: RunningMachine | None = None,
         **options: Any,
     ):
         self.seed = require_int("seed", seed, 0, 2**32 - 1)
@@ -108,12 +112,14 @@ class Device(Products[DeviceTensor]):
             self.loops = ChosenLoops(self.product.parameters, nest, memory_of(options))
         except (KeyError, TypeError, ValueError) as error:
             raise ProductError(f"{self.product.directory}: bad numerics: {error}") from error
-        self.machine = Machine(self.product, stalls=stalls, trace=trace, **options)
+        self.machine: RunningMachine = machine or Machine(
+            self.product, stalls=stalls, trace=trace, **options
+        )
         self.control = Control(
             self.machine,
             Limits.of(self.numerics, data_width=self.product.data_width, nests=self.loops.limits),
         )
-        self.heap = Heap(self.machine.memory_base, self.machine.memory.size)
+        self.heap = Heap(self.machine.memory_base, self.machine.memory_bytes)
         self._commands = self.heap.allocate(COMMAND_BYTES)
         self._patience = 1 if stalls is None else 20
         self._scales = TensorScales(self.numerics)

@@ -239,6 +239,11 @@ class Machine:
 
     # Memory.
 
+    @property
+    def memory_bytes(self) -> int:
+        """Its size."""
+        return self.memory.size
+
     def bytes_at(self, address: int, count: int) -> NDArray[np.uint8]:
         """A view of ``count`` bytes of the machine's memory; IndexError if it is not all there.
 

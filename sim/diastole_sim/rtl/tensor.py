@@ -14,8 +14,9 @@ from diastole_sim.golden.convert import Quantised
 from diastole_sim.golden.copies import Copy
 from diastole_sim.golden.improvement import Improvement
 from diastole_sim.rtl.heap import Heap
-from diastole_sim.rtl.machine import AddressRange, Machine
+from diastole_sim.rtl.machine import AddressRange
 from diastole_sim.rtl.product import Product
+from diastole_sim.rtl.running import RunningMachine
 from diastole_sim.spec.image import Blocks, ImageLayout, StoredCopy, image_layouts
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.planes import join_planes, split_planes
@@ -40,7 +41,7 @@ class Holder(Protocol):
 
     numerics: Numerics
     product: Product
-    machine: Machine
+    machine: RunningMachine
     heap: Heap
 
     def settle(self) -> None: ...
@@ -50,7 +51,7 @@ class Holder(Protocol):
 class StoredImage:
     """The image of one copy in a machine's memory, or those of its ``planes``."""
 
-    machine: Machine
+    machine: RunningMachine
     layout: ImageLayout
     address: int
     planes: int = 1

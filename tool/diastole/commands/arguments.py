@@ -10,11 +10,13 @@ from diastole.config.file import from_document, read, to_toml
 from diastole.config.keys import Config
 from diastole.config.presets import PRESETS
 from diastole.errors import BadInput
+from diastole_sim.board.port import DEFAULT_BAUD
 from diastole_sim.perf.machine import LATENCY
 from diastole_sim.rtl.machine import MOST_DEPTH
 
 MAX_SEED = 2**32 - 1
 MAX_LATENCY = 10_000
+SLOWEST_BAUD, FASTEST_BAUD = 1_200, 12_000_000
 
 
 class Commands(Protocol):
@@ -88,9 +90,16 @@ def add_execution(parser: argparse.ArgumentParser) -> None:
     """What `run` and `train` have in common: where the work is done, and how it is watched."""
     parser.add_argument(
         "--backend",
-        choices=("rtl", "golden"),
+        choices=("rtl", "golden", "board"),
         default="rtl",
-        help="the generated Verilog in Verilator, or the numpy model (default: rtl)",
+        help="the generated Verilog in Verilator, the numpy model, or a board (default: rtl)",
+    )
+    parser.add_argument("--port", metavar="PORT", help="of a board, such as /dev/ttyUSB0")
+    parser.add_argument(
+        "--baud",
+        metavar="N",
+        type=integer(SLOWEST_BAUD, FASTEST_BAUD),
+        help=f"bits per second to a board, as it was built for (default: {DEFAULT_BAUD})",
     )
     add_seed(parser, "of every random draw")
     parser.add_argument(

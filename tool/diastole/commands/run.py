@@ -9,7 +9,7 @@ import numpy as np
 
 from diastole.backend import held, in_machine, make_device
 from diastole.commands.arguments import Commands, add_config, add_execution, read_config
-from diastole.commands.backends import check_execution
+from diastole.commands.backends import check_execution, hardware_options
 from diastole.config.keys import Config
 from diastole.console import fail, note, print_json, say, say_next, warn
 from diastole.errors import BadInput, CheckFailed
@@ -104,11 +104,8 @@ def execute(arguments: argparse.Namespace) -> int:
         arguments.backend,
         config,
         seed=arguments.seed,
-        stalls=arguments.stalls,
-        latency=arguments.latency,
-        trace=arguments.trace,
-        trace_depth=arguments.trace_depth,
         nest=nest,
+        **hardware_options(arguments),
     ) as device:
         converted = operands(device, op, given)
         result = multiply(device, op, parted(device, op, converted, part, config.numerics))

@@ -18,7 +18,7 @@ from diastole.commands.arguments import (
     integer,
     read_config,
 )
-from diastole.commands.backends import check_execution
+from diastole.commands.backends import check_execution, hardware_options
 from diastole.commands.progress import progress
 from diastole.config.keys import Config
 from diastole.config.numbers import NUMBERS
@@ -255,10 +255,7 @@ def train(
                 arguments.backend,
                 config,
                 seed=arguments.seed,
-                stalls=arguments.stalls,
-                latency=arguments.latency,
-                trace=arguments.trace,
-                trace_depth=arguments.trace_depth,
+                **hardware_options(arguments),
             )
         )
         reference = None

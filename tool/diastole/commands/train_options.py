@@ -10,7 +10,7 @@ from diastole.errors import BadInput
 
 NO_AXES = (
     "help", "file", "overrides", "task", "steps", "seed", "backend", "min_accuracy", "picture",
-    "stalls", "latency", "verify", "trace", "trace_depth", "json",
+    "stalls", "latency", "verify", "trace", "trace_depth", "port", "baud", "state", "json",
 )  # fmt: skip
 """Options of `train` that say what runs where, and how it is watched: nothing to compare."""
 

@@ -7,6 +7,7 @@ from math import isfinite, nan
 from typing import Any
 
 from diastole.backend import REFUSED_BY_SIZE, make_machine, program_limits
+from diastole.commands.backends import hardware_options
 from diastole.commands.progress import progress
 from diastole.config.keys import Config
 from diastole.config.numbers import NUMBERS
@@ -267,7 +268,6 @@ def train_by_program(
     config: Config, arguments: argparse.Namespace, task: Task, options: ProgramOptions
 ) -> ProgramResult:
     """Train a task as was asked. What goes wrong in the machine is a CheckFailed."""
-    hardware = ("stalls", "latency", "trace", "trace_depth")
     return train_on(
         config,
         task,
@@ -276,7 +276,7 @@ def train_by_program(
         seed=arguments.seed,
         steps=arguments.steps,
         verify=arguments.verify,
-        **{name: getattr(arguments, name) for name in hardware},
+        **hardware_options(arguments),
     )
 
 

@@ -101,23 +101,25 @@ def test_a_repeated_start_is_done_once():
 
 def test_what_comes_while_it_is_at_work_is_not_heard(rng):
     """Requests one after the other without a pause: the first has its answer; of the others some
-    are heard, none is heard wrong."""
-    line = SimulatedLine(gap=0)
+    are heard, none is heard wrong, though the end of each looks like a request."""
+    line, missed = SimulatedLine(), 0
     for round_ in range(3):
+        line.gap = round_
         asked = [
-            Frame(ask=Ask.WRITE_MEMORY, sequence=99 * round_ + n, address=BASE + 4 * n, words=1)
+            Frame(ask=Ask.WRITE_MEMORY, sequence=99 * round_ + n, address=BASE + 256 * n, words=1)
             for n in range(12)
         ]
         data = [rng.getrandbits(32) for _ in asked]
         frames = [Frame(**vars(f) | {"data": (word,)}) for f, word in zip(asked, data, strict=True)]
         answers = exchange(line, b"".join(on_line(frame.encode()) for frame in frames))
         assert answers[0] == frames[0].answered()
-        assert 1 <= len(answers) < len(frames)
+        missed += len(frames) - len(answers)
         for answer in answers:
             number = answer.sequence - 99 * round_
             assert answer == frames[number].answered()
-            at = {"ask": Ask.READ_MEMORY, "address": BASE + 4 * number, "words": 1}
+            at = {"ask": Ask.READ_MEMORY, "address": BASE + 256 * number, "words": 1}
             assert ask(line, **at, sequence=50)[0].data == (data[number],)
+    assert missed > 3
 
 
 def test_damaged_lines(rng):

@@ -68,7 +68,8 @@ def test_what_is_found_is_what_the_contract_finds(gaps, rate, rng):
 def test_octets_that_are_no_words_and_escapes_of_nothing():
     dut = design(Unframer)
     odd = on_line(b"12345")  # with its FCS, but no words
-    line = odd + bytes([1, 2, 3, ESCAPE, FLAG, ESCAPE, ESCAPE, 4, FLAG]) + on_line(b"abcd")
+    twice = on_line(b"a\x7ecd").replace(bytes([ESCAPE]), bytes([ESCAPE, ESCAPE]))
+    line = odd + bytes([1, 2, 3, ESCAPE, FLAG]) + twice + on_line(b"abcd")
     found = []
 
     async def give(ctx):

@@ -125,7 +125,7 @@ def test_a_silent_board():
     bridge, _, _ = linked()
     bridge.feed = lambda octets: b""
     link = Link(ModelLine(bridge), tries=5)
-    with pytest.raises(LinkLost, match=exactly("the board does not answer; asked 5 times")):
+    with pytest.raises(LinkLost, match=exactly("a line: the board does not answer; asked 5 times")):
         link.identify()
 
 
@@ -139,10 +139,12 @@ def test_a_line_that_never_falls_silent():
 def test_another_board():
     bridge, _, link = linked()
     bridge.identity[0] = 0x1234
-    with pytest.raises(WrongBoard, match=exactly("what answers is no board of ours: magic 0x1234")):
+    with pytest.raises(
+        WrongBoard, match=exactly("a line: what answers is no board of ours: magic 0x1234")
+    ):
         link.identify()
     bridge.identity[:2] = 0x4B4E4C44, 0x2_0000
-    with pytest.raises(WrongBoard, match=exactly("the board's link has version 2, not 1")):
+    with pytest.raises(WrongBoard, match=exactly("a line: the board's link has version 2, not 1")):
         link.identify()
 
 
