@@ -3,6 +3,7 @@
 import random
 from collections import Counter
 
+from diastole_sim.spec.registers import BY_NAME
 from diastole_sim.spec.serial import (
     LINK_MAGIC,
     LINK_VERSION,
@@ -16,6 +17,7 @@ from diastole_sim.spec.serial import (
 
 BASE, BYTES, CLOCK_HZ = 0x1000, 1 << 12, 25_000_000
 REGISTER_BYTES = 1 << 8
+OF_MEMORY = (Ask.READ_MEMORY, Ask.WRITE_MEMORY)
 
 
 class BridgeModel:
@@ -52,20 +54,51 @@ class BridgeModel:
                 data.append(0)
             elif request.ask in WRITES:
                 self.done.append((request.ask, address, request.data[n]))
-                self.store(request.ask)[address] = request.data[n]
+                self.put(request.ask, address, request.data[n])
             else:
-                data.append(self.store(request.ask).get(address, 0))
+                data.append(self.get(request.ask, address))
         if request.ask in WRITES:
             self.last = request.sequence, status
         return request.answered(status, () if status else tuple(data))
 
+    def put(self, ask, address, word):
+        self.store(ask)[address] = word
+
+    def get(self, ask, address):
+        return self.store(ask).get(address, 0)
+
     def store(self, ask):
-        return self.memory if ask in (Ask.READ_MEMORY, Ask.WRITE_MEMORY) else self.registers
+        return self.memory if ask in OF_MEMORY else self.registers
 
     def there(self, ask, address) -> bool:
-        if self.store(ask) is self.memory:
-            return BASE <= address < BASE + BYTES
+        if ask in OF_MEMORY:
+            return self.identity[2] <= address < sum(self.identity[2:4])
         return address < REGISTER_BYTES
+
+
+class MachineBridge(BridgeModel):
+    """That of a :class:`support.fake_machine.FakeMachine`, which runs when it is started."""
+
+    def __init__(self, machine):
+        super().__init__()
+        self.machine = machine
+        self.identity[2:4] = machine.memory_base, machine.memory.size
+        self.uploaded = self.fetched = 0
+
+    def put(self, ask, address, word):
+        if ask == Ask.WRITE_MEMORY:
+            self.uploaded += 1
+            self.machine.bytes_at(address, 4).view("<u4")[0] = word
+            return
+        self.machine.write(address, word)
+        if address == BY_NAME["control"].offset and word & 1:
+            self.machine.run()
+
+    def get(self, ask, address):
+        if ask == Ask.READ_MEMORY:
+            self.fetched += 1
+            return int(self.machine.bytes_at(address, 4).view("<u4")[0])
+        return self.machine.read(address)
 
 
 def whole(frame: bytes) -> bool:

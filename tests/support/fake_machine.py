@@ -49,10 +49,10 @@ class FakeMachine:
 
     sabotage = None
 
-    def __init__(self, product, *, stalls=None, trace=None, memory_bytes=1 << 22):
+    def __init__(self, product, *, stalls=None, trace=None, memory_bytes=1 << 22, memory_base=BASE):
         self.product = product
         self.numerics = Numerics.from_dict(product.parameters["numerics"])
-        self.memory_base = BASE
+        self.memory_base = memory_base
         self.memory_bytes = memory_bytes
         self.memory = np.zeros(memory_bytes, np.uint8)
         self.registers = dict.fromkeys(range(0, END, 4), 0)
@@ -67,9 +67,10 @@ class FakeMachine:
         self.closed = True
 
     def bytes_at(self, address, count):
-        assert address >= BASE
-        assert address + count <= BASE + self.memory.size
-        return self.memory[address - BASE :][:count]
+        base = self.memory_base
+        assert address >= base
+        assert address + count <= base + self.memory.size
+        return self.memory[address - base :][:count]
 
     def get(self, name):
         register = BY_NAME[name]

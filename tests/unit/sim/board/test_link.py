@@ -9,14 +9,14 @@ from support.board_model import BASE, BYTES, CLOCK_HZ, BridgeModel, Damage, Mode
 from support.texts import exactly
 
 DAMAGED_FRAMES = 10_000
-TRIES = 200
+TRIES = 5000
 """Enough that no request fails on lines as bad as those here."""
 
 
 def linked(**options):
     bridge = BridgeModel()
     line = ModelLine(bridge, **options)
-    return bridge, line, Link(line, tries=TRIES)
+    return bridge, line, Link(line, tries=TRIES, first_sequence=65000)
 
 
 def test_what_is_written_is_read():

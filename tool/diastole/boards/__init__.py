@@ -1,0 +1,1 @@
+"""Boards: what a flow needs to put a machine on them, as text."""

@@ -1,0 +1,89 @@
+"""What is known of the boards, and what is wanted of one."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from diastole.errors import BadInput
+from diastole_hw.serial.uart import divisor_of
+
+TEXTS = Path(__file__).parent / "texts"
+"""Templates, with ``@NAME@`` where something goes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoardKind:
+    """``about``: one line for people. ``part``: as vendors write it. ``serial``: it has no
+    processor; a host reaches the machine over a serial line, and its memory is on the chip, of
+    ``memory_kib`` unless told otherwise. ``clock_mhz``: of the machine, unless told otherwise."""
+
+    name: str
+    about: str
+    part: str
+    serial: bool
+    clock_mhz: int
+    memory_kib: int = 0
+
+
+BOARDS = {
+    kind.name: kind
+    for kind in (
+        BoardKind(
+            name="ulx3s",
+            about="ULX3S with an ECP5-85F, over its USB serial port; bitstream by open tools",
+            part="LFE5U-85F-6BG381C",
+            serial=True,
+            clock_mhz=25,
+            memory_kib=256,
+        ),
+        BoardKind(
+            name="pynq-z2",
+            about="PYNQ-Z2 with a Zynq 7020: block design for Vivado, Linux example",
+            part="xc7z020clg400-1",
+            serial=False,
+            clock_mhz=50,
+        ),
+        BoardKind(
+            name="kv260",
+            about="KV260 with a K26 (Zynq UltraScale+): block design for Vivado, Linux example",
+            part="xck26-sfvc784-2LV-c",
+            serial=False,
+            clock_mhz=100,
+        ),
+        BoardKind(
+            name="litex",
+            about="any board of LiteX: a wrapper with its buses for a SoC of your own",
+            part="",
+            serial=False,
+            clock_mhz=50,
+        ),
+    )
+}
+
+
+def filled(template: str, **values: object) -> str:
+    """The text of that name in :data:`TEXTS`, each ``@NAME@`` replaced. KeyError for a name that
+    the template has and nobody gives."""
+    text = (TEXTS / template).read_text(encoding="utf-8")
+    for name, value in values.items():
+        text = text.replace(f"@{name.upper()}@", str(value))
+    left = [word for word in text.split("@")[1::2] if word.isupper()]
+    if left:
+        raise KeyError(f"{template}: nothing for {', '.join(left)}")
+    return text
+
+
+@dataclass(frozen=True, kw_only=True)
+class SerialSettings:
+    """Of a board with a serial line: ``clock_hz`` of the machine, ``baud`` of the line,
+    ``memory_bytes`` on the chip. BadInput where they do not go together."""
+
+    clock_hz: int
+    baud: int
+    memory_bytes: int
+
+    @property
+    def divisor(self) -> int:
+        try:
+            return divisor_of(self.clock_hz, self.baud)
+        except ValueError as error:
+            raise BadInput(f"--{error}") from error

@@ -1,0 +1,78 @@
+"""The ULX3S: a top with its clock, pins, and the commands of an open flow."""
+
+from diastole.boards.describe import BOARDS, SerialSettings, filled
+from diastole.errors import BadInput
+from diastole_hw.emit.verilog import emit
+from diastole_hw.serial.board import SerialBoard
+from diastole_sim.rtl.product import Product
+
+PIN_MHZ = 25
+SLOWEST_PHASE_MHZ, LEAST_VCO_MHZ, MOST_VCO_MHZ = 10, 400, 800
+"""Of the PLL, as Lattice FPGA-DS-02012 has them."""
+MOST_DIVISOR = 128
+
+
+def pll_divisors(clock_mhz: int) -> tuple[int, int, int]:
+    """CLKI_DIV, CLKFB_DIV and CLKOP_DIV for that clock from the pin's; BadInput if there are none.
+
+    The clock is the pin's times CLKFB_DIV / CLKI_DIV, the oscillator's that times CLKOP_DIV.
+    """
+    for clki in range(1, PIN_MHZ // SLOWEST_PHASE_MHZ + 1):
+        clkfb, rest = divmod(clock_mhz * clki, PIN_MHZ)
+        if rest or not 1 <= clkfb <= MOST_DIVISOR:
+            continue
+        middle = (LEAST_VCO_MHZ + MOST_VCO_MHZ) // 2
+        clkop = min(max(middle // clock_mhz, 1), MOST_DIVISOR)
+        if LEAST_VCO_MHZ <= clkop * clock_mhz <= MOST_VCO_MHZ:
+            return clki, clkfb, clkop
+    raise BadInput(
+        f"--clock of ulx3s must be one that its PLL makes of {PIN_MHZ} MHz, such as 25, 50 or 75, "
+        f"not {clock_mhz}"
+    )
+
+
+def ulx3s_files(product: Product, settings: SerialSettings) -> dict[str, str]:
+    """Relative path to text, of all but the product's own files, which are in ``product``.
+
+    BadInput for settings that do not fit, and for a machine with two ports to memory.
+    """
+    clock_mhz = settings.clock_hz // 1_000_000
+    clki, clkfb, clkop = pll_divisors(clock_mhz)
+    try:
+        board = SerialBoard(
+            top=product.top,
+            product_ports=product.ports,
+            data_width=product.data_width,
+            divisor=settings.divisor,
+            memory_bytes=settings.memory_bytes,
+            clock_hz=settings.clock_hz,
+        )
+    except ValueError as error:
+        raise BadInput(f"no board of {product.name}: {error}") from error
+    name = f"{product.name}_board"
+    emitted = emit(board, name=name, ports=board.ports)
+    files = {f"rtl/{name}.v": emitted.verilog}
+    files |= {f"rtl/{memory.module}.v": memory.verilog for memory in emitted.memories}
+    files["rtl/ulx3s.v"] = filled(
+        "ulx3s.v",
+        board=name,
+        clock_mhz=clock_mhz,
+        pin_mhz=PIN_MHZ,
+        clki_div=clki,
+        clkfb_div=clkfb,
+        clkop_div=clkop,
+        phase=clkop // 2 - 1,
+    )
+    files["ulx3s.lpf"] = filled("ulx3s.lpf", pin_mhz=PIN_MHZ)
+    sources = [*(f"product/{path.relative_to(product.directory)}" for path in product.sources)]
+    sources += [path for path in files if path.endswith(".v")]
+    files["Makefile"] = filled("ulx3s.mk", sources=" \\\n  ".join(sources))
+    files["README.md"] = filled(
+        "ulx3s.md",
+        name=product.name,
+        part=BOARDS["ulx3s"].part,
+        clock_mhz=clock_mhz,
+        baud=settings.baud,
+        memory_kib=settings.memory_bytes // 1024,
+    )
+    return files
