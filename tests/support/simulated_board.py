@@ -19,7 +19,7 @@ from support.verilated import FLAGS, KEPT, LINK_FLAGS, RUNTIME, VERILATOR_FLAGS,
 
 DIVISOR, CLOCK_HZ = 4, 25_000_000
 TOP_FLAGS = [flag for flag in VERILATOR_FLAGS if flag not in ("unit", "Vunit", "--top-module")]
-SLICE_CYCLES = 4_000
+SLICE_CYCLES = 600
 QUIET_CYCLES = 400_000
 """After which nothing is simulated until something comes."""
 DRIVER = r"""

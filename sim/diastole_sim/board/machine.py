@@ -15,7 +15,7 @@ from diastole_sim.board.link import Link, RefusedError
 from diastole_sim.rtl.errors import HardwareHang, ProtocolError
 from diastole_sim.rtl.machine import AddressRange, MachineState, Traffic
 from diastole_sim.rtl.product import Product
-from diastole_sim.spec.registers import BY_NAME, MAGIC
+from diastole_sim.spec.registers import BY_NAME, MAGIC, registers_of
 from diastole_sim.spec.serial import WORD_BYTES
 
 Words = NDArray[np.bool_]
@@ -26,6 +26,20 @@ LONGEST_NAP = 0.05
 """Seconds between two looks at whether a command is done."""
 PATIENCE = 10.0
 """Seconds that a command may take beyond the cycles that it is given, and a reset at all."""
+
+
+def _stretches() -> list[tuple[int, int]]:
+    """(offset, words) of the registers that every machine has, without what lies between them."""
+    found: list[tuple[int, int]] = []
+    for register in registers_of(planes=False):
+        if found and found[-1][0] + 4 * found[-1][1] == register.offset:
+            found[-1] = found[-1][0], found[-1][1] + register.words
+        else:
+            found.append((register.offset, register.words))
+    return found
+
+
+_SEEN_AT_ONCE = _stretches()
 
 
 class BoardMachine:
@@ -48,6 +62,7 @@ class BoardMachine:
         identity = link.identify()
         self.memory_base, self.memory_bytes = identity["memory_base"], identity["memory_bytes"]
         self.clock_hz = identity["clock_hz"]
+        self._seen: dict[int, int] = {}  # registers that only the host changes now
         self._require_product()
         self.run_seconds, self.run_cycles = 0.0, 0
         self._began = time.monotonic()
@@ -143,6 +158,8 @@ class BoardMachine:
 
     def read(self, address: int) -> int:
         """Read a register."""
+        if address in self._seen:
+            return self._seen[address]
         try:
             return self.link.read_registers(address, 1)[0]
         except RefusedError as error:
@@ -159,6 +176,9 @@ class BoardMachine:
         except RefusedError as error:
             raise ProtocolError(f"a write of register {address:#x}: {error}") from error
         self._registers[address] = value
+        if address == control.offset:
+            self._seen.clear()
+        self._seen.pop(address, None)
         if starts:
             self._may_have_written()
 
@@ -184,10 +204,14 @@ class BoardMachine:
         began = time.monotonic()
         seconds = None if limit is None else limit / self.clock_hz + PATIENCE
         self._wait(seconds, f"no end after {limit} cycles")
-        low, high = self.link.read_registers(BY_NAME["cycles_total"].offset, 2)
-        self.run_cycles += low | high << 32
+        for offset, count in _SEEN_AT_ONCE:
+            words = self.link.read_registers(offset, count)
+            self._seen |= {offset + 4 * n: word for n, word in enumerate(words)}
+        total = BY_NAME["cycles_total"].offset
+        cycles = self._seen[total] | self._seen[total + 4] << 32
+        self.run_cycles += cycles
         self.run_seconds += time.monotonic() - began
-        return low | high << 32
+        return cycles
 
     def _wait(self, seconds: float | None, otherwise: str) -> None:
         status, nap = BY_NAME["status"], 0.0

@@ -21,7 +21,8 @@ from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_table import CHAINED, PRODUCTS, Opcode
 from diastole_sim.spec.registers import WAIT_REGISTERS
 from diastole_sim.train import host
-from diastole_sim.train.job import History, Progress, TrainResult
+from diastole_sim.train.history import History
+from diastole_sim.train.job import Progress, TrainResult
 from diastole_sim.train.precision import Widths
 
 

@@ -4,7 +4,7 @@ import itertools
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,27 +15,19 @@ from diastole_sim.spec.check import require_int
 from diastole_sim.train import host
 from diastole_sim.train.draws import ORDER_TAG, permutation
 from diastole_sim.train.float_device import FloatDevice
+from diastole_sim.train.history import History
 from diastole_sim.train.master import FLOAT32, Master
 from diastole_sim.train.network import Network
 from diastole_sim.train.precision import Precision, Widths
 from diastole_sim.train.samples import Samples
 from diastole_sim.train.session import Session, Trainer
+from diastole_sim.train.state import StateKeeper, TrainingState
 from diastole_sim.train.tasks import Task, find_task
 
 MAX_STEPS = 1_000_000
 
 Progress = Callable[[int, int, float], None]
 """Called after every step with the steps done, all steps, and the loss of the last minibatch."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class History:
-    """Curves. ``losses`` and ``accuracies`` of every step's minibatch before its update;
-    ``held_out`` as (steps done, loss, accuracy) on the held-out samples, the final one last."""
-
-    losses: list[float] = field(default_factory=list[float])
-    accuracies: list[float] = field(default_factory=list[float])
-    held_out: list[tuple[int, float, float]] = field(default_factory=list[tuple[int, float, float]])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,6 +114,7 @@ def run_task(
     multipliers: int | None = None,
     progress: Progress | None = None,
     float_run: bool = True,
+    keeper: StateKeeper | None = None,
 ) -> TrainResult:
     """Train a task, or the one of that name, on ``device``.
 
@@ -132,7 +125,10 @@ def run_task(
     what is reported of them be the same. ``master``: in what the weights are kept, those of the
     float run apart; its roundings draw from ``seed``. ``precision``: how the widths of classes in
     the format ``fast`` are chosen. ``multipliers`` of the array, for the utilisation.
-    ``float_run``: train with binary32 products too.
+    ``float_run``: train with binary32 products too. ``keeper``: has the state after every step,
+    and a run goes on from the one that it has; what is ``compared`` is of this run alone, and what
+    was being converted ahead of a step is converted, and counted, again. Widths and delayed scales
+    are no part of it: with them it must be None.
     ValueError for an unknown task or number of steps.
     """
     chosen = find_task(task) if isinstance(task, str) else task
@@ -140,10 +136,15 @@ def run_task(
     require_int("seed", seed, 0, 2**32 - 1)
     training, held_out = chosen.split(chosen.load(), seed=seed)
 
-    def train(session: Session, report: Progress | None, master: Master) -> tuple[Network, History]:
+    def train(
+        session: Session,
+        report: Progress | None,
+        master: Master,
+        keeper: StateKeeper | None = None,
+    ) -> tuple[Network, History]:
         network = chosen.network(training, seed=seed, master=master)
-        history = _train(chosen, network, training, held_out, session, count, seed, report)
-        return network, history
+        every = (training, held_out, session, count, seed, report, keeper)
+        return network, _train(chosen, network, *every)
 
     widths = None
     if precision is not None:
@@ -151,7 +152,7 @@ def run_task(
         widths = Widths(precision=precision, steps=count, layers=layers)
     session = Session(device, reference, widths)
     started = time.monotonic()
-    network, history = train(session, progress, master)
+    network, history = train(session, progress, master, keeper)
     seconds = time.monotonic() - started
     float_history = train(Session(FloatDevice()), None, FLOAT32)[1] if float_run else History()
     _, float_loss, float_accuracy = (float_history.held_out or [(0, math.nan, math.nan)])[-1]
@@ -219,11 +220,15 @@ def _train(
     steps: int,
     seed: int,
     progress: Progress | None,
+    keeper: StateKeeper | None,
 ) -> History:
-    history = History()
+    before = None if keeper is None else keeper.load()
+    history = History() if before is None else before.restore(network, session)
+    first = 0 if before is None else before.steps
     batches = itertools.pairwise(minibatches(training, task.batch, seed=seed))
+    batches = itertools.islice(batches, first, None)
     with np.errstate(all="ignore"):  # what a faulty device returns must not stop the comparison
-        for step, (batch, following) in zip(range(steps), batches, strict=False):
+        for step, (batch, following) in zip(range(first, steps), batches, strict=False):
             rate = host.learning_rate(task.rate, step, steps)
             done = step + 1
             loss, accuracy = network.train_step(
@@ -239,6 +244,8 @@ def _train(
             if done % task.evaluate_every == 0 or done == steps:
                 found = network.evaluate(session, held_out, step=step)
                 history.held_out.append((done, *found))
+            if keeper is not None:
+                keeper.keep(TrainingState.of(done, network, session, history))
             if progress is not None:
                 progress(done, steps, loss)
     return history

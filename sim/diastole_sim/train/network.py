@@ -36,6 +36,11 @@ class Network(Protocol):
         """Number of linear layers."""
         ...
 
+    @property
+    def learnt(self) -> dict[str, list["Parameter"]]:
+        """All that training changes, in lists by name; to put others there, change the lists."""
+        ...
+
     def shapes(self, batch: Samples) -> list[LayerShape]:
         """Of the linear layers in a step on ``batch``."""
         ...
@@ -117,6 +122,11 @@ class Perceptron:
     def depth(self) -> int:
         """Number of layers."""
         return len(self.weights)
+
+    @property
+    def learnt(self) -> dict[str, list[Parameter]]:
+        """By the attribute's name."""
+        return {"weights": self.weights, "biases": self.biases}
 
     def shapes(self, batch: Samples) -> list[LayerShape]:
         """Of the products of a step."""

@@ -4,7 +4,8 @@ widths that were chosen."""
 from pathlib import Path
 from typing import IO, Any
 
-from diastole_sim.train.job import History, TrainResult
+from diastole_sim.train.history import History
+from diastole_sim.train.job import TrainResult
 
 DEVICE_COLOUR, FLOAT_COLOUR = "#c0392b", "#2c3e50"
 SMOOTHED_STEPS = 11

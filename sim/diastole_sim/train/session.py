@@ -81,12 +81,15 @@ class Session:
         self.saturated = 0
         self.underflowed = 0
         self.converted = 0
+        self.cycles_before: int | None = None
         self._unseen: list[Unseen] = []
 
     @property
     def total_cycles(self) -> int | None:
-        """Of all that the device has done so far, conversions included; None without a clock."""
-        return self.device.total_cycles
+        """Of all that the device has done so far, conversions included, and of the run that this
+        one goes on from, ``cycles_before``; None without a clock."""
+        own = self.device.total_cycles
+        return own if own is None else own + (self.cycles_before or 0)
 
     def convert(
         self, array: Floats, tensor_class: str, *, layer: int, step: int, beside: bool = False

@@ -133,6 +133,12 @@ class Transformer:
         """Number of linear layers."""
         return len(self.weights)
 
+    @property
+    def learnt(self) -> dict[str, list[Parameter]]:
+        """By the attribute's name."""
+        names = ("weights", "biases", "tables", "gains")
+        return {name: getattr(self, name) for name in names}
+
     def shapes(self, batch: Samples) -> list[LayerShape]:
         """Of the products of a step."""
         rows = batch.inputs.size

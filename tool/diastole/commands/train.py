@@ -9,7 +9,7 @@ from typing import Any
 
 from diastole import install
 from diastole.backend import make_device
-from diastole.commands import train_program
+from diastole.commands import train_program, train_state
 from diastole.commands.arguments import (
     Commands,
     add_config,
@@ -83,6 +83,7 @@ def add_parser(commands: Commands) -> None:
         type=Path,
         help="draw loss, accuracy and, in the format fast, widths over the steps (.png)",
     )
+    train_state.add_state(parser)
     add_master(parser)
     add_precision(parser)
     train_program.add_program(parser)
@@ -231,10 +232,12 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.picture is not None:
         install.require(*(tool for tool in install.OPTIONAL if tool.name == "matplotlib"))
         atomic.check_writable(arguments.picture)
+    state = train_state.state_of(config, arguments, task, options)
     if "program" in options:
         result = train_program.train_by_program(config, arguments, task, options["program"])
     else:
-        result = train(config, arguments, task, options)
+        with train_state.resumable(state):
+            result = train(config, arguments, task, options | {"keeper": state})
     if arguments.picture is not None:
         atomic.replace(arguments.picture, lambda file: write_picture(result, file))
     if arguments.json:

@@ -14,7 +14,7 @@ from diastole_sim.rtl.device import Device
 from diastole_sim.rtl.errors import CommandError, HardwareHang, ProtocolError
 from diastole_sim.rtl.product import Product
 from diastole_sim.spec.numerics import Numerics
-from diastole_sim.spec.registers import BY_NAME
+from diastole_sim.spec.registers import BY_NAME, registers_of
 from support.board_model import Damage, MachineBridge, ModelLine
 from support.fake_machine import FakeMachine, parameters_of
 from support.texts import exactly
@@ -175,7 +175,7 @@ def test_it_is_waited_for(monkeypatch):
     read = plugged.fake.read
 
     def reading(address):
-        return next(busy) if address == BY_NAME["status"].offset else read(address)
+        return next(busy, 0) if address == BY_NAME["status"].offset else read(address)
 
     monkeypatch.setattr(plugged.fake, "read", reading)
     plugged.fake.put("cycles_total", 5 << 32 | 123)
@@ -186,6 +186,24 @@ def test_it_is_waited_for(monkeypatch):
     machine.idle(25_000_000)
     assert plugged.naps[-1] == 1.0
     assert machine.state.cycle > 0
+
+
+def test_registers_are_read_at_once(monkeypatch):
+    """After a command; what the host changes is read anew."""
+    plugged = Plugged()
+    machine = plugged.machine()
+    machine.run(1000)
+    before = machine.link.counts.requests
+    names = [register.name for register in registers_of(planes=False)]
+    plugged.fake.put("flags", 3)
+    seen = [machine.read(BY_NAME[name].offset) for name in names]
+    assert machine.link.counts.requests == before
+    assert seen[names.index("flags")] == 0
+    machine.write(BY_NAME["seed"].offset, 99)
+    assert machine.read(BY_NAME["seed"].offset) == 99
+    assert machine.read(BY_NAME["flags"].offset) == 0
+    machine.write(BY_NAME["control"].offset, 0)
+    assert machine.read(BY_NAME["flags"].offset) == 3
 
 
 def test_it_never_ends(monkeypatch):

@@ -6,13 +6,13 @@ import re
 
 import pytest
 
-from diastole.commands.backends import check_execution
+from diastole.commands.backends import HARDWARE, check_execution, hardware_options
 from diastole.errors import BadInput
 
 
 def given(**options):
     return argparse.Namespace(
-        **dict.fromkeys(("trace", "trace_depth", "stalls", "latency"))
+        **dict.fromkeys(("trace", "trace_depth", "stalls", "latency", "port", "baud"))
         | {"backend": "rtl", "verify": False}
         | options
     )
@@ -65,3 +65,33 @@ def test_waves_have_one_of_two_formats(tmp_path):
 def test_a_depth_of_no_waves():
     with pytest.raises(BadInput, match=r"^--trace-depth needs --trace, "):
         check_execution(given(trace_depth=3))
+
+
+def test_a_board_has_a_port(capsys):
+    check_execution(given(backend="board", port="/dev/ttyUSB0", verify=True))
+    check_execution(given(backend="board", port="/dev/ttyUSB0", baud=115200))
+    assert capsys.readouterr().err == ""
+    text = "--backend board needs --port, where the board is, such as /dev/ttyUSB0"
+    with pytest.raises(BadInput, match=rf"^{re.escape(text)}$"):
+        check_execution(given(backend="board"))
+    for option, value in (("port", "COM1"), ("baud", 9600)):
+        for backend in ("rtl", "golden"):
+            text = f"--{option} is of --backend board, not of {backend}"
+            with pytest.raises(BadInput, match=rf"^{re.escape(text)}$"):
+                check_execution(given(backend=backend, **{option: value}))
+
+
+def test_a_board_is_as_it_is(capsys, tmp_path):
+    check_execution(given(backend="board", port="COM1", stalls=1, latency=2))
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [
+        f"diastole: warning: --{name} changes nothing with --backend board, which is as it is"
+        for name in ("stalls", "latency")
+    ]
+    with pytest.raises(BadInput, match=r"^--trace needs --backend rtl: a board records none$"):
+        check_execution(given(backend="board", port="COM1", trace=tmp_path / "a.vcd"))
+
+
+def test_options_of_hardware():
+    options = hardware_options(given(port="COM1", stalls=4))
+    assert options == dict.fromkeys(HARDWARE) | {"port": "COM1", "stalls": 4}

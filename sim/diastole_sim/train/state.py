@@ -1,0 +1,82 @@
+"""The state of a training after a step, from which another run of the same goes on."""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol
+
+from diastole_sim.device.interface import Floats
+from diastole_sim.train.history import History
+from diastole_sim.train.network import Network, Parameter
+from diastole_sim.train.session import Session
+
+COUNTED = ("cycles", "macs", "inexact", "products", "saturated", "underflowed", "converted")
+"""Attributes of a session that go on counting."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingState:
+    """After ``steps`` steps: ``arrays`` by name, parameters with their velocities; ``counts`` of
+    the session, with ``total_cycles`` of the device; the curves so far."""
+
+    steps: int
+    arrays: dict[str, Floats]
+    counts: dict[str, int | None]
+    history: History = field(default_factory=History)
+
+    @classmethod
+    def of(
+        cls, steps: int, network: Network, session: Session, history: History
+    ) -> "TrainingState":
+        """As it is now."""
+        arrays = {
+            f"{name}.{number}.{part}": getattr(parameter, part)
+            for name, parameters in network.learnt.items()
+            for number, parameter in enumerate(parameters)
+            for part in ("value", "velocity")
+        }
+        counts = {name: getattr(session, name) for name in COUNTED}
+        counts["total_cycles"] = session.total_cycles
+        return cls(steps=steps, arrays=arrays, counts=counts, history=history)
+
+    def restore(self, network: Network, session: Session) -> History:
+        """Make network and session what they were; gives the curves. KeyError or ValueError for a
+        state of another network."""
+        for name, parameters in network.learnt.items():
+            for number, parameter in enumerate(parameters):
+                found = {
+                    part: self.arrays[f"{name}.{number}.{part}"] for part in ("value", "velocity")
+                }
+                if any(each.shape != parameter.value.shape for each in found.values()):
+                    raise ValueError(f"{name} {number} has another shape")
+                parameters[number] = Parameter(**found)
+        for name in COUNTED:
+            setattr(session, name, self.counts[name])
+        session.cycles_before = self.counts["total_cycles"]
+        return self.history
+
+    def record(self) -> dict[str, Any]:
+        """All but the arrays, as plain values."""
+        return {"steps": self.steps, "counts": self.counts, "history": asdict(self.history)}
+
+    @classmethod
+    def read(cls, record: dict[str, Any], arrays: dict[str, Floats]) -> "TrainingState":
+        """What :meth:`record` gave. KeyError or TypeError for what is none."""
+        curves = dict(record["history"])
+        curves["held_out"] = [tuple(each) for each in curves["held_out"]]
+        return cls(
+            steps=record["steps"],
+            arrays=arrays,
+            counts=record["counts"],
+            history=History(**curves),
+        )
+
+
+class StateKeeper(Protocol):
+    """Where the state of a training is kept."""
+
+    def load(self) -> TrainingState | None:
+        """That of a run before; None if there was none."""
+        ...
+
+    def keep(self, state: TrainingState) -> None:
+        """Instead of what is there, whole or not at all."""
+        ...

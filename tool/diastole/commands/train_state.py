@@ -1,0 +1,68 @@
+"""`train --state`: what was trained is kept in a file, and the same command goes on from it."""
+
+import argparse
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from diastole.config.keys import Config
+from diastole.console import note
+from diastole.errors import BadInput
+from diastole.files.training_state import StateFile
+from diastole_sim.train.tasks import Task
+
+
+def add_state(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--state",
+        metavar="FILE",
+        type=Path,
+        help="keep what was trained after every step (.npz), and go on from what is there, in the "
+        "same training: where a board's cable was pulled, for instance",
+    )
+
+
+def state_of(
+    config: Config, arguments: argparse.Namespace, task: Task, options: dict[str, Any]
+) -> StateFile | None:
+    """What was asked. BadInput for trainings whose state is not all in such a file."""
+    if arguments.state is None:
+        return None
+    if "program" in options:
+        raise BadInput(
+            "--state is of trainings whose steps a host ends (vector.enable = false): with "
+            "vector.enable = true the machine keeps part of the state itself"
+        )
+    if options["precision"] is not None:
+        raise BadInput("--state is not of machines with the format fast, whose widths it has not")
+    if config.scale.source == "delayed":
+        raise BadInput("--state is not of scale.source = delayed, whose scales it has not")
+    training = {
+        "config_sha256": config.config_sha256,
+        "task": task.name,
+        "steps": arguments.steps or task.steps,
+        "seed": arguments.seed,
+        "master": asdict(options["master"]),
+    }
+    return StateFile(arguments.state, training)
+
+
+@contextmanager
+def resumable(state: StateFile | None) -> Generator[None]:
+    """Says where a training that stopped goes on."""
+    try:
+        yield
+    except BadInput as error:
+        if state is None or state.steps is None:
+            raise
+        raise BadInput(*error.problems, _goes_on(state)) from error
+    except KeyboardInterrupt:
+        if state is not None and state.steps is not None:
+            note(_goes_on(state))
+        raise
+
+
+def _goes_on(state: StateFile) -> str:
+    return f"{state.path} has the state after step {state.steps}: the same command goes on from it"

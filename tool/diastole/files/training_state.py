@@ -1,0 +1,58 @@
+"""A file with the state of a training, from which the same command goes on."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from diastole.errors import BadInput
+from diastole.files import atomic
+from diastole.files.archive import Archive, Unreadable
+from diastole_sim.train.state import TrainingState
+
+RECORD = "record"
+"""The array with the rest of it, as JSON."""
+
+
+class StateFile:
+    """The state of one training in ``path``, an .npz; a
+    :class:`diastole_sim.train.state.StateKeeper`.
+
+    ``training``: what that is, plain values by name; BadInput where the file is of another one, or
+    is none. ``steps``: of the state that is there now, None without one.
+    """
+
+    def __init__(self, path: Path, training: Mapping[str, Any]):
+        self.path, self.training = path, dict(training)
+        self.steps: int | None = None
+        atomic.check_writable(path)
+
+    def load(self) -> TrainingState | None:
+        if not self.path.exists():
+            return None
+        archive = Archive(self.path)
+        try:
+            arrays = {name: archive.read(name) for name in archive.names}
+            record = json.loads(arrays.pop(RECORD).tobytes())
+            found, state = record["training"], TrainingState.read(record["state"], arrays)
+        except (Unreadable, ValueError, LookupError, TypeError) as error:
+            raise BadInput(f"{self.path}: is no state of a training") from error
+        for name, value in self.training.items():
+            if found.get(name) != value:
+                raise BadInput(
+                    f"{self.path}: is the state of another training: its {name} is "
+                    f"{found.get(name)}, not {value}"
+                )
+        self.steps = state.steps
+        return state
+
+    def keep(self, state: TrainingState) -> None:
+        record = json.dumps({"training": self.training, "state": state.record()})
+        text = np.frombuffer(record.encode(), np.uint8)
+        atomic.replace(
+            self.path,
+            lambda file: np.savez(file, allow_pickle=False, **{RECORD: text}, **state.arrays),
+        )
+        self.steps = state.steps
