@@ -13,6 +13,7 @@ from typing import NoReturn
 import diastole
 from diastole import console
 from diastole.commands import (
+    board,
     check,
     compare,
     completion,
@@ -35,6 +36,7 @@ COMMANDS = (
     check,
     estimate,
     generate,
+    board,
     run,
     explain,
     train,

@@ -20,6 +20,17 @@ from diastole_hw.serial.memory import SharedMemory
 from diastole_hw.serial.serial_bridge import SerialBridge
 
 
+def odd_ports(product_ports: Sequence[tuple[str, str, int]], data_width: int) -> list[str]:
+    """Names of ports that a board with a serial line has no place for, or misses, of a product with
+    a bus of so many bits."""
+    expected = {"aclk": 1, "aresetn": 1, "irq": 1}
+    for prefix, signature in (("s_axil", AxiLiteSignature()), ("m_axi", AxiSignature(data_width))):
+        members = signature.members.items()
+        expected |= {f"{prefix}_{name}": member.shape for name, member in members}
+    found = {name: width for name, _, width in product_ports}
+    return sorted({name for name, _ in found.items() ^ expected.items()})
+
+
 class SerialBoard(Elaboratable):
     """The machine ``top``, an instance of the product's module, behind a serial line.
 
@@ -43,21 +54,12 @@ class SerialBoard(Elaboratable):
         clock_hz: int,
     ):
         self.top, self.product_ports = top, tuple(product_ports)
+        if odd := odd_ports(product_ports, data_width):
+            raise ValueError(f"no board for a product with these ports: {', '.join(odd)}")
         self.memory = SharedMemory(data_width=data_width, size=memory_bytes)
         self.bridge = SerialBridge(
             divisor=divisor, memory_base=0, memory_bytes=memory_bytes, clock_hz=clock_hz
         )
-        expected = {"aclk": 1, "aresetn": 1, "irq": 1}
-        for prefix, signature in (
-            ("s_axil", AxiLiteSignature()),
-            ("m_axi", AxiSignature(data_width)),
-        ):
-            members = signature.members.items()
-            expected |= {f"{prefix}_{name}": member.shape for name, member in members}
-        found = {name: width for name, _, width in self.product_ports}
-        if found != expected:
-            odd = sorted(name for name, _ in found.items() ^ expected.items())
-            raise ValueError(f"no board for a product with these ports: {', '.join(odd)}")
         self.aclk, self.aresetn, self.irq = (Signal(name=n) for n in ("aclk", "aresetn", "irq"))
         self.rx, self.tx = Signal(name="rx", init=1), Signal(name="tx", init=1)
         into, out = PortDirection.Input, PortDirection.Output

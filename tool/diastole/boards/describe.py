@@ -1,5 +1,6 @@
 """What is known of the boards, and what is wanted of one."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,8 +67,7 @@ def filled(template: str, **values: object) -> str:
     text = (TEXTS / template).read_text(encoding="utf-8")
     for name, value in values.items():
         text = text.replace(f"@{name.upper()}@", str(value))
-    left = [word for word in text.split("@")[1::2] if word.isupper()]
-    if left:
+    if left := re.findall(r"@([A-Z_]+)@", text):
         raise KeyError(f"{template}: nothing for {', '.join(left)}")
     return text
 

@@ -3,7 +3,7 @@
 from diastole.boards.describe import BOARDS, SerialSettings, filled
 from diastole.errors import BadInput
 from diastole_hw.emit.verilog import emit
-from diastole_hw.serial.board import SerialBoard
+from diastole_hw.serial.board import SerialBoard, odd_ports
 from diastole_sim.rtl.product import Product
 
 PIN_MHZ = 25
@@ -38,17 +38,19 @@ def ulx3s_files(product: Product, settings: SerialSettings) -> dict[str, str]:
     """
     clock_mhz = settings.clock_hz // 1_000_000
     clki, clkfb, clkop = pll_divisors(clock_mhz)
-    try:
-        board = SerialBoard(
-            top=product.top,
-            product_ports=product.ports,
-            data_width=product.data_width,
-            divisor=settings.divisor,
-            memory_bytes=settings.memory_bytes,
-            clock_hz=settings.clock_hz,
+    if odd := odd_ports(product.ports, product.data_width):
+        raise BadInput(
+            f"no board of {product.name}: it needs one port to memory, and neither more nor fewer "
+            f"ports than usual: {', '.join(odd)}"
         )
-    except ValueError as error:
-        raise BadInput(f"no board of {product.name}: {error}") from error
+    board = SerialBoard(
+        top=product.top,
+        product_ports=product.ports,
+        data_width=product.data_width,
+        divisor=settings.divisor,
+        memory_bytes=settings.memory_bytes,
+        clock_hz=settings.clock_hz,
+    )
     name = f"{product.name}_board"
     emitted = emit(board, name=name, ports=board.ports)
     files = {f"rtl/{name}.v": emitted.verilog}

@@ -56,11 +56,16 @@ def diastole(capsys, tmp_path, monkeypatch):
     return run
 
 
+def over(cable):
+    """At about the speed that is simulated, for what is waited for."""
+    return "--backend", "board", "--port", cable.name, "--baud", "19200"
+
+
 @pytest.mark.parametrize("rate", [0.0, 0.0007], ids=["good", "bad"])
 def test_training_over_a_line(board, diastole, rate, rng):
     golden = diastole("--backend", "golden").json
     with plugged(board, Damage(rng, rate)) as cable:
-        result = diastole("--backend", "board", "--port", cable.name, "--verify")
+        result = diastole(*over(cable), "--verify")
     assert result.code == 0, result.err
     found = result.json
     for key in ("weights_sha256", "loss", "accuracy", "macs", "saturated", "underflowed"):
@@ -77,12 +82,12 @@ def test_a_training_goes_on_from_its_state(board, diastole, tmp_path):
     golden = diastole("--backend", "golden").json
     state = tmp_path / "state.npz"
     with plugged(board) as cable:
-        diastole("--backend", "board", "--port", cable.name, "--state", state)
+        diastole(*over(cable), "--state", state)
         whole = cable.moved
     state.unlink()
     with plugged(board) as cable:
         cable.pull_after = whole * 2 // 3
-        result = diastole("--backend", "board", "--port", cable.name, "--state", state)
+        result = diastole(*over(cable), "--state", state)
     assert result.code == 2
     assert result.out == ""
     *_, lost, goes_on = result.err
@@ -90,7 +95,7 @@ def test_a_training_goes_on_from_its_state(board, diastole, tmp_path):
     assert goes_on.startswith(f"diastole: error: {state} has the state after step ")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["state.npz", "tiny.toml"]
     with plugged(board) as cable:
-        result = diastole("--backend", "board", "--port", cable.name, "--state", state)
+        result = diastole(*over(cable), "--state", state)
         assert cable.moved < whole
     assert result.code == 0, result.err
     for key in ("weights_sha256", "loss", "accuracy", "macs"):
@@ -99,8 +104,7 @@ def test_a_training_goes_on_from_its_state(board, diastole, tmp_path):
 
 def test_a_board_with_another_machine(board, diastole):
     with plugged(board) as cable:
-        words = ("--backend", "board", "--port", cable.name, "--set", "rounding.bits=7")
-        result = diastole(*words)
+        result = diastole(*over(cable), "--set", "rounding.bits=7")
     assert result.code == 2
     text = f"diastole: error: {cable.name}: the board has a machine of another configuration, "
     assert result.err[-1].startswith(f"{text}{TINY.config_sha256[:8]}; that of tiny is ")

@@ -1,0 +1,41 @@
+"""A product directory with the ports of a machine, and next to nothing in it."""
+
+import json
+
+from diastole_hw.bus.signature import AxiLiteSignature, AxiSignature
+from diastole_sim.rtl.product import Product
+from support.fake_machine import parameters_of
+
+HASH = "0123456789abcdef" * 4
+
+
+def write_stub(folder, *, data_width=64, memory_ports=1, name="mine"):
+    """As `generate` lays it out."""
+    ports = [("aclk", "input", 1), ("aresetn", "input", 1), ("irq", "output", 1)]
+    for member in AxiLiteSignature().flip().members.items():
+        ports.append(_port("s_axil", *member))
+    for number in range(memory_ports):
+        prefix = f"m_axi{number}" if number else "m_axi"
+        for member in AxiSignature(data_width).members.items():
+            ports.append(_port(prefix, *member))
+    (folder / "rtl").mkdir(parents=True)
+    (folder / "rtl" / f"{name}.v").write_text(f"module {name}; endmodule\n")
+    (folder / "rtl" / f"{name}_mem_2x8.v").write_text(f"module {name}_mem_2x8; endmodule\n")
+    numerics = {"block": 4}
+    manifest = {
+        "name": name,
+        "top": name,
+        "config_sha256": HASH,
+        "files": [
+            {"path": f"rtl/{name}.v", "kind": "verilog", "sha256": ""},
+            {"path": f"rtl/{name}_mem_2x8.v", "kind": "memory", "sha256": ""},
+        ],
+        "parameters": parameters_of(numerics, data_width) | {"ports": memory_ports},
+        "ports": [dict(zip(("name", "direction", "width"), port, strict=True)) for port in ports],
+    }
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    return Product.load(folder)
+
+
+def _port(prefix, name, member):
+    return f"{prefix}_{name}", "input" if member.flow.name == "In" else "output", member.shape

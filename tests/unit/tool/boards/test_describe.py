@@ -1,0 +1,29 @@
+"""Boards by name, their texts, and settings that go together."""
+
+import pytest
+
+from diastole.boards import describe
+from diastole.boards.describe import BOARDS, SerialSettings, filled
+from diastole.errors import BadInput
+from support.texts import exactly
+
+
+def test_boards():
+    assert list(BOARDS) == ["ulx3s", "pynq-z2", "kv260", "litex"]
+    assert [kind.name for kind in BOARDS.values() if kind.serial] == ["ulx3s"]
+    assert all(kind.memory_kib % 4 == 0 for kind in BOARDS.values())
+
+
+def test_a_text_is_filled(monkeypatch, tmp_path):
+    monkeypatch.setattr(describe, "TEXTS", tmp_path)
+    (tmp_path / "a.txt").write_text("always @(posedge clk) @NAME@ is @NAME@ at @PLACE@ a@b")
+    assert filled("a.txt", name="x", place=3) == "always @(posedge clk) x is x at 3 a@b"
+    with pytest.raises(KeyError, match="nothing for PLACE"):
+        filled("a.txt", name="x")
+
+
+def test_divisors_of_lines():
+    assert SerialSettings(clock_hz=25_000_000, baud=1_000_000, memory_bytes=4096).divisor == 25
+    text = "--baud must be within 2 % of 25000000 / n, n in 4..65535, not 9000000"
+    with pytest.raises(BadInput, match=exactly(text)):
+        _ = SerialSettings(clock_hz=25_000_000, baud=9_000_000, memory_bytes=4096).divisor

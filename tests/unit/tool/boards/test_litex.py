@@ -1,0 +1,66 @@
+"""The wrapper for LiteX: Python, with every port of the machine in its instance."""
+
+import ast
+import re
+
+import pytest
+
+from diastole.boards.litex import litex_files, signal_of
+from support.board_products import HASH, write_stub
+
+CHANNELS = {
+    "aw": "valid ready addr len size burst cache prot",
+    "w": "valid ready data strb last",
+    "b": "valid ready resp",
+    "ar": "valid ready addr len size burst cache prot",
+    "r": "valid ready data resp last",
+}
+"""What LiteX's interfaces have of AXI, as far as machines use it."""
+
+
+@pytest.fixture(params=[1, 2], ids=["one port", "two ports"])
+def made(request, tmp_path):
+    product = write_stub(tmp_path / "product", memory_ports=request.param, name="my_machine")
+    return product, litex_files(product)
+
+
+def test_every_port_is_in_the_instance(made):
+    product, files = made
+    tree = ast.parse(files["my_machine_litex.py"])
+    compile(tree, "my_machine_litex.py", "exec")
+    (instance,) = (
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "Instance"
+    )
+    assert ast.literal_eval(instance.args[0]) == "my_machine"
+    found = {word.arg: ast.unparse(word.value) for word in instance.keywords}
+    assert set(found) == {f"{flow[0]}_{name}" for name, flow, _ in product.ports}
+    buses = [value for value in found.values() if "." in value and "self" not in value]
+    assert len(buses) == len(set(buses)) == len(product.ports) - 3
+    for value in buses:
+        interface, channel, member = value.split(".")
+        assert interface in ("registers", "memory", "memory1")
+        assert member in CHANNELS[channel].split()
+
+
+def test_signals_of_buses():
+    assert signal_of("m_axi_awvalid") == "memory.aw.valid"
+    assert signal_of("m_axi1_rdata") == "memory1.r.data"
+    assert signal_of("s_axil_wstrb") == "registers.w.strb"
+    assert signal_of("aresetn") == '~ResetSignal("sys")'
+    with pytest.raises(KeyError):
+        signal_of("xyz_awvalid")
+
+
+def test_sources_and_sizes(made):
+    product, files = made
+    text = files["my_machine_litex.py"]
+    assert re.findall(r'^    "(product/\S+)",$', text, re.M) == [
+        f"product/rtl/{path.name}" for path in product.sources
+    ]
+    assert f"CONFIG_HASH = 0x{HASH[:8]}\n" in text
+    assert "class MyMachine(" in text
+    assert f"range({product.memory_ports})" in text
+    assert "data_width=64, address_width=ADDRESS_BITS" in text
+    assert "MyMachine.add_to(soc" in files["README.md"]

@@ -1,0 +1,56 @@
+"""A wrapper of a machine for LiteX, as text: an instance between buses of its SoC."""
+
+from diastole.boards.describe import filled
+from diastole_sim.rtl.product import Product
+from diastole_sim.spec.registers import ADDRESS_SPACE_BITS
+
+CHANNELS = ("aw", "w", "b", "ar", "r")
+
+
+def litex_files(product: Product) -> dict[str, str]:
+    """Relative path to text, of all but the product's own files, which are in ``product``."""
+    module = f"{product.name}_litex"
+    names = ["memory", *(f"memory{port}" for port in range(1, product.memory_ports))]
+    values = {
+        "name": product.name,
+        "module": module,
+        "class": "".join(word.capitalize() for word in product.name.split("_")),
+        "register_bytes": 1 << ADDRESS_SPACE_BITS,
+    }
+    connections = [
+        f"            {direction[0]}_{port}={signal_of(port)},"
+        for port, direction, _ in product.ports
+    ]
+    folder = f"{product.directory}/"
+    sources = [f'    "product/{str(path).removeprefix(folder)}",' for path in product.sources]
+    text = filled(
+        "litex.txt",
+        **values,
+        top=product.top,
+        sources="\n".join(sources),
+        config_hash=product.manifest["config_sha256"][:8],
+        data_width=product.data_width,
+        ports=product.memory_ports,
+        register_bits=ADDRESS_SPACE_BITS,
+        memory_names="\n".join(
+            f"        {name} = self.memories[{number}]" for number, name in enumerate(names)
+        ),
+        connections="\n".join(connections),
+    )
+    return {f"{module}.py": text, "README.md": filled("litex.md", **values)}
+
+
+def signal_of(port: str) -> str:
+    """The signal of LiteX behind a port of the machine; KeyError for a port that it has not."""
+    own = {
+        "aclk": 'ClockSignal("sys")',
+        "aresetn": '~ResetSignal("sys")',
+        "irq": "self.irq",
+    }
+    if port in own:
+        return own[port]
+    bus, _, member = port.rpartition("_")
+    interfaces = {"s_axil": "registers", "m_axi": "memory"}
+    interface = interfaces.get(bus) or interfaces[bus[:5]] + bus[5:]
+    channel = next(each for each in CHANNELS if member.startswith(each))
+    return f"{interface}.{channel}.{member.removeprefix(channel)}"

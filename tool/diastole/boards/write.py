@@ -1,0 +1,74 @@
+"""The folder of a board: the product, and what a flow needs to put it there."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import diastole
+from diastole.boards.describe import BOARDS, BoardKind, SerialSettings
+from diastole.errors import BadInput
+from diastole.product.generate import MANIFEST, replace_directory
+from diastole_sim.rtl.product import Product
+
+RECORD = "board.json"
+
+
+def write_board(
+    kind: BoardKind, product: Product, directory: Path, *, settings: SerialSettings
+) -> dict[str, Any]:
+    """Write it, in one step, and return what ``board.json`` says. ``settings``: of boards without a
+    serial line the clock alone.
+
+    BadInput if ``directory`` exists and is no folder of a board, for settings that do not fit, and
+    for a machine that the board has no place for.
+    """
+    refuse_what_is_no_board(directory)
+    files = board_files(kind, product, settings)
+    listed = [file["path"] for file in product.manifest["files"]]
+    for path in (*listed, MANIFEST):
+        files[f"product/{path}"] = (product.directory / path).read_text(encoding="utf-8")
+    record: dict[str, Any] = {
+        "board": kind.name,
+        "part": kind.part,
+        "name": product.name,
+        "version": diastole.__version__,
+        "config_sha256": product.manifest["config_sha256"],
+        "clock_hz": settings.clock_hz,
+        "baud": settings.baud if kind.serial else None,
+        "memory_bytes": settings.memory_bytes if kind.serial else None,
+        "files": [
+            {"path": path, "sha256": hashlib.sha256(text.encode()).hexdigest()}
+            for path, text in sorted(files.items())
+        ],
+    }
+    files[RECORD] = json.dumps(record, indent=2) + "\n"
+    replace_directory(directory, files)
+    return record
+
+
+def board_files(kind: BoardKind, product: Product, settings: SerialSettings) -> dict[str, str]:
+    """All but the product's own."""
+    if kind.name == "ulx3s":
+        from diastole.boards.ulx3s import ulx3s_files  # Amaranth: only where hardware is meant
+
+        return ulx3s_files(product, settings)
+    if kind.name == "litex":
+        from diastole.boards.litex import litex_files
+
+        return litex_files(product)
+    from diastole.boards.zynq import zynq_files
+
+    return zynq_files(kind.name, product, clock_mhz=settings.clock_hz // 1_000_000)
+
+
+def refuse_what_is_no_board(directory: Path) -> None:
+    """BadInput if there is something at ``directory`` that :func:`write_board` did not write."""
+    if not directory.exists():
+        return
+    try:
+        found = json.loads((directory / RECORD).read_text(encoding="utf-8"))["board"]
+    except (OSError, ValueError, LookupError, TypeError):
+        found = None
+    if found not in BOARDS:
+        raise BadInput(f"{directory} exists and is no folder of a board (no {RECORD}); not touched")

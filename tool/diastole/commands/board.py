@@ -1,0 +1,96 @@
+"""`diastole board`: writes what puts a machine on a board: tops, pins, scripts, an example."""
+
+import argparse
+from pathlib import Path
+
+from diastole.backend import generated_product
+from diastole.boards.describe import BOARDS, SerialSettings
+from diastole.boards.write import write_board
+from diastole.commands.arguments import (
+    FASTEST_BAUD,
+    SLOWEST_BAUD,
+    Commands,
+    add_config,
+    add_json,
+    integer,
+    read_config,
+)
+from diastole.console import print_json, say, say_next, warn
+from diastole.errors import BadInput
+from diastole_sim.board.port import DEFAULT_BAUD
+from diastole_sim.rtl.product import Product
+
+NEXT = {
+    "ulx3s": "make -C {output}; then diastole train FILE --backend board --port /dev/ttyUSB0",
+    "pynq-z2": "vivado -mode batch -source {output}/build.tcl",
+    "kv260": "vivado -mode batch -source {output}/build.tcl",
+    "litex": "{output}/README.md",
+}
+
+
+def add_parser(commands: Commands) -> None:
+    listed = "; ".join(f"{name}, {kind.about}" for name, kind in BOARDS.items())
+    parser = commands.add_parser(
+        "board",
+        help="write what puts the hardware on a board",
+        description=__doc__,
+        epilog="example: diastole board ulx3s my.toml -o ulx3s",
+        allow_abbrev=False,
+    )
+    parser.add_argument("board", metavar="NAME", choices=tuple(BOARDS), help=listed)
+    add_config(parser)
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="DIR",
+        type=Path,
+        required=True,
+        help="the board's folder; if it exists it must be one, and is replaced",
+    )
+    parser.add_argument(
+        "--clock",
+        metavar="MHZ",
+        type=integer(1, 500),
+        help="of the machine (default: the board's own)",
+    )
+    parser.add_argument(
+        "--baud",
+        metavar="N",
+        type=integer(SLOWEST_BAUD, FASTEST_BAUD),
+        help=f"of ulx3s: bits per second on the serial line (default: {DEFAULT_BAUD})",
+    )
+    parser.add_argument(
+        "--memory",
+        metavar="KIB",
+        type=integer(4, 16384),
+        help="of ulx3s: memory on the chip, a multiple of 4 (default: 256)",
+    )
+    add_json(parser)
+    parser.set_defaults(execute=execute)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    config = read_config(arguments)
+    kind = BOARDS[arguments.board]
+    for name in ("baud", "memory"):
+        if getattr(arguments, name) is not None and not kind.serial:
+            raise BadInput(f"--{name} is of boards with a serial line, not of {kind.name}")
+    memory_kib = arguments.memory or kind.memory_kib
+    if memory_kib % 4:
+        raise BadInput(f"--memory must be a multiple of 4, not {memory_kib}")
+    settings = SerialSettings(
+        clock_hz=1_000_000 * (arguments.clock or kind.clock_mhz),
+        baud=arguments.baud or DEFAULT_BAUD,
+        memory_bytes=1024 * memory_kib,
+    )
+    if kind.serial and config.vector.enable:
+        warn(f"programs of whole steps seldom fit the memory of {kind.name}: vector.enable = false")
+    product = Product.load(generated_product(config))
+    record = write_board(kind, product, arguments.output, settings=settings)
+    if arguments.json:
+        print_json(record)
+    else:
+        said = f"{product.name} on {kind.name}, {settings.clock_hz // 1_000_000} MHz"
+        say(f"wrote {arguments.output}: {said}, {len(record['files'])} files")
+        say_next(NEXT[kind.name].format(output=arguments.output))
+    return 0
