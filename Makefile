@@ -4,7 +4,7 @@ PYTEST := $(BIN)/python -m pytest
 # A core takes the next test of another's share when its own are done.
 PARALLEL := $(PYTEST) -n auto --dist worksteal
 
-.PHONY: help setup demo test unit sim formal mutate sweeps package torch nightly lint format bench bench-formats clean
+.PHONY: help setup demo test unit sim formal mutate sweeps package torch board-ulx3s nightly lint format bench bench-formats clean
 help: ; @sed -n '/sed/d; s/^\([a-z-]*\): .*## /\1\t/p' Makefile
 setup: ; @scripts/setup.sh
 
@@ -29,6 +29,8 @@ package: setup ## what an index would get, installed and used apart; in build/pa
 	$(BIN)/python scripts/package.py build/package
 torch: setup ## tests that need torch, those of diastole.torch too, in an environment of their own; in build/torch
 	$(BIN)/python scripts/torch_tests.py build/torch
+board-ulx3s: setup ## a bitstream of the ULX3S by open tools, in an environment of their own; in build/ulx3s
+	$(BIN)/python scripts/ulx3s.py build/ulx3s
 nightly: mutate sweeps package torch ## what takes long, and every figure with what is asked of it
 	$(BIN)/python scripts/bench.py build/bench.json --require
 	$(BIN)/python scripts/bench_formats.py --json build/formats.json --require

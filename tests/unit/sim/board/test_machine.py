@@ -13,6 +13,7 @@ from diastole_sim.golden.device import GoldenDevice
 from diastole_sim.rtl.device import Device
 from diastole_sim.rtl.errors import CommandError, HardwareHang, ProtocolError
 from diastole_sim.rtl.product import Product
+from diastole_sim.rtl.running import RunningMachine
 from diastole_sim.spec.numerics import Numerics
 from diastole_sim.spec.registers import BY_NAME, registers_of
 from support.board_model import Damage, MachineBridge, ModelLine
@@ -51,7 +52,7 @@ class Plugged:
         self.line = ModelLine(self.bridge, damage)
         self.naps = []
 
-    def machine(self, product=PRODUCT):
+    def machine(self, product=PRODUCT) -> RunningMachine:
         return BoardMachine(product, Link(self.line, tries=200), sleep=self.naps.append)
 
 

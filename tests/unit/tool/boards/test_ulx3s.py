@@ -92,6 +92,6 @@ def test_sources_are_there(product, files):
 def test_what_has_no_place(tmp_path):
     product = write_stub(tmp_path / "product", memory_ports=2)
     with pytest.raises(
-        BadInput, match="^no board of mine: it needs one port to memory, and .*: m_axi1_araddr, "
+        BadInput, match=r"^no board of mine: it needs one port to memory, and .*: m_axi1_araddr, "
     ):
         ulx3s_files(product, SETTINGS)

@@ -1,0 +1,69 @@
+"""`train --state`: another run of the same command goes on."""
+
+import pytest
+
+from command_line import error
+from diastole.files.training_state import StateFile
+
+TRAIN = ("train", "nano.toml", "--task", "digits", "--steps", "4", "--backend", "golden")
+
+
+def stop_after(monkeypatch, steps, stopping):
+    keep = StateFile.keep
+
+    def stopped(self, state):
+        keep(self, state)
+        if state.steps == steps:
+            raise stopping
+
+    monkeypatch.setattr(StateFile, "keep", stopped)
+    return keep
+
+
+def test_interrupted_and_again(diastole, monkeypatch, tmp_path):
+    plain = diastole(*TRAIN, "--json").json
+    keep = stop_after(monkeypatch, 2, KeyboardInterrupt)
+    result = diastole(*TRAIN, "--state", "state.npz", "--json")
+    assert (result.code, result.out) == (130, "")
+    goes_on = "state.npz has the state after step 2: the same command goes on from it"
+    assert result.err[-2:] == [f"diastole: {goes_on}", "diastole: error: interrupted"]
+    monkeypatch.setattr(StateFile, "keep", keep)
+    result = diastole(*TRAIN, "--state", "state.npz", "--json")
+    assert result.code == 0
+    for name in ("weights_sha256", "accuracy", "loss", "products"):
+        assert result.json[name] == plain[name]
+    assert not any("step 1 of" in line or "step 2 of" in line for line in result.err)
+    again = diastole(*TRAIN, "--state", "state.npz", "--json").json
+    assert again["weights_sha256"] == plain["weights_sha256"]
+    result = diastole(*TRAIN, "--state", "state.npz", "--seed", "1")
+    text = "state.npz: is the state of another training: its seed is 0, not 1"
+    assert (result.code, result.err[-1:]) == (2, error(text))
+
+
+def formats(name):
+    return [word for each in ("x", "w", "dy") for word in ("--set", f"format.{each}={name}")]
+
+
+@pytest.mark.parametrize(
+    "options, text",
+    [
+        (
+            ("--set", "vector.enable=true"),
+            (
+                "--state is of trainings whose steps a host ends (vector.enable = false): with "
+                "vector.enable = true the machine keeps part of the state itself"
+            ),
+        ),
+        (
+            formats("fast"),
+            "--state is not of machines with the format fast, whose widths it has not",
+        ),
+        (
+            ("--set", "scale.source=delayed", *formats("fp8_e4m3")),
+            "--state is not of scale.source = delayed, whose scales it has not",
+        ),
+    ],
+)
+def test_trainings_that_have_none(diastole, options, text):
+    result = diastole(*TRAIN, "--state", "state.npz", *options)
+    assert (result.code, result.err) == (2, error(text))
