@@ -23,7 +23,7 @@ from support.simulated_board import CLOCK_HZ, SimulatedBoard, plugged
 
 TINY = Config(name="tiny", array=ArrayConfig(rows=1, cols=1, block=2), bus=BusConfig(data_width=32))
 MEMORY_BYTES = 1 << 16
-STEPS = 3
+STEPS = 2
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from diastole_sim.board.link import Link, RefusedError
 from diastole_sim.rtl.errors import HardwareHang, ProtocolError
 from diastole_sim.rtl.machine import AddressRange, MachineState, Traffic
 from diastole_sim.rtl.product import Product
-from diastole_sim.spec.registers import BY_NAME, MAGIC, registers_of
+from diastole_sim.spec.registers import BY_NAME, MAGIC, REGISTERS, SETTING, registers_of
 from diastole_sim.spec.serial import WORD_BYTES
 
 Words = NDArray[np.bool_]
@@ -40,6 +40,13 @@ def _stretches() -> list[tuple[int, int]]:
 
 
 _SEEN_AT_ONCE = _stretches()
+_SETTINGS = {
+    register.offset + WORD_BYTES * n
+    for register in REGISTERS
+    if register.kind == SETTING
+    for n in range(register.words)
+}
+"""Offsets of what means nothing before a start."""
 
 
 class BoardMachine:
@@ -62,6 +69,8 @@ class BoardMachine:
         identity = link.identify()
         self.memory_base, self.memory_bytes = identity["memory_base"], identity["memory_bytes"]
         self.clock_hz = identity["clock_hz"]
+        self._registers: dict[int, int] = {}  # what the host has written, by offset
+        self._pending: dict[int, int] = {}  # settings, by offset, that the machine has not yet
         self._seen: dict[int, int] = {}  # registers that only the host changes now
         self._require_product()
         self.run_seconds, self.run_cycles = 0.0, 0
@@ -72,7 +81,6 @@ class BoardMachine:
         self._unknown = np.ones(words, np.bool_)
         self._stale = np.zeros(words, np.bool_)  # a command may have written it
         self._allowed: tuple[AddressRange, ...] = ()
-        self._registers: dict[int, int] = {}  # what the host has written, by offset
         self._reset()
 
     def _require_product(self) -> None:
@@ -160,27 +168,46 @@ class BoardMachine:
         """Read a register."""
         if address in self._seen:
             return self._seen[address]
+        self._set()
         try:
             return self.link.read_registers(address, 1)[0]
         except RefusedError as error:
             raise ProtocolError(f"a read of register {address:#x}: {error}") from error
 
     def write(self, address: int, value: int) -> None:
-        """Write a register; memory goes before a start."""
+        """Write a register; memory goes before a start, and settings when they count."""
+        self._registers[address] = value
+        self._seen.pop(address, None)
+        if address in _SETTINGS:
+            self._pending[address] = value
+            return
+        self._set()
         control = BY_NAME["control"]
         starts = address == control.offset and value >> control.bit("start") & 1
         if starts:
             self._upload()
-        try:
-            self.link.write_registers(address, [value])
-        except RefusedError as error:
-            raise ProtocolError(f"a write of register {address:#x}: {error}") from error
-        self._registers[address] = value
         if address == control.offset:
             self._seen.clear()
-        self._seen.pop(address, None)
+        self._write(address, [value])
         if starts:
             self._may_have_written()
+
+    def _write(self, address: int, words: list[int]) -> None:
+        try:
+            self.link.write_registers(address, words)
+        except RefusedError as error:
+            raise ProtocolError(f"a write of register {address:#x}: {error}") from error
+
+    def _set(self) -> None:
+        """The settings that wait, neighbours together."""
+        pending, self._pending = self._pending, {}
+        while pending:
+            first = end = min(pending)
+            words: list[int] = []
+            while end in pending:
+                words.append(pending.pop(end))
+                end += WORD_BYTES
+            self._write(first, words)
 
     def _may_have_written(self) -> None:
         base = self.memory_base

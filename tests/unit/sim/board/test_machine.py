@@ -207,6 +207,30 @@ def test_registers_are_read_at_once(monkeypatch):
     assert machine.read(BY_NAME["flags"].offset) == 3
 
 
+def test_settings_go_together():
+    """In one request where they are neighbours, before what they are for, and before a reading."""
+    plugged = Plugged()
+    machine = plugged.machine()
+    before = machine.link.counts.requests
+    names = ("write_limit", "read_base", "command_count", "write_base", "read_limit")
+    for number, name in enumerate(names):
+        for word in range(BY_NAME[name].words):
+            machine.write(BY_NAME[name].offset + 4 * word, 10 * number + word)
+    machine.write(BY_NAME["read_base"].offset, 99)
+    assert machine.link.counts.requests == before
+    machine.write(BY_NAME["status"].offset, 0)
+    assert machine.link.counts.requests == before + 3
+    assert [plugged.fake.get(name) for name in names] == [
+        0 | 1 << 32,
+        99 | 11 << 32,
+        20,
+        30 | 31 << 32,
+        40 | 41 << 32,
+    ]
+    machine.write(BY_NAME["seed"].offset, 5)
+    assert machine.read(BY_NAME["seed"].offset) == 5
+
+
 def test_it_never_ends(monkeypatch):
     plugged = Plugged()
     machine = plugged.machine()
