@@ -5,7 +5,7 @@ PYTEST := $(BIN)/python -m pytest
 PARALLEL := $(PYTEST) -n auto --dist worksteal
 
 .PHONY: help setup demo test unit sim formal mutate sweeps package torch board-ulx3s nightly lint format bench bench-formats clean
-help: ; @sed -n '/sed/d; s/^\([a-z-]*\): .*## /\1\t/p' Makefile
+help: ; @sed -n '/sed/d; s/^\([a-z0-9-]*\): .*## /\1\t/p' Makefile
 setup: ; @scripts/setup.sh
 
 demo: setup ## generate the hardware, train it on handwritten digits; results in build/demo

@@ -81,12 +81,12 @@ def make_targets(text: str) -> set[str]:
         if words[:1] == ["make"] and "," not in part:
             found.update(takewhile(lambda word: "=" not in word, words[1:]))
         else:
-            found.update(re.findall(r"\bmake ([a-z][a-z-]*)", part))
+            found.update(re.findall(r"\bmake ([a-z][a-z0-9-]*)", part))
     return found
 
 
 def known_targets() -> set[str]:
-    return set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    return set(re.findall(r"^([a-z][a-z0-9-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

@@ -61,7 +61,7 @@ BOARDS = {
 }
 
 
-def filled(template: str, **values: object) -> str:
+def board_text(template: str, **values: object) -> str:
     """The text of that name in :data:`TEXTS`, each ``@NAME@`` replaced. KeyError for a name that
     the template has and nobody gives."""
     text = (TEXTS / template).read_text(encoding="utf-8")

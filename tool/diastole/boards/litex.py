@@ -1,6 +1,6 @@
 """A wrapper of a machine for LiteX, as text: an instance between buses of its SoC."""
 
-from diastole.boards.describe import filled
+from diastole.boards.describe import board_text
 from diastole_sim.rtl.product import Product
 from diastole_sim.spec.registers import ADDRESS_SPACE_BITS
 
@@ -23,7 +23,7 @@ def litex_files(product: Product) -> dict[str, str]:
     ]
     folder = f"{product.directory}/"
     sources = [f'    "product/{str(path).removeprefix(folder)}",' for path in product.sources]
-    text = filled(
+    text = board_text(
         "litex.txt",
         **values,
         top=product.top,
@@ -37,7 +37,7 @@ def litex_files(product: Product) -> dict[str, str]:
         ),
         connections="\n".join(connections),
     )
-    return {f"{module}.py": text, "README.md": filled("litex.md", **values)}
+    return {f"{module}.py": text, "README.md": board_text("litex.md", **values)}
 
 
 def signal_of(port: str) -> str:

@@ -1,6 +1,6 @@
 """The ULX3S: a top with its clock, pins, and the commands of an open flow."""
 
-from diastole.boards.describe import BOARDS, SerialSettings, filled
+from diastole.boards.describe import BOARDS, SerialSettings, board_text
 from diastole.errors import BadInput
 from diastole_hw.emit.verilog import emit
 from diastole_hw.serial.board import SerialBoard, odd_ports
@@ -55,7 +55,7 @@ def ulx3s_files(product: Product, settings: SerialSettings) -> dict[str, str]:
     emitted = emit(board, name=name, ports=board.ports)
     files = {f"rtl/{name}.v": emitted.verilog}
     files |= {f"rtl/{memory.module}.v": memory.verilog for memory in emitted.memories}
-    files["rtl/ulx3s.v"] = filled(
+    files["rtl/ulx3s.v"] = board_text(
         "ulx3s.v",
         board=name,
         clock_mhz=clock_mhz,
@@ -65,11 +65,11 @@ def ulx3s_files(product: Product, settings: SerialSettings) -> dict[str, str]:
         clkop_div=clkop,
         phase=clkop // 2 - 1,
     )
-    files["ulx3s.lpf"] = filled("ulx3s.lpf", pin_mhz=PIN_MHZ)
+    files["ulx3s.lpf"] = board_text("ulx3s.lpf", pin_mhz=PIN_MHZ)
     sources = [*(f"product/{path.relative_to(product.directory)}" for path in product.sources)]
     sources += [path for path in files if path.endswith(".v")]
-    files["Makefile"] = filled("ulx3s.mk", sources=" \\\n  ".join(sources))
-    files["README.md"] = filled(
+    files["Makefile"] = board_text("ulx3s.mk", sources=" \\\n  ".join(sources))
+    files["README.md"] = board_text(
         "ulx3s.md",
         name=product.name,
         part=BOARDS["ulx3s"].part,

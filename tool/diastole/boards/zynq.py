@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from diastole.boards.describe import BOARDS, filled
+from diastole.boards.describe import BOARDS, board_text
 from diastole_sim.rtl.product import Product
 from diastole_sim.spec.registers import ADDRESS_SPACE_BITS, BY_NAME, MAGIC
 
@@ -106,7 +106,7 @@ def zynq_files(board: str, product: Product, *, clock_mhz: int) -> dict[str, str
     address = f"0x{processor.registers:08X}"
     cells = [*[0] * (processor.address_cells - 1)]
     reg = " ".join(f"{each:#x}" for each in (*cells, processor.registers, *cells, range_bytes))
-    tcl = filled(
+    tcl = board_text(
         "zynq.tcl",
         **common,
         part=BOARDS[board].part,
@@ -133,8 +133,8 @@ def zynq_files(board: str, product: Product, *, clock_mhz: int) -> dict[str, str
     )
     return {
         "build.tcl": tcl,
-        f"{name}.xdc": filled("zynq.xdc", **common, clock_mhz=clock_mhz),
-        f"{name}.dtsi": filled(
+        f"{name}.xdc": board_text("zynq.xdc", **common, clock_mhz=clock_mhz),
+        f"{name}.dtsi": board_text(
             "zynq.dtsi",
             unit=f"{processor.registers:x}",
             reg=reg,
@@ -142,8 +142,8 @@ def zynq_files(board: str, product: Product, *, clock_mhz: int) -> dict[str, str
             spi=processor.interrupt,
             memory_bytes=f"{MEMORY_BYTES:#x}",
         ),
-        "host.c": filled("zynq_host.c", **common, **_host(product)),
-        "README.md": filled(
+        "host.c": board_text("zynq_host.c", **common, **_host(product)),
+        "README.md": board_text(
             "zynq.md",
             **common,
             part=BOARDS[board].part,

@@ -3,7 +3,7 @@
 import pytest
 
 from diastole.boards import describe
-from diastole.boards.describe import BOARDS, SerialSettings, filled
+from diastole.boards.describe import BOARDS, SerialSettings, board_text
 from diastole.errors import BadInput
 from support.texts import exactly
 
@@ -17,9 +17,9 @@ def test_boards():
 def test_a_text_is_filled(monkeypatch, tmp_path):
     monkeypatch.setattr(describe, "TEXTS", tmp_path)
     (tmp_path / "a.txt").write_text("always @(posedge clk) @NAME@ is @NAME@ at @PLACE@ a@b")
-    assert filled("a.txt", name="x", place=3) == "always @(posedge clk) x is x at 3 a@b"
+    assert board_text("a.txt", name="x", place=3) == "always @(posedge clk) x is x at 3 a@b"
     with pytest.raises(KeyError, match="nothing for PLACE"):
-        filled("a.txt", name="x")
+        board_text("a.txt", name="x")
 
 
 def test_divisors_of_lines():
