@@ -1,6 +1,7 @@
 """The C driver of a machine, and a host that uses it."""
 
 from pathlib import Path
+from textwrap import fill
 
 from diastole.product.facts import LICENCE
 from diastole.product.host_view import HostView
@@ -38,7 +39,8 @@ def _encoder(view: HostView, opcode: Opcode) -> str:
     name, fields = opcode.name.lower(), view.arguments(opcode)
     lines = [f"\ntypedef struct machine_{name}_args {{"]
     for field in fields:
-        lines.append(f"    uint{64 if field.bits > 32 else 32}_t {field.name}; {_comment(field)}")
+        lines.append(_comment(field))
+        lines.append(f"    uint{64 if field.bits > 32 else 32}_t {field.name};")
     lines += [f"}} machine_{name}_args;", ""]
     lines += [
         f"static inline int machine_encode_{name}(uint8_t *command, const machine_{name}_args *a)",
@@ -65,4 +67,5 @@ def _put(field: Field, value: str) -> str:
 
 
 def _comment(field: Field) -> str:
-    return f"/* {field.meaning} */"
+    text = f"/* {field.meaning} */"
+    return fill(text, 100, initial_indent="    ", subsequent_indent="       ")
