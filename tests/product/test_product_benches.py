@@ -1,4 +1,4 @@
-"""The benches of a product, as a user starts them: `make` in its folder ``tb``."""
+"""The benches and the host of a product, as a user starts them: ``make`` in its folders."""
 
 import os
 import shutil
@@ -106,6 +106,14 @@ def test_verilog_sees_every_wrong_file(bench):
         assert status != 0, changed
         assert "FAIL: 1 errors" in said, said
         path.write_text(before)
+
+
+@pytest.mark.parametrize("name", ["tiny", sweep("ports"), sweep("nvfp4"), sweep("fast")])
+def test_host(name, bench):
+    """``make`` in the folder ``sw``: the host in C, on the machine in Verilator."""
+    status, said = make(bench(name).parent / "sw", "verilator")
+    assert status == 0, said
+    assert "PASS: Y of " in said
 
 
 @pytest.mark.parametrize("name, simulator", CASES)

@@ -28,10 +28,6 @@ def _filled(text: str, values: Mapping[str, object]) -> str:
     return text
 
 
-def _prefixes(view: HostView) -> list[str]:
-    return ["m_axi", *(f"m_axi{port}" for port in range(1, view.ports))]
-
-
 def _range(port: dict[str, Any]) -> str:
     return f"[{port['width'] - 1}:0] " if port["width"] > 1 else ""
 
@@ -54,7 +50,7 @@ def verilog_bench(view: HostView, vectors: Vectors, ports: Ports) -> str:
             _text("memory.v").replace("PORT", prefix),
             {f"bit{channel}": CHANNELS * place + channel for channel in range(CHANNELS)},
         )
-        for place, prefix in enumerate(_prefixes(view))
+        for place, prefix in enumerate(view.buses)
     ]
     values = {
         "base": f"40'h{BASE:x}",
@@ -84,7 +80,7 @@ def cocotb_wrapper(view: HostView, ports: Ports) -> str:
         f"  {port['direction']}{' reg' if port in outputs else ''} {_range(port)}{port['name']}"
         for port in ports
     ]
-    prefixes = [each for each in _prefixes(view) if any(p["name"][:5] == "m_axi" for p in ports)]
+    prefixes = [each for each in view.buses if any(p["name"][:5] == "m_axi" for p in ports)]
     declared += [
         f"  {flow} [0:0] {prefix}_{port}" for prefix in prefixes for port, flow in IDS.items()
     ]

@@ -13,7 +13,7 @@ TEXTS = Path(__file__).parent / "texts"
 
 def c_driver(view: HostView) -> str:
     """Inline functions (C11, and C++) for one machine, whose names begin with the machine's."""
-    text = (TEXTS / "driver.h").read_text(encoding="utf-8")
+    text = _text("driver.h")
     commands = "".join(_encoder(view, opcode) for opcode in view.opcodes)
     errors = "\n".join(
         f'    case MACHINE_ERROR_{code.name}: return "{ERROR_MEANINGS[code]}";'
@@ -24,7 +24,29 @@ def c_driver(view: HostView) -> str:
 
 def c_host(view: HostView) -> str:
     """A program that converts, multiplies and checks by the driver."""
-    return named(view, (TEXTS / "host.c").read_text(encoding="utf-8"))
+    return named(view, _text("host.c"))
+
+
+def c_board(view: HostView) -> str:
+    """What that program runs on without hardware: C++ over the machine in Verilator."""
+    memory = _text("memory.cpp")
+    text = _text("board.cpp").replace(
+        "@memories@\n", "".join(memory.replace("PORT", bus) for bus in view.buses)
+    )
+    for call in ("sample", "drive"):
+        lines = [f"    {bus}_memory.{call}();" for bus in view.buses]
+        text = text.replace(f"@{call}@", "\n".join(lines))
+    return named(view, text)
+
+
+def host_makefile(view: HostView) -> str:
+    """What builds both."""
+    heading = f"# SPDX-License-Identifier: {LICENCE}\n# {view.origin}; do not edit.\n"
+    return heading + _text("host.mk").replace("MACHINE", view.name)
+
+
+def _text(name: str) -> str:
+    return (TEXTS / name).read_text(encoding="utf-8")
 
 
 def named(view: HostView, text: str) -> str:

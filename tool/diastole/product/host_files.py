@@ -1,7 +1,7 @@
 """The files of a product that run: headers and drivers for a host, and benches with their data."""
 
 from diastole.product.benches import cocotb_bench, cocotb_makefile, cocotb_wrapper, verilog_bench
-from diastole.product.c_driver import c_driver, c_host
+from diastole.product.c_driver import c_board, c_driver, c_host, host_makefile
 from diastole.product.facts import Files, ProductFacts
 from diastole.product.host_view import HostView
 from diastole.product.python_driver import python_driver
@@ -18,6 +18,8 @@ def host_files(facts: ProductFacts) -> Files:
         f"sw/{name}_driver.h": ("driver", c_driver(view)),
         f"sw/{name}_vectors.h": ("vectors", c_vectors(view, vectors)),
         "sw/host.c": ("host", c_host(view)),
+        "sw/board.cpp": ("host", c_board(view)),
+        "sw/Makefile": ("makefile", host_makefile(view)),
         f"sw/{name}.py": ("driver", python_driver(view)),
         f"tb/{name}_tb.v": ("bench", verilog_bench(view, vectors, ports)),
         f"tb/{name}_wrapper.v": ("bench", cocotb_wrapper(view, ports)),

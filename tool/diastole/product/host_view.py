@@ -74,6 +74,11 @@ class HostView:
         return self.limits.data_width // 8
 
     @property
+    def buses(self) -> list[str]:
+        """What the names of the ports to memory begin with."""
+        return ["m_axi", *(f"m_axi{port}" for port in range(1, self.ports))]
+
+    @property
     def prefix(self) -> str:
         """Of the names of its header, which two machines must not share."""
         return self.name.upper()

@@ -98,6 +98,8 @@ def test_writes_what_the_manifest_lists(tmp_path):
         ("sw/little_driver.h", "driver"),
         ("sw/little_vectors.h", "vectors"),
         ("sw/host.c", "host"),
+        ("sw/board.cpp", "host"),
+        ("sw/Makefile", "makefile"),
         ("sw/little.py", "driver"),
     ]
     assert manifest["memories"][0]["instances"] == 1

@@ -18,6 +18,8 @@ def test_files(name):
         f"sw/{name}_driver.h": "driver",
         f"sw/{name}_vectors.h": "vectors",
         "sw/host.c": "host",
+        "sw/board.cpp": "host",
+        "sw/Makefile": "makefile",
         f"sw/{name}.py": "driver",
         f"tb/{name}_tb.v": "bench",
         f"tb/{name}_wrapper.v": "bench",

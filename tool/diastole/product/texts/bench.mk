@@ -8,7 +8,7 @@ ifeq ($(MAKECMDGOALS),bench)
 ifeq ($(SIM),verilator)
 bench:
 	verilator --binary --timing -Wno-fatal -Wno-lint -Wno-style -Mdir bench_build -o bench \
-	  --top-module MACHINE_tb MACHINE_tb.v $(SOURCES) > bench_build.log
+	  --top-module MACHINE_tb ../lint/MACHINE.vlt MACHINE_tb.v $(SOURCES) > bench_build.log
 	./bench_build/bench
 else
 bench:
