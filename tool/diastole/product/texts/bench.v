@@ -50,39 +50,51 @@ module MACHINE_tb;
     end
   end
 @memories@
-  // The host: one access at a time.
+  // The host: one access at a time. Its signals change at the falling edge, and 1 ns later what the
+  // rising edge will see is settled.
+  reg took_a, took_d, answered;
+
   task write_register(input [11:0] offset, input [31:0] value);
     begin
-      s_axil_awaddr <= offset;
-      s_axil_wdata <= value;
-      s_axil_wstrb <= 15;
-      s_axil_awvalid <= 1;
-      s_axil_wvalid <= 1;
-      s_axil_bready <= 1;
-      @(posedge aclk);
-      while (s_axil_awvalid || s_axil_wvalid || !s_axil_bvalid) begin
-        if (s_axil_awready) s_axil_awvalid <= 0;
-        if (s_axil_wready) s_axil_wvalid <= 0;
-        @(posedge aclk);
+      @(negedge aclk);
+      s_axil_awaddr = offset;
+      s_axil_wdata = value;
+      s_axil_wstrb = 15;
+      s_axil_awvalid = 1;
+      s_axil_wvalid = 1;
+      s_axil_bready = 1;
+      answered = 0;
+      while (!answered) begin
+        #1;
+        took_a = s_axil_awvalid && s_axil_awready;
+        took_d = s_axil_wvalid && s_axil_wready;
+        answered = s_axil_bvalid;
+        if (answered && s_axil_bresp != 0) wrong("refused write of a register", offset);
+        @(negedge aclk);
+        if (took_a) s_axil_awvalid = 0;
+        if (took_d) s_axil_wvalid = 0;
       end
-      s_axil_bready <= 0;
-      if (s_axil_bresp != 0) wrong("refused write of a register", offset);
+      s_axil_bready = 0;
     end
   endtask
 
   task read_register(input [11:0] offset, output [31:0] value);
     begin
-      s_axil_araddr <= offset;
-      s_axil_arvalid <= 1;
-      s_axil_rready <= 1;
-      @(posedge aclk);
-      while (s_axil_arvalid || !s_axil_rvalid) begin
-        if (s_axil_arready) s_axil_arvalid <= 0;
-        @(posedge aclk);
+      @(negedge aclk);
+      s_axil_araddr = offset;
+      s_axil_arvalid = 1;
+      s_axil_rready = 1;
+      answered = 0;
+      while (!answered) begin
+        #1;
+        took_a = s_axil_arvalid && s_axil_arready;
+        answered = s_axil_rvalid;
+        value = s_axil_rdata;
+        if (answered && s_axil_rresp != 0) wrong("refused read of a register", offset);
+        @(negedge aclk);
+        if (took_a) s_axil_arvalid = 0;
       end
-      s_axil_rready <= 0;
-      value = s_axil_rdata;
-      if (s_axil_rresp != 0) wrong("refused read of a register", offset);
+      s_axil_rready = 0;
     end
   endtask
 
@@ -92,11 +104,11 @@ module MACHINE_tb;
     $readmemh({VECTORS, "/expected.hex"}, expected);
     $readmemh({VECTORS, "/writes.hex"}, writes);
     $readmemh({VECTORS, "/reads.hex"}, reads);
-    repeat (8) @(posedge aclk);
-    aresetn <= 1;
-    repeat (2) @(posedge aclk);
+    repeat (8) @(negedge aclk);
+    aresetn = 1;
+    repeat (2) @(negedge aclk);
     for (n = 0; n < WRITES; n = n + 1) write_register(writes[n][43:32], writes[n][31:0]);
-    while (!irq) @(posedge aclk);
+    while (!irq) @(negedge aclk);
     for (n = 0; n < READS; n = n + 1) begin
       read_register(reads[n][43:32], found);
       if (found !== reads[n][31:0]) begin
