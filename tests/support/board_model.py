@@ -3,7 +3,7 @@
 import random
 from collections import Counter
 
-from diastole_sim.spec.registers import BY_NAME
+from diastole_sim.spec.registers import BY_NAME, END
 from diastole_sim.spec.serial import (
     LINK_MAGIC,
     LINK_VERSION,
@@ -84,6 +84,9 @@ class MachineBridge(BridgeModel):
         self.machine = machine
         self.identity[2:4] = machine.memory_base, machine.memory.size
         self.uploaded = self.fetched = 0
+
+    def there(self, ask, address) -> bool:
+        return address < END if ask not in OF_MEMORY else super().there(ask, address)
 
     def put(self, ask, address, word):
         if ask == Ask.WRITE_MEMORY:

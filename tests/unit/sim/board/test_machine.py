@@ -243,11 +243,11 @@ def test_it_never_ends(monkeypatch):
 
 def test_what_the_bus_refuses():
     machine = Plugged().machine()
-    text = "a read of register 0x100: the board refused to read_registers at 0x100: NOWHERE"
+    text = "a read of register 0x200: the board refused to read_registers at 0x200: NOWHERE"
     with pytest.raises(ProtocolError, match=exactly(text)):
-        machine.read(0x100)
-    with pytest.raises(ProtocolError, match="a write of register 0x100: "):
-        machine.write(0x100, 1)
+        machine.read(0x200)
+    with pytest.raises(ProtocolError, match="a write of register 0x200: "):
+        machine.write(0x200, 1)
 
 
 def test_a_command_that_is_refused():

@@ -5,14 +5,18 @@ import json
 import numpy as np
 import pytest
 
+from diastole_sim.board.link import Link
+from diastole_sim.board.machine import BoardMachine
 from diastole_sim.golden.loss_scale import LossScale
 from diastole_sim.rtl import bell
 from diastole_sim.rtl.bell import BellMachine
 from diastole_sim.rtl.errors import ProductError
+from diastole_sim.rtl.product import Product
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.limits import VectorLimits
 from diastole_sim.spec.registers import BY_NAME, WAIT_REGISTERS
 from support import fake_machine
+from support.board_model import MachineBridge, ModelLine
 from support.numerics import make_numerics
 
 
@@ -23,7 +27,7 @@ class Played(fake_machine.FakeMachine):
 
     def __init__(self, product, *, memory_base, **options):
         assert memory_base == 0
-        super().__init__(product, **options)
+        super().__init__(product, memory_base=memory_base, **options)
 
     def write(self, address, value):
         self.registers[address] = value
@@ -114,6 +118,25 @@ def test_memory(machine, np_rng):
     machine.write(0x100, data)
     assert np.array_equal(machine.memory[0x100:0x164], data)
     assert np.array_equal(machine.read_rows(0x102, 3, 16, 5), data[2:50].reshape(3, 16)[:, :5])
+
+
+def test_on_a_board(product):
+    """What the machine wrote is there when somebody looks, and what the host wrote before."""
+    played = Played(Product.load(product), memory_base=0, memory_bytes=1 << 12)
+    line = ModelLine(MachineBridge(played))
+    with BellMachine(product, seed=9, machine=BoardMachine(played.product, Link(line))) as made:
+        made.write(0x100, np.arange(64, dtype=np.uint8))
+        made.step, made.step_end, made.command_first = 3, 7, 2
+        assert made.run_at(0x800, 30).error == ErrorCode.NONE
+        assert played.started["command_address"] == 0x800
+        assert (played.started["step"], played.started["seed"], made.step) == (3, 9, 4)
+        assert made.counters()["cycles_total"] == 100
+        assert list(played.memory[0x100:0x140]) == list(range(64))
+        played.memory[0x104:0x108] = 7
+        assert made.read_rows(0x102, 2, 4, 3).tolist() == [[2, 3, 7], [7, 7, 8]]
+        made.loss = LossScale(on=True, exponent=5)
+        assert made.loss.exponent == 5
+    assert line.closed
 
 
 def test_a_product_without_a_unit_is_refused(copier):
