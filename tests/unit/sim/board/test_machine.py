@@ -136,6 +136,22 @@ def test_what_a_command_wrote_comes_when_it_is_looked_at():
     assert machine.bytes_at(BASE + 100, 1)[0] == 77
 
 
+def test_what_a_command_wrote_stays():
+    """Nobody has looked at it, nobody knew what was there, and its neighbours change: what goes
+    over before the next command leaves it alone."""
+    plugged = Plugged()
+    machine, there = plugged.machine(), plugged.fake.memory
+    start(machine, (BASE + 32, BASE + 36))
+    there[32:36] = 6
+    for name, value in (("read_base", BASE), ("read_limit", BASE + 64)):
+        machine.write(BY_NAME[name].offset, value)
+    machine.bytes_at(BASE + 28, 4)[:] = 1
+    machine.bytes_at(BASE + 36, 4)[:] = 2
+    start(machine)
+    assert list(there[24:44]) == [0] * 4 + [1] * 4 + [6] * 4 + [2] * 4 + [0] * 4
+    assert list(machine.bytes_at(BASE + 32, 4)) == [6] * 4
+
+
 def test_memory_that_is_not_there():
     machine = Plugged().machine()
     for address, count in ((BASE - 4, 4), (BASE + BYTES - 4, 8)):
