@@ -137,6 +137,7 @@ class BoardMachine:
             self._words[first + start : first + stop] = there
             self._sent[first + start : first + stop] = there
             self._stale[first + start : first + stop] = False
+            self._unknown[first + start : first + stop] = False
 
     def _upload(self) -> None:
         """Make memory what the host has made of it."""

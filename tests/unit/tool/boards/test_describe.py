@@ -4,7 +4,9 @@ import pytest
 
 from diastole.boards import describe
 from diastole.boards.describe import BOARDS, SerialSettings, board_text
+from diastole.config.keys import Config
 from diastole.errors import BadInput
+from support.sources import ROOT
 from support.texts import exactly
 
 
@@ -27,3 +29,10 @@ def test_divisors_of_lines():
     text = "--baud must be within 2 % of 25000000 / n, n in 4..65535, not 9000000"
     with pytest.raises(BadInput, match=exactly(text)):
         _ = SerialSettings(clock_hz=25_000_000, baud=9_000_000, memory_bytes=4096).divisor
+
+
+@pytest.mark.parametrize("name", ["ulx3s", "pynq-z2", "kv260"])
+def test_there_is_a_machine_for_each(name):
+    config = Config.read(ROOT / "boards" / name / "machine.toml")
+    assert config.bus.ports == 1
+    assert config.vector.enable != BOARDS[name].serial
