@@ -86,7 +86,7 @@ def test_a_training_goes_on_from_its_state(board, diastole, tmp_path):
         whole = cable.moved
     state.unlink()
     with plugged(board) as cable:
-        cable.pull_after = whole * 2 // 3
+        cable.pull_when = state.exists
         result = diastole(*over(cable), "--state", state)
     assert result.code == 2
     assert result.out == ""

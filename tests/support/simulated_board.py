@@ -149,14 +149,14 @@ def _library(product: Product, verilog: str) -> Path:
 
 class Cable:
     """A pseudo-terminal with a board at its other end. ``name``: of the port. ``damage``: of what
-    goes over, both ways. ``pull`` ends it."""
+    goes over, both ways. ``pull_when``: it ends; ``pull`` ends it."""
 
     def __init__(self, board: SimulatedBoard, damage=None):
         self.board = board
         self.damage = damage or (lambda octets: octets)
         self.damaged = 0
         self.moved = 0
-        self.pull_after = None  # octets
+        self.pull_when = lambda: False
         self._master, slave = os.openpty()
         tty.setraw(slave)
         self.name = os.ttyname(slave)
@@ -186,7 +186,7 @@ class Cable:
             quiet = 0 if came or gone else quiet + SLICE_CYCLES
             if came:
                 os.write(self._master, self._through(came))
-            if self.pull_after is not None and self.moved > self.pull_after:
+            if self.pull_when():
                 break
         os.close(self._master)
 
