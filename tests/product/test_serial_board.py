@@ -58,10 +58,10 @@ def diastole(capsys, tmp_path, monkeypatch):
 
 def over(cable):
     """At about the speed that is simulated, for what is waited for."""
-    return "--backend", "board", "--port", cable.name, "--baud", "19200"
+    return "--backend", "board", "--port", cable.name, "--baud", "57600"
 
 
-@pytest.mark.parametrize("rate", [0.0, 0.0007], ids=["good", "bad"])
+@pytest.mark.parametrize("rate", [0.0, 0.0004], ids=["good", "bad"])
 def test_training_over_a_line(board, diastole, rate, rng):
     golden = diastole("--backend", "golden").json
     with plugged(board, Damage(rng, rate)) as cable:
