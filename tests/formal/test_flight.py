@@ -19,31 +19,34 @@ MOST = PLAN.tiling.tiles_in_flight
 ASSERTIONS = 17
 STATE = (
     *("newest", "live", "older_live", "waits", "pending", "command_0", "command_1"),
-    *("execute_at", "east_at", "north_at"),
+    *("at_0", "at_1", "at_2", "older_for_0", "older_for_1", "older_for_2"),
+    *("newest_anew", "in_flight_0", "in_flight_1"),
 )
 COUNTS = [f"{name}_tiles_{number}" for name in DIRECTIONS for number in range(2)]
 PROBES = {f"of_{name}": f"dut.{name}" for name in (*STATE, "older")}
 PROBES |= {f"of_{name}": f"dut.{name}.count" for name in COUNTS}
 OLDER_ALONE = "(self.set_up.mode == Mode.FUSED) | (older.mode == Mode.FUSED)"
 EDITS = [
-    ("~(waits | self.load.busy | older_live)", "~(waits | self.load.busy)"),
-    ("~(waits | self.load.busy | older_live)", "~(waits | older_live)"),
+    ("~(waits | pending | self.load.busy | older_live)", "~(waits | pending | self.load.busy)"),
+    ("~(waits | pending | self.load.busy | older_live)", "~(waits | pending | older_live)"),
     ("commands[newest ^ done_older]", "commands[newest]"),
     ("older_live.eq(live & ~done_newer)", "older_live.eq(live)"),
     (" & ~(older_live & alone)", " & ~(older_live & alone & pending)"),
     (OLDER_ALONE, "older.mode == Mode.FUSED"),
-    ("(load.start | pending) & ~execute.busy", "load.start & ~execute.busy"),
+    ("begins.eq(pending & ~execute.busy)", "begins.eq(pending)"),
     (
-        "parts += [(waits | pending) & (newest == number)]",
-        "parts += [pending & (newest == number)]",
+        "parts += [(waits | pending | self.execute.start)",
+        "parts += [(waits | pending)",
     ),
+    ("Cat(*parts, begins)", "Cat(*parts)"),
+    ("following != (newest ^ self.start)", "following != newest"),
     ("[store.busy & (mine == number), ~tiles[number].empty]", "[~tiles[number].empty]"),
     ("with m.Elif(store.waits & ~store.busy)", "with m.Elif(store.waits)"),
     ("self.load.start & ~older_live", "self.load.start"),
     ("store.closes & (at == number)", "store.closes & (at != number)"),
     ("done_newer.eq(live & ~older_live & ~of[newest])", "done_newer.eq(live & ~of[newest])"),
     ("tiles[0].count + tiles[1].count < most", "tiles[1].count < most"),
-    ("self.anew.eq(load.start & ~older_live)", "self.anew.eq(load.start)"),
+    ("anew.eq(~older_live)]", "anew.eq(1)]"),
 ]
 """Faults in the text of the unit."""
 
@@ -164,9 +167,13 @@ class FlightSpec(wiring.Component):
         others = flies[~newest]
         oldest, done = Signal(), Signal()
         parts = [load, execute, *drains]
-        here = [Cat(own["to_execute"][n], *(part.has(n) for part in parts)).any() for n in range(2)]
+        self.left = Array(Signal(name=f"own_left_{n}") for n in range(2))  # of it in flight
+        has = [Cat(own["to_execute"][n], *(part.has(n) for part in parts)).any() for n in range(2)]
+        self.here = has
+        for n, here in enumerate(has):
+            m.d.sync += self.left[n].eq(here | (dut.start & (newest != n)))
         m.d.comb += oldest.eq(newest ^ others)
-        m.d.comb += done.eq(flies[oldest] & ~Array(here)[oldest])
+        m.d.comb += done.eq(flies[oldest] & ~self.left[oldest])
         with m.If(done):
             m.d.sync += flies[oldest].eq(0)
         set_up = self._begin(m, others)
@@ -207,7 +214,11 @@ class FlightSpec(wiring.Component):
         command, fused, to_load = own["command"], own["fused"], own["to_load"]
         waits = others & (fused[0] | fused[1])
         loads = to_load[newest] & set_up & ~load.busy & ~waits
-        executes = own["to_execute"][newest] & (~to_load[newest] | loads) & ~execute.busy
+        may_execute, executes = Signal(), Signal()
+        m.d.comb += may_execute.eq(
+            own["to_execute"][newest] & ~to_load[newest] & ~execute.busy & ~executes
+        )
+        m.d.sync += executes.eq(may_execute)
         m.d.comb += [
             Assert(dut.load.start == loads, "loads too early, too late or not at all"),
             Assert(dut.execute.start == executes, "executes too early, too late or not at all"),
@@ -225,6 +236,7 @@ class FlightSpec(wiring.Component):
             port = stage.port
             number = Mux(port.start, newest, stage.number)
             seen = (port.number == number) & (port.command == command[number])
+            seen &= (port.product.mode == Mode.FUSED) == fused[number]
             right += [~(port.start | stage.busy) | seen, ~port.start | (dut.anew == anew)]
         room = Signal()
         full = [d.goes[load.number] & (d.tiles[0] + d.tiles[1] >= MOST) for d in drains]
@@ -232,6 +244,7 @@ class FlightSpec(wiring.Component):
         for drain in drains:
             port = drain.port
             seen = (port.number == drain.number) & (port.command == command[drain.number])
+            seen &= (port.product.mode == Mode.FUSED) == fused[drain.number]
             right += [~drain.busy | seen, ~drain.late | (port.number == drain.next)]
         m.d.comb += [
             Assert(Cat(*right).all(), "a stage sees another product"),
@@ -242,7 +255,8 @@ class FlightSpec(wiring.Component):
         """How the unit's registers stand to the products, and how far these can be."""
         own, newest, load, execute = self.own, self.newest, self.load, self.execute
         flies, to_load, to_execute = own["flies"], own["to_load"], own["to_execute"]
-        pending = to_execute[newest] & ~to_load[newest]
+        executes = self.dut.execute.start
+        pending = to_execute[newest] & ~to_load[newest] & ~executes
         fused = own["fused"][0] | own["fused"][1]
         older = self.of_older
         mode = Mux(own["fused"][~newest], Mode.FUSED.value, Mode.DX.value)
@@ -256,13 +270,22 @@ class FlightSpec(wiring.Component):
             ~others | ((older.mode.as_value() == mode) & (older.north == own["north"][~newest])),
             ~(to_load[~newest] | to_execute[~newest]),
             ~(others & fused) | to_load[newest],
-            ~pending | (others & ~own["anew"][newest]),
+            ~(pending | executes) | (self.of_newest_anew == own["anew"][newest]),
+            ~executes | (to_execute[newest] & ~to_load[newest] & ~execute.busy),
+            ~(others & (pending | executes)) | ~own["anew"][newest],
             ~load.busy | (load.number == newest),
             ~execute.has(~newest) | ~others | to_execute[newest],
+            ~executes | (self.of_at_0 == newest),
             ~load.busy | (flies[load.number] & ~to_load[load.number]),
             ~execute.busy | (flies[execute.number] & ~to_execute[execute.number]),
-            ~execute.busy | (self.of_execute_at == execute.number),
+            ~execute.busy | (self.of_at_0 == execute.number),
         ]
+        for n in range(3):
+            at = getattr(self, f"of_at_{n}")
+            true.append(getattr(self, f"of_older_for_{n}") == (at != newest))
+        for n in range(2):
+            true.append(getattr(self, f"of_in_flight_{n}") == self.left[n])
+            true.append(~self.here[n] | self.left[n])
         for n, command in enumerate((self.of_command_0, self.of_command_1)):
             true += [
                 ~to_load[n] | to_execute[n],
@@ -270,7 +293,7 @@ class FlightSpec(wiring.Component):
                 ~flies[n] | (command == own["command"][n]),
                 ~(own["fused"][n] & own["north"][n]),
             ]
-        for drain, at in zip(self.drains, (self.of_east_at, self.of_north_at), strict=True):
+        for drain, at in zip(self.drains, (self.of_at_1, self.of_at_2), strict=True):
             mine = drain.number
             true += [
                 drain.tiles[0] + drain.tiles[1] <= MOST,

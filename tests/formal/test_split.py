@@ -17,20 +17,18 @@ class SplitSpec(wiring.Component):
     """The beats of a request that are still due, counted beside the splitter, and whose it is.
 
     Assumes aligned requests of at least one beat, as the unit does, and a window that stays.
-    ``left`` is a probe of the beats that the unit has to give.
+    ``until`` is a probe of the last beat's number that the unit has.
     """
-
-    i: In(stream.Signature(owned_request_layout()))
-    ready: In(1)
-    base: In(40)
-    limit: In(40)
-    stop: In(1)
-    clear: In(1)
-    left: In(16)
 
     def __init__(self, dut: BurstSplitter):
         self.dut = dut
-        super().__init__()
+        flags = dict.fromkeys(("ready", "stop", "clear"), In(1))
+        window = dict.fromkeys(("base", "limit"), In(40))
+        beats = 40 - (dut.data_width // 8).bit_length() + 2
+        until = {"until": In(beats)}
+        super().__init__(
+            {"i": In(stream.Signature(owned_request_layout()))} | flags | window | until
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -63,7 +61,7 @@ class SplitSpec(wiring.Component):
 
         m.d.comb += Assert(dut.held == (due != 0), "a request forgotten, or not ended")
         with m.If(dut.held):
-            m.d.comb += Assert(self.left == due, "count of the beats")
+            m.d.comb += Assert(self.until == address // size + due - 1, "the last beat")
             m.d.comb += Assert(dut.o.p.addr == address[:40], "a beat skipped or repeated")
             m.d.comb += Assert(beats <= due, "more beats than were asked for")
             m.d.comb += Assert(dut.o.p.last == (beats == due), "not the last, or not told")
@@ -81,7 +79,7 @@ class SplitSpec(wiring.Component):
 @pytest.mark.parametrize("data_width", [32, 64, 512])
 def test_splitter(data_width):
     dut = BurstSplitter(data_width=data_width)
-    prove(SplitSpec(dut), assertions=ASSERTIONS, probes={"left": "dut.left"})
+    prove(SplitSpec(dut), assertions=ASSERTIONS, probes={"until": "dut.until"})
 
 
 class Edited(BurstSplitter):
@@ -136,4 +134,4 @@ BROKEN = [
 
 @pytest.mark.parametrize("broken", BROKEN)
 def test_broken_splitter_is_refuted(broken):
-    refute(SplitSpec(broken(data_width=64)), assertions=ASSERTIONS, probes={"left": "dut.left"})
+    refute(SplitSpec(broken(data_width=64)), assertions=ASSERTIONS, probes={"until": "dut.until"})

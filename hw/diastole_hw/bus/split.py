@@ -83,36 +83,39 @@ class BurstSplitter(wiring.Component):
         m = Module()
         low = exact_log2(self.data_width // 8)  # bits of the place in a beat
         beat = data_register(ADDRESS_BITS - low)  # number of the next beat
-        left = data_register(16)
-        room = Signal(range(BURST_BEATS + 1))
-        burst = Signal(range(BURST_BEATS + 1))
+        until = data_register(ADDRESS_BITS - low + 1)  # and of the request's last one
+        in_burst = exact_log2(BURST_BEATS)
+        last = Signal()
+        ends = Signal()  # in the window
         inside = Signal()
         whose = data_register(whose_layout())
+        limit = self.limit[low:]
         m.d.comb += [
-            room.eq(BURST_BEATS - beat[: exact_log2(BURST_BEATS)]),
-            burst.eq(Mux(left < room, left, room)),
-            inside.eq(
-                (Cat(Const(0, low), beat) >= self.base)
-                & (Cat(Const(0, low), beat + burst) <= self.limit)
-            ),
+            # All from registers, side by side: no sum is waited for.
+            last.eq(until[in_burst:] == beat[in_burst:]),
+            ends.eq(Mux(last, until < limit, beat[in_burst:] < limit[in_burst:])),
+            inside.eq((Cat(Const(0, low), beat) >= self.base) & ends),
             self.outside.eq(self.held & ~inside),
             self.o.valid.eq(self.held & inside & ~self.stop),
             self.o.p.addr.eq(Cat(Const(0, low), beat)),
-            self.o.p.len.eq(burst - 1),
-            self.o.p.last.eq(left == burst),
+            self.o.p.len.eq(
+                (Mux(last, until[:in_burst], BURST_BEATS - 1) - beat[:in_burst])[:in_burst]
+            ),
+            self.o.p.last.eq(last),
             self.o.p.whose.eq(whose),
         ]
         given = Signal()
         m.d.comb += [
             given.eq(self.o.valid & self.o.ready),
-            self.i.ready.eq(~self.stop & (~self.held | (given & self.o.p.last))),
+            self.i.ready.eq(~self.stop & (~self.held | (given & last))),
         ]
         with m.If(given):
-            m.d.sync += [beat.eq(beat + burst), left.eq(left - burst)]
-            with m.If(self.o.p.last):
+            m.d.sync += beat.eq(Cat(Const(0, in_burst), beat[in_burst:] + 1))
+            with m.If(last):
                 m.d.sync += self.held.eq(0)
         with m.If(self.i.valid & self.i.ready):
-            m.d.sync += [beat.eq(self.i.p.addr[low:]), left.eq(self.i.p.beats), self.held.eq(1)]
+            first = self.i.p.addr[low:]
+            m.d.sync += [beat.eq(first), until.eq(first + (self.i.p.beats - 1)), self.held.eq(1)]
             m.d.sync += whose.eq(self.i.p.whose)
         with m.If(self.clear):
             m.d.sync += self.held.eq(0)

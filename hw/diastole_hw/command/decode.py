@@ -6,6 +6,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
+from diastole_hw.registers import data_register
 from diastole_sim.spec.command_check import lengths_of
 from diastole_sim.spec.command_errors import IN_TABLES, PRECEDENCE, VERSIONS, ErrorCode
 from diastole_sim.spec.command_table import (
@@ -79,7 +80,7 @@ def layout_for(limits: Limits) -> data.StructLayout:
 class Decoder(wiring.Component):
     """Check one command and take it apart, as :func:`diastole_sim.spec.command_check.decode` does.
 
-    Timing: combinational.
+    Timing: ``o`` is combinational; ``error_code`` is that of the ``bits`` of the cycle before.
 
     Parameters
     ----------
@@ -113,6 +114,8 @@ class Decoder(wiring.Component):
         never = IN_TABLES if self.limits.has_planes else (*IN_TABLES, ErrorCode.WIDTH)
         codes = [code for code in PRECEDENCE if code not in never]
         found = {code: Signal(name=code.name.lower()) for code in codes}
+        seen = {code: data_register(name=f"{code.name.lower()}_seen") for code in codes}
+        m.d.sync += [seen[code].eq(found[code]) for code in codes]
         with m.Switch(values["opcode"]):
             for opcode in opcodes_of(vector=self.limits.has_vector):
                 with m.Case(opcode):
@@ -122,7 +125,7 @@ class Decoder(wiring.Component):
             with m.Default():
                 m.d.comb += found[ErrorCode.BAD_OPCODE].eq(1)
         for code in reversed(codes):  # the last assignment wins
-            with m.If(found[code]):
+            with m.If(seen[code]):
                 m.d.comb += self.error_code.eq(code)
         return m
 

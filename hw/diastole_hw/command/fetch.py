@@ -32,12 +32,14 @@ class CommandFetch(wiring.Component):
     it ends the step, and the command after it, or in a step before ``step_end`` its target, is the
     next one; where that is not among those from ``first`` to ``count``, all is done.
 
-    Timing: 2 cycles from the last beat of a command to ``command.valid``, a register; where it
-    keeps operands on chip, as many more as :class:`diastole_hw.command.panels.Panels` takes, and 1.
-    The request of the first command is valid in the cycle after ``start``, that of the next in the
+    Timing: 2 cycles from the last beat of a command to ``command.valid``, a function of registers;
+    its payload is right a cycle earlier. Where it keeps operands on chip, as many more as
+    :class:`diastole_hw.command.panels.Panels` takes, and 1.
+    The request of the first command is valid 3 cycles after ``start``, that of the next in the
     cycle after the one before it was taken, if none is in flight before that, else after ``done``.
     A ``next`` ends the step 2 cycles after its last beat or in the cycle after the last ``done``,
-    the later of both; the request of the command after it, or ``finished``, comes a cycle later.
+    the later of both; ``finished`` comes a cycle later, the request of the command after it 3.
+    Addresses are added up in cycles of their own, and looked at in others.
 
     Parameters
     ----------
@@ -119,15 +121,13 @@ class CommandFetch(wiring.Component):
         last = Signal()
         beats = 8 * COMMAND_BYTES // data_width
         beat = data_register(range(beats))
-        at = Signal(ADDRESS_BITS + 1)  # of the command
-        inside = Signal()
+        at = data_register(ADDRESS_BITS + 1)  # of the command, once it is asked for, of the next
+        inside = data_register()  # that lies in the window, of the cycle before
         m.d.comb += [
             decoder.bits.eq(bits),
             self.command.payload.eq(decoder.o),
             last.eq(index + 1 == self.count),
             self.number.eq(index[0]),
-            at.eq(self.address + (index << exact_log2(COMMAND_BYTES))),
-            inside.eq((at >= self.base) & (at + COMMAND_BYTES <= self.limit)),
             self.read.requests.p.addr.eq(at),
             self.read.requests.p.beats.eq(beats),
         ]
@@ -141,21 +141,27 @@ class CommandFetch(wiring.Component):
         m.d.sync += [self.finished.eq(0), panels.start.eq(0)]
         m.d.comb += taken.eq(self.command.valid & self.command.ready)
         m.d.sync += flying.eq(flying + taken - self.done)
+        m.d.sync += inside.eq((at >= self.base) & (at + COMMAND_BYTES <= self.limit))
         with m.Switch(state):
             with m.Case(State.IDLE):
                 with m.If(self.start & (self.error_code == 0)):
-                    m.d.sync += [index.eq(begin), flying.eq(0), state.eq(State.REQUEST)]
+                    m.d.sync += [index.eq(begin), flying.eq(0), state.eq(State.SEEK)]
                     with m.If(none):
                         m.d.comb += code.eq(ErrorCode.ZERO_SIZE)
                     with m.Elif(self.address[: exact_log2(data_width // 8)].any()):
                         m.d.comb += code.eq(ErrorCode.MISALIGNED)
+            with m.Case(State.SEEK):
+                m.d.sync += at.eq(self.address + (index << exact_log2(COMMAND_BYTES)))
+                m.d.sync += state.eq(State.LOOK)
+            with m.Case(State.LOOK):
+                m.d.sync += state.eq(State.REQUEST)
             with m.Case(State.REQUEST):
                 m.d.comb += self.read.requests.valid.eq(inside)
                 m.d.sync += [beat.eq(0), refusal.eq(0)]
                 with m.If(~inside):
                     m.d.sync += [refusal.eq(ErrorCode.WINDOW), state.eq(State.REFUSED)]
                 with m.Elif(self.read.requests.ready):
-                    m.d.sync += state.eq(State.BEATS)
+                    m.d.sync += [state.eq(State.BEATS), at.eq(at + COMMAND_BYTES)]
             with m.Case(State.BEATS):
                 m.d.comb += self.read.beats.ready.eq(1)
                 with m.If(self.read.beats.valid):
@@ -165,12 +171,10 @@ class CommandFetch(wiring.Component):
                         m.d.sync += refusal.eq(ErrorCode.READ_RESPONSE)
                     with m.If(beat == beats - 1):
                         m.d.sync += state.eq(State.CHECK)
-            with m.Case(State.CHECK):
+            with m.Case(State.CHECK):  # what the decoder finds wrong is known a cycle later
                 m.d.sync += [state.eq(State.OFFER), panels.start.eq(1)]
                 with m.If(refusal != 0):
                     m.d.sync += state.eq(State.REFUSED)
-                with m.Elif(decoder.error_code != 0):
-                    m.d.sync += [refusal.eq(decoder.error_code), state.eq(State.REFUSED)]
                 with m.Elif(decoder.o.nest_keep != 0):
                     m.d.sync += state.eq(State.PANELS)
                 if self.limits.has_vector:
@@ -181,12 +185,14 @@ class CommandFetch(wiring.Component):
                     m.d.sync += [refusal.eq(ErrorCode.NEST), state.eq(State.REFUSED)]
                     with m.If(panels.fits):
                         m.d.sync += state.eq(State.OFFER)
+                self._refuse(m, state, refusal, decoder.error_code)
             with m.Case(State.REFUSED):
                 with m.If(flying == 0):
                     m.d.comb += code.eq(refusal)
             with m.Case(State.OFFER):
-                m.d.comb += self.command.valid.eq(1)
-                with m.If(self.command.ready):
+                m.d.comb += self.command.valid.eq(decoder.error_code == 0)
+                self._refuse(m, state, refusal, decoder.error_code)
+                with m.If(taken):
                     m.d.sync += [index.eq(index + 1), state.eq(State.WAIT)]
                     with m.If(last):
                         m.d.sync += state.eq(State.LAST)
@@ -200,10 +206,18 @@ class CommandFetch(wiring.Component):
                     m.d.sync += [state.eq(State.IDLE), self.finished.eq(1)]
             if self.limits.has_vector:
                 with m.Case(State.NEXT):
-                    self._next(m, state, index, flying == 0, decoder.o.target)
+                    alone = (flying == 0) & (decoder.error_code == 0)
+                    self._next(m, state, index, alone, decoder.o.target)
+                    self._refuse(m, state, refusal, decoder.error_code)
         m.d.comb += self.busy.eq(state != State.IDLE)
         self._stop(m, state, index, flying, code)
         return m
+
+    @staticmethod
+    def _refuse(m, state, refusal, error_code):
+        """Not this command, if the decoder has found anything."""
+        with m.If(error_code != 0):
+            m.d.sync += [refusal.eq(error_code), state.eq(State.REFUSED)]
 
     def _next(self, m, state, index, alone, target):
         """End the step as soon as nothing is in flight."""
@@ -216,7 +230,7 @@ class CommandFetch(wiring.Component):
         ]
         with m.If(alone & ~self.clear & (self.fault == 0)):
             m.d.comb += self.step_set.eq(1)
-            m.d.sync += [index.eq(follower), state.eq(State.REQUEST)]
+            m.d.sync += [index.eq(follower), state.eq(State.SEEK)]
             with m.If((follower < self.first) | (follower >= self.count)):
                 m.d.sync += [state.eq(State.IDLE), self.finished.eq(1)]
 
@@ -251,3 +265,5 @@ class State(enum.Enum, shape=4):
     REFUSED = 7
     LAST = 8
     NEXT = 9
+    SEEK = 10
+    LOOK = 11

@@ -86,7 +86,8 @@ class Panels(wiring.Component):
     :meth:`diastole_sim.spec.nest.NestLimits.problem` does.
 
     Timing: ``done`` comes at the latest when both operands have been counted
-    (:class:`PanelRoom`), in the cycle after ``start`` where nothing is kept.
+    (:class:`PanelRoom`, which begins 1 cycle after ``start``), 2 cycles after ``start`` where
+    nothing is kept.
 
     Parameters
     ----------
@@ -136,12 +137,14 @@ class Panels(wiring.Component):
                     with m.Case(*opcodes):
                         self._operation(m, operation, taken, rooms)
         fits = done = 1
+        counts = Signal()  # slabs are known
+        m.d.sync += counts.eq(self.start)
         for bit, room in enumerate(rooms.values()):
             keeps = command.nest_keep[bit]
-            m.d.comb += room.start.eq(self.start)
+            m.d.comb += room.start.eq(counts)
             done &= room.done | ~keeps
             fits &= room.fits | ~keeps
-        m.d.comb += [self.done.eq(~self.start & done), self.fits.eq(fits)]
+        m.d.comb += [self.done.eq(~self.start & ~counts & done), self.fits.eq(fits)]
         return m
 
     def _operation(self, m, operation, taken: NestLimits, rooms):

@@ -128,10 +128,11 @@ class Flight(wiring.Component):
     nothing else is in flight, and nothing begins before it has ended, because it has its own halves
     of a scratchpad and all maxima.
 
-    Timing: ``load.start`` comes with ``set_up_done``, ``execute.start`` in the same cycle, or both
-    in the first one in which they may. A drain goes over to a product in the cycle after it has
-    seen its tile. ``done`` comes in the first cycle in which nothing of the oldest product is in
-    flight.
+    Timing: ``load.start`` comes with ``set_up_done``, or in the first cycle in which it may;
+    ``execute.start`` two cycles later, or in the cycle after the first one in which it may. A drain
+    goes over to a product in the cycle after it has seen its tile. ``done`` comes in the cycle after
+    the first one in which nothing of the oldest product is in flight, and is a register, as is
+    ``execute.start``.
 
     Parameters
     ----------
@@ -202,11 +203,12 @@ class Flight(wiring.Component):
         live = Signal()  # the newer one is in flight
         older_live = Signal()
         waits = Signal()  # the newer one for the load unit; its set-up is part of that
+        pending = Signal()  # it is being loaded, and waits for the array
         commands = Array(Signal(name=f"command_{number}") for number in range(2))
         done_newer = Signal()
         done_older = Signal()
         m.d.comb += [
-            self.ready.eq(~live | ~(waits | self.load.busy | older_live)),
+            self.ready.eq(~live | ~(waits | pending | self.load.busy | older_live)),
             self.newest_command.eq(commands[newest]),
             self.busy.eq(live | older_live),
             self.busy_behind.eq(live & older_live),
@@ -226,32 +228,37 @@ class Flight(wiring.Component):
 
         shown = []
 
-        def show(port, number, own):
-            """The product of a number, for a stage; ``own``: fields that it calls otherwise."""
-            newer = Signal.like(newest, name=f"newer_for_{len(shown)}")
+        def show(port, following, own):
+            """The product of the number ``following``, from the next cycle on, for a stage; which
+            of both records that is, is a register too, since it chooses hundreds of bits. ``own``:
+            fields that the stage calls otherwise. Returns the number."""
+            number = Signal(name=f"at_{len(shown)}")
+            kept = Signal(name=f"older_for_{len(shown)}")
             shown.append(port)
-            m.d.comb += newer.eq(number == newest)
+            m.d.sync += [number.eq(following), kept.eq(following != (newest ^ self.start))]
             for name in port.product.shape().members:
                 field = own.get(name, name)
-                record = Mux(newer, _bits(self.set_up[field]), _bits(older[field]))
+                record = Mux(kept, _bits(older[field]), _bits(self.set_up[field]))
                 m.d.comb += _bits(port.product[name]).eq(record)
             m.d.comb += [
                 port.number.eq(number),
                 port.command.eq(commands[number]),
             ]
+            return number
 
-        pending = self._stages(m, newest, older, older_live, waits, show)
+        self._stages(m, newest, older, older_live, waits, pending, show)
         numbers = self._drains(m, newest, older_live, show)
         counts = self._tiles(m, platform, numbers)
         in_flight = []
         for number in range(2):
             parts = [stage.busy & (stage.number == number) for stage in (self.load, self.execute)]
-            parts += [(waits | pending) & (newest == number)]
+            parts += [(waits | pending | self.execute.start) & (newest == number)]
             stores = (self.east, self.north)
             for store, mine, tiles in zip(stores, numbers, counts, strict=True):
                 parts += [store.busy & (mine == number), ~tiles[number].empty]
             here = Signal(name=f"in_flight_{number}")
-            m.d.comb += here.eq(Cat(parts).any())
+            begins = self.start & (newest != number)
+            m.d.sync += here.eq(Cat(*parts, begins).any())
             in_flight.append(here)
         of = Array(in_flight)
         m.d.comb += [
@@ -260,41 +267,42 @@ class Flight(wiring.Component):
         ]
         return m
 
-    def _stages(self, m, newest, older, older_live, waits, show):
-        """Load and execute; returns whether the newer product waits for the array."""
+    def _stages(self, m, newest, older, older_live, waits, pending, show):
+        """Load and execute."""
         load, execute = self.load, self.execute
         alone = (self.set_up.mode == Mode.FUSED) | (older.mode == Mode.FUSED)
-        pending = Signal()  # it is being loaded
+        begins = Signal()  # the newer one at the array, in the next cycle
+        anew = Signal(name="newest_anew")
         m.d.comb += [
             load.start.eq(waits & self.set_up_done & ~(older_live & alone)),
-            execute.start.eq((load.start | pending) & ~execute.busy),
-            self.anew.eq(load.start & ~older_live),
+            begins.eq(pending & ~execute.busy),
+            self.anew.eq(Mux(load.start, ~older_live, anew)),
         ]
+        m.d.sync += execute.start.eq(begins)
         with m.If(load.start):
-            m.d.sync += pending.eq(1)
-        with m.If(execute.start):
+            m.d.sync += [pending.eq(1), anew.eq(~older_live)]
+        with m.If(begins):
             m.d.sync += pending.eq(0)
-        at = Signal(name="execute_at")
-        now = Signal(name="execute_now")
-        m.d.comb += now.eq(Mux(execute.start, newest, at))
-        m.d.sync += at.eq(now)
-        show(execute, now, {})
+        following = Signal(name="execute_following")
+        at = show(execute, following, {})
+        m.d.comb += following.eq(Mux(begins, newest, at))
         m.d.comb += [
             load.product[name].eq(self.set_up[name]) for name in loaded_layout(self.plan).members
         ]
         m.d.comb += [load.number.eq(newest), load.command.eq(self.newest_command)]
-        return pending
 
     def _drains(self, m, newest, older_live, show):
         """The numbers of the products whose tiles the drains take."""
         numbers = []
         for store, name in ((self.east, "east"), (self.north, "north")):
-            at = Signal(name=f"{name}_at")
+            following = Signal(name=f"{name}_following")
+            own = {"units": f"{name}_units", "result": f"to_{name}"}
+            at = show(store, following, own)
+            m.d.comb += following.eq(at)
             with m.If(self.load.start & ~older_live):
-                m.d.sync += at.eq(newest)
+                m.d.comb += following.eq(newest)
             with m.Elif(store.waits & ~store.busy):
-                m.d.sync += at.eq(store.next)
-            show(store, at, {"units": f"{name}_units", "result": f"to_{name}"})
+                m.d.comb += following.eq(store.next)
             if self.plan.vector is not None:
                 m.d.comb += store.oldest.eq(at == (newest ^ older_live))
             numbers.append(at)
