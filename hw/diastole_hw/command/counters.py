@@ -1,6 +1,6 @@
 """The machine's counters: what a command cost, and what it waited for."""
 
-from amaranth.hdl import Module, Mux
+from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -9,6 +9,8 @@ from diastole_sim.spec.registers import BY_NAME, STALL_REGISTERS, WAIT_REGISTERS
 
 COUNTERS = ("cycles_total", "cycles", "convert_cycles", "read_beats", "write_beats")
 COUNTERS += (*STALL_REGISTERS.values(), "saturated", "underflowed")
+ELEMENTS = ("saturated", "underflowed")
+"""Counted when a conversion is done, all at once."""
 WAITS = ("busy_slots", *WAIT_REGISTERS.values())
 """Of machines with a vector unit."""
 
@@ -18,8 +20,10 @@ class Counters(wiring.Component):
 
     Beats are those of products; they and stalls count only while a product command runs.
 
-    Timing: a counter shows an event in the cycle after it, and is 0 in the cycle after ``clear``,
-    whatever happened with it.
+    Timing: a counter of cycles or of beats shows an event 2 cycles after it, so that nothing that
+    tells of events reaches a sum in the same cycle; one of elements, and what is of the latest
+    tensor, in the cycle after it. All are 0 in the cycle after ``clear``, whatever happened with it
+    or before.
 
     Parameters
     ----------
@@ -67,9 +71,11 @@ class Counters(wiring.Component):
             happened |= self._waits()
         for name, amount in happened.items():
             counter = getattr(self, name)
-            m.d.sync += counter.eq(counter + amount)
-            with m.If(self.clear):
-                m.d.sync += counter.eq(0)
+            if name not in ELEMENTS:
+                step = Signal(len(Value.cast(amount)), name=f"{name}_step")
+                m.d.sync += step.eq(Mux(self.clear, 0, amount))
+                amount = step
+            m.d.sync += counter.eq(Mux(self.clear, 0, counter + amount))
         for name in self.latest:
             value = getattr(self, name)
             with m.If(events.converted):

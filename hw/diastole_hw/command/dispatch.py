@@ -14,12 +14,12 @@ from diastole_hw.engine.control import STALLS, product_control
 from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
 from diastole_hw.plan.uses import DY, Mode
+from diastole_hw.schedule.tokens import NEST_OPERANDS
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_hw.vector.check import among
 from diastole_hw.vector.control import VectorControl
 from diastole_sim.spec.command_table import (
     CHAINED,
-    NEST_FIELDS,
     SLOT_FIELDS,
     TRANSFERS,
     VECTOR_OPCODES,
@@ -66,9 +66,6 @@ def events_layout(*, planes: bool, vector: bool = False) -> data.StructLayout:
 def events_of(plan: Plan) -> data.StructLayout:
     """Those of the machine."""
     return events_layout(planes=plan.planar, vector=plan.vector is not None)
-
-
-NESTS = (*NEST_FIELDS.values(), "nest_outer", "nest_keep")
 
 
 def command_of(plan: Plan) -> data.StructLayout:
@@ -118,7 +115,8 @@ class Dispatch(wiring.Component):
     Members
     -------
     command : In(stream of command_of(plan))
-        In order; others must not come, which is not checked. An offer must stay.
+        In order; others must not come, which is not checked. An offer must stay, and have its
+        payload a cycle before ``valid``.
     number : In(1)
         Of the command that is offered: that of the one before it, inverted, unless none is here.
     done : Out(1)
@@ -429,7 +427,7 @@ class Dispatch(wiring.Component):
             given.y.eq(command.out_a),
             given.dw.eq(command.out_a),
             given.dx.eq(Mux(backward, command.out_b, command.out_a)),
-            *(given[name].eq(command[name]) for name in NESTS),
+            *(given[name].eq(command[name]) for name in NEST_OPERANDS),
         ]
         if self.plan.planar:
             widths = (self._width(command, name) for name in CLASS_NAMES)

@@ -7,6 +7,7 @@ from amaranth.utils import bits_for
 
 from diastole_hw.command.decode import layout_for
 from diastole_hw.place import place
+from diastole_hw.registers import data_register
 from diastole_hw.schedule.lengths import nest_lengths
 from diastole_sim.spec.command_table import (
     MULTIPLYING,
@@ -126,8 +127,11 @@ class Panels(wiring.Component):
         most = max(max(counts) for counts in self.limits.planes or ((1,),))
         blocks = {"stream": any_of.stream_blocks, "held": any_of.held_blocks}
         rooms = {name: PanelRoom(room, most) for name, room in blocks.items()}
+        slabs = {}
         for name, room in rooms.items():
             m.submodules[name] = place(room, platform)
+            slabs[name] = data_register(room.slab.shape(), name=f"{name}_slab")
+            m.d.comb += room.slab.eq(slabs[name])
         present = opcodes_of(vector=self.limits.has_vector)
         with m.Switch(command.opcode):
             for name, operation in OPERATIONS.items():
@@ -135,7 +139,7 @@ class Panels(wiring.Component):
                 if taken is not None:
                     opcodes = [op for op in present if MULTIPLYING.get(op) == operation]
                     with m.Case(*opcodes):
-                        self._operation(m, operation, taken, rooms)
+                        self._operation(m, operation, taken, rooms, slabs)
         fits = done = 1
         counts = Signal()  # slabs are known
         m.d.sync += counts.eq(self.start)
@@ -147,7 +151,7 @@ class Panels(wiring.Component):
         m.d.comb += [self.done.eq(~self.start & ~counts & done), self.fits.eq(fits)]
         return m
 
-    def _operation(self, m, operation, taken: NestLimits, rooms):
+    def _operation(self, m, operation, taken: NestLimits, rooms, slabs):
         """Lengths and sizes of one product."""
         command, block = self.command, self.limits.block
         (product,) = operation.products
@@ -158,17 +162,18 @@ class Panels(wiring.Component):
             m.d.comb += size.eq((command[axis] + (block - 1)) >> low)
         t, lanes, contraction = blocks
         outer_l = command.nest_outer
-        for operand, room, slab, whole, tile, tiles in (
-            (product.streamed, rooms["stream"], nest.stream_slab, outer_l, nest.t_blocks, t),
+        for operand, name, slab, whole, tile, tiles in (
+            (product.streamed, "stream", nest.stream_slab, outer_l, nest.t_blocks, t),
             (
                 product.held,
-                rooms["held"],
+                "held",
                 nest.held_slab,
                 ~outer_l,
                 nest.groups * taken.lane_side,
                 lanes,
             ),
         ):
+            room = rooms[name]
             if self.limits.has_planes:
                 bits = bits_for(room.planes - 1)
                 further = command[WIDTH_FIELDS[operand.tensor_class]][:bits]
@@ -176,8 +181,8 @@ class Panels(wiring.Component):
                     by_slot = command[SLOT_FIELDS[operand.tensor_class]].any()
                     further = Mux(by_slot, max(CHOSEN_PLANES) - 1, further)
                 slab = slab * (further + 1)
+            m.d.sync += slabs[name].eq(slab)
             m.d.comb += [
-                room.slab.eq(slab),
                 room.chunk.eq(nest.chunk),
                 room.chunk_blocks.eq(contraction),
                 room.whole.eq(whole),

@@ -17,7 +17,7 @@ class ChainedResults(wiring.Component):
     each is cut.
 
     Timing: ``rows`` is combinational from the drains' rows, and their ready signals from it. A
-    product's ``tiles`` are there 2 cycles after ``started``.
+    product's ``tiles`` are there 3 cycles after ``started``.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class ChainedResults(wiring.Component):
     started : In(1)
         A pulse: a product with a chain begins.
     product : In(product_layout(plan))
-        That product, in the next cycle; its mode, sizes, nest and results are read.
+        That product, 2 cycles later; its mode, sizes, nest and results are read.
     tiles : Out(stream of tiles_layout())
         Of every such product, in their order. Two wait at most: whoever takes the last row of a
         product must have taken its tiles.
@@ -66,7 +66,8 @@ class ChainedResults(wiring.Component):
         known = Signal()  # the product is here
         result = Mux(product.north, product.to_north.as_value(), product.to_east.as_value())
         result = data.View(product.to_north.shape(), result)
-        m.d.sync += known.eq(self.started)
+        begun = Signal()
+        m.d.sync += [begun.eq(self.started), known.eq(begun)]
         m.d.comb += [
             tiles.i.valid.eq(known),
             tiles.i.p.rows.eq(result.rows),

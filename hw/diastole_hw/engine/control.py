@@ -32,7 +32,7 @@ class ProductControl(wiring.Signature):
     ready : In(1)
         The engine can take a product: it has at most one under way, which it has set up.
     fits : In(1)
-        The fused pass has room for these operands; combinational from them.
+        The fused pass has room for the operands of the cycle before.
     done, done_command : In(1), In(1)
         A pulse for each product, in their order: all of its result has been given to the writer,
         or to its chain. And which command it was of.

@@ -129,10 +129,9 @@ class Flight(wiring.Component):
     of a scratchpad and all maxima.
 
     Timing: ``load.start`` comes with ``set_up_done``, or in the first cycle in which it may;
-    ``execute.start`` two cycles later, or in the cycle after the first one in which it may. A drain
-    goes over to a product in the cycle after it has seen its tile. ``done`` comes in the cycle after
-    the first one in which nothing of the oldest product is in flight, and is a register, as is
-    ``execute.start``.
+    ``execute.start``, a register, two cycles later, or in the cycle after the first one in which it
+    may. A drain goes over to a product in the cycle after it has seen its tile. ``done`` comes in
+    the cycle after the first one in which nothing of the oldest product is in flight.
 
     Parameters
     ----------

@@ -7,9 +7,9 @@ from amaranth.lib.wiring import In, Out
 from diastole_hw.place import place
 from diastole_hw.plan.plan import MAX_ELEMENT_BITS, Plan
 from diastole_hw.plan.uses import DY, OPERATION_OF, PRODUCTS, Mode, W, X, product_of
-from diastole_hw.registers import data_register
+from diastole_hw.registers import data_output, data_register
 from diastole_hw.schedule.lengths import nest_lengths
-from diastole_hw.schedule.tokens import LENGTH, operands_layout, product_layout
+from diastole_hw.schedule.tokens import LENGTH, NEST_OPERANDS, operands_layout, product_layout
 from diastole_hw.transfer.address import Locate
 from diastole_sim.spec import operations
 from diastole_sim.spec.command_table import ADDRESS_BITS
@@ -45,9 +45,8 @@ class Setup(wiring.Component):
     Timing: ``done`` is high from b + 2 cycles after ``start`` until the cycle of the next one. The
     tallest of the three images, as they are read, has so many rows of blocks that their number has
     b bits, MAX_ELEMENT_BITS at most. ``product`` is registered, and right while ``done`` is high;
-    its mode, its sizes, its nest and where its images and results begin are so from the cycle after
-    ``start`` on.
-    ``fits`` is combinational from ``operands``.
+    its mode, its sizes and where its images and results begin are so from the cycle after ``start``
+    on, its nest from the one after that.
 
     Parameters
     ----------
@@ -61,7 +60,8 @@ class Setup(wiring.Component):
     operands : In(operands_layout(plan))
         Both looked at with ``start``.
     fits : Out(1)
-        The fused backward pass has room for dY; 0 in a machine that has no such pass.
+        The fused backward pass has room for dY, of the ``operands`` of the cycle before; 0 in a
+        machine that has no such pass.
     done : Out(1)
     product : Out(product_layout(plan))
         ``exponents`` stay 0: they are in the images' headers.
@@ -112,9 +112,9 @@ class Setup(wiring.Component):
         with m.If(self.start):
             m.d.sync += product.mode.eq(self.mode)
             self._sizes(m, product, blocks)
-            self._nest(m, product)
             if plan.vector is not None:
                 m.d.sync += product.chain.eq(given.chain)
+        self._nest(m, product)
         self._tile_pitches(m, product)
         return m
 
@@ -127,7 +127,8 @@ class Setup(wiring.Component):
             slices = [plan.fused_slices_m // count for count in counts]
             most_m = Array([count * plan.cols for count in slices])[planes[DY][:bits]]
             most_n = Array([most_n // plan.west_parts(count) for count in counts])[planes[W][:bits]]
-        m.d.comb += self.fits.eq((blocks["n"] <= most_n) & (blocks["m"] <= most_m))
+        fits = data_output(m, self.fits, "fits_kept")
+        m.d.sync += fits.eq((blocks["n"] <= most_n) & (blocks["m"] <= most_m))
 
     def _planes(self, m, product, cls, behind, rows, cols):
         """In how many planes a tensor is, and how far apart: an image ends with its maxima."""
@@ -198,10 +199,15 @@ class Setup(wiring.Component):
         ]
 
     def _nest(self, m, product):
-        """The lengths of tiles and chunks, and what a chunk takes of the scratchpads."""
-        plan, given = self.plan, self.operands
+        """The lengths of tiles and chunks, and what a chunk takes of the scratchpads: of the
+        command's own fields, kept, so that no product of two lengths waits for these."""
+        plan = self.plan
+        fields = {name: self.operands[name].shape() for name in NEST_OPERANDS}
+        given = data_register(data.StructLayout(fields), name="given_nest")
+        with m.If(self.start):
+            m.d.sync += [given[name].eq(self.operands[name]) for name in NEST_OPERANDS]
         of_directions = [product[f"{direction}_units"] for direction in ("east", "north")]
-        with m.Switch(self.mode):
+        with m.Switch(product.mode):
             for mode in PRODUCTS:
                 north = plan.use(mode).north
                 limits: NestLimits = getattr(plan.nests, OPERATION_OF[mode].name)

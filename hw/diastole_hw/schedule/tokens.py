@@ -407,3 +407,5 @@ OPERANDS = data.StructLayout(
         "nest_keep": 2,
     }
 )
+NEST_OPERANDS = tuple(name for name in OPERANDS.members if name.startswith("nest_"))
+"""What they say of the nest."""

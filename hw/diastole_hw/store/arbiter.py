@@ -48,13 +48,15 @@ class StoreArbiter(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         left = Signal(len(self.requests.p.beats))
+        none = Signal(init=1)  # is left
+        one = Signal()
         owner = Signal()
         chosen = Signal()  # 0 first, 1 second
         moves = self.beats.valid & self.beats.ready
         idle = Signal()  # or about to be
         offered = Signal()  # offered: second's request waits, and stays chosen
         m.d.comb += [
-            idle.eq((left == 0) | ((left == 1) & moves)),
+            idle.eq(none | (one & moves)),
             chosen.eq(offered | ~self.first_requests.valid),
         ]
         m.d.sync += offered.eq(self.requests.valid & ~self.requests.ready & chosen)
@@ -69,7 +71,7 @@ class StoreArbiter(wiring.Component):
                     self.requests.valid.eq(requests.valid & idle),
                     requests.ready.eq(self.requests.ready & idle),
                 ]
-            with m.If((owner == number) & (left != 0)):
+            with m.If((owner == number) & ~none):
                 m.d.comb += [
                     self.beats.payload.eq(beats.payload),
                     self.beats.valid.eq(beats.valid),
@@ -77,6 +79,7 @@ class StoreArbiter(wiring.Component):
                 ]
         with m.If(self.requests.valid & self.requests.ready):
             m.d.sync += [left.eq(self.requests.p.beats), owner.eq(chosen)]
+            m.d.sync += [none.eq(0), one.eq(self.requests.p.beats == 1)]
         with m.Elif(moves):
-            m.d.sync += left.eq(left - 1)
+            m.d.sync += [left.eq(left - 1), none.eq(one), one.eq(left == 2)]
         return m

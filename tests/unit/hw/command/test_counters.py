@@ -9,6 +9,10 @@ STALLS = ("load", "store", "accumulator", "turn")
 SINGLE_BITS = ("running", "converting", "multiplying", "read", "written", "converted")
 
 
+ELEMENTS = ("saturated", "underflowed")
+"""Counted a cycle earlier than what is counted in cycles."""
+
+
 def amounts(events):
     """What one cycle adds to each counter."""
     running = events["multiplying"]
@@ -36,6 +40,7 @@ def test_counts_until_cleared(rng):
 
     async def bench(ctx):
         totals = dict.fromkeys(COUNTERS, 0)
+        late = dict.fromkeys(COUNTERS, 0)
         amax = 0  # of the tensor converted last
         for _ in range(400):
             events = random_events(rng)
@@ -44,7 +49,9 @@ def test_counts_until_cleared(rng):
             ctx.set(dut.clear, clear)
             await ctx.tick()
             for name, amount in amounts(events).items():
-                totals[name] = 0 if clear else (totals[name] + amount) % 2 ** BY_NAME[name].bits
+                now = amount if name in ELEMENTS else late[name]
+                totals[name] = 0 if clear else (totals[name] + now) % 2 ** BY_NAME[name].bits
+                late[name] = 0 if clear else amount
             amax = events["amax"] if events["converted"] else amax
             amax = 0 if clear else amax
             got = {name: ctx.get(getattr(dut, name)) for name in COUNTERS}
@@ -96,6 +103,7 @@ def test_every_cycle_is_one_of_a_slot_or_of_a_wait(rng):
 
     async def bench(ctx):
         totals = dict.fromkeys(names, 0)
+        late = None
         for cycle in range(600):
             events = random_events(rng) | {"busy_slot": rng.random() < 0.2}
             events["waits"] = {cause: rng.random() < 0.25 for cause in WAITS[:-1]}
@@ -103,11 +111,13 @@ def test_every_cycle_is_one_of_a_slot_or_of_a_wait(rng):
             ctx.set(dut.clear, cycle == 50)
             await ctx.tick()
             if cycle == 50:
-                totals = dict.fromkeys(names, 0)
-            elif events["running"]:
-                holds = events["waits"] | {"command": 1}
-                first = next(f"wait_{cause}" for cause in WAITS if holds[cause])
-                totals["busy_slots" if events["busy_slot"] else first] += 1
+                totals, late = dict.fromkeys(names, 0), None
+                continue
+            if late:
+                totals[late] += 1
+            holds = events["waits"] | {"command": 1}
+            first = next(f"wait_{cause}" for cause in WAITS if holds[cause])
+            late = ("busy_slots" if events["busy_slot"] else first) if events["running"] else None
             assert {name: ctx.get(getattr(dut, name)) for name in names} == totals
             assert sum(totals.values()) == ctx.get(dut.cycles_total)
         assert all(totals.values())

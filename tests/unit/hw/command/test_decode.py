@@ -4,7 +4,6 @@
 import dataclasses
 
 import pytest
-from amaranth.sim import Simulator
 
 from diastole_hw.command.decode import Decoder
 from diastole_sim.spec.command import Command
@@ -18,7 +17,7 @@ from diastole_sim.spec.command_table import (
     machine_fields,
 )
 from diastole_sim.spec.nest import ProductNests
-from support.bench import design
+from support.bench import design, run
 from support.commands import NESTS, ON_MACHINES, good, limits_of
 
 
@@ -47,7 +46,7 @@ def verdict_of(bits, limits):
 
 
 def decide(cases, data_width, *, vector=False):
-    """(code, {field: value}) of the decoder for each case; it is combinational."""
+    """(code, {field: value}) of the decoder for each case; the code comes a cycle later."""
     return run_decoder(cases, limits_of(data_width, vector=vector))
 
 
@@ -60,11 +59,10 @@ def run_decoder(cases, limits):
             ctx.set(dut.bits, bits)
             decoded = ctx.get(dut.o)
             fields = {name: decoded[name] for name in dut.o.shape().members}
+            await ctx.tick()
             results.append((ctx.get(dut.error_code), fields))
 
-    sim = Simulator(dut)
-    sim.add_testbench(bench)
-    sim.run()
+    run(dut, bench, limit=len(cases) + 10)
     return results
 
 

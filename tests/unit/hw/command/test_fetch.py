@@ -143,7 +143,7 @@ def test_every_command_in_its_cycle(data_width, count, slow, rng):
     size = data_width // 8
     assert host.requests == [(base + 64 * n, 64 // size) for n in range(count)]
     assert seen.commands == [fields_of(command) for command in commands]
-    assert seen.asked[0] == 1
+    assert seen.asked[0] == 3
     for n in range(1, count):
         free = [seen.taken[n - 1]] + [seen.done[n - 2]] * (n > 1)
         assert seen.asked[n] == max(free) + 1, f"request of command {n}"

@@ -68,6 +68,7 @@ def test_how_results_are_cut(rng):
             ctx.set(dut.started, 1)
             await ctx.tick()
             ctx.set(dut.started, 0)
+            await ctx.tick()
             north = rng.randrange(2)
             other = {"rows": 5, "cols": 6}
             record = {"to_north": sizes, "to_east": other}
