@@ -162,14 +162,15 @@ class LaneQuantiser(wiring.Component):
     def latency(self) -> int:
         """Cycles."""
         divided = division_cycles(self._quotient_bits) if self.numerics.scale_significands else 0
-        return 2 + any(self._folds) + divided
+        return 3 + any(self._folds) + divided
 
     def elaborate(self, platform):
         m = Module()
-        operand = self._read(m)
+        depth = by_class(m, self.cls, [c.format.depth for c in self._classes], "depth")
+        operand = self._read(m, depth)
         if self.numerics.scale_significands:
-            operand = self._divide(m, operand, platform)
-        aligned = self._align(m, operand)
+            operand = self._divide(m, operand, depth, platform)
+        aligned = self._align(m, self._place(m, operand), depth)
         code = Signal(len(self.element))  # with the sign
         saturated = Signal()
         underflowed = Signal()
@@ -206,14 +207,19 @@ class LaneQuantiser(wiring.Component):
         ]
         return m
 
-    def _read(self, m):
+    def _read(self, m, depth):
         """What is said of the number and of its group."""
         field, fraction = self.value[23:31], self.value[:23]
         special = Signal()
         poisoned = Signal()
         distance = Signal(signed(_DISTANCE_BITS))
+        deep = Signal(signed(_DISTANCE_BITS + 1))
         m.d.comb += special.eq(field == 0xFF)
-        m.d.comb += distance.eq(self.exponent - field)
+        m.d.comb += [
+            distance.eq(self.exponent - field),
+            # The number comes late, from a memory: one subtraction, not two behind each other.
+            deep.eq((self.exponent - depth) - field),
+        ]
         # A format without NaN leaves it to the group.
         groups = [
             self.numerics.special == "poison" and c.format.nan_code is None for c in self._classes
@@ -230,12 +236,13 @@ class LaneQuantiser(wiring.Component):
             "present": self.exponent.any() & ~poisoned,
             "poisoned": poisoned,
             "distance": distance,
+            "deep": deep,
             "significand": Cat(fraction, Const(1, 1)),
             "sticky": Const(0, 1),
             "random": self.random,
         }
 
-    def _divide(self, m, operand, platform):
+    def _divide(self, m, operand, depth, platform):
         """The number divided by its scale, as the same record, some cycles later."""
         divider = Divide(bits=self._quotient_bits)
         cycles = division_cycles(divider.bits)
@@ -253,34 +260,42 @@ class LaneQuantiser(wiring.Component):
         delayed = {
             name: late(m, value, f"{name}_divided", cycles)
             for name, value in (operand | {"distance": distance}).items()
-            if name not in ("significand", "sticky")
+            if name not in ("significand", "sticky", "deep")
         }
         quotient_distance = Signal(signed(_DISTANCE_BITS))
+        deep = Signal(signed(_DISTANCE_BITS + 1), name="quotient_deep")
         m.d.comb += quotient_distance.eq(delayed["distance"].as_signed() + divider.below)
+        m.d.comb += deep.eq((delayed["distance"].as_signed() - depth) + divider.below)
         return delayed | {
             "significand": divider.quotient,
             "sticky": divider.sticky,
             "distance": quotient_distance,
+            "deep": deep,
         }
 
-    def _align(self, m, operand):
-        """First cycle after that: shift right by what the number lies below the last binade.
+    def _place(self, m, operand):
+        """First cycle after that: keep by how much the number lies below the lowest binade, which
+        is ``deep``, and whether it is ``beyond``, above the top one."""
+        beyond = operand["finite"] & operand["present"] & (operand["distance"].as_signed() < 0)
+        given = {name: value for name, value in operand.items() if name != "distance"}
+        given["beyond"] = beyond
+        return {name: late(m, value, f"{name}_placed") for name, value in given.items()}
+
+    def _align(self, m, operand, depth):
+        """Second cycle: shift right by what the number lies below the last binade.
 
         The record gets ``fixed``, on whose top the p bits of the element are, ``sticky``, ``high``,
-        which is D - d, and ``beyond``: it lies above the top binade.
+        which is D - d; ``beyond`` it had.
         """
         significand = operand["significand"]
         width = max(len(significand), self._precision + self._drawn_bits + 1)
         depths = [c.format.depth for c in self._classes]
-        depth = by_class(m, self.cls, depths, "depth")
-        distance = operand["distance"].as_signed()
         finite = operand["finite"] & operand["present"]
-        deep = Signal(signed(_DISTANCE_BITS + 1))
+        deep = operand["deep"].as_signed()
         shift = Signal(range(width + 1))
         above = Signal(range(max(depths) + 1))
-        m.d.comb += deep.eq(distance - depth)
         with m.If(deep < 0):
-            m.d.comb += above.eq(Mux(distance < 0, depth, -deep))
+            m.d.comb += above.eq(Mux(operand["beyond"], depth, -deep))
         with m.Else():
             m.d.comb += shift.eq(Mux(deep > width, width, deep))
         wide = Signal(2 * width)
@@ -288,19 +303,17 @@ class LaneQuantiser(wiring.Component):
         fixed = Signal(width)
         sticky = Signal()
         high = Signal(range(max(depths) + 1))
-        beyond = Signal()
         m.d.sync += [
             fixed.eq(Mux(finite, wide[width:], 0)),
             sticky.eq(finite & (wide[:width].any() | operand["sticky"])),
             high.eq(Mux(finite, above, 0)),
-            beyond.eq(finite & (distance < 0)),
         ]
-        flags = ("sign", "finite", "present", "poisoned", "nan", "inf", "random")
+        flags = ("sign", "finite", "present", "poisoned", "nan", "inf", "random", "beyond")
         delayed = {name: late(m, operand[name], f"{name}_aligned") for name in flags}
-        return delayed | {"fixed": fixed, "sticky": sticky, "high": high, "beyond": beyond}
+        return delayed | {"fixed": fixed, "sticky": sticky, "high": high}
 
     def _round(self, m, cls, aligned, result, saturated, underflowed):
-        """Second cycle: round to the class's code, limit it, attach the sign."""
+        """Third cycle: round to the class's code, limit it, attach the sign."""
         chosen = self._classes[cls]
         kind, bits = chosen.format, self._drawn_bits
         fixed, sticky, missing = self._narrowed(m, cls, aligned)
@@ -373,7 +386,7 @@ class LaneQuantiser(wiring.Component):
         ]
 
     def _fold(self, m, cls, code, fold, folded, top):
-        """Third cycle: what the code says of its group's exponent; the code with another one."""
+        """Fourth cycle: what the code says of its group's exponent; the code with another one."""
         kind = self._classes[cls].format
         m.d.comb += folded.eq(code)
         if not self._folds[cls]:
