@@ -1,7 +1,7 @@
 """The burst splitter, which makes the addresses of the bus: in the window, every beat once."""
 
 import pytest
-from amaranth.hdl import Assert, Assume, Module, Signal
+from amaranth.hdl import Assert, Assume, Cat, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In
 
@@ -10,6 +10,8 @@ from diastole_hw.bus.split import BurstSplitter
 from formal.prove import prove, refute
 
 ASSERTIONS = 9
+FLAGS = ("last", "begins", "ends", "whole")
+PROBES = {name: f"dut.{name}" for name in ("until", *FLAGS)}
 PAGE = 4096  # bytes; no burst of AXI crosses a multiple of it
 
 
@@ -17,7 +19,9 @@ class SplitSpec(wiring.Component):
     """The beats of a request that are still due, counted beside the splitter, and whose it is.
 
     Assumes aligned requests of at least one beat, as the unit does, and a window that stays.
-    ``until`` is a probe of the last beat's number that the unit has.
+    ``until`` and ``FLAGS`` are probes of what the unit keeps: its last beat's number, and whether
+    the next burst is the last, the request begins and ends in the window, and a burst that is not
+    the last one does.
     """
 
     def __init__(self, dut: BurstSplitter):
@@ -25,7 +29,7 @@ class SplitSpec(wiring.Component):
         flags = dict.fromkeys(("ready", "stop", "clear"), In(1))
         window = dict.fromkeys(("base", "limit"), In(40))
         beats = 40 - (dut.data_width // 8).bit_length() + 2
-        until = {"until": In(beats)}
+        until = {"until": In(beats)} | dict.fromkeys(FLAGS, In(1))
         super().__init__(
             {"i": In(stream.Signature(owned_request_layout()))} | flags | window | until
         )
@@ -40,6 +44,10 @@ class SplitSpec(wiring.Component):
         size = dut.data_width // 8
         m.d.comb += Assume((self.i.p.addr % size == 0) & (self.i.p.beats != 0))
 
+        window = Signal(80)
+        began = Signal()
+        m.d.sync += [window.eq(Cat(self.base, self.limit)), began.eq(1)]
+        m.d.comb += Assume(~began | (window == Cat(self.base, self.limit)))
         address = Signal(41)  # of the next beat; a request may run over the end of memory
         due = Signal(16)
         whose = Signal(whose_layout())
@@ -61,7 +69,15 @@ class SplitSpec(wiring.Component):
 
         m.d.comb += Assert(dut.held == (due != 0), "a request forgotten, or not ended")
         with m.If(dut.held):
-            m.d.comb += Assert(self.until == address // size + due - 1, "the last beat")
+            until = address // size + due - 1
+            kept = [
+                self.until == until,
+                self.last == (until // 64 == address // size // 64),
+                self.begins == (address >= self.base),
+                self.ends == (until < self.limit // size),
+                self.whole == (address // size // 64 < self.limit // size // 64),
+            ]
+            m.d.comb += Assert(Cat(*kept).all(), "what is kept of the request")
             m.d.comb += Assert(dut.o.p.addr == address[:40], "a beat skipped or repeated")
             m.d.comb += Assert(beats <= due, "more beats than were asked for")
             m.d.comb += Assert(dut.o.p.last == (beats == due), "not the last, or not told")
@@ -79,7 +95,7 @@ class SplitSpec(wiring.Component):
 @pytest.mark.parametrize("data_width", [32, 64, 512])
 def test_splitter(data_width):
     dut = BurstSplitter(data_width=data_width)
-    prove(SplitSpec(dut), assertions=ASSERTIONS, probes={"until": "dut.until"})
+    prove(SplitSpec(dut), assertions=ASSERTIONS, probes=PROBES)
 
 
 class Edited(BurstSplitter):
@@ -134,4 +150,4 @@ BROKEN = [
 
 @pytest.mark.parametrize("broken", BROKEN)
 def test_broken_splitter_is_refuted(broken):
-    refute(SplitSpec(broken(data_width=64)), assertions=ASSERTIONS, probes={"until": "dut.until"})
+    refute(SplitSpec(broken(data_width=64)), assertions=ASSERTIONS, probes=PROBES)

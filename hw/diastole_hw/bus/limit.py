@@ -47,13 +47,16 @@ class ReadLimit(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         asks, given = self.source.requests, self.service.requests
-        coming = Signal(24)  # beats
+        coming = Signal(24)  # beats, without the latest
         offered = Signal()
         open_ = Signal()
         asked = Signal()
+        latest = Signal(len(asks.p.beats))  # that were asked for in the cycle before
+        total = Signal.like(coming)
         moved = Signal()
         m.d.comb += [
-            open_.eq(offered | ~self.limited | (coming <= MOST_BEATS)),
+            open_.eq(offered | ~self.limited | (total <= MOST_BEATS)),
+            total.eq(coming + latest),
             given.valid.eq(asks.valid & open_),
             given.payload.eq(asks.payload),
             asks.ready.eq(given.ready & open_),
@@ -62,7 +65,8 @@ class ReadLimit(wiring.Component):
         ]
         m.d.sync += [
             offered.eq(given.valid & ~given.ready),
-            coming.eq(coming + Mux(asked, asks.p.beats, 0) - moved),
+            latest.eq(Mux(asked, asks.p.beats, 0)),  # no request is added up as it comes
+            coming.eq(total - moved),
         ]
         wiring.connect(m, wiring.flipped(self.service.beats), wiring.flipped(self.source.beats))
         return m

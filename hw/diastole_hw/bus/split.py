@@ -47,7 +47,8 @@ class BurstSplitter(wiring.Component):
         As araddr and arlen: ``len`` is the number of beats less one; whether it is the request's
         last, and whose the request is, the latter also with ``outside``.
     base, limit : In(40)
-        The window: first byte, and one past the last. Must hold while there is a request.
+        The window: first byte, and one past the last. Must hold from the cycle in which a request
+        is taken on, while it is there.
     stop : In(1)
         Give no bursts and take no requests.
     clear : In(1)
@@ -82,19 +83,18 @@ class BurstSplitter(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         low = exact_log2(self.data_width // 8)  # bits of the place in a beat
+        in_burst = exact_log2(BURST_BEATS)
         beat = data_register(ADDRESS_BITS - low)  # number of the next beat
         until = data_register(ADDRESS_BITS - low + 1)  # and of the request's last one
-        in_burst = exact_log2(BURST_BEATS)
-        last = Signal()
-        ends = Signal()  # in the window
+        last = data_register()  # the next burst is
+        begins = data_register()  # the request, in the window
+        ends = data_register()
+        whole = data_register()  # a burst that is not the last is in front of the window's end
         inside = Signal()
         whose = data_register(whose_layout())
         limit = self.limit[low:]
         m.d.comb += [
-            # All from registers, side by side: no sum is waited for.
-            last.eq(until[in_burst:] == beat[in_burst:]),
-            ends.eq(Mux(last, until < limit, beat[in_burst:] < limit[in_burst:])),
-            inside.eq((Cat(Const(0, low), beat) >= self.base) & ends),
+            inside.eq(begins & Mux(last, ends, whole)),
             self.outside.eq(self.held & ~inside),
             self.o.valid.eq(self.held & inside & ~self.stop),
             self.o.p.addr.eq(Cat(Const(0, low), beat)),
@@ -109,14 +109,28 @@ class BurstSplitter(wiring.Component):
             given.eq(self.o.valid & self.o.ready),
             self.i.ready.eq(~self.stop & (~self.held | (given & last))),
         ]
+        # What is asked of the next burst is found out while this one is given.
         with m.If(given):
-            m.d.sync += beat.eq(Cat(Const(0, in_burst), beat[in_burst:] + 1))
+            following = (beat[in_burst:] + 1)[: len(beat) - in_burst]
+            m.d.sync += [
+                beat.eq(Cat(Const(0, in_burst), following)),
+                last.eq(until[in_burst:] == following),
+                whole.eq(following < limit[in_burst:]),
+            ]
             with m.If(last):
                 m.d.sync += self.held.eq(0)
         with m.If(self.i.valid & self.i.ready):
-            first = self.i.p.addr[low:]
-            m.d.sync += [beat.eq(first), until.eq(first + (self.i.p.beats - 1)), self.held.eq(1)]
-            m.d.sync += whose.eq(self.i.p.whose)
+            first, further = self.i.p.addr[low:], self.i.p.beats - 1
+            m.d.sync += [
+                beat.eq(first),
+                until.eq(first + further),
+                last.eq((first[:in_burst] + further) < BURST_BEATS),
+                begins.eq(Cat(Const(0, low), first) >= self.base),
+                ends.eq(first + self.i.p.beats <= limit),
+                whole.eq(first[in_burst:] < limit[in_burst:]),
+                self.held.eq(1),
+                whose.eq(self.i.p.whose),
+            ]
         with m.If(self.clear):
             m.d.sync += self.held.eq(0)
         return m

@@ -123,11 +123,13 @@ class CommandFetch(wiring.Component):
         beat = data_register(range(beats))
         at = data_register(ADDRESS_BITS + 1)  # of the command, once it is asked for, of the next
         inside = data_register()  # that lies in the window, of the cycle before
+        asks = Signal()  # in State.REQUEST
         m.d.comb += [
             decoder.bits.eq(bits),
             self.command.payload.eq(decoder.o),
             last.eq(index + 1 == self.count),
             self.number.eq(index[0]),
+            self.read.requests.valid.eq(asks & inside),
             self.read.requests.p.addr.eq(at),
             self.read.requests.p.beats.eq(beats),
         ]
@@ -141,6 +143,7 @@ class CommandFetch(wiring.Component):
         m.d.sync += [self.finished.eq(0), panels.start.eq(0)]
         m.d.comb += taken.eq(self.command.valid & self.command.ready)
         m.d.sync += flying.eq(flying + taken - self.done)
+        m.d.sync += asks.eq(0)
         m.d.sync += inside.eq((at >= self.base) & (at + COMMAND_BYTES <= self.limit))
         with m.Switch(state):
             with m.Case(State.IDLE):
@@ -154,10 +157,9 @@ class CommandFetch(wiring.Component):
                 m.d.sync += at.eq(self.address + (index << exact_log2(COMMAND_BYTES)))
                 m.d.sync += state.eq(State.LOOK)
             with m.Case(State.LOOK):
-                m.d.sync += state.eq(State.REQUEST)
+                m.d.sync += [state.eq(State.REQUEST), asks.eq(1)]
             with m.Case(State.REQUEST):
-                m.d.comb += self.read.requests.valid.eq(inside)
-                m.d.sync += [beat.eq(0), refusal.eq(0)]
+                m.d.sync += [beat.eq(0), refusal.eq(0), asks.eq(~self.read.requests.ready)]
                 with m.If(~inside):
                     m.d.sync += [refusal.eq(ErrorCode.WINDOW), state.eq(State.REFUSED)]
                 with m.Elif(self.read.requests.ready):
@@ -197,10 +199,10 @@ class CommandFetch(wiring.Component):
                     with m.If(last):
                         m.d.sync += state.eq(State.LAST)
                     with m.Elif((flying == 0) | self.done):
-                        m.d.sync += state.eq(State.REQUEST)
+                        m.d.sync += [state.eq(State.REQUEST), asks.eq(1)]
             with m.Case(State.WAIT):
                 with m.If(self.done):
-                    m.d.sync += state.eq(State.REQUEST)
+                    m.d.sync += [state.eq(State.REQUEST), asks.eq(1)]
             with m.Case(State.LAST):
                 with m.If(self.done & (flying == 1)):
                     m.d.sync += [state.eq(State.IDLE), self.finished.eq(1)]
@@ -210,7 +212,7 @@ class CommandFetch(wiring.Component):
                     self._next(m, state, index, alone, decoder.o.target)
                     self._refuse(m, state, refusal, decoder.error_code)
         m.d.comb += self.busy.eq(state != State.IDLE)
-        self._stop(m, state, index, flying, code)
+        self._stop(m, state, asks, index, flying, code)
         return m
 
     @staticmethod
@@ -234,7 +236,7 @@ class CommandFetch(wiring.Component):
             with m.If((follower < self.first) | (follower >= self.count)):
                 m.d.sync += [state.eq(State.IDLE), self.finished.eq(1)]
 
-    def _stop(self, m, state, index, flying, code):
+    def _stop(self, m, state, asks, index, flying, code):
         """Errors and ``clear``; what is assigned here wins over the states."""
         oldest = Signal(32)
         blamed = Signal(32)
@@ -244,6 +246,8 @@ class CommandFetch(wiring.Component):
         ]
         with m.If(self.busy & (self.fault != 0)):
             m.d.comb += code.eq(self.fault)
+        with m.If((code != 0) | self.clear):
+            m.d.sync += asks.eq(0)
         with m.If(code != 0):
             m.d.sync += [state.eq(State.IDLE), self.finished.eq(0), self.error_code.eq(code)]
             m.d.sync += self.error_index.eq(Mux(self.busy, Mux(self.fault != 0, blamed, index), 0))

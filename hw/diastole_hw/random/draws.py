@@ -15,7 +15,7 @@ from diastole_sim.spec.rounding import DRAW_BITS, SHARED_DRAW_BITS
 
 INDEX_BITS = 34  # a quarter of the index is the 32-bit counter
 _DRAWS_PER_HASH = 4
-AHEAD = 10  # words whose draws are under way
+AHEAD = 16  # words whose draws are under way
 
 
 def place_layout(rows: int) -> data.StructLayout:
@@ -37,7 +37,7 @@ class Draws(wiring.Component):
     aligned groups of draws, in the order in which the words need them. Of every row the last group
     is kept, so a row that goes on computes every hash once, whatever its alignment.
 
-    Timing: ``AHEAD`` words are taken ahead of their draws, which come 7 cycles later at the
+    Timing: ``AHEAD`` words are taken ahead of their draws, which come 13 cycles later at the
     soonest. Of rows that go on, in any order, one word per cycle in the long run. ``o`` is
     registered.
 
@@ -95,7 +95,10 @@ class Draws(wiring.Component):
         cuts = StreamFifo(shape=self._cut_layout, depth=AHEAD)
         m.submodules.cuts = place(cuts, platform)
         hash_in, hash_out = self._hashes(m, platform)
-        self._plan(m, cuts.i, hash_in)
+        numbers = StreamFifo(shape=hash_in.payload.shape(), depth=2)  # whose ready is a register's
+        m.submodules.numbers = place(numbers, platform)
+        wiring.connect(m, numbers.o, wiring.flipped(hash_in))
+        self._plan(m, cuts.i, numbers.i)
         self._cut(m, cuts.o, hash_out)
         return m
 

@@ -1,6 +1,6 @@
 """Threefry-2x32 hashes: a pipeline of as many rounds as the rate asks for."""
 
-from amaranth.hdl import Array, Cat, Module, Signal, unsigned
+from amaranth.hdl import Array, Cat, Const, Module, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -9,7 +9,9 @@ from diastole_sim.spec.check import require_int
 
 ROTATIONS = (13, 15, 26, 6, 17, 29, 16, 24)
 PARITY = 0x1BD11BDA
-_PHASES = 5  # of four rounds and one key injection each
+_ROUNDS = 2  # of a phase; the key is added after every second one
+_PHASES = 10
+_MOST_CYCLES = 5
 
 counter_layout = data.StructLayout({"low": unsigned(32), "high": unsigned(32)})
 
@@ -18,10 +20,10 @@ class Threefry(wiring.Component):
     """Threefry-2x32 with 20 rounds: a keyed bijection of 64-bit counters, used as random bits.
 
     ``o = threefry2x32_20(key=(key_low, key_high), counter=(i.low, i.high))``, with the first output
-    word in the low 32 bits. A stage makes four rounds a cycle, ``cycles`` times; then the next
+    word in the low 32 bits. A stage makes two rounds a cycle, ``cycles`` times; then the next
     stage goes on.
 
-    Timing: a counter taken in cycle t gives a result from cycle t + 6; one result per ``cycles``
+    Timing: a counter taken in cycle t gives a result from cycle t + 11; one result per ``cycles``
     cycles. ``o`` is registered. ``i.ready`` is high when the first stage is idle or passes on what
     it has in this cycle; it does not depend on ``i.valid``, and is combinational from ``o.ready``.
 
@@ -44,7 +46,7 @@ class Threefry(wiring.Component):
     """
 
     def __init__(self, *, cycles: int):
-        require_int("cycles", cycles, 1, _PHASES)
+        require_int("cycles", cycles, 1, _MOST_CYCLES)
         self.cycles = cycles
         super().__init__(
             {
@@ -90,22 +92,34 @@ class Threefry(wiring.Component):
         return last, mixed
 
     def _rounds(self, m, number, phases, phase, low, high):
-        """Four rounds, and the key that is added after them."""
-        keys = (self.key_low, self.key_high, PARITY ^ self.key_low ^ self.key_high)
-        for step in range(4):
-            turned = [
-                Cat(high[32 - ROTATIONS[k] :], high[: 32 - ROTATIONS[k]]) for k in (step, step + 4)
-            ]
+        """Two rounds, and behind an odd phase the key that is added then."""
+
+        def of_phase(values, name):
+            """What the phase at hand has, of ``values`` by phase."""
+            if len({str(value) for value in values}) == 1:
+                return values[0]
+            chosen = Signal(32, name=f"stage{number}_{name}")
+            m.d.comb += chosen.eq(Array(values)[phase])
+            return chosen
+
+        for step in range(_ROUNDS):
+            by = [ROTATIONS[(_ROUNDS * n + step) % len(ROTATIONS)] for n in phases]
+            turned = {k: Cat(high[32 - k :], high[: 32 - k]) for k in by}
             total = Signal(32, name=f"stage{number}_round{step}_low")
             mixed = Signal(32, name=f"stage{number}_round{step}_high")
             m.d.comb += total.eq(low + high)
-            m.d.comb += mixed.eq(Array(turned[n % 2] for n in phases)[phase] ^ total)
+            m.d.comb += mixed.eq(of_phase([turned[k] for k in by], f"turned{step}") ^ total)
             low, high = total, mixed
-        first = Signal(32, name=f"stage{number}_first_key")
-        second = Signal(32, name=f"stage{number}_second_key")
-        m.d.comb += first.eq(Array(keys[(n + 1) % 3] for n in phases)[phase])
-        m.d.comb += second.eq(Array((keys[(n + 2) % 3] + n + 1)[:32] for n in phases)[phase])
+        keys = (self.key_low, self.key_high, PARITY ^ self.key_low ^ self.key_high)
+        injections = [(n + 1) // 2 if n % 2 else 0 for n in phases]
+        if not any(injections):
+            return low, high
+        firsts = [keys[n % 3] if n else Const(0, 32) for n in injections]
+        seconds = [(keys[(n + 1) % 3] + n)[:32] if n else Const(0, 32) for n in injections]
         mixed_low = Signal(32, name=f"mixed{number}_low")
         mixed_high = Signal(32, name=f"mixed{number}_high")
-        m.d.comb += [mixed_low.eq(low + first), mixed_high.eq(high + second)]
+        m.d.comb += [
+            mixed_low.eq(low + of_phase(firsts, "first_key")),
+            mixed_high.eq(high + of_phase(seconds, "second_key")),
+        ]
         return mixed_low, mixed_high

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 DRAWS_PER_HASH = 4
-AHEAD = 10
+AHEAD = 16
 """Words whose draws are under way."""
-HASHED = 7
+HASHED = 13
 """Cycles from the request of a hash to the word that it is for."""
 
 Word = tuple[int, int, bool] | None

@@ -73,10 +73,10 @@ def test_timing(cycles):
 
     run(dut, main)
     assert taken == list(range(0, 30, cycles))
-    assert given == list(range(6, 30, cycles))
+    assert given == list(range(11, 30, cycles))
 
 
-@pytest.mark.parametrize("cycles, held", [(1, 6), (2, 4), (3, 3), (4, 3), (5, 2)])
+@pytest.mark.parametrize("cycles, held", [(1, 11), (2, 6), (3, 5), (4, 4), (5, 3)])
 def test_results_wait(cycles, held):
     """One in each stage, and one that is done; nothing more is taken meanwhile."""
     dut = design(Threefry, cycles=cycles)
