@@ -110,11 +110,11 @@ SQUARES = Machine(
             r"= _\d+_ \| (lanes_outermost);",
             "1'h0",
         ),
-        Fault("T of a nest ignored", "setup", rf"= (! operands{BITS});\s", "1'h1", every=True),
+        Fault("T of a nest ignored", "setup", rf"= (! given_nest{BITS});\s", "1'h1", every=True),
         Fault(
             "rows of T tiles of other lengths", "setup", rf"z \((kept{BITS})\)", "24'h000008", True
         ),
-        Fault("fused pass beyond its limits", "setup", r"fits = (.+);", "1'h1"),
+        Fault("fused pass beyond its limits", "setup", r"fits <= (.+);", "1'h1"),
         # Results.
         Fault("result not rounded", "to_float", rf"\bup = (fine{BITS} & _\d+_);", "1'h0"),
         Fault(
@@ -129,7 +129,7 @@ SQUARES = Machine(
         ),
         # The converter.
         *QUANTISER_FAULTS,
-        Fault("NaN not flagged", "lane_quantiser", r"_\d+_ = (nan_\w+);", "1'h0"),
+        Fault("NaN not flagged", "lane_quantiser", r"_\d+_ = (nan_aligned\w+);", "1'h0"),
         Fault(
             "row maxima begin anew with every group",
             "image_maxima",

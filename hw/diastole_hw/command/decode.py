@@ -95,13 +95,15 @@ class Decoder(wiring.Component):
         Meaningful if ``error_code`` is 0.
     error_code : Out(8)
         The first fault in the order of ``PRECEDENCE``, 0 for none; not those of ``IN_TABLES``.
-
+    wrong : Out(1)
+        There is one; known sooner than which it is.
     """
 
     def __init__(self, limits: Limits):
         self.limits = limits
         layout = layout_for(limits)
-        super().__init__({"bits": In(8 * COMMAND_BYTES), "o": Out(layout), "error_code": Out(8)})
+        verdict = {"error_code": Out(8), "wrong": Out(1)}
+        super().__init__({"bits": In(8 * COMMAND_BYTES), "o": Out(layout)} | verdict)
 
     def elaborate(self, platform):
         m = Module()
@@ -116,6 +118,7 @@ class Decoder(wiring.Component):
         found = {code: Signal(name=code.name.lower()) for code in codes}
         seen = {code: data_register(name=f"{code.name.lower()}_seen") for code in codes}
         m.d.sync += [seen[code].eq(found[code]) for code in codes]
+        m.d.comb += self.wrong.eq(_any(seen.values()))
         with m.Switch(values["opcode"]):
             for opcode in opcodes_of(vector=self.limits.has_vector):
                 with m.Case(opcode):

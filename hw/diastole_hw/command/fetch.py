@@ -187,13 +187,13 @@ class CommandFetch(wiring.Component):
                     m.d.sync += [refusal.eq(ErrorCode.NEST), state.eq(State.REFUSED)]
                     with m.If(panels.fits):
                         m.d.sync += state.eq(State.OFFER)
-                self._refuse(m, state, refusal, decoder.error_code)
+                self._refuse(m, state, refusal, decoder)
             with m.Case(State.REFUSED):
                 with m.If(flying == 0):
                     m.d.comb += code.eq(refusal)
             with m.Case(State.OFFER):
-                m.d.comb += self.command.valid.eq(decoder.error_code == 0)
-                self._refuse(m, state, refusal, decoder.error_code)
+                m.d.comb += self.command.valid.eq(~decoder.wrong)
+                self._refuse(m, state, refusal, decoder)
                 with m.If(taken):
                     m.d.sync += [index.eq(index + 1), state.eq(State.WAIT)]
                     with m.If(last):
@@ -208,18 +208,18 @@ class CommandFetch(wiring.Component):
                     m.d.sync += [state.eq(State.IDLE), self.finished.eq(1)]
             if self.limits.has_vector:
                 with m.Case(State.NEXT):
-                    alone = (flying == 0) & (decoder.error_code == 0)
+                    alone = (flying == 0) & ~decoder.wrong
                     self._next(m, state, index, alone, decoder.o.target)
-                    self._refuse(m, state, refusal, decoder.error_code)
+                    self._refuse(m, state, refusal, decoder)
         m.d.comb += self.busy.eq(state != State.IDLE)
         self._stop(m, state, asks, index, flying, code)
         return m
 
     @staticmethod
-    def _refuse(m, state, refusal, error_code):
+    def _refuse(m, state, refusal, decoder):
         """Not this command, if the decoder has found anything."""
-        with m.If(error_code != 0):
-            m.d.sync += [refusal.eq(error_code), state.eq(State.REFUSED)]
+        with m.If(decoder.wrong):
+            m.d.sync += [refusal.eq(decoder.error_code), state.eq(State.REFUSED)]
 
     def _next(self, m, state, index, alone, target):
         """End the step as soon as nothing is in flight."""

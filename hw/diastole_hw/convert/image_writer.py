@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed, unsigned
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value, signed, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import exact_log2
@@ -19,6 +19,7 @@ from diastole_hw.place import place
 from diastole_hw.registers import data_register
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_hw.transfer.address import Locate
+from diastole_hw.transfer.times import times
 from diastole_sim.spec.check import require_int
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.formats import NVFP4
@@ -330,7 +331,10 @@ class ImageWriter(wiring.Component):
         for name, length in (("pitch", self.cols), ("pitch_t", self.rows)):
             pitch = Signal(ADDRESS_BITS, name=name)
             groups = (length + (2**shift - 1)) >> shift
-            m.d.comb += pitch.eq(self._bytes(groups * beats))
+            counts = sizes.of_classes(sizes.group_beats)
+            products = [times(groups, count) for count in counts]
+            chosen = products[0] if len(set(counts)) == 1 else Array(products)[self.cls]
+            m.d.comb += pitch.eq(self._bytes(chosen))
             pitches.append(pitch)
         return self._bytes(beats), *pitches
 

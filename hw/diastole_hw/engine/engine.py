@@ -465,7 +465,11 @@ class ProductEngine(wiring.Component):
         side, bank = getattr(stages.datapath, name), getattr(pass_walk.banks, name)
         taken = pass_walk.passes.valid & pass_walk.passes.ready
         done = pass_walk.passes.p.done_north if north else pass_walk.passes.p.done_east
-        offered = tiles.o.valid & ~ended.empty & (tiles.o.p.product == store.number)
+        # What a drain makes of its product's mode is right a cycle after that is shown.
+        before = Signal(name=f"{name}_before")
+        m.d.sync += before.eq(store.number)
+        shown = (tiles.o.p.product == store.number) & (before == store.number)
+        offered = tiles.o.valid & ~ended.empty & shown
         m.d.comb += [
             bank.free.eq(banks.free),
             banks.takes.eq(flight.execute.product[f"{name}_units"]),

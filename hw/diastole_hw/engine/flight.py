@@ -145,7 +145,7 @@ class Flight(wiring.Component):
         Nothing is in flight but a product of which the load unit has done all.
     set_up, set_up_done : In(product_layout(plan)), In(1)
         The newer product, as set-up has it; ``set_up_done`` is 0 from the cycle after ``start``
-        until it is right.
+        until it is right, 2 cycles at the least.
     newest_command : Out(1)
         Its command.
     load : Out(StageSignature(loaded_layout(plan)))
@@ -269,7 +269,8 @@ class Flight(wiring.Component):
     def _stages(self, m, newest, older, older_live, waits, pending, show):
         """Load and execute."""
         load, execute = self.load, self.execute
-        alone = (self.set_up.mode == Mode.FUSED) | (older.mode == Mode.FUSED)
+        alone = data_register()  # of the cycle before, and constant long before set-up is done
+        m.d.sync += alone.eq((self.set_up.mode == Mode.FUSED) | (older.mode == Mode.FUSED))
         begins = Signal()  # the newer one at the array, in the next cycle
         anew = Signal(name="newest_anew")
         m.d.comb += [

@@ -11,6 +11,7 @@ from diastole_hw.registers import data_output, data_register
 from diastole_hw.schedule.lengths import nest_lengths
 from diastole_hw.schedule.tokens import LENGTH, NEST_OPERANDS, operands_layout, product_layout
 from diastole_hw.transfer.address import Locate
+from diastole_hw.transfer.times import times
 from diastole_sim.spec import operations
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.image import GROUP_BLOCKS
@@ -162,7 +163,7 @@ class Setup(wiring.Component):
                 with m.Case(*transposed_modes(operations.OPERANDS[cls])):
                     m.d.comb += [rows.eq(blocks[width]), cols.eq(blocks[height])]
         m.d.comb += [
-            pitch.eq(groups * (plan.group_beats(cls) * plan.beat_bytes)),
+            pitch.eq(times(groups, plan.group_beats(cls) * plan.beat_bytes)),
             first.eq(base + plan.header_beats(cls) * plan.beat_bytes),
         ]
         behind = Locate(count_bits=MAX_ELEMENT_BITS, step_bits=1)

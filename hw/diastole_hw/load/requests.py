@@ -1,6 +1,6 @@
 """The load unit's first half: turns chunks into read requests, ahead of the data."""
 
-from amaranth.hdl import Array, Module, Mux, Signal
+from amaranth.hdl import Array, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -14,6 +14,7 @@ from diastole_hw.schedule.halves import west_base
 from diastole_hw.schedule.regions import HELD_STEP, STEPS, WEST_STEP, RegionSteps, granules
 from diastole_hw.schedule.tokens import Region, chunk_layout, product_layout, region_layout
 from diastole_hw.transfer.address import Locate
+from diastole_hw.transfer.times import times
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.image import GROUP_BLOCKS
 
@@ -111,7 +112,7 @@ class RegionRequests(wiring.Component):
         m.submodules.first_row = place(first_row, platform)
         m.d.comb += [
             first_row.base.eq(
-                self._image(m, table, tensor) + self._group_bytes(table) * (table.col0 >> 3)
+                self._image(m, table, tensor) + self._groups_bytes(table, table.col0 >> 3)
             ),
             first_row.pitch.eq(tensor.pitch),
             first_row.count.eq(self._first_row(table)),
@@ -261,9 +262,12 @@ class RegionRequests(wiring.Component):
             self.requests.p.beats.eq(self.regions.p.beats),
         ]
 
-    def _group_bytes(self, table):
-        plan = self.plan
-        return Array([plan.group_beats(c) * plan.beat_bytes for c in (0, 1, 2, 2)])[table.tensor]
+    def _groups_bytes(self, table, count):
+        """Of as many groups of the tensor at hand."""
+        sizes = [self.plan.group_beats(cls) * self.plan.beat_bytes for cls in (0, 1, 2, 2)]
+        if len(set(sizes)) == 1:
+            return times(count, sizes[0])
+        return Array([times(count, size) for size in sizes])[table.tensor]
 
     def _request_group(self, m, table, group_addr, cols_left, offset, at_mantissas):
         plan, p = self.plan, self.requests.p
@@ -299,7 +303,7 @@ class RegionRequests(wiring.Component):
             m.d.sync += at_mantissas.eq(~at_mantissas)
             with m.If(done):
                 m.d.sync += [
-                    group_addr.eq(group_addr + self._group_bytes(table)),
+                    group_addr.eq(group_addr + self._groups_bytes(table, Const(1, 1))),
                     cols_left.eq(cols_left - blocks),
                     offset.eq(0),
                     at_mantissas.eq(0),

@@ -5,6 +5,7 @@ from typing import NamedTuple
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data
 
+from diastole_hw.transfer.times import times
 from diastole_sim.spec.nest import NestLimits
 
 
@@ -46,6 +47,6 @@ def nest_lengths(m: Module, name: str, limits: NestLimits, given: data.View) -> 
     with m.Switch(t_blocks):
         for blocks in limits.t_blocks:
             with m.Case(blocks):
-                m.d.comb += [stream_slab.eq(slices * blocks), sums.eq(groups * blocks)]
-    m.d.comb += held_slab.eq(slices * groups * limits.pass_blocks)
+                m.d.comb += [stream_slab.eq(times(slices, blocks)), sums.eq(times(groups, blocks))]
+    m.d.comb += held_slab.eq(times(times(slices, groups), limits.pass_blocks))
     return NestLengths(t_blocks, groups, chunk, slices, stream_slab, held_slab, sums)

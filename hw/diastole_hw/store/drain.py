@@ -14,6 +14,7 @@ from diastole_hw.place import place
 from diastole_hw.plan.plan import SUM_UNITS, Plan
 from diastole_hw.plan.uses import Mode
 from diastole_hw.ports import of_ports, per_port
+from diastole_hw.registers import data_register
 from diastole_hw.schedule.tokens import LENGTH, PRODUCT, RESULT, drained_layout
 from diastole_hw.store.deal import EmitPorts
 from diastole_hw.store.drain_walk import DrainWalk, operands, turns
@@ -53,7 +54,8 @@ class Drain(wiring.Component):
     Members
     -------
     mode : In(Mode)
-        Stable while ``busy``, as ``exponents`` and ``result``.
+        Stable from the cycle before a tile comes on, while ``busy``, as ``exponents`` and
+        ``result``.
     exponents : In(EXPONENTS)
         By class: what its groups' exponents are relative to; read where groups have scales.
     result : In(RESULT)
@@ -214,7 +216,8 @@ class Drain(wiring.Component):
         turn = TurnTile(self.plan)
         m.submodules.turn = place(turn, platform)
         floats, words = self.floats, emit.words
-        turned = self.mode == Mode.FUSED
+        turned = data_register(name="turned")
+        m.d.sync += turned.eq(self.mode == Mode.FUSED)
         m.d.comb += [
             floats.turned.eq(turned),
             turn.columns.eq(floats.columns),

@@ -33,7 +33,7 @@ def turns(plan: Plan, *, north: bool) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Cursor:
-    """Where in its tile the walk stands; registers but ``turned``, ``ends`` and ``last_t``."""
+    """Where in its tile the walk stands; registers but ``ends`` and ``last_t``."""
 
     turned: Signal  # the tile's vectors are columns of the result
     ends: Signal  # this is the last word of the tile
@@ -86,8 +86,8 @@ class DrainWalk(wiring.Component):
     Members
     -------
     mode : In(Mode)
-        One that has sums in this direction, not checked. Stable while there are tiles, as
-        ``result``.
+        One that has sums in this direction, not checked. Stable while there are tiles, and in the
+        cycle before, as ``result``.
     result : In(RESULT)
     lanes_outermost : In(1)
         Stable as ``mode``; 0 where tiles are turned, not checked.
@@ -160,7 +160,7 @@ class DrainWalk(wiring.Component):
         m = Module()
         plan, tile = self.plan, self.tiles.p
         at = Cursor(
-            turned=Signal(name="turned"),
+            turned=data_register(name="turned"),
             ends=Signal(name="ends"),
             t=data_register(range(plan.tile_words + 1), name="t"),
             last_t=Signal(name="last_t"),
@@ -208,7 +208,7 @@ class DrainWalk(wiring.Component):
         """On to the next word, in the order of the result at hand."""
         arguments = (m, at, span_due, steps)
         if self.turns:
-            m.d.comb += at.turned.eq(self.mode == Mode.FUSED)
+            m.d.sync += at.turned.eq(self.mode == Mode.FUSED)
             with m.If(at.turned):
                 self._by_columns(*arguments)
         if self.chains:

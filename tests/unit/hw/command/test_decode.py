@@ -61,6 +61,7 @@ def run_decoder(cases, limits):
             fields = {name: decoded[name] for name in dut.o.shape().members}
             await ctx.tick()
             results.append((ctx.get(dut.error_code), fields))
+            assert ctx.get(dut.wrong) == (ctx.get(dut.error_code) != 0)
 
     run(dut, bench, limit=len(cases) + 10)
     return results

@@ -195,7 +195,7 @@ class Stages:
             number = 1 - self.flown[-1].number if self.flown else 1
             self.began.number = number
             self.flown.append(self.began)
-            self.setting = self.began, self.rng.randint(1, 6)
+            self.setting = self.began, self.rng.randint(2, 6)
             record = {"mode": self.began.mode, "north": NORTH[self.began.mode]}
             record |= {"t_size": self.began.mark}
             record |= {name: {"rows": self.began.mark} for name in ("to_east", "to_north")}
