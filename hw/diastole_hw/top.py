@@ -275,7 +275,11 @@ class Top(Elaboratable):
                 m.d.comb += fetch.fault_number.eq(engine.error_command)
 
     def _reset(self, m, units):
-        """The reset bit: forget everything but the settings, once the open bursts have ended."""
+        """The reset bit: forget everything but the settings, once the open bursts have ended.
+
+        Thousands of registers hang on the core's reset, so it is a register itself: it comes and
+        goes a cycle after ``aresetn``, which must be low for two cycles at the least.
+        """
         registers = units["registers"]
         engines = [*self._engines(units, "reader"), *self._engines(units, "writer")]
         resetting = Signal()
@@ -283,9 +287,12 @@ class Top(Elaboratable):
             m.d.sync += resetting.eq(1)
         with m.Elif(reduce(and_, (engine.idle for engine in engines))):
             m.d.sync += resetting.eq(0)
+        core_reset = Signal(init=1, reset_less=True)
+        m.d.sync += core_reset.eq(~self.aresetn | resetting)
+        resets = resetting | core_reset
         m.d.comb += [
-            ResetSignal("core").eq(~self.aresetn | resetting),
-            *(engine.clear.eq(resetting) for engine in engines),
-            units["fetch"].clear.eq(registers.reset | resetting),
-            registers.busy.eq(units["fetch"].busy | resetting),
+            ResetSignal("core").eq(core_reset),
+            *(engine.clear.eq(resets) for engine in engines),
+            units["fetch"].clear.eq(registers.reset | resets),
+            registers.busy.eq(units["fetch"].busy | resets),
         ]
