@@ -14,7 +14,7 @@ from diastole_sim.spec.rounding import is_stochastic
 # The scale field is T + tensor_scale_bias, and e = sE + T - scale_offset.
 _SCALE_OFFSET = NVFP4.tensor_scale_bias - EXPONENT_BIAS + NVFP4.scale_offset
 _DISTANCE_BITS = 11
-TOP_CYCLES = 3
+TOP_CYCLES = 4
 """Latency of a lane where a class may fold; none divides there."""
 
 MONITORED = ("differs", "narrow")

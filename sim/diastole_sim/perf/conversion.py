@@ -16,9 +16,9 @@ from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 KNOWN = 4  # from a piece's last word to the first one that goes through the lanes
 BEGUN = 3  # to the first request
 SCANNED = 3  # from a tensor's last word to the first request of the second reading
-FOUND = 10  # from a tile's last word to what its units are folded by, beside the lanes
+FOUND = 9  # from a tile's last word to what its units are folded by, beside the lanes
 BETWEEN = 4  # from a tile's last word to the next one's first, where both are passed twice
-STORED = 3  # from the lanes to a group's first byte
+STORED = 2  # from the lanes to a group's first byte
 GIVEN = 2  # from the choice between two copies to the first byte
 REPORTED = 3  # from the last response to the command's end
 KEPT = 2  # whole groups of the second copy, whose beats wait

@@ -18,11 +18,11 @@ TILES_AHEAD, BEATS_AHEAD = (4, 8), 256
 """What is asked for and has not been read: so many beats, in tiles."""
 SHORT_QUEUE = 16
 """Entries that a queue gives on in the next cycle."""
-DRAWN = 5
-DRAWN_EARLY, DRAWN_EARLY_BY_ROWS = 6, 5
+DRAWN = 11
+DRAWN_EARLY, DRAWN_EARLY_BY_ROWS = 12, 5
 ROW_HASH_CYCLES, ROW_COLUMNS = 5, 64
 """Of a row's hash, and columns of a row for which it is quick enough."""
-LANE_CYCLES, FOLD_CYCLES, DIVIDE_CYCLES, MEASURE_CYCLES = 2, 1, 3, 2
+LANE_CYCLES, FOLD_CYCLES, DIVIDE_CYCLES, MEASURE_CYCLES = 3, 1, 3, 3
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,8 @@ from functools import lru_cache
 DRAWS_PER_HASH = 4
 AHEAD = 16
 """Words whose draws are under way."""
+NUMBERS = 2
+"""Of hashes, that wait for their unit."""
 HASHED = 13
 """Cycles from the request of a hash to the word that it is for."""
 
@@ -44,8 +46,12 @@ def _by_blocks(lanes: int, block: int, rows: int, cols: int) -> Iterator[Word]:
 
 def _delay(lanes: int, index: int, pitch: int, words: Iterator[Word]) -> int:
     together, apart = hashed_together(lanes), max(1, DRAWS_PER_HASH // lanes)
-    planned, asked, left, count = -1, -apart, HASHED - 1, 0  # cycles, of the word before
-    gone = deque([-1] * AHEAD, maxlen=AHEAD)  # words
+    # When the word before left. Where each takes as long as a hash, those as far ahead as may be
+    # have been asked for.
+    before = AHEAD - 2 if apart == DRAWS_PER_HASH else HASHED - 1
+    planned, left, count = -1, before, 0
+    begun = deque([-2 * apart, -apart], maxlen=NUMBERS)  # hashes
+    gone = deque(range(-1, before + 1), maxlen=AHEAD)  # words
     for word in words:
         count += 1
         planned = max(planned + 1, gone[0] + 1)
@@ -56,8 +62,9 @@ def _delay(lanes: int, index: int, pitch: int, words: Iterator[Word]) -> int:
             begins = not (goes_on and first % together)
             ends = (first + lanes - 1) // together != first // together
             hashes = begins + ends
-            for _ in range(hashes):
-                planned = asked = max(planned, asked + apart)
-        left = max(left + max(1, hashes), asked + HASHED if hashes else 0)
+            for number in range(hashes):
+                planned = max(planned + (number > 0), begun[0] + 1)
+                begun.append(max(planned + 1, begun[-1] + apart))
+        left = max(left + max(1, hashes), begun[-1] + HASHED - 1 if hashes else 0)
         gone.append(left)
-    return left - (HASHED - 1) - count
+    return left - before - count
