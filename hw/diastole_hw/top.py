@@ -294,5 +294,5 @@ class Top(Elaboratable):
             ResetSignal("core").eq(core_reset),
             *(engine.clear.eq(resets) for engine in engines),
             units["fetch"].clear.eq(registers.reset | resets),
-            registers.busy.eq(units["fetch"].busy | resets),
+            registers.busy.eq(units["fetch"].busy | resetting),
         ]
