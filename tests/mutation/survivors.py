@@ -38,10 +38,6 @@ SAME: dict[str, dict[str, str]] = {
         "gather: end_ next = end_: swapped: done instead of end_, word 1": (
             "looked at beside `adding`, which comes with the value"
         ),
-        "flight: (~ older_live) = ~ older_live (the 4th): stuck: bit 0 at 0": (
-            "where nothing else is in flight, load and execute begin in the same cycle, and the "
-            "bit is not kept for later"
-        ),
     },
     "mxfp8": {
         "bank_48_depth512: number next = 2'h0 if rst: dropped: never": (
@@ -321,15 +317,10 @@ UNREACHED: dict[str, dict[str, str]] = {
         "exponent_field_copy1: bytes1 next = 6'h00 if rst: dropped: never": (
             "after a reset in the second strip of a conversion, what lies beside a second strip"
         ),
-        "threefry: o__valid next = o__valid: swapped: busy0 instead of o__valid, word 1": (
-            "draws that wait while no hash is behind them; test_threefry.py stalls each by itself"
-        ),
         "region_requests: if ((! table_tensor)) stream_offset ...: swapped: (table_tensor == 2'h2) "
         "instead of (! table_tensor), word 1": (
             "tiles of X that begin inside four blocks; test_requests.py draws them"
         ),
-        "panels: forward_stream_slab = { 2'h0, (forward_slices * 4'h8) } if forward_t: dropped: "
-        "never": ("panels of tiles of 8 blocks that do not fit; test_panels.py has every length"),
         "read_share: (units_read___requests__valid) = units_read___requests__valid (the 3th): "
         "swapped: waiting instead of units_read___requests__valid, word 1": (
             "scales of a product and data of a conversion asked for in the same cycle; "
@@ -337,9 +328,6 @@ UNREACHED: dict[str, dict[str, str]] = {
         ),
     },
     "diastole_nano": {
-        "packer: if (flush) rest next ...: swapped: o__valid instead of flush, word 1": (
-            "a beat that leaves while a group's next word is late; test_pack.py stalls every word"
-        ),
         "panels: fits = ((stream_fits | (~ command[343]))) & (held_fits | (~ command[344])): "
         "swapped: held_fits instead of (held_fits | (~ command[344])), word 3": (
             "where what is held does not fit, what streams has been counted long before"
