@@ -20,6 +20,7 @@ from diastole.measure import (
     accumulators,
     accuracy,
     area,
+    cell_speed,
     chooser,
     comparing,
     drain_chains,
@@ -49,7 +50,7 @@ def on(config: Config, measure: Callable[[Config, Device], Iterator[Figure]]) ->
 
 
 def main(arguments: argparse.Namespace) -> int:
-    of_gates = {"area", "accumulators", "plane_areas", "vector_areas"} & {*arguments.names}
+    of_gates = {"area", "accumulators", "plane_areas", "vector_areas", "speed"} & {*arguments.names}
     mapper = area.Mapper.find(LIBRARY) if of_gates or not arguments.names else None
     known = {
         "utilisation": lambda: on(PRODUCTS_ONLY["nano"], utilisation.products),
@@ -65,15 +66,14 @@ def main(arguments: argparse.Namespace) -> int:
         "planes": plane_passes.figures,
         "precision": precisions.figures,
         "master": masters.figures,
-        "geometry": geometry.figures,
         "orders": gradient_order.figures,
         "accumulators": lambda: accumulators.figures(mapper),
         "plane_areas": lambda: planes.figures(mapper),
         "vector_areas": lambda: vector_areas.figures(mapper),
-        "stacks": golden_speed.figures,
-        "torch": torch_speed.figures,
         "comparing": comparing.figures,
     }
+    known |= {"torch": torch_speed.figures, "geometry": geometry.figures}
+    known |= {"stacks": golden_speed.figures, "speed": lambda: cell_speed.figures(mapper)}
     known |= {"steps": whole_steps.figures, "drains": drain_chains.figures, "far": sizes.far}
     return bench(choose(known, arguments.names), arguments.output, require=arguments.require)
 
