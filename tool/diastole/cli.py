@@ -24,6 +24,7 @@ from diastole.commands import (
     generate,
     init,
     run,
+    synth,
     train,
 )
 from diastole.console import fail, one_line
@@ -37,6 +38,7 @@ COMMANDS = (
     estimate,
     generate,
     board,
+    synth,
     run,
     explain,
     train,

@@ -1,0 +1,153 @@
+"""`diastole synth`: what the hardware takes of an FPGA or of standard cells, by component; with
+--pnr the clock that it reaches."""
+
+import argparse
+import json
+from pathlib import Path
+
+from diastole import install
+from diastole.commands.arguments import (
+    Commands,
+    add_config,
+    add_json,
+    add_seed,
+    fraction,
+    read_config,
+)
+from diastole.config.keys import Config
+from diastole.console import note, print_json, say
+from diastole.errors import BadInput, CheckFailed
+from diastole.files import atomic
+from diastole.product.cache import cached
+from diastole.synth.flow import ASKED_MHZ, Request, Synthesis, Tools, synthesise
+from diastole.synth.mapper import Design
+from diastole.synth.targets import FPGAS, SG13G2, read_target
+
+PICTURES = (".png", ".svg")
+
+
+def add_parser(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "synth",
+        help="gates and LUTs by component, place and route",
+        description=__doc__,
+        epilog="example: diastole synth --preset pico --target ecp5 --pnr",
+        allow_abbrev=False,
+    )
+    add_config(parser, presets=True)
+    parser.add_argument(
+        "--target",
+        required=True,
+        metavar="T",
+        help=f"{', '.join(FPGAS)}, {SG13G2}, or a library of cells, FILE.lib",
+    )
+    devices = "; ".join(f"{name}: {', '.join(each.devices)}" for name, each in FPGAS.items())
+    parser.add_argument("--device", metavar="D", help=f"{devices} (default: the first)")
+    parser.add_argument(
+        "--flat",
+        action="store_true",
+        help="map everything as one, which is slower and smaller than a component at a time",
+    )
+    parser.add_argument("--pnr", action="store_true", help="place and route, flat")
+    parser.add_argument(
+        "--freq",
+        metavar="MHZ",
+        type=float,
+        help="the clock that is asked of --pnr; exit code 1 where it is missed "
+        f"(default: {ASKED_MHZ:g}, and none is missed)",
+    )
+    add_seed(parser, "of place and route")
+    parser.add_argument("--bitstream", metavar="FILE", type=Path, help="of --pnr")
+    parser.add_argument(
+        "--least",
+        metavar="SHARE",
+        type=fraction,
+        default=0.02,
+        help="of the whole that a component takes to be shown (default: 0.02)",
+    )
+    parser.add_argument("--out", metavar="FILE", type=Path, help="the report, as --json prints it")
+    parser.add_argument("--picture", metavar="PICTURE", type=Path, help="by component, .png or .svg")
+    add_json(parser)
+    parser.set_defaults(execute=execute)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    request = read_request(arguments)
+    config = read_config(arguments)
+    _check_files(arguments)
+    install.require(*install.EMISSION)
+    tools = Tools.find(request)
+    design = Design.of_product(cached(config, _generate))
+    note(f"mapping {design.top} to {request.target.title}")
+    found = synthesise(design, request, tools, note)
+    record = {"name": config.name, "config_sha256": config.config_sha256, **found.record()}
+    if arguments.out is not None:
+        text = json.dumps(record, indent=2) + "\n"
+        atomic.replace(arguments.out, lambda file: file.write(text.encode()))
+    if arguments.bitstream is not None:
+        bitstream = found.bitstream
+        assert bitstream is not None
+        atomic.replace(arguments.bitstream, lambda file: file.write(bitstream))
+    if arguments.picture is not None:
+        from diastole.report.synth_picture import write_synthesis
+
+        write_synthesis(found, arguments.picture, f"{config.name} on {request.target.title}")
+    _say(arguments, found, record)
+    _require_clock(arguments, found)
+    return 0
+
+
+def _generate(config: Config, folder: Path) -> None:
+    from diastole.product.generate import generate
+
+    note(f"generating {config.name}")
+    generate(config, folder)
+
+
+def _say(arguments: argparse.Namespace, found: Synthesis, record: dict[str, object]) -> None:
+    if arguments.json:
+        print_json(record)
+        return
+    from diastole.report.synth_table import lines_of
+
+    for line in lines_of(found, arguments.least):
+        say(line)
+    for path in (arguments.out, arguments.bitstream, arguments.picture):
+        if path is not None:
+            say(f"wrote {path}")
+
+
+def read_request(arguments: argparse.Namespace) -> Request:
+    """BadInput for what does not go together."""
+    route = arguments.pnr
+    if not route and (arguments.freq is not None or arguments.bitstream is not None):
+        raise BadInput("--freq and --bitstream are about place and route: give --pnr too")
+    if arguments.freq is not None and not 1 <= arguments.freq <= 2000:
+        raise BadInput(f"--freq must be in 1..2000, in MHz, not {arguments.freq:g}")
+    return Request(
+        target=read_target(arguments.target),
+        device=arguments.device,
+        flat=arguments.flat,
+        route=route,
+        bitstream=arguments.bitstream is not None,
+        asked_mhz=ASKED_MHZ if arguments.freq is None else arguments.freq,
+        seed=arguments.seed,
+    )
+
+
+def _check_files(arguments: argparse.Namespace) -> None:
+    """Refuses, before any work, what cannot be written."""
+    for path in (arguments.out, arguments.bitstream, arguments.picture):
+        if path is not None:
+            atomic.check_writable(path)
+    if arguments.picture is not None:
+        if arguments.picture.suffix.lower() not in PICTURES:
+            shown = " or ".join(PICTURES)
+            raise BadInput(f"--picture must end in {shown}, not {arguments.picture}")
+        install.require(*(tool for tool in install.OPTIONAL if tool.name == "matplotlib"))
+
+
+def _require_clock(arguments: argparse.Namespace, found: Synthesis) -> None:
+    routed = found.routed
+    if arguments.freq is not None and routed is not None and not routed.met:
+        raise CheckFailed(f"{routed.fmax_mhz:.2f} MHz, less than the {routed.asked_mhz:g} asked for")

@@ -1,0 +1,71 @@
+"""The picture of a mapped machine: its components as bars within bars, as wide as their share."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from diastole.files import atomic
+from diastole.report.synth_table import HEADINGS, share
+from diastole.synth.flow import Synthesis
+from diastole.synth.tree import Component
+
+LEAST = 0.004
+"""A narrower bar is left out."""
+LETTER = 0.0058
+"""Share of the width that a letter of a name takes."""
+UPRIGHT = (0.009, 16)
+"""Share and letters, at least and at most, of a bar whose name stands upright."""
+
+
+def write_synthesis(found: Synthesis, path: Path, title: str) -> None:
+    """One row for each level of the tree, of the resource that counts; .png or .svg. Needs
+    matplotlib."""
+    import matplotlib  # slow to import; without pyplot there is no window
+    from matplotlib.figure import Figure
+
+    main = found.request.target.main
+    bars = list(_bars(found.tree, found.tree, main, 0, 0.0))
+    deepest = max(depth for depth, *_ in bars)
+    figure: Any = Figure(figsize=(14, 0.95 * deepest + 2), layout="constrained")
+    axes = figure.subplots()
+    colours = matplotlib.colormaps["tab20"].colors
+    names = sorted({part.name for _, _, _, part in bars})
+    for depth, left, width, part in bars:
+        colour = colours[names.index(part.name) % len(colours)]
+        axes.barh(-depth, width, left=left, height=0.94, color=(*colour, 0.6), edgecolor="white")
+        times = f" x{part.instances}" if part.instances > 1 else ""
+        turned = _turned(part.name + times, width)
+        if turned is not None:
+            axes.text(
+                *(left + width / 2, -depth, part.name + times),
+                **{"ha": "center", "va": "center", "fontsize": 7, "rotation": turned},
+            )
+    axes.set_yticks([])
+    axes.set_xlim(0, 1)
+    axes.set_xlabel(f"share of {found.tree.total.get(main, 0):,.0f} {HEADINGS[main]}")
+    axes.set_title(title, fontsize=10, parse_math=False)
+    kind = path.suffix[1:].lower()
+    options: dict[str, Any] = {"metadata": {"Date": None}} if kind == "svg" else {}
+    with matplotlib.rc_context({"svg.hashsalt": title}):
+        atomic.replace(path, lambda file: figure.savefig(file, dpi=120, format=kind, **options))
+
+
+def _turned(name: str, width: float) -> int | None:
+    """Degrees by which a name is turned to stand in a bar; None if it does not fit."""
+    if len(name) * LETTER <= width:
+        return 0
+    least, most = UPRIGHT
+    return 90 if width >= least and len(name) <= most else None
+
+
+def _bars(
+    whole: Component, part: Component, main: str, depth: int, left: float
+) -> Iterator[tuple[int, float, float, Component]]:
+    """Depth, left end, width and component of every bar, a component's own share at its end."""
+    width = share(part.total, whole.total, main)
+    yield depth, left, width, part
+    for each in sorted(part.parts, key=lambda inner: -inner.total.get(main, 0)):
+        inner = share(each.total, whole.total, main)
+        if inner >= LEAST:
+            yield from _bars(whole, each, main, depth + 1, left)
+        left += inner

@@ -1,0 +1,1 @@
+"""Mapping to FPGAs and to standard cells, place and route: by component, in its own names."""

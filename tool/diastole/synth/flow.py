@@ -1,0 +1,169 @@
+"""From a product to a report: mapping, and place and route where it is asked for."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from diastole.errors import BadInput
+from diastole.synth.mapper import Design, map_design, working_folder
+from diastole.synth.programs import PACKERS, ROUTERS, YOSYS
+from diastole.synth.route import Routed, pack, place_and_route
+from diastole.synth.targets import Fpga, Target
+from diastole.synth.tree import Component
+from diastole_sim.rtl.programs import Program
+
+Said = Callable[[str], None]
+ASKED_MHZ = 85.0
+"""What place and route is asked for where nobody says."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What is wanted: a device by its name, None for the usual one; everything mapped as one
+    (``flat``), place and route at ``asked_mhz`` from ``seed``, a bitstream of it."""
+
+    target: Target
+    device: str | None = None
+    flat: bool = False
+    route: bool = False
+    bitstream: bool = False
+    asked_mhz: float = ASKED_MHZ
+    seed: int = 1
+
+    def __post_init__(self):
+        if isinstance(self.target, Fpga):
+            self.target.device(self.device)
+        elif self.device is not None:
+            raise BadInput(f"--device is for FPGAs, {self.target.name} is a library of cells")
+        if (self.route or self.bitstream) and self.router is None:
+            raise BadInput(f"--pnr: no open program places and routes {self.target.name}")
+
+    @property
+    def router(self) -> str | None:
+        """The program that places and routes, if there is one."""
+        return self.target.router if isinstance(self.target, Fpga) else None
+
+    @property
+    def device_name(self) -> str:
+        return self.target.device(self.device) if isinstance(self.target, Fpga) else ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tools:
+    """The programs that a request needs."""
+
+    yosys: Program
+    router: Program | None = None
+    packer: Program | None = None
+
+    @classmethod
+    def find(cls, request: Request) -> "Tools":
+        """ToolMissing for the first that is not there."""
+        yosys = YOSYS.find()
+        if not isinstance(request.target, Fpga) or not (request.route or request.bitstream):
+            return cls(yosys=yosys)
+        assert request.target.router is not None
+        router = ROUTERS[request.target.router].find()
+        if not request.bitstream:
+            return cls(yosys=yosys, router=router)
+        assert request.target.packer is not None
+        return cls(yosys=yosys, router=router, packer=PACKERS[request.target.packer].find())
+
+    @property
+    def versions(self) -> dict[str, str]:
+        found = (self.yosys, self.router, self.packer)
+        return {program.name: program.version for program in found if program is not None}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Synthesis:
+    """A machine by component, with what place and route found; ``harness``: what its pins cost."""
+
+    request: Request
+    tree: Component
+    harness: Mapping[str, float]
+    memory_bits: int
+    versions: Mapping[str, str]
+    routed: Routed | None
+    bitstream: bytes | None
+
+    @property
+    def holds(self) -> Mapping[str, int]:
+        """What the device has; nothing of a library."""
+        target = self.request.target
+        if not isinstance(target, Fpga):
+            return {}
+        return target.devices[self.request.device_name].holds
+
+    def record(self) -> dict[str, Any]:
+        """The one object of ``--json``."""
+        target = self.request.target
+        flat = self.request.flat or self.routed is not None
+        found: dict[str, Any] = {
+            "target": target.name,
+            "device": self.request.device_name or None,
+            "mapping": "flat" if flat else "by component",
+            "tools": dict(self.versions),
+            "memory_bits": self.memory_bits,
+            "holds": dict(self.holds),
+            "tree": self.tree.record(target.resources),
+        }
+        if self.routed is not None:
+            found["seed"] = self.request.seed
+            found["pins"] = "4, ports through chains of registers"
+            found["harness"] = dict(self.harness)
+            found["routed"] = self.routed.record()
+        return found
+
+
+def synthesise(
+    design: Design, request: Request, tools: Tools, said: Said | None = None
+) -> Synthesis:
+    """Maps a design and, where that is asked for, places and routes it behind four pins.
+
+    CheckFailed if a program refuses it, as where it does not fit.
+    """
+    route = request.route or request.bitstream
+    inner = design.in_harness() if route else design
+    with working_folder() as folder:
+        mapped = map_design(
+            tools.yosys,
+            inner,
+            request.target,
+            folder,
+            device=request.device_name,
+            flat=request.flat or route,
+            prefix=design.prefix,
+            said=said,
+        )
+        tree, harness, routed, bitstream = mapped.tree, {}, None, None
+        if route:
+            target = request.target
+            assert isinstance(target, Fpga)
+            assert tools.router is not None
+            device = target.devices[request.device_name]
+            harness = mapped.tree.own
+            (tree,) = mapped.tree.parts
+            routed = place_and_route(
+                tools.router,
+                target,
+                device,
+                inner.top,
+                folder,
+                scopes=mapped.scopes,
+                asked_mhz=request.asked_mhz,
+                seed=request.seed,
+                pins=device.pins,
+                said=said,
+            )
+            if tools.packer is not None:
+                bitstream = pack(tools.packer, device, folder).read_bytes()
+    return Synthesis(
+        request=request,
+        tree=tree,
+        harness=harness,
+        memory_bits=design.memory_bits,
+        versions=tools.versions,
+        routed=routed,
+        bitstream=bitstream,
+    )

@@ -1,0 +1,163 @@
+"""What a Liberty file says of its cells, as far as areas need it: area, function, registers."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+from pathlib import Path
+
+from diastole.errors import BadInput
+
+_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+_CELL = re.compile(r"\bcell\s*\(\s*\"?([^\s\")]+)\"?\s*\)\s*\{")
+_PIN = re.compile(r"\bpin\s*\(\s*\"?([^\s\")]+)\"?\s*\)\s*\{")
+_BRACE = re.compile(r"[{}]")
+_TOKEN = re.compile(r"\s*([A-Za-z_]\w*|[01]|[!'*&+|^()])")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LibraryCell:
+    """A cell: its area in the library's unit, its input pins, the function of each output."""
+
+    name: str
+    area: float
+    inputs: tuple[str, ...]
+    functions: tuple[str, ...]
+    sequential: bool
+
+    @property
+    def is_nand2(self) -> bool:
+        """Whether its one output is the NAND of its two inputs."""
+        if len(self.inputs) != 2 or len(self.functions) != 1 or self.sequential:
+            return False
+        for values in product((False, True), repeat=2):
+            found = evaluated(self.functions[0], dict(zip(self.inputs, values, strict=True)))
+            if found != (not all(values)):
+                return False
+        return True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Library:
+    """A file of standard cells, and the area of the smallest NAND2 in it."""
+
+    path: Path
+    cells: dict[str, LibraryCell]
+    nand2_area: float
+
+    @classmethod
+    def read(cls, path: Path) -> "Library":
+        """BadInput where there is no such file, or no two-input NAND in it."""
+        return _read(path.resolve())
+
+    def nand2(self, name: str) -> float:
+        """Area of a cell in NAND2 equivalents; KeyError if the library has no such cell."""
+        return self.cells[name].area / self.nand2_area
+
+
+@cache
+def _read(path: Path) -> Library:
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise BadInput(f"{path}: {error.strerror}") from error
+    cells = {cell.name: cell for cell in _cells(_COMMENT.sub(" ", text))}
+    nands = [cell.area for cell in cells.values() if cell.is_nand2 and cell.area > 0]
+    if not nands:
+        raise BadInput(f"{path}: is no library of cells with a NAND of two inputs")
+    return Library(path=path, cells=cells, nand2_area=min(nands))
+
+
+def _cells(text: str) -> Iterator[LibraryCell]:
+    for found in _CELL.finditer(text):
+        yield _cell(found.group(1), _block(text, found.end()))
+
+
+def _cell(name: str, text: str) -> LibraryCell:
+    pins = {found.group(1): _block(text, found.end()) for found in _PIN.finditer(text)}
+    # what stands before the first pin or inner group of that name may follow it as well
+    area = re.search(r"^\s*area\s*:\s*\"?([\d.eE+-]+)", text, re.MULTILINE)
+    functions = (re.search(r"\bfunction\s*:\s*\"([^\"]*)\"", pin) for pin in pins.values())
+    return LibraryCell(
+        name=name,
+        area=float(area.group(1)) if area else 0.0,
+        inputs=tuple(pin for pin, words in pins.items() if _is_input(words)),
+        functions=tuple(found.group(1) for found in functions if found),
+        sequential=re.search(r"\b(ff|latch|ff_bank|latch_bank|statetable)\s*\(", text) is not None,
+    )
+
+
+def _is_input(pin: str) -> bool:
+    return re.search(r"\bdirection\s*:\s*\"?input", pin) is not None
+
+
+def _block(text: str, begin: int) -> str:
+    """What stands between a brace that ends at ``begin`` and the one that closes it."""
+    depth = 1
+    for brace in _BRACE.finditer(text, begin):
+        depth += 1 if brace.group() == "{" else -1
+        if depth == 0:
+            return text[begin : brace.start()]
+    return text[begin:]
+
+
+def evaluated(function: str, values: dict[str, bool]) -> bool | None:
+    """A function of Liberty with these values of its pins; None if it is none of them alone.
+
+    From the loosest on: ``+`` or ``|``; ``*``, ``&`` or nothing; ``^``; ``!`` before, ``'`` behind.
+    """
+    tokens = _TOKEN.findall(function)
+    if "".join(tokens) != re.sub(r"\s", "", function):
+        return None
+    try:
+        value, rest = _either(tokens, values)
+    except (IndexError, KeyError):
+        return None
+    return None if rest else value
+
+
+_Parsed = tuple[bool, list[str]]
+
+
+def _either(tokens: list[str], values: dict[str, bool]) -> _Parsed:
+    value, tokens = _both(tokens, values)
+    while tokens[:1] in (["+"], ["|"]):
+        other, tokens = _both(tokens[1:], values)
+        value = value or other
+    return value, tokens
+
+
+def _both(tokens: list[str], values: dict[str, bool]) -> _Parsed:
+    value, tokens = _differ(tokens, values)
+    while tokens and tokens[0] not in ("+", "|", ")"):
+        other, tokens = _differ(tokens[tokens[0] in ("*", "&") :], values)
+        value = value and other
+    return value, tokens
+
+
+def _differ(tokens: list[str], values: dict[str, bool]) -> _Parsed:
+    value, tokens = _literal(tokens, values)
+    while tokens[:1] == ["^"]:
+        other, tokens = _literal(tokens[1:], values)
+        value = value != other
+    return value, tokens
+
+
+def _literal(tokens: list[str], values: dict[str, bool]) -> _Parsed:
+    first, tokens = tokens[0], tokens[1:]
+    if first == "!":
+        value, tokens = _literal(tokens, values)
+        return not value, tokens
+    if first == "(":
+        value, tokens = _either(tokens, values)
+        if tokens[0] != ")":
+            raise IndexError(tokens)
+        tokens = tokens[1:]
+    elif first in ("0", "1"):
+        value = first == "1"
+    else:
+        value = values[first]
+    while tokens[:1] == ["'"]:
+        value, tokens = not value, tokens[1:]
+    return value, tokens

