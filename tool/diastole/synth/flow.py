@@ -117,7 +117,7 @@ class Synthesis:
 
 
 def synthesise(
-    design: Design, request: Request, tools: Tools, said: Said | None = None
+    request: Request, design: Design, tools: Tools, said: Said | None = None
 ) -> Synthesis:
     """Maps a design and, where that is asked for, places and routes it behind four pins.
 
@@ -136,7 +136,8 @@ def synthesise(
             prefix=design.prefix,
             said=said,
         )
-        tree, harness, routed, bitstream = mapped.tree, {}, None, None
+        tree, routed, bitstream = mapped.tree, None, None
+        harness: Mapping[str, float] = {}
         if route:
             target = request.target
             assert isinstance(target, Fpga)

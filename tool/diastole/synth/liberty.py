@@ -77,7 +77,7 @@ def _cells(text: str) -> Iterator[LibraryCell]:
 def _cell(name: str, text: str) -> LibraryCell:
     pins = {found.group(1): _block(text, found.end()) for found in _PIN.finditer(text)}
     # what stands before the first pin or inner group of that name may follow it as well
-    area = re.search(r"^\s*area\s*:\s*\"?([\d.eE+-]+)", text, re.MULTILINE)
+    area = re.search(r"\barea\s*:\s*\"?([\d.eE+-]+)", text)
     functions = (re.search(r"\bfunction\s*:\s*\"([^\"]*)\"", pin) for pin in pins.values())
     return LibraryCell(
         name=name,

@@ -4,7 +4,7 @@ import json
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 
 from diastole.synth.harness import harness_text
 from diastole.synth.programs import run
-from diastole.synth.targets import Cells, Fpga, Target
+from diastole.synth.targets import Cells, Target
 from diastole.synth.tree import Component, from_cells, from_modules
 from diastole_sim.rtl.programs import Program
 
@@ -78,7 +78,7 @@ class Design:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mapped:
+class MappedDesign:
     """A design after mapping: the tree of its components, and by path the module of each instance
     (of a flat one; else empty)."""
 
@@ -87,7 +87,7 @@ class Mapped:
 
 
 @contextmanager
-def working_folder() -> Iterator[Path]:
+def working_folder() -> Generator[Path]:
     """A temporary folder, gone at the end."""
     with tempfile.TemporaryDirectory(prefix="diastole-synth-") as name:
         yield Path(name)
@@ -103,38 +103,40 @@ def map_design(
     flat: bool = False,
     prefix: str | None = None,
     said: Said | None = None,
-) -> Mapped:
+) -> MappedDesign:
     """Maps ``design`` in ``folder``; CheckFailed if Yosys cannot. ``prefix``: of modules' names,
     left out in those of components; that of the design where it is None. ``device``: of an FPGA.
 
     A flat design's netlist is left there as ``netlist.json``, for place and route.
     """
     prefix = design.prefix if prefix is None else prefix
-    _write_inputs(design, target, folder, device, flat)
-    count = len(MODULE.findall(design.machine + design.memories))
-    heard = None if said is None else _progress(said, 1 if flat else count)
-    run(yosys, ["map.ys"], folder, heard)
+    _write_inputs(folder, design, target, device, flat)
+    mapped = design.machine if isinstance(target, Cells) else design.machine + design.memories
+    count = 1 if flat else len(MODULE.findall(mapped))
+    heard = None if said is None else _progress(said, count)
+    run(yosys, ["-q", "-l", "map.log", "map.ys"], folder, heard, log="map.log")
     if flat:
         return _read_flat(folder / NETLIST, design.top, target, prefix)
     modules = {
         name.removeprefix("\\"): found["num_cells_by_type"]
         for name, found in json.loads((folder / "stat.json").read_text())["modules"].items()
     }
-    return Mapped(tree=from_modules(modules, design.top, target.counted, prefix=prefix), scopes={})
+    return MappedDesign(
+        tree=from_modules(modules, design.top, target.counted, prefix=prefix), scopes={}
+    )
 
 
-def _write_inputs(
-    design: Design, target: Target, folder: Path, device: str, flat: bool
-) -> None:
+def _write_inputs(folder: Path, design: Design, target: Target, device: str, flat: bool) -> None:
     (folder / "machine.v").write_text(design.machine)
     (folder / "memories.v").write_text(design.memories)
+    top = design.top
     black_boxes = isinstance(target, Cells)
     read = "read_verilog -lib memories.v\n" if black_boxes else "read_verilog memories.v\n"
     if isinstance(target, Cells):
         shutil.copyfile(target.library.path, folder / "cells.lib")
-        commands = target.script(design.top, flat=flat)
+        commands = target.script(top, flat=flat)
     else:
-        commands = target.script(design.top, device, flat=flat)
+        commands = target.script(top, device, flat=flat)
     # cells are told apart by their names: those of some flows have none of ours
     report = f"autoname\nwrite_json {NETLIST}" if flat else "tee -q -o stat.json stat -json"
     (folder / "map.ys").write_text(f"{read}read_verilog machine.v\n{commands}{report}\n")
@@ -154,7 +156,7 @@ def _progress(said: Said, count: int) -> Callable[[str], None]:
     return heard
 
 
-def _read_flat(netlist: Path, top: str, target: Target, prefix: str) -> Mapped:
+def _read_flat(netlist: Path, top: str, target: Target, prefix: str) -> MappedDesign:
     found = json.loads(netlist.read_text())["modules"][top]["cells"]
     scopes = {
         name: cell["attributes"]["module"]
@@ -163,4 +165,4 @@ def _read_flat(netlist: Path, top: str, target: Target, prefix: str) -> Mapped:
     }
     cells = ((name, cell["type"]) for name, cell in found.items())
     tree = from_cells(cells, scopes, top, target.counted, prefix=prefix)
-    return Mapped(tree=tree, scopes=scopes)
+    return MappedDesign(tree=tree, scopes=scopes)

@@ -115,11 +115,9 @@ def _within_clock(path: Mapping[str, Any]) -> bool:
     return "<async>" not in (path["from"], path["to"])
 
 
-def _stretches(
-    steps: Sequence[Mapping[str, Any]], scopes: Mapping[str, str]
-) -> Iterator[Stretch]:
-    """Steps that follow each other in one component become one stretch, named after the signal
-    that leaves it."""
+def _stretches(steps: Sequence[Mapping[str, Any]], scopes: Mapping[str, str]) -> Iterator[Stretch]:
+    """Steps that follow each other in one component become one stretch, named after the last of
+    its signals on the way that has a name."""
     now: list[Mapping[str, Any]] = []
     for step in steps:
         component = place_of(step["to"]["cell"], scopes).component
@@ -134,8 +132,9 @@ def _stretch(steps: Sequence[Mapping[str, Any]], scopes: Mapping[str, str]) -> S
     delays = {"logic_ns": 0.0, "routing_ns": 0.0}
     for step in steps:
         delays[_TIMES.get(step["type"], "logic_ns")] += step["delay"]
+    places = [place_of(step["to"]["cell"], scopes) for step in steps]
     return Stretch(
-        place=place_of(steps[-1]["to"]["cell"], scopes),
+        place=next((place for place in reversed(places) if place.signal), places[-1]),
         cells=len({step["to"]["cell"] for step in steps}),
         **delays,
     )

@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,6 +19,8 @@ Heard = Callable[[str], None]
 """Told every line that a program prints."""
 LAST_LINES = 30
 """That are searched for what went wrong."""
+LOOK_SECONDS = 0.2
+"""Between looks at what a program says."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,37 +99,67 @@ PACKERS = {
 }
 
 
-def run(program: Program, words: Sequence[str], folder: Path, heard: Heard | None = None) -> None:
-    """Runs a program in ``folder``, telling ``heard`` its lines; CheckFailed with its last error
-    if it fails. Interrupted, it ends with all that it started."""
-    last: deque[str] = deque(maxlen=LAST_LINES)
-    with subprocess.Popen(
-        [program.path, *words],
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    ) as running:
+def run(
+    program: Program,
+    words: Sequence[str],
+    folder: Path,
+    heard: Heard | None = None,
+    *,
+    log: str | None = None,
+) -> None:
+    """Runs a program in ``folder``, telling ``heard`` its lines; CheckFailed with its first error
+    if it fails. Interrupted, it ends with all that it started.
+
+    ``log``: a file that it writes as well. Yosys as WebAssembly prints nothing any more once ABC
+    has run in it, but goes on there.
+    """
+    printed = folder / "printed.txt"
+    followed = printed if log is None else folder / log
+    with printed.open("wb") as out:
+        running = subprocess.Popen(
+            [program.path, *words],
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
         try:
-            assert running.stdout is not None
-            for line in running.stdout:
-                last.append(line.rstrip())
-                if heard is not None:
-                    heard(line.rstrip())
-            code = running.wait()
+            _follow(running, followed, heard)
         finally:
             if running.poll() is None:
                 with suppress(ProcessLookupError):
                     os.killpg(running.pid, signal.SIGKILL)
-    if code:
-        raise CheckFailed(f"{program.name} {program.version}: {_reason(last, code)}")
+                running.wait()
+    if running.returncode:
+        last = [line for file in (followed, printed) for line in _lines(file)[-LAST_LINES:]]
+        said = _reason(last) or f"it ended with code {running.returncode}"
+        raise CheckFailed(f"{program.name} {program.version}: {said}")
 
 
-def _reason(last: Sequence[str], code: int) -> str:
+def _follow(running: "subprocess.Popen[bytes]", file: Path, heard: Heard | None) -> None:
+    """Tells the lines of a file as they come, until the program ends."""
+    place, rest, ended = 0, "", False
+    while not ended:
+        with suppress(subprocess.TimeoutExpired):
+            running.wait(LOOK_SECONDS)
+            ended = True
+        if heard is None or not file.exists():
+            continue
+        with file.open(errors="replace") as text:
+            text.seek(place)
+            *lines, rest = (rest + text.read()).split("\n")
+            place = text.tell()
+        for line in lines:
+            heard(line)
+
+
+def _lines(file: Path) -> list[str]:
+    return file.read_text(errors="replace").splitlines() if file.exists() else []
+
+
+def _reason(last: Sequence[str]) -> str:
     """The first error of the last lines, else the last of them."""
     errors = [line for line in last if re.match(r"(\S+: )?(ERROR|Error)\b", line)]
     said = [*errors[:1], *[line for line in reversed(last) if line.strip()][:1]]
-    return said[0].strip() if said else f"it ended with code {code}"
+    return said[0].strip() if said else ""

@@ -11,7 +11,7 @@ from diastole.errors import CheckFailed
 from diastole.synth.mapper import NETLIST, Said
 from diastole.synth.paths import LongestPath, longest_path
 from diastole.synth.programs import run
-from diastole.synth.targets import Device, Fpga
+from diastole.synth.targets import Chip, Fpga
 from diastole_sim.rtl.programs import Program
 
 REPORT, LAYOUT, BITSTREAM = "report.json", "layout.txt", "bitstream.bin"
@@ -64,7 +64,7 @@ class Routed:
 def place_and_route(
     router: Program,
     target: Fpga,
-    device: Device,
+    device: Chip,
     top: str,
     folder: Path,
     *,
@@ -79,7 +79,8 @@ def place_and_route(
     The same netlist and seed give the same result. ``pins``: text of the router's constraints;
     without it they are anywhere. CheckFailed if it does not fit.
     """
-    assert target.router is not None and device.route is not None
+    assert target.router is not None
+    assert device.route is not None
     layout, anywhere = _OPTIONS[target.router]
     words = [*device.route.split(), "--json", NETLIST, "--top", top, "--report", REPORT]
     words += [*layout.split(), "--seed", str(seed), "--freq", f"{asked_mhz:g}"]
@@ -93,7 +94,7 @@ def place_and_route(
     return read_report(json.loads((folder / REPORT).read_text()), scopes, asked_mhz)
 
 
-def pack(packer: Program, device: Device, folder: Path) -> Path:
+def pack(packer: Program, device: Chip, folder: Path) -> Path:
     """The bitstream of the layout in ``folder``."""
     words = [LAYOUT, BITSTREAM]
     if packer.name == "gowin_pack":
@@ -105,9 +106,7 @@ def pack(packer: Program, device: Device, folder: Path) -> Path:
     return folder / BITSTREAM
 
 
-def read_report(
-    report: Mapping[str, Any], scopes: Mapping[str, str], asked_mhz: float
-) -> Routed:
+def read_report(report: Mapping[str, Any], scopes: Mapping[str, str], asked_mhz: float) -> Routed:
     """Of the report of nextpnr: its slowest clock. CheckFailed if it has none."""
     clocks = [clock["achieved"] for clock in report.get("fmax", {}).values()]
     if not clocks:

@@ -20,7 +20,7 @@ PDK = Path(__file__).parent / "pdk" / "sg13g2_stdcell_typ_1p20V_25C.lib"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Device:
+class Chip:
     """A device: its options for synthesis and for place and route, what it holds by resource, and
     where the four pins of a harness are if the router needs to be told."""
 
@@ -47,7 +47,7 @@ class Fpga:
     flat: str = ""
     cells: Mapping[str, tuple[str, int, int]]
     block_ram: str
-    devices: Mapping[str, Device]
+    devices: Mapping[str, Chip]
     router: str | None = None
     packer: str | None = None
     main: str = field(default=SITES, init=False)
@@ -119,9 +119,9 @@ class Cells:
         return area | {REGISTERS: 1} if cell.sequential else area
 
 
-def _ecp5(luts: int, rams: int, dsps: int, route: str) -> Device:
+def _ecp5(luts: int, rams: int, dsps: int, route: str) -> Chip:
     holds = {SITES: luts, REGISTERS: luts, BLOCK_RAMS: rams, DSPS: dsps}
-    return Device(route=route, holds=holds)
+    return Chip(route=route, holds=holds)
 
 
 ECP5 = Fpga(
@@ -161,16 +161,16 @@ ICE40 = Fpga(
     },
     block_ram="4 kbit",
     devices={
-        "up5k": Device(
+        "up5k": Chip(
             synthesis="-device u -dsp",
             route="--up5k --package sg48",
             holds={SITES: 5_280, REGISTERS: 5_280, BLOCK_RAMS: 30, DSPS: 8},
         ),
-        "hx8k": Device(
+        "hx8k": Chip(
             route="--hx8k --package ct256",
             holds={SITES: 7_680, REGISTERS: 7_680, BLOCK_RAMS: 32, DSPS: 0},
         ),
-        "hx1k": Device(
+        "hx1k": Chip(
             route="--hx1k --package tq144",
             holds={SITES: 1_280, REGISTERS: 1_280, BLOCK_RAMS: 16, DSPS: 0},
         ),
@@ -193,12 +193,12 @@ GOWIN = Fpga(
     },
     block_ram="18 kbit",
     devices={
-        "gw1n-9": Device(
+        "gw1n-9": Chip(
             synthesis="-family gw1n",
             route="--device GW1NR-LV9QN88PC6/I5 --vopt family=GW1N-9C",
             holds={SITES: 8_640, REGISTERS: 6_480, BLOCK_RAMS: 26, DSPS: 20},
         ),
-        "gw2a-18": Device(
+        "gw2a-18": Chip(
             synthesis="-family gw2a",
             route="--device GW2A-LV18PG256C8/I7 --vopt family=GW2A-18",
             holds={SITES: 20_736, REGISTERS: 15_552, BLOCK_RAMS: 46, DSPS: 48},
@@ -227,11 +227,11 @@ XILINX = Fpga(
     },
     block_ram="18 kbit",
     devices={
-        "7z020": Device(
+        "7z020": Chip(
             synthesis="-family xc7",
             holds={SITES: 53_200, REGISTERS: 106_400, BLOCK_RAMS: 280, DSPS: 220},
         ),
-        "k26": Device(
+        "k26": Chip(
             synthesis="-family xcup",
             holds={SITES: 117_120, REGISTERS: 234_240, BLOCK_RAMS: 288, DSPS: 1_248},
         ),

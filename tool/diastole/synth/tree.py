@@ -79,7 +79,7 @@ def from_cells(
 ) -> Component:
     """The tree of a design that was mapped flat: names and types of its cells, and by the path of
     every instance its module. A cell belongs to the innermost instance that its name begins with:
-    that of the register or signal which it makes."""
+    Yosys names it after a register or a signal near it, mostly the one that it makes."""
     own: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for name, kind in cells:
         _add(own[scope_of(name, scopes)], counted(kind))

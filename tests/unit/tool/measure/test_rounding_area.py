@@ -1,8 +1,6 @@
 # amaranth: UnusedElaboratable=no
 """Lanes whose area is measured round as they should, and are measured as they are asked for."""
 
-from pathlib import Path
-
 import pytest
 from amaranth.hdl import Fragment
 
@@ -13,8 +11,6 @@ from oracle.lfsr import state_after
 from oracle.rounding import round_fraction
 from support.bench import design, run
 from support.texts import exactly
-
-LIBRARY = Path(__file__).parents[4] / "scripts/pdk/sg13g2_stdcell_typ_1p20V_25C.lib"
 
 
 def rounded_up(rule, residue, draw, bits):
@@ -118,7 +114,7 @@ def test_whole_machines():
 
 
 def test_two_lanes_of_the_pairs_are_small():
-    area = area_of(Mapper.find(LIBRARY), lanes=2, rule="stochastic-a", pairs=True, loads=True)
+    area = area_of(Mapper.find(), lanes=2, rule="stochastic-a", pairs=True, loads=True)
     assert 60 < area < 75
 
 

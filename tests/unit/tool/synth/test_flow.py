@@ -1,0 +1,88 @@
+"""Requests that make sense, and reports of a small product."""
+
+import json
+
+import pytest
+
+from diastole.errors import BadInput
+from diastole.synth.flow import Request, Tools, synthesise
+from diastole.synth.mapper import MappedDesign
+from diastole.synth.route import Routed
+from diastole.synth.targets import ECP5, XILINX, sg13g2
+from diastole.synth.tree import Component
+from diastole_sim.rtl.programs import Program, ToolMissing
+from support.small_product import DESIGN, REGISTERS
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ({"target": XILINX, "route": True}, "--pnr: no open program places and routes xilinx"),
+        ({"target": sg13g2(), "route": True}, "--pnr: no open program places and routes sg13g2"),
+        ({"target": sg13g2(), "device": "85k"}, "--device is for FPGAS, sg13g2 is a library of"),
+        ({"target": ECP5, "device": "99k"}, "--device must be one of 85k, 45k, 25k, 12k for ecp5"),
+    ],
+)
+def test_requests_that_are_refused(options, words):
+    with pytest.raises(BadInput, match=f"(?i)^{words}"):
+        Request(**options)
+
+
+def test_a_report_of_a_mapping():
+    request = Request(target=ECP5, device="25k")
+    found = synthesise(request, DESIGN, Tools.find(request))
+    record = json.loads(json.dumps(found.record()))
+    assert (record["target"], record["device"], record["mapping"]) == (
+        "ecp5",
+        "25k",
+        "by component",
+    )
+    assert (record["memory_bits"], record["holds"]["sites"]) == (2048, 24_288)
+    assert set(record["tools"]) == {"yosys"}
+    assert record["tree"]["component"] == "t"
+    assert "routed" not in record
+    assert record["tree"]["total"]["registers"] >= REGISTERS
+
+
+def test_tools_that_are_missing(monkeypatch):
+    def missing(tool):
+        if tool.name == "yosys":
+            return Program(name="yosys", path=None, version="0.70")
+        raise ToolMissing(tool.name, "pip install it")
+
+    monkeypatch.setattr("diastole.synth.programs.Tool.find", missing)
+    assert Tools.find(Request(target=ECP5)).versions == {"yosys": "0.70"}
+    with pytest.raises(ToolMissing, match="nextpnr-ecp5 is missing; install it with: pip install"):
+        Tools.find(Request(target=ECP5, route=True))
+
+
+def test_place_and_route_is_of_the_machine_in_its_harness(monkeypatch):
+    """By programs that only say what they were asked."""
+    asked = {}
+    machine = Component(name="t", instances=1, own={"luts": 5}, parts=())
+    harness = Component(name="harness", instances=1, own={"registers": 9}, parts=(machine,))
+
+    def map_design(yosys, design, target, folder, **options):
+        asked.update(options, top=design.top)
+        (folder / "bits").write_bytes(b"bits")
+        return MappedDesign(tree=harness, scopes={"machine": "t"})
+
+    def place_and_route(router, target, device, top, folder, **options):
+        asked.update({f"route_{name}": value for name, value in options.items()}, routed=top)
+        return Routed(fmax_mhz=50, asked_mhz=options["asked_mhz"], path=None, utilisation={})
+
+    monkeypatch.setattr("diastole.synth.flow.map_design", map_design)
+    monkeypatch.setattr("diastole.synth.flow.place_and_route", place_and_route)
+    monkeypatch.setattr("diastole.synth.flow.pack", lambda packer, device, folder: folder / "bits")
+    program = Program(name="any", path=None, version="1")
+    request = Request(target=ECP5, route=True, bitstream=True, asked_mhz=60, seed=4)
+    found = synthesise(request, DESIGN, Tools(yosys=program, router=program, packer=program))
+    assert (asked["top"], asked["routed"]) == ("t_harness", "t_harness")
+    assert (asked["flat"], asked["prefix"], asked["device"]) == (True, "t_", "85k")
+    assert (asked["route_seed"], asked["route_asked_mhz"]) == (4, 60)
+    assert asked["route_scopes"] == {"machine": "t"}
+    assert (found.tree, found.harness, found.bitstream) == (machine, {"registers": 9}, b"bits")
+    record = found.record()
+    assert (record["mapping"], record["seed"]) == ("flat", 4)
+    assert record["harness"] == {"registers": 9}
+    assert record["routed"]["fmax_mhz"] == 50

@@ -1,0 +1,118 @@
+"""Place and route: what is asked of nextpnr, what is read back; for real where it is installed."""
+
+import json
+import sys
+
+import pytest
+
+from diastole.errors import CheckFailed
+from diastole.synth.mapper import map_design, working_folder
+from diastole.synth.programs import PACKERS, ROUTERS, YOSYS
+from diastole.synth.route import Routed, pack, place_and_route, read_report
+from diastole.synth.targets import ECP5, FPGAS, GOWIN, ICE40
+from diastole_sim.rtl.programs import Program, ToolMissing
+from support.small_product import DESIGN
+
+REPORT = {
+    "fmax": {"aclk": {"achieved": 81.5, "constraint": 85}},
+    "critical_paths": [],
+    "utilization": {
+        "TRELLIS_COMB": {"used": 36, "available": 83640},
+        "DP16KD": {"used": 0, "available": 208},
+    },
+}
+
+
+def test_a_report():
+    found = read_report(REPORT, {}, 85)
+    assert found == Routed(
+        fmax_mhz=81.5, asked_mhz=85, path=None, utilisation={"TRELLIS_COMB": (36, 83640)}
+    )
+    assert not found.met
+    assert read_report(REPORT, {}, 81.5).met
+    assert found.record() == {
+        "fmax_mhz": 81.5,
+        "asked_mhz": 85,
+        "met": False,
+        "longest_path": None,
+        "utilisation": {"TRELLIS_COMB": {"used": 36, "available": 83640}},
+    }
+    with pytest.raises(CheckFailed, match="found no path between registers"):
+        read_report({**REPORT, "fmax": {}}, {}, 85)
+
+
+FAKE = """#!{python}
+import json, sys
+from pathlib import Path
+Path("words.json").write_text(json.dumps(sys.argv[1:]))
+print("Info: Packing constants..")
+print("Info: Packing LUTs..")
+print("Info: Routing..")
+Path("report.json").write_text({report!r})
+"""
+ASKED = {
+    "ecp5": "--85k --package CABGA381 --speed 6 --json netlist.json --top m --report report.json "
+    "--textcfg layout.txt --seed 7 --freq 85.5 --timing-allow-fail",
+    "ice40": "--up5k --package sg48 --json netlist.json --top m --report report.json "
+    "--asc layout.txt --seed 7 --freq 85.5 --timing-allow-fail",
+    "gowin": "--device GW1NR-LV9QN88PC6/I5 --vopt family=GW1N-9C --json netlist.json --top m "
+    "--report report.json --write layout.txt --seed 7 --freq 85.5 --timing-allow-fail",
+}
+ANYWHERE = {"ecp5": "--lpf-allow-unconstrained", "ice40": "--pcf-allow-unconstrained", "gowin": ""}
+PINS = {"ecp5": "--lpf pins.txt", "ice40": "--pcf pins.txt", "gowin": "--vopt cst=pins.txt"}
+
+
+@pytest.mark.parametrize("pins", [None, "here"])
+@pytest.mark.parametrize("target", [ECP5, ICE40, GOWIN], ids=lambda each: each.name)
+def test_what_nextpnr_is_asked(tmp_path, target, pins):
+    fake = tmp_path / "nextpnr"
+    fake.write_text(FAKE.format(python=sys.executable, report=json.dumps(REPORT)))
+    fake.chmod(0o755)
+    said = []
+    found = place_and_route(
+        Program(name=target.router, path=fake, version="0.9"),
+        target,
+        target.devices[target.device(None)],
+        "m",
+        tmp_path,
+        scopes={},
+        asked_mhz=85.5,
+        seed=7,
+        pins=pins,
+        said=said.append,
+    )
+    assert found.fmax_mhz == 81.5
+    assert said == ["packing", "routing"]
+    last = ANYWHERE[target.name] if pins is None else PINS[target.name]
+    words = json.loads((tmp_path / "words.json").read_text())
+    assert words == f"{ASKED[target.name]} {last}".split()
+    assert (tmp_path / "pins.txt").exists() == (pins is not None)
+
+
+@pytest.mark.parametrize("target", FPGAS.values(), ids=lambda each: each.name)
+def test_for_real(target):
+    if target.router is None:
+        pytest.skip(f"nothing places and routes {target.name}")
+    try:
+        router, packer = ROUTERS[target.router].find(), PACKERS[target.packer].find()
+    except ToolMissing as error:
+        pytest.skip(str(error))
+    design = DESIGN.in_harness()
+    device = target.devices[target.device(None)]
+    found = []
+    for _ in range(2):
+        with working_folder() as folder:
+            mapped = map_design(
+                YOSYS.find(), design, target, folder, device=target.device(None), flat=True
+            )
+            routed = place_and_route(
+                router, target, device, design.top, folder, scopes=mapped.scopes, asked_mhz=50,
+                seed=3, pins=device.pins,
+            )  # fmt: skip
+            found.append((routed, pack(packer, device, folder).read_bytes()))
+    assert found[0] == found[1]
+    routed, bitstream = found[0]
+    assert 20 < routed.fmax_mhz < 2000
+    assert routed.path is not None
+    assert routed.path.ns > 0
+    assert len(bitstream) > 1000
