@@ -20,6 +20,8 @@ Said = Callable[[str], None]
 """Told in words how far the work is."""
 MODULE = re.compile(r"^module (\S+?)\s*\(", re.MULTILINE)
 NETLIST = "netlist.json"
+_READ = ("verilog", "memory")
+"""Kinds of files of a product that are mapped."""
 # What is printed once for every module that is mapped: for LUTs, for cells.
 _MAPPED = re.compile(r"(Executing ABC9\.|Extracting gate netlist of module)")
 
@@ -38,7 +40,7 @@ class Design:
     @classmethod
     def of_contents(cls, contents: Mapping[str, str], manifest: Mapping[str, Any]) -> "Design":
         """Of a product's files, by their paths, and its manifest."""
-        text = {"verilog": "", "memory": ""}
+        text = dict.fromkeys(_READ, "")
         for file in manifest["files"]:
             if file["kind"] in text:
                 text[file["kind"]] += contents[file["path"]]
@@ -56,7 +58,7 @@ class Design:
     def of_product(cls, folder: Path) -> "Design":
         """Of a product's folder."""
         manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-        files = [file["path"] for file in manifest["files"]]
+        files = [file["path"] for file in manifest["files"] if file["kind"] in _READ]
         contents = {path: (folder / path).read_text(encoding="utf-8") for path in files}
         return cls.of_contents(contents, manifest)
 
