@@ -15,7 +15,7 @@ _TIMES = {"logic": "logic_ns", "clk-to-q": "logic_ns", "setup": "logic_ns", "rou
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class PathPoint:
     """A component by the instances that lead to it, "" for the top; a signal of it, perhaps none
     that has a name."""
 
@@ -30,7 +30,7 @@ class Place:
 class Stretch:
     """A part of a path within one component: cells passed, delay in them and on the way to them."""
 
-    place: Place
+    place: PathPoint
     cells: int
     logic_ns: float
     routing_ns: float
@@ -40,8 +40,8 @@ class Stretch:
 class LongestPath:
     """From a register to a register."""
 
-    begin: Place
-    end: Place
+    begin: PathPoint
+    end: PathPoint
     stretches: tuple[Stretch, ...]
 
     @property
@@ -73,7 +73,7 @@ class LongestPath:
         }
 
 
-def place_of(name: str, scopes: Mapping[str, str]) -> Place:
+def place_of(name: str, scopes: Mapping[str, str]) -> PathPoint:
     """Where a cell or a net of a flat design is, by its name: ``core.unit.level_LUT4_Z_D[3]`` is
     ``level[3]`` of ``core.unit``. ``scopes``: paths of all instances."""
     scope = scope_of(name, scopes)
@@ -89,7 +89,7 @@ def place_of(name: str, scopes: Mapping[str, str]) -> Place:
         scope = scope.removeprefix(MACHINE).removeprefix(".")
     elif MACHINE in scopes and not scope:
         scope = "harness"
-    return Place(component=scope, signal=signal)
+    return PathPoint(component=scope, signal=signal)
 
 
 def longest_path(

@@ -84,7 +84,7 @@ def test_bad_arguments_take_one_line(diastole, arguments, message):
     assert (result.code, result.out, result.err) == (2, "", error(message))
 
 
-@pytest.mark.parametrize("command", ["board", "place"])
+@pytest.mark.parametrize("command", ["route", "place"])
 def test_commands_that_are_none_are_not_accepted(diastole, command):
     assert diastole(command, "nano.toml").code == 2
 

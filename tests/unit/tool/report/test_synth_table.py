@@ -2,7 +2,7 @@
 
 from diastole.report.synth_table import path_lines, share, synth_lines, what_matters
 from diastole.synth.flow import Request, Synthesis
-from diastole.synth.paths import LongestPath, Place, Stretch
+from diastole.synth.paths import LongestPath, PathPoint, Stretch
 from diastole.synth.route import Routed
 from diastole.synth.targets import ECP5, sg13g2
 from diastole.synth.tree import Component
@@ -13,13 +13,13 @@ LARGE = Component(name="large", instances=2, own={"sites": 60, "luts": 60}, part
 TREE = Component(
     name="m", instances=1, own={"sites": 39, "luts": 35, "carry": 2}, parts=(SMALL, LARGE)
 )
-PLACE = Place(component="core.unit", signal="level[3]")
+PLACE = PathPoint(component="core.unit", signal="level[3]")
 PATH = LongestPath(
     begin=PLACE,
-    end=Place(component="", signal="busy"),
+    end=PathPoint(component="", signal="busy"),
     stretches=(
         Stretch(place=PLACE, cells=3, logic_ns=1.25, routing_ns=2.5),
-        Stretch(place=Place(component="", signal=""), cells=1, logic_ns=0.25, routing_ns=1.0),
+        Stretch(place=PathPoint(component="", signal=""), cells=1, logic_ns=0.25, routing_ns=1.0),
     ),
 )
 

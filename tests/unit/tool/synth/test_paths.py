@@ -2,7 +2,7 @@
 
 import pytest
 
-from diastole.synth.paths import Place, longest_path, place_of
+from diastole.synth.paths import PathPoint, longest_path, place_of
 
 SCOPES = {
     "machine": "m",
@@ -27,14 +27,14 @@ SCOPES = {
     ],
 )
 def test_places(name, component, signal):
-    assert place_of(name, SCOPES) == Place(component=component, signal=signal)
+    assert place_of(name, SCOPES) == PathPoint(component=component, signal=signal)
 
 
 def test_a_design_without_a_harness():
-    assert place_of("core.x_LUT4_Z", {"core": "m_core"}) == Place(component="core", signal="x")
-    assert place_of("x_LUT4_Z", {"core": "m_core"}) == Place(component="", signal="x")
-    assert str(Place(component="", signal="x")) == "top: x"
-    assert str(Place(component="core", signal="")) == "core"
+    assert place_of("core.x_LUT4_Z", {"core": "m_core"}) == PathPoint(component="core", signal="x")
+    assert place_of("x_LUT4_Z", {"core": "m_core"}) == PathPoint(component="", signal="x")
+    assert str(PathPoint(component="", signal="x")) == "top: x"
+    assert str(PathPoint(component="core", signal="")) == "core"
 
 
 def step(kind, delay, begin, end, net=None):
