@@ -27,6 +27,7 @@ from diastole.measure import (
     geometry,
     golden_speed,
     gradient_order,
+    machine_luts,
     masters,
     model_error,
     plane_passes,
@@ -73,6 +74,7 @@ def main(arguments: argparse.Namespace) -> int:
     known |= {"torch": torch_speed.figures, "geometry": geometry.figures}
     known |= {"stacks": golden_speed.figures, "speed": lambda: cell_speed.figures(mapper)}
     known |= {"steps": whole_steps.figures, "drains": drain_chains.figures, "far": sizes.far}
+    known["synth"] = machine_luts.figures
     return bench(choose(known, arguments.names), arguments.output, require=arguments.require)
 
 
