@@ -4,7 +4,7 @@ PYTEST := $(BIN)/python -m pytest
 # A core takes the next test of another's share when its own are done.
 PARALLEL := $(PYTEST) -n auto --dist worksteal
 
-.PHONY: help setup demo test unit sim formal mutate sweeps package torch board-ulx3s nightly lint format bench bench-formats clean
+.PHONY: help setup demo test unit sim formal mutate sweeps package torch board-ulx3s route nightly lint format bench bench-formats clean
 help: ; @sed -n '/sed/d; s/^\([a-z0-9-]*\): .*## /\1\t/p' Makefile
 setup: ; @scripts/setup.sh
 
@@ -31,7 +31,9 @@ torch: setup ## tests that need torch, those of diastole.torch too, in an enviro
 	$(BIN)/python scripts/torch_tests.py build/torch
 board-ulx3s: setup ## a bitstream of the ULX3S by open tools, in an environment of their own; in build/ulx3s
 	$(BIN)/python scripts/ulx3s.py build/ulx3s
-nightly: mutate sweeps package torch ## what takes long, and every figure with what is asked of it
+route: setup ## place and route of pico on an ECP5, in an environment of its own; in build/route
+	$(BIN)/python scripts/route.py build/route
+nightly: mutate sweeps package torch route ## what takes long, and every figure with what is asked of it
 	$(BIN)/python scripts/bench.py build/bench.json --require
 	$(BIN)/python scripts/bench_formats.py --json build/formats.json --require
 

@@ -10,7 +10,7 @@ import pytest
 SCRIPTS = Path(__file__).parents[4] / "scripts"
 THIN = (
     "accuracy_formats area bench bench_formats bench_geometry bench_golden draws igo model "
-    "mutation demo package tables torch_tests"
+    "mutation demo package route tables torch_tests"
 ).split()
 
 
