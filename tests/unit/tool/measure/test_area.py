@@ -125,7 +125,7 @@ FAKE_YOSYS = """#!{python}
 import json
 from pathlib import Path
 machine, memories = Path("machine.v").read_text(), Path("memories.v").read_text()
-assert "module diastole_pico(" in machine and "module diastole_pico_mem_" not in machine
+assert "module diastole_pico (" in machine and "module diastole_pico_mem_" not in machine
 assert "module diastole_pico_mem_" in memories and Path("cells.lib").exists()
 assert "read_verilog -lib memories.v" in Path("map.ys").read_text()
 cells = {{"sg13g2_nand2_1": 20}}
