@@ -1,11 +1,12 @@
 """A memory in which floats turn: columns of a piece of a result go in, its rows come out."""
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value, unsigned
+from amaranth.hdl import Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from diastole_hw.invariant import invariant
+from diastole_hw.memory.distributed_ram import DistributedRam
 from diastole_hw.memory.ram import Ram
 from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
@@ -90,10 +91,6 @@ class TurnTile(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        pieces = Array(
-            data_register(span_layout(self.plan), name=f"piece_{place_}")
-            for place_ in range(PIECES)
-        )
         taken = Credit(most=PIECES)
         whole = Credit(most=PIECES)  # all columns are here, the span has not left
         told = Credit(most=PIECES)  # the span has left, words have not
@@ -105,11 +102,30 @@ class TurnTile(wiring.Component):
             m.submodules[f"bank_{number}"] = place(ram, platform)
             banks.append(ram)
         m.d.comb += self.busy.eq(~taken.empty)
-        self._take(m, pieces, taken)
-        self._write(m, platform, banks, pieces, taken, whole)
-        self._tell(m, pieces, whole, told)
-        self._read(m, banks, pieces, told, taken)
+        at = self._take(m, taken)
+
+        def kept(name, place_, fields):
+            """Of the spans that were taken, for who is at that of a place."""
+            ram = DistributedRam(width=fields.size, depth=PIECES)
+            m.submodules[f"spans_of_{name}"] = place(ram, platform)
+            values = (self.spans_in.p[field] for field in fields.members)
+            m.d.comb += [
+                ram.write_en.eq(taken.take),
+                ram.write_addr.eq(at),
+                ram.write_data.eq(Cat(Value.cast(value) for value in values)),
+                ram.read_addr.eq(place_),
+            ]
+            return fields(ram.read_data)
+
+        self._write(m, platform, banks, kept, taken, whole)
+        self._tell(m, kept, whole, told)
+        self._read(m, banks, kept, told, taken)
         return m
+
+    def _fields(self, *names: str) -> data.StructLayout:
+        """Some of a span."""
+        span = span_layout(self.plan).members
+        return data.StructLayout({name: span[name] for name in names})
 
     @staticmethod
     def _place(m, name, after):
@@ -133,24 +149,22 @@ class TurnTile(wiring.Component):
             floats = turned
         return floats
 
-    def _take(self, m, pieces, taken):
-        """Spans, where there is a place."""
+    def _take(self, m, taken):
+        """Spans, where there is a place; returns which one is next."""
         m.d.comb += [
             self.spans_in.ready.eq(~taken.full),
             taken.take.eq(self.spans_in.valid & self.spans_in.ready),
         ]
-        at = self._place(m, "taken", taken.take)
-        with m.If(taken.take):
-            m.d.sync += pieces[at].eq(self.spans_in.payload)
+        return self._place(m, "taken", taken.take)
 
-    def _write(self, m, platform, banks, pieces, taken, whole):
+    def _write(self, m, platform, banks, kept, taken, whole):
         """Columns, into one place after the other."""
         column = Signal(range(self.plan.fused_tile_words + 1))
         arrives = self.columns.valid
         last = Signal(name="last_column")
         m.d.comb += whole.take.eq(arrives & last)
         at = self._place(m, "written", whole.take)
-        m.d.comb += last.eq(column == Array(piece.cols for piece in pieces)[at] - 1)
+        m.d.comb += last.eq(column == kept("columns", at, self._fields("cols")).cols - 1)
         invariant(m, platform, ~arrives | ~taken.empty, "a column of no piece")
         floats = Signal(32 * self.lanes)
         m.d.comb += floats.eq(Value.cast(self.columns.floats))
@@ -167,7 +181,7 @@ class TurnTile(wiring.Component):
         with m.If(arrives):
             m.d.sync += column.eq(Mux(last, 0, column + 1))
 
-    def _tell(self, m, pieces, whole, told):
+    def _tell(self, m, kept, whole, told):
         """The spans, as soon as their pieces are whole."""
         leaves = Signal(name="span_leaves")
         m.d.comb += [
@@ -177,11 +191,10 @@ class TurnTile(wiring.Component):
             told.take.eq(leaves),
         ]
         at = self._place(m, "told", leaves)
-        m.d.comb += Value.cast(self.spans.payload).eq(
-            Array(piece.as_value() for piece in pieces)[at]
-        )
+        span = kept("rows", at, span_layout(self.plan))
+        m.d.comb += Value.cast(self.spans.payload).eq(Value.cast(span))
 
-    def _read(self, m, banks, pieces, told, taken):
+    def _read(self, m, banks, kept, told, taken):
         """Words of the rows whose span has left."""
         row = Signal(range(max(self.rows, 2)), name="read_row")
         word = Signal(range(max(self.row_words, 2)), name="read_word")
@@ -193,8 +206,8 @@ class TurnTile(wiring.Component):
         last_word, last = Signal(), Signal(name="last_word_of_piece")
         m.d.comb += [told.give.eq(last), taken.give.eq(last)]
         at = self._place(m, "read", last)
-        rows = Array(piece.repeat for piece in pieces)[at]
-        count = Array(piece.vectors for piece in pieces)[at]
+        span = kept("words", at, self._fields("repeat", "vectors"))
+        rows, count = span.repeat, span.vectors
         m.d.comb += [
             reads.eq(~told.empty & (~shown | self.words.ready)),
             last_word.eq(((word + 1) << exact_log2(vectors)) >= count),
