@@ -15,7 +15,7 @@ from amaranth.back import verilog
 from amaranth.lib import wiring
 
 from diastole.config.keys import Config
-from diastole.config.presets import PRODUCTS_ONLY
+from diastole.config.presets import PRESETS, PRODUCTS_ONLY
 from diastole.errors import BadInput
 from diastole.measure.figure import Figure, at_most, shown
 from diastole.product.generate import product_contents
@@ -43,6 +43,8 @@ fixed loops, one command at a time and half the rate of conversion."""
 BEFORE = {"edge": (1_257_500, 0.04), "server": (7_229_400, 0.07)}
 """By preset what it had then, with a bus of 64 bits, and the most that may have been added since,
 as a part of the area of its cells."""
+PER_MAC = {"nano": 1050, "edge": 520}
+"""By preset the most that is asked of it without a vector unit, per MAC."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,7 +143,18 @@ def figures(mapper: Mapper) -> Iterator[Figure]:
                 if most is None
                 else at_most(what, area, most, "{:,.0f}")
             )
+            if width == PRODUCTS_ONLY[preset].bus.data_width:
+                yield from per_mac(mapper, preset, area)
     yield from added(mapper)
+
+
+def per_mac(mapper: Mapper, preset: str, whole: float) -> Iterator[Figure]:
+    """Of a preset of which ``whole`` is the area without a vector unit, and with one."""
+    what = f"NAND2 equivalents of `{preset}` per MAC, without memories"
+    macs = PRODUCTS_ONLY[preset].macs
+    yield at_most(f"{what} and vector unit", whole / macs, PER_MAC[preset], "{:,.0f}")
+    with_vector = mapper.machine(PRESETS[preset]).whole
+    yield shown(f"{what}, with the vector unit", with_vector / macs, "{:,.0f}")
 
 
 def added(mapper: Mapper) -> Iterator[Figure]:
@@ -152,6 +165,8 @@ def added(mapper: Mapper) -> Iterator[Figure]:
         yield shown(what, area.whole, "{:,.0f}")
         what = f"added logic of `{preset}` over its cells"
         yield at_most(what, (area.whole - before) / area.cells, most, "{:.1%}")
+        if preset in PER_MAC:
+            yield from per_mac(mapper, preset, area.whole)
 
 
 def widened(config: Config, data_width: int) -> Config:

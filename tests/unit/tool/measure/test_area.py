@@ -90,10 +90,8 @@ def test_sizes_that_no_cell_has():
 def test_figures():
     mapper = Sizes(
         *(64 * each for each in (420.04, 359, 448, 400, 468, 420)),
-        377_900,
-        400_000,
-        1_297_500,
-        7_300_000,
+        *(377_900, 256 * 1050.4, 256 * 2000),
+        *(1_297_500, 2304 * 700, 7_300_000),
     )
     found = list(figures(mapper))
     assert [(each.measured, each.met) for each in found] == [
@@ -104,9 +102,13 @@ def test_figures():
         ("468.0", None),
         ("420.0", None),
         ("377,900", True),
-        ("400,000", None),
+        ("268,902", None),
+        ("1,050", False),
+        ("2,000", None),
         ("1,297,500", None),
         ("4.0%", True),
+        ("563", False),
+        ("700", None),
         ("7,300,000", None),
         ("7.1%", False),
     ]
@@ -114,11 +116,14 @@ def test_figures():
     assert mapper.machines == [
         ("diastole_nano", 64),
         ("diastole_nano", 128),
+        ("diastole_nano", 128),
+        ("diastole_edge", 256),
         ("diastole_edge", 256),
         ("diastole_server", 512),
     ]
-    worse = list(figures(Sizes(64 * 420.1, 0, 0, 0, 0, 0, 377_901, 0, 0, 0)))
-    assert [each.met for each in worse if each.met is not None] == [False, False, True, True]
+    worse = list(figures(Sizes(64 * 420.1, 0, 0, 0, 0, 0, 377_901, 0, 0, 0, 0, 0)))
+    met = [each.met for each in worse if each.met is not None]
+    assert met == [False, False, True, True, True, True]
 
 
 FAKE_YOSYS = """#!{python}
