@@ -505,10 +505,11 @@ class Plan:
     @property
     def word_parts(self) -> int:
         """Parts of a word of sums, each of which takes the float lanes for a cycle: the beats that
-        all buses together need for it; 1 where a vector unit takes a word per cycle."""
-        vectors = max(self.drain_vectors(north=north) for north in (False, True))
-        if self.vector is not None:
+        all buses together need for it; 1 where a vector unit takes a word per cycle, and where a
+        fused pass ends when its last columns are read."""
+        if self.vector is not None or self.fused:
             return 1
+        vectors = max(self.drain_vectors(north=north) for north in (False, True))
         return max(1, 32 * vectors * self.block // (self.ports * self.data_width))
 
     def _drained(self, side: int) -> int:

@@ -337,10 +337,9 @@ class DrainWalk(wiring.Component):
         ]
         if plan.word_parts > 1:
             row_ends = (at.lane + 1 == tile.l_blocks) & (cols <= most_cols)
-            of_row = Mux(row_ends, self.result.cols - 1, plan.block - 1)
             last = Signal(plan.log_block, name="last_float")
             m.d.comb += [
-                last.eq(Mux(turned, span.repeat - 1, of_row)),
+                last.eq(Mux(row_ends, self.result.cols - 1, plan.block - 1)),
                 self.last_part.eq(last[plan.log_block - len(self.last_part) :]),
             ]
 

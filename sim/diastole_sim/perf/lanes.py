@@ -11,7 +11,7 @@ from diastole_sim.perf.machine import ceil_div
 LATENCY = 7
 """Cycles from the read of a word of rows, or from its last part, to its first beat."""
 COLUMN_LATENCY = 5
-"""From the read of a column, or from its last part, to the memory that turns."""
+"""From the read of a column to the memory that turns."""
 QUEUED = 32
 """Words of rows of a direction that are read, and have not left."""
 
@@ -77,9 +77,9 @@ class Lanes:
 
     columns: deque[tuple[int, int]] = field(default_factory=deque)  # from, to: cycles in order
 
-    def column(self, start: int, cycles: int) -> None:
+    def column(self, start: int, count: int) -> None:
         """Columns are read from ``start`` on."""
-        self.columns.append((start, start + cycles))
+        self.columns.append((start, start + count))
 
     def rows(self, queue: Queue, words: int, ready: int, cycles: int) -> tuple[int, int]:
         """Read the words of a row, which are there from ``ready`` on, in so many cycles: those of

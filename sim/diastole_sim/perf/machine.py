@@ -299,19 +299,10 @@ class ModelledMachine:
     @cached_property
     def word_parts(self) -> int:
         """Parts of a word of sums, for each of which the lanes take a cycle: the beats of all ports
-        that a vector needs; 1 where a vector unit takes a vector per cycle."""
-        if not self.products_only:
+        that a vector needs; 1 where a vector unit takes it at once, or a fused pass."""
+        if not self.products_only or self.has_fused_pass:
             return 1
-        return max(1, self.block // self._lane_floats)
-
-    @property
-    def _lane_floats(self) -> int:
-        """That the beats of all ports have room for."""
-        return self.ports * self.data_width // 32
-
-    def column_parts(self, rows: int) -> int:
-        """Parts of a column of so many rows."""
-        return 1 if self.word_parts == 1 else ceil_div(rows, self._lane_floats)
+        return max(1, 32 * self.block // (self.ports * self.data_width))
 
     def queued_words(self, *, north: bool) -> int:
         """Words of a direction that wait in front of each of two ports: half of the longest row,

@@ -235,8 +235,8 @@ class Store:
                 continue
             complete, span = following
             start = max(drain.columns, complete, drain.pieces.popleft())
-            drain.columns = start + span.columns * self.machine.column_parts(span.rows)
-            self.lanes.column(start, drain.columns - start)
+            self.lanes.column(start, span.columns)
+            drain.columns = start + span.columns
             drain.shown.append(drain.columns + COLUMN_LATENCY + TURNED - 1)
 
     def written(

@@ -249,15 +249,19 @@ def test_words_of_two_ports(block, data_width, rng):
 
 @pytest.mark.parametrize(
     "block, data_width, ports, parts",
-    [(8, 128, 1, 2), (4, 32, 1, 4), (8, 256, 1, 1), (4, 256, 1, 1), (8, 64, 2, 2), (1, 32, 1, 1)],
+    [(8, 128, 1, 2), (4, 32, 1, 4), (8, 256, 1, 1), (4, 256, 1, 1), (8, 64, 2, 2), (2, 32, 1, 2)],
 )
 def test_parts_of_words(block, data_width, ports, parts):
-    """The beats of a vector; a vector unit takes all of it at once."""
-    numerics = make_numerics(block=block, formats="bfp4")
-    plan = make_plan(numerics, rows=2, cols=2, data_width=data_width, ports=ports)
+    """The beats of a vector; a vector unit takes all of it at once, and so does a fused pass."""
+    in_groups = make_numerics(block=block, formats="bfp4", groupings=(None, None, f"1x{block}"))
+    plan = make_plan(in_groups, rows=2, cols=2, data_width=data_width, ports=ports)
     assert plan.word_parts == parts
-    if ports == 1 and data_width >= 64 and block > 1:
+    if ports == 1 and data_width >= 64:
         assert with_vector(plan).word_parts == 1
+    in_squares = make_numerics(block=block, formats="bfp4")
+    fused = make_plan(in_squares, rows=2, cols=2, data_width=data_width, ports=ports)
+    assert fused.fused
+    assert fused.word_parts == 1
 
 
 @pytest.mark.parametrize(

@@ -190,9 +190,9 @@ class Job:
             count = min(self.per_word, tile["l_blocks"] - block)
         maxima = self._stream(tile, t), self._held(tile, block)
         word = Word((1 << count) - 1, port, addr, addr + tile_words, *maxima, span)
-        first, end = (tile["c0"], self.rows) if self.turned else (tile["l0"], self.cols)
-        side, lanes = self.plan.block, self.plan.data_width // 32
-        word.last_part = (min(side, end - (first + block) * side) - 1) // lanes
+        if not self.turned:
+            side, lanes = self.plan.block, self.plan.data_width // 32
+            word.last_part = (min(side, self.cols - (tile["l0"] + block) * side) - 1) // lanes
         return word
 
     def _span(self, tile):

@@ -21,15 +21,24 @@ MACHINES = {  # numerics; rows, columns, bits of the bus
     "words of one and of four": ({"block": 2}, 4, 1, 256),
     "by row": ({"block": 4, "groupings": (None, "1x8", None), "special": "poison"}, 2, 2, 256),
     "floats": ({"block": 2, "accumulator": {"kind": "float", "mantissa": 9, "chunk": 8}}, 2, 2, 64),
-    "words of two parts": ({"block": 4, "special": "poison"}, 2, 2, 64),
+    "words of two parts": (
+        {"block": 4, "groupings": (None, None, "1x8"), "special": "poison"},
+        2,
+        2,
+        64,
+    ),
     "words of four parts, by row": (
-        {"block": 8, "groupings": (None, "1x8", None), "special": "poison"},
+        {"block": 8, "groupings": ("1x8", "1x8", "1x8"), "special": "poison"},
         2,
         2,
         64,
     ),
     "floats of two parts": (
-        {"block": 2, "accumulator": {"kind": "float", "mantissa": 9, "chunk": 8}},
+        {
+            "block": 2,
+            "in_place": False,
+            "accumulator": {"kind": "float", "mantissa": 9, "chunk": 8},
+        },
         2,
         2,
         32,
@@ -201,15 +210,16 @@ def test_a_word_as_often_as_it_has_parts(machine):
     parts = {"alike": 1, "words of two parts": 2, "words of four parts, by row": 4}[machine]
     assert plan.word_parts == parts
     dut = design(FloatPipe, plan)
+    port = getattr(dut, plan.directions[0])
     grants, shown = [], []
 
     async def bench(ctx):
-        ctx.set(dut.east.wanted, 1)
-        ctx.set(dut.east.rows.ready, 1)
+        ctx.set(port.wanted, 1)
+        ctx.set(port.rows.ready, 1)
         if parts > 1:
-            ctx.set(dut.east.last_part, parts - 1)
+            ctx.set(port.last_part, parts - 1)
         for _ in range(100):
-            _, _, granted, valid = await ctx.tick().sample(dut.east.granted, dut.east.rows.valid)
+            _, _, granted, valid = await ctx.tick().sample(port.granted, port.rows.valid)
             grants.append(granted)
             shown.append(valid)
 
