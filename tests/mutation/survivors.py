@@ -24,10 +24,6 @@ SAME: dict[str, dict[str, str]] = {
         "packer: if (flush) flush next ...: swapped: o__valid instead of flush, word 1": (
             "groups of these machines end with a word that crosses no beat: nothing is flushed"
         ),
-        "stream_fifo_width8_depth16: if (taken) word3 next ...: swapped: i__valid instead of "
-        "taken, word 1": (
-            "the writer's queue of lengths: a burst is asked for only where there is room"
-        ),
         "intake: at next = 9'h000 if rst: dropped: never": (
             "looked at beside `add`, which is reset"
         ),
@@ -300,10 +296,6 @@ UNREACHED: dict[str, dict[str, str]] = {
         "draws: (~ (need_first | need_end)) = ~ (need_first | need_end) (the 2th): operator: no "
         "~, number 1": (
             "a hash has room as long as the cut before it has; test_draws.py stalls them apart"
-        ),
-        "stream_fifo_width7_depth10: if (taken) word8 next ...: swapped: i__valid instead of "
-        "taken, word 1": (
-            "cuts of draws: a full queue at its ninth place, and ten cuts later another one"
         ),
         "fill: ((! buffer_o__payload[50:48]) ? 4'h0 : 4'he) = (! buffer_o__payload[50:48]) ? "
         "4'h0 : 4'he: stuck: bit 1 at 1": (
