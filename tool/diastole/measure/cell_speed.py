@@ -19,7 +19,7 @@ from typing import cast
 
 from amaranth.back import verilog
 
-from diastole.measure.area import NAND2_UM2, BareCell, Mapper
+from diastole.measure.area import BareCell, Mapper
 from diastole.measure.delay_tables import Library, read_library
 from diastole.measure.figure import Figure, at_least, at_most, shown
 from diastole.measure.path_delay import Longest, Timing
@@ -74,15 +74,16 @@ def _speed(cell: BareCell, pipeline: str, mapper: Mapper, folder: Path) -> Speed
     (folder / "cell.v").write_text(text)
     (folder / "cell.ys").write_text(COMMANDS)
     (folder / "cells.constr").write_text(CONSTRAINTS)
-    shutil.copy(mapper.library, folder / "cells.lib")
+    cells = mapper.cells.library
+    shutil.copy(cells.path, folder / "cells.lib")
     subprocess.run(
-        [str(mapper.yosys), "-q", "cell.ys"], cwd=folder, check=True, capture_output=True
+        [str(mapper.yosys.path), "-q", "cell.ys"], cwd=folder, check=True, capture_output=True
     )
     report = (folder / "area.txt").read_text()
     [area] = re.findall(r"Chip area for (?:top )?module '\\bare_cell': ([\d.]+)", report)
     return Speed(
-        per_mac=float(area) / NAND2_UM2 / cell.block**2,
-        longest=longest(folder / "cell.json", read_library(mapper.library)),
+        per_mac=float(area) / cells.nand2_area / cell.block**2,
+        longest=longest(folder / "cell.json", read_library(cells.path)),
     )
 
 

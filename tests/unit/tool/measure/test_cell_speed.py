@@ -1,16 +1,12 @@
 # amaranth: UnusedElaboratable=no
 """Speed of the cell: what is asked of it, and a small one by real synthesis."""
 
-from pathlib import Path
-
 import pytest
 
 from diastole.measure import cell_speed
 from diastole.measure.area import BareCell, Mapper
 from diastole.measure.cell_speed import Speed, figures, speed
 from diastole.measure.path_delay import Longest
-
-LIBRARY = Path(__file__).parents[4] / "scripts/pdk/sg13g2_stdcell_typ_1p20V_25C.lib"
 
 
 def test_figures(monkeypatch):
@@ -21,14 +17,14 @@ def test_figures(monkeypatch):
     for full, met in ((slow, False), (fast, True)):
         known = {"none": slow, "products": slow, "full": full}
         monkeypatch.setattr(cell_speed, "speed", lambda _, name, __, known=known: known[name])
-        found = list(figures(Mapper(Path("yosys"), LIBRARY)))
+        found = list(figures(Mapper.find()))
         assert [each.met for each in found] == [None] * 6 + [met, met, None]
         assert found[-1].measured == ("200" if met else "199")
 
 
 def test_registers_make_a_small_cell_faster():
     """Of one multiplier."""
-    mapper = Mapper.find(LIBRARY)
+    mapper = Mapper.find()
     cell = BareCell(block=1, mantissa=2, fraction=6, side=1)
     none, full = (speed(cell, name, mapper) for name in ("none", "full"))
     assert 0 < full.longest.logic < none.longest.logic < 10
