@@ -27,7 +27,7 @@ class BlockSum(wiring.Component):
     ----------
     block : int
         B, a power of two, 1 to 32.
-    vector_element, held_element, window, exact
+    vector_element, held_element, window, exact, dsp
         As :class:`diastole_hw.cell.multiplier.Multiplier`.
     sum_bits : int
         Bits of ``block_sum``, 3 to 57; it wraps if a sum needs more, which is not checked.
@@ -54,12 +54,13 @@ class BlockSum(wiring.Component):
         exact: bool,
         sum_bits: int,
         cut: int | None,
+        dsp: bool = False,
     ):
         require_choice("block", block, BLOCK_SIDES)
         require_int("sum_bits", sum_bits, 3, 57)
         self.block, self.sum_bits = block, sum_bits
         self.vector_element, self.held_element = vector_element, held_element
-        self.window, self.exact = window, exact
+        self.window, self.exact, self.dsp = window, exact, dsp
         if cut is not None:
             require_int("cut", cut, 0, (block - 1).bit_length())
         self.cut = cut
@@ -98,6 +99,7 @@ class BlockSum(wiring.Component):
             held_element=self.held_element,
             window=self.window,
             exact=self.exact,
+            dsp=self.dsp,
         )
         m.submodules[f"multiplier_{k}"] = place(multiplier, platform)
         m.d.comb += [multiplier.vector.eq(self.vector[k]), multiplier.held.eq(self.held[k])]

@@ -181,6 +181,7 @@ class Cell(wiring.Component):
             exact=shape.exact,
             sum_bits=shape.tree_bits,
             cut=shape.tree_cut,
+            dsp=shape.multiplier == "dsp",
         )
         m.submodules[f"tree_{lane}"] = place(tree, platform)
         m.d.comb += tree.vector.eq(vector.elements)

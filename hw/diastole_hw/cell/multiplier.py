@@ -1,5 +1,8 @@
 """One multiplier: two elements, and the bits of their product that enter the tree."""
 
+from functools import reduce
+from operator import add
+
 from amaranth.hdl import Cat, Const, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -25,6 +28,8 @@ class Multiplier(wiring.Component):
         w, 2 to 56; None: both elements have D = 0, and w is Pv + Ph.
     exact : bool
         No pair of elements has a bit below the window; this is not checked.
+    dsp : bool
+        The significands are multiplied by what flows of FPGAs look for DSP blocks for.
 
     Members
     -------
@@ -40,12 +45,18 @@ class Multiplier(wiring.Component):
     """
 
     def __init__(
-        self, *, vector_element: Element, held_element: Element, window: int | None, exact: bool
+        self,
+        *,
+        vector_element: Element,
+        held_element: Element,
+        window: int | None,
+        exact: bool,
+        dsp: bool = False,
     ):
         if window is not None:
             require_int("window", window, 2, 56)
         self.vector_element, self.held_element = vector_element, held_element
-        self.window, self.exact = window, exact
+        self.window, self.exact, self.dsp = window, exact, dsp
         both = vector_element.significand_bits + held_element.significand_bits
         super().__init__(
             {
@@ -63,10 +74,10 @@ class Multiplier(wiring.Component):
         held_sig, held_fall = unpack(self.held_element, self.held)
         m.d.comb += self.negative.eq(self.vector[-1] ^ self.held[-1])
         if self.window is None:
-            m.d.comb += self.magnitude.eq(vector_sig * held_sig)
+            m.d.comb += self.magnitude.eq(self._product(vector_sig, held_sig))
             return m
         whole = Signal(len(vector_sig) + len(held_sig))
-        m.d.comb += whole.eq(vector_sig * held_sig)
+        m.d.comb += whole.eq(self._product(vector_sig, held_sig))
         # A bit below the rounding bit changes nothing, however far the product is shifted.
         below = int(not self.exact)
         kept = len(self.magnitude) + below
@@ -77,3 +88,14 @@ class Multiplier(wiring.Component):
         if below:
             m.d.comb += self.up.eq(shifted[0])
         return m
+
+    def _product(self, vector_sig, held_sig):
+        """Of two significands; as a sum of what each bit of one of them adds, it is no
+        multiplication that a flow would look for a DSP block for."""
+        if self.dsp:
+            return vector_sig * held_sig
+        rows = (
+            Cat(Const(0, place), held_sig & bit.replicate(len(held_sig)))
+            for place, bit in enumerate(vector_sig)
+        )
+        return reduce(add, rows)

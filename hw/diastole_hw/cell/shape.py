@@ -18,6 +18,8 @@ DIRECTIONS = ((EAST, NORTH), (EAST,), (NORTH,))
 PIPELINES = ("none", "products", "full")
 """Registers on the way of a product into its partial sum, beside those of the block sum and of the
 partial sum: none; one behind every multiplier; also one in the tree and one behind the shift."""
+MULTIPLIERS = ("fabric", "dsp")
+"""What significands are multiplied in: logic, or DSP blocks of an FPGA, one for each."""
 MAX_DEPTH = 253
 """Of binary32's exponents, bfloat16's."""
 
@@ -92,7 +94,8 @@ class CellShape:
     ``lane_deficits``: to the north every lane, that is every held word, has a deficit, ``nonzero``
     and significand of its own. ``significands``: scales have a significand. ``extents``: vectors
     and words say how far down their elements reach. ``poison``: they say what is not a number.
-    ``pipeline``: of ``PIPELINES``. ValueError if something is out of range.
+    ``pipeline``: of ``PIPELINES``; ``multiplier``: of ``MULTIPLIERS``. ValueError if
+    something is out of range.
     """
 
     rows: int
@@ -110,6 +113,7 @@ class CellShape:
     extents: bool = False
     poison: bool = False
     pipeline: str = "none"
+    multiplier: str = "fabric"
 
     def __post_init__(self) -> None:
         require_int("rows", self.rows, 1, 64)
@@ -123,6 +127,7 @@ class CellShape:
         require_int("sum_bits + fraction", self.sum_bits + self.fraction, 3, MAX_ACCUMULATOR_BITS)
         require_choice("directions", self.directions, DIRECTIONS)
         require_choice("pipeline", self.pipeline, PIPELINES)
+        require_choice("multiplier", self.multiplier, MULTIPLIERS)
         if self.window is None and (self.vector_element.depth or self.held.depth):
             raise ValueError("window must be a number of bits where elements have a depth")
         if self.window is None and self.extents:

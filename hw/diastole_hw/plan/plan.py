@@ -12,7 +12,7 @@ from math import ceil
 
 from amaranth.utils import bits_for
 
-from diastole_hw.cell.shape import PIPELINES, CellShape, Element
+from diastole_hw.cell.shape import MULTIPLIERS, PIPELINES, CellShape, Element
 from diastole_hw.plan.nests import NestRules
 from diastole_hw.plan.policy import pow2ceil, vectors_drained
 from diastole_hw.plan.tiling import Tiling
@@ -53,7 +53,8 @@ class Plan:
     where the edge transposes, for two ports and an odd number of rows or columns, for chunks that
     passes of the array cannot be cut to, or of planes, for a unit whose ``choices`` are others than
     those of the numbers, and for a tiling that the machine cannot
-    run. ``pipeline``: of the cells, one of :data:`diastole_hw.cell.shape.PIPELINES`.
+    run. ``pipeline``: of the cells, one of :data:`diastole_hw.cell.shape.PIPELINES`;
+    ``multiplier`` one of :data:`diastole_hw.cell.shape.MULTIPLIERS`.
     """
 
     rows: int
@@ -65,10 +66,12 @@ class Plan:
     ports: int = 1
     vector: VectorShape | None = None
     pipeline: str = "none"
+    multiplier: str = "fabric"
 
     def __post_init__(self):
         require_int("ports", self.ports, 1, MOST_PORTS)
         require_choice("pipeline", self.pipeline, PIPELINES)
+        require_choice("multiplier", self.multiplier, MULTIPLIERS)
         if self.ports > 1 and (self.rows % 2 or self.cols % 2):
             raise ValueError("two ports need even numbers of rows and of columns of cells")
         if not self.in_place and (self.grouped(W) or self.grouped(DY)):
@@ -281,6 +284,7 @@ class Plan:
             extents=windowed,
             poison=self.poison,
             pipeline=self.pipeline,
+            multiplier=self.multiplier,
         )
 
     @property

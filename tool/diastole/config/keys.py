@@ -304,6 +304,9 @@ class CellConfig(Section):
         "none",
         "Registers in a cell: behind its multipliers, or also in its adders, for a faster clock",
     )
+    multiplier: Literal["fabric", "dsp"] = _choice(
+        "fabric", "What significands are multiplied in: logic, or DSP blocks of an FPGA"
+    )
     window: Window = _choice(
         None, "Bits that a product is rounded to before it is added; 0 rounds none"
     )
@@ -459,7 +462,8 @@ class Config(Section):
         came later, counts where it is not 1, ``fast`` where a class has that format,
         ``rounding.kind`` where it is not ``counter``, ``rounding.lfsr_bits`` where that is
         ``lfsr``, what is of float accumulators where there are some, ``vector`` where there is such
-        a unit, and ``cell.pipeline`` where there is one: what it was before is what it was.
+        a unit, ``cell.pipeline`` where there is one, and ``cell.multiplier`` where it is ``dsp``:
+        what it was before is what it was.
         ``numbers`` never counts, only what it means.
         """
         content = self.to_dict()
@@ -477,8 +481,9 @@ class Config(Section):
             del content["bus"]["ports"]
         if not self.vector.enable:
             del content["vector"]
-        if self.cell.pipeline == "none":
-            del content["cell"]["pipeline"]
+        for key, usual in {"pipeline": "none", "multiplier": "fabric"}.items():
+            if content["cell"][key] == usual:
+                del content["cell"][key]
         canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()
 
@@ -504,6 +509,7 @@ class Config(Section):
             tiling=default_tiling(rows=rows, cols=cols, numerics=numerics, **bus),
             vector=self.vector_shape,
             pipeline=self.cell.pipeline,
+            multiplier=self.cell.multiplier,
             **bus,
         )
 

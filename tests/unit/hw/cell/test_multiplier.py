@@ -1,9 +1,11 @@
 # amaranth: UnusedElaboratable=no
 """Multiplier against fractions: every pair of elements of formats of 8 bits and fewer."""
 
+import re
 from dataclasses import replace
 
 import pytest
+from amaranth.back import verilog
 from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -25,8 +27,10 @@ BF16 = Element(significand_bits=8, depth=253, derived=True)
 class PackedMultiplier(wiring.Component):
     """A multiplier of an element that is kept packed, as in a cell."""
 
-    def __init__(self, vector, held, window, exact):
-        self.dut = Multiplier(vector_element=vector, held_element=held, window=window, exact=exact)
+    def __init__(self, vector, held, window, exact, dsp):
+        self.dut = Multiplier(
+            vector_element=vector, held_element=held, window=window, exact=exact, dsp=dsp
+        )
         ports = {name: Out(getattr(self.dut, name).shape()) for name in ("magnitude", "up")}
         ports |= {"vector": In(vector.bits), "held": In(held.bits), "negative": Out(1)}
         super().__init__(ports)
@@ -52,9 +56,9 @@ def elements(kind):
     return [(sign, *magnitude) for sign in (0, 1) for magnitude in magnitudes]
 
 
-def check(vector, held, window, pairs, exact=False):
+def check(vector, held, window, pairs, exact=False, dsp=False):
     """Magnitude, rounding and sign of every pair."""
-    dut = PackedMultiplier(vector, held, window, exact)
+    dut = PackedMultiplier(vector, held, window, exact, dsp)
 
     async def bench(ctx):
         for v, h in pairs:
@@ -82,6 +86,18 @@ def every_pair(vector, held):
 )
 def test_every_exact_product(vector, held, window):
     check(vector, held, window, every_pair(vector, held), exact=True)
+
+
+@pytest.mark.parametrize("vector, held, window", [(BFP3, BFP8, None), (E3M2, E2M3, 12)])
+def test_every_product_in_dsp(vector, held, window):
+    check(vector, held, window, every_pair(vector, held), dsp=True)
+
+
+@pytest.mark.parametrize("dsp", [False, True])
+def test_flows_find_a_multiplication_only_where_it_is_meant(dsp):
+    dut = Multiplier(vector_element=BFP3, held_element=BFP8, window=None, exact=True, dsp=dsp)
+    text = verilog.convert(dut, name="multiplier", emit_src=False)
+    assert (re.search(r"\w \* \w|\] \* ", text) is not None) == dsp
 
 
 @pytest.mark.parametrize("window", [4, 5, 8, 12, 17])

@@ -102,6 +102,7 @@ def test_element_that_holds_formats(names, element):
         ({"block": 6}, "block must be one of 1, 2, 4, 8, 16, 32, not 6"),
         ({"window": 57}, "window must be an integer in 2..56, not 57"),
         ({"sum_bits": 58}, "sum_bits must be an integer in 3..57, not 58"),
+        ({"multiplier": "lut"}, "multiplier must be one of fabric, dsp, not 'lut'"),
         ({"pipeline": "deep"}, "pipeline must be one of none, products, full, not 'deep'"),
         ({"fraction": -1}, "fraction must be an integer in 0..32, not -1"),
         (

@@ -41,7 +41,7 @@ def test_presets_are_those_of_the_contract(preset, cells, block, bus, ports, pan
         "block": {"x": None, "w": None, "dy": None},
         "scale": {"x": None, "w": None, "dy": None, "source": "current"},
         "overflow": {"x": "saturate", "w": "saturate", "dy": "saturate"},
-        "cell": {"pipeline": "none", "window": None},
+        "cell": {"pipeline": "none", "multiplier": "fabric", "window": None},
         "rounding": {"x": "nearest", "w": "nearest", "dy": "stochastic-b", **DRAWS},
         "fast": {"widths": (2, 4)},
         "accumulator": {
@@ -138,10 +138,11 @@ def test_hash_is_of_the_content():
         Config(cell=CellConfig(window=0)).config_sha256,
         Config(cell=CellConfig(pipeline="products")).config_sha256,
         Config(cell=CellConfig(pipeline="full")).config_sha256,
+        Config(cell=CellConfig(multiplier="dsp")).config_sha256,
         Config(bus=BusConfig(ports=2)).config_sha256,
         *(preset.config_sha256 for preset in PRODUCTS_ONLY.values()),
     }
-    assert len(hashes) == 12
+    assert len(hashes) == 13
 
 
 def test_hash_counts_widths_where_a_format_has_them():
@@ -228,6 +229,7 @@ def test_every_key_has_a_default_and_a_description():
         "block.x",
         "bus.data_width",
         "bus.ports",
+        "cell.multiplier",
         "cell.pipeline",
         "cell.window",
         "fast.widths",
