@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from diastole.errors import BadInput
-from diastole_hw.serial.uart import divisor_of
 
 TEXTS = Path(__file__).parent / "texts"
 """Templates, with ``@NAME@`` where something goes."""
@@ -83,6 +82,9 @@ class SerialSettings:
 
     @property
     def divisor(self) -> int:
+        # Amaranth: only where hardware is meant.
+        from diastole_hw.serial.uart import divisor_of
+
         try:
             return divisor_of(self.clock_hz, self.baud)
         except ValueError as error:
