@@ -5,7 +5,6 @@ from pathlib import Path
 
 from diastole.backend import generated_product
 from diastole.boards.describe import BOARDS, SerialSettings
-from diastole.boards.write import write_board
 from diastole.commands.arguments import (
     FASTEST_BAUD,
     SLOWEST_BAUD,
@@ -70,6 +69,9 @@ def add_parser(commands: Commands) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
+    # Amaranth: only where hardware is meant.
+    from diastole.boards.write import write_board
+
     config = read_config(arguments)
     kind = BOARDS[arguments.board]
     for name in ("baud", "memory"):
