@@ -34,8 +34,8 @@ def test_words_beside_the_tensor_draw_nothing():
 
 
 def test_hashes_may_be_ahead_only_so_far():
-    """A lane and blocks of 2: two rows that begin off a hash ask for hashes of two rows at once, then
-    have enough for more words than may be under way."""
+    """A lane and blocks of 2: two rows that begin off a hash ask for those of two rows at once,
+    then have enough for more words than may be under way."""
     assert AHEAD == 16
     assert line_delay(1, 2, 1, 1, 2, 16) > 0
     assert line_delay(1, 2, 0, 0, 2, 16) == 0
