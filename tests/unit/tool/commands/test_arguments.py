@@ -66,6 +66,8 @@ def test_execution():
     given = parser(add_execution).parse_args([])
     assert vars(given) == {
         "backend": "rtl",
+        "port": None,
+        "baud": None,
         "seed": 0,
         "stalls": None,
         "latency": None,
@@ -78,6 +80,8 @@ def test_execution():
     words += " --trace-depth 2"
     assert vars(parser(add_execution).parse_args([*words.split(), "--json"])) == {
         "backend": "golden",
+        "port": None,
+        "baud": None,
         "seed": 2**32 - 1,
         "stalls": 3,
         "latency": 100,
