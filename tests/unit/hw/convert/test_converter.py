@@ -382,7 +382,7 @@ def test_timing_of_small_tensors(keys, asked, rng):
 def test_becomes_verilog(block, data_width, formats):
     dut = make(block, data_width, formats)
     emitted = emit(dut, name="converter", ports=convert_ports(dut))
-    assert "\nmodule converter(" in "\n" + emitted.verilog
+    assert "\nmodule converter (" in "\n" + emitted.verilog
 
 
 def test_errors():

@@ -218,5 +218,5 @@ def test_only_a_converter_that_is_fed_has_the_bit():
 def test_becomes_verilog(block, data_width, formats):
     dut = make(block, data_width, formats, fed=True)
     emitted = emit(dut, name="converter", ports=convert_ports(dut))
-    assert "\nmodule converter(" in "\n" + emitted.verilog
+    assert "\nmodule converter (" in "\n" + emitted.verilog
     assert "rows__payload" in emitted.verilog
