@@ -338,18 +338,13 @@ WINDOWS = (
         r"rows_add = took & (_\d+_);",
         "1'h1",
     ),
-    # Float lanes.
+    # Float lanes, one for both columns of a word, one after the other.
+    Fault("scale of the first part", "float_pipe", r"= (north__held\[15:8\]);", "north__held[7:0]"),
     Fault(
-        "scale of the first lane",
-        "float_lanes",
-        rf"lane_1 \([^;]*scale\(({SOME}{BITS})\)",
-        "lane_0_scale",
-    ),
-    Fault(
-        "poison of the first lane",
-        "float_lanes",
-        rf"lane_1 \([^;]*poison\((poison{BITS})\)",
-        "lane_0_poison",
+        "poison of the first part",
+        "float_pipe",
+        r"lanes_poison = part \? (poison_following) ",
+        "north__poison[0]",
     ),
     # Regions, parse, block targets.
     Fault("blocks of the next bank", "block_targets", rf"= row_slice \+ (group{BITS});", "0"),
