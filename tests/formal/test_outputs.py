@@ -14,7 +14,7 @@ from diastole_sim.spec.micro import OUTPUTS
 from formal.prove import prove, refute
 
 SHAPE = VectorShape(block=1, data_width=32, specials=1, panel_vectors=4)
-ASSERTIONS = 3  # one is the unit's own
+ASSERTIONS = 4  # one is the unit's own
 PROBES = {"rows": "dut.rows.level", "waiting": "dut.rows.waiting", "blocks": "dut.packs.level"}
 FAULTS = [
     ("self.room.eq(asks.i.ready & packs.i.ready)", "self.room.eq(1)"),

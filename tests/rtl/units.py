@@ -86,11 +86,12 @@ def powered_up(memory) -> str:
     """
     text, end, rest = memory.verilog.rpartition("endmodule")
     anything = f"{{{-(-memory.width // 32)}{{$random(seed)}}}}"
+    shown = [f"    read_data = {anything};"] if memory.read_latency_cycles else []
     lines = [
         "  integer seed, filled;",
         "  initial begin",
         f"    seed = {memory.width};",
-        f"    read_data = {anything};",
+        *shown,
         f"    for (filled = 0; filled < {memory.depth}; filled = filled + 1)",
         f"      ram_words[filled] = {anything};",
         "  end",
