@@ -4,7 +4,7 @@
 import inspect
 
 import pytest
-from amaranth.hdl import Assert, Cat, Module, Signal
+from amaranth.hdl import Assert, Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In
 
@@ -14,8 +14,14 @@ from diastole_sim.spec.micro import OUTPUTS
 from formal.prove import prove, refute
 
 SHAPE = VectorShape(block=1, data_width=32, specials=1, panel_vectors=4)
-ASSERTIONS = 4  # one is the unit's own
-PROBES = {"rows": "dut.rows.level", "waiting": "dut.rows.waiting", "blocks": "dut.packs.level"}
+ASSERTIONS = 4  # one is the unit's own, one its queue's
+PROBES = {
+    "rows": "dut.rows.level",
+    "waiting": "dut.rows.waiting",
+    "blocks": "dut.packs.level",
+    "oldest": "dut.packs.read",
+    "next_": "dut.packs.write",
+}
 FAULTS = [
     ("self.room.eq(asks.i.ready & packs.i.ready)", "self.room.eq(1)"),
     ("rows.ready.eq(leaves)", "rows.ready.eq(leaves & emits)"),
@@ -52,6 +58,8 @@ class RowsSpec(wiring.Component):
                 "rows": In(range(64)),
                 "waiting": In(range(64)),
                 "blocks": In(range(DEPTH + 1)),
+                "oldest": In(range(DEPTH)),
+                "next_": In(range(DEPTH)),
             }
         )
 
@@ -75,7 +83,13 @@ class RowsSpec(wiring.Component):
             dut.image.ready.eq(self.image_ready),
         ]
         m.d.sync += due.eq(due + taken - row_en)
-        true = [self.rows == self.waiting + dut.there, self.blocks <= DEPTH]
+        behind = self.oldest + self.blocks
+        true = [
+            self.rows == self.waiting + dut.there,
+            self.blocks <= DEPTH,
+            self.oldest < DEPTH,
+            self.next_ == Mux(behind >= DEPTH, behind - DEPTH, behind),
+        ]
         m.d.comb += [
             Assert(self.rows + due == self.blocks, "rows and blocks are not in step"),
             Assert(Cat(*true).all(), "lost"),
