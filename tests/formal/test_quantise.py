@@ -187,15 +187,15 @@ class GivesZeroASign(Forgets):
 class KeepsSubnormals(LaneQuantiser):
     """Takes a number with exponent field 0 for one with a leading one."""
 
-    def _read(self, m):
-        operand = super()._read(m)
+    def _read(self, m, depth):
+        operand = super()._read(m, depth)
         field = self.value[23:31]
         return operand | {"finite": (field != 0xFF) & (field.any() | (self.exponent == 1))}
 
 
 class ForgetsWhatIsFarBelow(LaneQuantiser):
-    def _align(self, m, operand):
-        aligned = super()._align(m, operand)
+    def _align(self, m, operand, depth):
+        aligned = super()._align(m, operand, depth)
         fixed = aligned["fixed"]
         kept = Signal(len(fixed))
         low = len(fixed) - self._precision - RANDOM - 1

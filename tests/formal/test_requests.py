@@ -9,6 +9,7 @@ from diastole_hw.load.requests import RegionRequests
 from diastole_hw.plan.uses import DY, Mode, W, X
 from diastole_hw.schedule.regions import STEPS
 from diastole_hw.schedule.tokens import POSITION, TENSOR, Region, chunk_layout, region_layout
+from diastole_hw.transfer.times import times
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.image import GROUP_BLOCKS
 from formal.prove import prove, refute
@@ -334,8 +335,8 @@ class ReadsOn(RegionRequests):
 class MistakesTheTensor(RegionRequests):
     """Takes every group to be as long as one of X."""
 
-    def _group_bytes(self, table):
-        return Const(self.plan.group_beats(X) * self.plan.beat_bytes)
+    def _groups_bytes(self, table, count):
+        return times(count, self.plan.group_beats(X) * self.plan.beat_bytes)
 
 
 def blocks_only(unit):
