@@ -9,21 +9,9 @@ from pathlib import Path
 import pytest
 
 from diastole.backend import cached_product
-from support.products import machine
+from support.products import BENCHED
 from support.sweep import sweep
 
-# Two copies of X and W, and a vector unit, so every operation that there is.
-GROUPED = machine(
-    "tiny_1x4",
-    "bfp4",
-    side=2,
-    block=dict.fromkeys("xw", "1x4"),
-    vector={"enable": True, "panel_kib": 1},
-)
-MACHINES = {
-    "tiny": machine("tiny", ("bfp3", "bfp5", "bfp2"), side=2, data_width=32),
-    "grouped": GROUPED,
-}
 SCRIPT = """\
 read_verilog -lib rtl/{name}_mem_bb.v
 read_verilog rtl/{name}.v
@@ -38,7 +26,7 @@ write_verilog -noattr gates.v
 def test_gates_pass_the_benches(name, tmp_path):
     if shutil.which("iverilog") is None:
         pytest.skip("iverilog is not on PATH; to have it: sudo apt-get install iverilog")
-    product = shutil.copytree(cached_product(MACHINES[name]), tmp_path / "product")
+    product = shutil.copytree(cached_product(BENCHED[name]), tmp_path / "product")
     [bench] = product.glob("tb/*_tb.v")
     top = bench.stem.removesuffix("_tb")
     (product / "gates.ys").write_text(SCRIPT.format(name=top))

@@ -12,21 +12,10 @@ from pathlib import Path
 import pytest
 
 from diastole.backend import cached_product
-from support.products import machine
+from support.products import BENCHED, machine
 from support.sweep import sweep
 
-MACHINES = {
-    "tiny": machine("tiny", ("bfp3", "bfp5", "bfp2"), side=2, data_width=32),
-    # Two copies of X and W, and a vector unit.
-    "grouped": machine(
-        "tiny_1x4",
-        "bfp4",
-        side=2,
-        block=dict.fromkeys("xw", "1x4"),
-        vector={"enable": True, "panel_kib": 1},
-    ),
-    "fp8": machine("tiny_fp8", "fp8_e5m2", side=2, data_width=32),
-}
+MACHINES = BENCHED | {"fp8": machine("tiny_fp8", "fp8_e5m2", side=2, data_width=32)}
 _REGISTER = re.compile(
     r"^( +(?:output )?reg (?:\[(\d+):\d+\] )?\w+) = [^;,\n]+(?=[;,]?$)", re.MULTILINE
 )

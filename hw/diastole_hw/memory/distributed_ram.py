@@ -4,6 +4,7 @@ from amaranth.hdl import Module, unsigned
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
+from diastole_hw.memory.ram import behaviour
 from diastole_sim.spec.check import require_int
 
 # No style is asked for: of all memories only those that are read without a clock become distributed
@@ -84,14 +85,7 @@ class DistributedRam(wiring.Component):
 
     def template(self, module: str) -> str:
         """Behavioural Verilog-2001 of the memory, as a module of this name."""
-        return _TEMPLATE.format(
-            module=module,
-            width=self.width,
-            depth=self.depth,
-            address=len(self.read_addr) - 1,
-            data=self.width - 1,
-            last=self.depth - 1,
-        )
+        return behaviour(_TEMPLATE, module, self.width, self.depth)
 
     def elaborate(self, platform):
         m = Module()

@@ -1,6 +1,6 @@
 """A memory with one write port and one read port; the only kind that products contain."""
 
-from amaranth.hdl import Module, unsigned
+from amaranth.hdl import Module, Signal, unsigned
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -38,6 +38,18 @@ module {module} (
   end
 endmodule
 """
+
+
+def behaviour(template: str, module: str, width: int, depth: int) -> str:
+    """The Verilog of a memory: a template with its name and sizes."""
+    return template.format(
+        module=module,
+        width=width,
+        depth=depth,
+        address=len(Signal(range(depth))) - 1,
+        data=width - 1,
+        last=depth - 1,
+    )
 
 
 class Ram(wiring.Component):
@@ -83,14 +95,7 @@ class Ram(wiring.Component):
 
     def template(self, module: str) -> str:
         """Behavioural Verilog-2001 of the memory, as a module of this name."""
-        return _TEMPLATE.format(
-            module=module,
-            width=self.width,
-            depth=self.depth,
-            address=len(self.read_addr) - 1,
-            data=self.width - 1,
-            last=self.depth - 1,
-        )
+        return behaviour(_TEMPLATE, module, self.width, self.depth)
 
     def elaborate(self, platform):
         m = Module()
