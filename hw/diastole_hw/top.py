@@ -107,7 +107,7 @@ class Top(Elaboratable):
         return {
             "pass_min_cycles": max(plan.rows * plan.block, plan.shortest_pass),
             "hop_cycles": 1,
-            "cell_cycles": plan.shape.latency,
+            "cell_cycles": plan.cell_cycles,
         }
 
     def elaborate(self, platform):

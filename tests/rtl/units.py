@@ -86,7 +86,8 @@ def powered_up(memory) -> str:
     """
     text, end, rest = memory.verilog.rpartition("endmodule")
     anything = f"{{{-(-memory.width // 32)}{{$random(seed)}}}}"
-    shown = [f"    read_data = {anything};"] if memory.read_latency_cycles else []
+    registers = (), ("read_data",), ("read_data", "read_word")
+    shown = [f"    {name} = {anything};" for name in registers[memory.read_latency_cycles]]
     lines = [
         "  integer seed, filled;",
         "  initial begin",

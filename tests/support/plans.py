@@ -11,12 +11,20 @@ from support.numerics import make_numerics
 
 
 def make_plan(
-    numerics: Numerics, rows=1, cols=1, in_place=True, data_width=64, tiling=None, ports=1
+    numerics: Numerics,
+    rows=1,
+    cols=1,
+    in_place=True,
+    data_width=64,
+    tiling=None,
+    ports=1,
+    output_register=False,
 ) -> Plan:
     sizes = {"rows": rows, "cols": cols, "numerics": numerics, "data_width": data_width}
     sizes |= {"ports": ports}
     return Plan(
         in_place=in_place,
+        output_register=output_register,
         **sizes,
         tiling=tiling or default_tiling(**sizes),
     )

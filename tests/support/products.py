@@ -107,7 +107,8 @@ ROUNDING_MACHINES = {
     "esru_4x2": machine("esru_4x2", "bfp4", rows=4, cols=2, data_width=64, **DRAWN),
 }
 MACHINES |= ROUNDING_MACHINES
-# Registers in the cells: every number of cycles that one has, its edge and both directions.
+# Registers in the cells: every number of cycles that one has, its edge and both directions; and
+# behind the memories of operands, whose words are one vector or several, in one part or two.
 PIPELINE_MACHINES = {
     "full": machine("full", "bfp4", rows=2, cols=2, side=2, cell={"pipeline": "full"}),
     "full_nvfp4": machine(
@@ -122,6 +123,14 @@ PIPELINE_MACHINES = {
         accumulator={"kind": "float", "chunk": 16},
     ),
     "products": machine("products", "fast", side=2, cell={"pipeline": "products"}),
+    "registered": machine(
+        "registered", "fp8_e5m2", rows=2, cols=2, side=4, ports=2, special="poison",
+        memory={"output_register": True},
+    ),
+    "registered_nvfp4": machine(
+        "registered_nvfp4", "nvfp4", cols=3, side=4, data_width=32, cell={"pipeline": "full"},
+        memory={"output_register": True},
+    ),
 }  # fmt: skip
 MACHINES |= PIPELINE_MACHINES
 # Float accumulators: the numbers `ibm-fp8` with short chunks, so that small products have several.

@@ -72,10 +72,11 @@ class Datapath(wiring.Component):
     that reads them, and none that is still to be read is written; a held word comes in the
     order that :class:`diastole_hw.array.array.Array` asks for. Neither is checked.
 
-    Timing: a slot's vector is at south port c 1 + c cycles after it (at west port r, 1 + r), its
-    sums at the accumulators' port p after 1 + ``latency`` + p, the array's latency in the slot's
-    direction; ``done`` comes after 1 + ``latency`` + the ports of the direction. ``freed`` comes
-    max(R, C) cycles after the slot's ``frees``, when every bank has been read.
+    Timing: with N = ``plan.read_cycles``, a slot's vector is at south port c N + c cycles after it
+    (at west port r, N + r), its sums at the accumulators' port p after N + ``latency`` + p, the
+    array's latency in the slot's direction; ``done`` comes after N + ``latency`` + the ports of the
+    direction. ``freed`` comes max(R, C) cycles after the slot's ``frees``, when every bank has been
+    read.
     ``inexact`` is a register behind the array's outputs. One slot, one held word and one write (of
     each port to memory) per cycle.
 
@@ -206,11 +207,14 @@ class Datapath(wiring.Component):
         """Direction and swap enter every row with its skew; a release waits for the last bank."""
         plan = self.plan
         direction, swap = self.slot.direction, self.slot.swap
-        for row in range(plan.rows):
-            direction_next = Signal(name=f"direction_{row}")
-            swap_next = Signal(name=f"swap_{row}")
+        for row in range(1 - plan.read_cycles, plan.rows):
+            stage = row if row >= 0 else "reads"
+            direction_next = Signal(name=f"direction_{stage}")
+            swap_next = Signal(name=f"swap_{stage}")
             m.d.sync += [direction_next.eq(direction), swap_next.eq(swap)]
             direction, swap = direction_next, swap_next
+            if row < 0:
+                continue
             m.d.comb += [
                 array.control[row].direction.eq(direction.replicate(plan.shape.direction_copies)),
                 array.control[row].swap.eq(swap),
@@ -230,7 +234,7 @@ class Datapath(wiring.Component):
             self.plan,
             banks=len(outputs),
             psum_bits=array.psum_bits,
-            latency=1 + latency,  # a vector enters the array one cycle after its slot
+            latency=self.plan.read_cycles + latency,
             drained=self.plan.drain_vectors(north=direction == "north"),
             slices=self.plan.chunk_slices(north=direction == "north") if self.plan.floats else 1,
         )

@@ -73,6 +73,8 @@ class Bank(wiring.Component):
         Vectors.
     log_block, log_word : int
         Vectors of a block: 2^``log_block``; of a word: 2^``log_word``, V.
+    registered : bool
+        As of the memories.
 
     Members
     -------
@@ -94,9 +96,10 @@ class Bank(wiring.Component):
         depth: int,
         log_block: int,
         log_word: int,
+        registered: bool = False,
     ):
         self.vector, self.block, self.depth = vector, block, depth
-        self.log_block, self.log_word = log_block, log_word
+        self.log_block, self.log_word, self.registered = log_block, log_word, registered
         both = data.StructLayout(dict(vector.members) | dict(block.members))
         super().__init__(
             {
@@ -135,11 +138,12 @@ class Bank(wiring.Component):
         number = Signal(self.log_word)
         with m.If(self.read_en):
             m.d.sync += number.eq(self.read_addr)
-        return Array(vectors)[number]
+        return Array(vectors)[_delayed(m, number, self.registered)]
 
     def _memory(self, m, platform, name, width, log_vectors) -> Ram:
         """With words that have so many bits, for 2^``log_vectors`` vectors each."""
-        ram = Ram(width=width, depth=max(self.depth >> log_vectors, 2))
+        depth = max(self.depth >> log_vectors, 2)
+        ram = Ram(width=width, depth=depth, registered=self.registered)
         m.submodules[name] = place(ram, platform)
         m.d.comb += [
             ram.write_en.eq(self.write_en),
@@ -148,6 +152,15 @@ class Bank(wiring.Component):
             ram.read_addr.eq(self.read_addr >> log_vectors),
         ]
         return ram
+
+
+def _delayed(m, choice, registered: bool):
+    """A choice among words that are read, as late as they are."""
+    if not registered:
+        return choice
+    later = Signal.like(choice, name=f"{choice.name}_later", reset_less=True)
+    m.d.sync += later.eq(choice)
+    return later
 
 
 class SplitBank(wiring.Component):
@@ -160,7 +173,7 @@ class SplitBank(wiring.Component):
 
     Parameters
     ----------
-    vector, block, depth, log_block, log_word
+    vector, block, depth, log_block, log_word, registered
         As of :class:`Bank`. ``depth`` is that of both parts together: a multiple of two blocks.
 
     Members
@@ -181,9 +194,10 @@ class SplitBank(wiring.Component):
         depth: int,
         log_block: int,
         log_word: int,
+        registered: bool = False,
     ):
         self.vector, self.block, self.depth = vector, block, depth
-        self.log_block, self.log_word = log_block, log_word
+        self.log_block, self.log_word, self.registered = log_block, log_word, registered
         both = data.StructLayout(dict(vector.members) | dict(block.members))
         super().__init__(
             per_port("write_en", In(1), 2)
@@ -199,13 +213,13 @@ class SplitBank(wiring.Component):
         with m.If(self.read_en):
             m.d.sync += shown.eq(self.read_addr[self.log_block])
         even, odd = (part.read_data.as_value() for part in parts)
-        m.d.comb += self.read_data.eq(Mux(shown, odd, even))
+        m.d.comb += self.read_data.eq(Mux(_delayed(m, shown, self.registered), odd, even))
         return m
 
     def _part(self, m, platform, parity) -> Bank:
         """The blocks of one parity."""
-        sizes = {"log_block": self.log_block, "log_word": self.log_word}
-        bank = Bank(vector=self.vector, block=self.block, depth=self.depth // 2, **sizes)
+        rest = {name: getattr(self, name) for name in ("log_block", "log_word", "registered")}
+        bank = Bank(vector=self.vector, block=self.block, depth=self.depth // 2, **rest)
         m.submodules[("even", "odd")[parity]] = place(bank, platform)
         words = of_ports(self, "write_word", 2)
         contents = of_ports(self, "write_data", 2)
@@ -248,6 +262,7 @@ def add_banks(m, platform, pad, element: Element, per_block: set[str]) -> list:
         "depth": pad.vectors,
         "log_block": plan.log_block,
         "log_word": exact_log2(plan.fill_vectors),
+        "registered": plan.output_register,
     }
     banks = []
     for number, _ in enumerate(pad.ports):
@@ -266,6 +281,15 @@ def add_banks(m, platform, pad, element: Element, per_block: set[str]) -> list:
                 content.eq(kept),
             ]
     return banks
+
+
+def _skewed(m, plan, read, banks: int, control: str) -> list[tuple]:
+    """By bank: a read as it reaches it, and as its word is shown. ``control``: the member of it
+    that says whether there is one."""
+    stages = [read]
+    for number in range(1, banks + plan.read_cycles):
+        stages.append(delayed_record(m, stages[-1], f"read_{number}", control=(control,)))
+    return list(zip(stages, stages[plan.read_cycles :], strict=False))
 
 
 def _kept(m, plan, write, shape, element: Element, name):
@@ -289,10 +313,10 @@ class StreamScratchpad(wiring.Component):
     vectors of a block the one that is written last says them for all.
 
     Timing: one vector is read and one word written per cycle (where there are two ports to memory,
-    two words), not of the same word. ``read_en``
-    with ``read_addr`` in cycle t gives port b its vector in cycle t + 1 + b; in other cycles a port
-    shows a vector with ``nonzero`` and ``poison`` 0. A vector is seen by reads that reach its bank
-    (bank b in cycle t + b) from the cycle after its write on.
+    two words), not of the same word. ``read_en`` with ``read_addr`` in cycle t gives port b its
+    vector in cycle t + ``plan.read_cycles`` + b; in other cycles a port shows a vector with
+    ``nonzero`` and ``poison`` 0. A vector is seen by reads that reach its bank (bank b in cycle
+    t + b) from the cycle after its write on.
 
     Parameters
     ----------
@@ -351,18 +375,18 @@ class StreamScratchpad(wiring.Component):
         if plan.poison:
             m.d.comb += read.banks.eq(self.read_banks)
         banks = add_banks(m, platform, self, self.element, per_block)
-        for number, (port, bank) in enumerate(zip(self.ports, banks, strict=True)):
-            m.d.comb += [bank.read_en.eq(read.en), bank.read_addr.eq(read.addr)]
-            following = delayed_record(m, read, f"read_{number + 1}", control=("en",))
-            shown = following.en
+        skewed = _skewed(m, plan, read, self.banks, "en")
+        for number, (port, bank, (reads, shown)) in enumerate(
+            zip(self.ports, banks, skewed, strict=True)
+        ):
+            m.d.comb += [bank.read_en.eq(reads.en), bank.read_addr.eq(reads.addr)]
             for name in bank.read_data.shape().members:
                 value = bank.read_data[name]
                 if name == "nonzero":
-                    value = shown & value
+                    value = shown.en & value
                 if name == "poison":
-                    value = value & (shown & (number < following.banks)).replicate(len(value))
+                    value = value & (shown.en & (number < shown.banks)).replicate(len(value))
                 m.d.comb += port[name].eq(value)
-            read = following
         return m
 
     def _read_layout(self) -> data.StructLayout:
@@ -379,10 +403,10 @@ class HeldScratchpad(wiring.Component):
     ``extent`` and ``poison`` are 0. What a block has once is said by its vector that is written
     last: deficits, ``nonzero`` and significand, but with lane deficits for ``deficit_east`` only.
 
-    Timing: a read in cycle t reaches load port c in cycle t + 1 + c; one per cycle, beside the
-    write of another word of V vectors. While ``read.valid`` is 0, ``valid`` of a port is 0, and the
-    rest anything. A vector is seen by reads that reach its bank (bank c in cycle t + c) from the
-    cycle after its write on.
+    Timing: a read in cycle t reaches load port c in cycle t + ``plan.read_cycles`` + c; one per
+    cycle, beside the write of another word of V vectors. While ``read.valid`` is 0, ``valid`` of a
+    port is 0, and the rest anything. A vector is seen by reads that reach its bank (bank c in cycle
+    t + c) from the cycle after its write on.
 
     Members
     -------
@@ -415,13 +439,15 @@ class HeldScratchpad(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        plan, read = self.plan, self.read
+        plan = self.plan
         own = {"deficit_north", "nonzero", "significand"} if plan.lane_deficits else set()
         per_block = {*self.deficits, "nonzero", "significand"} - own
         banks = add_banks(m, platform, self, plan.shape.held, per_block)
-        for number, (word, bank) in enumerate(zip(self.ports, banks, strict=True)):
+        skewed = _skewed(m, plan, self.read, plan.cols, "valid")
+        for number, (word, bank, (read, shown)) in enumerate(
+            zip(self.ports, banks, skewed, strict=True)
+        ):
             m.d.comb += [bank.read_en.eq(read.valid), bank.read_addr.eq(read.addr)]
-            shown = delayed_record(m, read, f"read_{number + 1}", control=("valid",))
             inside = Signal(name=f"inside_{number}")
             m.d.comb += [
                 inside.eq((shown.row < shown.rows_valid) & (number < shown.cols_valid)),
@@ -434,5 +460,4 @@ class HeldScratchpad(wiring.Component):
                 if name in ("elements", "nonzero", "extent", "poison"):
                     value = Mux(inside, value, 0)
                 m.d.comb += word[name].eq(value)
-            read = shown
         return m

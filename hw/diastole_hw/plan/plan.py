@@ -54,7 +54,8 @@ class Plan:
     passes of the array cannot be cut to, or of planes, for a unit whose ``choices`` are others than
     those of the numbers, and for a tiling that the machine cannot
     run. ``pipeline``: of the cells, one of :data:`diastole_hw.cell.shape.PIPELINES`;
-    ``multiplier`` one of :data:`diastole_hw.cell.shape.MULTIPLIERS`.
+    ``multiplier`` one of :data:`diastole_hw.cell.shape.MULTIPLIERS`. ``output_register``: there is
+    one behind every memory of the scratchpads.
     """
 
     rows: int
@@ -67,6 +68,7 @@ class Plan:
     vector: VectorShape | None = None
     pipeline: str = "none"
     multiplier: str = "fabric"
+    output_register: bool = False
 
     def __post_init__(self):
         require_int("ports", self.ports, 1, MOST_PORTS)
@@ -286,6 +288,16 @@ class Plan:
             pipeline=self.pipeline,
             multiplier=self.multiplier,
         )
+
+    @property
+    def read_cycles(self) -> int:
+        """From the read of a scratchpad's bank to the vector."""
+        return 1 + self.output_register
+
+    @property
+    def cell_cycles(self) -> int:
+        """From the cycle after a slot to the sums of the first cell."""
+        return self.read_cycles - 1 + self.shape.latency
 
     @property
     def sum_bits(self) -> int:

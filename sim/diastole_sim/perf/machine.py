@@ -84,10 +84,10 @@ class ModelledMachine:
     tensor; ``widths`` that x, w, dy may be converted to, None where their format has one: a plane
     of ``element_bits`` for every two bits; ``header``: tensors have scales in front of their images
     (NVFP4); ``data_width`` in bits of each of ``ports`` to memory; ``in_place``: the array turns,
-    else the edge does; ``cell_cycles`` from a slot's vectors, read, to the sums of their cell. The
-    three after it are for questions of the kind "what if": ``sum_units``,
-    memories of sums behind each port, and bounds on the chunks of what streams that are on chip at
-    once, ``most_places``, and on the vectors that are filled per cycle, ``most_filled``.
+    else the edge does; ``cell_cycles`` from the cycle after a slot to the sums of the first cell.
+    The three after it are for questions of the kind "what if": ``sum_units``, memories of sums
+    behind each port, and bounds on the chunks of what streams that are on chip at once,
+    ``most_places``, and on the vectors that are filled per cycle, ``most_filled``.
     ``products_only``: it has no vector unit. ValueError if out of range.
     """
 

@@ -109,7 +109,8 @@ class Device(Products[DeviceTensor]):
         self.product = product if isinstance(product, Product) else Product.load(product)
         try:
             self.numerics = Numerics.from_dict(self.product.parameters["numerics"])
-            self.loops = ChosenLoops(self.product.parameters, nest, memory_of(options))
+            parameters, cycles = self.product.parameters, self.product.cell_cycles
+            self.loops = ChosenLoops(parameters, nest, memory_of(options), cycles)
         except (KeyError, TypeError, ValueError) as error:
             raise ProductError(f"{self.product.directory}: bad numerics: {error}") from error
         self.machine: RunningMachine = machine or Machine(

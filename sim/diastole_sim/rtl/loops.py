@@ -17,7 +17,8 @@ class ChosenLoops:
     ``parameters``: those of its manifest; KeyError, TypeError or ValueError if they are not.
     ``nest``: for every product that takes one; None: those that
     :func:`diastole_sim.perf.choose.choose_nest` finds, looked for once for each shape. ``memory``:
-    that of the machine; None: of which nothing is known.
+    that of the machine; None: of which nothing is known. ``cell_cycles``: as of
+    :class:`diastole_sim.perf.machine.ModelledMachine`.
     """
 
     def __init__(
@@ -25,6 +26,7 @@ class ChosenLoops:
         parameters: Mapping[str, Any],
         nest: Nest | None = None,
         memory: Memory | None = None,
+        cell_cycles: int = 2,
     ):
         self.limits = ProductNests.from_dict(parameters["nests"])
         self.nest = nest
@@ -35,6 +37,7 @@ class ChosenLoops:
             data_width=parameters["data_width"],
             ports=parameters.get("ports", 1),
             in_place=parameters["in_place"],
+            cell_cycles=cell_cycles,
             products_only="vector" not in parameters,
             memory=memory or Memory.axi(),
         )

@@ -35,6 +35,11 @@ class Product:
         """The configuration as the generator used it."""
         return self.manifest["parameters"]
 
+    @property
+    def cell_cycles(self) -> int:
+        """From the cycle after a slot to the sums of the first cell; 2 where that is not said."""
+        return self.manifest.get("latencies", {}).get("cell_cycles", 2)
+
     @classmethod
     def load(cls, directory: Path | str) -> "Product":
         """Read the manifest; ProductError if the directory is no product or lacks a file."""

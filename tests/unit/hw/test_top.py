@@ -39,10 +39,10 @@ def expected_ports(data_width):
     )
 
 
-def make(rows=2, cols=1, block=4, data_width=64, in_place=True, ports=1):
+def make(rows=2, cols=1, block=4, data_width=64, **rest):
     numerics = make_numerics(block=block)
-    sizes = {"rows": rows, "cols": cols, "data_width": data_width, "ports": ports}
-    return Top(make_plan(numerics, in_place=in_place, **sizes), config_hash=0x12345678)
+    sizes = {"rows": rows, "cols": cols, "data_width": data_width}
+    return Top(make_plan(numerics, **sizes, **rest), config_hash=0x12345678)
 
 
 @pytest.mark.parametrize("data_width", [32, 64, 512])
@@ -131,6 +131,8 @@ def test_latencies(rows, block, cycles):
     """A pass is as long as a word to each row of each cell takes to load, or 4 cycles."""
     latencies = make(rows=rows, block=block).latencies
     assert latencies == {"pass_min_cycles": cycles, "hop_cycles": 1, "cell_cycles": 2}
+    later = make(rows=rows, block=block, output_register=True).latencies
+    assert later == latencies | {"cell_cycles": 3}
 
 
 @pytest.mark.parametrize("widths", [(2,), (2, 8)])

@@ -350,6 +350,14 @@ class BusConfig(Section):
     ports: Literal[1, 2] = _choice(1, "Memory buses of that width, which work side by side")
 
 
+class MemoryConfig(Section):
+    """The memories on the chip."""
+
+    output_register: Annotated[bool, Accepted("true or false")] = _choice(
+        False, "Whether the array's operands have registers behind their memories"
+    )
+
+
 class VectorConfig(Section):
     """The vector unit, which runs programs over tensors between the products."""
 
@@ -388,6 +396,7 @@ class Config(Section):
     cell: CellConfig = CellConfig()
     accumulator: AccumulatorConfig = AccumulatorConfig()
     bus: BusConfig = BusConfig()
+    memory: MemoryConfig = MemoryConfig()
     vector: VectorConfig = VectorConfig()
 
     @classmethod
@@ -462,8 +471,8 @@ class Config(Section):
         came later, counts where it is not 1, ``fast`` where a class has that format,
         ``rounding.kind`` where it is not ``counter``, ``rounding.lfsr_bits`` where that is
         ``lfsr``, what is of float accumulators where there are some, ``vector`` where there is such
-        a unit, ``cell.pipeline`` where there is one, and ``cell.multiplier`` where it is ``dsp``:
-        what it was before is what it was.
+        a unit, ``cell.pipeline`` where there is one, ``cell.multiplier`` where it is ``dsp``, and
+        ``memory`` where it has registers: what it was before is what it was.
         ``numbers`` never counts, only what it means.
         """
         content = self.to_dict()
@@ -481,6 +490,8 @@ class Config(Section):
             del content["bus"]["ports"]
         if not self.vector.enable:
             del content["vector"]
+        if not self.memory.output_register:
+            del content["memory"]
         for key, usual in {"pipeline": "none", "multiplier": "fabric"}.items():
             if content["cell"][key] == usual:
                 del content["cell"][key]
@@ -510,6 +521,7 @@ class Config(Section):
             vector=self.vector_shape,
             pipeline=self.cell.pipeline,
             multiplier=self.cell.multiplier,
+            output_register=self.memory.output_register,
             **bus,
         )
 
@@ -518,7 +530,7 @@ class Config(Section):
         """What the model of cycles takes of a machine beside its numbers."""
         array = {"rows": self.array.rows, "cols": self.array.cols}
         in_place = self.array.transpose == "in_place"
-        machine = {"in_place": in_place, "cell_cycles": self.plan.shape.latency}
+        machine = {"in_place": in_place, "cell_cycles": self.plan.cell_cycles}
         return array | self.bus.model_dump() | machine | {"products_only": not self.vector.enable}
 
     @property

@@ -58,10 +58,11 @@ async def passes(ctx, dut, valid, direction):
         await ctx.tick()
 
 
+@pytest.mark.parametrize("registered", [False, True])
 @pytest.mark.parametrize("direction, grouping", [("east", None), ("north", None), ("north", "1x2")])
-def test_poison_of_banks_that_are_meant(direction, grouping, rng):
+def test_poison_of_banks_that_are_meant(direction, grouping, registered, rng):
     numerics = make_numerics(block=SIDE, special="poison", groupings=(grouping,) * 3)
-    plan = make_plan(numerics, rows=3, cols=2)
+    plan = make_plan(numerics, rows=3, cols=2, output_register=registered)
     dut = design(Datapath, plan)
     kind, streams = {"east": (Region.SOUTH, 2), "north": (Region.WEST, 3)}[direction]
     drain = getattr(dut, direction).drain
@@ -87,10 +88,11 @@ def test_poison_of_banks_that_are_meant(direction, grouping, rng):
     run(dut, bench)
 
 
-@pytest.mark.parametrize("rows, cols", [(3, 2), (2, 3), (1, 1)])
-def test_places_are_freed_when_every_bank_has_been_read(rows, cols, rng):
+@pytest.mark.parametrize("rows, cols, registered", [(3, 2, 0), (2, 3, 0), (1, 1, 0), (2, 3, 1)])
+def test_places_are_freed_when_every_bank_has_been_read(rows, cols, registered, rng):
     """max(R, C) cycles after their last slot, each for itself, in every cycle."""
-    dut = design(Datapath, make_plan(make_numerics(block=SIDE), rows=rows, cols=cols))
+    sizes = {"rows": rows, "cols": cols, "output_register": bool(registered)}
+    dut = design(Datapath, make_plan(make_numerics(block=SIDE), **sizes))
     places = ("stream", "held", "west")
     frees = [{name: rng.randrange(2) for name in places} for _ in range(40)]
     later = max(rows, cols)

@@ -9,14 +9,16 @@ from diastole_hw.memory.ram import Ram
 from support.texts import exactly
 
 
+@pytest.mark.parametrize("registered", [False, True])
 @pytest.mark.parametrize("width, depth", [(1, 2), (5, 7), (64, 16)])
-def test_reads_what_was_written_and_holds(width, depth):
+def test_reads_what_was_written_and_holds(width, depth, registered):
     rng = random.Random(f"{width} {depth}")
-    dut = Ram(width=width, depth=depth)
+    dut = Ram(width=width, depth=depth, registered=registered)
+    assert dut.read_latency_cycles == 1 + registered
     words = {}
 
     async def bench(ctx):
-        held = None
+        held = before = None
         for _ in range(400):
             write, read = rng.random() < 0.6, rng.random() < 0.6 and bool(words)
             target, source = rng.randrange(depth), rng.choice(list(words) or [0])
@@ -29,12 +31,14 @@ def test_reads_what_was_written_and_holds(width, depth):
             ctx.set(dut.read_en, read)
             ctx.set(dut.read_addr, source)
             await ctx.tick()
+            before = held
             if read:
                 held = words[source]
             if write:
                 words[target] = value
-            if held is not None:
-                assert ctx.get(dut.read_data) == held, f"{read=} {source=}"
+            shown = before if registered else held
+            if shown is not None:
+                assert ctx.get(dut.read_data) == shown, f"{read=} {source=}"
 
     sim = Simulator(dut)
     sim.add_clock(1e-8)
@@ -54,8 +58,9 @@ def test_bad_parameters(arguments, message):
         Ram(**arguments)
 
 
-def test_template_has_the_ports_of_the_component():
-    dut = Ram(width=9, depth=100)
+@pytest.mark.parametrize("registered", [False, True])
+def test_template_has_the_ports_of_the_component(registered):
+    dut = Ram(width=9, depth=100, registered=registered)
     text = dut.template("memory_of_mine")
     declared = re.findall(r"(?:input|output reg) (?:\[(\d+):0\] )?(\w+)", text)
     found = {name: int(high or 0) + 1 for high, name in declared}
@@ -65,3 +70,4 @@ def test_template_has_the_ports_of_the_component():
     assert text.startswith("//")
     assert "no_rw_check" in text  # otherwise flows add registers that make collisions defined
     assert "module memory_of_mine (" in text
+    assert ("    read_data <= read_word;" in text) == registered

@@ -130,11 +130,17 @@ STREAMS = {  # numerics, block, rows, cols, side, class written, the side's clas
 }
 
 
+REGISTERED = pytest.mark.parametrize("registered", [False, True], ids=["plain", "registered"])
+
+
+@REGISTERED
 @pytest.mark.parametrize("case", STREAMS)
-def test_stream(case, rng):
+def test_stream(case, registered, rng):
     numerics, block, rows, cols, side, cls, classes, grouped = STREAMS[case]
     numerics = make_numerics(block=block, **numerics)
-    plan = make_plan(numerics, rows=rows, cols=cols, ports=1 + ("two ports" in case))
+    sizes = {"rows": rows, "cols": cols, "ports": 1 + ("two ports" in case)}
+    plan = make_plan(numerics, **sizes, output_register=registered)
+    assert plan.read_cycles == 1 + registered
     dut = design(StreamScratchpad, plan, side=side)
     banks = cols if side == "south" else rows
     marks = mark_bits(plan, ("deficit",), 1)
@@ -154,8 +160,8 @@ def test_stream(case, rng):
             ctx.set(dut.read_addr, addr if addr is not None else rng.randrange(dut.vectors))
             if plan.poison:
                 ctx.set(dut.read_banks, meant)
-            for number in range(min(banks, cycle)):
-                port, read = dut.ports[number], reads[cycle - 1 - number]
+            for number in range(min(banks, cycle - registered)):
+                port, read = dut.ports[number], reads[cycle - plan.read_cycles - number]
                 if read is None:
                     assert not ctx.get(port.nonzero), f"port {number} shows what was not read"
                     assert not plan.poison or not ctx.get(port.poison), f"port {number} poisoned"
@@ -183,13 +189,15 @@ HELD = {  # numerics, block, rows, cols, in place, deficits, whether words have 
 }
 
 
+@REGISTERED
 @pytest.mark.parametrize("case", HELD)
 @pytest.mark.parametrize("cls", [1, 2], ids=["w", "dy"])
-def test_held(case, cls, rng):
+def test_held(case, cls, registered, rng):
     numerics, block, rows, cols, in_place, directions, own = HELD[case]
     numerics = make_numerics(block=block, **numerics)
     ports = 1 + ("two ports" in case)
-    plan = make_plan(numerics, rows=rows, cols=cols, in_place=in_place, ports=ports)
+    sizes = {"rows": rows, "cols": cols, "in_place": in_place, "ports": ports}
+    plan = make_plan(numerics, **sizes, output_register=registered)
     dut = design(HeldScratchpad, plan)
     marks = mark_bits(plan, [f"deficit_{name}" for name in directions], block)
     by_row = {"extent", "poison"} | ({"deficit_north", "nonzero", "significand"} if own else set())
@@ -225,8 +233,8 @@ def test_held(case, cls, rng):
         for cycle in range(150):
             reads.append(random_read(addresses))
             ctx.set(dut.read, reads[-1])
-            for number in range(min(cols, cycle)):
-                check(ctx, number, reads[cycle - 1 - number])
+            for number in range(min(cols, cycle - registered)):
+                check(ctx, number, reads[cycle - plan.read_cycles - number])
             await ctx.tick()
 
     run(dut, bench)

@@ -38,6 +38,20 @@ def test_by_the_memory():
     assert far != near
 
 
+def test_by_the_cells():
+    """What they and the memories take changes what is best for this product."""
+    sizes = {"m": 24, "n": 40, "k": 100}
+    rest = {"rows": 2, "cols": 2, "data_width": 128}
+    found = []
+    for cycles in (2, 16):
+        machine = ModelledMachine.of(CONFIG.numerics, **rest, cell_cycles=cycles)
+        loops = ChosenLoops(PARAMETERS, cell_cycles=cycles)
+        found.append(loops.of("forward", **sizes))
+        limits = loops.limits.of("forward")
+        assert found[-1] == choose_nest(machine, limits, "forward", *sizes.values())
+    assert found[0] != found[1]
+
+
 def test_as_it_is_asked_for():
     nest = Nest(t_blocks=4, groups=1, outer="l")
     loops = ChosenLoops(PARAMETERS, nest)

@@ -12,6 +12,7 @@ from diastole.config.keys import (
     BusConfig,
     CellConfig,
     Config,
+    MemoryConfig,
     RoundingConfig,
 )
 from diastole.config.presets import PRODUCTS_ONLY
@@ -48,6 +49,7 @@ def test_presets_are_those_of_the_contract(preset, cells, block, bus, ports, pan
             "fraction": 18, "headroom": 14, "kind": "integer", "mantissa": 9, "chunk": 64,
         },
         "bus": {"data_width": bus, "ports": ports},
+        "memory": {"output_register": False},
         "vector": {"enable": False, "special": None, "panel_kib": panel},
     }  # fmt: skip
     assert config.macs == macs
@@ -65,9 +67,10 @@ def test_identities_are_those_of_before():
     """The hash of a machine that has nothing of a key that came later is what it was."""
     named = {key: from_document({}, [key]).config_sha256 for key in (
         "rounding.kind=counter", "rounding.lfsr_bits=7", "bus.ports=1", "vector.panel_kib=16",
-        "rounding.kind=data", "rounding.kind=lfsr", "rounding.kind=lfsr3",
+        "memory.output_register=false", "rounding.kind=data", "rounding.kind=lfsr",
+        "rounding.kind=lfsr3",
     )}  # fmt: skip
-    assert list(named.values())[:4] == [Config().config_sha256] * 4
+    assert list(named.values())[:5] == [Config().config_sha256] * 5
     assert len(set(named.values())) == 4
     short = from_document({}, ["rounding.kind=lfsr", "rounding.lfsr_bits=9"])
     assert short.config_sha256 not in named.values()
@@ -140,9 +143,10 @@ def test_hash_is_of_the_content():
         Config(cell=CellConfig(pipeline="full")).config_sha256,
         Config(cell=CellConfig(multiplier="dsp")).config_sha256,
         Config(bus=BusConfig(ports=2)).config_sha256,
+        Config(memory=MemoryConfig(output_register=True)).config_sha256,
         *(preset.config_sha256 for preset in PRODUCTS_ONLY.values()),
     }
-    assert len(hashes) == 13
+    assert len(hashes) == 14
 
 
 def test_hash_counts_widths_where_a_format_has_them():
@@ -236,6 +240,7 @@ def test_every_key_has_a_default_and_a_description():
         "format.dy",
         "format.w",
         "format.x",
+        "memory.output_register",
         "name",
         "numbers",
         "overflow.dy",
