@@ -14,7 +14,8 @@ from support.sweep import sweep
 CLOCKED = re.compile(r"(read_(?:data|word)) <= ram_words\[read_addr\];")
 AT_ONCE = "assign read_data = ram_words[read_addr];"
 COLLIDES = "(write_en && write_addr == read_addr)"
-MACHINES = ["pico", *map(sweep, ("mixed", "bfp4_1x16", "nvfp4", "fp8_e5m2", "ports", "floats", "registered"))]
+SWEPT = ("mixed", "bfp4_1x16", "nvfp4", "fp8_e5m2", "ports", "floats", "registered")
+MACHINES = ["pico", *map(sweep, SWEPT)]
 
 
 def garbage(text):
