@@ -133,6 +133,15 @@ PIPELINE_MACHINES = {
     ),
 }  # fmt: skip
 MACHINES |= PIPELINE_MACHINES
+# Products of several lanes in one DSP block.
+DSP_MACHINES = {
+    "dsp25": machine(
+        "dsp25", "mxfp8_e4m3", rows=1, cols=2, side=4, data_width=32,
+        cell={"multiplier": "dsp25", "pipeline": "products"},
+    ),
+    "dsp": machine("dsp", "bfp4", rows=2, cols=1, side=4, cell={"multiplier": "dsp"}),
+}  # fmt: skip
+MACHINES |= DSP_MACHINES
 # Float accumulators: the numbers `ibm-fp8` with short chunks, so that small products have several.
 # In the first one a chunk is two slices to the east, and one slice alone to the north.
 _FLOATS = {"numbers": "ibm-fp8", "accumulator": {"chunk": 16}}

@@ -39,6 +39,8 @@ class BlockSum(wiring.Component):
     -------
     vector : In(array of B times unsigned(vector_element.bits))
     held : In(array of B times unsigned(packed_bits(held_element)))
+    products : In(array of B times unsigned(Pv + Ph))
+        With ``dsp`` only: those of the significands.
     block_sum : Out(signed(sum_bits))
 
     ValueError if out of range.
@@ -64,13 +66,15 @@ class BlockSum(wiring.Component):
         if cut is not None:
             require_int("cut", cut, 0, (block - 1).bit_length())
         self.cut = cut
-        super().__init__(
-            {
-                "vector": In(data.ArrayLayout(unsigned(vector_element.bits), block)),
-                "held": In(data.ArrayLayout(unsigned(packed_bits(held_element)), block)),
-                "block_sum": Out(signed(sum_bits)),
-            }
-        )
+        members = {
+            "vector": In(data.ArrayLayout(unsigned(vector_element.bits), block)),
+            "held": In(data.ArrayLayout(unsigned(packed_bits(held_element)), block)),
+            "block_sum": Out(signed(sum_bits)),
+        }
+        if dsp:
+            both = vector_element.significand_bits + held_element.significand_bits
+            members["products"] = In(data.ArrayLayout(unsigned(both), block))
+        super().__init__(members)
 
     def elaborate(self, platform):
         m = Module()
@@ -103,6 +107,8 @@ class BlockSum(wiring.Component):
         )
         m.submodules[f"multiplier_{k}"] = place(multiplier, platform)
         m.d.comb += [multiplier.vector.eq(self.vector[k]), multiplier.held.eq(self.held[k])]
+        if self.dsp:
+            m.d.comb += multiplier.product.eq(self.products[k])
         names = ("magnitude", "up", "negative")
         values = [getattr(multiplier, name) for name in names]
         if self.cut == 0:

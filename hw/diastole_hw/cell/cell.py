@@ -1,6 +1,7 @@
 """The fMAC: a cell holds a B x B block and multiplies it by one vector per slot."""
 
 from contextlib import nullcontext
+from itertools import product
 
 from amaranth.hdl import Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
@@ -8,6 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from diastole_hw.cell.align import AlignAdd, low_bits
 from diastole_hw.cell.block_sum import BlockSum
+from diastole_hw.cell.dsp_products import DspProducts
 from diastole_hw.cell.hold import Hold
 from diastole_hw.cell.layouts import (
     control_layout,
@@ -102,10 +104,12 @@ class Cell(wiring.Component):
         ]
         vector = self._arrive(m)
         met = self._meet(m, platform, vector, hold)
-        sums = []
+        trees, sums = [], []
         for lane in range(self.shape.block):
-            tree = self._tree(m, platform, lane, vector, hold)
-            sums.append(self._block_sum(m, lane, tree, met))
+            trees.append(self._tree(m, platform, lane, vector, hold))
+            sums.append(self._block_sum(m, lane, trees[-1], met))
+        if self.shape.products_per_dsp:
+            self._multiply(m, platform, trees)
         self._add(m, platform, sums, met)
         return m
 
@@ -181,7 +185,7 @@ class Cell(wiring.Component):
             exact=shape.exact,
             sum_bits=shape.tree_bits,
             cut=shape.tree_cut,
-            dsp=shape.multiplier == "dsp",
+            dsp=shape.products_per_dsp > 0,
         )
         m.submodules[f"tree_{lane}"] = place(tree, platform)
         m.d.comb += tree.vector.eq(vector.elements)
@@ -192,6 +196,19 @@ class Cell(wiring.Component):
             else:
                 m.d.comb += tree.held[k].eq(along if NORTH in shape.directions else down)
         return tree
+
+    def _multiply(self, m, platform, trees):
+        """The products of significands, those of an element with several lanes in a DSP block."""
+        shape, count = self.shape, self.shape.products_per_dsp
+        for first, k in product(range(0, shape.block, count), range(shape.block)):
+            lanes = trees[first : first + count]
+            dsp = DspProducts(
+                vector_element=shape.vector_element, held_element=shape.held, count=len(lanes)
+            )
+            m.submodules[f"dsp_{first}_{k}"] = place(dsp, platform)
+            m.d.comb += dsp.vector.eq(lanes[0].vector[k])
+            for n, tree in enumerate(lanes):
+                m.d.comb += [dsp.held[n].eq(tree.held[k]), tree.products[k].eq(dsp.products[n])]
 
     def _block_sum(self, m, lane, tree, stages):
         """One lane's register of block sums, scaled."""

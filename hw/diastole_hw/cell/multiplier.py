@@ -29,13 +29,15 @@ class Multiplier(wiring.Component):
     exact : bool
         No pair of elements has a bit below the window; this is not checked.
     dsp : bool
-        The significands are multiplied by what flows of FPGAs look for DSP blocks for.
+        The significands are multiplied elsewhere: their product comes in.
 
     Members
     -------
     vector : In(vector_element.bits)
     held : In(packed_bits(held_element))
         As :func:`diastole_hw.cell.packed.pack` made it.
+    product : In(Pv + Ph)
+        With ``dsp`` only: sigV * sigH.
     magnitude : Out(w)
     up : Out(1)
     negative : Out(1)
@@ -58,15 +60,16 @@ class Multiplier(wiring.Component):
         self.vector_element, self.held_element = vector_element, held_element
         self.window, self.exact, self.dsp = window, exact, dsp
         both = vector_element.significand_bits + held_element.significand_bits
-        super().__init__(
-            {
-                "vector": In(vector_element.bits),
-                "held": In(packed_bits(held_element)),
-                "magnitude": Out(both if window is None else window),
-                "up": Out(1),
-                "negative": Out(1),
-            }
-        )
+        members = {
+            "vector": In(vector_element.bits),
+            "held": In(packed_bits(held_element)),
+            "magnitude": Out(both if window is None else window),
+            "up": Out(1),
+            "negative": Out(1),
+        }
+        if dsp:
+            members["product"] = In(both)
+        super().__init__(members)
 
     def elaborate(self, platform):
         m = Module()
@@ -93,7 +96,7 @@ class Multiplier(wiring.Component):
         """Of two significands; as a sum of what each bit of one of them adds, it is no
         multiplication that a flow would look for a DSP block for."""
         if self.dsp:
-            return vector_sig * held_sig
+            return self.product
         rows = (
             Cat(Const(0, place), held_sig & bit.replicate(len(held_sig)))
             for place, bit in enumerate(vector_sig)

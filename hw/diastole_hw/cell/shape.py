@@ -18,8 +18,11 @@ DIRECTIONS = ((EAST, NORTH), (EAST,), (NORTH,))
 PIPELINES = ("none", "products", "full")
 """Registers on the way of a product into its partial sum, beside those of the block sum and of the
 partial sum: none; one behind every multiplier; also one in the tree and one behind the shift."""
-MULTIPLIERS = ("fabric", "dsp")
-"""What significands are multiplied in: logic, or DSP blocks of an FPGA, one for each."""
+MULTIPLIERS = ("fabric", "dsp", "dsp25")
+"""What significands are multiplied in: logic, or DSP blocks of an FPGA, of 18 x 18 bits or more,
+or of 25 x 18."""
+DSP_BITS = {"dsp": 18, "dsp25": 24}
+"""Bits of the longer factor of a DSP block, without a sign, which one of 25 x 18 always has."""
 MAX_DEPTH = 253
 """Of binary32's exponents, bfloat16's."""
 
@@ -174,6 +177,16 @@ class CellShape:
         """w: bits of a product's magnitude in the tree."""
         both = self.vector_element.significand_bits + self.held.significand_bits
         return both if self.window is None else self.window
+
+    @property
+    def products_per_dsp(self) -> int:
+        """Products of a vector's element, each with an element of another lane, that one DSP block
+        makes; 0 where there are none of these."""
+        if self.multiplier not in DSP_BITS:
+            return 0
+        held = self.held.significand_bits
+        more = (DSP_BITS[self.multiplier] - held) // (self.vector_element.significand_bits + held)
+        return min(1 + more, self.block)
 
     @property
     def tree_bits(self) -> int:

@@ -304,8 +304,9 @@ class CellConfig(Section):
         "none",
         "Registers in a cell: behind its multipliers, or also in its adders, for a faster clock",
     )
-    multiplier: Literal["fabric", "dsp"] = _choice(
-        "fabric", "What significands are multiplied in: logic, or DSP blocks of an FPGA"
+    multiplier: Literal["fabric", "dsp", "dsp25"] = _choice(
+        "fabric",
+        "What significands are multiplied in: logic, or DSP blocks of an FPGA; dsp25: of 25 x 18",
     )
     window: Window = _choice(
         None, "Bits that a product is rounded to before it is added; 0 rounds none"
@@ -471,8 +472,8 @@ class Config(Section):
         came later, counts where it is not 1, ``fast`` where a class has that format,
         ``rounding.kind`` where it is not ``counter``, ``rounding.lfsr_bits`` where that is
         ``lfsr``, what is of float accumulators where there are some, ``vector`` where there is such
-        a unit, ``cell.pipeline`` where there is one, ``cell.multiplier`` where it is ``dsp``, and
-        ``memory`` where it has registers: what it was before is what it was.
+        a unit, ``cell.pipeline`` where there is one, ``cell.multiplier`` where it is not
+        ``fabric``, and ``memory`` where it has registers: what it was before is what it was.
         ``numbers`` never counts, only what it means.
         """
         content = self.to_dict()

@@ -58,6 +58,15 @@ def test_pipelines(block, fraction, kind, pipeline, rng):
     check(shape_of(kind, rows=4, block=block, fraction=fraction, **options), 150, rng)
 
 
+@pytest.mark.parametrize("kind", ["bfp", "bfp, edge", "E4M3 and E5M2", "NVFP4, lanes"])
+@pytest.mark.parametrize("block, fraction", SIZES, ids=str)
+@pytest.mark.parametrize("multiplier", ["dsp", "dsp25"])
+def test_products_in_dsp_blocks(block, fraction, kind, multiplier, rng):
+    """Of which the last ones have fewer lanes than the others, or not."""
+    options = {"multiplier": multiplier}
+    check(shape_of(kind, rows=4, block=block, fraction=fraction, **options), 150, rng)
+
+
 def check(shape, cycles, rng):
     """Everything that leaves a cell of this shape, in every cycle."""
     dut = design(Cell, shape=shape, psum_bits=min(shape.sum_bits + shape.fraction + 2, 63))

@@ -82,6 +82,20 @@ def test_pipelines_of_a_shape():
 
 
 @pytest.mark.parametrize(
+    "stream, held, block, counts",
+    [(3, 3, 8, (3, 4)), (4, 4, 8, (2, 3)), (2, 3, 2, (2, 2)), (8, 8, 8, (1, 2)), (8, 2, 8, (2, 3))],
+)
+def test_products_of_a_dsp_block(stream, held, block, counts):
+    """As many as fit 18 bits, or 24; no more than there are lanes."""
+    streamed = Element(significand_bits=stream)
+    shape = replace(SQUARE, south=streamed, west=streamed, block=block)
+    shape = replace(shape, held=Element(significand_bits=held))
+    assert shape.products_per_dsp == 0
+    for name, count in zip(("dsp", "dsp25"), counts, strict=True):
+        assert replace(shape, multiplier=name).products_per_dsp == count
+
+
+@pytest.mark.parametrize(
     "names, element",
     [
         (["bfp4", "bfp7"], Element(significand_bits=7)),
@@ -102,7 +116,7 @@ def test_element_that_holds_formats(names, element):
         ({"block": 6}, "block must be one of 1, 2, 4, 8, 16, 32, not 6"),
         ({"window": 57}, "window must be an integer in 2..56, not 57"),
         ({"sum_bits": 58}, "sum_bits must be an integer in 3..57, not 58"),
-        ({"multiplier": "lut"}, "multiplier must be one of fabric, dsp, not 'lut'"),
+        ({"multiplier": "lut"}, "multiplier must be one of fabric, dsp, dsp25, not 'lut'"),
         ({"pipeline": "deep"}, "pipeline must be one of none, products, full, not 'deep'"),
         ({"fraction": -1}, "fraction must be an integer in 0..32, not -1"),
         (

@@ -142,6 +142,7 @@ def test_hash_is_of_the_content():
         Config(cell=CellConfig(pipeline="products")).config_sha256,
         Config(cell=CellConfig(pipeline="full")).config_sha256,
         Config(cell=CellConfig(multiplier="dsp")).config_sha256,
+        Config(cell=CellConfig(multiplier="dsp25")).config_sha256,
         Config(bus=BusConfig(ports=2)).config_sha256,
         Config(memory=MemoryConfig(output_register=True)).config_sha256,
         *(preset.config_sha256 for preset in PRODUCTS_ONLY.values()),

@@ -1,0 +1,58 @@
+"""Products that share a factor, as one multiplication for a DSP block."""
+
+from amaranth.hdl import Cat, Const, Module, Signal, unsigned
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from diastole_hw.cell.packed import packed_bits, unpack
+from diastole_hw.cell.shape import Element
+from diastole_sim.spec.check import require_int
+
+
+class DspProducts(wiring.Component):
+    """``products[n]`` is sigV * sigH of ``vector`` and ``held[n]``. None of them is longer than
+    s = Pv + Ph bits, so that they stand beside each other in one product::
+
+        (sigH[0] + sigH[1] * 2^s + ...) * sigV = products[0] + products[1] * 2^s + ...
+
+    Vivado, which makes small products of logic, is told of a block by ``use_dsp``.
+
+    Timing: combinational.
+
+    Parameters
+    ----------
+    vector_element, held_element : Element
+    count : int
+        Products, 1 to 32; the first factor has (count - 1) * s + Ph bits.
+
+    Members
+    -------
+    vector : In(vector_element.bits)
+    held : In(array of ``count`` times unsigned(packed_bits(held_element)))
+        As :func:`diastole_hw.cell.packed.pack` made them.
+    products : Out(array of ``count`` times unsigned(s))
+
+    ValueError if out of range.
+    """
+
+    def __init__(self, *, vector_element: Element, held_element: Element, count: int):
+        require_int("count", count, 1, 32)
+        self.vector_element, self.held_element, self.count = vector_element, held_element, count
+        both = vector_element.significand_bits + held_element.significand_bits
+        super().__init__(
+            {
+                "vector": In(vector_element.bits),
+                "held": In(data.ArrayLayout(unsigned(packed_bits(held_element)), count)),
+                "products": Out(data.ArrayLayout(unsigned(both), count)),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        vector_sig = self.vector_element.significand(self.vector)
+        gap = Const(0, len(vector_sig))
+        first, *others = (unpack(self.held_element, packed)[0] for packed in self.held)
+        spaced = Cat(first, *(part for sig in others for part in (gap, sig)))
+        product = Signal(len(spaced) + len(vector_sig), attrs={"use_dsp": "yes"})
+        m.d.comb += [product.eq(spaced * vector_sig), self.products.eq(product)]
+        return m
