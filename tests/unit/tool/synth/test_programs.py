@@ -5,6 +5,8 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -57,6 +59,19 @@ def test_the_wheel_alone(alone):
     says(alone / "path" / "mapper", "0.99")
     with pytest.raises(ToolMissing, match=r"^wheel-mapper is missing"):
         TOOL.of_wheel()
+
+
+def test_what_says_no_version(alone):
+    """Not even that it ran well; it has the version of its wheel, if it comes from that."""
+    tool = replace(TOOL, least=None, asks=None, package="numpy")
+    for folder, version in (("bin", metadata.version("numpy")), ("path", "unknown")):
+        file = alone / folder / ("mapper" if folder == "path" else "wheel-mapper")
+        file.write_text("#!/bin/sh\nexit 1\n")
+        file.chmod(0o755)
+        assert tool.find() == Program(name="mapper", path=file, version=version)
+    (alone / "path" / "mapper").write_text("no program")
+    assert tool.find().path.name == "wheel-mapper"
+    assert replace(tool, package="no-such-wheel").find().version == "unknown"
 
 
 def test_what_does_not_run_is_not_there(alone):

@@ -9,9 +9,10 @@ from diastole.errors import CheckFailed
 from diastole.synth.mapper import map_design, working_folder
 from diastole.synth.programs import PACKERS, ROUTERS, YOSYS
 from diastole.synth.route import Routed, pack, place_and_route, read_report
-from diastole.synth.targets import ECP5, FPGAS, GOWIN, ICE40
+from diastole.synth.targets import ECP5, GOWIN, ICE40
 from diastole_sim.rtl.programs import Program, ToolMissing
 from support.small_product import DESIGN
+from support.sweep import sweep
 
 REPORT = {
     "fmax": {"aclk": {"achieved": 81.5, "constraint": 85}},
@@ -89,22 +90,35 @@ def test_what_nextpnr_is_asked(tmp_path, target, pins):
     assert (tmp_path / "pins.txt").exists() == (pins is not None)
 
 
-@pytest.mark.parametrize("target", FPGAS.values(), ids=lambda each: each.name)
-def test_for_real(target):
-    if target.router is None:
-        pytest.skip(f"nothing places and routes {target.name}")
+def test_pins_of_a_harness_where_nothing_else_places_them():
+    for device in GOWIN.devices.values():
+        lines = device.pins.splitlines()
+        assert [line.split()[1] for line in lines] == [
+            f'"{name}"' for name in ("aclk", "aresetn", "shifted", "folded")
+        ]
+        assert len({line.split()[2] for line in lines}) == 4
+
+
+ROUTED = [(target, name) for target in (ECP5, ICE40, GOWIN) for name in target.devices]
+USUAL = {(target.name, target.device(None)) for target in (ECP5, ICE40, GOWIN)}
+
+
+@pytest.mark.parametrize(
+    "target, name",
+    [each if (each[0].name, each[1]) in USUAL else sweep(*each) for each in ROUTED],
+    ids=[f"{target.name}-{name}" for target, name in ROUTED],
+)
+def test_for_real(target, name):
     try:
         router, packer = ROUTERS[target.router].find(), PACKERS[target.packer].find()
     except ToolMissing as error:
         pytest.skip(str(error))
     design = DESIGN.in_harness()
-    device = target.devices[target.device(None)]
+    device = target.devices[name]
     found = []
     for _ in range(2):
         with working_folder() as folder:
-            mapped = map_design(
-                YOSYS.find(), design, target, folder, device=target.device(None), flat=True
-            )
+            mapped = map_design(YOSYS.find(), design, target, folder, device=name, flat=True)
             routed = place_and_route(
                 router, target, device, design.top, folder, scopes=mapped.scopes, asked_mhz=50,
                 seed=3, pins=device.pins,
