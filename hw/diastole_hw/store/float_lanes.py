@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from diastole_hw.memory.round_sum import float_layout
 from diastole_hw.place import place
 from diastole_hw.registers import data_register
-from diastole_hw.store.to_float import ToFloat
+from diastole_hw.store.to_float import TOP_BITS, ToFloat, top_exponent
 from diastole_sim.spec.check import require_choice, require_int
 
 SCALE_BITS = 12
@@ -122,23 +122,35 @@ class FloatLanes(wiring.Component):
             name = "scale" if self.bounds == 1 else f"scale_{number}"
             scales.append(Signal(signed(SCALE_BITS), name=name))
             m.d.comb += scales[-1].eq(self.stream + self.held[number] - self.offset)
+        tops = []
+        if self.mantissa is None:
+            tops = [self._top(m, scale, n, self.sum_bits) for n, scale in enumerate(scales)]
         for number in range(self.lanes):
-            total, scale = self.sums[number], scales[number * self.bounds // self.lanes]
-            bits = self.sum_bits
-            if self.mantissa is not None:
-                total, scale = self._integer(m, number, total, scale, self.mantissa)
-                bits = len(total)
-            lane = ToFloat(sum_bits=bits, scale_bits=SCALE_BITS, poisonable=self.poisonable)
+            total, bound = self.sums[number], number * self.bounds // self.lanes
+            if self.mantissa is None:
+                top = tops[bound]
+            else:
+                total, scale = self._integer(m, number, total, scales[bound], self.mantissa)
+                top = self._top(m, scale, number, len(total))
+            lane = ToFloat(sum_bits=len(total), poisonable=self.poisonable)
             m.submodules[f"lane_{number}"] = place(lane, platform)
             m.d.comb += [
                 lane.sum.eq(total),
-                lane.scale.eq(scale),
+                lane.top.eq(top),
                 self.o.floats[number].eq(lane.result),
                 overflows[number].eq(lane.overflow),
             ]
             if self.poisonable:
                 m.d.comb += lane.poison.eq(self.poison[number])
         return m
+
+    @staticmethod
+    def _top(m, scale, number, sum_bits):
+        """What a lane takes for a scale, as many cycles later as it takes it after the sum."""
+        first = data_register(signed(SCALE_BITS), name=f"late_scale_{number}")
+        top = data_register(signed(TOP_BITS), name=f"top_{number}")
+        m.d.sync += [first.eq(scale), top.eq(top_exponent(sum_bits, first))]
+        return top
 
     @staticmethod
     def _integer(m, number, bits, scale, mantissa):

@@ -1,6 +1,6 @@
 """An accumulator becomes a binary32, with one rounding."""
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed, unsigned
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
@@ -12,32 +12,68 @@ from diastole_sim.spec.formats import BINARY32_SIGNIFICAND_BITS, EXPONENT_BIAS
 EXPONENT_BITS = 8
 INFINITE = 2**EXPONENT_BITS - 1
 NAN = 0x7FC0_0000
+TOP_BITS = EXPONENT_BITS + 2
+
+
+def _before_first(flags: list[Value]) -> Value:
+    """How many of ``flags`` come before the first one that is 1; all, where none is."""
+    size = 1 << len(flags).bit_length()
+    count, none = [], [~flag for flag in flags] + [Const(0, 1)] * (size - len(flags))
+    # ``none``: there is no 1 in a part; ``count``: by bit, of every part.
+    while len(none) > 1:
+        firsts, seconds = none[::2], none[1::2]
+        count = [
+            [
+                Mux(first, after, before)
+                for first, before, after in zip(firsts, bit[::2], bit[1::2], strict=True)
+            ]
+            for bit in count
+        ]
+        count.append(firsts)
+        none = [first & second for first, second in zip(firsts, seconds, strict=True)]
+    return Cat(bit for (bit,) in count)
+
+
+def _width(sum_bits: int) -> int:
+    """Bits of a magnitude, with the one that decides a tie."""
+    return max(sum_bits - 1, BINARY32_SIGNIFICAND_BITS + 1)
+
+
+def top_exponent(sum_bits: int, scale: Value) -> Value:
+    """What :class:`ToFloat` takes for a signed ``scale``: the biased exponent of the highest bit of
+    a magnitude. Of those that make everything 0, or too large, the one next to the others."""
+    width = _width(sum_bits)
+    exact = scale + (EXPONENT_BIAS + width - 1)
+    most = INFINITE + width
+    return Mux(exact < 0, -1, Mux(exact > most, most, exact)).as_signed()[:TOP_BITS].as_signed()
 
 
 class ToFloat(wiring.Component):
-    """``result`` = binary32 of ``sum`` * 2^``scale``, to nearest, ties to even.
+    """``result`` = binary32 of ``sum`` * 2^scale, to nearest, ties to even.
 
     A value that is 2^128 or more after rounding to 24 bits becomes Inf with its sign, and
     ``overflow`` is set; one that is below 2^-126 after it becomes +0, and so does a sum of 0.
     What comes with ``poison`` becomes NaN, without ``overflow``.
 
-    Timing: ``latency`` cycles, one value per cycle. There is no valid bit: the user delays one
-    alongside.
+    The bits of a negative sum are inverted, and shifted with ones behind them. What is missing of
+    its magnitude then is a 1 in the lowest place, which its rounding adds.
+
+    Timing: ``latency`` cycles, one value per cycle; ``top`` is taken ``top_after`` cycles after its
+    sum. There is no valid bit: the user delays one alongside.
 
     Parameters
     ----------
     sum_bits : int
         W, 2 to 63.
-    scale_bits : int
-        8 to 16.
     poisonable : bool
         Whether there is a member ``poison``; without it there is no NaN.
 
     Members
     -------
     sum : In(signed(sum_bits))
-    scale : In(signed(scale_bits))
-        For a sum in the accumulator: bound - F - (w - 2), unbiased.
+    top : In(signed(TOP_BITS))
+        As of :func:`top_exponent`. For a sum in the accumulator the scale is bound - F - (w - 2),
+        unbiased.
     poison : In(1)
     result : Out(unsigned(32))
     overflow : Out(1)
@@ -46,14 +82,14 @@ class ToFloat(wiring.Component):
     """
 
     latency = 4
+    top_after = 2
 
-    def __init__(self, *, sum_bits: int, scale_bits: int, poisonable: bool = False):
+    def __init__(self, *, sum_bits: int, poisonable: bool = False):
         require_int("sum_bits", sum_bits, 2, 63)
-        require_int("scale_bits", scale_bits, 8, 16)
-        self.sum_bits, self.scale_bits, self.poisonable = sum_bits, scale_bits, poisonable
+        self.sum_bits, self.poisonable = sum_bits, poisonable
         members = {
             "sum": In(signed(sum_bits)),
-            "scale": In(signed(scale_bits)),
+            "top": In(signed(TOP_BITS)),
             "result": Out(unsigned(32)),
             "overflow": Out(1),
         }
@@ -61,87 +97,82 @@ class ToFloat(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        width = max(
-            self.sum_bits, BINARY32_SIGNIFICAND_BITS + 1
-        )  # room for the bit that decides a tie
-        levels = range(bits_for(width - 1))
-        low, high = levels[: len(levels) // 2], levels[len(levels) // 2 :]
-        kept = BINARY32_SIGNIFICAND_BITS + 1
-        # Behind the bits that are kept stands whether there is a 1 below them; before the last
-        # shifts also what these can bring up.
-        absolute, coarse, fine = (
-            data_register(self._layout(min(width, bits)), name=name)
-            for name, bits in (
-                ("absolute", width),
-                ("coarse", kept + (1 << len(low))),
-                ("fine", kept + 1),
-            )
-        )
+        kept = BINARY32_SIGNIFICAND_BITS + 1  # with the bit that decides a tie
+        width = _width(self.sum_bits)
+        levels = bits_for(width)
+        low = levels // 2
+        total = data_register(signed(self.sum_bits))
+        # ``bits``: where they have been cut, the lowest one says whether any bit below was unlike
+        # the sign; before the last shifts also what these can bring up.
+        coarse = data_register(self._layout(min(width, kept + (1 << low)), groups=levels - low))
+        # Biased, of a result whose leading bit is the top bit; modulo 2^9.
+        fine = data_register(self._layout(min(width, kept + 1), exponent=EXPONENT_BITS + 1))
+        negative = total[-1]
+        inverted = Signal(width)
+        m.d.comb += inverted.eq((total ^ negative.replicate(len(total)))[:-1])
+        groups = self._normalise(m, coarse.bits, inverted, negative, range(low, levels))
+        ones = self._normalise(m, fine.bits, coarse.bits, coarse.negative, range(low))
         m.d.sync += [
-            absolute.negative.eq(self.sum < 0),
-            absolute.magnitude.eq(Mux(self.sum < 0, -self.sum, self.sum)),
-            absolute.exponent.eq(self.scale + (width - 1 + EXPONENT_BIAS)),
+            total.eq(self.sum),
+            coarse.negative.eq(negative),
+            coarse.groups.eq(groups),
+            fine.negative.eq(coarse.negative),
+            fine.exponent.eq(self.top - Cat(ones, coarse.groups)),
         ]
         if self.poisonable:
+            poison = data_register()
             m.d.sync += [
-                absolute.poison.eq(self.poison),
-                coarse.poison.eq(absolute.poison),
+                poison.eq(self.poison),
+                coarse.poison.eq(poison),
                 fine.poison.eq(coarse.poison),
             ]
-        self._normalise(m, coarse, absolute, high)
-        self._normalise(m, fine, coarse, low)
         self._round(m, fine)
         return m
 
-    def _layout(self, bits: int) -> data.StructLayout:
-        members = {
-            "negative": unsigned(1),
-            # Its lowest bit says whether it or any bit below it is 1, where it has been cut.
-            "magnitude": unsigned(bits),
-            # The biased exponent of a result whose leading bit is the magnitude's top bit.
-            "exponent": signed(self.scale_bits + 2),
-        }
+    def _layout(self, bits: int, **more) -> data.StructLayout:
+        members = {"negative": 1, "bits": bits} | more
         return data.StructLayout(members | ({"poison": 1} if self.poisonable else {}))
 
     @staticmethod
-    def _normalise(m, after, before, levels):
-        """Shift left by 2^level wherever the bits that would be lost are zeros, highest first; of
-        low bits that ``after`` has no room for, keep whether one is 1."""
-        magnitude, counts = before.magnitude, []
+    def _normalise(m, after, bits, negative, levels):
+        """Shift left by the groups of bits, of 2^(lowest level) each, that are zeros before the
+        first one that is not, as far as ``levels`` go. Returns how many groups these are."""
+        size, group = len(bits), 1 << levels[0]
+        most = min((1 << len(levels)) - 1, size // group)
+        tops = range(size, size - most * group, -group)
+        count = Signal(len(levels), name=f"leading_{group}")
+        m.d.comb += count.eq(_before_first([bits[top - group : top].any() for top in tops]))
         for level in reversed(levels):
-            distance = 1 << level
-            zeros = Signal(name=f"zeros_{distance}")
-            shifted = Signal(len(magnitude), name=f"shifted_{distance}")
-            m.d.comb += zeros.eq(magnitude[-distance:] == 0)
-            m.d.comb += shifted.eq(Mux(zeros, magnitude << distance, magnitude))
-            magnitude = shifted
-            counts.append(zeros)
-        count = Cat(Const(0, levels[0]), *reversed(counts))
-        cut = len(magnitude) - len(after.magnitude)
+            shifted = Signal(size, name=f"shifted_{1 << level}")
+            moved = Cat(negative.replicate(1 << level), bits)[:size]
+            m.d.comb += shifted.eq(Mux(count[level - levels[0]], moved, bits))
+            bits = shifted
+        cut = size - len(after)
         if cut:
-            magnitude = Cat(magnitude[: cut + 1].any(), magnitude[cut + 1 :])
-        m.d.sync += [
-            after.negative.eq(before.negative),
-            after.magnitude.eq(magnitude),
-            after.exponent.eq(before.exponent - count),
-        ]
+            unlike = (bits[: cut + 1] ^ negative.replicate(cut + 1)).any()
+            bits = Cat(unlike ^ negative, bits[cut + 1 :])
+        m.d.sync += after.eq(bits)
+        return count
 
     def _round(self, m, normal):
-        """The leading bit is hidden; a carry out of the fraction adds 1 to the exponent."""
+        """The leading bit is hidden; a carry out of the fraction adds 1 to the exponent. A negative
+        sum's magnitude is its bits and 1 in the lowest place, which rounds up what is half or more,
+        and ties where all below the half are ones."""
         fraction_bits = BINARY32_SIGNIFICAND_BITS - 1
-        dropped = len(normal.magnitude) - BINARY32_SIGNIFICAND_BITS
-        odd = normal.magnitude[dropped]
-        half, rest = normal.magnitude[dropped - 1], normal.magnitude[: dropped - 1]
+        dropped = len(normal.bits) - BINARY32_SIGNIFICAND_BITS
+        odd, half, rest = normal.bits[dropped], normal.bits[dropped - 1], normal.bits[: dropped - 1]
+        unlike = (rest ^ normal.negative.replicate(len(rest))).any()
         up = Signal()
-        rounded = Signal(signed(fraction_bits + len(normal.exponent)))
-        exponent = Signal(signed(len(normal.exponent)))
-        fraction = normal.magnitude[dropped:-1]
+        rounded = Signal(fraction_bits + len(normal.exponent))
+        exponent = Signal(len(normal.exponent))
+        fraction = normal.bits[dropped:-1]
         m.d.comb += [
-            up.eq(half & (odd | rest.any())),
-            rounded.eq(Cat(fraction, normal.exponent).as_signed() + up),
-            exponent.eq(rounded[fraction_bits:].as_signed()),
+            up.eq(Mux(normal.negative, half | (odd & ~unlike), half & (odd | unlike))),
+            rounded.eq(Cat(fraction, normal.exponent) + up),
+            exponent.eq(rounded[fraction_bits:]),
         ]
-        nothing = ~normal.magnitude[-1] | (exponent <= 0)
+        # From 3 * 2^7 on they are those below 0: from most to least there are fewer than 2^9.
+        nothing = ~normal.bits[-1] | (exponent == 0) | exponent[-2:].all()
         infinite = ~nothing & (exponent >= INFINITE)
         result, overflow = (
             data_output(m, port, f"{name}_register")

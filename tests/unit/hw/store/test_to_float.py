@@ -3,8 +3,9 @@
 
 import numpy as np
 import pytest
+from amaranth.hdl import Const, signed
 
-from diastole_hw.store.to_float import ToFloat
+from diastole_hw.store.to_float import ToFloat, top_exponent
 from oracle.product import binary32_bits
 from support.bench import design, run
 from support.texts import exactly
@@ -12,16 +13,22 @@ from support.texts import exactly
 SCALES = (-320, 260)  # what bounds, F and mantissas of any configuration lead to
 
 
-def convert(sum_bits, cases, scale_bits=12):
+def at(ctx, dut, number, flow):
+    """Set what belongs to the sum that came before."""
+    scale = flow[max(number - dut.top_after, 0)][1]
+    ctx.set(dut.top, ctx.get(top_exponent(dut.sum_bits, Const(scale, signed(12)))))
+
+
+def convert(sum_bits, cases):
     """Feed ``cases`` of (sum, scale) and return (result, overflow) of each."""
-    dut = design(ToFloat, sum_bits=sum_bits, scale_bits=scale_bits)
+    dut = design(ToFloat, sum_bits=sum_bits)
     got = []
 
     async def bench(ctx):
         flow = [*cases, *[(0, 0)] * dut.latency]
-        for number, (total, scale) in enumerate(flow):
+        for number, (total, _) in enumerate(flow):
             ctx.set(dut.sum, total)
-            ctx.set(dut.scale, scale)
+            at(ctx, dut, number, flow)
             if number >= dut.latency:
                 got.append((ctx.get(dut.result), ctx.get(dut.overflow)))
             await ctx.tick()
@@ -32,7 +39,7 @@ def convert(sum_bits, cases, scale_bits=12):
 
 def test_poison_is_nan_and_no_overflow(rng):
     """Between values that are not poisoned, of which some are too large."""
-    dut = design(ToFloat, sum_bits=40, scale_bits=12, poisonable=True)
+    dut = design(ToFloat, sum_bits=40, poisonable=True)
     cases = [
         (rng.randrange(-(2**39), 2**39), rng.randint(60, 110), rng.randrange(2)) for _ in range(200)
     ]
@@ -40,11 +47,12 @@ def test_poison_is_nan_and_no_overflow(rng):
     got = []
 
     async def bench(ctx):
-        for number, (total, scale, poison) in enumerate([*cases, *[(0, 0, 0)] * dut.latency]):
+        flow = [*cases, *[(0, 0, 0)] * dut.latency]
+        for number, (total, _, poison) in enumerate(flow):
             if number >= dut.latency:
                 got.append((ctx.get(dut.result), ctx.get(dut.overflow)))
             ctx.set(dut.sum, total)
-            ctx.set(dut.scale, scale)
+            at(ctx, dut, number, flow)
             ctx.set(dut.poison, poison)
             await ctx.tick()
 
@@ -134,10 +142,8 @@ def test_agrees_with_numpy_where_no_rule_of_ours_differs(rng):
     [
         ({"sum_bits": 1}, "sum_bits must be an integer in 2..63, not 1"),
         ({"sum_bits": 64}, "sum_bits must be an integer in 2..63, not 64"),
-        ({"scale_bits": 7}, "scale_bits must be an integer in 8..16, not 7"),
-        ({"scale_bits": 17}, "scale_bits must be an integer in 8..16, not 17"),
     ],
 )
 def test_bad_parameters(change, message):
     with pytest.raises(ValueError, match=exactly(message)):
-        ToFloat(**{"sum_bits": 40, "scale_bits": 12} | change)
+        ToFloat(**change)
