@@ -20,7 +20,7 @@ from diastole_hw.store.deal import EmitPorts
 from diastole_hw.store.drain_walk import DrainWalk, operands, turns
 from diastole_hw.store.float_pipe import DrainedSignature
 from diastole_hw.store.rows import EmitRows
-from diastole_hw.store.turn import TurnTile
+from diastole_hw.store.turn import TurnTile, piece_floats
 from diastole_sim.spec.formats import EXPONENT_BIAS, NVFP4, SIGNIFICAND_FRACTION
 from diastole_sim.spec.numerics import CLASS_NAMES
 
@@ -130,12 +130,20 @@ class Drain(wiring.Component):
             | ({} if plan.vector is None else chain)
         )
 
+    @property
+    def _turns_pieces(self) -> bool:
+        """Whether what is turned leaves in parts of a word."""
+        words = self.vectors * self.plan.block
+        return turns(self.plan, north=self.north) and piece_floats(self.plan) < words
+
     def elaborate(self, platform):
         m = Module()
         plan, floats = self.plan, self.floats
         walk = DrainWalk(plan, north=self.north)
-        kind = EmitRows if plan.ports == 1 else EmitPorts
-        emit = kind(plan, vectors=self.vectors)
+        if plan.ports == 1:
+            emit = EmitRows(plan, vectors=self.vectors, turns=self._turns_pieces)
+        else:
+            emit = EmitPorts(plan, vectors=self.vectors)
         m.submodules.walk = place(walk, platform)
         m.submodules.emit = place(emit, platform)
         wiring.connect(m, wiring.flipped(self.tiles), walk.tiles)
@@ -215,7 +223,7 @@ class Drain(wiring.Component):
         """Between floats and rows, what comes as columns."""
         turn = TurnTile(self.plan)
         m.submodules.turn = place(turn, platform)
-        floats, words = self.floats, emit.words
+        floats = self.floats
         turned = data_register(name="turned")
         m.d.sync += turned.eq(self.mode == Mode.FUSED)
         m.d.comb += [
@@ -227,12 +235,22 @@ class Drain(wiring.Component):
             emit.spans.valid.eq(Mux(turned, turn.spans.valid, spans.valid)),
             emit.spans.payload.eq(Mux(turned, turn.spans.p.as_value(), spans.p.as_value())),
             turn.spans.ready.eq(turned & emit.spans.ready),
-            words.valid.eq(turn.words.valid | floats.rows.valid),
-            words.payload.eq(
-                Mux(turned, turn.words.payload.as_value(), floats.rows.payload.as_value())
-            ),
-            turn.words.ready.eq(words.ready),
-            floats.rows.ready.eq(words.ready),
         ]
+        if self._turns_pieces:
+            wiring.connect(m, turn.words, emit.pieces)
+            wiring.connect(m, wiring.flipped(floats.rows), emit.words)
+            m.d.comb += emit.turned.eq(turned)
+        else:
+            self._words_of_either(m, turned, turn.words, emit.words)
         with m.If(turn.busy):
             m.d.comb += self.busy.eq(1)
+
+    def _words_of_either(self, m, turned, turn, words):
+        """What is turned, or else comes as rows."""
+        rows = self.floats.rows
+        m.d.comb += [
+            words.valid.eq(turn.valid | rows.valid),
+            words.payload.eq(Mux(turned, turn.payload.as_value(), rows.payload.as_value())),
+            turn.ready.eq(words.ready),
+            rows.ready.eq(words.ready),
+        ]

@@ -6,20 +6,13 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from diastole_hw.bus.services import request_layout, write_beat_layout
-from diastole_hw.place import place
 from diastole_hw.plan.plan import MAX_ELEMENT_BITS, Plan
 from diastole_hw.registers import data_register
 from diastole_hw.schedule.tokens import span_layout
-from diastole_hw.stream.fifo import StreamFifo
 from diastole_sim.spec.check import require_choice
 from diastole_sim.spec.command_table import ADDRESS_BITS
 
 FLOAT_BYTES = 4
-
-
-def _part(spans: stream.Interface, *names: str) -> data.StructLayout:
-    """Some members of a span."""
-    return data.StructLayout({name: spans.p[name].shape() for name in names})
 
 
 class EmitRows(wiring.Component):
@@ -33,7 +26,8 @@ class EmitRows(wiring.Component):
 
     Timing: one beat per cycle, or one word per cycle where that is slower; one idle cycle per span.
     One request per cycle. Requests are combinational from registers; ``beats`` are so from
-    ``words``, and ``words.ready`` from ``beats.ready``. Two spans wait at most.
+    ``words``, and ``words.ready`` from ``beats.ready``. One span waits at most, whose requests may
+    run ahead of the beats of the one before.
 
     Parameters
     ----------
@@ -43,6 +37,8 @@ class EmitRows(wiring.Component):
         Of a word: 1, or a power of two of which the ports together have as many in a beat.
     stride : int
         Rows from one that is written to the next: 1, or 2 where another port writes those between.
+    turns : bool
+        Whether there are ``turned`` and ``pieces``; only where words have several beats.
 
     Members
     -------
@@ -54,6 +50,10 @@ class EmitRows(wiring.Component):
     words : In(stream of ``vectors`` * B times unsigned(32))
         Of every span its rows, one after the other: words of ``vectors`` of its vectors, and in the
         last one what is left, lowest.
+    turned : In(1)
+        Floats come from ``pieces`` instead. Stable while ``busy``.
+    pieces : In(stream of D / 32 times unsigned(32))
+        Of every span its rows, one after the other: beats of them, as many as have a float.
     requests : Out(stream of request_layout())
         ``repeat`` of each span.
     beats : Out(stream of write_beat_layout(plan.data_width))
@@ -67,14 +67,19 @@ class EmitRows(wiring.Component):
     words: stream.Interface
     requests: stream.Interface
     beats: stream.Interface
+    turned: Signal
+    pieces: stream.Interface
 
-    def __init__(self, plan: Plan, *, vectors: int = 1, stride: int = 1):
+    def __init__(self, plan: Plan, *, vectors: int = 1, stride: int = 1, turns: bool = False):
         most = plan.ports * plan.data_width
         fits = [1 << k for k in range(6) if 32 * plan.block << k <= most]
         require_choice("vectors", vectors, tuple(sorted({1, *fits})))
         require_choice("stride", stride, (1, 2))
-        self.plan, self.vectors, self.stride = plan, vectors, stride
+        self.plan, self.vectors, self.stride, self.turns = plan, vectors, stride, turns
         floats = data.ArrayLayout(unsigned(32), vectors * plan.block)
+        self.splits = 32 * plan.block >= plan.data_width or 32 * floats.length > plan.data_width
+        beat = data.ArrayLayout(unsigned(32), plan.data_width // 32)
+        turned = {"turned": In(1), "pieces": In(stream.Signature(beat))}
         super().__init__(
             {
                 "pitch": In(MAX_ELEMENT_BITS + 3),
@@ -84,149 +89,156 @@ class EmitRows(wiring.Component):
                 "beats": Out(stream.Signature(write_beat_layout(plan.data_width))),
                 "busy": Out(1),
             }
+            | (turned if turns else {})
         )
+
+    @property
+    def _granule(self) -> int:
+        """Lowest bits of addresses that are zeros: rows begin with a beat, or with a vector."""
+        return exact_log2(self.plan.beat_bytes if self.splits else FLOAT_BYTES * self.plan.block)
+
+    def _register(self, name: str, member: str):
+        """For a number of a span."""
+        return data_register(self.spans.p[member].shape(), name=name)
 
     def elaborate(self, platform):
         m = Module()
-        asks = StreamFifo(_part(self.spans, "addr", "cols", "repeat"), 2)
-        packs = StreamFifo(self._packed_layout, 2)
-        m.submodules.asks = place(asks, platform)
-        m.submodules.packs = place(packs, platform)
+        waits = {"unasked": Signal(name="unasked"), "unpacked": Signal(name="unpacked")}
+        addr = data_register(ADDRESS_BITS - self._granule, name="waiting_addr")
+        cols, repeat = (self._register(f"waiting_{name}", name) for name in ("cols", "repeat"))
+        free = ~Cat(waits.values()).any()
+        asks = self._ask(m, waits["unasked"], addr, cols, repeat)
+        packs = self._pack(m, waits["unpacked"], addr, cols, repeat)
         m.d.comb += [
-            self.spans.ready.eq(asks.i.ready & packs.i.ready),
-            *(asks.i.p[name].eq(self.spans.p[name]) for name in asks.i.p.shape().members),
-            *(packs.i.p[name].eq(self.spans.p[name]) for name in packs.i.p.shape().members),
-            asks.i.valid.eq(self.spans.valid & packs.i.ready),
-            packs.i.valid.eq(self.spans.valid & asks.i.ready),
-            self.busy.eq(self.spans.valid | asks.o.valid | packs.o.valid),
+            self.spans.ready.eq(free),
+            self.busy.eq(self.spans.valid | ~free | asks | packs),
         ]
-        self._ask(m, asks.o)
-        self._rows(m, packs.o)
+        with m.If(self.spans.valid & free):
+            m.d.sync += [wait.eq(1) for wait in waits.values()]
+        with m.If(free):
+            m.d.sync += [
+                addr.eq(self.spans.p.addr >> self._granule),
+                cols.eq(self.spans.p.cols),
+                repeat.eq(self.spans.p.repeat),
+            ]
         return m
 
-    @property
-    def _packed_layout(self) -> data.StructLayout:
-        """What is asked of a span while its words come: of its address where it begins in a beat,
-        if that may be anywhere."""
-        sizes = _part(self.spans, "cols", "vectors", "repeat")
-        beat = self.plan.data_width
-        joins = 32 * self.plan.block < beat >= 32 * self.vectors * self.plan.block
-        return data.StructLayout(
-            sizes.members | ({"addr": unsigned(exact_log2(self.plan.beat_bytes))} if joins else {})
+    def _ask(self, m, waits, waiting, cols, repeat):
+        """A request for every row that is written. The span that waits is taken with the last one
+        of another; returns whether there is one."""
+        plan, request = self.plan, self.requests.p
+        asks = Signal()
+        addr = data_register(waiting.shape(), name="addr")
+        beats = data_register(
+            range((FLOAT_BYTES << len(cols)) // plan.beat_bytes + 2), name="asked"
         )
-
-    def _ask(self, m, spans):
-        """A request for every row that is written; the span leaves with its last one."""
-        plan, span = self.plan, spans.p
-        row = Signal.like(span.repeat, name="ask_row")
-        ahead = Signal(ADDRESS_BITS)  # of the row, from the span's first
-        addr = Signal(ADDRESS_BITS)
+        rows = self._register("rows_to_ask", "repeat")
+        last = Signal(name="last_request")
+        in_beat = exact_log2(plan.beat_bytes) - self._granule
         step = self.pitch if self.stride == 1 else self.pitch << 1
-        beat_mask = plan.beat_bytes - 1
-        shift = plan.beat_bytes.bit_length() - 1
-        first = addr & beat_mask
+        from_beat = Cat(Const(0, self._granule), waiting[:in_beat]) + cols * FLOAT_BYTES
         m.d.comb += [
-            addr.eq(span.addr + ahead),
-            self.requests.p.addr.eq(addr & ~beat_mask),
-            self.requests.p.beats.eq((first + span.cols * FLOAT_BYTES + beat_mask) >> shift),
-            self.requests.valid.eq(spans.valid),
-            spans.ready.eq(self.requests.ready & (row == span.repeat - 1)),
+            last.eq(rows == 1),
+            request.addr.eq(Cat(Const(0, self._granule + in_beat), addr[in_beat:])),
+            request.beats.eq(beats),
+            self.requests.valid.eq(asks),
         ]
-        with m.If(self.requests.valid & self.requests.ready):
-            m.d.sync += [row.eq(row + 1), ahead.eq(ahead + step)]
-            with m.If(spans.ready):
-                m.d.sync += [row.eq(0), ahead.eq(0)]
+        with m.If(asks & self.requests.ready):
+            m.d.sync += [addr.eq(addr + (step >> self._granule)), rows.eq(rows - 1)]
+            m.d.sync += asks.eq(~last)
+        with m.If(waits & (~asks | (last & self.requests.ready))):
+            m.d.sync += [waits.eq(0), asks.eq(1), addr.eq(waiting), rows.eq(repeat)]
+            m.d.sync += beats.eq((from_beat + plan.beat_bytes - 1) >> exact_log2(plan.beat_bytes))
+        return asks
 
-    def _rows(self, m, spans):
-        """Words to beats."""
-        plan, lanes = self.plan, self.vectors * self.plan.block
-        span = data_register(self._packed_layout)
-        row = Signal.like(span.repeat, name="row")
-        vector = Signal.like(span.vectors, name="vector")  # of the row, the word's first
-        left = Signal.like(span.cols, name="left")  # floats of the row that are still to come
-        masked = Signal(32 * lanes)
-        floats = [Mux(lane < left, self.words.payload[lane], 0) for lane in range(lanes)]
-        taken = Signal()  # the word leaves
-        last_word = Signal()
-        ends = Signal()
-        m.d.comb += [
-            masked.eq(Cat(*floats)),
-            last_word.eq(vector + self.vectors >= span.vectors),
-            self.words.ready.eq(taken),
-            spans.ready.eq(taken & ends),
-        ]
-        with m.FSM():
-            with m.State("SPAN"):
-                m.d.sync += [span.eq(spans.payload), row.eq(0), vector.eq(0), left.eq(spans.p.cols)]
-                with m.If(spans.valid):
-                    m.next = "ROWS"
-            with m.State("ROWS"):
-                m.d.comb += ends.eq(last_word & (row == span.repeat - 1))
-                here = [(span.vectors - vector > k) for k in range(1, self.vectors)]
-                present = Cat(Const(1, 1), *here)
-                if 32 * plan.block >= plan.data_width:
-                    self._split(m, masked, left, taken)
-                elif 32 * lanes > plan.data_width:
-                    self._split(m, masked, left, taken, present)
-                else:
-                    self._join(m, span, masked, present, last_word, taken)
-                with m.If(taken):
-                    m.d.sync += [vector.eq(vector + self.vectors), left.eq(left - lanes)]
-                    with m.If(last_word):
-                        m.d.sync += [vector.eq(0), row.eq(row + 1), left.eq(span.cols)]
-                    with m.If(ends):
-                        m.next = "SPAN"
+    def _pack(self, m, waits, addr, waiting, repeat):
+        """Words to beats. The span that waits is taken when there is no other; returns whether
+        there is one."""
+        packs = Signal()
+        cols, left, rows = (
+            self._register(name, member)
+            for name, member in {"cols": "cols", "left": "cols", "rows": "repeat"}.items()
+        )
+        moves = Signal()  # what the beat, or the word, has of the row
+        row_ends = Signal()  # with it
+        unit = Const(self.plan.data_width // 32 if self.splits else self.vectors * self.plan.block)
+        m.d.comb += row_ends.eq(left <= unit)
+        with m.If(moves):
+            m.d.sync += left.eq(left - unit)
+            with m.If(row_ends):
+                m.d.sync += [left.eq(cols), rows.eq(rows - 1), packs.eq(rows != 1)]
+        with m.If(waits & ~packs):
+            m.d.sync += [waits.eq(0), packs.eq(1)]
+            m.d.sync += [cols.eq(waiting), left.eq(waiting), rows.eq(repeat)]
+        if self.splits:
+            self._split(m, packs, left, row_ends, moves)
+        else:
+            self._join(m, packs, addr, waits & ~packs, left, row_ends, moves)
+        return packs
 
-    def _split(self, m, masked, left, taken, here=None):
-        """A word is one or more beats; those without a float of the row are left out. ``here``:
-        which of the word's vectors the row has, where a beat has several."""
+    @staticmethod
+    def _masked(floats, left):
+        """Zeros for those beyond the end of the row."""
+        return Cat(Mux(number < left, value, 0) for number, value in enumerate(floats))
+
+    def _slots(self, left, count):
+        """Bytes of the vectors, of ``count``, that the row has."""
+        block = self.plan.block
+        return Cat((left > k * block).replicate(FLOAT_BYTES * block) for k in range(count))
+
+    def _split(self, m, packs, left, row_ends, moves):
+        """A word is one or more beats; those without a float of the row are left out."""
         plan, beat = self.plan, self.beats.p
-        parts = len(masked) // plan.data_width
         floats = plan.data_width // 32
+        parts = self.vectors * plan.block // floats
         part = Signal(range(max(parts, 2)))
-        last = Signal()
+        word_ends = Signal()
+        source = [self.words.payload[n::floats][part] for n in range(floats)]
+        valid, ready = self.words.valid, word_ends
+        if self.turns:
+            source = [Mux(self.turned, self.pieces.payload[n], source[n]) for n in range(floats)]
+            valid = Mux(self.turned, self.pieces.valid, valid)
+            ready = word_ends & ~self.turned
+            m.d.comb += self.pieces.ready.eq(moves & self.turned)
         m.d.comb += [
-            last.eq((part == parts - 1) | (left <= (part + 1) * floats)),
-            beat.data.eq(masked.word_select(part, plan.data_width)),
-            beat.strb.eq(~0 if here is None else self._strobes(here, part)),
-            self.beats.valid.eq(self.words.valid),
-            taken.eq(self.words.valid & self.beats.ready & last),
+            word_ends.eq((part == parts - 1) | row_ends),
+            beat.data.eq(self._masked(source, left)),
+            beat.strb.eq(self._slots(left, floats // plan.block) if floats > plan.block else ~0),
+            self.beats.valid.eq(packs & valid),
+            moves.eq(self.beats.valid & self.beats.ready),
+            self.words.ready.eq(moves & ready),
         ]
-        with m.If(self.beats.valid & self.beats.ready):
-            m.d.sync += part.eq(Mux(last, 0, part + 1))
+        with m.If(moves):
+            m.d.sync += part.eq(Mux(word_ends, 0, part + 1))
 
-    def _strobes(self, here, part):
-        """Of the vectors that the row has."""
-        bytes_ = FLOAT_BYTES * self.plan.block
-        return Cat(bit.replicate(bytes_) for bit in here).word_select(part, self.plan.beat_bytes)
-
-    def _join(self, m, span, masked, here, last_word, taken):
-        """Several vectors make a beat; the first of a row stands where its address says. ``here``:
-        which of the word's vectors the row has."""
+    def _join(self, m, packs, addr, begins, left, row_ends, moves):
+        """Several vectors make a beat; the first of a row stands where its address says."""
         plan, beat = self.plan, self.beats.p
         parts = plan.data_width // (32 * plan.block)
         bytes_ = FLOAT_BYTES * plan.block
-        part = Signal(range(parts))  # of the beat, where the word begins
-        offset = Signal(range(parts))
-        slots = Cat(bit.replicate(bytes_) for bit in here)
+        first = data_register(range(parts), name="first_part")
+        part = data_register(range(parts), name="part")  # of the beat, where the word begins
+        masked = self._masked(list(self.words.payload), left)
         held = Signal(plan.data_width)
         strobes = Signal(plan.beat_bytes)
         filled = Signal.like(held, name="filled")
         enabled = Signal.like(strobes, name="enabled")
         whole = Signal()
         m.d.comb += [
-            part.eq((span.addr >> (bytes_.bit_length() - 1)) + offset),
             filled.eq(held | (masked << (part * (8 * bytes_)))),
-            enabled.eq(strobes | (slots << (part * bytes_))),
-            whole.eq((part == parts - self.vectors) | last_word),
+            enabled.eq(strobes | (self._slots(left, self.vectors) << (part * bytes_))),
+            whole.eq((part == parts - self.vectors) | row_ends),
             beat.data.eq(filled),
             beat.strb.eq(enabled),
-            self.beats.valid.eq(self.words.valid & whole),
-            taken.eq(self.words.valid & (~whole | self.beats.ready)),
+            self.beats.valid.eq(packs & self.words.valid & whole),
+            moves.eq(packs & self.words.valid & (~whole | self.beats.ready)),
+            self.words.ready.eq(moves),
         ]
-        with m.If(taken):
-            m.d.sync += [offset.eq(offset + self.vectors), held.eq(filled), strobes.eq(enabled)]
+        with m.If(moves):
+            m.d.sync += [part.eq(part + self.vectors), held.eq(filled), strobes.eq(enabled)]
             with m.If(whole):
                 m.d.sync += [held.eq(0), strobes.eq(0)]
-            with m.If(last_word):
-                m.d.sync += offset.eq(0)
+            with m.If(row_ends):
+                m.d.sync += part.eq(first)
+        with m.If(begins):
+            m.d.sync += [first.eq(addr), part.eq(addr)]

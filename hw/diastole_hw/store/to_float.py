@@ -173,7 +173,7 @@ class ToFloat(wiring.Component):
         ]
         # From 3 * 2^7 on they are those below 0: from most to least there are fewer than 2^9.
         nothing = ~normal.bits[-1] | (exponent == 0) | exponent[-2:].all()
-        infinite = ~nothing & (exponent >= INFINITE)
+        infinite = ~nothing & (exponent[-1] | exponent[:EXPONENT_BITS].all())
         result, overflow = (
             data_output(m, port, f"{name}_register")
             for name, port in (("result", self.result), ("overflow", self.overflow))

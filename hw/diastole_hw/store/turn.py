@@ -1,6 +1,6 @@
 """A memory in which floats turn: columns of a piece of a result go in, its rows come out."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value, unsigned
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -32,14 +32,21 @@ def columns_layout(plan: Plan) -> data.StructLayout:
     return data.StructLayout({"valid": 1, "floats": floats})
 
 
+def piece_floats(plan: Plan) -> int:
+    """Floats of a turned row that leave at once: a beat of them where words are longer and go to
+    one port; a word else."""
+    word = plan.drain_vectors(north=True) * plan.block
+    return min(word, plan.data_width // 32) if plan.ports == 1 else word
+
+
 class TurnTile(wiring.Component):
     """Turn pieces of a result, one after the other: each comes as columns and leaves as rows.
 
     A piece has the rows of its span (``repeat``), at most L = v * B (v as of
     :func:`column_vectors`), and its ``cols`` as columns, at most those of a k tile. Its float (r,
-    c) stands in bank (r + c) modulo the lanes of a word, V_d * B: so a column's floats are in as
-    many banks, and so are neighbouring ones of a row. Pieces enter while others leave: there are
-    :data:`PIECES` places.
+    c) stands in bank r xor (c modulo F) of V_d * B, with F = :func:`piece_floats`: so a column's
+    floats are in as many banks, and so are F neighbouring ones of a row. Pieces enter while others
+    leave: there are :data:`PIECES` places.
 
     Timing: a span is taken where there is a place for its piece; its columns may come from the next
     cycle on, one per cycle, and none is held up. The span is shown in the cycle after that of its
@@ -61,8 +68,8 @@ class TurnTile(wiring.Component):
         something, and of these those within the span's rows.
     spans : Out(stream of span_layout(plan))
         The same spans.
-    words : Out(stream of V_d * B times unsigned(32))
-        The rows of each span, of as many words as have room for ``vectors``; beyond the row's end
+    words : Out(stream of F times unsigned(32))
+        The rows of each span, of as many words as have room for its ``cols``; beyond the row's end
         they may be anything.
     busy : Out(1)
         There are pieces, taken and not read to their end.
@@ -77,8 +84,10 @@ class TurnTile(wiring.Component):
         self.plan = plan
         self.rows = column_vectors(plan) * plan.block
         self.lanes = plan.drain_vectors(north=True) * plan.block
-        self.row_words = max(1, plan.fused_tile_words // self.lanes)
-        words = data.ArrayLayout(unsigned(32), self.lanes)
+        self.shown = piece_floats(plan)
+        self.bank_rows = min(self.rows, self.shown)  # that have floats of a word's columns in one
+        self.row_words = max(1, plan.fused_tile_words // self.shown)
+        words = data.ArrayLayout(unsigned(32), self.shown)
         super().__init__(
             {
                 "spans_in": In(stream.Signature(span_layout(plan))),
@@ -98,7 +107,7 @@ class TurnTile(wiring.Component):
             m.submodules[name] = place(credit, platform)
         banks = []
         for number in range(self.lanes):
-            ram = Ram(width=32, depth=PIECES * self.rows * self.row_words)
+            ram = Ram(width=32, depth=PIECES * self.bank_rows * self.row_words)
             m.submodules[f"bank_{number}"] = place(ram, platform)
             banks.append(ram)
         m.d.comb += self.busy.eq(~taken.empty)
@@ -138,15 +147,18 @@ class TurnTile(wiring.Component):
     def _address(self, place_, row, word):
         """In a bank, of a row's word."""
         low = exact_log2(self.row_words)
-        return Cat(word[:low], row[: exact_log2(self.rows)], place_)
+        return Cat(word[:low], row[: exact_log2(self.bank_rows)], place_)
 
-    def _turned_by(self, m, floats, distance, name):
-        """``floats`` with number n at (n + distance) modulo the lanes, a power of two."""
-        for level in range(exact_log2(self.lanes)):
-            turned = Signal(32 * self.lanes, name=f"{name}_{1 << level}")
-            moved = floats.rotate_left(32 << level)
-            m.d.comb += turned.eq(Mux(distance.bit_select(level, 1), moved, floats))
-            floats = turned
+    @staticmethod
+    def _exchanged(m, floats, number, name):
+        """``floats`` with the one of number n at n xor ``number``."""
+        for level, bit in enumerate(number):
+            placed = Signal(
+                data.ArrayLayout(unsigned(32), len(floats)), name=f"{name}_{1 << level}"
+            )
+            for n in range(len(floats)):
+                m.d.comb += placed[n].eq(Mux(bit, floats[n ^ (1 << level)], floats[n]))
+            floats = placed
         return floats
 
     def _take(self, m, taken):
@@ -166,17 +178,15 @@ class TurnTile(wiring.Component):
         at = self._place(m, "written", whole.take)
         m.d.comb += last.eq(column == kept("columns", at, self._fields("cols")).cols - 1)
         invariant(m, platform, ~arrives | ~taken.empty, "a column of no piece")
-        floats = Signal(32 * self.lanes)
-        m.d.comb += floats.eq(Value.cast(self.columns.floats))
-        placed = self._turned_by(m, floats, column, "placed")
+        within = column[: exact_log2(self.shown)]
+        placed = self._exchanged(m, self.columns.floats, within, "placed")
         for number, ram in enumerate(banks):
             row = Signal(range(max(self.lanes, 2)), name=f"row_{number}")
-            word = column >> exact_log2(self.lanes)
             m.d.comb += [
-                row.eq((number - column) & (self.lanes - 1)),
+                row.eq(number ^ within),
                 ram.write_en.eq(arrives & (row < self.rows)),
-                ram.write_addr.eq(self._address(at, row, word)),
-                ram.write_data.eq(placed.word_select(number, 32)),
+                ram.write_addr.eq(self._address(at, row, column >> len(within))),
+                ram.write_data.eq(placed[number]),
             ]
         with m.If(arrives):
             m.d.sync += column.eq(Mux(last, 0, column + 1))
@@ -200,18 +210,16 @@ class TurnTile(wiring.Component):
         word = Signal(range(max(self.row_words, 2)), name="read_word")
         shown = Signal()  # the banks show a word
         first = data_register(range(max(self.lanes, 2)))  # bank in which its first float is
-        back = Signal(first.shape(), name="back")
-        vectors = self.plan.drain_vectors(north=True)
+        log_shown = exact_log2(self.shown)
         reads = Signal()
         last_word, last = Signal(), Signal(name="last_word_of_piece")
         m.d.comb += [told.give.eq(last), taken.give.eq(last)]
         at = self._place(m, "read", last)
-        span = kept("words", at, self._fields("repeat", "vectors"))
-        rows, count = span.repeat, span.vectors
+        span = kept("words", at, self._fields("repeat", "cols"))
         m.d.comb += [
             reads.eq(~told.empty & (~shown | self.words.ready)),
-            last_word.eq(((word + 1) << exact_log2(vectors)) >= count),
-            last.eq(reads & last_word & (row == rows - 1)),
+            last_word.eq(((word + 1) << log_shown) >= span.cols),
+            last.eq(reads & last_word & (row == span.repeat - 1)),
             self.words.valid.eq(shown),
         ]
         for ram in banks:
@@ -219,10 +227,12 @@ class TurnTile(wiring.Component):
                 ram.read_en.eq(reads),
                 ram.read_addr.eq(self._address(at, row, word)),
             ]
-        m.d.comb += back.eq(-first)
-        floats = Signal(32 * self.lanes, name="read_floats")
-        m.d.comb += floats.eq(Cat(ram.read_data for ram in banks))
-        m.d.comb += Value.cast(self.words.payload).eq(self._turned_by(m, floats, back, "turned"))
+        floats = Signal(self.words.payload.shape(), name="read_floats")
+        for n in range(self.shown):
+            group = Array(bank.read_data for bank in banks[n :: self.shown])
+            m.d.comb += floats[n].eq(group[first >> log_shown])
+        turned = self._exchanged(m, floats, first[:log_shown], "turned")
+        m.d.comb += self.words.payload.eq(turned)
         with m.If(self.words.ready):
             m.d.sync += shown.eq(0)
         with m.If(reads):

@@ -27,10 +27,10 @@ TWO_BEATS = [
 """Words of two ports together."""
 
 
-def emitter(block, data_width, vectors=1, ports=1, stride=1):
+def emitter(block, data_width, vectors=1, ports=1, **options):
     cells = {"rows": ports, "cols": ports}
     plan = make_plan(make_numerics(block=block), data_width=data_width, ports=ports, **cells)
-    return EmitRows(plan, vectors=vectors, stride=stride)
+    return EmitRows(plan, vectors=vectors, **options)
 
 
 def random_span(rng, dut, addr):
@@ -85,7 +85,7 @@ async def collect(ctx, dut, memory, rows, willing):
 @pytest.mark.parametrize("block, data_width, vectors, ports", [*CASES, *TWO_BEATS])
 def test_memory_holds_the_rows(block, data_width, vectors, ports, rng):
     stride = rng.choice((1, 2))
-    dut = emitter(block, data_width, vectors, ports, stride)
+    dut = emitter(block, data_width, vectors, ports, stride=stride)
     plan = dut.plan
     spans = [random_span(rng, dut, SIZE // 4 * n) for n in range(4)]
     given = [rows_of(rng, dut, span) for span in spans]
@@ -115,6 +115,47 @@ def test_memory_holds_the_rows(block, data_width, vectors, ports, rng):
             _, _, *valid = await ctx.tick().sample(dut.requests.valid, dut.beats.valid)
             assert valid == [0, 0], "extra output"
         assert not ctx.get(dut.busy)
+
+    run(dut, ask, send, check)
+    wrong = [at for at in range(SIZE) if got[at] != want[at]]
+    assert not wrong, f"from byte {wrong[0]:#x} on; {spans=}"
+
+
+@pytest.mark.parametrize("p", [1.0, 0.5])
+@pytest.mark.parametrize("block, data_width", [(4, 32), (8, 128), (16, 256), (2, 32)])
+def test_pieces_of_turned_rows(block, data_width, p, rng):
+    """Beats of them, in place of words; then words again."""
+    dut = emitter(block, data_width, turns=True)
+    beat = data_width // 32
+    spans = [random_span(rng, dut, SIZE // 4 * n) for n in range(4)]
+    given = [rows_of(rng, dut, span) for span in spans]
+    want = bytearray(b"\xa5" * SIZE)
+    got = bytearray(want)
+    for span, rows in zip(spans, given, strict=True):
+        store(want, dut.plan, span, rows)
+
+    def willing():
+        return rng.random() < p
+
+    async def send(ctx):
+        for number, (span, rows) in enumerate(zip(spans, given, strict=True)):
+            size, source = (beat, dut.pieces) if number in (0, 1) else (block, dut.words)
+            last = span["cols"] if number in (0, 1) else len(rows[0])
+            flat = [row[k : k + size] for row in rows for k in range(0, last, size)]
+            await put(ctx, source, flat, willing)
+
+    async def check(ctx):
+        await collect(ctx, dut, got, sum(span["repeat"] for span in spans), willing)
+        assert not ctx.get(dut.busy)
+
+    async def ask(ctx):
+        ctx.set(dut.pitch, PITCH)
+        ctx.set(dut.turned, 1)
+        await put(ctx, dut.spans, spans[:2], willing)
+        while ctx.get(dut.busy):
+            await ctx.tick()
+        ctx.set(dut.turned, 0)
+        await put(ctx, dut.spans, spans[2:], willing)
 
     run(dut, ask, send, check)
     wrong = [at for at in range(SIZE) if got[at] != want[at]]

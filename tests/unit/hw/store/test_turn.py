@@ -4,14 +4,16 @@ from itertools import pairwise
 
 import pytest
 
-from diastole_hw.store.turn import TurnTile, column_vectors
+from diastole_hw.store.turn import TurnTile, column_vectors, piece_floats
 from support.bench import design, get, put, run
 from support.plans import make_numerics, make_plan
 
-SHAPES = {  # side of a block, rows, columns, D; then vectors of a column and of a word
+SHAPES = {  # side of a block, rows, columns, D; then vectors of a column and of a word of sums
     "one lane": (1, 2, 3, 32, 1, 1),
     "as wide as a beat": (4, 1, 2, 128, 1, 1),
+    "of two beats": (8, 2, 2, 128, 1, 1),
     "wider than a beat": (8, 2, 2, 64, 1, 1),
+    "a float to a beat": (4, 1, 1, 32, 1, 1),
     "words of two": (4, 2, 2, 256, 2, 2),
     "columns of one, words of two": (4, 2, 3, 256, 1, 2),
     "columns of two, words of four": (2, 2, 6, 256, 2, 4),
@@ -47,6 +49,8 @@ def test_rows_of_every_piece(name, p_in, p_out, rng):
     assert column_vectors(plan) == vectors
     most, lanes = vectors * plan.block, word_vectors * plan.block
     assert (dut.rows, dut.lanes) == (most, lanes)
+    shown = piece_floats(plan)
+    assert shown == min(lanes, plan.data_width // 32)
     sizes = [most, *(rng.randrange(1, most + 1) for _ in range(11))]
     pieces = [random_piece(rng, plan, rows) for rows in sizes]
 
@@ -84,9 +88,9 @@ def test_rows_of_every_piece(name, p_in, p_out, rng):
     async def words(ctx):
         for number, (span, rows) in enumerate(pieces):
             for r, row in enumerate(rows):
-                for first in range(0, span["cols"], lanes):
+                for first in range(0, span["cols"], shown):
                     got = list(await get(ctx, dut.words, willing(p_out)))
-                    want = row[first : first + lanes]
+                    want = row[first : first + shown]
                     assert got[: len(want)] == want, f"piece {number}: row {r}, from {first} on"
         for _ in range(20):
             _, _, *valid = await ctx.tick().sample(dut.words.valid, dut.spans.valid, dut.busy)
