@@ -10,8 +10,7 @@ from diastole_hw.bus.split import BurstSplitter
 from formal.prove import prove, refute
 
 ASSERTIONS = 9
-FLAGS = ("last", "begins", "ends", "whole")
-PROBES = {name: f"dut.{name}" for name in ("until", *FLAGS)}
+PROBES = {name: f"dut.{name}" for name in ("end", "further")}
 PAGE = 4096  # bytes; no burst of AXI crosses a multiple of it
 
 
@@ -19,19 +18,17 @@ class SplitSpec(wiring.Component):
     """The beats of a request that are still due, counted beside the splitter, and whose it is.
 
     Assumes aligned requests of at least one beat, as the unit does, and a window that stays.
-    ``until`` and ``FLAGS`` are probes of what the unit keeps: its last beat's number, and whether
-    the next burst is the last, the request begins and ends in the window, and a burst that is not
-    the last one does.
+    ``end`` and ``further`` are probes of what the unit keeps: its last beat's place in 64 beats,
+    and how many 64 are begun until then.
     """
 
     def __init__(self, dut: BurstSplitter):
         self.dut = dut
         flags = dict.fromkeys(("ready", "stop", "clear"), In(1))
         window = dict.fromkeys(("base", "limit"), In(40))
-        beats = 40 - (dut.data_width // 8).bit_length() + 2
-        until = {"until": In(beats)} | dict.fromkeys(FLAGS, In(1))
+        kept = {"end": In(6), "further": In(11)}
         super().__init__(
-            {"i": In(stream.Signature(owned_request_layout()))} | flags | window | until
+            {"i": In(stream.Signature(owned_request_layout()))} | flags | window | kept
         )
 
     def elaborate(self, platform):
@@ -71,11 +68,8 @@ class SplitSpec(wiring.Component):
         with m.If(dut.held):
             until = address // size + due - 1
             kept = [
-                self.until == until,
-                self.last == (until // 64 == address // size // 64),
-                self.begins == (address >= self.base),
-                self.ends == (until < self.limit // size),
-                self.whole == (address // size // 64 < self.limit // size // 64),
+                self.end == until % 64,
+                self.further == until // 64 - address // size // 64,
             ]
             m.d.comb += Assert(Cat(*kept).all(), "what is kept of the request")
             m.d.comb += Assert(dut.o.p.addr == address[:40], "a beat skipped or repeated")

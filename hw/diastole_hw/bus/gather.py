@@ -1,12 +1,14 @@
 """Writes that are asked for when their beats are there: so that a slow source holds up nobody."""
 
-from amaranth.hdl import Module, Mux, Signal
-from amaranth.lib import stream, wiring
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
 
 from diastole_hw.bus.services import WriteSignature, owned_request_layout, write_beat_layout
 from diastole_hw.place import place
 from diastole_hw.stream.fifo import StreamFifo
+from diastole_sim.spec.command_table import ADDRESS_BITS
 
 DEPTH = 32
 """Beats that wait."""
@@ -30,10 +32,12 @@ class GatheredWrites(wiring.Component):
     Members
     -------
     source : In(WriteSignature(data_width))
+        Of addresses the bits within a beat are ignored.
     command : In(1)
         Which of the two commands in flight the request is of that is offered there.
     slow : In(range(DEPTH + 1))
-        So many beats of a request may come with pauses, at least 1; the others one after the other.
+        So many beats of the request that is offered there may come with pauses, at least 1; the
+        others one after the other.
     requests : Out(stream of owned_request_layout())
         An offer stays until it is taken; the owner is 0.
     beats : Out(stream of write_beat_layout(data_width))
@@ -57,36 +61,48 @@ class GatheredWrites(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        requests = StreamFifo(owned_request_layout(), 2)
+        in_beat = exact_log2(self.data_width // 8)
+        asks, out = self.source.requests, self.requests
+        need = Signal(range(DEPTH + 1))
+        request = data.StructLayout(
+            {
+                "group": ADDRESS_BITS - in_beat,
+                "beats": asks.p.beats.shape(),
+                "command": 1,
+                "need": need.shape(),
+            }
+        )
+        requests = StreamFifo(request, 2)
         beats = StreamFifo(write_beat_layout(self.data_width), DEPTH)
         m.submodules.request_queue = place(requests, platform)
         m.submodules.beat_queue = place(beats, platform)
-        asks = self.source.requests
         m.d.comb += [
+            need.eq(Mux(asks.p.beats < self.slow, asks.p.beats, self.slow)),
             requests.i.valid.eq(asks.valid),
-            requests.i.p.addr.eq(asks.p.addr),
+            requests.i.p.group.eq(asks.p.addr >> in_beat),
             requests.i.p.beats.eq(asks.p.beats),
-            requests.i.p.whose.command.eq(self.command),
+            requests.i.p.command.eq(self.command),
+            requests.i.p.need.eq(need),
             asks.ready.eq(requests.i.ready),
         ]
         wiring.connect(m, wiring.flipped(self.source.beats), beats.i)
         head = requests.o
-        owed = Signal(16)  # beats of requests that have left
-        here = Signal(range(DEPTH + 1))  # beats that are none of these
+        # Beats that are here, less those of requests that have left.
+        spare = Signal(signed(1 + len(asks.p.beats)))
         asked = Signal()
         moved = Signal()
         m.d.comb += [
-            asked.eq(self.requests.valid & self.requests.ready),
+            asked.eq(out.valid & out.ready),
             moved.eq(self.beats.valid & self.beats.ready),
-            self.beats.valid.eq(beats.o.valid & (owed != 0)),
+            self.beats.valid.eq(beats.o.valid & (spare != beats.level)),
             self.beats.payload.eq(beats.o.payload),
             beats.o.ready.eq(moved),
-            here.eq(Mux(owed < beats.level, beats.level - owed, 0)),
-            self.requests.payload.eq(head.payload),
-            self.requests.valid.eq(
-                head.valid & (here >= Mux(head.p.beats < self.slow, head.p.beats, self.slow))
-            ),
+            out.p.addr.eq(Cat(Const(0, in_beat), head.p.group)),
+            out.p.beats.eq(head.p.beats),
+            out.p.whose.command.eq(head.p.command),
+            out.valid.eq(head.valid & (spare >= head.p.need)),
             head.ready.eq(asked),
         ]
-        m.d.sync += owed.eq(owed + Mux(asked, head.p.beats, 0) - moved)
+        comes = beats.i.valid & beats.i.ready
+        m.d.sync += spare.eq(spare + comes - Mux(asked, head.p.beats, 0))
         return m

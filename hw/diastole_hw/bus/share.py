@@ -1,6 +1,6 @@
 """One read service, several units: whose request goes next, and whose beats come."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -56,26 +56,29 @@ class ReadShare(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         out = self.requests
+        asking = Signal(self.units)
         waiting = Signal()  # offered, and not taken
         offered = Signal(range(self.units))
         chosen = Signal.like(offered)
-        earlier = 0  # a unit before this one asks
-        m.d.comb += chosen.eq(offered)
+        first = Const(self.units - 1, len(offered))  # of those that ask
+        for number in reversed(range(self.units - 1)):
+            first = Mux(asking[number], number, first)
+        m.d.comb += [
+            asking.eq(Cat(unit.requests.valid for unit in self.units_read)),
+            chosen.eq(Mux(waiting, offered, first)),
+            out.valid.eq(asking.any()),
+            out.p.addr.eq(Array(unit.requests.p.addr for unit in self.units_read)[chosen]),
+            out.p.beats.eq(Array(unit.requests.p.beats for unit in self.units_read)[chosen]),
+            out.p.whose.command.eq(Array(self.commands)[chosen]),
+            out.p.whose.owner.eq(chosen),
+        ]
         m.d.sync += [waiting.eq(out.valid & ~out.ready), offered.eq(chosen)]
-        for number, (unit, command) in enumerate(zip(self.units_read, self.commands, strict=True)):
+        for number, unit in enumerate(self.units_read):
             turn = Signal(name=f"turn_{number}")  # may ask
-            m.d.comb += turn.eq(Mux(waiting, offered == number, ~earlier))
-            m.d.comb += unit.requests.ready.eq(turn & out.ready)
-            with m.If(turn & unit.requests.valid):
-                m.d.comb += [
-                    out.valid.eq(1),
-                    chosen.eq(number),
-                    out.p.addr.eq(unit.requests.p.addr),
-                    out.p.beats.eq(unit.requests.p.beats),
-                    out.p.whose.command.eq(command),
-                ]
-            earlier = earlier | unit.requests.valid
-        m.d.comb += out.p.whose.owner.eq(chosen)
+            m.d.comb += [
+                turn.eq(Mux(waiting, offered == number, ~asking[:number].any())),
+                unit.requests.ready.eq(turn & out.ready),
+            ]
         for number, unit in enumerate(self.units_read):
             m.d.comb += unit.beats.payload.eq(self.beats.p.data)
             with m.If(self.beats.p.owner == number):

@@ -84,52 +84,44 @@ class BurstSplitter(wiring.Component):
         m = Module()
         low = exact_log2(self.data_width // 8)  # bits of the place in a beat
         in_burst = exact_log2(BURST_BEATS)
-        beat = data_register(ADDRESS_BITS - low)  # number of the next beat
-        until = data_register(ADDRESS_BITS - low + 1)  # and of the request's last one
-        last = data_register()  # the next burst is
-        begins = data_register()  # the request, in the window
-        ends = data_register()
-        whole = data_register()  # a burst that is not the last is in front of the window's end
-        inside = Signal()
+        group_bits = ADDRESS_BITS - low - in_burst
+        # The next beat's place in its 64, and which 64 these are.
+        place_, group = data_register(in_burst, name="place"), data_register(group_bits)
+        # The last beat's place in its 64, and how many further ones there are until then.
+        end = data_register(in_burst)
+        further = data_register(len(self.i.p.beats) + 1 - in_burst)
         whose = data_register(whose_layout())
-        limit = self.limit[low:]
-        m.d.comb += [
-            inside.eq(begins & Mux(last, ends, whole)),
-            self.outside.eq(self.held & ~inside),
-            self.o.valid.eq(self.held & inside & ~self.stop),
-            self.o.p.addr.eq(Cat(Const(0, low), beat)),
-            self.o.p.len.eq(
-                (Mux(last, until[:in_burst], BURST_BEATS - 1) - beat[:in_burst])[:in_burst]
-            ),
-            self.o.p.last.eq(last),
-            self.o.p.whose.eq(whose),
-        ]
+        last = Signal()  # the next burst is
+        until = Signal(in_burst)  # place of the last beat of the next burst
+        inside = Signal()
         given = Signal()
         m.d.comb += [
+            last.eq(further == 0),
+            until.eq(Mux(last, end, BURST_BEATS - 1)),
+            inside.eq(
+                (Cat(Const(0, low), place_, group) >= self.base)
+                & (Cat(until, group) < self.limit[low:])
+            ),
+            self.outside.eq(self.held & ~inside),
+            self.o.valid.eq(self.held & inside & ~self.stop),
+            self.o.p.addr.eq(Cat(Const(0, low), place_, group)),
+            self.o.p.len.eq((until - place_)[:in_burst]),
+            self.o.p.last.eq(last),
+            self.o.p.whose.eq(whose),
             given.eq(self.o.valid & self.o.ready),
             self.i.ready.eq(~self.stop & (~self.held | (given & last))),
         ]
-        # What is asked of the next burst is found out while this one is given.
         with m.If(given):
-            following = (beat[in_burst:] + 1)[: len(beat) - in_burst]
-            m.d.sync += [
-                beat.eq(Cat(Const(0, in_burst), following)),
-                last.eq(until[in_burst:] == following),
-                whole.eq(following < limit[in_burst:]),
-            ]
+            m.d.sync += [place_.eq(0), group.eq(group + 1), further.eq(further - 1)]
             with m.If(last):
                 m.d.sync += self.held.eq(0)
         with m.If(self.i.valid & self.i.ready):
-            first, further = self.i.p.addr[low:], self.i.p.beats - 1
+            first = self.i.p.addr[low:]
             m.d.sync += [
-                beat.eq(first),
-                until.eq(first + further),
-                last.eq((first[:in_burst] + further) < BURST_BEATS),
-                begins.eq(Cat(Const(0, low), first) >= self.base),
-                ends.eq(first + self.i.p.beats <= limit),
-                whole.eq(first[in_burst:] < limit[in_burst:]),
-                self.held.eq(1),
+                Cat(place_, group).eq(first),
+                Cat(end, further).eq(first[:in_burst] + self.i.p.beats - 1),
                 whose.eq(self.i.p.whose),
+                self.held.eq(1),
             ]
         with m.If(self.clear):
             m.d.sync += self.held.eq(0)
