@@ -10,7 +10,8 @@ from diastole_hw.bus.split import BurstSplitter
 from formal.prove import prove, refute
 
 ASSERTIONS = 9
-PROBES = {name: f"dut.{name}" for name in ("end", "further")}
+FLAGS = ("last", "begins", "fits")
+PROBES = {name: f"dut.{name}" for name in ("end", "further", *FLAGS)}
 PAGE = 4096  # bytes; no burst of AXI crosses a multiple of it
 
 
@@ -18,15 +19,16 @@ class SplitSpec(wiring.Component):
     """The beats of a request that are still due, counted beside the splitter, and whose it is.
 
     Assumes aligned requests of at least one beat, as the unit does, and a window that stays.
-    ``end`` and ``further`` are probes of what the unit keeps: its last beat's place in 64 beats,
-    and how many 64 are begun until then.
+    ``end``, ``further`` and ``FLAGS`` are probes of what the unit keeps: its last beat's place in
+    64 beats, how many 64 are begun until then, whether none is, and whether the request begins and
+    the next burst ends in the window.
     """
 
     def __init__(self, dut: BurstSplitter):
         self.dut = dut
         flags = dict.fromkeys(("ready", "stop", "clear"), In(1))
         window = dict.fromkeys(("base", "limit"), In(40))
-        kept = {"end": In(6), "further": In(11)}
+        kept = {"end": In(6), "further": In(11)} | dict.fromkeys(FLAGS, In(1))
         super().__init__(
             {"i": In(stream.Signature(owned_request_layout()))} | flags | window | kept
         )
@@ -70,6 +72,9 @@ class SplitSpec(wiring.Component):
             kept = [
                 self.end == until % 64,
                 self.further == until // 64 - address // size // 64,
+                self.last == (self.further == 0),
+                self.begins == (address >= self.base),
+                self.fits == ((end - 1) // size < self.limit // size),
             ]
             m.d.comb += Assert(Cat(*kept).all(), "what is kept of the request")
             m.d.comb += Assert(dut.o.p.addr == address[:40], "a beat skipped or repeated")

@@ -84,44 +84,59 @@ class BurstSplitter(wiring.Component):
         m = Module()
         low = exact_log2(self.data_width // 8)  # bits of the place in a beat
         in_burst = exact_log2(BURST_BEATS)
-        group_bits = ADDRESS_BITS - low - in_burst
         # The next beat's place in its 64, and which 64 these are.
-        place_, group = data_register(in_burst, name="place"), data_register(group_bits)
+        place_ = data_register(in_burst, name="place")
+        group = data_register(ADDRESS_BITS - low - in_burst)
         # The last beat's place in its 64, and how many further ones there are until then.
         end = data_register(in_burst)
         further = data_register(len(self.i.p.beats) + 1 - in_burst)
+        last = data_register()  # the next burst is
+        begins = data_register()  # the request, in the window
+        fits = data_register()  # the next burst ends in it
         whose = data_register(whose_layout())
-        last = Signal()  # the next burst is
-        until = Signal(in_burst)  # place of the last beat of the next burst
-        inside = Signal()
+        taken = Signal()
         given = Signal()
+        inside = Signal()
+        until = Mux(last, end, BURST_BEATS - 1)
         m.d.comb += [
-            last.eq(further == 0),
-            until.eq(Mux(last, end, BURST_BEATS - 1)),
-            inside.eq(
-                (Cat(Const(0, low), place_, group) >= self.base)
-                & (Cat(until, group) < self.limit[low:])
-            ),
+            inside.eq(begins & fits),
             self.outside.eq(self.held & ~inside),
             self.o.valid.eq(self.held & inside & ~self.stop),
             self.o.p.addr.eq(Cat(Const(0, low), place_, group)),
             self.o.p.len.eq((until - place_)[:in_burst]),
             self.o.p.last.eq(last),
             self.o.p.whose.eq(whose),
+            taken.eq(self.i.valid & self.i.ready),
             given.eq(self.o.valid & self.o.ready),
             self.i.ready.eq(~self.stop & (~self.held | (given & last))),
         ]
-        with m.If(given):
-            m.d.sync += [place_.eq(0), group.eq(group + 1), further.eq(further - 1)]
-            with m.If(last):
-                m.d.sync += self.held.eq(0)
-        with m.If(self.i.valid & self.i.ready):
-            first = self.i.p.addr[low:]
+        # What is asked of the next burst is found out while this one is given.
+        first = self.i.p.addr[low:]
+        next_group = Signal.like(group)
+        next_last = Signal()
+        next_end = Signal.like(end)
+        ends = Signal(in_burst + len(further))
+        m.d.comb += [
+            ends.eq(first[:in_burst] + self.i.p.beats - 1),
+            next_group.eq(Mux(taken, first[in_burst:], group + 1)),
+            next_last.eq(Mux(taken, ends < BURST_BEATS, further == 1)),
+            next_end.eq(Mux(taken, ends[:in_burst], end)),
+        ]
+        with m.If(given | taken):
+            next_until = Mux(next_last, next_end, BURST_BEATS - 1)
             m.d.sync += [
-                Cat(place_, group).eq(first),
-                Cat(end, further).eq(first[:in_burst] + self.i.p.beats - 1),
+                group.eq(next_group),
+                last.eq(next_last),
+                end.eq(next_end),
+                fits.eq(Cat(next_until, next_group) < self.limit[low:]),
+                place_.eq(Mux(taken, first[:in_burst], 0)),
+                further.eq(Mux(taken, ends[in_burst:], further - 1)),
+                self.held.eq(taken | ~last),
+            ]
+        with m.If(taken):
+            m.d.sync += [
+                begins.eq(Cat(Const(0, low), first) >= self.base),
                 whose.eq(self.i.p.whose),
-                self.held.eq(1),
             ]
         with m.If(self.clear):
             m.d.sync += self.held.eq(0)

@@ -31,7 +31,7 @@ def _before_first(flags: list[Value]) -> Value:
         ]
         count.append(firsts)
         none = [first & second for first, second in zip(firsts, seconds, strict=True)]
-    return Cat(bit for (bit,) in count)
+    return Value.cast(Cat(bit for (bit,) in count))
 
 
 def _width(sum_bits: int) -> int:
