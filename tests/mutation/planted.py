@@ -120,7 +120,7 @@ SQUARES = Machine(
         Fault(
             "overflow is a number", "to_float", r"\{ fine\[0\], (31'h7f800000) \}", "31'h7f7fffff"
         ),
-        Fault("small results not flushed", "to_float", r"\bsmall = (.+);", "1'h0"),
+        Fault("small results not flushed", "to_float", r"flushed = (.+);", "1'h0"),
         Fault("a negative sum lacks a unit", "to_float", rf"\bup = (fine{BITS}) \?", "1'h0"),
         # The converter.
         *QUANTISER_FAULTS,
@@ -138,7 +138,7 @@ SQUARES = Machine(
             "1'h1",
         ),
         # Bad input.
-        Fault("windows ignored", "burst_splitter", r"\binside = (.+);", "1'h1"),
+        Fault("windows ignored", "burst_splitter", r"inside_ = (.+);", "1'h1"),
         Fault("errors of writes ignored", "axi_writer", rf"= ended & (axi__bresp{BITS});", "1'h0"),
         Fault("errors of reads ignored", "axi_reader", r"= moved & (fatal);", "1'h0"),
         Fault("any version accepted", "decoder", r"\bbad_version = (_\d+_);", "1'h0", every=True),

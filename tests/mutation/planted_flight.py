@@ -32,7 +32,7 @@ FLIGHT = (
     Fault("a unit of sums is always free", "unit_space", r"free = (.+);", "1'h1"),
     Fault("a tile gives back one unit", "unit_space", r"give \? (gives) :", "1'h1"),
     Fault("beats of another unit", "read_share", r"= (! beats__payload\[\d+:\d+\]);", "1'h1"),
-    Fault("reads of the other command", "read_share", r"\] = (commands__1);", "1'h0"),
+    Fault("reads of the other command", "read_share", r"= (commands__1);", "1'h0"),
     Fault("far ahead beside a product", "read_limit", r"open_ = (.+);", "1'h1"),
     Fault("asked for too early", "gathered_writes", r"requests__valid = \w+ & (\w+);", "1'h1"),
     Fault("refused at once", "command_fetch", r"_\d+_ = (! flying);", "1'h1", every=True),

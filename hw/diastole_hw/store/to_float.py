@@ -165,7 +165,7 @@ class ToFloat(wiring.Component):
         up = Signal()
         rounded = Signal(fraction_bits + len(normal.exponent))
         exponent = Signal(len(normal.exponent))
-        small = Signal()
+        flushed = Signal()
         fraction = normal.bits[dropped:-1]
         m.d.comb += [
             up.eq(Mux(normal.negative, half | (odd & ~unlike), half & (odd | unlike))),
@@ -173,8 +173,8 @@ class ToFloat(wiring.Component):
             exponent.eq(rounded[fraction_bits:]),
         ]
         # From 3 * 2^7 on they are those below 0: from most to least there are fewer than 2^9.
-        m.d.comb += small.eq((exponent == 0) | exponent[-2:].all())
-        nothing = small | ~normal.bits[-1]
+        m.d.comb += flushed.eq((exponent == 0) | exponent[-2:].all())
+        nothing = flushed | ~normal.bits[-1]
         infinite = ~nothing & (exponent[-1] | exponent[:EXPONENT_BITS].all())
         result, overflow = (
             data_output(m, port, f"{name}_register")
