@@ -110,7 +110,9 @@ class BurstSplitter(wiring.Component):
             given.eq(self.o.valid & self.o.ready),
             self.i.ready.eq(~self.stop & (~self.held | (given & last))),
         ]
-        # What is asked of the next burst is found out while this one is given.
+        # What is asked of the next burst is found out while this one is given. Behind a last one
+        # come those of a request, which means something only if there is one.
+        loads = ~self.held | last
         first = self.i.p.addr[low:]
         next_group = Signal.like(group)
         next_last = Signal()
@@ -118,9 +120,9 @@ class BurstSplitter(wiring.Component):
         ends = Signal(in_burst + len(further))
         m.d.comb += [
             ends.eq(first[:in_burst] + self.i.p.beats - 1),
-            next_group.eq(Mux(taken, first[in_burst:], group + 1)),
-            next_last.eq(Mux(taken, ends < BURST_BEATS, further == 1)),
-            next_end.eq(Mux(taken, ends[:in_burst], end)),
+            next_group.eq(Mux(loads, first[in_burst:], group + 1)),
+            next_last.eq(Mux(loads, ends < BURST_BEATS, further == 1)),
+            next_end.eq(Mux(loads, ends[:in_burst], end)),
         ]
         with m.If(given | taken):
             next_until = Mux(next_last, next_end, BURST_BEATS - 1)
@@ -129,8 +131,8 @@ class BurstSplitter(wiring.Component):
                 last.eq(next_last),
                 end.eq(next_end),
                 fits.eq(Cat(next_until, next_group) < self.limit[low:]),
-                place_.eq(Mux(taken, first[:in_burst], 0)),
-                further.eq(Mux(taken, ends[in_burst:], further - 1)),
+                place_.eq(Mux(loads, first[:in_burst], 0)),
+                further.eq(Mux(loads, ends[in_burst:], further - 1)),
                 self.held.eq(taken | ~last),
             ]
         with m.If(taken):
