@@ -1,5 +1,5 @@
 """Faults in what keeps two commands in flight: who has the bus, whose answers these are, which
-product a stage is at, rings and units of sums from product to product."""
+product a stage is at, rings and rooms for sums from product to product."""
 
 from mutation.plant import Fault
 from mutation.planted_units import BITS
@@ -29,8 +29,8 @@ FLIGHT = (
     Fault("below the oldest twice", _RING, r"wrapped = (.+);", "1'h0"),
     Fault("the length of the next product", _RING, r"= oldest \+ (length);", "slab"),
     Fault("the product's first slab is not the oldest", _RING, r"= (left == 1'h1);", "1'h0"),
-    Fault("a unit of sums is always free", "unit_space", r"free = (.+);", "1'h1"),
-    Fault("a tile gives back one unit", "unit_space", r"give \? (gives) :", "1'h1"),
+    Fault("room for sums is always free", "sum_room", r"free = (.+);", "1'h1"),
+    Fault("whole memories of sums as halves", "sum_room", r"= halves\[1\] & (\w+);", "1'h1"),
     Fault("beats of another unit", "read_share", r"= (! beats__payload\[\d+:\d+\]);", "1'h1"),
     Fault("reads of the other command", "read_share", r"= (commands__1);", "1'h0"),
     Fault("far ahead beside a product", "read_limit", r"open_ = (.+);", "1'h1"),

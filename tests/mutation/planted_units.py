@@ -242,9 +242,10 @@ SQUARES = (
     ),
     # The drain's walk.
     Fault("last vector of a tile not read", "drain_walk_north", r"= t == (_\d+_);", "{} - 1'h1"),
-    Fault("sums read from one unit", "drain_walk_no_north", r"= unit \+ (units);", "2'h0"),
-    Fault("sums made in one unit", "pass_walk", r"= east_unit \+ (east_units);", "2'h0"),
-    Fault("units of sums to the north run ahead", "pass_walk", r"= north_unit \+ (n\w+);", "2'h3"),
+    Fault("sums read from one place", "drain_walk_no_north", r"= number \+ (1'h1);", "1'h0"),
+    Fault("sums read beside additions", "drain_walk_no_north", r"= (taken) >> number", "2'h0"),
+    Fault("sums made in one place", "pass_walk", r"= east_tile \+ (1'h1);", "1'h0"),
+    Fault("sums to the north in one memory", "pass_walk", r"= north_tile \+ (1'h1);", "2'h2"),
     Fault(
         "columns beyond the result stored",
         "drain_walk_north",

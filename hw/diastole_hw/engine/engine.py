@@ -20,16 +20,16 @@ from diastole_hw.load.headers import Headers
 from diastole_hw.load.requests import RegionRequests
 from diastole_hw.memory.maxima import Maxima
 from diastole_hw.place import place
-from diastole_hw.plan.plan import SUM_UNITS, Plan
+from diastole_hw.plan.plan import TILES_OF_SUMS, Plan
 from diastole_hw.plan.uses import Mode
 from diastole_hw.ports import any_port, of_ports, per_port, port_name
 from diastole_hw.schedule.ring import RingSpace
+from diastole_hw.schedule.room import SumRoom
 from diastole_hw.schedule.tokens import (
     chunk_layout,
     pass_layout,
     region_layout,
 )
-from diastole_hw.schedule.units import UnitSpace
 from diastole_hw.schedule.walk import TileWalk
 from diastole_hw.store.arbiter import StoreArbiter
 from diastole_hw.store.drain import Drain
@@ -375,8 +375,8 @@ class ProductEngine(wiring.Component):
             pass_walk.fused.eq(product.mode == Mode.FUSED),
             pass_walk.t_step.eq(product.t_step),
             pass_walk.held_stride.eq(product.held_stride),
-            pass_walk.east_units.eq(product.east_units),
-            pass_walk.north_units.eq(product.north_units),
+            pass_walk.east_whole.eq(product.east_whole),
+            pass_walk.north_whole.eq(product.north_whole),
             *([pass_walk.planes.eq(product.planes)] if self.plan.planar else []),
             datapath.slot.eq(pass_run.slot),
             datapath.held.eq(pass_run.held),
@@ -400,8 +400,8 @@ class ProductEngine(wiring.Component):
             m.d.comb += loaded.there.eq(~missing)
 
     def _store(self, m, platform, stages):
-        """The drains, by direction; they share the writer, dX's rows before dW's, so that its small
-        units of sums never hold up the array."""
+        """The drains, by direction; they share the writer, dX's rows before dW's, so that its sums
+        never hold up the array."""
         plan = self.plan
         arbiters = [self._arbiter(m, platform, port) for port in range(plan.ports)]
         pipe = FloatPipe(plan)
@@ -453,8 +453,8 @@ class ProductEngine(wiring.Component):
         """One direction: its drain, the tiles it waits for, and the room for sums it frees."""
         plan, north = self.plan, name == "north"
         drain = Drain(plan, north=north)
-        tiles = StreamFifo(drain.tiles.p.shape(), SUM_UNITS)  # each has a unit at least
-        banks, ended = UnitSpace(), Credit(most=SUM_UNITS)
+        tiles = StreamFifo(drain.tiles.p.shape(), TILES_OF_SUMS)
+        banks, ended = SumRoom(), Credit(most=TILES_OF_SUMS)
         m.submodules[f"{name}_drain"] = place(drain, platform)
         m.submodules[f"{name}_tiles"] = place(tiles, platform)
         m.submodules[f"{name}_banks"] = place(banks, platform)
@@ -472,9 +472,8 @@ class ProductEngine(wiring.Component):
         offered = tiles.o.valid & ~ended.empty & shown
         m.d.comb += [
             bank.free.eq(banks.free),
-            banks.takes.eq(flight.execute.product[f"{name}_units"]),
+            banks.whole.eq(flight.execute.product[f"{name}_whole"]),
             banks.take.eq(bank.take),
-            banks.gives.eq(product.units),
             banks.give.eq(drain.freed),
             tiles.i.valid.eq(taken & done),
             *(tiles.i.p[each].eq(pass_walk.tile[each]) for each in tiles.i.p.shape().members),
@@ -488,7 +487,7 @@ class ProductEngine(wiring.Component):
             drain.result.eq(product.result),
             drain.lanes_outermost.eq(product.lanes_outermost),
             drain.t_step.eq(product.t_step),
-            drain.units.eq(product.units),
+            drain.whole.eq(product.whole),
             store.busy.eq(drain.busy),
             store.waits.eq(tiles.o.valid),
             store.next.eq(tiles.o.p.product),

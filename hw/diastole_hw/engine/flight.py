@@ -38,11 +38,11 @@ def older_layout(plan: Plan) -> data.StructLayout:
 
 
 def stored_layout(plan: Plan, direction: str) -> data.StructLayout:
-    """What the drain of a direction asks of it: ``result`` and ``units`` are those of the
+    """What the drain of a direction asks of it: ``result`` and ``whole`` are those of the
     direction."""
     product = product_layout(plan)
     names = ("mode", "exponents", "lanes_outermost", "t_step")
-    own = {"units": f"{direction}_units", "result": f"to_{direction}"}
+    own = {"whole": f"{direction}_whole", "result": f"to_{direction}"}
     chain = () if plan.vector is None else ("chain",)
     return data.StructLayout(
         {name: product[name].shape for name in names}
@@ -296,7 +296,7 @@ class Flight(wiring.Component):
         numbers = []
         for store, name in ((self.east, "east"), (self.north, "north")):
             following = Signal(name=f"{name}_following")
-            own = {"units": f"{name}_units", "result": f"to_{name}"}
+            own = {"whole": f"{name}_whole", "result": f"to_{name}"}
             at = show(store, following, own)
             m.d.comb += following.eq(at)
             with m.If(self.load.start & ~older_live):

@@ -1,6 +1,6 @@
 """From a decoded command to the product that the controller runs: pitches, addresses, sizes."""
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal
+from amaranth.hdl import Array, Cat, Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -207,7 +207,7 @@ class Setup(wiring.Component):
         given = data_register(data.StructLayout(fields), name="given_nest")
         with m.If(self.start):
             m.d.sync += [given[name].eq(self.operands[name]) for name in NEST_OPERANDS]
-        of_directions = [product[f"{direction}_units"] for direction in ("east", "north")]
+        of_directions = [product[f"{direction}_whole"] for direction in ("east", "north")]
         with m.Switch(product.mode):
             for mode in PRODUCTS:
                 north = plan.use(mode).north
@@ -225,8 +225,8 @@ class Setup(wiring.Component):
                         product.held_slab.eq(nest.held_slab),
                         product.held_stride.eq((nest.slices if north else nest.groups) * plan.rows),
                     ]
-                    two = nest.sums > plan.unit_words >> plan.log_block
-                    m.d.sync += [units.eq(Mux(two, 2, 1)) for units in of_directions]
+                    half = plan.tile_sums // 2 >> plan.log_block
+                    m.d.sync += [whole.eq(nest.sums > half) for whole in of_directions]
             if plan.fused:
                 with m.Case(Mode.FUSED):
                     of_slice = plan.fused_slices_n * plan.rows
@@ -240,8 +240,8 @@ class Setup(wiring.Component):
                         product.stream_slab.eq(plan.fused_tile_blocks),
                         product.held_slab.eq(of_slice),
                         product.held_stride.eq(of_slice),
-                        product.east_units.eq(plan.fused_units["east"]),
-                        product.north_units.eq(plan.fused_units["north"]),
+                        product.east_whole.eq(plan.fused_whole["east"]),
+                        product.north_whole.eq(plan.fused_whole["north"]),
                     ]
 
     def _tile_pitches(self, m, product):

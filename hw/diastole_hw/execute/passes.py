@@ -7,8 +7,9 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.plan.plan import SUM_UNITS, Plan
+from diastole_hw.plan.plan import TILES_OF_SUMS, Plan
 from diastole_hw.schedule.halves import west_word
+from diastole_hw.schedule.room import place_of_sums
 from diastole_hw.schedule.tokens import LENGTH, PLANE, chunk_layout, pass_layout
 
 BANKS = wiring.Signature({"free": In(1), "take": Out(1)})
@@ -60,9 +61,9 @@ class PassWalk(wiring.Component):
     contraction, which is a chunk, or one for each pair of planes, is a tile of its own. A pass that
     opens a tile waits until there is room.
 
-    A tile of sums stands in one or two units of the accumulators, and the next one in those behind
-    them: the last is followed by the first, and one product by the next. A machine of one direction
-    ignores ``north``, one without a fused pass ``fused``.
+    Tiles of sums stand in turn where :func:`diastole_hw.schedule.room.place_of_sums` says, those of
+    one product behind those of another. A machine of one direction ignores ``north``, one without a
+    fused pass ``fused``.
 
     Timing: one pass per cycle. ``passes`` is combinational from ``chunks``, its ``valid`` from
     ``there`` and ``free`` too; ``take`` and ``chunks.ready`` are from ``passes.ready`` besides: a
@@ -75,8 +76,8 @@ class PassWalk(wiring.Component):
         of a product to the last, as what follows.
     t_step, held_stride : In(LENGTH), In(LENGTH)
         Of the product, in blocks.
-    east_units, north_units : In(range(SUM_UNITS)), In(range(SUM_UNITS))
-        Units of sums that its tiles take.
+    east_whole, north_whole : In(1), In(1)
+        Whether its tiles take whole memories of sums.
     planes : In(array of 3 times PLANE)
         As in :func:`diastole_hw.schedule.tokens.product_layout`; in a machine of planes only.
     chunks : In(stream of chunk_layout(plan))
@@ -109,8 +110,8 @@ class PassWalk(wiring.Component):
                 "fused": In(1),
                 "t_step": In(LENGTH),
                 "held_stride": In(LENGTH),
-                "east_units": In(range(SUM_UNITS)),
-                "north_units": In(range(SUM_UNITS)),
+                "east_whole": In(1),
+                "north_whole": In(1),
                 "chunks": In(stream.Signature(chunk_layout(plan))),
                 "loaded": Out(wiring.Signature(dict.fromkeys(LOADS, Out(LOADED)))),
                 "passes": Out(stream.Signature(pass_layout(plan))),
@@ -143,8 +144,8 @@ class PassWalk(wiring.Component):
         l_left = Signal.like(chunk.l_blocks, name="l_left")
         c_done = Signal.like(chunk.c_blocks, name="c_done")
         l_done = Signal.like(chunk.l_blocks, name="l_done")
-        east_unit = Signal(range(SUM_UNITS))
-        north_unit = Signal(range(SUM_UNITS))
+        east_tile = Signal(range(TILES_OF_SUMS))
+        north_tile = Signal(range(TILES_OF_SUMS))
         width = max(len(out.rows_valid), len(out.cols_valid))
         c_valid = Signal(width, name="c_valid")
         l_valid = Signal(width, name="l_valid")
@@ -162,7 +163,7 @@ class PassWalk(wiring.Component):
             first_c.eq(chunk.first & (at.number == 0)),
             ends.eq(last_c & last_l),
         ]
-        self._addresses(m, fused, at, east_unit, north_unit)
+        self._addresses(m, fused, at, east_tile, north_tile)
         has = self._said_of_planes()
         m.d.comb += [
             out.t_count.eq(chunk.t_count),
@@ -194,7 +195,7 @@ class PassWalk(wiring.Component):
             m.d.sync += [l_done.eq(l_done + side_l), at.group.eq(at.group + 1)]
             m.d.sync += at.held.eq(at.held + by_lanes)
             with m.If(out.done_north):
-                m.d.sync += north_unit.eq(north_unit + self.north_units)
+                m.d.sync += north_tile.eq(north_tile + 1)
             m.d.sync += at.sums.eq(at.sums + (self.t_step << plan.log_block))
             with m.If(last_l):
                 m.d.sync += at.sums.eq(0)
@@ -206,7 +207,7 @@ class PassWalk(wiring.Component):
                 m.d.sync += [c_done.eq(0), at.number.eq(0), at.streamed.eq(0)]
                 m.d.sync += [at.row.eq(0), at.held.eq(0)]
             with m.If(out.done_east):
-                m.d.sync += east_unit.eq(east_unit + self.east_units)
+                m.d.sync += east_tile.eq(east_tile + 1)
         return m
 
     def _said_of_planes(self) -> OfPlanes:
@@ -284,24 +285,26 @@ class PassWalk(wiring.Component):
         ]
         return taken
 
-    def _addresses(self, m, fused, at, east_unit, north_unit):
-        """Of the pass at hand, in words of the banks; those of sums wrap."""
+    def _addresses(self, m, fused, at, east_tile, north_tile):
+        """Of the pass at hand, in words of the banks."""
         plan, out, chunk = self.plan, self.passes.p, self.chunks.p
         log_block = plan.log_block
         streamed = Signal.like(chunk.stream_base, name="stream_block")
         held = Signal.like(chunk.held_base, name="held_block")
+        of_north = Signal.like(at.sums, name="sums_of_north")
         m.d.comb += [
+            of_north.eq(at.sums),
             streamed.eq(chunk.stream_base + at.streamed),
             held.eq(chunk.held_base + at.held),
             out.held_addr.eq(held << log_block),
             out.south_addr.eq(streamed << log_block),
             out.west_addr.eq(streamed << log_block),
-            out.east_addr.eq(east_unit * plan.unit_words + at.sums),
-            out.north_addr.eq(north_unit * plan.unit_words + at.sums),
+            out.east_addr.eq(place_of_sums(plan, east_tile, self.east_whole, at.sums)),
+            out.north_addr.eq(place_of_sums(plan, north_tile, self.north_whole, of_north)),
         ]
         if plan.fused:
             with m.If(fused):
                 m.d.comb += [
                     out.west_addr.eq(west_word(plan, self, chunk) + at.sums),
-                    out.north_addr.eq(north_unit * plan.unit_words),
+                    of_north.eq(0),
                 ]

@@ -1,4 +1,4 @@
-"""Accumulators: running sums of W bits behind the array's ports, in units, so that some drain."""
+"""Accumulators: running sums of W bits behind the array's ports; those of some tiles drain."""
 
 from functools import reduce
 from operator import or_
@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 from diastole_hw.memory.port_floats import PortFloats
 from diastole_hw.memory.port_sums import PortSums, shown_layout, sums_layout, the_one_of
 from diastole_hw.place import place
-from diastole_hw.plan.plan import Plan
+from diastole_hw.plan.plan import SUM_MEMORIES, Plan
 from diastole_hw.registers import delayed_record
 from diastole_sim.spec.check import require_int
 
@@ -38,6 +38,8 @@ class SumsReadSignature(wiring.Signature):
     wrapped_addr : Out(range(plan.sum_words))
         In those from port 0 on, of the same tile; there if ``vectors`` is 2 or more.
     data : In(array of ``vectors`` times shown_layout(plan))
+    taken : In(SUM_MEMORIES)
+        By memory, the top bit of an address: sums are added in it, so no word of it may be wanted.
     """
 
     def __init__(self, plan: Plan, banks: int, vectors: int):
@@ -50,6 +52,7 @@ class SumsReadSignature(wiring.Signature):
                 "port": Out(range(max(banks, 2))),
                 "addr": Out(range(plan.sum_words)),
                 "data": In(words),
+                "taken": In(SUM_MEMORIES),
             }
             | wrapped
         )
@@ -76,7 +79,7 @@ class Accumulators(wiring.Component):
     psum_bits : int
         Of a partial sum.
     latency : int
-        Cycles from a slot to its partial sums at port 0, at least 1.
+        Cycles from a slot to its partial sums at port 0, at least 2.
     drained : int
         Words that one look-up gives, 1 to ``banks``.
     slices : int
@@ -86,7 +89,7 @@ class Accumulators(wiring.Component):
     -------
     psums : In(sums_layout(plan, psum_bits)), an array of ``banks``
     sum_en, sum_addr : In(1), In(range(plan.sum_words))
-        The two top bits of an address name the unit.
+        The top bit of an address names the memory.
     fresh : In(1)
         Overwrite the word instead of adding to it.
     begins, ends : In(1)
@@ -95,7 +98,8 @@ class Accumulators(wiring.Component):
     sum_done : In(1)
     done : Out(1)
     drain : In(SumsReadSignature(plan, banks, drained))
-        Reads must not touch a unit at work, which is not checked.
+        Words that are wanted are of a memory that is not ``taken``, and of a tile that is not at
+        work; not checked.
     inexact : Out(1)
         A sum that is written was rounded, and has lost a bit; there where sums are floats.
     """
@@ -114,7 +118,6 @@ class Accumulators(wiring.Component):
     ):
         self.plan, self.banks, self.drained, self.slices = plan, banks, drained, slices
         self.psum_bits, self.latency = psum_bits, latency
-        self.words = plan.unit_words
         super().__init__(
             {
                 "psums": In(sums_layout(plan, psum_bits)).array(banks),
@@ -146,6 +149,7 @@ class Accumulators(wiring.Component):
         control = {"en": 1, "addr": addr, "fresh": 1, "done": 1}
         control = data.StructLayout(control | dict.fromkeys(self._of_chunks, 1))
         stage = Signal(control, name="control_0")
+        stages = [stage]
         m.d.comb += [
             stage.en.eq(self.sum_en),
             stage.addr.eq(self.sum_addr),
@@ -155,6 +159,7 @@ class Accumulators(wiring.Component):
         ]
         for number in range(1, self.latency):  # the memory is read one cycle before the sums come
             stage = delayed_record(m, stage, f"control_{number}", control=CONTROL)
+            stages.append(stage)
         asked = self._drained_ports(m)
         ports = []
         for port in range(self.banks):
@@ -174,14 +179,24 @@ class Accumulators(wiring.Component):
             if port + 1 < self.banks:
                 name = f"control_{self.latency + port}"
                 stage = delayed_record(m, stage, name, control=CONTROL)
+                stages.append(stage)
         self._show(m, asked, [sums.shown.as_value() for sums in ports])
         # From the name of the last port's word to its write.
         for number in range(ports[-1].written):
             stage = delayed_record(m, stage, f"finish_{number}", control=CONTROL)
+            stages.append(stage)
+        self._take(m, stages[: self.latency + self.banks - 2 + ports[-1].reads])
         m.d.comb += self.done.eq(stage.done)
         if self.plan.floats:
             m.d.comb += self.inexact.eq(Cat(sums.inexact for sums in ports).any())
         return m
+
+    def _take(self, m, stages):
+        """Memories of which a port reads sums to add to in the next cycle, or another port later,
+        for slots that are at these stages now."""
+        for memory in range(SUM_MEMORIES):
+            adds = (stage.en & ~stage.fresh & (stage.addr[-1] == memory) for stage in stages)
+            m.d.sync += self.drain.taken[memory].eq(reduce(or_, adds))
 
     def _port(self):
         """The sums behind one port."""

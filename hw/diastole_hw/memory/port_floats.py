@@ -3,13 +3,12 @@
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
-from amaranth.utils import exact_log2
 
 from diastole_hw.memory.chunk_lane import ChunkLane, lane_latency
 from diastole_hw.memory.port_sums import shown_layout, sums_layout, the_one_of
 from diastole_hw.memory.ram import Ram
 from diastole_hw.place import place
-from diastole_hw.plan.plan import SUM_UNITS, Plan
+from diastole_hw.plan.plan import SUM_MEMORIES, Plan
 from diastole_hw.registers import data_register, delayed_record
 
 READ_TO_WRITE = 3
@@ -18,8 +17,8 @@ the sum is."""
 
 
 class PortFloats(wiring.Component):
-    """Add partial sums into words of B sums of chunks, and these into words of B floats; each in a
-    memory for each unit. Read words of floats of other units meanwhile.
+    """Add partial sums into words of B sums of chunks, and these into words of B floats; each in
+    two memories. Read words of floats of the other memory meanwhile.
 
     A sum stays poisoned until its float is overwritten.
 
@@ -32,7 +31,7 @@ class PortFloats(wiring.Component):
     Parameters
     ----------
     plan : Plan
-        B, the numbers, the words of a unit, and whether there is poison.
+        B, the numbers, the words of a memory, and whether there is poison.
     psum_bits : int
         Of a partial sum.
     alone : bool
@@ -41,7 +40,7 @@ class PortFloats(wiring.Component):
     Members
     -------
     en, addr : In(1), In(range(plan.sum_words))
-        Partial sums come for a word. The two top bits of an address name the unit.
+        Partial sums come for a word. The top bit of an address names the memory.
     begins, ends : In(1)
         They are the first of their chunk, or the last; there unless ``alone``.
     fresh : In(1)
@@ -49,7 +48,8 @@ class PortFloats(wiring.Component):
     psums : In(sums_layout(plan, psum_bits))
         In the next cycle.
     read, read_addr : In(1), In(range(plan.sum_words))
-        A word of another unit is wanted; not checked.
+        A word is wanted, which no partial sums are on the way to; it is of the other memory where
+        ``en`` was high without ``fresh`` ``reads`` cycles ago. Not checked.
     shown : Out(shown_layout(plan))
     inexact : Out(1)
         A rounding of the word that is written has lost a bit.
@@ -88,6 +88,11 @@ class PortFloats(wiring.Component):
         """Cycles from a word's name to its write: its partial sums come one cycle after it."""
         return 1 + lane_latency(alone=self.alone)
 
+    @property
+    def reads(self) -> int:
+        """And to the read of its float."""
+        return self.written - READ_TO_WRITE
+
     def elaborate(self, platform):
         m = Module()
         stages = self._stages(m)
@@ -108,9 +113,9 @@ class PortFloats(wiring.Component):
             layout |= {"begins": 1, "ends": 1}
         named = Signal(data.StructLayout(layout))
         m.d.comb += [named[name].eq(getattr(self, name)) for name in layout]
-        stages, reading = [named], self.written - READ_TO_WRITE
+        stages = [named]
         for age in range(1, self.written + 1):
-            unused = {"begins"} if age <= reading else {"begins", "fresh"}
+            unused = {"begins"} if age <= self.reads else {"begins", "fresh"}
             wanted = {name: shape for name, shape in layout.items() if name not in unused}
             before = Signal(data.StructLayout(wanted), name=f"before_stage_{age}")
             m.d.comb += [before[name].eq(stages[-1][name]) for name in wanted]
@@ -118,30 +123,29 @@ class PortFloats(wiring.Component):
         return stages
 
     def _memory(self, m, platform, name, width, *, reads, writes, shows=False):
-        """A memory for each unit. ``reads``, ``writes``: (enable, address), and the words that are
-        read for the first, zeros for others; ``shows``: read other words too."""
-        plan, within = self.plan, exact_log2(self.plan.unit_words)
-        rams, added_to = [], []
-        for unit in range(SUM_UNITS):
-            ram = Ram(width=width, depth=plan.unit_words)
-            m.submodules[f"{name}_{unit}"] = place(ram, platform)
+        """Two of them. ``reads``, ``writes``: (enable, address), and the words that are read for
+        the first, zeros for others; ``shows``: read other words too."""
+        rams = []
+        added_to = data_register(SUM_MEMORIES, name=f"{name}_added_to")
+        for memory in range(SUM_MEMORIES):
+            ram = Ram(width=width, depth=self.plan.tile_sums)
+            m.submodules[f"{name}_{memory}"] = place(ram, platform)
             rams.append(ram)
-            mine = Signal(name=f"{name}_mine_{unit}")
+            adds = Signal(name=f"{name}_adds_{memory}")
             m.d.comb += [
-                mine.eq(reads[0] & (reads[1][within:] == unit)),
-                ram.write_en.eq(writes[0] & (writes[1][within:] == unit)),
-                ram.write_addr.eq(writes[1][:within]),
-                ram.read_en.eq(mine),
-                ram.read_addr.eq(reads[1][:within]),
+                adds.eq(reads[0] & (reads[1][-1] == memory)),
+                ram.write_en.eq(writes[0] & (writes[1][-1] == memory)),
+                ram.write_addr.eq(writes[1][:-1]),
+                ram.read_en.eq(adds),
+                ram.read_addr.eq(reads[1][:-1]),
             ]
             if shows:
-                shown = self.read & (self.read_addr[within:] == unit)
+                shown = self.read & (self.read_addr[-1] == memory)
                 m.d.comb += [
-                    ram.read_en.eq(mine | shown),
-                    ram.read_addr.eq(Mux(mine, reads[1][:within], self.read_addr[:within])),
+                    ram.read_en.eq(adds | shown),
+                    ram.read_addr.eq(Mux(adds, reads[1][:-1], self.read_addr[:-1])),
                 ]
-            added_to.append(data_register(name=f"{name}_added_to_{unit}"))
-            m.d.sync += added_to[-1].eq(mine)
+            m.d.sync += added_to[memory].eq(adds)
         return rams, the_one_of([ram.read_data for ram in rams], added_to)
 
     def _add(self, m, platform, stages, lanes, poison):
@@ -170,12 +174,12 @@ class PortFloats(wiring.Component):
 
     def _add_floats(self, m, platform, stages, lanes, poison):
         """Sums of chunks that end into floats, which others read."""
-        reading, storing = stages[self.written - READ_TO_WRITE], stages[self.written]
+        reading, storing = stages[self.reads], stages[self.written]
         ends = Const(1, 1) if self.alone else reading.ends
         stores = storing.en if self.alone else storing.en & storing.ends
         word = shown_layout(self.plan)
         rams, read = self._memory(
-            m, platform, "unit", word.size, shows=True,
+            m, platform, "floats", word.size, shows=True,
             reads=(reading.en & ends & ~reading.fresh, reading.addr), writes=(stores, storing.addr),
         )  # fmt: skip
         total = Signal(word, name="total")
@@ -201,8 +205,7 @@ class PortFloats(wiring.Component):
         m.d.comb += result.poison.eq(stored)
 
     def _show(self, m, words):
-        within = exact_log2(self.plan.unit_words)
-        shown_of = Signal(SUM_UNITS)  # by unit: the word shown is of it
-        wanted = Cat(self.read_addr[within:] == unit for unit in range(SUM_UNITS))
+        shown_of = Signal(SUM_MEMORIES)  # by memory: the word shown is of it
+        wanted = Cat(self.read_addr[-1] == memory for memory in range(SUM_MEMORIES))
         m.d.sync += shown_of.eq(Mux(self.read, wanted, 0))
         m.d.comb += self.shown.as_value().eq(the_one_of(words, shown_of))

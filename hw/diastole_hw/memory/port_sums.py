@@ -3,14 +3,13 @@
 from functools import reduce
 from operator import or_
 
-from amaranth.hdl import Cat, Module, Mux, Shape, Signal, signed, unsigned
+from amaranth.hdl import Module, Mux, Shape, Signal, signed, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
-from amaranth.utils import exact_log2
 
 from diastole_hw.memory.ram import Ram
 from diastole_hw.place import place
-from diastole_hw.plan.plan import SUM_UNITS, Plan
+from diastole_hw.plan.plan import SUM_MEMORIES, Plan
 from diastole_hw.registers import data_register, delayed_record
 
 
@@ -39,7 +38,7 @@ def the_one_of(values, chosen):
 
 
 class PortSums(wiring.Component):
-    """Add partial sums into words of B sums, in a memory for each unit; read others meanwhile.
+    """Add partial sums into words of B sums in one memory; read those of the other one meanwhile.
 
     A sum stays poisoned until it is overwritten.
 
@@ -50,25 +49,29 @@ class PortSums(wiring.Component):
     Parameters
     ----------
     plan : Plan
-        B, W, the words of a unit, and whether there is poison.
+        B, W, the words of a memory, and whether there is poison.
     psum_bits : int
         Of a partial sum.
 
     Members
     -------
     en, addr : In(1), In(range(plan.sum_words))
-        Partial sums come for a word. The two top bits of an address name the unit.
+        Partial sums come for a word. The top bit of an address names the memory.
     fresh : In(1)
         Overwrite the word instead of adding to it.
     psums : In(sums_layout(plan, psum_bits))
         In the next cycle.
     read, read_addr : In(1), In(range(plan.sum_words))
-        A word of another unit is wanted; not checked.
+        A word is wanted, which no partial sums are on the way to; it is of the other memory where
+        ``en`` is high without ``fresh``. Not checked.
     shown : Out(shown_layout(plan))
     """
 
     written = 2
     """Cycles from a word's name to its write."""
+
+    reads = 0
+    """And to its read."""
 
     def __init__(self, plan: Plan, *, psum_bits: int):
         self.plan, self.psum_bits = plan, psum_bits
@@ -92,34 +95,33 @@ class PortSums(wiring.Component):
         adding = delayed_record(m, named, "adding", control=("en",))
         storing = delayed_record(m, adding, "storing", control=("en",))
         word = sums_layout(self.plan, self.plan.accumulator_bits)
-        within = exact_log2(self.plan.unit_words)
-        rams = []
-        added_to = []  # by unit: the word that is added to is of it
-        for unit in range(SUM_UNITS):
-            ram = Ram(width=word.size, depth=self.plan.unit_words)
-            m.submodules[f"unit_{unit}"] = place(ram, platform)
-            rams.append(ram)
-            mine = Signal(name=f"mine_{unit}")
-            m.d.comb += [
-                mine.eq(self.en & ~self.fresh & (self.addr[within:] == unit)),
-                ram.read_en.eq(mine | (self.read & (self.read_addr[within:] == unit))),
-                ram.read_addr.eq(Mux(mine, self.addr[:within], self.read_addr[:within])),
-                ram.write_en.eq(storing.en & (storing.addr[within:] == unit)),
-                ram.write_addr.eq(storing.addr[:within]),
-            ]
-            added_to.append(data_register(name=f"added_to_{unit}"))
-            m.d.sync += added_to[-1].eq(mine)
+        added_to = data_register(SUM_MEMORIES)  # by memory: the word that is added to is of it
+        shown_of = Signal(SUM_MEMORIES)  # likewise, the word shown
         stored = Signal(word)
         added = data_register(word)
-        words = [ram.read_data for ram in rams]
-        m.d.comb += stored.eq(the_one_of(words, added_to))
+        words = []
+        for memory in range(SUM_MEMORIES):
+            ram = Ram(width=word.size, depth=self.plan.tile_sums)
+            m.submodules[f"memory_{memory}"] = place(ram, platform)
+            words.append(ram.read_data)
+            adds = Signal(name=f"adds_{memory}")
+            reads = Signal(name=f"reads_{memory}")
+            m.d.comb += [
+                adds.eq(self.en & ~self.fresh & (self.addr[-1] == memory)),
+                reads.eq(self.read & (self.read_addr[-1] == memory)),
+                ram.read_en.eq(adds | reads),
+                ram.read_addr.eq(Mux(adds, self.addr[:-1], self.read_addr[:-1])),
+                ram.write_en.eq(storing.en & (storing.addr[-1] == memory)),
+                ram.write_addr.eq(storing.addr[:-1]),
+                ram.write_data.eq(added),
+            ]
+            m.d.sync += [added_to[memory].eq(adds), shown_of[memory].eq(reads)]
+        m.d.comb += [
+            stored.eq(the_one_of(words, added_to)),
+            self.shown.eq(the_one_of(words, shown_of)),
+        ]
         for lane in range(self.plan.block):
             m.d.sync += added.sums[lane].eq(stored.sums[lane] + self.psums.sums[lane])
         if self.plan.poison:
             m.d.sync += added.poison.eq(stored.poison | self.psums.poison)
-        m.d.comb += [ram.write_data.eq(added) for ram in rams]
-        shown_of = Signal(SUM_UNITS)  # by unit: the word shown is of it
-        wanted = Cat(self.read_addr[within:] == unit for unit in range(SUM_UNITS))
-        m.d.sync += shown_of.eq(Mux(self.read, wanted, 0))
-        m.d.comb += self.shown.eq(the_one_of(words, shown_of))
         return m

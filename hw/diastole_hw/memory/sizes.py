@@ -7,7 +7,7 @@ from amaranth.hdl import Fragment
 from diastole_hw.memory.port_sums import shown_layout, sums_layout
 from diastole_hw.memory.ram import Ram
 from diastole_hw.memory.scratchpad import HeldScratchpad, StreamScratchpad
-from diastole_hw.plan.plan import SUM_UNITS, Plan
+from diastole_hw.plan.plan import Plan
 
 
 def scratchpad_bits(plan: Plan) -> int:
@@ -24,7 +24,7 @@ def sum_bits(plan: Plan) -> int:
         word = shown_layout(plan).size
         if plan.floats and plan.chunk_slices(north=north) > 1:
             word += sums_layout(plan, plan.numerics.chunk_sum_bits).size
-        bits += ports * SUM_UNITS * plan.unit_words * word
+        bits += ports * plan.sum_words * word
     return bits
 
 

@@ -30,15 +30,18 @@ from diastole_sim.spec.operations import summed_inside
 MAX_ELEMENT_BITS = MAX_SIZE.bit_length()
 FEWEST_TILES_IN_FLIGHT = 4
 """Two are loaded while two are drained."""
-SUM_UNITS = 4
-"""Memories of sums behind each port: tiles take one or two of them in turn."""
+SUM_MEMORIES = 2
+"""Of sums behind each port. Tiles stand in them in turn, those that fit in half of one in one half
+after the other."""
+TILES_OF_SUMS = 2 * SUM_MEMORIES
+"""Tiles whose sums are kept at once, at most."""
 MOST_PORTS = 2
 """To memory."""
 
 
-def units_of(plan: "Plan", words: int) -> int:
-    """Units that a tile takes with so many words of sums behind a port."""
-    return ceil(words / plan.unit_words)
+def is_whole(plan: "Plan", words: int) -> bool:
+    """Whether so many words of sums behind a port take a whole memory, and not half of one."""
+    return words > plan.tile_sums // 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -429,24 +432,19 @@ class Plan:
 
     @property
     def tile_sums(self) -> int:
-        """Words of sums of the largest tile, behind each port."""
+        """Words of sums of the largest tile, behind each port: a memory has as many."""
         return self.groups * self.tile_words
 
     @property
     def sum_words(self) -> int:
         """Words of sums behind each port: one such tile is made while one drains."""
-        return 2 * self.tile_sums
+        return SUM_MEMORIES * self.tile_sums
 
     @property
-    def unit_words(self) -> int:
-        """Words in each of the memories that they are in; a tile takes one or two."""
-        return self.sum_words // SUM_UNITS
-
-    @property
-    def fused_units(self) -> dict[str, int]:
-        """Units that a tile of the fused pass takes, by direction."""
+    def fused_whole(self) -> dict[str, bool]:
+        """Whether a tile of the fused pass takes a whole memory of sums, by direction."""
         east = self.fused_slices_n * self.fused_tile_words
-        return {"east": units_of(self, east), "north": units_of(self, self.fused_tile_words)}
+        return {"east": is_whole(self, east), "north": is_whole(self, self.fused_tile_words)}
 
     @property
     def stream_words(self) -> int:

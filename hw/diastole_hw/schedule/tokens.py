@@ -6,7 +6,7 @@ Positions and lengths are in blocks unless a name says ``count`` or ``size`` (el
 from amaranth.hdl import signed, unsigned
 from amaranth.lib import data, enum
 
-from diastole_hw.plan.plan import MAX_ELEMENT_BITS, SUM_UNITS, Plan
+from diastole_hw.plan.plan import MAX_ELEMENT_BITS, Plan
 from diastole_hw.plan.uses import Mode
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.formats import SCALE_SIGNIFICAND_BITS
@@ -68,9 +68,9 @@ PRODUCT = data.StructLayout(
         "stream_slab": LENGTH,
         "held_slab": LENGTH,
         "held_stride": LENGTH,
-        # Units of sums that a tile takes, by direction.
-        "east_units": range(SUM_UNITS),
-        "north_units": range(SUM_UNITS),
+        # Whether a tile takes a whole memory of sums, by direction; else half of one.
+        "east_whole": 1,
+        "north_whole": 1,
         "tensors": data.ArrayLayout(TENSOR, 3),  # by class: x, w, dy; the image that is read
         "exponents": data.ArrayLayout(signed(10), 3),  # of tensors whose groups have scales, else 0
         "to_east": RESULT,

@@ -11,7 +11,7 @@ from diastole_hw.bus.services import request_layout, write_beat_layout
 from diastole_hw.memory.accumulators import SumsReadSignature
 from diastole_hw.memory.maxima import drain_signature, scale_exponent
 from diastole_hw.place import place
-from diastole_hw.plan.plan import SUM_UNITS, Plan
+from diastole_hw.plan.plan import Plan
 from diastole_hw.plan.uses import Mode
 from diastole_hw.ports import of_ports, per_port
 from diastole_hw.registers import data_register
@@ -61,8 +61,8 @@ class Drain(wiring.Component):
     result : In(RESULT)
     lanes_outermost : In(1)
         Its tiles come column by column.
-    t_step, units : In(LENGTH), In(range(SUM_UNITS))
-        Blocks of a T tile; units of sums that a tile takes.
+    t_step, whole : In(LENGTH), In(1)
+        Blocks of a T tile; whether a tile takes a whole memory of sums.
     chained : In(1)
         Stable as ``mode``; 0 where tiles are turned, not checked. There in a machine with a vector
         unit, as ``chain``.
@@ -114,7 +114,7 @@ class Drain(wiring.Component):
                 "result": In(RESULT),
                 "lanes_outermost": In(1),
                 "t_step": In(LENGTH),
-                "units": In(range(SUM_UNITS)),
+                "whole": In(1),
                 "tiles": In(
                     stream.Signature(drained_layout(plan, turned=turns(plan, north=north)))
                 ),
@@ -156,7 +156,8 @@ class Drain(wiring.Component):
             walk.result.eq(self.result),
             walk.lanes_outermost.eq(self.lanes_outermost),
             walk.t_step.eq(self.t_step),
-            walk.units.eq(self.units),
+            walk.whole.eq(self.whole),
+            walk.taken.eq(self.read.taken),
             walk.granted.eq(floats.granted),
             self.freed.eq(walk.freed),
             self.read.en.eq(Mux(floats.granted, walk.read_valid, 0)),

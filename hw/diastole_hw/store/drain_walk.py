@@ -8,10 +8,11 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from diastole_hw.memory.maxima import drain_entries, lookup_layout
-from diastole_hw.plan.plan import SUM_UNITS, Plan
+from diastole_hw.plan.plan import SUM_MEMORIES, TILES_OF_SUMS, Plan
 from diastole_hw.plan.policy import pow2ceil
 from diastole_hw.plan.uses import DY, PRODUCTS, Mode, W, X
 from diastole_hw.registers import data_register
+from diastole_hw.schedule.room import place_of_sums
 from diastole_hw.schedule.tokens import LENGTH, RESULT, drained_layout, span_layout
 from diastole_hw.store.turn import column_vectors
 from diastole_sim.spec.command_table import ADDRESS_BITS
@@ -69,13 +70,13 @@ class DrainWalk(wiring.Component):
 
     The address of a row follows from the tile before. So a result's tiles come from its corner on,
     without gaps, those side by side first (turned, or with ``lanes_outermost``: those below each
-    other). A tile's units of the accumulators are those behind the ones of the tile before, the
-    last followed by the first; so they go on with the next result.
+    other). Tiles stand in the accumulators as :func:`diastole_hw.schedule.room.place_of_sums` says,
+    those of one result behind those of another.
 
-    Timing: a tile waits one cycle; then one word per cycle in which ``read_valid`` is not 0 and
-    ``granted`` is high, and the tile leaves with its last. A word that begins a span waits for
-    ``spans.ready``, and the span comes with it. ``freed`` is high for one cycle, the one after that
-    of the last word: its bank may be overwritten.
+    Timing: a tile waits one cycle, and as long as its memory is ``taken``; then one word per cycle
+    in which ``read_valid`` is not 0 and ``granted`` is high, and the tile leaves with its last. A
+    word that begins a span waits for ``spans.ready``, and the span comes with it. ``freed`` is high
+    for one cycle, the one after that of the last word: its bank may be overwritten.
 
     Parameters
     ----------
@@ -94,8 +95,10 @@ class DrainWalk(wiring.Component):
     chained : In(1)
         Stable as ``mode``; 0 where tiles are turned, not checked. There in a machine with a vector
         unit.
-    t_step, units : In(LENGTH), In(range(SUM_UNITS))
-        Stable as ``mode``: blocks of a T tile, units of the accumulators that a tile takes.
+    t_step, whole : In(LENGTH), In(1)
+        Stable as ``mode``: blocks of a T tile, whether a tile takes a whole memory of sums.
+    taken : In(SUM_MEMORIES)
+        As of :class:`diastole_hw.memory.accumulators.SumsReadSignature`.
     tiles : In(stream of drained_layout(plan, turned=turns(plan, north=north)))
     spans : Out(stream of span_layout(plan))
     granted : In(1)
@@ -139,7 +142,8 @@ class DrainWalk(wiring.Component):
                 "result": In(RESULT),
                 "lanes_outermost": In(1),
                 "t_step": In(LENGTH),
-                "units": In(range(SUM_UNITS)),
+                "whole": In(1),
+                "taken": In(SUM_MEMORIES),
                 "tiles": In(
                     stream.Signature(drained_layout(plan, turned=turns(plan, north=north)))
                 ),
@@ -174,32 +178,34 @@ class DrainWalk(wiring.Component):
         )
         started = Signal()
         span_due = Signal()
-        unit = Signal(range(SUM_UNITS))
+        number = Signal(range(TILES_OF_SUMS))  # of the tile
         last_read = Signal()
         steps = Signal()
 
         with m.If(self.tiles.valid & ~started):
             m.d.sync += started.eq(1)
             self._start(m, at)
+        there = Signal()
         reads = Signal()
         m.d.comb += [
             at.last_t.eq(at.t == tile.t_count - 1),
-            reads.eq(self.tiles.valid & started & (~span_due | self.spans.ready)),
+            there.eq(self.tiles.valid & started & ~self.taken.bit_select(number[0], 1)),
+            reads.eq(there & (~span_due | self.spans.ready)),
             steps.eq(reads & self.granted),
             self.read_valid.eq(Mux(reads, self._present(at), 0)),
             self.read_port.eq(at.port),
-            self.read_addr.eq(self._addr(unit, at.sums + at.t)),
-            self.spans.valid.eq(self.tiles.valid & started & span_due & self.granted),
+            self.read_addr.eq(self._addr(number, at.sums + at.t)),
+            self.spans.valid.eq(there & span_due & self.granted),
             self.tiles.ready.eq(steps & at.ends),
             self.freed.eq(last_read),
         ]
         m.d.sync += last_read.eq(self.tiles.ready)
         self._move(m, at, span_due, steps)
         with m.If(steps & at.ends):
-            m.d.sync += [started.eq(0), unit.eq(unit + self.units)]
+            m.d.sync += [started.eq(0), number.eq(number + 1)]
         if self.vectors > 1:
             behind = at.sums + self._tile_words()
-            m.d.comb += self.read_wrapped_addr.eq(self._addr(unit, behind + at.t))
+            m.d.comb += self.read_wrapped_addr.eq(self._addr(number, behind + at.t))
         self._span(m, at)
         self._lookups(m, at)
         return m
@@ -238,9 +244,9 @@ class DrainWalk(wiring.Component):
         """What only tiles have of a direction that turns some."""
         return self.tiles.p[name] if self.turns else Const(0, 1)
 
-    def _addr(self, unit, word):
-        """Where a word of the tile stands in a port's memories, the last followed by the first."""
-        return unit * self.plan.unit_words + word
+    def _addr(self, number, word):
+        """Where a word of the tile stands in a port's memories."""
+        return place_of_sums(self.plan, number, self.whole, word)
 
     def _start(self, m, at):
         """First word of a tile; the address of its first row follows from the tile before."""

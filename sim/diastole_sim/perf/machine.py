@@ -85,8 +85,8 @@ class ModelledMachine:
     of ``element_bits`` for every two bits; ``header``: tensors have scales in front of their images
     (NVFP4); ``data_width`` in bits of each of ``ports`` to memory; ``in_place``: the array turns,
     else the edge does; ``cell_cycles`` from the cycle after a slot to the sums of the first cell.
-    The three after it are for questions of the kind "what if": ``sum_units``, memories of sums
-    behind each port, and bounds on the chunks of what streams that are on chip at once,
+    The three after it are for questions of the kind "what if": ``sum_units``, halves of memories of
+    sums behind each port, and bounds on the chunks of what streams that are on chip at once,
     ``most_places``, and on the vectors that are filled per cycle, ``most_filled``.
     ``products_only``: it has no vector unit. ValueError if out of range.
     """
@@ -266,8 +266,8 @@ class ModelledMachine:
         return self.groups * self.tile * self.block
 
     def units_of(self, words: int) -> int:
-        """Memories of sums that a tile with so many words behind a port takes: of the four that
-        hold two of the largest tiles."""
+        """Halves of memories of sums that a tile with so many words behind a port takes: a memory
+        holds one of the largest tiles."""
         return ceil_div(2 * words, self.bank_words)
 
     @property

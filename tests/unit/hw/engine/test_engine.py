@@ -269,7 +269,7 @@ FLYING = {
     ],
 )
 def test_products_in_flight(machine, sizes, rng):
-    """One begins while another ends, in every order, with tiles, rings and units of sums of other
+    """One begins while another ends, in every order, with tiles, rings and places of sums of other
     sizes, and stalls."""
     numbers, shape = FLYING[machine]
     numerics = make_numerics(**numbers)

@@ -60,9 +60,9 @@ def test_lengths_of_large_machines_fit(rows, cols):
     assert longest_length(plan) < 2**LENGTH.width
 
 
-def units_of(plan, words):
-    """Quarters of the sums behind a port that a tile with so many words takes."""
-    return -(-words * 4 // plan.sum_words)
+def is_whole(plan, words):
+    """A tile with so many words takes more than a quarter of the sums behind a port."""
+    return words * 4 > plan.sum_words
 
 
 def check_nest(ctx, plan, product, operands, mode):
@@ -73,8 +73,8 @@ def check_nest(ctx, plan, product, operands, mode):
             "t_step": plan.fused_tile_blocks, "l_step": plan.fused_blocks_n, "c_step": plan.cols,
             "lanes_outermost": 0, "keep_stream": 0, "keep_held": 1,
             "stream_slab": plan.fused_tile_blocks, "held_slab": of_slice,
-            "east_units": units_of(plan, plan.fused_slices_n * plan.fused_tile_words),
-            "north_units": units_of(plan, plan.fused_tile_words),
+            "east_whole": is_whole(plan, plan.fused_slices_n * plan.fused_tile_words),
+            "north_whole": is_whole(plan, plan.fused_tile_words),
         }  # fmt: skip
         assert plan.fused_slices_m * of_slice <= plan.held_blocks, "all of dY fits"
     else:
@@ -91,7 +91,7 @@ def check_nest(ctx, plan, product, operands, mode):
             "stream_slab": slices * t_step, "held_slab": slices * groups * plan.rows,
             # One bank has all lanes of a slice of rows, or all of the contraction of one of lanes.
             "held_stride": slices * plan.rows if north else groups * plan.rows,
-            "north_units" if north else "east_units": units_of(plan, groups * t_step * plan.block),
+            "north_whole" if north else "east_whole": is_whole(plan, groups * t_step * plan.block),
         }  # fmt: skip
     assert {name: ctx.get(product[name]) for name in want} == want
     return want["t_step"] * plan.block

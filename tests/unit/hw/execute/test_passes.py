@@ -50,13 +50,19 @@ def sides(plan, mode):
 
 
 def random_lengths(rng, plan, mode):
-    """T tile and stride of held slices, in blocks, and units of sums of a tile; they need not be
-    those of a nest."""
-    units = {name: rng.randrange(1, 3) for name in ("east_units", "north_units")}
+    """T tile and stride of held slices, in blocks, and whether a tile takes a whole memory of
+    sums, as one that fits in half of it may; they need not be those of a nest."""
     if mode == Mode.FUSED:
-        return units | {"t_step": plan.fused_tile_blocks, "held_stride": rng.randrange(1, 1000)}
-    t_step = rng.randrange(1, plan.tile_blocks + 1)
-    return units | {"t_step": t_step, "held_stride": rng.randrange(1, plan.groups * plan.rows + 1)}
+        lengths = {"t_step": plan.fused_tile_blocks, "held_stride": rng.randrange(1, 1000)}
+        words = plan.fused_slices_n * plan.fused_tile_words, plan.fused_tile_words
+    else:
+        t_step = rng.randrange(1, plan.tile_blocks + 1)
+        stride = rng.randrange(1, plan.groups * plan.rows + 1)
+        lengths = {"t_step": t_step, "held_stride": stride}
+        words = (plan.groups * t_step * plan.block,) * 2
+    for name, count in zip(("east_whole", "north_whole"), words, strict=True):
+        lengths[name] = 2 * count > plan.tile_sums or rng.random() < 0.3
+    return lengths
 
 
 def random_planes(rng, chunk):
@@ -116,12 +122,12 @@ class Walk:
         self.fused = mode == Mode.FUSED
         self.north = goes_north(plan, mode)
         self.side_c, self.side_l = sides(plan, mode)
-        self.east = self.to_north = 0  # the first unit of sums of a tile
+        self.east = self.to_north = 0  # tiles of sums
         self.slices = 0  # of the contraction of a tile, that are done
 
     def passes(self, chunk):
         """Each with what it takes: banks to the east and to the north, blocks and maxima."""
-        side_c, side_l, lengths = self.side_c, self.side_l, self.lengths
+        side_c, side_l = self.side_c, self.side_l
         for slice_, c in enumerate(range(0, chunk["c_blocks"], side_c)):
             for group, lane in enumerate(range(0, chunk["l_blocks"], side_l)):
                 c_valid = min(side_c, chunk["c_blocks"] - c)
@@ -169,8 +175,8 @@ class Walk:
                     begins and chunk["first"],
                 )
                 yield want | self._addresses(chunk, slice_, group), takes
-                self.to_north = (self.to_north + want["done_north"] * lengths["north_units"]) % 4
-                self.east = (self.east + want["done_east"] * lengths["east_units"]) % 4
+                self.to_north += want["done_north"]
+                self.east += want["done_east"]
 
     def _of_chunks(self, group, last_l, last):
         """Where sums of chunks begin and end that are added as floats, and the first of them."""
@@ -208,16 +214,18 @@ class Walk:
             return found | {
                 "south_addr": streamed,
                 "west_addr": west + beside,
-                "east_addr": self._sum(self.east, beside),
-                "north_addr": self._sum(self.to_north, 0),
+                "east_addr": self._sum("east", beside),
+                "north_addr": self._sum("north", 0),
             }
-        side, port = ("west_addr", "north_addr") if self.north else ("south_addr", "east_addr")
-        unit = self.to_north if self.north else self.east
-        return found | {side: streamed, port: self._sum(unit, beside)}
+        side, to = ("west_addr", "north") if self.north else ("south_addr", "east")
+        return found | {side: streamed, f"{to}_addr": self._sum(to, beside)}
 
-    def _sum(self, unit, word):
-        """Where a word of the tile at hand stands; the last is followed by the first."""
-        return (unit * self.plan.sum_words // 4 + word) % self.plan.sum_words
+    def _sum(self, to, word):
+        """Where a word of the tile at hand stands: in both memories in turn, and in one half of
+        them after the other unless it takes them whole."""
+        number = self.to_north if to == "north" else self.east
+        memory, half = number % 2, number // 2 % 2 * (not self.lengths[f"{to}_whole"])
+        return memory * self.plan.tile_sums + half * self.plan.tile_sums // 2 + word
 
 
 def plain(view):

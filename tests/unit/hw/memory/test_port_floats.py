@@ -1,5 +1,5 @@
 # amaranth: UnusedElaboratable=no
-"""Floats behind a port against dictionaries: chunks of any length, and reads of other units."""
+"""Floats behind a port against dictionaries: chunks of any length, reads of the other memory."""
 
 from collections import deque
 from dataclasses import dataclass
@@ -67,18 +67,19 @@ def shown(ctx, dut):
 @pytest.mark.parametrize("special", ["flag", "poison"])
 @pytest.mark.parametrize("p_add, p_read", [(1.0, 1.0), (0.6, 0.5)])
 def test_chunks_and_reads(alone, special, p_add, p_read, rng):
-    """In any cycle a word of one unit may be added to, and one of another be read; a word again as
-    soon as it may."""
+    """In any cycle a word of one memory may be added to, and one of the other be read; while words
+    are overwritten, of the same, too; a word again as soon as it may."""
     plan = floats_plan(alone, special)
     dut = design(PortFloats, plan, psum_bits=PSUM_BITS, alone=alone)
     assert dut.written == (4 if alone else 5)
-    addrs = [unit * plan.unit_words + word for unit in range(4) for word in (0, 1)]
+    addrs = [memory * plan.tile_sums + word for memory in range(2) for word in (0, 1, 2, 9)]
     addrs.append(plan.sum_words - 1)
     words = {addr: Word([0, 0], [0, 0]) for addr in addrs}
     nothing = [0] * plan.block, 0
 
     async def bench(ctx):
         recent, coming, reading = [], None, nothing
+        adding = [None] * dut.reads  # memories of floats that are read to be added to, later
         losses = deque([False] * (dut.written + 1))
         for _ in range(900):
             psums = random_psums(rng, plan) if coming is None else coming
@@ -106,8 +107,10 @@ def test_chunks_and_reads(alone, special, p_add, p_read, rng):
             coming = random_psums(rng, plan) if adds else None
             losses.append(adds and word.add(coming, ends=ends))
             recent.append(addr if adds else None)
-            busy = {at // plan.unit_words for at in recent[-1 - dut.written :] if at is not None}
-            known = [at for at in addrs if words[at].shown and at // plan.unit_words not in busy]
+            adding.append(addr // plan.tile_sums if adds and not word.fresh else None)
+            busy = {at for at in recent[-1 - dut.written :] if at is not None}
+            known = [at for at in addrs if words[at].shown and at not in busy]
+            known = [at for at in known if at // plan.tile_sums != adding[-1 - dut.reads]]
             reads = bool(known) and rng.random() < p_read
             at = rng.choice(known) if reads else rng.choice(addrs)
             ctx.set(dut.read, reads)

@@ -1,5 +1,5 @@
 # amaranth: UnusedElaboratable=no
-"""Sums behind a port against a dictionary: additions, and reads of other units meanwhile."""
+"""Sums behind a port against a dictionary: additions, and reads of the other memory meanwhile."""
 
 import pytest
 
@@ -33,10 +33,11 @@ def shown(ctx, dut):
 @pytest.mark.parametrize("special", ["flag", "poison"])
 @pytest.mark.parametrize("p_add, p_read", [(1.0, 1.0), (0.6, 0.5), (0.3, 1.0)])
 def test_additions_and_reads(special, p_add, p_read, rng):
-    """In any cycle a word of one unit may be added to, and one of another be read."""
+    """In any cycle a word of one memory may be added to, and one of the other be read; while words
+    are overwritten, of the same, too."""
     plan = make_plan(make_numerics(block=2, special=special))
     dut = design(PortSums, plan, psum_bits=PSUM_BITS)
-    addrs = [unit * plan.unit_words + word for unit in range(4) for word in (0, 1, 2)]
+    addrs = [memory * plan.tile_sums + word for memory in range(2) for word in (0, 1, 2, 9)]
     addrs.append(plan.sum_words - 1)
 
     async def bench(ctx):
@@ -58,9 +59,11 @@ def test_additions_and_reads(special, p_add, p_read, rng):
             if adds:
                 sums[addr] = grown(None if fresh else sums[addr], coming)
             recent.append(addr if adds else None)
-            # A read of a word of another unit, that is written.
-            busy = {at // plan.unit_words for at in [addr, *recent[-APART:]] if at is not None}
-            known = [at for at in sums if at // plan.unit_words not in busy]
+            # A read of a word that is written, and not at work.
+            busy = addr // plan.tile_sums if adds and not fresh else None
+            known = [
+                at for at in sums if at // plan.tile_sums != busy and at not in recent[-APART:]
+            ]
             reads = bool(known) and rng.random() < p_read
             at = rng.choice(known) if reads else rng.choice(addrs)
             ctx.set(dut.read, reads)
@@ -72,7 +75,7 @@ def test_additions_and_reads(special, p_add, p_read, rng):
 
 
 def test_what_is_shown_goes():
-    """In the cycle after, while the units of other words are at work."""
+    """In the cycle after, while other words are at work."""
     plan = make_plan(make_numerics(block=2))
     dut = design(PortSums, plan, psum_bits=PSUM_BITS)
 
@@ -89,8 +92,8 @@ def test_what_is_shown_goes():
         ctx.set(dut.read, 0)
         ctx.set(dut.en, 1)
         for word in range(8):
-            ctx.set(dut.addr, plan.unit_words * (1 + word % 3) + word)
-            ctx.set(dut.read_addr, plan.unit_words * (word % 4))
+            ctx.set(dut.addr, plan.tile_sums * (word % 2) + word)
+            ctx.set(dut.read_addr, plan.tile_sums * (word // 2 % 2))
             assert list(ctx.get(dut.shown.sums)) == ([10, -14] if word == 0 else [0, 0])
             await ctx.tick()
 

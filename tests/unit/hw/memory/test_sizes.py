@@ -14,7 +14,7 @@ from support.products import MACHINES
 def test_they_are_those_of_the_datapath(name):
     plan = MACHINES[name].plan
     rams = list(rams_of(Fragment.get(Datapath(plan), None)))
-    sums = [ram for ram in rams if ram.depth == plan.unit_words]
+    sums = [ram for ram in rams if ram.depth == plan.tile_sums]
     others = sum(ram.width * ram.depth for ram in rams)
     assert sums
     assert scratchpad_bits(plan) + sum_bits(plan) == others

@@ -209,7 +209,7 @@ def ask(ctx, dut, result, pitch):
     plan, fused = result.plan, result.mode == Mode.FUSED
     ctx.set(dut.mode, result.mode)
     ctx.set(dut.t_step, plan.fused_tile_blocks if fused else plan.tile_blocks)
-    ctx.set(dut.units, 2)  # of four
+    ctx.set(dut.whole, 1)
     ctx.set(dut.exponents, result.tensor_exponents)
     shape = {"base": BASE, "pitch": pitch, "rows": result.rows, "cols": result.cols}
     shape["tile_pitch"] = pitch * (plan.fused_tile_words if fused else plan.tile_words)

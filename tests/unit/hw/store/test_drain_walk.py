@@ -91,11 +91,13 @@ class Job:
         self.ports = plan.cols if north else plan.rows
         self.tile_words = plan.fused_tile_words if self.fused else plan.tile_words
         self.lanes_outermost = False
-        self.units = rng.randrange(1, 3)  # of sums that a tile takes
         if not self.fused:  # any tile that the machine takes
             limits = plan.nests.of(mode.name.lower())
             self.tile_blocks, self.groups = rng.choice(limits.t_blocks), rng.choice(limits.groups)
             self.lanes_outermost = rng.random() < 0.5
+        slices = plan.fused_slices_n if self.fused else self.groups
+        words = (1 if self.turned else slices) * self.t_step * plan.block
+        self.whole = 2 * words > plan.tile_sums or rng.random() < 0.3  # a memory of sums
         names = OPERANDS[mode, north]
         self.by_row = [
             plan.block > 1 and (groupings["xwd".index(name)] or "").startswith("1x")
@@ -239,7 +241,7 @@ class Watch:
     def __init__(self, dut, jobs):
         self.dut = dut
         self.words = [(job, tile, list(job.words(tile))) for job in jobs for tile in job.tiles]
-        self.unit = 0  # the first one of the tile
+        self.number = 0  # of the tile
         self.started = self.freeing = False
         self.at = 0  # word of the tile
         self.freed = self.wraps = 0
@@ -249,17 +251,19 @@ class Watch:
         watched = (
             dut.tiles.valid, dut.tiles.ready, dut.spans.valid, dut.spans.ready, dut.spans.payload,
             dut.granted, dut.read_valid, dut.read_port, dut.read_addr, dut.freed,
-            dut.index.stream, dut.index.held, getattr(dut, "read_wrapped_addr", dut.read_addr),
+            dut.index.stream, dut.index.held, dut.taken,
+            getattr(dut, "read_wrapped_addr", dut.read_addr),
             getattr(dut, "padding", dut.read_valid), getattr(dut, "last_part", dut.read_valid),
         )  # fmt: skip
         total = len(self.words)
         while self.freed < total:
             ctx.set(dut.granted, rng.random() < p_granted)
             ctx.set(dut.spans.ready, rng.random() < p_ready)
+            ctx.set(dut.taken, rng.randrange(4) & rng.randrange(4))
             self.cycle(*(await ctx.tick().sample(*watched))[2:])
 
     def cycle(self, waits, leaves, span_valid, span_ready, span, granted, valid, port, addr, freed,
-              stream, held, wrapped, padding, last_part):  # fmt: skip
+              stream, held, taken, wrapped, padding, last_part):  # fmt: skip
         assert freed == self.freeing
         self.freed += freed
         self.freeing = False
@@ -268,14 +272,17 @@ class Watch:
             assert (valid, span_valid, leaves) == (0, 0, 0)
             self.started = bool(waits)
             return
-        assert valid == (word.present if word.span is None or span_ready else 0)
-        assert span_valid == (word.span is not None and granted)
+        here = not taken >> self.number % 2 & 1
+        assert valid == (word.present if here and (word.span is None or span_ready) else 0)
+        assert span_valid == (here and word.span is not None and granted)
         if span_valid:
             assert {name: span[name] for name in word.span} == word.span, f"{self.words[0][1]}"
         if valid:
             plan = self.dut.plan
-            first = self.unit * plan.sum_words // 4  # the last word is followed by the first
-            at = [(first + each) % plan.sum_words for each in (word.addr, word.wrapped_addr)]
+            whole = self.words[0][0].whole
+            memory, half = self.number % 2, self.number // 2 % 2 * (not whole)
+            first = memory * plan.tile_sums + half * plan.tile_sums // 2
+            at = [first + each for each in (word.addr, word.wrapped_addr)]
             where = f"word {self.at} of {self.words[0][1]}"
             if hasattr(self.dut, "padding"):
                 assert padding == word.padding, where
@@ -293,9 +300,9 @@ class Watch:
         assert leaves == (valid != 0 and granted and last)
         self.at += valid != 0 and granted
         if leaves:
-            job, _, _ = self.words.pop(0)
+            self.words.pop(0)
             self.at, self.started, self.freeing = 0, False, True
-            self.unit = (self.unit + job.units) % 4
+            self.number += 1
 
 
 async def tiles_of(ctx, dut, jobs, willing):
@@ -305,7 +312,7 @@ async def tiles_of(ctx, dut, jobs, willing):
         ctx.set(dut.result, job.result)
         ctx.set(dut.lanes_outermost, job.lanes_outermost)
         ctx.set(dut.t_step, job.t_step)
-        ctx.set(dut.units, job.units)
+        ctx.set(dut.whole, job.whole)
         if hasattr(dut, "chained"):
             ctx.set(dut.chained, job.chained)
         await put(ctx, dut.tiles, members_of(dut.tiles, job.tiles), willing)
