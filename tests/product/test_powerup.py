@@ -20,7 +20,7 @@ _REGISTER = re.compile(
     r"^( +(?:output )?reg (?:\[(\d+):\d+\] )?\w+) = [^;,\n]+(?=[;,]?$)", re.MULTILINE
 )
 _FILLED = re.compile(r"^ *(?:integer word;|initial for .*)\n", re.MULTILINE)
-_READ = re.compile(r"(read_(?:data|word) (?:<?=)) ram_words\[read_addr\];")
+_READ = re.compile(r"(read_data (?:<?=)) ram_words\[read_addr\];")
 _UNKNOWN = r"\1 (write_en && write_addr == read_addr) ? {65536{1'bx}} : ram_words[read_addr];"
 KINDS = ("ones", "random", "registers", "memories", "collisions")
 """What is unknown, but in the first two: the former, too, in the latter."""

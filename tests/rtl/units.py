@@ -86,8 +86,7 @@ def powered_up(memory) -> str:
     """
     text, end, rest = memory.verilog.rpartition("endmodule")
     anything = f"{{{-(-memory.width // 32)}{{$random(seed)}}}}"
-    registers = (), ("read_data",), ("read_data", "read_word")
-    shown = [f"    {name} = {anything};" for name in registers[memory.read_latency_cycles]]
+    shown = [f"    read_data = {anything};"] if memory.read_latency_cycles else []
     lines = [
         "  integer seed, filled;",
         "  initial begin",

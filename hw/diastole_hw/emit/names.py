@@ -26,8 +26,7 @@ def module_names(modules: list[PlacedModule], prefix: str) -> dict[str, str]:
 
     Where several variants of a class exist, the parameters in which they differ follow, and where
     these cannot be written in a name, a number. Memories are PREFIX_mem_DEPTHxWIDTH, with
-    ``_distributed`` behind it where they are read without a clock, and ``_registered`` where there
-    is a register behind them.
+    ``_distributed`` behind it where they are read without a clock.
     """
     by_class: dict[str, list[PlacedModule]] = {}
     for module in modules:
@@ -41,7 +40,7 @@ def module_names(modules: list[PlacedModule], prefix: str) -> dict[str, str]:
             name = f"{prefix}_{base}{suffix}"
             if isinstance(module.component, (Ram, DistributedRam)):
                 ram = module.component
-                kind = ("_distributed", "", "_registered")[ram.read_latency_cycles]
+                kind = "" if ram.read_latency_cycles else "_distributed"
                 name = f"{prefix}_mem_{ram.depth}x{ram.width}{kind}"
             names[module.placeholder] = name
     if len(set(names.values())) != len(names):

@@ -46,8 +46,7 @@ class EmissionError(Exception):
 class MemoryModule:
     """A memory of the product: its module's name, shape, Verilog and number in the whole design.
 
-    ``read_latency_cycles``: 1 with a read enable, or 2 where there is a register behind the memory;
-    0 without one, for words shown in the same cycle.
+    ``read_latency_cycles``: 1 with a read enable, 0 without one, for words shown in the same cycle.
     """
 
     module: str

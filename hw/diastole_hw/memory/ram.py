@@ -4,13 +4,12 @@ from amaranth.hdl import Module, Signal, unsigned
 from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.registers import data_output
 from diastole_sim.spec.check import require_int
 
 _TEMPLATE = """\
 // {depth} words of {width} bits, one write port and one read port: block RAM, or to be replaced.
 // Contract: a word can be read from the cycle after its write on; a read in the cycle of the write
-// may give anything, and no machine uses it. read_data comes {comes}
+// may give anything, and no machine uses it. read_data comes a cycle after read_en, and holds while
 // read_en is low. Words and read_data start undefined, and addresses are below {depth}.
 module {module} (
   input clk,
@@ -21,7 +20,7 @@ module {module} (
   input [{address}:0] read_addr,
   output reg [{data}:0] read_data
 );
-{own}  (* no_rw_check, ramstyle = "no_rw_check" *)
+  (* no_rw_check, ramstyle = "no_rw_check" *)
   reg [{data}:0] ram_words [0:{last}];
 
 `ifndef SYNTHESIS
@@ -35,21 +34,10 @@ module {module} (
 
   always @(posedge clk) begin
     if (write_en) ram_words[write_addr] <= write_data;
-{read}
+    if (read_en) read_data <= ram_words[read_addr];
   end
 endmodule
 """
-_ONE_CYCLE = {
-    "comes": "a cycle after read_en, and holds while",
-    "own": "",
-    "read": "    if (read_en) read_data <= ram_words[read_addr];",
-}
-_TWO_CYCLES = {
-    "comes": "two cycles after read_en, through\n"
-    "// a register, the memory's own or one behind it, and holds where in the cycle before",
-    "own": "  reg [{data}:0] read_word;\n",
-    "read": "    if (read_en) read_word <= ram_words[read_addr];\n    read_data <= read_word;",
-}
 
 
 def behaviour(template: str, module: str, width: int, depth: int) -> str:
@@ -68,10 +56,9 @@ class Ram(wiring.Component):
     """``depth`` words of ``width`` bits, one write port, one read port, same clock.
 
     Timing: a write with ``write_en`` is seen by reads from the next cycle on. ``read_data`` is the
-    word at ``read_addr`` one cycle after ``read_en``, and holds while ``read_en`` is low; all that
-    a cycle later where it is ``registered``. A read of the word that is written in the same cycle
-    gives the old word or anything: users avoid it. Addresses of ``depth`` and above are not
-    checked. Contents and ``read_data`` start undefined.
+    word at ``read_addr`` one cycle after ``read_en``, and holds while ``read_en`` is low. A read of
+    the word that is written in the same cycle gives the old word or anything: users avoid it.
+    Addresses of ``depth`` and above are not checked. Contents and ``read_data`` start undefined.
 
     Add it with :func:`diastole_hw.place.place`: as a module of its own a flow can replace it.
 
@@ -79,8 +66,6 @@ class Ram(wiring.Component):
     ----------
     width, depth : int
         Bits of a word (1 to 65536); words (2 to 2**24).
-    registered : bool
-        Whether there is a register between the memory and ``read_data``.
 
     Members
     -------
@@ -91,10 +76,12 @@ class Ram(wiring.Component):
     ValueError if out of range.
     """
 
-    def __init__(self, *, width: int, depth: int, registered: bool = False):
+    read_latency_cycles = 1
+
+    def __init__(self, *, width: int, depth: int):
         require_int("width", width, 1, 65536)
         require_int("depth", depth, 2, 2**24)
-        self.width, self.depth, self.registered = width, depth, registered
+        self.width, self.depth = width, depth
         super().__init__(
             {
                 "write_en": In(1),
@@ -106,22 +93,9 @@ class Ram(wiring.Component):
             }
         )
 
-    @property
-    def read_latency_cycles(self) -> int:
-        """From ``read_en`` to ``read_data``."""
-        return 1 + self.registered
-
     def template(self, module: str) -> str:
         """Behavioural Verilog-2001 of the memory, as a module of this name."""
-        return behaviour(self._text, module, self.width, self.depth)
-
-    @property
-    def _text(self) -> str:
-        """With what depends on the register."""
-        text = _TEMPLATE
-        for hole, filling in (_TWO_CYCLES if self.registered else _ONE_CYCLE).items():
-            text = text.replace(f"{{{hole}}}", filling)
-        return text
+        return behaviour(_TEMPLATE, module, self.width, self.depth)
 
     def elaborate(self, platform):
         m = Module()
@@ -134,9 +108,6 @@ class Ram(wiring.Component):
             write.data.eq(self.write_data),
             read.en.eq(self.read_en),
             read.addr.eq(self.read_addr),
+            self.read_data.eq(read.data),
         ]
-        if self.registered:
-            m.d.sync += data_output(m, self.read_data, "shown").eq(read.data)
-        else:
-            m.d.comb += self.read_data.eq(read.data)
         return m

@@ -73,8 +73,6 @@ class Bank(wiring.Component):
         Vectors.
     log_block, log_word : int
         Vectors of a block: 2^``log_block``; of a word: 2^``log_word``, V.
-    registered : bool
-        As of the memories.
 
     Members
     -------
@@ -96,10 +94,9 @@ class Bank(wiring.Component):
         depth: int,
         log_block: int,
         log_word: int,
-        registered: bool = False,
     ):
         self.vector, self.block, self.depth = vector, block, depth
-        self.log_block, self.log_word, self.registered = log_block, log_word, registered
+        self.log_block, self.log_word = log_block, log_word
         both = data.StructLayout(dict(vector.members) | dict(block.members))
         super().__init__(
             {
@@ -138,12 +135,11 @@ class Bank(wiring.Component):
         number = Signal(self.log_word)
         with m.If(self.read_en):
             m.d.sync += number.eq(self.read_addr)
-        return Array(vectors)[_delayed(m, number, self.registered)]
+        return Array(vectors)[number]
 
     def _memory(self, m, platform, name, width, log_vectors) -> Ram:
         """With words that have so many bits, for 2^``log_vectors`` vectors each."""
-        depth = max(self.depth >> log_vectors, 2)
-        ram = Ram(width=width, depth=depth, registered=self.registered)
+        ram = Ram(width=width, depth=max(self.depth >> log_vectors, 2))
         m.submodules[name] = place(ram, platform)
         m.d.comb += [
             ram.write_en.eq(self.write_en),
@@ -152,15 +148,6 @@ class Bank(wiring.Component):
             ram.read_addr.eq(self.read_addr >> log_vectors),
         ]
         return ram
-
-
-def _delayed(m, choice, registered: bool):
-    """A choice among words that are read, as late as they are."""
-    if not registered:
-        return choice
-    later = Signal.like(choice, name=f"{choice.name}_later", reset_less=True)
-    m.d.sync += later.eq(choice)
-    return later
 
 
 class SplitBank(wiring.Component):
@@ -173,7 +160,7 @@ class SplitBank(wiring.Component):
 
     Parameters
     ----------
-    vector, block, depth, log_block, log_word, registered
+    vector, block, depth, log_block, log_word
         As of :class:`Bank`. ``depth`` is that of both parts together: a multiple of two blocks.
 
     Members
@@ -194,10 +181,9 @@ class SplitBank(wiring.Component):
         depth: int,
         log_block: int,
         log_word: int,
-        registered: bool = False,
     ):
         self.vector, self.block, self.depth = vector, block, depth
-        self.log_block, self.log_word, self.registered = log_block, log_word, registered
+        self.log_block, self.log_word = log_block, log_word
         both = data.StructLayout(dict(vector.members) | dict(block.members))
         super().__init__(
             per_port("write_en", In(1), 2)
@@ -213,13 +199,13 @@ class SplitBank(wiring.Component):
         with m.If(self.read_en):
             m.d.sync += shown.eq(self.read_addr[self.log_block])
         even, odd = (part.read_data.as_value() for part in parts)
-        m.d.comb += self.read_data.eq(Mux(_delayed(m, shown, self.registered), odd, even))
+        m.d.comb += self.read_data.eq(Mux(shown, odd, even))
         return m
 
     def _part(self, m, platform, parity) -> Bank:
         """The blocks of one parity."""
-        rest = {name: getattr(self, name) for name in ("log_block", "log_word", "registered")}
-        bank = Bank(vector=self.vector, block=self.block, depth=self.depth // 2, **rest)
+        sizes = {"log_block": self.log_block, "log_word": self.log_word}
+        bank = Bank(vector=self.vector, block=self.block, depth=self.depth // 2, **sizes)
         m.submodules[("even", "odd")[parity]] = place(bank, platform)
         words = of_ports(self, "write_word", 2)
         contents = of_ports(self, "write_data", 2)
@@ -262,7 +248,6 @@ def add_banks(m, platform, pad, element: Element, per_block: set[str]) -> list:
         "depth": pad.vectors,
         "log_block": plan.log_block,
         "log_word": exact_log2(plan.fill_vectors),
-        "registered": plan.output_register,
     }
     banks = []
     for number, _ in enumerate(pad.ports):
@@ -290,6 +275,16 @@ def _skewed(m, plan, read, banks: int, control: str) -> list[tuple]:
     for number in range(1, banks + plan.read_cycles):
         stages.append(delayed_record(m, stages[-1], f"read_{number}", control=(control,)))
     return list(zip(stages, stages[plan.read_cycles :], strict=False))
+
+
+def _shown(m, plan, bank, number: int):
+    """What a bank shows, behind its register where there are some: as few as can be, since they
+    come after the choice of one vector."""
+    if not plan.output_register:
+        return bank.read_data
+    register = Signal(bank.read_data.shape(), name=f"bank_{number}_shown", reset_less=True)
+    m.d.sync += register.eq(bank.read_data)
+    return register
 
 
 def _kept(m, plan, write, shape, element: Element, name):
@@ -380,8 +375,9 @@ class StreamScratchpad(wiring.Component):
             zip(self.ports, banks, skewed, strict=True)
         ):
             m.d.comb += [bank.read_en.eq(reads.en), bank.read_addr.eq(reads.addr)]
-            for name in bank.read_data.shape().members:
-                value = bank.read_data[name]
+            vector = _shown(m, plan, bank, number)
+            for name in vector.shape().members:
+                value = vector[name]
                 if name == "nonzero":
                     value = shown.en & value
                 if name == "poison":
@@ -455,8 +451,9 @@ class HeldScratchpad(wiring.Component):
                 word.row.eq(shown.row),
                 word.index.eq(shown.index),
             ]
-            for name in bank.read_data.shape().members:
-                value = bank.read_data[name]
+            vector = _shown(m, plan, bank, number)
+            for name in vector.shape().members:
+                value = vector[name]
                 if name in ("elements", "nonzero", "extent", "poison"):
                     value = Mux(inside, value, 0)
                 m.d.comb += word[name].eq(value)

@@ -58,7 +58,7 @@ class Plan:
     those of the numbers, and for a tiling that the machine cannot
     run. ``pipeline``: of the cells, one of :data:`diastole_hw.cell.shape.PIPELINES`;
     ``multiplier`` one of :data:`diastole_hw.cell.shape.MULTIPLIERS`. ``output_register``: there is
-    one behind every memory of the scratchpads.
+    one behind every bank of the scratchpads.
     """
 
     rows: int

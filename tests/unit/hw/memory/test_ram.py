@@ -9,16 +9,14 @@ from diastole_hw.memory.ram import Ram
 from support.texts import exactly
 
 
-@pytest.mark.parametrize("registered", [False, True])
 @pytest.mark.parametrize("width, depth", [(1, 2), (5, 7), (64, 16)])
-def test_reads_what_was_written_and_holds(width, depth, registered):
+def test_reads_what_was_written_and_holds(width, depth):
     rng = random.Random(f"{width} {depth}")
-    dut = Ram(width=width, depth=depth, registered=registered)
-    assert dut.read_latency_cycles == 1 + registered
+    dut = Ram(width=width, depth=depth)
     words = {}
 
     async def bench(ctx):
-        held = before = None
+        held = None
         for _ in range(400):
             write, read = rng.random() < 0.6, rng.random() < 0.6 and bool(words)
             target, source = rng.randrange(depth), rng.choice(list(words) or [0])
@@ -31,14 +29,12 @@ def test_reads_what_was_written_and_holds(width, depth, registered):
             ctx.set(dut.read_en, read)
             ctx.set(dut.read_addr, source)
             await ctx.tick()
-            before = held
             if read:
                 held = words[source]
             if write:
                 words[target] = value
-            shown = before if registered else held
-            if shown is not None:
-                assert ctx.get(dut.read_data) == shown, f"{read=} {source=}"
+            if held is not None:
+                assert ctx.get(dut.read_data) == held, f"{read=} {source=}"
 
     sim = Simulator(dut)
     sim.add_clock(1e-8)
@@ -58,9 +54,8 @@ def test_bad_parameters(arguments, message):
         Ram(**arguments)
 
 
-@pytest.mark.parametrize("registered", [False, True])
-def test_template_has_the_ports_of_the_component(registered):
-    dut = Ram(width=9, depth=100, registered=registered)
+def test_template_has_the_ports_of_the_component():
+    dut = Ram(width=9, depth=100)
     text = dut.template("memory_of_mine")
     declared = re.findall(r"(?:input|output reg) (?:\[(\d+):0\] )?(\w+)", text)
     found = {name: int(high or 0) + 1 for high, name in declared}
@@ -70,4 +65,3 @@ def test_template_has_the_ports_of_the_component(registered):
     assert text.startswith("//")
     assert "no_rw_check" in text  # otherwise flows add registers that make collisions defined
     assert "module memory_of_mine (" in text
-    assert ("    read_data <= read_word;" in text) == registered
