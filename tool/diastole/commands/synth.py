@@ -20,6 +20,7 @@ from diastole.console import note, print_json, say
 from diastole.errors import BadInput, CheckFailed
 from diastole.files import atomic
 from diastole.product.cache import cached
+from diastole.synth.delays import USUAL_MHZ
 from diastole.synth.flow import ASKED_MHZ, Request, Synthesis, Tools, synthesise
 from diastole.synth.mapper import Design
 from diastole.synth.targets import FPGAS, SG13G2, read_target
@@ -51,11 +52,16 @@ def add_parser(commands: Commands) -> None:
     )
     parser.add_argument("--pnr", action="store_true", help="place and route, flat")
     parser.add_argument(
+        "--delays",
+        action="store_true",
+        help="of standard cells, sized for a clock: longest paths by their own delays, no wires",
+    )
+    parser.add_argument(
         "--freq",
         metavar="MHZ",
         type=float,
-        help="the clock that is asked of --pnr; exit code 1 where it is missed "
-        f"(default: {ASKED_MHZ:g}, and none is missed)",
+        help="the clock that is asked of --pnr or --delays; exit code 1 where it is missed "
+        f"(default: {ASKED_MHZ:g}, of cells {USUAL_MHZ:g}, and none is missed)",
     )
     add_seed(parser, "of place and route")
     parser.add_argument("--bitstream", metavar="FILE", type=Path, help="of --pnr")
@@ -123,8 +129,10 @@ def _say(arguments: argparse.Namespace, found: Synthesis, record: dict[str, Any]
 def read_request(arguments: argparse.Namespace) -> Request:
     """BadInput for what does not go together."""
     route = arguments.pnr
-    if not route and (arguments.freq is not None or arguments.bitstream is not None):
-        raise BadInput("--freq and --bitstream are about place and route: give --pnr too")
+    if not route and arguments.bitstream is not None:
+        raise BadInput("--bitstream is about place and route: give --pnr too")
+    if not (route or arguments.delays) and arguments.freq is not None:
+        raise BadInput("--freq is the clock of --pnr or --delays: give one of them too")
     if arguments.freq is not None and not 1 <= arguments.freq <= 2000:
         raise BadInput(f"--freq must be in 1..2000, in MHz, not {arguments.freq:g}")
     return Request(
@@ -133,7 +141,8 @@ def read_request(arguments: argparse.Namespace) -> Request:
         flat=arguments.flat,
         route=route,
         bitstream=arguments.bitstream is not None,
-        asked_mhz=ASKED_MHZ if arguments.freq is None else arguments.freq,
+        asked_mhz=arguments.freq,
+        delays=arguments.delays,
         seed=arguments.seed,
     )
 
@@ -151,8 +160,10 @@ def _check_files(arguments: argparse.Namespace) -> None:
 
 
 def _require_clock(arguments: argparse.Namespace, found: Synthesis) -> None:
-    routed = found.routed
+    routed, delays = found.routed, found.delays
     if arguments.freq is not None and routed is not None and not routed.met:
         raise CheckFailed(
             f"{routed.fmax_mhz:.2f} MHz, less than the {routed.asked_mhz:g} asked for"
         )
+    if arguments.freq is not None and delays is not None and not delays.met:
+        raise CheckFailed(f"{delays.mhz:.1f} MHz, less than the {delays.asked_mhz:g} asked for")

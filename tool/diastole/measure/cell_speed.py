@@ -20,9 +20,9 @@ from typing import cast
 from amaranth.back import verilog
 
 from diastole.measure.area import BareCell, Mapper
-from diastole.measure.delay_tables import Library, read_library
 from diastole.measure.figure import Figure, at_least, at_most, shown
-from diastole.measure.path_delay import Longest, Timing
+from diastole.synth.delay_tables import DelayLibrary, read_library
+from diastole.synth.path_delay import Longest, Timing
 from diastole_hw.cell.shape import PIPELINES
 
 LEAST_MHZ, MOST_PER_MAC = 400.0, 480.0
@@ -87,7 +87,7 @@ def _speed(cell: BareCell, pipeline: str, mapper: Mapper, folder: Path) -> Speed
     )
 
 
-def longest(netlist: Path, library: Library) -> Longest:
+def longest(netlist: Path, library: DelayLibrary) -> Longest:
     """The longest path of a mapped cell."""
     return Timing(library, json.loads(netlist.read_text())["modules"]["bare_cell"]).longest()
 

@@ -30,6 +30,8 @@ HEADINGS = {
 }
 SCARCE = (DSPS, BLOCK_RAMS)
 """A component that takes FEW of these is shown whatever else it takes."""
+MOST_DELAYS = 10
+"""Components whose longest paths are shown."""
 FEW = 5
 """Times the least share that is shown."""
 
@@ -48,7 +50,8 @@ def synth_lines(found: Synthesis, least: float) -> list[str]:
         ]
         for depth, part in what_matters(found.tree, least, target.main)
     ]
-    return [*align([heading, *rows]), "", *_legend(found), *_device(found), *_routed(found)]
+    below = (_legend(found), _device(found), _routed(found), _delayed(found))
+    return [*align([heading, *rows]), "", *(line for lines in below for line in lines)]
 
 
 def what_matters(tree: Component, least: float, main: str) -> Iterator[tuple[int, Component]]:
@@ -112,6 +115,24 @@ def _routed(found: Synthesis) -> list[str]:
         "ports are on chains of registers, of the harness, with 4 pins",
         f"{routed.fmax_mhz:.2f} MHz, asked for {routed.asked_mhz:g} MHz",
         *([] if routed.path is None else path_lines(routed.path)),
+    ]
+
+
+def _delayed(found: Synthesis) -> list[str]:
+    delays = found.delays
+    if delays is None:
+        return []
+    rows = [["component", "ns", "from", "to"]]
+    rows += [
+        [each.component, f"{each.ns:.2f}", str(each.begin), str(each.end)]
+        for each in delays.components[:MOST_DELAYS]
+    ]
+    how = "by the library's delays, without wires, of memories nothing"
+    return [
+        f"{delays.mhz:.1f} MHz, cells sized for {delays.asked_mhz:g} MHz: {how}",
+        *path_lines(delays.path),
+        "longest path into each component's registers:",
+        *align(rows),
     ]
 
 

@@ -1,14 +1,17 @@
 """From a product to a report: mapping, and place and route where it is asked for."""
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from diastole.errors import BadInput
-from diastole.synth.mapper import Design, map_design, working_folder
+from diastole.synth.delays import USUAL_MHZ, Delays, find_delays
+from diastole.synth.mapper import NETLIST, Design, map_design, working_folder
 from diastole.synth.programs import PACKERS, ROUTERS, YOSYS
 from diastole.synth.route import Routed, pack, place_and_route
-from diastole.synth.targets import Fpga, Target
+from diastole.synth.targets import Cells, Fpga, Target
 from diastole.synth.tree import Component
 from diastole_sim.rtl.programs import Program
 
@@ -20,14 +23,16 @@ ASKED_MHZ = 85.0
 @dataclass(frozen=True, kw_only=True)
 class Request:
     """What is wanted: a device by its name, None for the usual one; everything mapped as one
-    (``flat``), place and route at ``asked_mhz`` from ``seed``, a bitstream of it."""
+    (``flat``), place and route at ``asked_mhz`` from ``seed``, a bitstream of it; of standard
+    cells ``delays``, sized for ``asked_mhz``; None: what is usual."""
 
     target: Target
     device: str | None = None
     flat: bool = False
     route: bool = False
     bitstream: bool = False
-    asked_mhz: float = ASKED_MHZ
+    asked_mhz: float | None = None
+    delays: bool = False
     seed: int = 1
 
     def __post_init__(self):
@@ -37,11 +42,19 @@ class Request:
             raise BadInput(f"--device is for FPGAs, {self.target.name} is a library of cells")
         if (self.route or self.bitstream) and self.router is None:
             raise BadInput(f"--pnr: no open program places and routes {self.target.name}")
+        if self.delays and isinstance(self.target, Fpga):
+            raise BadInput(f"--delays is for libraries of cells, not {self.target.name}: use --pnr")
 
     @property
     def router(self) -> str | None:
         """The program that places and routes, if there is one."""
         return self.target.router if isinstance(self.target, Fpga) else None
+
+    @property
+    def mhz(self) -> float:
+        """The clock that is asked for."""
+        usual = ASKED_MHZ if isinstance(self.target, Fpga) else USUAL_MHZ
+        return usual if self.asked_mhz is None else self.asked_mhz
 
     @property
     def device_name(self) -> str:
@@ -77,7 +90,8 @@ class Tools:
 
 @dataclass(frozen=True, kw_only=True)
 class Synthesis:
-    """A machine by component, with what place and route found; ``harness``: what its pins cost."""
+    """A machine by component, with what place and route found, or the delays of its cells;
+    ``harness``: what its pins cost."""
 
     request: Request
     tree: Component
@@ -86,6 +100,7 @@ class Synthesis:
     versions: Mapping[str, str]
     routed: Routed | None
     bitstream: bytes | None
+    delays: Delays | None = None
 
     @property
     def holds(self) -> Mapping[str, int]:
@@ -108,6 +123,8 @@ class Synthesis:
             "holds": dict(self.holds),
             "tree": self.tree.record(target.resources),
         }
+        if self.delays is not None:
+            found["delays"] = self.delays.record()
         if self.routed is not None:
             found["seed"] = self.request.seed
             found["pins"] = "4, ports through chains of registers"
@@ -119,7 +136,8 @@ class Synthesis:
 def synthesise(
     request: Request, design: Design, tools: Tools, said: Said | None = None
 ) -> Synthesis:
-    """Maps a design and, where that is asked for, places and routes it behind four pins.
+    """Maps a design and, where that is asked for, places and routes it behind four pins, or adds
+    up the delays of its cells.
 
     CheckFailed if a program refuses it, as where it does not fit.
     """
@@ -134,9 +152,11 @@ def synthesise(
             device=request.device_name,
             flat=request.flat or route,
             prefix=design.prefix,
+            sized_mhz=request.mhz if request.delays else None,
             said=said,
         )
         tree, routed, bitstream = mapped.tree, None, None
+        delays = _delays(request, design, folder, said) if request.delays else None
         harness: Mapping[str, float] = {}
         if route:
             target = request.target
@@ -152,7 +172,7 @@ def synthesise(
                 inner.top,
                 folder,
                 scopes=mapped.scopes,
-                asked_mhz=request.asked_mhz,
+                asked_mhz=request.mhz,
                 seed=request.seed,
                 pins=device.pins,
                 said=said,
@@ -167,4 +187,14 @@ def synthesise(
         versions=tools.versions,
         routed=routed,
         bitstream=bitstream,
+        delays=delays,
     )
+
+
+def _delays(request: Request, design: Design, folder: Path, said: Said | None) -> Delays:
+    assert isinstance(request.target, Cells)
+    if said is not None:
+        said("adding up delays")
+    netlist = json.loads((folder / NETLIST).read_text())
+    library = request.target.library
+    return find_delays(library, netlist, design.top, asked_mhz=request.mhz, prefix=design.prefix)

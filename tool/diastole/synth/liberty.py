@@ -37,6 +37,14 @@ class LibraryCell:
                 return False
         return True
 
+    @property
+    def is_buffer(self) -> bool:
+        """Whether its one output is its one input."""
+        if len(self.inputs) != 1 or len(self.functions) != 1 or self.sequential:
+            return False
+        (source,), (function,) = self.inputs, self.functions
+        return [evaluated(function, {source: on}) for on in (False, True)] == [False, True]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Library:
@@ -50,6 +58,17 @@ class Library:
     def read(cls, path: Path) -> "Library":
         """BadInput where there is no such file, or no two-input NAND in it."""
         return _read(path.resolve())
+
+    @property
+    def buffers(self) -> list[str]:
+        """Cells whose output is their input, the smallest first."""
+        found = [cell for cell in self.cells.values() if cell.is_buffer]
+        return [cell.name for cell in sorted(found, key=lambda cell: (cell.area, cell.name))]
+
+    @property
+    def buffer(self) -> str | None:
+        """The smallest but one, if there are two."""
+        return next(iter(self.buffers[1:] or self.buffers), None)
 
     def nand2(self, name: str) -> float:
         """Area of a cell in NAND2 equivalents; KeyError if the library has no such cell."""

@@ -104,15 +104,17 @@ def map_design(
     device: str = "",
     flat: bool = False,
     prefix: str | None = None,
+    sized_mhz: float | None = None,
     said: Said | None = None,
 ) -> MappedDesign:
     """Maps ``design`` in ``folder``; CheckFailed if Yosys cannot. ``prefix``: of modules' names,
     left out in those of components; that of the design where it is None. ``device``: of an FPGA.
 
-    A flat design's netlist is left there as ``netlist.json``, for place and route.
+    ``sized_mhz``: of standard cells, the clock that they are sized for. A flat design's netlist is
+    left there as ``netlist.json``, for place and route, and flattened that of one that is sized.
     """
     prefix = design.prefix if prefix is None else prefix
-    _write_inputs(folder, design, target, device, flat)
+    _write_inputs(folder, design, target, device, flat, sized_mhz)
     mapped = design.machine if isinstance(target, Cells) else design.machine + design.memories
     count = 1 if flat else len(MODULE.findall(mapped))
     heard = None if said is None else _progress(said, count)
@@ -128,7 +130,14 @@ def map_design(
     )
 
 
-def _write_inputs(folder: Path, design: Design, target: Target, device: str, flat: bool) -> None:
+def _write_inputs(
+    folder: Path,
+    design: Design,
+    target: Target,
+    device: str,
+    flat: bool,
+    sized_mhz: float | None,
+) -> None:
     (folder / "machine.v").write_text(design.machine)
     (folder / "memories.v").write_text(design.memories)
     top = design.top
@@ -136,11 +145,15 @@ def _write_inputs(folder: Path, design: Design, target: Target, device: str, fla
     read = "read_verilog -lib memories.v\n" if black_boxes else "read_verilog memories.v\n"
     if isinstance(target, Cells):
         shutil.copyfile(target.library.path, folder / "cells.lib")
-        commands = target.script(top, flat=flat)
+        (folder / "cells.constr").write_text(target.constraints)
+        commands = target.script(top, flat=flat, sized_mhz=sized_mhz)
     else:
         commands = target.script(top, device, flat=flat)
     # cells are told apart by their names: those of some flows have none of ours
-    report = f"autoname\nwrite_json {NETLIST}" if flat else "tee -q -o stat.json stat -json"
+    netlist = f"autoname\nwrite_json {NETLIST}"
+    report = netlist if flat else "tee -q -o stat.json stat -json"
+    if sized_mhz is not None and not flat:
+        report += f"\nflatten\nwrite_json {NETLIST}"
     (folder / "map.ys").write_text(f"{read}read_verilog machine.v\n{commands}{report}\n")
 
 

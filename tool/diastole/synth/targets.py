@@ -102,12 +102,20 @@ class Cells:
     def resources(self) -> tuple[str, ...]:
         return (NAND2, REGISTERS)
 
-    def script(self, top: str, *, flat: bool) -> str:
-        """Commands of Yosys, with the library as ``cells.lib``."""
+    @property
+    def constraints(self) -> str:
+        """What drives inputs where cells are sized, and what outputs drive, in fF."""
+        buffer = self.library.buffer
+        return "" if buffer is None else f"set_driving_cell {buffer}\nset_load 10.0\n"
+
+    def script(self, top: str, *, flat: bool, sized_mhz: float | None = None) -> str:
+        """Commands of Yosys, with the library as ``cells.lib``. ``sized_mhz``: cells are sized for
+        this clock, and nets have buffers; with ``cells.constr``."""
+        clock = "" if sized_mhz is None else f" -D {1e6 / sized_mhz:.0f} -constr cells.constr"
         return (
             f"synth {'-flatten ' if flat else ''}-top {top}\n"
             "dfflibmap -liberty cells.lib\n"
-            "abc -liberty cells.lib\n"
+            f"abc -liberty cells.lib{clock}\n"
         )
 
     def counted(self, kind: str) -> Mapping[str, float]:

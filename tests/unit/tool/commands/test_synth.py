@@ -49,7 +49,6 @@ def test_json_report_and_picture(small, tmp_path):
 
 
 KNOWN = "ecp5, ice40, gowin, xilinx, sg13g2"
-FREQ = "--freq and --bitstream"
 SEE = "(see diastole synth --help)"
 
 
@@ -63,7 +62,18 @@ SEE = "(see diastole synth --help)"
         ("--target no.lib", "{tmp}/no.lib: No such file or directory"),
         ("--target ecp5 --device x", "--device must be one of 85k, 45k, 25k, 12k for ecp5, not x"),
         ("--target xilinx --pnr", "--pnr: no open program places and routes xilinx"),
-        ("--target ecp5 --freq 90", f"{FREQ} are about place and route: give --pnr too"),
+        (
+            "--target ecp5 --bitstream a.bit",
+            "--bitstream is about place and route: give --pnr too",
+        ),
+        (
+            "--target sg13g2 --freq 90",
+            "--freq is the clock of --pnr or --delays: give one of them too",
+        ),
+        (
+            "--target ecp5 --delays",
+            "--delays is for libraries of cells, not ecp5: use --pnr",
+        ),
         ("--target ecp5 --pnr --freq 0", "--freq must be in 1..2000, in MHz, not 0"),
         ("--target ecp5 --picture a.pdf", "--picture must end in .png or .svg, not a.pdf"),
         ("--target ecp5 --out no/a.json", "no/a.json: there is no folder no"),
@@ -95,7 +105,7 @@ def routed(mhz):
             harness={},
             memory_bits=0,
             versions={},
-            routed=Routed(fmax_mhz=mhz, asked_mhz=request.asked_mhz, path=None, utilisation={}),
+            routed=Routed(fmax_mhz=mhz, asked_mhz=request.mhz, path=None, utilisation={}),
             bitstream=b"bits" if request.bitstream else None,
         )
 
@@ -124,6 +134,18 @@ def test_a_clock_that_is_missed(routes, tmp_path):
     assert result.code == 1
     assert "error: 80.00 MHz, less than the 80.5 asked for" in "".join(result.err)
     assert json.loads((tmp_path / "a.json").read_text())["routed"]["met"] is False
+
+
+def test_delays_of_cells(small):
+    """Of a product that is much faster than asked for, and much slower."""
+    words = "synth nano.toml --target sg13g2 --delays --freq".split()
+    result = small(*words, "50")
+    assert result.code == 0
+    assert "cells sized for 50 MHz: by the library's delays, without wires" in result.out
+    result = small(*words, "2000", "--json")
+    assert result.code == 1
+    assert "MHz, less than the 2000 asked for" in "".join(result.err)
+    assert json.loads(result.out)["delays"]["met"] is False
 
 
 def test_interrupted_it_leaves_nothing(routes, monkeypatch, tmp_path):

@@ -6,7 +6,7 @@ import pytest
 from diastole.measure import cell_speed
 from diastole.measure.area import BareCell, Mapper
 from diastole.measure.cell_speed import Speed, figures, speed
-from diastole.measure.path_delay import Longest
+from diastole.synth.path_delay import Longest
 
 
 def test_figures(monkeypatch):

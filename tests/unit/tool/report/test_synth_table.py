@@ -1,6 +1,9 @@
 """Tables of what a machine takes."""
 
+from dataclasses import replace
+
 from diastole.report.synth_table import path_lines, share, synth_lines, what_matters
+from diastole.synth.delays import ComponentDelay, Delays
 from diastole.synth.flow import Request, Synthesis
 from diastole.synth.paths import LongestPath, PathPoint, Stretch
 from diastole.synth.route import Routed
@@ -22,6 +25,19 @@ PATH = LongestPath(
         Stretch(place=PathPoint(component="", signal=""), cells=1, logic_ns=0.25, routing_ns=1.0),
     ),
 )
+
+
+def test_a_table_of_delays():
+    component = ComponentDelay(component="unit", ns=2.25, begin=PLACE, end=PLACE)
+    delays = Delays(asked_mhz=400, ns=2.5, path=PATH, components=(component,) * 12)
+    lines = synth_lines(replace(found(target=sg13g2()), delays=delays), 0.02)
+    at = lines.index(
+        "400.0 MHz, cells sized for 400 MHz: by the library's delays, without wires, of memories "
+        "nothing"
+    )
+    assert lines[at + 1].startswith("longest path: 5.00 ns")
+    assert lines[-12] == "longest path into each component's registers:"
+    assert lines[-1].split() == "unit 2.25 core.unit: level[3] core.unit: level[3]".split()
 
 
 def found(target=ECP5, tree=TREE, routed=None, **options):

@@ -52,6 +52,12 @@ def test_ours_is_ihps():
     }
 
 
+def test_buffers(tmp_path):
+    assert Library.read(PDK).buffers[:2] == ["sg13g2_buf_1", "sg13g2_buf_2"]
+    assert Library.read(PDK).buffer == "sg13g2_buf_2"
+    assert Library.read(library(tmp_path)).buffer is None
+
+
 def test_a_small_one(tmp_path):
     found = Library.read(library(tmp_path))
     assert set(found.cells) == {"BIG", "NAND", "FLOP"}

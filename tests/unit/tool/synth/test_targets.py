@@ -71,6 +71,9 @@ def test_scripts():
     lines = sg13g2().script("top", flat=True).splitlines()
     assert lines[0] == "synth -flatten -top top"
     assert sg13g2().script("top", flat=False).startswith("synth -top top\n")
+    sized = sg13g2().script("top", flat=False, sized_mhz=400).splitlines()
+    assert sized[-1] == "abc -liberty cells.lib -D 2500 -constr cells.constr"
+    assert sg13g2().constraints == "set_driving_cell sg13g2_buf_2\nset_load 10.0\n"
 
 
 def test_names(tmp_path):

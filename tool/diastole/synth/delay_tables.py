@@ -68,26 +68,48 @@ class Arc:
 
 @dataclass(frozen=True)
 class Pin:
-    """Its capacitance in pF, whether it is an output, and the arcs that end at it."""
+    """Its capacitance, whether it is an output, the arcs that end at it, and the load that an
+    output may have, where the library says."""
 
     capacitance: float
     output: bool
     arcs: tuple[Arc, ...]
+    most: float | None = None
 
 
-Library = dict[str, dict[str, Pin]]
-"""By cell, by pin."""
+DelayLibrary = dict[str, dict[str, Pin]]
+"""By cell, by pin; in the units of the file."""
 
 
-def read_library(path: Path) -> Library:
+def read_library(path: Path) -> DelayLibrary:
     """The cells of a Liberty file. ValueError if it is none."""
+    return cells_of(read_groups(path))
+
+
+def time_unit_ns(library: Group) -> float:
+    """Nanoseconds in its unit of time."""
+    text = library.text("time_unit") or "1ns"
+    found = re.fullmatch(r"([\d.]+)\s*([unpf]s)", text)
+    if found is None:
+        raise ValueError(f"time_unit must be a time, not {text}")
+    number, unit = found.groups()
+    return float(number) * {"us": 1e3, "ns": 1.0, "ps": 1e-3, "fs": 1e-6}[unit]
+
+
+def cells_of(library: Group) -> DelayLibrary:
+    """By their names."""
+    return {cell.name: dict(map(_pin, cell.of("pin"))) for cell in library.of("cell")}
+
+
+def read_groups(path: Path) -> Group:
+    """The library of a Liberty file. ValueError if it is none."""
     tokens = iter(_TOKEN.findall(_IGNORED.sub("", path.read_text())))
     top = Group("", "")
     _fill(top, tokens)
     libraries = top.of("library")
     if not libraries:
         raise ValueError(f"{path} must be a Liberty file")
-    return {cell.name: dict(map(_pin, cell.of("pin"))) for cell in libraries[0].of("cell")}
+    return libraries[0]
 
 
 def _pin(group: Group) -> tuple[str, Pin]:
@@ -101,7 +123,9 @@ def _pin(group: Group) -> tuple[str, Pin]:
         )
         for timing in group.of("timing")
     )
-    return group.name, Pin(float(group.text("capacitance") or 0), output, arcs)
+    most = group.text("max_capacitance")
+    capacitance = float(group.text("capacitance") or 0)
+    return group.name, Pin(capacitance, output, arcs, float(most) if most else None)
 
 
 def _fill(group: Group, tokens: Iterator[str]) -> None:

@@ -1,9 +1,11 @@
 """The longest path: worked out on paper, for cells whose tables are constant or linear."""
 
+from dataclasses import replace
+
 import pytest
 
-from diastole.measure.delay_tables import Arc, Pin, Table
-from diastole.measure.path_delay import FASTEST_SLEW, Timing
+from diastole.synth.delay_tables import Arc, Pin, Table
+from diastole.synth.path_delay import FASTEST_SLEW, Buffer, Timing
 
 
 def constant(value):
@@ -88,6 +90,44 @@ def test_the_later_input_decides_and_constants_are_there_at_once():
     assert found.logic == 20
     cells["last"] = ("xor", {"A": "1", "B": 2, "Y": 3})
     assert Timing(LIBRARY, module(cells, inputs=(1,), outputs=(3,))).longest().logic == 4 + 1 + 20
+
+
+def test_memories_begin_and_end_paths():
+    cells = {
+        "one": ("inv", {"A": 2, "Y": 3}),
+        "two": ("inv", {"A": 3, "Y": 4}),
+        "words": ("ram", {"A": 4, "Q": 2}),
+    }
+    flat = module(cells)
+    flat["cells"]["words"]["port_directions"] = {"A": "input", "Q": "output"}
+    ends = list(Timing(LIBRARY, flat, black_boxes=["ram"]).ends(registers=True))
+    assert {end.cell for end in ends} == {"words"}
+    latest = max(ends, key=lambda end: end.time)
+    assert latest.time == 4 + 2 + 1  # nothing of the memory, no load either
+    assert latest.path == ("one", "two", "words")
+    assert [name for name, _ in latest.came.path] == ["one", "two"]
+    assert sum(delay for _, delay in latest.came.path) == latest.time
+
+
+def test_more_load_than_a_cell_may_have_is_behind_buffers():
+    """Seven inverters are a load of 14: two buffers with 8 or less; the driver has two of them."""
+    most = replace(LIBRARY["inv"]["Y"], most=4.0)
+    (arc,) = most.arcs
+    passes = replace(arc, sense="positive_unate", tables=delays(by_load(100), by_load(100)))
+    library = LIBRARY | {
+        "inv": {"A": LIBRARY["inv"]["A"], "Y": most},
+        "buf": {"A": Pin(1.0, False, ()), "Y": Pin(0.0, True, (passes,), 16.0)},
+    }
+    buffer = Buffer(cell="buf", source="A", output="Y", load=8.0)
+
+    def whole(count):
+        cells = {"one": ("inv", {"A": 1, "Y": 2})}
+        cells |= {f"to_{k}": ("inv", {"A": 2, "Y": 10 + k}) for k in range(count)}
+        flat = module(cells, inputs=(1,), outputs=(10,))
+        return Timing(library, flat, buffer=buffer).longest().whole
+
+    assert whole(2) == 1 + 4 + 4  # rises, then falls
+    assert whole(7) == 1 + 14 / 8 + 100 + 8 + 4
 
 
 def test_what_is_no_netlist_of_these_cells():

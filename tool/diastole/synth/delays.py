@@ -1,0 +1,202 @@
+"""The clock of a machine in standard cells, by the delays of its library, in names of ours.
+
+Components are mapped each for itself and sized for a period; then they are put together as they are
+and timed as one. There are no wires, and memories take and give words at a clock edge in no time.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from diastole.errors import BadInput
+from diastole.synth.delay_tables import DelayLibrary, cells_of, read_groups, time_unit_ns
+from diastole.synth.liberty import Library
+from diastole.synth.path_delay import Buffer, PathEnd, Timing
+from diastole.synth.paths import LongestPath, PathPoint, longest_path
+from diastole.synth.tree import scope_of
+
+_HIDDEN = re.compile(r"\.?\$.*")
+USUAL_MHZ = 400.0
+"""What cells are sized for where nobody says."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComponentDelay:
+    """The longest path that ends in registers of a component, of all its instances."""
+
+    component: str
+    ns: float
+    begin: PathPoint
+    end: PathPoint
+
+    def record(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {
+            "component": self.component,
+            "ns": round(self.ns, 3),
+            "from": asdict(self.begin),
+            "to": asdict(self.end),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Delays:
+    """The longest path of a machine, and of each component, the longest first."""
+
+    asked_mhz: float
+    ns: float
+    path: LongestPath
+    components: tuple[ComponentDelay, ...]
+
+    @property
+    def mhz(self) -> float:
+        return 1000 / self.ns
+
+    @property
+    def met(self) -> bool:
+        return self.mhz >= self.asked_mhz
+
+    def record(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {
+            "wires": "none",
+            "mhz": round(self.mhz, 1),
+            "asked_mhz": self.asked_mhz,
+            "met": self.met,
+            "longest_path": self.path.record(),
+            "components": [each.record() for each in self.components],
+        }
+
+
+def buffer_of(library: Library, delays: DelayLibrary) -> Buffer | None:
+    """The usual buffer of the library, with half of the load that it may have."""
+    if library.buffer is None:
+        return None
+    (source,) = library.cells[library.buffer].inputs
+    for name, pin in delays[library.buffer].items():
+        if pin.output and pin.most is not None and len(pin.arcs) == 1:
+            return Buffer(cell=library.buffer, source=source, output=name, load=pin.most / 2)
+    return None
+
+
+def find_delays(
+    library: Library, netlist: Mapping[str, Any], top: str, *, asked_mhz: float, prefix: str
+) -> Delays:
+    """Of what ``write_json`` has of a design that was flattened, its memories as black boxes.
+
+    BadInput if the library says nothing of delays that is understood here.
+    """
+    try:
+        groups = read_groups(library.path)
+        cells, unit = cells_of(groups), time_unit_ns(groups)
+        return _delays(library, cells, unit, netlist, top, asked_mhz, prefix)
+    except (IndexError, KeyError, ValueError, ZeroDivisionError) as error:
+        raise BadInput(f"{library.path}: its delays are not understood: {error}") from error
+
+
+def _delays(
+    library: Library,
+    cells: DelayLibrary,
+    unit: float,
+    netlist: Mapping[str, Any],
+    top: str,
+    asked_mhz: float,
+    prefix: str,
+) -> Delays:
+    modules: Mapping[str, Any] = netlist["modules"]
+    flat = dict(modules[top])
+    scopes = {
+        name: cell["attributes"]["module"]
+        for name, cell in flat["cells"].items()
+        if cell["type"] == "$scopeinfo" and "module" in cell["attributes"]
+    }
+    flat["cells"] = {
+        name: cell for name, cell in flat["cells"].items() if cell["type"] != "$scopeinfo"
+    }
+    timing = Timing(cells, flat, black_boxes=set(modules) - {top}, buffer=buffer_of(library, cells))
+    names = CellNames(flat, scopes, timing)
+    worst: dict[str, PathEnd] = {}
+    for end in timing.ends(registers=True):
+        module = scopes.get(names.scope(end.cell), top).removeprefix(prefix)
+        if module not in worst or end.time > worst[module].time:
+            worst[module] = end
+    order = sorted(worst.items(), key=lambda each: (-each[1].time, each[0]))
+    paths = {module: _path(end, unit, names) for module, end in order if end.path}
+    return Delays(
+        asked_mhz=asked_mhz,
+        ns=order[0][1].time * unit,
+        path=paths[order[0][0]],
+        components=tuple(
+            ComponentDelay(
+                component=module,
+                ns=worst[module].time * unit,
+                begin=path.begin,
+                end=path.end,
+            )
+            for module, path in paths.items()
+        ),
+    )
+
+
+class CellNames:
+    """Cells of a flat netlist by the nets that they drive, as far as these have names of ours.
+
+    A name that Yosys made says at most in which instance a cell is.
+    """
+
+    def __init__(self, flat: Mapping[str, Any], scopes: Mapping[str, str], timing: Timing):
+        self.scopes = scopes
+        self._numbers = {cell: number for number, cell in enumerate(flat["cells"])}
+        self._driven: dict[str, list[Any]] = {}
+        for bit, (cell, _) in timing.drivers.items():
+            self._driven.setdefault(cell, []).append(bit)
+        self._nets: dict[Any, list[str]] = {}
+        for name, net in flat.get("netnames", {}).items():
+            if net["hide_name"]:
+                continue
+            several = len(net["bits"]) > 1
+            for place, bit in enumerate(net["bits"]):
+                self._nets.setdefault(bit, []).append(f"{name}[{place}]" if several else name)
+
+    def scope(self, cell: str) -> str:
+        """The path of the instance that a cell is in."""
+        return scope_of(self._own(cell), self.scopes)
+
+    def name(self, cell: str) -> str:
+        """Of a signal that it drives, in its own instance; else one that only tools would give."""
+        scope = self.scope(cell)
+        nets = [net for bit in self._driven.get(cell, []) for net in self._nets.get(bit, [])]
+        inside = [net for net in nets if scope_of(net, self.scopes) == scope]
+        unnamed = f"{scope}.${self._numbers.get(cell, 0)}"
+        return min(inside, key=lambda net: (len(net), net), default=unnamed)
+
+    def _own(self, cell: str) -> str:
+        return _HIDDEN.sub("", cell.removeprefix("$flatten").replace("\\", ""))
+
+
+def _path(end: PathEnd, unit: float, names: CellNames) -> LongestPath:
+    steps = [
+        {**step, **{place: {"cell": names.name(step[place]["cell"])} for place in ("from", "to")}}
+        for step in _steps(end, unit)
+    ]
+    found = longest_path([{"from": "", "to": "", "path": steps}], names.scopes)
+    assert found is not None
+    return found
+
+
+def _steps(end: PathEnd, unit: float) -> Iterator[dict[str, Any]]:
+    """As place and route reports them: what a cell takes, and set-up at the end."""
+    before = None
+    for cell, delay in end.came.path:
+        yield {
+            "type": "logic",
+            "from": {"cell": before or cell},
+            "to": {"cell": cell},
+            "delay": delay * unit,
+        }
+        before = cell
+    if end.cell:
+        setup = (end.time - end.came.time) * unit
+        place = {"from": {"cell": before or end.cell}, "to": {"cell": end.cell}}
+        yield {"type": "setup", "delay": setup, **place}

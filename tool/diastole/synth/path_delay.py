@@ -1,0 +1,226 @@
+"""The longest path of a netlist of standard cells: delays by table lookup, without wires."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from diastole.synth.delay_tables import Arc, DelayLibrary
+
+FASTEST_SLEW = 0.0186
+"""ns, at ports and at clocks: the least that the library's tables have."""
+EDGES: tuple[str, ...] = ("rise", "fall")
+
+
+@dataclass(frozen=True, slots=True)
+class NetArrival:
+    """When a net has its value after an edge, and how fast it changes, in ns; what drives it, and
+    when the input that decides came."""
+
+    time: float
+    slew: float
+    cell: str = ""
+    before: "NetArrival | None" = None
+
+    @property
+    def path(self) -> tuple[tuple[str, float], ...]:
+        """The cells on the way, each with the delay to it and in it."""
+        found: list[tuple[str, float]] = []
+        now = self
+        while now.before is not None:
+            found.append((now.cell, now.time - now.before.time))
+            now = now.before
+        return tuple(reversed(found))
+
+
+Edges = dict[str, NetArrival]
+
+
+@dataclass(frozen=True)
+class Longest:
+    """The longest path in ns: between registers and ports with nothing of the registers, as abc
+    counts; and from a register's clock to the next one's with setup. ``path``: its cells."""
+
+    logic: float
+    whole: float
+    path: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PathEnd:
+    """Where a path ends: at a register or a black box (``cell``), or leaving ("")."""
+
+    cell: str
+    time: float
+    came: NetArrival
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """Its cells, that at the end too."""
+        return tuple(cell for cell, _ in self.came.path) + ((self.cell,) if self.cell else ())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Buffer:
+    """A cell whose output is its input; the load that one has."""
+
+    cell: str
+    source: str
+    output: str
+    load: float
+
+
+class Timing:
+    """Static timing of a flat module as ``write_json`` has it, mapped to cells of ``library``.
+
+    A net's load is the sum of the capacitances of the pins that it drives; with a ``buffer``, what
+    is more than its driver may have is behind as many of these as it takes. Cells with a clock
+    begin and end paths, and so do those of the types ``black_boxes``, of which nothing counts.
+    ValueError for a cell that the library has not, or a loop.
+    """
+
+    def __init__(
+        self,
+        library: DelayLibrary,
+        module: Mapping[str, Any],
+        *,
+        black_boxes: Collection[str] = (),
+        buffer: Buffer | None = None,
+    ):
+        self.library, self.buffer = library, buffer
+        self.into_boxes: list[tuple[str, Any]] = []
+        self.cells: dict[str, tuple[str, dict[str, Any]]] = {}
+        self.loads: dict[Any, float] = {}
+        self.drivers: dict[Any, tuple[str, str]] = {}
+        for name, cell in module["cells"].items():
+            if cell["type"] in black_boxes:
+                self.into_boxes += [
+                    (name, bit)
+                    for pin, bits in cell["connections"].items()
+                    if cell["port_directions"][pin] == "input"
+                    for bit in bits
+                ]
+                continue
+            if cell["type"] not in library:
+                raise ValueError(f"{name} must be of the library, not {cell['type']}")
+            bits = {pin: bits[0] for pin, bits in cell["connections"].items() if bits}
+            self.cells[name] = cell["type"], bits
+            for pin, bit in bits.items():
+                of_pin = library[cell["type"]][pin]
+                if of_pin.output:
+                    self.drivers[bit] = name, pin
+                else:
+                    self.loads[bit] = self.loads.get(bit, 0.0) + of_pin.capacitance
+        self.outputs = [
+            bit
+            for port in module["ports"].values()
+            if port["direction"] == "output"
+            for bit in port["bits"]
+        ]
+
+    def longest(self) -> Longest:
+        """Over all that ends at a register or leaves."""
+        logic, whole = (
+            max(self.ends(registers=registers), key=lambda end: end.time)
+            for registers in (False, True)
+        )
+        return Longest(logic.time, whole.time, whole.path)
+
+    def ends(self, *, registers: bool) -> Iterator[PathEnd]:
+        """Of all paths; ``registers``: with their own delay and set-up."""
+        arrivals = self._arrivals(registers=registers)
+        nothing = dict.fromkeys(EDGES, NetArrival(0.0, FASTEST_SLEW))
+        places = [("", bit) for bit in self.outputs] + self.into_boxes
+        for name, bit in places:
+            for came in arrivals.get(bit, nothing).values():
+                yield PathEnd(name, came.time, came)
+        for name, (kind, bits) in self.cells.items():
+            for pin, bit in bits.items():
+                for arc in self.library[kind][pin].arcs:
+                    if arc.kind != "setup_rising":
+                        continue
+                    for edge, came in arrivals.get(bit, nothing).items():
+                        setup = arc.tables[f"{edge}_constraint"].at(came.slew, FASTEST_SLEW)
+                        yield PathEnd(name, came.time + setup * registers, came)
+
+    def _arrivals(self, *, registers: bool) -> dict[Any, Edges]:
+        """By net."""
+        known: dict[Any, Edges] = {}
+        for start in self.drivers:
+            waiting = [start]
+            opened: set[Any] = set()
+            while waiting:
+                bit = waiting[-1]
+                if bit in known:
+                    waiting.pop()
+                    continue
+                missing = [each for each in self._before(bit) if each not in known]
+                if missing and bit in opened:
+                    raise ValueError("the netlist must be without loops")
+                if missing:
+                    opened.add(bit)
+                    waiting += missing
+                    continue
+                known[bit] = self._arrival(bit, known, registers=registers)
+                waiting.pop()
+        return known
+
+    def _arcs(self, bit: Any) -> Iterator[tuple[Arc, Any]]:
+        """Those that end at what drives a net, with the nets that they begin at."""
+        if bit not in self.drivers:
+            return
+        name, pin = self.drivers[bit]
+        kind, bits = self.cells[name]
+        for arc in self.library[kind][pin].arcs:
+            if arc.kind in ("combinational", "rising_edge"):
+                yield arc, bits.get(arc.source)
+
+    def _before(self, bit: Any) -> list[Any]:
+        return [source for arc, source in self._arcs(bit) if arc.kind == "combinational"]
+
+    def _arrival(self, bit: Any, known: dict[Any, Edges], *, registers: bool) -> Edges:
+        started = NetArrival(0.0, FASTEST_SLEW)
+        found: dict[str, list[NetArrival]] = {edge: [] for edge in EDGES}
+        load, buffered = self._load(bit)
+        for arc, source in self._arcs(bit):
+            clocked = arc.kind == "rising_edge"
+            if clocked and not registers:
+                continue
+            before: Edges = dict.fromkeys(EDGES, started) if clocked else known[source]
+            for edge in EDGES:
+                for cause in _causes(arc, edge):
+                    came = before[cause]
+                    delay = arc.tables[f"cell_{edge}"].at(came.slew, load)
+                    slew = arc.tables[f"{edge}_transition"].at(came.slew, load)
+                    there = NetArrival(came.time + delay, slew, self.drivers[bit][0], came)
+                    found[edge].append(self._through_buffer(there, edge) if buffered else there)
+        return {
+            edge: max(every, key=lambda each: each.time, default=started)
+            for edge, every in found.items()
+        }
+
+    def _load(self, bit: Any) -> tuple[float, bool]:
+        """What drives a net has this load; whether there are buffers behind it."""
+        load = self.loads.get(bit, 0.0)
+        if self.buffer is None or bit not in self.drivers:
+            return load, False
+        name, pin = self.drivers[bit]
+        most = self.library[self.cells[name][0]][pin].most
+        if most is None or load <= most:
+            return load, False
+        into = self.library[self.buffer.cell][self.buffer.source].capacitance
+        return min(most, into * load / self.buffer.load), True
+
+    def _through_buffer(self, came: NetArrival, edge: str) -> NetArrival:
+        assert self.buffer is not None
+        (arc,) = self.library[self.buffer.cell][self.buffer.output].arcs
+        delay = arc.tables[f"cell_{edge}"].at(came.slew, self.buffer.load)
+        slew = arc.tables[f"{edge}_transition"].at(came.slew, self.buffer.load)
+        return NetArrival(came.time + delay, slew, came.cell, came.before)
+
+
+def _causes(arc: Arc, edge: str) -> tuple[str, ...]:
+    """The edges of an input that may cause one of the output."""
+    other = "fall" if edge == "rise" else "rise"
+    if arc.sense == "positive_unate":
+        return (edge,)
+    return (other,) if arc.sense == "negative_unate" else EDGES
