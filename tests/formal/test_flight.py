@@ -16,37 +16,34 @@ from support.sweep import sweep
 
 PLAN = make_plan(make_numerics(block=2), 2, 2)
 MOST = PLAN.tiling.tiles_in_flight
-ASSERTIONS = 17
+ASSERTIONS = 16
 STATE = (
-    *("newest", "live", "older_live", "waits", "pending", "command_0", "command_1"),
-    *("at_0", "at_1", "at_2", "older_for_0", "older_for_1", "older_for_2"),
-    *("newest_anew", "in_flight_0", "in_flight_1"),
+    *("newest", "live", "older_live", "waits", "command_0", "command_1"),
+    *(f"{what}_{name}" for what in ("at", "older_for") for name in ("execute", *DIRECTIONS)),
+    *("in_flight_0", "in_flight_1"),
 )
 COUNTS = [f"{name}_tiles_{number}" for name in DIRECTIONS for number in range(2)]
 PROBES = {f"of_{name}": f"dut.{name}" for name in (*STATE, "older")}
 PROBES |= {f"of_{name}": f"dut.{name}.count" for name in COUNTS}
 OLDER_ALONE = "(self.set_up.mode == Mode.FUSED) | (older.mode == Mode.FUSED)"
 EDITS = [
-    ("~(waits | pending | self.load.busy | older_live)", "~(waits | pending | self.load.busy)"),
-    ("~(waits | pending | self.load.busy | older_live)", "~(waits | pending | older_live)"),
+    ("~(waits | self.load.busy | older_live)", "~(waits | self.load.busy)"),
+    ("~(waits | self.load.busy | older_live)", "~(waits | older_live)"),
     ("commands[newest ^ done_older]", "commands[newest]"),
     ("older_live.eq(live & ~done_newer)", "older_live.eq(live)"),
-    (" & ~(older_live & alone)", " & ~(older_live & alone & pending)"),
+    (" & ~(older_live & alone)", " & ~(older_live & alone & self.opens)"),
     (OLDER_ALONE, "older.mode == Mode.FUSED"),
-    ("begins.eq(pending & ~execute.busy)", "begins.eq(pending)"),
-    (
-        "parts += [(waits | pending | self.execute.start)",
-        "parts += [(waits | pending)",
-    ),
+    ("parts = [(waits | self.load.busy)", "parts = [waits"),
     ("Cat(*parts, begins)", "Cat(*parts)"),
     ("following != (newest ^ self.start)", "following != newest"),
     ("[store.busy & (mine == number), ~tiles[number].empty]", "[~tiles[number].empty]"),
-    ("with m.Elif(store.waits & ~store.busy)", "with m.Elif(store.waits)"),
+    ('"execute", self.execute.waits,', '"execute", 0,'),
+    ("store.waits & ~store.busy", "store.waits"),
     ("self.load.start & ~older_live", "self.load.start"),
     ("store.closes & (at == number)", "store.closes & (at != number)"),
     ("done_newer.eq(live & ~older_live & ~of[newest])", "done_newer.eq(live & ~of[newest])"),
     ("tiles[0].count + tiles[1].count < most", "tiles[1].count < most"),
-    ("anew.eq(~older_live)]", "anew.eq(1)]"),
+    ("load.anew.eq(~older_live)", "load.anew.eq(1)"),
 ]
 """Faults in the text of the unit."""
 
@@ -60,13 +57,13 @@ def edited(old, new):
     return names["Flight"]
 
 
-class Stage:
-    """Load or execute: busy from the cycle after its start for as long as it likes."""
+class Load:
+    """Busy from the cycle after its start for as long as it likes."""
 
-    def __init__(self, m, port, name, ends):
+    def __init__(self, m, port, ends):
         self.port = port
-        self.busy = Signal(name=f"own_{name}")
-        self.number = Signal(name=f"own_{name}_number")
+        self.busy = Signal(name="own_load")
+        self.number = Signal(name="own_load_number")
         with m.If(port.start):
             m.d.sync += [self.busy.eq(1), self.number.eq(port.number)]
         with m.Elif(ends):
@@ -75,6 +72,23 @@ class Stage:
 
     def has(self, number):
         return self.busy & (self.number == number)
+
+
+class Execute:
+    """Has a chunk that waits, of a product with tiles, if it likes."""
+
+    def __init__(self, m, port, likes, number, drains):
+        self.port = port
+        self.waits = Signal(name="own_chunk")
+        self.next = Signal(name="own_chunk_number")
+        self.waited = Signal(name="own_chunk_waited")
+        has = Array(Cat(*(drain.tiles[n] for drain in drains)).any() for n in range(2))
+        m.d.comb += [
+            self.waits.eq(likes & has[number]),
+            port.waits.eq(self.waits),
+            port.next.eq(number),
+        ]
+        m.d.sync += [self.waited.eq(self.waits), self.next.eq(number)]
 
 
 class Drain:
@@ -123,14 +137,14 @@ class Drain:
 class FlightSpec(wiring.Component):
     """Products, of which this side keeps by number how far they are.
 
-    They begin whenever they may, their set-up takes any time, the stages and drains are busy as
+    They begin whenever they may, their set-up takes any time, the load unit and drains are busy as
     long as they like, tiles are opened whenever there is room and the load unit is busy, and read
-    in the order of their products.
+    in the order of their products; chunks wait of any product that has tiles.
     """
 
     def __init__(self, dut: Flight):
         self.dut = dut
-        pulses = ("starts", "command", "set_up_ends", "load_ends", "execute_ends", "opens")
+        pulses = ("starts", "command", "set_up_ends", "load_ends", "chunk", "chunk_number", "opens")
         super().__init__(
             {
                 **{name: In(1) for name in pulses},
@@ -146,19 +160,19 @@ class FlightSpec(wiring.Component):
         m = Module()
         m.submodules.dut = dut = self.dut
         self.newest = newest = Signal(name="own_newest")  # its number
-        names = ("flies", "fused", "north", "command", "to_load", "to_execute", "anew")
+        names = ("flies", "fused", "north", "command", "to_load")
         self.own = own = {
             name: Array(Signal(name=f"own_{name}_{number}") for number in range(2))
             for name in names
         }
         flies, fused, north = own["flies"], own["fused"], own["north"]
-        self.load = load = Stage(m, dut.load, "load", self.load_ends)
-        self.execute = execute = Stage(m, dut.execute, "execute", self.execute_ends)
+        self.load = load = Load(m, dut.load, self.load_ends)
         east = [fused[n] | ~north[n] for n in range(2)]
         self.drains = drains = [
             Drain(m, dut.east, "east", east),
             Drain(m, dut.north, "north", [fused[n] | north[n] for n in range(2)]),
         ]
+        self.execute = Execute(m, dut.execute, self.chunk, self.chunk_number, drains)
         opened = Signal()
         m.d.comb += [opened.eq(self.opens & load.busy & dut.room), dut.opens.eq(opened)]
         for n, drain in enumerate(drains):
@@ -166,9 +180,9 @@ class FlightSpec(wiring.Component):
             drain.live(newest, opened, load.number, *likes)
         others = flies[~newest]
         oldest, done = Signal(), Signal()
-        parts = [load, execute, *drains]
+        parts = [load, *drains]
         self.left = Array(Signal(name=f"own_left_{n}") for n in range(2))  # of it in flight
-        has = [Cat(own["to_execute"][n], *(part.has(n) for part in parts)).any() for n in range(2)]
+        has = [Cat(own["to_load"][n], *(part.has(n) for part in parts)).any() for n in range(2)]
         self.here = has
         for n, here in enumerate(has):
             m.d.sync += self.left[n].eq(here | (dut.start & (newest != n)))
@@ -196,10 +210,8 @@ class FlightSpec(wiring.Component):
         with m.If(self.set_up_ends):
             m.d.sync += set_up.eq(1)
         with m.If(dut.load.start):
-            m.d.sync += [own["to_load"][newest].eq(0), own["anew"][newest].eq(~others)]
-        with m.If(dut.execute.start):
-            m.d.sync += own["to_execute"][newest].eq(0)
-        begun = {"flies": 1, "to_load": 1, "to_execute": 1, "command": self.command}
+            m.d.sync += own["to_load"][newest].eq(0)
+        begun = {"flies": 1, "to_load": 1, "command": self.command}
         begun |= {"fused": self.mode == Mode.FUSED, "north": self.mode == Mode.DX}
         with m.If(start):
             m.d.sync += [newest.eq(~newest), set_up.eq(0)]
@@ -214,14 +226,8 @@ class FlightSpec(wiring.Component):
         command, fused, to_load = own["command"], own["fused"], own["to_load"]
         waits = others & (fused[0] | fused[1])
         loads = to_load[newest] & set_up & ~load.busy & ~waits
-        may_execute, executes = Signal(), Signal()
-        m.d.comb += may_execute.eq(
-            own["to_execute"][newest] & ~to_load[newest] & ~execute.busy & ~executes
-        )
-        m.d.sync += executes.eq(may_execute)
         m.d.comb += [
             Assert(dut.load.start == loads, "loads too early, too late or not at all"),
-            Assert(dut.execute.start == executes, "executes too early, too late or not at all"),
             Assert(dut.done == done, "done before nothing is left, or later"),
             Assert(~dut.done | (dut.done_command == command[oldest]), "another command is done"),
             Assert(
@@ -230,14 +236,13 @@ class FlightSpec(wiring.Component):
                 "others are in flight",
             ),
         ]
-        anew = Mux(dut.load.start, ~others, own["anew"][newest])
-        right = []
-        for stage in (load, execute):
-            port = stage.port
-            number = Mux(port.start, newest, stage.number)
-            seen = (port.number == number) & (port.command == command[number])
-            seen &= (port.product.mode == Mode.FUSED) == fused[number]
-            right += [~(port.start | stage.busy) | seen, ~port.start | (dut.anew == anew)]
+        port, number = load.port, Mux(load.port.start, newest, load.number)
+        seen = (port.number == number) & (port.command == command[number])
+        seen &= (port.product.mode == Mode.FUSED) == fused[number]
+        right = [~(port.start | load.busy) | seen, ~port.start | (port.anew == ~others)]
+        port = execute.port
+        seen = (port.product.mode == Mode.FUSED) == fused[execute.next]
+        right.append(~execute.waited | (seen & (port.number == execute.next)))
         room = Signal()
         full = [d.goes[load.number] & (d.tiles[0] + d.tiles[1] >= MOST) for d in drains]
         m.d.comb += room.eq(~Cat(*full).any())
@@ -254,9 +259,7 @@ class FlightSpec(wiring.Component):
     def _induction(self, m, others):
         """How the unit's registers stand to the products, and how far these can be."""
         own, newest, load, execute = self.own, self.newest, self.load, self.execute
-        flies, to_load, to_execute = own["flies"], own["to_load"], own["to_execute"]
-        executes = self.dut.execute.start
-        pending = to_execute[newest] & ~to_load[newest] & ~executes
+        flies, to_load = own["flies"], own["to_load"]
         fused = own["fused"][0] | own["fused"][1]
         older = self.of_older
         mode = Mux(own["fused"][~newest], Mode.FUSED.value, Mode.DX.value)
@@ -265,35 +268,28 @@ class FlightSpec(wiring.Component):
             self.of_live == flies[newest],
             self.of_older_live == others,
             self.of_waits == to_load[newest],
-            self.of_pending == pending,
             ~others | flies[newest],
             ~others | ((older.mode.as_value() == mode) & (older.north == own["north"][~newest])),
-            ~(to_load[~newest] | to_execute[~newest]),
+            ~to_load[~newest],
             ~(others & fused) | to_load[newest],
-            ~(pending | executes) | (self.of_newest_anew == own["anew"][newest]),
-            ~executes | (to_execute[newest] & ~to_load[newest] & ~execute.busy),
-            ~(others & (pending | executes)) | ~own["anew"][newest],
             ~load.busy | (load.number == newest),
-            ~execute.has(~newest) | ~others | to_execute[newest],
-            ~executes | (self.of_at_0 == newest),
             ~load.busy | (flies[load.number] & ~to_load[load.number]),
-            ~execute.busy | (flies[execute.number] & ~to_execute[execute.number]),
-            ~execute.busy | (self.of_at_0 == execute.number),
+            ~execute.waited | (self.of_at_execute == execute.next),
+            ~execute.waited | (self.left[execute.next] & flies[execute.next]),
         ]
-        for n in range(3):
-            at = getattr(self, f"of_at_{n}")
-            true.append(getattr(self, f"of_older_for_{n}") == (at != newest))
+        for name in ("execute", *DIRECTIONS):
+            at = getattr(self, f"of_at_{name}")
+            true.append(getattr(self, f"of_older_for_{name}") == (at != newest))
         for n in range(2):
             true.append(getattr(self, f"of_in_flight_{n}") == self.left[n])
             true.append(~self.here[n] | self.left[n])
         for n, command in enumerate((self.of_command_0, self.of_command_1)):
             true += [
-                ~to_load[n] | to_execute[n],
-                ~to_execute[n] | flies[n],
+                ~to_load[n] | flies[n],
                 ~flies[n] | (command == own["command"][n]),
                 ~(own["fused"][n] & own["north"][n]),
             ]
-        for drain, at in zip(self.drains, (self.of_at_1, self.of_at_2), strict=True):
+        for drain, at in zip(self.drains, (self.of_at_east, self.of_at_north), strict=True):
             mine = drain.number
             true += [
                 drain.tiles[0] + drain.tiles[1] <= MOST,

@@ -50,6 +50,7 @@ class RequestsSpec(wiring.Component):
         chunk = chunk_layout(dut.plan)
         self.constant = {
             "tensors": data.ArrayLayout(TENSOR, 3),
+            "to_columns": 5,
             "c_blocks": 5,  # of the whole contraction
             "chunk": chunk,
             "image_rows": 5,  # blocks of the watched tensor
@@ -74,6 +75,7 @@ class RequestsSpec(wiring.Component):
             dut.product.mode.eq(self.mode),
             dut.product.tensors.eq(self.tensors),
             dut.product.c_blocks.eq(self.c_blocks),
+            dut.product.to_columns.eq(self.to_columns),
             dut.chunks.valid.eq(self.offered),
             dut.chunks.payload.eq(self.chunk),
             dut.room.eq(self.room),
@@ -134,7 +136,7 @@ class RequestsSpec(wiring.Component):
                         due = chunk.first & chunk.first_tile
                         rows = 0, self.c_blocks
                     tensor = self.tensors[cls]
-                    base = (tensor.base, tensor.row_max, tensor.col_max)[part]
+                    base = (tensor.base, tensor.row_max, tensor.row_max + self.to_columns)[part]
                     m.d.comb += [
                         self.base.eq(base),
                         self.due.eq(due),

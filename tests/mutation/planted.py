@@ -100,7 +100,7 @@ SQUARES = Machine(
         Fault(
             "last tile dropped",
             "tile_walk",
-            rf"last_t = .* <= \$signed\((\{{ 1'h0, product{BITS} \}})\)",
+            rf"last_t = .* <= (product{BITS});",
             "({} << 1)",
         ),
         Fault("lanes are never outermost", "tile_walk", rf"if \((product{BITS})\)", "1'h0", True),
@@ -112,7 +112,11 @@ SQUARES = Machine(
         ),
         Fault("T of a nest ignored", "setup", rf"= (! given_nest{BITS});\s", "1'h1", every=True),
         Fault(
-            "rows of T tiles of other lengths", "setup", rf"z \((kept{BITS})\)", "24'h000008", True
+            "rows of T tiles of other lengths",
+            "flight",
+            rf"z \((\w+_product{BITS})\)",
+            "16'h0008",
+            True,
         ),
         Fault("fused pass beyond its limits", "setup", r"fits <= (.+);", "1'h1"),
         # Results.

@@ -5,6 +5,7 @@ from mutation.plant import Fault
 from mutation.planted_units import BITS
 
 _RING = "ring_space_blocks512"  # of what streams
+_CHUNKS = "pass_walk_chunks__valid ="
 _ENDED = r"convert__done\) begin\s+_\d+_ = 2'h0;\s+end\s+"
 _CONVERTS = rf"= converts_now;\s+if \({_ENDED}if \(convert_starts\) begin\s+_\d+_"
 
@@ -15,14 +16,14 @@ FLIGHT = (
     Fault("one number for all conversions", "dispatch", rf"{_CONVERTS} = (_\d+_);", "2'h1"),
     Fault("no answer counts", "core", r"_\d+_ = (answered) &", "1'h0", True),
     Fault("conversions ask for nothing", "core", r"asked_0 = _\d+_ \+ (_\d+_);", "1'h0"),
-    Fault("the other's record", "flight", r"older_for_0 <= (.+);", "1'h0"),
-    Fault("the drain's record", "flight", r"older_for_2 <= (.+);", "1'h0"),
+    Fault("the other's record", "flight", r"older_for_execute <= (.+);", "1'h0"),
+    Fault("the drain's record", "flight", r"older_for_north <= (.+);", "1'h0"),
     Fault("tiles of either end", "flight", r"_0_give = east__closes & (\w+);", "1'h1"),
     Fault("more tiles than maxima", "flight", r"room = (.+);", "1'h1"),
-    Fault("never anew", "flight", r"assign anew = (.+);", "1'h0"),
+    Fault("never anew", "flight", r"load__anew = (.+);", "1'h0"),
     Fault("ready too early", "flight", r"ready = (.+);", "1'h1"),
     Fault("a drain stays at its product", "flight", r"= (east__waits) &", "1'h0"),
-    Fault("the array begins too early", "flight", r"begins = pending & (\w+);", "1'h1"),
+    Fault("chunks of the next product", "product_engine", rf"{_CHUNKS} \w+ & (\w+);", "1'h1"),
     Fault("what is kept begins anywhere", "tile_walk", r"stream_on_grid = (.+);", "1'h1"),
     Fault("what is kept follows other slabs", "tile_walk", r"held_on_grid = (.+);", "1'h1"),
     Fault("over slabs of the product before", _RING, r"clear = (.+);", "1'h1"),

@@ -1,15 +1,19 @@
 """What a product engine gives to chains of a vector unit, instead of writing it to memory."""
 
-from amaranth.hdl import Module, Mux, Signal, Value, unsigned
+from amaranth.hdl import Module, Signal, Value, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.invariant import invariant
 from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
-from diastole_hw.schedule.tokens import product_layout
+from diastole_hw.plan.uses import PRODUCTS, Mode
+from diastole_hw.registers import data_register
+from diastole_hw.schedule.tokens import GIVEN_RESULT, GIVEN_RESULTS, product_layout
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_hw.vector.product_walk import tiles_layout
+
+SIDES = ("rows", "cols")
 
 
 class ChainedResults(wiring.Component):
@@ -28,8 +32,10 @@ class ChainedResults(wiring.Component):
     -------
     started : In(1)
         A pulse: a product with a chain begins.
+    mode, results : In(Mode), In(GIVEN_RESULTS)
+        Of that product, with ``started``.
     product : In(product_layout(plan))
-        That product, 2 cycles later; its mode, sizes, nest and results are read.
+        It, 2 cycles later; its nest is read.
     tiles : Out(stream of tiles_layout())
         Of every such product, in their order. Two wait at most: whoever takes the last row of a
         product must have taken its tiles.
@@ -42,6 +48,7 @@ class ChainedResults(wiring.Component):
     """
 
     product: data.View
+    results: data.View
     tiles: stream.Interface
     rows: stream.Interface
 
@@ -51,6 +58,8 @@ class ChainedResults(wiring.Component):
         super().__init__(
             {
                 "started": In(1),
+                "mode": In(Mode),
+                "results": In(GIVEN_RESULTS),
                 "product": In(product_layout(plan)),
                 "tiles": Out(stream.Signature(tiles_layout())),
                 "rows": Out(rows),
@@ -64,14 +73,18 @@ class ChainedResults(wiring.Component):
         tiles, product = StreamFifo(tiles_layout(), 2), self.product
         m.submodules.tiles_queue = place(tiles, platform)
         known = Signal()  # the product is here
-        result = Mux(product.north, product.to_north.as_value(), product.to_east.as_value())
-        result = data.View(product.to_north.shape(), result)
+        rows, cols = (data_register(GIVEN_RESULT[name].shape, name=name) for name in SIDES)
+        with m.If(self.started):
+            for mode in PRODUCTS:
+                result = self.results["north" if self.plan.use(mode).north else "east"]
+                with m.If(self.mode == mode):
+                    m.d.sync += [rows.eq(result.rows), cols.eq(result.cols)]
         begun = Signal()
         m.d.sync += [begun.eq(self.started), known.eq(begun)]
         m.d.comb += [
             tiles.i.valid.eq(known),
-            tiles.i.p.rows.eq(result.rows),
-            tiles.i.p.cols.eq(result.cols),
+            tiles.i.p.rows.eq(rows),
+            tiles.i.p.cols.eq(cols),
             tiles.i.p.t_step.eq(product.t_step),
             tiles.i.p.l_step.eq(product.l_step),
             tiles.i.p.lanes_outermost.eq(product.lanes_outermost),

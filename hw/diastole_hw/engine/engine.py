@@ -39,7 +39,7 @@ from diastole_hw.stream.fifo import StreamFifo
 from diastole_hw.vector.product_walk import tiles_layout
 
 REGIONS_AHEAD = 8  # asked for, and not yet here
-CHUNKS_AHEAD = 15  # asked for, and whose first pass has not begun
+CHUNKS_AHEAD = 15  # asked for, and whose last pass has not begun
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +64,6 @@ class Stages:
     requests: RegionRequests
     regions: StreamFifo
     fill: Fill
-    pass_chunks: TileWalk
     chunks: StreamFifo
     pass_walk: PassWalk
     passes: StreamFifo
@@ -74,7 +73,6 @@ class Stages:
     stream_space: RingSpace
     held_space: RingSpace
     west_space: Credit
-    ahead: Credit
     blocks_loaded: Credit
     maxima_loaded: Credit
     others: tuple[Loader, ...] = ()
@@ -168,15 +166,16 @@ class ProductEngine(wiring.Component):
         self._execute(m, platform, stages)
         self._store(m, platform, stages)
         flight, control = stages.flight, self.control
-        spaces = (stages.stream_space, stages.held_space, stages.west_space, stages.ahead)
+        spaces = (stages.stream_space, stages.held_space, stages.west_space)
         left_over = [stages.pass_run.busy, *(~space.empty for space in spaces)]
+        left_over.append(stages.chunks.o.valid)
         last = control.done & ~flight.busy_behind
         invariant(m, platform, ~last | ~Cat(left_over).any(), "done with work under way")
         invariant(m, platform, ~control.start | control.ready, "started while not ready")
         return m
 
     def _stages(self, m, platform) -> Stages:
-        plan, chunk = self.plan, chunk_layout(self.plan)
+        plan = self.plan
         stages = Stages(
             setup=Setup(plan),
             flight=Flight(plan),
@@ -184,17 +183,15 @@ class ProductEngine(wiring.Component):
             requests=RegionRequests(plan),
             regions=StreamFifo(region_layout(plan), REGIONS_AHEAD),
             fill=Fill(plan),
-            pass_chunks=TileWalk(plan),
-            chunks=StreamFifo(chunk, 2),
+            chunks=StreamFifo(chunk_layout(plan), CHUNKS_AHEAD),
             pass_walk=PassWalk(plan),
-            passes=StreamFifo(pass_layout(plan), 2),
+            passes=StreamFifo(pass_layout(plan), 1),
             pass_run=PassRun(plan),
             datapath=Datapath(plan),
             maxima=Maxima(plan),
             stream_space=RingSpace(plan.stream_blocks),
             held_space=RingSpace(plan.held_blocks),
             west_space=Credit(most=2),
-            ahead=Credit(most=CHUNKS_AHEAD),
             blocks_loaded=Credit(most=CHUNKS_AHEAD),
             maxima_loaded=Credit(most=plan.tiling.tiles_in_flight),
             others=tuple(
@@ -238,7 +235,7 @@ class ProductEngine(wiring.Component):
     def _flight(self, m, stages):
         """Products on their way from stage to stage."""
         control, setup, flight = self.control, stages.setup, stages.flight
-        walk, passes = stages.walk, stages.pass_chunks
+        walk, chunks = stages.walk, stages.chunks
         asking = any_port(loader.requests.busy for loader in stages.loaders)
         m.d.comb += [
             setup.start.eq(control.start),
@@ -251,16 +248,15 @@ class ProductEngine(wiring.Component):
             self.busy.eq(flight.busy),
             flight.start.eq(control.start),
             flight.command.eq(control.command),
+            flight.results.eq(setup.results),
             flight.load.busy.eq(walk.busy | asking),
-            flight.execute.busy.eq(passes.busy | stages.chunks.o.valid),
+            flight.execute.waits.eq(chunks.o.valid),
+            flight.execute.next.eq(chunks.o.p.product),
+            walk.start.eq(flight.load.start),
+            walk.anew.eq(flight.load.anew),
+            walk.number.eq(flight.load.number),
         ]
-        for unit, stage in ((walk, flight.load), (passes, flight.execute)):
-            m.d.comb += [
-                unit.start.eq(stage.start),
-                unit.anew.eq(flight.anew),
-                unit.number.eq(stage.number),
-            ]
-            self._give(m, unit, stage)
+        self._give(m, walk, flight.load)
 
     @staticmethod
     def _give(m, unit, stage):
@@ -344,16 +340,15 @@ class ProductEngine(wiring.Component):
             stream.give.eq(freed.stream),
             held.give.eq(freed.held),
             west.give.eq(freed.west),
-            stages.ahead.take.eq(take),
-            stages.ahead.give.eq(stages.pass_walk.loaded.asked.take),
-            stages.pass_walk.loaded.asked.there.eq(~stages.ahead.empty),
+            stages.chunks.i.valid.eq(take),
+            stages.chunks.i.payload.eq(chunk),
             flight.opens.eq(take & chunk.first),
         ]
         full = [
             chunk.load_stream & ~stream.room,
             chunk.load_held & ~held.room,
             west_due & west.full,
-            stages.ahead.full,
+            ~stages.chunks.i.ready,
             chunk.first & ~flight.room,
         ]
         m.d.comb += [loader.requests.room.eq(~Cat(full).any()) for loader in stages.loaders]
@@ -364,13 +359,16 @@ class ProductEngine(wiring.Component):
 
     def _execute(self, m, platform, stages):
         pass_walk, pass_run, datapath = stages.pass_walk, stages.pass_run, stages.datapath
-        product = stages.flight.execute.product
-        wiring.connect(m, stages.pass_chunks.chunks, stages.chunks.i)
-        wiring.connect(m, stages.chunks.o, pass_walk.chunks)
+        execute, chunks = stages.flight.execute, stages.chunks.o
+        product = execute.product
         wiring.connect(m, pass_walk.passes, stages.passes.i)
         wiring.connect(m, stages.passes.o, pass_run.passes)
         starved = pass_run.starved
+        shown = chunks.p.product == execute.number
         m.d.comb += [
+            pass_walk.chunks.valid.eq(chunks.valid & shown),
+            pass_walk.chunks.payload.eq(chunks.payload),
+            chunks.ready.eq(pass_walk.chunks.ready),
             pass_walk.north.eq(product.north),
             pass_walk.fused.eq(product.mode == Mode.FUSED),
             pass_walk.t_step.eq(product.t_step),
@@ -432,6 +430,8 @@ class ProductEngine(wiring.Component):
             ]
         m.d.comb += [
             results.started.eq(control.start & control.operands.chain),
+            results.mode.eq(control.mode),
+            results.results.eq(stages.setup.results),
             results.product.eq(stages.setup.product),
             self.chain_stalled.eq(Cat(drain.stalled & drain.chained for drain in drains).any()),
         ]
@@ -484,7 +484,7 @@ class ProductEngine(wiring.Component):
             tiles.o.ready.eq(drain.tiles.valid & drain.tiles.ready),
             drain.mode.eq(product.mode),
             drain.exponents.eq(product.exponents),
-            drain.result.eq(product.result),
+            drain.result.eq(store.result),
             drain.lanes_outermost.eq(product.lanes_outermost),
             drain.t_step.eq(product.t_step),
             drain.whole.eq(product.whole),

@@ -4,11 +4,12 @@ from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from diastole_hw.memory.distributed_ram import DistributedRam
 from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
 from diastole_hw.plan.uses import Mode
-from diastole_hw.registers import data_register
-from diastole_hw.schedule.tokens import product_layout
+from diastole_hw.registers import data_output, data_register
+from diastole_hw.schedule.tokens import GIVEN_RESULT, GIVEN_RESULTS, RESULT, product_layout
 from diastole_hw.stream.credit import Credit
 
 DIRECTIONS = ("east", "north")
@@ -20,62 +21,81 @@ def _without(plan: Plan, *names: str) -> data.StructLayout:
     return data.StructLayout({name: shape for name, shape in members if name not in names})
 
 
+def _only(plan: Plan, *names: str) -> data.StructLayout:
+    members = product_layout(plan).members
+    return data.StructLayout({name: members[name] for name in names if name in members})
+
+
 def array_layout(plan: Plan) -> data.StructLayout:
-    """What the array asks of a product, its loops among it."""
-    return _without(plan, *_IMAGES, "exponents", "to_east", "to_north", "chain")
+    """What the array asks of a product."""
+    whole = (f"{name}_whole" for name in DIRECTIONS)
+    return _only(plan, "mode", "north", "t_step", "held_stride", *whole, "planes")
 
 
 def loaded_layout(plan: Plan) -> data.StructLayout:
-    """What the load unit asks of it."""
-    members = product_layout(plan).members
-    images = {name: members[name] for name in _IMAGES if name in members}
-    return data.StructLayout(dict(array_layout(plan).members) | images)
+    """What the load unit asks of it, its loops among it."""
+    return _without(plan, "exponents", "chain")
 
 
 def older_layout(plan: Plan) -> data.StructLayout:
     """What is still asked of a product that has been loaded."""
-    return _without(plan, *_IMAGES)
+    return _only(plan, *array_layout(plan).members, "exponents", "lanes_outermost", "chain")
 
 
 def stored_layout(plan: Plan, direction: str) -> data.StructLayout:
-    """What the drain of a direction asks of it: ``result`` and ``whole`` are those of the
-    direction."""
-    product = product_layout(plan)
-    names = ("mode", "exponents", "lanes_outermost", "t_step")
-    own = {"whole": f"{direction}_whole", "result": f"to_{direction}"}
-    chain = () if plan.vector is None else ("chain",)
-    return data.StructLayout(
-        {name: product[name].shape for name in names}
-        | {name: product[field].shape for name, field in own.items()}
-        | {name: product[name].shape for name in chain}
-    )
+    """What the drain of a direction asks of it; ``whole``: that of the direction."""
+    asked = _only(plan, "mode", "exponents", "lanes_outermost", "t_step", "chain").members
+    whole = product_layout(plan)[f"{direction}_whole"].shape
+    return data.StructLayout(asked | {"whole": whole})
 
 
-class StageSignature(wiring.Signature):
-    """A stage that walks products, seen from :class:`Flight`.
+class LoadSignature(wiring.Signature):
+    """The load unit, seen from :class:`Flight`.
 
-    Parameters: ``layout``, what it asks of a product.
+    Parameters: ``plan``.
 
     Members
     -------
     start : Out(1)
-        A pulse, only while not ``busy``: walk ``product``.
+        A pulse, only while not ``busy``: load ``product``.
+    anew : Out(1)
+        With ``start``: nothing else is in flight.
     busy : In(1)
-        From the cycle after ``start`` until nothing of the product is left in the stage.
-    product, number, command : Out(layout), Out(1), Out(1)
+        From the cycle after ``start`` until all of the product has been asked for.
+    product, number, command : Out(loaded_layout(plan)), Out(1), Out(1)
         The product at hand, from ``start`` to the next one: which of the two in flight, and which
         command it is of.
     """
 
-    def __init__(self, layout: data.StructLayout):
+    def __init__(self, plan: Plan):
         super().__init__(
             {
                 "start": Out(1),
+                "anew": Out(1),
                 "busy": In(1),
-                "product": Out(layout),
+                "product": Out(loaded_layout(plan)),
                 "number": Out(1),
                 "command": Out(1),
             }
+        )
+
+
+class ExecuteSignature(wiring.Signature):
+    """What cuts chunks into passes, seen from :class:`Flight`.
+
+    Parameters: ``plan``.
+
+    Members
+    -------
+    waits, next : In(1), In(1)
+        A chunk waits for it, and the number of the chunk's product.
+    product, number : Out(array_layout(plan)), Out(1)
+        The product whose chunks it may cut; constant as long as such a chunk waits.
+    """
+
+    def __init__(self, plan: Plan):
+        super().__init__(
+            {"waits": In(1), "next": In(1), "product": Out(array_layout(plan)), "number": Out(1)}
         )
 
 
@@ -95,6 +115,8 @@ class StoreSignature(wiring.Signature):
         has several).
     product, number, command : Out(stored_layout(plan, direction)), Out(1), Out(1)
         The product whose tiles it may take; constant while ``busy``.
+    result : Out(RESULT)
+        Its result; ``tile_pitch`` from the cycle after the product is shown.
     oldest : Out(1)
         Of those in flight that product is the oldest; there in a machine with a vector unit.
     """
@@ -109,6 +131,7 @@ class StoreSignature(wiring.Signature):
                 "product": Out(stored_layout(plan, direction)),
                 "number": Out(1),
                 "command": Out(1),
+                "result": Out(RESULT),
             }
             | ({} if plan.vector is None else {"oldest": Out(1)})
         )
@@ -123,15 +146,19 @@ class Flight(wiring.Component):
     """Hand products from stage to stage, and say when they are done.
 
     At most two are in flight, with numbers 0 and 1 in turn. The record of the newer one is what
-    set-up shows; that of the older one, of which the load unit has done all, is kept here. A stage
-    begins with the newer one when it has done all of the older one; but the fused pass begins when
-    nothing else is in flight, and nothing begins before it has ended, because it has its own halves
-    of a scratchpad and all maxima.
+    set-up shows; that of the older one, of which the load unit has done all, is kept here. The
+    results of both are in tables of two words.
 
-    Timing: ``load.start`` comes with ``set_up_done``, or in the first cycle in which it may;
-    ``execute.start``, a register, two cycles later, or in the cycle after the first one in which it
-    may. A drain goes over to a product in the cycle after it has seen its tile. ``done`` comes in
-    the cycle after the first one in which nothing of the oldest product is in flight.
+    The load unit begins with the newer one when it has done all of the older one; but the fused
+    pass begins when nothing else is in flight, and nothing begins before it has ended, because it
+    has its own halves of a scratchpad and all maxima. The other stages go from product to product
+    with what waits for them. A product is in flight until it has been loaded and the last sums of
+    all its tiles have been drained: as long as any chunk of it is.
+
+    Timing: ``load.start`` comes with ``set_up_done``, or in the first cycle in which it may.
+    ``execute`` and the drains go over to a product in the cycle after they have seen its chunk or
+    tile, or after ``load.start`` if nothing else is in flight. ``done`` comes in the cycle after
+    the first one in which nothing of the oldest product is in flight.
 
     Parameters
     ----------
@@ -143,15 +170,15 @@ class Flight(wiring.Component):
         A pulse, only while ``ready``: set-up begins with a product, of this command.
     ready : Out(1)
         Nothing is in flight but a product of which the load unit has done all.
+    results : In(GIVEN_RESULTS)
+        With ``start``: those of the product.
     set_up, set_up_done : In(product_layout(plan)), In(1)
         The newer product, as set-up has it; ``set_up_done`` is 0 from the cycle after ``start``
         until it is right, 2 cycles at the least.
     newest_command : Out(1)
         Its command.
-    load : Out(StageSignature(loaded_layout(plan)))
-    execute : Out(StageSignature(array_layout(plan)))
-    anew : Out(1)
-        With ``start`` of a stage: nothing else is in flight.
+    load : Out(LoadSignature(plan))
+    execute : Out(ExecuteSignature(plan))
     east, north : Out(StoreSignature(plan, direction))
     opens : In(1)
         A pulse: the first request for a tile of ``load.product`` is made.
@@ -165,6 +192,7 @@ class Flight(wiring.Component):
         A pulse: the oldest is not any more.
     """
 
+    results: data.View
     set_up: data.View
     load: wiring.PureInterface
     execute: wiring.PureInterface
@@ -178,12 +206,12 @@ class Flight(wiring.Component):
                 "start": In(1),
                 "command": In(1),
                 "ready": Out(1),
+                "results": In(GIVEN_RESULTS),
                 "set_up": In(product_layout(plan)),
                 "set_up_done": In(1),
                 "newest_command": Out(1),
-                "load": Out(StageSignature(loaded_layout(plan))),
-                "execute": Out(StageSignature(array_layout(plan))),
-                "anew": Out(1),
+                "load": Out(LoadSignature(plan)),
+                "execute": Out(ExecuteSignature(plan)),
                 **{name: Out(StoreSignature(plan, name)) for name in DIRECTIONS},
                 "opens": In(1),
                 "room": Out(1),
@@ -202,12 +230,11 @@ class Flight(wiring.Component):
         live = Signal()  # the newer one is in flight
         older_live = Signal()
         waits = Signal()  # the newer one for the load unit; its set-up is part of that
-        pending = Signal()  # it is being loaded, and waits for the array
         commands = Array(Signal(name=f"command_{number}") for number in range(2))
         done_newer = Signal()
         done_older = Signal()
         m.d.comb += [
-            self.ready.eq(~live | ~(waits | pending | self.load.busy | older_live)),
+            self.ready.eq(~live | ~(waits | self.load.busy | older_live)),
             self.newest_command.eq(commands[newest]),
             self.busy.eq(live | older_live),
             self.busy_behind.eq(live & older_live),
@@ -225,33 +252,35 @@ class Flight(wiring.Component):
             m.d.sync += _bits(older).eq(Cat(_bits(self.set_up[name]) for name in layout.members))
             m.d.sync += [older_live.eq(live & ~done_newer), commands[~newest].eq(self.command)]
 
-        shown = []
-
-        def show(port, following, own):
-            """The product of the number ``following``, from the next cycle on, for a stage; which
-            of both records that is, is a register too, since it chooses hundreds of bits. ``own``:
-            fields that the stage calls otherwise. Returns the number."""
-            number = Signal(name=f"at_{len(shown)}")
-            kept = Signal(name=f"older_for_{len(shown)}")
-            shown.append(port)
+        def show(port, name, moves, own):
+            """The product that a stage is at: where it ``moves``, that of the number that is next
+            for it. Which of both records that is, is a register, since it chooses hundreds of bits.
+            ``own``: fields that the stage calls otherwise. Returns the number."""
+            number = Signal(name=f"at_{name}")
+            following = Signal(name=f"following_{name}")
+            kept = Signal(name=f"older_for_{name}")
+            m.d.comb += following.eq(number)
+            with m.If(self.load.start & ~older_live):
+                m.d.comb += following.eq(newest)
+            with m.Elif(moves):
+                m.d.comb += following.eq(port.next)
             m.d.sync += [number.eq(following), kept.eq(following != (newest ^ self.start))]
-            for name in port.product.shape().members:
-                field = own.get(name, name)
+            for member in port.product.shape().members:
+                field = own.get(member, member)
                 record = Mux(kept, _bits(older[field]), _bits(self.set_up[field]))
-                m.d.comb += _bits(port.product[name]).eq(record)
-            m.d.comb += [
-                port.number.eq(number),
-                port.command.eq(commands[number]),
-            ]
+                m.d.comb += _bits(port.product[member]).eq(record)
+            m.d.comb += port.number.eq(number)
             return number
 
-        self._stages(m, newest, older, older_live, waits, pending, show)
-        numbers = self._drains(m, newest, older_live, show)
+        self._load(m, newest, older, older_live, waits)
+        show(self.execute, "execute", self.execute.waits, {})
+        numbers = [self._drain(m, newest, older_live, commands, name, show) for name in DIRECTIONS]
+        for name in self.plan.directions:
+            self._result(m, platform, name, newest)
         counts = self._tiles(m, platform, numbers)
         in_flight = []
         for number in range(2):
-            parts = [stage.busy & (stage.number == number) for stage in (self.load, self.execute)]
-            parts += [(waits | pending | self.execute.start) & (newest == number)]
+            parts = [(waits | self.load.busy) & (newest == number)]
             stores = (self.east, self.north)
             for store, mine, tiles in zip(stores, numbers, counts, strict=True):
                 parts += [store.busy & (mine == number), ~tiles[number].empty]
@@ -266,47 +295,47 @@ class Flight(wiring.Component):
         ]
         return m
 
-    def _stages(self, m, newest, older, older_live, waits, pending, show):
-        """Load and execute."""
-        load, execute = self.load, self.execute
+    def _load(self, m, newest, older, older_live, waits):
+        load = self.load
         alone = data_register()  # of the cycle before, and constant long before set-up is done
         m.d.sync += alone.eq((self.set_up.mode == Mode.FUSED) | (older.mode == Mode.FUSED))
-        begins = Signal()  # the newer one at the array, in the next cycle
-        anew = Signal(name="newest_anew")
         m.d.comb += [
             load.start.eq(waits & self.set_up_done & ~(older_live & alone)),
-            begins.eq(pending & ~execute.busy),
-            self.anew.eq(Mux(load.start, ~older_live, anew)),
+            load.anew.eq(~older_live),
+            *(load.product[name].eq(self.set_up[name]) for name in load.product.shape().members),
+            load.number.eq(newest),
+            load.command.eq(self.newest_command),
         ]
-        m.d.sync += execute.start.eq(begins)
-        with m.If(load.start):
-            m.d.sync += [pending.eq(1), anew.eq(~older_live)]
-        with m.If(begins):
-            m.d.sync += pending.eq(0)
-        following = Signal(name="execute_following")
-        at = show(execute, following, {})
-        m.d.comb += following.eq(Mux(begins, newest, at))
-        m.d.comb += [
-            load.product[name].eq(self.set_up[name]) for name in loaded_layout(self.plan).members
-        ]
-        m.d.comb += [load.number.eq(newest), load.command.eq(self.newest_command)]
 
-    def _drains(self, m, newest, older_live, show):
-        """The numbers of the products whose tiles the drains take."""
-        numbers = []
-        for store, name in ((self.east, "east"), (self.north, "north")):
-            following = Signal(name=f"{name}_following")
-            own = {"whole": f"{name}_whole", "result": f"to_{name}"}
-            at = show(store, following, own)
-            m.d.comb += following.eq(at)
-            with m.If(self.load.start & ~older_live):
-                m.d.comb += following.eq(newest)
-            with m.Elif(store.waits & ~store.busy):
-                m.d.comb += following.eq(store.next)
-            if self.plan.vector is not None:
-                m.d.comb += store.oldest.eq(at == (newest ^ older_live))
-            numbers.append(at)
-        return numbers
+    def _drain(self, m, newest, older_live, commands, name, show):
+        """The number of the product whose tiles a drain takes."""
+        store = getattr(self, name)
+        at = show(store, name, store.waits & ~store.busy, {"whole": f"{name}_whole"})
+        m.d.comb += store.command.eq(commands[at])
+        if self.plan.vector is not None:
+            m.d.comb += store.oldest.eq(at == (newest ^ older_live))
+        return at
+
+    def _result(self, m, platform, name, newest):
+        """Both products' in a table; of the drain's, what its T tiles take."""
+        plan, store, given = self.plan, getattr(self, name), self.results[name]
+        ram = DistributedRam(width=GIVEN_RESULT.size, depth=2)
+        m.submodules[f"{name}_results"] = place(ram, platform)
+        result = Signal(GIVEN_RESULT, name=f"result_{name}")
+        m.d.comb += [
+            ram.write_en.eq(self.start),
+            ram.write_addr.eq(~newest),
+            ram.write_data.eq(given),
+            ram.read_addr.eq(store.number),
+            _bits(result).eq(ram.read_data),
+            *(store.result[member].eq(result[member]) for member in GIVEN_RESULT.members),
+        ]
+        tile_pitch = data_output(m, store.result.tile_pitch, f"tile_pitch_{name}")
+        most = max(plan.tile_blocks, plan.fused_tile_blocks if plan.fused else 1)
+        with m.Switch(store.product.t_step):
+            for log in range(most.bit_length()):
+                with m.Case(1 << log):
+                    m.d.sync += tile_pitch.eq(result.pitch << (log + plan.log_block))
 
     def _tiles(self, m, platform, numbers):
         """By direction and number, the tiles between their first request and their last sum."""

@@ -9,7 +9,13 @@ from diastole_hw.plan.plan import MAX_ELEMENT_BITS, Plan
 from diastole_hw.plan.uses import DY, OPERATION_OF, PRODUCTS, Mode, W, X, product_of
 from diastole_hw.registers import data_output, data_register
 from diastole_hw.schedule.lengths import nest_lengths
-from diastole_hw.schedule.tokens import LENGTH, NEST_OPERANDS, operands_layout, product_layout
+from diastole_hw.schedule.tokens import (
+    GIVEN_RESULTS,
+    LENGTH,
+    NEST_OPERANDS,
+    operands_layout,
+    product_layout,
+)
 from diastole_hw.transfer.address import Locate
 from diastole_hw.transfer.times import times
 from diastole_sim.spec import operations
@@ -43,11 +49,14 @@ def longest_length(plan: Plan) -> int:
 class Setup(wiring.Component):
     """Compute ``product``, its exponents apart, for ``mode`` and ``operands``.
 
+    The maxima of an operand's columns are read only where the contraction goes along them: it has
+    as many rows of blocks as that.
+
     Timing: ``done`` is high from b + 2 cycles after ``start`` until the cycle of the next one. The
     tallest of the three images, as they are read, has so many rows of blocks that their number has
     b bits, MAX_ELEMENT_BITS at most. ``product`` is registered, and right while ``done`` is high;
-    its mode, its sizes and where its images and results begin are so from the cycle after ``start``
-    on, its nest from the one after that.
+    its mode, its sizes and where its images begin are so from the cycle after ``start`` on, its
+    nest from the one after that.
 
     Parameters
     ----------
@@ -63,6 +72,9 @@ class Setup(wiring.Component):
     fits : Out(1)
         The fused backward pass has room for dY, of the ``operands`` of the cycle before; 0 in a
         machine that has no such pass.
+    results : Out(GIVEN_RESULTS)
+        Of the ``mode`` and ``operands`` of this cycle; combinational. Those of a direction that the
+        mode does not have are anything.
     done : Out(1)
     product : Out(product_layout(plan))
         ``exponents`` stay 0: they are in the images' headers.
@@ -70,6 +82,7 @@ class Setup(wiring.Component):
 
     product: data.View
     operands: data.View
+    results: data.View
 
     def __init__(self, plan: Plan):
         self.plan = plan
@@ -80,6 +93,7 @@ class Setup(wiring.Component):
                 "mode": In(Mode),
                 "operands": In(operands_layout(plan)),
                 "fits": Out(1),
+                "results": Out(GIVEN_RESULTS),
                 "done": Out(1),
                 "product": Out(product_layout(plan)),
             }
@@ -116,7 +130,7 @@ class Setup(wiring.Component):
             if plan.vector is not None:
                 m.d.sync += product.chain.eq(given.chain)
         self._nest(m, product)
-        self._tile_pitches(m, product)
+        self._results(m)
         return m
 
     def _fits(self, m, blocks):
@@ -177,11 +191,6 @@ class Setup(wiring.Component):
         ]
         with m.If(self.start):
             m.d.sync += [tensor.base.eq(first), tensor.pitch.eq(pitch)]
-        if not plan.grouped(cls):  # else there are no maxima of columns
-            kept = data_register(MAX_ELEMENT_BITS, name=f"kept_rows_{cls}")
-            with m.If(self.start):
-                m.d.sync += kept.eq(rows)
-            m.d.sync += tensor.col_max.eq(behind.address + self._beats(kept))
         if plan.planar:
             self._planes(m, product, cls, behind.address, rows, cols)
         return behind.ready
@@ -190,14 +199,26 @@ class Setup(wiring.Component):
         mask = self.plan.beat_bytes - 1
         return (bytes_ + mask) & ~mask & ((1 << (len(bytes_) + 1)) - 1)
 
-    def _result(self, m, result, tensor):
-        given = self.operands
-        m.d.sync += [
-            result.base.eq(given[tensor.name.lower()]),
-            result.rows.eq(given[tensor.rows]),
-            result.cols.eq(given[tensor.columns]),
-            result.pitch.eq(self._beats(given[tensor.columns] << 2)),
-        ]
+    def _results(self, m):
+        """Where results go, by direction: the last mode's that has one, if none does."""
+        plan, given = self.plan, self.operands
+        for direction in plan.directions:
+            north, result = direction == "north", self.results[direction]
+            found = {
+                mode: product_of(mode).result for mode in PRODUCTS if plan.use(mode).north == north
+            }
+            if plan.fused:
+                found[Mode.FUSED] = DX if north else DW
+            others = list(found)[:-1]
+            with m.Switch(self.mode):
+                for mode, tensor in found.items():
+                    with m.Case(mode) if mode in others else m.Default():
+                        m.d.comb += [
+                            result.base.eq(given[tensor.name.lower()]),
+                            result.rows.eq(given[tensor.rows]),
+                            result.cols.eq(given[tensor.columns]),
+                        ]
+            m.d.comb += result.pitch.eq(self._beats(result.cols << 2))
 
     def _nest(self, m, product):
         """The lengths of tiles and chunks, and what a chunk takes of the scratchpads: of the
@@ -244,17 +265,6 @@ class Setup(wiring.Component):
                         product.north_whole.eq(plan.fused_whole["north"]),
                     ]
 
-    def _tile_pitches(self, m, product):
-        """Bytes of the rows of a result that a T tile has."""
-        plan = self.plan
-        most = max(plan.tile_blocks, plan.fused_tile_blocks if plan.fused else 1)
-        for direction in plan.directions:
-            result = product[f"to_{direction}"]
-            with m.Switch(product.t_step):
-                for log in range(most.bit_length()):
-                    with m.Case(1 << log):
-                        m.d.sync += result.tile_pitch.eq(result.pitch << (log + plan.log_block))
-
     def _sizes(self, m, product, blocks):
         """Which dimension is streamed, which lies along the lanes, which is contracted."""
         plan = self.plan
@@ -264,14 +274,10 @@ class Setup(wiring.Component):
                 with m.Case(mode):
                     m.d.sync += self._walked(product, blocks, use)
                     m.d.sync += product.north.eq(use.north)
-                    side = product.to_north if use.north else product.to_east
-                    self._result(m, side, product_of(mode).result)
             if plan.fused:
                 with m.Case(Mode.FUSED):
                     m.d.sync += self._walked(product, blocks, plan.use(Mode.DW))
                     m.d.sync += product.north.eq(0)
-                    self._result(m, product.to_east, DW)
-                    self._result(m, product.to_north, DX)
 
     def _walked(self, product, blocks, use):
         """Sizes along the dimensions of a use."""
@@ -280,4 +286,5 @@ class Setup(wiring.Component):
             product.t_blocks.eq(blocks[use.t]),
             product.l_blocks.eq(blocks[use.lanes]),
             product.c_blocks.eq(blocks[use.contraction]),
+            product.to_columns.eq(self._beats(blocks[use.contraction])),
         ]

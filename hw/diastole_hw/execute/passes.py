@@ -17,7 +17,7 @@ BANKS = wiring.Signature({"free": In(1), "take": Out(1)})
 the tile's first pass is. Who counts is the store unit."""
 LOADED = wiring.Signature({"there": In(1), "take": Out(1)})
 """Something is loaded that no chunk has taken; one is, with the first pass of a chunk."""
-LOADS = ("asked", "blocks", "maxima")
+LOADS = ("blocks", "maxima")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,10 +51,8 @@ class OfPlanes(NamedTuple):
 class PassWalk(wiring.Component):
     """Cut chunks into passes: contraction slices outermost, groups of lanes inside.
 
-    The first pass of a chunk waits until it has been asked for, by all ports, even if it loads
-    nothing: what is ahead of the array is counted. And it waits until what it loads is there: its
-    blocks, and the maxima that come with the first chunk of a tile, without which its sums could
-    not be drained.
+    The first pass of a chunk waits until what it loads is there: its blocks, and the maxima that
+    come with the first chunk of a tile, without which its sums could not be drained.
 
     In a product an output tile takes room for its sums with its first pass, and is done with its
     last. In the fused pass dW's tile does so to the east; to the north every slice of the
@@ -83,8 +81,8 @@ class PassWalk(wiring.Component):
     chunks : In(stream of chunk_layout(plan))
         At least one block along the contraction and the lanes, and one vector; in the fused pass
         at most one slice of the contraction. Not checked.
-    loaded : Out({"asked": Out(LOADED), "blocks": Out(LOADED), "maxima": Out(LOADED)})
-        In the order of chunks; ``asked`` is taken by every chunk, with its first pass.
+    loaded : Out({"blocks": Out(LOADED), "maxima": Out(LOADED)})
+        In the order of chunks.
     passes : Out(stream of pass_layout(plan))
         ``rows_valid`` and ``cols_valid``: blocks of the slice that the chunk has. The addresses and
         ``fresh`` of a direction that is not used mean nothing. Where sums are floats ``fresh`` is
@@ -266,7 +264,7 @@ class PassWalk(wiring.Component):
         taken = Signal()
         loads = chunk.load_stream | chunk.load_held
         blocks = first & (loads | chunk.load_west if self.plan.planar else loads)
-        waits = dict(zip(LOADS, (first, blocks, first & chunk.first), strict=True))
+        waits = dict(zip(LOADS, (blocks, first & chunk.first), strict=True))
         m.d.comb += [
             first.eq((at.number == 0) & (at.group == 0)),
             there.eq(Cat(~due | getattr(loaded, what).there for what, due in waits.items()).all()),

@@ -1,12 +1,20 @@
 """The slots of passes: what streams, while the blocks of the next pass are loaded."""
 
 from amaranth.hdl import Module, Mux, Signal
-from amaranth.lib import stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.plan.plan import Plan
 from diastole_hw.registers import data_register
 from diastole_hw.schedule.tokens import held_read_layout, pass_layout, slot_layout
+
+_HELD = ("held_addr", "rows_valid", "cols_valid")
+
+
+def streamed_layout(plan: Plan) -> data.StructLayout:
+    """What is asked of a pass while it streams."""
+    members = pass_layout(plan).members.items()
+    return data.StructLayout({name: shape for name, shape in members if name not in _HELD})
 
 
 class PassRun(wiring.Component):
@@ -54,12 +62,10 @@ class PassRun(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         plan = self.plan
-        words = plan.rows * plan.block
         loading = Signal()
         loaded = Signal()
-        ahead = data_register(pass_layout(plan))
-        now = data_register(pass_layout(plan))
-        word = Signal(range(words + 1))
+        ahead = data_register(streamed_layout(plan))
+        now = data_register(streamed_layout(plan))
         row = Signal(range(max(plan.rows, 2)))
         index = Signal(range(max(plan.block, 2)))
         running = Signal()
@@ -73,28 +79,27 @@ class PassRun(wiring.Component):
         # The first word is read in the cycle of the swap, when the shadow blocks become free.
         starts = Signal()
         last_word = Signal()
-        source = Signal(pass_layout(plan))
+        given, held = self.passes.p, self.held
         m.d.comb += [
             self.passes.ready.eq(~loading & (~loaded | swap)),
             starts.eq(self.passes.valid & self.passes.ready),
-            source.eq(Mux(loading, ahead, self.passes.payload)),
-            last_word.eq(word == words - 1),
+            last_word.eq((row == plan.rows - 1) & (index == plan.block - 1)),
         ]
         with m.If(starts):
-            m.d.sync += [ahead.eq(self.passes.payload), loading.eq(1)]
+            m.d.sync += [ahead[name].eq(given[name]) for name in ahead.shape().members]
+            m.d.sync += [held.rows_valid.eq(given.rows_valid), held.cols_valid.eq(given.cols_valid)]
+            m.d.sync += loading.eq(1)
         with m.If(starts | loading):
-            m.d.sync += [word.eq(word + 1), index.eq(index + 1)]
+            m.d.sync += index.eq(index + 1)
             with m.If(index == plan.block - 1):
                 m.d.sync += [index.eq(0), row.eq(row + 1)]
             with m.If(last_word):
-                m.d.sync += [loading.eq(0), loaded.eq(1), word.eq(0), row.eq(0), index.eq(0)]
+                m.d.sync += [loading.eq(0), loaded.eq(1), row.eq(0), index.eq(0)]
         m.d.sync += [
-            self.held.valid.eq(starts | loading),
-            self.held.addr.eq(source.held_addr + word),
-            self.held.row.eq(row),
-            self.held.index.eq(index),
-            self.held.rows_valid.eq(source.rows_valid),
-            self.held.cols_valid.eq(source.cols_valid),
+            held.valid.eq(starts | loading),
+            held.addr.eq(Mux(loading, held.addr + 1, given.held_addr)),
+            held.row.eq(row),
+            held.index.eq(index),
         ]
 
         m.d.comb += [

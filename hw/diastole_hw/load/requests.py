@@ -55,8 +55,8 @@ class RegionRequests(wiring.Component):
     Members
     -------
     product : In(product_layout(plan))
-        Stable while chunks come; its ``mode``, ``c_blocks``, ``tensors``, ``t_step`` and
-        ``held_stride`` are read.
+        Stable while chunks come; its ``mode``, ``c_blocks``, ``tensors``, ``to_columns``,
+        ``t_step`` and ``held_stride`` are read.
     chunks : In(stream of chunk_layout(plan))
     room : In(1)
         In the scratchpads, for what the chunk at ``chunks`` loads. It is taken with the chunk.
@@ -255,10 +255,10 @@ class RegionRequests(wiring.Component):
         return offset
 
     def _request_maxima(self, m, table, tensor, first):
-        base = Mux(table.maxima_of_columns, tensor.col_max, tensor.row_max)
         aligned = first & ~(self.plan.beat_bytes - 1)
+        behind = Mux(table.maxima_of_columns, self.product.to_columns, 0)
         m.d.comb += [
-            self.requests.p.addr.eq(base + aligned[: len(first)]),
+            self.requests.p.addr.eq(tensor.row_max + (aligned[: len(first)] + behind)),
             self.requests.p.beats.eq(self.regions.p.beats),
         ]
 

@@ -34,18 +34,23 @@ TENSOR = data.StructLayout(
         "base": unsigned(ADDRESS_BITS),
         "pitch": unsigned(32),  # bytes from one row of blocks to the next
         "row_max": unsigned(ADDRESS_BITS),
-        "col_max": unsigned(ADDRESS_BITS),
     }
 )
 
-RESULT = data.StructLayout(
+GIVEN_RESULT = data.StructLayout(
     {
         "base": unsigned(ADDRESS_BITS),
         "pitch": unsigned(MAX_ELEMENT_BITS + 3),  # bytes from one row to the next
-        "tile_pitch": unsigned(ADDRESS_BITS),  # bytes from one T tile's first row to the next's
         "rows": unsigned(MAX_ELEMENT_BITS),
         "cols": unsigned(MAX_ELEMENT_BITS),
     }
+)
+"""A result, as far as it follows from a command alone."""
+GIVEN_RESULTS = data.StructLayout({"east": GIVEN_RESULT, "north": GIVEN_RESULT})
+"""Those of a product, by the direction in which their sums leave."""
+RESULT = data.StructLayout(
+    GIVEN_RESULT.members
+    | {"tile_pitch": unsigned(ADDRESS_BITS)}  # bytes from one T tile's first row to the next's
 )
 
 # One product, as the units see it while it runs; constant from its start to its end.
@@ -72,9 +77,9 @@ PRODUCT = data.StructLayout(
         "east_whole": 1,
         "north_whole": 1,
         "tensors": data.ArrayLayout(TENSOR, 3),  # by class: x, w, dy; the image that is read
+        # Bytes from the maxima of rows to those of columns, of operands of which these are read.
+        "to_columns": unsigned(MAX_ELEMENT_BITS + 1),
         "exponents": data.ArrayLayout(signed(10), 3),  # of tensors whose groups have scales, else 0
-        "to_east": RESULT,
-        "to_north": RESULT,
     }
 )
 

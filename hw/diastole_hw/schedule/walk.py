@@ -14,11 +14,17 @@ from diastole_hw.schedule.tokens import PLANE, POSITION, chunk_layout, product_l
 
 
 def clip(m, name: str, total, start, step, limit: int):
-    """min(step, total - start), as a signal of ``limit``'s width; start < total."""
+    """Whether ``step`` from ``start`` on reaches the end of ``total``, and the lesser of it and of
+    what is left, which is ``limit`` at most; start < total."""
     left = Signal.like(total, name=f"{name}_left")
+    last = Signal(name=f"last_{name}")
     clipped = Signal(range(limit + 1), name=f"{name}_clipped")
-    m.d.comb += [left.eq(total - start), clipped.eq(Mux(left < step, left, step))]
-    return clipped
+    m.d.comb += [
+        left.eq(total - start),
+        last.eq(left <= step),
+        clipped.eq(Mux(last, left[: len(clipped)], step[: len(clipped)])),
+    ]
+    return last, clipped
 
 
 class Loop(NamedTuple):
@@ -119,13 +125,12 @@ class TileWalk(wiring.Component):
         m.d.comb += starts.eq(self.start & ~self.busy)
         moves = self.busy & self.chunks.ready
 
-        t_blocks = clip(m, "t", product.t_blocks, t0, t_step, plan.tile_blocks)
-        l_blocks = clip(m, "l", product.l_blocks, l0, l_step, 2 ** len(chunk.l_blocks) - 1)
-        c_blocks = clip(m, "c", product.c_blocks, c0, c_step, 2 ** len(chunk.c_blocks) - 1)
+        last_t, t_blocks = clip(m, "t", product.t_blocks, t0, t_step, plan.tile_blocks)
+        last_l, l_blocks = clip(m, "l", product.l_blocks, l0, l_step, 2 ** len(chunk.l_blocks) - 1)
+        last_c, c_blocks = clip(m, "c", product.c_blocks, c0, c_step, 2 ** len(chunk.c_blocks) - 1)
         t_start = Signal(POSITION)
         t_rest = Signal(POSITION)
-        at = Loop(*(Signal(name=name) for name in ("first_t", "last_t", "first_l", "last_l")))
-        last_c = Signal()
+        at = Loop(Signal(name="first_t"), last_t, Signal(name="first_l"), last_l)
         pair, ends = ONE_PLANE, last_c  # ``ends``: the last chunk of its tile
         if plan.planar:
             pair, ends = self._planes(m, moves, last_c), Signal(name="tile_ends")
@@ -134,10 +139,7 @@ class TileWalk(wiring.Component):
             t_start.eq(t0 << plan.log_block),
             t_rest.eq(product.t_size - t_start),
             at.first_t.eq(t0 == 0),
-            at.last_t.eq(product.t_blocks - t0 <= t_step),
             at.first_l.eq(l0 == 0),
-            at.last_l.eq(product.l_blocks - l0 <= l_step),
-            last_c.eq(product.c_blocks - c0 <= c_step),
             self.chunks.valid.eq(self.busy),
             chunk.t0.eq(t0),
             chunk.t_blocks.eq(t_blocks),

@@ -5,7 +5,8 @@ from collections import deque
 import pytest
 
 from diastole_hw.engine.chain import ChainedResults
-from diastole_hw.schedule.tokens import product_layout
+from diastole_hw.plan.uses import PRODUCTS
+from diastole_hw.schedule.tokens import GIVEN_RESULTS, product_layout
 from support.bench import design, get, run
 from support.plans import make_numerics, make_plan, with_vector
 
@@ -65,16 +66,19 @@ def test_how_results_are_cut(rng):
         for number, (sizes, nest) in enumerate(products):
             while number - len(seen) >= 2:
                 await ctx.tick()
+            mode = rng.choice(PRODUCTS)
+            other = {"rows": 5, "cols": 6}
+            results = {"north": sizes, "east": other}
+            if not BOTH.use(mode).north:
+                results = {"north": other, "east": sizes}
+            ctx.set(dut.results, GIVEN_RESULTS.const(results))
+            ctx.set(dut.mode, mode)
             ctx.set(dut.started, 1)
             await ctx.tick()
             ctx.set(dut.started, 0)
+            ctx.set(dut.results, {})
             await ctx.tick()
-            north = rng.randrange(2)
-            other = {"rows": 5, "cols": 6}
-            record = {"to_north": sizes, "to_east": other}
-            if not north:
-                record = {"to_north": other, "to_east": sizes}
-            ctx.set(dut.product, product_layout(BOTH).const(record | nest | {"north": north}))
+            ctx.set(dut.product, product_layout(BOTH).const(nest))
             await ctx.tick()
             ctx.set(dut.product, {})
 

@@ -14,6 +14,7 @@ from support.plans import make_numerics, make_plan, with_vector
 
 PLAN = make_plan(make_numerics(block=2), 2, 2)
 WITH_VECTOR = with_vector(PLAN)
+T_STEPS = [1 << log for log in range(PLAN.tile_blocks.bit_length())]
 MOST = PLAN.tiling.tiles_in_flight
 NORTH = {Mode.FORWARD: PLAN.use(Mode.FORWARD).north, Mode.DX: PLAN.use(Mode.DX).north,
          Mode.DW: PLAN.use(Mode.DW).north, Mode.FUSED: False}  # fmt: skip
@@ -21,15 +22,13 @@ NORTH = {Mode.FORWARD: PLAN.use(Mode.FORWARD).north, Mode.DX: PLAN.use(Mode.DX).
 
 @dataclass
 class Flown:
-    """A product; ``mark`` tells its record from others. Tiles that are to be opened, to be passed
-    on to the drains, and to be drained, by direction."""
+    """A product; ``mark`` tells its record from others. Tiles that are to be opened."""
 
     mode: Mode
     mark: int
     command: int
+    t_step: int
     to_open: int
-    opened: int = 0
-    to_drain: dict = field(default_factory=dict)
     stages: list = field(default_factory=list)
     done: bool = False
 
@@ -41,20 +40,26 @@ class Flown:
 
 
 class Stages:
-    """Load and execute take their time; the drains too, tile after tile."""
+    """Load and execute take their time, the one asks for chunks of a tile each that the other cuts;
+    the drains too, tile after tile."""
 
     def __init__(self, dut, rng, modes):
         self.dut, self.rng = dut, rng
         self.waiting = [
-            Flown(mode, rng.getrandbits(20), rng.randrange(2), rng.randint(1, 12)) for mode in modes
+            Flown(
+                mode, rng.getrandbits(16), rng.randrange(2), rng.choice(T_STEPS), rng.randint(1, 12)
+            )
+            for mode in modes
         ]
         self.flown = []
         self.setting = None  # (product, cycles)
-        self.busy = {"load": None, "execute": None}
+        self.load = None
+        self.chunks = deque()  # their products
+        self.cut = None  # the product of a chunk that is cut in this cycle
         self.tiles = {"east": deque(), "north": deque()}
         self.drains = {"east": None, "north": None}  # (product, cycles)
+        self.seen = dict.fromkeys(self.tiles, False)
         self.overlaps = set()
-        self.most = dict.fromkeys(self.tiles, 0)
         self.waited = 0  # cycles in which a drain has tiles of a product that is not the oldest
 
     @property
@@ -79,6 +84,8 @@ class Stages:
             assert len(self.live) <= 1
             self.began = self.waiting.pop(0)
             ctx.set(dut.command, self.began.command)
+        mark = self.began.mark if start else 7
+        ctx.set(dut.results, {name: {"rows": mark, "pitch": mark} for name in self.tiles})
 
     def sets_up(self, ctx):
         dut = self.dut
@@ -88,9 +95,12 @@ class Stages:
 
     def stages(self, ctx):
         dut = self.dut
-        load, execute = self.busy["load"], self.busy["execute"]
+        load, first = self.load, self.chunks[0] if self.chunks else None
         ctx.set(dut.load.busy, load is not None)
-        ctx.set(dut.execute.busy, execute is not None)
+        ctx.set(dut.execute.waits, first is not None)
+        ctx.set(dut.execute.next, first.number if first else self.rng.randrange(2))
+        mine = first and ctx.get(dut.execute.number) == first.number
+        self.cut = first if mine and self.rng.random() < 0.4 else None
         opens = False
         if load and load.to_open and ctx.get(dut.room) and self.rng.random() < 0.6:
             opens = True
@@ -104,6 +114,7 @@ class Stages:
             ctx.set(port.waits, bool(queue))
             ctx.set(port.next, queue[0].number if queue else self.rng.randrange(2))
             mine = bool(queue) and ctx.get(port.number) == queue[0].number
+            mine, self.seen[name] = mine and self.seen[name], mine  # as the engine offers tiles
             if drain is None and mine and self.rng.random() < 0.7:
                 self.drains[name] = drain = [queue[0], self.rng.randint(1, 6)]
             closes = False
@@ -125,38 +136,39 @@ class Stages:
 
     async def watch(self, ctx):
         dut = self.dut
-        ports = [dut.load, dut.execute, dut.east, dut.north]
+        ports = [dut.load, dut.east, dut.north]
         told = [signal for port in ports for signal in (port.number, port.command)]
-        marks = [dut.load.product.t_size, dut.execute.product.t_size]
-        marks += [dut.east.product.result.rows, dut.north.product.result.rows]
-        _, _, load, execute, anew, done, whose, *rest = await ctx.tick().sample(
-            dut.load.start, dut.execute.start, dut.anew, dut.done, dut.done_command, *told, *marks,
-            *self._of_chains,
+        marks = [dut.load.product.t_size]
+        marks += [dut.east.result.rows, dut.north.result.rows]
+        pitches = [dut.east.result.tile_pitch, dut.north.result.tile_pitch]
+        execute = dut.execute.product.held_stride
+        _, _, load, anew, done, whose, cut_mark, *rest = await ctx.tick().sample(
+            dut.load.start, dut.load.anew, dut.done, dut.done_command, execute, *told, *marks,
+            *pitches, *self._of_chains,
         )  # fmt: skip
-        numbers, marks, chains = rest[:8], rest[8:12], rest[12:]
-        for place, name in enumerate(("load", "execute")):
-            at = self.busy[name]
-            begins = (load, execute)[place]
-            if begins:
-                at = next(each for each in self.live if name not in each.stages)
-                before = [each for each in self.live if each is not at]
-                assert self.busy[name] is None
-                assert anew == (not before) or name == "execute"
-                if before:
-                    assert Mode.FUSED not in (at.mode, before[0].mode), "the fused pass is alone"
-                    self.overlaps.add((before[0].mode, at.mode, name))
-                at.stages.append(name)
-                self.busy[name] = at
-            if at:
-                assert (numbers[2 * place], numbers[2 * place + 1]) == (at.number, at.command)
-                assert marks[place] == at.mark
-        for place, name in enumerate(self.tiles, start=2):
+        numbers, marks, pitches, chains = rest[:6], rest[6:9], rest[9:11], rest[11:]
+        if load:
+            at = next(each for each in self.live if "load" not in each.stages)
+            assert self.load is None
+            self.begins("load", at)
+            assert anew == (self.live == [at])
+            self.load = at
+        if self.load:
+            assert (numbers[0], numbers[1]) == (self.load.number, self.load.command)
+            assert marks[0] == self.load.mark
+        if self.cut:
+            assert cut_mark == self.cut.mark
+            if "execute" not in self.cut.stages:
+                self.begins("execute", self.cut)
+        for place, name in enumerate(self.tiles, start=1):
             if self.drains[name]:
                 at = self.drains[name][0]
                 assert (numbers[2 * place], numbers[2 * place + 1]) == (at.number, at.command)
                 assert marks[place] == at.mark
+                tile = at.t_step * self.dut.plan.block  # rows
+                assert pitches[place - 1] == at.mark * tile
                 if chains:
-                    chain, oldest = chains[2 * (place - 2) :][:2]
+                    chain, oldest = chains[2 * (place - 1) :][:2]
                     assert chain == at.mark & 1
                     assert oldest == (at is self.live[0])
                     self.waited += not oldest
@@ -164,31 +176,40 @@ class Stages:
             oldest = self.live[0]
             assert whose == oldest.command
             assert oldest.stages == ["load", "execute"]
-            assert oldest not in self.busy.values(), "done in a stage"
+            assert oldest is not self.load, "done while it is loaded"
+            assert oldest not in self.chunks, "chunks are left"
             assert not any(oldest in queue for queue in self.tiles.values()), "tiles are left"
             assert not any(each and each[0] is oldest for each in self.drains.values())
             oldest.done = True
         self.after(ctx)
 
+    def begins(self, name, at):
+        """A stage does, with a product."""
+        before = self.live[: self.live.index(at)]
+        if before:
+            assert Mode.FUSED not in (at.mode, before[0].mode), "the fused pass is alone"
+            self.overlaps.add((before[0].mode, at.mode, name))
+        at.stages.append(name)
+
     def after(self, ctx):
         """What has changed in this cycle."""
         if self.opens:
             self.opens.to_open -= 1
-            for name in self.opens.directions:
-                self.tiles[name].append(self.opens)
-                self.most[name] = max(self.most[name], len(self.tiles[name]))
-                assert len(self.tiles[name]) <= MOST
+            self.chunks.append(self.opens)
+            for name, tiles in self.tiles.items():
+                waiting = sum(name in each.directions for each in self.chunks)
+                assert waiting + len(tiles) <= MOST
+        if self.cut:
+            assert self.chunks.popleft() is self.cut
+            for name in self.cut.directions:
+                self.tiles[name].append(self.cut)
         for name, at in self.closed.items():
             assert self.tiles[name].popleft() is at
         for name, drain in self.drains.items():
             if drain and drain[1] <= 0 and drain[0] not in self.tiles[name]:
                 self.drains[name] = None
-        load, execute = self.busy["load"], self.busy["execute"]
-        if load and not load.to_open and self.rng.random() < 0.5:
-            self.busy["load"] = None
-        ended = execute and not execute.to_open and self.busy["load"] is not execute
-        if ended and self.rng.random() < 0.3:
-            self.busy["execute"] = None
+        if self.load and not self.load.to_open and self.rng.random() < 0.5:
+            self.load = None
         if self.setting and self.setting[1] == 0 and "load" in self.setting[0].stages:
             self.setting = None
         if self.began:
@@ -197,8 +218,8 @@ class Stages:
             self.flown.append(self.began)
             self.setting = self.began, self.rng.randint(2, 6)
             record = {"mode": self.began.mode, "north": NORTH[self.began.mode]}
-            record |= {"t_size": self.began.mark}
-            record |= {name: {"rows": self.began.mark} for name in ("to_east", "to_north")}
+            record |= {"t_size": self.began.mark, "held_stride": self.began.mark}
+            record |= {"t_step": self.began.t_step}
             if self.dut.plan.vector is not None:
                 record |= {"chain": self.began.mark & 1}
             ctx.set(self.dut.set_up, product_layout(self.dut.plan).const(record))

@@ -169,7 +169,6 @@ class Walk:
                 takes = (
                     opens and not self.north,
                     group == 0 and opened if self.fused else opens and self.north,
-                    begins,
                     begins
                     and any(chunk.get(f"load_{what}") for what in ("stream", "held", "west")),
                     begins and chunk["first"],
@@ -269,9 +268,9 @@ def test_passes_are_the_slices_and_groups_of_the_chunks(machine, mode, rng):
 
 
 async def next_pass(ctx, dut, rng, takes):
-    """Take one pass; banks are free, chunks asked for and loaded and the taker ready at random."""
+    """Take one pass; banks are free, chunks loaded and the taker ready at random."""
     banks = (dut.banks.east, dut.banks.north)
-    loads = (dut.loaded.asked, dut.loaded.blocks, dut.loaded.maxima)
+    loads = (dut.loaded.blocks, dut.loaded.maxima)
     sources = [*(unit.free for unit in banks), *(unit.there for unit in loads)]
     while True:
         there = [rng.random() < 0.6 for _ in sources]
@@ -279,7 +278,7 @@ async def next_pass(ctx, dut, rng, takes):
         for source, value in zip(sources, there, strict=True):
             ctx.set(source, value)
         ctx.set(dut.passes.ready, ready)
-        _, _, offered, valid, *waits, got, tile, given, east, north, asked, blocks, maxima = (
+        _, _, offered, valid, *waits, got, tile, given, east, north, blocks, maxima = (
             await ctx.tick().sample(
                 dut.chunks.valid, dut.passes.valid, dut.wait_accumulator, dut.wait_load,
                 dut.passes.payload, dut.tile, dut.chunks.payload,
@@ -291,7 +290,7 @@ async def next_pass(ctx, dut, rng, takes):
         assert valid == (offered and free and loaded)
         assert waits == [offered and loaded and not free, offered and not loaded]
         moved = valid and ready
-        assert [east, north, asked, blocks, maxima] == [moved and take for take in takes]
+        assert [east, north, blocks, maxima] == [moved and take for take in takes]
         if moved:
             shown, given = plain(tile), plain(given)
             if "last_slice" in given:  # what a drain asks: no matter which planes

@@ -100,9 +100,10 @@ def images(rng, plan, mode, chunks, whole_c):
     """By class, an address and a layout that holds what the chunks want: of a plane, where there
     are several, one behind the other."""
     ends = {axis: max(sum(chunk[axis]) for chunk in chunks) for axis in "tl"} | {"c": whole_c}
+    sizes = {axis: plan.block * (end + rng.randrange(9)) for axis, end in ends.items()}
     found = {}
     for cls, axes in operands_of(plan)[mode].items():
-        rows, cols = (plan.block * (ends[axis] + rng.randrange(9)) for axis in axes)
+        rows, cols = (sizes[axis] for axis in axes)
         bits = 3 if plan.planar else plan.formats[cls].element_bits
         layout = ImageLayout(
             rows=rows, cols=cols, block=plan.block, element_bits=bits,
@@ -221,7 +222,8 @@ def set_product(ctx, dut, mode, found, shared):
         if dut.plan.planar:
             ctx.set(dut.product.lengths[cls], layout.total_bytes)
         ctx.set(tensor.row_max, base + layout.row_max_offset)
-        ctx.set(tensor.col_max, base + layout.col_max_offset)
+        if not layout.vector and operands_of(dut.plan)[mode][cls][0] == "c":
+            ctx.set(dut.product.to_columns, layout.col_max_offset - layout.row_max_offset)
 
 
 def chunk_members(chunk):
