@@ -99,9 +99,11 @@ class RegionParse(wiring.Component):
         ports = plan.ports
         col = Signal.like(region.cols, name="col")
         blocks = Signal(range(GROUP_BLOCKS + 1))
-        run_beats = Signal(range(max_mantissa_beats(plan) + 1))
+        # Of its elements, which come a cycle later at the earliest.
+        last_beat = data_register(range(max_mantissa_beats(plan)))
+        last_part = data_register()
         offset = Signal(range(GROUP_BLOCKS))
-        self._group(m, region, col, offset, blocks, run_beats)
+        self._group(m, region, col, offset, blocks, last_beat)
         m.d.comb += [
             self.maxima.memory.eq(region.kind.as_value()[:2]),
             self.maxima.data.eq(self.data.payload),
@@ -110,16 +112,14 @@ class RegionParse(wiring.Component):
             self.groups.p.row.eq(row),
             self.groups.p.col.eq(col),
             self.mantissas.p.bits.eq(self.data.payload),
-            self.mantissas.p.last.eq(beat == run_beats - 1),
+            self.mantissas.p.last.eq(beat == last_beat),
         ]
-        last_maxima, last_part, last_row = (
-            Signal(name=name) for name in ("last_maxima", "last_part", "last_row")
-        )
+        last_maxima, last_row = (Signal(name=name) for name in ("last_maxima", "last_row"))
         m.d.comb += [
             last_maxima.eq(beat == region.beats - 1),
-            last_part.eq(region.cols - col == blocks),
             last_row.eq(self._last(row, region)),
         ]
+        m.d.sync += last_part.eq(region.cols - col == blocks)
         field = self._exponent_field(m, region, beat)
         self._exponents(m, region, offset, field.entries)
         with m.FSM():
@@ -187,7 +187,7 @@ class RegionParse(wiring.Component):
             words.append(Mux(beat == k, self.data.payload, word))
         return ExponentBeats(last, Cat(*words, self.data.payload))
 
-    def _group(self, m, region, col, offset, blocks, run_beats):
+    def _group(self, m, region, col, offset, blocks, last_beat):
         """Blocks of the group at hand that the region has; what comes is whole granules of them."""
         plan = self.plan
         left = Signal.like(region.cols, name="left")
@@ -201,9 +201,9 @@ class RegionParse(wiring.Component):
         ]
         for cls in range(3):
             with m.If(region.cls == cls):
-                table = [plan.mantissa_beats(cls, n) for n in range(GROUP_BLOCKS + 1)]
+                table = [max(plan.mantissa_beats(cls, n) - 1, 0) for n in range(GROUP_BLOCKS + 1)]
                 m.d.comb += whole.eq(granules(blocks, plan.granule(cls)))
-                m.d.comb += run_beats.eq(Array(table)[whole])
+                m.d.sync += last_beat.eq(Array(table)[whole])
 
     def _exponents(self, m, region, offset, exponents):
         """Those of the group's first block that the region has come first."""
