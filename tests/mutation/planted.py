@@ -114,9 +114,8 @@ SQUARES = Machine(
         Fault(
             "rows of T tiles of other lengths",
             "flight",
-            rf"z \((\w+_product{BITS})\)",
-            "16'h0008",
-            True,
+            r"<< (log_blocks);",
+            "2'h3",
         ),
         Fault("fused pass beyond its limits", "setup", r"fits <= (.+);", "1'h1"),
         # Results.

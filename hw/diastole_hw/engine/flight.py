@@ -11,6 +11,7 @@ from diastole_hw.plan.uses import Mode
 from diastole_hw.registers import data_output, data_register
 from diastole_hw.schedule.tokens import GIVEN_RESULT, GIVEN_RESULTS, RESULT, product_layout
 from diastole_hw.stream.credit import Credit
+from diastole_sim.spec.command_table import ADDRESS_BITS
 
 DIRECTIONS = ("east", "north")
 _IMAGES = ("tensors", "lengths")
@@ -116,7 +117,8 @@ class StoreSignature(wiring.Signature):
     product, number, command : Out(stored_layout(plan, direction)), Out(1), Out(1)
         The product whose tiles it may take; constant while ``busy``.
     result : Out(RESULT)
-        Its result; ``tile_pitch`` from the cycle after the product is shown.
+        Its result; ``tile_pitch`` from 2 cycles after the product is shown on: the first tile of a
+        product needs none.
     oldest : Out(1)
         Of those in flight that product is the oldest; there in a machine with a vector unit.
     """
@@ -275,8 +277,9 @@ class Flight(wiring.Component):
         self._load(m, newest, older, older_live, waits)
         show(self.execute, "execute", self.execute.waits, {})
         numbers = [self._drain(m, newest, older_live, commands, name, show) for name in DIRECTIONS]
-        for name in self.plan.directions:
-            self._result(m, platform, name, newest)
+        directions = self.plan.directions
+        pitches = {name: self._result(m, platform, name, newest) for name in directions}
+        self._tile_pitches(m, pitches)
         counts = self._tiles(m, platform, numbers)
         in_flight = []
         for number in range(2):
@@ -317,8 +320,8 @@ class Flight(wiring.Component):
         return at
 
     def _result(self, m, platform, name, newest):
-        """Both products' in a table; of the drain's, what its T tiles take."""
-        plan, store, given = self.plan, getattr(self, name), self.results[name]
+        """Both products' in a table; shows the drain's, and returns its pitch."""
+        store, given = getattr(self, name), self.results[name]
         ram = DistributedRam(width=GIVEN_RESULT.size, depth=2)
         m.submodules[f"{name}_results"] = place(ram, platform)
         result = Signal(GIVEN_RESULT, name=f"result_{name}")
@@ -330,12 +333,29 @@ class Flight(wiring.Component):
             _bits(result).eq(ram.read_data),
             *(store.result[member].eq(result[member]) for member in GIVEN_RESULT.members),
         ]
-        tile_pitch = data_output(m, store.result.tile_pitch, f"tile_pitch_{name}")
+        return result.pitch
+
+    def _tile_pitches(self, m, pitches):
+        """What T tiles take of results, whose lengths are powers of two: of one direction after the
+        other, with one shifter."""
+        plan = self.plan
+        turn = Signal(range(len(pitches)))
+        steps = [getattr(self, name).product.t_step for name in pitches]
+        step = Array(steps)[turn] if len(pitches) > 1 else steps[0]
         most = max(plan.tile_blocks, plan.fused_tile_blocks if plan.fused else 1)
-        with m.Switch(store.product.t_step):
-            for log in range(most.bit_length()):
-                with m.Case(1 << log):
-                    m.d.sync += tile_pitch.eq(result.pitch << (log + plan.log_block))
+        log_blocks = Signal(range(most.bit_length()))
+        shifted = Signal(ADDRESS_BITS)
+        m.d.comb += [
+            bit.eq(Cat(step[log] for log in range(most.bit_length()) if log >> place & 1).any())
+            for place, bit in enumerate(log_blocks)
+        ]
+        pitch = Array(pitches.values())[turn] << plan.log_block
+        m.d.comb += shifted.eq(pitch << log_blocks)
+        m.d.sync += turn.eq(~turn)
+        for number, name in enumerate(pitches):
+            kept = data_output(m, getattr(self, name).result.tile_pitch, f"tile_pitch_{name}")
+            with m.If(turn == number):
+                m.d.sync += kept.eq(shifted)
 
     def _tiles(self, m, platform, numbers):
         """By direction and number, the tiles between their first request and their last sum."""
