@@ -154,6 +154,8 @@ class Core(wiring.Component):
             self.done.eq(dispatch.done),
             self.flags.eq(dispatch.flags),
             self.events.eq(dispatch.events),
+            self.events.saturated.eq(converter.saturated),
+            self.events.underflowed.eq(converter.underflowed),
             converter.seed.eq(self.seed),
         ]
         if vector is not None:

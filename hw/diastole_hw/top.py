@@ -21,7 +21,8 @@ from diastole_hw.bus.axi_writer import AxiWriter
 from diastole_hw.bus.axil_registers import AxilRegisters
 from diastole_hw.bus.services import owned_beat_layout, owned_request_layout, write_beat_layout
 from diastole_hw.bus.signature import AxiLiteSignature, AxiSignature, join_halves, top_ports
-from diastole_hw.command.counters import COUNTERS, WAITS, Counters
+from diastole_hw.command.counters import Counters
+from diastole_hw.command.dispatch import elements_of
 from diastole_hw.command.fetch import CommandFetch
 from diastole_hw.command.loss_scale import LossScaleRule
 from diastole_hw.core import Core
@@ -136,7 +137,7 @@ class Top(Elaboratable):
             ),
             "reader": AxiReader(data_width=plan.data_width),
             "writer": AxiWriter(data_width=plan.data_width),
-            "counters": Counters(**has),
+            "counters": Counters(**has, elements=elements_of(plan)),
         }
         for port in range(1, plan.ports):
             units[port_name("reader", port)] = AxiReader(data_width=plan.data_width)
@@ -174,6 +175,10 @@ class Top(Elaboratable):
             fetch.done.eq(core.done),
             counters.events.eq(core.events),
             counters.clear.eq(registers.clear),
+            counters.asked.eq(registers.asked),
+            counters.at.eq(registers.at),
+            registers.known.eq(counters.known),
+            registers.word.eq(counters.word),
         ]
         wiring.connect(m, fetch.command, core.command)
         wiring.connect(m, fetch.read, core.fetch)
@@ -183,8 +188,7 @@ class Top(Elaboratable):
             fetch.base.eq(registers.read_base),
             fetch.limit.eq(registers.read_limit),
         ]
-        waits = () if self.plan.vector is None else WAITS
-        for name in (*COUNTERS, *waits, *counters.latest):
+        for name in counters.latest:
             m.d.comb += getattr(registers, name).eq(getattr(counters, name))
 
     def _steps(self, m, platform, units, core):

@@ -6,11 +6,13 @@ from amaranth.lib.wiring import In, Out
 
 from diastole_hw.bus.signature import DECERR, OKAY, SLVERR, AxiLiteSignature
 from diastole_hw.invariant import invariant
+from diastole_hw.registers import data_register
 from diastole_sim.spec.check import require_int
 from diastole_sim.spec.registers import (
     ADDRESS_SPACE_BITS,
     BY_NAME,
     CONSTANT,
+    COUNTED,
     END,
     MAGIC,
     SETTING,
@@ -31,9 +33,10 @@ class AxilRegisters(wiring.Component):
     for a write to a register that is read only, or to a setting while ``busy``. Bits without a
     register are ignored on write and read as 0.
 
-    Timing: a write is accepted when address and data are both there, its effect and its response
-    come in the next cycle; a read's data in the cycle after its address. One access of each kind
-    per cycle. ``start``, ``reset`` and ``clear`` are registers, high for one cycle.
+    Timing: an access is looked at when its address, and the data of a write, are there and nothing
+    else is under way, writes first. It is accepted a cycle later, or when a counter is ``known``;
+    its effect and its response come in the cycle after that. No ready depends on the bus.
+    ``start``, ``reset`` and ``clear`` are registers, high for one cycle.
 
     Parameters
     ----------
@@ -62,10 +65,12 @@ class AxilRegisters(wiring.Component):
         The error, 0 for none; must hold until ``reset``.
     flags : In(8)
         Sets the bits of FLAGS; in the order of the table.
-    saturated, underflowed : In(32)
-    cycles_total, cycles, convert_cycles, read_beats, write_beats : In(64)
-    stall_load, stall_store, stall_accumulator, stall_turn : In(32)
-        The counters; the machine clears them on ``clear``.
+    asked : Out(1)
+    at : Out(7)
+    known : In(1)
+    word : In(32)
+        A word of a counter, as :class:`diastole_hw.command.counters.Counters` has it; the machine
+        clears them on ``clear``.
     amax : In(32)
         Magnitude bits of the last conversion, 0 above them.
     improvement_num, improvement_den : In(32)
@@ -77,9 +82,6 @@ class AxilRegisters(wiring.Component):
     step_set, loss_scale_set, loss_clean_set : In(1)
     step_next, loss_scale_next, loss_clean_next : In(32)
         With the former the register is the latter from the next cycle on; only while ``busy``.
-    wait_vector, wait_store, wait_load, wait_update, wait_chain, wait_convert, wait_command : In(64)
-    busy_slots : In(64)
-        Counters likewise.
 
     ValueError if config_hash is out of range.
     """
@@ -97,9 +99,17 @@ class AxilRegisters(wiring.Component):
             "busy": In(1),
             "finished": In(1),
             "flags": In(BY_NAME["flags"].bits),
+            "asked": Out(1),
+            "at": Out(range(END // 4)),
+            "known": In(1),
+            "word": In(WORD_BITS),
         }
         flow = {SETTING: Out, STATE: Out, STATUS: In}
-        members |= {r.name: flow[r.kind](r.bits) for r in self.registers if r.kind in flow}
+        members |= {
+            r.name: flow[r.kind](r.bits)
+            for r in self.registers
+            if r.kind in flow and r.name not in COUNTED
+        }
         for register in self.registers:
             if register.kind == STATE:
                 members[f"{register.name}_set"] = In(1)
@@ -123,72 +133,103 @@ class AxilRegisters(wiring.Component):
         values |= {
             register.name: getattr(self, register.name)
             for register in self.registers
-            if register.kind in (SETTING, STATE, STATUS)
+            if register.kind in (SETTING, STATE, STATUS) and register.name not in COUNTED
         }
-        self._read(m, values)
-        write = self._write_channel(m)
-        self._settings(m, platform, write)
-        self._control(m, write, irq_enable, done, error)
-        self._flags(m, write, flags)
+        reads, writes, select = self._access(m)
+        self._read(m, reads, select, values)
+        changes = self._write(m, writes, select)
+        self._settings(m, platform, changes)
+        self._control(m, changes, irq_enable, done, error)
+        self._flags(m, changes, flags)
         m.d.comb += self.irq.eq((done | error) & irq_enable)
         return m
 
-    def _read(self, m, values):
+    def _access(self, m):
+        """Begin accesses one by one. Gives whether there is a read, or a write, and ``select``: if
+        it is of a word of a register."""
         axil = self.axil
-        m.d.comb += axil.arready.eq(~axil.rvalid | axil.rready)
+        reads, writes = Signal(), Signal()
+        number = data_register(self.at.shape())
+        beyond = data_register()  # of all registers
+        address = Signal.like(axil.araddr)
+        m.d.comb += [
+            self.at.eq(number),
+            address.eq(axil.araddr),
+            axil.arready.eq(reads & (~self.asked | self.known)),
+            axil.awready.eq(writes),
+            axil.wready.eq(writes),
+        ]
+        with m.If(axil.awvalid & axil.wvalid & ~axil.bvalid):
+            m.d.comb += address.eq(axil.awaddr)
+        with m.If(reads | writes):
+            m.d.sync += [reads.eq(reads & ~axil.arready), writes.eq(0)]
+        with m.Else():
+            m.d.sync += number.eq(address[2:])
+            m.d.sync += beyond.eq(address[2 + len(number) :].any())
+            with m.If(axil.awvalid & axil.wvalid & ~axil.bvalid):
+                m.d.sync += writes.eq(1)
+            with m.Else():
+                m.d.sync += reads.eq(axil.arvalid & ~axil.rvalid)
+        at = {}
+        for register in self.registers:
+            for n in range(register.words):
+                at[register.name, n] = Signal(name=f"at_{register.name}_{n}")
+                here = (number == register.offset // 4 + n) & ~beyond
+                m.d.comb += at[register.name, n].eq(here)
+
+        def select(*registers):
+            return Cat(at[each.name, n] for each in registers for n in range(each.words))
+
+        return reads, writes, select
+
+    def _of(self, *kinds):
+        return [register for register in self.registers if register.kind in kinds]
+
+    def _read(self, m, reads, select, values):
+        axil = self.axil
+        counted = [register for register in self.registers if register.name in COUNTED]
+        found = Mux(self.asked, self.word, 0)
+        for register in self.registers:
+            if register.name in values:
+                for n, here in enumerate(select(register)):
+                    part = values[register.name][n * WORD_BITS : (n + 1) * WORD_BITS]
+                    found |= Mux(here, part, 0)
+        m.d.comb += self.asked.eq(reads & select(*counted).any())
         with m.If(axil.rready):
             m.d.sync += axil.rvalid.eq(0)
-        with m.If(axil.arvalid & axil.arready):
-            m.d.sync += [axil.rvalid.eq(1), axil.rdata.eq(0), axil.rresp.eq(OKAY)]
-            with m.Switch(axil.araddr[2:]):
-                for register in self.registers:
-                    value = values[register.name]
-                    for n in range(register.words):
-                        with m.Case(register.offset // 4 + n):
-                            m.d.sync += axil.rdata.eq(value[n * WORD_BITS : (n + 1) * WORD_BITS])
-                with m.Default():
-                    m.d.sync += axil.rresp.eq(DECERR)
+        with m.If(reads):
+            m.d.sync += [axil.rvalid.eq(axil.arready), axil.rdata.eq(found)]
+            m.d.sync += axil.rresp.eq(Mux(select(*self.registers).any(), OKAY, DECERR))
 
-    def _write_channel(self, m):
-        """Accept and answer writes. Gives ``select``: that the word at an offset is written now."""
+    def _write(self, m, writes, select):
+        """Answer writes. Gives ``changes``: whether a word of a register, the first if it is not
+        said, is written now."""
         axil = self.axil
-        taken = Signal()
         response = Signal(2)
-        m.d.comb += [
-            taken.eq(axil.awvalid & axil.wvalid & (~axil.bvalid | axil.bready)),
-            axil.awready.eq(taken),
-            axil.wready.eq(taken),
-        ]
+        locked = self.busy & select(*self._of(SETTING, STATE)).any()
+        m.d.comb += response.eq(DECERR)
+        with m.If(select(*self.registers).any()):
+            refused = locked | select(*self._of(CONSTANT, STATUS)).any()
+            m.d.comb += response.eq(Mux(refused, SLVERR, OKAY))
         with m.If(axil.bready):
             m.d.sync += axil.bvalid.eq(0)
-        with m.If(taken):
+        with m.If(writes):
             m.d.sync += [axil.bvalid.eq(1), axil.bresp.eq(response)]
-        with m.Switch(axil.awaddr[2:]):
-            for register in self.registers:
-                refuse = Const(OKAY, 2)
-                if register.kind in (CONSTANT, STATUS):
-                    refuse = Const(SLVERR, 2)
-                elif register.kind in (SETTING, STATE):
-                    refuse = Mux(self.busy, SLVERR, OKAY)
-                first = register.offset // 4
-                with m.Case(*range(first, first + register.words)):
-                    m.d.comb += response.eq(refuse)
-            with m.Default():
-                m.d.comb += response.eq(DECERR)
 
-        def select(offset: int):
-            return taken & (response == OKAY) & (axil.awaddr[2:] == offset // 4)
+        def changes(register, word=0):
+            lock = self.busy if register.kind in (SETTING, STATE) else Const(0, 1)
+            return writes & select(register)[word] & ~lock
 
-        return select
+        return changes
 
-    def _settings(self, m, platform, select):
+    def _settings(self, m, platform, changes):
         axil = self.axil
         for register in self.registers:
             if register.kind in (SETTING, STATE):
                 value = getattr(self, register.name)
                 for low in range(0, register.bits, 8):
                     word, byte = divmod(low // 8, 4)
-                    with m.If(select(register.offset + 4 * word) & axil.wstrb[byte]):
+                    with m.If(changes(register, word) & axil.wstrb[byte]):
                         m.d.sync += value[low : low + 8].eq(axil.wdata[8 * byte : 8 * byte + 8])
             if register.kind == STATE:
                 value = getattr(self, register.name)
@@ -198,10 +239,10 @@ class AxilRegisters(wiring.Component):
                 with m.If(changed):
                     m.d.sync += value.eq(getattr(self, f"{register.name}_next"))
 
-    def _control(self, m, select, irq_enable, done, error):
+    def _control(self, m, changes, irq_enable, done, error):
         axil = self.axil
         control, status = BY_NAME["control"], BY_NAME["status"]
-        asked, acknowledged = select(control.offset), select(status.offset)
+        asked, acknowledged = changes(control), changes(status)
 
         def written(register, name, selected):
             """The host writes 1 to this bit."""
@@ -223,11 +264,11 @@ class AxilRegisters(wiring.Component):
         with m.If(self.finished):
             m.d.sync += done.eq(1)
 
-    def _flags(self, m, select, flags):
+    def _flags(self, m, changes, flags):
         """Sticky: set wins over clear."""
         register = BY_NAME["flags"]
         axil = self.axil
-        written = select(register.offset) & axil.wstrb[0]
+        written = changes(register) & axil.wstrb[0]
         drop = Mux(written, axil.wdata[: register.bits], 0)
         m.d.sync += flags.eq(self.flags | (flags & ~drop & ~self.clear.replicate(register.bits)))
 

@@ -1,18 +1,31 @@
 """The machine's counters: what a command cost, and what it waited for."""
 
-from amaranth.hdl import Module, Mux, Signal, Value
+from functools import reduce
+from operator import or_
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import bits_for
 
 from diastole_hw.command.dispatch import IMPROVEMENTS, events_layout
-from diastole_sim.spec.registers import BY_NAME, STALL_REGISTERS, WAIT_REGISTERS
+from diastole_hw.memory.ram import Ram
+from diastole_hw.place import place
+from diastole_hw.registers import data_register
+from diastole_sim.spec.check import require_int
+from diastole_sim.spec.registers import (
+    BY_NAME,
+    COUNTED,
+    END,
+    STALL_REGISTERS,
+    WAIT_REGISTERS,
+    registers_of,
+)
 
-COUNTERS = ("cycles_total", "cycles", "convert_cycles", "read_beats", "write_beats")
-COUNTERS += (*STALL_REGISTERS.values(), "saturated", "underflowed")
-ELEMENTS = ("saturated", "underflowed")
-"""Counted when a conversion is done, all at once."""
-WAITS = ("busy_slots", *WAIT_REGISTERS.values())
-"""Of machines with a vector unit."""
+WORD_BITS = 32
+"""Of a word of the memory: half a register, or one."""
+MOST_BEATS = 3
+"""In a cycle, over all ports."""
 
 
 class Counters(wiring.Component):
@@ -20,69 +33,131 @@ class Counters(wiring.Component):
 
     Beats are those of products; they and stalls count only while a product command runs.
 
-    Timing: a counter of cycles or of beats shows an event 2 cycles after it, so that nothing that
-    tells of events reaches a sum in the same cycle; one of elements, and what is of the latest
-    tensor, in the cycle after it. All are 0 in the cycle after ``clear``, whatever happened with it
-    or before.
+    The counters are words of a memory, which are visited in turn. What has happened since its last
+    visit is *pending*: so much is added to a word, and what that carries to the word behind it.
+
+    Timing: ``word`` of ``at`` comes with ``known``, from the cycle after ``asked`` on within as
+    many cycles as there are words, or twice as many after ``clear``. It has all events but those of
+    the cycle before ``known`` and of that cycle; the second word of a register lacks those of one
+    cycle more. ``amax`` and what is like it show a tensor in the
+    cycle after it. All are 0 after ``clear``, whatever happened with it or before.
 
     Parameters
     ----------
     planes, vector : bool
         Of a machine with the format ``fast``, which has a precision monitor, or with a vector unit,
         which counts what its array waits for.
+    elements : int
+        Most that saturate, or underflow, in a cycle (1 to 255).
 
     Members
     -------
-    events : In(events_layout(planes=planes, vector=vector))
+    events : In(events_layout(planes=planes, vector=vector, elements=elements))
     clear : In(1)
         A pulse: everything back to 0.
-    cycles : Out(BY_NAME["cycles"].bits)
-        And likewise every other name of ``COUNTERS``, as wide as its register.
+    asked : In(1)
+        Must hold, with ``at``, until ``known``.
+    at : In(range(END // 4))
+        Number of a word in the table of registers: of one of ``COUNTED``.
+    known : Out(1)
+    word : Out(32)
     amax : Out(BY_NAME["amax"].bits)
     improvement_num, improvement_den : Out(32)
         Of the tensor converted last, 0 after ``clear``; the latter two with ``planes``.
-    busy_slots, wait_vector : Out(64)
-        And likewise every other name of ``WAITS``, with ``vector``: of the cycles of ``running``,
-        each in one of them, so that they add up to ``cycles_total``.
+
+    ValueError if ``elements`` is out of range.
     """
 
-    def __init__(self, *, planes: bool = False, vector: bool = False):
+    def __init__(self, *, planes: bool = False, vector: bool = False, elements: int):
         self.planes, self.vector = planes, vector
+        self.elements = require_int("elements", elements, 1, 255)
         self.latest = ("amax", *IMPROVEMENTS) if planes else ("amax",)
-        counted = (*COUNTERS, *WAITS) if vector else COUNTERS
+        layout = events_layout(planes=planes, vector=vector, elements=elements)
         super().__init__(
-            {"events": In(events_layout(planes=planes, vector=vector)), "clear": In(1)}
-            | {name: Out(BY_NAME[name].bits) for name in (*counted, *self.latest)}
+            {"events": In(layout), "clear": In(1), "asked": In(1), "at": In(range(END // 4))}
+            | {"known": Out(1), "word": Out(WORD_BITS)}
+            | {name: Out(BY_NAME[name].bits) for name in self.latest}
         )
+
+    @property
+    def _words(self) -> list[tuple[str, int]]:
+        """What the memory holds: the name of a register, and which word of it."""
+        present = registers_of(planes=self.planes, vector=self.vector)
+        counted = [register for register in present if register.name in COUNTED]
+        return [(each.name, n) for each in counted for n in range(each.words)]
 
     def elaborate(self, platform):
         m = Module()
+        words = self._words
+        ram = Ram(width=WORD_BITS, depth=1 << bits_for(len(words) - 1))
+        m.submodules.ram = place(ram, platform)
+        following = data_register(range(ram.depth))  # the word that is read
+        visited = data_register(range(ram.depth))  # that which is written, read a cycle before
+        restarts = Signal(init=1)
+        clearing = data_register()  # words are undefined, or of before ``clear``
+        carry = data_register()
+        total = Signal(WORD_BITS + 1)
+        here = [Signal(name=f"visits_{name}_{n}") for name, n in words]
+        m.d.comb += [flag.eq(visited == number) for number, flag in enumerate(here)]
+        carries = carry & Cat(here[number] for number, (_, n) in enumerate(words) if n).any()
+        amounts = self._pending(m, restarts, dict(zip(words, here, strict=True)), ram.depth)
+        m.d.comb += [
+            ram.read_en.eq(1),
+            ram.read_addr.eq(following),
+            total.eq(Mux(clearing, 0, ram.read_data) + (reduce(or_, amounts) | carries)),
+            ram.write_en.eq(~restarts),
+            ram.write_addr.eq(visited),
+            ram.write_data.eq(total),
+            self.word.eq(total),
+            self.known.eq(self.asked & ~clearing & ~restarts & self._asked(here)),
+        ]
+        m.d.sync += [
+            restarts.eq(self.clear),
+            following.eq(following + 1),
+            visited.eq(following),
+            carry.eq(total[-1]),
+        ]
+        with m.If(following == ram.depth - 1):
+            m.d.sync += clearing.eq(0)
+        with m.If(restarts):
+            m.d.sync += [following.eq(0), visited.eq(ram.depth - 1), clearing.eq(1), carry.eq(0)]
+        self._show_latest(m)
+        return m
+
+    def _asked(self, here):
+        """Whether it is the word at hand that is asked for."""
+        numbers = [BY_NAME[name].offset // 4 + n for name, n in self._words]
+        number = reduce(or_, (Mux(flag, n, 0) for flag, n in zip(here, numbers, strict=True)))
+        return self.at == number
+
+    def _pending(self, m, restarts, here, depth):
+        """Count what happens between two visits; gives what the counter at hand has pending, as
+        values of which at most one is not 0."""
+        for name, (amount, most) in self._happened().items():
+            step = data_register(len(Value.cast(amount)), name=f"{name}_step")
+            pending = data_register(range(most * depth + 1), name=f"{name}_pending")
+            m.d.sync += step.eq(amount)
+            m.d.sync += pending.eq(Mux(here[name, 0], 0, pending) + step)
+            with m.If(restarts):
+                m.d.sync += pending.eq(0)
+            yield Mux(here[name, 0], pending, 0)
+
+    def _happened(self):
+        """By counter, how often its events happen in this cycle, and at most."""
         events, running = self.events, self.events.multiplying
-        happened = {
+        counted = {
             "cycles_total": events.running,
             "cycles": running,
             "convert_cycles": events.converting,
-            "read_beats": Mux(running, events.read, 0),
-            "write_beats": Mux(running, events.written, 0),
-            "saturated": events.saturated,
-            "underflowed": events.underflowed,
         } | {name: running & events.stalls[cause] for cause, name in STALL_REGISTERS.items()}
         if self.vector:
-            happened |= self._waits()
-        for name, amount in happened.items():
-            counter = getattr(self, name)
-            if name not in ELEMENTS:
-                step = Signal(len(Value.cast(amount)), name=f"{name}_step")
-                m.d.sync += step.eq(Mux(self.clear, 0, amount))
-                amount = step
-            m.d.sync += counter.eq(Mux(self.clear, 0, counter + amount))
-        for name in self.latest:
-            value = getattr(self, name)
-            with m.If(events.converted):
-                m.d.sync += value.eq(events[name])
-            with m.If(self.clear):
-                m.d.sync += value.eq(0)
-        return m
+            counted |= self._waits()
+        return {name: (amount, 1) for name, amount in counted.items()} | {
+            "read_beats": (Mux(running, events.read, 0), MOST_BEATS),
+            "write_beats": (Mux(running, events.written, 0), MOST_BEATS),
+            "saturated": (events.saturated, self.elements),
+            "underflowed": (events.underflowed, self.elements),
+        }
 
     def _waits(self):
         """The counter of a cycle in which something runs: a slot, or the first cause that holds."""
@@ -94,3 +169,12 @@ class Counters(wiring.Component):
             happened[WAIT_REGISTERS[cause]] = left & events.waits[cause]
             left = left & ~events.waits[cause]
         return happened | {WAIT_REGISTERS[rest]: left}
+
+    def _show_latest(self, m):
+        events = self.events
+        for name in self.latest:
+            value = getattr(self, name)
+            with m.If(events.converted):
+                m.d.sync += value.eq(events[name])
+            with m.If(self.clear):
+                m.d.sync += value.eq(0)

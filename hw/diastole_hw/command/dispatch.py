@@ -10,6 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from diastole_hw.command.decode import command_layout
 from diastole_hw.convert.control import ConverterControl
+from diastole_hw.convert.geometry import Geometry
 from diastole_hw.engine.control import STALLS, product_control
 from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
@@ -33,20 +34,16 @@ from diastole_sim.spec.stream_table import CHOICE_FIELDS
 
 FLAGS = data.StructLayout({bit.name: 1 for bit in FLAG_BITS})
 IMPROVEMENTS = {"improvement_num": unsigned(32), "improvement_den": unsigned(32)}
-EVENTS = data.StructLayout(
-    {
-        "running": 1,  # a command runs in this cycle
-        "converting": 1,  # a convert command does
-        "multiplying": 1,  # a product command does
-        "read": unsigned(2),  # beats that have come for products
-        "written": unsigned(2),  # that they have given
-        "stalls": STALLS,
-        "converted": 1,  # for one cycle, with what follows: a tensor has been converted
-        "saturated": unsigned(32),  # its elements that did, over all copies
-        "underflowed": unsigned(32),
-        "amax": unsigned(31),  # its largest finite magnitude, as binary32 without a sign
-    }
-)
+EVENTS = {
+    "running": 1,  # a command runs in this cycle
+    "converting": 1,  # a convert command does
+    "multiplying": 1,  # a product command does
+    "read": unsigned(2),  # beats that have come for products
+    "written": unsigned(2),  # that they have given
+    "stalls": STALLS,
+    "converted": 1,  # for one cycle, with what follows: a tensor has been converted
+    "amax": unsigned(31),  # its largest finite magnitude, as binary32 without a sign
+}
 
 
 WAITS = {
@@ -55,17 +52,26 @@ WAITS = {
 }
 
 
-def events_layout(*, planes: bool, vector: bool = False) -> data.StructLayout:
-    """``EVENTS``; with ``planes``, also what the monitor has counted of a tensor; with ``vector``,
-    of a machine with a vector unit, also what the array waits for. There a cycle without a slot, in
-    which nothing that it waits for holds, is one of waiting for a command."""
+def events_layout(*, planes: bool, vector: bool = False, elements: int) -> data.StructLayout:
+    """``EVENTS``, and elements that ``saturated`` or ``underflowed`` in this cycle, over all
+    copies: ``elements`` at most. With ``planes``, also what the monitor has counted of a tensor;
+    with ``vector``, of a machine with a vector unit, also what the array waits for. There a cycle
+    without a slot, in which nothing that it waits for holds, is one of waiting for a command."""
     more = (IMPROVEMENTS if planes else {}) | (WAITS if vector else {})
-    return data.StructLayout(EVENTS.members | more) if more else EVENTS
+    counts = dict.fromkeys(("saturated", "underflowed"), unsigned(elements.bit_length()))
+    return data.StructLayout(EVENTS | counts | more)
 
 
 def events_of(plan: Plan) -> data.StructLayout:
     """Those of the machine."""
-    return events_layout(planes=plan.planar, vector=plan.vector is not None)
+    return events_layout(
+        planes=plan.planar, vector=plan.vector is not None, elements=elements_of(plan)
+    )
+
+
+def elements_of(plan: Plan) -> int:
+    """Most that its converter stores in a cycle."""
+    return Geometry(numerics=plan.numerics, data_width=plan.data_width).stored_at_once
 
 
 def command_of(plan: Plan) -> data.StructLayout:
@@ -131,7 +137,7 @@ class Dispatch(wiring.Component):
         By number, all that was given to the writer for the command is in memory.
     flags : Out(FLAGS)
     events : Out(events_of(plan))
-        But those of beats, which are 0.
+        But those of beats and of elements, which are 0.
     vector, vector_number : Out(VectorControl()), Out(1)
         The vector unit, where there is one, as are the others; the command that it is at.
     step, following : In(32), In(1)
@@ -463,15 +469,10 @@ class Dispatch(wiring.Component):
         else:
             with m.If(convert.command.valid & convert.command.ready):
                 m.d.sync += cls.eq(convert.command.p.cls)
+        m.d.comb += [events.converted.eq(reported), events.amax.eq(convert.amax)]
+        if self.plan.planar:
+            m.d.comb += [events[name].eq(getattr(convert, name)) for name in IMPROVEMENTS]
         with m.If(reported):
-            m.d.comb += [
-                events.converted.eq(1),
-                events.saturated.eq(convert.saturated),
-                events.underflowed.eq(convert.underflowed),
-                events.amax.eq(convert.amax),
-            ]
-            if self.plan.planar:
-                m.d.comb += [events[name].eq(getattr(convert, name)) for name in IMPROVEMENTS]
             for number, name in enumerate(CLASS_NAMES):
                 with m.If(cls == number):
                     m.d.comb += flags[f"{name}_nan"].eq(convert.nan)

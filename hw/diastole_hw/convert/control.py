@@ -54,8 +54,6 @@ class ConverterControl(wiring.Signature):
     nan, inf : In(1)
         The tensor of the last command has a NaN, an Inf. Valid from ``done`` to the next command,
         as are the others.
-    saturated, underflowed : In(32)
-        Finite elements of all its images that were too large; that became zero and were not.
     amax : In(31)
         Bits 30..0 of its largest finite magnitude; 0 if there is none that is no subnormal.
     improvement_num, improvement_den : In(32)
@@ -72,8 +70,6 @@ class ConverterControl(wiring.Signature):
                 "done": In(1),
                 "nan": In(1),
                 "inf": In(1),
-                "saturated": In(32),
-                "underflowed": In(32),
                 "amax": In(31),
             }
         )

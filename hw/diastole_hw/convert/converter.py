@@ -79,6 +79,9 @@ class Converter(wiring.Component):
         Must not change while busy; not checked.
     busy : Out(1)
         A command is being executed; ``control.command.ready`` is its inverse.
+    saturated, underflowed : Out(range of the geometry's stored_at_once + 1)
+        Finite elements that were too large in this cycle, over all images; that became zero and
+        were not.
     read : Out(ReadSignature(data_width))
     write : Out(WriteSignature(data_width))
         Requests are aligned to beats; each beat that is written comes after its request is taken.
@@ -108,6 +111,8 @@ class Converter(wiring.Component):
                 "control": In(ConverterControl(planes=numerics.chooses_widths, fed=fed)),
                 "seed": In(32),
                 "busy": Out(1),
+                "saturated": Out(range(self.geometry.stored_at_once + 1)),
+                "underflowed": Out(range(self.geometry.stored_at_once + 1)),
                 "read": Out(ReadSignature(data_width)),
                 "write": Out(WriteSignature(data_width)),
                 "slow": Out(range(DEPTH + 1)),
@@ -412,13 +417,12 @@ class Converter(wiring.Component):
             m.d.sync += report.nan.eq(1)
         with m.If(quantiser.inf):
             m.d.sync += report.inf.eq(1)
-        m.d.sync += report.saturated.eq(report.saturated + quantiser.saturated)
-        m.d.sync += report.underflowed.eq(report.underflowed + quantiser.underflowed)
+        m.d.comb += self.saturated.eq(quantiser.saturated)
+        m.d.comb += self.underflowed.eq(quantiser.underflowed)
         if self.geometry.planar:
             self._monitor(m, platform, quantiser, start)
         with m.If(start):
             m.d.sync += [report.nan.eq(0), report.inf.eq(0)]
-            m.d.sync += [report.saturated.eq(0), report.underflowed.eq(0)]
 
     def _monitor(self, m, platform, quantiser, start):
         m.submodules.monitor = place(monitor := Monitor(lanes=self.geometry.lanes), platform)

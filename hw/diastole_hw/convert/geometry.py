@@ -213,6 +213,11 @@ class Geometry:
         return GROUP_BLOCKS * self.block
 
     @property
+    def stored_at_once(self) -> int:
+        """Elements that are quantised in a cycle, over all copies."""
+        return self.lanes * (1 + self.two_copies)
+
+    @property
     def lanes(self) -> int:
         """Elements of a word: a beat of floats, unless a row of a group is shorter, or, where there
         are two copies, a row of a block."""

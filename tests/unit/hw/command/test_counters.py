@@ -1,22 +1,40 @@
 # amaranth: UnusedElaboratable=no
 """Counters against sums in Python."""
 
-from diastole_hw.command.counters import COUNTERS, Counters
+from collections import deque
+
+import pytest
+
+from diastole_hw.command import counters
+from diastole_hw.command.counters import Counters
 from diastole_sim.spec.registers import BY_NAME
 from support.bench import design, run
 
 STALLS = ("load", "store", "accumulator", "turn")
-SINGLE_BITS = ("running", "converting", "multiplying", "read", "written", "converted")
-
-
-ELEMENTS = ("saturated", "underflowed")
-"""Counted a cycle earlier than what is counted in cycles."""
+SINGLE_BITS = ("running", "converting", "multiplying", "converted")
+ELEMENTS = 5
+OFFSETS = {
+    "saturated": 0x54,
+    "underflowed": 0x58,
+    "cycles": 0x60,
+    "convert_cycles": 0x68,
+    "read_beats": 0x70,
+    "write_beats": 0x78,
+    **{f"stall_{cause}": 0x80 + 4 * number for number, cause in enumerate(STALLS)},
+    "cycles_total": 0xA0,
+}
+WAITS = ("vector", "store", "load", "update", "chain", "convert", "command")
+"""Of which the first that holds is counted; the last always does."""
+OF_VECTOR = {f"wait_{cause}": 0xC8 + 8 * number for number, cause in enumerate(WAITS)}
+OF_VECTOR["busy_slots"] = 0x100
+LATE = 2
+"""Cycles from an event to a word that has it; to the second word of a counter one more."""
 
 
 def amounts(events):
     """What one cycle adds to each counter."""
     running = events["multiplying"]
-    return {
+    counted = {
         "cycles_total": events["running"],
         "cycles": running,
         "convert_cycles": events["converting"],
@@ -25,59 +43,119 @@ def amounts(events):
         "saturated": events["saturated"],
         "underflowed": events["underflowed"],
     } | {f"stall_{cause}": running and events["stalls"][cause] for cause in STALLS}
+    if "waits" in events:
+        holds = events["waits"] | {"command": 1}
+        first = next(f"wait_{cause}" for cause in WAITS if holds[cause])
+        counted |= dict.fromkeys(OF_VECTOR, 0)
+        counted["busy_slots" if events["busy_slot"] else first] = events["running"]
+    return counted
 
 
-def random_events(rng):
-    events = {name: rng.randrange(2) for name in SINGLE_BITS}
-    events["stalls"] = {cause: rng.randrange(2) for cause in STALLS}
+def random_events(rng, most, vector=False):
+    """``most``: all that there is at most, in every cycle."""
+    events = {name: most or rng.randrange(2) for name in SINGLE_BITS}
+    events["stalls"] = {cause: most or rng.randrange(2) for cause in STALLS}
+    events |= {name: 3 if most else rng.randrange(4) for name in ("read", "written")}
     for name in ("saturated", "underflowed"):
-        events[name] = rng.choice([0, 0, rng.randrange(1000), 2**31 - 1])
+        events[name] = ELEMENTS if most else rng.choice([0, 0, rng.randrange(ELEMENTS + 1)])
+    if vector:
+        events["busy_slot"] = rng.random() < 0.2
+        events["waits"] = {cause: rng.random() < 0.25 for cause in WAITS[:-1]}
     return events | {"amax": rng.randrange(2**31)}
 
 
-def test_counts_until_cleared(rng):
-    dut = design(Counters)
+class Model:
+    """All sums, and how they were in the cycles before."""
+
+    def __init__(self, bits):
+        self.bits = bits
+        self.clear()
+
+    def clear(self):
+        self.totals = dict.fromkeys(self.bits, 0)
+        self.before = deque([self.totals] * (LATE + 2), LATE + 2)
+
+    def add(self, events):
+        sums = {name: self.totals[name] + more for name, more in amounts(events).items()}
+        self.totals = {name: total % 2 ** self.bits[name] for name, total in sums.items()}
+        self.before.append(self.totals)
+
+    def word(self, name, number, word_bits):
+        return self.before[1 - number][name] >> number * word_bits & (1 << word_bits) - 1
+
+
+def widths(offsets, word_bits):
+    return {name: BY_NAME[name].bits // 32 * word_bits for name in offsets}
+
+
+def check(dut, offsets, rng, *, word_bits, cycles, p_clear=0.0, p_most=0.0, vector=False):
+    """Asked for words at any time; each is that of the moment in which it comes."""
+    bits = widths(offsets, word_bits)
+    words = [(name, n) for name in offsets for n in range(bits[name] // word_bits)]
+    seen, limit = set(), 2 * len(words) + 2
 
     async def bench(ctx):
-        totals = dict.fromkeys(COUNTERS, 0)
-        late = dict.fromkeys(COUNTERS, 0)
-        amax = 0  # of the tensor converted last
-        for _ in range(400):
-            events = random_events(rng)
-            clear = rng.random() < 0.02
+        model, asked, waited, turn = Model(bits), None, 0, []
+        for _ in range(cycles):
+            if asked is None and rng.random() < 0.5:
+                turn = turn or rng.sample(words, len(words))
+                asked, waited = turn.pop(), 0
+                ctx.set(dut.at, offsets[asked[0]] // 4 + asked[1])
+            events = random_events(rng, rng.random() < p_most, vector)
+            clear = rng.random() < p_clear
+            ctx.set(dut.asked, asked is not None)
             ctx.set(dut.events, events)
             ctx.set(dut.clear, clear)
-            await ctx.tick()
-            for name, amount in amounts(events).items():
-                now = amount if name in ELEMENTS else late[name]
-                totals[name] = 0 if clear else (totals[name] + now) % 2 ** BY_NAME[name].bits
-                late[name] = 0 if clear else amount
-            amax = events["amax"] if events["converted"] else amax
-            amax = 0 if clear else amax
-            got = {name: ctx.get(getattr(dut, name)) for name in COUNTERS}
-            assert (got, ctx.get(dut.amax)) == (totals, amax)
+            _, _, known, word = await ctx.tick().sample(dut.known, dut.word)
+            model.add(events)
+            assert not known or asked
+            if known:
+                assert word == model.word(*asked, word_bits), asked
+                seen.add((*asked, word))
+                asked = None
+            if clear:
+                model.clear()
+            waited = 0 if clear else waited + 1
+            assert asked is None or waited <= limit
 
-    run(dut, bench)
-
-
-def test_every_counter_is_as_wide_as_its_register():
-    dut = design(Counters)
-    names = (*COUNTERS, "amax")
-    widths = {name: len(getattr(dut, name)) for name in names}
-    assert widths == {name: BY_NAME[name].bits for name in names}
+    run(dut, bench, limit=cycles + 100)
+    return seen
 
 
-def test_what_the_monitor_counted(rng):
-    """Of the tensor converted last, until it is cleared; other machines have none."""
-    dut = design(Counters, planes=True)
-    names = ("improvement_num", "improvement_den")
+@pytest.mark.parametrize("vector", [False, True], ids=["plain", "vector unit"])
+@pytest.mark.parametrize("p_most", [0.0, 1.0], ids=["some events", "all events"])
+def test_counts_until_cleared(vector, p_most, rng):
+    dut = design(Counters, elements=ELEMENTS, vector=vector)
+    offsets = OFFSETS | OF_VECTOR if vector else OFFSETS
+    keys = {"word_bits": 32, "cycles": 1800, "p_clear": 0.002, "p_most": p_most}
+    seen = check(dut, offsets, rng, **keys, vector=vector)
+    assert {name for name, n, word in seen if n == 0 and word} == set(offsets)
+
+
+def test_carries_into_the_word_behind(rng, monkeypatch):
+    """With short words, so that they overflow."""
+    monkeypatch.setattr(counters, "WORD_BITS", 8)
+    dut = Counters(elements=ELEMENTS)
+    seen = check(dut, OFFSETS, rng, word_bits=8, cycles=2000, p_most=0.5)
+    assert {name for name, n, word in seen if n == 1 and word > 1} == {
+        "cycles", "convert_cycles", "read_beats", "write_beats", "cycles_total"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("planes", [False, True], ids=["plain", "planes"])
+def test_what_was_converted_last(planes, rng):
+    """Of the tensor converted last, until it is cleared; what the monitor counted with planes."""
+    dut = design(Counters, elements=ELEMENTS, planes=planes)
+    monitored = ("improvement_num", "improvement_den")
+    names = ("amax", *monitored) if planes else ("amax",)
     assert [len(getattr(dut, name)) for name in names] == [BY_NAME[name].bits for name in names]
-    assert not any(hasattr(design(Counters), name) for name in names)
+    assert all(hasattr(dut, name) == planes for name in monitored)
 
     async def bench(ctx):
         last = dict.fromkeys(names, 0)
         for _ in range(150):
-            events = random_events(rng) | {name: rng.getrandbits(32) for name in names}
+            events = random_events(rng, 0)
+            events |= {name: rng.getrandbits(32) for name in names[1:]}
             clear = rng.random() < 0.05
             ctx.set(dut.events, events)
             ctx.set(dut.clear, clear)
@@ -91,35 +169,6 @@ def test_what_the_monitor_counted(rng):
     run(dut, bench)
 
 
-WAITS = ("vector", "store", "load", "update", "chain", "convert", "command")
-"""Of which the first that holds is counted; the last always does."""
-
-
-def test_every_cycle_is_one_of_a_slot_or_of_a_wait(rng):
-    dut = design(Counters, vector=True)
-    names = ["busy_slots", *(f"wait_{cause}" for cause in WAITS)]
-    assert [len(getattr(dut, name)) for name in names] == [64] * 8
-    assert not any(hasattr(design(Counters), name) for name in names)
-
-    async def bench(ctx):
-        totals = dict.fromkeys(names, 0)
-        late = None
-        for cycle in range(600):
-            events = random_events(rng) | {"busy_slot": rng.random() < 0.2}
-            events["waits"] = {cause: rng.random() < 0.25 for cause in WAITS[:-1]}
-            ctx.set(dut.events, events)
-            ctx.set(dut.clear, cycle == 50)
-            await ctx.tick()
-            if cycle == 50:
-                totals, late = dict.fromkeys(names, 0), None
-                continue
-            if late:
-                totals[late] += 1
-            holds = events["waits"] | {"command": 1}
-            first = next(f"wait_{cause}" for cause in WAITS if holds[cause])
-            late = ("busy_slots" if events["busy_slot"] else first) if events["running"] else None
-            assert {name: ctx.get(getattr(dut, name)) for name in names} == totals
-            assert sum(totals.values()) == ctx.get(dut.cycles_total)
-        assert all(totals.values())
-
-    run(dut, bench)
+def test_refused_parameter_of_counters():
+    with pytest.raises(ValueError, match="elements must be an integer in"):
+        Counters(elements=0)

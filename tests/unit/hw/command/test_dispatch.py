@@ -36,7 +36,7 @@ CONVERSION = (
     "scale",
 )
 FLAG_NAMES = ("x_nan", "x_inf", "w_nan", "w_inf", "dy_nan", "dy_inf", "overflow", "inexact")
-REPORT = ("saturated", "underflowed", "amax")
+REPORT = ("amax",)
 
 
 def random_command(rng, opcode):
@@ -280,7 +280,7 @@ class Played:
         assert events.running == bool(running)
         assert events.converting == any(life.converts for life in running)
         assert events.multiplying == multiplies
-        assert (events.read, events.written) == (0, 0)
+        assert (events.read, events.written, events.saturated, events.underflowed) == (0, 0, 0, 0)
         assert {cause: events.stalls[cause] for cause in STALL_CAUSES} == said["stalls"]
         assert converting is None or number == converting.number
         assert events.converted == said["converted"]
@@ -289,8 +289,6 @@ class Played:
             name = ("x", "w", "dy")[converting.command["class_x"]]
             raised |= {f"{name}_{what}" for what in ("nan", "inf") if said["seen"][what]}
             assert {name: events[name] for name in REPORT} == said["report"]
-        else:
-            assert [events[name] for name in REPORT] == [0, 0, 0]
         assert {name for name in FLAG_NAMES if flags[name]} == raised
 
     def check_end(self, done):
