@@ -33,9 +33,9 @@ class AxilRegisters(wiring.Component):
     for a write to a register that is read only, or to a setting while ``busy``. Bits without a
     register are ignored on write and read as 0.
 
-    Timing: an access is looked at when its address, and the data of a write, are there and nothing
-    else is under way, writes first. It is accepted a cycle later, or when a counter is ``known``;
-    its effect and its response come in the cycle after that. No ready depends on the bus.
+    Timing: an access is begun when its address, and the data of a write, are there and nothing else
+    is under way, writes first. It is accepted 2 cycles later, or when a counter is ``known``; its
+    effect and its response come in the cycle after that. No ready depends on the bus.
     ``start``, ``reset`` and ``clear`` are registers, high for one cycle.
 
     Parameters
@@ -132,8 +132,8 @@ class AxilRegisters(wiring.Component):
         }
         values |= {
             register.name: getattr(self, register.name)
-            for register in self.registers
-            if register.kind in (SETTING, STATE, STATUS) and register.name not in COUNTED
+            for register in self._but_counters
+            if register.kind in (SETTING, STATE, STATUS)
         }
         reads, writes, select = self._access(m)
         self._read(m, reads, select, values)
@@ -146,55 +146,63 @@ class AxilRegisters(wiring.Component):
 
     def _access(self, m):
         """Begin accesses one by one. Gives whether there is a read, or a write, and ``select``: if
-        it is of a word of a register."""
+        it is of a word of a register; of counters a word of any."""
         axil = self.axil
-        reads, writes = Signal(), Signal()
+        reads, writes, decoded, ends = Signal(), Signal(), Signal(), Signal()
         number = data_register(self.at.shape())
         beyond = data_register()  # of all registers
+        write = axil.awvalid & axil.wvalid & ~axil.bvalid
         address = Signal.like(axil.araddr)
         m.d.comb += [
             self.at.eq(number),
-            address.eq(axil.araddr),
-            axil.arready.eq(reads & (~self.asked | self.known)),
-            axil.awready.eq(writes),
-            axil.wready.eq(writes),
+            address.eq(Mux(write, axil.awaddr, axil.araddr)),
+            ends.eq(decoded & (~self.asked | self.known)),
+            axil.arready.eq(reads & ends),
+            axil.awready.eq(writes & decoded),
+            axil.wready.eq(writes & decoded),
         ]
-        with m.If(axil.awvalid & axil.wvalid & ~axil.bvalid):
-            m.d.comb += address.eq(axil.awaddr)
         with m.If(reads | writes):
-            m.d.sync += [reads.eq(reads & ~axil.arready), writes.eq(0)]
+            m.d.sync += decoded.eq(1)
         with m.Else():
-            m.d.sync += number.eq(address[2:])
-            m.d.sync += beyond.eq(address[2 + len(number) :].any())
-            with m.If(axil.awvalid & axil.wvalid & ~axil.bvalid):
-                m.d.sync += writes.eq(1)
-            with m.Else():
-                m.d.sync += reads.eq(axil.arvalid & ~axil.rvalid)
-        at = {}
-        for register in self.registers:
-            for n in range(register.words):
-                at[register.name, n] = Signal(name=f"at_{register.name}_{n}")
-                here = (number == register.offset // 4 + n) & ~beyond
-                m.d.comb += at[register.name, n].eq(here)
+            m.d.sync += [number.eq(address[2:]), beyond.eq(address[2 + len(number) :].any())]
+            m.d.sync += [writes.eq(write), reads.eq(~write & axil.arvalid & ~axil.rvalid)]
+        with m.If(ends):
+            m.d.sync += [reads.eq(0), writes.eq(0), decoded.eq(0)]
+        counted = data_register(name="at_counter")
+        at = {register.name: Cat(counted) for register in self.registers}
+        for register in self._but_counters:
+            words = [data_register(name=f"at_{register.name}_{n}") for n in range(register.words)]
+            at[register.name] = Cat(words)
+            for word, here in zip(words, self._words(register), strict=True):
+                m.d.sync += word.eq((number == here) & ~beyond)
+        here = [n for each in self.registers if each.name in COUNTED for n in self._words(each)]
+        m.d.sync += counted.eq(Cat(number == n for n in here).any() & ~beyond)
+        m.d.comb += self.asked.eq(reads & decoded & counted)
 
         def select(*registers):
-            return Cat(at[each.name, n] for each in registers for n in range(each.words))
+            return Cat(*{each.name: at[each.name] for each in registers}.values())
 
-        return reads, writes, select
+        return reads & decoded, writes & decoded, select
+
+    @property
+    def _but_counters(self):
+        return [register for register in self.registers if register.name not in COUNTED]
+
+    @staticmethod
+    def _words(register):
+        """Their numbers."""
+        return range(register.offset // 4, register.offset // 4 + register.words)
 
     def _of(self, *kinds):
         return [register for register in self.registers if register.kind in kinds]
 
     def _read(self, m, reads, select, values):
         axil = self.axil
-        counted = [register for register in self.registers if register.name in COUNTED]
         found = Mux(self.asked, self.word, 0)
-        for register in self.registers:
-            if register.name in values:
-                for n, here in enumerate(select(register)):
-                    part = values[register.name][n * WORD_BITS : (n + 1) * WORD_BITS]
-                    found |= Mux(here, part, 0)
-        m.d.comb += self.asked.eq(reads & select(*counted).any())
+        for register in self._but_counters:
+            for n, here in enumerate(select(register)):
+                part = values[register.name][n * WORD_BITS : (n + 1) * WORD_BITS]
+                found |= Mux(here, part, 0)
         with m.If(axil.rready):
             m.d.sync += axil.rvalid.eq(0)
         with m.If(reads):

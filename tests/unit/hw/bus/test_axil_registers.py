@@ -415,7 +415,7 @@ def test_flags_are_sticky():
 
 
 def test_accesses_take_turns():
-    """Both kinds asked for all the time: each takes two cycles, and a write goes first unless the
+    """Both kinds asked for all the time: each takes three cycles, and a write goes first unless the
     answer to the one before it is still there."""
     dut = registers()
     axil = dut.axil
@@ -429,9 +429,11 @@ def test_accesses_take_turns():
         for n in range(6):
             ctx.set(axil.wdata, n + 1)
             signals = (axil.awready, axil.arready, axil.bvalid, axil.rvalid, axil.rdata)
-            seen = [(await ctx.tick().sample(*signals))[2:] for _ in range(4)]
-            assert [(aw, ar) for aw, ar, *_ in seen] == [(0, 0), (1, 0), (0, 0), (0, 1)]
-            assert [(b, r) for _, _, b, r, _ in seen] == [(0, n > 0), (0, 0), (1, 0), (0, 0)]
+            seen = [(await ctx.tick().sample(*signals))[2:] for _ in range(6)]
+            assert [n for n, (aw, *_) in enumerate(seen) if aw] == [2]
+            assert [n for n, (_, ar, *_) in enumerate(seen) if ar] == [5]
+            assert [n for n, (_, _, b, *_) in enumerate(seen) if b] == [3]
+            assert [n for n, (*_, r, _) in enumerate(seen) if r] == ([0] if n else [])
             assert n == 0 or seen[0][-1] == n
 
     run(dut, bench)
@@ -446,9 +448,9 @@ def test_an_access_waits_for_the_answer_before_it():
         for signal in (axil.awvalid, axil.wvalid, axil.arvalid):
             ctx.set(signal, 1)
         ctx.set(axil.awaddr, COUNT)
-        await ctx.tick().repeat(2)
+        await ctx.tick().repeat(3)
         ctx.set(axil.awaddr, 0xF00)
-        await ctx.tick().repeat(2)
+        await ctx.tick().repeat(3)
         ctx.set(axil.araddr, 0xF00)
         signals = (axil.awready, axil.wready, axil.arready, axil.bresp, axil.rresp, axil.rdata)
         for _ in range(4):
@@ -457,7 +459,7 @@ def test_an_access_waits_for_the_answer_before_it():
         ctx.set(axil.bready, 1)
         ctx.set(axil.rready, 1)
         answers, taken = {"b": [], "r": []}, [0, 0]
-        for _ in range(10):
+        for _ in range(14):
             signals = (axil.awready, axil.arready, axil.bvalid, axil.rvalid, axil.bresp, axil.rresp)
             _, _, aw, ar, b, r, *responses = await ctx.tick().sample(*signals)
             taken = [taken[0] + aw, taken[1] + ar]
