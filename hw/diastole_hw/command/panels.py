@@ -1,14 +1,12 @@
 """Whether what a nest keeps on chip fits: counted, before a command starts."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from amaranth.utils import bits_for
 
 from diastole_hw.command.decode import layout_for
-from diastole_hw.place import place
 from diastole_hw.registers import data_register
-from diastole_hw.schedule.lengths import nest_lengths
+from diastole_hw.transfer.times import times
 from diastole_sim.spec.command_table import (
     MULTIPLYING,
     SLOT_FIELDS,
@@ -17,78 +15,22 @@ from diastole_sim.spec.command_table import (
 )
 from diastole_sim.spec.image import MAX_SIZE
 from diastole_sim.spec.limits import CHOSEN_PLANES, Limits
-from diastole_sim.spec.nest import NestLimits
 from diastole_sim.spec.operations import OPERATIONS
 
 SIZE_BITS = MAX_SIZE.bit_length()
-
-
-class PanelRoom(wiring.Component):
-    """Whether the slabs of an operand that stays fit into a memory.
-
-    Timing: ``done`` comes after a cycle for each slab, and one more; earlier if they do not fit. It
-    and ``fits`` hold until the next ``start``.
-
-    Parameters
-    ----------
-    room : int
-        Of the memory, in blocks of a bank.
-    planes : int
-        Of an operand, at most.
-
-    Members
-    -------
-    start : In(1)
-        A pulse: count. The other inputs must hold until ``done``.
-    slab : In(range(planes * room + 1))
-        Blocks that a chunk takes, those of all planes.
-    chunk, chunk_blocks : In(SIZE_BITS)
-        Blocks of a chunk, and of the contraction.
-    whole : In(1)
-        All tiles stay, else one.
-    tile, tile_blocks : In(SIZE_BITS)
-        Blocks of a tile, and of all tiles.
-    done, fits : Out(1)
-    """
-
-    def __init__(self, room: int, planes: int = 1):
-        self.room, self.planes = room, planes
-        lengths = dict.fromkeys(("chunk", "chunk_blocks", "tile", "tile_blocks"), In(SIZE_BITS))
-        flags = dict.fromkeys(("start", "whole"), In(1)) | dict.fromkeys(("done", "fits"), Out(1))
-        super().__init__({"slab": In(range(planes * room + 1))} | lengths | flags)
-
-    def elaborate(self, platform):
-        m = Module()
-        used = Signal(range((1 + self.planes) * self.room + 1))
-        chunk_at = Signal(SIZE_BITS)  # end of the chunk at hand
-        tile_at = Signal(SIZE_BITS)
-        last_chunk = Signal()
-        last_tile = Signal()
-        m.d.comb += [
-            last_chunk.eq(chunk_at >= self.chunk_blocks),
-            last_tile.eq(~self.whole | (tile_at >= self.tile_blocks)),
-        ]
-        with m.If(~self.done):
-            m.d.sync += [used.eq(used + self.slab), chunk_at.eq(chunk_at + self.chunk)]
-            with m.If(last_chunk):
-                m.d.sync += [chunk_at.eq(self.chunk), tile_at.eq(tile_at + self.tile)]
-            with m.If(used > self.room):
-                m.d.sync += [self.done.eq(1), self.fits.eq(0)]
-            with m.Elif(last_chunk & last_tile):
-                m.d.sync += [self.done.eq(1), self.fits.eq(1)]
-        with m.If(self.start):
-            m.d.sync += [self.done.eq(0), used.eq(self.slab)]
-            m.d.sync += [chunk_at.eq(self.chunk), tile_at.eq(self.tile)]
-        return m
 
 
 class Panels(wiring.Component):
     """Check what the nest of a command keeps, as
     :meth:`diastole_sim.spec.nest.NestLimits.problem` does.
 
-    Timing: ``done`` comes at the latest when both operands have been counted
-    (:class:`PanelRoom`, which begins 1 cycle after ``start``), 2 cycles after ``start`` where
-    nothing is kept.
+    What stays of an operand, in blocks of a bank, is a product of lengths: slices of a chunk, tiles
+    or groups, chunks, and where all of them stay, of these; of several planes also that. It is
+    counted length by length: what has been found is added to itself as often as the next length
+    says, until it is beyond the room.
+
+    Timing: an operand takes 2 cycles for each of its lengths, and one for each addition, fewer if
+    it does not fit; ``done`` comes a cycle after the last.
 
     Parameters
     ----------
@@ -104,7 +46,7 @@ class Panels(wiring.Component):
     done : Out(1)
         Until the next ``start``.
     fits : Out(1)
-        With ``done``.
+        With ``done``; means nothing where nothing is kept.
     """
 
     def __init__(self, limits: Limits):
@@ -120,72 +62,112 @@ class Panels(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        nests, command = self.limits.nests, self.command
+        nests, keeps = self.limits.nests, self.command.nest_keep
         assert nests is not None
-        any_of = nests.of("forward")
-        assert any_of is not None
-        most = max(max(counts) for counts in self.limits.planes or ((1,),))
-        blocks = {"stream": any_of.stream_blocks, "held": any_of.held_blocks}
-        rooms = {name: PanelRoom(room, most) for name, room in blocks.items()}
-        slabs = {}
-        for name, room in rooms.items():
-            m.submodules[name] = place(room, platform)
-            slabs[name] = data_register(room.slab.shape(), name=f"{name}_slab")
-            m.d.comb += room.slab.eq(slabs[name])
-        present = opcodes_of(vector=self.limits.has_vector)
-        with m.Switch(command.opcode):
-            for name, operation in OPERATIONS.items():
-                taken = nests.of(name)
-                if taken is not None:
-                    opcodes = [op for op in present if MULTIPLYING.get(op) == operation]
-                    with m.Case(*opcodes):
-                        self._operation(m, operation, taken, rooms, slabs)
-        fits = done = 1
-        counts = Signal()  # slabs are known
-        m.d.sync += counts.eq(self.start)
-        for bit, room in enumerate(rooms.values()):
-            keeps = command.nest_keep[bit]
-            m.d.comb += room.start.eq(counts)
-            done &= room.done | ~keeps
-            fits &= room.fits | ~keeps
-        m.d.comb += [self.done.eq(~self.start & ~counts & done), self.fits.eq(fits)]
+        rooms = nests.forward.stream_blocks, nests.forward.held_blocks
+        operands = self._lengths(m, nests)
+        last = len(operands[0]) - 1
+        held = data_register()  # the operand that is counted
+        at = data_register(range(last + 1))  # the length at hand
+        loads = data_register()
+        ended = Signal(init=1)
+        step = data_register(max(len(step) for lengths in operands for _, step in lengths))
+        left = data_register(signed(max(SIZE_BITS, len(step)) + 2))  # of the length, below 0
+        begins = data_register()  # 1 is missing in it
+        found = data_register(range(2 * max(rooms) + 1))
+        factor = data_register(found.shape())  # found before this length
+        after = Signal.like(left)
+        m.d.comb += [after.eq(left + step + begins), self.done.eq(ended & ~self.start)]
+        with m.If(loads):
+            m.d.sync += [loads.eq(0), begins.eq(1), factor.eq(found)]
+            with m.Switch(Cat(at, held)):
+                for number, lengths in enumerate(operands):
+                    for n, (size, each) in enumerate(lengths):
+                        with m.Case(number << len(at) | n):
+                            ones = Const(-1, signed(len(left) - len(size)))
+                            m.d.sync += [left.eq(Cat(~size, ones)), step.eq(each)]
+        with m.Elif(found > Mux(held, rooms[1], rooms[0])):
+            m.d.sync += [ended.eq(1), self.fits.eq(0)]
+        with m.Elif(after < 0):
+            m.d.sync += [left.eq(after), begins.eq(0), found.eq(found + factor)]
+        with m.Elif(at != last):
+            m.d.sync += [at.eq(at + 1), loads.eq(1)]
+        with m.Elif(~held & keeps[1]):
+            m.d.sync += [held.eq(1), at.eq(0), loads.eq(1)]
+            m.d.sync += found.eq(nests.forward.pass_blocks)
+        with m.Else():
+            m.d.sync += [ended.eq(1), self.fits.eq(1)]
+        with m.If(self.start):
+            m.d.sync += [ended.eq(0), held.eq(~keeps[0]), at.eq(0), loads.eq(1)]
+            m.d.sync += found.eq(Mux(keeps[0], 1, nests.forward.pass_blocks))
         return m
 
-    def _operation(self, m, operation, taken: NestLimits, rooms, slabs):
-        """Lengths and sizes of one product."""
-        command, block = self.command, self.limits.block
-        (product,) = operation.products
-        nest = nest_lengths(m, operation.name, taken, command)
-        low = (block - 1).bit_length()
-        blocks = [Signal(SIZE_BITS, name=f"{operation.name}_{axis}") for axis in product.loops]
-        for size, axis in zip(blocks, product.loops, strict=True):
-            m.d.comb += size.eq((command[axis] + (block - 1)) >> low)
-        t, lanes, contraction = blocks
-        outer_l = command.nest_outer
-        for operand, name, slab, whole, tile, tiles in (
-            (product.streamed, "stream", nest.stream_slab, outer_l, nest.t_blocks, t),
-            (
-                product.held,
-                "held",
-                nest.held_slab,
-                ~outer_l,
-                nest.groups * taken.lane_side,
-                lanes,
-            ),
-        ):
-            room = rooms[name]
-            if self.limits.has_planes:
-                bits = bits_for(room.planes - 1)
-                further = command[WIDTH_FIELDS[operand.tensor_class]][:bits]
-                if self.limits.has_choices:
-                    by_slot = command[SLOT_FIELDS[operand.tensor_class]].any()
-                    further = Mux(by_slot, max(CHOSEN_PLANES) - 1, further)
-                slab = slab * (further + 1)
-            m.d.sync += slabs[name].eq(slab)
-            m.d.comb += [
-                room.chunk.eq(nest.chunk),
-                room.chunk_blocks.eq(contraction),
-                room.whole.eq(whole),
-                room.tile.eq(tile),
-                room.tile_blocks.eq(tiles),
+    def _lengths(self, m, nests):
+        """Those of what streams and of what is held: pairs, how long it is and how much of it goes
+        at once, both at least 1; 0 for a length that is one step."""
+        own = self._of_operation(m, nests)
+        command, low = self.command, (self.limits.block - 1).bit_length()
+        all_tiles = command.nest_outer
+
+        def lengths(count, whole, size, blocks, planes):
+            found = [
+                (own["chunk"], own["chunk_side"]),
+                (own[count], Const(1)),
+                (own["contraction"], own["chunk"] << low),
+                (Mux(whole, own[size], 0), own[blocks] << low),
             ]
+            return [*found, (own[planes], Const(1))] if self.limits.has_planes else found
+
+        return (
+            lengths("t", all_tiles, "streamed", "t", "streamed_planes"),
+            lengths("groups", ~all_tiles, "lanes", "lane_blocks", "held_planes"),
+        )
+
+    def _of_operation(self, m, nests):
+        """By name, lengths and sizes of the product that the command is."""
+        values = {
+            operation: self._values(operation, nests.of(operation.name))
+            for operation in OPERATIONS.values()
+            if nests.of(operation.name) is not None
+        }
+        widths = {}
+        for one in values.values():
+            widths |= {name: max(len(each), widths.get(name, 0)) for name, each in one.items()}
+        own = {name: Signal(width, name=f"own_{name}") for name, width in widths.items()}
+        with m.Switch(self.command.opcode):
+            for operation, one in values.items():
+                opcodes = opcodes_of(vector=self.limits.has_vector)
+                with m.Case(*(n for n in opcodes if MULTIPLYING.get(n) == operation)):
+                    m.d.comb += [own[name].eq(each) for name, each in one.items()]
+        return own
+
+    def _values(self, operation, taken):
+        """They, of one operation."""
+        command = self.command
+        (product,) = operation.products
+
+        def length(field, accepted):
+            given = command[f"nest_{field}"]
+            return Mux(given == 0, accepted[-1], given)[: accepted[-1].bit_length()]
+
+        sizes = zip(("streamed", "lanes", "contraction"), product.loops, strict=True)
+        own = {name: command[axis] for name, axis in sizes}
+        own |= {
+            "t": length("t", taken.t_blocks),
+            "groups": length("groups", taken.groups),
+            "chunk": length("chunk", taken.chunk),
+            "chunk_side": Const(taken.chunk_side),
+        }
+        own["lane_blocks"] = times(own["groups"], taken.lane_side)
+        if self.limits.has_planes:
+            own["streamed_planes"] = self._planes(product.streamed.tensor_class)
+            own["held_planes"] = self._planes(product.held.tensor_class)
+        return own
+
+    def _planes(self, tensor_class):
+        """Of an operand."""
+        further = self.command[WIDTH_FIELDS[tensor_class]]
+        if self.limits.has_choices:
+            by_slot = self.command[SLOT_FIELDS[tensor_class]].any()
+            further = Mux(by_slot, max(CHOSEN_PLANES) - 1, further)
+        return further + 1
