@@ -1,7 +1,7 @@
 """The front of the machine: fetches commands, refuses the malformed, hands the others on in
 order."""
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
+from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -75,6 +75,36 @@ def layout_for(limits: Limits) -> data.StructLayout:
     return command_layout(
         planes=limits.has_planes, vector=limits.has_vector, choices=limits.has_choices
     )
+
+
+def told_apart(limits: Limits) -> list[list[int]]:
+    """The positions of all bits of a command. Bits that are together only count in that any of them
+    is set: :class:`Decoder` may be given this as the first of them, and 0 as the others."""
+    groups: dict[tuple, list[int]] = {}
+    layout = layout_for(limits)
+    has = {"vector": limits.has_vector, "choices": limits.has_choices}
+    fields = machine_fields(**has)
+    reserved = [
+        reserved_mask(opcode, version, planes=limits.has_planes, **has)
+        for opcode in opcodes_of(vector=limits.has_vector)
+        for version in VERSIONS
+    ]
+    for at in range(8 * COMMAND_BYTES):
+        uses = tuple(mask >> at & 1 for mask in reserved)
+        own = [field for field in fields if field.low <= at < field.low + field.bits]
+        if all(uses):
+            groups.setdefault((), []).append(at)
+        elif any(at < field.low + _looked_at(field, layout) for field in own):
+            groups[at,] = [at]
+        else:
+            groups.setdefault((uses, *own), []).append(at)
+    return list(groups.values())
+
+
+def _looked_at(field, layout):
+    """Its lowest bits, each of which counts."""
+    members = layout.members
+    return Shape.cast(members[field.name]).width if field.name in members else field.bits
 
 
 class Decoder(wiring.Component):

@@ -1,12 +1,12 @@
 """The front of the machine: fetches commands and hands those that are in order on, in order."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal, signed
 from amaranth.lib import enum, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from diastole_hw.bus.services import ReadSignature
-from diastole_hw.command.decode import Decoder, layout_for
+from diastole_hw.command.decode import Decoder, layout_for, told_apart
 from diastole_hw.command.panels import Panels
 from diastole_hw.place import place
 from diastole_hw.registers import data_register
@@ -115,8 +115,8 @@ class CommandFetch(wiring.Component):
         panels = Panels(self.limits)
         m.submodules.panels = place(panels, platform)
         m.d.comb += panels.command.eq(self.command.payload)
-        bits = data_register(8 * COMMAND_BYTES)
-        index = Signal(32)
+        state = Signal(State)
+        index = Signal(32)  # of the command that is fetched or offered, or is the error
         flying = Signal(2)  # commands that were taken and are not done
         last = Signal()
         beats = 8 * COMMAND_BYTES // data_width
@@ -125,7 +125,6 @@ class CommandFetch(wiring.Component):
         inside = data_register()  # that lies in the window, of the cycle before
         asks = Signal()  # in State.REQUEST
         m.d.comb += [
-            decoder.bits.eq(bits),
             self.command.payload.eq(decoder.o),
             last.eq(index + 1 == self.count),
             self.number.eq(index[0]),
@@ -133,10 +132,11 @@ class CommandFetch(wiring.Component):
             self.read.requests.p.addr.eq(at),
             self.read.requests.p.beats.eq(beats),
         ]
+        m.d.comb += self.error_index.eq(Mux(self.error_code == 0, 0, index))
+        self._keep(m, decoder, beat, state == State.REQUEST)
         begin, none = 0, self.count == 0
         if self.limits.has_vector:
             begin, none = self.first, self.first >= self.count
-        state = Signal(State)
         code = Signal(8)  # of a fault that stops the machine in this cycle
         refusal = data_register(8)  # of the command that was fetched
         taken = Signal()
@@ -154,7 +154,8 @@ class CommandFetch(wiring.Component):
                     with m.Elif(self.address[: exact_log2(data_width // 8)].any()):
                         m.d.comb += code.eq(ErrorCode.MISALIGNED)
             with m.Case(State.SEEK):
-                m.d.sync += at.eq(self.address + (index << exact_log2(COMMAND_BYTES)))
+                first = index << exact_log2(COMMAND_BYTES) if self.limits.has_vector else 0
+                m.d.sync += at.eq(self.address + first)
                 m.d.sync += state.eq(State.LOOK)
             with m.Case(State.LOOK):
                 m.d.sync += [state.eq(State.REQUEST), asks.eq(1)]
@@ -167,7 +168,6 @@ class CommandFetch(wiring.Component):
             with m.Case(State.BEATS):
                 m.d.comb += self.read.beats.ready.eq(1)
                 with m.If(self.read.beats.valid):
-                    m.d.sync += bits.eq(Cat(bits, self.read.beats.payload)[data_width:])
                     m.d.sync += beat.eq(beat + 1)
                     with m.If(self.failed):
                         m.d.sync += refusal.eq(ErrorCode.READ_RESPONSE)
@@ -215,6 +215,25 @@ class CommandFetch(wiring.Component):
         self._stop(m, state, asks, index, flying, code)
         return m
 
+    def _keep(self, m, decoder, beat, anew):
+        """Keep of the beats what the decoder looks at."""
+        payload, width = self.read.beats.payload, self.limits.data_width
+        groups = told_apart(self.limits)
+        kept = data_register(len(groups))
+        beats = [sorted({at // width for at in group}) for group in groups]
+        m.d.comb += [
+            decoder.bits[group[0]].eq(bit) for group, bit in zip(groups, kept, strict=True)
+        ]
+        with m.If(anew):
+            m.d.sync += [kept[n].eq(0) for n, each in enumerate(beats) if len(each) > 1]
+        comes = self.read.beats.valid & self.read.beats.ready
+        for number in range(8 * COMMAND_BYTES // width):
+            with m.If(comes & (beat == number)):
+                for n, group in enumerate(groups):
+                    if number in beats[n]:
+                        here = Cat(payload[at % width] for at in group if at // width == number)
+                        m.d.sync += kept[n].eq(here.any() | (kept[n] & (len(beats[n]) > 1)))
+
     @staticmethod
     def _refuse(m, state, refusal, decoder):
         """Not this command, if the decoder has found anything."""
@@ -238,22 +257,19 @@ class CommandFetch(wiring.Component):
 
     def _stop(self, m, state, asks, index, flying, code):
         """Errors and ``clear``; what is assigned here wins over the states."""
-        oldest = Signal(32)
-        blamed = Signal(32)
-        m.d.comb += [
-            oldest.eq(index - flying),
-            blamed.eq(oldest + (oldest[0] != self.fault_number)),
-        ]
+        before = Signal(signed(3))  # the command to blame: how far
+        other = index[0] ^ flying[0] ^ self.fault_number  # not the oldest in flight
+        m.d.comb += before.eq(flying - other)
         with m.If(self.busy & (self.fault != 0)):
             m.d.comb += code.eq(self.fault)
         with m.If((code != 0) | self.clear):
             m.d.sync += asks.eq(0)
         with m.If(code != 0):
             m.d.sync += [state.eq(State.IDLE), self.finished.eq(0), self.error_code.eq(code)]
-            m.d.sync += self.error_index.eq(Mux(self.busy, Mux(self.fault != 0, blamed, index), 0))
+            m.d.sync += index.eq(Mux(self.busy, index - Mux(self.fault != 0, before, 0), 0))
         with m.If(self.clear):
             m.d.sync += [state.eq(State.IDLE), self.finished.eq(0)]
-            m.d.sync += [self.error_code.eq(0), self.error_index.eq(0)]
+            m.d.sync += self.error_code.eq(0)
 
 
 class State(enum.Enum, shape=4):
