@@ -19,6 +19,6 @@ RINGS = (
     Fault("asked for without room", "product_engine", r"requests_room = (.+);", "1'h1"),
     Fault("a slab too short", "setup", r"(forward_groups\[3\]) \?", "1'h0"),
     Fault("panels that do not fit", "command_fetch", r"if \((panels_fits)\) begin", "1'h1"),
-    Fault("one tile in a panel", "panel_room_room512", r"= ~ (whole);", "1'h0"),
-    Fault("one chunk in a panel", "panel_room_room512", r"= (chunk_at >= chunk_blocks);", "1'h1"),
+    Fault("one tile in a panel", "panels", r"= (command\[\d+\]) \? own_streamed :", "1'h0"),
+    Fault("one chunk in a panel", "panels", r"= ~ (own_contraction);", "24'h000000", True),
 )  # fmt: skip

@@ -273,9 +273,9 @@ SQUARES = (
     ),
     Fault(
         "underflows counted as saturated",
-        "dispatch",
-        r"= (\w+__saturated);",
-        "convert__underflowed",
+        "core",
+        r"= (converter_saturated);",
+        "converter_underflowed",
     ),
     Fault(
         "next backward begins with dW",

@@ -218,21 +218,26 @@ class CommandFetch(wiring.Component):
     def _keep(self, m, decoder, beat, anew):
         """Keep of the beats what the decoder looks at."""
         payload, width = self.read.beats.payload, self.limits.data_width
+        beats = 8 * COMMAND_BYTES // width
         groups = told_apart(self.limits)
-        kept = data_register(len(groups))
-        beats = [sorted({at // width for at in group}) for group in groups]
-        m.d.comb += [
-            decoder.bits[group[0]].eq(bit) for group, bit in zip(groups, kept, strict=True)
-        ]
+        far = [group for group in groups if group[0] // width != group[-1] // width]
+        over = data_register(len(far))  # of several beats
+        m.d.comb += [decoder.bits[group[0]].eq(bit) for group, bit in zip(far, over, strict=True)]
         with m.If(anew):
-            m.d.sync += [kept[n].eq(0) for n, each in enumerate(beats) if len(each) > 1]
-        comes = self.read.beats.valid & self.read.beats.ready
-        for number in range(8 * COMMAND_BYTES // width):
-            with m.If(comes & (beat == number)):
-                for n, group in enumerate(groups):
-                    if number in beats[n]:
-                        here = Cat(payload[at % width] for at in group if at // width == number)
-                        m.d.sync += kept[n].eq(here.any() | (kept[n] & (len(beats[n]) > 1)))
+            m.d.sync += over.eq(0)
+        for number in range(beats):
+            near = [group for group in groups if group not in far and group[0] // width == number]
+            kept = data_register(len(near), name=f"kept{number}")
+            m.d.comb += [
+                decoder.bits[group[0]].eq(bit) for group, bit in zip(near, kept, strict=True)
+            ]
+
+            def any_of(group, number=number):
+                return Cat(payload[at % width] for at in group if at // width == number).any()
+
+            with m.If(self.read.beats.valid & self.read.beats.ready & (beat == number)):
+                m.d.sync += kept.eq(Cat(any_of(group) for group in near))
+                m.d.sync += over.eq(over | Cat(any_of(group) for group in far))
 
     @staticmethod
     def _refuse(m, state, refusal, decoder):
@@ -257,16 +262,16 @@ class CommandFetch(wiring.Component):
 
     def _stop(self, m, state, asks, index, flying, code):
         """Errors and ``clear``; what is assigned here wins over the states."""
-        before = Signal(signed(3))  # the command to blame: how far
+        behind = Signal(signed(3))  # the command to blame: how far
         other = index[0] ^ flying[0] ^ self.fault_number  # not the oldest in flight
-        m.d.comb += before.eq(flying - other)
+        m.d.comb += behind.eq(flying - other)
         with m.If(self.busy & (self.fault != 0)):
             m.d.comb += code.eq(self.fault)
         with m.If((code != 0) | self.clear):
             m.d.sync += asks.eq(0)
         with m.If(code != 0):
             m.d.sync += [state.eq(State.IDLE), self.finished.eq(0), self.error_code.eq(code)]
-            m.d.sync += index.eq(Mux(self.busy, index - Mux(self.fault != 0, before, 0), 0))
+            m.d.sync += index.eq(Mux(self.busy, index - Mux(self.fault != 0, behind, 0), 0))
         with m.If(self.clear):
             m.d.sync += [state.eq(State.IDLE), self.finished.eq(0)]
             m.d.sync += self.error_code.eq(0)

@@ -478,3 +478,38 @@ def test_the_code_and_the_index_of_what_cannot_be_read():
         assert (ctx.get(dut.error_code), ctx.get(dut.error_index)) == (ErrorCode.WINDOW, 0)
 
     run(dut, bench)
+
+
+@pytest.mark.parametrize("data_width", [32, 128, 512])
+def test_every_bit_of_a_command_counts(data_width, rng):
+    """One bit changed, anywhere, and the command before it in order: as the host says."""
+    limits = limits_of(data_width)
+    dut = design(CommandFetch, limits)
+    places = [*rng.sample(range(512), 24), 511, 510, 127, 63]
+
+    async def bench(ctx):
+        for at in places:
+            command = good(Opcode.CONVERT, data_width).encode()
+            bits = int.from_bytes(command, "little") ^ 1 << at
+            changed = bits.to_bytes(COMMAND_BYTES, "little")
+            try:
+                decode(changed, limits)
+                want = 0
+            except MalformedCommandError as error:
+                want = error.code
+            await pulse(ctx, dut.clear)
+            await start(ctx, dut, 0, 2)
+            for data in (command, changed):
+                await get(ctx, dut.read.requests)
+                words = [
+                    data[n : n + data_width // 8] for n in range(0, len(data), data_width // 8)
+                ]
+                await put(ctx, dut.read.beats, (int.from_bytes(word, "little") for word in words))
+                if data is command:
+                    await get(ctx, dut.command)
+                    await pulse(ctx, dut.done)
+            await ctx.tick().repeat(4)
+            found = ctx.get(dut.error_code), ctx.get(dut.error_index), ctx.get(dut.command.valid)
+            assert found == ((want, 1, 0) if want else (0, 0, 1)), at
+
+    run(dut, bench)
