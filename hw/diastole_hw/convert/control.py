@@ -4,14 +4,15 @@ from amaranth.hdl import unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from diastole_hw.convert.geometry import EXTENT_BITS
 from diastole_hw.convert.order import cut_layout
 from diastole_sim.spec.command_table import ADDRESS_BITS
 
 CONVERT = data.StructLayout(
     {
         "cls": 2,
-        "rows": unsigned(32),
-        "cols": unsigned(32),
+        "rows": unsigned(EXTENT_BITS),
+        "cols": unsigned(EXTENT_BITS),
         "source": unsigned(ADDRESS_BITS),
         "destination": unsigned(ADDRESS_BITS),
         "destination_t": unsigned(ADDRESS_BITS),

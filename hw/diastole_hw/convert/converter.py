@@ -11,7 +11,7 @@ from diastole_hw.convert.control import ConverterControl, convert_layout
 from diastole_hw.convert.exponents import ExponentField
 from diastole_hw.convert.feed import Feed, fed_row_layout
 from diastole_hw.convert.gather import Gather, squares_layout
-from diastole_hw.convert.geometry import Geometry, by_class
+from diastole_hw.convert.geometry import PITCH_BITS, Geometry, by_class
 from diastole_hw.convert.image_writer import ImageWriter
 from diastole_hw.convert.intake import Intake
 from diastole_hw.convert.maxima import MAX_COL_BLOCKS
@@ -35,6 +35,7 @@ from diastole_sim.spec.check import require_int
 from diastole_sim.spec.numerics import Numerics
 
 _FEWEST_AHEAD, _MOST_AHEAD = 4, 8  # tiles that are asked for, and not yet read
+_IN_MEMORY = 4  # words of short queues of tiles, few enough, and enough for a small memory
 _BEATS_AHEAD = 256  # of which these are more than a far memory takes to answer
 
 
@@ -186,11 +187,11 @@ class Converter(wiring.Component):
         m.submodules.walk = place(walk, platform)
         m.submodules.requests = place(requests := ReadRequests(**self._sizes), platform)
         m.submodules.intake = place(intake := Intake(**self._sizes, fed=self.fed), platform)
-        to_request = StreamFifo(shape=asked_layout(self.geometry), depth=2)
+        to_request = StreamFifo(shape=asked_layout(self.geometry), depth=_IN_MEMORY)
         to_read = StreamFifo(shape=tile_layout(self.geometry), depth=self._tiles_ahead)
         m.submodules.to_request = place(to_request, platform)
         m.submodules.to_read = place(to_read, platform)
-        pitch = Signal(35)
+        pitch = Signal(PITCH_BITS)
         beat_shift = exact_log2(self.geometry.beat_bytes)
         floats = self.geometry.floats
         m.d.comb += pitch.eq(((job.cols + (floats - 1)) >> exact_log2(floats)) << beat_shift)
@@ -264,7 +265,7 @@ class Converter(wiring.Component):
         gather = Gather(**self._sizes, by_blocks=self.fed)
         m.submodules.gather = place(gather, platform)
         m.submodules.quantiser = place(quantiser := TileQuantiser(**self._sizes), platform)
-        tiles = StreamFifo(shape=tile_layout(sizes), depth=2)
+        tiles = StreamFifo(shape=tile_layout(sizes), depth=_IN_MEMORY)
         pieces = max(2, sizes.halves * sizes.most_pieces)
         squares = StreamFifo(shape=squares_layout(sizes), depth=pieces)
         m.submodules.tiles = place(tiles, platform)

@@ -5,7 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from diastole_hw.convert.geometry import Geometry
+from diastole_hw.convert.geometry import EXTENT_BITS, Geometry
 from diastole_hw.convert.order import TileOrder, cut_layout, follow_tiles
 from diastole_hw.invariant import invariant
 from diastole_hw.memory.ram import Ram
@@ -44,7 +44,7 @@ class Feed(wiring.Component):
     -------
     start : In(1)
         A pulse before a tensor; only while not ``busy``.
-    rows, cols : In(32)
+    rows, cols : In(24)
         At least 1; must hold until the last row is taken. Not checked.
     cut : In(:func:`diastole_hw.convert.order.cut_layout`)
         In blocks; as ``rows``. A word covers no blocks of two patches, not checked.
@@ -60,8 +60,8 @@ class Feed(wiring.Component):
         super().__init__(
             {
                 "start": In(1),
-                "rows": In(32),
-                "cols": In(32),
+                "rows": In(EXTENT_BITS),
+                "cols": In(EXTENT_BITS),
                 "cut": In(cut_layout()),
                 "i": In(stream.Signature(fed_row_layout(sizes.block))),
                 "o": Out(stream.Signature(unsigned(_FLOAT * sizes.lanes))),

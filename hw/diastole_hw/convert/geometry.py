@@ -7,10 +7,14 @@ from amaranth.hdl import Array, Const, Signal, Value
 from amaranth.utils import exact_log2
 
 from diastole_sim.spec.check import require_choice
-from diastole_sim.spec.image import DATA_WIDTHS, GROUP_BLOCKS, GroupLayout
+from diastole_sim.spec.image import DATA_WIDTHS, GROUP_BLOCKS, MAX_SIZE, GroupLayout
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics, TensorClass
 from diastole_sim.spec.rounding import is_stochastic
 
+EXTENT_BITS = MAX_SIZE.bit_length()
+"""Of a number of rows or columns of a tensor."""
+PITCH_BITS = EXTENT_BITS + 3
+"""Of the bytes from one row of floats to the next: whole beats, at most of 16 floats."""
 DOUBLED_FLOATS = 4096
 """Largest tile of which the buffer holds two, so that one is read while one is quantised."""
 PIECE_COLS, PIECE_BEATS = 16, 4

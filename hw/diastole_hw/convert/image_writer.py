@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import exact_log2
 
 from diastole_hw.bus.services import request_layout, write_beat_layout
-from diastole_hw.convert.geometry import Geometry, by_class
+from diastole_hw.convert.geometry import EXTENT_BITS, Geometry, by_class
 from diastole_hw.convert.maxima import MAX_COL_BLOCKS, MAX_KEPT_ROWS, ImageMaxima
 from diastole_hw.convert.order import TileOrder, cut_layout, follow_tiles
 from diastole_hw.convert.pack import packed_layout
@@ -64,7 +64,7 @@ class ImageWriter(wiring.Component):
     start : In(1)
         Begin a tensor.
     cls : In(2)
-    rows, cols : In(32)
+    rows, cols : In(24)
     destination, destination_t : In(40)
     scale : In(8)
         As in :class:`diastole_hw.convert.converter.Converter`; must hold until ``done``.
@@ -101,8 +101,8 @@ class ImageWriter(wiring.Component):
             | {
                 "start": In(1),
                 "cls": In(2),
-                "rows": In(32),
-                "cols": In(32),
+                "rows": In(EXTENT_BITS),
+                "cols": In(EXTENT_BITS),
                 "destination": In(ADDRESS_BITS),
                 "destination_t": In(ADDRESS_BITS),
                 "scale": In(8),
@@ -123,7 +123,8 @@ class ImageWriter(wiring.Component):
             max_col_blocks=self.max_col_blocks,
             kept_rows=self.kept_rows,
         )
-        packer = PackBytes(data_width=self.data_width)
+        entries = self.geometry.of_classes(self.geometry.exponent_entries)
+        packer = PackBytes(data_width=self.data_width, most=max(entries))
         groups = StreamFifo(shape=image_group_layout(), depth=_GROUPS_AHEAD)
         of_maxima = StreamFifo(shape=image_group_layout(), depth=_GROUPS_AHEAD)
         m.submodules.maxima = place(maxima, platform)
@@ -347,38 +348,45 @@ class ImageWriter(wiring.Component):
         col_blocks = (self.cols + (sizes.block - 1)) >> block_bits
         vectors = by_class(m, self.cls, map(int, sizes.vectors), "vectors_maxima").bool()
 
-        def beats_of(blocks, name):
+        def beats_of(blocks):
             entries = Mux(vectors, blocks << block_bits, blocks)
-            left = data_register(32, name=name)
-            with m.If(self.start):
-                m.d.sync += left.eq((entries + (sizes.beat_bytes - 1)) >> beat_bits)
-            return left
+            return (entries + (sizes.beat_bytes - 1)) >> beat_bits
 
-        rows_left = beats_of(row_blocks, "rows_left")
-        columns_left = beats_of(col_blocks, "columns_left")
+        count_bits = len(row_blocks)
+        m.submodules.locate = place(locate := Locate(count_bits=count_bits, step_bits=8), platform)
+        m.d.comb += [
+            locate.start.eq(self.start),
+            locate.base.eq(self.destination + header),
+            locate.pitch.eq(pitch),
+            locate.count.eq(row_blocks),
+            locate.step.eq(sizes.beat_bytes),
+        ]
+        if not sizes.two_copies:
+            beats = beats_of(row_blocks) + beats_of(col_blocks)
+            left = data_register(len(beats), name="maxima_left")
+            with m.If(done):
+                m.d.sync += left.eq(left - 1)
+            with m.If(self.start):
+                m.d.sync += left.eq(beats)
+            m.d.comb += locate.next.eq(done)
+            copies = ((locate, self._bytes(left)),)
+            return MaximaPlaces(locate.address, locate.ready, left == 1, Const(0, 1), copies)
+        rows_left = data_register(len(beats_of(row_blocks)), name="rows_left")
+        columns_left = data_register(len(beats_of(col_blocks)), name="columns_left")
         of_rows = rows_left.any()
         with m.If(done):
             with m.If(of_rows):
                 m.d.sync += rows_left.eq(rows_left - 1)
             with m.Else():
                 m.d.sync += columns_left.eq(columns_left - 1)
-        m.submodules.locate = place(locate := Locate(count_bits=32, step_bits=8), platform)
-        m.d.comb += [
-            locate.start.eq(self.start),
-            locate.base.eq(self.destination + header),
-            locate.pitch.eq(pitch),
-            locate.count.eq(row_blocks),
-            locate.next.eq(done & (of_rows | ~vectors)),
-            locate.step.eq(sizes.beat_bytes),
-        ]
+        with m.If(self.start):
+            m.d.sync += rows_left.eq(beats_of(row_blocks))
+            m.d.sync += columns_left.eq(beats_of(col_blocks))
         last = (rows_left == 0) & (columns_left == 1)
-        if not sizes.two_copies:
-            bytes_ = self._bytes(rows_left + columns_left)
-            return MaximaPlaces(
-                locate.address, locate.ready, last, Const(0, 1), ((locate, bytes_),)
-            )
-        m.submodules.locate_t = place(locate_t := Locate(count_bits=32, step_bits=8), platform)
+        locate_t = Locate(count_bits=count_bits, step_bits=8)
+        m.submodules.locate_t = place(locate_t, platform)
         m.d.comb += [
+            locate.next.eq(done & (of_rows | ~vectors)),
             locate_t.start.eq(self.start),
             locate_t.base.eq(self.destination_t + header),
             locate_t.pitch.eq(pitch_t),

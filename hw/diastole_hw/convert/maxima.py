@@ -5,7 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from diastole_hw.convert.geometry import Geometry, by_class
+from diastole_hw.convert.geometry import EXTENT_BITS, Geometry, by_class
 from diastole_hw.convert.order import BACK, BESIDE, TileOrder, cut_layout, follow_tiles
 from diastole_hw.convert.pack_bytes import PackBytes
 from diastole_hw.convert.tile_quantiser import image_group_layout
@@ -123,7 +123,7 @@ class ImageMaxima(wiring.Component):
         A pulse before the first group of a tensor, and its patches, as ``cols``; there with
         ``kept_rows``.
     cls : In(2)
-    cols : In(32)
+    cols : In(24)
         Of the tensor; must hold until the last beat is taken.
     group : In(stream of :func:`image_group_layout`)
         A group whose bytes come.
@@ -145,7 +145,7 @@ class ImageMaxima(wiring.Component):
             ({"start": In(1), "cut": In(cut_layout())} if kept_rows else {})
             | {
                 "cls": In(2),
-                "cols": In(32),
+                "cols": In(EXTENT_BITS),
                 "group": In(stream.Signature(image_group_layout())),
                 "i": In(stream.Signature(byte)),
                 "o": Out(stream.Signature(byte)),

@@ -3,8 +3,10 @@
 from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
 
 from diastole_hw.place import place
+from diastole_hw.registers import data_output
 from diastole_sim.spec.check import require_int
 from diastole_sim.spec.formats import PLANE_BITS
 
@@ -17,6 +19,9 @@ def packed_layout(data_width: int, planes: int = 1) -> data.StructLayout:
 
 class Packer(wiring.Component):
     """Pack elements of a class's width into beats, little-endian; a group begins a new beat.
+
+    Where every class's words fill beats without a rest, a beat is put together where it leaves;
+    else what a word has beyond a beat waits beside it.
 
     Timing: one word in per cycle while beats are taken. A beat leaves in the cycle after its last
     word came; where that word also begins the group's last beat, this leaves one later. ``o`` is
@@ -55,13 +60,53 @@ class Packer(wiring.Component):
             }
         )
 
+    @property
+    def _word_bits(self) -> list[int]:
+        """Of a word of each class, without gaps."""
+        return [self.lanes * bits for bits in self.element_bits]
+
     def elaborate(self, platform):
         m = Module()
-        width = self.data_width
         word = Signal(self.lanes * max(self.element_bits))
         bits = Signal(range(len(word) + 1))
         self._squeeze(m, word, bits)
+        move = Signal()
+        m.d.comb += [move.eq(self.o.ready | ~self.o.valid), self.i.ready.eq(move)]
+        if any(self.data_width % bits for bits in self._word_bits):
+            self._join(m, move, word, bits)
+        else:
+            self._fill(m, move, word)
+        return m
 
+    def _fill(self, m, move, word):
+        """Words in their places, in units of the shortest."""
+        lengths = self._word_bits
+        count = Signal(range(self.data_width // min(lengths)))  # units that the beat has
+        packed = data_output(m, self.o.payload, "packed")
+        taken = Signal()
+        ends = Signal()  # the beat, with the word
+        m.d.comb += taken.eq(self.i.valid & move)
+        with m.If(move):
+            m.d.sync += self.o.valid.eq(taken & ends)
+        with m.If(taken):
+            m.d.sync += packed.last.eq(self.i.p.last)
+            with m.If(count == 0):
+                m.d.sync += packed.beat.eq(0)
+        with m.Switch(self.cls):
+            for length in sorted(set(lengths)):
+                places = self.data_width // length
+                units = length // min(lengths)
+                number = count >> exact_log2(units)
+                classes = [cls for cls, bits in enumerate(lengths) if bits == length]
+                with m.Case(*classes) if len(classes) < len(lengths) else m.Default():
+                    m.d.comb += ends.eq(self.i.p.last | (number == places - 1))
+                    with m.If(taken):
+                        m.d.sync += count.eq(Mux(ends, 0, count + units))
+                        m.d.sync += packed.beat.word_select(number, length).eq(word)
+
+    def _join(self, m, move, word, bits):
+        """Words behind each other; what is beyond a beat begins the next."""
+        width = self.data_width
         rest = Signal(width)  # bits that do not fill a beat yet, zeros above
         fill = Signal(range(width))
         flush = Signal()  # `rest` ends a group, and leaves beside the next one's first word
@@ -73,9 +118,6 @@ class Packer(wiring.Component):
             m.d.comb += [begun.eq(rest), filled.eq(fill)]
         m.d.comb += joined.eq(begun | (word << filled))
         m.d.comb += total.eq(filled + bits)
-        move = Signal()
-        m.d.comb += move.eq(self.o.ready | ~self.o.valid)
-        m.d.comb += self.i.ready.eq(move)
         with m.If(move):
             m.d.sync += self.o.valid.eq(flush)
             m.d.sync += self.o.p.beat.eq(Mux(flush, rest, joined[:width]))
@@ -92,7 +134,6 @@ class Packer(wiring.Component):
                     m.d.sync += flush.eq(self.i.p.last & (total != width))
                 with m.Elif(self.i.p.last):
                     m.d.sync += [self.o.valid.eq(1), rest.eq(0), fill.eq(0)]
-        return m
 
     def _squeeze(self, m, word, bits):
         """Take the gaps out of a word."""

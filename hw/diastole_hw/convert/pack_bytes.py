@@ -5,8 +5,8 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.convert.pack import packed_layout
-from diastole_hw.registers import data_output
-from diastole_sim.spec.check import require_choice
+from diastole_hw.registers import data_register
+from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.image import DATA_WIDTHS
 
 
@@ -20,6 +20,8 @@ class PackBytes(wiring.Component):
     ----------
     data_width : int
         Bits of a beat.
+    most : int
+        Most bytes of a group, if they are less than a beat has; at least 1.
 
     Members
     -------
@@ -28,14 +30,16 @@ class PackBytes(wiring.Component):
     o : Out(stream of :func:`diastole_hw.convert.pack.packed_layout`)
         Zeros after the last byte of a group.
 
-    ValueError for a width that no bus has.
+    ValueError for a width that no bus has, and if ``most`` is out of range.
     """
 
     i: stream.Interface
     o: stream.Interface
 
-    def __init__(self, *, data_width: int):
+    def __init__(self, *, data_width: int, most: int | None = None):
         self.data_width = require_choice("data_width", data_width, DATA_WIDTHS)
+        beat = data_width // 8
+        self.most = beat if most is None else min(require_int("most", most, 1, 2**16), beat)
         byte = data.StructLayout({"byte": unsigned(8), "last": 1})
         super().__init__(
             {
@@ -46,14 +50,17 @@ class PackBytes(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        count = Signal(range(self.data_width // 8))  # bytes that the beat has
-        packed = data_output(m, self.o.payload, "packed")
+        size = self.data_width // 8
+        count = Signal(range(self.most))  # bytes that the beat has
+        packed = data_register(packed_layout(8 * self.most), name="packed")
         taken = Signal()
         ends = Signal()
         m.d.comb += [
+            self.o.p.beat.eq(packed.beat),
+            self.o.p.last.eq(packed.last),
             self.i.ready.eq(~self.o.valid | self.o.ready),
             taken.eq(self.i.valid & self.i.ready),
-            ends.eq(self.i.p.last | (count == self.data_width // 8 - 1)),
+            ends.eq(self.i.p.last | (count == size - 1)),
         ]
         with m.If(self.o.ready):
             m.d.sync += self.o.valid.eq(0)

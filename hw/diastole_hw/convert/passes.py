@@ -5,7 +5,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from diastole_hw.convert.geometry import Geometry, by_class
+from diastole_hw.convert.geometry import EXTENT_BITS, Geometry, by_class
 from diastole_hw.convert.intake import word_layout
 from diastole_hw.convert.walk import tile_layout
 from diastole_hw.random.draws import INDEX_BITS
@@ -48,7 +48,7 @@ class Passes(wiring.Component):
     Members
     -------
     cls : In(2)
-    cols : In(32)
+    cols : In(24)
         Of the tensor; must hold, as must ``cls``.
     tile : In(stream of :func:`tile_layout`)
         ``valid`` when the piece is measured that the next word is of; taken with its last word.
@@ -65,7 +65,7 @@ class Passes(wiring.Component):
         super().__init__(
             {
                 "cls": In(2),
-                "cols": In(32),
+                "cols": In(EXTENT_BITS),
                 "tile": In(stream.Signature(tile_layout(sizes))),
                 "used": In(1),
                 "found": In(1),
@@ -95,7 +95,8 @@ class Passes(wiring.Component):
         took = Signal()
         m.d.comb += took.eq(self.o.valid & self.o.ready)
         end = Signal()  # of the pass
-        offset = Signal(INDEX_BITS)  # of the row's first element from the tile's
+        # Of the row's first element from the tile's.
+        offset = Signal(range(sizes.max_tile_rows << EXTENT_BITS))
         m.d.comb += self.o.p.index.eq(self.tile.p.index + offset + column)
         with m.If(~finding):
             self._store(m, place_, took, end, offset)
@@ -146,8 +147,8 @@ class Passes(wiring.Component):
         """Groups, 8 blocks wide, of the tile's rows of blocks, block by block."""
         sizes = self.geometry
         words, rows, in_block = sizes.row_words - 1, sizes.block - 1, sizes.block_words - 1
-        line = Signal(INDEX_BITS)  # offset of the line's first row
-        below = Signal(INDEX_BITS)
+        line = Signal.like(offset)  # of the line's first row
+        below = Signal.like(offset)
         last_line = Signal()
         line_end = Signal()
         row_end = Signal()  # of a block

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from diastole_hw.bus.services import request_layout
-from diastole_hw.convert.geometry import Geometry, by_class
+from diastole_hw.convert.geometry import EXTENT_BITS, PITCH_BITS, Geometry, by_class
 from diastole_hw.convert.order import TileOrder, cut_layout, follow_tiles
 from diastole_hw.invariant import invariant
 from diastole_hw.place import place
@@ -68,11 +68,11 @@ class TensorWalk(wiring.Component):
     start : In(1)
         Begin a tensor; only while no tile is left of the one before, not checked.
     cls : In(2)
-    rows, cols : In(32)
+    rows, cols : In(24)
         At least 1; not checked. Must hold until the last tile is taken, as must the others.
     source : In(40)
         Address of the float tensor, aligned to beats.
-    pitch : In(35)
+    pitch : In(27)
         Bytes from one row of floats to the next.
     cut : In(:func:`diastole_hw.convert.order.cut_layout`)
         With ``in_patches``, as ``rows``; ``address`` is anything where the tensor is cut.
@@ -87,10 +87,10 @@ class TensorWalk(wiring.Component):
             | {
                 "start": In(1),
                 "cls": In(2),
-                "rows": In(32),
-                "cols": In(32),
+                "rows": In(EXTENT_BITS),
+                "cols": In(EXTENT_BITS),
                 "source": In(ADDRESS_BITS),
-                "pitch": In(35),
+                "pitch": In(PITCH_BITS),
                 "o": Out(stream.Signature(walked_layout(self.geometry))),
             }
         )
@@ -106,8 +106,8 @@ class TensorWalk(wiring.Component):
         if self.in_patches:
             self._order(m, platform, tile_rows, tile_cols)
             return m
-        rows_left = data_register(32)
-        cols_left = data_register(32)
+        rows_left = data_register(EXTENT_BITS)
+        cols_left = data_register(EXTENT_BITS)
         row_address = data_register(ADDRESS_BITS)
         row_index = data_register(INDEX_BITS)
         address = data_register(ADDRESS_BITS)
@@ -212,7 +212,7 @@ class ReadRequests(wiring.Component):
     cls : In(2)
         Must hold while there is a tile.
     i : In(stream of :func:`asked_layout`)
-    pitch : In(35)
+    pitch : In(27)
         Bytes from one row of floats to the next, a multiple of the beat; not checked.
     o : Out(stream of {"addr": unsigned(40), "beats": unsigned(16)})
     """
@@ -224,7 +224,7 @@ class ReadRequests(wiring.Component):
             {
                 "cls": In(2),
                 "i": In(stream.Signature(asked_layout(self.geometry))),
-                "pitch": In(35),
+                "pitch": In(PITCH_BITS),
                 "o": Out(stream.Signature(request_layout())),
             }
         )
@@ -235,7 +235,7 @@ class ReadRequests(wiring.Component):
         beat_shift = exact_log2(sizes.beat_bytes)
         floats = sizes.floats
         row = Signal(range(sizes.max_tile_rows + 1))
-        offset = Signal(ADDRESS_BITS)
+        offset = Signal(range(sizes.max_tile_rows << PITCH_BITS))
         address = Signal(ADDRESS_BITS)
         m.d.comb += address.eq(self.i.p.address + offset)
         m.d.comb += self.o.p.addr[beat_shift:].eq(address[beat_shift:])

@@ -12,7 +12,16 @@ from support.tiles import joined
 
 @pytest.mark.parametrize(
     "lanes, element_bits, data_width",
-    [(1, (5, 9, 3), 32), (2, (5, 8, 3), 64), (16, (5, 9, 4), 512), (8, (9, 3, 4), 512)],
+    [
+        (1, (5, 9, 3), 32),
+        (2, (5, 8, 3), 64),
+        (16, (5, 9, 4), 512),
+        (8, (9, 3, 4), 512),
+        # Whole words fill a beat.
+        (1, (4, 4, 4), 32),
+        (4, (4, 8, 2), 128),
+        (2, (8, 16, 8), 32),
+    ],
 )
 @pytest.mark.parametrize("cls", range(3))
 @pytest.mark.parametrize("p_ready", [1.0, 0.4], ids=["free", "stalled"])

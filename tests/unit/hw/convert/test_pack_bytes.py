@@ -34,6 +34,28 @@ def test_groups(data_width, p_in, p_out, rng):
     run(dut, drive, check)
 
 
+@pytest.mark.parametrize("data_width, most", [(128, 1), (128, 8), (64, 6), (32, 9)])
+def test_short_groups(data_width, most, rng):
+    """What no group has is zeros."""
+    dut = design(PackBytes, data_width=data_width, most=most)
+    size = data_width // 8
+    groups = [rng.randbytes(rng.randrange(1, most + 1)) for _ in range(12)]
+
+    async def drive(ctx):
+        for group in groups:
+            bytes_ = [{"byte": b, "last": n == len(group) - 1} for n, b in enumerate(group)]
+            await put(ctx, dut.i, bytes_)
+
+    async def check(ctx):
+        for group in groups:
+            for start in range(0, len(group), size):
+                got = await get(ctx, dut.o, lambda: rng.random() < 0.5)
+                assert got.beat == int.from_bytes(group[start : start + size], "little")
+                assert got.last == (start + size >= len(group))
+
+    run(dut, drive, check)
+
+
 def test_a_byte_per_cycle(rng):
     """A beat leaves in the cycle after its last byte, and the next group's first comes with it."""
     dut = design(PackBytes, data_width=32)
@@ -61,3 +83,8 @@ def test_bad_width():
         ValueError, match=exactly("data_width must be one of 32, 64, 128, 256, 512, not 8")
     ):
         PackBytes(data_width=8)
+
+
+def test_bad_most():
+    with pytest.raises(ValueError, match=exactly("most must be an integer in 1..65536, not 0")):
+        PackBytes(data_width=32, most=0)
