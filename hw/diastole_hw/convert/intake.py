@@ -14,7 +14,7 @@ from diastole_hw.convert.scale import LARGEST_BYTE, LaneScale
 from diastole_hw.convert.walk import tile_layout
 from diastole_hw.invariant import invariant
 from diastole_hw.place import place
-from diastole_hw.random.draws import AHEAD, INDEX_BITS
+from diastole_hw.random.draws import INDEX_BITS, words_ahead
 from diastole_hw.random.kinds import draw_unit
 from diastole_hw.registers import data_output, data_register
 from diastole_hw.stream.fifo import StreamFifo
@@ -299,7 +299,8 @@ class Intake(wiring.Component):
         layout = data.StructLayout(
             {"at": word_layout(sizes), "row_end": 1, "last_row": 1, "data": 32 * sizes.lanes}
         )
-        m.submodules.words = place(words := StreamFifo(shape=layout, depth=AHEAD), platform)
+        words = StreamFifo(shape=layout, depth=words_ahead(sizes.lanes), quick=True)
+        m.submodules.words = place(words, platform)
         rows = {"block": sizes.block, "rows": sizes.block, "twice": False}
         draws = draw_unit(self.numerics, lanes=sizes.lanes, copies=1, **rows)
         m.submodules.draws = place(draws, platform)

@@ -16,7 +16,7 @@ from diastole_hw.convert.scale import LARGEST_BYTE
 from diastole_hw.convert.walk import tile_layout
 from diastole_hw.invariant import invariant
 from diastole_hw.place import place
-from diastole_hw.random.draws import AHEAD
+from diastole_hw.random.draws import words_ahead
 from diastole_hw.random.kinds import draw_unit, word_place_layout
 from diastole_hw.registers import data_register, delayed_record
 from diastole_hw.stream.fifo import StreamFifo
@@ -72,8 +72,8 @@ class TileQuantiser(wiring.Component):
     """Quantise the tiles in the buffer, in the order of :class:`Passes`, a word per cycle for all
     its copies.
 
-    The draws of a word are asked for up to ``AHEAD`` words ahead, and only for words that lie in
-    the tensor. Elements outside get zeros whatever the draw.
+    The draws of a word are asked for up to :func:`words_ahead` words ahead, and only for words that
+    lie in the tensor. Elements outside get zeros whatever the draw.
 
     Timing: one word per cycle, with stochastic rounding too, and some cycles between the passes of
     a class that has several. A group, and a strip, begins when there is room for it.
@@ -193,7 +193,7 @@ class TileQuantiser(wiring.Component):
         m = Module()
         sizes = self.geometry
         keys = {"numerics": self.numerics, "data_width": self.data_width}
-        words = StreamFifo(shape=self._word_layout, depth=AHEAD)
+        words = StreamFifo(shape=self._word_layout, depth=words_ahead(sizes.lanes), quick=True)
         m.submodules.words = place(words, platform)
         m.submodules.passes = place(passes := Passes(**keys), platform)
         gather = None

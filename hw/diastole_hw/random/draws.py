@@ -1,13 +1,16 @@
 """Random draws of consecutive tensor elements, starting at any element, several rows at a time."""
 
-from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, unsigned
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
+from diastole_hw.invariant import invariant
+from diastole_hw.memory.distributed_ram import DistributedRam
 from diastole_hw.place import place
-from diastole_hw.random.threefry import Threefry
+from diastole_hw.random.threefry import Threefry, hash_latency
 from diastole_hw.registers import data_output, data_register
+from diastole_hw.stream.credit import Credit
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_sim.spec.check import require_choice, require_int
 from diastole_sim.spec.command import SECOND_COPY_TAG
@@ -15,7 +18,14 @@ from diastole_sim.spec.rounding import DRAW_BITS, SHARED_DRAW_BITS
 
 INDEX_BITS = 34  # a quarter of the index is the 32-bit counter
 _DRAWS_PER_HASH = 4
-AHEAD = 16  # words whose draws are under way
+_SLOW = 4  # cycles of a hash, at most
+_NUMBERS = 4  # of groups, that wait for such a unit
+_GROUPS_AHEAD = 16  # that are asked for, and not yet in a word
+
+
+def words_ahead(lanes: int) -> int:
+    """Words whose draws are under way: more than a hash takes."""
+    return 32 if lanes < _DRAWS_PER_HASH else 16
 
 
 def place_layout(rows: int) -> data.StructLayout:
@@ -37,9 +47,9 @@ class Draws(wiring.Component):
     aligned groups of draws, in the order in which the words need them. Of every row the last group
     is kept, so a row that goes on computes every hash once, whatever its alignment.
 
-    Timing: ``AHEAD`` words are taken ahead of their draws, which come 13 cycles later at the
-    soonest. Of rows that go on, in any order, one word per cycle in the long run. ``o`` is
-    registered.
+    Timing: :func:`words_ahead` words are taken ahead of their draws, which come :attr:`latency`
+    cycles later at the soonest. Of rows that go on, in any order, one word per cycle in the long
+    run. ``o`` is registered.
 
     Parameters
     ----------
@@ -57,7 +67,8 @@ class Draws(wiring.Component):
     i : In(stream of :func:`place_layout`)
         The first word of a row does not go on; not checked.
     seed, tag, step : In(32)
-        Must not change while a word is on its way, nor while rows go on; not checked.
+        Must not change from the cycle in which a row's first word is taken to the last draw; not
+        checked.
     o : Out(stream of array of copies unsigned(lanes * random_bits))
         Of each copy the draw of element ``index + n`` (modulo 2^34) at bit ``n * random_bits``.
 
@@ -87,111 +98,184 @@ class Draws(wiring.Component):
     def _cut_layout(self):
         """How to cut a word: how many new groups to take first, from where, in one or in both, and
         in which row."""
-        fields = {"groups": range(3), "offset": range(self.group), "both": 1}
-        return data.StructLayout(fields | {"row": range(self.rows)})
+        fields = {"groups": range(3), "both": 1} if self._straddles else {"groups": range(2)}
+        return data.StructLayout(fields | {"offset": range(self.group), "row": range(self.rows)})
+
+    @property
+    def _straddles(self) -> bool:
+        """Whether a word may lie in two groups."""
+        return self.lanes > 1
+
+    @property
+    def _hash_cycles(self) -> int:
+        """In which words use up what a unit gives."""
+        return max(1, _DRAWS_PER_HASH // self.lanes)
+
+    @property
+    def latency(self) -> int:
+        """Cycles from a word to its draws."""
+        return hash_latency(self._hash_cycles) + 2 + (self._hash_cycles < _SLOW)
 
     def elaborate(self, platform):
         m = Module()
-        cuts = StreamFifo(shape=self._cut_layout, depth=AHEAD)
+        cuts = StreamFifo(shape=self._cut_layout, depth=words_ahead(self.lanes), quick=True)
         m.submodules.cuts = place(cuts, platform)
-        hash_in, hash_out = self._hashes(m, platform)
-        numbers = StreamFifo(shape=hash_in.payload.shape(), depth=2)  # whose ready is a register's
-        m.submodules.numbers = place(numbers, platform)
-        wiring.connect(m, numbers.o, wiring.flipped(hash_in))
-        self._plan(m, cuts.i, numbers.i)
-        self._cut(m, cuts.o, hash_out)
+        m.submodules.asked = place(asked := Credit(most=_GROUPS_AHEAD), platform)
+        groups = StreamFifo(shape=self._groups_layout, depth=_GROUPS_AHEAD)
+        m.submodules.groups = place(groups, platform)
+        drawn = Signal(self._groups_layout)
+        numbers, done = self._hashes(m, platform, drawn)
+        given = stream.Signature(self._groups_layout).create()  # to words
+        m.d.comb += [
+            given.valid.eq(groups.o.valid),
+            given.payload.eq(groups.o.payload),
+            groups.o.ready.eq(given.ready),
+            groups.i.payload.eq(drawn),
+            groups.i.valid.eq(done),
+            asked.take.eq(numbers.valid & numbers.ready),
+            asked.give.eq(given.valid & given.ready),
+        ]
+        if self._hash_cycles == _SLOW:  # whose results come early enough in their cycle
+            with m.If(~groups.o.valid):
+                m.d.comb += [given.valid.eq(done), given.payload.eq(drawn)]
+                m.d.comb += groups.i.valid.eq(done & ~given.ready)
+        invariant(m, platform, ~groups.i.valid | groups.i.ready, "no room for a group")
+        self._plan(m, cuts.i, numbers, asked.full)
+        self._cut(m, platform, cuts.o, given)
         return m
 
-    def _hashes(self, m, platform):
-        """Lockstep hash units; streams of a group's number and of its draws, tag by tag."""
+    def _hashes(self, m, platform, drawn):
+        """Hash units in step. Returns a stream of groups' numbers, and whether the draws of one are
+        in ``drawn``."""
         units = self.group // _DRAWS_PER_HASH
-        cycles = max(1, _DRAWS_PER_HASH // self.lanes)  # in which words use up what a unit gives
-        number = stream.Signature(unsigned(INDEX_BITS - exact_log2(self.group))).create()
-        draws = stream.Signature(self._groups_layout).create()
         hashes = []
         for n in range(units * self.tags):
-            m.submodules[f"hash{n}"] = place(unit := Threefry(cycles=cycles), platform)
+            m.submodules[f"hash{n}"] = place(unit := Threefry(cycles=self._hash_cycles), platform)
             hashes.append(unit)
+        first = hashes[0]
+        numbers, asks, number = self._numbers(m, platform, first)
+        low = Signal(32 - exact_log2(units))
+        m.d.comb += low.eq(number.first + number.following)
+        for n, unit in enumerate(hashes):
             m.d.comb += [
                 unit.key_low.eq(self.seed),
                 unit.key_high.eq(self.tag ^ (SECOND_COPY_TAG if n >= units else 0)),
-                unit.i.p.low.eq(Cat(Const(n % units, exact_log2(units)), number.payload)),
-                unit.i.p.high.eq(self.step),
+                unit.high.eq(self.step),
+                unit.i.payload.eq(Cat(Const(n % units, exact_log2(units)), low)),
+                unit.i.valid.eq(asks),
             ]
-        # The units run in lockstep: they take and give together, so the first speaks for all.
-        m.d.comb += number.ready.eq(hashes[0].i.ready)
-        m.d.comb += draws.valid.eq(hashes[0].o.valid)
         for copy in range(self.copies):
             own = copy < self.tags  # the copy has a tag of its own
             top = DRAW_BITS if own else SHARED_DRAW_BITS
-            hashed = Cat(unit.o.payload for unit in hashes[copy * own * units :][:units])
-            drawn = (hashed.word_select(n, DRAW_BITS) for n in range(self.group))
-            drawn = Cat(draw[top - self.random_bits : top] for draw in drawn)
-            m.d.comb += draws.payload[copy].eq(drawn)
-        for unit in hashes:
-            m.d.comb += unit.i.valid.eq(number.valid)
-            m.d.comb += unit.o.ready.eq(draws.ready)
-        return number, draws
+            hashed = Cat(unit.hash for unit in hashes[copy * own * units :][:units])
+            draws = (hashed.word_select(n, DRAW_BITS) for n in range(self.group))
+            m.d.comb += drawn[copy].eq(Cat(draw[top - self.random_bits : top] for draw in draws))
+        return numbers, first.done
+
+    def _numbers(self, m, platform, unit):
+        """A stream of groups' numbers, and, a cycle later, whether one is asked for, and which.
+        Where the ``unit`` cannot take one every cycle, some wait, so that it never does."""
+        layout = data.StructLayout({"first": INDEX_BITS - exact_log2(self.group), "following": 1})
+        if unit.waits:
+            queue = StreamFifo(shape=layout, depth=_NUMBERS)
+            m.submodules.numbers = place(queue, platform)
+            m.d.comb += queue.o.ready.eq(unit.i.ready)
+            return queue.i, queue.o.valid, queue.o.p
+        numbers = stream.Signature(layout).create()
+        asks = Signal()
+        number = data_register(layout, name="number")
+        m.d.comb += numbers.ready.eq(1)
+        m.d.sync += [asks.eq(numbers.valid), number.eq(numbers.p)]
+        return numbers, asks, number
 
     @property
     def _groups_layout(self):
         """Of each copy the draws of a group."""
         return data.ArrayLayout(unsigned(self.group * self.random_bits), self.copies)
 
-    def _plan(self, m, cuts, groups):
-        """Ask for the groups that a word needs, but not for the one in which its row goes on."""
+    def _plan(self, m, cuts, groups, full):
+        """Ask for the groups that a word needs, but not for the one in which its row goes on; for
+        none while as many as may be are under way."""
         shift = exact_log2(self.group)
         place_ = self.i.p
-        first = place_.index[shift:]
-        end = (place_.index + (self.lanes - 1))[shift:INDEX_BITS]
         offset = place_.index[:shift]
         asked_first = Signal()
         need_first = Signal()
         need_end = Signal()
+        may = Signal()
         m.d.comb += [
             need_first.eq(~asked_first & ~(place_.goes_on & offset.any())),
-            need_end.eq(first != end),
-            groups.payload.eq(Mux(need_first, first, end)),
-            groups.valid.eq(self.i.valid & cuts.ready & (need_first | need_end)),
+            need_end.eq((offset + (self.lanes - 1))[shift:].any()),
+            may.eq(groups.ready & ~full),
+            groups.p.first.eq(place_.index[shift:]),
+            groups.p.following.eq(~need_first),
+            groups.valid.eq(self.i.valid & cuts.ready & ~full & (need_first | need_end)),
             cuts.p.groups.eq((need_first | asked_first) + need_end),
             cuts.p.offset.eq(offset),
-            cuts.p.both.eq(need_end),
             cuts.p.row.eq(place_.row),
         ]
+        if self._straddles:
+            m.d.comb += cuts.p.both.eq(need_end)
         with m.If(need_first & need_end):  # two groups: stay for the second
             with m.If(groups.valid & groups.ready):
                 m.d.sync += asked_first.eq(1)
         with m.Else():
-            enough = groups.ready | ~(need_first | need_end)
+            enough = may | ~(need_first | need_end)
             m.d.comb += self.i.ready.eq(cuts.ready & enough)
             m.d.comb += cuts.valid.eq(self.i.valid & enough)
             with m.If(self.i.valid & self.i.ready):
                 m.d.sync += asked_first.eq(0)
 
-    def _cut(self, m, cuts, groups):
-        """Take as many groups as planned, and cut the word out of the last one or two."""
-        kept = Array(data_register(self._groups_layout, name=f"kept{n}") for n in range(self.rows))
-        previous = Signal(self._groups_layout)
+    def _cut(self, m, platform, cuts, groups):
+        """Take as many groups as planned, and cut the word out of the last one or two. The one in
+        which its row goes on is read a cycle before."""
+        cut = data_register(self._cut_layout, name="cut")
+        full = Signal()  # there is such a word
+        previous = data_register(self._groups_layout, name="previous")
         latest = Signal(self._groups_layout)
         first = Signal()  # a group has come, of the two that the word takes
         alone = Signal()  # the next group is not the word's last
-        move = Signal()
+        move, took, leaves, load = Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
-            previous.eq(kept[cuts.p.row]),
-            alone.eq((cuts.p.groups == 2) & ~first),
+            alone.eq((cut.groups == 2) & ~first if self._straddles else 0),
             move.eq(self.o.ready | ~self.o.valid),
-            latest.eq(Mux(cuts.p.groups == 0, previous, groups.payload)),
-            groups.ready.eq(cuts.valid & (cuts.p.groups != 0) & (alone | move)),
-            cuts.ready.eq(move & ~alone & (groups.valid | (cuts.p.groups == 0))),
+            latest.eq(Mux(cut.groups == 0, previous, groups.payload)),
+            groups.ready.eq(full & (cut.groups != 0) & (alone | move)),
+            took.eq(groups.valid & groups.ready),
+            leaves.eq(full & move & ~alone & (groups.valid | (cut.groups == 0))),
+            cuts.ready.eq(~full | leaves),
+            load.eq(cuts.valid & cuts.ready),
         ]
-        with m.If(groups.valid & groups.ready):
-            m.d.sync += [kept[cuts.p.row].eq(groups.payload), first.eq(alone)]
+        with m.If(cuts.ready):
+            m.d.sync += [full.eq(cuts.valid), cut.eq(cuts.p)]
+        with m.If(took):
+            m.d.sync += first.eq(alone)
+        with m.If(took & (alone | (self.rows == 1))):
+            m.d.sync += previous.eq(groups.payload)
+        if self.rows > 1:
+            old = self._kept(m, platform, took, cut.row, groups.payload, cuts.p.row)
+            with m.If(load):
+                m.d.sync += previous.eq(old)
         with m.If(move):
-            m.d.sync += self.o.valid.eq(cuts.valid & cuts.ready)
+            m.d.sync += self.o.valid.eq(leaves)
         bits = self.random_bits
         shown = data_output(m, self.o.payload, "shown")
         for copy in range(self.copies):
-            window = Mux(cuts.p.both, Cat(previous[copy], latest[copy]), latest[copy])
+            window = latest[copy]
+            if self._straddles:
+                window = Mux(cut.both, Cat(previous[copy], latest[copy]), latest[copy])
             draws = Array(window[n * bits : (n + self.lanes) * bits] for n in range(self.group))
             with m.If(move):
-                m.d.sync += shown[copy].eq(draws[cuts.p.offset])
+                m.d.sync += shown[copy].eq(draws[cut.offset])
+
+    def _kept(self, m, platform, took, row, group, row_after):
+        """The last group of every row; that of the row ``row_after``."""
+        width = Value.cast(group).shape().width
+        m.submodules.kept = place(kept := DistributedRam(width=width, depth=self.rows), platform)
+        m.d.comb += [
+            kept.write_en.eq(took),
+            kept.write_addr.eq(row),
+            kept.write_data.eq(group),
+            kept.read_addr.eq(row_after),
+        ]
+        return Mux(took & (row == row_after), group, kept.read_data)

@@ -10,6 +10,7 @@ from diastole_hw.place import place
 from diastole_hw.random.lfsr import LaneStates, state_layout
 from diastole_hw.random.threefry import Threefry
 from diastole_hw.registers import data_output, data_register
+from diastole_hw.stream.credit import Credit
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_sim.spec.check import require_int
 from diastole_sim.spec.lfsr import START_BITS
@@ -83,23 +84,25 @@ class StartStates(wiring.Component):
         m.submodules.hash = place(unit := Threefry(cycles=hash_cycles(self.lanes)), platform)
         states = StreamFifo(shape=self.o.p.shape(), depth=STARTS)
         m.submodules.states = place(states, platform)
+        m.submodules.asked = place(asked := Credit(most=STARTS), platform)
         row = data_register(32)
         asking = Signal()
         m.d.comb += [
             unit.key_low.eq(self.seed),
             unit.key_high.eq(self.tag),
-            unit.i.p.low.eq(row),
-            unit.i.p.high.eq(self.step),
-            unit.i.valid.eq(asking),
-            states.i.valid.eq(unit.o.valid),
-            unit.o.ready.eq(states.i.ready),
+            unit.high.eq(self.step),
+            unit.i.payload.eq(row),
+            unit.i.valid.eq(asking & ~asked.full),
+            states.i.valid.eq(unit.done),
+            asked.take.eq(unit.i.valid & unit.i.ready),
+            asked.give.eq(self.o.valid & self.o.ready),
         ]
-        with m.If(asking & unit.i.ready):
+        with m.If(asked.take):
             m.d.sync += [row.eq(row + 1), asking.eq(row + 1 != self.height)]
         with m.If(self.start):
             m.d.sync += [row.eq(0), asking.eq(1)]
         for copy in range(self.copies):
-            word = unit.o.payload.word_select(copy, _HASH_WORD_BITS)
+            word = unit.hash.word_select(copy, _HASH_WORD_BITS)
             u = word[:START_BITS]
             spread = Signal(START_BITS + self.state_bits, name=f"spread{copy}")
             m.d.comb += spread.eq((u << self.state_bits) - u)
@@ -112,7 +115,8 @@ class StartStates(wiring.Component):
             self.o.valid.eq(states.o.valid),
             states.o.ready.eq(self.o.ready),
         ]
-        idle = ~asking & ~unit.o.valid & ~states.o.valid
+        invariant(m, platform, ~states.i.valid | states.i.ready, "no room for a row's state")
+        idle = ~asking & asked.empty
         invariant(m, platform, ~self.start | idle, "a tensor begins with rows left")
         return m
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from diastole_sim.perf.draws import hashed_cycles
 from diastole_sim.perf.machine import ceil_div
 from diastole_sim.spec.check import require_choice
 from diastole_sim.spec.image import DATA_WIDTHS, GROUP_BLOCKS, GroupLayout, image_layouts
@@ -18,8 +19,9 @@ TILES_AHEAD, BEATS_AHEAD = (4, 8), 256
 """What is asked for and has not been read: so many beats, in tiles."""
 SHORT_QUEUE = 16
 """Entries that a queue gives on in the next cycle."""
-DRAWN = 11
-DRAWN_EARLY, DRAWN_EARLY_BY_ROWS = 12, 5
+BEFORE_DRAWS = 2
+"""Cycles that a word needs without draws, of those from the request of a hash to its word."""
+DRAWN_EARLY_BY_ROWS = 5
 ROW_HASH_CYCLES, ROW_COLUMNS = 5, 64
 """Of a row's hash, and columns of a row for which it is quick enough."""
 LANE_CYCLES, FOLD_CYCLES, DIVIDE_CYCLES, MEASURE_CYCLES = 3, 1, 3, 3
@@ -136,12 +138,13 @@ class ModelledConverter:
     @property
     def drawn_cycles(self) -> int:
         """By which words that draw leave the lanes later."""
-        return DRAWN * (self.draws and not self.row_start)
+        late = hashed_cycles(self.lanes) - BEFORE_DRAWS
+        return late if self.draws and not self.row_start else 0
 
     @property
     def drawn_early_cycles(self) -> int:
         """By which words are measured later that are measured with their draws."""
-        return DRAWN_EARLY_BY_ROWS if self.row_start else DRAWN_EARLY
+        return DRAWN_EARLY_BY_ROWS if self.row_start else hashed_cycles(self.lanes) - 1
 
     @property
     def scans(self) -> bool:

@@ -5,15 +5,26 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 DRAWS_PER_HASH = 4
-AHEAD = 16
-"""Words whose draws are under way."""
-NUMBERS = 2
-"""Of hashes, that wait for their unit."""
-HASHED = 13
-"""Cycles from the request of a hash to the word that it is for."""
+HASHES_AHEAD = 16
+"""Asked for, and not yet in a word."""
+NUMBERS = 4
+"""Of hashes, that wait for a unit with a ring."""
+RINGS = {1: (3, 4), 2: (5, 2)}
+"""By lanes, cycles from a pass of a hash through the same stages to the next, and passes; for more
+lanes every stage has one."""
 
 Word = tuple[int, int, bool] | None
 """Of a word that draws: its row, its column, and whether it goes on with its row; else nothing."""
+
+
+def words_ahead(lanes: int) -> int:
+    """Whose draws are under way, the one that waits for them among these."""
+    return 33 if lanes < DRAWS_PER_HASH else 17
+
+
+def hashed_cycles(lanes: int) -> int:
+    """From the request of a hash to the word that it is for."""
+    return 16 if lanes == 1 else 15
 
 
 def hashed_together(lanes: int) -> int:
@@ -45,13 +56,17 @@ def _by_blocks(lanes: int, block: int, rows: int, cols: int) -> Iterator[Word]:
 
 
 def _delay(lanes: int, index: int, pitch: int, words: Iterator[Word]) -> int:
-    together, apart = hashed_together(lanes), max(1, DRAWS_PER_HASH // lanes)
-    # When the word before left. Where each takes as long as a hash, those as far ahead as may be
+    together, latency = hashed_together(lanes), hashed_cycles(lanes)
+    apart, passes = RINGS.get(lanes, (1, 1))
+    ahead = words_ahead(lanes)
+    # When the word before left. Where a hash is enough for several, those as far ahead as may be
     # have been asked for.
-    before = AHEAD - 2 if apart == DRAWS_PER_HASH else HASHED - 1
+    before = ahead - 2 if lanes < DRAWS_PER_HASH else latency - 1
     planned, left, count = -1, before, 0
-    begun = deque([-2 * apart, -apart], maxlen=NUMBERS)  # hashes
-    gone = deque(range(-1, before + 1), maxlen=AHEAD)  # words
+    begun = deque([-apart * passes], maxlen=apart * passes)  # hashes
+    waited = deque([-1] * NUMBERS, maxlen=NUMBERS)  # hashes, for their unit
+    gone = deque(range(before - ahead + 1, before + 1), maxlen=ahead)  # words
+    used = deque([-1] * HASHES_AHEAD, maxlen=HASHES_AHEAD)  # hashes, in words
     for word in words:
         count += 1
         planned = max(planned + 1, gone[0] + 1)
@@ -63,8 +78,14 @@ def _delay(lanes: int, index: int, pitch: int, words: Iterator[Word]) -> int:
             ends = (first + lanes - 1) // together != first // together
             hashes = begins + ends
             for number in range(hashes):
-                planned = max(planned + (number > 0), begun[0] + 1)
-                begun.append(max(planned + 1, begun[-1] + apart))
-        left = max(left + max(1, hashes), begun[-1] + HASHED - 1 if hashes else 0)
+                planned = max(planned + (number > 0), waited[0] + 1, used[0] + 1)
+                begins = max(planned + 1, begun[-1] + 1)
+                meets = {each + apart * turn for each in begun for turn in range(1, passes)}
+                while begins in meets:
+                    begins += 1
+                begun.append(begins)
+                waited.append(begins)
+                used.append(max(left + number, begins + latency - 2))
+        left = max(left + max(1, hashes), begun[-1] + latency - 1 if hashes else 0)
         gone.append(left)
     return left - before - count

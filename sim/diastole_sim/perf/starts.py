@@ -2,7 +2,7 @@
 
 from collections import deque
 
-FIRST_START = 14
+FIRST_START = 18
 """Cycles from the begin of a tensor to the start state of its first row."""
 STARTS_AHEAD = 8
 """Rows whose states are there before they begin."""

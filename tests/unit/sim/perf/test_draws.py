@@ -2,7 +2,7 @@
 
 import pytest
 
-from diastole_sim.perf.draws import AHEAD, hashed_together, line_delay, row_delay
+from diastole_sim.perf.draws import hashed_together, line_delay, row_delay, words_ahead
 
 
 @pytest.mark.parametrize("lanes", [1, 2, 4, 8, 16])
@@ -34,8 +34,8 @@ def test_words_beside_the_tensor_draw_nothing():
 
 
 def test_hashes_may_be_ahead_only_so_far():
-    """A lane and blocks of 2: two rows that begin off a hash ask for those of two rows at once,
+    """A lane and blocks of 8: eight rows that begin off a hash ask for those of two rows at once,
     then have enough for more words than may be under way."""
-    assert AHEAD == 16
-    assert line_delay(1, 2, 1, 1, 2, 16) > 0
-    assert line_delay(1, 2, 0, 0, 2, 16) == 0
+    assert words_ahead(1) == 33
+    assert line_delay(1, 8, 1, 1, 8, 64) > 0
+    assert line_delay(1, 8, 0, 0, 8, 64) == line_delay(1, 2, 1, 1, 2, 16) == 0
