@@ -290,8 +290,8 @@ WINDOWS = Machine(
         Fault(
             "second copy draws the first's bits",
             "draws",
-            r"draws__payload\[63:32\] = \{ (hash0_o__payload\[55:48\])",
-            "hash0_o__payload[63:56]",
+            r"drawn\[63:32\] = \{ (hash0_hash\[55:48\])",
+            "hash0_hash[63:56]",
         ),
         Fault(
             "second copy has the first's exponents",
@@ -367,8 +367,8 @@ TWO_LEVELS = Machine(
         Fault(
             "second copy draws the first's bits",
             "draws",
-            r"draws__payload\[63:32\] = \{ (hash0_o__payload\[55:48\])",
-            "hash0_o__payload[63:56]",
+            r"drawn\[63:32\] = \{ (hash0_hash\[55:48\])",
+            "hash0_hash[63:56]",
         ),
         Fault(
             "second header at the first's address",

@@ -60,7 +60,9 @@ SQUARES = (
         "1'h1",
     ),
     # Gather.
-    Fault("draws of the row above go on", "draws", r"previous = (kept1);", "kept0"),
+    Fault(
+        "draws of the row above go on", "draws", rf"read_addr\((cuts_o__payload{BITS})\)", "1'h0"
+    ),
     Fault("squares begin anew in each row", "gather", r"= (! row);", "1'h1", every=True),
     Fault("squares go on in the next tile", "gather", r"= (! row);", "1'h0", every=True),
     Fault("the last square is empty", "gather", r"square7_chunk0 = (_\d+_) \?", "1'h0"),
@@ -147,7 +149,7 @@ SQUARES = (
     Fault(
         "done before the last maxima",
         "image_writer",
-        rf"= columns_left == ({CONSTANT});",
+        rf"= maxima_left == ({CONSTANT});",
         "2'h2",
         every=True,
     ),
@@ -555,7 +557,7 @@ ROWS = (
     Fault(
         "every step starts alike",
         "start_states",
-        r"hash_i__payload\[63:32\] = (step);",
+        r"\.high\((step)\)",
         "{} & 1'h0",
     ),
     Fault("rows of the tensor before go on", "start_states", rf"{SOME} = (32'd0);", "row"),

@@ -349,7 +349,9 @@ class ImageWriter(wiring.Component):
         vectors = by_class(m, self.cls, map(int, sizes.vectors), "vectors_maxima").bool()
 
         def beats_of(blocks):
-            entries = Mux(vectors, blocks << block_bits, blocks)
+            entries = blocks
+            if sizes.two_copies:
+                entries = Mux(vectors, blocks << block_bits, blocks)
             return (entries + (sizes.beat_bytes - 1)) >> beat_bits
 
         count_bits = len(row_blocks)

@@ -43,7 +43,7 @@ class StartStates(wiring.Component):
     first word (for the second copy: the second) of the Threefry-2x32-20 hash of counter (n, step)
     under key (seed, tag); what is above u says which elements are ``exchanged`` first.
 
-    Timing: a state every :func:`hash_cycles` cycles, the first 13 cycles after ``start`` at the
+    Timing: a state every :func:`hash_cycles` cycles, the first 17 cycles after ``start`` at the
     soonest; ``STARTS`` of them wait.
 
     Parameters

@@ -186,7 +186,7 @@ def test_start_states(rng):
 
 
 def test_first_start_state():
-    """13 cycles after the tensor has begun."""
+    """17 cycles after the tensor has begun."""
     dut = design(StartStates, lanes=1, state_bits=3, pairs=True, copies=1)
 
     async def main(ctx):
@@ -194,7 +194,7 @@ def test_first_start_state():
         cycles = 1
         while not (await ctx.tick().sample(dut.o.valid))[-1]:
             cycles += 1
-        assert cycles == 13
+        assert cycles == 17
 
     run(dut, main)
 
