@@ -1,6 +1,8 @@
 """Elements of a few bits, packed without gaps into beats."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
+from math import gcd
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -20,8 +22,8 @@ def packed_layout(data_width: int, planes: int = 1) -> data.StructLayout:
 class Packer(wiring.Component):
     """Pack elements of a class's width into beats, little-endian; a group begins a new beat.
 
-    Where every class's words fill beats without a rest, a beat is put together where it leaves;
-    else what a word has beyond a beat waits beside it.
+    A beat is put together where it leaves; what a word has beyond it waits beside it, except where
+    every class's words fill beats without a rest.
 
     Timing: one word in per cycle while beats are taken. A beat leaves in the cycle after its last
     word came; where that word also begins the group's last beat, this leaves one later. ``o`` is
@@ -105,35 +107,37 @@ class Packer(wiring.Component):
                         m.d.sync += packed.beat.word_select(number, length).eq(word)
 
     def _join(self, m, move, word, bits):
-        """Words behind each other; what is beyond a beat begins the next."""
-        width = self.data_width
-        rest = Signal(width)  # bits that do not fill a beat yet, zeros above
-        fill = Signal(range(width))
-        flush = Signal()  # `rest` ends a group, and leaves beside the next one's first word
+        """Words behind each other, in place; what is beyond a beat begins the next one, and waits
+        while this leaves."""
+        width, unit = self.data_width, gcd(self.data_width, *self._word_bits)
+        beat = self.o.p.beat
+        over = Signal(len(word))  # what comes in front of a word while a beat is offered
+        fill = Signal(range(width // unit))  # units that are there in front of a word
+        flush = Signal()  # `over` ends a group, and leaves beside the next one's first word
         begun = Signal(width)  # what the group has besides the word
         filled = Signal.like(fill)
         joined = Signal(width + len(word))
-        total = Signal(range(width + len(word) + 1))
+        total = Signal(range((width + len(word)) // unit + 1))
         with m.If(~flush):
-            m.d.comb += [begun.eq(rest), filled.eq(fill)]
-        m.d.comb += joined.eq(begun | (word << filled))
-        m.d.comb += total.eq(filled + bits)
+            m.d.comb += [begun.eq(Mux(self.o.valid, over, beat)), filled.eq(fill)]
+        m.d.comb += joined.eq(begun | (word << Cat(Const(0, exact_log2(unit)), filled)))
+        m.d.comb += total.eq(filled + (bits >> exact_log2(unit)))
         with m.If(move):
             m.d.sync += self.o.valid.eq(flush)
-            m.d.sync += self.o.p.beat.eq(Mux(flush, rest, joined[:width]))
-            m.d.sync += self.o.p.last.eq(flush | ((total <= width) & self.i.p.last))
+            m.d.sync += beat.eq(Mux(flush, over, Mux(self.i.valid, joined[:width], begun)))
+            m.d.sync += self.o.p.last.eq(flush | ((total <= width // unit) & self.i.p.last))
             with m.If(flush):
-                m.d.sync += [flush.eq(0), rest.eq(0), fill.eq(0)]
+                m.d.sync += [flush.eq(0), over.eq(0), fill.eq(0)]
             with m.If(self.i.valid):
-                m.d.sync += [rest.eq(joined), fill.eq(total)]
+                m.d.sync += fill.eq(total)
                 with m.If(flush):  # a word is less than a beat here: others need no flush
-                    m.d.sync += flush.eq(self.i.p.last)
-                with m.Elif(total >= width):
+                    m.d.sync += [over.eq(word), flush.eq(self.i.p.last)]
+                with m.Elif(total >= width // unit):
                     m.d.sync += self.o.valid.eq(1)
-                    m.d.sync += [rest.eq(joined[width:]), fill.eq(total - width)]
-                    m.d.sync += flush.eq(self.i.p.last & (total != width))
+                    m.d.sync += [over.eq(joined[width:]), fill.eq(total - width // unit)]
+                    m.d.sync += flush.eq(self.i.p.last & (total != width // unit))
                 with m.Elif(self.i.p.last):
-                    m.d.sync += [self.o.valid.eq(1), rest.eq(0), fill.eq(0)]
+                    m.d.sync += [self.o.valid.eq(1), over.eq(0), fill.eq(0)]
 
     def _squeeze(self, m, word, bits):
         """Take the gaps out of a word."""
