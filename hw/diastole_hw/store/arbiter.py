@@ -71,11 +71,11 @@ class StoreArbiter(wiring.Component):
                     self.requests.valid.eq(requests.valid & idle),
                     requests.ready.eq(self.requests.ready & idle),
                 ]
-            with m.If(owner == number):
+            with m.If((owner == number) & ~none):
                 m.d.comb += [
                     self.beats.payload.eq(beats.payload),
-                    self.beats.valid.eq(beats.valid & ~none),
-                    beats.ready.eq(self.beats.ready & ~none),
+                    self.beats.valid.eq(beats.valid),
+                    beats.ready.eq(self.beats.ready),
                 ]
         with m.If(self.requests.valid & self.requests.ready):
             m.d.sync += [left.eq(self.requests.p.beats), owner.eq(chosen)]
