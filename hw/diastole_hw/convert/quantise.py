@@ -294,18 +294,22 @@ class LaneQuantiser(wiring.Component):
         deep = operand["deep"].as_signed()
         shift = Signal(range(width + 1))
         above = Signal(range(max(depths) + 1))
+        far = Signal()  # nothing is left of it
         with m.If(deep < 0):
             m.d.comb += above.eq(Mux(operand["beyond"], depth, -deep))
         with m.Else():
-            m.d.comb += shift.eq(Mux(deep > width, width, deep))
-        wide = Signal(2 * width)
-        m.d.comb += wide.eq(Cat(Const(0, 2 * width - len(significand)), significand) >> shift)
+            m.d.comb += [shift.eq(deep), far.eq(deep[len(shift) :].any())]
+        shifted = Signal(width)
+        pad = width - len(significand)
+        m.d.comb += shifted.eq(Cat(Const(0, pad), significand) >> shift)
+        # Beside the shift, not behind it: the bits that fall out.
+        lost = Cat(bit & (shift > pad + n) for n, bit in enumerate(significand))
         fixed = Signal(width)
         sticky = Signal()
         high = Signal(range(max(depths) + 1))
         m.d.sync += [
-            fixed.eq(Mux(finite, wide[width:], 0)),
-            sticky.eq(finite & (wide[:width].any() | operand["sticky"])),
+            fixed.eq(Mux(finite & ~far, shifted, 0)),
+            sticky.eq(finite & (far | lost.any() | operand["sticky"])),
             high.eq(Mux(finite, above, 0)),
         ]
         flags = ("sign", "finite", "present", "poisoned", "nan", "inf", "random", "beyond")
