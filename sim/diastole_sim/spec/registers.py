@@ -213,8 +213,18 @@ REGISTERS = (
     ),
     *_OF_CHAINS,
 )
-COUNTED = ("saturated", "underflowed", "cycles", "convert_cycles", "read_beats", "write_beats")
-COUNTED += (*STALL_REGISTERS.values(), "cycles_total", *WAIT_REGISTERS.values(), "busy_slots")
+COUNTED = (
+    "saturated",
+    "underflowed",
+    "cycles",
+    "convert_cycles",
+    "read_beats",
+    "write_beats",
+    *STALL_REGISTERS.values(),
+    "cycles_total",
+    *WAIT_REGISTERS.values(),
+    "busy_slots",
+)
 """Registers that count until they are cleared."""
 PLANES = ("improvement_num", "improvement_den")
 """Registers of the precision monitor."""
