@@ -17,7 +17,7 @@ Word = tuple[int, int, bool] | None
 """Of a word that draws: its row, its column, and whether it goes on with its row; else nothing."""
 
 
-def words_ahead(lanes: int) -> int:
+def draws_ahead(lanes: int) -> int:
     """Whose draws are under way, the one that waits for them among these."""
     return 33 if lanes < DRAWS_PER_HASH else 17
 
@@ -58,7 +58,7 @@ def _by_blocks(lanes: int, block: int, rows: int, cols: int) -> Iterator[Word]:
 def _delay(lanes: int, index: int, pitch: int, words: Iterator[Word]) -> int:
     together, latency = hashed_together(lanes), hashed_cycles(lanes)
     apart, passes = RINGS.get(lanes, (1, 1))
-    ahead = words_ahead(lanes)
+    ahead = draws_ahead(lanes)
     # When the word before left. Where a hash is enough for several, those as far ahead as may be
     # have been asked for.
     before = ahead - 2 if lanes < DRAWS_PER_HASH else latency - 1

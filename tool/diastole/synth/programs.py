@@ -22,6 +22,9 @@ LAST_LINES = 30
 """That are searched for what went wrong."""
 LOOK_SECONDS = 0.2
 """Between looks at what a program says."""
+FIRST_SECONDS = 900
+"""That a program may take to say its version: a wheel compiles itself at its first start, for
+minutes on a slow machine."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +76,9 @@ class Tool:
         """The first dotted number that it says of itself; None if it does not run."""
         words = ["--help"] if self.asks is None else [self.asks]
         try:
-            done = subprocess.run([path, *words], capture_output=True, text=True, timeout=120)
+            done = subprocess.run(
+                [path, *words], capture_output=True, text=True, timeout=FIRST_SECONDS
+            )
         except (OSError, subprocess.TimeoutExpired):
             return None
         if self.asks is None:  # how it ends says nothing: some end with 1 for help

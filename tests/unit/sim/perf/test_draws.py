@@ -2,7 +2,7 @@
 
 import pytest
 
-from diastole_sim.perf.draws import hashed_together, line_delay, row_delay, words_ahead
+from diastole_sim.perf.draws import draws_ahead, hashed_together, line_delay, row_delay
 
 
 @pytest.mark.parametrize("lanes", [1, 2, 4, 8, 16])
@@ -36,6 +36,6 @@ def test_words_beside_the_tensor_draw_nothing():
 def test_hashes_may_be_ahead_only_so_far():
     """A lane and blocks of 8: eight rows that begin off a hash ask for those of two rows at once,
     then have enough for more words than may be under way."""
-    assert words_ahead(1) == 33
+    assert draws_ahead(1) == 33
     assert line_delay(1, 8, 1, 1, 8, 64) > 0
     assert line_delay(1, 8, 0, 0, 8, 64) == line_delay(1, 2, 1, 1, 2, 16) == 0
