@@ -37,6 +37,9 @@ from diastole_sim.spec.image import MAX_SIZE
 from diastole_sim.spec.limits import Limits, planes_by_class
 from diastole_sim.spec.registers import version_of
 
+BETWEEN = 3
+"""Words of each queue between the machine and a bus engine: the fewest that stand in a memory."""
+
 
 class Top(Elaboratable):
     """The whole machine behind AXI4-Lite (``s_axil_*``), AXI4 (``m_axi_*``) and ``irq``; with two
@@ -224,10 +227,10 @@ class Top(Elaboratable):
         """Short queues before the bus engines: no path crosses from the bus into the machine."""
         beat = write_beat_layout(self.plan.data_width)
         queues = {
-            "read_requests": StreamFifo(owned_request_layout(), 2),
-            "read_data": StreamFifo(owned_beat_layout(self.plan.data_width), 2),
-            "write_requests": StreamFifo(owned_request_layout(), 2),
-            "write_beats": StreamFifo(beat, 3),
+            "read_requests": StreamFifo(owned_request_layout(), BETWEEN),
+            "read_data": StreamFifo(owned_beat_layout(self.plan.data_width), BETWEEN),
+            "write_requests": StreamFifo(owned_request_layout(), BETWEEN),
+            "write_beats": StreamFifo(beat, BETWEEN),
         }
         for name, queue in queues.items():
             named = port_name(f"{name}_queue", port)

@@ -147,7 +147,7 @@ def test_hash_is_of_the_content():
         Config(memory=MemoryConfig(output_register=True)).config_sha256,
         *(preset.config_sha256 for preset in PRODUCTS_ONLY.values()),
     }
-    assert len(hashes) == 14
+    assert len(hashes) == 15
 
 
 def test_hash_counts_widths_where_a_format_has_them():
