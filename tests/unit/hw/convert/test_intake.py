@@ -341,7 +341,7 @@ def test_draws_take_no_time(by_blocks, rng):
     bench = Bench("folding tensors", 2, (8, 64), rng, fed=by_blocks, by_blocks=by_blocks)
     bench.run()
     bench.check()
-    assert {add[0] - write[0] for add, write in zip(bench.adds, bench.writes, strict=True)} == {17}
+    assert {add[0] - write[0] for add, write in zip(bench.adds, bench.writes, strict=True)} == {19}
     assert bench.writes[-1][0] - bench.writes[0][0] == len(bench.writes) - 1
 
 
