@@ -148,7 +148,10 @@ class AxilRegisters(wiring.Component):
         """Begin accesses one by one. Gives whether there is a read, or a write, and ``select``: if
         it is of a word of a register; of counters a word of any."""
         axil = self.axil
-        reads, writes, decoded, ends = Signal(), Signal(), Signal(), Signal()
+        reads = Signal()
+        writes = Signal()
+        decoded = Signal()
+        ends = Signal()
         number = data_register(self.at.shape())
         beyond = data_register()  # of all registers
         write = axil.awvalid & axil.wvalid & ~axil.bvalid

@@ -246,16 +246,19 @@ class Dispatch(wiring.Component):
             if has_vector:
                 m.d.sync += others.bit_select(at, 1).eq(of_vector & ~multiplies)
         products = here & ~converts & ~others if has_vector else here & ~converts
+        converting, multiplying = Signal(), Signal()
         m.d.comb += [
-            events.converting.eq((here & converts).any() | (due & is_convert)),
-            events.multiplying.eq(products.any() | (due & multiplies)),
-            events.running.eq(events.converting | events.multiplying),
+            converting.eq((here & converts).any() | (due & is_convert)),
+            multiplying.eq(products.any() | (due & multiplies)),
+            events.converting.eq(converting),
+            events.multiplying.eq(multiplying),
+            events.running.eq(converting | multiplying),
             events.stalls.eq(self.product.stalls),
-            self.flags.overflow.eq(events.multiplying & self.product.overflow),
-            self.flags.inexact.eq(events.multiplying & self.product.inexact),
+            self.flags.overflow.eq(multiplying & self.product.overflow),
+            self.flags.inexact.eq(multiplying & self.product.inexact),
         ]
         if has_vector:
-            running = events.converting | events.multiplying
+            running = converting | multiplying
             m.d.comb += events.running.eq(running | (here & others).any() | (due & of_vector))
             runs = engines[-2].under_way | engines[-1].under_way
             self._wait(m, command, starts & of_vector, runs)

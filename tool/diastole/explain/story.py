@@ -21,6 +21,7 @@ from diastole_hw.cell.shape import Element
 from diastole_hw.plan.plan import Plan
 from diastole_hw.plan.uses import OPERATION_OF, Mode
 from diastole_hw.schedule.tokens import (
+    GIVEN_RESULTS,
     PRODUCT,
     Region,
     chunk_layout,
@@ -121,7 +122,8 @@ class Run:
 
 def signals(plan: Plan) -> list[str]:
     """What of the waves :func:`runs_of` reads."""
-    engine = ("walk.start", "flight_set_up", "pass_walk.taken", "pass_walk.tile", "pass_walk.slice",
+    engine = ("walk.start", "flight_start", "flight_results", "flight_set_up", "pass_walk.taken",
+              "pass_walk.tile", "pass_walk.slice",
               "pass_walk.group", "pass_walk.passes__payload", "pass_walk.wait_load",
               "pass_walk.wait_accumulator")  # fmt: skip
     names = [ENGINE + name for name in engine]
@@ -419,14 +421,14 @@ class _Reader:
             for way in run.ways
             for tensor in way.product.factors
         }
-        results = {
-            way.product.result.name: ("to_north" if way.direction == NORTH else "to_east")
+        given = max(at for at in self.waves.high(f"{ENGINE}flight_start") if at < start)
+        told = self.waves[f"{ENGINE}flight_results"][given]
+        sides = {
+            way.product.result.name: "north" if way.direction == NORTH else "east"
             for way in run.ways
         }
-        bases = {name: member(PRODUCT, record, field, "base") for name, field in results.items()}
-        pitches = {
-            name: member(PRODUCT, record, field, "pitch") for name, field in results.items()
-        }  # fmt: skip
+        bases = {name: member(GIVEN_RESULTS, told, side, "base") for name, side in sides.items()}
+        pitches = {name: member(GIVEN_RESULTS, told, side, "pitch") for name, side in sides.items()}
         reads: dict[int, str] = {}
         for port in PORTS[: self.plan.ports]:
             for at, address in self._beats(port, "ar", "r", start, end):
