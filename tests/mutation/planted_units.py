@@ -47,13 +47,6 @@ SQUARES = (
     Fault("the last number is the largest", "intake", r"= (magnitude_\d+ > amax);", "1'h1"),
     # The converter.
     Fault(
-        "counts go on in the next tensor",
-        "converter",
-        rf"= {SOME}{BITS};\s+if \((start)\)",
-        "1'h0",
-        every=True,
-    ),
-    Fault(
         "tiles lost if the queue of those to read is full",
         "converter",
         r"walk_o__ready = _\d+_ & (to_read_i__ready);",
@@ -270,9 +263,7 @@ SQUARES = (
         rf"= ({SOME}) \? command__payload{BITS} : command__payload{BITS};",
         "1'h0",
     ),
-    Fault(
-        "overflow is inexact", "dispatch", rf"= events{BITS} & (\w+overflow);", "product__inexact"
-    ),
+    Fault("overflow is inexact", "dispatch", r"= multiplying & (\w+overflow);", "product__inexact"),
     Fault(
         "underflows counted as saturated",
         "core",
