@@ -4,7 +4,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from diastole_sim.perf.converter import ModelledConverter
-from diastole_sim.perf.draws import hashed_together, line_delay, row_delay
+from diastole_sim.perf.draws import hashed_together, line_delay, most_slack, row_delay
 from diastole_sim.perf.image_writes import ImageWrites
 from diastole_sim.perf.machine import OUTSTANDING, Memory, ceil_div
 from diastole_sim.perf.starts import RowStarts
@@ -136,6 +136,7 @@ class ConversionRun:
         self.reading = TileReading(converter, memory, BEGUN)
         self.starts, self.early = (RowStarts(BEGUN, converter.row_start) for _ in range(2))
         self.lane = 0  # the cycle after the last word in the lanes
+        self.slack = 0  # cycles for which the first words of a row of blocks waited
         self.places = deque([LONG_AGO] * converter.halves)  # tiles that have gone
         self.groups = deque([LONG_AGO] * 2)  # of the first copy, whose elements have left
         self.fields = deque([LONG_AGO] * 2)  # whose exponents have
@@ -346,14 +347,15 @@ class ConversionRun:
         return 0 if place[1] else starts.delay(begin, rows, ceil_div(cols, converter.lanes))
 
     def _line_delay(self, row: int, col: int, rows: int, cols: int) -> int:
-        """What so much of a row of blocks takes longer for its draws."""
+        """What so much of a row of blocks takes longer for its draws, if its first words waited for
+        ``slack`` cycles."""
         converter = self.converter
         if not converter.draws or not cols:
             return 0
         if converter.row_start:
             return 0
         place = self._place(row, col)
-        return line_delay(converter.lanes, converter.block, *place, rows, cols)
+        return line_delay(converter.lanes, converter.block, *place, rows, cols, self.slack)
 
     def _group(self, known: list[int], left: int, cols: int, line: tuple[int, int, int]) -> None:
         """A group's words, as soon as their pieces have come and there is room for it. ``line``:
@@ -362,6 +364,9 @@ class ConversionRun:
         row, begin, rows = line
         room = max(self.groups.popleft(), self.fields.popleft()) + 1
         step = min(converter.piece_cols, converter.group_cols)
+        if not left:
+            waited = max(self.lane, room) - known[0] - 1
+            self.slack = min(max(waited, 0), most_slack(converter.lanes))
         drawn = self._line_delay(row, begin, rows, left)
         for col in range(left, left + cols, step):
             width = min(step, left + cols - col)

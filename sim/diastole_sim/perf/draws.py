@@ -27,24 +27,34 @@ def hashed_cycles(lanes: int) -> int:
     return 16 if lanes == 1 else 15
 
 
+def most_slack(lanes: int) -> int:
+    """Cycles by which the first words of a row may be asked for earlier than they must; where every
+    word takes a hash, nothing comes of it."""
+    return draws_ahead(lanes) - 1 - hashed_cycles(lanes) if lanes < DRAWS_PER_HASH else 0
+
+
 def hashed_together(lanes: int) -> int:
     """Elements, from a multiple of as many on, whose draws are hashed in one go."""
     return max(DRAWS_PER_HASH, lanes)
 
 
 @lru_cache(maxsize=1 << 12)
-def line_delay(lanes: int, block: int, index: int, pitch: int, rows: int, cols: int) -> int:
+def line_delay(
+    lanes: int, block: int, index: int, pitch: int, rows: int, cols: int, slack: int = 0
+) -> int:
     """Cycles beyond one a word, of a row of blocks of a tile with ``rows`` x ``cols`` elements in
     the tensor, as it is stored: block by block. ``index``: of its first element, ``pitch``: from a
-    row to the next, in elements; only what they are modulo :func:`hashed_together` counts."""
-    return _delay(lanes, index, pitch, _by_blocks(lanes, block, rows, cols))
+    row to the next, in elements; only what they are modulo :func:`hashed_together` counts.
+    ``slack``: cycles for which its first words wait for those before them, at most
+    :func:`most_slack`."""
+    return _delay(lanes, index, pitch, _by_blocks(lanes, block, rows, cols), slack)
 
 
 @lru_cache(maxsize=1 << 12)
 def row_delay(lanes: int, index: int, pitch: int, rows: int, cols: int) -> int:
     """Likewise, of ``rows`` of a tile, row by row."""
     words = ((row, col, col > 0) for row in range(rows) for col in range(0, cols, lanes))
-    return _delay(lanes, index, pitch, words)
+    return _delay(lanes, index, pitch, words, most_slack(lanes))
 
 
 def _by_blocks(lanes: int, block: int, rows: int, cols: int) -> Iterator[Word]:
@@ -55,13 +65,11 @@ def _by_blocks(lanes: int, block: int, rows: int, cols: int) -> Iterator[Word]:
                 yield (row, col, col > 0) if inside else None
 
 
-def _delay(lanes: int, index: int, pitch: int, words: Iterator[Word]) -> int:
+def _delay(lanes: int, index: int, pitch: int, words: Iterator[Word], slack: int) -> int:
     together, latency = hashed_together(lanes), hashed_cycles(lanes)
     apart, passes = RINGS.get(lanes, (1, 1))
     ahead = draws_ahead(lanes)
-    # When the word before left. Where a hash is enough for several, those as far ahead as may be
-    # have been asked for.
-    before = ahead - 2 if lanes < DRAWS_PER_HASH else latency - 1
+    before = latency - 1 + slack  # when the word before left
     planned, left, count = -1, before, 0
     begun = deque([-apart * passes], maxlen=apart * passes)  # hashes
     waited = deque([-1] * NUMBERS, maxlen=NUMBERS)  # hashes, for their unit

@@ -31,9 +31,13 @@ class Execute:
         """Run a loaded chunk; the cycle from which its places may be loaded again."""
         count, number = chunk.slices * chunk.groups, 0
         before: tuple[int, ...] = ()
+        overwrites = chunk.groups * chunk.first  # passes whose sums nothing is added to
+        adds = None  # when the others begin
         while number < count:
             last_swap = self.swaps[-1]
             self._pass(chunk, loaded, first=number == 0, last=number == count - 1)
+            if adds is None and number >= overwrites:
+                adds = self.swaps[-1] - (number - overwrites) * (self.swaps[-1] - last_swap)
             number += 1
             assert self.end is not None
             swap = self.swaps[-1]
@@ -43,6 +47,8 @@ class Execute:
                 number = count - 1
             before = left
         assert self.end is not None, "a chunk without passes"
+        if adds is not None and sum(chunk.uses) == 1:
+            self.store.adds(chunk.uses.index(True), adds + 2, self.end + self._skew)
         return self.end + 2 + max(self.machine.rows, self.machine.cols)
 
     def _pass(self, chunk: Chunk, loaded: int, *, first: bool, last: bool) -> None:
@@ -90,6 +96,9 @@ class Execute:
         self.idle["short"] += cycles - bank - min(load, cycles - bank)
 
     def _close(self, direction: int, last_slot: int, chunk: Chunk) -> None:
-        machine = self.machine
-        skew = machine.rows + machine.cols + machine.cell_cycles
-        self.store.tile(direction, last_slot + skew + 3, chunk.spans[direction])
+        self.store.tile(direction, last_slot + self._skew + 3, chunk.spans[direction])
+
+    @property
+    def _skew(self) -> int:
+        """Cycles from a slot to the sums behind the last port."""
+        return self.machine.rows + self.machine.cols + self.machine.cell_cycles

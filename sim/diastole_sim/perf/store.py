@@ -16,6 +16,7 @@ ANSWERED = -1
 ASKED = 3  # cycles from the read of a tile's first word to its request
 TURNED = 3  # cycles from the last column of a piece to its first row
 PIECES = 3  # that the memory holds
+SUM_MEMORIES = 2  # behind a port; tiles take them in turn
 SETTLES = 64
 """Rows of a span within which all following ones must be alike, or are not looked at for it."""
 
@@ -34,6 +35,10 @@ class DrainState:
     queue: Queue = field(default_factory=Queue)
     freed: list[int] = field(default_factory=list)  # when each tile's bank became free
     opened: int = 0
+    # By memory of sums, from when to when sums are added in it, in order.
+    adding: tuple[deque[tuple[int, int]], ...] = field(
+        default_factory=lambda: tuple(deque[tuple[int, int]]() for _ in range(SUM_MEMORIES))
+    )
     columns: int = 0  # when the next column can be read
     # Pieces whose columns are to be read, and from when on; None behind the last one of a tile.
     turning: deque[tuple[int, Span] | None] = field(default_factory=deque)
@@ -97,6 +102,13 @@ class Store:
             self._advance()
         return drain.freed[needed - 1] if needed > 0 else 0
 
+    def adds(self, direction: int, start: int, end: int) -> None:
+        """Sums are added from a cycle on until another in the memory of the tile that was opened
+        last. A tile that takes all of it is not there before the one that drains has gone."""
+        if self.units[direction] == 1:
+            drain = self.drains[direction]
+            drain.adding[(drain.opened - 1) % SUM_MEMORIES].append((start, end))
+
     def drained(self, direction: int, number: int) -> int:
         """When the bank of tile ``number`` (from 0 on) becomes free."""
         freed = self.drains[direction].freed
@@ -121,6 +133,8 @@ class Store:
                 drain.row = 0
                 if spans[0].columns:
                     drain.show()
+            if drain.spans and not drain.spans[0].columns:
+                self._wait(drain)
             if drain.spans:  # north first if both have come by the time the writer is free
                 waiting.append((self._starts(direction), -direction))
         start, direction = min(waiting)
@@ -135,7 +149,7 @@ class Store:
 
         Nothing else may come between: the other drain has had nothing to do from the beginning on.
         """
-        if not drain.row:
+        if not drain.row or any(drain.adding):
             drain.before.clear()
             return
         span, end = drain.spans[0], self.writer
@@ -177,6 +191,15 @@ class Store:
         queue.known += words
         queue.free += later
         queue.leaving.later(words, later)
+
+    def _wait(self, drain: DrainState) -> None:
+        """A row is not read while sums are added in its memory."""
+        adding = drain.adding[len(drain.freed) % SUM_MEMORIES]
+        read = self.lanes.begins(drain.queue, drain.sums)
+        while adding and adding[0][0] <= read:
+            _, end = adding.popleft()
+            if read < end:
+                drain.sums = read = end
 
     def _starts(self, direction: int) -> int:
         """When the next row of a drain can."""
