@@ -4,7 +4,13 @@ from collections import deque
 from dataclasses import dataclass
 
 from diastole_sim.perf.converter import ModelledConverter
-from diastole_sim.perf.draws import hashed_together, line_delay, most_slack, row_delay
+from diastole_sim.perf.draws import (
+    LONG_AGO,
+    hashed_together,
+    line_delay,
+    most_slack,
+    row_delay,
+)
 from diastole_sim.perf.image_writes import ImageWrites
 from diastole_sim.perf.machine import OUTSTANDING, Memory, ceil_div
 from diastole_sim.perf.starts import RowStarts
@@ -13,6 +19,7 @@ from diastole_sim.spec.image import MAX_SIZE
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 
 # Cycles between units, as they were measured.
+FOLLOWING = 3  # rows of blocks, after which one takes as long as the next
 KNOWN = 4  # from a piece's last word to the first one that goes through the lanes
 BEGUN = 3  # to the first request
 SCANNED = 3  # from a tensor's last word to the first request of the second reading
@@ -24,7 +31,6 @@ REPORTED = 3  # from the last response to the command's end
 KEPT = 2  # whole groups of the second copy, whose beats wait
 ASKED_AGAIN = 4  # requests come before what they are for, which is known that much earlier
 SETTLED = 32  # rows of tiles that are read, until one takes as long as the next
-LONG_AGO = -(1 << 20)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,6 +143,7 @@ class ConversionRun:
         self.starts, self.early = (RowStarts(BEGUN, converter.row_start) for _ in range(2))
         self.lane = 0  # the cycle after the last word in the lanes
         self.slack = 0  # cycles for which the first words of a row of blocks waited
+        self.above = 0, 0  # rows of blocks that came before it without a pause, and their columns
         self.places = deque([LONG_AGO] * converter.halves)  # tiles that have gone
         self.groups = deque([LONG_AGO] * 2)  # of the first copy, whose elements have left
         self.fields = deque([LONG_AGO] * 2)  # whose exponents have
@@ -216,6 +223,7 @@ class ConversionRun:
             self.writes.maxima is None,
             *self.writes.phases(numbers[: 1 + self.converter.vectors]),
             *self._place(row, 0),
+            *self.above,
             *(max(time - self.lane, LONG_AGO // 2) for time in times),
         )
 
@@ -325,6 +333,7 @@ class ConversionRun:
             top, inside = row + line * block, min(block, rows - line * block)
             if converter.vectors and line % 8 == 0:
                 self.lane = max(self.lane, self.strips.popleft() + 1)
+            self._follow(known[0], cols, first=line == 0)
             for left in range(0, cols, converter.group_cols):
                 self._group(known, left, min(converter.group_cols, cols - left), (top, col, inside))
             last = line == lines - 1
@@ -346,6 +355,19 @@ class ConversionRun:
             return row_delay(converter.lanes, *self._place(*place), rows, cols)
         return 0 if place[1] else starts.delay(begin, rows, ceil_div(cols, converter.lanes))
 
+    def _follow(self, known: int, cols: int, *, first: bool) -> None:
+        """How a row of blocks of so many columns, ``known`` from a cycle on, follows the one before
+        it; the ``first`` of a tile that is passed twice begins when all has left."""
+        converter = self.converter
+        room = max(self.groups[0], self.fields[0]) + 1
+        waited = max(self.lane, room) - known - 1
+        if first and converter.finds:
+            waited = 0
+        self.slack = min(max(waited, 0), most_slack(converter.lanes))
+        count, wide = self.above
+        follows = self.slack and wide == cols and (cols == self.cols or not first)
+        self.above = (min(count + 1, FOLLOWING) if follows else 0), cols
+
     def _line_delay(self, row: int, col: int, rows: int, cols: int) -> int:
         """What so much of a row of blocks takes longer for its draws, if its first words waited for
         ``slack`` cycles."""
@@ -355,7 +377,9 @@ class ConversionRun:
         if converter.row_start:
             return 0
         place = self._place(row, col)
-        return line_delay(converter.lanes, converter.block, *place, rows, cols, self.slack)
+        return line_delay(
+            converter.lanes, converter.block, *place, rows, cols, self.slack, self.above
+        )
 
     def _group(self, known: list[int], left: int, cols: int, line: tuple[int, int, int]) -> None:
         """A group's words, as soon as their pieces have come and there is room for it. ``line``:
@@ -364,9 +388,6 @@ class ConversionRun:
         row, begin, rows = line
         room = max(self.groups.popleft(), self.fields.popleft()) + 1
         step = min(converter.piece_cols, converter.group_cols)
-        if not left:
-            waited = max(self.lane, room) - known[0] - 1
-            self.slack = min(max(waited, 0), most_slack(converter.lanes))
         drawn = self._line_delay(row, begin, rows, left)
         for col in range(left, left + cols, step):
             width = min(step, left + cols - col)

@@ -1,7 +1,7 @@
 """How much longer words take that draw random bits: where their rows begin between two hashes."""
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 DRAWS_PER_HASH = 4
@@ -12,6 +12,7 @@ NUMBERS = 4
 RINGS = {1: (3, 4), 2: (5, 2)}
 """By lanes, cycles from a pass of a hash through the same stages to the next, and passes; for more
 lanes every stage has one."""
+LONG_AGO = -(1 << 20)
 
 Word = tuple[int, int, bool] | None
 """Of a word that draws: its row, its column, and whether it goes on with its row; else nothing."""
@@ -40,21 +41,40 @@ def hashed_together(lanes: int) -> int:
 
 @lru_cache(maxsize=1 << 12)
 def line_delay(
-    lanes: int, block: int, index: int, pitch: int, rows: int, cols: int, slack: int = 0
+    lanes: int,
+    block: int,
+    index: int,
+    pitch: int,
+    rows: int,
+    cols: int,
+    slack: int = 0,
+    above: tuple[int, int] = (0, 0),
 ) -> int:
     """Cycles beyond one a word, of a row of blocks of a tile with ``rows`` x ``cols`` elements in
     the tensor, as it is stored: block by block. ``index``: of its first element, ``pitch``: from a
     row to the next, in elements; only what they are modulo :func:`hashed_together` counts.
     ``slack``: cycles for which its first words wait for those before them, at most
-    :func:`most_slack`."""
-    return _delay(lanes, index, pitch, _by_blocks(lanes, block, rows, cols), slack)
+    :func:`most_slack`. ``above``: so many rows of blocks have come before them without a pause, of
+    so many columns."""
+    count, wide = above
+    first = (index - count * block * pitch) % hashed_together(lanes)
+    before = [
+        word and (word[0] + line * block, *word[1:])
+        for line in range(count)
+        for word in _by_blocks(lanes, block, block, wide)
+    ]
+    words = (
+        word and (word[0] + count * block, *word[1:])
+        for word in _by_blocks(lanes, block, rows, cols)
+    )
+    return _delay(lanes, first, pitch, words, before, slack)
 
 
 @lru_cache(maxsize=1 << 12)
 def row_delay(lanes: int, index: int, pitch: int, rows: int, cols: int) -> int:
     """Likewise, of ``rows`` of a tile, row by row."""
     words = ((row, col, col > 0) for row in range(rows) for col in range(0, cols, lanes))
-    return _delay(lanes, index, pitch, words, most_slack(lanes))
+    return _delay(lanes, index, pitch, words)
 
 
 def _by_blocks(lanes: int, block: int, rows: int, cols: int) -> Iterator[Word]:
@@ -65,35 +85,64 @@ def _by_blocks(lanes: int, block: int, rows: int, cols: int) -> Iterator[Word]:
                 yield (row, col, col > 0) if inside else None
 
 
-def _delay(lanes: int, index: int, pitch: int, words: Iterator[Word], slack: int) -> int:
-    together, latency = hashed_together(lanes), hashed_cycles(lanes)
-    apart, passes = RINGS.get(lanes, (1, 1))
-    ahead = draws_ahead(lanes)
-    before = latency - 1 + slack  # when the word before left
-    planned, left, count = -1, before, 0
-    begun = deque([-apart * passes], maxlen=apart * passes)  # hashes
-    waited = deque([-1] * NUMBERS, maxlen=NUMBERS)  # hashes, for their unit
-    gone = deque(range(before - ahead + 1, before + 1), maxlen=ahead)  # words
-    used = deque([-1] * HASHES_AHEAD, maxlen=HASHES_AHEAD)  # hashes, in words
+def _delay(
+    lanes: int,
+    index: int,
+    pitch: int,
+    words: Iterable[Word],
+    before: Sequence[Word] = (),
+    slack: int = 0,
+) -> int:
+    """Of ``words``, where ``before`` came, of which the first was asked for when it had to be."""
+    draws = _Draws(lanes, index, pitch)
+    for word in before:
+        draws.word(word)
+    begun, count = draws.left, 0
+    asked = begun - draws.latency - slack
+    draws.planned = max(draws.planned, asked) if before else asked
     for word in words:
+        draws.word(word)
         count += 1
-        planned = max(planned + 1, gone[0] + 1)
-        hashes = 0
-        if word is not None:
-            row, col, goes_on = word
-            first = index + row * pitch + col
-            begins = not (goes_on and first % together)
-            ends = (first + lanes - 1) // together != first // together
-            hashes = begins + ends
-            for number in range(hashes):
-                planned = max(planned + (number > 0), waited[0] + 1, used[0] + 1)
-                begins = max(planned + 1, begun[-1] + 1)
-                meets = {each + apart * turn for each in begun for turn in range(1, passes)}
-                while begins in meets:
-                    begins += 1
-                begun.append(begins)
-                waited.append(begins)
-                used.append(max(left + number, begins + latency - 2))
-        left = max(left + max(1, hashes), begun[-1] + latency - 1 if hashes else 0)
-        gone.append(left)
-    return left - before - count
+    return draws.left - begun - count
+
+
+class _Draws:
+    """Words and their hashes, one after the other; the first one can be asked for in cycle 0."""
+
+    def __init__(self, lanes: int, index: int, pitch: int):
+        self.lanes, self.index, self.pitch = lanes, index, pitch
+        self.together, self.latency = hashed_together(lanes), hashed_cycles(lanes)
+        self.apart, self.passes = RINGS.get(lanes, (1, 1))
+        under_way, ahead = self.apart * self.passes, draws_ahead(lanes)
+        self.planned, self.left = -1, self.latency - 1  # the word before
+        self.begun = deque([LONG_AGO], maxlen=under_way)  # hashes
+        self.waited = deque([LONG_AGO] * NUMBERS, maxlen=NUMBERS)  # hashes, for their unit
+        self.gone = deque(range(self.latency - ahead, self.latency), maxlen=ahead)  # words
+        self.used = deque([LONG_AGO] * HASHES_AHEAD, maxlen=HASHES_AHEAD)  # hashes, in words
+
+    def word(self, word: Word) -> None:
+        """It is planned, its hashes begin, and it leaves with them."""
+        self.planned = max(self.planned + 1, self.gone[0] + 1)
+        hashes = 0 if word is None else self._hashes(*word)
+        for number in range(hashes):
+            self._hash(number)
+        there = self.begun[-1] + self.latency - 1 if hashes else 0
+        self.left = max(self.left + max(1, hashes), there)
+        self.gone.append(self.left)
+
+    def _hashes(self, row: int, col: int, goes_on: bool) -> int:
+        """Those that nobody has begun for the word before it in its row."""
+        first = self.index + row * self.pitch + col
+        begins = not (goes_on and first % self.together)
+        return begins + ((first + self.lanes - 1) // self.together != first // self.together)
+
+    def _hash(self, number: int) -> None:
+        """One of a word's."""
+        self.planned = max(self.planned + (number > 0), self.waited[0] + 1, self.used[0] + 1)
+        begins = max(self.planned + 1, self.begun[-1] + 1)
+        meets = {each + self.apart * n for each in self.begun for n in range(1, self.passes)}
+        while begins in meets:
+            begins += 1
+        self.begun.append(begins)
+        self.waited.append(begins)
+        self.used.append(max(self.left + number, begins + self.latency - 2))

@@ -45,7 +45,9 @@ def estimate_long(
         samples = {"k": sampled(machine, k, machine.fused_tile, 2 * FEWEST)}
     else:
         loops = loops_of(machine, op, m, n, k, nest, widths)
-        fewest = FEWEST, FEWEST, FEWEST + chunks_that_cover(machine, loops)
+        inner = max(FEWEST, machine.sum_units // loops.units)  # until places of sums come round
+        tiles = (inner, FEWEST) if loops.outer == "l" else (FEWEST, inner)
+        fewest = *tiles, FEWEST + chunks_that_cover(machine, loops)
         axes = zip(AXES[op], loops.lengths, fewest, strict=True)
         samples = {axis: sampled(machine, sizes[axis], *rest) for axis, *rest in axes}
     if sum(prod(at) for at in product(*samples.values())) > WORTH * prod(sizes[a] for a in samples):

@@ -2,7 +2,13 @@
 
 import pytest
 
-from diastole_sim.perf.draws import draws_ahead, hashed_together, line_delay, row_delay
+from diastole_sim.perf.draws import (
+    draws_ahead,
+    hashed_together,
+    line_delay,
+    most_slack,
+    row_delay,
+)
 
 
 @pytest.mark.parametrize("lanes", [1, 2, 4, 8, 16])
@@ -37,5 +43,20 @@ def test_hashes_may_be_ahead_only_so_far():
     """A lane and blocks of 8: eight rows that begin off a hash ask for those of two rows at once,
     then have enough for more words than may be under way."""
     assert draws_ahead(1) == 33
-    assert line_delay(1, 8, 1, 1, 8, 64) > 0
-    assert line_delay(1, 8, 0, 0, 8, 64) == line_delay(1, 2, 1, 1, 2, 16) == 0
+    assert line_delay(1, 8, 1, 1, 8, 64, most_slack(1)) > 0
+    assert line_delay(1, 8, 0, 0, 8, 64) == line_delay(1, 2, 1, 1, 2, 16, most_slack(1)) == 0
+
+
+def test_words_that_wait_ask_earlier():
+    """A lane and blocks of 2: both rows begin off a hash, three words before their second one, and
+    two hashes are 3 cycles apart."""
+    delays = [line_delay(1, 2, 3, 0, 2, 16, slack) for slack in range(most_slack(1) + 1)]
+    assert delays == sorted(delays, reverse=True)
+    assert delays[0] > delays[-1] == 0
+
+
+def test_what_came_before_keeps_the_hashes_busy():
+    """Rows of blocks of 8 that follow each other, a lane and an odd pitch: 64 words need more
+    hashes than were begun while they waited."""
+    alone = line_delay(1, 8, 1, 1, 8, 8, most_slack(1))
+    assert line_delay(1, 8, 1, 1, 8, 8, most_slack(1), (2, 8)) > alone

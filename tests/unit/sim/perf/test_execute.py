@@ -28,10 +28,11 @@ CHUNK = Chunk(
 
 
 class Store:
-    """Banks are free in the cycle ``free``; ``tiles``: when which sums were complete."""
+    """Banks are free in the cycle ``free``; ``tiles``: when which sums were complete; ``added``:
+    from when to when to some that were there."""
 
     def __init__(self):
-        self.free, self.tiles, self.asked = 0, [], []
+        self.free, self.tiles, self.asked, self.added = 0, [], [], []
 
     def bank(self, direction):
         self.asked.append(direction)
@@ -39,6 +40,9 @@ class Store:
 
     def tile(self, direction, cycle, spans):
         self.tiles.append((direction, cycle, spans))
+
+    def adds(self, direction, start, end):
+        self.added.append((direction, start, end))
 
 
 @pytest.fixture
@@ -120,3 +124,19 @@ def test_both_directions(execute):
         (0, last + 16 + 9, SPANS[0]),
         (1, last + 32 + 9, SPANS[1]),
     ]
+
+
+@pytest.mark.parametrize(
+    "keys, added",
+    [
+        ({"slices": 1}, []),
+        ({"slices": 2}, [(0, 84 + 2, 100 + 6)]),  # the second of two passes, from its swap on
+        ({"slices": 5}, [(0, 84 + 2, 148 + 6)]),
+        ({"slices": 3, "groups": 2}, [(0, 100 + 2, 164 + 6)]),  # the first two begin sums
+        ({"first": False}, [(0, 68 + 2, 84 + 6)]),
+        ({"slices": 5, "uses": (True, True)}, []),  # which go to two memories in turn
+    ],
+)
+def test_what_is_added_to_sums_that_are_there(execute, keys, added):
+    execute.chunk(replace(CHUNK, **keys), loaded=50)
+    assert execute.store.added == added

@@ -8,13 +8,15 @@ import pytest
 from diastole_hw.engine.engine import ProductEngine
 from diastole_hw.plan.plan import Plan
 from diastole_hw.plan.uses import Mode
+from diastole_hw.random.draws import Draws
 from diastole_sim.perf import Memory, ModelledMachine, estimate
+from diastole_sim.perf.draws import line_delay, most_slack, row_delay
 from diastole_sim.spec.command import MACHINES_OWN
 from diastole_sim.spec.command_table import NEST_FIELDS
 from diastole_sim.spec.image import GROUP_BLOCKS, FloatLayout, image_layouts, round_up
 from diastole_sim.spec.nest import KEPT, OUTER, Nest
 from diastole_sim.spec.numerics import WIDTHS
-from support.bench import design, run
+from support.bench import design, put, run
 from support.bus import ServiceMemory
 from support.nests import blocks_of, drawn_nest
 from support.plans import make_numerics, make_plan
@@ -216,3 +218,60 @@ def test_beats_and_cycles_of_nests(name, op, rng):
     sizes = [rng.randrange(1, 28) for _ in range(3)]
     nest = drawn_nest(plan.nests.of(op), blocks_of(op, sizes, plan.block), rng)
     check(plan, op, sizes, 0.01, nest)
+
+
+def drawn_at(lanes, places):
+    """In which cycle the draws of each of the words are there: nothing waits but for hashes."""
+    dut = design(Draws, lanes=lanes, random_bits=4, copies=1, rows=32)
+    cycles = []
+
+    async def words(ctx):
+        await put(ctx, dut.i, places)
+
+    async def bench(ctx):
+        ctx.set(dut.o.ready, 1)
+        cycle = 0
+        while len(cycles) < len(places):
+            if (await ctx.tick().sample(dut.o.valid))[-1]:
+                cycles.append(cycle)
+            cycle += 1
+
+    run(dut, bench, background=(words,), limit=20_000)
+    return cycles
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 4, 8, 16])
+def test_rows_of_draws(lanes, rng):
+    """A row of blocks behind others without a pause, and rows one by one: to the cycle."""
+
+    def places(words, index, pitch):
+        for row, col in words:
+            yield {"index": index + row * pitch + col, "row": row % 32, "goes_on": col > 0}
+
+    for _ in range(4):
+        block = rng.choice([size for size in (2, 4, 8) if size >= lanes] or [lanes])
+        index, pitch, cols = rng.randrange(99), rng.randrange(99, 120), block * rng.randint(1, 5)
+        by_blocks = [
+            (line * block + row, left + col)
+            for line in range(3)
+            for left in range(0, cols, block)
+            for row in range(block)
+            for col in range(0, block, lanes)
+        ]
+        size = len(by_blocks) // 3
+        cycles = drawn_at(lanes, list(places(by_blocks, index, pitch)))
+        shape = lanes, block, index + 2 * block * pitch, pitch, block, cols
+        delay = line_delay(*shape, most_slack(lanes), (2, cols))
+        assert delay == cycles[-1] - cycles[-size - 1] - size, shape
+        rows = rng.randint(1, 9)
+        by_rows = [(row, col) for row in range(rows) for col in range(0, cols, lanes)]
+        cycles = drawn_at(lanes, list(places(by_rows, index, pitch)))
+        aligned = drawn_at(lanes, [{"index": 0, "row": 0, "goes_on": 0}])
+        delay = row_delay(lanes, index, pitch, rows, cols)
+        assert delay == cycles[-1] - aligned[0] - len(by_rows) + 1, (
+            lanes,
+            index,
+            pitch,
+            rows,
+            cols,
+        )

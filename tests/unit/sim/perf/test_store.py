@@ -9,11 +9,11 @@ from diastole_sim.perf.store import EAST, NORTH, Store
 from diastole_sim.perf.walk import Span
 
 
-def make(**memory):
+def make(units=2, **memory):
     machine = ModelledMachine(
         rows=2, cols=2, block=8, element_bits=(5, 5, 5), data_width=64, memory=Memory(**memory)
     )
-    return Store(machine, units=(2, 2))
+    return Store(machine, units=(units, units))
 
 
 @pytest.mark.parametrize(
@@ -167,3 +167,30 @@ def test_a_burst_ends_with_its_last_word():
     assert store.written(10, [4, 2], 1.0, responses, 0, 50) == 50
     assert list(responses) == [5, 44, 80]
     assert store.written(60, [3], 1.0, responses, 0, 61) == 63
+
+
+@pytest.mark.parametrize(
+    "opened, begins, end",
+    [
+        (3, 90, 165),  # the first row is read in 150 for 102
+        (3, 102, 165),
+        (3, 103, 161),  # the second one alone is, then follows in 4 cycles
+        (3, 104, 117),  # both are read before
+        (2, 90, 117),  # in the other memory
+    ],
+)
+def test_a_drain_waits_while_sums_are_added_in_its_memory(opened, begins, end):
+    store = make(units=1)
+    store.tile(EAST, 100, (Span(rows=2, vectors=1, beats=4),))
+    for _ in range(opened):
+        store.bank(EAST)
+    store.adds(EAST, begins, 150)
+    assert store.finish() == end
+
+
+def test_tiles_of_two_memories_wait_for_nobody():
+    store = make(units=2)
+    store.tile(EAST, 100, (Span(rows=2, vectors=1, beats=4),))
+    store.bank(EAST)
+    store.adds(EAST, 90, 150)
+    assert store.finish() == 117
