@@ -42,6 +42,7 @@ def convert(dut, jobs, rng, p_read=1.0, p_write=1.0):
     memory = ServiceMemory(1 << 16, beat, stall=lambda: rng.random() >= p_read)
     sink = ServiceMemory(0, beat, stall=lambda: rng.random() >= p_write)
     sink.bytes = memory.bytes
+    counted = [0, 0]
 
     async def main(ctx):
         ctx.set(dut.seed, SEED)
@@ -71,15 +72,12 @@ def convert(dut, jobs, rng, p_read=1.0, p_write=1.0):
             command |= {"destination": places[0], "destination_t": places[len(places) - 1]}
             command |= {"tag": tag, "step": step, "planes": planes - 1}
             command |= {"fed": fed} if dut.fed else {}
+            counted[:] = [0, 0]
             await put(ctx, dut.control.command, [command])
             if fed:
                 rows = rows_of_blocks(values, numerics.block, rng)
                 await put(ctx, dut.rows, rows, lambda: rng.random() < p_read)
-            counted, done = [0, 0], 0
-            while not done:
-                sampled = ctx.tick().sample(dut.control.done, dut.saturated, dut.underflowed)
-                _, _, done, *now = await sampled
-                counted = [total + more for total, more in zip(counted, now, strict=True)]
+            await ctx.tick().until(dut.control.done)
             await ctx.tick()
             wrong = [n for n in range(len(expected)) if expected[n] != memory.bytes[n]]
             assert not wrong, f"{what}: bytes {wrong[:8]}, images at {places}, {want.lengths} each"
@@ -91,13 +89,17 @@ def convert(dut, jobs, rng, p_read=1.0, p_write=1.0):
             assert monitor == want.monitor, what
             assert ctx.get(report.amax) == largest_magnitude(values), what
 
+    async def count(ctx):
+        async for _, _, *now in ctx.tick().sample(dut.saturated, dut.underflowed):
+            counted[:] = [total + more for total, more in zip(counted, now, strict=True)]
+
     async def read(ctx):
         await memory.read(ctx, dut.read.requests, dut.read.beats)
 
     async def write(ctx):
         await sink.write(ctx, dut.write.requests, dut.write.beats)
 
-    run(dut, main, background=[read, write], limit=40_000)
+    run(dut, main, background=[count, read, write], limit=40_000)
 
 
 def some_jobs(dut, shapes, rng, rate=0.05):
