@@ -212,13 +212,7 @@ WINDOWS = Machine(
             every=True,
         ),
         Fault("NaN elements do not poison", "fill", r"= (specials_\d) \|", "{} & 2'h0", every=True),
-        Fault(
-            "NaN scales do not poison",
-            "block_targets",
-            rf"= ((?:stored_\d|group{BITS}) == 8'hff);",
-            "1'h0",
-            every=True,
-        ),
+        Fault("NaN scales do not poison", "deficits", r"poison = (scale == 8'hff);", "1'h0"),
         Fault("poison of vectors lost", "meet", rf"= block{BITS} \| (.+);", "{} & 2'h0"),
         Fault("poison of what is held lost", "meet", rf"= (block{BITS}) \|", "{} & 2'h0"),
         Fault(

@@ -219,15 +219,15 @@ SQUARES = (
     Fault("a group's first block is its last", "block_targets", r"= (left == 1'h1);", "1'h1", True),
     Fault(
         "deficits wrap",
-        "block_targets",
-        rf"= (\$signed\(own_0_difference\) > \$signed\({CONSTANT}\));",
+        "deficits",
+        rf"= (\$signed\(own_difference\) > \$signed\({CONSTANT}\));",
         "1'h0",
     ),
-    Fault("zeros are inexact", "block_targets", r"nonzero_0 = (_\d+_) &", "1'h1"),
+    Fault("zeros are inexact", "deficits", r"nonzero = (_\d+_) &", "1'h1"),
     Fault(
         "deficits to the north below the east's maximum",
         "block_targets",
-        r"= (lookup__north__value) -",
+        r"= (lookup__north__value);",
         "lookup__east__value",
     ),
     Fault(
@@ -607,8 +607,8 @@ PLANES = (
     ),
     Fault(
         "a chunk's deficit off by two",
-        "block_targets",
-        r"= (block_plane\[0\]) \* 2'h2;",
+        "deficits",
+        r"= (plane\[0\]) \* 2'h2;",
         "({} ^ 1'h1)",
         every=True,
     ),

@@ -1,38 +1,25 @@
-"""Where a block that comes from memory goes, and by how much its sums will be shifted."""
+"""Where a block that comes from memory goes, and the maxima by which its sums will be shifted."""
 
 from functools import reduce
 from operator import or_
 from typing import NamedTuple
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
+from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from diastole_hw.load.parse import blocks_per_run
-from diastole_hw.memory.maxima import load_signature, maxima_names, scale_exponent
+from diastole_hw.memory.maxima import load_signature, maxima_names
 from diastole_hw.plan.plan import Plan
 from diastole_hw.plan.policy import pow2ceil
 from diastole_hw.registers import data_register
-from diastole_hw.schedule.tokens import (
-    PLANE,
-    Region,
-    any_grouped,
-    block_group_layout,
-    block_layout,
-)
-from diastole_sim.spec.formats import NAN_EXPONENT, NVFP4, PLANE_BITS, SIGNIFICAND_FRACTION
+from diastole_hw.schedule.tokens import Region, any_grouped, block_group_layout, block_layout
 from diastole_sim.spec.image import GROUP_BLOCKS
 
 
 def any_of(conditions):
     return reduce(or_, conditions, Const(0, 1))
-
-
-def scale_significand(code):
-    """Of a group's E4M3 scale."""
-    normal = code[SIGNIFICAND_FRACTION:] != 0
-    return Cat(code[:SIGNIFICAND_FRACTION], normal)
 
 
 class Position(NamedTuple):
@@ -57,18 +44,15 @@ def restart(m, at: Position, base, first: int = 0):
 
 
 class BlockTargets(wiring.Component):
-    """Describe the blocks of each group, one after the other: where each goes, and its deficits.
+    """Describe the blocks of each group, one by one: where each goes, its maxima and its scales.
 
     A region's block in row ``row`` and column ``col`` has number p across the banks and q within
     them: (col, row) with ``by_column``, else (row, col). It goes to bank p mod S, to block
     ``base`` + (p div S) * ``stride`` + q of the bank. S is the number of banks: the array's rows to
     the west, its columns elsewhere.
 
-    A deficit is the maximum of the block's row or column (of the row of elements, where those have
-    groups of their own) less its exponent, and 2 more for each plane above the region's, at most
-    SW + F. A group of zeros, or one whose scale is
-    NaN, has deficit 0 and ``nonzero`` 0. Deficits of directions that the product at hand does not
-    have are anything; so are all where a maximum is less than an exponent.
+    A maximum is that of the block's row or column, or of the row of elements, where those have
+    groups of their own. Maxima of directions that the product at hand does not have are anything.
 
     One port of several has the rows with its number, modulo the ports, of which the numbers of
     banks are multiples. Blocks beyond the last column or row are to be dropped.
@@ -230,6 +214,8 @@ class BlockTargets(wiring.Component):
             "ends": left == 1,
             "last": region.last & last_row & (left == 1) & last_col,
         }
+        if plan.planar:
+            said["plane"] = region.plane
         for name, value in said.items():
             register = data_register(block[name].shape(), name=f"block_{name}")
             m.d.comb += block[name].eq(register)
@@ -237,45 +223,21 @@ class BlockTargets(wiring.Component):
                 m.d.sync += register.eq(value)
         self._rows(m, group)
 
-    def _below(self, m, group):
-        """By how much the block's plane lies below the top one; None where there is one plane."""
-        if not self.plan.planar:
-            return None
-        plane = data_register(PLANE, name="block_plane")
-        with m.If(self.lookup.enable):
-            m.d.sync += plane.eq(group.region.plane)
-        return plane[: self.plan.plane_bits] * PLANE_BITS
-
     def _rows(self, m, group):
-        """What the rows of the block, or the block, say of their elements."""
+        """Scales of the rows of the block, or of the block, and the maxima that are their most."""
         plan, block = self.plan, self.blocks.p
-        below = self._below(m, group)
-        nan = NVFP4.nan_byte if plan.significands else NAN_EXPONENT
         for row in range(max(plan.stream_entries, plan.held_entries)):
-            stored = data_register(8, name=f"stored_{row}")
-            nonzero = Signal(name=f"nonzero_{row}")
+            scale = data_register(8, name=f"scale_{row}")
             own = group.exponents.word_select(row, 8)
             if row:
                 own = Mux(self._by_row(group.region), own, group.exponents[:8])
             with m.If(self.lookup.enable):
-                m.d.sync += stored.eq(own)
-            m.d.comb += [
-                nonzero.eq((stored != 0) & (stored != nan)),
-                block.nonzero[row].eq(nonzero),
-            ]
+                m.d.sync += scale.eq(own)
+            m.d.comb += block.scale[row].eq(scale)
             if row < plan.stream_entries:
-                deficit = self._deficit(
-                    m, f"own_{row}", self._maximum(block.kind, row), stored, below
-                )
-                m.d.comb += block.deficit[row].eq(Mux(nonzero, deficit, 0))
+                m.d.comb += block.maximum[row].eq(self._maximum(block.kind, row))
             if plan.north and row < plan.held_entries:
-                maximum = self.lookup.north.value[row]
-                deficit = self._deficit(m, f"north_{row}", maximum, stored, below)
-                m.d.comb += block.deficit_north[row].eq(Mux(nonzero, deficit, 0))
-            if plan.poison:
-                m.d.comb += block.poison[row].eq(stored == nan)
-            if plan.significands:
-                m.d.comb += block.significand[row].eq(scale_significand(stored))
+                m.d.comb += block.maximum_north[row].eq(self.lookup.north.value[row])
 
     def _maximum(self, kind, row):
         """Of a streamed vector, or of a held block to the east."""
@@ -289,14 +251,3 @@ class BlockTargets(wiring.Component):
         if self.plan.north:
             streamed = Mux(kind == Region.WEST, of(self.lookup.west), streamed)
         return Mux(kind == Region.HELD, of(self.lookup.east), streamed)
-
-    def _deficit(self, m, name, maximum, stored, below):
-        plan = self.plan
-        maximum, exponent = scale_exponent(plan, maximum), scale_exponent(plan, stored)
-        most = plan.sum_bits + plan.fraction
-        difference = Signal(signed(9 if below is None else 10), name=f"{name}_difference")
-        deficit = Signal(plan.deficit_bits, name=f"{name}_deficit")
-        distance = maximum - exponent
-        m.d.comb += difference.eq(distance if below is None else distance + below)
-        m.d.comb += deficit.eq(Mux(difference > most, most, difference))
-        return deficit

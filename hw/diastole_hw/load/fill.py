@@ -7,6 +7,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.load.block_targets import BlockTargets
+from diastole_hw.load.deficits import Deficits
 from diastole_hw.load.parse import RegionParse
 from diastole_hw.memory.maxima import MaximaWriteSignature, load_signature
 from diastole_hw.place import place
@@ -101,7 +102,7 @@ class Fill(wiring.Component):
         wiring.connect(m, wiring.flipped(self.lookup), targets.lookup)
         m.d.comb += self.maxima_loaded.eq(parse.maxima_loaded)
         m.d.comb += self.turn_stall.eq(buffer.i.valid & ~buffer.i.ready)
-        self._write(m, buffer.o, self._described(m, targets.blocks, buffer.blocks))
+        self._write(m, platform, buffer.o, self._described(m, targets.blocks, buffer.blocks))
         return m
 
     def _described(self, m, targets, blocks):
@@ -119,7 +120,7 @@ class Fill(wiring.Component):
             m.d.sync += head.eq(targets.payload)
         return head
 
-    def _write(self, m, vectors, head):
+    def _write(self, m, platform, vectors, head):
         """Vectors meet the description of their block."""
         write = self.write
         ready = self.write_ready | head.drop if self.port else Const(1, 1)
@@ -132,26 +133,35 @@ class Fill(wiring.Component):
             write.bank.eq(head.bank),
             write.word.eq(head.word + vectors.p.index),
         ]
+        of_vectors = self._deficits(m, platform, head, vectors.p.index)
         for number, vector in enumerate(write.vectors):
-            group_poison = self._of_group(m, head, vectors.p.index, number, vector)
-            self._elements(m, head, vectors.p.vectors[number], vector, number, group_poison)
+            of_group = of_vectors[number % len(of_vectors)]
+            self._of_group(m, of_group, vector)
+            self._elements(m, head, vectors.p.vectors[number], vector, number, of_group)
 
-    def _of_group(self, m, head, index, number, vector):
-        """What its group says of vector ``number`` of word ``index``; returns whether that is that
-        it is no number."""
+    def _deficits(self, m, platform, head, index):
+        """What their groups say of the vectors of word ``index``: of each, or of all of them."""
         plan = self.plan
+        found = []
+        for number in range(min(plan.fill_vectors, max(plan.stream_entries, plan.held_entries))):
+            m.submodules[f"deficits_{number}"] = place(of := Deficits(plan), platform)
+            for name in ["scale", "maximum"] + ["maximum_north"] * plan.north:
+                own = head[name]
+                if len(own) > 1:
+                    own = own[number :: plan.fill_vectors]
+                m.d.comb += getattr(of, name).eq(own[index] if len(own) > 1 else own[0])
+            if plan.planar:
+                m.d.comb += of.plane.eq(head.plane)
+            found.append(of)
+        return found
 
-        def own(entries):
-            return entries[number :: plan.fill_vectors][index] if len(entries) > 1 else entries[0]
+    def _of_group(self, m, of_group, vector):
+        plan = self.plan
+        names = ["deficit", "nonzero"]
+        names += ["deficit_north"] * plan.north + ["significand"] * plan.significands
+        m.d.comb += [vector[name].eq(getattr(of_group, name)) for name in names]
 
-        m.d.comb += [vector.deficit.eq(own(head.deficit)), vector.nonzero.eq(own(head.nonzero))]
-        if plan.north:
-            m.d.comb += vector.deficit_north.eq(own(head.deficit_north))
-        if plan.significands:
-            m.d.comb += vector.significand.eq(own(head.significand))
-        return own(head.poison) if plan.poison else None
-
-    def _elements(self, m, head, stored, vector, number, group_poison):
+    def _elements(self, m, head, stored, vector, number, of_group):
         """Elements as the array has them; what is no number, and how far down they reach."""
         plan = self.plan
         layout = plan.element()
@@ -165,7 +175,7 @@ class Fill(wiring.Component):
             precision = Array([plan.formats[cls].precision for cls in (0, 1, 2, 2)])[head.cls]
             m.d.comb += vector.extent.eq(extent(list(vector.elements), layout, precision))
         if plan.poison:
-            m.d.comb += vector.poison.eq(specials | group_poison.replicate(plan.block))
+            m.d.comb += vector.poison.eq(specials | of_group.poison.replicate(plan.block))
 
     def _decode(self, m, cls, stored, vector, specials):
         """The first class if it is none of the others that have another format."""

@@ -239,29 +239,23 @@ def block_layout(plan: Plan) -> data.StructLayout:
 
     What may differ from vector to vector has as many entries as the rows of a block that may.
     """
-    deficit = unsigned(plan.deficit_bits)
-    entries = max(plan.stream_entries, plan.held_entries)
+    byte = unsigned(8)
     members = {
         "kind": Region,
         "cls": unsigned(2),
         "bank": range(max(plan.rows, plan.cols)),
         "word": range(max(plan.held_words, plan.stream_words) // plan.fill_vectors),
         # Of the vectors; of a held block to the east, which has one.
-        "deficit": data.ArrayLayout(deficit, plan.stream_entries),
-        "deficit_north": data.ArrayLayout(deficit, plan.held_entries),
-        "nonzero": data.ArrayLayout(unsigned(1), entries),
-        "significand": data.ArrayLayout(unsigned(SCALE_SIGNIFICAND_BITS), entries),
-        "poison": data.ArrayLayout(unsigned(1), entries),  # the group's scale is no number
+        "maximum": data.ArrayLayout(byte, plan.stream_entries),
+        "maximum_north": data.ArrayLayout(byte, plan.held_entries),
+        "scale": data.ArrayLayout(byte, max(plan.stream_entries, plan.held_entries)),
+        "plane": PLANE,
         "turned": 1,
         "drop": 1,  # it only fills a granule, or a port's share
         "ends": 1,  # last of its part of a group
         "last": 1,  # of its chunk's
     }
-    absent = {
-        "deficit_north": not plan.north,
-        "significand": not plan.significands,
-        "poison": not plan.poison,
-    }
+    absent = {"maximum_north": not plan.north, "plane": not plan.planar}
     return data.StructLayout({k: v for k, v in members.items() if not absent.get(k)})
 
 

@@ -170,12 +170,10 @@ class Chunk:
     def _block(self, piece, region, row, col, scales, ends):
         p, q = (col, row) if piece.by_column else (row, col)
         last = region["last"] and ends and row == region["rows"] - 1 and col >= region["cols"] - 1
-        numbers = [scale not in (0, self.nan) for scale in scales]
         want = {
             "kind": piece.kind, "cls": piece.cls, "turned": piece.turned,
             "drop": col >= region["cols"], "ends": ends, "last": last,
-            "nonzero": numbers, "poison": [scale == self.nan for scale in scales],
-            "significand": [scale % 8 + 8 * (scale >= 8) for scale in scales],
+            "scale": scales, "plane": region.get("plane", 0),
         }  # fmt: skip
         if not want["drop"]:
             want |= self._place(piece.kind, region, p, q)
@@ -183,9 +181,8 @@ class Chunk:
             for side in sides:
                 if side in self.memories:
                     entry = {"t": q, "l": p if side == "north" else q, "c": p}
-                    member = "deficit_north" if side == "north" else "deficit"
-                    at = entry[self.memories[side].side]
-                    want[member] = self._deficits(side, at, scales, 2 * region.get("plane", 0))
+                    member = "maximum_north" if side == "north" else "maximum"
+                    want[member] = self._maxima(side, entry[self.memories[side].side])
         return want
 
     def _place(self, kind, region, p, q):
@@ -196,9 +193,8 @@ class Chunk:
         vector = block * plan.block
         return {"bank": p % banks, "word": vector // plan.fill_vectors}
 
-    def _deficits(self, side, block, scales, below):
-        """Of the rows of a block that is number ``block`` along the side of its maxima; ``below``:
-        by how much its plane lies under the top one."""
+    def _maxima(self, side, block):
+        """Of the rows of a block that is number ``block`` along the side of its maxima."""
         plan, piece = self.plan, self.memories[side]
         vector = self.vectors[piece.cls]
         held = side in ("east", "north")
@@ -209,16 +205,8 @@ class Chunk:
         start += first * (plan.block if vector else 1) % plan.beat_bytes
         if self.fused and held:  # those of all of dY stay, from the first one on
             start = first
-        found = []
-        for k, scale in enumerate(scales):
-            entry = start + (block * plan.block + k if vector else block)
-            most = plan.numerics.block_sum_bits + plan.fraction
-            fall = self._exponent(self.maxima[side][entry]) - self._exponent(scale) + below
-            found.append(0 if scale in (0, self.nan) else min(fall, most))
-        return found
-
-    def _exponent(self, stored):
-        return max(stored >> 3, 1) if self.nvfp4 else stored
+        entries = [start + (block * plan.block + k if vector else block) for k in range(plan.block)]
+        return [self.maxima[side][entry] for entry in entries]
 
 
 def table_of_maxima(name, rng):
@@ -271,7 +259,7 @@ def check_block(plan, block, want):
     for name, value in want.items():
         got = getattr(block, name, None)
         if got is None:
-            assert name in ("poison", "significand"), f"no {name}"
+            assert (name, plan.planar) == ("plane", False), f"no {name}"
         elif isinstance(value, list):  # by row, or the same for all of them
             found = [got[row] if len(got) > 1 else got[0] for row in rows]
             assert found == value, f"{name} of {want}"
@@ -355,7 +343,7 @@ def check_variety(flat):
     """That the draws had what this test is for."""
     assert {block["last"] for block in flat} == {False, True}
     assert any(block["drop"] for block in flat)
-    assert any(not all(block["nonzero"]) for block in flat)
-    deficits = {value for block in flat for value in block.get("deficit", [])}
-    deficits |= {value for block in flat for value in block.get("deficit_north", [])}
-    assert len(deficits) > 3
+    maxima = {value for block in flat for value in block.get("maximum", [])}
+    maxima |= {value for block in flat for value in block.get("maximum_north", [])}
+    assert len(maxima) > 3
+    assert len({value for block in flat for value in block["scale"]}) > 3

@@ -1,0 +1,100 @@
+# amaranth: UnusedElaboratable=no
+"""What a stored scale says of a vector, by the definitions: all scales below all maxima."""
+
+import pytest
+from amaranth.hdl import Module, Signal
+from amaranth.lib import wiring
+
+from diastole_hw.load.deficits import Deficits
+from support.bench import design, run
+from support.plans import make_numerics, make_plan
+
+NVFP4 = {"formats": "nvfp4", "fraction": 1, "headroom": 8, "block": 4}
+PLANES = {"formats": "fast", "fraction": 30, "block": 4}
+MACHINES = {
+    "squares": {"formats": ("bfp3", "bfp5", "bfp2"), "fraction": 3, "block": 4},
+    "no sums to the north": {"formats": "bfp3", "fraction": 3, "block": 2, "in_place": False},
+    "poison": {"formats": ("fp8_e4m3", "bfp3", "fp8_e5m2"), "fraction": 2, "special": "poison"},
+    "nvfp4": NVFP4 | {"special": "poison"},
+    "nvfp4, flagged": NVFP4,
+    "two planes": PLANES | {"widths": (2, 4)},
+    "four planes": PLANES | {"widths": (2, 4, 6, 8)},
+}
+
+
+def make(name):
+    options = {"block": 4} | MACHINES[name]
+    sizes = {"in_place": options.pop("in_place")} if "in_place" in options else {}
+    return make_plan(make_numerics(**options), rows=2, cols=2, **sizes)
+
+
+class Clocked(wiring.Component):
+    """The unit, with a clock for the bench."""
+
+    def __init__(self, plan):
+        self.unit = Deficits(plan)
+        super().__init__({})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.unit = self.unit
+        tick = Signal()
+        m.d.sync += tick.eq(~tick)
+        return m
+
+
+def expected(plan, name, scale, maximum, maximum_north, plane):
+    nvfp4 = name.startswith("nvfp4")
+    nan = 0x7F if nvfp4 else 255
+    number = scale not in (0, nan)
+
+    def exponent(stored):
+        return max(stored >> 3, 1) if nvfp4 else stored
+
+    def deficit(most):
+        fall = exponent(most) - exponent(scale) + 2 * plane
+        return min(fall, plan.numerics.block_sum_bits + plan.fraction) if number else 0
+
+    return {
+        "nonzero": number,
+        "deficit": deficit(maximum),
+        "deficit_north": deficit(maximum_north),
+        "significand": scale % 8 + 8 * (scale >= 8),
+        "poison": scale == nan,
+    }
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_all_scales(name, rng):
+    """Of codes of E4M3, which have no sign, the lower half."""
+    plan = make(name)
+    codes = 128 if name.startswith("nvfp4") else 256
+    planes = max(plan.most_planes) if plan.planar else 1
+    clocked = design(Clocked, plan)
+    dut = clocked.unit
+    outputs = ("nonzero", "deficit", "deficit_north", "significand", "poison")
+    there = [each for each in outputs if hasattr(dut, each)]
+    assert ("deficit_north" in there) == (name != "no sums to the north")
+    assert ("significand" in there) == name.startswith("nvfp4")
+    assert ("poison" in there) == (name in ("poison", "nvfp4"))
+    assert planes == {"two planes": 2, "four planes": 4}.get(name, 1)
+
+    async def main(ctx):
+        for scale in range(codes):
+            ctx.set(dut.scale, scale)
+            least = 0 if scale == codes - 1 else scale  # of NaN any maximum is one
+            for maximum in range(least, codes):
+                north, plane = rng.randrange(least, codes), rng.randrange(planes)
+                ctx.set(dut.maximum, maximum)
+                if plan.north:
+                    ctx.set(dut.maximum_north, north)
+                if plan.planar:
+                    ctx.set(dut.plane, plane)
+                await ctx.delay(1e-9)
+                want = expected(plan, name, scale, maximum, north, plane)
+                got = {each: ctx.get(getattr(dut, each)) for each in there}
+                assert got == {each: want[each] for each in there}, (
+                    f"{scale=} {maximum=} {north=} {plane=}"
+                )
+
+    run(clocked, main)
