@@ -12,7 +12,7 @@ from diastole_hw.convert.tile_quantiser import image_group_layout
 from diastole_hw.invariant import invariant
 from diastole_hw.memory.ram import Ram
 from diastole_hw.place import place
-from diastole_hw.registers import data_register
+from diastole_hw.registers import data_register, delayed_record
 from diastole_sim.spec.check import require_int
 from diastole_sim.spec.image import GROUP_BLOCKS
 from diastole_sim.spec.numerics import Numerics
@@ -24,7 +24,7 @@ MAX_KEPT_ROWS = 2**16
 class MaxMemory(wiring.Component):
     """``depth`` bytes that only grow.
 
-    Timing: one ``add`` per cycle; what is added is read from 2 cycles later on. ``read_data`` is
+    Timing: one ``add`` per cycle; what is added is read from 3 cycles later on. ``read_data`` is
     one cycle after ``read_en``, and holds; not both in one cycle, not checked.
 
     Parameters
@@ -61,34 +61,38 @@ class MaxMemory(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.ram = place(ram := Ram(width=8, depth=self.depth), platform)
-        adding = Signal()
-        first = Signal()
-        addr = Signal.like(self.addr)
-        byte = Signal(8)
-        again = Signal()  # the byte before went to the same place, which was not read
-        before = Signal(8)
+        added = Signal(
+            data.StructLayout({"add": 1, "addr": self.addr.shape(), "entry": 8}), name="added"
+        )
+        read = delayed_record(m, added, "read", control=("add",))  # its byte comes from the memory
+        joins = delayed_record(m, read, "joins", control=("add",))  # it is compared, and written
+        first = data_register()
+        near = data_register()  # the addition before went to the same place
+        far = data_register()  # the one before that did, and wrote it: it could not be read
+        old = data_register(8)
         joined = Signal(8)
-        old = Mux(first, 0, Mux(again, before, ram.read_data))
-        same = Signal()  # the place that is being written, of which a read would give anything
+        before = data_register(8)
+        written = joins.add & (joins.addr == self.addr)
         m.d.comb += [
-            joined.eq(Mux(byte > old, byte, old)),
-            same.eq(adding & (addr == self.addr)),
-            ram.read_en.eq((self.add | self.read_en) & ~same),
+            added.add.eq(self.add),
+            added.addr.eq(self.addr),
+            added.entry.eq(self.entry),
+            joined.eq(Mux(joins.entry > old, joins.entry, old)),
+            ram.read_en.eq((self.add | self.read_en) & ~written),
             ram.read_addr.eq(self.addr),
-            ram.write_en.eq(adding),
-            ram.write_addr.eq(addr),
+            ram.write_en.eq(joins.add),
+            ram.write_addr.eq(joins.addr),
             ram.write_data.eq(joined),
             self.read_data.eq(ram.read_data),
         ]
         collides = ram.write_en & ram.read_en & (ram.write_addr == ram.read_addr)
         invariant(m, platform, ~collides, "a byte is read while it is written")
         m.d.sync += [
-            adding.eq(self.add),
             first.eq(self.first),
-            addr.eq(self.addr),
-            byte.eq(self.entry),
-            again.eq(same),
+            near.eq(read.add & (read.addr == self.addr)),
+            far.eq(written),
             before.eq(joined),
+            old.eq(Mux(first, 0, Mux(near, joined, Mux(far, before, ram.read_data)))),
         ]
         return m
 
@@ -319,6 +323,7 @@ class ImageMaxima(wiring.Component):
         of_columns = Signal()
         then_columns = Signal()
         flush = Signal()
+        settling = Signal()
         settled = Signal()  # the last byte has reached its memory
         valid = Signal()
         last = Signal()
@@ -338,7 +343,7 @@ class ImageMaxima(wiring.Component):
         ]
         # Where the rows begin that are complete.
         first_row = data_register(range(self._row_entries), name="first_row")
-        m.d.sync += settled.eq(draining)
+        m.d.sync += [settling.eq(draining), settled.eq(draining & settling)]
         with m.If(move):
             m.d.sync += [valid.eq(read), last.eq(flush & (drained + 1 == entries))]
         with m.If(draining):

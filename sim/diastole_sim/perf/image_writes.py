@@ -7,7 +7,7 @@ from diastole_sim.perf.converter import ModelledConverter
 from diastole_sim.perf.machine import BURST_BEATS, Memory
 from diastole_sim.perf.store import ANSWERED, WRITES_AHEAD
 
-DRAINED = 2  # cycles to the first byte of maxima
+DRAINED = 3  # cycles to the first byte of maxima
 HEADER = 4  # a header and its request
 
 

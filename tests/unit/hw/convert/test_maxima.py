@@ -24,7 +24,7 @@ def test_grows(rng):
             await ctx.tick()
             if rng.random() < 0.05 and len(seen) == 3:
                 ctx.set(dut.add, 0)
-                await ctx.tick()
+                await ctx.tick().repeat(2)
                 for place, want in enumerate(model):
                     ctx.set(dut.addr, place)
                     ctx.set(dut.read_en, 1)

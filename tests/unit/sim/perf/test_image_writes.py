@@ -90,7 +90,7 @@ def test_maxima_go_to_every_plane():
         writes = writes_of(width)
         writes.begin_at(50)
         writes.drain(8, last=False)
-        assert writes.maxima == 50 + 2 + 8
+        assert writes.maxima == 50 + 3 + 8
         assert writes.write_maxima(writes.maxima) == 60 + cycles - 1
         assert (writes.write, writes.maxima) == (60 + cycles, None)
 
