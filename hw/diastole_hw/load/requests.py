@@ -111,13 +111,14 @@ class RegionRequests(wiring.Component):
         first_row = Locate(count_bits=len(table.row0), step_bits=len(pitch))
         m.submodules.first_row = place(first_row, platform)
         m.d.comb += [
-            first_row.base.eq(
-                self._image(m, table, tensor) + self._groups_bytes(table, table.col0 >> 3)
-            ),
+            first_row.base.eq(self._image(m, table, tensor)),
             first_row.pitch.eq(tensor.pitch),
             first_row.count.eq(self._first_row(table)),
             first_row.step.eq(pitch),
         ]
+        columns_bytes = self._groups_bytes(table, table.col0 >> 3)
+        columns_at = data_register(len(columns_bytes))  # in a row, from the cycle after STEP on
+        m.d.sync += columns_at.eq(columns_bytes)
         group_addr = data_register(ADDRESS_BITS)
         rows_left = Signal.like(table.rows, name="rows_left")
         cols_left = Signal.like(table.cols, name="cols_left")
@@ -154,7 +155,7 @@ class RegionRequests(wiring.Component):
             with m.State("ROW"):
                 m.d.comb += first_row.next.eq(1)
                 m.d.sync += [
-                    group_addr.eq(first_row.address),
+                    group_addr.eq(first_row.address + columns_at),
                     rows_left.eq(rows_left - 1),
                     cols_left.eq(table.cols),
                     offset.eq(table.col0),
