@@ -54,8 +54,13 @@ class ReadLimit(wiring.Component):
         latest = Signal(len(asks.p.beats))  # that were asked for in the cycle before
         total = Signal.like(coming)
         moved = Signal()
+        # Whether either is more, so that only their lowest bits are added up in time.
+        coming_many = Signal()
+        latest_many = Signal()
+        low = MOST_BEATS.bit_length()
+        few = ~coming_many & ~latest_many & (coming[:low] + latest[:low] <= MOST_BEATS)
         m.d.comb += [
-            open_.eq(offered | ~self.limited | (total <= MOST_BEATS)),
+            open_.eq(offered | ~self.limited | few),
             total.eq(coming + latest),
             given.valid.eq(asks.valid & open_),
             given.payload.eq(asks.payload),
@@ -66,7 +71,9 @@ class ReadLimit(wiring.Component):
         m.d.sync += [
             offered.eq(given.valid & ~given.ready),
             latest.eq(Mux(asked, asks.p.beats, 0)),  # no request is added up as it comes
+            latest_many.eq(asked & (asks.p.beats > MOST_BEATS)),
             coming.eq(total - moved),
+            coming_many.eq((total > MOST_BEATS + 1) | ((total == MOST_BEATS + 1) & ~moved)),
         ]
         wiring.connect(m, wiring.flipped(self.service.beats), wiring.flipped(self.source.beats))
         return m
