@@ -66,9 +66,10 @@ class Accumulators(wiring.Component):
 
     Timing: ``sum_en`` and what goes with it describe a slot; its partial sums are at port p
     ``latency`` + p cycles later. One slot per cycle; two additions to one word at least 3 cycles
-    apart, 4 with floats. ``done`` repeats ``sum_done`` ``latency`` + ``banks`` cycles later (2 or,
-    with sums of chunks, 3 more with floats), as the slot's last sum is written: it can be read from
-    the next cycle on. A read shows its words one cycle later, for one cycle.
+    apart, 4 with floats or where memories have a register behind them. ``done`` repeats
+    ``sum_done`` ``latency`` + ``banks`` cycles later (2 or, with sums of chunks, 3 more with
+    floats), as the slot's last sum is written: it can be read from the next cycle on. A read shows
+    its words one cycle later, for one cycle.
 
     Parameters
     ----------
@@ -79,7 +80,8 @@ class Accumulators(wiring.Component):
     psum_bits : int
         Of a partial sum.
     latency : int
-        Cycles from a slot to its partial sums at port 0, at least 2.
+        Cycles from a slot to its partial sums at port 0, at least 2, or 3 where memories have a
+        register behind them.
     drained : int
         Words that one look-up gives, 1 to ``banks``.
     slices : int
@@ -157,15 +159,14 @@ class Accumulators(wiring.Component):
             stage.done.eq(self.sum_done),
             *(stage[name].eq(getattr(self, name)) for name in self._of_chunks),
         ]
-        for number in range(1, self.latency):  # the memory is read one cycle before the sums come
+        ports = [self._port() for _ in range(self.banks)]
+        named = self.latency - ports[0].summed  # the first port's word
+        for number in range(1, named + 1):
             stage = delayed_record(m, stage, f"control_{number}", control=CONTROL)
             stages.append(stage)
         asked = self._drained_ports(m)
-        ports = []
-        for port in range(self.banks):
-            sums = self._port()
+        for port, sums in enumerate(ports):
             m.submodules[f"port_sums_{port}"] = place(sums, platform)
-            ports.append(sums)
             wanted = (en & (number == port) for en, number in zip(drain.en, asked, strict=True))
             m.d.comb += [
                 sums.en.eq(stage.en),
@@ -177,7 +178,7 @@ class Accumulators(wiring.Component):
                 *(getattr(sums, name).eq(stage[name]) for name in self._of_chunks),
             ]
             if port + 1 < self.banks:
-                name = f"control_{self.latency + port}"
+                name = f"control_{named + 1 + port}"
                 stage = delayed_record(m, stage, name, control=CONTROL)
                 stages.append(stage)
         self._show(m, asked, [sums.shown.as_value() for sums in ports])
@@ -185,7 +186,7 @@ class Accumulators(wiring.Component):
         for number in range(ports[-1].written):
             stage = delayed_record(m, stage, f"finish_{number}", control=CONTROL)
             stages.append(stage)
-        self._take(m, stages[: self.latency + self.banks - 2 + ports[-1].reads])
+        self._take(m, stages[: named + self.banks - 1 + ports[-1].reads])
         m.d.comb += self.done.eq(stage.done)
         if self.plan.floats:
             m.d.comb += self.inexact.eq(Cat(sums.inexact for sums in ports).any())

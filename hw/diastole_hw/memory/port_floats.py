@@ -83,14 +83,17 @@ class PortFloats(wiring.Component):
             alone=self.alone,
         )
 
+    summed = 1
+    """Cycles from a word's name to its partial sums."""
+
     @property
     def written(self) -> int:
-        """Cycles from a word's name to its write: its partial sums come one cycle after it."""
-        return 1 + lane_latency(alone=self.alone)
+        """And to its write."""
+        return self.summed + lane_latency(alone=self.alone)
 
     @property
     def reads(self) -> int:
-        """And to the read of its float."""
+        """Likewise, to the read of its float."""
         return self.written - READ_TO_WRITE
 
     def elaborate(self, platform):

@@ -43,8 +43,9 @@ class PortSums(wiring.Component):
     A sum stays poisoned until it is overwritten.
 
     Timing: a word that is named in a cycle is read in it; its partial sums are there in the next
-    one, and the word is written in the one after that. ``shown`` is there one cycle after ``read``,
-    and zeros in all other cycles.
+    one, or the one after that where memories have a register behind them, and the word is written
+    in the cycle after they are there. ``shown`` is there one cycle after ``read``, and zeros in all
+    other cycles.
 
     Parameters
     ----------
@@ -60,18 +61,15 @@ class PortSums(wiring.Component):
     fresh : In(1)
         Overwrite the word instead of adding to it.
     psums : In(sums_layout(plan, psum_bits))
-        In the next cycle.
+        ``summed`` cycles later.
     read, read_addr : In(1), In(range(plan.sum_words))
         A word is wanted, which no partial sums are on the way to; it is of the other memory where
         ``en`` is high without ``fresh``. Not checked.
     shown : Out(shown_layout(plan))
     """
 
-    written = 2
-    """Cycles from a word's name to its write."""
-
     reads = 0
-    """And to its read."""
+    """Cycles from a word's name to its read."""
 
     def __init__(self, plan: Plan, *, psum_bits: int):
         self.plan, self.psum_bits = plan, psum_bits
@@ -88,16 +86,27 @@ class PortSums(wiring.Component):
             }
         )
 
+    @property
+    def summed(self) -> int:
+        """Likewise, to its partial sums."""
+        return 1 + self.plan.output_register
+
+    @property
+    def written(self) -> int:
+        """And to its write."""
+        return self.summed + 1
+
     def elaborate(self, platform):
         m = Module()
         named = Signal(data.StructLayout({"en": 1, "addr": self.addr.shape()}))
         m.d.comb += [named.en.eq(self.en), named.addr.eq(self.addr)]
-        adding = delayed_record(m, named, "adding", control=("en",))
-        storing = delayed_record(m, adding, "storing", control=("en",))
+        storing = named
+        for number in range(1, self.written + 1):
+            storing = delayed_record(m, storing, f"stage_{number}", control=("en",))
         word = sums_layout(self.plan, self.plan.accumulator_bits)
         added_to = data_register(SUM_MEMORIES)  # by memory: the word that is added to is of it
         shown_of = Signal(SUM_MEMORIES)  # likewise, the word shown
-        stored = Signal(word)
+        stored = data_register(word)
         added = data_register(word)
         words = []
         for memory in range(SUM_MEMORIES):
@@ -116,10 +125,10 @@ class PortSums(wiring.Component):
                 ram.write_data.eq(added),
             ]
             m.d.sync += [added_to[memory].eq(adds), shown_of[memory].eq(reads)]
-        m.d.comb += [
-            stored.eq(the_one_of(words, added_to)),
-            self.shown.eq(the_one_of(words, shown_of)),
-        ]
+        m.d.comb += self.shown.eq(the_one_of(words, shown_of))
+        m.d["sync" if self.plan.output_register else "comb"] += stored.eq(
+            the_one_of(words, added_to)
+        )
         for lane in range(self.plan.block):
             m.d.sync += added.sums[lane].eq(stored.sums[lane] + self.psums.sums[lane])
         if self.plan.poison:

@@ -58,7 +58,7 @@ class Plan:
     those of the numbers, and for a tiling that the machine cannot
     run. ``pipeline``: of the cells, one of :data:`diastole_hw.cell.shape.PIPELINES`;
     ``multiplier`` one of :data:`diastole_hw.cell.shape.MULTIPLIERS`. ``output_register``: there is
-    one behind every bank of the scratchpads.
+    one behind every bank of the scratchpads, and behind the sums that are added to.
     """
 
     rows: int
@@ -469,7 +469,8 @@ class Plan:
     def shortest_pass(self) -> int:
         """Cycles from one swap of the held blocks to the next, at least.
 
-        The accumulators need 3 between two additions to the same word, and 4 where they are floats.
+        The accumulators need 3 between two additions to the same word, and 4 where they are floats
+        or have a register behind their memories.
         """
         return 4
 

@@ -9,7 +9,7 @@ from support.floats import decoded, nearest
 from support.plans import make_numerics, make_plan
 
 PSUM_BITS = 20
-APART = 3  # cycles between two additions to one word
+APART = 3  # cycles between two additions to one word; 4 with registers behind memories
 
 
 def signed_word(rng, block):
@@ -39,16 +39,16 @@ class Slots:
     def __init__(self, rng, dut, halves, count):
         self.sums = {}  # (port, address): B sums
         self.slots = []  # None, or (address, fresh, last, partial sums of each port)
-        recent = []
+        recent, apart = [], APART + dut.plan.output_register
         half = dut.plan.tile_sums // 2
         pool = [rng.choice(halves) * half + rng.randrange(half) for _ in range(5)]
         for number in range(count):
             addr = rng.choice(pool)
             last = number == count - 1
-            if not last and (addr in recent[1 - APART :] or rng.random() < 0.2):
+            if not last and (addr in recent[1 - apart :] or rng.random() < 0.2):
                 self._bubble(recent)
                 continue
-            while addr in recent[1 - APART :]:
+            while addr in recent[1 - apart :]:
                 self._bubble(recent)
             fresh = (0, addr) not in self.sums or rng.random() < 0.2
             parts = [random_part(rng, dut.plan) for _ in range(dut.banks)]
@@ -131,10 +131,10 @@ async def drain(ctx, dut, sums, rng):
 
 @pytest.mark.parametrize("banks, drained", [(1, 1), (2, 1), (2, 2), (3, 1), (3, 2), (5, 4), (4, 2)])
 @pytest.mark.parametrize("latency", [2, 3, 7])
-@pytest.mark.parametrize("special", ["flag", "poison"])
-def test_sums_while_other_tiles_drain(banks, drained, latency, special, rng):
-    plan = make_plan(make_numerics(block=2, special=special))
-    sizes = {"banks": banks, "drained": drained, "latency": latency}
+@pytest.mark.parametrize("special, registers", [("flag", False), ("poison", False), ("flag", True)])
+def test_sums_while_other_tiles_drain(banks, drained, latency, special, registers, rng):
+    plan = make_plan(make_numerics(block=2, special=special), output_register=registers)
+    sizes = {"banks": banks, "drained": drained, "latency": latency + registers}
     dut = design(Accumulators, plan, psum_bits=PSUM_BITS, **sizes)
     tiles = [(0, 1), (2, 3), (0,), (2,), (1,), (3,), (0,), (2, 3)]
     runs = [Slots(rng, dut, halves, 60) for halves in tiles]
@@ -161,14 +161,16 @@ def test_sums_while_other_tiles_drain(banks, drained, latency, special, rng):
     run(dut, work, check)
 
 
+@pytest.mark.parametrize("registers", [0, 1])
 @pytest.mark.parametrize("banks", [1, 2])
-def test_one_addition_every_three_cycles_to_one_word(banks):
-    plan = make_plan(make_numerics(block=2))
-    dut = design(Accumulators, plan, banks=banks, psum_bits=PSUM_BITS, latency=2)
+def test_one_addition_every_few_cycles_to_one_word(banks, registers):
+    plan = make_plan(make_numerics(block=2), output_register=bool(registers))
+    apart = APART + registers
+    dut = design(Accumulators, plan, banks=banks, psum_bits=PSUM_BITS, latency=2 + registers)
 
     async def bench(ctx):
-        for cycle in range(31):
-            ctx.set(dut.sum_en, cycle % APART == 0)
+        for cycle in range(10 * apart + 1):
+            ctx.set(dut.sum_en, cycle % apart == 0)
             ctx.set(dut.fresh, cycle == 0)
             for port in range(banks):
                 ctx.set(dut.psums[port].sums, [1, -1])
