@@ -10,7 +10,7 @@ def following(m, name: str, at, slab, blocks: int):
     there is no room for it. No slab is longer than the memory, which is not checked."""
     behind = Signal(range(2 * blocks + 1), name=f"{name}_behind")
     m.d.comb += behind.eq(at + slab)
-    return Mux(behind + slab > blocks, 0, behind)
+    return Mux(at + (slab << 1) > blocks, 0, behind)
 
 
 class RingSpace(wiring.Component):
