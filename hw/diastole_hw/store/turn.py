@@ -52,7 +52,9 @@ class TurnTile(wiring.Component):
     cycle on, one per cycle, and none is held up. The span is shown in the cycle after that of its
     last column, the piece's first word at the earliest 2 cycles later, when the span has been
     taken; then one word per cycle. The place is free 1 cycle after its last word is read, which is
-    the one in which the word before is taken. Valid and ready signals are functions of registers.
+    the one in which the word before is taken. Where memories have a register behind them, words
+    come a cycle later, and are read as much earlier before they are taken. Valid and ready signals
+    are functions of registers.
 
     Parameters
     ----------
@@ -211,16 +213,16 @@ class TurnTile(wiring.Component):
         shown = Signal()  # the banks show a word
         first = data_register(range(max(self.lanes, 2)))  # bank in which its first float is
         log_shown = exact_log2(self.shown)
+        moves = Signal(name="word_moves")
         reads = Signal()
         last_word, last = Signal(), Signal(name="last_word_of_piece")
         m.d.comb += [told.give.eq(last), taken.give.eq(last)]
         at = self._place(m, "read", last)
         span = kept("words", at, self._fields("repeat", "cols"))
         m.d.comb += [
-            reads.eq(~told.empty & (~shown | self.words.ready)),
+            reads.eq(~told.empty & (~shown | moves)),
             last_word.eq(((word + 1) << log_shown) >= span.cols),
             last.eq(reads & last_word & (row == span.repeat - 1)),
-            self.words.valid.eq(shown),
         ]
         for ram in banks:
             m.d.comb += [
@@ -232,8 +234,8 @@ class TurnTile(wiring.Component):
             group = Array(bank.read_data for bank in banks[n :: self.shown])
             m.d.comb += floats[n].eq(group[first >> log_shown])
         turned = self._exchanged(m, floats, first[:log_shown], "turned")
-        m.d.comb += self.words.payload.eq(turned)
-        with m.If(self.words.ready):
+        self._show(m, turned, shown, moves)
+        with m.If(moves):
             m.d.sync += shown.eq(0)
         with m.If(reads):
             m.d.sync += [shown.eq(1), first.eq(row), word.eq(word + 1)]
@@ -241,3 +243,23 @@ class TurnTile(wiring.Component):
                 m.d.sync += [word.eq(0), row.eq(row + 1)]
             with m.If(last):
                 m.d.sync += row.eq(0)
+
+    def _show(self, m, word, shown, moves):
+        """The word that the banks show if ``shown``, which ``moves`` on."""
+        words = self.words
+        if not self.plan.output_register:
+            m.d.comb += [
+                words.payload.eq(word),
+                words.valid.eq(shown),
+                moves.eq(words.ready),
+            ]
+            return
+        kept = data_register(words.payload.shape(), name="kept_word")
+        valid = Signal(name="kept")
+        m.d.comb += [
+            words.payload.eq(kept),
+            words.valid.eq(valid),
+            moves.eq(words.ready | ~valid),
+        ]
+        with m.If(moves):
+            m.d.sync += [valid.eq(shown), kept.eq(word)]

@@ -21,9 +21,10 @@ SHAPES = {  # side of a block, rows, columns, D; then vectors of a column and of
 }
 
 
-def make(name):
+def make(name, registers=0):
     block, rows, cols, data_width, *_ = SHAPES[name]
-    return make_plan(make_numerics(block=block), rows, cols, data_width=data_width)
+    sizes = {"data_width": data_width, "output_register": bool(registers)}
+    return make_plan(make_numerics(block=block), rows, cols, **sizes)
 
 
 def random_piece(rng, plan, rows, cols=None):
@@ -38,12 +39,13 @@ def random_piece(rng, plan, rows, cols=None):
     return span, [[rng.getrandbits(32) for _ in range(cols)] for _ in range(rows)]
 
 
+@pytest.mark.parametrize("registers", [0, 1])
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize(
     "p_in, p_out", [(1, 1), (0.5, 0.5), (1, 0.2), (0.2, 1)], ids=["free", "both", "out", "in"]
 )
-def test_rows_of_every_piece(name, p_in, p_out, rng):
-    plan = make(name)
+def test_rows_of_every_piece(name, registers, p_in, p_out, rng):
+    plan = make(name, registers)
     dut = design(TurnTile, plan)
     vectors, word_vectors = SHAPES[name][-2:]
     assert column_vectors(plan) == vectors
@@ -99,11 +101,12 @@ def test_rows_of_every_piece(name, p_in, p_out, rng):
     run(dut, ask, send, spans, words)
 
 
+@pytest.mark.parametrize("registers", [0, 1])
 @pytest.mark.parametrize("name", ["as wide as a beat", "words of two"])
-def test_a_column_in_and_a_word_out_per_cycle(name, rng):
+def test_a_column_in_and_a_word_out_per_cycle(name, registers, rng):
     """Pieces of whole tiles: three have a place, and another one is taken when the first has been
     read; what leaves loses no more than a cycle for each."""
-    plan = make(name)
+    plan = make(name, registers)
     dut = design(TurnTile, plan)
     tile = plan.fused_tile_words
     spans = [random_piece(rng, plan, dut.rows, tile)[0] for _ in range(5)]
@@ -133,7 +136,7 @@ def test_a_column_in_and_a_word_out_per_cycle(name, rng):
     run(dut, check)
     assert taken[:3] == [0, 1, 2]
     assert told == [(number + 1) * tile + 1 for number in range(5)]
-    assert left[0] == told[0] + 2
+    assert left[0] == told[0] + 2 + registers
     assert taken[3:] == [told[0] + 1 + tile, told[1] + 1 + tile], "when it is free"
     assert len(left) == 5 * tile
     starts = left[::tile]
