@@ -130,6 +130,7 @@ class TileWalk(wiring.Component):
         last_c, c_blocks = clip(m, "c", product.c_blocks, c0, c_step, 2 ** len(chunk.c_blocks) - 1)
         t_start = Signal(POSITION)
         t_rest = Signal(POSITION)
+        first_c = Signal()
         at = Loop(Signal(name="first_t"), last_t, Signal(name="first_l"), last_l)
         pair, ends = ONE_PLANE, last_c  # ``ends``: the last chunk of its tile
         if plan.planar:
@@ -138,8 +139,6 @@ class TileWalk(wiring.Component):
         m.d.comb += [
             t_start.eq(t0 << plan.log_block),
             t_rest.eq(product.t_size - t_start),
-            at.first_t.eq(t0 == 0),
-            at.first_l.eq(l0 == 0),
             self.chunks.valid.eq(self.busy),
             chunk.t0.eq(t0),
             chunk.t_blocks.eq(t_blocks),
@@ -149,7 +148,7 @@ class TileWalk(wiring.Component):
             chunk.c0.eq(c0),
             chunk.c_blocks.eq(c_blocks),
             *self._places(at, pair),
-            chunk.first.eq((c0 == 0) & pair.first if plan.planar else c0 == 0),
+            chunk.first.eq(first_c & pair.first if plan.planar else first_c),
             chunk.last.eq(ends),
             chunk.first_tile.eq(at.first_t & at.first_l),
             chunk.product.eq(self.number),
@@ -177,13 +176,14 @@ class TileWalk(wiring.Component):
 
         with m.If(self.busy):
             with m.If(self.chunks.ready & pair.last if plan.planar else self.chunks.ready):
-                m.d.sync += c0.eq(c0 + c_step)
+                m.d.sync += [c0.eq(c0 + c_step), first_c.eq(last_c)]
                 with m.If(last_c):
                     m.d.sync += c0.eq(0)
                     self._next_tile(m, t0, l0, at)
                     m.d.sync += self.busy.eq(~at.last_t | ~at.last_l)
         with m.Elif(self.start):
             m.d.sync += [self.busy.eq(1), t0.eq(0), l0.eq(0), c0.eq(0)]
+            m.d.sync += [first.eq(1) for first in (at.first_t, at.first_l, first_c)]
         return m
 
     def _places(self, at, pair):
@@ -317,12 +317,13 @@ class TileWalk(wiring.Component):
     def _next_tile(self, m, t0, l0, at):
         """The inner of both loops over tiles goes on, or begins again as the outer one goes on."""
         product = self.product
-        next_t, next_l = t0.eq(t0 + product.t_step), l0.eq(l0 + product.l_step)
+        next_t = [t0.eq(t0 + product.t_step), at.first_t.eq(0)]
+        next_l = [l0.eq(l0 + product.l_step), at.first_l.eq(0)]
         with m.If(product.lanes_outermost):
             m.d.sync += next_t
             with m.If(at.last_t):
-                m.d.sync += [t0.eq(0), next_l]
+                m.d.sync += [t0.eq(0), at.first_t.eq(1), *next_l]
         with m.Else():
             m.d.sync += next_l
             with m.If(at.last_l):
-                m.d.sync += [l0.eq(0), next_t]
+                m.d.sync += [l0.eq(0), at.first_l.eq(1), *next_t]
