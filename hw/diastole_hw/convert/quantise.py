@@ -231,8 +231,8 @@ class LaneQuantiser(wiring.Component):
         return {
             "sign": self.value[31],
             "finite": field.any() & ~special,
-            "nan": special & fraction.any(),
-            "inf": special & ~fraction.any(),
+            "special": special,
+            "fractional": fraction.any(),
             "present": self.exponent.any() & ~poisoned,
             "poisoned": poisoned,
             "distance": distance,
@@ -276,10 +276,15 @@ class LaneQuantiser(wiring.Component):
     def _place(self, m, operand):
         """First cycle after that: keep by how much the number lies below the lowest binade, which
         is ``deep``, and whether it is ``beyond``, above the top one."""
-        beyond = operand["finite"] & operand["present"] & (operand["distance"].as_signed() < 0)
         given = {name: value for name, value in operand.items() if name != "distance"}
-        given["beyond"] = beyond
-        return {name: late(m, value, f"{name}_placed") for name, value in given.items()}
+        given["over"] = operand["distance"].as_signed() < 0
+        placed = {name: late(m, value, f"{name}_placed") for name, value in given.items()}
+        over, special, fractional = (placed.pop(name) for name in ("over", "special", "fractional"))
+        return placed | {
+            "beyond": placed["finite"] & placed["present"] & over,
+            "nan": special & fractional,
+            "inf": special & ~fractional,
+        }
 
     def _align(self, m, operand, depth):
         """Second cycle: shift right by what the number lies below the last binade.
