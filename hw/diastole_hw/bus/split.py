@@ -124,13 +124,20 @@ class BurstSplitter(wiring.Component):
             next_last.eq(Mux(loads, ends < BURST_BEATS, further == 1)),
             next_end.eq(Mux(loads, ends[:in_burst], end)),
         ]
+        limit_place = self.limit[low:][:in_burst]
+        limit_group = self.limit[low + in_burst :]
+        # Of a burst that ends in the same 64 beats as the window.
+        near = Mux(
+            loads,
+            first[:in_burst] + self.i.p.beats <= limit_place,
+            (further == 1) & (end < limit_place),
+        )
         with m.If(given | taken):
-            next_until = Mux(next_last, next_end, BURST_BEATS - 1)
             m.d.sync += [
                 group.eq(next_group),
                 last.eq(next_last),
                 end.eq(next_end),
-                fits.eq(Cat(next_until, next_group) < self.limit[low:]),
+                fits.eq((next_group < limit_group) | ((next_group == limit_group) & near)),
                 place_.eq(Mux(loads, first[:in_burst], 0)),
                 further.eq(Mux(loads, ends[in_burst:], further - 1)),
                 self.held.eq(taken | ~last),
