@@ -12,15 +12,6 @@ SAME: dict[str, dict[str, str]] = {
         "decoder: o[368:353] = bits[311:296]: stuck: bit 4 at 0": (
             "chunks of more than 8 blocks are refused, and then nobody looks at the record"
         ),
-        "stream_fifo_width25_depth2: (write) = write: stuck: bit 0 at 0": (
-            "a place of one bit: the one after 1 is 0 however it is counted"
-        ),
-        "stream_fifo_width25_depth2: (read + 1'h1) = read + 1'h1: stuck: bit 0 at 1": (
-            "a place of one bit: counted only from 0 on"
-        ),
-        "packer: rest next = rest: swapped: begun instead of rest, word 1": (
-            "groups of these machines end with a word that crosses no beat: nothing is flushed"
-        ),
         "packer: if (flush) flush next ...: swapped: o__valid instead of flush, word 1": (
             "groups of these machines end with a word that crosses no beat: nothing is flushed"
         ),
@@ -38,9 +29,6 @@ SAME: dict[str, dict[str, str]] = {
     "mxfp8": {
         "bank_48_depth512: number next = 2'h0 if rst: dropped: never": (
             "set with every read, and what was read before one is nothing"
-        ),
-        "counters: if (rst) stall_turn next ...: condition: inverted": (
-            "vectors leave as fast as beats come: none waits for the buffer that turns blocks"
         ),
         "image_writer: fsm_state next = 3'h0 if rst: constant: one more in 3'h0, number 1": (
             "before a start there is no group and no maximum, so the next state waits as well"
@@ -60,9 +48,6 @@ SAME: dict[str, dict[str, str]] = {
         "region_requests: _ = 3'h7 if offset: dropped: never": (
             "of groups that are read in part; chunks are whole groups"
         ),
-        "region_parse: _ = 4'h7 if whole (the 2th): dropped: never": (
-            "groups of 32 elements are 8 blocks: there are 0 or 8"
-        ),
         "region_steps: cols = 6'h00: constant: one more in 6'h00, number 1": (
             "of steps that read maxima, whose columns nobody looks at"
         ),
@@ -75,21 +60,8 @@ SAME: dict[str, dict[str, str]] = {
         "credit_most2: (count + 1'h1) = count + 1'h1: constant: one more in 1'h1, number 1": (
             "halves of the west scratchpad, which only the fused pass takes; there is none"
         ),
-        "image_maxima: if ((group__payload[2] & group__payload[6])) tile_column next ...: "
-        "swapped: i__valid instead of (group__payload[2] & group__payload[6]), word 1": (
-            "a tile has the 32 rows of one strip, so that every line ends a copy"
-        ),
     },
     "nvfp4_32": {
-        "counters: if (rst) stall_turn next ...: condition: inverted": (
-            "a block comes in as many cycles as its vectors leave in, and exponents between "
-            "them: no beat ever waits"
-        ),
-        "block_targets: ((blocks__payload[2:0] == 1'h1) ? lookup__west__value[39:32] : "
-        "lookup__south__value[39:32]) = (blocks__payload[2:0] == 1'h1) ? "
-        "lookup__west__value[39:32] : lookup__south__value[39:32] (the 2th): stuck: bit 0 at 1": (
-            "the lowest bits of a scale are its significand; deficits are of exponents"
-        ),
         "fill: (buffer_o__payload[8] ? 2'h2 : 2'h0) = buffer_o__payload[8] ? 2'h2 : 2'h0: "
         "constant: bit 0 flipped in 2'h0, number 2": (
             "how far down a zero reaches, which only machines with windows look at"
@@ -106,16 +78,11 @@ SAME: dict[str, dict[str, str]] = {
         "region_requests: offset next = 3'h0 if done: constant: one more in 3'h0, number 1": (
             "a row of blocks in a region is one group, and the next sets the offset"
         ),
-        "emit_rows: beats__payload = 36'h000000000: constant: one less in 36'h000000000, "
-        "number 1": ("while no beat is valid"),
         "drain_walk_north: read_port next = 1'h0 if (tiles__valid & (~ started)): dropped: never": (
             "it is 0 at the end of every row"
         ),
         "converter: if ((intake_done & scan)) tensor_scale1 ...: swapped: intake_done instead of "
         "(intake_done & scan), word 1": ("taken only where both are"),
-        "block_targets: blocks__payload[34:29] = (nonzero_2 ? (($signed(_) > $signed(7'h26)) ? "
-        "9'h026 : { (_ - _)[5], (_ - _)[5], (_ - _)[5], (_ - _) })[5:0] : 6'h00): stuck: bit 4 "
-        "at 0": ("exponents of E4M3 scales are 1 to 15, so no deficit is 16"),
         "lane_quantiser: sign_divided_late3 next = 1'h0 if rst: constant: one more in 1'h0, "
         "number 1": ("of a number on its way, of which there is none in a reset"),
         "headers: (cls == 2'h2) = cls == 2'h2 (the 2th): stuck: bit 0 at 1": (
@@ -143,9 +110,6 @@ SAME: dict[str, dict[str, str]] = {
         ),
     },
     "diastole_nano": {
-        "block_targets: row_slice next = 11'h000 if rst: dropped: never": (
-            "set with the first row of every region"
-        ),
         "region_parse: (((_ ? _[6:0] : { 3'h0, _[3:0] })[0]) ? (_ + 1'h1) : { 1'h0, ((_[6:0] < "
         "_[3:0]) ? (region[18:12] - col)[6:0] : { 3'h0, (4'h8 - offset)[3:0] })[3:0] }) = "
         "(((_[6:0] < _[3:0]) ? (region[18:12] - col)[6:0] : { 3'h0, (4'h8 - offset)[3:0] })[0]) "
@@ -153,9 +117,6 @@ SAME: dict[str, dict[str, str]] = {
         "(region[18:12] - col)[6:0] : { 3'h0, (4'h8 - offset)[3:0] })[3:0] } (the 3th): "
         "constant: one more in 1'h0, number 1": (
             "the bit above those that a number of blocks has, which is cut off"
-        ),
-        "counters: if (rst) stall_turn next ...: condition: inverted": (
-            "vectors leave as fast as beats come: none waits for the buffer that turns blocks"
         ),
         "maxima: load_west_byte next = 4'h0 if rst: constant: one more in 4'h0, number 1": (
             "of the last look-up; nobody reads before the first one"
@@ -301,9 +262,6 @@ UNREACHED: dict[str, dict[str, str]] = {
         "4'h0 : 4'he: stuck: bit 1 at 1": (
             "a zero that reaches 2 bits down: seen where `exact` hangs on that vector alone"
         ),
-        "block_targets: (stored_2 != 8'hff) = stored_2 != 8'hff: stuck: bit 0 at 1": (
-            "of groups whose scale is NaN, which only `poison` stores"
-        ),
     },
     "nvfp4_32": {
         "exponent_field_copy1: bytes1 next = 6'h00 if rst: dropped: never": (
@@ -313,17 +271,8 @@ UNREACHED: dict[str, dict[str, str]] = {
         "instead of (! table_tensor), word 1": (
             "tiles of X that begin inside four blocks; test_requests.py draws them"
         ),
-        "read_share: (units_read___requests__valid) = units_read___requests__valid (the 3th): "
-        "swapped: waiting instead of units_read___requests__valid, word 1": (
-            "scales of a product and data of a conversion asked for in the same cycle; "
-            "test_share.py lets all ask at once"
-        ),
     },
     "diastole_nano": {
-        "panels: fits = ((stream_fits | (~ command[343]))) & (held_fits | (~ command[344])): "
-        "swapped: held_fits instead of (held_fits | (~ command[344])), word 3": (
-            "where what is held does not fit, what streams has been counted long before"
-        ),
         "read_share: waiting <= waiting next: dropped: never": (
             "an offer that waits may change, and the order of requests with it, but nothing else"
         ),
