@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from diastole.config.file import from_document
 from diastole.config.keys import AccumulatorConfig, ArrayConfig, BusConfig, Config, FormatConfig
 from mutation import check
+from mutation import planted_shapes as shapes
 from mutation import planted_units as units
 from mutation.plant import Fault, Planted
 from mutation.planted_flight import FLIGHT
@@ -396,16 +397,16 @@ MACHINES = (
     SQUARES.also(units.SQUARES).also(RINGS).also(FLIGHT),
     WINDOWS.also(units.WINDOWS),
     TWO_LEVELS.also(units.TWO_LEVELS),
-    Machine(p.MACHINES["mixed"], units.PARTS),
-    Machine(p.MACHINES["nano"], units.NARROW, RANDOM),
-    Machine(p.MACHINES["mxfp8_e4m3"], units.LANES, RANDOM),
+    Machine(p.MACHINES["mixed"], shapes.PARTS),
+    Machine(p.MACHINES["nano"], shapes.NARROW, RANDOM),
+    Machine(p.MACHINES["mxfp8_e4m3"], shapes.LANES, RANDOM),
     Machine(p.MACHINES["nvfp4"], random=RANDOM),
-    Machine(p.MACHINES["esru"], units.ROWS),
+    Machine(p.MACHINES["esru"], shapes.ROWS),
     Machine(
         p.machine("faulty_pairs", "bfp4", side=8, data_width=128, rounding=p.DRAWN["rounding"]),
-        units.PAIRS,
+        shapes.PAIRS,
     ),
     Machine(p.MACHINES["floats_odd"], FLOATS),
-    Machine(p.MACHINES["fast"], units.PLANES),
+    Machine(p.MACHINES["fast"], shapes.PLANES),
     STEPS,
 )

@@ -355,7 +355,7 @@ class MemoryConfig(Section):
     """The memories on the chip."""
 
     output_register: Annotated[bool, Accepted("true or false")] = _choice(
-        False, "Whether the array's operands have registers behind their memories"
+        False, "Whether memories of operands, sums and turned rows have registers"
     )
 
 

@@ -91,8 +91,8 @@ def test_maxima_go_to_every_plane():
         writes.begin_at(50)
         writes.drain(8, last=False)
         assert writes.maxima == 50 + 3 + 8
-        assert writes.write_maxima(writes.maxima) == 60 + cycles - 1
-        assert (writes.write, writes.maxima) == (60 + cycles, None)
+        assert writes.write_maxima(writes.maxima) == 61 + cycles - 1
+        assert (writes.write, writes.maxima) == (61 + cycles, None)
 
 
 def test_all_of_it_comes_later():
