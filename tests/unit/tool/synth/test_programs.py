@@ -114,10 +114,12 @@ def test_a_failure_is_told(tmp_path, text, said):
 
 
 INTERRUPTED = """
+import signal
 import sys
 from pathlib import Path
 from diastole.synth.programs import run
 from diastole_sim.rtl.programs import Program
+signal.signal(signal.SIGINT, signal.default_int_handler)  # shells ignore it in the background
 folder = Path(sys.argv[1])
 program = Program(name="sleeps", path=folder / "sleeps", version="1.2")
 run(program, [], folder, lambda line: print(line, flush=True))
