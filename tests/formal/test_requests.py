@@ -1,5 +1,7 @@
 """The block address generator: inside the images of the tensors, and every wanted beat once."""
 
+from types import SimpleNamespace
+
 import pytest
 from amaranth.hdl import Array, Assert, Assume, Cat, Const, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, wiring
@@ -25,6 +27,7 @@ PROBES = {
     for name in ("step", "group_addr", "rows_left", "cols_left", "at_mantissas", "offset")
 } | {
     "row_addr": "dut.first_row.address",
+    "columns_at": "dut.columns_at",
     "factor": "dut.first_row.left",
     "addend": "dut.first_row.term",
     "state": "dut.fsm_state",
@@ -64,6 +67,8 @@ class RequestsSpec(wiring.Component):
         region = region_layout(dut.plan)
         probes = dict.fromkeys(("row_addr", "group_addr", "addend"), unsigned(ADDRESS_BITS))
         probes |= dict.fromkeys(("rows_left", "cols_left"), region["rows"].shape)
+        columns_at = dut._groups_bytes(SimpleNamespace(tensor=Signal(2)), Signal(POSITION)[3:])
+        probes["columns_at"] = columns_at.shape()
         probes |= {"factor": POSITION, "at_mantissas": 1, "offset": range(GROUP_BLOCKS)}
         probes |= {"step": range(STEPS), "state": 3, "kept": chunk}
         super().__init__({n: In(s) for n, s in (self.constant | free | probes).items()})
@@ -275,10 +280,10 @@ class RequestsSpec(wiring.Component):
             multiplying |= (
                 (self.factor == self.row0 >> k)
                 & (self.addend == self._offset(Const(1)) << k)
-                & (self.row_addr == self.base + self._offset(self.row0 & ((1 << k) - 1), self.col0))
+                & (self.row_addr == self.base + self._offset(self.row0 & ((1 << k) - 1)))
             )
         multiplying &= self.rows_left == self.rows
-        next_row = self.base + self._offset(self.row0 + row + (self.state == GROUPS), self.col0)
+        next_row = self.base + self._offset(self.row0 + row + (self.state == GROUPS))
         rows = (self.rows_left <= self.rows) & (self.row_addr == next_row)
         group = self.base + self._offset(self.row0 + row, col)
         groups = (
@@ -290,7 +295,9 @@ class RequestsSpec(wiring.Component):
             & (self.group_addr == group)
             & (~self.at_mantissas | (self.offset != 0))
         )
-        return Mux(self.state == LOCATE, multiplying, rows & ((self.state == ROW) | groups))
+        columns = self.columns_at == self._offset(Const(0), self.col0)
+        located = Mux(self.state == LOCATE, multiplying, rows & ((self.state == ROW) | groups))
+        return columns & located
 
 
 def requests(mode, unit=RegionRequests, parts=(BLOCKS, ROW_MAX, COL_MAX)):
