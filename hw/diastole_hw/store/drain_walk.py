@@ -7,6 +7,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
+from diastole_hw.invariant import invariant
 from diastole_hw.memory.maxima import drain_entries, lookup_layout
 from diastole_hw.plan.plan import SUM_MEMORIES, TILES_OF_SUMS, Plan
 from diastole_hw.plan.policy import pow2ceil
@@ -189,7 +190,9 @@ class DrainWalk(wiring.Component):
         reads = Signal()
         m.d.comb += [
             at.last_t.eq(at.t == tile.t_count - 1),
-            there.eq(self.tiles.valid & started & ~self.taken.bit_select(number[0], 1)),
+            there.eq(
+                started & ~self.taken.bit_select(number[0], 1)
+            ),  # a tile stays until it leaves
             reads.eq(there & (~span_due | self.spans.ready)),
             steps.eq(reads & self.granted),
             self.read_valid.eq(Mux(reads, self._present(at), 0)),
@@ -199,6 +202,7 @@ class DrainWalk(wiring.Component):
             self.tiles.ready.eq(steps & at.ends),
             self.freed.eq(last_read),
         ]
+        invariant(m, platform, ~started | self.tiles.valid, "a tile went that was begun")
         m.d.sync += last_read.eq(self.tiles.ready)
         self._move(m, at, span_due, steps)
         with m.If(steps & at.ends):
