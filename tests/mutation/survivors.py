@@ -267,10 +267,6 @@ UNREACHED: dict[str, dict[str, str]] = {
         "exponent_field_copy1: bytes1 next = 6'h00 if rst: dropped: never": (
             "after a reset in the second strip of a conversion, what lies beside a second strip"
         ),
-        "region_requests: if ((! table_tensor)) stream_offset ...: swapped: (table_tensor == 2'h2) "
-        "instead of (! table_tensor), word 1": (
-            "tiles of X that begin inside four blocks; test_requests.py draws them"
-        ),
     },
     "diastole_nano": {
         "read_share: waiting <= waiting next: dropped: never": (
