@@ -8,7 +8,8 @@ get the same object from :func:`design`.
 from functools import lru_cache
 from weakref import WeakKeyDictionary
 
-from amaranth.hdl import ShapeCastable, Value
+from amaranth.hdl import Module, ShapeCastable, Signal, Value
+from amaranth.lib import wiring
 from amaranth.sim import Simulator
 
 LIMIT_CYCLES = 20_000
@@ -20,6 +21,21 @@ MOST_BENCHES = 12
 def design(unit, *args, **parameters):
     """``unit(*args, **parameters)``, the same object for the same parameters."""
     return unit(*args, **parameters)
+
+
+class Clocked(wiring.Component):
+    """A function of its inputs, with a clock for the bench beside it."""
+
+    def __init__(self, inner):
+        self.inner = inner
+        super().__init__({})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.inner = self.inner
+        ticking = Signal()
+        m.d.sync += ticking.eq(~ticking)
+        return m
 
 
 def run(dut, *benches, limit: int = LIMIT_CYCLES, background=()):

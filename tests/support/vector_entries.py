@@ -1,8 +1,5 @@
 """Instructions in blocks as the core of the vector unit is to see them, said in Python."""
 
-from amaranth.hdl import Module, Signal
-from amaranth.lib import wiring
-
 from diastole_hw.vector.entry import PANEL
 from diastole_sim.spec.micro import FIELDS, NEUTRAL, SPECIALS, USES, MicroOp, Source
 from diastole_sim.spec.stream_table import Kind
@@ -103,18 +100,3 @@ def compared(got, entry):
         for part in name.split("."):
             value = value[part]
         yield name, value, want
-
-
-class Clocked(wiring.Component):
-    """A function of its inputs, with a clock for the bench beside it."""
-
-    def __init__(self, inner):
-        self.inner = inner
-        super().__init__({})
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.inner = self.inner
-        ticking = Signal()
-        m.d.sync += ticking.eq(~ticking)
-        return m

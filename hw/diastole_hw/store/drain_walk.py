@@ -190,9 +190,8 @@ class DrainWalk(wiring.Component):
         reads = Signal()
         m.d.comb += [
             at.last_t.eq(at.t == tile.t_count - 1),
-            there.eq(
-                started & ~self.taken.bit_select(number[0], 1)
-            ),  # a tile stays until it leaves
+            # A tile that was begun stays until it leaves.
+            there.eq(started & ~self.taken.bit_select(number[0], 1)),
             reads.eq(there & (~span_due | self.spans.ready)),
             steps.eq(reads & self.granted),
             self.read_valid.eq(Mux(reads, self._present(at), 0)),

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import chain
 
 DRAWS_PER_HASH = 4
 HASHES_AHEAD = 16
@@ -58,16 +59,9 @@ def line_delay(
     so many columns."""
     count, wide = above
     first = (index - count * block * pitch) % hashed_together(lanes)
-    before = [
-        word and (word[0] + line * block, *word[1:])
-        for line in range(count)
-        for word in _by_blocks(lanes, block, block, wide)
-    ]
-    words = (
-        word and (word[0] + count * block, *word[1:])
-        for word in _by_blocks(lanes, block, rows, cols)
-    )
-    return _delay(lanes, first, pitch, words, before, slack)
+    lines = (_by_blocks(lanes, block, block, wide, line * block) for line in range(count))
+    words = _by_blocks(lanes, block, rows, cols, count * block)
+    return _delay(lanes, first, pitch, words, [*chain.from_iterable(lines)], slack)
 
 
 @lru_cache(maxsize=1 << 12)
@@ -77,12 +71,13 @@ def row_delay(lanes: int, index: int, pitch: int, rows: int, cols: int) -> int:
     return _delay(lanes, index, pitch, words)
 
 
-def _by_blocks(lanes: int, block: int, rows: int, cols: int) -> Iterator[Word]:
+def _by_blocks(lanes: int, block: int, rows: int, cols: int, top: int = 0) -> Iterator[Word]:
+    """Of a row of blocks, which begins in row ``top``."""
     for left in range(0, cols, max(block, lanes)):
         for row in range(block):
             for col in range(left, left + max(block, lanes), lanes):
                 inside = row < rows and col < cols
-                yield (row, col, col > 0) if inside else None
+                yield (top + row, col, col > 0) if inside else None
 
 
 def _delay(

@@ -2,29 +2,12 @@
 """Which bytes of exponent fields words bring, against loops over elements and their units."""
 
 import pytest
-from amaranth.hdl import Module, Signal
-from amaranth.lib import wiring
 
 from diastole_hw.convert.field_word import FieldWord
-from support.bench import design, run
+from support.bench import Clocked, design, run
 from support.tiles import MACHINES, class_of, machine, tile_shape
 
 NAMES = list(MACHINES)
-
-
-class Clocked(wiring.Component):
-    """The unit, with a clock for the bench."""
-
-    def __init__(self, **keys):
-        self.unit = FieldWord(**keys)
-        super().__init__({})
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.unit = self.unit
-        tick = Signal()
-        m.d.sync += tick.eq(~tick)
-        return m
 
 
 def unit_of(numerics, cls, copy, row, col):
@@ -64,8 +47,8 @@ def lowered(numerics, cls, dut, exponent, fold):
 def check(name, cls, copy):
     """Every word of a tile's first strips, in the order of its groups."""
     numerics, data_width = machine(name)
-    top = design(Clocked, numerics=numerics, data_width=data_width, copy=copy)
-    dut = top.unit
+    top = design(Clocked, FieldWord(numerics=numerics, data_width=data_width, copy=copy))
+    dut = top.inner
     block, lanes = numerics.block, dut.geometry.lanes
     height, width = tile_shape(numerics, cls)
     banks = len(dut.o.enable)

@@ -2,11 +2,9 @@
 """What a stored scale says of a vector, by the definitions: all scales below all maxima."""
 
 import pytest
-from amaranth.hdl import Module, Signal
-from amaranth.lib import wiring
 
 from diastole_hw.load.deficits import Deficits
-from support.bench import design, run
+from support.bench import Clocked, design, run
 from support.plans import make_numerics, make_plan
 
 NVFP4 = {"formats": "nvfp4", "fraction": 1, "headroom": 8, "block": 4}
@@ -26,21 +24,6 @@ def make(name):
     options = {"block": 4} | MACHINES[name]
     sizes = {"in_place": options.pop("in_place")} if "in_place" in options else {}
     return make_plan(make_numerics(**options), rows=2, cols=2, **sizes)
-
-
-class Clocked(wiring.Component):
-    """The unit, with a clock for the bench."""
-
-    def __init__(self, plan):
-        self.unit = Deficits(plan)
-        super().__init__({})
-
-    def elaborate(self, platform):
-        m = Module()
-        m.submodules.unit = self.unit
-        tick = Signal()
-        m.d.sync += tick.eq(~tick)
-        return m
 
 
 def expected(plan, name, scale, maximum, maximum_north, plane):
@@ -70,8 +53,8 @@ def test_all_scales(name, rng):
     plan = make(name)
     codes = 128 if name.startswith("nvfp4") else 256
     planes = max(plan.most_planes) if plan.planar else 1
-    clocked = design(Clocked, plan)
-    dut = clocked.unit
+    clocked = design(Clocked, Deficits(plan))
+    dut = clocked.inner
     outputs = ("nonzero", "deficit", "deficit_north", "significand", "poison")
     there = [each for each in outputs if hasattr(dut, each)]
     assert ("deficit_north" in there) == (name != "no sums to the north")

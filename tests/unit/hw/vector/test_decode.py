@@ -4,10 +4,9 @@
 import pytest
 
 from diastole_hw.vector.decode import Decode
-from support.bench import design, run
+from support.bench import Clocked, design, run
 from support.vector_core import shape_of
 from support.vector_entries import (
-    Clocked,
     compared,
     entry_of,
     holds,

@@ -11,9 +11,8 @@ from amaranth.lib.wiring import In, Out
 from diastole_hw.vector.positions import FirstPlace, place_number, small
 from diastole_hw.vector.shape import row_layout
 from diastole_sim.spec.image import MAX_SIZE
-from support.bench import design, run
+from support.bench import Clocked, design, run
 from support.vector_core import shape_of
-from support.vector_entries import Clocked
 
 
 class Places(wiring.Component):
