@@ -1,6 +1,6 @@
 """Writes that are asked for when their beats are there: so that a slow source holds up nobody."""
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -87,22 +87,20 @@ class GatheredWrites(wiring.Component):
         ]
         wiring.connect(m, wiring.flipped(self.source.beats), beats.i)
         head = requests.o
-        # Beats that are here, less those of requests that have left.
-        spare = Signal(signed(1 + len(asks.p.beats)))
+        due = Signal(len(asks.p.beats) + 1)  # beats of requests that have left
         asked = Signal()
         moved = Signal()
         m.d.comb += [
             asked.eq(out.valid & out.ready),
             moved.eq(self.beats.valid & self.beats.ready),
-            self.beats.valid.eq(beats.o.valid & (spare != beats.level)),
+            self.beats.valid.eq(beats.o.valid & due.any()),
             self.beats.payload.eq(beats.o.payload),
             beats.o.ready.eq(moved),
             out.p.addr.eq(Cat(Const(0, in_beat), head.p.group)),
             out.p.beats.eq(head.p.beats),
             out.p.whose.command.eq(head.p.command),
-            out.valid.eq(head.valid & (spare >= head.p.need)),
+            out.valid.eq(head.valid & (beats.level >= due + head.p.need)),
             head.ready.eq(asked),
         ]
-        comes = beats.i.valid & beats.i.ready
-        m.d.sync += spare.eq(spare + comes - Mux(asked, head.p.beats, 0))
+        m.d.sync += due.eq(due + Mux(asked, head.p.beats, 0) - moved)
         return m

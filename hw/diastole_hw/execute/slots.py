@@ -7,6 +7,7 @@ from amaranth.lib.wiring import In, Out
 from diastole_hw.plan.plan import Plan
 from diastole_hw.registers import data_register
 from diastole_hw.schedule.tokens import held_read_layout, pass_layout, slot_layout
+from diastole_hw.successor import is_successor
 
 _HELD = ("held_addr", "rows_valid", "cols_valid")
 
@@ -103,7 +104,7 @@ class PassRun(wiring.Component):
         ]
 
         m.d.comb += [
-            last_t.eq(t == now.t_count - 1),
+            last_t.eq(is_successor(now.t_count, t)),
             ends.eq(running & last_t & (north | ~now.use_north)),
             swap.eq(loaded & ((~running | ends) & (age == plan.shortest_pass))),
             self.busy.eq(loading | loaded | running),
@@ -121,10 +122,10 @@ class PassRun(wiring.Component):
             m.d.sync += [now.eq(ahead), running.eq(1), t.eq(0), age.eq(1)]
             m.d.sync += loaded.eq((starts | loading) & last_word)
             m.d.sync += north.eq(~ahead.use_east)
-        self._slot(m, now, t, running, north, swap, ends)
+        self._slot(m, now, t, last_t, running, north, swap, ends)
         return m
 
-    def _slot(self, m, now, t, running, north, swap, ends):
+    def _slot(self, m, now, t, last_t, running, north, swap, ends):
         slot = self.slot
         m.d.sync += [
             slot.valid.eq(running),
@@ -135,8 +136,8 @@ class PassRun(wiring.Component):
             slot.sum_addr.eq(Mux(north, now.north_addr, now.east_addr) + t),
             slot.fresh.eq(Mux(north, now.fresh_north, now.fresh_east)),
             slot.frees.eq(Mux(ends, now.frees, 0)),
-            slot.done_east.eq(running & ~north & (t == now.t_count - 1) & now.done_east),
-            slot.done_north.eq(running & north & (t == now.t_count - 1) & now.done_north),
+            slot.done_east.eq(running & ~north & last_t & now.done_east),
+            slot.done_north.eq(running & north & last_t & now.done_north),
         ]
         if self.plan.floats:
             m.d.sync += [

@@ -20,6 +20,7 @@ from diastole_hw.schedule.tokens import (
     region_layout,
 )
 from diastole_hw.stream.blocks import beat_layout
+from diastole_hw.successor import is_successor
 from diastole_sim.spec.image import GROUP_BLOCKS
 
 
@@ -116,7 +117,7 @@ class RegionParse(wiring.Component):
         ]
         last_maxima, last_row = (Signal(name=name) for name in ("last_maxima", "last_row"))
         m.d.comb += [
-            last_maxima.eq(beat == region.beats - 1),
+            last_maxima.eq(is_successor(region.beats, beat)),
             last_row.eq(self._last(row, region)),
         ]
         m.d.sync += last_part.eq(region.cols - col == blocks)
@@ -177,7 +178,7 @@ class RegionParse(wiring.Component):
         plan, beats = self.plan, max_exponent_beats(self.plan)
         last = Signal(name="last_exponents")
         count = Array([plan.exponent_beats(cls) for cls in (0, 1, 2, 2)])[region.cls]
-        m.d.comb += last.eq(beat == count - 1)
+        m.d.comb += last.eq(is_successor(count, beat))
         words = []
         for k in range(beats - 1):
             word = data_register(plan.data_width, name=f"exponents_{k}")

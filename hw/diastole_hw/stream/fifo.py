@@ -123,7 +123,7 @@ class StreamFifo(wiring.Component):
         ram = DistributedRam(width=width, depth=self.depth)
         m.submodules.ram = place(ram, platform)
         m.d.comb += [
-            ram.write_en.eq(taken),
+            ram.write_en.eq(self.i.ready),  # whatever is there: it counts when it is taken
             ram.write_addr.eq(write),
             ram.write_data.eq(self.i.payload),
             ram.read_addr.eq(read),
