@@ -11,6 +11,7 @@ from diastole_hw.memory.ram import Ram
 from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
 from diastole_hw.ports import of_ports, per_port, port_name
+from diastole_hw.registers import data_register
 from diastole_sim.spec.formats import SIGNIFICAND_FRACTION
 
 NAMES = ("south", "east", "west", "north")
@@ -169,8 +170,9 @@ class Maxima(wiring.Component):
     writes copies of its own; the drains read what the first one's has written.
 
     Timing: a reader's ``enable`` with its indices in one cycle; each ``value`` is what they ask for
-    from the next cycle on, until the one after the next ``enable``. A beat that is written can be
-    read in the following cycle; what a read in the same cycle gives is not defined.
+    from the next cycle on, until the one after the next ``enable``; of drains with
+    ``memory.output_register`` both are a cycle later. A beat that is written can be read in the
+    following cycle; what a read in the same cycle gives is not defined.
 
     Members
     -------
@@ -208,7 +210,10 @@ class Maxima(wiring.Component):
                 for reader, (enable, lookup) in lookups.items():
                     entries = maxima_entries(self.plan, name, reader)
                     copy = f"{reader}_{name}"
-                    self._copy(m, platform, copy, name, self.write, enable, lookup, entries)
+                    late = reader == "drain" and self.plan.output_register
+                    self._copy(
+                        m, platform, copy, name, self.write, enable, lookup, entries, late=late
+                    )
         for port in range(1, self.plan.ports):
             write, load = (of_ports(self, each, port + 1)[port] for each in ("write", "load"))
             for name in maxima_names(self.plan):
@@ -217,9 +222,9 @@ class Maxima(wiring.Component):
                 self._copy(m, platform, copy, name, write, load.enable, lookup, entries)
         return m
 
-    def _copy(self, m, platform, copy, name, write, enable, lookup, entries):
+    def _copy(self, m, platform, copy, name, write, enable, lookup, entries, *, late=False):
         """A copy of the memory ``name`` for one reader, in as many parts as the entries of a block
-        have beats."""
+        have beats. ``late``: a value comes a cycle later."""
         index, value = lookup.index, lookup.value
         depth = self.plan.maxima_depth
         parts = max(1, entries.count // self.plan.beat_bytes)
@@ -242,16 +247,21 @@ class Maxima(wiring.Component):
         with m.If(enable):
             m.d.sync += byte.eq(Cat(index.byte, index.word[:low]))
         of_blocks = self._of_blocks(m, copy, Cat(read), byte, entries.blocks)
-        if entries.rows == 1:
-            m.d.comb += Cat(value).eq(Cat(of_blocks))
-            return
-        by_row = Signal(name=f"{copy}_by_row")
-        with m.If(enable):
-            m.d.sync += by_row.eq(index.by_row)
-        rows = Cat(read).word_select(byte >> exact_log2(entries.count), 8 * entries.count)
-        for lane in range(entries.count):
-            block = of_blocks[lane // entries.rows]
-            m.d.comb += value[lane].eq(Mux(by_row, rows.word_select(lane, 8), block))
+        found = Cat(of_blocks)
+        if entries.rows > 1:
+            by_row = Signal(name=f"{copy}_by_row")
+            with m.If(enable):
+                m.d.sync += by_row.eq(index.by_row)
+            rows = Cat(read).word_select(byte >> exact_log2(entries.count), 8 * entries.count)
+            found = Cat(
+                Mux(by_row, rows.word_select(lane, 8), of_blocks[lane // entries.rows])
+                for lane in range(entries.count)
+            )
+        if late:
+            kept = data_register(len(found), name=f"{copy}_value")
+            m.d.sync += kept.eq(found)
+            found = kept
+        m.d.comb += Cat(value).eq(found)
 
     @staticmethod
     def _of_blocks(m, copy, read, byte, blocks):

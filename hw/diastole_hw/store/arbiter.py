@@ -1,20 +1,25 @@
 """Two sources of results, one writer."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.bus.services import owned_request_layout, write_beat_layout
+from diastole_hw.registers import data_register
 
 
 class StoreArbiter(wiring.Component):
-    """Merge two sources of write requests and beats; ``first`` goes before ``second``.
+    """Merge two sources of write requests and beats; ``first`` goes before ``second``, but in the
+    cycle in which it begins to ask.
 
-    A request passes at the earliest with the last beat of the one before it, and then its source
-    alone gives beats, as many as it asked for. One that has been offered stays until it is taken.
+    Beats pass in the order of their requests, from one source alone as many as it asked for. One
+    request may pass before the last beat of the one before it, but not two; one that has been
+    offered stays until it is taken.
 
-    Timing: all combinational, one beat per cycle, and no cycle lost between requests that wait. A
-    request's beats pass from the cycle after it.
+    Timing: combinational, but that no request depends on a beat, nor whether one of ``second`` is
+    taken on what ``first`` offers; one beat per cycle, and no cycle lost between requests that
+    wait, but one of ``second`` behind those of ``first``. A request's beats pass from the cycle
+    after it.
 
     Parameters
     ----------
@@ -47,29 +52,38 @@ class StoreArbiter(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        left = Signal(len(self.requests.p.beats))
-        none = Signal(init=1)  # is left
-        one = Signal()
-        owner = Signal()
-        chosen = Signal()  # 0 first, 1 second
+        left = Signal(len(self.requests.p.beats))  # of the request whose beats pass
+        owner = Signal()  # its source: 0 first, 1 second
+        none = Signal(init=1)  # there is no such request
+        waits = Signal()  # another request has passed
+        waiting = data_register(left.shape(), name="waiting")  # its beats
+        behind = Signal()  # its source
+        lately = Signal()  # first has offered a request in the cycle before
+        offered = Signal()  # second has, which was not taken, and stays chosen
+        may = Signal()  # second, whatever first does
+        chosen = Signal()
+        passes = self.requests.valid & self.requests.ready
         moves = self.beats.valid & self.beats.ready
-        idle = Signal()  # or about to be
-        offered = Signal()  # offered: second's request waits, and stays chosen
+        ends = Signal()  # or there is none
         m.d.comb += [
-            idle.eq(none | (one & moves)),
-            chosen.eq(offered | ~self.first_requests.valid),
+            may.eq(offered | ~lately),
+            chosen.eq(may & self.second_requests.valid),
+            ends.eq(none | (moves & (left == 1))),
         ]
-        m.d.sync += offered.eq(self.requests.valid & ~self.requests.ready & chosen)
+        m.d.sync += [
+            lately.eq(self.first_requests.valid),
+            offered.eq(self.requests.valid & ~self.requests.ready & chosen),
+        ]
         sources = (
-            (0, self.first_requests, self.first_beats),
-            (1, self.second_requests, self.second_beats),
+            (0, self.first_requests, self.first_beats, ~chosen),
+            (1, self.second_requests, self.second_beats, may),
         )
-        for number, requests, beats in sources:
+        for number, requests, beats, turn in sources:
+            m.d.comb += requests.ready.eq(self.requests.ready & ~waits & turn)
             with m.If(chosen == number):
                 m.d.comb += [
                     self.requests.payload.eq(requests.payload),
-                    self.requests.valid.eq(requests.valid & idle),
-                    requests.ready.eq(self.requests.ready & idle),
+                    self.requests.valid.eq(requests.valid & ~waits),
                 ]
             with m.If((owner == number) & ~none):
                 m.d.comb += [
@@ -77,9 +91,12 @@ class StoreArbiter(wiring.Component):
                     self.beats.valid.eq(beats.valid),
                     beats.ready.eq(self.beats.ready),
                 ]
-        with m.If(self.requests.valid & self.requests.ready):
-            m.d.sync += [left.eq(self.requests.p.beats), owner.eq(chosen)]
-            m.d.sync += [none.eq(0), one.eq(self.requests.p.beats == 1)]
+        with m.If(~waits):  # so a request that passes is either here, or right behind
+            m.d.sync += [waiting.eq(self.requests.p.beats), behind.eq(chosen)]
+        m.d.sync += waits.eq((waits | passes) & ~ends)
+        with m.If(ends):
+            m.d.sync += left.eq(Mux(waits, waiting, self.requests.p.beats))
+            m.d.sync += [owner.eq(Mux(waits, behind, chosen)), none.eq(~waits & ~passes)]
         with m.Elif(moves):
-            m.d.sync += [left.eq(left - 1), none.eq(one), one.eq(left == 2)]
+            m.d.sync += left.eq(left - 1)
         return m

@@ -15,6 +15,7 @@ from diastole_hw.schedule.tokens import longest_row, span_layout
 from diastole_hw.store.rows import EmitRows
 from diastole_hw.stream.credit import Credit
 from diastole_hw.stream.fifo import StreamFifo
+from diastole_hw.successor import is_successor
 
 SPARE_WORDS = 4
 """That a queue of words has room for beside half a row."""
@@ -116,7 +117,7 @@ class DealRows(wiring.Component):
             self.words.ready.eq(spans.valid & Mux(turn, odd.ready, even.ready)),
             taken.eq(self.words.valid & self.words.ready),
             last_word.eq(vector + self.vectors >= span.vectors),
-            ends.eq(last_word & (row == span.repeat - 1)),
+            ends.eq(last_word & is_successor(span.repeat, row)),
             spans.ready.eq(taken & ends),
             self.begins.eq(Mux(taken & (vector == 0), Cat(~turn, turn), 0)),
         ]

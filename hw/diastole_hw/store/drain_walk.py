@@ -16,6 +16,7 @@ from diastole_hw.registers import data_register
 from diastole_hw.schedule.room import place_of_sums
 from diastole_hw.schedule.tokens import LENGTH, RESULT, drained_layout, span_layout
 from diastole_hw.store.turn import column_vectors
+from diastole_hw.successor import is_successor
 from diastole_sim.spec.command_table import ADDRESS_BITS
 
 
@@ -178,18 +179,18 @@ class DrainWalk(wiring.Component):
             row_addr=data_register(ADDRESS_BITS, name="row_addr"),
         )
         started = Signal()
-        span_due = Signal()
+        span_due = Signal()  # of the word at hand, the first of a span
         number = Signal(range(TILES_OF_SUMS))  # of the tile
         last_read = Signal()
         steps = Signal()
 
         with m.If(self.tiles.valid & ~started):
-            m.d.sync += started.eq(1)
+            m.d.sync += [started.eq(1), span_due.eq(~self.chained if self.chains else 1)]
             self._start(m, at)
         there = Signal()
         reads = Signal()
         m.d.comb += [
-            at.last_t.eq(at.t == tile.t_count - 1),
+            at.last_t.eq(is_successor(tile.t_count, at.t)),
             # A tile that was begun stays until it leaves.
             there.eq(started & ~self.taken.bit_select(number[0], 1)),
             reads.eq(there & (~span_due | self.spans.ready)),
@@ -257,8 +258,8 @@ class DrainWalk(wiring.Component):
         m.d.sync += [at.t.eq(0), at.lane.eq(0), at.port.eq(0), at.sums.eq(0)]
         if self.chains and self.vectors > 1:
             m.d.sync += at.chosen.eq(0)
-        first = Mux(at.turned, self._of_columns("c0") == 0, tile.t0 == 0)
-        below = (tile.l0 == 0) | self.lanes_outermost
+        first = Mux(at.turned, self._of_columns("c0") == 0, tile.first_t)
+        below = tile.first_l | self.lanes_outermost
         with m.If(first):
             m.d.sync += at.row_addr.eq(base)
         with m.Elif(~at.turned & below):
@@ -267,11 +268,9 @@ class DrainWalk(wiring.Component):
     def _by_rows(self, m, at, span_due, steps):
         tile, t, lane = self.tiles.p, at.t, at.lane
         last_lane = lane + self.vectors >= tile.l_blocks
-        m.d.comb += [
-            at.ends.eq(last_lane & at.last_t),
-            span_due.eq((t == 0) & (lane == 0)),
-        ]
+        m.d.comb += at.ends.eq(last_lane & at.last_t)
         with m.If(steps):
+            m.d.sync += span_due.eq(0)
             self._next_lanes(m, at)
             with m.If(last_lane):
                 m.d.sync += [*self._first_lanes(at), t.eq(t + 1)]
@@ -313,12 +312,9 @@ class DrainWalk(wiring.Component):
 
     def _by_columns(self, m, at, span_due, steps):
         tile, t, port, step = self.tiles.p, at.t, at.port, self.column_vectors
-        m.d.comb += [
-            at.ends.eq((port + step >= tile.c_blocks) & at.last_t),
-            span_due.eq(t == 0),
-        ]
+        m.d.comb += at.ends.eq((port + step >= tile.c_blocks) & at.last_t)
         with m.If(steps):
-            m.d.sync += t.eq(t + 1)
+            m.d.sync += [t.eq(t + 1), span_due.eq(at.last_t)]
             with m.If(at.last_t):
                 m.d.sync += [t.eq(0), port.eq(port + step)]
                 rows = exact_log2(step) + self.plan.log_block

@@ -40,6 +40,8 @@ class FloatLanes(wiring.Component):
         Whether there is a member ``poison``.
     parts : int
         Of a word, of which a part is here at a time; 1 to 32.
+    late : bool
+        ``stream``, ``held`` and ``offset`` come a cycle after their sums; else with them.
 
     Members
     -------
@@ -78,6 +80,7 @@ class FloatLanes(wiring.Component):
         poisonable: bool = False,
         mantissa: int | None = None,
         parts: int = 1,
+        late: bool = False,
     ):
         require_int("lanes", lanes, 1, 32)
         require_int("sum_bits", sum_bits, 2, 63)
@@ -87,7 +90,7 @@ class FloatLanes(wiring.Component):
         require_int("parts", parts, 1, 32)
         self.lanes, self.sum_bits, self.bounds = lanes, sum_bits, bounds
         self.sinks, self.poisonable, self.mantissa = sinks, poisonable, mantissa
-        self.parts = parts
+        self.parts, self.late = parts, late
         own = signed(sum_bits) if mantissa is None else float_layout(mantissa).size
         floats = data.ArrayLayout(unsigned(32), lanes)
         members = {
@@ -130,7 +133,7 @@ class FloatLanes(wiring.Component):
             if self.mantissa is None:
                 top = tops[bound]
             else:
-                total, scale = self._integer(m, number, total, scales[bound], self.mantissa)
+                total, scale = self._integer(m, number, total, scales[bound])
                 top = self._top(m, scale, number, len(total))
             lane = ToFloat(sum_bits=len(total), poisonable=self.poisonable)
             m.submodules[f"lane_{number}"] = place(lane, platform)
@@ -144,24 +147,31 @@ class FloatLanes(wiring.Component):
                 m.d.comb += lane.poison.eq(self.poison[number])
         return m
 
-    @staticmethod
-    def _top(m, scale, number, sum_bits):
+    def _top(self, m, scale, number, sum_bits):
         """What a lane takes for a scale, as many cycles later as it takes it after the sum."""
-        first = data_register(signed(SCALE_BITS), name=f"late_scale_{number}")
         top = data_register(signed(TOP_BITS), name=f"top_{number}")
-        m.d.sync += [first.eq(scale), top.eq(top_exponent(sum_bits, first))]
+        if not self.late:
+            first = data_register(signed(SCALE_BITS), name=f"late_scale_{number}")
+            m.d.sync += first.eq(scale)
+            scale = first
+        m.d.sync += top.eq(top_exponent(sum_bits, scale))
         return top
 
-    @staticmethod
-    def _integer(m, number, bits, scale, mantissa):
+    def _integer(self, m, number, bits, scale):
         """A float as an integer of its significant bits, and what that is to be scaled by."""
+        mantissa = self.mantissa
+        assert mantissa is not None
         fraction, exponent = bits[:mantissa], bits[mantissa:-1]
         magnitude = Signal(signed(mantissa + 2), name=f"magnitude_{number}")
         total = Signal(signed(mantissa + 2), name=f"total_{number}")
         own = Signal(signed(SCALE_BITS), name=f"own_scale_{number}")
+        shift = exponent
+        if self.late:
+            shift = data_register(len(exponent), name=f"late_exponent_{number}")
+            m.d.sync += shift.eq(exponent)
         m.d.comb += [
             magnitude.eq(Cat(fraction, exponent.any())),
             total.eq(Mux(bits[-1], -magnitude, magnitude)),
-            own.eq(scale + exponent - (1 + mantissa)),
+            own.eq(scale + shift - (1 + mantissa)),
         ]
         return total, own

@@ -142,6 +142,7 @@ class FloatPipe(wiring.Component):
             poisonable=plan.poison,
             mantissa=plan.mantissa,
             parts=parts,
+            late=plan.output_register,
         )
         m.submodules.lanes = place(floats, platform)
         left = Signal(range(parts))  # parts of a word that come behind the one of the next cycle
@@ -250,9 +251,17 @@ class FloatPipe(wiring.Component):
         def of_either(values):
             return values[0] if len(values) == 1 else Mux(second, values[1], values[0])
 
+        offset = of_either([side.offset for side in sides])
+        if self.plan.output_register:  # what is looked up comes a cycle later than sums
+            direction, second = second, data_register(name="late_second")
+            now, offset = offset, data_register(signed(SCALE_BITS), name="late_offset")
+            m.d.sync += [second.eq(direction), offset.eq(now)]
+            if parts > 1:
+                number, part = part, data_register(range(parts), name="late_part")
+                m.d.sync += part.eq(number)
         m.d.comb += [
             floats.stream.eq(of_either([side.stream for side in sides])),
-            floats.offset.eq(of_either([side.offset for side in sides])),
+            floats.offset.eq(offset),
         ]
         for number, held in enumerate(floats.held):
             by_part = [

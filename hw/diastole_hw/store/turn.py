@@ -13,6 +13,7 @@ from diastole_hw.plan.plan import Plan
 from diastole_hw.registers import data_register
 from diastole_hw.schedule.tokens import span_layout
 from diastole_hw.stream.credit import Credit
+from diastole_hw.successor import is_successor
 
 
 def column_vectors(plan: Plan) -> int:
@@ -222,7 +223,7 @@ class TurnTile(wiring.Component):
         m.d.comb += [
             reads.eq(~told.empty & (~shown | moves)),
             last_word.eq(((word + 1) << log_shown) >= span.cols),
-            last.eq(reads & last_word & (row == span.repeat - 1)),
+            last.eq(reads & last_word & is_successor(span.repeat, row)),
         ]
         for ram in banks:
             m.d.comb += [

@@ -28,7 +28,7 @@ def drivers(dut, rng, source, given, p_valid):
     beats = getattr(dut, f"{('first', 'second')[source]}_beats")
 
     def willing():
-        return rng.random() < p_valid
+        return p_valid == 1 or rng.random() < p_valid
 
     async def ask(ctx):
         items = (
@@ -50,26 +50,34 @@ def test_rows_stay_whole_and_in_order(p_valid, p_ready, rng):
     given = [bursts(rng, source, 20) for source in (0, 1)]
     due = [list(rows) for rows in given]
 
-    async def check(ctx):
+    asked = []  # words of the requests that have passed
+
+    async def check_requests(ctx):
         while any(due):
             request = await get(ctx, dut.requests, lambda: rng.random() < p_ready)
             source = request.addr // 4 // 1000
             addr, words = due[source].pop(0)
             assert (request.addr, request.beats) == (addr, len(words))
             assert {name: request.whose[name] for name in whose_of(addr)} == whose_of(addr)
-            for word in words:
-                beat = await get(ctx, dut.beats, lambda: rng.random() < p_ready)
-                assert (beat.data, beat.strb) == (word, word & 15), f"row at {addr:#x}"
+            asked.extend((addr, word) for word in words)
+
+    async def check_beats(ctx):
+        for _ in range(sum(len(words) for rows in given for _, words in rows)):
+            beat = await get(ctx, dut.beats, lambda: rng.random() < p_ready)
+            assert asked, "a beat before its request"
+            addr, word = asked.pop(0)
+            assert (beat.data, beat.strb) == (word, word & 15), f"row at {addr:#x}"
         for _ in range(5):
             _, _, *valid = await ctx.tick().sample(dut.requests.valid, dut.beats.valid)
             assert valid == [0, 0], "extra output"
 
     benches = (b for s in (0, 1) for b in drivers(dut, rng, s, given[s], p_valid))
-    run(dut, check, *benches)
+    run(dut, check_requests, check_beats, *benches)
 
 
 def test_the_first_goes_first(rng):
-    """With both waiting all the time, the second has its turn after the last of the first."""
+    """With both waiting all the time, the second has its turn after the last of the first; it may
+    have one when the first begins to ask."""
     dut = design(StoreArbiter, data_width=WIDTH)
     given = [bursts(rng, source, 5) for source in (0, 1)]
     order = []
@@ -83,7 +91,7 @@ def test_the_first_goes_first(rng):
                 await get(ctx, dut.beats)
 
     run(dut, check, *(b for s in (0, 1) for b in drivers(dut, rng, s, given[s], 1.0)))
-    assert order == [0] * 5 + [1] * 5
+    assert order == [1] + [0] * 5 + [1] * 4
 
 
 def test_an_offer_stays_although_the_first_comes():
@@ -110,7 +118,7 @@ def test_an_offer_stays_although_the_first_comes():
 
 
 def test_one_beat_per_cycle(rng):
-    """A request passes with the last beat of the one before."""
+    """The next request has passed by the last beat of the one before."""
     dut = design(StoreArbiter, data_width=WIDTH)
     given = bursts(rng, 1, 10)
     moved = []
@@ -125,3 +133,23 @@ def test_one_beat_per_cycle(rng):
     run(dut, check, *drivers(dut, rng, 1, given, 1.0))
     count = sum(len(words) for _, words in given)
     assert moved == list(range(1, 1 + count))
+
+
+def test_one_request_ahead_of_beats():
+    """Whatever becomes of the beats."""
+    dut = design(StoreArbiter, data_width=WIDTH)
+    passed = []
+
+    async def check(ctx):
+        ctx.set(dut.requests.ready, 1)
+        for _ in range(10):
+            _, _, asks = await ctx.tick().sample(dut.requests.valid)
+            passed.append(asks)
+        assert passed == [1, 1] + [0] * 8
+        for _ in range(2):
+            await get(ctx, dut.beats)
+        _, _, asks = await ctx.tick().sample(dut.requests.valid)
+        assert asks, "room for another one behind the second"
+
+    given = [(4000 + 4 * n, [n, 5]) for n in range(4)]
+    run(dut, check, background=drivers(dut, None, 1, given, 1.0))

@@ -59,12 +59,13 @@ MACHINES = {
     "words of four": {"block": 2, "data_width": 512, "rows": 5, "cols": 4},
     "words of vectors": {"block": 4, "groupings": ("1x8", "1x16", "1x4"), "data_width": 256,
                          "special": "poison"},
+    "looked up late": {"block": 4, "data_width": 256, "special": "poison", "output_register": True},
 }  # fmt: skip
 
 
 def make(name):
     options = {"block": 4, "rows": 2, "cols": 3} | MACHINES[name]
-    sizes = ("rows", "cols", "in_place", "data_width")
+    sizes = ("rows", "cols", "in_place", "data_width", "output_register")
     sizes = {key: options.pop(key) for key in sizes if key in options}
     return make_plan(make_numerics(**options), **sizes)
 
@@ -129,6 +130,7 @@ class Result:
                 }  # fmt: skip
                 if self.turned:
                     tile |= {"l0": 0, "l_blocks": 9, "c0": l0, "c_blocks": lanes}
+                tile |= {"first_t": t0 == 0, "first_l": tile["l0"] == 0}
                 self.tiles.append(tile)
                 number += 1
 
@@ -222,6 +224,8 @@ async def drained(ctx, dut, tile):
     freed = False
     while not freed:
         _, _, freed = await ctx.tick().sample(dut.freed)
+    if dut.plan.output_register:  # the last scale is here, a cycle after the last sums
+        await ctx.tick()
 
 
 async def ended(ctx, dut):
@@ -237,6 +241,11 @@ def accumulators(dut, result, padded=False):
     indices = lookup.enable, lookup.stream.index, lookup.held.index
     addrs = dut.read.addr, getattr(dut.read, "wrapped_addr", dut.read.addr)
     watched = (dut.read.en, dut.read.port, *addrs, *indices)
+    found = []  # what was looked up last, of what streams and is held
+
+    def show(ctx, values):
+        for one, value in zip((lookup.stream, lookup.held), values, strict=True):
+            ctx.set(one.value, value)
 
     async def read(ctx):
         async for _, _, enable, port, addr, wrapped, looks, stream, held in ctx.tick().sample(
@@ -251,11 +260,14 @@ def accumulators(dut, result, padded=False):
                 ctx.set(word.sums, sums)
                 if plan.poison:
                     ctx.set(word.poison, poison)
+            if found and plan.output_register:
+                show(ctx, found)
             if not looks:
                 continue
-            ctx.set(lookup.stream.value, result.look_up(0, stream, 1))
-            held_value = lookup.held.value
-            ctx.set(held_value, result.look_up(1, held, len(held_value)))
+            held_entries = len(lookup.held.value)
+            found[:] = [result.look_up(0, stream, 1), result.look_up(1, held, held_entries)]
+            if not plan.output_register:
+                show(ctx, found)
 
     return read
 
@@ -380,7 +392,7 @@ def test_overflow_is_reported_but_not_of_poison(poison):
         ctx.set(dut.result, {"base": 64, "pitch": 4, "rows": 1, "cols": 1})
         ctx.set(dut.lookup.stream.value, [254])
         ctx.set(dut.lookup.held.value, [254])
-        sizes = {"t_count": 1, "l_blocks": 1}
+        sizes = {"t_count": 1, "l_blocks": 1, "first_t": 1, "first_l": 1}
         await put(ctx, dut.tiles, [sizes])
         for _ in range(40):
             _, _, overflow = await ctx.tick().sample(dut.overflow)

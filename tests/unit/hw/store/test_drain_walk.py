@@ -148,7 +148,7 @@ class Job:
                 tile |= {"c0": l0, "c_blocks": lanes, "l_blocks": n_blocks}
             else:
                 tile |= {"l0": l0, "l_blocks": lanes, "c0": 0, "c_blocks": rng.randrange(1, 3)}
-            yield tile
+            yield tile | {"first_t": t0 == 0, "first_l": tile.get("l0", 0) == 0}
 
     def words(self, tile):
         """In the order in which they are read."""

@@ -46,16 +46,20 @@ class Bench:
         self.inside = deque()  # [cycles since the read, its word, where it goes]
         self.given = []  # (cycle, floats)
         self.overflows = 0
+        self.shown = random_word(rng, dut)
 
     def show(self, ctx, word):
-        """At the memory's outputs; beside zeros noise where the last cycle read nothing."""
+        """At the memory's outputs; beside zeros noise where the last cycle read nothing. What is
+        late is that of the word before."""
         dut, rng = self.dut, self.rng
         if word is None:
             noise = random_word(rng, dut)
             word = Word([0] * dut.lanes, noise.stream, noise.held)
+        scales = self.shown if dut.late else word
+        self.shown = word
         ctx.set(dut.sums, word.sums)
-        ctx.set(dut.stream, word.stream)
-        ctx.set(dut.held, word.held)
+        ctx.set(dut.stream, scales.stream)
+        ctx.set(dut.held, scales.held)
         if dut.poisonable:
             ctx.set(dut.poison, word.poison)
 
@@ -103,22 +107,22 @@ def random_word(rng, dut):
     return Word(sums, rng.randrange(256), held, poison)
 
 
-SHAPES = [  # lanes, bits, bounds, poison
-    (1, 40, 1, False),
-    (2, 26, 2, True),
-    (4, 63, 1, True),
-    (4, 33, 4, False),
-    (8, 24, 8, True),
-    (8, 30, 2, True),
+SHAPES = [  # lanes, bits, bounds, poison, late
+    (1, 40, 1, False, False),
+    (2, 26, 2, True, True),
+    (4, 63, 1, True, False),
+    (4, 33, 4, False, True),
+    (8, 24, 8, True, False),
+    (8, 30, 2, True, True),
 ]
 
 
 @pytest.mark.parametrize("p_read", [1.0, 0.4], ids=["free", "gaps"])
 @pytest.mark.parametrize("sinks", [1, 3])
-@pytest.mark.parametrize("lanes, sum_bits, bounds, poisonable", SHAPES)
-def test_floats_of_every_word(lanes, sum_bits, bounds, poisonable, sinks, p_read, rng):
+@pytest.mark.parametrize("lanes, sum_bits, bounds, poisonable, late", SHAPES)
+def test_floats_of_every_word(lanes, sum_bits, bounds, poisonable, late, sinks, p_read, rng):
     """Sums of every length at scales from far below the smallest float to far above the largest."""
-    sizes = {"lanes": lanes, "sum_bits": sum_bits, "bounds": bounds}
+    sizes = {"lanes": lanes, "sum_bits": sum_bits, "bounds": bounds, "late": late}
     dut = design(FloatLanes, **sizes, sinks=sinks, poisonable=poisonable)
     offset = rng.choice([-120, 0, 254 + sum_bits, 300, 600])
     words = [random_word(rng, dut) for _ in range(60)]
@@ -139,10 +143,12 @@ class FloatWord(Word):
         return self.stream, self.held, self.poison
 
 
+@pytest.mark.parametrize("late", [False, True], ids=["in time", "late"])
 @pytest.mark.parametrize("poisonable", [False, True])
-def test_floats_of_floats(poisonable, rng):
+def test_floats_of_floats(poisonable, late, rng):
     """Of every size that an accumulator holds, at any scale."""
-    dut = design(FloatLanes, lanes=4, sum_bits=40, bounds=2, poisonable=poisonable, mantissa=9)
+    sizes = {"lanes": 4, "sum_bits": 40, "bounds": 2, "mantissa": 9, "late": late}
+    dut = design(FloatLanes, **sizes, poisonable=poisonable)
     words = []
     for _ in range(80):
         any_word = random_word(rng, dut)

@@ -43,6 +43,13 @@ MACHINES = {  # numerics; rows, columns, bits of the bus
         2,
         32,
     ),
+    "looked up late": ({"block": 2, "special": "poison", "late": True}, 1, 2, 256),
+    "looked up late, words of four parts": (
+        {"block": 8, "groupings": ("1x8", "1x8", "1x8"), "late": True},
+        2,
+        2,
+        64,
+    ),
 }
 
 CHAINED = {"alike", "words of one and of four"}
@@ -53,7 +60,10 @@ def make(name):
     numerics, rows, cols, data_width = MACHINES[name]
     numerics = dict(numerics)
     in_place = numerics.pop("in_place", True)
-    plan = make_plan(make_numerics(**numerics), rows, cols, in_place, data_width)
+    late = numerics.pop("late", False)
+    plan = make_plan(
+        make_numerics(**numerics), rows, cols, in_place, data_width, output_register=late
+    )
     return with_vector(plan) if name in CHAINED else plan
 
 
@@ -71,6 +81,7 @@ class Side:
         self.inside = 0  # words of rows that were read, and have not left
         self.granted = self.overflows = self.waited = 0
         self.free = 0  # when another word may be read
+        self.looked_up = None  # what streams, and is held, of the last word
 
     def draw(self, ctx):
         """What is wanted in the next cycle."""
@@ -106,9 +117,13 @@ class Side:
             sums = [nearest(total, 9) for total in sums]
         ctx.set(port.sums, [encoded(total, 9) for total in sums] if plan.floats else sums)
         stream, held = rng.randrange(256), [rng.randrange(256) for _ in port.held]
+        before = self.looked_up
         if granted or plan.word_parts == 1:  # they stay for all parts of a word
-            ctx.set(port.stream, stream)
-            ctx.set(port.held, held)
+            self.looked_up = stream, held
+        shown = before if plan.output_register else self.looked_up
+        if shown is not None:
+            ctx.set(port.stream, shown[0])
+            ctx.set(port.held, shown[1])
         if plan.poison:
             ctx.set(port.poison, sum(bit << n for n, bit in enumerate(poison)))
         if not granted:
