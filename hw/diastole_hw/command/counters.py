@@ -34,11 +34,12 @@ class Counters(wiring.Component):
     Beats are those of products; they and stalls count only while a product command runs.
 
     The counters are words of a memory, which are visited in turn. What has happened since its last
-    visit is *pending*: so much is added to a word, and what that carries to the word behind it.
+    visit is *pending*: so much is taken when a word is read, and added to it in the next cycle,
+    with what the word before has carried.
 
     Timing: ``word`` of ``at`` comes with ``known``, from the cycle after ``asked`` on within as
     many cycles as there are words, or twice as many after ``clear``. It has all events but those of
-    the cycle before ``known`` and of that cycle; the second word of a register lacks those of one
+    two cycles before ``known`` and of that cycle; the second word of a register lacks those of one
     cycle more. ``amax`` and what is like it show a tensor in the
     cycle after it. All are 0 after ``clear``, whatever happened with it or before.
 
@@ -95,16 +96,20 @@ class Counters(wiring.Component):
         visited = data_register(range(ram.depth))  # that which is written, read a cycle before
         restarts = Signal(init=1)
         clearing = data_register()  # words are undefined, or of before ``clear``
-        carry = data_register()
+        carry = data_register()  # of the word before, into this one
         total = Signal(WORD_BITS + 1)
         here = [Signal(name=f"visits_{name}_{n}") for name, n in words]
+        reads = [Signal(name=f"reads_{name}_{n}") for name, n in words]
         m.d.comb += [flag.eq(visited == number) for number, flag in enumerate(here)]
-        carries = carry & Cat(here[number] for number, (_, n) in enumerate(words) if n).any()
-        amounts = self._pending(m, restarts, dict(zip(words, here, strict=True)), ram.depth)
+        m.d.comb += [flag.eq(following == number) for number, flag in enumerate(reads)]
+        goes_on = Cat(here[number - 1] for number, (_, n) in enumerate(words) if n).any()
+        first = {name: flag for (name, n), flag in zip(words, reads, strict=True) if n == 0}
+        pending = reduce(or_, self._pending(m, restarts, first, ram.depth))
+        amount = data_register(len(pending), name="amount")  # to be added
         m.d.comb += [
             ram.read_en.eq(1),
             ram.read_addr.eq(following),
-            total.eq(Mux(clearing, 0, ram.read_data) + (reduce(or_, amounts) | carries)),
+            total.eq(Mux(clearing, 0, ram.read_data) + (amount | carry)),
             ram.write_en.eq(~restarts),
             ram.write_addr.eq(visited),
             ram.write_data.eq(total),
@@ -115,12 +120,14 @@ class Counters(wiring.Component):
             restarts.eq(self.clear),
             following.eq(following + 1),
             visited.eq(following),
-            carry.eq(total[-1]),
+            carry.eq(total[-1] & goes_on),
+            amount.eq(pending),
         ]
         with m.If(following == ram.depth - 1):
             m.d.sync += clearing.eq(0)
         with m.If(restarts):
-            m.d.sync += [following.eq(0), visited.eq(ram.depth - 1), clearing.eq(1), carry.eq(0)]
+            m.d.sync += [following.eq(0), visited.eq(ram.depth - 1), clearing.eq(1)]
+            m.d.sync += [amount.eq(0), carry.eq(0)]
         self._show_latest(m)
         return m
 
@@ -130,17 +137,17 @@ class Counters(wiring.Component):
         number = reduce(or_, (Mux(flag, n, 0) for flag, n in zip(here, numbers, strict=True)))
         return self.at == number
 
-    def _pending(self, m, restarts, here, depth):
-        """Count what happens between two visits; gives what the counter at hand has pending, as
-        values of which at most one is not 0."""
+    def _pending(self, m, restarts, reads, depth):
+        """Count what happens between two visits; gives what the counter that is read has pending,
+        as values of which at most one is not 0. ``reads``: by counter, whether its first is."""
         for name, (amount, most) in self._happened().items():
             step = data_register(len(Value.cast(amount)), name=f"{name}_step")
             pending = data_register(range(most * depth + 1), name=f"{name}_pending")
             m.d.sync += step.eq(amount)
-            m.d.sync += pending.eq(Mux(here[name, 0], 0, pending) + step)
+            m.d.sync += pending.eq(Mux(reads[name], 0, pending) + step)
             with m.If(restarts):
                 m.d.sync += pending.eq(0)
-            yield Mux(here[name, 0], pending, 0)
+            yield Mux(reads[name], pending, 0)
 
     def _happened(self):
         """By counter, how often its events happen in this cycle, and at most."""

@@ -6,7 +6,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from diastole_hw.registers import data_register
+from diastole_hw.registers import data_output, data_register
 from diastole_sim.spec.command_check import lengths_of
 from diastole_sim.spec.command_errors import IN_TABLES, PRECEDENCE, VERSIONS, ErrorCode
 from diastole_sim.spec.command_table import (
@@ -110,7 +110,8 @@ def _looked_at(field, layout):
 class Decoder(wiring.Component):
     """Check one command and take it apart, as :func:`diastole_sim.spec.command_check.decode` does.
 
-    Timing: ``o`` is combinational; ``error_code`` is that of the ``bits`` of the cycle before.
+    Timing: ``o`` is combinational; ``error_code`` is that of the ``bits`` of the cycle before, and
+    ``wrong`` of the cycle before that.
 
     Parameters
     ----------
@@ -126,7 +127,7 @@ class Decoder(wiring.Component):
     error_code : Out(8)
         The first fault in the order of ``PRECEDENCE``, 0 for none; not those of ``IN_TABLES``.
     wrong : Out(1)
-        There is one; known sooner than which it is.
+        There is one; of a register, for all that begins with a command looks at it.
     """
 
     def __init__(self, limits: Limits):
@@ -148,7 +149,7 @@ class Decoder(wiring.Component):
         found = {code: Signal(name=code.name.lower()) for code in codes}
         seen = {code: data_register(name=f"{code.name.lower()}_seen") for code in codes}
         m.d.sync += [seen[code].eq(found[code]) for code in codes]
-        m.d.comb += self.wrong.eq(_any(seen.values()))
+        m.d.sync += data_output(m, self.wrong, "any_seen").eq(_any(seen.values()))
         with m.Switch(values["opcode"]):
             for opcode in opcodes_of(vector=self.limits.has_vector):
                 with m.Case(opcode):

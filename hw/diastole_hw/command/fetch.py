@@ -32,12 +32,12 @@ class CommandFetch(wiring.Component):
     it ends the step, and the command after it, or in a step before ``step_end`` its target, is the
     next one; where that is not among those from ``first`` to ``count``, all is done.
 
-    Timing: 2 cycles from the last beat of a command to ``command.valid``, a function of registers;
-    its payload is right a cycle earlier. Where it keeps operands on chip, as many more as
+    Timing: 3 cycles from the last beat of a command to ``command.valid``, a function of registers;
+    its payload is right 2 cycles earlier. Where it keeps operands on chip, as many more as
     :class:`diastole_hw.command.panels.Panels` takes, and 1.
     The request of the first command is valid 3 cycles after ``start``, that of the next in the
     cycle after the one before it was taken, if none is in flight before that, else after ``done``.
-    A ``next`` ends the step 2 cycles after its last beat or in the cycle after the last ``done``,
+    A ``next`` ends the step 3 cycles after its last beat or in the cycle after the last ``done``,
     the later of both; ``finished`` comes a cycle later, the request of the command after it 3.
     Addresses are added up in cycles of their own, and looked at in others.
 
@@ -172,8 +172,10 @@ class CommandFetch(wiring.Component):
                     with m.If(self.failed):
                         m.d.sync += refusal.eq(ErrorCode.READ_RESPONSE)
                     with m.If(beat == beats - 1):
-                        m.d.sync += state.eq(State.CHECK)
-            with m.Case(State.CHECK):  # what the decoder finds wrong is known a cycle later
+                        m.d.sync += state.eq(State.DECODE)
+            with m.Case(State.DECODE):
+                m.d.sync += state.eq(State.CHECK)
+            with m.Case(State.CHECK):  # whether the decoder finds it wrong is known a cycle later
                 m.d.sync += [state.eq(State.OFFER), panels.start.eq(1)]
                 with m.If(refusal != 0):
                     m.d.sync += state.eq(State.REFUSED)
@@ -292,3 +294,4 @@ class State(enum.Enum, shape=4):
     NEXT = 9
     SEEK = 10
     LOOK = 11
+    DECODE = 12

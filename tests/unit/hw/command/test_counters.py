@@ -27,7 +27,7 @@ WAITS = ("vector", "store", "load", "update", "chain", "convert", "command")
 """Of which the first that holds is counted; the last always does."""
 OF_VECTOR = {f"wait_{cause}": 0xC8 + 8 * number for number, cause in enumerate(WAITS)}
 OF_VECTOR["busy_slots"] = 0x100
-LATE = 2
+LATE = 3
 """Cycles from an event to a word that has it; to the second word of a counter one more."""
 
 

@@ -147,7 +147,7 @@ def test_every_command_in_its_cycle(data_width, count, slow, rng):
     for n in range(1, count):
         free = [seen.taken[n - 1]] + [seen.done[n - 2]] * (n > 1)
         assert seen.asked[n] == max(free) + 1, f"request of command {n}"
-    assert seen.offered == [cycle + 2 for cycle in seen.fetched]
+    assert seen.offered == [cycle + 3 for cycle in seen.fetched]
     assert seen.finished == [seen.done[-1] + 1]
     assert seen.flight == min(count, 2)
 

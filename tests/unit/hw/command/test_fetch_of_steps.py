@@ -176,7 +176,7 @@ def _check_cycles(engine, fetched):
             continue
         now = next(stepped)
         last = [engine.done_at[done - 1] + 1] if done else []
-        assert now == max([engine.beats_at[number] + 2, *last]), f"step at command {number}"
+        assert now == max([engine.beats_at[number] + 3, *last]), f"step at command {number}"
         if engine.asked_at[number + 1 :]:
             assert engine.asked_at[number + 1] == now + 3
         else:

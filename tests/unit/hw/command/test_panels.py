@@ -233,7 +233,7 @@ def test_cycles_until_a_command_is_offered(keep):
             cycle += 1
 
     run(dut, bench, background=[watch])
-    assert events["offered"] - events["beat"] == 2 + counting
+    assert events["offered"] - events["beat"] == 3 + counting
 
 
 def test_a_machine_with_less_room_takes_less(rng):
