@@ -18,14 +18,13 @@ from formal.prove import prove, refute
 from support.plans import make_numerics, make_plan
 from support.regions import BLOCKS, COL_MAX, OPERANDS, REGIONS, ROW_MAX
 
-ASSERTIONS = 13  # one of them is the address unit's own
+ASSERTIONS = 16  # one of them is the address unit's own
 IMAGE_GROUPS = 3
-CHUNK, STEP, LOCATE, ROW, GROUPS = range(5)  # states of the unit
+CHUNK, WANTED, STEP, MAXIMA, LOCATE, ROW, GROUPS = range(7)  # states of the unit
 
-PROBES = {
-    name: f"dut.{name}"
-    for name in ("step", "group_addr", "rows_left", "cols_left", "at_mantissas", "offset")
-} | {
+REGISTERS = ("step", "left", "group_addr", "rows_left", "cols_left", "at_mantissas", "offset")
+PROBES = {name: f"dut.{name}" for name in (*REGISTERS, "described")} | {
+    "wanted": "dut.table.wanted",
     "row_addr": "dut.first_row.address",
     "columns_at": "dut.columns_at",
     "factor": "dut.first_row.left",
@@ -70,7 +69,8 @@ class RequestsSpec(wiring.Component):
         columns_at = dut._groups_bytes(SimpleNamespace(tensor=Signal(2)), Signal(POSITION)[3:])
         probes["columns_at"] = columns_at.shape()
         probes |= {"factor": POSITION, "at_mantissas": 1, "offset": range(GROUP_BLOCKS)}
-        probes |= {"step": range(STEPS), "state": 3, "kept": chunk}
+        probes |= {"step": range(STEPS), "left": STEPS, "wanted": STEPS, "described": 1}
+        probes |= {"state": 3, "kept": chunk}
         super().__init__({n: In(s) for n, s in (self.constant | free | probes).items()})
 
     def elaborate(self, platform):
@@ -138,7 +138,7 @@ class RequestsSpec(wiring.Component):
                         if self.mode == Mode.FUSED and cls == W:
                             due = chunk.first
                     elif self.mode == Mode.FUSED and cls == DY:  # once, for the whole pass
-                        due = chunk.first & chunk.first_tile
+                        due = chunk.first & chunk.first_t & chunk.first_l
                         rows = 0, self.c_blocks
                     tensor = self.tensors[cls]
                     base = (tensor.base, tensor.row_max, tensor.row_max + self.to_columns)[part]
@@ -243,18 +243,26 @@ class RequestsSpec(wiring.Component):
     def _induction(self, m):
         """How the unit's registers stand to its position: what induction needs."""
         inside = self.state >= LOCATE
-        here = (self.state != CHUNK) & (self.step == self.due_step)
+        busy = (self.state != CHUNK) & (self.state != WANTED)  # with a step
+        here = busy & (self.step == self.due_step)
         moving = here & inside & self.blocks
         m.d.comb += Assert(self.state <= GROUPS, "no such state")
         m.d.comb += Assert(
-            (self.state == CHUNK) | (self.ran & (self.kept == self.chunk) & (self.step < STEPS)),
-            "the chunk changed",
+            (self.state == CHUNK) | (self.ran & (self.kept == self.chunk)), "the chunk changed"
         )
+        behind = Cat(self.step < number for number in range(STEPS))
+        at_step = Cat(self.step == number for number in range(STEPS))
+        goes_on = ((at_step & self.wanted) != 0) & (self.left == (self.wanted & behind))
+        m.d.comb += Assert(~busy | goes_on, "not the steps that ask for something")
+        at_maxima = (self.step < 4) & (~here | (self.group_addr == self.base + self._maxima_from()))
+        m.d.comb += Assert((self.state != MAXIMA) | at_maxima, "at other maxima")
         at_blocks = 0
         for kind, (step, _, part) in self.regions.items():
             if part == BLOCKS:
                 at_blocks |= (self.step == step) & (self.kind == kind)
-        m.d.comb += Assert(~inside | at_blocks, "not the blocks that were announced")
+        announced = inside & (self.described | (self.state != LOCATE))
+        m.d.comb += Assert(~announced | at_blocks, "not the blocks that were announced")
+        m.d.comb += Assert(~inside | (self.step >= 4), "blocks that are maxima")
         row = Signal(4)  # of the rectangle: the one at work, or the next
         col = Signal(5)
         m.d.comb += row.eq(self.rows - self.rows_left - (self.state == GROUPS))
@@ -271,8 +279,11 @@ class RequestsSpec(wiring.Component):
         past_group = later_group | (same_group & self.at_mantissas & in_exponents)
         past_row = (row > wanted) | ((self.state == GROUPS) & (row == wanted) & past_group)
         past = (self.step > self.due_step) | (here & inside & (self.state != LOCATE) & past_row)
-        past = Mux(self.state == CHUNK, self.ran, past)
+        past = Mux(self.state == CHUNK, self.ran, past & (self.state != WANTED))
         m.d.comb += Assert(self.seen == (past & self.due), "out of order")
+
+    def _maxima_from(self):
+        return self.col0 & ~(self.dut.plan.beat_bytes - 1)
 
     def _position(self, row, col):
         multiplying = 0  # after k cycles the low k bits of the first row have been used
@@ -314,18 +325,16 @@ def test_requests(mode):
 class ReadsPastTheMaxima(RegionRequests):
     """One beat too many."""
 
-    def _request_maxima(self, m, table, tensor, first):
-        super()._request_maxima(m, table, tensor, first)
-        m.d.comb += self.requests.p.beats.eq(self.regions.p.beats + 1)
+    def _beats_of_maxima(self, first, count):
+        return super()._beats_of_maxima(first, count) + 1
 
 
 class ReadsTheOtherMaxima(RegionRequests):
     """Those of rows always."""
 
-    def _request_maxima(self, m, table, tensor, first):
-        super()._request_maxima(m, table, tensor, first)
+    def _maxima(self, table, tensor, first):
         aligned = table.row0 & ~(self.plan.beat_bytes - 1)
-        m.d.comb += self.requests.p.addr.eq(tensor.row_max + aligned[: len(table.row0)])
+        return tensor.row_max + aligned[: len(table.row0)]
 
 
 @pytest.mark.parametrize("broken", [ReadsPastTheMaxima, ReadsTheOtherMaxima])

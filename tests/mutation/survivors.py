@@ -18,10 +18,6 @@ SAME: dict[str, dict[str, str]] = {
         "intake: at next = 9'h000 if rst: dropped: never": (
             "looked at beside `add`, which is reset"
         ),
-        "region_requests: if (regions__ready) first_row_start ...: swapped: table_enabled "
-        "instead of regions__ready, word 1": (
-            "an address begins anew until its region is taken: the last time counts"
-        ),
         "gather: end_ next = end_: swapped: done instead of end_, word 1": (
             "looked at beside `adding`, which comes with the value"
         ),

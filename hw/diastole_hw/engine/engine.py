@@ -351,7 +351,10 @@ class ProductEngine(wiring.Component):
             ~stages.chunks.i.ready,
             chunk.first & ~flight.room,
         ]
-        m.d.comb += [loader.requests.room.eq(~Cat(full).any()) for loader in stages.loaders]
+        # Of the chunk that was here a cycle ago: none is taken in the cycle after another.
+        room = Signal()
+        m.d.sync += room.eq(stages.walk.chunks.valid & ~take & ~Cat(full).any())
+        m.d.comb += [loader.requests.room.eq(room) for loader in stages.loaders]
         for space, name in ((stream, "what streams"), (held, "what is held")):
             given = ~space.give | ~space.empty
             invariant(m, platform, given, f"a place of {name} was given back twice")
@@ -478,10 +481,10 @@ class ProductEngine(wiring.Component):
             tiles.i.valid.eq(taken & done),
             *(tiles.i.p[each].eq(pass_walk.tile[each]) for each in tiles.i.p.shape().members),
             ended.take.eq(side.done),
-            ended.give.eq(drain.tiles.valid & drain.tiles.ready),
+            ended.give.eq(drain.tiles.ready),  # which means that the tile was offered
             drain.tiles.valid.eq(offered),
             drain.tiles.payload.eq(tiles.o.payload),
-            tiles.o.ready.eq(drain.tiles.valid & drain.tiles.ready),
+            tiles.o.ready.eq(drain.tiles.ready),
             drain.mode.eq(product.mode),
             drain.exponents.eq(product.exponents),
             drain.result.eq(store.result),
@@ -491,7 +494,7 @@ class ProductEngine(wiring.Component):
             store.busy.eq(drain.busy),
             store.waits.eq(tiles.o.valid),
             store.next.eq(tiles.o.p.product),
-            store.closes.eq(drain.tiles.valid & drain.tiles.ready & drain.tiles.p.last),
+            store.closes.eq(drain.tiles.ready & drain.tiles.p.last),
         ]
         wiring.connect(m, drain.read, side.drain)
         wiring.connect(m, drain.lookup, getattr(stages.maxima.drain, name))

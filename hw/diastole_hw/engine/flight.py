@@ -364,12 +364,14 @@ class Flight(wiring.Component):
         for store, at, name in zip((self.east, self.north), numbers, DIRECTIONS, strict=True):
             tiles = [Credit(most=most) for _ in range(2)]
             mine = Signal(name=f"goes_{name}")
+            closed = Signal(2, name=f"closed_{name}")  # by number, in the cycle before
             m.d.comb += mine.eq(self._goes(name, self.load.product))
+            m.d.sync += closed.eq(Cat(store.closes & ~at, store.closes & at))
             for number, credit in enumerate(tiles):
                 m.submodules[f"{name}_tiles_{number}"] = place(credit, platform)
                 m.d.comb += [
                     credit.take.eq(self.opens & mine & (self.load.number == number)),
-                    credit.give.eq(store.closes & (at == number)),
+                    credit.give.eq(closed[number]),
                 ]
             counts.append(tiles)
             rooms.append(~mine | (tiles[0].count + tiles[1].count < most))

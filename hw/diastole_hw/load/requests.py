@@ -11,9 +11,10 @@ from diastole_hw.plan.plan import Plan
 from diastole_hw.plan.uses import Mode
 from diastole_hw.registers import data_register
 from diastole_hw.schedule.halves import west_base
-from diastole_hw.schedule.regions import HELD_STEP, STEPS, WEST_STEP, RegionSteps, granules
+from diastole_hw.schedule.regions import STEPS, RegionSteps, granules
 from diastole_hw.schedule.tokens import Region, chunk_layout, product_layout, region_layout
 from diastole_hw.transfer.address import Locate
+from diastole_hw.transfer.sums import sum_of_three
 from diastole_hw.transfer.times import times
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.image import GROUP_BLOCKS
@@ -35,15 +36,13 @@ class RegionRequests(wiring.Component):
     Not checked: that a region starts on a whole granule of its group, and that a tensor's ``base``
     and maxima stand at whole beats.
 
-    Timing: 1 cycle for a chunk, once ``room`` is high; then the steps of
-    :class:`diastole_hw.schedule.regions.RegionSteps` in order, those of blocks held and streamed
-    only where the chunk is not the first of its tile:
+    Timing: 2 cycles for a chunk, once ``room`` is high; then those steps of
+    :class:`diastole_hw.schedule.regions.RegionSteps` in order that ask for something:
 
-    - one that asks for nothing takes 1 cycle;
-    - one of maxima 1: ``regions`` and ``requests`` are valid when both are ready, and are taken
-      together;
+    - one of maxima takes 2 cycles: in the second ``regions`` and ``requests`` are valid when both
+      are ready, and are taken together;
     - one of blocks n + 3 for the region, ``row0`` of n bits, then for each of its rows 1 more than
-      it has requests. The region is described in the first of these cycles. A row's requests are
+      it has requests. The region is described in the second of these cycles. A row's requests are
       valid in cycles that follow each other.
 
     Parameters
@@ -90,7 +89,8 @@ class RegionRequests(wiring.Component):
         m = Module()
         plan = self.plan
         chunk = data_register(chunk_layout(plan))
-        step = Signal(range(STEPS))
+        step = data_register(range(STEPS))
+        left = data_register(STEPS)  # steps behind it that ask for something
         table = RegionSteps(plan)
         m.submodules.table = place(table, platform)
         m.d.comb += [
@@ -124,6 +124,16 @@ class RegionRequests(wiring.Component):
         cols_left = Signal.like(table.cols, name="cols_left")
         at_mantissas = Signal()
         offset = Signal(range(GROUP_BLOCKS))
+        described = data_register()  # the region of blocks at hand is
+
+        def next_step(steps):
+            """Go on with the first of them, if there is one."""
+            m.d.sync += left.eq(steps & (steps - 1))
+            m.next = "CHUNK"
+            for number in reversed(range(STEPS)):
+                with m.If(steps[number]):
+                    m.d.sync += step.eq(number)
+                    m.next = "STEP"
 
         with m.FSM() as fsm:
             m.d.comb += self.busy.eq(~fsm.ongoing("CHUNK"))
@@ -131,26 +141,28 @@ class RegionRequests(wiring.Component):
                 m.d.comb += self.chunks.ready.eq(self.room)
                 with m.If(self.chunks.valid & self.room):
                     m.d.sync += chunk.eq(self.chunks.payload)
-                    m.d.sync += step.eq(Mux(self.chunks.p.first, 0, self._first_step()))
-                    m.next = "STEP"
+                    m.next = "WANTED"
+            with m.State("WANTED"):
+                next_step(table.wanted)
             with m.State("STEP"):
-                with m.If(~table.enabled):
-                    m.d.sync += step.eq(step + 1)
-                    with m.If(step == STEPS - 1):
-                        m.next = "CHUNK"
-                with m.Elif(maxima):
-                    self._request_maxima(m, table, tensor, first)
-                    with m.If(self.requests.ready & self.regions.ready):
-                        m.d.comb += [self.requests.valid.eq(1), self.regions.valid.eq(1)]
-                        m.d.sync += step.eq(step + 1)
+                with m.If(maxima):
+                    m.d.sync += group_addr.eq(self._maxima(table, tensor, first))
+                    m.next = "MAXIMA"
                 with m.Else():
-                    m.d.comb += self.regions.valid.eq(1)
-                    with m.If(self.regions.ready):
-                        m.d.comb += first_row.start.eq(1)
-                        m.d.sync += rows_left.eq(self._rows(table))
-                        m.next = "LOCATE"
+                    m.d.comb += first_row.start.eq(1)
+                    m.d.sync += [rows_left.eq(self._rows(table)), described.eq(0)]
+                    m.next = "LOCATE"
+            with m.State("MAXIMA"):
+                m.d.comb += self.requests.p.addr.eq(group_addr)
+                m.d.comb += self.requests.p.beats.eq(self.regions.p.beats)
+                with m.If(self.requests.ready & self.regions.ready):
+                    m.d.comb += [self.requests.valid.eq(1), self.regions.valid.eq(1)]
+                    next_step(left)
             with m.State("LOCATE"):
-                with m.If(first_row.ready):
+                m.d.comb += self.regions.valid.eq(~described)
+                with m.If(self.regions.ready):
+                    m.d.sync += described.eq(1)
+                with m.If(first_row.ready & (described | self.regions.ready)):
                     m.next = "ROW"
             with m.State("ROW"):
                 m.d.comb += first_row.next.eq(1)
@@ -163,19 +175,10 @@ class RegionRequests(wiring.Component):
                 ]
                 m.next = "GROUP_BLOCKS"
                 with m.If(rows_left == 0):
-                    m.d.sync += step.eq(step + 1)
-                    m.next = "STEP"
-                    with m.If(step == STEPS - 1):
-                        m.next = "CHUNK"
+                    next_step(left)
             with m.State("GROUP_BLOCKS"):
                 self._request_group(m, table, group_addr, cols_left, offset, at_mantissas)
         return m
-
-    def _first_step(self):
-        """Of a chunk that is not the first of its tile."""
-        if not self.plan.planar:
-            return HELD_STEP
-        return Mux(self.chunks.p.load_west, WEST_STEP, HELD_STEP)
 
     def _image(self, m, table, tensor):
         """Where the blocks of the plane that is asked for begin."""
@@ -255,13 +258,11 @@ class RegionRequests(wiring.Component):
                 m.d.comb += offset.eq(position << plan.log_block)
         return offset
 
-    def _request_maxima(self, m, table, tensor, first):
-        aligned = first & ~(self.plan.beat_bytes - 1)
+    def _maxima(self, table, tensor, first):
+        """Where the beats of the region's maxima begin."""
+        aligned = (first & ~(self.plan.beat_bytes - 1))[: len(first)]
         behind = Mux(table.maxima_of_columns, self.product.to_columns, 0)
-        m.d.comb += [
-            self.requests.p.addr.eq(tensor.row_max + (aligned[: len(first)] + behind)),
-            self.requests.p.beats.eq(self.regions.p.beats),
-        ]
+        return sum_of_three(tensor.row_max, aligned, behind)
 
     def _groups_bytes(self, table, count):
         """Of as many groups of the tensor at hand."""
@@ -274,8 +275,11 @@ class RegionRequests(wiring.Component):
         plan, p = self.plan, self.requests.p
         blocks = Signal(range(GROUP_BLOCKS + 1))
         whole = Signal(range(GROUP_BLOCKS + 1))
-        beats = Signal(range(max(plan.mantissa_beats(c, GROUP_BLOCKS) for c in range(3)) + 1))
-        exponents = Signal(range(max(plan.exponent_beats(c) for c in range(3)) + 1))
+        most = max(plan.mantissa_beats(cls, GROUP_BLOCKS) for cls in range(3))
+        most_exponents = max(plan.exponent_beats(cls) for cls in range(3))
+        beats = Signal(range(most + 1))
+        exponents = Signal(range(most_exponents + 1))
+        both = Signal(range(most + most_exponents + 1))
         skipped = Signal(16)
         room = Signal(range(GROUP_BLOCKS + 1))
         m.d.comb += [
@@ -288,13 +292,14 @@ class RegionRequests(wiring.Component):
                 m.d.comb += [
                     whole.eq(granules(blocks, plan.granule(cls))),
                     beats.eq(Array(beat_table)[whole]),
+                    both.eq(Array(n + plan.exponent_beats(cls) for n in beat_table)[whole]),
                     skipped.eq(Array(beat_table)[offset] * plan.beat_bytes),
                     exponents.eq(plan.exponent_beats(cls)),
                 ]
         done = Signal()
         m.d.comb += self.requests.valid.eq(1)
         with m.If(offset == 0):
-            m.d.comb += [p.addr.eq(group_addr), p.beats.eq(beats + exponents), done.eq(1)]
+            m.d.comb += [p.addr.eq(group_addr), p.beats.eq(both), done.eq(1)]
         with m.Elif(~at_mantissas):
             m.d.comb += [p.addr.eq(group_addr), p.beats.eq(exponents)]
         with m.Else():

@@ -9,8 +9,6 @@ from diastole_hw.plan.uses import DY, PRODUCTS, Mode, Use, W, X
 from diastole_hw.schedule.tokens import PLANE, POSITION, Region, chunk_layout, region_layout
 
 STEPS = 7  # of a chunk: four maxima, then the west, held and stream regions
-WEST_STEP = 4  # the first one of chunks that load a further plane from the west
-HELD_STEP = 5  # the first one of chunks that are not the first of their tile
 
 
 class RegionSteps(wiring.Component):
@@ -30,12 +28,13 @@ class RegionSteps(wiring.Component):
     Members
     -------
     step : In(range(STEPS))
+        Means something where it is one of ``wanted``; so do the outputs that follow that.
     chunk : In(chunk_layout(plan))
     mode : In(Mode)
     c_blocks : In(POSITION)
         Of the whole product, as in ``PRODUCT``.
-    enabled : Out(1)
-        The step asks for something; else the other outputs mean nothing.
+    wanted : Out(STEPS)
+        By step, whether it asks for something; does not depend on ``step``.
     kind : Out(Region)
     tensor : Out(2)
         Its class.
@@ -64,7 +63,7 @@ class RegionSteps(wiring.Component):
                 "chunk": In(chunk_layout(plan)),
                 "mode": In(Mode),
                 "c_blocks": In(POSITION),
-                "enabled": Out(1),
+                "wanted": Out(STEPS),
                 "kind": Out(Region),
                 "tensor": Out(2),
                 "row0": Out(POSITION),
@@ -94,11 +93,13 @@ class RegionSteps(wiring.Component):
                 m.d.comb += self.plane.eq(self.chunk.held_plane)
         return m
 
-    def _maxima(self, m, kind, tensor, axis, of_columns, enabled, *, last=0, count=None):
+    def _wanted(self, m, steps):
+        m.d.comb += [self.wanted[step].eq(wanted) for step, wanted in steps.items()]
+
+    def _maxima(self, m, kind, tensor, axis, of_columns, *, last=0, count=None):
         chunk = self.chunk
         first, length = {"t": (chunk.t0, chunk.t_blocks), "l": (chunk.l0, chunk.l_blocks)}[axis]
         m.d.comb += [
-            self.enabled.eq(enabled),
             self.kind.eq(kind),
             self.tensor.eq(tensor),
             self.row0.eq(first),
@@ -107,7 +108,7 @@ class RegionSteps(wiring.Component):
             self.last.eq(last),
         ]
 
-    def _blocks(self, m, kind, tensor, rows, cols, *, enabled, last=0, by_column=0, turned=0):
+    def _blocks(self, m, kind, tensor, rows, cols, *, last=0, by_column=0, turned=0):
         chunk = self.chunk
         axes = {
             "t": (chunk.t0, chunk.t_blocks),
@@ -115,7 +116,6 @@ class RegionSteps(wiring.Component):
             "c": (chunk.c0, chunk.c_blocks),
         }
         m.d.comb += [
-            self.enabled.eq(enabled),
             self.kind.eq(kind),
             self.tensor.eq(tensor),
             self.row0.eq(axes[rows][0]),
@@ -128,20 +128,21 @@ class RegionSteps(wiring.Component):
         ]
 
     def _product(self, m, use: Use):
-        first, streams = self.chunk.first, self.chunk.load_stream
+        first, holds, streams = self.chunk.first, self.chunk.load_held, self.chunk.load_stream
         stream, held = use.stream, use.held
+        self._wanted(m, {0: first, 1: first, 5: holds, 6: streams})
         with m.Switch(self.step):
             with m.Case(0):
                 kind = Region.MAXIMA_WEST if use.north else Region.MAXIMA_SOUTH
-                self._maxima(m, kind, stream, "t", use.stream_turned, first)
+                self._maxima(m, kind, stream, "t", use.stream_turned)
             with m.Case(1):
                 kind = Region.MAXIMA_NORTH if use.north else Region.MAXIMA_EAST
-                self._maxima(m, kind, held, "l", not use.held_by_lanes, first, last=1)
+                self._maxima(m, kind, held, "l", not use.held_by_lanes, last=1)
             with m.Case(5):
                 rows, cols = ("l", "c") if use.held_by_lanes else ("c", "l")
                 turned = use.held_turned
                 self._blocks(
-                    m, Region.HELD, held, rows, cols, enabled=self.chunk.load_held,
+                    m, Region.HELD, held, rows, cols,
                     last=~streams, by_column=turned, turned=turned,
                 )  # fmt: skip
             with m.Case(6):
@@ -149,40 +150,40 @@ class RegionSteps(wiring.Component):
                 rows, cols = ("c", "t") if turned else ("t", "c")
                 kind = Region.WEST if use.north else Region.SOUTH
                 self._blocks(
-                    m, kind, stream, rows, cols, enabled=streams,
+                    m, kind, stream, rows, cols,
                     last=1, by_column=not turned, turned=turned,
                 )  # fmt: skip
 
     def _fused(self, m):
-        chunk = self.chunk
-        once = chunk.first & chunk.first_tile
+        chunk, planar = self.chunk, self.plan.planar
+        once = chunk.first & chunk.first_t & chunk.first_l
         turned = not self.plan.grouped(X)
+        west = chunk.load_west if planar else chunk.first
+        maxima = {0: chunk.first, 1: once, 2: chunk.first, 3: once}
+        self._wanted(m, maxima | {4: west, 5: chunk.load_held, 6: chunk.load_stream})
         with m.Switch(self.step):
             with m.Case(0):
-                self._maxima(m, Region.MAXIMA_SOUTH, X, "t", turned, chunk.first)
+                self._maxima(m, Region.MAXIMA_SOUTH, X, "t", turned)
             with m.Case(1):
-                self._maxima(m, Region.MAXIMA_EAST, DY, "l", 1, once)
+                self._maxima(m, Region.MAXIMA_EAST, DY, "l", 1)
             with m.Case(2):
-                self._maxima(m, Region.MAXIMA_WEST, W, "t", 0, chunk.first, last=~once)
+                self._maxima(m, Region.MAXIMA_WEST, W, "t", 0, last=~once)
             with m.Case(3):  # l0 is 0: all of N is one lane tile, and so is all of M
                 kind, count = Region.MAXIMA_NORTH, self.c_blocks
-                self._maxima(m, kind, DY, "l", 0, once, last=1, count=count)
+                self._maxima(m, kind, DY, "l", 0, last=1, count=count)
             with m.Case(4):
-                planar = self.plan.planar
                 self._blocks(
                     m, Region.WEST, W, "t", "l",
-                    enabled=chunk.load_west if planar else chunk.first,
                     last=~chunk.load_held & ~chunk.load_stream if planar else 0, by_column=1,
                 )  # fmt: skip
             with m.Case(5):
                 self._blocks(
-                    m, Region.HELD, DY, "c", "l",
-                    enabled=chunk.load_held, last=~chunk.load_stream if self.plan.planar else 0,
+                    m, Region.HELD, DY, "c", "l", last=~chunk.load_stream if planar else 0,
                 )  # fmt: skip
             with m.Case(6):
                 rows, cols = ("c", "t") if turned else ("t", "c")
                 self._blocks(
-                    m, Region.SOUTH, X, rows, cols, enabled=chunk.load_stream,
+                    m, Region.SOUTH, X, rows, cols,
                     last=1, by_column=not turned, turned=turned,
                 )  # fmt: skip
 

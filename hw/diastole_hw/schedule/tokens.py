@@ -153,7 +153,8 @@ def chunk_layout(plan: Plan) -> data.StructLayout:
             "free_held": 1,
             "first": 1,  # of its tile
             "last": 1,
-            "first_tile": 1,
+            "first_t": 1,  # its tile is the first along T, or along the lanes
+            "first_l": 1,
             "product": 1,  # which of the two products in flight it is of
             "tile": range(plan.tiling.tiles_in_flight),  # number of the output tile, modulo as many
         }
@@ -163,7 +164,7 @@ def chunk_layout(plan: Plan) -> data.StructLayout:
 
 def drained_layout(plan: Plan, *, turned: bool) -> data.StructLayout:
     """A tile of sums, as its drain asks of its last chunk; ``turned``: whether some are."""
-    names = ["t0", "t_count", "l0", "l_blocks", "last", "product", "tile"]
+    names = ["t0", "t_count", "l0", "l_blocks", "first_t", "first_l", "last", "product", "tile"]
     if turned:
         names += ["t_blocks", "c0", "c_blocks"]
     members = chunk_layout(plan).members

@@ -15,13 +15,13 @@ from diastole_hw.schedule.tokens import PLANE, POSITION, chunk_layout, product_l
 
 def clip(m, name: str, total, start, step, limit: int):
     """Whether ``step`` from ``start`` on reaches the end of ``total``, and the lesser of it and of
-    what is left, which is ``limit`` at most; start < total."""
+    what is left, which is ``limit`` at most; start < total. Right in the cycle after these."""
     left = Signal.like(total, name=f"{name}_left")
-    last = Signal(name=f"last_{name}")
+    last = data_register(name=f"last_{name}")
     clipped = Signal(range(limit + 1), name=f"{name}_clipped")
+    m.d.sync += last.eq(left <= step)
     m.d.comb += [
         left.eq(total - start),
-        last.eq(left <= step),
         clipped.eq(Mux(last, left[: len(clipped)], step[: len(clipped)])),
     ]
     return last, clipped
@@ -83,9 +83,10 @@ class TileWalk(wiring.Component):
 
     Tiles are numbered by direction, so that those in flight of one have different numbers.
 
-    Timing: ``start`` while not ``busy`` takes a product; from the next cycle on a chunk is valid in
-    every cycle, and ``busy`` is high, to the one in which the last chunk is taken. ``start`` while
-    ``busy`` is ignored.
+    Timing: ``start`` while not ``busy`` takes a product; ``busy`` is high from the next cycle to
+    the one in which the last chunk is taken. A chunk is valid from the second cycle of these on, or
+    the second after the one before it was taken: in between it is found out whether its tile and
+    its slice are the last. ``start`` while ``busy`` is ignored.
 
     Members
     -------
@@ -123,7 +124,9 @@ class TileWalk(wiring.Component):
         t_step, l_step, c_step = product.t_step, product.l_step, product.c_step
         starts = Signal()
         m.d.comb += starts.eq(self.start & ~self.busy)
-        moves = self.busy & self.chunks.ready
+        moves = self.chunks.valid & self.chunks.ready
+        settled = Signal()  # where the loops stand, which they do from the cycle before on
+        m.d.sync += settled.eq(self.busy & ~moves)
 
         last_t, t_blocks = clip(m, "t", product.t_blocks, t0, t_step, plan.tile_blocks)
         last_l, l_blocks = clip(m, "l", product.l_blocks, l0, l_step, 2 ** len(chunk.l_blocks) - 1)
@@ -139,7 +142,7 @@ class TileWalk(wiring.Component):
         m.d.comb += [
             t_start.eq(t0 << plan.log_block),
             t_rest.eq(product.t_size - t_start),
-            self.chunks.valid.eq(self.busy),
+            self.chunks.valid.eq(self.busy & settled),
             chunk.t0.eq(t0),
             chunk.t_blocks.eq(t_blocks),
             chunk.t_count.eq(Mux(at.last_t, t_rest, t_step << plan.log_block)),
@@ -150,10 +153,11 @@ class TileWalk(wiring.Component):
             *self._places(at, pair),
             chunk.first.eq(first_c & pair.first if plan.planar else first_c),
             chunk.last.eq(ends),
-            chunk.first_tile.eq(at.first_t & at.first_l),
+            chunk.first_t.eq(at.first_t),
+            chunk.first_l.eq(at.first_l),
             chunk.product.eq(self.number),
         ]
-        self._tiles(m, starts, ends)
+        self._tiles(m, starts, moves & ends)
         # What streams has a panel for each T tile, over which the loop over lanes goes, or one for
         # all of them, if that loop is outermost; what is held the other way round.
         inner = ~product.lanes_outermost
@@ -175,7 +179,7 @@ class TileWalk(wiring.Component):
         m.d.comb += [chunk.stream_base.eq(stream), chunk.held_base.eq(held)]
 
         with m.If(self.busy):
-            with m.If(self.chunks.ready & pair.last if plan.planar else self.chunks.ready):
+            with m.If(moves & pair.last if plan.planar else moves):
                 m.d.sync += [c0.eq(c0 + c_step), first_c.eq(last_c)]
                 with m.If(last_c):
                     m.d.sync += c0.eq(0)
@@ -251,7 +255,7 @@ class TileWalk(wiring.Component):
                 m.d.sync += held.eq(0)
         return pair
 
-    def _tiles(self, m, starts, last_c):
+    def _tiles(self, m, starts, moves):
         """Numbers of tiles, of the direction of a product's sums; the fused pass, which is alone,
         counts in one for both."""
         count = Signal(range(self.plan.tiling.tiles_in_flight), name="tile")
@@ -262,7 +266,7 @@ class TileWalk(wiring.Component):
             turns.eq(starts & (self.product.north != direction)),
             self.chunks.p.tile.eq(count),
         ]
-        with m.If(self.busy & self.chunks.ready & last_c):
+        with m.If(moves):
             m.d.sync += count.eq(count + 1)
         with m.If(turns):
             m.d.sync += [count.eq(other), other.eq(count), direction.eq(self.product.north)]

@@ -46,13 +46,14 @@ class Load:
     def chunk(self, chunk: Chunk, free: int) -> int:
         """Load a chunk, for which there is room from ``free`` on; the cycle from which on it is
         all there."""
-        self.ask = max(self.ask, free + 1) + 1
+        self.ask = max(self.ask, free + 2) + 2
         for whole in chunk.regions:
             region = whole.of_port(self.port, self.machine.ports)
             if not region.beats:
-                self.ask += 1
                 continue
             self.beats += region.beats
+            if region.maxima_beats:
+                self.ask += 1  # their address
             if len(self.taken) == REGIONS_AHEAD:
                 self.ask = max(self.ask, self.taken.popleft() + 1)
             if region.maxima_beats:

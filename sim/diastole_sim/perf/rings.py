@@ -68,18 +68,20 @@ class Room:
         return max(free)
 
     def _tile(self, chunk: Chunk) -> int:
-        """When there is a slot of maxima for another tile, in every direction that it uses."""
+        """When there is a slot of maxima for another tile, in every direction that it uses: a cycle
+        after a drain has let go of it."""
         oldest = self.tiles - TILES_IN_FLIGHT
         self.tiles += 1
+        if oldest < 0:
+            return 0
         free = 0
-        if oldest >= 0:
-            if chunk.uses[EAST]:
-                free = self.store.drained(EAST, oldest)
-            if chunk.uses[NORTH]:
-                # In the fused pass each chunk has a bank, and that of a tile's last one counts.
-                number = self.north_tiles[oldest] - 1 if self.fused else oldest
-                free = max(free, self.store.drained(NORTH, number))
-        return free
+        if chunk.uses[EAST]:
+            free = self.store.drained(EAST, oldest)
+        if chunk.uses[NORTH]:
+            # In the fused pass each chunk has a bank, and that of a tile's last one counts.
+            number = self.north_tiles[oldest] - 1 if self.fused else oldest
+            free = max(free, self.store.drained(NORTH, number))
+        return free + 1
 
     def ran(self, chunk: Chunk, execute: Execute, freed: int) -> None:
         """The chunk's last pass has been walked: its places are free from ``freed`` on."""

@@ -27,7 +27,7 @@ from diastole_sim.spec.nest import KEPT, OUTER, Nest
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.stream_table import DESCRIPTOR_BYTES, Descriptor
 
-FETCHED = 3
+FETCHED = 4
 """Cycles of a command's fetch besides its latency and its beats."""
 QUEUED = 1
 """From a command's start to the vector unit's taking it."""

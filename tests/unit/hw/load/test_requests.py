@@ -4,7 +4,6 @@ import pytest
 
 from diastole_hw.load.requests import RegionRequests
 from diastole_hw.plan.uses import DY, Mode, W
-from diastole_hw.schedule.regions import STEPS
 from diastole_hw.schedule.tokens import Region
 from diastole_sim.spec.image import GROUP_BLOCKS, ImageLayout, round_up
 from support.bench import design, put, run
@@ -76,7 +75,7 @@ def random_chunk(rng, plan, mode):
     }
     if fused:  # all of N
         chunk["l"] = (0, chunk["l"][1])
-    flags = ("first", "first_tile", "load_stream", "load_held")
+    flags = ("first", "first_t", "first_l", "load_stream", "load_held")
     chunk |= {name: rng.random() < 0.6 for name in flags}
     if fused:  # what streams never stays
         chunk["load_stream"] = True
@@ -149,7 +148,9 @@ def due(mode, kind, cls, part, chunk):
     """What stays from earlier chunks is not loaded again."""
     first = chunk["first"]
     if part != BLOCKS:
-        return first and (mode != Mode.FUSED or cls != DY or chunk["first_tile"])
+        return first and (
+            mode != Mode.FUSED or cls != DY or (chunk["first_t"] and chunk["first_l"])
+        )
     if kind == Region.HELD:
         return chunk["load_held"]
     if (mode, cls) == (Mode.FUSED, W):
@@ -327,14 +328,12 @@ def cycles_of(plan, port, mode, chunks, want):
     cycle, found, operands = 0, [], operands_of(plan)[mode]
     for chunk, regions in zip(chunks, want, strict=True):
         found.append(("chunk", cycle))
-        cycle += 1
-        by_step = {step: (region, requests) for region, requests, step in regions}
-        begin = 0 if chunk["first"] else 4 if chunk.get("load_west") else 5
-        for step in range(begin, STEPS):
-            region, requests = by_step.get(step, (None, []))
-            if region is not None:
-                found.append(("region", cycle))
-            if region is None or region[2] is None:
+        cycle += 2
+        for region, requests, _ in regions:
+            of_maxima = region[2] is None
+            cycle += of_maxima  # their address
+            found.append(("region", cycle + (not of_maxima)))
+            if of_maxima:
                 found += [("request", cycle)] * len(requests)
                 cycle += 1
                 continue

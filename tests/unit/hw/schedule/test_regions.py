@@ -49,7 +49,7 @@ def is_due(piece, chunk):
         "held": chunk["load_held"],
         "stream": chunk["load_stream"],
         "first": chunk["first"],
-        "once": chunk["first"] and chunk["first_tile"],
+        "once": chunk["first"] and chunk["first_t"] and chunk["first_l"],
     }[piece.due]
 
 
@@ -78,7 +78,7 @@ def random_chunk(rng, plan, mode):
         "l": plan.fused_blocks_n if fused else plan.groups * min(plan.rows, plan.cols),
         "c": plan.cols if fused else min(plan.chunk(north=False), plan.chunk(north=True)),
     }
-    flags = ("first", "first_tile", "load_stream", "load_held")
+    flags = ("first", "first_t", "first_l", "load_stream", "load_held")
     chunk = {name: rng.random() < 0.5 for name in flags}
     for axis, blocks in most.items():
         chunk[f"{axis}0"] = rng.choice([0, rng.randrange(2**24 // plan.block)])
@@ -110,7 +110,7 @@ def test_steps_are_those_of_the_equation(name, mode, rng):
                 await ctx.delay(1e-9)
                 piece = by_step.get(step)
                 wanted = piece is not None and is_due(piece, chunk)
-                assert ctx.get(dut.enabled) == wanted, f"step {step} of {chunk}"
+                assert ctx.get(dut.wanted) >> step & 1 == wanted, f"step {step} of {chunk}"
                 seen.add((step, wanted))
                 if wanted:
                     want = asked(piece, chunk, mode, c_blocks)

@@ -64,7 +64,8 @@ def chunks_of(plan, steps, t_size, lanes, contraction):
                 "l0": l0, "l_blocks": min(steps.lanes, lanes - l0),
                 "c0": c0, "c_blocks": min(steps.chunk, contraction - c0),
                 "first": c0 == 0, "last": c0 + steps.chunk >= contraction,
-                "first_tile": number == 0, "tile": number % plan.tiling.tiles_in_flight,
+                "first_t": t0 == 0, "first_l": l0 == 0,
+                "tile": number % plan.tiling.tiles_in_flight,
             }  # fmt: skip
 
 
@@ -280,7 +281,7 @@ def test_products_behind_each_other(rows, cols, rng):
 
 
 def test_cycles(rng):
-    """A chunk in every cycle after ``start``, which is ignored until the last one is taken."""
+    """A chunk in every second cycle after ``start``, which is ignored until the last is taken."""
     plan = make_plan(make_numerics(), 2, 2)
     sizes = (300, 40, 70)
     steps = steps_of(plan, Mode.FORWARD, Nest(keep="held", groups=2))
@@ -292,11 +293,12 @@ def test_cycles(rng):
         describe(ctx, dut, steps, sizes)
         ctx.set(dut.chunks.ready, 1)
         ctx.set(dut.start, 1)
-        for cycle in range(count + 5):
+        for cycle in range(2 * count + 5):
             _, _, *now = await ctx.tick().sample(dut.chunks.valid, dut.busy)
             valid.append(now[0])
             busy.append(now[1])
-            ctx.set(dut.start, cycle < count - 2 and rng.randrange(2))
+            ctx.set(dut.start, cycle < 2 * count - 2 and rng.randrange(2))
 
     run(dut, bench)
-    assert valid == busy == [0] + [1] * count + [0] * 4
+    assert valid == [0] + [0, 1] * count + [0] * 4
+    assert busy == [0] + [1] * 2 * count + [0] * 4

@@ -97,8 +97,8 @@ def test_tiles_in_flight():
         for _ in range(8):
             assert found.take(chunk(first=True, uses=uses)) == 0
         assert found.take(chunk(uses=uses)) == 0  # the second of its tile
-        assert found.take(chunk(first=True, uses=uses)) == 7 * (direction == NORTH)
-        assert found.take(chunk(first=True, uses=uses)) == 100 + 7 * (direction == NORTH)
+        assert found.take(chunk(first=True, uses=uses)) == 1 + 7 * (direction == NORTH)
+        assert found.take(chunk(first=True, uses=uses)) == 101 + 7 * (direction == NORTH)
         assert found.store.asked == [(direction, 0), (direction, 1)]
 
 
@@ -113,7 +113,7 @@ def test_the_fused_pass():
         found.store.opened += 2
         ran(found, chunk(first=True, **both), 0, 20)
         ran(found, chunk(last=True, **both), 0, 30 + number)
-    assert found.take(chunk(first=True, **both)) == 107  # bank 1 to the north; the half in 36
+    assert found.take(chunk(first=True, **both)) == 108  # bank 1 to the north; the half in 36
     assert found.store.asked == [(EAST, 0), (NORTH, 1)]
 
 

@@ -98,8 +98,8 @@ def test_products_are_busy(monkeypatch):
 def test_alone_it_is_fetched_first():
     """As `nano` counted it."""
     commands = [*LOADS, chain()]
-    assert model().alone(commands, 2) == 1126
-    assert model().alone(commands, 0) == 61
+    assert model().alone(commands, 2) == 1127
+    assert model().alone(commands, 0) == 62
 
 
 def test_answers_end_a_command_that_writes():
