@@ -13,6 +13,7 @@ from diastole.commands.arguments import (
     add_json,
     add_seed,
     fraction,
+    integer,
     read_config,
 )
 from diastole.config.keys import Config
@@ -64,6 +65,13 @@ def add_parser(commands: Commands) -> None:
         f"(default: {ASKED_MHZ:g}, of cells {USUAL_MHZ:g}, and none is missed)",
     )
     add_seed(parser, "of place and route")
+    parser.add_argument(
+        "--times",
+        metavar="N",
+        type=integer(1, 64),
+        default=1,
+        help="place and route N times, from S on, and keep the fastest (default: 1)",
+    )
     parser.add_argument("--bitstream", metavar="FILE", type=Path, help="of --pnr")
     parser.add_argument(
         "--least",
@@ -131,6 +139,8 @@ def read_request(arguments: argparse.Namespace) -> Request:
     route = arguments.pnr
     if not route and arguments.bitstream is not None:
         raise BadInput("--bitstream is about place and route: give --pnr too")
+    if not route and arguments.times > 1:
+        raise BadInput("--times is about place and route: give --pnr too")
     if not (route or arguments.delays) and arguments.freq is not None:
         raise BadInput("--freq is the clock of --pnr or --delays: give one of them too")
     if arguments.freq is not None and not 1 <= arguments.freq <= 2000:
@@ -144,6 +154,7 @@ def read_request(arguments: argparse.Namespace) -> Request:
         asked_mhz=arguments.freq,
         delays=arguments.delays,
         seed=arguments.seed,
+        times=arguments.times,
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from diastole.report.format_table import align
 from diastole.synth.flow import Synthesis
 from diastole.synth.paths import LongestPath
+from diastole.synth.route import Routed
 from diastole.synth.targets import (
     BLOCK_RAMS,
     CARRY,
@@ -111,11 +112,17 @@ def _routed(found: Synthesis) -> list[str]:
     routed = found.routed
     used = ", ".join(f"{name} {used:,}" for name, (used, _) in routed.utilisation.items())
     return [
-        f"placed and routed with seed {found.request.seed}: {used}",
+        f"placed and routed with seed {routed.seed}: {used}",
         "ports are on chains of registers, of the harness, with 4 pins",
-        f"{routed.fmax_mhz:.2f} MHz, asked for {routed.asked_mhz:g} MHz",
+        f"{routed.fmax_mhz:.2f} MHz, asked for {routed.asked_mhz:g} MHz{_others(routed)}",
         *([] if routed.path is None else path_lines(routed.path)),
     ]
+
+
+def _others(routed: Routed) -> str:
+    """The clocks of other seeds."""
+    others = [f"{mhz:.2f}" for seed, mhz in routed.clocks.items() if seed != routed.seed]
+    return f"; other seeds {', '.join(others)}" if others else ""
 
 
 def _delayed(found: Synthesis) -> list[str]:

@@ -10,7 +10,7 @@ from diastole.errors import BadInput
 from diastole.synth.delays import USUAL_MHZ, Delays, find_delays
 from diastole.synth.mapper import NETLIST, Design, map_design, working_folder
 from diastole.synth.programs import PACKERS, ROUTERS, YOSYS
-from diastole.synth.route import Routed, pack, place_and_route
+from diastole.synth.route import Routed, pack, place_and_route_fastest
 from diastole.synth.targets import Cells, Fpga, Target
 from diastole.synth.tree import Component
 from diastole_sim.rtl.programs import Program
@@ -23,8 +23,9 @@ ASKED_MHZ = 85.0
 @dataclass(frozen=True, kw_only=True)
 class Request:
     """What is wanted: a device by its name, None for the usual one; everything mapped as one
-    (``flat``), place and route at ``asked_mhz`` from ``seed``, a bitstream of it; of standard
-    cells ``delays``, sized for ``asked_mhz``; None: what is usual."""
+    (``flat``), place and route at ``asked_mhz`` from ``seed``, or from it and the next ones where
+    that is done several ``times``, a bitstream of it; of standard cells ``delays``, sized for
+    ``asked_mhz``; None: what is usual."""
 
     target: Target
     device: str | None = None
@@ -34,6 +35,7 @@ class Request:
     asked_mhz: float | None = None
     delays: bool = False
     seed: int = 1
+    times: int = 1
 
     def __post_init__(self):
         if isinstance(self.target, Fpga):
@@ -126,7 +128,7 @@ class Synthesis:
         if self.delays is not None:
             found["delays"] = self.delays.record()
         if self.routed is not None:
-            found["seed"] = self.request.seed
+            found["seed"] = self.routed.seed
             found["pins"] = "4, ports through chains of registers"
             found["harness"] = dict(self.harness)
             found["routed"] = self.routed.record()
@@ -165,7 +167,7 @@ def synthesise(
             device = target.devices[request.device_name]
             harness = mapped.tree.own
             (tree,) = mapped.tree.parts
-            routed = place_and_route(
+            routed = place_and_route_fastest(
                 tools.router,
                 target,
                 device,
@@ -173,7 +175,7 @@ def synthesise(
                 folder,
                 scopes=mapped.scopes,
                 asked_mhz=request.mhz,
-                seed=request.seed,
+                seeds=range(request.seed, request.seed + request.times),
                 pins=device.pins,
                 said=said,
             )

@@ -66,6 +66,11 @@ SEE = "(see diastole synth --help)"
             "--target ecp5 --bitstream a.bit",
             "--bitstream is about place and route: give --pnr too",
         ),
+        ("--target ecp5 --times 2", "--times is about place and route: give --pnr too"),
+        (
+            "--target ecp5 --pnr --times 0",
+            f"argument --times: must be an integer in 1..64, not 0 {SEE}",
+        ),
         (
             "--target sg13g2 --freq 90",
             "--freq is the clock of --pnr or --delays: give one of them too",

@@ -111,8 +111,13 @@ def test_a_longest_path():
 
 
 def test_what_place_and_route_found():
-    routed = Routed(fmax_mhz=81.234, asked_mhz=85, path=PATH, utilisation={"COMB": (1234, 9999)})
-    lines = synth_lines(found(routed=routed, route=True, seed=3), 0.02)
+    routed = Routed(
+        fmax_mhz=81.234, asked_mhz=85, path=PATH, utilisation={"COMB": (1234, 9999)}, seed=3
+    )
+    lines = synth_lines(found(routed=routed, route=True, seed=2, times=2), 0.02)
     at = lines.index("placed and routed with seed 3: COMB 1,234")
     assert lines[at + 2] == "81.23 MHz, asked for 85 MHz"
     assert lines[at + 3] == path_lines(PATH)[0]
+    several = replace(routed, clocks={2: 70.5, 3: 81.234})
+    lines = synth_lines(found(routed=several, route=True, seed=2, times=2), 0.02)
+    assert lines[at + 2] == "81.23 MHz, asked for 85 MHz; other seeds 70.50"

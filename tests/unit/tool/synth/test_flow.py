@@ -67,22 +67,24 @@ def test_place_and_route_is_of_the_machine_in_its_harness(monkeypatch):
         (folder / "bits").write_bytes(b"bits")
         return MappedDesign(tree=harness, scopes={"machine": "t"})
 
-    def place_and_route(router, target, device, top, folder, **options):
+    def fastest(router, target, device, top, folder, **options):
         asked.update({f"route_{name}": value for name, value in options.items()}, routed=top)
-        return Routed(fmax_mhz=50, asked_mhz=options["asked_mhz"], path=None, utilisation={})
+        return Routed(
+            fmax_mhz=50, asked_mhz=options["asked_mhz"], path=None, utilisation={}, seed=5
+        )
 
     monkeypatch.setattr("diastole.synth.flow.map_design", map_design)
-    monkeypatch.setattr("diastole.synth.flow.place_and_route", place_and_route)
+    monkeypatch.setattr("diastole.synth.flow.place_and_route_fastest", fastest)
     monkeypatch.setattr("diastole.synth.flow.pack", lambda packer, device, folder: folder / "bits")
     program = Program(name="any", path=None, version="1")
-    request = Request(target=ECP5, route=True, bitstream=True, asked_mhz=60, seed=4)
+    request = Request(target=ECP5, route=True, bitstream=True, asked_mhz=60, seed=4, times=2)
     found = synthesise(request, DESIGN, Tools(yosys=program, router=program, packer=program))
     assert (asked["top"], asked["routed"]) == ("t_harness", "t_harness")
     assert (asked["flat"], asked["prefix"], asked["device"]) == (True, "t_", "85k")
-    assert (asked["route_seed"], asked["route_asked_mhz"]) == (4, 60)
+    assert (list(asked["route_seeds"]), asked["route_asked_mhz"]) == ([4, 5], 60)
     assert asked["route_scopes"] == {"machine": "t"}
     assert (found.tree, found.harness, found.bitstream) == (machine, {"registers": 9}, b"bits")
     record = found.record()
-    assert (record["mapping"], record["seed"]) == ("flat", 4)
+    assert (record["mapping"], record["seed"]) == ("flat", 5)
     assert record["harness"] == {"registers": 9}
     assert record["routed"]["fmax_mhz"] == 50

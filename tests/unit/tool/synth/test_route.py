@@ -8,7 +8,13 @@ import pytest
 from diastole.errors import CheckFailed
 from diastole.synth.mapper import map_design, working_folder
 from diastole.synth.programs import PACKERS, ROUTERS, YOSYS
-from diastole.synth.route import Routed, pack, place_and_route, read_report
+from diastole.synth.route import (
+    Routed,
+    pack,
+    place_and_route,
+    place_and_route_fastest,
+    read_report,
+)
 from diastole.synth.targets import ECP5, GOWIN, ICE40
 from diastole_sim.rtl.programs import Program, ToolMissing
 from support.small_product import DESIGN
@@ -34,6 +40,7 @@ def test_a_report():
     assert found.record() == {
         "fmax_mhz": 81.5,
         "asked_mhz": 85,
+        "by_seed": {},
         "met": False,
         "longest_path": None,
         "utilisation": {"TRELLIS_COMB": {"used": 36, "available": 83640}},
@@ -88,6 +95,33 @@ def test_what_nextpnr_is_asked(tmp_path, target, pins):
     words = json.loads((tmp_path / "words.json").read_text())
     assert words == f"{ASKED[target.name]} {last}".split()
     assert (tmp_path / "pins.txt").exists() == (pins is not None)
+
+
+SEEDED = """#!{python}
+import json, sys
+seed = int(sys.argv[sys.argv.index("--seed") + 1])
+open("layout.txt", "w").write(f"layout of {{seed}}")
+report = json.loads({report!r})
+report["fmax"]["aclk"]["achieved"] = {clocks}[seed]
+json.dump(report, open("report.json", "w"))
+"""
+
+
+def test_the_fastest_of_several_seeds(tmp_path):
+    """Its report and its layout; of equal ones the first."""
+    fake = tmp_path / "nextpnr"
+    clocks = {4: 61.0, 5: 70.5, 6: 66.0, 7: 70.5}
+    fake.write_text(SEEDED.format(python=sys.executable, report=json.dumps(REPORT), clocks=clocks))
+    fake.chmod(0o755)
+    said = []
+    found = place_and_route_fastest(
+        Program(name=ECP5.router, path=fake, version="0.9"), ECP5, ECP5.devices["85k"], "m",
+        tmp_path, scopes={}, asked_mhz=85, seeds=range(4, 8), said=said.append,
+    )  # fmt: skip
+    assert (found.fmax_mhz, found.seed, found.clocks) == (70.5, 5, clocks)
+    assert (tmp_path / "layout.txt").read_text() == "layout of 5"
+    assert said == [f"seed {seed}: {mhz:.2f} MHz" for seed, mhz in clocks.items()]
+    assert found.record()["by_seed"] == {"4": 61.0, "5": 70.5, "6": 66.0, "7": 70.5}
 
 
 def test_pins_of_a_harness_where_nothing_else_places_them():
