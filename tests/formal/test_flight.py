@@ -25,6 +25,7 @@ STATE = (
 COUNTS = [f"{name}_tiles_{number}" for name in DIRECTIONS for number in range(2)]
 PROBES = {f"of_{name}": f"dut.{name}" for name in (*STATE, "older")}
 PROBES |= {f"of_{name}": f"dut.{name}.count" for name in COUNTS}
+PROBES |= {f"of_closed_{name}": f"dut.closed_{name}" for name in DIRECTIONS}
 OLDER_ALONE = "(self.set_up.mode == Mode.FUSED) | (older.mode == Mode.FUSED)"
 EDITS = [
     ("~(waits | self.load.busy | older_live)", "~(waits | self.load.busy)"),
@@ -40,7 +41,7 @@ EDITS = [
     ('"execute", self.execute.waits,', '"execute", 0,'),
     ("store.waits & ~store.busy", "store.waits"),
     ("self.load.start & ~older_live", "self.load.start"),
-    ("store.closes & (at == number)", "store.closes & (at != number)"),
+    ("Cat(store.closes & ~at, store.closes & at)", "Cat(store.closes & at, store.closes & ~at)"),
     ("done_newer.eq(live & ~older_live & ~of[newest])", "done_newer.eq(live & ~of[newest])"),
     ("tiles[0].count + tiles[1].count < most", "tiles[1].count < most"),
     ("load.anew.eq(~older_live)", "load.anew.eq(1)"),
@@ -93,11 +94,13 @@ class Execute:
 
 class Drain:
     """Takes a tile that waits when it is shown its product; reads its last sum some time later,
-    and lets its last float go after that. ``tiles``: by product, between opened and read."""
+    and lets its last float go after that. ``tiles``: by product, between opened and read;
+    ``lately``: read in the cycle before, so that its place is not free yet."""
 
     def __init__(self, m, port, name, goes):
         self.m, self.port, self.name, self.goes = m, port, name, Array(goes)
         self.tiles = Array(Signal(range(MOST + 1), name=f"own_{name}_{n}") for n in range(2))
+        self.lately = Array(Signal(name=f"own_{name}_lately_{n}") for n in range(2))
         self.busy = Signal(name=f"own_{name}_busy")
         self.unread = Signal(name=f"own_{name}_unread")
         self.number = Signal(name=f"own_{name}_number")
@@ -119,9 +122,9 @@ class Drain:
         ]
         for number in range(2):
             more = opened & self.goes[number] & (loaded == number)
-            m.d.sync += self.tiles[number].eq(
-                self.tiles[number] + more - (closed & (self.number == number))
-            )
+            read = closed & (self.number == number)
+            m.d.sync += self.tiles[number].eq(self.tiles[number] + more - read)
+            m.d.sync += self.lately[number].eq(read)
         m.d.sync += self.late.eq(port.waits & ~self.busy & (port.number != self.next))
         with m.If(takes):
             m.d.sync += [self.busy.eq(1), self.unread.eq(1), self.number.eq(self.next)]
@@ -129,6 +132,11 @@ class Drain:
             m.d.sync += self.unread.eq(0)
         with m.If(self.busy & ~self.unread & leaves):
             m.d.sync += self.busy.eq(0)
+
+    @property
+    def places(self):
+        """That are not free."""
+        return self.tiles[0] + self.tiles[1] + self.lately[0] + self.lately[1]
 
     def has(self, number):
         return (self.busy & (self.number == number)) | (self.tiles[number] != 0)
@@ -152,6 +160,7 @@ class FlightSpec(wiring.Component):
                 **{name: In(2) for name in ("waits", "closes", "leaves")},  # by direction
                 **{f"of_{name}": In(1) for name in STATE},
                 **{f"of_{name}": In(range(MOST + 1)) for name in COUNTS},
+                **{f"of_closed_{name}": In(2) for name in DIRECTIONS},
                 "of_older": In(older_layout(dut.plan)),
             }
         )
@@ -244,7 +253,7 @@ class FlightSpec(wiring.Component):
         seen = (port.product.mode == Mode.FUSED) == fused[execute.next]
         right.append(~execute.waited | (seen & (port.number == execute.next)))
         room = Signal()
-        full = [d.goes[load.number] & (d.tiles[0] + d.tiles[1] >= MOST) for d in drains]
+        full = [d.goes[load.number] & (d.places >= MOST) for d in drains]
         m.d.comb += room.eq(~Cat(*full).any())
         for drain in drains:
             port = drain.port
@@ -292,7 +301,7 @@ class FlightSpec(wiring.Component):
         for drain, at in zip(self.drains, (self.of_at_east, self.of_at_north), strict=True):
             mine = drain.number
             true += [
-                drain.tiles[0] + drain.tiles[1] <= MOST,
+                drain.places <= MOST,
                 ~drain.busy | (flies[mine] & ~to_load[mine] & drain.goes[mine] & (at == mine)),
                 ~drain.unread | (drain.busy & (drain.tiles[mine] != 0)),
                 ~(drain.busy & others & (mine == newest)) | (drain.tiles[~newest] == 0),
@@ -301,7 +310,11 @@ class FlightSpec(wiring.Component):
             for n in range(2):
                 there = drain.tiles[n] != 0
                 true.append(~there | (flies[n] & ~to_load[n] & drain.goes[n]))
-                true.append(getattr(self, f"of_{drain.name}_tiles_{n}") == drain.tiles[n])
+                read = drain.lately[n]
+                count = getattr(self, f"of_{drain.name}_tiles_{n}")
+                true.append(count == drain.tiles[n] + read)
+                true.append(getattr(self, f"of_closed_{drain.name}")[n] == read)
+                true.append(~read | (drain.busy & ~drain.unread & (mine == n)))
         m.d.comb += Assert(Cat(*true).all(), "lost")
 
 

@@ -18,7 +18,7 @@ from formal.prove import prove, refute
 from support.plans import make_numerics, make_plan
 from support.regions import BLOCKS, COL_MAX, OPERANDS, REGIONS, ROW_MAX
 
-ASSERTIONS = 16  # one of them is the address unit's own
+ASSERTIONS = 17  # one of them is the address unit's own
 IMAGE_GROUPS = 3
 CHUNK, WANTED, STEP, MAXIMA, LOCATE, ROW, GROUPS = range(7)  # states of the unit
 
@@ -29,6 +29,8 @@ PROBES = {name: f"dut.{name}" for name in (*REGISTERS, "described")} | {
     "columns_at": "dut.columns_at",
     "factor": "dut.first_row.left",
     "addend": "dut.first_row.term",
+    "located": "dut.first_row.none",
+    "maxima_beats": "dut.maxima_beats",
     "state": "dut.fsm_state",
     "kept": "dut.chunk",
 }
@@ -69,6 +71,9 @@ class RequestsSpec(wiring.Component):
         columns_at = dut._groups_bytes(SimpleNamespace(tensor=Signal(2)), Signal(POSITION)[3:])
         probes["columns_at"] = columns_at.shape()
         probes |= {"factor": POSITION, "at_mantissas": 1, "offset": range(GROUP_BLOCKS)}
+        entry = Signal(POSITION.width + dut.plan.log_block)
+        count = Signal(len(Signal(region["rows"].shape)) + dut.plan.log_block)
+        probes |= {"located": 1, "maxima_beats": len(dut._beats_of_maxima(entry, count))}
         probes |= {"step": range(STEPS), "left": STEPS, "wanted": STEPS, "described": 1}
         probes |= {"state": 3, "kept": chunk}
         super().__init__({n: In(s) for n, s in (self.constant | free | probes).items()})
@@ -123,6 +128,7 @@ class RequestsSpec(wiring.Component):
         widths |= {"due_step": 3, "blocks": 1, "first_beat": 5, "end_beat": 5}
         for name, width in widths.items():
             setattr(self, name, Signal(width, name=name))
+        self.first_beats = Array(Signal(5, name=f"first_beat_{j}") for j in range(GROUP_BLOCKS))
         self.starts = Array(Signal(10, name=f"start_{g}") for g in range(8 * IMAGE_GROUPS))
         chunk = self.chunk
         m.d.comb += Assume(
@@ -184,6 +190,7 @@ class RequestsSpec(wiring.Component):
         starts = [first + j * bits // plan.data_width for j in range(GROUP_BLOCKS)]
         ends = [first + -(-(j + 1) * bits // plan.data_width) for j in range(GROUP_BLOCKS)]
         place = self.watched_col % GROUP_BLOCKS
+        m.d.comb += [each.eq(first) for each, first in zip(self.first_beats, starts, strict=True)]
         m.d.comb += [self.first_beat.eq(Array(starts)[place]), self.end_beat.eq(Array(ends)[place])]
 
     def _place(self, m):
@@ -254,7 +261,10 @@ class RequestsSpec(wiring.Component):
         at_step = Cat(self.step == number for number in range(STEPS))
         goes_on = ((at_step & self.wanted) != 0) & (self.left == (self.wanted & behind))
         m.d.comb += Assert(~busy | goes_on, "not the steps that ask for something")
-        at_maxima = (self.step < 4) & (~here | (self.group_addr == self.base + self._maxima_from()))
+        begin, end = self._maxima_from(), self._whole_beats(self.col0 + self.cols)
+        these = self.group_addr == self.base + begin
+        these &= self.maxima_beats * self.dut.plan.beat_bytes == end - begin
+        at_maxima = (self.step < 4) & (~here | these)
         m.d.comb += Assert((self.state != MAXIMA) | at_maxima, "at other maxima")
         at_blocks = 0
         for kind, (step, _, part) in self.regions.items():
@@ -269,6 +279,7 @@ class RequestsSpec(wiring.Component):
         m.d.comb += col.eq(self.col0 + self.cols - self.cols_left)
         sought = self.factor != 0  # the address of the first row is not known yet
         m.d.comb += Assert((self.state == LOCATE) | ~sought, "goes on without the address")
+        m.d.comb += Assert(self.located == ~sought, "another idea of whether it is known")
         m.d.comb += Assert(~(moving) | self.due, "at work on what is not due")
         m.d.comb += Assert(~moving | self._position(row, col), "lost")
 
@@ -297,13 +308,14 @@ class RequestsSpec(wiring.Component):
         next_row = self.base + self._offset(self.row0 + row + (self.state == GROUPS))
         rows = (self.rows_left <= self.rows) & (self.row_addr == next_row)
         group = self.base + self._offset(self.row0 + row, col)
+        elements = self.first_beats[col % GROUP_BLOCKS] * self.dut.plan.beat_bytes
         groups = (
             (self.rows_left < self.rows)
             & (self.cols_left != 0)
             & (self.cols_left <= self.cols)
             & (self.offset == col % GROUP_BLOCKS)
             & ((self.offset == 0) | (self.cols_left == self.cols))
-            & (self.group_addr == group)
+            & (self.group_addr == group + Mux(self.at_mantissas, elements, 0))
             & (~self.at_mantissas | (self.offset != 0))
         )
         columns = self.columns_at == self._offset(Const(0), self.col0)

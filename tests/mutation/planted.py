@@ -101,14 +101,14 @@ SQUARES = Machine(
         Fault(
             "last tile dropped",
             "tile_walk",
-            rf"last_t = .* <= (product{BITS});",
+            rf"<= (product{BITS});(?:\n.* <= product{BITS};){{2}}",
             "({} << 1)",
         ),
         Fault("lanes are never outermost", "tile_walk", rf"if \((product{BITS})\)", "1'h0", True),
         Fault(
             "columns of tiles all begin at the first row",
             "drain_walk_no_north",
-            r"= _\d+_ \| (lanes_outermost);",
+            rf"= tiles__payload{BITS} \| (lanes_outermost);",
             "1'h0",
         ),
         Fault("T of a nest ignored", "setup", rf"= (! given_nest{BITS});\s", "1'h1", every=True),

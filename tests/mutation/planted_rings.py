@@ -17,7 +17,7 @@ RINGS = (
     Fault("blocks are not waited for", "pass_walk", r"= _\d+_ \| (loaded__blocks__there);", "1'h1"),
     Fault("a token of each region", "fill", rf"blocks_loaded = _\d+_ & (head{BITS});", "1'h1"),
     Fault("asked for without room", "product_engine", r"requests_room = (.+);", "1'h1"),
-    Fault("a slab too short", "setup", r"(forward_groups\[3\]) \?", "1'h0"),
+    Fault("a slab too short", "setup", r"(nest_groups\[3\]) \?", "1'h0"),
     Fault("panels that do not fit", "command_fetch", r"if \((panels_fits)\) begin", "1'h1"),
     Fault("one tile in a panel", "panels", r"= (command\[\d+\]) \? own_streamed :", "1'h0"),
     Fault("one chunk in a panel", "panels", r"= ~ (own_contraction);", "24'h000000", True),

@@ -202,7 +202,7 @@ PLANES = (
     Fault(
         "second plane from the west put over the first",
         "region_requests",
-        rf"{SOME} \* (table_chunk{BITS});",
+        rf"{SOME} \* (chunk{BITS});",
         "2'h0",
     ),
     # The walk.

@@ -233,12 +233,18 @@ SQUARES = (
     Fault(
         "blocks after the first have no exponent",
         "block_targets",
-        rf"\{{ 8'h00, (group{BITS}) \}}",
+        rf"\{{ group{BITS}, (group{BITS}) \}}",
         "{} & 1'h0",
         every=True,
     ),
     # The drain's walk.
-    Fault("last vector of a tile not read", "drain_walk_north", r"= t == (_\d+_);", "{} - 1'h1"),
+    Fault(
+        "last vector of a tile not read",
+        "drain_walk_north",
+        r"(\{ 1'h0, _\d+_ \})",
+        "({} + 1'h1)",
+        every=True,
+    ),
     Fault("sums read from one place", "drain_walk_no_north", r"= number \+ (1'h1);", "1'h0"),
     Fault("sums read beside additions", "drain_walk_no_north", r"= (taken) >> number", "2'h0"),
     Fault("sums made in one place", "pass_walk", r"= east_tile \+ (1'h1);", "1'h0"),
@@ -365,7 +371,7 @@ WINDOWS = (
         every=True,
     ),
     Fault("groups of lanes not counted", "drain_walk", r"= sums \+ (_\d+_);", "1'h0"),
-    Fault("a span for each lane", "drain_walk", r"= (! lane);", "1'h1"),
+    Fault("a span for each lane", "drain_walk", r"(if \(steps\) begin\s+_\d+_ = 1'h0);", "1'h1"),
     # Hold and meet.
     Fault("rows not counted on the way north", "hold", rf"= load{BITS} - (1'h1);", "1'h0"),
     Fault(

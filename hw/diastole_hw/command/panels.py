@@ -29,7 +29,7 @@ class Panels(wiring.Component):
     counted length by length: what has been found is added to itself as often as the next length
     says, until it is beyond the room.
 
-    Timing: an operand takes 2 cycles for each of its lengths, and one for each addition, fewer if
+    Timing: an operand takes 3 cycles for each of its lengths, and one for each addition, fewer if
     it does not fit; ``done`` comes a cycle after the last.
 
     Parameters
@@ -88,8 +88,10 @@ class Panels(wiring.Component):
                             m.d.sync += [left.eq(Cat(~size, ones)), step.eq(each)]
         with m.Elif(found > Mux(held, rooms[1], rooms[0])):
             m.d.sync += [ended.eq(1), self.fits.eq(0)]
-        with m.Elif(after < 0):
-            m.d.sync += [left.eq(after), begins.eq(0), found.eq(found + factor)]
+        with m.Elif(begins | (left < 0)):
+            m.d.sync += [left.eq(after), begins.eq(0)]
+            with m.If(~begins):
+                m.d.sync += found.eq(found + factor)
         with m.Elif(at != last):
             m.d.sync += [at.eq(at + 1), loads.eq(1)]
         with m.Elif(~held & keeps[1]):

@@ -8,7 +8,7 @@ from diastole_hw.place import place
 from diastole_hw.plan.plan import MAX_ELEMENT_BITS, Plan
 from diastole_hw.plan.uses import DY, OPERATION_OF, PRODUCTS, Mode, W, X, product_of
 from diastole_hw.registers import data_output, data_register
-from diastole_hw.schedule.lengths import nest_lengths
+from diastole_hw.schedule.lengths import nest_lengths, nest_slabs
 from diastole_hw.schedule.tokens import (
     GIVEN_RESULTS,
     LENGTH,
@@ -55,8 +55,8 @@ class Setup(wiring.Component):
     Timing: ``done`` is high from b + 2 cycles after ``start`` until the cycle of the next one. The
     tallest of the three images, as they are read, has so many rows of blocks that their number has
     b bits, MAX_ELEMENT_BITS at most. ``product`` is registered, and right while ``done`` is high;
-    its mode, its sizes and where its images begin are so from the cycle after ``start`` on, its
-    nest from the one after that.
+    its mode, its sizes and where its images begin are so from the cycle after ``start`` on, the
+    lengths of its nest from the one after that, and what follows from these a cycle later.
 
     Parameters
     ----------
@@ -228,11 +228,24 @@ class Setup(wiring.Component):
         given = data_register(data.StructLayout(fields), name="given_nest")
         with m.If(self.start):
             m.d.sync += [given[name].eq(self.operands[name]) for name in NEST_OPERANDS]
-        of_directions = [product[f"{direction}_whole"] for direction in ("east", "north")]
+        of_modes: dict[Mode, NestLimits] = {
+            mode: getattr(plan.nests, OPERATION_OF[mode].name) for mode in PRODUCTS
+        }
+        most_groups = max(limits.groups[-1] for limits in of_modes.values())
+        most_slices = max(limits.chunk[-1] // limits.chunk_side for limits in of_modes.values())
+        groups = data_register(range(most_groups + 1), name="nest_groups")
+        slices = data_register(range(most_slices + 1), name="nest_slices")
+        slabs = nest_slabs(m, list(of_modes.values()), product.t_step, groups, slices)
+        half = plan.tile_sums // 2 >> plan.log_block
+        m.d.sync += [
+            product.stream_slab.eq(slabs.stream_slab),
+            product.held_slab.eq(slabs.held_slab),
+            product.east_whole.eq(slabs.sums > half),
+            product.north_whole.eq(slabs.sums > half),
+        ]
         with m.Switch(product.mode):
-            for mode in PRODUCTS:
+            for mode, limits in of_modes.items():
                 north = plan.use(mode).north
-                limits: NestLimits = getattr(plan.nests, OPERATION_OF[mode].name)
                 with m.Case(mode):
                     nest = nest_lengths(m, mode.name.lower(), limits, given)
                     m.d.sync += [
@@ -242,12 +255,10 @@ class Setup(wiring.Component):
                         product.lanes_outermost.eq(given.nest_outer),
                         product.keep_stream.eq(given.nest_keep[0]),
                         product.keep_held.eq(given.nest_keep[1]),
-                        product.stream_slab.eq(nest.stream_slab),
-                        product.held_slab.eq(nest.held_slab),
+                        groups.eq(nest.groups),
+                        slices.eq(nest.slices),
                         product.held_stride.eq((nest.slices if north else nest.groups) * plan.rows),
                     ]
-                    half = plan.tile_sums // 2 >> plan.log_block
-                    m.d.sync += [whole.eq(nest.sums > half) for whole in of_directions]
             if plan.fused:
                 with m.Case(Mode.FUSED):
                     of_slice = plan.fused_slices_n * plan.rows

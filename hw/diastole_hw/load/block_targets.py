@@ -4,7 +4,7 @@ from functools import reduce
 from operator import or_
 from typing import NamedTuple
 
-from amaranth.hdl import Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -132,12 +132,14 @@ class BlockTargets(wiring.Component):
             m.d.sync += group.place.eq(group.place + 1)
         for cls in range(3):
             with m.If(group.region.cls == cls):
+                step = 8 * plan.block if plan.grouped(cls) else 8
+                behind = Cat(group.exponents[step:], group.exponents[-step:])  # the last ones stay
                 if not plan.grouped(cls):
-                    m.d.sync += group.exponents.eq(group.exponents >> 8)
+                    m.d.sync += group.exponents.eq(behind)
                     continue
                 last = blocks_per_run(plan, cls) - 1
                 with m.If((group.place & last) == last):
-                    m.d.sync += group.exponents.eq(group.exponents >> (8 * plan.block))
+                    m.d.sync += group.exponents.eq(behind)
 
     def _position(self, name) -> Position:
         """Registers for the next block's, along one dimension of the region."""

@@ -11,7 +11,7 @@ from diastole_hw.plan.plan import Plan
 from diastole_hw.plan.uses import Mode
 from diastole_hw.registers import data_register
 from diastole_hw.schedule.halves import west_base
-from diastole_hw.schedule.regions import STEPS, RegionSteps, granules
+from diastole_hw.schedule.regions import MAXIMA_STEPS, STEPS, RegionSteps, granules
 from diastole_hw.schedule.tokens import Region, chunk_layout, product_layout, region_layout
 from diastole_hw.transfer.address import Locate
 from diastole_hw.transfer.sums import sum_of_three
@@ -89,23 +89,28 @@ class RegionRequests(wiring.Component):
         m = Module()
         plan = self.plan
         chunk = data_register(chunk_layout(plan))
+        group_addr = data_register(ADDRESS_BITS)  # of what is asked for next
         step = data_register(range(STEPS))
         left = data_register(STEPS)  # steps behind it that ask for something
+        mode = data_register(Mode)  # of the product, which is older than its chunks
+        m.d.sync += mode.eq(self.product.mode)
         table = RegionSteps(plan)
         m.submodules.table = place(table, platform)
         m.d.comb += [
             table.step.eq(step),
             table.chunk.eq(chunk),
-            table.mode.eq(self.product.mode),
+            table.mode.eq(mode),
             table.c_blocks.eq(self.product.c_blocks),
         ]
         tensor = Signal(self.product.tensors[0].shape())
         m.d.comb += tensor.eq(Array(self.product.tensors)[table.tensor])
-        maxima = Signal()
-        m.d.comb += maxima.eq(table.kind.as_value()[2])
         first, count = self._entries(m, table)
-        self._describe(m, table, chunk)
-        m.d.comb += self.regions.p.beats.eq(self._beats_of_maxima(first, count))
+        self._describe(m, table, chunk, mode)
+        maxima = self._beats_of_maxima(first, count)
+        beats = data_register(len(maxima), name="maxima_beats")
+        m.d.sync += beats.eq(maxima)
+        m.d.comb += self.regions.p.beats.eq(beats)
+        m.d.comb += self.requests.p.addr.eq(group_addr)
 
         pitch = tensor.pitch if plan.ports == 1 else tensor.pitch << 1
         first_row = Locate(count_bits=len(table.row0), step_bits=len(pitch))
@@ -119,7 +124,6 @@ class RegionRequests(wiring.Component):
         columns_bytes = self._groups_bytes(table, table.col0 >> 3)
         columns_at = data_register(len(columns_bytes))  # in a row, from the cycle after STEP on
         m.d.sync += columns_at.eq(columns_bytes)
-        group_addr = data_register(ADDRESS_BITS)
         rows_left = Signal.like(table.rows, name="rows_left")
         cols_left = Signal.like(table.cols, name="cols_left")
         at_mantissas = Signal()
@@ -145,7 +149,7 @@ class RegionRequests(wiring.Component):
             with m.State("WANTED"):
                 next_step(table.wanted)
             with m.State("STEP"):
-                with m.If(maxima):
+                with m.If(step < MAXIMA_STEPS):
                     m.d.sync += group_addr.eq(self._maxima(table, tensor, first))
                     m.next = "MAXIMA"
                 with m.Else():
@@ -153,8 +157,7 @@ class RegionRequests(wiring.Component):
                     m.d.sync += [rows_left.eq(self._rows(table)), described.eq(0)]
                     m.next = "LOCATE"
             with m.State("MAXIMA"):
-                m.d.comb += self.requests.p.addr.eq(group_addr)
-                m.d.comb += self.requests.p.beats.eq(self.regions.p.beats)
+                m.d.comb += self.requests.p.beats.eq(beats)
                 with m.If(self.requests.ready & self.regions.ready):
                     m.d.comb += [self.requests.valid.eq(1), self.regions.valid.eq(1)]
                     next_step(left)
@@ -215,9 +218,9 @@ class RegionRequests(wiring.Component):
                 m.d.comb += count.eq(table.rows << plan.log_block)
         return first, count
 
-    def _describe(self, m, table, chunk):
+    def _describe(self, m, table, chunk, mode):
         region, product = self.regions.p, self.product
-        fused = product.mode == Mode.FUSED
+        fused = mode == Mode.FUSED
         base = Signal.like(region.base)
         m.d.comb += base.eq(chunk.stream_base)
         with m.If(table.kind == Region.HELD):
@@ -280,7 +283,9 @@ class RegionRequests(wiring.Component):
         beats = Signal(range(most + 1))
         exponents = Signal(range(most_exponents + 1))
         both = Signal(range(most + most_exponents + 1))
-        skipped = Signal(16)
+        group = max(plan.group_beats(cls) for cls in range(3)) * plan.beat_bytes
+        skipped = Signal(range(group))  # bytes of the group before the first elements
+        rest = Signal(range(group + 1))  # and from there to the next group
         room = Signal(range(GROUP_BLOCKS + 1))
         m.d.comb += [
             room.eq(GROUP_BLOCKS - offset),
@@ -289,27 +294,30 @@ class RegionRequests(wiring.Component):
         for cls in range(3):
             with m.If(table.tensor == cls):
                 beat_table = [plan.mantissa_beats(cls, n) for n in range(GROUP_BLOCKS + 1)]
+                before, of_group = plan.exponent_beats(cls), plan.group_beats(cls) * plan.beat_bytes
+                starts = [(before + n) * plan.beat_bytes for n in beat_table[:-1]]
                 m.d.comb += [
                     whole.eq(granules(blocks, plan.granule(cls))),
                     beats.eq(Array(beat_table)[whole]),
                     both.eq(Array(n + plan.exponent_beats(cls) for n in beat_table)[whole]),
-                    skipped.eq(Array(beat_table)[offset] * plan.beat_bytes),
+                    skipped.eq(Array(starts)[offset]),
+                    rest.eq(Array(of_group - start for start in starts)[offset]),
                     exponents.eq(plan.exponent_beats(cls)),
                 ]
         done = Signal()
+        moved = Signal(range(group + 1))
         m.d.comb += self.requests.valid.eq(1)
         with m.If(offset == 0):
-            m.d.comb += [p.addr.eq(group_addr), p.beats.eq(both), done.eq(1)]
+            m.d.comb += [p.beats.eq(both), moved.eq(self._groups_bytes(table, Const(1, 1)))]
+            m.d.comb += done.eq(1)
         with m.Elif(~at_mantissas):
-            m.d.comb += [p.addr.eq(group_addr), p.beats.eq(exponents)]
+            m.d.comb += [p.beats.eq(exponents), moved.eq(skipped)]
         with m.Else():
-            m.d.comb += p.addr.eq(group_addr + (exponents << exact_log2(plan.beat_bytes)) + skipped)
-            m.d.comb += [p.beats.eq(beats), done.eq(1)]
+            m.d.comb += [p.beats.eq(beats), moved.eq(rest), done.eq(1)]
         with m.If(self.requests.ready):
-            m.d.sync += at_mantissas.eq(~at_mantissas)
+            m.d.sync += [at_mantissas.eq(~at_mantissas), group_addr.eq(group_addr + moved)]
             with m.If(done):
                 m.d.sync += [
-                    group_addr.eq(group_addr + self._groups_bytes(table, Const(1, 1))),
                     cols_left.eq(cols_left - blocks),
                     offset.eq(0),
                     at_mantissas.eq(0),

@@ -10,14 +10,19 @@ from diastole_sim.spec.nest import NestLimits
 
 
 class NestLengths(NamedTuple):
-    """Signals: a nest's lengths, the slices of its chunks, blocks of a bank that a chunk takes of
-    what streams and of what is held (:class:`diastole_sim.spec.nest.NestLimits`), and vectors of
-    sums that a tile has behind a port, in blocks."""
+    """Signals: a nest's lengths, and the slices of its chunks."""
 
     t_blocks: Signal
     groups: Signal
     chunk: Signal
     slices: Signal
+
+
+class NestSlabs(NamedTuple):
+    """Signals: blocks of a bank that a chunk takes of what streams and of what is held
+    (:class:`diastole_sim.spec.nest.NestLimits`), and vectors of sums that a tile has behind a port,
+    in blocks."""
+
     stream_slab: Signal
     held_slab: Signal
     sums: Signal
@@ -41,12 +46,19 @@ def nest_lengths(m: Module, name: str, limits: NestLimits, given: data.View) -> 
         for blocks in limits.chunk:
             with m.Case(blocks):
                 m.d.comb += slices.eq(blocks // limits.chunk_side)
-    stream_slab = Signal(range(limits.stream_blocks + 1), name=f"{name}_stream_slab")
-    held_slab = Signal(range(limits.held_blocks + 1), name=f"{name}_held_slab")
-    sums = Signal(range(limits.groups[-1] * limits.t_blocks[-1] + 1), name=f"{name}_sums")
+    return NestLengths(t_blocks, groups, chunk, slices)
+
+
+def nest_slabs(m: Module, limits: list[NestLimits], t_blocks, groups, slices) -> NestSlabs:
+    """Of the lengths of a nest that one of the ``limits`` has."""
+    (of_pass,) = {each.pass_blocks for each in limits}
+    stream = Signal(range(max(each.stream_blocks for each in limits) + 1), name="nest_stream_slab")
+    held = Signal(range(max(each.held_blocks for each in limits) + 1), name="nest_held_slab")
+    most = max(each.groups[-1] * each.t_blocks[-1] for each in limits)
+    sums = Signal(range(most + 1), name="nest_sums")
     with m.Switch(t_blocks):
-        for blocks in limits.t_blocks:
+        for blocks in sorted({blocks for each in limits for blocks in each.t_blocks}):
             with m.Case(blocks):
-                m.d.comb += [stream_slab.eq(times(slices, blocks)), sums.eq(times(groups, blocks))]
-    m.d.comb += held_slab.eq(times(times(slices, groups), limits.pass_blocks))
-    return NestLengths(t_blocks, groups, chunk, slices, stream_slab, held_slab, sums)
+                m.d.comb += [stream.eq(times(slices, blocks)), sums.eq(times(groups, blocks))]
+    m.d.comb += held.eq(times(times(slices, groups), of_pass))
+    return NestSlabs(stream, held, sums)

@@ -8,7 +8,8 @@ from diastole_hw.plan.plan import Plan
 from diastole_hw.plan.uses import DY, PRODUCTS, Mode, Use, W, X
 from diastole_hw.schedule.tokens import PLANE, POSITION, Region, chunk_layout, region_layout
 
-STEPS = 7  # of a chunk: four maxima, then the west, held and stream regions
+STEPS = 7  # of a chunk: maxima first, then the west, held and stream regions
+MAXIMA_STEPS = 4
 
 
 class RegionSteps(wiring.Component):

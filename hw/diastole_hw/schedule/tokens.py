@@ -158,6 +158,7 @@ def chunk_layout(plan: Plan) -> data.StructLayout:
             "product": 1,  # which of the two products in flight it is of
             "tile": range(plan.tiling.tiles_in_flight),  # number of the output tile, modulo as many
         }
+        | ({"first_c": 1} if plan.fused else {})  # it is the first along its contraction
         | (_plane_members() if plan.planar else {})
     )
 
@@ -166,7 +167,7 @@ def drained_layout(plan: Plan, *, turned: bool) -> data.StructLayout:
     """A tile of sums, as its drain asks of its last chunk; ``turned``: whether some are."""
     names = ["t0", "t_count", "l0", "l_blocks", "first_t", "first_l", "last", "product", "tile"]
     if turned:
-        names += ["t_blocks", "c0", "c_blocks"]
+        names += ["t_blocks", "c0", "c_blocks", "first_c"]
     members = chunk_layout(plan).members
     return data.StructLayout({name: members[name] for name in names})
 

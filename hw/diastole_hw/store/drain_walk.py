@@ -169,7 +169,7 @@ class DrainWalk(wiring.Component):
             turned=data_register(name="turned"),
             ends=Signal(name="ends"),
             t=data_register(range(plan.tile_words + 1), name="t"),
-            last_t=Signal(name="last_t"),
+            last_t=data_register(name="last_t"),
             lane=data_register(tile.l_blocks.shape(), name="lane"),
             port=data_register(range(max(self.ports, 2)), name="port"),
             sums=data_register(range(plan.tile_sums), name="sums"),
@@ -190,7 +190,6 @@ class DrainWalk(wiring.Component):
         there = Signal()
         reads = Signal()
         m.d.comb += [
-            at.last_t.eq(is_successor(tile.t_count, at.t)),
             # A tile that was begun stays until it leaves.
             there.eq(started & ~self.taken.bit_select(number[0], 1)),
             reads.eq(there & (~span_due | self.spans.ready)),
@@ -248,6 +247,13 @@ class DrainWalk(wiring.Component):
         """What only tiles have of a direction that turns some."""
         return self.tiles.p[name] if self.turns else Const(0, 1)
 
+    def _block(self, at):
+        """Of a tile that is turned, that of the first vector: it begins with a slice."""
+        first, ports = self._of_columns("c0"), self.plan.cols
+        if not self.turns or ports & (ports - 1):
+            return first + at.port
+        return Cat(at.port[: exact_log2(ports)], first[exact_log2(ports) :])
+
     def _addr(self, number, word):
         """Where a word of the tile stands in a port's memories."""
         return place_of_sums(self.plan, number, self.whole, word)
@@ -255,10 +261,16 @@ class DrainWalk(wiring.Component):
     def _start(self, m, at):
         """First word of a tile; the address of its first row follows from the tile before."""
         tile, base = self.tiles.p, self.result.base
-        m.d.sync += [at.t.eq(0), at.lane.eq(0), at.port.eq(0), at.sums.eq(0)]
+        m.d.sync += [
+            at.t.eq(0),
+            at.last_t.eq(tile.t_count == 1),
+            at.lane.eq(0),
+            at.port.eq(0),
+            at.sums.eq(0),
+        ]
         if self.chains and self.vectors > 1:
             m.d.sync += at.chosen.eq(0)
-        first = Mux(at.turned, self._of_columns("c0") == 0, tile.first_t)
+        first = Mux(at.turned, self._of_columns("first_c"), tile.first_t)
         below = tile.first_l | self.lanes_outermost
         with m.If(first):
             m.d.sync += at.row_addr.eq(base)
@@ -274,6 +286,7 @@ class DrainWalk(wiring.Component):
             self._next_lanes(m, at)
             with m.If(last_lane):
                 m.d.sync += [*self._first_lanes(at), t.eq(t + 1)]
+                m.d.sync += at.last_t.eq(is_successor(tile.t_count, t + 1))
 
     def _next_lanes(self, m, at):
         """Those of the next ports."""
@@ -315,8 +328,9 @@ class DrainWalk(wiring.Component):
         m.d.comb += at.ends.eq((port + step >= tile.c_blocks) & at.last_t)
         with m.If(steps):
             m.d.sync += [t.eq(t + 1), span_due.eq(at.last_t)]
+            m.d.sync += at.last_t.eq(is_successor(tile.t_count, t + 1))
             with m.If(at.last_t):
-                m.d.sync += [t.eq(0), port.eq(port + step)]
+                m.d.sync += [t.eq(0), at.last_t.eq(tile.t_count == 1), port.eq(port + step)]
                 rows = exact_log2(step) + self.plan.log_block
                 m.d.sync += at.row_addr.eq(at.row_addr + (self.result.pitch << rows))
 
@@ -329,19 +343,23 @@ class DrainWalk(wiring.Component):
         rows = Signal(bits, name="rows")
         most_cols = Signal(bits, name="most_cols")
         most_rows = self.column_vectors * plan.block
+        few = data_register(name="few_cols")  # of the cycle before, as the tile is
+        m.d.sync += few.eq(cols < most_cols)
         m.d.comb += [
             first_col.eq(Mux(turned, tile.t0, tile.l0) << plan.log_block),
-            first_row.eq((self._of_columns("c0") + at.port) << plan.log_block),
+            first_row.eq(self._block(at) << plan.log_block),
             cols.eq(self.result.cols - first_col),
             rows.eq(self.result.rows - first_row),
             most_cols.eq(Mux(turned, tile.t_count, tile.l_blocks << plan.log_block)),
             span.addr.eq(at.row_addr + (first_col << 2)),
-            span.cols.eq(Mux(cols < most_cols, cols, most_cols)),
+            span.cols.eq(Mux(few, cols, most_cols)),
             span.vectors.eq(Mux(turned, self._of_columns("t_blocks"), tile.l_blocks)),
             span.repeat.eq(Mux(turned, Mux(rows < most_rows, rows, most_rows), tile.t_count)),
         ]
         if plan.word_parts > 1:
-            row_ends = (at.lane + 1 == tile.l_blocks) & (cols <= most_cols)
+            last_cols = data_register(name="last_cols")  # likewise
+            m.d.sync += last_cols.eq(cols <= most_cols)
+            row_ends = (at.lane + 1 == tile.l_blocks) & last_cols
             last = Signal(plan.log_block, name="last_float")
             m.d.comb += [
                 last.eq(Mux(row_ends, self.result.cols - 1, plan.block - 1)),
@@ -363,7 +381,7 @@ class DrainWalk(wiring.Component):
         held_first = Mux(fused, 0, tile.l0 & (bytes_ - 1))
         m.d.comb += [
             stream_entry.eq((tile.t0 & (bytes_ - 1)) + at.t_block(plan)),
-            held_entry.eq(Mux(turned, self._of_columns("c0") + at.port, held_first + at.lane)),
+            held_entry.eq(Mux(turned, self._block(at), held_first + at.lane)),
         ]
         with m.If(stream_by_row):
             m.d.comb += stream_entry.eq(((tile.t0 << log_block) & (bytes_ - 1)) + at.t)

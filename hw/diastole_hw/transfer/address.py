@@ -57,16 +57,22 @@ class Locate(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         left = Signal(self.count_bits)
+        none = Signal(init=1)  # is left
         term = data_register(ADDRESS_BITS)
         address = data_output(m, self.address, "kept")
-        m.d.comb += self.ready.eq(~left.any())
+        m.d.comb += self.ready.eq(none)
         invariant(m, platform, ~self.next | self.ready, "a step before the address is known")
-        with m.If(left.any()):
-            m.d.sync += [left.eq(left >> 1), term.eq(term << 1)]
+        with m.If(~none):
+            m.d.sync += [left.eq(left >> 1), none.eq(~left[1:].any()), term.eq(term << 1)]
             with m.If(left[0]):
                 m.d.sync += address.eq(address + term)
         with m.Elif(self.next):
             m.d.sync += address.eq(address + self.step)
         with m.If(self.start):
-            m.d.sync += [left.eq(self.count), term.eq(self.pitch), address.eq(self.base)]
+            m.d.sync += [
+                left.eq(self.count),
+                none.eq(self.count == 0),
+                term.eq(self.pitch),
+                address.eq(self.base),
+            ]
         return m

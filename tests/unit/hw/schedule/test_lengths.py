@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In
 from amaranth.sim import Simulator
 
 from diastole_hw.plan.uses import PRODUCTS
-from diastole_hw.schedule.lengths import NestLengths, nest_lengths
+from diastole_hw.schedule.lengths import NestLengths, NestSlabs, nest_lengths, nest_slabs
 from diastole_sim.spec.nest import Nest
 from support.plans import make_numerics, make_plan
 
@@ -24,16 +24,20 @@ MACHINES = {
 class Lengths(wiring.Component):
     given: In(GIVEN)
 
-    def __init__(self, limits):
-        self.limits = limits
-        self.found = {name: Signal(32, name=f"found_{name}") for name in NestLengths._fields}
+    def __init__(self, limits, others):
+        self.limits, self.others = limits, others
+        names = (*NestLengths._fields, *NestSlabs._fields)
+        self.found = {name: Signal(32, name=f"found_{name}") for name in names}
         super().__init__()
 
     def elaborate(self, platform):
         m = Module()
         lengths = nest_lengths(m, "unit", self.limits, self.given)
+        own = lengths.t_blocks, lengths.groups, lengths.slices
+        slabs = nest_slabs(m, [self.limits, *self.others], *own)
         for name, signal in self.found.items():
-            m.d.comb += signal.eq(getattr(lengths, name))
+            found = lengths if name in NestLengths._fields else slabs
+            m.d.comb += signal.eq(getattr(found, name))
         return m
 
 
@@ -43,7 +47,7 @@ def test_every_nest(machine, mode):
     plan = make_plan(**{"numerics": make_numerics()} | MACHINES[machine])
     limits = plan.nests.of(mode.name.lower())
     side = plan.rows if plan.use(mode).north else plan.cols  # of a slice of the contraction
-    dut = Lengths(limits)
+    dut = Lengths(limits, [plan.nests.of(other.name.lower()) for other in PRODUCTS])
 
     async def bench(ctx):
         for t_blocks in (0, *limits.t_blocks):

@@ -130,6 +130,7 @@ class Result:
                 }  # fmt: skip
                 if self.turned:
                     tile |= {"l0": 0, "l_blocks": 9, "c0": l0, "c_blocks": lanes}
+                    tile["first_c"] = l0 == 0
                 tile |= {"first_t": t0 == 0, "first_l": tile["l0"] == 0}
                 self.tiles.append(tile)
                 number += 1
@@ -293,6 +294,7 @@ def test_rows_of_floats(machine, mode, north, p_stall, rng):
 
     async def tiles(ctx):
         ask(ctx, dut, result, pitch)
+        await ctx.tick()
         for number, tile in enumerate(result.tiles):
             for place, bits, overflow in result.floats(result.accumulate(number)):
                 want[place] = bits

@@ -148,7 +148,8 @@ class Job:
                 tile |= {"c0": l0, "c_blocks": lanes, "l_blocks": n_blocks}
             else:
                 tile |= {"l0": l0, "l_blocks": lanes, "c0": 0, "c_blocks": rng.randrange(1, 3)}
-            yield tile | {"first_t": t0 == 0, "first_l": tile.get("l0", 0) == 0}
+            tile |= {"first_t": t0 == 0, "first_l": tile.get("l0", 0) == 0}
+            yield tile | {"first_c": tile["c0"] == 0}
 
     def words(self, tile):
         """In the order in which they are read."""
@@ -315,6 +316,7 @@ async def tiles_of(ctx, dut, jobs, willing):
         ctx.set(dut.whole, job.whole)
         if hasattr(dut, "chained"):
             ctx.set(dut.chained, job.chained)
+        await ctx.tick()
         await put(ctx, dut.tiles, members_of(dut.tiles, job.tiles), willing)
 
 
