@@ -30,7 +30,7 @@ class Panels(wiring.Component):
     says, until it is beyond the room.
 
     Timing: an operand takes 3 cycles for each of its lengths, and one for each addition, fewer if
-    it does not fit; ``done`` comes a cycle after the last.
+    it does not fit; ``done`` comes 2 cycles after the last.
 
     Parameters
     ----------
@@ -74,11 +74,16 @@ class Panels(wiring.Component):
         step = data_register(max(len(step) for lengths in operands for _, step in lengths))
         left = data_register(signed(max(SIZE_BITS, len(step)) + 2))  # of the length, below 0
         begins = data_register()  # 1 is missing in it
-        found = data_register(range(2 * max(rooms) + 1))
+        found = data_register(range(3 * max(rooms) + 1))
+        beyond = data_register()  # what was found is, once it was
+        all_found = data_register()
         factor = data_register(found.shape())  # found before this length
         after = Signal.like(left)
+        m.d.sync += beyond.eq(beyond | (found > Mux(held, rooms[1], rooms[0])))
         m.d.comb += [after.eq(left + step + begins), self.done.eq(ended & ~self.start)]
-        with m.If(loads):
+        with m.If(beyond | all_found):
+            m.d.sync += [ended.eq(1), self.fits.eq(~beyond)]
+        with m.Elif(loads):
             m.d.sync += [loads.eq(0), begins.eq(1), factor.eq(found)]
             with m.Switch(Cat(at, held)):
                 for number, lengths in enumerate(operands):
@@ -86,8 +91,6 @@ class Panels(wiring.Component):
                         with m.Case(number << len(at) | n):
                             ones = Const(-1, signed(len(left) - len(size)))
                             m.d.sync += [left.eq(Cat(~size, ones)), step.eq(each)]
-        with m.Elif(found > Mux(held, rooms[1], rooms[0])):
-            m.d.sync += [ended.eq(1), self.fits.eq(0)]
         with m.Elif(begins | (left < 0)):
             m.d.sync += [left.eq(after), begins.eq(0)]
             with m.If(~begins):
@@ -98,9 +101,10 @@ class Panels(wiring.Component):
             m.d.sync += [held.eq(1), at.eq(0), loads.eq(1)]
             m.d.sync += found.eq(nests.forward.pass_blocks)
         with m.Else():
-            m.d.sync += [ended.eq(1), self.fits.eq(1)]
+            m.d.sync += all_found.eq(1)
         with m.If(self.start):
             m.d.sync += [ended.eq(0), held.eq(~keeps[0]), at.eq(0), loads.eq(1)]
+            m.d.sync += [all_found.eq(0), beyond.eq(0)]
             m.d.sync += found.eq(Mux(keeps[0], 1, nests.forward.pass_blocks))
         return m
 

@@ -99,7 +99,7 @@ async def counted(ctx, dut):
 
 
 def cycles_of(limits, operation, nest, sizes):
-    """Until a nest that fits is found to: for each length that is counted, as many and two."""
+    """Until a nest that fits is found to: of each length that is counted as many and 2, and 2."""
     taken = limits.nests.of(operation)
     own = taken.filled(nest)
     streamed, lanes, contraction = blocks_of(operation, sizes, limits.block)
@@ -110,7 +110,7 @@ def cycles_of(limits, operation, nest, sizes):
     tiles = 1 if inner else ceil(lanes / (own.groups * taken.lane_side))
     held = (*common, own.groups, tiles)
     kept = [*(stream * nest.keeps_stream), *(held * nest.keeps_held)]
-    return sum(length + 2 for length in kept) + 1
+    return sum(length + 2 for length in kept) + 2
 
 
 @pytest.mark.parametrize("machine", MACHINES)
