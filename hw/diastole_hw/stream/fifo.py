@@ -92,8 +92,10 @@ class StreamFifo(wiring.Component):
         m = Module()
         taken = Signal()
         given = Signal()
+        whole = self.depth & (self.depth - 1) == 0
+        full = self.level[-1] if whole else self.level == self.depth  # which it never exceeds
         m.d.comb += [
-            self.i.ready.eq(self.level != self.depth),
+            self.i.ready.eq(~full),
             taken.eq(self.i.valid & self.i.ready),
             given.eq(self.o.valid & self.o.ready),
         ]
