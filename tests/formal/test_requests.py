@@ -18,13 +18,14 @@ from formal.prove import prove, refute
 from support.plans import make_numerics, make_plan
 from support.regions import BLOCKS, COL_MAX, OPERANDS, REGIONS, ROW_MAX
 
-ASSERTIONS = 17  # one of them is the address unit's own
+ASSERTIONS = 19  # one of them is the address unit's own
 IMAGE_GROUPS = 3
-CHUNK, WANTED, STEP, MAXIMA, LOCATE, ROW, GROUPS = range(7)  # states of the unit
+CHUNK, STEP, MAXIMA, LOCATE, ROW, GROUPS = range(6)  # states of the unit
 
 REGISTERS = ("step", "left", "group_addr", "rows_left", "cols_left", "at_mantissas", "offset")
 PROBES = {name: f"dut.{name}" for name in (*REGISTERS, "described")} | {
     "wanted": "dut.table.wanted",
+    "mode_kept": "dut.mode",
     "row_addr": "dut.first_row.address",
     "columns_at": "dut.columns_at",
     "factor": "dut.first_row.left",
@@ -39,7 +40,8 @@ PROBES = {name: f"dut.{name}" for name in (*REGISTERS, "described")} | {
 class RequestsSpec(wiring.Component):
     """Watch one beat that a chunk needs: of the exponents or elements of a block, or of maxima.
 
-    Assumes that product, chunk and watched beat stay; 1 to 8 blocks of each dimension from a
+    Assumes that product, chunk and watched beat stay, the product from before a chunk is offered
+    and the chunk from before it is taken; 1 to 8 blocks of each dimension from a
     position below 16 on, columns from whole granules on; of the watched rectangle 1 or 2 rows, from
     one below 4 on; its image of at most 7 rows of blocks and of three groups, below address 16,
     maxima at whole beats; in the fused pass all of N in a chunk, as the walk has it. Images of
@@ -75,18 +77,19 @@ class RequestsSpec(wiring.Component):
         count = Signal(len(Signal(region["rows"].shape)) + dut.plan.log_block)
         probes |= {"located": 1, "maxima_beats": len(dut._beats_of_maxima(entry, count))}
         probes |= {"step": range(STEPS), "left": STEPS, "wanted": STEPS, "described": 1}
-        probes |= {"state": 3, "kept": chunk}
+        probes |= {"mode_kept": Mode, "state": 3, "kept": chunk}
         super().__init__({n: In(s) for n, s in (self.constant | free | probes).items()})
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.dut = dut = self.dut
+        self.known = Signal()  # the product is, from the cycle before on
         m.d.comb += [
             dut.product.mode.eq(self.mode),
             dut.product.tensors.eq(self.tensors),
             dut.product.c_blocks.eq(self.c_blocks),
             dut.product.to_columns.eq(self.to_columns),
-            dut.chunks.valid.eq(self.offered),
+            dut.chunks.valid.eq(self.offered & self.known),
             dut.chunks.payload.eq(self.chunk),
             dut.room.eq(self.room),
             dut.regions.ready.eq(self.region_taken),
@@ -94,6 +97,9 @@ class RequestsSpec(wiring.Component):
         ]
         now = Cat(*(Value.cast(getattr(self, name)) for name in self.constant))
         before = Signal(len(now))
+        waited = Signal()  # a chunk was offered in the cycle before
+        m.d.sync += [self.known.eq(1), waited.eq(dut.chunks.valid)]
+        m.d.comb += Assume((waited & (before == now)) | ~dut.chunks.valid | ~dut.chunks.ready)
         self.take = dut.chunks.valid & dut.chunks.ready
         m.d.sync += before.eq(now)
         self.ran = Signal()  # a chunk has been taken
@@ -250,7 +256,11 @@ class RequestsSpec(wiring.Component):
     def _induction(self, m):
         """How the unit's registers stand to its position: what induction needs."""
         inside = self.state >= LOCATE
-        busy = (self.state != CHUNK) & (self.state != WANTED)  # with a step
+        busy = self.state != CHUNK  # with a step
+        wanted = Signal(STEPS)  # in the cycle before
+        m.d.sync += wanted.eq(self.wanted)
+        m.d.comb += Assert(busy | (self.left == wanted), "not the steps of what is offered")
+        m.d.comb += Assert(~self.known | (self.mode_kept == self.mode), "another product")
         here = busy & (self.step == self.due_step)
         moving = here & inside & self.blocks
         m.d.comb += Assert(self.state <= GROUPS, "no such state")
@@ -290,7 +300,7 @@ class RequestsSpec(wiring.Component):
         past_group = later_group | (same_group & self.at_mantissas & in_exponents)
         past_row = (row > wanted) | ((self.state == GROUPS) & (row == wanted) & past_group)
         past = (self.step > self.due_step) | (here & inside & (self.state != LOCATE) & past_row)
-        past = Mux(self.state == CHUNK, self.ran, past & (self.state != WANTED))
+        past = Mux(self.state == CHUNK, self.ran, past)
         m.d.comb += Assert(self.seen == (past & self.due), "out of order")
 
     def _maxima_from(self):

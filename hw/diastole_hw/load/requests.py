@@ -36,7 +36,7 @@ class RegionRequests(wiring.Component):
     Not checked: that a region starts on a whole granule of its group, and that a tensor's ``base``
     and maxima stand at whole beats.
 
-    Timing: 2 cycles for a chunk, once ``room`` is high; then those steps of
+    Timing: 1 cycle for a chunk, once ``room`` is high; then those steps of
     :class:`diastole_hw.schedule.regions.RegionSteps` in order that ask for something:
 
     - one of maxima takes 2 cycles: in the second ``regions`` and ``requests`` are valid when both
@@ -58,7 +58,8 @@ class RegionRequests(wiring.Component):
         ``t_step`` and ``held_stride`` are read.
     chunks : In(stream of chunk_layout(plan))
     room : In(1)
-        In the scratchpads, for what the chunk at ``chunks`` loads. It is taken with the chunk.
+        In the scratchpads, for what the chunk at ``chunks`` loads. It is taken with the chunk,
+        which must have been offered for a cycle.
     regions : Out(stream of region_layout(plan))
         ``beats`` counts for maxima only, ``base`` and ``stride`` for blocks only. In the fused pass
         the blocks from the west have two halves of their banks, which alternate from tile to tile.
@@ -91,7 +92,7 @@ class RegionRequests(wiring.Component):
         chunk = data_register(chunk_layout(plan))
         group_addr = data_register(ADDRESS_BITS)  # of what is asked for next
         step = data_register(range(STEPS))
-        left = data_register(STEPS)  # steps behind it that ask for something
+        left = Signal(STEPS)  # behind it that ask for something; of the chunk offered before
         mode = data_register(Mode)  # of the product, which is older than its chunks
         m.d.sync += mode.eq(self.product.mode)
         table = RegionSteps(plan)
@@ -99,6 +100,7 @@ class RegionRequests(wiring.Component):
         m.d.comb += [
             table.step.eq(step),
             table.chunk.eq(chunk),
+            table.offered.eq(self.chunks.payload),
             table.mode.eq(mode),
             table.c_blocks.eq(self.product.c_blocks),
         ]
@@ -113,7 +115,7 @@ class RegionRequests(wiring.Component):
         m.d.comb += self.requests.p.addr.eq(group_addr)
 
         pitch = tensor.pitch if plan.ports == 1 else tensor.pitch << 1
-        first_row = Locate(count_bits=len(table.row0), step_bits=len(pitch))
+        first_row = Locate(count_bits=len(table.row0), step_bits=len(pitch), quick=True)
         m.submodules.first_row = place(first_row, platform)
         m.d.comb += [
             first_row.base.eq(self._image(m, table, tensor)),
@@ -131,8 +133,8 @@ class RegionRequests(wiring.Component):
         described = data_register()  # the region of blocks at hand is
 
         def next_step(steps):
-            """Go on with the first of them, if there is one."""
-            m.d.sync += left.eq(steps & (steps - 1))
+            """Go on with the first of them, if there is one, or else to the next chunk."""
+            m.d.sync += left.eq(Mux(steps.any(), steps & (steps - 1), table.wanted))
             m.next = "CHUNK"
             for number in reversed(range(STEPS)):
                 with m.If(steps[number]):
@@ -143,11 +145,10 @@ class RegionRequests(wiring.Component):
             m.d.comb += self.busy.eq(~fsm.ongoing("CHUNK"))
             with m.State("CHUNK"):
                 m.d.comb += self.chunks.ready.eq(self.room)
+                m.d.sync += left.eq(table.wanted)
                 with m.If(self.chunks.valid & self.room):
                     m.d.sync += chunk.eq(self.chunks.payload)
-                    m.next = "WANTED"
-            with m.State("WANTED"):
-                next_step(table.wanted)
+                    next_step(left)
             with m.State("STEP"):
                 with m.If(step < MAXIMA_STEPS):
                     m.d.sync += group_addr.eq(self._maxima(table, tensor, first))

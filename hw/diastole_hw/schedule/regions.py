@@ -29,13 +29,14 @@ class RegionSteps(wiring.Component):
     Members
     -------
     step : In(range(STEPS))
-        Means something where it is one of ``wanted``; so do the outputs that follow that.
+        Means something where it is one of the chunk's ``wanted``; so do the outputs behind that.
     chunk : In(chunk_layout(plan))
     mode : In(Mode)
     c_blocks : In(POSITION)
         Of the whole product, as in ``PRODUCT``.
+    offered : In(chunk_layout(plan))
     wanted : Out(STEPS)
-        By step, whether it asks for something; does not depend on ``step``.
+        Of this chunk, by step, whether it asks for something.
     kind : Out(Region)
     tensor : Out(2)
         Its class.
@@ -64,6 +65,7 @@ class RegionSteps(wiring.Component):
                 "chunk": In(chunk_layout(plan)),
                 "mode": In(Mode),
                 "c_blocks": In(POSITION),
+                "offered": In(chunk_layout(plan)),
                 "wanted": Out(STEPS),
                 "kind": Out(Region),
                 "tensor": Out(2),
@@ -93,6 +95,11 @@ class RegionSteps(wiring.Component):
             with m.If(self.kind == Region.HELD):
                 m.d.comb += self.plane.eq(self.chunk.held_plane)
         return m
+
+    @staticmethod
+    def _once(chunk):
+        """The first of all."""
+        return chunk.first & chunk.first_t & chunk.first_l
 
     def _wanted(self, m, steps):
         m.d.comb += [self.wanted[step].eq(wanted) for step, wanted in steps.items()]
@@ -129,9 +136,10 @@ class RegionSteps(wiring.Component):
         ]
 
     def _product(self, m, use: Use):
-        first, holds, streams = self.chunk.first, self.chunk.load_held, self.chunk.load_stream
-        stream, held = use.stream, use.held
-        self._wanted(m, {0: first, 1: first, 5: holds, 6: streams})
+        stream, held, streams = use.stream, use.held, self.chunk.load_stream
+        offered = self.offered
+        maxima = {0: offered.first, 1: offered.first}
+        self._wanted(m, maxima | {5: offered.load_held, 6: offered.load_stream})
         with m.Switch(self.step):
             with m.Case(0):
                 kind = Region.MAXIMA_WEST if use.north else Region.MAXIMA_SOUTH
@@ -157,11 +165,12 @@ class RegionSteps(wiring.Component):
 
     def _fused(self, m):
         chunk, planar = self.chunk, self.plan.planar
-        once = chunk.first & chunk.first_t & chunk.first_l
         turned = not self.plan.grouped(X)
-        west = chunk.load_west if planar else chunk.first
-        maxima = {0: chunk.first, 1: once, 2: chunk.first, 3: once}
-        self._wanted(m, maxima | {4: west, 5: chunk.load_held, 6: chunk.load_stream})
+        once, offered = self._once(chunk), self.offered
+        due, first = self._once(offered), offered.first
+        west = offered.load_west if planar else first
+        blocks = {4: west, 5: offered.load_held, 6: offered.load_stream}
+        self._wanted(m, {0: first, 1: due, 2: first, 3: due} | blocks)
         with m.Switch(self.step):
             with m.Case(0):
                 self._maxima(m, Region.MAXIMA_SOUTH, X, "t", turned)

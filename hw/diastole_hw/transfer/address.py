@@ -20,6 +20,8 @@ class Locate(wiring.Component):
     ----------
     count_bits, step_bits : int
         Of ``count`` and ``step``, 1 to 40.
+    quick : bool
+        ``ready`` is a register, for which ``count`` is looked at when it comes.
 
     Members
     -------
@@ -38,7 +40,8 @@ class Locate(wiring.Component):
     ValueError if a parameter is out of range.
     """
 
-    def __init__(self, *, count_bits: int, step_bits: int):
+    def __init__(self, *, count_bits: int, step_bits: int, quick: bool = False):
+        self.quick = quick
         self.count_bits = require_int("count_bits", count_bits, 1, ADDRESS_BITS)
         self.step_bits = require_int("step_bits", step_bits, 1, ADDRESS_BITS)
         super().__init__(
@@ -58,21 +61,23 @@ class Locate(wiring.Component):
         m = Module()
         left = Signal(self.count_bits)
         none = Signal(init=1)  # is left
+        if self.quick:
+            with m.If(self.start):
+                m.d.sync += none.eq(self.count == 0)
+            with m.Else():
+                m.d.sync += none.eq(~left[1:].any())
+        else:
+            m.d.comb += none.eq(~left.any())
         term = data_register(ADDRESS_BITS)
         address = data_output(m, self.address, "kept")
         m.d.comb += self.ready.eq(none)
         invariant(m, platform, ~self.next | self.ready, "a step before the address is known")
         with m.If(~none):
-            m.d.sync += [left.eq(left >> 1), none.eq(~left[1:].any()), term.eq(term << 1)]
+            m.d.sync += [left.eq(left >> 1), term.eq(term << 1)]
             with m.If(left[0]):
                 m.d.sync += address.eq(address + term)
         with m.Elif(self.next):
             m.d.sync += address.eq(address + self.step)
         with m.If(self.start):
-            m.d.sync += [
-                left.eq(self.count),
-                none.eq(self.count == 0),
-                term.eq(self.pitch),
-                address.eq(self.base),
-            ]
+            m.d.sync += [left.eq(self.count), term.eq(self.pitch), address.eq(self.base)]
         return m

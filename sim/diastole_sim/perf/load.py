@@ -46,7 +46,7 @@ class Load:
     def chunk(self, chunk: Chunk, free: int) -> int:
         """Load a chunk, for which there is room from ``free`` on; the cycle from which on it is
         all there."""
-        self.ask = max(self.ask, free + 2) + 2
+        self.ask = max(self.ask, free + 2) + 1
         for whole in chunk.regions:
             region = whole.of_port(self.port, self.machine.ports)
             if not region.beats:

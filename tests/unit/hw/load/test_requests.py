@@ -6,7 +6,7 @@ from diastole_hw.load.requests import RegionRequests
 from diastole_hw.plan.uses import DY, Mode, W
 from diastole_hw.schedule.tokens import Region
 from diastole_sim.spec.image import GROUP_BLOCKS, ImageLayout, round_up
-from support.bench import design, put, run
+from support.bench import design, run
 from support.plans import make_numerics, make_plan
 from support.regions import BLOCKS, ROW_MAX, operands_of, regions_of
 from support.uses import pieces
@@ -245,6 +245,7 @@ def test_requests_are_those_of_the_image(machine, mode, rng):
 
     async def bench(ctx):
         set_product(ctx, dut, mode, found, shared)
+        await ctx.tick()
         ctx.set(dut.chunks.valid, 1)
         for chunk, regions in zip(chunks, want, strict=True):
             await take_chunk(ctx, dut, chunk, rng)
@@ -289,6 +290,8 @@ def check_shared(plan, mode, got, chunk, step):
 async def take_chunk(ctx, dut, chunk, rng):
     """Once there is room, the chunk is taken; a cycle in which nothing else happens."""
     ctx.set(dut.chunks.payload, chunk_members(chunk))
+    ctx.set(dut.room, 0)
+    await ctx.tick()
     for _ in range(50):
         room = rng.randrange(2)
         ctx.set(dut.room, room)
@@ -325,10 +328,11 @@ async def take_region(ctx, dut, count, rng):
 
 def cycles_of(plan, port, mode, chunks, want):
     """When chunks are taken, regions described and requests made, where nothing ever waits."""
-    cycle, found, operands = 0, [], operands_of(plan)[mode]
+    taken, cycle, found, operands = 0, 0, [], operands_of(plan)[mode]
     for chunk, regions in zip(chunks, want, strict=True):
+        cycle = max(cycle, taken + 2)  # it has been offered for a cycle
         found.append(("chunk", cycle))
-        cycle += 2
+        taken, cycle = cycle, cycle + 1
         for region, requests, _ in regions:
             of_maxima = region[2] is None
             cycle += of_maxima  # their address
@@ -359,10 +363,17 @@ def test_cycles(machine, mode, rng):
 
     async def drive(ctx):
         set_product(ctx, dut, mode, found, shared)
+        await ctx.tick()
         for stream in (dut.regions, dut.requests):
             ctx.set(stream.ready, 1)
-        ctx.set(dut.room, 1)
-        await put(ctx, dut.chunks, [chunk_members(chunk) for chunk in chunks])
+        ctx.set(dut.chunks.valid, 1)
+        for chunk in chunks:
+            ctx.set(dut.chunks.payload, chunk_members(chunk))
+            ctx.set(dut.room, 0)
+            await ctx.tick()
+            ctx.set(dut.room, 1)
+            await ctx.tick().until(dut.chunks.ready)
+        ctx.set(dut.chunks.valid, 0)
         await ctx.tick().repeat(300)
 
     async def watch(ctx):

@@ -104,6 +104,7 @@ def test_steps_are_those_of_the_equation(name, mode, rng):
             chunk = random_chunk(rng, plan, mode)
             c_blocks = rng.randrange(1, plan.fused_blocks_m + 1) if mode == Mode.FUSED else 7
             ctx.set(dut.chunk, chunk)
+            ctx.set(dut.offered, chunk)
             ctx.set(dut.c_blocks, c_blocks)
             for step in rng.sample(range(STEPS), STEPS):
                 ctx.set(dut.step, step)
