@@ -84,9 +84,10 @@ class TileWalk(wiring.Component):
     Tiles are numbered by direction, so that those in flight of one have different numbers.
 
     Timing: ``start`` while not ``busy`` takes a product; ``busy`` is high from the next cycle to
-    the one in which the last chunk is taken. A chunk is valid from the second cycle of these on, or
-    the second after the one before it was taken: in between it is found out whether its tile and
-    its slice are the last. ``start`` while ``busy`` is ignored.
+    the one in which the last chunk is taken. A chunk is valid from the first of these on, if the
+    cycle before ``start`` was not ``busy`` either, or from the second cycle after the one before it
+    was taken: in between it is found out whether its tile and its slice are the last. ``start``
+    while ``busy`` is ignored.
 
     Members
     -------
@@ -126,7 +127,8 @@ class TileWalk(wiring.Component):
         m.d.comb += starts.eq(self.start & ~self.busy)
         moves = self.chunks.valid & self.chunks.ready
         settled = Signal()  # where the loops stand, which they do from the cycle before on
-        m.d.sync += settled.eq(self.busy & ~moves)
+        rested = Signal()  # not busy in the cycle before: they stand at 0
+        m.d.sync += [settled.eq(Mux(self.busy, ~moves, self.start & rested)), rested.eq(~self.busy)]
 
         last_t, t_blocks = clip(m, "t", product.t_blocks, t0, t_step, plan.tile_blocks)
         last_l, l_blocks = clip(m, "l", product.l_blocks, l0, l_step, 2 ** len(chunk.l_blocks) - 1)
@@ -187,8 +189,8 @@ class TileWalk(wiring.Component):
                     m.d.sync += c0.eq(0)
                     self._next_tile(m, t0, l0, at)
                     m.d.sync += self.busy.eq(~at.last_t | ~at.last_l)
-        with m.Elif(self.start):
-            m.d.sync += [self.busy.eq(1), t0.eq(0), l0.eq(0), c0.eq(0)]
+        with m.Else():
+            m.d.sync += [self.busy.eq(self.start), t0.eq(0), l0.eq(0), c0.eq(0)]
             m.d.sync += [first.eq(1) for first in (at.first_t, at.first_l, first_c)]
         return m
 

@@ -139,7 +139,7 @@ def _run(
     setup = ceil_div(tallest, machine.block).bit_length() + 2
     headers = machine.header * (3 if fused else 2)  # of what is read, one after the other
     setup = max(setup, 3 + headers * (machine.memory.read_cycles + 1))
-    load = Loaders(machine, ask=setup + 2)  # the first chunk, and whether there is room
+    load = Loaders(machine, ask=setup + 1)  # the first chunk, and whether there is room
     if store is None:
         store = (Store if machine.ports == 1 else DealtStore)(machine, units)
     execute = Execute(machine, store)

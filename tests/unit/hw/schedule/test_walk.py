@@ -280,8 +280,10 @@ def test_products_behind_each_other(rows, cols, rng):
     run(dut, bench, limit=60_000)
 
 
-def test_cycles(rng):
-    """A chunk in every second cycle after ``start``, which is ignored until the last is taken."""
+@pytest.mark.parametrize("rests", [False, True])
+def test_cycles(rests, rng):
+    """A chunk in every second cycle after ``start``, which is ignored until the last is taken;
+    where the walk rests before it, from the next cycle on."""
     plan = make_plan(make_numerics(), 2, 2)
     sizes = (300, 40, 70)
     steps = steps_of(plan, Mode.FORWARD, Nest(keep="held", groups=2))
@@ -292,13 +294,16 @@ def test_cycles(rng):
     async def bench(ctx):
         describe(ctx, dut, steps, sizes)
         ctx.set(dut.chunks.ready, 1)
+        if rests:
+            await ctx.tick()
         ctx.set(dut.start, 1)
         for cycle in range(2 * count + 5):
             _, _, *now = await ctx.tick().sample(dut.chunks.valid, dut.busy)
             valid.append(now[0])
             busy.append(now[1])
-            ctx.set(dut.start, cycle < 2 * count - 2 and rng.randrange(2))
+            ctx.set(dut.start, cycle < 2 * count - 3 and rng.randrange(2))
 
     run(dut, bench)
-    assert valid == [0] + [0, 1] * count + [0] * 4
-    assert busy == [0] + [1] * 2 * count + [0] * 4
+    chunks = ([0, 1] * count)[rests:]
+    assert valid == [0] + chunks + [0] * (4 + rests)
+    assert busy == [0] + [1] * len(chunks) + [0] * (4 + rests)
