@@ -52,13 +52,13 @@ class Load:
             if not region.beats:
                 continue
             self.beats += region.beats
+            full = len(self.taken) == REGIONS_AHEAD
+            described = self.taken.popleft() + 1 if full else 0  # at the earliest
             if region.maxima_beats:
-                self.ask += 1  # their address
-            if len(self.taken) == REGIONS_AHEAD:
-                self.ask = max(self.ask, self.taken.popleft() + 1)
-            if region.maxima_beats:
+                self.ask = max(self.ask + 1, described)  # their address takes a cycle
                 self._maxima(region)
-            else:
+            else:  # the address is a product
+                self.ask = max(self.ask + 2 + region.first_row.bit_length(), described + 1)
                 self._blocks(region)
             self.taken.append(self.front)
         if any(chunk.loads) or any(region.rows for region in chunk.regions):  # W in a fused pass
@@ -73,7 +73,6 @@ class Load:
         self.ask += 1
 
     def _blocks(self, region: LoadedRegion) -> None:
-        self.ask += 2 + region.first_row.bit_length()  # its address is a product
         for _ in range(region.rows):
             self.ask += 1
             for run in region.runs:
