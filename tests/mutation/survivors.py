@@ -41,9 +41,6 @@ SAME: dict[str, dict[str, str]] = {
         "region_requests: (~ at_mantissas) = ~ at_mantissas (the 2th): operator: no ~, number 1": (
             "of groups that are read in part; chunks are whole groups"
         ),
-        "region_requests: _ = 3'h7 if offset: dropped: never": (
-            "of groups that are read in part; chunks are whole groups"
-        ),
         "region_steps: cols = 6'h00: constant: one more in 6'h00, number 1": (
             "of steps that read maxima, whose columns nobody looks at"
         ),

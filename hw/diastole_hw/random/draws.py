@@ -118,10 +118,12 @@ class Draws(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        cuts = StreamFifo(shape=self._cut_layout, depth=words_ahead(self.lanes), quick=True)
+        cuts = StreamFifo(
+            shape=self._cut_layout, depth=words_ahead(self.lanes), quick=True, still=True
+        )
         m.submodules.cuts = place(cuts, platform)
         m.submodules.asked = place(asked := Credit(most=_GROUPS_AHEAD), platform)
-        groups = StreamFifo(shape=self._groups_layout, depth=_GROUPS_AHEAD)
+        groups = StreamFifo(shape=self._groups_layout, depth=_GROUPS_AHEAD, still=True)
         m.submodules.groups = place(groups, platform)
         drawn = Signal(self._groups_layout)
         numbers, done = self._hashes(m, platform, drawn)
@@ -177,7 +179,7 @@ class Draws(wiring.Component):
         Where the ``unit`` cannot take one every cycle, some wait, so that it never does."""
         layout = data.StructLayout({"first": INDEX_BITS - exact_log2(self.group), "following": 1})
         if unit.waits:
-            queue = StreamFifo(shape=layout, depth=_NUMBERS)
+            queue = StreamFifo(shape=layout, depth=_NUMBERS, still=True)
             m.submodules.numbers = place(queue, platform)
             m.d.comb += queue.o.ready.eq(unit.i.ready)
             return queue.i, queue.o.valid, queue.o.p

@@ -41,6 +41,9 @@ class StreamFifo(wiring.Component):
         Values it can hold (1 to 65536).
     quick : bool
         Values leave 1 cycle later whatever its depth.
+    still : bool
+        What an empty queue shows, which is no value, changes only as one comes. Else it may be
+        anything, and what decides whether a value comes may be late.
 
     Members
     -------
@@ -55,10 +58,10 @@ class StreamFifo(wiring.Component):
     i: stream.Interface
     o: stream.Interface
 
-    def __init__(self, shape, depth: int, *, quick: bool = False):
+    def __init__(self, shape, depth: int, *, quick: bool = False, still: bool = False):
         require_int("depth", depth, 1, 65536)
         self.shape, self.depth = shape, depth
-        self.quick = quick
+        self.quick, self.still = quick, still
         super().__init__(
             {
                 "i": In(stream.Signature(shape)),
@@ -71,7 +74,8 @@ class StreamFifo(wiring.Component):
     def placed_parameters(self) -> dict[str, int | bool]:
         """Queues of values of the same width are one module, whatever the values mean."""
         width = {"width": Shape.cast(self.shape).width, "depth": self.depth}
-        return width | ({"quick": True} if self.quick and self.in_ram else {})
+        still = {"still": True} if self.still and not self.in_registers else {}
+        return width | still | ({"quick": True} if self.quick and self.in_ram else {})
 
     @property
     def bits(self) -> int:
@@ -125,7 +129,8 @@ class StreamFifo(wiring.Component):
         ram = DistributedRam(width=width, depth=self.depth)
         m.submodules.ram = place(ram, platform)
         m.d.comb += [
-            ram.write_en.eq(self.i.ready),  # whatever is there: it counts when it is taken
+            # Else whatever is there: it counts when it is taken.
+            ram.write_en.eq(taken if self.still else self.i.ready),
             ram.write_addr.eq(write),
             ram.write_data.eq(self.i.payload),
             ram.read_addr.eq(read),
