@@ -114,9 +114,6 @@ SAME: dict[str, dict[str, str]] = {
         "maxima: load_west_byte next = 4'h0 if rst: constant: one more in 4'h0, number 1": (
             "of the last look-up; nobody reads before the first one"
         ),
-        "region_requests: _ = 5'h12 if offset (the 2th): dropped: never": (
-            "the beats before a seventh block: parts of groups begin with even ones at 128 bits"
-        ),
         "image_writer: fsm_state next = 3'h0 if rst: constant: one more in 3'h0, number 1": (
             "before a start there is no group and no maximum, so the next state waits as well"
         ),
