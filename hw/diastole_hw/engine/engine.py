@@ -351,9 +351,9 @@ class ProductEngine(wiring.Component):
             ~stages.chunks.i.ready,
             chunk.first & ~flight.room,
         ]
-        # Of the chunk that was here a cycle ago: none is taken in the cycle after another.
+        # Of the chunk that was here a cycle ago: there is none in the cycle after one was taken.
         room = Signal()
-        m.d.sync += room.eq(stages.walk.chunks.valid & ~take & ~Cat(full).any())
+        m.d.sync += room.eq(stages.walk.chunks.valid & ~Cat(full).any())
         m.d.comb += [loader.requests.room.eq(room) for loader in stages.loaders]
         for space, name in ((stream, "what streams"), (held, "what is held")):
             given = ~space.give | ~space.empty

@@ -54,8 +54,8 @@ class RegionRequests(wiring.Component):
     Members
     -------
     product : In(product_layout(plan))
-        Stable while chunks come; its ``mode``, ``c_blocks``, ``tensors``, ``to_columns``,
-        ``t_step`` and ``held_stride`` are read.
+        Stable while chunks come, and in the cycle before the first; its ``mode``, ``c_blocks``,
+        ``tensors``, ``to_columns``, ``t_step`` and ``held_stride`` are read.
     chunks : In(stream of chunk_layout(plan))
     room : In(1)
         In the scratchpads, for what the chunk at ``chunks`` loads. It is taken with the chunk,

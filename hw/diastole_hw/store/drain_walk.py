@@ -261,13 +261,7 @@ class DrainWalk(wiring.Component):
     def _start(self, m, at):
         """First word of a tile; the address of its first row follows from the tile before."""
         tile, base = self.tiles.p, self.result.base
-        m.d.sync += [
-            at.t.eq(0),
-            at.last_t.eq(tile.t_count == 1),
-            at.lane.eq(0),
-            at.port.eq(0),
-            at.sums.eq(0),
-        ]
+        m.d.sync += [*self._first_t(at), *self._first_lanes(at)]
         if self.chains and self.vectors > 1:
             m.d.sync += at.chosen.eq(0)
         first = Mux(at.turned, self._of_columns("first_c"), tile.first_t)
@@ -278,15 +272,14 @@ class DrainWalk(wiring.Component):
             m.d.sync += at.row_addr.eq(at.row_addr + self.result.tile_pitch)
 
     def _by_rows(self, m, at, span_due, steps):
-        tile, t, lane = self.tiles.p, at.t, at.lane
+        tile, lane = self.tiles.p, at.lane
         last_lane = lane + self.vectors >= tile.l_blocks
         m.d.comb += at.ends.eq(last_lane & at.last_t)
         with m.If(steps):
             m.d.sync += span_due.eq(0)
             self._next_lanes(m, at)
             with m.If(last_lane):
-                m.d.sync += [*self._first_lanes(at), t.eq(t + 1)]
-                m.d.sync += at.last_t.eq(is_successor(tile.t_count, t + 1))
+                m.d.sync += [*self._first_lanes(at), *self._next_t(at)]
 
     def _next_lanes(self, m, at):
         """Those of the next ports."""
@@ -295,6 +288,13 @@ class DrainWalk(wiring.Component):
         m.d.sync += [at.lane.eq(at.lane + self.vectors), port.eq(port + self.vectors)]
         with m.If(wraps):
             m.d.sync += [port.eq(port - before_wrap), at.sums.eq(at.sums + self._tile_words())]
+
+    def _first_t(self, at):
+        return [at.t.eq(0), at.last_t.eq(self.tiles.p.t_count == 1)]
+
+    def _next_t(self, at):
+        after = at.t + 1
+        return [at.t.eq(after), at.last_t.eq(is_successor(self.tiles.p.t_count, after))]
 
     @staticmethod
     def _first_lanes(at):
@@ -324,13 +324,12 @@ class DrainWalk(wiring.Component):
                     m.d.sync += at.chosen.eq(Mux(last_lane, 0, at.chosen + 1))
 
     def _by_columns(self, m, at, span_due, steps):
-        tile, t, port, step = self.tiles.p, at.t, at.port, self.column_vectors
+        tile, port, step = self.tiles.p, at.port, self.column_vectors
         m.d.comb += at.ends.eq((port + step >= tile.c_blocks) & at.last_t)
         with m.If(steps):
-            m.d.sync += [t.eq(t + 1), span_due.eq(at.last_t)]
-            m.d.sync += at.last_t.eq(is_successor(tile.t_count, t + 1))
+            m.d.sync += [*self._next_t(at), span_due.eq(at.last_t)]
             with m.If(at.last_t):
-                m.d.sync += [t.eq(0), at.last_t.eq(tile.t_count == 1), port.eq(port + step)]
+                m.d.sync += [*self._first_t(at), port.eq(port + step)]
                 rows = exact_log2(step) + self.plan.log_block
                 m.d.sync += at.row_addr.eq(at.row_addr + (self.result.pitch << rows))
 
@@ -357,9 +356,7 @@ class DrainWalk(wiring.Component):
             span.repeat.eq(Mux(turned, Mux(rows < most_rows, rows, most_rows), tile.t_count)),
         ]
         if plan.word_parts > 1:
-            last_cols = data_register(name="last_cols")  # likewise
-            m.d.sync += last_cols.eq(cols <= most_cols)
-            row_ends = (at.lane + 1 == tile.l_blocks) & last_cols
+            row_ends = (at.lane + 1 == tile.l_blocks) & few  # or with the block's last float
             last = Signal(plan.log_block, name="last_float")
             m.d.comb += [
                 last.eq(Mux(row_ends, self.result.cols - 1, plan.block - 1)),

@@ -42,8 +42,9 @@ class StreamFifo(wiring.Component):
     quick : bool
         Values leave 1 cycle later whatever its depth.
     still : bool
-        What an empty queue shows, which is no value, changes only as one comes. Else it may be
-        anything, and what decides whether a value comes may be late.
+        What an empty queue shows, which is no value, changes only when one is taken. Else, where
+        words are in a :class:`DistributedRam`, it follows what is offered, and whether that is
+        taken may be known late.
 
     Members
     -------
@@ -74,7 +75,7 @@ class StreamFifo(wiring.Component):
     def placed_parameters(self) -> dict[str, int | bool]:
         """Queues of values of the same width are one module, whatever the values mean."""
         width = {"width": Shape.cast(self.shape).width, "depth": self.depth}
-        still = {"still": True} if self.still and not self.in_registers else {}
+        still = {"still": True} if self.still and self.in_distributed_ram else {}
         return width | still | ({"quick": True} if self.quick and self.in_ram else {})
 
     @property
@@ -91,6 +92,10 @@ class StreamFifo(wiring.Component):
     def in_registers(self) -> bool:
         """Whether, if in no Ram, they are in registers and not in a :class:`DistributedRam`."""
         return self.depth < LEAST_WORDS or self.bits < LEAST_BITS
+
+    @property
+    def in_distributed_ram(self) -> bool:
+        return not self.in_registers and (self.quick or not self.in_ram)
 
     def elaborate(self, platform):
         m = Module()
@@ -129,7 +134,7 @@ class StreamFifo(wiring.Component):
         ram = DistributedRam(width=width, depth=self.depth)
         m.submodules.ram = place(ram, platform)
         m.d.comb += [
-            # Else whatever is there: it counts when it is taken.
+            # If not still, whatever is there: it counts when it is taken.
             ram.write_en.eq(taken if self.still else self.i.ready),
             ram.write_addr.eq(write),
             ram.write_data.eq(self.i.payload),

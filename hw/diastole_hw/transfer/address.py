@@ -21,7 +21,8 @@ class Locate(wiring.Component):
     count_bits, step_bits : int
         Of ``count`` and ``step``, 1 to 40.
     quick : bool
-        ``ready`` is a register, for which ``count`` is looked at when it comes.
+        ``ready`` is a register, for which ``count`` is compared with 0 when it comes; it says the
+        same in the same cycle.
 
     Members
     -------

@@ -92,7 +92,7 @@ async def counted(ctx, dut):
         await ctx.tick()
         cycles += 1
     fits = ctx.get(dut.fits)
-    for _ in range(3):  # it stays
+    for _ in range(40):  # it stays
         await ctx.tick()
         assert (ctx.get(dut.done), ctx.get(dut.fits)) == (1, fits)
     return cycles, fits

@@ -110,7 +110,7 @@ class Job:
         if self.fused and not self.turned:
             lanes = side * min(plan.fused_blocks_n, most)
         if not self.fused and t_count < 8:  # two tiles beside each other
-            lanes = side * (self.groups * self.ports + rng.randrange(1, 3))
+            lanes = side * (self.groups * self.ports + rng.randrange(1, 3)) - rng.randrange(side)
         self.t_count, self.lanes = t_count, lanes
         self.rows, self.cols = (lanes, t_count) if self.turned else (t_count, lanes)
         self.base = rng.randrange(1000) * plan.beat_bytes

@@ -157,6 +157,28 @@ def test_no_word_is_shown_while_it_is_written(depth, quick, rng, monkeypatch):
     run(dut, drive, check)
 
 
+@pytest.mark.parametrize("depth", [3, REGISTERS])
+def test_a_still_queue_shows_nothing_of_what_is_not_taken(depth, rng, monkeypatch):
+    """Where nothing comes, it shows the same in every cycle, whatever is offered, and whatever the
+    memory shows of a word that is written."""
+    monkeypatch.setattr(fifo, "DistributedRam", Garbles)
+    dut = design(StreamFifo, unsigned(14), depth, still=True)
+    assert dut.in_distributed_ram
+
+    async def bench(ctx):
+        for count in range(2 * depth):
+            await put(ctx, dut.i, [value := rng.randrange(1 << 14)])
+            assert await get(ctx, dut.o) == value
+            await ctx.tick()
+            shown = ctx.get(dut.o.payload)
+            for _ in range(5):
+                ctx.set(dut.i.payload, rng.randrange(1 << 14))
+                await ctx.tick()
+                assert ctx.get(dut.o.payload) == shown, f"after {count + 1} values"
+
+    run(dut, bench)
+
+
 @pytest.mark.parametrize(
     "width, depth, quick, kind",
     [
@@ -174,20 +196,22 @@ def test_where_the_words_are(width, depth, quick, kind):
     assert {
         "registers": queue.in_registers,
         "ram": queue.in_ram and not quick,
-        "distributed": not queue.in_registers and (quick or not queue.in_ram),
+        "distributed": queue.in_distributed_ram,
     } == {name: name == kind for name in ("registers", "ram", "distributed")}
 
 
 def test_queues_that_are_one_module():
     """Of values of the same width, depth and make; a shallow one is quick in any case."""
 
-    def module(shape, depth, **quick):
-        return StreamFifo(shape, depth, **quick).placed_parameters
+    def module(shape, depth, **kind):
+        return StreamFifo(shape, depth, **kind).placed_parameters
 
     pair = data.StructLayout({"low": unsigned(5), "high": unsigned(9)})
     assert module(pair, 40) == module(unsigned(14), 40) != module(unsigned(13), 40)
     assert module(pair, 40) != module(pair, 40, quick=True)
     assert module(pair, REGISTERS) == module(pair, REGISTERS, quick=True)
+    assert module(pair, 40) == module(pair, 40, still=True)
+    assert module(pair, 40, quick=True) != module(pair, 40, quick=True, still=True)
 
 
 @pytest.mark.parametrize("depth", [0, 65537])

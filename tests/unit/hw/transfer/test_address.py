@@ -34,9 +34,10 @@ async def locate(ctx, dut, base, count, pitch):
     return cycles
 
 
+@pytest.mark.parametrize("quick", [False, True])
 @pytest.mark.parametrize("beat", [4, 8, 64])
-def test_address(beat, rng):
-    dut = design(Locate, count_bits=32, step_bits=8)
+def test_address(beat, quick, rng):
+    dut = design(Locate, count_bits=32, step_bits=8, quick=quick)
     cases = EDGES + [
         (rng.randrange(2**37) * 8, rng.getrandbits(rng.randrange(1, 33)), rng.randrange(2**20) * 8)
         for _ in range(60)
@@ -61,9 +62,10 @@ def test_address(beat, rng):
     run(dut, main)
 
 
-def test_start_again_before_the_end():
+@pytest.mark.parametrize("quick", [False, True])
+def test_start_again_before_the_end(quick):
     """The first address is forgotten, whatever has been added to it."""
-    dut = design(Locate, count_bits=32, step_bits=8)
+    dut = design(Locate, count_bits=32, step_bits=8, quick=quick)
 
     async def main(ctx):
         ctx.set(dut.step, 8)
