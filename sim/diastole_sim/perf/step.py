@@ -8,9 +8,11 @@ from diastole_sim.perf.chain import ChainTimes, estimate_chain
 from diastole_sim.perf.conversion import estimate_conversion
 from diastole_sim.perf.drained import estimate_drained
 from diastole_sim.perf.machine import ModelledMachine, Widths, ceil_div
+from diastole_sim.perf.panels import counting_cycles
 from diastole_sim.perf.product import Estimate, estimate
 from diastole_sim.perf.transfers import estimate_transfer
 from diastole_sim.perf.vector import ChainTask, ModelledVector
+from diastole_sim.perf.walk import loops_of
 from diastole_sim.spec.chains import named_streams, walk_of
 from diastole_sim.spec.command import Command
 from diastole_sim.spec.command_check import most_planes
@@ -156,9 +158,17 @@ class StepModel:
 
     @property
     def fetch(self) -> int:
-        """Cycles of a command's fetch."""
+        """Cycles of a command's fetch, if its product keeps nothing on chip."""
         beats = ceil_div(COMMAND_BYTES, self.vector.beat_bytes)
         return FETCHED + self.vector.memory.read_cycles + beats
+
+    def fetch_of(self, command: Command) -> int:
+        """Cycles of the fetch of one command."""
+        if not command.nest_keep:
+            return self.fetch
+        name, sizes = MULTIPLYING[Opcode(command.opcode)].name, (command.m, command.n, command.k)
+        loops = loops_of(self.machine, name, *sizes, nest_of(command), _widths(command))
+        return self.fetch + counting_cycles(self.machine, loops)
 
     def step(self, commands: Sequence[Command], *, step: int = 0) -> StepEstimate:
         """The step of a program's training whose number is ``step``; the commands before it have
@@ -174,7 +184,7 @@ class StepModel:
         for number in range(first, end):
             command = commands[number]
             before = [each.done for each in found[-2:]]
-            fetched = taken + self.fetch
+            fetched = taken + self.fetch_of(command)
             started = max([fetched, *(before[:-1] if command.ahead else before)])
             times, unit = self._command(number, command, started, unit, step)
             found.append(
@@ -196,7 +206,7 @@ class StepModel:
         if commands[number].opcode == Opcode.NEXT:
             return self.fetch - 1
         times, _ = self._command(number, commands[number], 0, 0, step)
-        return self.fetch + times.done
+        return self.fetch_of(commands[number]) + times.done
 
     def _command(
         self, number: int, command: Command, started: int, unit: int, step: int

@@ -17,7 +17,7 @@ from diastole_sim.spec.limits import Limits, VectorLimits
 from diastole_sim.spec.nest import KEPT, LENGTHS, OUTER, Nest
 from diastole_sim.spec.operations import OPERATIONS
 from support.bench import design, get, put, run
-from support.nests import blocks_of
+from support.nests import blocks_of, cycles_of
 from support.plans import make_numerics, make_plan
 
 MACHINES = {
@@ -96,21 +96,6 @@ async def counted(ctx, dut):
         await ctx.tick()
         assert (ctx.get(dut.done), ctx.get(dut.fits)) == (1, fits)
     return cycles, fits
-
-
-def cycles_of(limits, operation, nest, sizes):
-    """Until a nest that fits is found to: of each length that is counted as many and 2, and 2."""
-    taken = limits.nests.of(operation)
-    own = taken.filled(nest)
-    streamed, lanes, contraction = blocks_of(operation, sizes, limits.block)
-    common = own.chunk // taken.chunk_side, ceil(contraction / own.chunk)
-    inner = nest.outer == "l"
-    tiles = ceil(streamed / own.t_blocks) if inner else 1
-    stream = (*common, own.t_blocks, tiles)
-    tiles = 1 if inner else ceil(lanes / (own.groups * taken.lane_side))
-    held = (*common, own.groups, tiles)
-    kept = [*(stream * nest.keeps_stream), *(held * nest.keeps_held)]
-    return sum(length + 2 for length in kept) + 2
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -289,7 +274,7 @@ def test_planes_take_as_many_slabs(rows, cols, by_slot, rng):
             planes |= {name: 2 for name in planes if slots.get(f"slot_{name}")}
             for name in layout_for(limits).members:
                 ctx.set(dut.command[name], getattr(command, name))
-            _, found = await counted(ctx, dut)
+            cycles, found = await counted(ctx, dut)
             # A slab for each plane of each chunk, of every tile of the loop inside.
             taken = limits.nests.of(operation)
             own = taken.filled(nest)
@@ -305,6 +290,9 @@ def test_planes_take_as_many_slabs(rows, cols, by_slot, rng):
             want = not (nest.keeps_stream and stream > taken.stream_blocks)
             want = want and not (nest.keeps_held and kept > taken.held_blocks)
             assert found == want or nest.keep == "none", f"{operation} {nest} {sizes} {planes}"
+            if want and nest.keep != "none":
+                counts = planes[streamed], planes[held]
+                assert cycles == cycles_of(limits, operation, nest, sizes, counts)
             seen.add((nest.keep, want))
 
     run(dut, bench, limit=60_000)
