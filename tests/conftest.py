@@ -8,11 +8,13 @@ put not all of them where other programs find them.
 import gc
 import random
 import zlib
+from collections import defaultdict
 
 import pytest
 from hypothesis import settings
 from hypothesis.internal.conjecture import providers
 
+from support.sampling import sample
 from support.tools_path import offer_tools
 
 
@@ -24,6 +26,21 @@ def pytest_configure(config):
     # reading them.
     providers._get_local_constants = lambda: providers._local_constants
     gc.set_threshold(50_000, 10, 10)  # designs are large and live long: a twentieth of all time
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Of a test that is ``sampled`` one case in so many is run always, the others by sweeps."""
+    tests = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("sampled") and not item.get_closest_marker("sweep"):
+            tests[item.nodeid.partition("[")[0]].append(item)
+    for cases in tests.values():
+        (one_in,) = cases[0].get_closest_marker("sampled").args
+        always = sample([case.callspec.params for case in cases], one_in)
+        for number, case in enumerate(cases):
+            if number not in always:
+                case.add_marker("sweep")
 
 
 def pytest_collection_finish(session):

@@ -17,6 +17,7 @@ from diastole_sim.spec.image import GROUP_BLOCKS
 from formal.prove import prove, refute
 from support.plans import make_numerics, make_plan
 from support.regions import BLOCKS, COL_MAX, OPERANDS, REGIONS, ROW_MAX
+from support.sweep import sweep
 
 ASSERTIONS = 19  # one of them is the address unit's own
 IMAGE_GROUPS = 3
@@ -387,6 +388,6 @@ def test_blocks_only():
     prove(blocks_only(RegionRequests), assertions=ASSERTIONS, probes=PROBES)
 
 
-@pytest.mark.parametrize("broken", [ReadsOn, MistakesTheTensor])
+@pytest.mark.parametrize("broken", [sweep(ReadsOn), MistakesTheTensor])
 def test_broken_blocks_are_refuted(broken):
     refute(blocks_only(broken), assertions=ASSERTIONS, probes=PROBES)

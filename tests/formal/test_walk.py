@@ -157,7 +157,7 @@ def walk(mode, unit=TileWalk, preset="pico"):
 @pytest.mark.parametrize(
     "mode, preset",
     [(mode, "pico") for mode in MODES.values()]
-    + [(Mode.FORWARD, "nano"), (Mode.FUSED, "nano"), sweep(Mode.DX, "nano")],
+    + [sweep(Mode.FORWARD, "nano"), (Mode.FUSED, "nano"), sweep(Mode.DX, "nano")],
 )
 def test_walk(mode, preset):
     prove(walk(mode, preset=preset), assertions=ASSERTIONS)

@@ -53,12 +53,14 @@ def trial(machine, product, faults, tmp_path_factory):
 
 
 @pytest.mark.parametrize("machine", planted.MACHINES, ids=lambda machine: machine.name)
+@pytest.mark.sampled(3)
 def test_every_fault_has_its_place(machine):
     sources = read(cached_product(machine.config))[2]
     for fault in machine.faults:
         assert fault.placed(sources).edits, fault.name
 
 
+@pytest.mark.sweep  # draws those of every machine
 def test_what_is_argued_is_of_faults_that_are_drawn():
     drawn: dict[str, set[str]] = {EVERY: set()}
     for machine in planted.MACHINES:

@@ -37,7 +37,7 @@ CONFIGS = {
     "esru": machine("patches_esru", "bfp4", **DRAWN, **VECTOR),
     "nano": machine("patches_8", "bfp4", cols=2, side=8, data_width=128, **VECTOR),
 }
-ALWAYS = ("squares", "vectors")
+ALWAYS = ("vectors",)
 
 
 def commands_of(config, opcode, sizes, nest):

@@ -20,6 +20,7 @@ from diastole_sim.train.samples import Samples
 from diastole_sim.train.tasks import given_task, perceptron
 from support.board_model import Damage
 from support.simulated_board import CLOCK_HZ, SimulatedBoard, plugged
+from support.sweep import sweep
 
 TINY = Config(name="tiny", array=ArrayConfig(rows=1, cols=1, block=2), bus=BusConfig(data_width=32))
 MEMORY_BYTES = 1 << 16
@@ -61,7 +62,7 @@ def over(cable):
     return "--backend", "board", "--port", cable.name, "--baud", "57600"
 
 
-@pytest.mark.parametrize("rate", [0.0, 0.0004], ids=["good", "bad"])
+@pytest.mark.parametrize("rate", [sweep(0.0), 0.0004], ids=["good", "bad"])
 def test_training_over_a_line(board, diastole, rate, rng):
     golden = diastole("--backend", "golden").json
     with plugged(board, Damage(rng, rate)) as cable:

@@ -66,7 +66,7 @@ MACHINES = {
 RUNS = [
     ("1x1", None, True),
     ("delayed", 5, False),
-    ("fast", 2, True),
+    sweep("fast", 2, True),
     sweep("1x1", 1, False),
     sweep("2x2", None, False),
     sweep("2x2", 2, True),

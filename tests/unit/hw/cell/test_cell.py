@@ -46,6 +46,7 @@ def check_hops(ctx, dut, slot, offer):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("block, fraction", [*SIZES, (8, 17)], ids=str)
+@pytest.mark.sampled(2)
 def test_every_cycle_against_the_model(block, fraction, kind, rng):
     check(shape_of(kind, rows=4, block=block, fraction=fraction), 80 if block == 8 else 150, rng)
 

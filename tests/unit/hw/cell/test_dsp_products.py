@@ -18,6 +18,7 @@ from diastole_hw.cell.packed import pack
 from diastole_hw.cell.shape import Element
 from oracle.cell import encoded
 from support.cells import E2M1, E4M3
+from support.sweep import sweep
 from support.texts import exactly
 
 
@@ -92,7 +93,9 @@ def text_of(dut):
     return "\n".join(line for line in lines if "\\" not in line)
 
 
-@pytest.mark.parametrize("target, device", [(ECP5, "85k"), (XILINX, "7z020")], ids=["ecp5", "xc7"])
+@pytest.mark.parametrize(
+    "target, device", [sweep(ECP5, "85k"), (XILINX, "7z020")], ids=["ecp5", "xc7"]
+)
 def test_one_dsp_block_and_nothing_else(target, device):
     count = {ECP5.name: 2, XILINX.name: 3}[target.name]
     machine = text_of(make(bfp(4), bfp(4), count))

@@ -31,6 +31,7 @@ from support.texts import exactly
         sweep(8, 32, (3, 4, 2), [(7, 5)]),
     ],
 )
+@pytest.mark.sampled(2)
 def test_squares(block, data_width, mantissa_bits, shapes, rng):
     """Block floating point in blocks of their own; the memory is slow for some."""
     dut = make(block, data_width, [f"bfp{bits}" for bits in mantissa_bits])
@@ -294,6 +295,7 @@ STOCHASTIC = ("stochastic-a", "stochastic-b", "stochastic-c")
         sweep("lfsr", 8, 256, ("fp8_e5m2",) * 3, {}, [(35, 131)]),
     ],
 )  # fmt: skip
+@pytest.mark.sampled(3)
 def test_kinds_of_draws(kind, block, data_width, formats, keys, shapes, rng):
     """Draws by rows: tiles of squares, vectors and blocks, whose rows go on in the next tile; of
     both copies; found first or known at intake; some memories are slow."""

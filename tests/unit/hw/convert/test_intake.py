@@ -314,6 +314,7 @@ def test_tiles(name, cls, rng):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("cls", range(3))
+@pytest.mark.sampled(2)
 def test_tiles_by_blocks(name, cls, rng):
     """As a chain gives them; then others as before, in the same machine."""
     for by_blocks in (True, False):

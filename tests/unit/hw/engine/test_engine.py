@@ -197,6 +197,7 @@ TWO_PORTS = {
         *(sweep(machine, (13, 21, 18)) for machine in TWO_PORTS),
     ],
 )
+@pytest.mark.sampled(2)
 def test_two_ports(machine, sizes, rng):
     """In nests of all kinds, T tiles of one block and slabs of odd lengths among them; the units'
     invariants hold, one of which is that no part of a bank is written by both."""
@@ -326,6 +327,7 @@ ALWAYS = (
 
 
 @pytest.mark.parametrize("name", [name if name in ALWAYS else sweep(name) for name in FORMATS])
+@pytest.mark.sampled(2)
 def test_every_kind_of_format(name):
     numerics = make_numerics(block=4, **FORMATS[name])
     plan = make_plan(numerics, rows=2, cols=1)

@@ -248,6 +248,7 @@ def make(name):
 
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("p_stall", [0, sweep(0.5)], ids=["free", "stalled"])
+@pytest.mark.sampled(3)
 def test_every_product_in_any_nest(machine, p_stall, rng):
     """All chained, one after the other in flight, the machine's own nest and others."""
     plan, numerics = make(machine)

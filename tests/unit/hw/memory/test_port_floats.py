@@ -66,6 +66,7 @@ def shown(ctx, dut):
 @pytest.mark.parametrize("alone", [True, False])
 @pytest.mark.parametrize("special", ["flag", "poison"])
 @pytest.mark.parametrize("p_add, p_read", [(1.0, 1.0), (0.6, 0.5)])
+@pytest.mark.sampled(2)
 def test_chunks_and_reads(alone, special, p_add, p_read, rng):
     """In any cycle a word of one memory may be added to, and one of the other be read; while words
     are overwritten, of the same, too; a word again as soon as it may."""

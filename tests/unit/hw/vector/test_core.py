@@ -22,6 +22,7 @@ USUAL = [(1, 1), (2, 1), (4, 1), (8, 2), (16, 8)]
 
 @pytest.mark.parametrize("block, specials", USUAL)
 @pytest.mark.parametrize("rates", RATES)
+@pytest.mark.sampled(4)
 def test_random_programs(block, specials, rates, rng):
     """One chain after the other: registers hold what the one before left there."""
     count, length = (3, 12) if block < 8 else (1, 12) if block == 8 else (1, 6)
@@ -30,6 +31,7 @@ def test_random_programs(block, specials, rates, rng):
 
 
 @pytest.mark.parametrize("block, specials", SHAPES)
+@pytest.mark.sampled(3)
 def test_instructions_that_wait_for_each_other(block, specials, rng):
     """And for nothing else."""
     length, blocks = (16, 2) if block < 8 else (12, 1)
@@ -125,6 +127,7 @@ def test_what_is_not_done_takes_no_cycles(rng):
 
 
 @pytest.mark.parametrize("block, specials", [*USUAL, (2, 2), (4, 4), (8, 4)])
+@pytest.mark.sampled(3)
 def test_who_waits_for_a_special(block, specials, rng):
     """Its reader, one that writes its register, and the next special; nobody else."""
     slot, soon = max(block, 8), special_cycles(shape_of(block, specials))

@@ -29,6 +29,7 @@ WALKS = ("rows", "columns")
 
 @pytest.mark.parametrize("walk", WALKS)
 @pytest.mark.parametrize("block, data_width", SHAPES)
+@pytest.mark.sampled(4)
 def test_random_chains(block, data_width, walk, rng):
     """One after the other, each with all that it needs."""
     jobs = [
@@ -130,6 +131,7 @@ def test_what_is_refused_does_nothing(chain, error, rng):
 
 @pytest.mark.parametrize("value", [1.5, float("inf"), float("nan")])
 @pytest.mark.parametrize("watch", [0, 1])
+@pytest.mark.sampled(2)
 def test_a_constant_that_is_watched_stops_the_unit(value, watch, rng):
     """After the chain is finished, and what it wrote has left."""
     tensor = TENSOR.copy()
@@ -216,6 +218,7 @@ SLOTTED = replace(IMAGE, aux=9, by_slot=1)
 
 @pytest.mark.parametrize("image", [IMAGE, SLOTTED, replace(SLOTTED, by_slot=0, decides=1)])
 @pytest.mark.parametrize("stalls", [False, True], ids=["free", "stalled"])
+@pytest.mark.sampled(2)
 def test_images_leave_for_the_converter(stalls, image, rng):
     decides = image != IMAGE
     chain = Chain(program=(MOVE, replace(MOVE, o=2)), decides=decides)
@@ -264,6 +267,7 @@ PATCHES = PatchLimits(tiles=((1, 2), (2, 2), (1, 4)), kept_rows=2)
         (3, (1, 2), 0, {}, ErrorCode.NEST),
     ],
 )
+@pytest.mark.sampled(3)
 def test_images_in_patches(cls, tile, by_columns, limits, error, rng):
     """Of a product of 2 x 4 blocks, in such tiles: as :class:`PatchLimits` has it, and asked for
     so."""
@@ -310,6 +314,7 @@ CONVERSION = 1500
     ],
     ids=["tensor", "image", "refused", "stopped"],
 )
+@pytest.mark.sampled(2)
 def test_the_chain_behind_an_image(output, error, early, rng):
     """It is done while the image is converted; an error, and another image, wait for that."""
     tensor = np.full(SIZE, np.inf, np.float32) if error == ErrorCode.NOT_FINITE else TENSOR

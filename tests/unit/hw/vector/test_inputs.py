@@ -207,6 +207,7 @@ SHAPES = [(side, width) for side in (1, 2, 4, 8, 16) for width in (32, 64, 128, 
 
 
 @pytest.mark.parametrize("side, data_width", SHAPES)
+@pytest.mark.sampled(4)
 def test_blocks_are_those_in_memory(side, data_width, rng):
     rows, cols = SIZES[side]
     if 32 * side > 4 * data_width and side > 8:  # many beats make the test long
@@ -219,6 +220,7 @@ def test_blocks_are_those_in_memory(side, data_width, rng):
 
 
 @pytest.mark.parametrize("side, data_width", [(1, 32), (2, 512), (8, 64), (8, 128), (16, 128)])
+@pytest.mark.sampled(2)
 def test_without_stalls(side, data_width, rng):
     groups = rng.sample(GROUPS, len(GROUPS))
     cases = [Case(kinds, *SIZES[side], side, data_width, rng) for kinds in groups]
@@ -230,6 +232,7 @@ def test_without_stalls(side, data_width, rng):
     [*GROUPS, (Kind.GATHERED_U8,), (Kind.F32, Kind.GATHERED_F32), (Kind.GATHERED_U8, Kind.MASK)],
     ids=lambda kinds: "-".join(kind.name.lower() for kind in kinds),
 )
+@pytest.mark.sampled(3)
 def test_a_memory_that_pauses(kinds, rng):
     """What was asked for comes late, be it the list of the next line behind a block that the core
     is already done with."""

@@ -212,6 +212,7 @@ def test_beats_and_cycles_of_the_engine(name, op, m, n, k):
 
 
 @pytest.mark.parametrize("name, op", alternating(MACHINES, {op: (op,) for op in ALWAYS_NESTED}))
+@pytest.mark.sampled(2)
 def test_beats_and_cycles_of_nests(name, op, rng):
     """Tiles and chunks of any length, on shapes that they cut unevenly."""
     plan = plan_of(name)

@@ -1,0 +1,45 @@
+"""Which cases of a test are always run."""
+
+import subprocess
+import sys
+from itertools import product
+
+import pytest
+
+from support.sampling import sample
+
+GRID = [{"side": side, "stalls": stalls} for side, stalls in product((1, 2, 4), (False, True))]
+
+
+def test_every_value_is_shown_as_far_as_it_goes():
+    chosen = sample(GRID, 2)
+    assert len(chosen) == 3
+    assert {GRID[number]["side"] for number in chosen} == {1, 2, 4}
+    assert {GRID[number]["stalls"] for number in chosen} == {False, True}
+
+
+@pytest.mark.parametrize("one_in, count", [(1, 6), (2, 3), (4, 2), (6, 1), (100, 1)])
+def test_one_in_so_many(one_in, count):
+    assert len(sample(GRID, one_in)) == count
+    assert sample(GRID, one_in) == sample(GRID, one_in)
+
+
+def test_values_of_which_each_is_of_one_case_do_not_count():
+    cases = [{"keys": {}, "side": 1}, {"keys": {"a": 1}, "side": 1}, {"keys": {}, "side": 2}]
+    assert sample(cases, 2) == {0, 2}
+
+
+SAMPLED = "tests/unit/hw/store/test_turn.py"
+
+
+def collected(root, marks):
+    command = (sys.executable, "-m", "pytest", "--collect-only", "-q", "-m", marks, SAMPLED)
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
+    return {line for line in done.stdout.splitlines() if "::test_rows_of_every_piece[" in line}
+
+
+def test_the_others_are_sweeps(pytestconfig):
+    always, others = (collected(pytestconfig.rootpath, marks) for marks in ("not sweep", "sweep"))
+    assert always
+    assert not always & others
+    assert len(always) == -(-len(always | others) // 3)
