@@ -1,5 +1,6 @@
 """Which cases of a test are always run."""
 
+import os
 import subprocess
 import sys
 from itertools import product
@@ -34,7 +35,8 @@ SAMPLED = "tests/unit/hw/store/test_turn.py"
 
 def collected(root, marks):
     command = (sys.executable, "-m", "pytest", "--collect-only", "-q", "-m", marks, SAMPLED)
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
+    env = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
+    done = subprocess.run(command, cwd=root, env=env, capture_output=True, text=True, check=True)
     return {line for line in done.stdout.splitlines() if "::test_rows_of_every_piece[" in line}
 
 
