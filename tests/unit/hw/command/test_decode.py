@@ -108,6 +108,7 @@ EDGES_OF_TABLES = [64, 120, 121, 255, 256]
 
 
 @pytest.mark.parametrize("opcode, vector", ON_MACHINES, ids=machine_name)
+@pytest.mark.sampled(2)
 def test_many_faults_at_once(opcode, vector, rng):
     """So that the order of precedence is seen too; every code is met."""
     start = bits_of(good(opcode))
@@ -342,6 +343,7 @@ def like_host(cases, limits):
 
 
 @pytest.mark.parametrize("opcode", Opcode, ids=machine_name)
+@pytest.mark.sampled(2)
 def test_a_machine_that_decides_widths(opcode, rng):
     limits = deciding()
     start = good(opcode)

@@ -274,6 +274,7 @@ def test_a_malformed_start(address, count, code):
 
 @pytest.mark.parametrize("count", [1, 2, 3, 6])
 @pytest.mark.parametrize("slow", [0.3, 0.8])
+@pytest.mark.sampled(2)
 def test_a_fault_of_the_bus_is_that_of_its_command(count, slow, rng):
     """In any cycle, of any command in flight, together with anything else: it stops the machine,
     and its number tells which command it was. While nothing is at work it is nobody's fault."""

@@ -131,6 +131,7 @@ def test_tensor_scales(formats, window, overflow, special, rng):
         (("e5m2", "bf16", "e4m3"), 16, "poison"),
     ],
 )
+@pytest.mark.sampled(2)
 def test_tensor_without_numbers(formats, window, special, rng):
     """Its scale is 1, which an Inf shows where it is the tensor's own."""
     dut = make(2, 64, formats, window=window, special=special, headroom=1)
@@ -193,6 +194,7 @@ MIXED = ("1x32", "1x32", "32x32")
         ),
     ],
 )
+@pytest.mark.sampled(2)
 def test_folding(block, data_width, formats, keys, special, rng):
     """The exponents of squares, vectors and blocks are lowered to what is in them."""
     dut = make(block, data_width, formats, special=special, headroom=1, **keys)
@@ -344,6 +346,7 @@ def test_timing(rng):
         (("mxfp4_e2m1", "mxfp8_e4m3", "fp8_e4m3"), (2, 2)),  # the latter is read twice
     ],
 )
+@pytest.mark.sampled(2)
 def test_timing_of_passes(formats, passes, rng):
     """A word per cycle and pass: the tensor's scan, and one per copy."""
     values = np.random.default_rng(1).standard_normal((32, 64)).astype(np.float32)

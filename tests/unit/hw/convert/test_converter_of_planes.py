@@ -136,6 +136,7 @@ VECTORS = {"grouping": ("1x8",) * 3}
         sweep(2, 512, FAST, EVERY, [(1, 1), (5, 40)]),
     ],
 )
+@pytest.mark.sampled(2)
 def test_squares(block, data_width, formats, keys, shapes, rng):
     dut = make(block, data_width, formats, **keys)
     convert(dut, some_jobs(dut, shapes, rng), rng, *rng.choice([(1.0, 1.0), (0.5, 0.4)]))
@@ -152,6 +153,7 @@ def test_squares(block, data_width, formats, keys, shapes, rng):
         sweep(8, 64, FAST, {"grouping": ("1x16", "16x16", "1x16")}, [(65, 7), (20, 66)]),
     ],
 )
+@pytest.mark.sampled(2)
 def test_two_copies(block, data_width, formats, keys, shapes, rng):
     """The monitor counts the first copy; each copy's planes lie as far apart as it is long."""
     dut = make(block, data_width, formats, **keys)
@@ -174,6 +176,7 @@ def test_fed(block, data_width, keys, shapes, rng):
 
 @pytest.mark.parametrize("p_read, p_write", [(1.0, 0.05), (0.05, 1.0)], ids=["write", "read"])
 @pytest.mark.parametrize("keys", [{}, sweep(VECTORS)])
+@pytest.mark.sampled(2)
 def test_one_slow_side(keys, p_read, p_write, rng):
     """Every buffer inside fills up, or runs empty."""
     dut = make(2, 64, **keys, **EVERY)

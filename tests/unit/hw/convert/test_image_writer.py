@@ -203,6 +203,7 @@ def shapes_of(numerics, cls, rng):
 @pytest.mark.parametrize(
     "name, p_in, p_out", alternating(NAMES, {"free": (1.0, 1.0), "stalled": (0.7, 0.5)})
 )
+@pytest.mark.sampled(2)
 def test_images(name, p_in, p_out, rng):
     """Of all classes in turn: nothing of one tensor is left for the next."""
     numerics, dut = make(name)

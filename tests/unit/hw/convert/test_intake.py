@@ -305,6 +305,7 @@ def shape_of(name, cls, rng):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("cls", range(3))
+@pytest.mark.sampled(2)
 def test_tiles(name, cls, rng):
     """With stalls everywhere, and the buffer full most of the time."""
     bench = Bench(name, cls, shape_of(name, cls, rng), rng)

@@ -209,6 +209,7 @@ def test_random(rule, random_bits, names, rng):
     [("flag", 2), ("poison", 16), sweep("poison", 2), sweep("flag", 16)],
 )
 @pytest.mark.parametrize("rule", RULES)
+@pytest.mark.sampled(2)
 def test_nvfp4(rule, random_bits, special, rng):
     """Every scale code, with numbers around its elements' values and borders."""
     rounding = ("nearest", rule, rule)

@@ -173,6 +173,7 @@ def test_less_than_a_tile(machine):
 
 
 @pytest.mark.parametrize("mode", [Mode.DX, Mode.FUSED, sweep(Mode.FORWARD), sweep(Mode.DW)])
+@pytest.mark.sampled(2)
 def test_several_tiles_and_chunks(mode):
     """On 3x2 cells of side 2: lanes beyond one tile, a contraction of two chunks, two k tiles."""
     numerics = make_numerics(block=2)
@@ -212,6 +213,7 @@ def test_two_ports(machine, sizes, rng):
 
 
 @pytest.mark.parametrize("ports", [1, 2])
+@pytest.mark.sampled(2)
 def test_chunks_that_load_nothing_are_asked_for(ports):
     """Where all is kept on chip, and memory answers at once, the array comes to a chunk before the
     load unit does; what is ahead of the array must stay counted."""
@@ -240,6 +242,7 @@ NESTED = {
         for number, case in enumerate(product(NESTED, [(13, 21, 18), (35, 9, 40), (9, 50, 5)]))
     ],
 )
+@pytest.mark.sampled(2)
 def test_nests_change_nothing(machine, sizes, rng):
     """Other tiles and chunks than the machine's own, one after the other, the last one stalled."""
     numbers, shape = NESTED[machine]
@@ -269,6 +272,7 @@ FLYING = {
         *(sweep(machine, (13, 21, 18)) for machine in FLYING),
     ],
 )
+@pytest.mark.sampled(2)
 def test_products_in_flight(machine, sizes, rng):
     """One begins while another ends, in every order, with tiles, rings and places of sums of other
     sizes, and stalls."""

@@ -263,6 +263,7 @@ def test_every_product_in_any_nest(machine, p_stall, rng):
 
 
 @pytest.mark.parametrize("machine", ["3x2", "words of two", sweep("vectors"), sweep("two ports")])
+@pytest.mark.sampled(2)
 def test_among_products_that_are_written(machine, rng):
     """Chains that are slow, beside products that leave in the other direction, and nothing of them
     is passed by a later one."""

@@ -26,6 +26,7 @@ def made(name):
 
 
 @pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.sampled(2)
 def test_the_choice_is_near_the_best(name, rng):
     """Layers of all shapes: within 1 % on average of the best of all nests, whatever they keep, a
     tenth at worst, and never behind the machine's own."""

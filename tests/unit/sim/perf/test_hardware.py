@@ -205,6 +205,7 @@ def check(plan, op, sizes, share, nest=MACHINES_OWN):
     "name, op, m, n, k",
     [case if case in ALWAYS else sweep(*case) for case in CASES],
 )
+@pytest.mark.sampled(2)
 def test_beats_and_cycles_of_the_engine(name, op, m, n, k):
     plan = plan_of(name)
     # Small blocks fill the queues between units.
