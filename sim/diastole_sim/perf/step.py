@@ -31,6 +31,8 @@ from diastole_sim.spec.stream_table import DESCRIPTOR_BYTES, Descriptor
 
 FETCHED = 4
 """Cycles of a command's fetch besides its latency and its beats."""
+RUNG = 2
+"""Of a run beside its commands: to the first one's fetch, and from the last one's end."""
 QUEUED = 1
 """From a command's start to the vector unit's taking it."""
 ENDED = 1
@@ -204,9 +206,9 @@ class StepModel:
                 self.tables.load(each, self.read)
         self.converter_free = 0
         if commands[number].opcode == Opcode.NEXT:
-            return self.fetch - 1
+            return RUNG + self.fetch - 1
         times, _ = self._command(number, commands[number], 0, 0, step)
-        return self.fetch_of(commands[number]) + times.done
+        return RUNG + self.fetch_of(commands[number]) + times.done
 
     def _command(
         self, number: int, command: Command, started: int, unit: int, step: int

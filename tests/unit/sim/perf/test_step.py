@@ -98,8 +98,8 @@ def test_products_are_busy(monkeypatch):
 def test_alone_it_is_fetched_first():
     """As `nano` counted it."""
     commands = [*LOADS, chain()]
-    assert model().alone(commands, 2) == 1127
-    assert model().alone(commands, 0) == 62
+    assert model().alone(commands, 2) == 1129
+    assert model().alone(commands, 0) == 64
 
 
 def test_answers_end_a_command_that_writes():
