@@ -1,9 +1,10 @@
 """Which cases of a test with many are run always."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 SHOWN = (int, str, type(None))
-"""Of such parameters every value counts; others are of one case each as a rule."""
+"""Of such parameters every value counts; of lists and tables their words and keys, such as formats,
+and not their numbers, of which the largest cases have most."""
 
 
 def sample(cases: Sequence[Mapping[str, object]], one_in: int) -> set[int]:
@@ -23,4 +24,14 @@ def sample(cases: Sequence[Mapping[str, object]], one_in: int) -> set[int]:
 
 
 def _values(case: Mapping[str, object]) -> set[tuple[str, Hashable]]:
-    return {(name, value) for name, value in case.items() if isinstance(value, SHOWN)}
+    found = {(name, value) for name, value in case.items() if isinstance(value, SHOWN)}
+    return found | {(name, word) for name, value in case.items() for word in _words(value)}
+
+
+def _words(value: object) -> Iterator[str]:
+    """Of a list or a table, those of the ones in it too."""
+    if isinstance(value, Mapping):
+        value = [*value.items()]
+    if isinstance(value, (list, tuple)):
+        for each in value:
+            yield from (each,) if isinstance(each, str) else _words(each)

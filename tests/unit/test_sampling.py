@@ -25,9 +25,17 @@ def test_one_in_so_many(one_in, count):
     assert sample(GRID, one_in) == sample(GRID, one_in)
 
 
-def test_values_of_which_each_is_of_one_case_do_not_count():
-    cases = [{"keys": {}, "side": 1}, {"keys": {"a": 1}, "side": 1}, {"keys": {}, "side": 2}]
-    assert sample(cases, 2) == {0, 2}
+def test_words_of_lists_and_tables_count_and_numbers_do_not():
+    one = {"formats": ("bfp4", "bfp4"), "keys": {}, "shapes": [(1, 1)]}
+    more_shapes = one | {"shapes": [(1, 1), (3, 5), (7, 9)]}
+    another_format = one | {"formats": ("bfp4", "bfp8")}
+    grouped = one | {"keys": {"grouping": ("1x4", "8x8")}}
+    assert sample([one, more_shapes, another_format, grouped], 2) == {2, 3}
+
+
+def test_what_has_been_shown_counts_again_when_all_has():
+    cases = [{"x": 1, "y": 1}, {"x": 2, "y": 2}, {"x": 1}, {"x": 1, "y": 2}, {"x": 2}]
+    assert sample(cases, 2) == {0, 1, 3}
 
 
 SAMPLED = "tests/unit/hw/store/test_turn.py"

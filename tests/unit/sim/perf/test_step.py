@@ -102,6 +102,22 @@ def test_alone_it_is_fetched_first():
     assert model().alone(commands, 0) == 64
 
 
+def test_what_is_kept_is_counted_behind_the_fetch():
+    """Of what streams: 4 slices of a chunk, 2 tiles, 1 chunk and 4 T tiles, each with 2 cycles, and
+    3."""
+    sizes = {"m": 64, "n": 64, "k": 64, "address_x": 0, "address_w": 1 << 16}
+    place = ProgramPlace(first=3, length=1, streams=8)
+    none, stream = (
+        Command.chained(
+            Opcode.FORWARD_CHAIN, place,
+            nest=Nest(t_blocks=2, chunk=8, outer="l", keep=keep), **sizes,
+        )
+        for keep in ("none", "stream")
+    )  # fmt: skip
+    assert model().fetch_of(none) == model().fetch
+    assert model().fetch_of(stream) == model().fetch + (4 + 2 + 1 + 4) + 4 * 2 + 3
+
+
 def test_answers_end_a_command_that_writes():
     written = ChainTimes(done=100, answered=120, read_beats=0, write_beats=1)
     assert ended(written) > 120
