@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import gcd
 
 from amaranth.hdl import Array, Const, Signal, Value
 from amaranth.utils import exact_log2
@@ -326,6 +327,14 @@ class Geometry:
     @cached_property
     def max_tile_cols(self) -> int:
         return max(self.tile_cols(cls) for cls in range(len(CLASS_NAMES)))
+
+    @cached_property
+    def log_tile_side(self) -> int:
+        """Of the largest power of two that divides the sides of all tiles: as many of the lowest
+        bits of the index of a tile's first element are 0."""
+        classes = range(len(CLASS_NAMES))
+        divisor = gcd(*map(self.tile_rows, classes), *map(self.tile_cols, classes))
+        return exact_log2(divisor & -divisor)
 
     @property
     def tile_row_words(self) -> int:

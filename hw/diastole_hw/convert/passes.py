@@ -1,6 +1,6 @@
 """The order in which the words of a tile go through the lanes, once or several times."""
 
-from amaranth.hdl import Module, Mux, Signal, unsigned
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -8,6 +8,7 @@ from amaranth.utils import exact_log2
 from diastole_hw.convert.geometry import EXTENT_BITS, Geometry, by_class
 from diastole_hw.convert.intake import word_layout
 from diastole_hw.convert.walk import tile_layout
+from diastole_hw.invariant import invariant
 from diastole_hw.random.draws import INDEX_BITS
 from diastole_sim.spec.numerics import Numerics
 
@@ -97,7 +98,11 @@ class Passes(wiring.Component):
         end = Signal()  # of the pass
         # Of the row's first element from the tile's.
         offset = Signal(range(sizes.max_tile_rows << EXTENT_BITS))
-        m.d.comb += self.o.p.index.eq(self.tile.p.index + offset + column)
+        # A tile begins between two multiples of its sides: the lowest bits are known early.
+        low, beside = sizes.log_tile_side, offset + column
+        begins = ~self.tile.p.index[:low].any() if low else Const(1)
+        invariant(m, platform, ~self.tile.valid | begins, "a tile begins between two")
+        m.d.comb += self.o.p.index.eq(Cat(beside[:low], self.tile.p.index[low:] + beside[low:]))
         with m.If(~finding):
             self._store(m, place_, took, end, offset)
         if any(sizes.finds):

@@ -72,8 +72,9 @@ class TileQuantiser(wiring.Component):
     """Quantise the tiles in the buffer, in the order of :class:`Passes`, a word per cycle for all
     its copies.
 
-    The draws of a word are asked for up to :func:`words_ahead` words ahead, and only for words that
-    lie in the tensor. Elements outside get zeros whatever the draw.
+    The draws of a word are asked for up to :func:`words_ahead` words ahead: with draws of a
+    register per row only for words that lie in the tensor, else for those outside too, which get
+    zeros whatever the draw.
 
     Timing: one word per cycle, with stochastic rounding too, and some cycles between the passes of
     a class that has several. A group, and a strip, begins when there is room for it.
@@ -271,7 +272,8 @@ class TileQuantiser(wiring.Component):
         self._ask(m, index, step)
         stochastic = by_class(m, self.cls, map(int, sizes.draws), "stochastic").bool()
         word = words.i.p
-        m.d.comb += word.drawn.eq(stochastic & step.inside)
+        drawn = stochastic & step.inside if self.numerics.draws_by_rows else stochastic
+        m.d.comb += word.drawn.eq(drawn)
         for name in ("at", "inside", "tile_end", *self._beside):
             m.d.comb += word[name].eq(step[name])
         m.d.comb += word.last.eq(step.last & ~step.find)

@@ -368,7 +368,7 @@ class ConversionRun:
         follows = self.slack and wide == cols and (cols == self.cols or not first)
         self.above = (min(count + 1, FOLLOWING) if follows else 0), cols
 
-    def _line_delay(self, row: int, col: int, rows: int, cols: int) -> int:
+    def _line_delay(self, row: int, col: int, cols: int) -> int:
         """What so much of a row of blocks takes longer for its draws, if its first words waited for
         ``slack`` cycles."""
         converter = self.converter
@@ -377,9 +377,7 @@ class ConversionRun:
         if converter.row_start:
             return 0
         place = self._place(row, col)
-        return line_delay(
-            converter.lanes, converter.block, *place, rows, cols, self.slack, self.above
-        )
+        return line_delay(converter.lanes, converter.block, *place, cols, self.slack, self.above)
 
     def _group(self, known: list[int], left: int, cols: int, line: tuple[int, int, int]) -> None:
         """A group's words, as soon as their pieces have come and there is room for it. ``line``:
@@ -388,10 +386,10 @@ class ConversionRun:
         row, begin, rows = line
         room = max(self.groups.popleft(), self.fields.popleft()) + 1
         step = min(converter.piece_cols, converter.group_cols)
-        drawn = self._line_delay(row, begin, rows, left)
+        drawn = self._line_delay(row, begin, left)
         for col in range(left, left + cols, step):
             width = min(step, left + cols - col)
-            before, drawn = drawn, self._line_delay(row, begin, rows, col + width)
+            before, drawn = drawn, self._line_delay(row, begin, col + width)
             begun = max(self.lane, room, known[col // converter.piece_cols])
             if converter.row_start and converter.draws and not (begin or col or converter.finds):
                 words = ceil_div(converter.block, converter.lanes)

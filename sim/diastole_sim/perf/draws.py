@@ -15,8 +15,8 @@ RINGS = {1: (3, 4), 2: (5, 2)}
 lanes every stage has one."""
 LONG_AGO = -(1 << 20)
 
-Word = tuple[int, int, bool] | None
-"""Of a word that draws: its row, its column, and whether it goes on with its row; else nothing."""
+Word = tuple[int, int, bool]
+"""Its row, its column, and whether it goes on with its row."""
 
 
 def draws_ahead(lanes: int) -> int:
@@ -46,21 +46,20 @@ def line_delay(
     block: int,
     index: int,
     pitch: int,
-    rows: int,
     cols: int,
     slack: int = 0,
     above: tuple[int, int] = (0, 0),
 ) -> int:
-    """Cycles beyond one a word, of a row of blocks of a tile with ``rows`` x ``cols`` elements in
-    the tensor, as it is stored: block by block. ``index``: of its first element, ``pitch``: from a
-    row to the next, in elements; only what they are modulo :func:`hashed_together` counts.
+    """Cycles beyond one a word, of a row of blocks of a tile with ``cols`` columns in the tensor,
+    as it is stored: block by block, all words of each. ``index``: of its first element, ``pitch``:
+    from a row to the next, in elements; only what they are modulo :func:`hashed_together` counts.
     ``slack``: cycles for which its first words wait for those before them, at most
     :func:`most_slack`. ``above``: so many rows of blocks have come before them without a pause, of
     so many columns."""
     count, wide = above
     first = (index - count * block * pitch) % hashed_together(lanes)
-    lines = (_by_blocks(lanes, block, block, wide, line * block) for line in range(count))
-    words = _by_blocks(lanes, block, rows, cols, count * block)
+    lines = (_by_blocks(lanes, block, wide, line * block) for line in range(count))
+    words = _by_blocks(lanes, block, cols, count * block)
     return _delay(lanes, first, pitch, words, [*chain.from_iterable(lines)], slack)
 
 
@@ -71,13 +70,12 @@ def row_delay(lanes: int, index: int, pitch: int, rows: int, cols: int) -> int:
     return _delay(lanes, index, pitch, words)
 
 
-def _by_blocks(lanes: int, block: int, rows: int, cols: int, top: int = 0) -> Iterator[Word]:
+def _by_blocks(lanes: int, block: int, cols: int, top: int) -> Iterator[Word]:
     """Of a row of blocks, which begins in row ``top``."""
     for left in range(0, cols, max(block, lanes)):
         for row in range(block):
             for col in range(left, left + max(block, lanes), lanes):
-                inside = row < rows and col < cols
-                yield (top + row, col, col > 0) if inside else None
+                yield top + row, col, col > 0
 
 
 def _delay(
@@ -118,7 +116,7 @@ class _Draws:
     def word(self, word: Word) -> None:
         """It is planned, its hashes begin, and it leaves with them."""
         self.planned = max(self.planned + 1, self.gone[0] + 1)
-        hashes = 0 if word is None else self._hashes(*word)
+        hashes = self._hashes(*word)
         for number in range(hashes):
             self._hash(number)
         there = self.begun[-1] + self.latency - 1 if hashes else 0

@@ -262,7 +262,7 @@ def test_rows_of_draws(lanes, rng):
         ]
         size = len(by_blocks) // 3
         cycles = drawn_at(lanes, list(places(by_blocks, index, pitch)))
-        shape = lanes, block, index + 2 * block * pitch, pitch, block, cols
+        shape = lanes, block, index + 2 * block * pitch, pitch, cols
         delay = line_delay(*shape, most_slack(lanes), (2, cols))
         assert delay == cycles[-1] - cycles[-size - 1] - size, shape
         rows = rng.randint(1, 9)
