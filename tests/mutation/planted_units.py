@@ -171,7 +171,7 @@ SQUARES = (
     # The lanes of both directions.
     Fault("a word read for which there is no room", "float_pipe", r"= ~ (east__full);", "1'h0"),
     Fault("columns among the rows", "float_pipe", r"= north__granted & (_\d+_);", "1'h1"),
-    Fault("words of both directions", "float_pipe", r"east__granted = _\d+_ & (_\d+_);", "1'h1"),
+    Fault("words of both directions", "float_pipe", r"east__may = _\d+_ & (_\d+_);", "1'h1"),
     Fault("scale of the other direction", "float_pipe", r"lanes_offset = (second)", "1'h0"),
     Fault("exponents of the other direction", "float_pipe", r"lanes_stream = (second)", "1'h0"),
     Fault("a result ends before its columns", "turn_tile", r"busy = (~ \w+);", "1'h0"),

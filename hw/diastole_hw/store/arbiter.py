@@ -1,6 +1,6 @@
 """Two sources of results, one writer."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -52,12 +52,11 @@ class StoreArbiter(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        left = Signal(len(self.requests.p.beats))  # of the request whose beats pass
-        owner = Signal()  # its source: 0 first, 1 second
-        none = Signal(init=1)  # there is no such request
+        here = Signal(2)  # a source's beats pass: 0 first, 1 second
+        left = data_register(len(self.requests.p.beats), name="left")  # of their request
         waits = Signal()  # another request has passed
         waiting = data_register(left.shape(), name="waiting")  # its beats
-        behind = Signal()  # its source
+        behind = data_register(name="behind")  # its source
         lately = Signal()  # first has offered a request in the cycle before
         offered = Signal()  # second has, which was not taken, and stays chosen
         may = Signal()  # second, whatever first does
@@ -68,7 +67,7 @@ class StoreArbiter(wiring.Component):
         m.d.comb += [
             may.eq(offered | ~lately),
             chosen.eq(may & self.second_requests.valid),
-            ends.eq(none | (moves & (left == 1))),
+            ends.eq(~here.any() | (moves & (left == 1))),
         ]
         m.d.sync += [
             lately.eq(self.first_requests.valid),
@@ -85,9 +84,10 @@ class StoreArbiter(wiring.Component):
                     self.requests.payload.eq(requests.payload),
                     self.requests.valid.eq(requests.valid & ~waits),
                 ]
-            with m.If((owner == number) & ~none):
+            with m.If(here[0] != number):  # of none or the second; so here[1] drives few
+                m.d.comb += self.beats.payload.eq(beats.payload)
+            with m.If(here[number]):
                 m.d.comb += [
-                    self.beats.payload.eq(beats.payload),
                     self.beats.valid.eq(beats.valid),
                     beats.ready.eq(self.beats.ready),
                 ]
@@ -95,8 +95,11 @@ class StoreArbiter(wiring.Component):
             m.d.sync += [waiting.eq(self.requests.p.beats), behind.eq(chosen)]
         m.d.sync += waits.eq((waits | passes) & ~ends)
         with m.If(ends):
-            m.d.sync += left.eq(Mux(waits, waiting, self.requests.p.beats))
-            m.d.sync += [owner.eq(Mux(waits, behind, chosen)), none.eq(~waits & ~passes)]
+            source = Mux(waits, behind, chosen)
+            m.d.sync += [
+                left.eq(Mux(waits, waiting, self.requests.p.beats)),
+                here.eq(Mux(waits | passes, Cat(~source, source), 0)),
+            ]
         with m.Elif(moves):
             m.d.sync += left.eq(left - 1)
         return m

@@ -104,7 +104,7 @@ class DrainWalk(wiring.Component):
     tiles : In(stream of drained_layout(plan, turned=turns(plan, north=north)))
     spans : Out(stream of span_layout(plan))
     granted : In(1)
-        The word is read; combinational from ``read_valid``.
+        A word that is there is read.
     read_valid : Out(V_d)
         The vectors of the word: bit k, of port ``read_port`` + k, modulo the ports.
     read_port, read_addr : Out(range(max(ports, 2))), Out(range(plan.sum_words))
@@ -198,13 +198,13 @@ class DrainWalk(wiring.Component):
             self.read_port.eq(at.port),
             self.read_addr.eq(self._addr(number, at.sums + at.t)),
             self.spans.valid.eq(there & span_due & self.granted),
-            self.tiles.ready.eq(steps & at.ends),
+            self.tiles.ready.eq((reads & at.ends) & self.granted),
             self.freed.eq(last_read),
         ]
         invariant(m, platform, ~started | self.tiles.valid, "a tile went that was begun")
         m.d.sync += last_read.eq(self.tiles.ready)
         self._move(m, at, span_due, steps)
-        with m.If(steps & at.ends):
+        with m.If(self.tiles.ready):
             m.d.sync += [started.eq(0), number.eq(number + 1)]
         if self.vectors > 1:
             behind = at.sums + self._tile_words()

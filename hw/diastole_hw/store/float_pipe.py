@@ -41,6 +41,8 @@ class DrainedSignature(wiring.Signature):
         It is a column, for ``columns``; there if this direction has some.
     last_part : Out(range(plan.word_parts))
         Of the word's parts the last one that is wanted; there if it has several.
+    may : In(1)
+        A word, if one is wanted, is read in this cycle; whether one is does not count.
     granted : In(1)
         The word is read in this cycle; what follows belongs to it, and comes in the next one.
     sums : Out(array of V_d * B times shown_sum(plan))
@@ -75,6 +77,7 @@ class DrainedSignature(wiring.Signature):
         super().__init__(
             {
                 "wanted": Out(plan.drain_vectors(north=north)),
+                "may": In(1),
                 "granted": In(1),
                 "sums": Out(data.ArrayLayout(shown_sum(plan), lanes)),
                 "stream": Out(8),
@@ -215,7 +218,8 @@ class FloatPipe(wiring.Component):
             to_rows = Signal(name=f"{name}_to_rows")
             m.d.comb += [
                 side.full.eq(room.full),
-                side.granted.eq(side.wanted.any() & ~side.full & ~before),
+                side.may.eq(~side.full & ~before),
+                side.granted.eq(side.wanted.any() & side.may),
                 to_rows.eq(side.granted & ~turned),
                 room.take.eq(to_rows),
                 room.give.eq(side.rows.valid & side.rows.ready),

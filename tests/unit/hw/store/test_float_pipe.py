@@ -190,7 +190,7 @@ def test_every_word_in_its_place(machine, rates, rng):
             watched = [dut.overflow]
             for side in sides:
                 port = side.port
-                watched += [port.granted, port.full, port.rows.valid, port.rows.payload]
+                watched += [port.may, port.granted, port.full, port.rows.valid, port.rows.payload]
                 watched.append(port.columns if side.turned_at_all else port.granted)
                 watched.append(getattr(port, "inside", port.full))
             _, _, overflow, *seen = await ctx.tick().sample(*watched)
@@ -198,11 +198,12 @@ def test_every_word_in_its_place(machine, rates, rng):
             # the lanes are at a word, or a side that goes first is granted
             before = any(cycle < side.free for side in sides)
             for number, side in reversed(list(enumerate(sides))):
-                granted, full, shown, word, columns, inside = seen[6 * number :][:6]
+                may, granted, full, shown, word, columns, inside = seen[7 * number :][:7]
                 if plan.vector is not None:
                     assert inside == (side.inside > 0)
                 assert full == (side.inside == QUEUED)
-                assert granted == (side.wanted != 0 and not full and not before)
+                assert may == (not full and not before)
+                assert granted == (side.wanted != 0 and may)
                 before |= granted
                 side.check(cycle, shown, word, columns if side.turned_at_all else None)
                 side.show(ctx, granted, cycle)
