@@ -1,6 +1,6 @@
 """Writes that are asked for when their beats are there: so that a slow source holds up nobody."""
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -8,6 +8,7 @@ from amaranth.utils import exact_log2
 from diastole_hw.bus.services import WriteSignature, owned_request_layout, write_beat_layout
 from diastole_hw.place import place
 from diastole_hw.stream.fifo import StreamFifo
+from diastole_hw.sums import sum_of_three
 from diastole_sim.spec.command_table import ADDRESS_BITS
 
 DEPTH = 32
@@ -87,20 +88,28 @@ class GatheredWrites(wiring.Component):
         ]
         wiring.connect(m, wiring.flipped(self.source.beats), beats.i)
         head = requests.o
-        due = Signal(len(asks.p.beats) + 1)  # beats of requests that have left
+        # Beats that have come, less those of requests that have left: never above DEPTH, and never
+        # below the one that a request needs, less all of its beats.
+        spare = Signal(signed(len(asks.p.beats) + 1))
         asked = Signal()
+        due = Signal()  # the first beat there is of a request that has left
+        came = Signal()
         moved = Signal()
         m.d.comb += [
             asked.eq(out.valid & out.ready),
             moved.eq(self.beats.valid & self.beats.ready),
-            self.beats.valid.eq(beats.o.valid & due.any()),
+            came.eq(beats.i.valid & beats.i.ready),
+            due.eq((spare < 0) | (spare[: len(beats.level)] != beats.level)),
+            self.beats.valid.eq(beats.o.valid & due),
             self.beats.payload.eq(beats.o.payload),
             beats.o.ready.eq(moved),
             out.p.addr.eq(Cat(Const(0, in_beat), head.p.group)),
             out.p.beats.eq(head.p.beats),
             out.p.whose.command.eq(head.p.command),
-            out.valid.eq(head.valid & (beats.level >= due + head.p.need)),
+            out.valid.eq(head.valid & (spare >= 0) & (spare[: len(need)] >= head.p.need)),
             head.ready.eq(asked),
         ]
-        m.d.sync += due.eq(due + Mux(asked, head.p.beats, 0) - moved)
+        asks_less = Mux(asked, ~head.p.beats, ~Const(0, len(head.p.beats)))
+        total = sum_of_three(spare.as_unsigned(), Cat(asks_less, Const(-1, 1)), Cat(~came, came))
+        m.d.sync += spare.eq(total)
         return m

@@ -13,8 +13,8 @@ from diastole_hw.registers import data_register
 from diastole_hw.schedule.halves import west_base
 from diastole_hw.schedule.regions import MAXIMA_STEPS, STEPS, RegionSteps, granules
 from diastole_hw.schedule.tokens import Region, chunk_layout, product_layout, region_layout
+from diastole_hw.sums import sum_of_three
 from diastole_hw.transfer.address import Locate
-from diastole_hw.transfer.sums import sum_of_three
 from diastole_hw.transfer.times import times
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.image import GROUP_BLOCKS

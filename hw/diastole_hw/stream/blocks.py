@@ -159,25 +159,27 @@ class BlockBuffer(wiring.Component):
         """A block's vectors, the first ones lowest."""
         shape = self.o.p.vectors.shape()
         rows = data_register(data.ArrayLayout(shape.elem_shape, self.side))
-        busy, drop = Signal(), Signal()
+        busy = Signal()
         index = Signal(self.o.p.index.shape())
+        last = data_register(name="last")  # these are the block's last vectors
         leaves = Signal()  # the block, with its last vectors
         m.d.comb += [
             self.o.valid.eq(busy),
             self.o.p.vectors.eq(rows.as_value()),
             self.o.p.index.eq(index),
-            self.o.p.last.eq(drop | (index == self.steps - 1)),
-            leaves.eq(busy & self.o.ready & self.o.p.last),
+            self.o.p.last.eq(last),
+            leaves.eq(busy & self.o.ready & last),
             self.blocks.ready.eq(whole & (~busy | leaves)),
             moves.eq(self.blocks.valid & self.blocks.ready),
         ]
         with m.If(busy & self.o.ready):
-            m.d.sync += index.eq(index + 1)
+            m.d.sync += [index.eq(index + 1), last.eq(index + 2 == self.steps)]
             m.d.sync += rows.eq(rows.as_value() >> len(self.o.p.vectors.as_value()))
         with m.If(leaves):
             m.d.sync += busy.eq(0)
         with m.If(moves):
-            m.d.sync += [busy.eq(1), index.eq(0), drop.eq(self.blocks.p.drop)]
+            drop = self.blocks.p.drop if self.steps > 1 else 1
+            m.d.sync += [busy.eq(1), index.eq(0), last.eq(drop)]
             for kind, bits in enumerate(self.elements):
                 with m.If(self.blocks.p.kind == kind):
                     m.d.sync += rows.eq(self._turned(filled, bits))

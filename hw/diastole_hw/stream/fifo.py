@@ -1,6 +1,6 @@
 """A first-in first-out queue between two streams; the only kind that products contain."""
 
-from amaranth.hdl import Array, Module, Mux, Shape, Signal, Value
+from amaranth.hdl import Array, Cat, Module, Mux, Shape, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -43,8 +43,8 @@ class StreamFifo(wiring.Component):
         Values leave 1 cycle later whatever its depth.
     still : bool
         What an empty queue shows, which is no value, changes only when one is taken. Else, where
-        words are in a :class:`DistributedRam`, it follows what is offered, and whether that is
-        taken may be known late.
+        words are in no :class:`Ram`, it follows what is offered, and whether that is taken may be
+        known late.
 
     Members
     -------
@@ -75,7 +75,7 @@ class StreamFifo(wiring.Component):
     def placed_parameters(self) -> dict[str, int | bool]:
         """Queues of values of the same width are one module, whatever the values mean."""
         width = {"width": Shape.cast(self.shape).width, "depth": self.depth}
-        still = {"still": True} if self.still and self.in_distributed_ram else {}
+        still = {"still": True} if self.still and self.at_once else {}
         return width | still | ({"quick": True} if self.quick and self.in_ram else {})
 
     @property
@@ -94,26 +94,45 @@ class StreamFifo(wiring.Component):
         return self.depth < LEAST_WORDS or self.bits < LEAST_BITS
 
     @property
+    def at_once(self) -> bool:
+        """Whether the oldest word is shown from where it stands."""
+        return self.quick or not self.in_ram
+
+    @property
     def in_distributed_ram(self) -> bool:
-        return not self.in_registers and (self.quick or not self.in_ram)
+        return self.at_once and not self.in_registers
 
     def elaborate(self, platform):
         m = Module()
         taken = Signal()
         given = Signal()
-        whole = self.depth & (self.depth - 1) == 0
-        full = self.level[-1] if whole else self.level == self.depth  # which it never exceeds
         m.d.comb += [
-            self.i.ready.eq(~full),
+            self.i.ready.eq(~self._full(m, taken, given)),
             taken.eq(self.i.valid & self.i.ready),
             given.eq(self.o.valid & self.o.ready),
         ]
-        m.d.sync += self.level.eq(self.level + taken - given)
-        if self.quick or not self.in_ram:
+        self._count(m, self.level, taken, given)
+        if self.at_once:
             self._at_once(m, taken, given, platform)
         else:
             self._memory(m, taken, given, platform)
         return m
+
+    def _count(self, m, count, more, less):
+        """Count up and down by one, in one addition."""
+        step = Cat(more ^ less, (less & ~more).replicate(len(count) - 1))
+        m.d.sync += count.eq(count + step)
+
+    def _full(self, m, taken, given):
+        """Whether ``level``, which never exceeds it, is the depth."""
+        if self.depth & (self.depth - 1) == 0:
+            return self.level[-1]
+        if self.depth & (self.depth + 1) == 0:
+            return self.level.all()
+        full = Signal()
+        with m.If(taken != given):
+            m.d.sync += full.eq(taken & (self.level == self.depth - 1))
+        return full
 
     def _at_once(self, m, taken, given, platform):
         """The oldest value is shown from where it stands."""
@@ -128,7 +147,7 @@ class StreamFifo(wiring.Component):
         if self.in_registers:
             words = Array(data_register(width, name=f"word{n}") for n in range(self.depth))
             m.d.comb += Value.cast(self.o.payload).eq(words[read])
-            with m.If(taken):
+            with m.If(taken if self.still else self.i.ready):
                 m.d.sync += words[write].eq(self.i.payload)
             return
         ram = DistributedRam(width=width, depth=self.depth)
@@ -158,7 +177,7 @@ class StreamFifo(wiring.Component):
         write = Signal(range(self.depth))
         read = Signal(range(self.depth))
         m.d.comb += [ram.write_addr.eq(write), ram.read_addr.eq(read)]
-        m.d.sync += waiting.eq(waiting + taken - ram.read_en)
+        self._count(m, waiting, taken, ram.read_en)
         with m.If(taken):
             m.d.sync += write.eq(self._after(write))
         with m.If(ram.read_en):

@@ -5,7 +5,7 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.transfer.sums import sum_of_three
+from diastole_hw.sums import sum_of_three
 from support.bench import Clocked, run
 
 
