@@ -327,14 +327,15 @@ class Core(wiring.Component):
         for number in range(2):
             opened = Signal(range(MOST_OPEN + 1), name=f"open_{number}")
             asked = Signal(2, name=f"asked_{number}")
+            late = Signal(2, name=f"asked_late_{number}")
             answered = Signal(2, name=f"answered_{number}")
             asks = [each.valid & each.ready & (each.p.whose.command == number) for each in products]
             asks += [each.valid & each.ready & (own == number) for each, own in others]
             m.d.comb += [
                 asked.eq(reduce(add, asks)),
                 answered.eq(reduce(add, (pulse & (whose == number) for pulse, whose in answers))),
-                dispatch.answered[number].eq(opened == 0),
+                dispatch.answered[number].eq((opened == 0) & (late == 0)),
             ]
-            m.d.sync += opened.eq(opened + asked - answered)
+            m.d.sync += [late.eq(asked), opened.eq(opened + late - answered)]
             invariant(m, platform, opened < MOST_OPEN - 2, "more writes than are counted")
             invariant(m, platform, opened >= answered, "an answer to nothing")

@@ -249,9 +249,10 @@ class Flight(wiring.Component):
             m.d.sync += older_live.eq(0)
         with m.If(self.load.start):
             m.d.sync += waits.eq(0)
+        with m.If(self.ready):  # so nothing needs what is there
+            m.d.sync += _bits(older).eq(Cat(_bits(self.set_up[name]) for name in layout.members))
         with m.If(self.start):
             m.d.sync += [newest.eq(~newest), live.eq(1), waits.eq(1)]
-            m.d.sync += _bits(older).eq(Cat(_bits(self.set_up[name]) for name in layout.members))
             m.d.sync += [older_live.eq(live & ~done_newer), commands[~newest].eq(self.command)]
 
         def show(port, name, moves, own):
@@ -288,13 +289,12 @@ class Flight(wiring.Component):
             for store, mine, tiles in zip(stores, numbers, counts, strict=True):
                 parts += [store.busy & (mine == number), ~tiles[number].empty]
             here = Signal(name=f"in_flight_{number}")
-            begins = self.start & (newest != number)
-            m.d.sync += here.eq(Cat(*parts, begins).any())
+            m.d.sync += here.eq(Cat(*parts).any())
             in_flight.append(here)
         of = Array(in_flight)
         m.d.comb += [
             done_older.eq(older_live & ~of[~newest]),
-            done_newer.eq(live & ~older_live & ~of[newest]),
+            done_newer.eq(live & ~older_live & ~waits & ~of[newest]),
         ]
         return m
 

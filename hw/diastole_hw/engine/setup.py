@@ -3,6 +3,7 @@
 from amaranth.hdl import Array, Cat, Module, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
 
 from diastole_hw.place import place
 from diastole_hw.plan.plan import MAX_ELEMENT_BITS, Plan
@@ -107,15 +108,20 @@ class Setup(wiring.Component):
         )  # all but the addresses of row_max
         m.d.comb += self.product.eq(product)
         blocks = {}
+        groups = {}
         for name in "mnk":
             blocks[name] = Signal(MAX_ELEMENT_BITS, name=f"blocks_{name}")
-            size = given[name]
-            m.d.comb += blocks[name].eq((size + (plan.block - 1)) >> plan.log_block)
+            groups[name] = Signal(MAX_ELEMENT_BITS, name=f"groups_{name}")
+            size, group = given[name], GROUP_BLOCKS * plan.block
+            m.d.comb += [
+                blocks[name].eq((size + (plan.block - 1)) >> plan.log_block),
+                groups[name].eq((size + (group - 1)) >> exact_log2(group)),
+            ]
         if plan.fused:
             self._fits(m, blocks)
         busy = Signal()
         located = [
-            self._locate(m, platform, product, cls, base, blocks)
+            self._locate(m, platform, product, cls, base, blocks, groups)
             for cls, base in ((X, given.x), (W, given.w), (DY, given.dy))
         ]
         ready = Signal()
@@ -159,7 +165,7 @@ class Setup(wiring.Component):
         length = behind + maxima - product.tensors[cls].base
         m.d.comb += self.product.lengths[cls].eq(length)
 
-    def _locate(self, m, platform, product, cls, base, blocks):
+    def _locate(self, m, platform, product, cls, base, blocks, groups):
         """Pitch and addresses of an image; row_max stands behind rows * pitch bytes of blocks.
 
         Returns whether they are known.
@@ -167,17 +173,18 @@ class Setup(wiring.Component):
         plan, tensor = self.plan, product.tensors[cls]
         rows = Signal(MAX_ELEMENT_BITS, name=f"rows_{cls}")
         cols = Signal(MAX_ELEMENT_BITS, name=f"cols_{cls}")
+        in_row = Signal(MAX_ELEMENT_BITS, name=f"groups_of_{cls}")
         pitch = Signal(32, name=f"pitch_{cls}")
         first = Signal(ADDRESS_BITS, name=f"first_{cls}")  # the first block
-        groups = (cols + (GROUP_BLOCKS - 1)) >> (GROUP_BLOCKS.bit_length() - 1)
         height, width = operations.OPERANDS[cls].axes
-        m.d.comb += [rows.eq(blocks[height]), cols.eq(blocks[width])]
+        m.d.comb += [rows.eq(blocks[height]), cols.eq(blocks[width]), in_row.eq(groups[width])]
         if plan.grouped(cls):
             with m.Switch(self.mode):
                 with m.Case(*transposed_modes(operations.OPERANDS[cls])):
                     m.d.comb += [rows.eq(blocks[width]), cols.eq(blocks[height])]
+                    m.d.comb += in_row.eq(groups[height])
         m.d.comb += [
-            pitch.eq(times(groups, plan.group_beats(cls) * plan.beat_bytes)),
+            pitch.eq(times(in_row, plan.group_beats(cls) * plan.beat_bytes)),
             first.eq(base + plan.header_beats(cls) * plan.beat_bytes),
         ]
         behind = Locate(count_bits=MAX_ELEMENT_BITS, step_bits=1)

@@ -154,8 +154,8 @@ class PassWalk(wiring.Component):
         m.d.comb += [
             c_left.eq(chunk.c_blocks - c_done),
             l_left.eq(chunk.l_blocks - l_done),
-            last_c.eq(c_left <= side_c),
-            last_l.eq(l_left <= side_l),
+            last_c.eq(chunk.c_blocks <= c_done + side_c),
+            last_l.eq(chunk.l_blocks <= l_done + side_l),
             c_valid.eq(Mux(last_c, c_left, side_c)),
             l_valid.eq(Mux(last_l, l_left, side_l)),
             first_c.eq(chunk.first & (at.number == 0)),
