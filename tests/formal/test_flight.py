@@ -35,7 +35,7 @@ EDITS = [
     (" & ~(older_live & alone)", " & ~(older_live & alone & self.opens)"),
     (OLDER_ALONE, "older.mode == Mode.FUSED"),
     ("parts = [(waits | self.load.busy)", "parts = [waits"),
-    ("Cat(*parts, begins)", "Cat(*parts)"),
+    ("~older_live & ~waits & ~of[newest]", "~older_live & ~of[newest]"),
     ("following != (newest ^ self.start)", "following != newest"),
     ("[store.busy & (mine == number), ~tiles[number].empty]", "[~tiles[number].empty]"),
     ('"execute", self.execute.waits,', '"execute", 0,'),
@@ -290,7 +290,8 @@ class FlightSpec(wiring.Component):
             at = getattr(self, f"of_at_{name}")
             true.append(getattr(self, f"of_older_for_{name}") == (at != newest))
         for n in range(2):
-            true.append(getattr(self, f"of_in_flight_{n}") == self.left[n])
+            begins = to_load[n] & (newest == n)  # in flight, though not yet in the register
+            true.append((getattr(self, f"of_in_flight_{n}") | begins) == self.left[n])
             true.append(~self.here[n] | self.left[n])
         for n, command in enumerate((self.of_command_0, self.of_command_1)):
             true += [
