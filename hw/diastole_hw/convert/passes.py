@@ -98,10 +98,10 @@ class Passes(wiring.Component):
         end = Signal()  # of the pass
         # Of the row's first element from the tile's.
         offset = Signal(range(sizes.max_tile_rows << EXTENT_BITS))
-        # A tile begins between two multiples of its sides: the lowest bits are known early.
+        # A tile begins at multiples of its sides: the lowest bits are known early.
         low, beside = sizes.log_tile_side, offset + column
         begins = ~self.tile.p.index[:low].any() if low else Const(1)
-        invariant(m, platform, ~self.tile.valid | begins, "a tile begins between two")
+        invariant(m, platform, ~self.tile.valid | begins, "a tile begins between its sides")
         m.d.comb += self.o.p.index.eq(Cat(beside[:low], self.tile.p.index[low:] + beside[low:]))
         with m.If(~finding):
             self._store(m, place_, took, end, offset)

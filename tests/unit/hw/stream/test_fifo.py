@@ -157,13 +157,14 @@ def test_no_word_is_shown_while_it_is_written(depth, quick, rng, monkeypatch):
     run(dut, drive, check)
 
 
-@pytest.mark.parametrize("depth", [3, REGISTERS])
+@pytest.mark.parametrize("depth", [LEAST_WORDS - 1, LEAST_WORDS, REGISTERS])
 def test_a_still_queue_shows_nothing_of_what_is_not_taken(depth, rng, monkeypatch):
     """Where nothing comes, it shows the same in every cycle, whatever is offered, and whatever the
     memory shows of a word that is written."""
     monkeypatch.setattr(fifo, "DistributedRam", Garbles)
     dut = design(StreamFifo, unsigned(14), depth, still=True)
-    assert dut.in_distributed_ram
+    assert dut.at_once
+    assert dut.in_registers == (depth < LEAST_WORDS)
 
     async def bench(ctx):
         for count in range(2 * depth):
