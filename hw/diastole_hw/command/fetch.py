@@ -115,7 +115,8 @@ class CommandFetch(wiring.Component):
         panels = Panels(self.limits)
         m.submodules.panels = place(panels, platform)
         m.d.comb += panels.command.eq(self.command.payload)
-        state = Signal(State)
+        state, following = Signal(State), Signal(State)
+        offers = Signal()  # likewise State.OFFER: much waits for them
         index = Signal(32)  # of the command that is fetched or offered, or is the error
         flying = Signal(2)  # commands that were taken and are not done
         last = Signal()
@@ -123,11 +124,12 @@ class CommandFetch(wiring.Component):
         beat = data_register(range(beats))
         at = data_register(ADDRESS_BITS + 1)  # of the command, once it is asked for, of the next
         inside = data_register()  # that lies in the window, of the cycle before
-        asks = Signal()  # in State.REQUEST
+        asks = Signal()  # State.REQUEST, of a bit
         m.d.comb += [
             self.command.payload.eq(decoder.o),
             last.eq(index + 1 == self.count),
             self.number.eq(index[0]),
+            self.command.valid.eq(offers & ~decoder.wrong),
             self.read.requests.valid.eq(asks & inside),
             self.read.requests.p.addr.eq(at),
             self.read.requests.p.beats.eq(beats),
@@ -143,12 +145,18 @@ class CommandFetch(wiring.Component):
         m.d.sync += [self.finished.eq(0), panels.start.eq(0)]
         m.d.comb += taken.eq(self.command.valid & self.command.ready)
         m.d.sync += flying.eq(flying + taken - self.done)
-        m.d.sync += asks.eq(0)
         m.d.sync += inside.eq((at >= self.base) & (at + COMMAND_BYTES <= self.limit))
+        m.d.comb += following.eq(state)
+        m.d.sync += [
+            state.eq(following),
+            asks.eq(following == State.REQUEST),
+            offers.eq(following == State.OFFER),
+        ]
         with m.Switch(state):
             with m.Case(State.IDLE):
                 with m.If(self.start & (self.error_code == 0)):
-                    m.d.sync += [index.eq(begin), flying.eq(0), state.eq(State.SEEK)]
+                    m.d.comb += following.eq(State.SEEK)
+                    m.d.sync += [index.eq(begin), flying.eq(0)]
                     with m.If(none):
                         m.d.comb += code.eq(ErrorCode.ZERO_SIZE)
                     with m.Elif(self.address[: exact_log2(data_width // 8)].any()):
@@ -156,15 +164,17 @@ class CommandFetch(wiring.Component):
             with m.Case(State.SEEK):
                 first = index << exact_log2(COMMAND_BYTES) if self.limits.has_vector else 0
                 m.d.sync += at.eq(self.address + first)
-                m.d.sync += state.eq(State.LOOK)
+                m.d.comb += following.eq(State.LOOK)
             with m.Case(State.LOOK):
-                m.d.sync += [state.eq(State.REQUEST), asks.eq(1)]
+                m.d.comb += following.eq(State.REQUEST)
             with m.Case(State.REQUEST):
-                m.d.sync += [beat.eq(0), refusal.eq(0), asks.eq(~self.read.requests.ready)]
+                m.d.sync += [beat.eq(0), refusal.eq(0)]
                 with m.If(~inside):
-                    m.d.sync += [refusal.eq(ErrorCode.WINDOW), state.eq(State.REFUSED)]
+                    m.d.comb += following.eq(State.REFUSED)
+                    m.d.sync += refusal.eq(ErrorCode.WINDOW)
                 with m.Elif(self.read.requests.ready):
-                    m.d.sync += [state.eq(State.BEATS), at.eq(at + COMMAND_BYTES)]
+                    m.d.comb += following.eq(State.BEATS)
+                    m.d.sync += at.eq(at + COMMAND_BYTES)
             with m.Case(State.BEATS):
                 m.d.comb += self.read.beats.ready.eq(1)
                 with m.If(self.read.beats.valid):
@@ -172,49 +182,52 @@ class CommandFetch(wiring.Component):
                     with m.If(self.failed):
                         m.d.sync += refusal.eq(ErrorCode.READ_RESPONSE)
                     with m.If(beat == beats - 1):
-                        m.d.sync += state.eq(State.DECODE)
+                        m.d.comb += following.eq(State.DECODE)
             with m.Case(State.DECODE):
-                m.d.sync += state.eq(State.CHECK)
+                m.d.comb += following.eq(State.CHECK)
             with m.Case(State.CHECK):  # whether the decoder finds it wrong is known a cycle later
-                m.d.sync += [state.eq(State.OFFER), panels.start.eq(1)]
+                m.d.comb += following.eq(State.OFFER)
+                m.d.sync += panels.start.eq(1)
                 with m.If(refusal != 0):
-                    m.d.sync += state.eq(State.REFUSED)
+                    m.d.comb += following.eq(State.REFUSED)
                 with m.Elif(decoder.o.nest_keep != 0):
-                    m.d.sync += state.eq(State.PANELS)
+                    m.d.comb += following.eq(State.PANELS)
                 if self.limits.has_vector:
                     with m.Elif(decoder.o.opcode == Opcode.NEXT):
-                        m.d.sync += state.eq(State.NEXT)
+                        m.d.comb += following.eq(State.NEXT)
             with m.Case(State.PANELS):
                 with m.If(panels.done):
-                    m.d.sync += [refusal.eq(ErrorCode.NEST), state.eq(State.REFUSED)]
+                    m.d.comb += following.eq(State.REFUSED)
+                    m.d.sync += refusal.eq(ErrorCode.NEST)
                     with m.If(panels.fits):
-                        m.d.sync += state.eq(State.OFFER)
-                self._refuse(m, state, refusal, decoder)
+                        m.d.comb += following.eq(State.OFFER)
+                self._refuse(m, following, refusal, decoder)
             with m.Case(State.REFUSED):
                 with m.If(flying == 0):
                     m.d.comb += code.eq(refusal)
             with m.Case(State.OFFER):
-                m.d.comb += self.command.valid.eq(~decoder.wrong)
-                self._refuse(m, state, refusal, decoder)
+                self._refuse(m, following, refusal, decoder)
                 with m.If(taken):
-                    m.d.sync += [index.eq(index + 1), state.eq(State.WAIT)]
+                    m.d.comb += following.eq(State.WAIT)
+                    m.d.sync += index.eq(index + 1)
                     with m.If(last):
-                        m.d.sync += state.eq(State.LAST)
+                        m.d.comb += following.eq(State.LAST)
                     with m.Elif((flying == 0) | self.done):
-                        m.d.sync += [state.eq(State.REQUEST), asks.eq(1)]
+                        m.d.comb += following.eq(State.REQUEST)
             with m.Case(State.WAIT):
                 with m.If(self.done):
-                    m.d.sync += [state.eq(State.REQUEST), asks.eq(1)]
+                    m.d.comb += following.eq(State.REQUEST)
             with m.Case(State.LAST):
                 with m.If(self.done & (flying == 1)):
-                    m.d.sync += [state.eq(State.IDLE), self.finished.eq(1)]
+                    m.d.comb += following.eq(State.IDLE)
+                    m.d.sync += self.finished.eq(1)
             if self.limits.has_vector:
                 with m.Case(State.NEXT):
                     alone = (flying == 0) & ~decoder.wrong
-                    self._next(m, state, index, alone, decoder.o.target)
-                    self._refuse(m, state, refusal, decoder)
+                    self._next(m, following, index, alone, decoder.o.target)
+                    self._refuse(m, following, refusal, decoder)
         m.d.comb += self.busy.eq(state != State.IDLE)
-        self._stop(m, state, asks, index, flying, code)
+        self._stop(m, following, index, flying, code)
         return m
 
     def _keep(self, m, decoder, beat, anew):
@@ -242,12 +255,13 @@ class CommandFetch(wiring.Component):
                 m.d.sync += over.eq(over | Cat(any_of(group) for group in far))
 
     @staticmethod
-    def _refuse(m, state, refusal, decoder):
+    def _refuse(m, following, refusal, decoder):
         """Not this command, if the decoder has found anything."""
         with m.If(decoder.wrong):
-            m.d.sync += [refusal.eq(decoder.error_code), state.eq(State.REFUSED)]
+            m.d.comb += following.eq(State.REFUSED)
+            m.d.sync += refusal.eq(decoder.error_code)
 
-    def _next(self, m, state, index, alone, target):
+    def _next(self, m, following, index, alone, target):
         """End the step as soon as nothing is in flight."""
         goes_on = Signal()  # with a step more
         follower = Signal(33)
@@ -258,24 +272,26 @@ class CommandFetch(wiring.Component):
         ]
         with m.If(alone & ~self.clear & (self.fault == 0)):
             m.d.comb += self.step_set.eq(1)
-            m.d.sync += [index.eq(follower), state.eq(State.SEEK)]
+            m.d.comb += following.eq(State.SEEK)
+            m.d.sync += index.eq(follower)
             with m.If((follower < self.first) | (follower >= self.count)):
-                m.d.sync += [state.eq(State.IDLE), self.finished.eq(1)]
+                m.d.comb += following.eq(State.IDLE)
+                m.d.sync += self.finished.eq(1)
 
-    def _stop(self, m, state, asks, index, flying, code):
+    def _stop(self, m, following, index, flying, code):
         """Errors and ``clear``; what is assigned here wins over the states."""
         behind = Signal(signed(3))  # the command to blame: how far
         other = index[0] ^ flying[0] ^ self.fault_number  # not the oldest in flight
         m.d.comb += behind.eq(flying - other)
         with m.If(self.busy & (self.fault != 0)):
             m.d.comb += code.eq(self.fault)
-        with m.If((code != 0) | self.clear):
-            m.d.sync += asks.eq(0)
         with m.If(code != 0):
-            m.d.sync += [state.eq(State.IDLE), self.finished.eq(0), self.error_code.eq(code)]
+            m.d.comb += following.eq(State.IDLE)
+            m.d.sync += [self.finished.eq(0), self.error_code.eq(code)]
             m.d.sync += index.eq(Mux(self.busy, index - Mux(self.fault != 0, behind, 0), 0))
         with m.If(self.clear):
-            m.d.sync += [state.eq(State.IDLE), self.finished.eq(0)]
+            m.d.comb += following.eq(State.IDLE)
+            m.d.sync += self.finished.eq(0)
             m.d.sync += self.error_code.eq(0)
 
 

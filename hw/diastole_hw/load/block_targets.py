@@ -200,9 +200,9 @@ class BlockTargets(wiring.Component):
         q = Mux(by_column, group.row, group.col)
         bank = Mux(by_column, col_at.bank, row_at.bank)
         slice_ = Mux(by_column, col_at.slice, row_at.slice)
-        last_col = group.col >= region.cols - 1
-        last_row = group.row == region.rows - 1
         drop = group.col >= region.cols
+        last_col = drop | (group.col + 1 == region.cols)
+        last_row = group.row + 1 == region.rows
         if plan.ports > 1:
             last_row = group.row + plan.ports >= region.rows
             drop |= group.row >= region.rows

@@ -18,8 +18,10 @@ class Locate(wiring.Component):
 
     Parameters
     ----------
-    count_bits, step_bits : int
-        Of ``count`` and ``step``, 1 to 40.
+    count_bits : int
+        Of ``count``, 1 to 40.
+    step_bits : int
+        Of ``step``, 0 to 40; with 0 bits there are no steps, and neither ``next`` nor ``step``.
     quick : bool
         ``ready`` is a register, for which ``count`` is compared with 0 when it comes; it says the
         same in the same cycle.
@@ -41,22 +43,19 @@ class Locate(wiring.Component):
     ValueError if a parameter is out of range.
     """
 
-    def __init__(self, *, count_bits: int, step_bits: int, quick: bool = False):
+    def __init__(self, *, count_bits: int, step_bits: int = 0, quick: bool = False):
         self.quick = quick
         self.count_bits = require_int("count_bits", count_bits, 1, ADDRESS_BITS)
-        self.step_bits = require_int("step_bits", step_bits, 1, ADDRESS_BITS)
-        super().__init__(
-            {
-                "start": In(1),
-                "base": In(ADDRESS_BITS),
-                "pitch": In(ADDRESS_BITS),
-                "count": In(count_bits),
-                "next": In(1),
-                "step": In(step_bits),
-                "ready": Out(1),
-                "address": Out(ADDRESS_BITS),
-            }
-        )
+        self.step_bits = require_int("step_bits", step_bits, 0, ADDRESS_BITS)
+        members = {
+            "start": In(1),
+            "base": In(ADDRESS_BITS),
+            "pitch": In(ADDRESS_BITS),
+            "count": In(count_bits),
+            "ready": Out(1),
+            "address": Out(ADDRESS_BITS),
+        }
+        super().__init__(members | ({"next": In(1), "step": In(step_bits)} if step_bits else {}))
 
     def elaborate(self, platform):
         m = Module()
@@ -69,16 +68,19 @@ class Locate(wiring.Component):
                 m.d.sync += none.eq(~left[1:].any())
         else:
             m.d.comb += none.eq(~left.any())
+        m.d.comb += self.ready.eq(none)
         term = data_register(ADDRESS_BITS)
         address = data_output(m, self.address, "kept")
-        m.d.comb += self.ready.eq(none)
-        invariant(m, platform, ~self.next | self.ready, "a step before the address is known")
-        with m.If(~none):
-            m.d.sync += [left.eq(left >> 1), term.eq(term << 1)]
-            with m.If(left[0]):
-                m.d.sync += address.eq(address + term)
-        with m.Elif(self.next):
-            m.d.sync += address.eq(address + self.step)
+        further = term & left[0].replicate(ADDRESS_BITS)
+        if self.step_bits:
+            invariant(m, platform, ~self.next | none, "a step before the address is known")
+            further |= self.step & self.next.replicate(self.step_bits)
         with m.If(self.start):
             m.d.sync += [left.eq(self.count), term.eq(self.pitch), address.eq(self.base)]
+        with m.Else():
+            m.d.sync += [
+                left.eq(left >> 1),
+                term.eq(term << 1),
+                address.eq(address + further),
+            ]
         return m

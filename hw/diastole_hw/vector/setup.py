@@ -260,7 +260,7 @@ class ChainSetup(wiring.Component):
     def _locate(self, m, platform, is_panel, at):
         """Of a panel one past the last vector; else the address in this step."""
         it, low = self.slot, self.shape.row_bits
-        locate = Locate(count_bits=STEP_BITS, step_bits=1)
+        locate = Locate(count_bits=STEP_BITS)
         m.submodules.locate = place(locate, platform)
         i, j = self._last_blocks()
         rows = Mux(it.aux == PanelOrder.BLOCK, i, 0)
