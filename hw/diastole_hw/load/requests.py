@@ -1,6 +1,8 @@
 """The load unit's first half: turns chunks into read requests, ahead of the data."""
 
-from amaranth.hdl import Array, Const, Module, Mux, Signal
+from typing import NamedTuple
+
+from amaranth.hdl import Array, Const, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -18,6 +20,16 @@ from diastole_hw.transfer.address import Locate
 from diastole_hw.transfer.times import times
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.image import GROUP_BLOCKS
+
+
+class GroupRequest(NamedTuple):
+    """Beats of a request, bytes to the next one, blocks of the group, and whether it is the last of
+    the group."""
+
+    beats: Signal
+    moved: Signal
+    blocks: Signal
+    done: Value
 
 
 class RegionRequests(wiring.Component):
@@ -42,8 +54,8 @@ class RegionRequests(wiring.Component):
     - one of maxima takes 2 cycles: in the second ``regions`` and ``requests`` are valid when both
       are ready, and are taken together;
     - one of blocks n + 3 for the region, ``row0`` of n bits, then for each of its rows 1 more than
-      it has requests. The region is described in the second of these cycles. A row's requests are
-      valid in cycles that follow each other.
+      twice its requests. The region is described in the second of these cycles. A row's requests
+      are valid in every other cycle, for how much each asks for is known a cycle later.
 
     Parameters
     ----------
@@ -109,9 +121,6 @@ class RegionRequests(wiring.Component):
         first, count = self._entries(m, table)
         self._describe(m, table, chunk, mode)
         maxima = self._beats_of_maxima(first, count)
-        beats = data_register(len(maxima), name="maxima_beats")
-        m.d.sync += beats.eq(maxima)
-        m.d.comb += self.regions.p.beats.eq(beats)
         m.d.comb += self.requests.p.addr.eq(group_addr)
 
         pitch = tensor.pitch if plan.ports == 1 else tensor.pitch << 1
@@ -131,6 +140,10 @@ class RegionRequests(wiring.Component):
         at_mantissas = Signal()
         offset = Signal(range(GROUP_BLOCKS))
         described = data_register()  # the region of blocks at hand is
+        group = self._group(m, table, cols_left, offset, at_mantissas)
+        beats = data_register(max(len(maxima), len(group.beats)))  # of the cycle before
+        m.d.sync += beats.eq(Mux(step < MAXIMA_STEPS, maxima, group.beats))
+        m.d.comb += [self.regions.p.beats.eq(beats), self.requests.p.beats.eq(beats)]
 
         def next_step(steps):
             """Go on with the first of them, if there is one, or else to the next chunk."""
@@ -158,7 +171,6 @@ class RegionRequests(wiring.Component):
                     m.d.sync += [rows_left.eq(self._rows(table)), described.eq(0)]
                     m.next = "LOCATE"
             with m.State("MAXIMA"):
-                m.d.comb += self.requests.p.beats.eq(beats)
                 with m.If(self.requests.ready & self.regions.ready):
                     m.d.comb += [self.requests.valid.eq(1), self.regions.valid.eq(1)]
                     next_step(left)
@@ -177,11 +189,27 @@ class RegionRequests(wiring.Component):
                     offset.eq(table.col0),
                     at_mantissas.eq(0),
                 ]
-                m.next = "GROUP_BLOCKS"
+                m.next = "GROUP"
                 with m.If(rows_left == 0):
                     next_step(left)
-            with m.State("GROUP_BLOCKS"):
-                self._request_group(m, table, group_addr, cols_left, offset, at_mantissas)
+            with m.State("GROUP"):
+                m.next = "REQUEST"
+            with m.State("REQUEST"):
+                m.d.comb += self.requests.valid.eq(1)
+                with m.If(self.requests.ready):
+                    m.next = "GROUP"
+                    m.d.sync += [
+                        at_mantissas.eq(~at_mantissas),
+                        group_addr.eq(group_addr + group.moved),
+                    ]
+                    with m.If(group.done):
+                        m.d.sync += [
+                            cols_left.eq(cols_left - group.blocks),
+                            offset.eq(0),
+                            at_mantissas.eq(0),
+                        ]
+                        with m.If(cols_left == group.blocks):
+                            m.next = "ROW"
         return m
 
     def _image(self, m, table, tensor):
@@ -275,8 +303,10 @@ class RegionRequests(wiring.Component):
             return times(count, sizes[0])
         return Array([times(count, size) for size in sizes])[table.tensor]
 
-    def _request_group(self, m, table, group_addr, cols_left, offset, at_mantissas):
-        plan, p = self.plan, self.requests.p
+    def _group(self, m, table, cols_left, offset, at_mantissas) -> "GroupRequest":
+        """What is asked for next: a group, or, where it begins with a later block, its exponents,
+        and then its elements."""
+        plan = self.plan
         blocks = Signal(range(GROUP_BLOCKS + 1))
         whole = Signal(range(GROUP_BLOCKS + 1))
         most = max(plan.mantissa_beats(cls, GROUP_BLOCKS) for cls in range(3))
@@ -305,23 +335,12 @@ class RegionRequests(wiring.Component):
                     rest.eq(Array(of_group - start for start in starts)[offset]),
                     exponents.eq(plan.exponent_beats(cls)),
                 ]
-        done = Signal()
+        asked = Signal.like(both, name="group_beats")
         moved = Signal(range(group + 1))
-        m.d.comb += self.requests.valid.eq(1)
         with m.If(offset == 0):
-            m.d.comb += [p.beats.eq(both), moved.eq(self._groups_bytes(table, Const(1, 1)))]
-            m.d.comb += done.eq(1)
+            m.d.comb += [asked.eq(both), moved.eq(self._groups_bytes(table, Const(1, 1)))]
         with m.Elif(~at_mantissas):
-            m.d.comb += [p.beats.eq(exponents), moved.eq(skipped)]
+            m.d.comb += [asked.eq(exponents), moved.eq(skipped)]
         with m.Else():
-            m.d.comb += [p.beats.eq(beats), moved.eq(rest), done.eq(1)]
-        with m.If(self.requests.ready):
-            m.d.sync += [at_mantissas.eq(~at_mantissas), group_addr.eq(group_addr + moved)]
-            with m.If(done):
-                m.d.sync += [
-                    cols_left.eq(cols_left - blocks),
-                    offset.eq(0),
-                    at_mantissas.eq(0),
-                ]
-                with m.If(cols_left == blocks):
-                    m.next = "ROW"
+            m.d.comb += [asked.eq(beats), moved.eq(rest)]
+        return GroupRequest(asked, moved, blocks, (offset == 0) | at_mantissas)
