@@ -53,9 +53,10 @@ class RegionRequests(wiring.Component):
 
     - one of maxima takes 2 cycles: in the second ``regions`` and ``requests`` are valid when both
       are ready, and are taken together;
-    - one of blocks n + 3 for the region, ``row0`` of n bits, then for each of its rows 1 more than
-      twice its requests. The region is described in the second of these cycles. A row's requests
-      are valid in every other cycle, for how much each asks for is known a cycle later.
+    - one of blocks n + 3 for the region, ``row0`` of n bits, then for each of its rows twice its
+      requests. The region is described in the second of these cycles. A row's requests are valid
+      in the second of its cycles, and every other one from there on: what is asked for is found
+      out in the cycle before.
 
     Parameters
     ----------
@@ -140,6 +141,7 @@ class RegionRequests(wiring.Component):
         at_mantissas = Signal()
         offset = Signal(range(GROUP_BLOCKS))
         described = data_register()  # the region of blocks at hand is
+        begin_row = [cols_left.eq(table.cols), offset.eq(table.col0), at_mantissas.eq(0)]
         group = self._group(m, table, cols_left, offset, at_mantissas)
         beats = data_register(max(len(maxima), len(group.beats)))  # of the cycle before
         m.d.sync += beats.eq(Mux(step < MAXIMA_STEPS, maxima, group.beats))
@@ -176,6 +178,7 @@ class RegionRequests(wiring.Component):
                     next_step(left)
             with m.State("LOCATE"):
                 m.d.comb += self.regions.valid.eq(~described)
+                m.d.sync += begin_row
                 with m.If(self.regions.ready):
                     m.d.sync += described.eq(1)
                 with m.If(first_row.ready & (described | self.regions.ready)):
@@ -185,11 +188,8 @@ class RegionRequests(wiring.Component):
                 m.d.sync += [
                     group_addr.eq(first_row.address + columns_at),
                     rows_left.eq(rows_left - 1),
-                    cols_left.eq(table.cols),
-                    offset.eq(table.col0),
-                    at_mantissas.eq(0),
                 ]
-                m.next = "GROUP"
+                m.next = "REQUEST"
                 with m.If(rows_left == 0):
                     next_step(left)
             with m.State("GROUP"):
@@ -209,6 +209,7 @@ class RegionRequests(wiring.Component):
                             at_mantissas.eq(0),
                         ]
                         with m.If(cols_left == group.blocks):
+                            m.d.sync += begin_row
                             m.next = "ROW"
         return m
 

@@ -77,6 +77,7 @@ class Load:
             self.ask += 1
             for run in region.runs:
                 self._run(run)
+            self.ask -= 1  # nothing follows the last request of a row a cycle later
         self.ask += 1
 
     def _arrive(self, asked: int, wanted: int) -> int:
@@ -93,13 +94,13 @@ class Load:
 
     def _run(self, run: Run) -> None:
         exponents = self._arrive(self.ask, self.front)
-        self.ask += len(run.requests)
+        self.ask += 2 * len(run.requests)  # how much the next one asks for takes a cycle
         accepted = max(exponents + run.exponents - 1, self.looked_up)
         if len(run.requests) == 1:
             came = max(self.bus, exponents + run.exponents, accepted + 1)
         else:
             self._answered(exponents + run.exponents)
-            came = self._arrive(self.ask - 1, accepted + 1)
+            came = self._arrive(self.ask - 2, accepted + 1)
         passed = pass_blocks(
             self.bits[run.cls],
             self.machine.data_width,

@@ -71,7 +71,7 @@ class LoadQueues:
         start = max(self.ask + latency, self.bus)
         if start > self.bus:
             self.gaps.append([self.bus, start])
-        self.ask += rows[1] + ceil_div(asked.pieces, ports)
+        self.ask += 2 * ceil_div(asked.pieces, ports)
         self.bus = max(start + lasts, self.ask + latency - 2)
         before = (rows[1] - 1 if turned else 1) / rows[1]
         return start + lasts * before + LAG, self.bus + LAG
@@ -81,7 +81,7 @@ class LoadQueues:
         asked, left = self._of(cls, rows, cols)
         self.ask_held = max(self.ask_held, free) + 3 + rows[1].bit_length()
         at = self.ask_held + self.machine.memory.read_cycles
-        self.ask_held += rows[1] + ceil_div(asked.pieces, self.machine.ports)
+        self.ask_held += 2 * ceil_div(asked.pieces, self.machine.ports)
         while self.gaps and self.gaps[0][1] <= at:
             self.gaps.popleft()
         first, end = None, at

@@ -345,8 +345,8 @@ def cycles_of(plan, port, mode, chunks, want):
             cycle += rows[0].bit_length() + 2
             for _ in rows:
                 of_row = len(requests) // len(rows)
-                found += [("request", cycle + 2 + 2 * k) for k in range(of_row)]
-                cycle += 1 + 2 * of_row
+                found += [("request", cycle + 1 + 2 * k) for k in range(of_row)]
+                cycle += 2 * of_row
             cycle += 1
     return found
 
