@@ -286,22 +286,23 @@ class Setup(wiring.Component):
     def _sizes(self, m, product, blocks):
         """Which dimension is streamed, which lies along the lanes, which is contracted."""
         plan = self.plan
-        contracted = Signal(MAX_ELEMENT_BITS)  # blocks
-        uses = {mode: plan.use(mode) for mode in PRODUCTS}
-        norths = {mode: use.north for mode, use in uses.items()}
-        if plan.fused:
-            uses[Mode.FUSED], norths[Mode.FUSED] = plan.use(Mode.DW), 0
         with m.Switch(self.mode):
-            for mode, use in uses.items():
+            for mode in PRODUCTS:
+                use = plan.use(mode)
                 with m.Case(mode):
-                    m.d.comb += contracted.eq(blocks[use.contraction])
-                    m.d.sync += [
-                        product.t_size.eq(self.operands[use.t]),
-                        product.t_blocks.eq(blocks[use.t]),
-                        product.l_blocks.eq(blocks[use.lanes]),
-                        product.north.eq(norths[mode]),
-                    ]
-        m.d.sync += [
-            product.c_blocks.eq(contracted),
-            product.to_columns.eq(self._beats(contracted)),
+                    m.d.sync += self._walked(product, blocks, use)
+                    m.d.sync += product.north.eq(use.north)
+            if plan.fused:
+                with m.Case(Mode.FUSED):
+                    m.d.sync += self._walked(product, blocks, plan.use(Mode.DW))
+                    m.d.sync += product.north.eq(0)
+
+    def _walked(self, product, blocks, use):
+        """Sizes along the dimensions of a use."""
+        return [
+            product.t_size.eq(self.operands[use.t]),
+            product.t_blocks.eq(blocks[use.t]),
+            product.l_blocks.eq(blocks[use.lanes]),
+            product.c_blocks.eq(blocks[use.contraction]),
+            product.to_columns.eq(self._beats(blocks[use.contraction])),
         ]

@@ -184,8 +184,9 @@ class DrainWalk(wiring.Component):
         last_read = Signal()
         steps = Signal()
 
+        m.d.sync += started.eq(self.tiles.valid & ~self.tiles.ready)
         with m.If(self.tiles.valid & ~started):
-            m.d.sync += [started.eq(1), span_due.eq(~self.chained if self.chains else 1)]
+            m.d.sync += span_due.eq(~self.chained if self.chains else 1)
             self._start(m, at)
         there = Signal()
         reads = Signal()
@@ -205,7 +206,7 @@ class DrainWalk(wiring.Component):
         m.d.sync += last_read.eq(self.tiles.ready)
         self._move(m, at, span_due, steps)
         with m.If(self.tiles.ready):
-            m.d.sync += [started.eq(0), number.eq(number + 1)]
+            m.d.sync += number.eq(number + 1)
         if self.vectors > 1:
             behind = at.sums + self._tile_words()
             m.d.comb += self.read_wrapped_addr.eq(self._addr(number, behind + at.t))
