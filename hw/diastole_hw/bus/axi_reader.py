@@ -11,6 +11,7 @@ from diastole_hw.bus.split import BurstSplitter
 from diastole_hw.place import place
 from diastole_hw.registers import data_output
 from diastole_hw.stream.fifo import StreamFifo
+from diastole_hw.transfer.address import whole_beats
 from diastole_sim.spec.check import require_int
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import ADDRESS_BITS
@@ -143,7 +144,11 @@ class AxiReader(wiring.Component):
         with m.If(axi.arready):
             m.d.sync += axi.arvalid.eq(0)
         with m.If(asked):
-            m.d.sync += [addr.eq(burst.addr), length.eq(burst.len), axi.arvalid.eq(1)]
+            m.d.sync += [
+                addr.eq(whole_beats(burst.addr, self.data_width // 8)),
+                length.eq(burst.len),
+                axi.arvalid.eq(1),
+            ]
 
     def _beats(self, m, stop, whose, fatal):
         axi = self.axi

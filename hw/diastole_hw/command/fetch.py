@@ -10,6 +10,7 @@ from diastole_hw.command.decode import Decoder, layout_for, told_apart
 from diastole_hw.command.panels import Panels
 from diastole_hw.place import place
 from diastole_hw.registers import data_register
+from diastole_hw.transfer.address import whole_beats
 from diastole_sim.spec.command_errors import ErrorCode
 from diastole_sim.spec.command_table import ADDRESS_BITS, COMMAND_BYTES, Opcode
 from diastole_sim.spec.limits import Limits
@@ -163,7 +164,7 @@ class CommandFetch(wiring.Component):
                         m.d.comb += code.eq(ErrorCode.MISALIGNED)
             with m.Case(State.SEEK):
                 first = index << exact_log2(COMMAND_BYTES) if self.limits.has_vector else 0
-                m.d.sync += at.eq(self.address + first)
+                m.d.sync += at.eq(whole_beats(self.address + first, data_width // 8))
                 m.d.comb += following.eq(State.LOOK)
             with m.Case(State.LOOK):
                 m.d.comb += following.eq(State.REQUEST)
@@ -174,7 +175,7 @@ class CommandFetch(wiring.Component):
                     m.d.sync += refusal.eq(ErrorCode.WINDOW)
                 with m.Elif(self.read.requests.ready):
                     m.d.comb += following.eq(State.BEATS)
-                    m.d.sync += at.eq(at + COMMAND_BYTES)
+                    m.d.sync += at.eq(whole_beats(at + COMMAND_BYTES, data_width // 8))
             with m.Case(State.BEATS):
                 m.d.comb += self.read.beats.ready.eq(1)
                 with m.If(self.read.beats.valid):

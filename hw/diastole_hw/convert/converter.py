@@ -31,6 +31,7 @@ from diastole_hw.place import place
 from diastole_hw.registers import data_register
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_hw.stream.fork import fork
+from diastole_hw.transfer.address import whole_beats
 from diastole_sim.spec.check import require_int
 from diastole_sim.spec.numerics import Numerics
 
@@ -131,6 +132,9 @@ class Converter(wiring.Component):
         m.d.sync += begin.eq(0)
         with m.If(command.valid & command.ready):
             m.d.sync += [job.eq(command.payload), self.busy.eq(1), begin.eq(1)]
+            for name in ("source", "destination", "destination_t"):
+                address = whole_beats(command.p[name], self.geometry.beat_bytes)
+                m.d.sync += job[name].eq(address)
             m.d.sync += scan.eq(self._scans(m))
         with m.If(self.control.done):
             m.d.sync += self.busy.eq(0)

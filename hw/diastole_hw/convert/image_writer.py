@@ -18,7 +18,7 @@ from diastole_hw.convert.tile_quantiser import image_group_layout
 from diastole_hw.place import place
 from diastole_hw.registers import data_register
 from diastole_hw.stream.fifo import StreamFifo
-from diastole_hw.transfer.address import Locate
+from diastole_hw.transfer.address import Locate, whole_beats
 from diastole_hw.transfer.times import times
 from diastole_sim.spec.check import require_int
 from diastole_sim.spec.command_table import ADDRESS_BITS
@@ -232,7 +232,8 @@ class ImageWriter(wiring.Component):
         m.d.comb += address.eq(first if group_offset is None else first + group_offset)
         maximum_address, located, last_maximum = found.address, found.known, found.last
         m.d.comb += self.o.p.strb.eq(~0)
-        count = data_register(16)
+        most = max(*sizes.of_classes(sizes.exponent_beats), *sizes.of_classes(sizes.element_beats))
+        count = data_register(range(most))
         second = Signal()  # of the headers
         padding = Signal()  # the rest of the group
         with m.FSM():
@@ -354,8 +355,12 @@ class ImageWriter(wiring.Component):
                 entries = Mux(vectors, blocks << block_bits, blocks)
             return (entries + (sizes.beat_bytes - 1)) >> beat_bits
 
-        count_bits = len(row_blocks)
-        m.submodules.locate = place(locate := Locate(count_bits=count_bits, step_bits=8), platform)
+        counts = {
+            "count_bits": len(row_blocks),
+            "step_bits": 8,
+            "beat_bytes": sizes.beat_bytes,
+        }
+        m.submodules.locate = place(locate := Locate(**counts), platform)
         m.d.comb += [
             locate.start.eq(self.start),
             locate.base.eq(self.destination + header),
@@ -385,7 +390,7 @@ class ImageWriter(wiring.Component):
             m.d.sync += rows_left.eq(beats_of(row_blocks))
             m.d.sync += columns_left.eq(beats_of(col_blocks))
         last = (rows_left == 0) & (columns_left == 1)
-        locate_t = Locate(count_bits=count_bits, step_bits=8)
+        locate_t = Locate(**counts)
         m.submodules.locate_t = place(locate_t, platform)
         m.d.comb += [
             locate.next.eq(done & (of_rows | ~vectors)),
@@ -418,9 +423,9 @@ class ImageWriter(wiring.Component):
                 return follow_tiles(m, order, start[:ADDRESS_BITS], group_bytes, pitch, "group")[0]
             here = data_register(ADDRESS_BITS)
             with m.If(done):
-                m.d.sync += here.eq(here + group_bytes)
+                m.d.sync += here.eq(whole_beats(here + group_bytes, sizes.beat_bytes))
             with m.If(self.start):
-                m.d.sync += here.eq(start)
+                m.d.sync += here.eq(whole_beats(start, sizes.beat_bytes))
             return here
         first = self._locate_first(m, platform, groups.p, done, group_bytes, pitch)
         if not sizes.two_copies:

@@ -12,6 +12,7 @@ from diastole_hw.invariant import invariant
 from diastole_hw.place import place
 from diastole_hw.random.draws import INDEX_BITS
 from diastole_hw.registers import data_register
+from diastole_hw.transfer.address import whole_beats
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.numerics import Numerics
 
@@ -106,6 +107,11 @@ class TensorWalk(wiring.Component):
         if self.in_patches:
             self._order(m, platform, tile_rows, tile_cols)
             return m
+        aligned = min(4 * min(sizes.of_classes(sizes.tile_cols)), sizes.beat_bytes)  # every tile
+
+        def whole(value):
+            return whole_beats(value, aligned)
+
         rows_left = data_register(EXTENT_BITS)
         cols_left = data_register(EXTENT_BITS)
         row_address = data_register(ADDRESS_BITS)
@@ -130,20 +136,20 @@ class TensorWalk(wiring.Component):
         with m.If(self.o.valid & self.o.ready):
             m.d.sync += [
                 cols_left.eq(cols_left - tile_cols),
-                address.eq(address + (tile_cols << 2)),
+                address.eq(whole(address + (tile_cols << 2))),
                 index.eq(index + tile_cols),
                 first_col.eq(0),
             ]
             with m.If(tile.last_col):
                 m.d.sync += [rows_left.eq(rows_left - tile_rows), cols_left.eq(self.cols)]
-                m.d.sync += [row_address.eq(next_address), address.eq(next_address)]
+                m.d.sync += [row_address.eq(whole(next_address)), address.eq(whole(next_address))]
                 m.d.sync += [row_index.eq(next_index), index.eq(next_index)]
                 m.d.sync += [first_row.eq(0), first_col.eq(1)]
                 with m.If(tile.last_row):
                     m.d.sync += self.o.valid.eq(0)
         with m.If(self.start):
             m.d.sync += [rows_left.eq(self.rows), cols_left.eq(self.cols)]
-            m.d.sync += [row_address.eq(self.source), address.eq(self.source)]
+            m.d.sync += [row_address.eq(whole(self.source)), address.eq(whole(self.source))]
             m.d.sync += [row_index.eq(0), index.eq(0)]
             m.d.sync += [first_row.eq(1), first_col.eq(1), self.o.valid.eq(1)]
         return m

@@ -17,7 +17,7 @@ from diastole_hw.schedule.tokens import (
     operands_layout,
     product_layout,
 )
-from diastole_hw.transfer.address import Locate
+from diastole_hw.transfer.address import Locate, whole_beats
 from diastole_hw.transfer.times import times
 from diastole_sim.spec import operations
 from diastole_sim.spec.command_table import ADDRESS_BITS
@@ -185,9 +185,11 @@ class Setup(wiring.Component):
                     m.d.comb += in_row.eq(groups[height])
         m.d.comb += [
             pitch.eq(times(in_row, plan.group_beats(cls) * plan.beat_bytes)),
-            first.eq(base + plan.header_beats(cls) * plan.beat_bytes),
+            first.eq(whole_beats(base + plan.header_beats(cls) * plan.beat_bytes, plan.beat_bytes)),
         ]
-        behind = Locate(count_bits=MAX_ELEMENT_BITS)
+        behind = Locate(
+            count_bits=MAX_ELEMENT_BITS + 1 - plan.log_block, beat_bytes=plan.beat_bytes
+        )
         m.submodules[f"behind_{cls}"] = place(behind, platform)
         m.d.comb += [
             behind.start.eq(self.start),

@@ -16,7 +16,7 @@ from diastole_hw.schedule.halves import west_base
 from diastole_hw.schedule.regions import MAXIMA_STEPS, STEPS, RegionSteps, granules
 from diastole_hw.schedule.tokens import Region, chunk_layout, product_layout, region_layout
 from diastole_hw.sums import sum_of_three
-from diastole_hw.transfer.address import Locate
+from diastole_hw.transfer.address import Locate, whole_beats
 from diastole_hw.transfer.times import times
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.image import GROUP_BLOCKS
@@ -125,7 +125,12 @@ class RegionRequests(wiring.Component):
         m.d.comb += self.requests.p.addr.eq(group_addr)
 
         pitch = tensor.pitch if plan.ports == 1 else tensor.pitch << 1
-        first_row = Locate(count_bits=len(table.row0), step_bits=len(pitch), quick=True)
+        first_row = Locate(
+            count_bits=len(table.row0),
+            step_bits=len(pitch),
+            beat_bytes=plan.beat_bytes,
+            quick=True,
+        )
         m.submodules.first_row = place(first_row, platform)
         m.d.comb += [
             first_row.base.eq(self._image(m, table, tensor)),
@@ -166,7 +171,8 @@ class RegionRequests(wiring.Component):
                     next_step(left)
             with m.State("STEP"):
                 with m.If(step < MAXIMA_STEPS):
-                    m.d.sync += group_addr.eq(self._maxima(table, tensor, first))
+                    address = self._maxima(table, tensor, first)
+                    m.d.sync += group_addr.eq(whole_beats(address, plan.beat_bytes))
                     m.next = "MAXIMA"
                 with m.Else():
                     m.d.comb += first_row.start.eq(1)
@@ -186,7 +192,7 @@ class RegionRequests(wiring.Component):
             with m.State("ROW"):
                 m.d.comb += first_row.next.eq(1)
                 m.d.sync += [
-                    group_addr.eq(first_row.address + columns_at),
+                    group_addr.eq(whole_beats(first_row.address + columns_at, plan.beat_bytes)),
                     rows_left.eq(rows_left - 1),
                 ]
                 m.next = "REQUEST"
@@ -200,7 +206,7 @@ class RegionRequests(wiring.Component):
                     m.next = "GROUP"
                     m.d.sync += [
                         at_mantissas.eq(~at_mantissas),
-                        group_addr.eq(group_addr + group.moved),
+                        group_addr.eq(whole_beats(group_addr + group.moved, plan.beat_bytes)),
                     ]
                     with m.If(group.done):
                         m.d.sync += [

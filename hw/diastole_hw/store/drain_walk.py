@@ -17,6 +17,7 @@ from diastole_hw.schedule.room import place_of_sums
 from diastole_hw.schedule.tokens import LENGTH, RESULT, drained_layout, span_layout
 from diastole_hw.store.turn import column_vectors
 from diastole_hw.successor import is_successor
+from diastole_hw.transfer.address import whole_beats
 from diastole_sim.spec.command_table import ADDRESS_BITS
 
 
@@ -268,9 +269,12 @@ class DrainWalk(wiring.Component):
         first = Mux(at.turned, self._of_columns("first_c"), tile.first_t)
         below = tile.first_l | self.lanes_outermost
         with m.If(first):
-            m.d.sync += at.row_addr.eq(base)
+            m.d.sync += at.row_addr.eq(self._whole(base))
         with m.Elif(~at.turned & below):
-            m.d.sync += at.row_addr.eq(at.row_addr + self.result.tile_pitch)
+            m.d.sync += at.row_addr.eq(self._whole(at.row_addr + self.result.tile_pitch))
+
+    def _whole(self, address):
+        return whole_beats(address, self.plan.beat_bytes)
 
     def _by_rows(self, m, at, span_due, steps):
         tile, lane = self.tiles.p, at.lane
@@ -332,7 +336,7 @@ class DrainWalk(wiring.Component):
             with m.If(at.last_t):
                 m.d.sync += [*self._first_t(at), port.eq(port + step)]
                 rows = exact_log2(step) + self.plan.log_block
-                m.d.sync += at.row_addr.eq(at.row_addr + (self.result.pitch << rows))
+                m.d.sync += at.row_addr.eq(self._whole(at.row_addr + (self.result.pitch << rows)))
 
     def _span(self, m, at):
         plan, tile, span, turned = self.plan, self.tiles.p, self.spans.p, at.turned

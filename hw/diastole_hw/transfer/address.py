@@ -1,13 +1,21 @@
 """Addresses: a base and a number of pitches, then step after step."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Cat, Const, Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
 
 from diastole_hw.invariant import invariant
 from diastole_hw.registers import data_output, data_register
 from diastole_sim.spec.check import require_int
 from diastole_sim.spec.command_table import ADDRESS_BITS
+
+
+def whole_beats(address: Value, beat_bytes: int) -> Value:
+    """``address``, which is aligned to beats, with constants for its bits within a beat: a register
+    that is given nothing else has none for them."""
+    low = exact_log2(beat_bytes)
+    return Cat(Const(0, low), address[low:])
 
 
 class Locate(wiring.Component):
@@ -22,6 +30,8 @@ class Locate(wiring.Component):
         Of ``count``, 1 to 40.
     step_bits : int
         Of ``step``, 0 to 40; with 0 bits there are no steps, and neither ``next`` nor ``step``.
+    beat_bytes : int
+        What ``base``, ``pitch`` and ``step`` are multiples of, a power of two; not checked.
     quick : bool
         ``ready`` is a register, for which ``count`` is compared with 0 when it comes; it says the
         same in the same cycle.
@@ -43,8 +53,10 @@ class Locate(wiring.Component):
     ValueError if a parameter is out of range.
     """
 
-    def __init__(self, *, count_bits: int, step_bits: int = 0, quick: bool = False):
-        self.quick = quick
+    def __init__(
+        self, *, count_bits: int, step_bits: int = 0, beat_bytes: int = 1, quick: bool = False
+    ):
+        self.beat_bytes, self.quick = beat_bytes, quick
         self.count_bits = require_int("count_bits", count_bits, 1, ADDRESS_BITS)
         self.step_bits = require_int("step_bits", step_bits, 0, ADDRESS_BITS)
         members = {
@@ -75,12 +87,20 @@ class Locate(wiring.Component):
         if self.step_bits:
             invariant(m, platform, ~self.next | none, "a step before the address is known")
             further |= self.step & self.next.replicate(self.step_bits)
+
+        def whole(value):
+            return whole_beats(value, self.beat_bytes)
+
         with m.If(self.start):
-            m.d.sync += [left.eq(self.count), term.eq(self.pitch), address.eq(self.base)]
+            m.d.sync += [
+                left.eq(self.count),
+                term.eq(whole(self.pitch)),
+                address.eq(whole(self.base)),
+            ]
         with m.Else():
             m.d.sync += [
                 left.eq(left >> 1),
-                term.eq(term << 1),
-                address.eq(address + further),
+                term.eq(whole(term << 1)),
+                address.eq(whole(address + further)),
             ]
         return m
