@@ -37,10 +37,11 @@ def turns(plan: Plan, *, north: bool) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Cursor:
-    """Where in its tile the walk stands; registers but ``ends`` and ``last_t``."""
+    """Where in its tile the walk stands; registers but ``ends``."""
 
     turned: Signal  # the tile's vectors are columns of the result
     ends: Signal  # this is the last word of the tile
+    last_word: Signal  # likewise, but by blocks
     t: Signal  # vector of the tile
     last_t: Signal  # it is the tile's last one
     lane: Signal  # block of lanes of the word's first vector; by rows only
@@ -169,6 +170,7 @@ class DrainWalk(wiring.Component):
         at = Cursor(
             turned=data_register(name="turned"),
             ends=Signal(name="ends"),
+            last_word=data_register(name="last_word"),
             t=data_register(range(plan.tile_words + 1), name="t"),
             last_t=data_register(name="last_t"),
             lane=data_register(tile.l_blocks.shape(), name="lane"),
@@ -264,6 +266,8 @@ class DrainWalk(wiring.Component):
         """First word of a tile; the address of its first row follows from the tile before."""
         tile, base = self.tiles.p, self.result.base
         m.d.sync += [*self._first_t(at), *self._first_lanes(at)]
+        of_row = Mux(at.turned, self._one_column(), self._one_word())
+        m.d.sync += at.last_word.eq((tile.t_count == 1) & of_row)
         if self.chains and self.vectors > 1:
             m.d.sync += at.chosen.eq(0)
         first = Mux(at.turned, self._of_columns("first_c"), tile.first_t)
@@ -279,12 +283,22 @@ class DrainWalk(wiring.Component):
     def _by_rows(self, m, at, span_due, steps):
         tile, lane = self.tiles.p, at.lane
         last_lane = lane + self.vectors >= tile.l_blocks
-        m.d.comb += at.ends.eq(last_lane & at.last_t)
+        m.d.comb += at.ends.eq(at.last_word)
         with m.If(steps):
             m.d.sync += span_due.eq(0)
             self._next_lanes(m, at)
+            m.d.sync += at.last_word.eq(at.last_t & (lane + 2 * self.vectors >= tile.l_blocks))
             with m.If(last_lane):
                 m.d.sync += [*self._first_lanes(at), *self._next_t(at)]
+                m.d.sync += at.last_word.eq(self._next_is_last_t(at) & self._one_word())
+
+    def _one_word(self):
+        """Whether a row has no other."""
+        return self.tiles.p.l_blocks <= self.vectors
+
+    def _one_column(self):
+        """Whether no other words than these are turned."""
+        return self._of_columns("c_blocks") <= self.column_vectors
 
     def _next_lanes(self, m, at):
         """Those of the next ports."""
@@ -298,8 +312,10 @@ class DrainWalk(wiring.Component):
         return [at.t.eq(0), at.last_t.eq(self.tiles.p.t_count == 1)]
 
     def _next_t(self, at):
-        after = at.t + 1
-        return [at.t.eq(after), at.last_t.eq(is_successor(self.tiles.p.t_count, after))]
+        return [at.t.eq(at.t + 1), at.last_t.eq(self._next_is_last_t(at))]
+
+    def _next_is_last_t(self, at):
+        return is_successor(self.tiles.p.t_count, at.t + 1)
 
     @staticmethod
     def _first_lanes(at):
@@ -330,10 +346,14 @@ class DrainWalk(wiring.Component):
 
     def _by_columns(self, m, at, span_due, steps):
         tile, port, step = self.tiles.p, at.port, self.column_vectors
-        m.d.comb += at.ends.eq((port + step >= tile.c_blocks) & at.last_t)
+        last = port + step >= tile.c_blocks
+        m.d.comb += at.ends.eq(at.last_word)
         with m.If(steps):
             m.d.sync += [*self._next_t(at), span_due.eq(at.last_t)]
+            m.d.sync += at.last_word.eq(last & self._next_is_last_t(at))
             with m.If(at.last_t):
+                next_is_last = port + 2 * step >= tile.c_blocks
+                m.d.sync += at.last_word.eq(next_is_last & (tile.t_count == 1))
                 m.d.sync += [*self._first_t(at), port.eq(port + step)]
                 rows = exact_log2(step) + self.plan.log_block
                 m.d.sync += at.row_addr.eq(self._whole(at.row_addr + (self.result.pitch << rows)))
