@@ -5,6 +5,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.bus.services import ReadSignature
+from diastole_hw.registers import data_register
 
 MOST_BEATS = 32
 """That may be on their way where a request is let through: more than a latency of most memories."""
@@ -51,15 +52,21 @@ class ReadLimit(wiring.Component):
         offered = Signal()
         open_ = Signal()
         asked = Signal()
-        latest = Signal(len(asks.p.beats))  # that were asked for in the cycle before
+        # Those of the request of the cycle before, if it was taken: no request is added up as it
+        # comes, and hardly anything waits for whether it is.
+        latest = Signal(len(asks.p.beats))
+        latest_asked = Signal()
+        beats = data_register(len(latest))
         total = Signal.like(coming)
         moved = Signal()
         # Whether either is more, so that only their lowest bits are added up in time.
         coming_many = Signal()
-        latest_many = Signal()
+        latest_many = data_register()
         low = MOST_BEATS.bit_length()
-        few = ~coming_many & ~latest_many & (coming[:low] + latest[:low] <= MOST_BEATS)
+        few = coming[:low] + latest[:low] <= MOST_BEATS
+        few &= ~coming_many & ~(latest_asked & latest_many)
         m.d.comb += [
+            latest.eq(Mux(latest_asked, beats, 0)),
             open_.eq(offered | ~self.limited | few),
             total.eq(coming + latest),
             given.valid.eq(asks.valid & open_),
@@ -70,8 +77,9 @@ class ReadLimit(wiring.Component):
         ]
         m.d.sync += [
             offered.eq(given.valid & ~given.ready),
-            latest.eq(Mux(asked, asks.p.beats, 0)),  # no request is added up as it comes
-            latest_many.eq(asked & (asks.p.beats > MOST_BEATS)),
+            latest_asked.eq(asked),
+            beats.eq(asks.p.beats),
+            latest_many.eq(asks.p.beats > MOST_BEATS),
             coming.eq(total - moved),
             coming_many.eq((total > MOST_BEATS + 1) | ((total == MOST_BEATS + 1) & ~moved)),
         ]

@@ -63,6 +63,47 @@ def test_address(beat, quick, rng):
 
 
 @pytest.mark.parametrize("quick", [False, True])
+@pytest.mark.parametrize("beat", [4, 64])
+def test_of_whole_beats(beat, quick, rng):
+    """Multiples of a beat have the same sums where nothing is kept of the bits within one."""
+    dut = design(Locate, count_bits=24, step_bits=12, beat_bytes=beat, quick=quick)
+    cases = [
+        (rng.getrandbits(BITS) & -beat, rng.getrandbits(rng.randrange(25)), rng.getrandbits(32))
+        for _ in range(40)
+    ]
+
+    async def main(ctx):
+        for base, count, pitch in cases:
+            pitch &= -beat
+            step = rng.randrange(4096 // beat) * beat
+            ctx.set(dut.step, step)
+            await locate(ctx, dut, base, count, pitch)
+            assert ctx.get(dut.address) == (base + count * pitch) % 2**BITS
+            ctx.set(dut.next, 1)
+            await ctx.tick()
+            ctx.set(dut.next, 0)
+            assert ctx.get(dut.address) == (base + count * pitch + step) % 2**BITS
+            assert ctx.get(dut.ready)
+
+    run(dut, main)
+
+
+def test_without_steps(rng):
+    dut = design(Locate, count_bits=22, beat_bytes=16)
+    assert not {"next", "step"} & set(dut.signature.members)
+
+    async def main(ctx):
+        for bits in (0, 1, 5, 22):
+            base, count, pitch = rng.getrandbits(30) << 4, rng.getrandbits(bits), 48
+            assert await locate(ctx, dut, base, count, pitch) == count.bit_length()
+            for _ in range(3):  # it stays
+                assert ctx.get(dut.address) == base + count * pitch
+                await ctx.tick()
+
+    run(dut, main)
+
+
+@pytest.mark.parametrize("quick", [False, True])
 def test_start_again_before_the_end(quick):
     """The first address is forgotten, whatever has been added to it."""
     dut = design(Locate, count_bits=32, step_bits=8, quick=quick)
