@@ -334,6 +334,7 @@ def pairs(rng, count):
 
 @pytest.mark.parametrize("name", PLANS)
 @pytest.mark.parametrize("pace", PACES)
+@pytest.mark.sampled(2)
 def test_every_pair_of_commands(pace, name, rng):
     """The second begins in the cycle in which it may, whatever the two are."""
     plan = PLANS[name]

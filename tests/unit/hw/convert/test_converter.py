@@ -90,6 +90,7 @@ def test_larger_squares(block, data_width, formats, keys, shapes, rng):
         ),
     ],
 )
+@pytest.mark.sampled(2)
 def test_two_copies(block, data_width, formats, keys, shapes, rng):
     dut = make(block, data_width, formats, **keys)
     convert(dut, some_jobs(shapes, rng), rng, rng.choice([1.0, 0.5]))
@@ -297,7 +298,7 @@ STOCHASTIC = ("stochastic-a", "stochastic-b", "stochastic-c")
         sweep("lfsr", 8, 256, ("fp8_e5m2",) * 3, {}, [(35, 131)]),
     ],
 )  # fmt: skip
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 def test_kinds_of_draws(kind, block, data_width, formats, keys, shapes, rng):
     """Draws by rows: tiles of squares, vectors and blocks, whose rows go on in the next tile; of
     both copies; found first or known at intake; some memories are slow."""
@@ -363,6 +364,7 @@ def test_timing_of_passes(formats, passes, rng):
     "keys, asked",
     [({}, (640, 350, 110)), ({"grouping": ("1x16",) * 3}, (1500, 1000, 220))],
 )
+@pytest.mark.sampled(2)
 def test_timing_of_small_tensors(keys, asked, rng):
     """Blocks beside the tensor take no time in the lanes; one after the other, in any order."""
     dut = make(8, 64, rounding=("nearest",) * 3, **keys)

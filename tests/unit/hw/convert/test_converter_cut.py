@@ -64,7 +64,7 @@ def cut_jobs(dut, sizes, rng, scale=None):
         sweep(4, 128, ("mxfp4_e2m1",) * 3, {}),
     ],
 )
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_patches(block, data_width, formats, keys, rng):
     dut = make(block, data_width, formats, STOCHASTIC, fed=True, kept_rows=KEPT, **keys)
     sizes = [(2, 3), (3, 2)]
@@ -74,7 +74,7 @@ def test_patches(block, data_width, formats, keys, rng):
 
 @pytest.mark.parametrize("stalls", [(1.0, 0.05, 1.0), (1.0, 1.0, 0.05)], ids=["write", "rows"])
 @pytest.mark.parametrize("grouping", [None, ("1x2", "1x8", "1x1")])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_one_slow_side_of_patches(stalls, grouping, rng):
     """The chain waits for the converter, or the converter for the chain."""
     keys = {} if grouping is None else {"grouping": grouping}

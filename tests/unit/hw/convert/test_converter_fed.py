@@ -58,7 +58,7 @@ SHAPES = [(1, 1), (1, 37), (3, 5), (9, 34), (21, 3)]
         sweep(8, 512, ("bfp4",) * 3, {}, [*SHAPES, (17, 129)]),
     ],
 )
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_blocks(block, data_width, formats, keys, shapes, rng):
     """Squares of a block's size: any tensor."""
     dut = make(block, data_width, formats, fed=True, **keys)
@@ -79,7 +79,7 @@ def test_blocks(block, data_width, formats, keys, shapes, rng):
         sweep(8, 128, ("bfp4",) * 3, {"grouping": ("1x16", "1x32", "32x32")}, [(70, 64), (67, 9)]),
     ],
 )
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 def test_high_tiles(block, data_width, formats, keys, shapes, rng):
     """Squares of several blocks, and vectors with both copies: tensors no wider than a tile."""
     dut = make(block, data_width, formats, STOCHASTIC, fed=True, **keys)
@@ -99,7 +99,7 @@ def test_high_tiles(block, data_width, formats, keys, shapes, rng):
         (2, 512, FLOATS, {"rounding_kind": "lfsr", "lfsr_bits": 9, "random_bits": 5}, [(5, 37)]),
     ],
 )
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_tensor_scales(block, data_width, formats, keys, shapes, rng):
     """Given with the command, as every delayed scale is; folded at intake with draws."""
     keys = {"headroom": 1, "rounding": STOCHASTIC} | keys
@@ -119,7 +119,7 @@ def test_tensor_scales(block, data_width, formats, keys, shapes, rng):
         sweep(1, 512, ("bfp4",) * 3, {"rounding_kind": "lfsr", "lfsr_bits": 9}, [(2, 75)]),
     ],
 )
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_passes_and_draws(block, data_width, formats, keys, shapes, rng):
     """What is found by a pass over the tile first; draws of other kinds."""
     dut = make(block, data_width, formats, STOCHASTIC, fed=True, headroom=1, **keys)
@@ -128,7 +128,7 @@ def test_passes_and_draws(block, data_width, formats, keys, shapes, rng):
 
 @pytest.mark.parametrize("stalls", [(1.0, 0.05, 1.0), (1.0, 1.0, 0.05)], ids=["write", "rows"])
 @pytest.mark.parametrize("keys", [{}, {"grouping": ("1x16", "1x4", "4x4")}])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_one_slow_side(stalls, keys, rng):
     """The chain waits for the converter, or the converter for the chain."""
     dut = make(2, 64, fed=True, **keys)
@@ -147,7 +147,7 @@ def test_one_slow_side(stalls, keys, rng):
         (8, FLOATS, (16, 128), 3),
     ],
 )
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_timing(block, formats, shape, scale, rng):
     """As fast as from memory: at 128 bits 0.25 cycles an element, and what begins and ends."""
     rounding = ("nearest", "stochastic-a", "stochastic-c")

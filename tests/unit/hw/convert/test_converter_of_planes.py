@@ -136,7 +136,7 @@ VECTORS = {"grouping": ("1x8",) * 3}
         sweep(2, 512, FAST, EVERY, [(1, 1), (5, 40)]),
     ],
 )
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 def test_squares(block, data_width, formats, keys, shapes, rng):
     dut = make(block, data_width, formats, **keys)
     convert(dut, some_jobs(dut, shapes, rng), rng, *rng.choice([(1.0, 1.0), (0.5, 0.4)]))
@@ -153,7 +153,7 @@ def test_squares(block, data_width, formats, keys, shapes, rng):
         sweep(8, 64, FAST, {"grouping": ("1x16", "16x16", "1x16")}, [(65, 7), (20, 66)]),
     ],
 )
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_two_copies(block, data_width, formats, keys, shapes, rng):
     """The monitor counts the first copy; each copy's planes lie as far apart as it is long."""
     dut = make(block, data_width, formats, **keys)
@@ -168,6 +168,7 @@ def test_two_copies(block, data_width, formats, keys, shapes, rng):
         sweep(2, 512, EVERY, [(1, 1), (5, 40)]),
     ],
 )
+@pytest.mark.sampled(2)
 def test_fed(block, data_width, keys, shapes, rng):
     """By a chain, as far as tensors are no wider than a tile; else from memory, in turn."""
     dut = make(block, data_width, fed=True, **keys)

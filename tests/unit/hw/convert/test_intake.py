@@ -305,7 +305,7 @@ def shape_of(name, cls, rng):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("cls", range(3))
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 def test_tiles(name, cls, rng):
     """With stalls everywhere, and the buffer full most of the time."""
     bench = Bench(name, cls, shape_of(name, cls, rng), rng)
@@ -315,7 +315,7 @@ def test_tiles(name, cls, rng):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("cls", range(3))
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_tiles_by_blocks(name, cls, rng):
     """As a chain gives them; then others as before, in the same machine."""
     for by_blocks in (True, False):

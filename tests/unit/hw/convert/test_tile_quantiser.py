@@ -382,7 +382,7 @@ def shape_of(numerics, cls, rng):
 @pytest.mark.parametrize(
     "name, p, p_free", alternating(NAMES, {"free": (1.0, 0.2), "stalled": (0.5, 0.03)})
 )
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_tensors(name, p, p_free, rng):
     """Of all classes, one after the other; in one run groups mostly wait for room."""
     bench = Bench(name, rng, p, p_free)

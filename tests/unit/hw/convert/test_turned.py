@@ -79,7 +79,7 @@ def check(dut, strips, rng, p_ready=0.8):
 
 
 @pytest.mark.parametrize("block, data_width", list(product(BLOCKS, WIDTHS)))
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_strips(block, data_width, rng):
     """Whole, and ended by the tensor below, on the right, on both sides."""
     dut = make(block, data_width)

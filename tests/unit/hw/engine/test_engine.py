@@ -165,6 +165,7 @@ def modes_of(plan):
 
 
 @pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.sampled(2)
 def test_less_than_a_tile(machine):
     numerics = make_numerics(block=2)
     plan = make_plan(numerics, **MACHINES[machine])
@@ -198,7 +199,7 @@ TWO_PORTS = {
         *(sweep(machine, (13, 21, 18)) for machine in TWO_PORTS),
     ],
 )
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_two_ports(machine, sizes, rng):
     """In nests of all kinds, T tiles of one block and slabs of odd lengths among them; the units'
     invariants hold, one of which is that no part of a bank is written by both."""
@@ -331,7 +332,7 @@ ALWAYS = (
 
 
 @pytest.mark.parametrize("name", [name if name in ALWAYS else sweep(name) for name in FORMATS])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_every_kind_of_format(name):
     numerics = make_numerics(block=4, **FORMATS[name])
     plan = make_plan(numerics, rows=2, cols=1)
@@ -360,6 +361,7 @@ ALWAYS_WIDTHS = (("mxfp8_e4m3", 2, 256), ("bfp4", 8, 128))
     "formats, block, data_width",
     [case if case in ALWAYS_WIDTHS else sweep(*case) for case in WIDTHS],
 )
+@pytest.mark.sampled(2)
 def test_vectors_of_every_width(formats, block, data_width):
     """Maxima of a block that fill part of a beat, one, and several."""
     grouping = "1x16"

@@ -248,7 +248,7 @@ def make(name):
 
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("p_stall", [0, sweep(0.5)], ids=["free", "stalled"])
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 def test_every_product_in_any_nest(machine, p_stall, rng):
     """All chained, one after the other in flight, the machine's own nest and others."""
     plan, numerics = make(machine)
@@ -278,6 +278,7 @@ def test_among_products_that_are_written(machine, rng):
 
 
 @pytest.mark.parametrize("modes", [(Mode.FORWARD, Mode.DX), (Mode.DX, Mode.DW)])
+@pytest.mark.sampled(2)
 def test_a_later_chain_waits_for_an_earlier_one(modes, rng):
     """Its first tile is there, in the other direction, while rows of the earlier one are left."""
     plan, numerics = make("3x2")

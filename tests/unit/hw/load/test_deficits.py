@@ -48,7 +48,7 @@ def expected(plan, name, scale, maximum, maximum_north, plane):
 
 
 @pytest.mark.parametrize("name", MACHINES)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_all_scales(name, rng):
     """Of codes of E4M3, which have no sign, the lower half."""
     plan = make(name)
