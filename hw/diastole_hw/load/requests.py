@@ -105,6 +105,7 @@ class RegionRequests(wiring.Component):
         chunk = data_register(chunk_layout(plan))
         group_addr = data_register(ADDRESS_BITS)  # of what is asked for next
         step = data_register(range(STEPS))
+        cls = data_register(2)  # of its tensor, which hundreds of bits wait for
         left = Signal(STEPS)  # behind it that ask for something; of the chunk offered before
         mode = data_register(Mode)  # of the product, which is older than its chunks
         m.d.sync += mode.eq(self.product.mode)
@@ -118,9 +119,9 @@ class RegionRequests(wiring.Component):
             table.c_blocks.eq(self.product.c_blocks),
         ]
         tensor = Signal(self.product.tensors[0].shape())
-        m.d.comb += tensor.eq(Array(self.product.tensors)[table.tensor])
-        first, count = self._entries(m, table)
-        self._describe(m, table, chunk, mode)
+        m.d.comb += tensor.eq(Array(self.product.tensors)[cls])
+        first, count = self._entries(m, table, cls)
+        self._describe(m, table, cls, chunk, mode)
         maxima = self._beats_of_maxima(first, count)
         m.d.comb += self.requests.p.addr.eq(group_addr)
 
@@ -133,12 +134,12 @@ class RegionRequests(wiring.Component):
         )
         m.submodules.first_row = place(first_row, platform)
         m.d.comb += [
-            first_row.base.eq(self._image(m, table, tensor)),
+            first_row.base.eq(self._image(m, table, cls, tensor)),
             first_row.pitch.eq(tensor.pitch),
             first_row.count.eq(self._first_row(table)),
             first_row.step.eq(pitch),
         ]
-        columns_bytes = self._groups_bytes(table, table.col0 >> 3)
+        columns_bytes = self._groups_bytes(cls, table.col0 >> 3)
         columns_at = data_register(len(columns_bytes))  # in a row, from the cycle after STEP on
         m.d.sync += columns_at.eq(columns_bytes)
         rows_left = Signal.like(table.rows, name="rows_left")
@@ -147,7 +148,7 @@ class RegionRequests(wiring.Component):
         offset = Signal(range(GROUP_BLOCKS))
         described = data_register()  # the region of blocks at hand is
         begin_row = [cols_left.eq(table.cols), offset.eq(table.col0), at_mantissas.eq(0)]
-        group = self._group(m, table, cols_left, offset, at_mantissas)
+        group = self._group(m, cls, cols_left, offset, at_mantissas)
         beats = data_register(max(len(maxima), len(group.beats)))  # of the cycle before
         m.d.sync += beats.eq(Mux(step < MAXIMA_STEPS, maxima, group.beats))
         m.d.comb += [self.regions.p.beats.eq(beats), self.requests.p.beats.eq(beats)]
@@ -158,7 +159,7 @@ class RegionRequests(wiring.Component):
             m.next = "CHUNK"
             for number in reversed(range(STEPS)):
                 with m.If(steps[number]):
-                    m.d.sync += step.eq(number)
+                    m.d.sync += [step.eq(number), cls.eq(table.tensors[number])]
                     m.next = "STEP"
 
         with m.FSM() as fsm:
@@ -219,13 +220,13 @@ class RegionRequests(wiring.Component):
                             m.next = "ROW"
         return m
 
-    def _image(self, m, table, tensor):
+    def _image(self, m, table, cls, tensor):
         """Where the blocks of the plane that is asked for begin."""
         if not self.plan.planar:
             return tensor.base
         length = Signal(ADDRESS_BITS, name="plane_length")
         base = Signal(ADDRESS_BITS, name="plane_base")
-        chosen = Array(self.product.lengths)[table.tensor]
+        chosen = Array(self.product.lengths)[cls]
         m.d.comb += [
             length.eq(chosen),
             base.eq(tensor.base + length * table.plane[: self.plan.plane_bits]),
@@ -242,19 +243,19 @@ class RegionRequests(wiring.Component):
             return table.rows
         return Mux(table.rows == 1, 1, table.rows >> 1) if self.port else (table.rows + 1) >> 1
 
-    def _entries(self, m, table):
+    def _entries(self, m, table, cls):
         """First maximum of the region in bytes, and how many: a grouped class has B per block."""
         plan = self.plan
         first = Signal(len(table.row0) + plan.log_block, name="first_entry")
         count = Signal(len(table.rows) + plan.log_block, name="entries")
         m.d.comb += [first.eq(table.row0), count.eq(table.rows)]
-        for cls in filter(plan.grouped, range(3)):
-            with m.If(table.tensor == cls):
+        for each in filter(plan.grouped, range(3)):
+            with m.If(cls == each):
                 m.d.comb += first.eq(table.row0 << plan.log_block)
                 m.d.comb += count.eq(table.rows << plan.log_block)
         return first, count
 
-    def _describe(self, m, table, chunk, mode):
+    def _describe(self, m, table, cls, chunk, mode):
         region, product = self.regions.p, self.product
         fused = mode == Mode.FUSED
         base = Signal.like(region.base)
@@ -265,14 +266,14 @@ class RegionRequests(wiring.Component):
             m.d.comb += base.eq(west_base(self.plan, product, chunk))
         m.d.comb += [
             region.kind.eq(table.kind),
-            region.cls.eq(table.tensor),
+            region.cls.eq(cls),
             region.rows.eq(table.rows),
             region.cols.eq(table.cols),
             region.offset.eq(table.col0),
             region.by_column.eq(table.by_column),
             region.turned.eq(table.turned),
-            region.stream_offset.eq(self._offset(m, table, chunk.t0, "stream")),
-            region.held_offset.eq(self._offset(m, table, chunk.l0, "held")),
+            region.stream_offset.eq(self._offset(m, cls, chunk.t0, "stream")),
+            region.held_offset.eq(self._offset(m, cls, chunk.l0, "held")),
             region.base.eq(base),
             region.stride.eq(Mux(table.kind == Region.HELD, product.held_stride, product.t_step)),
             region.c0.eq(chunk.c0),
@@ -287,13 +288,13 @@ class RegionRequests(wiring.Component):
         bytes_ = self.plan.beat_bytes
         return ((first & (bytes_ - 1)) + count + (bytes_ - 1)) >> exact_log2(bytes_)
 
-    def _offset(self, m, table, position, name):
+    def _offset(self, m, cls, position, name):
         """Byte in its beat of the first maximum of a tile of the region's class."""
         plan = self.plan
         offset = Signal(range(plan.beat_bytes), name=f"{name}_offset")
         m.d.comb += offset.eq(position)
-        for cls in filter(plan.grouped, range(3)):
-            with m.If(table.tensor == cls):
+        for each in filter(plan.grouped, range(3)):
+            with m.If(cls == each):
                 m.d.comb += offset.eq(position << plan.log_block)
         return offset
 
@@ -303,25 +304,25 @@ class RegionRequests(wiring.Component):
         behind = Mux(table.maxima_of_columns, self.product.to_columns, 0)
         return sum_of_three(tensor.row_max, aligned, behind)
 
-    def _groups_bytes(self, table, count):
+    def _groups_bytes(self, cls, count):
         """Of as many groups of the tensor at hand."""
-        sizes = [self.plan.group_beats(cls) * self.plan.beat_bytes for cls in (0, 1, 2, 2)]
+        sizes = [self.plan.group_beats(each) * self.plan.beat_bytes for each in (0, 1, 2, 2)]
         if len(set(sizes)) == 1:
             return times(count, sizes[0])
-        return Array([times(count, size) for size in sizes])[table.tensor]
+        return Array([times(count, size) for size in sizes])[cls]
 
-    def _group(self, m, table, cols_left, offset, at_mantissas) -> "GroupRequest":
+    def _group(self, m, cls, cols_left, offset, at_mantissas) -> "GroupRequest":
         """What is asked for next: a group, or, where it begins with a later block, its exponents,
         and then its elements."""
         plan = self.plan
         blocks = Signal(range(GROUP_BLOCKS + 1))
         whole = Signal(range(GROUP_BLOCKS + 1))
-        most = max(plan.mantissa_beats(cls, GROUP_BLOCKS) for cls in range(3))
-        most_exponents = max(plan.exponent_beats(cls) for cls in range(3))
+        most = max(plan.mantissa_beats(each, GROUP_BLOCKS) for each in range(3))
+        most_exponents = max(plan.exponent_beats(each) for each in range(3))
         beats = Signal(range(most + 1))
         exponents = Signal(range(most_exponents + 1))
         both = Signal(range(most + most_exponents + 1))
-        group = max(plan.group_beats(cls) for cls in range(3)) * plan.beat_bytes
+        group = max(plan.group_beats(each) for each in range(3)) * plan.beat_bytes
         skipped = Signal(range(group))  # bytes of the group before the first elements
         rest = Signal(range(group + 1))  # and from there to the next group
         room = Signal(range(GROUP_BLOCKS + 1))
@@ -329,23 +330,26 @@ class RegionRequests(wiring.Component):
             room.eq(GROUP_BLOCKS - offset),
             blocks.eq(Mux(cols_left < room, cols_left, room)),
         ]
-        for cls in range(3):
-            with m.If(table.tensor == cls):
-                beat_table = [plan.mantissa_beats(cls, n) for n in range(GROUP_BLOCKS + 1)]
-                before, of_group = plan.exponent_beats(cls), plan.group_beats(cls) * plan.beat_bytes
+        for each in range(3):
+            with m.If(cls == each):
+                beat_table = [plan.mantissa_beats(each, n) for n in range(GROUP_BLOCKS + 1)]
+                before, of_group = (
+                    plan.exponent_beats(each),
+                    plan.group_beats(each) * plan.beat_bytes,
+                )
                 starts = [(before + n) * plan.beat_bytes for n in beat_table[:-1]]
                 m.d.comb += [
-                    whole.eq(granules(blocks, plan.granule(cls))),
+                    whole.eq(granules(blocks, plan.granule(each))),
                     beats.eq(Array(beat_table)[whole]),
-                    both.eq(Array(n + plan.exponent_beats(cls) for n in beat_table)[whole]),
+                    both.eq(Array(n + plan.exponent_beats(each) for n in beat_table)[whole]),
                     skipped.eq(Array(starts)[offset]),
                     rest.eq(Array(of_group - start for start in starts)[offset]),
-                    exponents.eq(plan.exponent_beats(cls)),
+                    exponents.eq(plan.exponent_beats(each)),
                 ]
         asked = Signal.like(both, name="group_beats")
         moved = Signal(range(group + 1))
         with m.If(offset == 0):
-            m.d.comb += [asked.eq(both), moved.eq(self._groups_bytes(table, Const(1, 1)))]
+            m.d.comb += [asked.eq(both), moved.eq(self._groups_bytes(cls, Const(1, 1)))]
         with m.Elif(~at_mantissas):
             m.d.comb += [asked.eq(exponents), moved.eq(skipped)]
         with m.Else():

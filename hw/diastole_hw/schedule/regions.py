@@ -38,8 +38,8 @@ class RegionSteps(wiring.Component):
     wanted : Out(STEPS)
         Of this chunk, by step, whether it asks for something.
     kind : Out(Region)
-    tensor : Out(2)
-        Its class.
+    tensors : Out(STEPS of 2)
+        By step, its class: a function of ``mode``.
     row0, col0 : Out(POSITION)
     rows, cols : Out(region_layout(plan)["rows"].shape)
         ``col0`` and ``cols`` are 0 in a step of maxima.
@@ -68,7 +68,7 @@ class RegionSteps(wiring.Component):
                 "offered": In(chunk_layout(plan)),
                 "wanted": Out(STEPS),
                 "kind": Out(Region),
-                "tensor": Out(2),
+                "tensors": Out(data.ArrayLayout(2, STEPS)),
                 "row0": Out(POSITION),
                 "col0": Out(POSITION),
                 "rows": Out(blocks),
@@ -101,22 +101,24 @@ class RegionSteps(wiring.Component):
         """The first of all."""
         return chunk.first & chunk.first_t & chunk.first_l
 
+    def _tensors(self, m, classes):
+        m.d.comb += [self.tensors[step].eq(cls) for step, cls in classes.items()]
+
     def _wanted(self, m, steps):
         m.d.comb += [self.wanted[step].eq(wanted) for step, wanted in steps.items()]
 
-    def _maxima(self, m, kind, tensor, axis, of_columns, *, last=0, count=None):
+    def _maxima(self, m, kind, axis, of_columns, *, last=0, count=None):
         chunk = self.chunk
         first, length = {"t": (chunk.t0, chunk.t_blocks), "l": (chunk.l0, chunk.l_blocks)}[axis]
         m.d.comb += [
             self.kind.eq(kind),
-            self.tensor.eq(tensor),
             self.row0.eq(first),
             self.rows.eq(length if count is None else count),
             self.maxima_of_columns.eq(of_columns),
             self.last.eq(last),
         ]
 
-    def _blocks(self, m, kind, tensor, rows, cols, *, last=0, by_column=0, turned=0):
+    def _blocks(self, m, kind, rows, cols, *, last=0, by_column=0, turned=0):
         chunk = self.chunk
         axes = {
             "t": (chunk.t0, chunk.t_blocks),
@@ -125,7 +127,6 @@ class RegionSteps(wiring.Component):
         }
         m.d.comb += [
             self.kind.eq(kind),
-            self.tensor.eq(tensor),
             self.row0.eq(axes[rows][0]),
             self.rows.eq(axes[rows][1]),
             self.col0.eq(axes[cols][0]),
@@ -138,20 +139,21 @@ class RegionSteps(wiring.Component):
     def _product(self, m, use: Use):
         stream, held, streams = use.stream, use.held, self.chunk.load_stream
         offered = self.offered
+        self._tensors(m, {0: stream, 1: held, 5: held, 6: stream})
         maxima = {0: offered.first, 1: offered.first}
         self._wanted(m, maxima | {5: offered.load_held, 6: offered.load_stream})
         with m.Switch(self.step):
             with m.Case(0):
                 kind = Region.MAXIMA_WEST if use.north else Region.MAXIMA_SOUTH
-                self._maxima(m, kind, stream, "t", use.stream_turned)
+                self._maxima(m, kind, "t", use.stream_turned)
             with m.Case(1):
                 kind = Region.MAXIMA_NORTH if use.north else Region.MAXIMA_EAST
-                self._maxima(m, kind, held, "l", not use.held_by_lanes, last=1)
+                self._maxima(m, kind, "l", not use.held_by_lanes, last=1)
             with m.Case(5):
                 rows, cols = ("l", "c") if use.held_by_lanes else ("c", "l")
                 turned = use.held_turned
                 self._blocks(
-                    m, Region.HELD, held, rows, cols,
+                    m, Region.HELD, rows, cols,
                     last=~streams, by_column=turned, turned=turned,
                 )  # fmt: skip
             with m.Case(6):
@@ -159,13 +161,14 @@ class RegionSteps(wiring.Component):
                 rows, cols = ("c", "t") if turned else ("t", "c")
                 kind = Region.WEST if use.north else Region.SOUTH
                 self._blocks(
-                    m, kind, stream, rows, cols,
+                    m, kind, rows, cols,
                     last=1, by_column=not turned, turned=turned,
                 )  # fmt: skip
 
     def _fused(self, m):
         chunk, planar = self.chunk, self.plan.planar
         turned = not self.plan.grouped(X)
+        self._tensors(m, dict(enumerate((X, DY, W, DY, W, DY, X))))
         once, offered = self._once(chunk), self.offered
         due, first = self._once(offered), offered.first
         west = offered.load_west if planar else first
@@ -173,27 +176,27 @@ class RegionSteps(wiring.Component):
         self._wanted(m, {0: first, 1: due, 2: first, 3: due} | blocks)
         with m.Switch(self.step):
             with m.Case(0):
-                self._maxima(m, Region.MAXIMA_SOUTH, X, "t", turned)
+                self._maxima(m, Region.MAXIMA_SOUTH, "t", turned)
             with m.Case(1):
-                self._maxima(m, Region.MAXIMA_EAST, DY, "l", 1)
+                self._maxima(m, Region.MAXIMA_EAST, "l", 1)
             with m.Case(2):
-                self._maxima(m, Region.MAXIMA_WEST, W, "t", 0, last=~once)
+                self._maxima(m, Region.MAXIMA_WEST, "t", 0, last=~once)
             with m.Case(3):  # l0 is 0: all of N is one lane tile, and so is all of M
                 kind, count = Region.MAXIMA_NORTH, self.c_blocks
-                self._maxima(m, kind, DY, "l", 0, last=1, count=count)
+                self._maxima(m, kind, "l", 0, last=1, count=count)
             with m.Case(4):
                 self._blocks(
-                    m, Region.WEST, W, "t", "l",
+                    m, Region.WEST, "t", "l",
                     last=~chunk.load_held & ~chunk.load_stream if planar else 0, by_column=1,
                 )  # fmt: skip
             with m.Case(5):
                 self._blocks(
-                    m, Region.HELD, DY, "c", "l", last=~chunk.load_stream if planar else 0,
+                    m, Region.HELD, "c", "l", last=~chunk.load_stream if planar else 0,
                 )  # fmt: skip
             with m.Case(6):
                 rows, cols = ("c", "t") if turned else ("t", "c")
                 self._blocks(
-                    m, Region.SOUTH, X, rows, cols,
+                    m, Region.SOUTH, rows, cols,
                     last=1, by_column=not turned, turned=turned,
                 )  # fmt: skip
 

@@ -56,7 +56,7 @@ def is_due(piece, chunk):
 def asked(piece, chunk, mode, c_blocks):
     """The outputs of a step that asks for it."""
     spans = {axis: (chunk[f"{axis}0"], chunk[f"{axis}_blocks"]) for axis in "tlc"}
-    found = {"kind": piece.kind, "tensor": piece.cls}
+    found = {"kind": piece.kind}
     if piece.side:
         first, count = spans[piece.side]
         if mode == Mode.FUSED and piece.side == "c":  # of all of dY
@@ -114,6 +114,7 @@ def test_steps_are_those_of_the_equation(name, mode, rng):
                 assert ctx.get(dut.wanted) >> step & 1 == wanted, f"step {step} of {chunk}"
                 seen.add((step, wanted))
                 if wanted:
+                    assert ctx.get(dut.tensors)[step] == piece.cls
                     want = asked(piece, chunk, mode, c_blocks)
                     alike = (p for p in by_step.values() if bool(p.side) == bool(piece.side))
                     later = (each for each in alike if each.step > step and is_due(each, chunk))
