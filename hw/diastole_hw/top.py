@@ -37,8 +37,9 @@ from diastole_sim.spec.image import MAX_SIZE
 from diastole_sim.spec.limits import Limits, planes_by_class
 from diastole_sim.spec.registers import version_of
 
-BETWEEN = 3
-"""Words of each queue between the machine and a bus engine: the fewest that stand in a memory."""
+BETWEEN = 4
+"""Words of each queue between the machine and a bus engine: the fewest that stand in a memory, and
+of whose number a bit says that the queue is full."""
 
 
 class Top(Elaboratable):

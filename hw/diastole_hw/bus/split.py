@@ -7,6 +7,7 @@ from amaranth.utils import exact_log2
 
 from diastole_hw.bus.services import owned_request_layout, whose_layout
 from diastole_hw.registers import data_register
+from diastole_hw.sums import sum_of_three
 from diastole_sim.spec.check import require_choice
 from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.image import DATA_WIDTHS
@@ -126,12 +127,13 @@ class BurstSplitter(wiring.Component):
         ]
         limit_place = self.limit[low:][:in_burst]
         limit_group = self.limit[low + in_burst :]
-        # Of a burst that ends in the same 64 beats as the window.
-        near = Mux(
-            loads,
-            first[:in_burst] + self.i.p.beats <= limit_place,
-            (further == 1) & (end < limit_place),
+        # Of a burst that ends in the same 64 beats as the window: its end is not beyond that one if
+        # their difference, less 1, is below 0.
+        beats = Cat(self.i.p.beats, Const(0, 2))
+        beyond = sum_of_three(
+            beats, first[:in_burst], Cat(~limit_place, Const(-1, len(further) + 1))
         )
+        near = Mux(loads, beyond[-1], (further == 1) & (end < limit_place))
         with m.If(given | taken):
             m.d.sync += [
                 group.eq(next_group),
