@@ -137,6 +137,7 @@ class Swaps(StreamFifo):
 
 
 @pytest.mark.parametrize("broken", [NeverWraps, Overflows, Repeats, Swaps])
+@pytest.mark.sampled(2)
 def test_broken_queue_is_refuted(kind, broken):
     spec = FifoSpec(broken(unsigned(1), 3))
     refute(spec, assertions=ASSERTIONS[kind], probes=probes(kind, 3))

@@ -326,5 +326,6 @@ def test_flight():
 @pytest.mark.parametrize(
     "old, new", [edit if number % 2 else sweep(*edit) for number, edit in enumerate(EDITS)]
 )
+@pytest.mark.sampled(2)
 def test_flight_with_a_fault_in_its_text_is_refuted(old, new):
     refute(FlightSpec(edited(old, new)(PLAN)), assertions=ASSERTIONS, depth=16, probes=PROBES)

@@ -230,6 +230,7 @@ def edited(unit, old, new):
 
 
 @pytest.mark.parametrize("unit, old, new", [*QUICK, *(sweep(*edit) for edit in SLOW)])
+@pytest.mark.sampled(2)
 def test_inputs_with_a_fault_are_refuted(monkeypatch, unit, old, new):
     broken = edited(unit, old, new)
     if unit is InputStreams:

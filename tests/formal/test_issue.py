@@ -178,5 +178,6 @@ def test_no_instruction_waits_for_ever(block, specials):
 
 
 @pytest.mark.parametrize("old, new", [*QUICK, *(sweep(*edit) for edit in SLOW)])
+@pytest.mark.sampled(2)
 def test_issue_with_a_fault_in_its_text_is_refuted(old, new):
     refute(issue(2, 1, edited(old, new)), assertions=ASSERTIONS, depth=40, probes=PROBES)

@@ -220,5 +220,6 @@ class ForgetsUnderflow(Forgets):
         ForgetsWhatIsFarBelow,
     ],
 )
+@pytest.mark.sampled(2)
 def test_broken_unit_is_refuted(broken):
     refute(QuantiseSpec(broken, "nearest"), assertions=ASSERTIONS)

@@ -219,5 +219,6 @@ def test_broken_ring_is_refuted(broken):
 
 @pytest.mark.parametrize("blocks", [3])
 @pytest.mark.parametrize("old, new", EDITS)
+@pytest.mark.sampled(2)
 def test_ring_with_a_fault_in_its_text_is_refuted(old, new, blocks):
     refute(RingSpec(edited(old, new)(blocks)), assertions=ASSERTIONS, probes=PROBES)

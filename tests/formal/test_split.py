@@ -148,5 +148,6 @@ BROKEN = [
 
 
 @pytest.mark.parametrize("broken", BROKEN)
+@pytest.mark.sampled(2)
 def test_broken_splitter_is_refuted(broken):
     refute(SplitSpec(broken(data_width=64)), assertions=ASSERTIONS, probes=PROBES)

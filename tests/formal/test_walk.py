@@ -254,5 +254,6 @@ class WalksNothing(Edited):
         WalksNothing,
     ],
 )
+@pytest.mark.sampled(2)
 def test_broken_walk_is_refuted(broken):
     refute(walk(Mode.FORWARD, broken), assertions=ASSERTIONS)

@@ -18,6 +18,7 @@ SHARE = 0.02
 @pytest.mark.parametrize("kind", ["plain", "wide", "special", "ties"])
 @pytest.mark.parametrize("sizes", [(1, 1, 1), (3, 5, 7), (31, 33, 17)], ids=str)
 @pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.sampled(2)
 def test_every_pipeline_has_the_bits(name, sizes, kind, devices, goldens, np_rng):
     data = p.tensors(np_rng, sizes, kind)
     p.check_against_golden(devices(name), goldens(name), data)

@@ -71,6 +71,7 @@ def elements(kind):
     ],
     ids=lambda each: f"{each.significand_bits}" if isinstance(each, Element) else f"x{each}",
 )
+@pytest.mark.sampled(3)
 def test_every_product(vector, held, count):
     cases = product(elements(vector), product(elements(held), repeat=count))
     check(make(vector, held, count), cases)

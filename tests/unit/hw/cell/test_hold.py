@@ -97,6 +97,7 @@ def check(shape, rng, cycles, operands=None):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("rows, block", [(2, 2), (4, 1), (3, 4), (2, 8)])
+@pytest.mark.sampled(2)
 def test_every_cycle_against_the_blocks_that_were_loaded(rows, block, kind, rng):
     check(shape_of(kind, rows=rows, block=block, fraction=5), rng, 60 * (1 + block))
 

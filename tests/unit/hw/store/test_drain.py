@@ -276,7 +276,7 @@ def accumulators(dut, result, padded=False):
 @pytest.mark.parametrize(
     "machine, mode, north, p_stall", alternating(CASES, {"free": (0,), "stalled": (0.5,)})
 )
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 def test_rows_of_floats(machine, mode, north, p_stall, rng):
     plan = make(machine)
     side = plan.block

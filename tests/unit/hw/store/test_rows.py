@@ -83,6 +83,7 @@ async def collect(ctx, dut, memory, rows, willing):
 
 
 @pytest.mark.parametrize("block, data_width, vectors, ports", [*CASES, *TWO_BEATS])
+@pytest.mark.sampled(2)
 def test_memory_holds_the_rows(block, data_width, vectors, ports, rng):
     stride = rng.choice((1, 2))
     dut = emitter(block, data_width, vectors, ports, stride=stride)

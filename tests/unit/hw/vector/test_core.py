@@ -22,7 +22,7 @@ USUAL = [(1, 1), (2, 1), (4, 1), (8, 2), (16, 8)]
 
 @pytest.mark.parametrize("block, specials", USUAL)
 @pytest.mark.parametrize("rates", RATES)
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(6)
 def test_random_programs(block, specials, rates, rng):
     """One chain after the other: registers hold what the one before left there."""
     count, length = (3, 12) if block < 8 else (1, 12) if block == 8 else (1, 6)
@@ -153,6 +153,7 @@ def test_who_waits_for_a_special(block, specials, rng):
     "block, turn, more",
     [(2, 1, 1), (4, 1, 1), (4, 2, 2), (8, 1, 1), (8, 2, 2), (8, 3, 4), (16, 1, 0), (16, 4, 0)],
 )
+@pytest.mark.sampled(2)
 def test_who_waits_for_turned_rows(block, turn, more, rng):
     turned = Instruction(op=w.ADD, a=0, c=0, d=0, turn_rows=turn)
     other = Instruction(op=w.MOV, a=w.UNIT, d=3)

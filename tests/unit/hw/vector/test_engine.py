@@ -267,7 +267,7 @@ PATCHES = PatchLimits(tiles=((1, 2), (2, 2), (1, 4)), kept_rows=2)
         (3, (1, 2), 0, {}, ErrorCode.NEST),
     ],
 )
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 def test_images_in_patches(cls, tile, by_columns, limits, error, rng):
     """Of a product of 2 x 4 blocks, in such tiles: as :class:`PatchLimits` has it, and asked for
     so."""

@@ -207,7 +207,7 @@ SHAPES = [(side, width) for side in (1, 2, 4, 8, 16) for width in (32, 64, 128, 
 
 
 @pytest.mark.parametrize("side, data_width", SHAPES)
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(6)
 def test_blocks_are_those_in_memory(side, data_width, rng):
     rows, cols = SIZES[side]
     if 32 * side > 4 * data_width and side > 8:  # many beats make the test long
@@ -241,6 +241,7 @@ def test_a_memory_that_pauses(kinds, rng):
 
 
 @pytest.mark.parametrize("kind", [*IN_MEMORY, *GATHERED], ids=lambda kind: kind.name.lower())
+@pytest.mark.sampled(2)
 def test_nothing_else_is_asked_for(kind, rng):
     for side, data_width in ((8, 128), (4, 512)):
         for size in ((1, 1), (1, 37), (9, 1), (8, 24)):

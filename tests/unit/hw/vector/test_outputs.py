@@ -220,7 +220,7 @@ SHAPES = [(side, width) for side in (1, 2, 4, 8, 16) for width in (32, 64, 128, 
 
 
 @pytest.mark.parametrize("side, data_width", SHAPES)
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 def test_memory_holds_what_was_given(side, data_width, rng):
     for number, (kinds, by_columns) in enumerate(GROUPS):
         case = Case(kinds, *SIZES[side], side, data_width, rng, by_columns)
@@ -236,6 +236,7 @@ def test_odd_sizes(kinds, by_columns, rng):
 
 
 @pytest.mark.parametrize("kind", WRITTEN, ids=lambda kind: kind.name.lower())
+@pytest.mark.sampled(2)
 def test_what_is_not_finite_is_noticed_where_it_is_written(kind, rng):
     for watch in (1, 1, 1, 0):
         for value in (0x7F80_0000, 0xFFC0_0000, 0x7F7F_8000, 0x7F7F_7FFF, 0xFF7F_FFFF):

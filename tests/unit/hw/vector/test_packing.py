@@ -11,6 +11,7 @@ from support.vector_streams import vector_shape
 
 @pytest.mark.parametrize("data_width", [32, 64, 128, 256, 512])
 @pytest.mark.parametrize("side", [1, 2, 4, 8, 16, 32])
+@pytest.mark.sampled(2)
 def test_runs_fill_beats(side, data_width):
     shape = vector_shape(side, data_width)
     kinds = [Packing.of_row(shape, bits) for bits in (32, 16, 8)] + [Packing.of_mask(shape)]

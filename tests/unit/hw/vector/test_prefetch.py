@@ -130,6 +130,7 @@ def run_programs(programs, shape, p_block, p_take, rng):
 
 @pytest.mark.parametrize("length", [1, 2, 7, 32])
 @pytest.mark.parametrize("p_block, p_take", [(1.0, 1.0), (0.1, 1.0), (1.0, 0.1), (0.5, 0.3)])
+@pytest.mark.sampled(2)
 def test_entries_of_every_block(length, p_block, p_take, rng):
     shape = shape_of(4)
     programs = [Program(rng, shape, length, blocks) for blocks in (1, 5, 3)]

@@ -40,6 +40,7 @@ def expected(order):
 @pytest.mark.parametrize("outer", OUTER)
 @pytest.mark.parametrize("p_ready", [1.0, 0.5], ids=["free", "stalled"])
 @pytest.mark.parametrize("block", [1, 2, 4, 8])
+@pytest.mark.sampled(2)
 def test_tiles_in_both_orders(block, outer, p_ready, rng):
     """One walk after the other; free, a block in every cycle from the one after the start on."""
     shape = VectorShape(block=block, data_width=64, specials=1, panel_vectors=64)

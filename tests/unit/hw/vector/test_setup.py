@@ -213,6 +213,7 @@ def a_case(rng, block, spoil, *, decides=False):
 
 @pytest.mark.parametrize("spoil", ["nothing", "program", "stream"])
 @pytest.mark.parametrize("block", [1, 2, 4, 8, 16])
+@pytest.mark.sampled(2)
 def test_verdict_and_streams(block, spoil, rng):
     set_up(block, [a_case(rng, block, spoil) for _ in range(60)])
 
@@ -235,6 +236,7 @@ WRITE = Instruction(op=MicroOp.MOV, a=0, o=0)
 
 
 @pytest.mark.parametrize("bit", range(128))
+@pytest.mark.sampled(2)
 def test_every_bit_of_descriptors(bit, rng):
     """What each bit alone makes of streams of every kind that are in order but for it."""
     cases = []
@@ -279,6 +281,7 @@ def test_a_panel_of_so_many_rows_that_numbers_wrap(rng):
 
 @pytest.mark.parametrize("a", range(4))
 @pytest.mark.parametrize("c", range(4))
+@pytest.mark.sampled(2)
 def test_two_streams_of_the_panel(a, c, rng):
     program = [Instruction(op=MicroOp.ADD, a=16 + a, c=16 + c, d=0)]
     table = [Descriptor(kind=kind) for kind in (Kind.PANEL, Kind.PANEL, Kind.F32, Kind.PANEL)]
