@@ -212,7 +212,7 @@ SQUARES = (
     Fault("dY not turned", "region_steps", r"turned = (1'h1);", "1'h0", every=True),
     Fault("W goes by rows", "region_steps", r"by_column = (1'h1);", "1'h0", every=True),
     Fault("maxima of rows only", "region_steps", r"maxima_of_columns = (1'h1);", "1'h0", True),
-    Fault("X for dY", "region_steps", r"tensor = (2'h2);", "2'h0", every=True),
+    Fault("X for dY", "region_steps", rf"tensors{BITS} = (2'h2);", "2'h0", every=True),
     Fault("last maximum not loaded", "region_steps", r"rows = (c_blocks\S+);", "{} - 1'h1"),
     # Block targets.
     Fault("blocks lost that wait", "block_targets", r"= _\d+_ \| (blocks__ready);", "1'h1"),

@@ -35,9 +35,6 @@ SAME: dict[str, dict[str, str]] = {
         "pass_walk: passes__payload[62] = (1'h1): stuck: bit 0 at 0": (
             "that a pass uses the north; where it uses no east, it ends as if it did"
         ),
-        "region_requests: offset next = 3'h0 if done: constant: one more in 3'h0, number 1": (
-            "chunks are whole groups, a row of blocks has one, and the next sets the offset"
-        ),
         "region_requests: (~ at_mantissas) = ~ at_mantissas (the 2th): operator: no ~, number 1": (
             "of groups that are read in part; chunks are whole groups"
         ),
@@ -67,9 +64,6 @@ SAME: dict[str, dict[str, str]] = {
         "fsm_state, word 1": ("what a class that is not read leaves there counts in no product"),
         "pass_run: if ((starts | loading)) row next ...: condition: inverted": (
             "one row of cells: its number is always 0"
-        ),
-        "region_requests: offset next = 3'h0 if done: constant: one more in 3'h0, number 1": (
-            "a row of blocks in a region is one group, and the next sets the offset"
         ),
         "drain_walk_north: read_port next = 1'h0 if (tiles__valid & (~ started)): dropped: never": (
             "it is 0 at the end of every row"

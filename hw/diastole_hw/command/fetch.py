@@ -117,21 +117,22 @@ class CommandFetch(wiring.Component):
         m.submodules.panels = place(panels, platform)
         m.d.comb += panels.command.eq(self.command.payload)
         state, following = Signal(State), Signal(State)
-        offers = Signal()  # likewise State.OFFER: much waits for them
+        asks = Signal()  # State.REQUEST, of a command in the window, of a bit: much waits for it
+        offers = Signal()  # likewise State.OFFER
         index = Signal(32)  # of the command that is fetched or offered, or is the error
         flying = Signal(2)  # commands that were taken and are not done
         last = Signal()
         beats = 8 * COMMAND_BYTES // data_width
         beat = data_register(range(beats))
         at = data_register(ADDRESS_BITS + 1)  # of the command, once it is asked for, of the next
-        inside = data_register()  # that lies in the window, of the cycle before
-        asks = Signal()  # State.REQUEST, of a bit
+        lies_inside = Signal()  # that does, in the window
+        inside = data_register()  # it did in the cycle before
         m.d.comb += [
             self.command.payload.eq(decoder.o),
             last.eq(index + 1 == self.count),
             self.number.eq(index[0]),
             self.command.valid.eq(offers & ~decoder.wrong),
-            self.read.requests.valid.eq(asks & inside),
+            self.read.requests.valid.eq(asks),
             self.read.requests.p.addr.eq(at),
             self.read.requests.p.beats.eq(beats),
         ]
@@ -146,11 +147,12 @@ class CommandFetch(wiring.Component):
         m.d.sync += [self.finished.eq(0), panels.start.eq(0)]
         m.d.comb += taken.eq(self.command.valid & self.command.ready)
         m.d.sync += flying.eq(flying + taken - self.done)
-        m.d.sync += inside.eq((at >= self.base) & (at + COMMAND_BYTES <= self.limit))
+        m.d.comb += lies_inside.eq((at >= self.base) & (at + COMMAND_BYTES <= self.limit))
+        m.d.sync += inside.eq(lies_inside)
         m.d.comb += following.eq(state)
         m.d.sync += [
             state.eq(following),
-            asks.eq(following == State.REQUEST),
+            asks.eq((following == State.REQUEST) & lies_inside),
             offers.eq(following == State.OFFER),
         ]
         with m.Switch(state):

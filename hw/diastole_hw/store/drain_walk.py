@@ -221,7 +221,6 @@ class DrainWalk(wiring.Component):
         """On to the next word, in the order of the result at hand."""
         arguments = (m, at, span_due, steps)
         if self.turns:
-            m.d.sync += at.turned.eq(self.mode == Mode.FUSED)
             with m.If(at.turned):
                 self._by_columns(*arguments)
         if self.chains:
@@ -392,8 +391,9 @@ class DrainWalk(wiring.Component):
         """The maxima of the word's vector, or block of t, and of its block of lanes."""
         plan, tile, turned = self.plan, self.tiles.p, at.turned
         fused = Const(0, 1)  # which keeps the maxima of all of dY, from 0 on
-        if plan.fused:
-            fused = self.mode == Mode.FUSED
+        if plan.fused:  # a cycle late: modes are stable before there are tiles
+            fused = at.turned if self.turns else data_register(name="fused")
+            m.d.sync += fused.eq(self.mode == Mode.FUSED)
         stream_by_row, held_by_row = (self._by_row(m, part) for part in ("stream", "held"))
         bytes_, log_block = plan.beat_bytes, plan.log_block
         stream_entry = Signal(16, name="stream_entry")
