@@ -73,6 +73,7 @@ def test_one_burst_per_cycle_also_between_requests():
         (0x104, 0x200, 0x100, 1, False),
         (0x100, 0x204, 0x200, 1, False),
         (0, 0, 0, 1, False),
+        (0, 0, 0x1F8, 65535, False),  # the most beats, far behind the window in the same 64
         (0, 2**40 - 1, 2**40 - 8, 1, False),
         (0, 2**40 - 1, 2**40 - 16, 1, True),
         (2**40 - 64, 8, 2**40 - 8, 1, False),
