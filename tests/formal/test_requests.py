@@ -1,7 +1,5 @@
 """The block address generator: inside the images of the tensors, and every wanted beat once."""
 
-from types import SimpleNamespace
-
 import pytest
 from amaranth.hdl import Array, Assert, Assume, Cat, Const, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import data, wiring
@@ -19,9 +17,9 @@ from support.plans import make_numerics, make_plan
 from support.regions import BLOCKS, COL_MAX, OPERANDS, REGIONS, ROW_MAX
 from support.sweep import sweep
 
-ASSERTIONS = 19  # one of them is the address unit's own
+ASSERTIONS = 21  # one of them is the address unit's own
 IMAGE_GROUPS = 3
-CHUNK, STEP, MAXIMA, LOCATE, ROW, GROUPS = range(6)  # states of the unit
+CHUNK, STEP, MAXIMA, LOCATE, ROW, REQUEST, GROUP = range(7)  # states of the unit
 
 REGISTERS = ("step", "left", "group_addr", "rows_left", "cols_left", "at_mantissas", "offset")
 PROBES = {name: f"dut.{name}" for name in (*REGISTERS, "described")} | {
@@ -32,7 +30,9 @@ PROBES = {name: f"dut.{name}" for name in (*REGISTERS, "described")} | {
     "factor": "dut.first_row.left",
     "addend": "dut.first_row.term",
     "located": "dut.first_row.none",
-    "maxima_beats": "dut.maxima_beats",
+    "cls": "dut.cls",
+    "beats": "dut.beats",
+    "group_beats": "dut.group_beats",  # of what is asked for next, at a group
     "state": "dut.fsm_state",
     "kept": "dut.chunk",
 }
@@ -71,12 +71,17 @@ class RequestsSpec(wiring.Component):
         region = region_layout(dut.plan)
         probes = dict.fromkeys(("row_addr", "group_addr", "addend"), unsigned(ADDRESS_BITS))
         probes |= dict.fromkeys(("rows_left", "cols_left"), region["rows"].shape)
-        columns_at = dut._groups_bytes(SimpleNamespace(tensor=Signal(2)), Signal(POSITION)[3:])
+        columns_at = dut._groups_bytes(Signal(2), Signal(POSITION)[3:])
         probes["columns_at"] = columns_at.shape()
         probes |= {"factor": POSITION, "at_mantissas": 1, "offset": range(GROUP_BLOCKS)}
         entry = Signal(POSITION.width + dut.plan.log_block)
         count = Signal(len(Signal(region["rows"].shape)) + dut.plan.log_block)
-        probes |= {"located": 1, "maxima_beats": len(dut._beats_of_maxima(entry, count))}
+        of_maxima = len(dut._beats_of_maxima(entry, count))
+        plan, classes = dut.plan, range(3)
+        most = max(plan.mantissa_beats(cls, GROUP_BLOCKS) for cls in classes)
+        of_group = (most + max(map(plan.exponent_beats, classes))).bit_length()
+        probes |= {"located": 1, "beats": max(of_maxima, of_group), "group_beats": of_group}
+        probes["cls"] = 2
         probes |= {"step": range(STEPS), "left": STEPS, "wanted": STEPS, "described": 1}
         probes |= {"mode_kept": Mode, "state": 3, "kept": chunk}
         super().__init__({n: In(s) for n, s in (self.constant | free | probes).items()})
@@ -132,7 +137,7 @@ class RequestsSpec(wiring.Component):
         """
         plan = self.dut.plan
         widths = {"base": 6, "row0": 2, "rows": 2, "col0": 4, "cols": 5, "due": 1}
-        widths |= {"due_step": 3, "blocks": 1, "first_beat": 5, "end_beat": 5}
+        widths |= {"due_step": 3, "due_cls": 2, "blocks": 1, "first_beat": 5, "end_beat": 5}
         for name, width in widths.items():
             setattr(self, name, Signal(width, name=name))
         self.first_beats = Array(Signal(5, name=f"first_beat_{j}") for j in range(GROUP_BLOCKS))
@@ -159,6 +164,7 @@ class RequestsSpec(wiring.Component):
                         self.base.eq(base),
                         self.due.eq(due),
                         self.due_step.eq(step),
+                        self.due_cls.eq(cls),
                         self.blocks.eq(part == BLOCKS),
                     ]
                     m.d.comb += [
@@ -166,6 +172,7 @@ class RequestsSpec(wiring.Component):
                         for group, start in enumerate(self.starts)
                     ]
                     m.d.comb += Assume((base < 16) & (tensor.base < 16))
+                    m.d.comb += Assume(base % plan.beat_bytes == 0)
                     m.d.comb += Assume(tensor.pitch == self._group_bytes(cls) * IMAGE_GROUPS)
                     if part == BLOCKS:
                         m.d.comb += [self.row0.eq(rows[0]), self.rows.eq(rows[1])]
@@ -176,7 +183,6 @@ class RequestsSpec(wiring.Component):
                     else:
                         first, count = rows if part == ROW_MAX else cols
                         m.d.comb += [self.col0.eq(first), self.cols.eq(count), self.rows.eq(1)]
-                        m.d.comb += Assume(base % plan.beat_bytes == 0)
                         length = self.image_rows if part == ROW_MAX else self.image_cols
                         m.d.comb += Assume(first + count <= length)
             with m.Default():
@@ -264,7 +270,7 @@ class RequestsSpec(wiring.Component):
         m.d.comb += Assert(~self.known | (self.mode_kept == self.mode), "another product")
         here = busy & (self.step == self.due_step)
         moving = here & inside & self.blocks
-        m.d.comb += Assert(self.state <= GROUPS, "no such state")
+        m.d.comb += Assert(self.state <= GROUP, "no such state")
         m.d.comb += Assert(
             (self.state == CHUNK) | (self.ran & (self.kept == self.chunk)), "the chunk changed"
         )
@@ -274,7 +280,7 @@ class RequestsSpec(wiring.Component):
         m.d.comb += Assert(~busy | goes_on, "not the steps that ask for something")
         begin, end = self._maxima_from(), self._whole_beats(self.col0 + self.cols)
         these = self.group_addr == self.base + begin
-        these &= self.maxima_beats * self.dut.plan.beat_bytes == end - begin
+        these &= self.beats * self.dut.plan.beat_bytes == end - begin
         at_maxima = (self.step < 4) & (~here | these)
         m.d.comb += Assert((self.state != MAXIMA) | at_maxima, "at other maxima")
         at_blocks = 0
@@ -286,7 +292,11 @@ class RequestsSpec(wiring.Component):
         m.d.comb += Assert(~inside | (self.step >= 4), "blocks that are maxima")
         row = Signal(4)  # of the rectangle: the one at work, or the next
         col = Signal(5)
-        m.d.comb += row.eq(self.rows - self.rows_left - (self.state == GROUPS))
+        at_group = self.state >= REQUEST
+        m.d.comb += row.eq(self.rows - self.rows_left - at_group)
+        found = (self.state != REQUEST) | (self.beats == self.group_beats)
+        m.d.comb += Assert(found, "asks for another number of beats than the group's")
+        m.d.comb += Assert(~here | (self.cls == self.due_cls), "another tensor")
         m.d.comb += col.eq(self.col0 + self.cols - self.cols_left)
         sought = self.factor != 0  # the address of the first row is not known yet
         m.d.comb += Assert((self.state == LOCATE) | ~sought, "goes on without the address")
@@ -299,7 +309,7 @@ class RequestsSpec(wiring.Component):
         later_group = (col >> 3) > (self.watched_col >> 3)
         in_exponents = self.watched_beat < self.dut.plan.exponent_beats(X)
         past_group = later_group | (same_group & self.at_mantissas & in_exponents)
-        past_row = (row > wanted) | ((self.state == GROUPS) & (row == wanted) & past_group)
+        past_row = (row > wanted) | (at_group & (row == wanted) & past_group)
         past = (self.step > self.due_step) | (here & inside & (self.state != LOCATE) & past_row)
         past = Mux(self.state == CHUNK, self.ran, past)
         m.d.comb += Assert(self.seen == (past & self.due), "out of order")
@@ -315,8 +325,10 @@ class RequestsSpec(wiring.Component):
                 & (self.addend == self._offset(Const(1)) << k)
                 & (self.row_addr == self.base + self._offset(self.row0 & ((1 << k) - 1)))
             )
+        done = self.row_addr == self.base + self._offset(self.row0)
+        multiplying |= (self.factor == 0) & done  # what would be added next is anything then
         multiplying &= self.rows_left == self.rows
-        next_row = self.base + self._offset(self.row0 + row + (self.state == GROUPS))
+        next_row = self.base + self._offset(self.row0 + row + (self.state >= REQUEST))
         rows = (self.rows_left <= self.rows) & (self.row_addr == next_row)
         group = self.base + self._offset(self.row0 + row, col)
         elements = self.first_beats[col % GROUP_BLOCKS] * self.dut.plan.beat_bytes
@@ -330,7 +342,10 @@ class RequestsSpec(wiring.Component):
             & (~self.at_mantissas | (self.offset != 0))
         )
         columns = self.columns_at == self._offset(Const(0), self.col0)
-        located = Mux(self.state == LOCATE, multiplying, rows & ((self.state == ROW) | groups))
+        begins = (self.cols_left == self.cols) & (self.offset == self.col0 % GROUP_BLOCKS)
+        begins &= ~self.at_mantissas
+        at_work = Mux(self.state == ROW, begins, groups)
+        located = Mux(self.state == LOCATE, multiplying, rows & at_work)
         return columns & located
 
 
@@ -368,15 +383,16 @@ def test_broken_maxima_are_refuted(broken):
 class ReadsOn(RegionRequests):
     """Takes all blocks of every group."""
 
-    def _request_group(self, m, table, group_addr, cols_left, offset, at_mantissas):
-        super()._request_group(m, table, group_addr, cols_left, offset, at_mantissas)
-        m.d.comb += self.requests.p.beats.eq(self.plan.group_beats(W))
+    def _group(self, m, *arguments):
+        found = super()._group(m, *arguments)
+        m.d.comb += found.beats.eq(self.plan.group_beats(W))
+        return found
 
 
 class MistakesTheTensor(RegionRequests):
     """Takes every group to be as long as one of X."""
 
-    def _groups_bytes(self, table, count):
+    def _groups_bytes(self, cls, count):
         return times(count, self.plan.group_beats(X) * self.plan.beat_bytes)
 
 
