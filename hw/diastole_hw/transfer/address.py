@@ -15,7 +15,7 @@ def whole_beats(address: Value, beat_bytes: int) -> Value:
     """``address``, which is aligned to beats, with constants for its bits within a beat: a register
     that is given nothing else has none for them."""
     low = exact_log2(beat_bytes)
-    return Cat(Const(0, low), address[low:])
+    return Value.cast(Cat(Const(0, low), address[low:]))
 
 
 class Locate(wiring.Component):
