@@ -41,7 +41,7 @@ class Cursor:
 
     turned: Signal  # the tile's vectors are columns of the result
     ends: Signal  # this is the last word of the tile
-    last_word: Signal  # likewise, but by blocks
+    last_word: Signal  # likewise; anything where words go by blocks
     t: Signal  # vector of the tile
     last_t: Signal  # it is the tile's last one
     lane: Signal  # block of lanes of the word's first vector; by rows only
