@@ -116,7 +116,8 @@ class CommandFetch(wiring.Component):
         panels = Panels(self.limits)
         m.submodules.panels = place(panels, platform)
         m.d.comb += panels.command.eq(self.command.payload)
-        state, following = Signal(State), Signal(State)
+        state = Signal(State)
+        following = Signal(State)  # of the next cycle
         asks = Signal()  # State.REQUEST, of a command in the window, of a bit: much waits for it
         offers = Signal()  # likewise State.OFFER
         index = Signal(32)  # of the command that is fetched or offered, or is the error
