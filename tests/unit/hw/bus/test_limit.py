@@ -11,7 +11,7 @@ from support.bench import design, run
 WIDTH = 32
 
 
-@pytest.mark.parametrize("sizes", [(1,), (1, 7, 16), (32, 33), (1, 40, 65535)])
+@pytest.mark.parametrize("sizes", [(1,), (1, 7, 16), (32, 33), (1, 64, 96), (1, 40, 65535)])
 @pytest.mark.parametrize("p_ready", [1.0, 0.4], ids=["free", "stalled"])
 def test_every_cycle_against_a_count(sizes, p_ready, rng):
     """Both streams and the limit at random; an offer stays, and all is combinational."""
