@@ -11,7 +11,7 @@ from support.bench import design, run
 WIDTH = 32
 
 
-@pytest.mark.parametrize("sizes", [(1,), (1, 7, 16), (32, 33), (1, 64, 96), (1, 40, 65535)])
+@pytest.mark.parametrize("sizes", [(1,), (1, 7, 16), (32, 33), (1, 40, 65535)])
 @pytest.mark.parametrize("p_ready", [1.0, 0.4], ids=["free", "stalled"])
 def test_every_cycle_against_a_count(sizes, p_ready, rng):
     """Both streams and the limit at random; an offer stays, and all is combinational."""
@@ -67,7 +67,7 @@ def test_every_cycle_against_a_count(sizes, p_ready, rng):
     assert seen["stays"] or max(sizes) == 1 or p_ready == 1.0
 
 
-@pytest.mark.parametrize("first", range(MOST_BEATS - 2, MOST_BEATS + 3))
+@pytest.mark.parametrize("first", [*range(MOST_BEATS - 2, MOST_BEATS + 3), 64, 96])
 def test_as_many_beats_as_it_says(first):
     """The next request passes with so many to come, and from the cycle after a beat too many."""
     dut = design(ReadLimit, data_width=WIDTH)
