@@ -18,14 +18,14 @@ from support.nests import drawn_nest
 from support.sweep import sweep
 
 MACHINES = [
-    *("pico", "nano", "mixed", "fp8_e5m2", "mxfp8_e4m3", "nvfp4", "ports", "esru_2x2"),
-    "fast",
+    *("pico", "nano", "nvfp4", "ports", "esru_2x2", "fast"),
+    *(sweep(name) for name in ("mixed", "fp8_e5m2", "mxfp8_e4m3")),
     *(sweep(name) for name in p.PLANE_MACHINES if name != "fast"),
     sweep("mxfp4_e2m1"),
     sweep("ports_mxfp8"),  # what is of two ports, and what is of a format, is seen one by one
     sweep("ports_nvfp4"),
 ]
-CASES = 5
+CASES = 4
 LATENCIES = 20, 100
 SHARE = 0.02
 """Of the cycles, by which the model may be wrong."""

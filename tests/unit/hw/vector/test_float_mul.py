@@ -32,7 +32,7 @@ def test_some(rng):
     check_pipeline(dut, dut.latency, cases, products(a, b).tolist())
 
 
-@pytest.mark.parametrize("count", [50_000, sweep(1_500_000)])
+@pytest.mark.parametrize("count", [20_000, sweep(1_500_000)])
 def test_many(count, rng):
     """All that is special with all that is, the bounds of exponents, and any bits."""
     a, b = all_pairs(of_products(generator(rng), count))
