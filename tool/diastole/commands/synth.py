@@ -24,6 +24,7 @@ from diastole.product.cache import cached
 from diastole.synth.delays import USUAL_MHZ
 from diastole.synth.flow import ASKED_MHZ, Request, Synthesis, Tools, synthesise
 from diastole.synth.mapper import Design
+from diastole.synth.route import PLACERS
 from diastole.synth.targets import FPGAS, SG13G2, read_target
 
 PICTURES = (".png", ".svg")
@@ -71,6 +72,12 @@ def add_parser(commands: Commands) -> None:
         type=integer(1, 64),
         default=1,
         help="place and route N times, from S on, and keep the fastest (default: 1)",
+    )
+    parser.add_argument(
+        "--placer",
+        choices=PLACERS,
+        help="how nextpnr places: static, with shorter wires, where a large machine is not routed "
+        "otherwise; heap is often the faster of small ones (default: nextpnr's own)",
     )
     parser.add_argument("--bitstream", metavar="FILE", type=Path, help="of --pnr")
     parser.add_argument(
@@ -141,6 +148,8 @@ def read_request(arguments: argparse.Namespace) -> Request:
         raise BadInput("--bitstream is about place and route: give --pnr too")
     if not route and arguments.times > 1:
         raise BadInput("--times is about place and route: give --pnr too")
+    if not route and arguments.placer is not None:
+        raise BadInput("--placer is about place and route: give --pnr too")
     if not (route or arguments.delays) and arguments.freq is not None:
         raise BadInput("--freq is the clock of --pnr or --delays: give one of them too")
     if arguments.freq is not None and not 1 <= arguments.freq <= 2000:
@@ -155,6 +164,7 @@ def read_request(arguments: argparse.Namespace) -> Request:
         delays=arguments.delays,
         seed=arguments.seed,
         times=arguments.times,
+        placer=arguments.placer,
     )
 
 

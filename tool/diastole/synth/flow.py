@@ -24,8 +24,8 @@ ASKED_MHZ = 85.0
 class Request:
     """What is wanted: a device by its name, None for the usual one; everything mapped as one
     (``flat``), place and route at ``asked_mhz`` from ``seed``, or from it and the next ones where
-    that is done several ``times``, a bitstream of it; of standard cells ``delays``, sized for
-    ``asked_mhz``; None: what is usual."""
+    that is done several ``times``, with a ``placer`` of nextpnr's, a bitstream of it; of standard
+    cells ``delays``, sized for ``asked_mhz``; None: what is usual."""
 
     target: Target
     device: str | None = None
@@ -36,6 +36,7 @@ class Request:
     delays: bool = False
     seed: int = 1
     times: int = 1
+    placer: str | None = None
 
     def __post_init__(self):
         if isinstance(self.target, Fpga):
@@ -129,6 +130,7 @@ class Synthesis:
             found["delays"] = self.delays.record()
         if self.routed is not None:
             found["seed"] = self.routed.seed
+            found["placer"] = self.request.placer
             found["pins"] = "4, ports through chains of registers"
             found["harness"] = dict(self.harness)
             found["routed"] = self.routed.record()
@@ -176,6 +178,7 @@ def synthesise(
                 scopes=mapped.scopes,
                 asked_mhz=request.mhz,
                 seeds=range(request.seed, request.seed + request.times),
+                placer=request.placer,
                 pins=device.pins,
                 said=said,
             )

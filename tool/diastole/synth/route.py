@@ -16,6 +16,9 @@ from diastole_sim.rtl.programs import Program
 
 REPORT, LAYOUT, BITSTREAM = "report.json", "layout.txt", "bitstream.bin"
 FASTEST = "fastest.txt"
+PLACERS = "heap", "static"
+"""Of nextpnr's. Wires of `pico` are a quarter shorter with static; its clock is higher with heap,
+which looks more at delays. `nano` is routed after static alone."""
 # Files of the layout by program, and what makes it take pins that nobody has placed.
 _OPTIONS: Mapping[str, tuple[str, str]] = {
     "nextpnr-ecp5": (f"--textcfg {LAYOUT}", "--lpf-allow-unconstrained"),
@@ -75,13 +78,15 @@ def place_and_route(
     scopes: Mapping[str, str],
     asked_mhz: float,
     seed: int,
+    placer: str | None = None,
     pins: str | None = None,
     said: Said | None = None,
 ) -> Routed:
     """Places and routes the netlist that a flat mapping left in ``folder``, and its layout there.
 
     The same netlist and seed give the same result. ``pins``: text of the router's constraints;
-    without it they are anywhere. CheckFailed if it does not fit.
+    without it they are anywhere. ``placer``: one of :data:`PLACERS`, None for the router's usual
+    one. CheckFailed if it does not fit.
     """
     assert target.router is not None
     assert device.route is not None
@@ -89,6 +94,8 @@ def place_and_route(
     words = [*device.route.split(), "--json", NETLIST, "--top", top, "--report", REPORT]
     words += [*layout.split(), "--seed", str(seed), "--freq", f"{asked_mhz:g}"]
     words += ["--timing-allow-fail"]
+    if placer is not None:
+        words += ["--placer", placer]
     if pins is None:
         words += anywhere.split()
     else:

@@ -67,6 +67,7 @@ SEE = "(see diastole synth --help)"
             "--bitstream is about place and route: give --pnr too",
         ),
         ("--target ecp5 --times 2", "--times is about place and route: give --pnr too"),
+        ("--target ecp5 --placer static", "--placer is about place and route: give --pnr too"),
         (
             "--target ecp5 --pnr --times 0",
             f"argument --times: must be an integer in 1..64, not 0 {SEE}",

@@ -77,14 +77,17 @@ def test_place_and_route_is_of_the_machine_in_its_harness(monkeypatch):
     monkeypatch.setattr("diastole.synth.flow.place_and_route_fastest", fastest)
     monkeypatch.setattr("diastole.synth.flow.pack", lambda packer, device, folder: folder / "bits")
     program = Program(name="any", path=None, version="1")
-    request = Request(target=ECP5, route=True, bitstream=True, asked_mhz=60, seed=4, times=2)
+    request = Request(
+        target=ECP5, route=True, bitstream=True, asked_mhz=60, seed=4, times=2, placer="static"
+    )
     found = synthesise(request, DESIGN, Tools(yosys=program, router=program, packer=program))
     assert (asked["top"], asked["routed"]) == ("t_harness", "t_harness")
     assert (asked["flat"], asked["prefix"], asked["device"]) == (True, "t_", "85k")
     assert (list(asked["route_seeds"]), asked["route_asked_mhz"]) == ([4, 5], 60)
+    assert asked["route_placer"] == "static"
     assert asked["route_scopes"] == {"machine": "t"}
     assert (found.tree, found.harness, found.bitstream) == (machine, {"registers": 9}, b"bits")
     record = found.record()
-    assert (record["mapping"], record["seed"]) == ("flat", 5)
+    assert (record["mapping"], record["seed"], record["placer"]) == ("flat", 5, "static")
     assert record["harness"] == {"registers": 9}
     assert record["routed"]["fmax_mhz"] == 50

@@ -9,6 +9,7 @@ from diastole.errors import CheckFailed
 from diastole.synth.mapper import map_design, working_folder
 from diastole.synth.programs import PACKERS, ROUTERS, YOSYS
 from diastole.synth.route import (
+    PLACERS,
     Routed,
     pack,
     place_and_route,
@@ -70,9 +71,10 @@ ANYWHERE = {"ecp5": "--lpf-allow-unconstrained", "ice40": "--pcf-allow-unconstra
 PINS = {"ecp5": "--lpf pins.txt", "ice40": "--pcf pins.txt", "gowin": "--vopt cst=pins.txt"}
 
 
+@pytest.mark.parametrize("placer", [None, *PLACERS])
 @pytest.mark.parametrize("pins", [None, "here"])
 @pytest.mark.parametrize("target", [ECP5, ICE40, GOWIN], ids=lambda each: each.name)
-def test_what_nextpnr_is_asked(tmp_path, target, pins):
+def test_what_nextpnr_is_asked(tmp_path, target, pins, placer):
     fake = tmp_path / "nextpnr"
     fake.write_text(FAKE.format(python=sys.executable, report=json.dumps(REPORT)))
     fake.chmod(0o755)
@@ -86,6 +88,7 @@ def test_what_nextpnr_is_asked(tmp_path, target, pins):
         scopes={},
         asked_mhz=85.5,
         seed=7,
+        placer=placer,
         pins=pins,
         said=said.append,
     )
@@ -93,7 +96,8 @@ def test_what_nextpnr_is_asked(tmp_path, target, pins):
     assert said == ["packing", "routing"]
     last = ANYWHERE[target.name] if pins is None else PINS[target.name]
     words = json.loads((tmp_path / "words.json").read_text())
-    assert words == f"{ASKED[target.name]} {last}".split()
+    placed = "" if placer is None else f"--placer {placer}"
+    assert words == f"{ASKED[target.name]} {placed} {last}".split()
     assert (tmp_path / "pins.txt").exists() == (pins is not None)
 
 
