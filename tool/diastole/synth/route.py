@@ -18,7 +18,7 @@ REPORT, LAYOUT, BITSTREAM = "report.json", "layout.txt", "bitstream.bin"
 FASTEST = "fastest.txt"
 PLACERS = "heap", "static"
 """Of nextpnr's. Wires of `pico` are a quarter shorter with static; its clock is higher with heap,
-which looks more at delays. `nano` is routed after static alone."""
+which looks more at delays. With heap `nano` has not been routed."""
 # Files of the layout by program, and what makes it take pins that nobody has placed.
 _OPTIONS: Mapping[str, tuple[str, str]] = {
     "nextpnr-ecp5": (f"--textcfg {LAYOUT}", "--lpf-allow-unconstrained"),
