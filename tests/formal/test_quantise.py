@@ -128,6 +128,7 @@ class QuantiseSpec(wiring.Component):
 
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("rule", ["nearest", "stochastic-a", "stochastic-b", "stochastic-c"])
+@pytest.mark.sampled(2)
 def test_rule(rule, name):
     prove(QuantiseSpec(LaneQuantiser, rule, name), assertions=ASSERTIONS)
 

@@ -18,8 +18,8 @@ from support.nests import drawn_nest
 from support.sweep import sweep
 
 MACHINES = [
-    *("pico", "nano", "nvfp4", "ports", "esru_2x2", "fast"),
-    *(sweep(name) for name in ("mixed", "fp8_e5m2", "mxfp8_e4m3")),
+    *("pico", "nano", "nvfp4", "fast"),
+    *(sweep(name) for name in ("ports", "esru_2x2", "mixed", "fp8_e5m2", "mxfp8_e4m3")),
     *(sweep(name) for name in p.PLANE_MACHINES if name != "fast"),
     sweep("mxfp4_e2m1"),
     sweep("ports_mxfp8"),  # what is of two ports, and what is of a format, is seen one by one

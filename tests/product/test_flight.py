@@ -68,6 +68,7 @@ def ahead(scenario, commands):
 
 
 @pytest.mark.parametrize("name, stalls", RUNS)
+@pytest.mark.sampled(2)
 def test_the_same_bits_as_one_by_one(name, stalls, scenario, rng):
     """Every kind behind every other, and itself, whose results are the same memory."""
     here = scenario(name, stalls)

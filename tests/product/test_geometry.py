@@ -32,6 +32,7 @@ def train(device):
 
 
 @pytest.mark.parametrize("name, stalls", RUNS)
+@pytest.mark.sampled(2)
 def test_one_result(name, stalls, devices, expected):
     """1 x 1, 3 x 2, 2 x 4 behind two ports, and 2 x 1 cells that transpose at the edge. And 1 x 1,
     2 x 2 and 4 x 2 that draw by rows, behind buses of 32, 128 and 64 bits. With and without

@@ -80,9 +80,9 @@ def run_bench(product: Path, sources: list[Path], folder: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("name", ["tiny", "grouped", sweep("fp8")])
+@pytest.mark.parametrize("name", ["tiny", sweep("grouped"), sweep("fp8")])
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_reset_alone_brings_it_up(name, kind, tmp_path):
     product = cached_product(MACHINES[name])
     said = run_bench(product, unknown(product, kind, tmp_path), tmp_path)

@@ -77,8 +77,8 @@ def spoil(path: Path) -> None:
 
 CASES = [
     pytest.param("tiny", SIMULATOR),
-    pytest.param("grouped", SIMULATOR),
     sweep("tiny", OTHERS[SIMULATOR]),
+    sweep("grouped", SIMULATOR),
     sweep("grouped", OTHERS[SIMULATOR]),
     *(sweep(name, SIMULATOR) for name in ("pico", "ports", "fp8_e5m2", "nvfp4", "fast")),
 ]

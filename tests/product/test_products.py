@@ -29,6 +29,7 @@ SMALL = 20_000  # multiplications that the exact arithmetic takes in a second
 @pytest.mark.parametrize("kind", p.KINDS)
 @pytest.mark.parametrize("sizes", ODD, ids=str)
 @pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.sampled(2)
 def test_all_products_of_all_data(name, sizes, kind, devices, goldens, np_rng):
     device, data = devices(name), p.tensors(np_rng, sizes, kind)
     operands, results = p.check_against_golden(device, goldens(name), data, step=3)
@@ -40,6 +41,7 @@ def test_all_products_of_all_data(name, sizes, kind, devices, goldens, np_rng):
 
 @pytest.mark.parametrize("kind", ["plain", "wide"])
 @pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.sampled(3)
 def test_65_x_129_x_9(name, kind, devices, goldens, np_rng):
     device, data = devices(name), p.tensors(np_rng, (65, 129, 9), kind)
     operands, results = p.check_against_golden(device, goldens(name), data)

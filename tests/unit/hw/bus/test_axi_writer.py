@@ -215,6 +215,7 @@ def test_outside_the_window_nothing_is_written(case, p_stall, pairing, rng):
 
 @pytest.mark.parametrize("response", [2, 3])
 @pytest.mark.parametrize("p_stall, pairing", STALLS, ids=IDS)
+@pytest.mark.sampled(2)
 def test_an_error_response_ends_open_bursts_without_writing(response, p_stall, pairing, rng):
     dut = design(AxiWriter, data_width=64)
     memory = AxiMemory(

@@ -96,6 +96,7 @@ def machine_name(value):
 
 @pytest.mark.parametrize("data_width", [32, 64, 512])
 @pytest.mark.parametrize("opcode, vector", ON_MACHINES, ids=machine_name)
+@pytest.mark.sampled(3)
 def test_one_bit_changed(opcode, vector, data_width):
     bits = bits_of(good(opcode, data_width))
     assert verdict(bits, data_width, vector=vector)[0] == 0

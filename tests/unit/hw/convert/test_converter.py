@@ -54,6 +54,7 @@ WIDE_SQUARES = {"grouping": ("64x64",) * 3, "rounding": ("stochastic-a",) * 3}
         (4, 64, ("mxfp4_e2m1",) * 3, {"grouping": ("32x32", "4x4", "16x16")}, [*ALL, (40, 33)]),
     ],
 )
+@pytest.mark.sampled(2)
 def test_larger_squares(block, data_width, formats, keys, shapes, rng):
     dut = make(block, data_width, formats, **keys)
     convert(dut, some_jobs(shapes, rng), rng, rng.choice([1.0, 0.5]))
@@ -253,6 +254,7 @@ def test_largest_block(rng):
     "first, random_bits",
     [(0, 1), (1, 16), (2, 1), (3, 16), sweep(0, 16), sweep(1, 1), sweep(2, 16), sweep(3, 1)],
 )
+@pytest.mark.sampled(2)
 def test_every_rule(first, random_bits, rng):
     """Each class has each of them once."""
     rules = [(*RULES, *RULES)[first + cls] for cls in range(3)]

@@ -82,6 +82,7 @@ async def begin(ctx, dut, tensor):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("p_row, p_ready", [(1.0, 1.0), (0.4, 1.0), (1.0, 0.4), (0.6, 0.6)])
+@pytest.mark.sampled(2)
 def test_words(name, p_row, p_ready, rng):
     """Tensors one after the other; the rows of the next wait until it begins."""
     dut = make(name)
@@ -146,6 +147,7 @@ def test_timing(name, rng):
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.sampled(2)
 def test_patches(name, rng):
     """Of as many columns as words, and groups, need; one after the other, in both orders."""
     dut = make(name)

@@ -111,6 +111,7 @@ ORDERS = pytest.mark.parametrize("by_blocks", [False, True], ids=["rows", "block
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("p_add", [1.0, 0.5], ids=["free", "stalled"])
 @ORDERS
+@pytest.mark.sampled(2)
 def test_squares(name, p_add, by_blocks, rng):
     """Held from ``done``, 2 cycles after the last word, to that of the next tile."""
     numerics, dut = make(name, by_blocks)

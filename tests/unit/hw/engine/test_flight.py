@@ -229,6 +229,7 @@ class Stages:
 
 
 @pytest.mark.parametrize("number", range(6))
+@pytest.mark.sampled(2)
 def test_products_in_every_order(number, rng):
     plan = PLAN if number < 4 else WITH_VECTOR
     dut = design(Flight, plan)

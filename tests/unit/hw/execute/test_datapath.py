@@ -60,6 +60,7 @@ async def passes(ctx, dut, valid, direction):
 
 @pytest.mark.parametrize("registered", [False, True])
 @pytest.mark.parametrize("direction, grouping", [("east", None), ("north", None), ("north", "1x2")])
+@pytest.mark.sampled(2)
 def test_poison_of_banks_that_are_meant(direction, grouping, registered, rng):
     numerics = make_numerics(block=SIDE, special="poison", groupings=(grouping,) * 3)
     plan = make_plan(numerics, rows=3, cols=2, output_register=registered)

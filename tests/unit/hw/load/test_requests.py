@@ -235,6 +235,7 @@ def chunk_members(chunk):
 
 
 @pytest.mark.parametrize("machine, mode", CASES, ids=lambda value: getattr(value, "name", value))
+@pytest.mark.sampled(2)
 def test_requests_are_those_of_the_image(machine, mode, rng):
     plan, port = machine_plan(machine), port_of(machine)
     dut = design(RegionRequests, plan, port)

@@ -106,7 +106,7 @@ LATE = [("vectors", 0, True), ("drains of four and of two", 0, True)]
 @pytest.mark.parametrize(
     "machine, port, late", [sweep(*seen) if seen[0] in SLOW else seen for seen in SEEN + LATE]
 )
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_two_readers_of_each_memory(machine, port, late, rng):
     """One entry for the block, or as many as it has rows; what another port brings is not seen.
     What drains are given may come a cycle later."""

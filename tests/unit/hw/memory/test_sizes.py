@@ -11,6 +11,7 @@ from support.products import MACHINES
 @pytest.mark.parametrize(
     "name", ["pico", "mixed", "turning", "ports", "nvfp4", "mxfp8_e4m3", "floats", "floats_odd"]
 )
+@pytest.mark.sampled(3)
 def test_they_are_those_of_the_datapath(name):
     plan = MACHINES[name].plan
     rams = list(rams_of(Fragment.get(Datapath(plan), None)))

@@ -141,6 +141,7 @@ ARRAYS = [(side, width) for side in enumerate(BLOCK_SIDES) for width in enumerat
     "block, data_width",
     [(b, width) if (i + j) % 2 else sweep(b, width) for (i, b), (j, width) in ARRAYS],
 )
+@pytest.mark.sampled(3)
 def test_every_array(block, data_width, rng):
     for in_place in (True, False):
         for plan in plans(rng, block, data_width, in_place):

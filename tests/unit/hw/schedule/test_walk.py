@@ -200,6 +200,7 @@ def left_over(plan, mode, nest, blocks):
     "rows, cols, in_place, blocks",
     [(2, 2, True, (19, 9, 17)), (2, 2, False, (21, 6, 14)), (1, 2, True, (12, 9, 42))],
 )
+@pytest.mark.sampled(3)
 def test_every_nest_that_fits(rows, cols, in_place, blocks, mode, rng):
     """Rings that fill to the last slab are among them, and panels of one and of many tiles."""
     plan = make_plan(make_numerics(block=8), rows, cols, in_place)

@@ -109,6 +109,7 @@ BEFORE, AFTER = 6, 8
 
 
 @pytest.mark.parametrize("block, count", [(1, 1), (2, 7), (8, 2), (16, 1)])
+@pytest.mark.sampled(2)
 def test_an_instruction_takes_a_slot(block, count, rng):
     slot = max(block, 8)
     record = cycles_of(rng, block, [MOVE] * count, (block, 3 * block))

@@ -200,7 +200,7 @@ class Bench:
 
 @pytest.mark.parametrize("block, specials", [(1, 1), (2, 1), (4, 1), (8, 2), (16, 4), (16, 16)])
 @pytest.mark.parametrize("gentle", [1.0, 0.3])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_every_cycle(block, specials, gentle, rng):
     dut = design(Issue, shape_of(block, specials))
     for _ in range(3):

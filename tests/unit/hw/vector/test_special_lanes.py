@@ -17,7 +17,7 @@ SIZES = [(1, 1), (2, 1), (2, 2), (4, 1), (4, 2), (4, 4), (8, 2), (8, 8), (16, 4)
 
 @pytest.mark.parametrize("block, specials", SIZES)
 @pytest.mark.parametrize("gap", ["none", "random"])
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_rows_of_results(block, specials, gap, rng):
     """Each row in its cycle, and nothing in others; a block may begin when the lanes are free."""
     shape = shape_of(block, specials)

@@ -205,7 +205,7 @@ def check(plan, op, sizes, share, nest=MACHINES_OWN):
     "name, op, m, n, k",
     [case if case in ALWAYS else sweep(*case) for case in CASES],
 )
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_beats_and_cycles_of_the_engine(name, op, m, n, k):
     plan = plan_of(name)
     # Small blocks fill the queues between units.
@@ -213,7 +213,7 @@ def test_beats_and_cycles_of_the_engine(name, op, m, n, k):
 
 
 @pytest.mark.parametrize("name, op", alternating(MACHINES, {op: (op,) for op in ALWAYS_NESTED}))
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_beats_and_cycles_of_nests(name, op, rng):
     """Tiles and chunks of any length, on shapes that they cut unevenly."""
     plan = plan_of(name)

@@ -37,6 +37,7 @@ def test_it_is_that_of_the_host(task):
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize("optimizer", RATES)
+@pytest.mark.sampled(3)
 def test_programs_follow_it(task, optimizer, activation):
     options = ProgramOptions(
         limits=LIMITS,
