@@ -221,7 +221,6 @@ def edited(old, new):
 
 
 @pytest.mark.parametrize("old, new", [*QUICK, *(sweep(*edit) for edit in SLOW)])
-@pytest.mark.sampled(2)
 def test_core_with_a_fault_in_its_waiting_is_refuted(monkeypatch, old, new):
     monkeypatch.setattr(core, "Issue", edited(old, new))
     refute_bounded(CoreSpec(FedCore(SHAPE)), assertions=ASSERTIONS, cycles=LATE)

@@ -356,7 +356,6 @@ def requests(mode, unit=RegionRequests, parts=(BLOCKS, ROW_MAX, COL_MAX)):
 
 
 @pytest.mark.parametrize("mode", list(Mode), ids=lambda mode: mode.name)
-@pytest.mark.sampled(2)
 def test_requests(mode):
     prove(requests(mode), assertions=ASSERTIONS, probes=PROBES)
 

@@ -176,7 +176,6 @@ PROBES |= {"before": "dut.before"}
 
 
 @pytest.mark.parametrize("blocks", [2, 3, 4])
-@pytest.mark.sampled(2)
 def test_ring(blocks):
     prove(RingSpec(RingSpace(blocks)), assertions=ASSERTIONS, probes=PROBES)
 
@@ -214,7 +213,6 @@ class ForgetsAGift(Variant):
 
 
 @pytest.mark.parametrize("broken", [HasRoomWhereSomethingIsGiven, RefusesAllWhenFull, ForgetsAGift])
-@pytest.mark.sampled(2)
 def test_broken_ring_is_refuted(broken):
     refute(RingSpec(broken(4)), assertions=ASSERTIONS, probes=PROBES)
 

@@ -159,7 +159,6 @@ def walk(mode, unit=TileWalk, preset="pico"):
     [(mode, "pico") for mode in MODES.values()]
     + [sweep(Mode.FORWARD, "nano"), (Mode.FUSED, "nano"), sweep(Mode.DX, "nano")],
 )
-@pytest.mark.sampled(2)
 def test_walk(mode, preset):
     prove(walk(mode, preset=preset), assertions=ASSERTIONS)
 

@@ -91,7 +91,6 @@ def altered(operands, name):
 
 
 @pytest.mark.parametrize("name", ["X", "W", "dY"])
-@pytest.mark.sampled(2)
 def test_other_operands_are_noticed(pico, name, monkeypatch):
     """That a story is not of other tensors: each of its numbers is compared."""
     config, sizes, names = pico[:3]

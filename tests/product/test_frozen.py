@@ -65,7 +65,6 @@ def sha256(content: bytes) -> str:
     "name",
     [pytest.param(name, marks=[pytest.mark.sweep] * (name in RARELY)) for name in PRODUCTS],
 )
-@pytest.mark.sampled(3)
 def test_every_file_is_frozen(name):
     frozen = json.loads(FROZEN.read_text())[name]
     config = PRODUCTS[name]

@@ -44,7 +44,7 @@ def random_piece(rng, plan, rows, cols=None):
 @pytest.mark.parametrize(
     "p_in, p_out", [(1, 1), (0.5, 0.5), (1, 0.2), (0.2, 1)], ids=["free", "both", "out", "in"]
 )
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(5)
 def test_rows_of_every_piece(name, registers, p_in, p_out, rng):
     plan = make(name, registers)
     dut = design(TurnTile, plan)

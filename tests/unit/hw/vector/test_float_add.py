@@ -44,7 +44,6 @@ def test_some(rng):
 
 @pytest.mark.parametrize("count", [10_000, sweep(1_200_000)])
 @pytest.mark.parametrize("op", AddOp, ids=lambda op: op.name.lower())
-@pytest.mark.sampled(2)
 def test_many(op, count, rng):
     """All that is special with all that is, cancellation, ties, the bounds, and any bits."""
     a, c = all_pairs(of_sums(generator(rng), count))

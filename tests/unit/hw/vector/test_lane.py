@@ -72,7 +72,6 @@ def test_some(rng):
 
 @pytest.mark.parametrize("count", [8_000, sweep(700_000)])
 @pytest.mark.parametrize("op", MODELS, ids=lambda op: op.name.lower())
-@pytest.mark.sampled(2)
 def test_many(op, count, rng):
     a, b, c = operands(generator(rng), count)
     unit = compiled(Lane)

@@ -84,7 +84,6 @@ def test_some(rng):
 
 @pytest.mark.parametrize("count", [10_000, sweep(2_500_000)])
 @pytest.mark.parametrize("op", SPECIAL_OPS, ids=lambda op: op.name.lower())
-@pytest.mark.sampled(2)
 def test_many(op, count, rng):
     a = operands(generator(rng), count)
     got = compiled(SpecialLane)(op=np.full(a.size, op), a=a)["result"]

@@ -48,7 +48,6 @@ def test_one_screen(name):
     ],
     ids=lambda value: " ".join(map(str, value)) if isinstance(value, list) else "",
 )
-@pytest.mark.sampled(3)
 def test_mistakes(arguments, code, words, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     done = run(*arguments)
