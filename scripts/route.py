@@ -23,7 +23,7 @@ from diastole.errors import CheckFailed
 
 ASKED_MHZ = {"pico": 85, "nano": 75}
 PLACED = {"pico": ("--times", "4"), "nano": ("--placer", "static", "--seed", "1")}
-"""How: clocks differ by a tenth between seeds; with heap `nano` has not been routed."""
+"""How: clocks differ by a tenth or more between seeds; with heap `nano` has not been routed."""
 KEYS = ("vector.enable=false", "cell.pipeline=full", "memory.output_register=true")
 TESTS = "tests/unit/tool/synth/test_route.py"
 
