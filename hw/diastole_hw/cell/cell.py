@@ -51,7 +51,8 @@ class Cell(wiring.Component):
     register serves both outputs of a vector, and one both outputs of a sum, since a slot has one
     direction.
     ``control.swap`` and ``load`` as in :class:`diastole_hw.cell.hold.Hold`: ``swap`` in cycle j
-    is for the slots from j + 1 on.
+    is for the slots from j + 1 on. Where the shape has an ``arrival``, vectors, control and words
+    are worked with a cycle after they came, all of them, so that this remains so.
 
     Parameters
     ----------
@@ -97,16 +98,16 @@ class Cell(wiring.Component):
         m = Module()
         hold = Hold(shape=self.shape)
         m.submodules.hold = place(hold, platform)
+        vector, control = self._arrive(m)
         m.d.comb += [
             hold.load.eq(self.load),
-            hold.swap.eq(self.control.swap),
+            hold.swap.eq(control.swap),
             self.load_north.eq(hold.load_north),
         ]
-        vector = self._arrive(m)
-        met = self._meet(m, platform, vector, hold)
+        met = self._meet(m, platform, vector, control.direction, hold)
         trees, sums = [], []
         for lane in range(self.shape.block):
-            trees.append(self._tree(m, platform, lane, vector, hold))
+            trees.append(self._tree(m, platform, lane, vector, control.direction, hold))
             sums.append(self._block_sum(m, lane, trees[-1], met))
         if self.shape.products_per_dsp:
             self._multiply(m, platform, trees)
@@ -114,7 +115,8 @@ class Cell(wiring.Component):
         return m
 
     def _arrive(self, m):
-        """The slot's vector, in the wider format; it and the control hop on."""
+        """The slot's vector, in the wider format, and its control, when they are worked with; both
+        hop on."""
         shape = self.shape
         control = Signal(self.control.shape())
         m.d.sync += control.swap.eq(self.control.swap)
@@ -130,22 +132,23 @@ class Cell(wiring.Component):
         if NORTH in shape.directions:
             self._from_west(m, vector)
             self._copy(m, self.east, shape.west, hop, shape.vector_element)
-        return vector
+        return (hop, control) if shape.arrival else (vector, self.control)
 
     def _from_west(self, m, vector):
         """The vector is that of the west in slots to the north."""
         shape, kinds = self.shape, (self.shape.vector_element, self.shape.west)
-        with m.If(self._direction(0)) if shape.in_place else nullcontext():
+        direction = self.control.direction
+        with m.If(self._copy_of(direction, 0)) if shape.in_place else nullcontext():
             self._copy(m, vector, kinds[0], self.west, kinds[1])
         for k in range(shape.block if shape.direction_copies > 1 else 0):
-            with m.If(self._direction(k)):
+            with m.If(self._copy_of(direction, k)):
                 self._copy_element(m, vector, kinds[0], self.west, kinds[1], k)
             with m.Else():
                 self._copy_element(m, vector, kinds[0], self.south, shape.south, k)
 
-    def _direction(self, load: int):
+    def _copy_of(self, direction, load: int):
         """The slot's direction, for one of those that it drives."""
-        return self.control.direction[load % self.shape.direction_copies]
+        return direction[load % self.shape.direction_copies]
 
     def _copy(self, m, target, target_element, source, source_element):
         for name in vector_marks_layout(self.shape).members:
@@ -157,24 +160,24 @@ class Cell(wiring.Component):
         resized = self.shape.resized(source.elements[k], source_element, target_element)
         m.d.comb += target.elements[k].eq(resized)
 
-    def _meet(self, m, platform, vector, hold):
-        """What the lanes need to know of a slot, by the cycle of its stage; 0 is its arrival."""
+    def _meet(self, m, platform, vector, direction, hold):
+        """What the lanes need to know of a slot, by the cycle of its work; 0 is that of the
+        multiplication."""
         meet = Meet(shape=self.shape)
         m.submodules.meet = place(meet, platform)
-        m.d.comb += [meet.direction.eq(self._direction(-1)), meet.block.eq(hold.marks)]
+        m.d.comb += [meet.direction.eq(self._copy_of(direction, -1)), meet.block.eq(hold.marks)]
         for name in meet.vector.shape().members:
             m.d.comb += meet.vector[name].eq(vector[name])
-        direction = self.control.direction
         layout = data.StructLayout({"met": meet.met.shape(), "direction": direction.shape()})
         stages = [Signal(layout, name="met")]
         m.d.comb += [stages[0].met.eq(meet.met), stages[0].direction.eq(direction)]
-        for number in range(self.shape.stages + self.shape.halves):
+        for number in range(self.shape.work + self.shape.halves):
             stage = Signal(layout, name=f"met_{number}", reset_less=True)
             m.d.sync += stage.eq(stages[-1])
             stages.append(stage)
         return stages
 
-    def _tree(self, m, platform, lane, vector, hold):
+    def _tree(self, m, platform, lane, vector, direction, hold):
         """One lane's sum of products."""
         shape = self.shape
         tree = BlockSum(
@@ -192,7 +195,8 @@ class Cell(wiring.Component):
         for k in range(shape.block):
             down, along = hold.elements[k][lane], hold.elements[lane][k]
             if shape.in_place:
-                m.d.comb += tree.held[k].eq(Mux(self._direction(2 * lane + k % 2), along, down))
+                north = self._copy_of(direction, 2 * lane + k % 2)
+                m.d.comb += tree.held[k].eq(Mux(north, along, down))
             else:
                 m.d.comb += tree.held[k].eq(along if NORTH in shape.directions else down)
         return tree
@@ -219,15 +223,15 @@ class Cell(wiring.Component):
             scaled = Signal(signed(shape.tree_bits), name=f"unscaled_{lane}", reset_less=True)
             m.d.sync += scaled.eq(tree.block_sum)
         if shape.significands:
-            scales = stages[shape.stages - 1 - shape.halves].met.scales
+            scales = stages[shape.work - 1 - shape.halves].met.scales
             scaled = scaled * scales[lane % len(scales)]
         m.d.sync += register.eq(scaled)
         return register
 
     def _add(self, m, platform, sums, stages):
         """Add the aligned block sums to the partial sums that arrive."""
-        shape, stage = self.shape, stages[self.shape.stages]
-        shifts = stages[shape.stages - shape.halves].met.shifts
+        shape, stage = self.shape, stages[self.shape.work]
+        shifts = stages[shape.work - shape.halves].met.shifts
         before = self._before(m, stages)
         psum = Signal(self.psum.shape(), reset_less=True)
         m.d.comb += self.psum.eq(psum)
@@ -251,7 +255,7 @@ class Cell(wiring.Component):
 
     def _before(self, m, stages):
         """The partial sums that arrive, from the side that the slot's direction says."""
-        shape, stage = self.shape, stages[self.shape.stages]
+        shape, stage = self.shape, stages[self.shape.work]
         before = Signal(self.psum.shape())
         if EAST in shape.directions:
             m.d.comb += before.eq(self.psum_west)

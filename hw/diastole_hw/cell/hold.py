@@ -38,7 +38,8 @@ class Hold(wiring.Component):
     another row leaves at ``load_north`` in cycle j + 1, its row less 1. ``swap`` in cycle j makes
     the shadow block, as it was in cycle j, the active one from j + 1 on: a word that arrives
     together with ``swap`` belongs to the block after that. Blocks start undefined. ``extent`` and
-    ``poison_east`` of a block begin anew with the word of index 0.
+    ``poison_east`` of a block begin anew with the word of index 0. Where the shape has an
+    ``arrival``, words are kept a cycle later, and one in j is there for a swap from j + 2 on.
 
     Parameters
     ----------
@@ -73,6 +74,10 @@ class Hold(wiring.Component):
         shape, word, mine = self.shape, self.load, Signal()
         m.d.comb += mine.eq(word.valid & (word.row == 0))
         self._pass_on(m)
+        if shape.arrival:
+            word, arrived = self.load_north, mine
+            mine = Signal(name="arrived")
+            m.d.sync += mine.eq(arrived)
         at = [mine & (word.index == index) for index in range(shape.block)]
         packed = Cat(*(pack(shape.held, element) for element in word.elements))
         for index, write in enumerate(at):

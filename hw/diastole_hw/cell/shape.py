@@ -17,7 +17,8 @@ DIRECTIONS = ((EAST, NORTH), (EAST,), (NORTH,))
 """What a cell may be made for: both directions, chosen by the slot, or one."""
 PIPELINES = ("none", "products", "full")
 """Registers on the way of a product into its partial sum, beside those of the block sum and of the
-partial sum: none; one behind every multiplier; also one in the tree and one behind the shift."""
+partial sum: none; one behind every multiplier; also one before it, one in the tree and one behind
+the shift."""
 MULTIPLIERS = ("fabric", "dsp", "dsp25")
 """What significands are multiplied in: logic, or DSP blocks of an FPGA, of 18 x 18 bits or more,
 or of 25 x 18."""
@@ -238,10 +239,22 @@ class CellShape:
         return self.pipeline == "full" and self.significands
 
     @property
+    def arrival(self) -> int:
+        """Cycles from a vector's arrival to its multiplication: 1 where a cell works with the
+        registers that vectors, words and control hop on from, and not with what its neighbours'
+        registers say, so that no path of the multipliers begins outside."""
+        return int(self.pipeline == "full")
+
+    @property
+    def work(self) -> int:
+        """Cycles from the multiplication of a vector to the addition of its products."""
+        return 1 + (self.tree_cut is not None) + self.halves + self.scale_registers
+
+    @property
     def stages(self) -> int:
         """P: cycles from a vector's arrival at a cell to the addition of its products, of their
         lower halves where they are added in halves. A hop always takes one cycle."""
-        return 1 + (self.tree_cut is not None) + self.halves + self.scale_registers
+        return self.arrival + self.work
 
     @property
     def latency(self) -> int:

@@ -74,9 +74,10 @@ def test_pipelines_of_a_shape():
     assert [each.tree_cut for each in of(SQUARE)] == [None, 0, 1]
     assert [each.tree_cut for each in of(EVERYTHING)] == [None, 0, 0]
     assert [each.tree_cut for each in of(replace(SQUARE, block=1))] == [None, 0, 0]
-    assert [each.stages for each in of(SQUARE)] == [1, 2, 3]
-    assert [each.latency for each in of(SQUARE)] == [2, 3, 5]
-    assert [each.latency for each in of(EVERYTHING)] == [2, 3, 6]
+    assert [(each.arrival, each.work) for each in of(SQUARE)] == [(0, 1), (0, 2), (1, 3)]
+    assert [each.stages for each in of(SQUARE)] == [1, 2, 4]
+    assert [each.latency for each in of(SQUARE)] == [2, 3, 6]
+    assert [each.latency for each in of(EVERYTHING)] == [2, 3, 7]
     assert [each.direction_copies for each in of(SQUARE)] == [1, 1, 2 * SQUARE.block]
     assert replace(SQUARE, pipeline="full", directions=("east",)).direction_copies == 1
 
