@@ -28,7 +28,7 @@ PARTS = (
     ),
     Fault("stacks over each other", "reorder", r"write_addr\((written)\)", "{} & 3'h3", True),
     Fault("groups without an end", "reorder", r"o__payload\[24\] = (last);", "1'h0"),
-    Fault("largest of the first lanes only", "intake", r"magnitude_6 = (_\d+_) \?", "1'h1"),
+    Fault("largest of the first lanes only", "intake", r"largest_1_of_2 = (_\d+_) \?", "1'h1"),
     Fault("second parts have no maximum", "gather", r"square\d_chunk1 = (_\d+_) \?", "1'h0", True),
     Fault("first part wins", "gather", r"= (square\d_chunk0 > square\d_chunk1);", "1'h1", True),
     Fault(

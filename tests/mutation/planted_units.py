@@ -44,7 +44,7 @@ SQUARES = (
     Fault("largest number of the tensor before", "intake", r"if \((restart)\)", "1'h0"),
     Fault("Inf is the largest number", "intake", rf"= (& write_data{BITS});", "1'h0", every=True),
     Fault("subnormals are numbers", "intake", rf"= (\| write_data{BITS});", "1'h1", every=True),
-    Fault("the last number is the largest", "intake", r"= (magnitude_\d+ > amax);", "1'h1"),
+    Fault("the last number is the largest", "intake", r"= (\w+_[01] > amax);", "1'h1"),
     # The counters.
     Fault("counts go on after they are cleared", "counters", r"= (clearing) \?", "1'h0"),
     # The converter.

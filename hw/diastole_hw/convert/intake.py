@@ -107,7 +107,7 @@ class Intake(wiring.Component):
     values : Out(array of lanes unsigned(8))
         As :class:`diastole_hw.convert.gather.Gather` takes them.
     done : Out(1)
-        A pulse 2 cycles after the tensor's last word was taken, when ``amax`` is complete.
+        A pulse ``scanning`` cycles after the tensor's last word was taken: ``amax`` is complete.
     amax : Out(31)
         Bits 30..0 of the largest normal number so far, 0 if there is none.
     """
@@ -148,6 +148,12 @@ class Intake(wiring.Component):
     def measuring(self) -> int:
         """Cycles from a word to its values."""
         return TOP_CYCLES if any(self.geometry.folds_at_intake) else 1
+
+    @property
+    def scanning(self) -> int:
+        """Cycles from a word to the ``amax`` that it is in: its write, a comparison of two lanes a
+        cycle, and one with the largest so far."""
+        return 2 + exact_log2(self.geometry.lanes)
 
     def elaborate(self, platform):
         m = Module()
@@ -211,11 +217,9 @@ class Intake(wiring.Component):
             data_output(m, self.write_data, "written").eq(floats),
         ]
         self._measure(m, platform, drawn or self._written(m, row_end, last_row))
-        seen = Signal()
-        taken = Signal()
         end = tile_end & self.tile.p.last_row & self.tile.p.last_col
-        m.d.sync += [taken.eq(take), seen.eq(end), self.done.eq(seen)]
-        self._find_largest(m, taken)
+        m.d.comb += self.done.eq(late(m, end, "end", self.scanning))
+        self._find_largest(m, late(m, take, "take", self.scanning - 1))
         return m
 
     def _go_by_pieces(self, m, word, row_end, last, tile_end):
@@ -388,13 +392,19 @@ class Intake(wiring.Component):
         return Mux(known & (stored != NAN_EXPONENT), lane.top, stored)
 
     def _find_largest(self, m, taken):
+        """``taken``: the largest magnitude of a word is known."""
         numbers = (self.write_data.word_select(n, 32) for n in range(self.geometry.lanes))
-        magnitudes = [
-            Mux(number[23:31].any() & ~number[23:31].all(), number[:31], 0) for number in numbers
-        ]
-        in_word = Signal(31)
-        m.d.comb += in_word.eq(largest(m, magnitudes, "magnitude"))
-        with m.If(taken & (in_word > self.amax)):
-            m.d.sync += self.amax.eq(in_word)
+        found = []
+        for n, number in enumerate(numbers):
+            found.append(Signal(31, name=f"magnitude_{n}"))
+            normal = number[23:31].any() & ~number[23:31].all()
+            m.d.comb += found[-1].eq(Mux(normal, number[:31], 0))
+        while len(found) > 1:
+            pairs = list(zip(found[::2], found[1::2], strict=True))
+            found = [data_register(31, name=f"largest_{len(pairs) + n}") for n in range(len(pairs))]
+            for larger, pair in zip(found, pairs, strict=True):
+                m.d.sync += larger.eq(largest(m, pair, f"{larger.name}_of"))
+        with m.If(taken & (found[0] > self.amax)):
+            m.d.sync += self.amax.eq(found[0])
         with m.If(self.restart):
             m.d.sync += self.amax.eq(0)

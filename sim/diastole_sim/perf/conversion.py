@@ -22,7 +22,8 @@ from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 FOLLOWING = 3  # rows of blocks, after which one takes as long as the next
 KNOWN = 4  # from a piece's last word to the first one that goes through the lanes
 BEGUN = 3  # to the first request
-SCANNED = 3  # from a tensor's last word to the first request of the second reading
+SCANNED = 3  # from a tensor's last word to the first request of the second reading, and 1 more
+# for each time that lanes are compared in pairs
 FOUND = 9  # from a tile's last word to what its units are folded by, beside the lanes
 BETWEEN = 4  # from a tile's last word to the next one's first, where both are passed twice
 STORED = 2  # from the lanes to a group's first byte
@@ -158,7 +159,8 @@ class ConversionRun:
     def run(self, twice: bool) -> int:
         """Cycles, of two readings if ``twice``."""
         if twice:
-            self.begin_at(self._scan() + SCANNED)
+            compared = (self.converter.lanes - 1).bit_length()
+            self.begin_at(self._scan() + SCANNED + compared)
         row, seen = 0, dict[tuple[int, ...], tuple[int, int]]()
         while row < self.rows:
             self.tiles(row)

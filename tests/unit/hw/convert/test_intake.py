@@ -283,7 +283,7 @@ class Bench:
         begins = [0, *(end + 1 for end in self.ends[:-1])]
         firsts = [min(end for end in pieces if end >= begin) for begin in begins]
         assert [tile[0] + 1 for tile in self.taken] == [self.writes[n][0] for n in firsts]
-        assert self.done == [self.writes[-1][0] + 1]
+        assert self.done == [self.writes[-1][0] - 1 + self.dut.scanning]
         self.check_amax()
 
     def value(self, bits, index):
@@ -315,7 +315,7 @@ def test_tiles(name, cls, rng):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("cls", range(3))
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(6)
 def test_tiles_by_blocks(name, cls, rng):
     """As a chain gives them; then others as before, in the same machine."""
     for by_blocks in (True, False):
@@ -381,7 +381,7 @@ def test_scan_needs_no_room(rng):
         ctx.set(dut.scan, 1)
         await send(len(beats) - filling, filling)
         ctx.set(dut.tile.valid, 0)
-        await ctx.tick()
+        await ctx.tick().repeat(dut.scanning - 1)
         assert ctx.get(dut.done)
 
     run(dut, main)
@@ -397,6 +397,7 @@ def test_scan_of_nothing(rng):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("by_blocks", [False, True], ids=["rows", "blocks"])
+@pytest.mark.sampled(2)
 def test_timing(name, by_blocks, rng):
     """A word per cycle, as long as beats come and there is room; draws have a test of their own."""
     cls = rng.choice([n for n in range(3) if not draws_early(machine(name)[0], n)])
