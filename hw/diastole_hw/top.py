@@ -226,10 +226,12 @@ class Top(Elaboratable):
 
     def _queues(self, m, platform, port: int = 0) -> dict[str, StreamFifo]:
         """Short queues before the bus engines: no path crosses from the bus into the machine."""
-        beat = write_beat_layout(self.plan.data_width)
+        beat, owned = (
+            layout(self.plan.data_width) for layout in (write_beat_layout, owned_beat_layout)
+        )
         queues = {
             "read_requests": StreamFifo(owned_request_layout(), BETWEEN),
-            "read_data": StreamFifo(owned_beat_layout(self.plan.data_width), BETWEEN),
+            "read_data": StreamFifo(owned, BETWEEN, prompt=owned.size - self.plan.data_width),
             "write_requests": StreamFifo(owned_request_layout(), BETWEEN),
             "write_beats": StreamFifo(beat, BETWEEN),
         }
@@ -296,11 +298,14 @@ class Top(Elaboratable):
         with m.Elif(reduce(and_, (engine.idle for engine in engines))):
             m.d.sync += resetting.eq(0)
         core_reset = Signal(init=1, reset_less=True)
-        m.d.sync += core_reset.eq(~self.aresetn | resetting)
-        resets = resetting | core_reset
+        clear = Signal(init=1, reset_less=True)  # as long as either of these two
+        m.d.sync += [
+            core_reset.eq(~self.aresetn | resetting),
+            clear.eq(~self.aresetn | registers.reset | resetting),
+        ]
         m.d.comb += [
             ResetSignal("core").eq(core_reset),
-            *(engine.clear.eq(resets) for engine in engines),
-            units["fetch"].clear.eq(registers.reset | resets),
+            *(engine.clear.eq(clear) for engine in engines),
+            units["fetch"].clear.eq(registers.reset | clear),
             registers.busy.eq(units["fetch"].busy | resetting),
         ]

@@ -15,7 +15,7 @@ RINGS = (
     Fault("what streams is loaded always", "tile_walk", r"= _\d+_ \| (first_l);", "1'h1"),
     Fault("nothing is ever free", "datapath", r"freed <= (_\d+_);", "0"),
     Fault("blocks are not waited for", "pass_walk", r"= _\d+_ \| (loaded__blocks__there);", "1'h1"),
-    Fault("a token of each region", "fill", rf"blocks_loaded = _\d+_ & (head{BITS});", "1'h1"),
+    Fault("a token of each region", "fill", rf"word_last = _\d+_ & (head{BITS});", "1'h1"),
     Fault("asked for without room", "product_engine", r"requests_room = (.+);", "1'h1"),
     Fault("a slab too short", "setup", r"(nest_groups\[3\]) \?", "1'h0"),
     Fault("panels that do not fit", "command_fetch", r"if \((panels_fits)\) begin", "1'h1"),

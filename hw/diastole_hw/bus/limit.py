@@ -59,15 +59,14 @@ class ReadLimit(wiring.Component):
         beats = data_register(len(latest))
         total = Signal.like(coming)
         moved = Signal()
-        # Whether either is more, so that only their lowest bits are added up in time.
-        coming_many = Signal()
-        latest_many = data_register()
-        low = MOST_BEATS.bit_length()
-        few = coming[:low] + latest[:low] <= MOST_BEATS
-        few &= ~coming_many & ~(latest_asked & latest_many)
+        # Whether these, and these and the request of the cycle before, are more: nothing is added
+        # up or compared before a request may be offered.
+        many = Signal()
+        many_with_latest = data_register()
+        both = total + asks.p.beats
         m.d.comb += [
             latest.eq(Mux(latest_asked, beats, 0)),
-            open_.eq(offered | ~self.limited | few),
+            open_.eq(offered | ~self.limited | ~Mux(latest_asked, many_with_latest, many)),
             total.eq(coming + latest),
             given.valid.eq(asks.valid & open_),
             given.payload.eq(asks.payload),
@@ -79,9 +78,10 @@ class ReadLimit(wiring.Component):
             offered.eq(given.valid & ~given.ready),
             latest_asked.eq(asked),
             beats.eq(asks.p.beats),
-            latest_many.eq(asks.p.beats > MOST_BEATS),
             coming.eq(total - moved),
-            coming_many.eq((total > MOST_BEATS + 1) | ((total == MOST_BEATS + 1) & ~moved)),
         ]
+        for flag, beats_to_come in ((many, total), (many_with_latest, both)):
+            one_more = beats_to_come == MOST_BEATS + 1
+            m.d.sync += flag.eq((beats_to_come > MOST_BEATS + 1) | (one_more & ~moved))
         wiring.connect(m, wiring.flipped(self.service.beats), wiring.flipped(self.source.beats))
         return m

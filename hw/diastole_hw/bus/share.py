@@ -1,10 +1,11 @@
 """One read service, several units: whose request goes next, and whose beats come."""
 
-from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.bus.services import ReadSignature, owned_beat_layout, owned_request_layout
+from diastole_hw.choice import the_one_of
 from diastole_sim.spec.check import require_int
 
 
@@ -58,27 +59,29 @@ class ReadShare(wiring.Component):
         out = self.requests
         asking = Signal(self.units)
         waiting = Signal()  # offered, and not taken
-        offered = Signal(range(self.units))
-        chosen = Signal.like(offered)
-        first = Const(self.units - 1, len(offered))  # of those that ask
-        for number in reversed(range(self.units - 1)):
-            first = Mux(asking[number], number, first)
+        offered = Signal(self.units)  # whose that is, a bit for each
+        chosen = Signal(self.units)
         m.d.comb += [
             asking.eq(Cat(unit.requests.valid for unit in self.units_read)),
-            chosen.eq(Mux(waiting, offered, first)),
             out.valid.eq(asking.any()),
-            out.p.addr.eq(Array(unit.requests.p.addr for unit in self.units_read)[chosen]),
-            out.p.beats.eq(Array(unit.requests.p.beats for unit in self.units_read)[chosen]),
-            out.p.whose.command.eq(Array(self.commands)[chosen]),
-            out.p.whose.owner.eq(chosen),
         ]
         m.d.sync += [waiting.eq(out.valid & ~out.ready), offered.eq(chosen)]
+        asked = []
         for number, unit in enumerate(self.units_read):
             turn = Signal(name=f"turn_{number}")  # may ask
             m.d.comb += [
-                turn.eq(Mux(waiting, offered == number, ~asking[:number].any())),
+                turn.eq(Mux(waiting, offered[number], ~asking[:number].any())),
+                chosen[number].eq(turn & asking[number]),
                 unit.requests.ready.eq(turn & out.ready),
             ]
+            asked.append(Signal(out.p.shape(), name=f"asked_{number}"))
+            m.d.comb += [
+                asked[-1].addr.eq(unit.requests.p.addr),
+                asked[-1].beats.eq(unit.requests.p.beats),
+                asked[-1].whose.command.eq(self.commands[number]),
+                asked[-1].whose.owner.eq(number),
+            ]
+        m.d.comb += out.payload.eq(the_one_of([each.as_value() for each in asked], chosen))
         for number, unit in enumerate(self.units_read):
             m.d.comb += unit.beats.payload.eq(self.beats.p.data)
             with m.If(self.beats.p.owner == number):

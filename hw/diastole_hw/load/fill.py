@@ -12,7 +12,7 @@ from diastole_hw.load.parse import RegionParse
 from diastole_hw.memory.maxima import MaximaWriteSignature, load_signature
 from diastole_hw.place import place
 from diastole_hw.plan.plan import Plan
-from diastole_hw.registers import data_register
+from diastole_hw.registers import data_output, data_register
 from diastole_hw.schedule.tokens import (
     block_layout,
     region_layout,
@@ -33,7 +33,8 @@ class Fill(wiring.Component):
     dropped block. The first word of a block is written 2 cycles after its last beat, at least 3
     after the last beat of its group's exponents, and right after the last one of the block before
     where both have passed; beats wait only where two blocks before them have not left
-    (:class:`BlockBuffer`).
+    (:class:`BlockBuffer`). Where memories have registers behind them, words have one before them,
+    and are written a cycle later than that.
 
     Parameters
     ----------
@@ -122,13 +123,24 @@ class Fill(wiring.Component):
 
     def _write(self, m, platform, vectors, head):
         """Vectors meet the description of their block."""
-        write = self.write
-        ready = self.write_ready | head.drop if self.port else Const(1, 1)
-        leaves = vectors.valid & ready if self.port else vectors.valid
+        taken = self.write_ready if self.port else Const(1, 1)
+        write = Signal(self.write.shape(), name="word")
+        en, last = Signal(name="word_en"), Signal(name="word_last")
         m.d.comb += [
-            vectors.ready.eq(ready),
-            self.blocks_loaded.eq(leaves & vectors.p.last & head.last),
-            self.write_en.eq(vectors.valid & ~head.drop),
+            en.eq(vectors.valid & ~head.drop),
+            last.eq(vectors.valid & vectors.p.last & head.last),
+        ]
+        if self.plan.output_register:
+            goes = self._register(m, en, last, write, taken)
+        else:
+            goes = taken | head.drop
+            m.d.comb += [
+                self.write_en.eq(en),
+                self.write.eq(write),
+                self.blocks_loaded.eq(last & goes),
+            ]
+        m.d.comb += [
+            vectors.ready.eq(goes),
             write.kind.eq(head.kind),
             write.bank.eq(head.bank),
             write.word.eq(head.word + vectors.p.index),
@@ -138,6 +150,19 @@ class Fill(wiring.Component):
             of_group = of_vectors[number % len(of_vectors)]
             self._of_group(m, of_group, vector)
             self._elements(m, head, vectors.p.vectors[number], vector, number, of_group)
+
+    def _register(self, m, en, last, write, taken):
+        """Before the banks, which lie far from here; whether it takes a word."""
+        goes = taken | ~self.write_en
+        waits, ends = Signal(name="written_en"), Signal(name="written_last")
+        with m.If(goes):
+            m.d.sync += [
+                waits.eq(en),
+                ends.eq(last),
+                data_output(m, self.write, "written").eq(write),
+            ]
+        m.d.comb += [self.write_en.eq(waits), self.blocks_loaded.eq(ends & goes)]
+        return goes
 
     def _deficits(self, m, platform, head, index):
         """What their groups say of the vectors of word ``index``: of each, or of all of them."""

@@ -7,8 +7,9 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from diastole_hw.choice import the_one_of
 from diastole_hw.memory.port_floats import PortFloats
-from diastole_hw.memory.port_sums import PortSums, shown_layout, sums_layout, the_one_of
+from diastole_hw.memory.port_sums import PortSums, shown_layout, sums_layout
 from diastole_hw.place import place
 from diastole_hw.plan.plan import SUM_MEMORIES, Plan
 from diastole_hw.registers import delayed_record

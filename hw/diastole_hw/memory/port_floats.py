@@ -4,8 +4,9 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from diastole_hw.choice import the_one_of
 from diastole_hw.memory.chunk_lane import ChunkLane, lane_latency
-from diastole_hw.memory.port_sums import shown_layout, sums_layout, the_one_of
+from diastole_hw.memory.port_sums import shown_layout, sums_layout
 from diastole_hw.memory.ram import Ram
 from diastole_hw.place import place
 from diastole_hw.plan.plan import SUM_MEMORIES, Plan

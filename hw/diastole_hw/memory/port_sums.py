@@ -1,12 +1,10 @@
 """The running sums behind one port of the array."""
 
-from functools import reduce
-from operator import or_
-
 from amaranth.hdl import Module, Mux, Shape, Signal, signed, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from diastole_hw.choice import the_one_of
 from diastole_hw.memory.ram import Ram
 from diastole_hw.place import place
 from diastole_hw.plan.plan import SUM_MEMORIES, Plan
@@ -29,12 +27,6 @@ def shown_layout(plan: Plan) -> data.StructLayout:
     """B of them; in a machine that has it, a bit for each that is not a number."""
     members = {"sums": data.ArrayLayout(shown_sum(plan), plan.block)}
     return data.StructLayout(members | ({"poison": unsigned(plan.block)} if plan.poison else {}))
-
-
-def the_one_of(values, chosen):
-    """Of several values the one that is ``chosen``, by a bit for each; 0 if none is."""
-    gated = (Mux(bit, value, 0) for value, bit in zip(values, chosen, strict=True))
-    return reduce(or_, gated)
 
 
 class PortSums(wiring.Component):
@@ -115,10 +107,13 @@ class PortSums(wiring.Component):
             words.append(ram.read_data)
             adds = Signal(name=f"adds_{memory}")
             reads = Signal(name=f"reads_{memory}")
+            # What a drain wants is known late in a cycle. An address is not waited for by that, and
+            # what it gives to nobody is not shown: a fast machine reads whatever is named.
+            quick = self.plan.output_register
             m.d.comb += [
                 adds.eq(self.en & ~self.fresh & (self.addr[-1] == memory)),
                 reads.eq(self.read & (self.read_addr[-1] == memory)),
-                ram.read_en.eq(adds | reads),
+                ram.read_en.eq(1 if quick else adds | reads),
                 ram.read_addr.eq(Mux(adds, self.addr[:-1], self.read_addr[:-1])),
                 ram.write_en.eq(storing.en & (storing.addr[-1] == memory)),
                 ram.write_addr.eq(storing.addr[:-1]),

@@ -45,6 +45,9 @@ class StreamFifo(wiring.Component):
         What an empty queue shows, which is no value, changes only when one is taken. Else, where
         words are in no :class:`Ram`, it follows what is offered, and whether that is taken may be
         known late.
+    prompt : int
+        Top bits of the payload that are shown by registers of their own, always the same ones, as
+        what waits for them is done late in a cycle. Only where words are in distributed RAM.
 
     Members
     -------
@@ -53,16 +56,19 @@ class StreamFifo(wiring.Component):
     level : Out(range(depth + 1))
         Values in the queue.
 
-    ValueError if depth is out of range.
+    ValueError if ``depth`` or ``prompt`` (0 to a bit less than a payload) is out of range.
     """
 
     i: stream.Interface
     o: stream.Interface
 
-    def __init__(self, shape, depth: int, *, quick: bool = False, still: bool = False):
+    def __init__(
+        self, shape, depth: int, *, quick: bool = False, still: bool = False, prompt: int = 0
+    ):
         require_int("depth", depth, 1, 65536)
         self.shape, self.depth = shape, depth
         self.quick, self.still = quick, still
+        self.prompt = require_int("prompt", prompt, 0, max(Shape.cast(shape).width - 1, 0))
         super().__init__(
             {
                 "i": In(stream.Signature(shape)),
@@ -76,7 +82,8 @@ class StreamFifo(wiring.Component):
         """Queues of values of the same width are one module, whatever the values mean."""
         width = {"width": Shape.cast(self.shape).width, "depth": self.depth}
         still = {"still": True} if self.still and self.at_once else {}
-        return width | still | ({"quick": True} if self.quick and self.in_ram else {})
+        prompt = {"prompt": self.prompt} if self.prompt and self.in_distributed_ram else {}
+        return width | still | prompt | ({"quick": True} if self.quick and self.in_ram else {})
 
     @property
     def bits(self) -> int:
@@ -150,18 +157,35 @@ class StreamFifo(wiring.Component):
             with m.If(taken if self.still else self.i.ready):
                 m.d.sync += words[write].eq(self.i.payload)
             return
-        ram = DistributedRam(width=width, depth=self.depth)
+        ram = DistributedRam(width=width - self.prompt, depth=self.depth)
         m.submodules.ram = place(ram, platform)
+        offered = Value.cast(self.i.payload)
+        prompt = self._prompt(m, offered[width - self.prompt :], given)
         m.d.comb += [
             # If not still, whatever is there: it counts when it is taken.
             ram.write_en.eq(taken if self.still else self.i.ready),
             ram.write_addr.eq(write),
-            ram.write_data.eq(self.i.payload),
+            ram.write_data.eq(offered),
             ram.read_addr.eq(read),
-            Value.cast(self.o.payload).eq(ram.read_data),
+            Value.cast(self.o.payload).eq(Cat(ram.read_data, prompt)),
         ]
         collides = ram.write_en & self.o.valid & (write == read)
         invariant(m, platform, ~collides, "a queue shows the word that it writes")
+
+    def _prompt(self, m, offered, given):
+        """Those bits of the oldest word; all words move up when it leaves. What is offered stands
+        behind the last of them, taken or not."""
+        if not self.prompt:
+            return offered
+        words = [data_register(self.prompt, name=f"prompt_{n}") for n in range(self.depth)]
+        for n, word in enumerate(words):
+            with m.If(given):
+                m.d.sync += word.eq(words[n + 1] if n + 1 < self.depth else offered)
+            comes = Signal(name=f"comes_{n}")
+            m.d.comb += comes.eq(Mux(given, self.level == n + 1, self.level == n))
+            with m.If(comes):
+                m.d.sync += word.eq(offered)
+        return words[0]
 
     def _memory(self, m, taken, given, platform):
         """The memory's own output register holds the oldest value."""

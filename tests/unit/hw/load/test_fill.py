@@ -5,7 +5,7 @@ The loader with the memories of maxima, as the engine connects them, against the
 a block stands in its region, what the bytes of its group mean, what a deficit is.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from amaranth.hdl import Module
@@ -40,13 +40,15 @@ MACHINES = {
     "squares, odd rows": {"block": 8, "fraction": 3, "cols": 4, "ports": 2},
     "vectors, even rows": {"block": 4, "groupings": ("1x8", "1x16", "1x4"), "rows": 4, "ports": 2},
     "vectors, odd rows": {"block": 4, "groupings": ("1x8", "1x16", "1x4"), "rows": 4, "ports": 2},
+    "registered": {"output_register": True},
+    "registered, odd rows": NVFP4 | {"cols": 4, "ports": 2, "output_register": True},
 }  # fmt: skip
 
 
 def make(name):
     options = {"rows": 2, "cols": 2, "block": 4} | MACHINES[name]
-    sizes = {key: options.pop(key) for key in ("rows", "cols", "in_place", "data_width", "ports")
-             if key in options}  # fmt: skip
+    of_plan = ("rows", "cols", "in_place", "data_width", "ports", "output_register")
+    sizes = {key: options.pop(key) for key in of_plan if key in options}
     return make_plan(make_numerics(**options), **sizes)
 
 
@@ -405,10 +407,11 @@ def test_chunks(machine, mode, p_data, rng):
 
 
 @pytest.mark.parametrize("turned", [0, 1])
-def test_cycles(turned):
+@pytest.mark.parametrize("registered", [0, 1])
+def test_cycles(turned, registered):
     """A beat is taken in every cycle. A block is a beat and a word, which is written 2 cycles after
-    it; the beats between are exponents."""
-    plan = make("squares")
+    it, 3 where there is a register before the banks; the beats between are exponents."""
+    plan = replace(make("squares"), output_register=bool(registered))
     cls = next(cls for cls in range(3) if plan.mantissa_beats(cls, 1) == 1)
     region = {"kind": Region.SOUTH, "cls": cls, "rows": 3, "cols": 3, "turned": turned}
     dut = design(Loader, plan)
@@ -431,4 +434,4 @@ def test_cycles(turned):
     run(dut, regions, bench, background=(watch,))
     assert plan.fill_vectors == plan.block
     assert beats == list(range(1, 25))
-    assert writes == [beat + 2 for beat in beats if beat % 4 != 1]
+    assert writes == [beat + 2 + registered for beat in beats if beat % 4 != 1]

@@ -21,9 +21,10 @@ RATES = [(1.0, 1.0), (0.3, 1.0), (1.0, 0.3), (0.5, 0.5)]
 
 @pytest.mark.parametrize("depth, quick", KINDS)
 @pytest.mark.parametrize("p_put, p_get", RATES)
-def test_values_come_out_as_they_went_in(depth, quick, p_put, p_get, rng):
+@pytest.mark.parametrize("prompt", [0, 6])
+def test_values_come_out_as_they_went_in(depth, quick, p_put, p_get, prompt, rng):
     layout = data.StructLayout({"low": unsigned(5), "high": unsigned(9)})
-    dut = design(StreamFifo, layout, depth, quick=quick)
+    dut = design(StreamFifo, layout, depth, quick=quick, prompt=prompt)
     cases = [{"low": rng.randrange(32), "high": rng.randrange(512)} for _ in range(150)]
 
     async def drive(ctx):
@@ -213,6 +214,8 @@ def test_queues_that_are_one_module():
     assert module(pair, REGISTERS) == module(pair, REGISTERS, quick=True)
     assert module(pair, 40) == module(pair, 40, still=True)
     assert module(pair, 40, quick=True) != module(pair, 40, quick=True, still=True)
+    assert module(pair, 4) != module(pair, 4, prompt=6) != module(pair, 4, prompt=9)
+    assert module(pair, 2) == module(pair, 2, prompt=6), "all of it is in registers"
 
 
 @pytest.mark.parametrize("depth", [0, 65537])
