@@ -3,12 +3,11 @@
 from amaranth.hdl import Cat, Const, Value
 
 
-def sum_of_three(first: Value, second: Value, third: Value) -> Value:
-    """``first`` + ``second`` + ``third``, unsigned, of as many bits as ``first`` has.
+def carry_save(first: Value, second: Value, third: Value) -> tuple[Value, Value]:
+    """Two numbers of the sum of three, unsigned: what its places have before anything is carried,
+    of as many bits as ``first`` has, and what they carry, which counts twice.
 
-    The three bits of a place are two of their sum before anything is carried: tools for FPGAs make
-    two carry chains behind each other of two additions. Source: L. Dadda, "Some schemes for
-    parallel multipliers", Alta Frequenza 34 (1965).
+    Source: L. Dadda, "Some schemes for parallel multipliers", Alta Frequenza 34 (1965).
     """
     bits = len(first)
     low = max(len(second), len(third))
@@ -17,5 +16,14 @@ def sum_of_three(first: Value, second: Value, third: Value) -> Value:
     )
     halves = one ^ two ^ three
     carries = (one & two) | (one & three) | (two & three)
-    total = Value.cast(Cat(halves, first[low:])[:bits]) + Cat(Const(0, 1), carries)
-    return Value.cast(total[:bits])
+    return Cat(halves, first[low:])[:bits], carries
+
+
+def sum_of_three(first: Value, second: Value, third: Value) -> Value:
+    """``first`` + ``second`` + ``third``, unsigned, of as many bits as ``first`` has.
+
+    Tools for FPGAs make two carry chains behind each other of two additions; here is one.
+    """
+    halves, carries = carry_save(first, second, third)
+    total = Value.cast(halves) + Cat(Const(0, 1), carries)
+    return Value.cast(total[: len(first)])

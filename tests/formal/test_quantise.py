@@ -38,6 +38,7 @@ class QuantiseSpec(wiring.Component):
     value: In(32)
     exponent: In(8)
     random: In(RANDOM)
+    blank: In(1)
 
     def __init__(self, unit, rule: str, name: str = "bfp3"):
         self.rule = rule
@@ -50,8 +51,12 @@ class QuantiseSpec(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         m.submodules.dut = dut = self.dut
-        now = (self.value, self.exponent, self.random)
-        m.d.comb += [dut.value.eq(now[0]), dut.exponent.eq(now[1]), dut.random.eq(now[2])]
+        given = (dut.value, dut.exponent, dut.random, dut.blank)
+        mine = (self.value, self.exponent, self.random, self.blank)
+        m.d.comb += [port.eq(value) for port, value in zip(given, mine, strict=True)]
+        counts = Signal.like(self.value)
+        m.d.comb += counts.eq(Mux(self.blank, 0, self.value))
+        now = (counts, self.exponent, self.random)
         for age in range(1, dut.latency + 1):
             then = [Signal.like(signal, name=f"ago{age}_{signal.name}") for signal in now]
             m.d.sync += [old.eq(new) for old, new in zip(then, now, strict=True)]

@@ -1,14 +1,17 @@
 """A reader that must not get far ahead: what was asked for cannot be overtaken."""
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.bus.services import ReadSignature
 from diastole_hw.registers import data_register
+from diastole_hw.sums import carry_save, sum_of_three
 
 MOST_BEATS = 32
 """That may be on their way where a request is let through: more than a latency of most memories."""
+_SPARE_BITS = 25  # of how many more may be, or are too many: more than all that can be asked for
+_ONES = Const(-1, _SPARE_BITS)
 
 
 class ReadLimit(wiring.Component):
@@ -48,40 +51,40 @@ class ReadLimit(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         asks, given = self.source.requests, self.service.requests
-        coming = Signal(24)  # beats, without the latest
         offered = Signal()
         open_ = Signal()
         asked = Signal()
-        # Those of the request of the cycle before, if it was taken: no request is added up as it
-        # comes, and hardly anything waits for whether it is.
-        latest = Signal(len(asks.p.beats))
-        latest_asked = Signal()
-        beats = data_register(len(latest))
-        total = Signal.like(coming)
         moved = Signal()
-        # Whether these, and these and the request of the cycle before, are more: nothing is added
-        # up or compared before a request may be offered.
-        many = Signal()
+        # How many more may be on their way, without those of the request of the cycle before if it
+        # was taken: no request is added up as it comes, and hardly anything waits for whether it is.
+        spare = Signal(signed(_SPARE_BITS), init=MOST_BEATS)
+        latest_asked = Signal()
+        not_beats = data_register(len(asks.p.beats))
+        not_latest = Signal(_SPARE_BITS)
+        not_next = Signal(_SPARE_BITS)
+        # Whether that request, if it was taken, has made them too many. What they are without it
+        # the sign of ``spare`` says: nothing is added up before a request may be offered.
         many_with_latest = data_register()
-        both = total + asks.p.beats
+        one_more = Cat(~moved, moved)  # as many as moved, and the 1 that makes a sum a difference
         m.d.comb += [
-            latest.eq(Mux(latest_asked, beats, 0)),
-            open_.eq(offered | ~self.limited | ~Mux(latest_asked, many_with_latest, many)),
-            total.eq(coming + latest),
+            not_latest.eq(Mux(latest_asked, Cat(not_beats, _ONES)[:_SPARE_BITS], _ONES)),
+            not_next.eq(Cat(~asks.p.beats, _ONES)[:_SPARE_BITS]),
+            open_.eq(offered | ~self.limited | ~Mux(latest_asked, many_with_latest, spare[-1])),
             given.valid.eq(asks.valid & open_),
             given.payload.eq(asks.payload),
             asks.ready.eq(given.ready & open_),
             asked.eq(given.valid & given.ready),
             moved.eq(self.service.beats.valid & self.service.beats.ready),
         ]
+        left = sum_of_three(spare.as_unsigned(), not_latest, one_more)
+        halves, carries = carry_save(spare.as_unsigned(), not_latest, not_next)
+        left_with_next = sum_of_three(halves, Cat(Const(1, 1), carries), one_more)
         m.d.sync += [
             offered.eq(given.valid & ~given.ready),
             latest_asked.eq(asked),
-            beats.eq(asks.p.beats),
-            coming.eq(total - moved),
+            not_beats.eq(~asks.p.beats),
+            spare.eq(left),
+            many_with_latest.eq(left_with_next[-1]),
         ]
-        for flag, beats_to_come in ((many, total), (many_with_latest, both)):
-            one_more = beats_to_come == MOST_BEATS + 1
-            m.d.sync += flag.eq((beats_to_come > MOST_BEATS + 1) | (one_more & ~moved))
         wiring.connect(m, wiring.flipped(self.service.beats), wiring.flipped(self.source.beats))
         return m

@@ -90,6 +90,8 @@ class LaneQuantiser(wiring.Component):
         T + 138 of an NVFP4 tensor; as ``cls``.
     value : In(32)
         binary32.
+    blank : In(1)
+        The number is +0, whatever ``value`` is.
     exponent : In(8)
         Stored exponent of its group, before folding: e + 127, an NVFP4 scale's code, 0, or that of
         a group that is not a number.
@@ -121,6 +123,7 @@ class LaneQuantiser(wiring.Component):
                 "cls": In(2),
                 "scale": In(8),
                 "value": In(32),
+                "blank": In(1),
                 "exponent": In(8),
                 "fold": In(8),
                 "random": In(numerics.random_bits),
@@ -214,7 +217,8 @@ class LaneQuantiser(wiring.Component):
         poisoned = Signal()
         distance = Signal(signed(_DISTANCE_BITS))
         deep = Signal(signed(_DISTANCE_BITS + 1))
-        m.d.comb += special.eq(field == 0xFF)
+        # The number itself is not made 0: that would stand before the subtractions.
+        m.d.comb += special.eq((field == 0xFF) & ~self.blank)
         m.d.comb += [
             distance.eq(self.exponent - field),
             # The number comes late, from a memory: one subtraction, not two behind each other.
@@ -229,8 +233,8 @@ class LaneQuantiser(wiring.Component):
             of_class = by_class(m, self.cls, map(int, groups), "groups_poisoned")
             m.d.comb += poisoned.eq(of_class.bool() & (self.exponent == byte))
         return {
-            "sign": self.value[31],
-            "finite": field.any() & ~special,
+            "sign": self.value[31] & ~self.blank,
+            "finite": field.any() & ~(field == 0xFF) & ~self.blank,
             "special": special,
             "fractional": fraction.any(),
             "present": self.exponent.any() & ~poisoned,

@@ -183,7 +183,7 @@ class ProductEngine(wiring.Component):
             requests=RegionRequests(plan),
             regions=StreamFifo(region_layout(plan), REGIONS_AHEAD),
             fill=Fill(plan),
-            chunks=StreamFifo(chunk_layout(plan), CHUNKS_AHEAD),
+            chunks=StreamFifo(chunk_layout(plan), CHUNKS_AHEAD, ahead=plan.output_register),
             pass_walk=PassWalk(plan),
             passes=StreamFifo(pass_layout(plan), 1),
             pass_run=PassRun(plan),

@@ -45,6 +45,9 @@ class StreamFifo(wiring.Component):
         What an empty queue shows, which is no value, changes only when one is taken. Else, where
         words are in no :class:`Ram`, it follows what is offered, and whether that is taken may be
         known late.
+    ahead : bool
+        The oldest word is in a register, which the next one is read into as it leaves: what waits
+        for it does not wait for a memory. Only where words are in distributed RAM.
     prompt : int
         Top bits of the payload that are shown by registers of their own, always the same ones, as
         what waits for them is done late in a cycle. Only where words are in distributed RAM.
@@ -63,11 +66,18 @@ class StreamFifo(wiring.Component):
     o: stream.Interface
 
     def __init__(
-        self, shape, depth: int, *, quick: bool = False, still: bool = False, prompt: int = 0
+        self,
+        shape,
+        depth: int,
+        *,
+        quick: bool = False,
+        still: bool = False,
+        ahead: bool = False,
+        prompt: int = 0,
     ):
         require_int("depth", depth, 1, 65536)
         self.shape, self.depth = shape, depth
-        self.quick, self.still = quick, still
+        self.quick, self.still, self.ahead = quick, still, ahead
         self.prompt = require_int("prompt", prompt, 0, max(Shape.cast(shape).width - 1, 0))
         super().__init__(
             {
@@ -83,7 +93,8 @@ class StreamFifo(wiring.Component):
         width = {"width": Shape.cast(self.shape).width, "depth": self.depth}
         still = {"still": True} if self.still and self.at_once else {}
         prompt = {"prompt": self.prompt} if self.prompt and self.in_distributed_ram else {}
-        return width | still | prompt | ({"quick": True} if self.quick and self.in_ram else {})
+        ahead = {"ahead": True} if self.ahead and self.in_distributed_ram else {}
+        return width | still | ahead | prompt | ({"quick": True} if self.quick and self.in_ram else {})
 
     @property
     def bits(self) -> int:
@@ -143,9 +154,12 @@ class StreamFifo(wiring.Component):
 
     def _at_once(self, m, taken, given, platform):
         """The oldest value is shown from where it stands."""
+        m.d.comb += self.o.valid.eq(self.level != 0)
+        if self.ahead and self.in_distributed_ram:
+            self._ahead(m, taken, given, platform)
+            return
         write = Signal(range(self.depth))
         read = Signal(range(self.depth))
-        m.d.comb += self.o.valid.eq(self.level != 0)
         with m.If(taken):
             m.d.sync += write.eq(self._after(write))
         with m.If(given):
@@ -170,6 +184,36 @@ class StreamFifo(wiring.Component):
             Value.cast(self.o.payload).eq(Cat(ram.read_data, prompt)),
         ]
         collides = ram.write_en & self.o.valid & (write == read)
+        invariant(m, platform, ~collides, "a queue shows the word that it writes")
+
+    def _ahead(self, m, taken, given, platform):
+        """The oldest value is in a register, the others in the memory behind it."""
+        write = Signal(range(self.depth))
+        read = Signal(range(self.depth))
+        width = Shape.cast(self.shape).width
+        oldest = data_register(width)
+        behind = Signal()  # there are others
+        first = Signal()  # what is taken has none before it
+        moves = Signal()
+        ram = DistributedRam(width=width, depth=self.depth)
+        m.submodules.ram = place(ram, platform)
+        m.d.comb += [
+            behind.eq(self.level > 1),
+            first.eq(~behind & (given | ~self.o.valid)),
+            moves.eq(given | ~self.o.valid),
+            ram.write_en.eq(taken & ~first if self.still else self.i.ready),
+            ram.write_addr.eq(write),
+            ram.write_data.eq(self.i.payload),
+            ram.read_addr.eq(read),
+            Value.cast(self.o.payload).eq(oldest),
+        ]
+        with m.If(moves & (behind | taken) if self.still else moves):
+            m.d.sync += oldest.eq(Mux(behind, ram.read_data, self.i.payload))
+        with m.If(taken & ~first):
+            m.d.sync += write.eq(self._after(write))
+        with m.If(given & behind):
+            m.d.sync += read.eq(self._after(read))
+        collides = ram.write_en & behind & (write == read)
         invariant(m, platform, ~collides, "a queue shows the word that it writes")
 
     def _prompt(self, m, offered, given):

@@ -79,31 +79,39 @@ def model(numerics, cls, value, exponent, fold, random, scale):
 
 
 def check(numerics, cases):
-    """Cases (cls, value, exponent, fold, random, scale), one per cycle; classes and scales change
-    with pauses only. A fold below the element's own ``top`` is raised to it."""
+    """Cases (cls, value, exponent, fold, random, scale), one per cycle, behind each its number
+    blanked; classes and scales change with pauses only. A fold below the element's own ``top`` is
+    raised to it."""
     dut = design(LaneQuantiser, numerics=numerics)
     latency = dut.latency
     outputs = (dut.element, dut.top, dut.saturated, dut.underflowed, dut.nan, dut.inf)
 
     async def main(ctx):
         for cls, scale in sorted({(case[0], case[5]) for case in cases}):
-            mine = [case[1:5] for case in cases if (case[0], case[5]) == (cls, scale)]
+            mine = [
+                (*case[1:5], blank)
+                for case in cases
+                if (case[0], case[5]) == (cls, scale)
+                for blank in (0, 1)
+            ]
             ctx.set(dut.cls, cls)
             ctx.set(dut.scale, scale)
             wants = []
             for n in range(len(mine) + latency):
                 if n < len(mine):
-                    value, exponent, fold, random = mine[n]
-                    want = model(numerics, cls, value, exponent, fold, random, scale)
+                    value, exponent, fold, random, blank = mine[n]
+                    number = 0 if blank else value
+                    want = model(numerics, cls, number, exponent, fold, random, scale)
                     wants.append(want)
                     ctx.set(dut.value, value)
+                    ctx.set(dut.blank, blank)
                     ctx.set(dut.exponent, exponent)
                     ctx.set(dut.fold, max(fold, want[1]))
                     ctx.set(dut.random, random)
                 got = (await ctx.tick().sample(*outputs))[2:]
                 if n >= latency:
-                    value, exponent, fold, random = mine[n - latency]
-                    what = f"{cls=} {value=:#x} {exponent=} {fold=} {random=} {scale=}"
+                    value, exponent, fold, random, blank = mine[n - latency]
+                    what = f"{cls=} {value=:#x} {exponent=} {fold=} {random=} {scale=} {blank=}"
                     assert got == wants[n - latency], what
 
     run(dut, main, limit=200_000)

@@ -21,10 +21,10 @@ RATES = [(1.0, 1.0), (0.3, 1.0), (1.0, 0.3), (0.5, 0.5)]
 
 @pytest.mark.parametrize("depth, quick", KINDS)
 @pytest.mark.parametrize("p_put, p_get", RATES)
-@pytest.mark.parametrize("prompt", [0, 6])
-def test_values_come_out_as_they_went_in(depth, quick, p_put, p_get, prompt, rng):
+@pytest.mark.parametrize("kind", [{}, {"prompt": 6}, {"ahead": True}], ids=str)
+def test_values_come_out_as_they_went_in(depth, quick, p_put, p_get, kind, rng):
     layout = data.StructLayout({"low": unsigned(5), "high": unsigned(9)})
-    dut = design(StreamFifo, layout, depth, quick=quick, prompt=prompt)
+    dut = design(StreamFifo, layout, depth, quick=quick, **kind)
     cases = [{"low": rng.randrange(32), "high": rng.randrange(512)} for _ in range(150)]
 
     async def drive(ctx):
@@ -42,8 +42,9 @@ def test_values_come_out_as_they_went_in(depth, quick, p_put, p_get, prompt, rng
 
 
 @pytest.mark.parametrize("depth, quick", KINDS)
-def test_holds_exactly_its_depth(depth, quick):
-    dut = design(StreamFifo, unsigned(8), depth, quick=quick)
+@pytest.mark.parametrize("ahead", [False, True])
+def test_holds_exactly_its_depth(depth, quick, ahead):
+    dut = design(StreamFifo, unsigned(8), depth, quick=quick, ahead=ahead)
 
     async def bench(ctx):
         for count in range(depth):
@@ -63,9 +64,10 @@ def test_holds_exactly_its_depth(depth, quick):
 
 
 @pytest.mark.parametrize("depth, quick", KINDS)
-def test_latency_and_throughput(depth, quick):
+@pytest.mark.parametrize("ahead", [False, True])
+def test_latency_and_throughput(depth, quick, ahead):
     """As the docstring has them; the model is a deque with the latency of the queue's kind."""
-    dut = design(StreamFifo, unsigned(16), depth, quick=quick)
+    dut = design(StreamFifo, unsigned(16), depth, quick=quick, ahead=ahead)
     latency = 1 if quick or depth <= REGISTERS else 2
     inside = deque()  # (value, cycle in which it can leave)
     taken, given = [], []
@@ -93,10 +95,11 @@ def test_latency_and_throughput(depth, quick):
 
 
 @pytest.mark.parametrize("depth, quick", KINDS)
-def test_every_cycle_against_a_deque(depth, quick, rng):
+@pytest.mark.parametrize("ahead", [False, True])
+def test_every_cycle_against_a_deque(depth, quick, ahead, rng):
     """Both sides at random, from empty to full and back: what is full takes nothing, even as a
     value leaves it, and what is empty gives nothing."""
-    dut = design(StreamFifo, unsigned(16), depth, quick=quick)
+    dut = design(StreamFifo, unsigned(16), depth, quick=quick, ahead=ahead)
     latency = 1 if quick or depth <= REGISTERS else 2
     inside = deque()  # (value, cycle in which it can leave)
     full_and_leaving = 0
@@ -141,10 +144,11 @@ class Garbles(DistributedRam):
 
 
 @pytest.mark.parametrize("depth, quick", [(3, False), (REGISTERS, False), (40, True)])
-def test_no_word_is_shown_while_it_is_written(depth, quick, rng, monkeypatch):
+@pytest.mark.parametrize("ahead", [False, True])
+def test_no_word_is_shown_while_it_is_written(depth, quick, ahead, rng, monkeypatch):
     """The words are those that went in, whatever the memory shows of one that is written."""
     monkeypatch.setattr(fifo, "DistributedRam", Garbles)
-    dut = design(StreamFifo, unsigned(14), depth, quick=quick)
+    dut = design(StreamFifo, unsigned(14), depth, quick=quick, ahead=ahead)
     cases = [rng.randrange(1 << 14) for _ in range(200)]
 
     async def drive(ctx):
@@ -159,11 +163,12 @@ def test_no_word_is_shown_while_it_is_written(depth, quick, rng, monkeypatch):
 
 
 @pytest.mark.parametrize("depth", [LEAST_WORDS - 1, LEAST_WORDS, REGISTERS])
-def test_a_still_queue_shows_nothing_of_what_is_not_taken(depth, rng, monkeypatch):
+@pytest.mark.parametrize("ahead", [False, True])
+def test_a_still_queue_shows_nothing_of_what_is_not_taken(depth, ahead, rng, monkeypatch):
     """Where nothing comes, it shows the same in every cycle, whatever is offered, and whatever the
     memory shows of a word that is written."""
     monkeypatch.setattr(fifo, "DistributedRam", Garbles)
-    dut = design(StreamFifo, unsigned(14), depth, still=True)
+    dut = design(StreamFifo, unsigned(14), depth, still=True, ahead=ahead)
     assert dut.at_once
     assert dut.in_registers == (depth < LEAST_WORDS)
 
@@ -215,7 +220,9 @@ def test_queues_that_are_one_module():
     assert module(pair, 40) == module(pair, 40, still=True)
     assert module(pair, 40, quick=True) != module(pair, 40, quick=True, still=True)
     assert module(pair, 4) != module(pair, 4, prompt=6) != module(pair, 4, prompt=9)
-    assert module(pair, 2) == module(pair, 2, prompt=6), "all of it is in registers"
+    assert module(pair, 4) != module(pair, 4, ahead=True)
+    for kind in ({"prompt": 6}, {"ahead": True}):
+        assert module(pair, 2) == module(pair, 2, **kind), "all of it is in registers"
 
 
 @pytest.mark.parametrize("depth", [0, 65537])
