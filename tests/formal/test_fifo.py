@@ -10,7 +10,7 @@ from diastole_hw.stream.fifo import StreamFifo
 from formal.prove import prove, refute
 
 BIT = stream.Signature(unsigned(1))
-ASSERTIONS = {"registers": 6, "distributed": 7, "memory": 6}
+ASSERTIONS = {"registers": 6, "distributed": 7, "ahead": 7, "memory": 6}
 """By where the words are; one that is shown as it is read is not being written."""
 
 
@@ -59,7 +59,8 @@ class FifoSpec(wiring.Component):
         depth = self.dut.depth
         words = Array(getattr(self, f"word{n}") for n in range(depth))
         in_memory = depth > fifo.REGISTERS
-        offered = self.o.valid if in_memory else 0  # a memory has read what it offers already
+        read = in_memory or self.dut.ahead  # what is offered, already
+        offered = self.o.valid if read else 0
         good = (self.read < depth) & (self.write < depth)
         if in_memory:
             good &= self.waiting == count - offered
@@ -81,12 +82,12 @@ def probes(kind: str, depth: int) -> dict[str, str]:
     return names | {f"word{n}": f"dut.ram.words[{n}]" for n in range(depth)}
 
 
-@pytest.fixture(params=["registers", "distributed", "memory"])
+@pytest.fixture(params=list(ASSERTIONS))
 def kind(request, monkeypatch):
     """Short queues of a bit are made of registers; here also of memories."""
     if request.param == "memory":
         monkeypatch.setattr(fifo, "REGISTERS", 0)
-    if request.param == "distributed":
+    if request.param in ("distributed", "ahead"):
         monkeypatch.setattr(fifo, "LEAST_WORDS", 2)
         monkeypatch.setattr(fifo, "LEAST_BITS", 0)
     return request.param
@@ -94,7 +95,7 @@ def kind(request, monkeypatch):
 
 @pytest.mark.parametrize("depth", [2, 3, 5])
 def test_queue(kind, depth):
-    dut = StreamFifo(unsigned(1), depth)
+    dut = StreamFifo(unsigned(1), depth, ahead=kind == "ahead")
     prove(FifoSpec(dut), assertions=ASSERTIONS[kind], probes=probes(kind, depth))
 
 
@@ -120,6 +121,9 @@ class Repeats(StreamFifo):
     def _at_once(self, m, taken, given, platform):
         super()._at_once(m, taken, given & ~taken, platform)
 
+    def _ahead(self, m, taken, given, platform):
+        super()._ahead(m, taken, given & ~taken, platform)
+
     def _memory(self, m, taken, given, platform):
         super()._memory(m, taken, given & ~taken, platform)
 
@@ -139,5 +143,5 @@ class Swaps(StreamFifo):
 @pytest.mark.parametrize("broken", [NeverWraps, Overflows, Repeats, Swaps])
 @pytest.mark.sampled(2)
 def test_broken_queue_is_refuted(kind, broken):
-    spec = FifoSpec(broken(unsigned(1), 3))
+    spec = FifoSpec(broken(unsigned(1), 3, ahead=kind == "ahead"))
     refute(spec, assertions=ASSERTIONS[kind], probes=probes(kind, 3))
