@@ -90,7 +90,7 @@ SQUARES = (
         r"squares__payload >> (_\d+_);",
         "{} & 1'h0",
     ),
-    Fault("padding is read", "tile_quantiser", rf"lane0_value = (word{BITS}) \?", "1'h1"),
+    Fault("padding is read", "tile_quantiser", rf"lane0_blank = (~ word{BITS});", "1'h0"),
     Fault("fields written to one half", "tile_quantiser", r"= (~ first__field_half);", "1'h0"),
     Fault(
         "elements that wait counted again",
