@@ -1,6 +1,6 @@
 """Reads memory: requests of any length in, their beats out in order."""
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -97,12 +97,14 @@ class AxiReader(wiring.Component):
         open_ = StreamFifo(whose_layout(), self.outstanding, quick=True)
         m.submodules.open = place(open_, platform)
         dropping = Signal()  # a clear came while bursts were open
+        fails = Signal()
+        stopped = Signal()  # there is an error, or ``dropping``: much waits for it
         stop = Signal()
         asked = Signal()
         ended = Signal()
         m.d.comb += [
             self.error.eq(self.error_code != 0),
-            stop.eq(self.error | dropping | self.clear),
+            stop.eq(stopped | self.clear),
             split.base.eq(self.base),
             split.limit.eq(self.limit),
             split.stop.eq(stop),
@@ -120,12 +122,17 @@ class AxiReader(wiring.Component):
         self._ask(m, split.o.p, asked)
         self._beats(m, stop, open_.o.p, fatal)
 
-        with m.If(self.moved & fatal & ~stop):
-            m.d.sync += self.error_code.eq(ErrorCode.READ_RESPONSE)
-            m.d.sync += self.error_command.eq(open_.o.p.command)
-        with m.Elif(split.outside & ~stop):
-            m.d.sync += self.error_code.eq(ErrorCode.WINDOW)
-            m.d.sync += self.error_command.eq(split.o.p.whose.command)
+        answered_badly = self.moved & fatal
+        m.d.comb += fails.eq((answered_badly | split.outside) & ~stop)
+        left = dropping & (open_.level != 0)
+        m.d.sync += stopped.eq(self.clear | self.error | fails | left)
+        with m.If(fails):
+            m.d.sync += [
+                self.error_code.eq(Mux(answered_badly, ErrorCode.READ_RESPONSE, ErrorCode.WINDOW)),
+                self.error_command.eq(
+                    Mux(answered_badly, open_.o.p.command, split.o.p.whose.command)
+                ),
+            ]
         with m.If(self.clear):
             m.d.sync += [self.error_code.eq(0), dropping.eq(1)]
         with m.Elif(open_.level == 0):

@@ -1,6 +1,6 @@
 """Writes memory: requests of any length and their beats in, in the same order."""
 
-from amaranth.hdl import Module, Signal, unsigned
+from amaranth.hdl import Module, Mux, Signal, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -104,13 +104,15 @@ class AxiWriter(wiring.Component):
         m.submodules.lengths = place(lengths, platform)
         wiring.connect(m, wiring.flipped(self.request), split.i)
         ending = Signal()  # a clear came while bursts were open
+        fails = Signal()
+        stopped = Signal()  # there is an error, or ``ending``: much waits for it
         stop = Signal()
         asked = Signal()
         ended = Signal()  # a burst is answered
         room = open_.i.ready & lengths.i.ready
         m.d.comb += [
             self.error.eq(self.error_code != 0),
-            stop.eq(self.error | ending | self.clear),
+            stop.eq(stopped | self.clear),
             split.base.eq(self.base),
             split.limit.eq(self.limit),
             split.stop.eq(stop),
@@ -132,12 +134,17 @@ class AxiWriter(wiring.Component):
         self._ask(m, split.o.p, asked)
         self._beats(m, lengths.o, stop)
 
-        with m.If(ended & axi.bresp[1] & ~stop):
-            m.d.sync += self.error_code.eq(ErrorCode.WRITE_RESPONSE)
-            m.d.sync += self.error_command.eq(open_.o.p.command)
-        with m.Elif(split.outside & ~stop):
-            m.d.sync += self.error_code.eq(ErrorCode.WINDOW)
-            m.d.sync += self.error_command.eq(split.o.p.whose.command)
+        answered_badly = ended & axi.bresp[1]
+        m.d.comb += fails.eq((answered_badly | split.outside) & ~stop)
+        left = ending & (open_.level != 0)
+        m.d.sync += stopped.eq(self.clear | self.error | fails | left)
+        with m.If(fails):
+            m.d.sync += [
+                self.error_code.eq(Mux(answered_badly, ErrorCode.WRITE_RESPONSE, ErrorCode.WINDOW)),
+                self.error_command.eq(
+                    Mux(answered_badly, open_.o.p.command, split.o.p.whose.command)
+                ),
+            ]
         with m.If(self.clear):
             m.d.sync += [self.error_code.eq(0), ending.eq(1)]
         with m.Elif(open_.level == 0):
