@@ -55,8 +55,8 @@ class ReadLimit(wiring.Component):
         open_ = Signal()
         asked = Signal()
         moved = Signal()
-        # How many more may be on their way, without those of the request of the cycle before if it
-        # was taken: no request is added up as it comes, and hardly anything waits for whether it is.
+        # How many more may be on their way; without those of the request of the cycle before, if it
+        # was taken: none is added up as it comes, and hardly anything waits for whether it is.
         spare = Signal(signed(_SPARE_BITS), init=MOST_BEATS)
         latest_asked = Signal()
         not_beats = data_register(len(asks.p.beats))

@@ -94,7 +94,8 @@ class StreamFifo(wiring.Component):
         still = {"still": True} if self.still and self.at_once else {}
         prompt = {"prompt": self.prompt} if self.prompt and self.in_distributed_ram else {}
         ahead = {"ahead": True} if self.ahead and self.in_distributed_ram else {}
-        return width | still | ahead | prompt | ({"quick": True} if self.quick and self.in_ram else {})
+        quick = {"quick": True} if self.quick and self.in_ram else {}
+        return width | still | ahead | prompt | quick
 
     @property
     def bits(self) -> int:
