@@ -16,7 +16,7 @@ def carry_save(first: Value, second: Value, third: Value) -> tuple[Value, Value]
     )
     halves = one ^ two ^ three
     carries = (one & two) | (one & three) | (two & three)
-    return Cat(halves, first[low:])[:bits], carries
+    return Value.cast(Cat(halves, first[low:])[:bits]), Value.cast(carries)
 
 
 def sum_of_three(first: Value, second: Value, third: Value) -> Value:
