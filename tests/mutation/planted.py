@@ -143,8 +143,14 @@ SQUARES = Machine(
         ),
         # Bad input.
         Fault("windows ignored", "burst_splitter", r"inside_ = (.+);", "1'h1"),
-        Fault("errors of writes ignored", "axi_writer", rf"= ended & (axi__bresp{BITS});", "1'h0"),
-        Fault("errors of reads ignored", "axi_reader", r"= moved & (fatal);", "1'h0"),
+        Fault(
+            "errors of writes ignored",
+            "axi_writer",
+            rf"= ended & (axi__bresp{BITS});",
+            "1'h0",
+            every=True,
+        ),
+        Fault("errors of reads ignored", "axi_reader", r"= moved & (fatal);", "1'h0", every=True),
         Fault("any version accepted", "decoder", r"\bbad_version = (_\d+_);", "1'h0", every=True),
     ),
 )
