@@ -234,7 +234,7 @@ class LaneQuantiser(wiring.Component):
             m.d.comb += poisoned.eq(of_class.bool() & (self.exponent == byte))
         return {
             "sign": self.value[31] & ~self.blank,
-            "finite": field.any() & ~(field == 0xFF) & ~self.blank,
+            "finite": field.any() & ~special & ~self.blank,
             "special": special,
             "fractional": fraction.any(),
             "present": self.exponent.any() & ~poisoned,

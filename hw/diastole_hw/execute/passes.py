@@ -22,10 +22,15 @@ LOADS = ("blocks", "maxima")
 
 @dataclass(frozen=True, kw_only=True)
 class Slice:
-    """Of a chunk that is being cut: registers, but what is said of its ends."""
+    """Of a chunk that is being cut: registers.
 
-    number: Signal  # of the slice along the contraction
-    group: Signal  # of lanes
+    What is the first of something is a bit of its own: a pass waits for what its chunk loads where
+    it is the first one, and whether it leaves moves all the rest.
+    """
+
+    first: Signal  # the pass, of its chunk
+    first_slice: Signal  # the slice along the contraction, likewise
+    first_group: Signal  # the group of lanes, of its slice
     streamed: Signal  # block at which the slice begins in its slab
     held: Signal  # likewise, of the slice and the group
     row: Signal  # likewise, of the group 0
@@ -131,8 +136,9 @@ class PassWalk(wiring.Component):
         side_c = Mux(north, plan.rows, plan.cols)
         side_l = Mux(north, plan.cols, plan.rows)
         at = Slice(
-            number=Signal(range(plan.groups + 1), name="slice"),
-            group=Signal(range(plan.tile_sums + 1), name="group"),
+            first=Signal(init=1, name="first"),
+            first_slice=Signal(init=1, name="first_slice"),
+            first_group=Signal(init=1, name="first_group"),
             streamed=Signal.like(chunk.stream_base, name="streamed"),
             held=Signal.like(chunk.held_base, name="held"),
             row=Signal.like(chunk.held_base, name="held_row"),
@@ -158,7 +164,7 @@ class PassWalk(wiring.Component):
             last_l.eq(chunk.l_blocks <= l_done + side_l),
             c_valid.eq(Mux(last_c, c_left, side_c)),
             l_valid.eq(Mux(last_l, l_left, side_l)),
-            first_c.eq(chunk.first & (at.number == 0)),
+            first_c.eq(chunk.first & at.first_slice),
             ends.eq(last_c & last_l),
         ]
         self._addresses(m, fused, at, east_tile, north_tile)
@@ -170,7 +176,7 @@ class PassWalk(wiring.Component):
             out.use_east.eq(has.also(~north, has.east)),
             out.use_north.eq(north | has.also(fused, has.north)),
             out.fresh_east.eq(first_c),
-            out.fresh_north.eq(Mux(fused, has.also(at.group == 0, has.opens), first_c)),
+            out.fresh_north.eq(Mux(fused, has.also(at.first_group, has.opens), first_c)),
             out.frees.stream.eq(ends & chunk.free_stream),
             out.frees.held.eq(ends & chunk.free_held),
             out.frees.west.eq(ends & chunk.last & fused),
@@ -190,19 +196,19 @@ class PassWalk(wiring.Component):
         by_lanes = Mux(north, self.held_stride, plan.rows)
         by_slices = Mux(north, plan.rows, self.held_stride)
         with m.If(taken):
-            m.d.sync += [l_done.eq(l_done + side_l), at.group.eq(at.group + 1)]
+            m.d.sync += [l_done.eq(l_done + side_l), at.first_group.eq(last_l), at.first.eq(ends)]
             m.d.sync += at.held.eq(at.held + by_lanes)
             with m.If(out.done_north):
                 m.d.sync += north_tile.eq(north_tile + 1)
             m.d.sync += at.sums.eq(at.sums + (self.t_step << plan.log_block))
             with m.If(last_l):
                 m.d.sync += at.sums.eq(0)
-                m.d.sync += [l_done.eq(0), at.group.eq(0)]
-                m.d.sync += [c_done.eq(c_done + side_c), at.number.eq(at.number + 1)]
+                m.d.sync += l_done.eq(0)
+                m.d.sync += [c_done.eq(c_done + side_c), at.first_slice.eq(ends)]
                 m.d.sync += at.streamed.eq(at.streamed + self.t_step)
                 m.d.sync += [at.row.eq(at.row + by_slices), at.held.eq(at.row + by_slices)]
             with m.If(ends):
-                m.d.sync += [c_done.eq(0), at.number.eq(0), at.streamed.eq(0)]
+                m.d.sync += [c_done.eq(0), at.streamed.eq(0)]
                 m.d.sync += [at.row.eq(0), at.held.eq(0)]
             with m.If(out.done_east):
                 m.d.sync += east_tile.eq(east_tile + 1)
@@ -256,21 +262,19 @@ class PassWalk(wiring.Component):
     def _taken(self, m, fused, north, at, first_c, has):
         """Whether the pass at hand leaves: what it waits for, and what it takes."""
         chunk, banks, loaded = self.chunks.p, self.banks, self.loaded
-        first = Signal()  # of the chunk
         opens_east = Signal()
         opens_north = Signal()
         there = Signal()
         free = Signal()
         taken = Signal()
         loads = chunk.load_stream | chunk.load_held
-        blocks = first & (loads | chunk.load_west if self.plan.planar else loads)
-        waits = dict(zip(LOADS, (blocks, first & chunk.first), strict=True))
+        blocks = at.first & (loads | chunk.load_west if self.plan.planar else loads)
+        waits = dict(zip(LOADS, (blocks, at.first & chunk.first), strict=True))
         m.d.comb += [
-            first.eq((at.number == 0) & (at.group == 0)),
             there.eq(Cat(~due | getattr(loaded, what).there for what, due in waits.items()).all()),
-            opens_east.eq(~north & first_c & (at.group == 0)),
+            opens_east.eq(~north & first_c & at.first_group),
             opens_north.eq(
-                Mux(fused, has.also(at.group == 0, has.opens), north & first_c & (at.group == 0))
+                Mux(fused, has.also(at.first_group, has.opens), north & first_c & at.first_group)
             ),
             free.eq((~opens_east | banks.east.free) & (~opens_north | banks.north.free)),
             self.passes.valid.eq(self.chunks.valid & there & free),

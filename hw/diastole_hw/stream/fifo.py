@@ -200,8 +200,8 @@ class StreamFifo(wiring.Component):
         m.submodules.ram = place(ram, platform)
         m.d.comb += [
             behind.eq(self.level > 1),
-            first.eq(~behind & (given | ~self.o.valid)),
             moves.eq(given | ~self.o.valid),
+            first.eq(~behind & moves),
             ram.write_en.eq(taken & ~first if self.still else self.i.ready),
             ram.write_addr.eq(write),
             ram.write_data.eq(self.i.payload),
