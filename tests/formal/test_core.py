@@ -28,11 +28,11 @@ LATE = 26
 """Cycles in which what a special instruction left has been copied and read."""
 QUICK = [
     ("PIPELINE + entry.turn_rows", "PIPELINE"),
-    ("wrote.eq(owner.mapped)", "wrote.eq(1)"),
     ("self.age >= shape.slot_cycles - 1", "self.age >= shape.slot_cycles - 3"),
-    ("slot.renamed.eq(renamed)", "slot.renamed.eq(0)"),
 ]
 SLOW = [
+    ("wrote.eq(owner.mapped)", "wrote.eq(1)"),
+    ("slot.renamed.eq(renamed)", "slot.renamed.eq(0)"),
     ("complete.eq(age >= soon - 1)", "complete.eq(age >= soon - 2)"),
     ("(mapped & turned & ~settled)", "(mapped & turned & ~complete)"),
     ("with m.Elif(go & writes):", "with m.Elif(go & entry.end):"),

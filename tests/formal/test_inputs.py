@@ -19,7 +19,7 @@ from diastole_sim.spec.stream_table import Kind
 from formal.prove import prove, prove_bounded, refute, refute_bounded
 from support.sweep import sweep
 
-SHAPES = [(1, 32), (2, 64)]
+SHAPES = [(1, 32), sweep(2, 64)]
 KINDS = (Kind.F32, Kind.PRODUCT, Kind.PANEL)
 """Those whose every beat is asked for, in whatever order blocks come."""
 COUNTS = ("begun", "filled", "released", "multiplied")
@@ -38,12 +38,12 @@ NEVER_READY = (
     "self.beats.ready.eq(0)",
 )
 QUICK = [
-    (InputStreams, "requests.room.eq((held != DEPTH) & (unread != DEPTH))", "requests.room.eq(1)"),
     (InputStreams, "fill.there.eq(begun != filled)", "fill.there.eq(1)"),
     (InputStreams, "Mux(product, multiplied, filled +", "Mux(product, begun, filled +"),
     (InputFill, "self.product_there & ~own", "~own"),
 ]
 SLOW = [
+    (InputStreams, "requests.room.eq((held != DEPTH) & (unread != DEPTH))", "requests.room.eq(1)"),
     (InputStreams, "released + self.give_back", "released + self.give_back + 1"),
     (InputStreams, "filled + fill.done", "filled"),
     (InputFill, "with m.If(self.done):", "with m.If(self.done & (left == 0)):"),

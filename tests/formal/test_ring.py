@@ -10,6 +10,7 @@ from amaranth.lib.wiring import In
 
 from diastole_hw.schedule.ring import RingSpace
 from formal.prove import prove, refute
+from support.sweep import sweep
 
 ASSERTIONS = 6
 EDITS = [
@@ -175,7 +176,7 @@ PROBES = {name: f"dut.{name}" for name in ("oldest", "newest", "length", "count"
 PROBES |= {"before": "dut.before"}
 
 
-@pytest.mark.parametrize("blocks", [2, 3, 4])
+@pytest.mark.parametrize("blocks", [2, 3, sweep(4)])
 def test_ring(blocks):
     prove(RingSpec(RingSpace(blocks)), assertions=ASSERTIONS, probes=PROBES)
 
@@ -212,7 +213,9 @@ class ForgetsAGift(Variant):
         m.d.comb += self.empty.eq(0)
 
 
-@pytest.mark.parametrize("broken", [HasRoomWhereSomethingIsGiven, RefusesAllWhenFull, ForgetsAGift])
+@pytest.mark.parametrize(
+    "broken", [HasRoomWhereSomethingIsGiven, sweep(RefusesAllWhenFull), ForgetsAGift]
+)
 def test_broken_ring_is_refuted(broken):
     refute(RingSpec(broken(4)), assertions=ASSERTIONS, probes=PROBES)
 

@@ -156,8 +156,11 @@ def walk(mode, unit=TileWalk, preset="pico"):
 
 @pytest.mark.parametrize(
     "mode, preset",
-    [(mode, "pico") for mode in MODES.values()]
-    + [sweep(Mode.FORWARD, "nano"), (Mode.FUSED, "nano"), sweep(Mode.DX, "nano")],
+    [
+        *((Mode.DX, "pico"), (Mode.FUSED, "nano")),
+        *(sweep(mode, "pico") for mode in (Mode.FORWARD, Mode.FUSED)),
+        *(sweep(mode, "nano") for mode in (Mode.FORWARD, Mode.DX)),
+    ],
 )
 def test_walk(mode, preset):
     prove(walk(mode, preset=preset), assertions=ASSERTIONS)

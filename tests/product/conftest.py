@@ -15,8 +15,8 @@ from support.sweep import sweep
 @pytest.fixture(
     scope="session",
     params=[
-        *("pico", "nvfp4", "ports"),
-        *map(sweep, ("nano", "mxfp8_e4m3", "esru_2x2")),
+        "nvfp4",
+        *map(sweep, ("pico", "ports", "nano", "mxfp8_e4m3", "esru_2x2")),
     ],
 )
 def preset(request):

@@ -5,7 +5,7 @@ import pytest
 from support import products as p
 from support.sweep import sweep
 
-MACHINES = ["dsp25", sweep("dsp")]
+MACHINES = ["quick", sweep("dsp25"), sweep("dsp")]
 
 
 @pytest.mark.parametrize("kind", ["plain", "wide", "special", "ties"])

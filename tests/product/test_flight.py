@@ -23,7 +23,7 @@ OPS = ("convert", "forward", "dx", "dw", "backward")
 MACHINES = ["pico", "mixed", "mxfp8_e4m3", "nvfp4"]
 RUNS = [
     *product(MACHINES, [None, 5]),
-    ("wide", 2),
+    sweep("wide", 2),
     ("ports", 3),
     sweep("ports_mxfp8", 3),
     sweep("textbook", 4),

@@ -16,7 +16,8 @@ from support.sweep import sweep
 STEPS = 4
 LIKE = {"pico": ("pico", "turning", "wide", "ports"), "esru": ("esru", "esru_2x2", "esru_4x2")}
 """Machines of the same numbers, by the first of them."""
-RUNS = [("pico", None), ("pico", 1), sweep("turning", 1), ("wide", None), ("wide", 2), ("ports", 3)]
+RUNS = [("pico", None), ("pico", 1), sweep("turning", 1), ("ports", 3)]
+RUNS += [sweep("wide", None), sweep("wide", 2)]
 RUNS += [("esru_2x2", None), ("esru_2x2", 2), *(sweep(name, 1) for name in ("esru", "esru_4x2"))]
 
 

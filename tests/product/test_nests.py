@@ -15,7 +15,7 @@ from support.sweep import sweep
 SIZES = (45, 37, 50)
 PRODUCTS = ("forward", "dx", "dw")
 NESTS = 10
-RUNS = [("pico", None), ("pico", 3), ("wide", None), ("wide", 2), sweep("turning", None)]
+RUNS = [("pico", None), ("pico", 3), sweep("wide", None), sweep("wide", 2), sweep("turning", None)]
 RUNS += [("ports", None), ("ports", 4)]
 """Buses of 32, 64, 128 and twice 128 bits, cells of 1 x 1, 3 x 2, 2 x 4 and, turning at the edge,
 2 x 1; all have the numbers of `pico`."""

@@ -65,9 +65,9 @@ MACHINES = {
 """The first and the last two are of other numbers than the rest."""
 RUNS = [
     ("1x1", None, True),
-    ("delayed", 5, False),
+    ("1x1", 1, False),
+    sweep("delayed", 5, False),
     sweep("fast", 2, True),
-    sweep("1x1", 1, False),
     sweep("2x2", None, False),
     sweep("2x2", 2, True),
     sweep("3x2", None, False),

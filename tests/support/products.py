@@ -110,6 +110,11 @@ MACHINES |= ROUNDING_MACHINES
 # Registers in the cells: every number of cycles that one has, its edge and both directions; and
 # behind the memories of operands, whose words are one vector or several, in one part or two.
 PIPELINE_MACHINES = {
+    # All that makes one fast on an FPGA.
+    "quick": machine(
+        "quick", "bfp4", rows=2, cols=2, side=2, cell={"pipeline": "full", "multiplier": "dsp"},
+        memory={"output_register": True},
+    ),
     "full": machine("full", "bfp4", rows=2, cols=2, side=2, cell={"pipeline": "full"}),
     "full_nvfp4": machine(
         "full_nvfp4", "nvfp4", rows=1, cols=2, side=4, data_width=32, cell={"pipeline": "full"}

@@ -123,8 +123,8 @@ class Run:
 def signals(plan: Plan) -> list[str]:
     """What of the waves :func:`runs_of` reads."""
     engine = ("walk.start", "flight_start", "flight_results", "flight_set_up", "pass_walk.taken",
-              "pass_walk.tile", "pass_walk.slice",
-              "pass_walk.group", "pass_walk.passes__payload", "pass_walk.wait_load",
+              "pass_walk.tile", "pass_walk.c_done",
+              "pass_walk.l_done", "pass_walk.passes__payload", "pass_walk.wait_load",
               "pass_walk.wait_accumulator")  # fmt: skip
     names = [ENGINE + name for name in engine]
     names += [DATAPATH + name for name in ("slot", "held", "write_en", "write")]
@@ -214,12 +214,9 @@ class _Reader:
             at = self.taken[number]
             chunk = waves[f"{ENGINE}pass_walk.tile"][at]
             say = waves[f"{ENGINE}pass_walk.passes__payload"][at]
-            part = waves[f"{ENGINE}pass_walk.slice"][at]
-            group = waves[f"{ENGINE}pass_walk.group"][at]
             north = run.ways[0].direction == NORTH
-            lanes, contraction = (plan.cols, plan.rows) if north else (plan.rows, plan.cols)
-            lane = member(chunks, chunk, "l0") + group * lanes
-            c = member(chunks, chunk, "c0") + part * contraction
+            lane = member(chunks, chunk, "l0") + waves[f"{ENGINE}pass_walk.l_done"][at]
+            c = member(chunks, chunk, "c0") + waves[f"{ENGINE}pass_walk.c_done"][at]
             count = member(passes, say, "t_count")
             first = self.slots[before]
             used = count * len(run.ways)

@@ -48,6 +48,7 @@ def writes_of(fields, banks, rng):
 
 
 @pytest.mark.parametrize("name, cls, copy", COPIES)
+@pytest.mark.sampled(2)
 def test_fields(name, cls, copy, rng):
     numerics, data_width = machine(name)
     dut = design(ExponentField, numerics=numerics, data_width=data_width, copy=copy)

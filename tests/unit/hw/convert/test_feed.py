@@ -6,6 +6,7 @@ import pytest
 from diastole_hw.convert.feed import Feed, fed_row_layout
 from support.bench import design, get, put, run
 from support.converter_bench import patches_of
+from support.sweep import alternating
 from support.tiles import MACHINES, machine
 
 SHAPES = [(1, 1), (1, 37), (3, 5), (9, 34), (17, 3), (8, 16)]
@@ -72,6 +73,9 @@ class Tensor:
                             yield self.values[row][first : min(first + self.lanes, end)]
 
 
+STALLS = {"free": (1.0, 1.0), "rows": (0.4, 1.0), "words": (1.0, 0.4), "both": (0.6, 0.6)}
+
+
 async def begin(ctx, dut, tensor):
     ctx.set(dut.rows, tensor.height)
     ctx.set(dut.cols, tensor.width)
@@ -80,9 +84,7 @@ async def begin(ctx, dut, tensor):
     ctx.set(dut.start, 0)
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("p_row, p_ready", [(1.0, 1.0), (0.4, 1.0), (1.0, 0.4), (0.6, 0.6)])
-@pytest.mark.sampled(2)
+@pytest.mark.parametrize("name, p_row, p_ready", alternating(NAMES, STALLS))
 def test_words(name, p_row, p_ready, rng):
     """Tensors one after the other; the rows of the next wait until it begins."""
     dut = make(name)
@@ -147,7 +149,7 @@ def test_timing(name, rng):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_patches(name, rng):
     """Of as many columns as words, and groups, need; one after the other, in both orders."""
     dut = make(name)

@@ -88,6 +88,7 @@ def check(name, cls, copy):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("cls", range(3))
+@pytest.mark.sampled(3)
 def test_fields(name, cls):
     check(name, cls, 0)
     if class_of(machine(name)[0], cls).grouping.kind == "vector":

@@ -5,6 +5,7 @@ import pytest
 
 from diastole_hw.convert.gather import Gather
 from support.bench import design, run
+from support.sweep import alternating
 from support.tiles import MACHINES, class_of, machine, piece_cols, tile_shape
 
 NAMES = list(MACHINES)
@@ -105,13 +106,15 @@ def make(name, by_blocks=False):
     return numerics, design(Gather, numerics=numerics, data_width=data_width, by_blocks=by_blocks)
 
 
-ORDERS = pytest.mark.parametrize("by_blocks", [False, True], ids=["rows", "blocks"])
+WAYS = {
+    "rows-free": (1.0, False),
+    "blocks-stalled": (0.5, True),
+    "rows-stalled": (0.5, False),
+    "blocks-free": (1.0, True),
+}
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("p_add", [1.0, 0.5], ids=["free", "stalled"])
-@ORDERS
-@pytest.mark.sampled(2)
+@pytest.mark.parametrize("name, p_add, by_blocks", alternating(NAMES, WAYS))
 def test_squares(name, p_add, by_blocks, rng):
     """Held from ``done``, 2 cycles after the last word, to that of the next tile."""
     numerics, dut = make(name, by_blocks)
@@ -149,9 +152,7 @@ def test_squares(name, p_add, by_blocks, rng):
             assert events[cycle][2] == squares, f"cycle {cycle - start} after done"
 
 
-@pytest.mark.parametrize("name", WITH_VECTORS)
-@pytest.mark.parametrize("p_add", [1.0, 0.5], ids=["free", "stalled"])
-@ORDERS
+@pytest.mark.parametrize("name, p_add, by_blocks", alternating(WITH_VECTORS, WAYS))
 def test_vectors(name, p_add, by_blocks, rng):
     """Read from ``done`` on, in any order and with gaps, while the next tile is on its way into the
     other half, if there is one."""

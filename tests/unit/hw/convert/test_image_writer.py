@@ -393,7 +393,7 @@ class PlanarJob(Job):
 
 @pytest.mark.parametrize("p_in, p_out", [(1.0, 1.0), (0.5, 0.5)])
 @pytest.mark.parametrize("groupings", [None, ("1x8", "2x2", "1x16")])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_planes(groupings, p_in, p_out, rng):
     """From the first cycle on, when it is not yet known how far planes lie apart: their groups, and
     maxima that are there early, wait."""

@@ -305,7 +305,7 @@ def shape_of(name, cls, rng):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("cls", range(3))
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 def test_tiles(name, cls, rng):
     """With stalls everywhere, and the buffer full most of the time."""
     bench = Bench(name, cls, shape_of(name, cls, rng), rng)
@@ -315,7 +315,7 @@ def test_tiles(name, cls, rng):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("cls", range(3))
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(15)
 def test_tiles_by_blocks(name, cls, rng):
     """As a chain gives them; then others as before, in the same machine."""
     for by_blocks in (True, False):
@@ -348,6 +348,7 @@ def test_draws_take_no_time(by_blocks, rng):
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.sampled(3)
 def test_scan(name, rng):
     """Only the largest magnitude is found; nothing waits for room."""
     bench = Bench(name, rng.randrange(3), shape_of(name, 0, rng), rng)
@@ -397,7 +398,7 @@ def test_scan_of_nothing(rng):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("by_blocks", [False, True], ids=["rows", "blocks"])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_timing(name, by_blocks, rng):
     """A word per cycle, as long as beats come and there is room; draws have a test of their own."""
     cls = rng.choice([n for n in range(3) if not draws_early(machine(name)[0], n)])

@@ -7,24 +7,29 @@ import pytest
 
 from diastole_hw.convert.pack import Packer, PlanePacker
 from support.bench import design, get, put, run
+from support.sweep import alternating
 from support.tiles import joined
 
 
+SIZES = [
+    (1, (5, 9, 3), 32),
+    (2, (5, 8, 3), 64),
+    (16, (5, 9, 4), 512),
+    (8, (9, 3, 4), 512),
+    # Whole words fill a beat.
+    (1, (4, 4, 4), 32),
+    (4, (4, 8, 2), 128),
+    (2, (8, 16, 8), 32),
+]
+
+
 @pytest.mark.parametrize(
-    "lanes, element_bits, data_width",
-    [
-        (1, (5, 9, 3), 32),
-        (2, (5, 8, 3), 64),
-        (16, (5, 9, 4), 512),
-        (8, (9, 3, 4), 512),
-        # Whole words fill a beat.
-        (1, (4, 4, 4), 32),
-        (4, (4, 8, 2), 128),
-        (2, (8, 16, 8), 32),
-    ],
+    "lanes, element_bits, data_width, cls, p_ready",
+    alternating(
+        [(*sizes, cls) for sizes in SIZES for cls in range(3)],
+        {"free": (1.0,), "stalled": (0.4,)},
+    ),
 )
-@pytest.mark.parametrize("cls", range(3))
-@pytest.mark.parametrize("p_ready", [1.0, 0.4], ids=["free", "stalled"])
 def test_packer(lanes, element_bits, data_width, cls, p_ready, rng):
     dut = design(Packer, lanes=lanes, element_bits=element_bits, data_width=data_width)
     pitch, bits = max(element_bits), element_bits[cls]

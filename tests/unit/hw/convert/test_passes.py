@@ -198,7 +198,7 @@ def shape_of(name, cls, rng):
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("cls", range(3))
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_order(name, cls, rng):
     Bench(name, cls, shape_of(name, cls, rng), rng, p_tile=0.6, p_ready=0.6, p_used=0.4).run()
 

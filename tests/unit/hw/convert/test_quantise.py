@@ -137,6 +137,7 @@ def near(precision, extra):
         ("mxfp6_e3m2", "mxfp4_e2m1", "bfp4"),
     ],
 )
+@pytest.mark.sampled(2)
 def test_small_exhaustive(rule, names):
     """2 random bits: every kept part, fraction, remainder and draw, at every depth."""
     numerics = make_numerics(*names, rounding=(rule,) * 3, random_bits=2)
@@ -190,6 +191,7 @@ def random_cases(numerics, rng, count, folds=False):
 )
 @pytest.mark.parametrize("window", [sweep(0), 24])
 @pytest.mark.parametrize("names", [WIDE, GENERIC, ("fp8_e4m3", "fp8_e4m3", "bfp8")])
+@pytest.mark.sampled(2)
 def test_wide_formats(names, window, special, overflow, rng):
     """With and without folding, numbers above the top binade where there is a tensor scale."""
     if window == 0 and names != GENERIC:
@@ -207,6 +209,7 @@ def test_wide_formats(names, window, special, overflow, rng):
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("random_bits", [1, 8, 16])
 @pytest.mark.parametrize("names", [("bfp2", "bfp5", "bfp8"), ("bfp4", "mxfp8_e5m2", "bfp7")])
+@pytest.mark.sampled(2)
 def test_random(rule, random_bits, names, rng):
     numerics = make_numerics(*names, rounding=(rule,) * 3, random_bits=random_bits, fraction=4)
     check(numerics, random_cases(numerics, rng, 250))
@@ -338,6 +341,7 @@ def check_planes(numerics, cases):
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("widths", [(2, 4), (2, 4, 6, 8), (4, 6)])
+@pytest.mark.sampled(2)
 def test_widths_exhaustive(rule, widths, rng):
     """2 random bits: around every border of the narrow ones, and near those of the wide ones;
     beside a class of two bits, which has one plane."""

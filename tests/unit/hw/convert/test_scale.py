@@ -76,6 +76,7 @@ def check(numerics, cases):
 @pytest.mark.parametrize("special", ["flag", "poison"])
 @pytest.mark.parametrize("names", [BFP, MX, ("mxint8", "mxfp4_e2m1", "mxfp6_e3m2")])
 @pytest.mark.parametrize("rule", ["floor", "even", "ceil", "rceil"])
+@pytest.mark.sampled(3)
 def test_exponents(rule, names, special, rng):
     numerics = make_numerics(*names, scale=(rule,) * 3, special=special)
     check(numerics, [(n % 3, bits, 0) for n, bits in enumerate(cases_of(rng, 900))])
@@ -83,6 +84,7 @@ def test_exponents(rule, names, special, rng):
 
 @pytest.mark.parametrize("special", ["flag", "poison"])
 @pytest.mark.parametrize("rule", ["nearest", "up"])
+@pytest.mark.sampled(2)
 def test_scale_codes(rule, special, rng):
     numerics = make_numerics(*("nvfp4",) * 3, scale=(rule,) * 3, special=special)
     cases = []

@@ -6,6 +6,7 @@ import pytest
 from diastole_hw.convert.walk import ReadRequests, TensorWalk
 from support.bench import design, get, put, run
 from support.converter_bench import patches_of
+from support.sweep import alternating
 from support.tiles import MACHINES, machine, piece_cols, tile_shape, tiles_of
 
 FIELDS = ("address", "index", "rows", "cols", "first_row", "first_col", "last_row", "last_col")
@@ -32,8 +33,9 @@ def plain(payload):
     return {name: int(getattr(payload, name)) for name in FIELDS}
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("p_ready", [1.0, 0.4], ids=["free", "stalled"])
+@pytest.mark.parametrize(
+    "name, p_ready", alternating(NAMES, {"free": (1.0,), "stalled": (0.4,)})
+)
 def test_tiles(name, p_ready, rng):
     """Tensors of all classes one after the other; nothing of one is left for the next."""
     numerics, data_width = machine(name)
@@ -163,8 +165,9 @@ def requests_of(item, pitch, beat, piece):
             yield beats[0] * beat, len(beats)
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("p_tile, p_ready", [(1.0, 1.0), (0.5, 0.4)], ids=["free", "stalled"])
+@pytest.mark.parametrize(
+    "name, p_tile, p_ready", alternating(NAMES, {"free": (1.0, 1.0), "stalled": (0.5, 0.4)})
+)
 def test_requests(name, p_tile, p_ready, rng):
     numerics, data_width = machine(name)
     beat = data_width // 8

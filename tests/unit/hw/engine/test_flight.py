@@ -11,6 +11,7 @@ from diastole_hw.plan.uses import Mode
 from diastole_hw.schedule.tokens import product_layout
 from support.bench import design, run
 from support.plans import make_numerics, make_plan, with_vector
+from support.sweep import sweep
 
 PLAN = make_plan(make_numerics(block=2), 2, 2)
 WITH_VECTOR = with_vector(PLAN)
@@ -228,8 +229,7 @@ class Stages:
             ctx.set(self.dut.set_up, product_layout(self.dut.plan).const(record))
 
 
-@pytest.mark.parametrize("number", range(6))
-@pytest.mark.sampled(2)
+@pytest.mark.parametrize("number", [0, *map(sweep, (1, 2, 3)), 4, sweep(5)])
 def test_products_in_every_order(number, rng):
     plan = PLAN if number < 4 else WITH_VECTOR
     dut = design(Flight, plan)

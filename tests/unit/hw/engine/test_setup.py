@@ -182,7 +182,7 @@ def check_result(plan, got, name, operands):
 
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("mode", list(Mode), ids=lambda mode: mode.name)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_addresses_and_sizes(machine, mode, rng):
     numbers, sizes = MACHINES[machine]
     plan = make_plan(make_numerics(**numbers), rows=2, **sizes)
