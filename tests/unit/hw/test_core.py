@@ -13,6 +13,7 @@ from diastole_sim.spec.image import FloatLayout, image_layouts
 from support.bench import design, put, run
 from support.bus import ServiceMemory
 from support.plans import make_numerics, make_plan
+from support.sweep import sweep
 
 M, N, K = 5, 3, 6
 SEED, STEP = 0xC0FFEE11, 9
@@ -144,7 +145,7 @@ class Bench:
         return names
 
 
-@pytest.mark.parametrize("p_stall", [0, 0.4], ids=["free", "stalled"])
+@pytest.mark.parametrize("p_stall", [sweep(0), 0.4], ids=["free", "stalled"])
 def test_conversions_and_their_product(p_stall, rng):
     bench = Bench(rng, stall=lambda: rng.random() < p_stall)
     classes = ["x", "w", "dy"]

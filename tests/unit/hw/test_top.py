@@ -7,6 +7,7 @@ from amaranth.hdl._ir import PortDirection
 
 from diastole_hw.top import Top
 from support.plans import make_numerics, make_plan
+from support.sweep import sweep
 
 ADDRESS = {"addr": 40, "len": 8, "size": 3, "burst": 2, "cache": 4, "prot": 3}
 
@@ -135,7 +136,7 @@ def test_latencies(rows, block, cycles):
     assert later == latencies | {"cell_cycles": 3}
 
 
-@pytest.mark.parametrize("widths", [(2,), (2, 8)])
+@pytest.mark.parametrize("widths", [(2,), sweep((2, 8))])
 def test_units_agree_on_widths(widths):
     """All of them have the fields of widths, in a machine of one plane too."""
     plan = make_plan(make_numerics(block=2, formats="fast", widths=widths), rows=1, cols=1)

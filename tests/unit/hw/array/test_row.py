@@ -26,6 +26,7 @@ def raised(sums, below):
 
 @pytest.mark.parametrize("kind", ["bfp", "bfp, edge", "E5M2, lanes", "NVFP4, lanes"])
 @pytest.mark.parametrize("cols", [1, 3])
+@pytest.mark.sampled(2)
 def test_a_row(kind, cols, rng):
     shape = shape_of(kind, rows=1, block=2, fraction=9)
     dut = design(ArrayRow, shape=shape, psum_bits=PSUM_BITS, cols=cols)

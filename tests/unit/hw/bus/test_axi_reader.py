@@ -276,6 +276,7 @@ def test_open_bursts_are_read_to_their_end_though_nobody_takes_them():
 
 @pytest.mark.parametrize("wait", [0, 1, 2, 3, 5, 20, 80])
 @pytest.mark.parametrize("hold", [False, True], ids=["pulse", "level"])
+@pytest.mark.sampled(2)
 def test_clear_at_any_time_leaves_nothing_behind(wait, hold, rng):
     dut = design(AxiReader, data_width=64)
     memory = AxiMemory(dut.axi, 64, stall=lambda: rng.random() < 0.3)
@@ -320,6 +321,7 @@ def test_sources_of_open_bursts_are_kept(outstanding, rng):
 @pytest.mark.parametrize("latency", [0, 1, 20])
 @pytest.mark.parametrize("bad", range(4))
 @pytest.mark.parametrize("command", [0, 1])
+@pytest.mark.sampled(3)
 def test_it_tells_whose_response_was_bad(latency, bad, command):
     """Of four requests in flight, of two bursts each; the other ones are of the other command."""
     dut = design(AxiReader, data_width=64)

@@ -32,6 +32,7 @@ async def until_idle(ctx, dut):
 
 @pytest.mark.parametrize("data_width", [32, 64, 512])
 @pytest.mark.parametrize("p_stall, pairing", STALLS, ids=IDS)
+@pytest.mark.sampled(2)
 def test_every_byte_is_written_where_it_belongs(data_width, p_stall, pairing, rng):
     size = data_width // 8
     dut = design(AxiWriter, data_width=data_width)
@@ -120,6 +121,7 @@ async def watch_open(ctx, dut):
 
 @pytest.mark.parametrize("outstanding", [1, 2, 3, 5])
 @pytest.mark.parametrize("p_stall", [0.0, 0.4], ids=["free", "stalled"])
+@pytest.mark.sampled(2)
 def test_the_count_of_open_bursts_does_not_drift(outstanding, p_stall, rng):
     """Bursts are asked for as others are answered; afterwards as many may be open as before."""
     dut = design(AxiWriter, data_width=32, outstanding=outstanding)
@@ -190,6 +192,7 @@ async def feed(ctx, dut, value):
 
 @pytest.mark.parametrize("p_stall, pairing", STALLS, ids=IDS)
 @pytest.mark.parametrize("case", [(0x0FF8, 1), (0x2000, 1), (0x1F00, 33), (0x1000, 600)])
+@pytest.mark.sampled(2)
 def test_outside_the_window_nothing_is_written(case, p_stall, pairing, rng):
     dut = design(AxiWriter, data_width=64)
     memory = AxiMemory(dut.axi, 64, stall=lambda: rng.random() < p_stall, pairing=pairing)
@@ -215,7 +218,7 @@ def test_outside_the_window_nothing_is_written(case, p_stall, pairing, rng):
 
 @pytest.mark.parametrize("response", [2, 3])
 @pytest.mark.parametrize("p_stall, pairing", STALLS, ids=IDS)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_an_error_response_ends_open_bursts_without_writing(response, p_stall, pairing, rng):
     dut = design(AxiWriter, data_width=64)
     memory = AxiMemory(
@@ -240,6 +243,7 @@ def test_an_error_response_ends_open_bursts_without_writing(response, p_stall, p
 
 @pytest.mark.parametrize("wait", [0, 1, 2, 3, 4, 5, 20, 80])
 @pytest.mark.parametrize("hold", [False, True], ids=["pulse", "level"])
+@pytest.mark.sampled(3)
 def test_clear_at_any_time_leaves_nothing_behind(wait, hold, rng):
     dut = design(AxiWriter, data_width=64)
     memory = AxiMemory(dut.axi, 64, stall=lambda: rng.random() < 0.3)
@@ -265,6 +269,7 @@ def bursts_of(address, beats, size):
 
 @pytest.mark.parametrize("outstanding", [1, 2, 16, 20])
 @pytest.mark.parametrize("p_stall, pairing", STALLS, ids=IDS)
+@pytest.mark.sampled(3)
 def test_every_request_is_answered_with_its_last_burst(outstanding, p_stall, pairing, rng):
     """In that very cycle, once, and with its command."""
     dut = design(AxiWriter, data_width=64, outstanding=outstanding)

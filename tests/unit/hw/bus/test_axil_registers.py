@@ -139,6 +139,7 @@ def test_identification(vector):
 
 @pytest.mark.parametrize("vector", [False, True], ids=["plain", "vector unit"])
 @pytest.mark.parametrize("order", ["together", "data first", "address first"])
+@pytest.mark.sampled(2)
 def test_settings_are_written_byte_by_byte(order, vector, rng):
     dut = registers(vector=vector)
     settings = SETTINGS | VECTOR_SETTINGS if vector else SETTINGS

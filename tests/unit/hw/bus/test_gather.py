@@ -44,7 +44,7 @@ def source_of(dut, given, willing_to_ask, willing_to_give, slow=DEPTH):
 @pytest.mark.parametrize("sizes", [(1,), (1, 2, 5), (DEPTH - 1, DEPTH, DEPTH + 1), (3, 100)])
 @pytest.mark.parametrize("p_ask, p_give", [(1.0, 1.0), (0.1, 1.0), (1.0, 0.3), (0.3, 0.3)])
 @pytest.mark.parametrize("p_ready, slow", [(1.0, DEPTH), (0.3, DEPTH), (1.0, 1), (0.3, 4)])
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 def test_a_request_comes_when_its_beats_are_there(sizes, p_ask, p_give, p_ready, slow, rng):
     """Whatever the paces: as many as are slow are in the queue, beside those of requests before
     it; once it is asked for, they come without a wait for the source."""
@@ -99,6 +99,7 @@ def test_a_request_comes_when_its_beats_are_there(sizes, p_ask, p_give, p_ready,
 
 @pytest.mark.parametrize("beats", [1, 2, DEPTH - 1, DEPTH, DEPTH + 1, 100])
 @pytest.mark.parametrize("slow", [1, 5, DEPTH])
+@pytest.mark.sampled(3)
 def test_a_request_waits_for_its_slow_beats(beats, slow):
     """All of it, or the last that there is room for, if all are; while it waits, requests and beats
     are taken."""

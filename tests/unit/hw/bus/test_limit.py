@@ -7,12 +7,18 @@ import pytest
 
 from diastole_hw.bus.limit import MOST_BEATS, ReadLimit
 from support.bench import design, run
+from support.sweep import alternating
 
 WIDTH = 32
 
 
-@pytest.mark.parametrize("sizes", [(1,), (1, 7, 16), (32, 33), (1, 40, 65535)])
-@pytest.mark.parametrize("p_ready", [1.0, 0.4], ids=["free", "stalled"])
+@pytest.mark.parametrize(
+    "sizes, p_ready",
+    alternating(
+        [(sizes,) for sizes in ((1,), (1, 7, 16), (32, 33), (1, 40, 65535))],
+        {"free": (1.0,), "stalled": (0.4,)},
+    ),
+)
 def test_every_cycle_against_a_count(sizes, p_ready, rng):
     """Both streams and the limit at random; an offer stays, and all is combinational."""
     dut = design(ReadLimit, data_width=WIDTH)

@@ -62,6 +62,7 @@ class Memory:
 @pytest.mark.parametrize("units", UNITS)
 @pytest.mark.parametrize("p_stall", [0.0, 0.5], ids=["free", "stalled"])
 @pytest.mark.parametrize("p_ask", [1.0, 0.2], ids=["eager", "slow"])
+@pytest.mark.sampled(2)
 def test_each_unit_gets_its_beats(units, p_stall, p_ask, rng):
     dut = design(ReadShare, data_width=WIDTH, units=units)
     given = drawn(rng, units, 12)

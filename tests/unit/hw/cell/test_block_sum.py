@@ -92,7 +92,7 @@ def test_two_rounded_products_exhaustively():
     [(bfp(4), bfp(4), None), (bfp(2), bfp(8), None), (ANY, ANY, 16), (BFP8, ANY, 12)],
     ids=["4 by 4", "2 by 8", "minifloats", "bfp8 and minifloats"],
 )
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_signed_operands_and_extremes(block, vector, held, window, cut, rng):
     def one(kind, full):
         top = (1 << kind.significand_bits) - 1

@@ -46,7 +46,7 @@ def check_hops(ctx, dut, slot, offer):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("block, fraction", [*SIZES, (8, 17)], ids=str)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(7)
 def test_every_cycle_against_the_model(block, fraction, kind, rng):
     check(shape_of(kind, rows=4, block=block, fraction=fraction), 80 if block == 8 else 150, rng)
 
@@ -54,7 +54,7 @@ def test_every_cycle_against_the_model(block, fraction, kind, rng):
 @pytest.mark.parametrize("kind", ["bfp", "bfp, edge", "E5M2, lanes", "NVFP4, lanes"])
 @pytest.mark.parametrize("block, fraction", SIZES, ids=str)
 @pytest.mark.parametrize("pipeline", ["products", "full"])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 def test_pipelines(block, fraction, kind, pipeline, rng):
     options = {"pipeline": pipeline}
     check(shape_of(kind, rows=4, block=block, fraction=fraction, **options), 150, rng)
@@ -63,7 +63,7 @@ def test_pipelines(block, fraction, kind, pipeline, rng):
 @pytest.mark.parametrize("kind", ["bfp", "bfp, edge", "E4M3 and E5M2", "NVFP4, lanes"])
 @pytest.mark.parametrize("block, fraction", SIZES, ids=str)
 @pytest.mark.parametrize("multiplier", ["dsp", "dsp25"])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 def test_products_in_dsp_blocks(block, fraction, kind, multiplier, rng):
     """Of which the last ones have fewer lanes than the others, or not."""
     options = {"multiplier": multiplier}

@@ -100,7 +100,7 @@ def check(shape, rng, cycles, operands=None):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("rows, block", [(2, 2), (4, 1), (3, 4), (2, 8)])
 @pytest.mark.parametrize("pipeline", ["none", "full"])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_every_cycle_against_the_blocks_that_were_loaded(rows, block, kind, pipeline, rng):
     """In the full pipeline the swap comes with the words that are kept, a cycle after they came."""
     shape = shape_of(kind, rows=rows, block=block, fraction=5, pipeline=pipeline)

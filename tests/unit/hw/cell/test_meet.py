@@ -95,7 +95,7 @@ def simulate(shape, cases):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("block, fraction", [(1, 0), (2, 7), (4, 18), (8, 3)])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_met(kind, block, fraction, rng):
     shape = shape_of(kind, rows=2, block=block, fraction=fraction)
     _, lanes, deficits = fields(shape)

@@ -124,6 +124,7 @@ def check(dut, offsets, rng, *, word_bits, cycles, p_clear=0.0, p_most=0.0, vect
 
 @pytest.mark.parametrize("vector", [False, True], ids=["plain", "vector unit"])
 @pytest.mark.parametrize("p_most", [0.0, 1.0], ids=["some events", "all events"])
+@pytest.mark.sampled(2)
 def test_counts_until_cleared(vector, p_most, rng):
     dut = design(Counters, elements=ELEMENTS, vector=vector)
     offsets = OFFSETS | OF_VECTOR if vector else OFFSETS

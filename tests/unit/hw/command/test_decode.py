@@ -96,7 +96,7 @@ def machine_name(value):
 
 @pytest.mark.parametrize("data_width", [32, 64, 512])
 @pytest.mark.parametrize("opcode, vector", ON_MACHINES, ids=machine_name)
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(9)
 def test_one_bit_changed(opcode, vector, data_width):
     bits = bits_of(good(opcode, data_width))
     assert verdict(bits, data_width, vector=vector)[0] == 0
@@ -109,7 +109,7 @@ EDGES_OF_TABLES = [64, 120, 121, 255, 256]
 
 
 @pytest.mark.parametrize("opcode, vector", ON_MACHINES, ids=machine_name)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 def test_many_faults_at_once(opcode, vector, rng):
     """So that the order of precedence is seen too; every code is met."""
     start = bits_of(good(opcode))
@@ -187,6 +187,7 @@ def test_what_a_machine_without_a_vector_unit_does_not_have(opcode, rng):
         (Opcode.DX, {"opcode": 13}, ErrorCode.BAD_OPCODE),
     ],
 )
+@pytest.mark.sampled(2)
 def test_bounds_and_codes(opcode, change, code):
     """The same with a vector unit, but for the operations and the scale slot that it brings."""
     values = {field.name: getattr(good(opcode), field.name) for field in FIELDS}
@@ -246,6 +247,7 @@ def test_bounds_and_codes(opcode, change, code):
         (Opcode.CONVERT, {"skip": 1}, ErrorCode.RESERVED),
     ],
 )
+@pytest.mark.sampled(2)
 def test_bounds_and_codes_of_a_vector_unit(opcode, change, code):
     values = {field.name: getattr(good(opcode), field.name) for field in FIELDS}
     # Fields that lie in one another's place are put together bit by bit.
@@ -344,7 +346,7 @@ def like_host(cases, limits):
 
 
 @pytest.mark.parametrize("opcode", Opcode, ids=machine_name)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(5)
 def test_a_machine_that_decides_widths(opcode, rng):
     limits = deciding()
     start = good(opcode)

@@ -334,7 +334,7 @@ def pairs(rng, count):
 
 @pytest.mark.parametrize("name", PLANS)
 @pytest.mark.parametrize("pace", PACES)
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 def test_every_pair_of_commands(pace, name, rng):
     """The second begins in the cycle in which it may, whatever the two are."""
     plan = PLANS[name]
@@ -351,7 +351,7 @@ def test_every_pair_of_commands(pace, name, rng):
 @pytest.mark.parametrize("name", PLANS)
 @pytest.mark.parametrize("pace", PACES)
 @pytest.mark.parametrize("p_ahead", [0.0, 0.7, 1.0])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(8)
 def test_long_lists_of_commands(p_ahead, pace, name, rng):
     """Two are in flight at most, they start and end in their order."""
     plan = PLANS[name]

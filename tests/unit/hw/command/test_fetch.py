@@ -124,6 +124,7 @@ async def engines(ctx, dut, seen, count, rng, slow):
 @pytest.mark.parametrize("count", [1, 2, 3, 8])
 @pytest.mark.parametrize("data_width", [32, 64, 128, 256, 512])
 @pytest.mark.parametrize("slow", [0.0, 0.5, 0.9, 0.97])
+@pytest.mark.sampled(5)
 def test_every_command_in_its_cycle(data_width, count, slow, rng):
     dut = design(CommandFetch, limits_of(data_width))
     ahead = [rng.randrange(2) for _ in range(count)]
@@ -157,6 +158,7 @@ def test_every_command_in_its_cycle(data_width, count, slow, rng):
     [(opcode, vector) for opcode, vector in ON_MACHINES if opcode != Opcode.NEXT],
     ids=lambda value: value.name.lower() if isinstance(value, Opcode) else f"vector {value}",
 )
+@pytest.mark.sampled(2)
 def test_all_fields_come_as_the_host_has_set_them(opcode, vector):
     """Also of commands that wait for a count of what they keep on chip."""
     dut = design(CommandFetch, limits_of(64, vector=vector))
@@ -274,7 +276,7 @@ def test_a_malformed_start(address, count, code):
 
 @pytest.mark.parametrize("count", [1, 2, 3, 6])
 @pytest.mark.parametrize("slow", [0.3, 0.8])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_a_fault_of_the_bus_is_that_of_its_command(count, slow, rng):
     """In any cycle, of any command in flight, together with anything else: it stops the machine,
     and its number tells which command it was. While nothing is at work it is nobody's fault."""
@@ -387,6 +389,7 @@ def test_a_fault_with_the_last_end(code):
 
 
 @pytest.mark.parametrize("wait", range(1, 17))
+@pytest.mark.sampled(2)
 def test_clear_stops_at_any_time(wait):
     """With up to two in flight; afterwards commands run as if nothing had been."""
     dut = design(CommandFetch, limits_of(512))

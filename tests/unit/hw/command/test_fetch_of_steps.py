@@ -144,6 +144,7 @@ def commands_of(kinds, rng, data_width=512):
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("data_width", [64, 512])
 @pytest.mark.parametrize("slow", [0.0, 0.5, 0.9])
+@pytest.mark.sampled(4)
 def test_every_step_in_its_order(shape, data_width, slow, rng):
     kinds, first, count, step, end = SHAPES[shape]
     dut = design(CommandFetch, limits_of(data_width, vector=True))

@@ -19,6 +19,7 @@ from diastole_sim.spec.operations import OPERATIONS
 from support.bench import design, get, put, run
 from support.nests import blocks_of, cycles_of
 from support.plans import make_numerics, make_plan
+from support.sweep import sweep
 
 MACHINES = {
     "square": {"rows": 2, "cols": 2},
@@ -99,6 +100,7 @@ async def counted(ctx, dut):
 
 
 @pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.sampled(2)
 def test_what_is_kept_fits_or_not(machine, rng):
     limits = limits_of(machine)
     dut = design(Panels, limits)
@@ -249,8 +251,9 @@ def test_a_machine_with_less_room_takes_less(rng):
 # Tensors in planes: each takes a slab of its own.
 
 
-@pytest.mark.parametrize("rows, cols, by_slot", [(1, 1, False), (2, 3, False), (1, 1, True)])
-def test_planes_take_as_many_slabs(rows, cols, by_slot, rng):
+@pytest.mark.parametrize("rows, cols, by_slot", [sweep(1, 1, False), (2, 3, False), (1, 1, True)])
+@pytest.mark.parametrize("count", [120, sweep(240)])
+def test_planes_take_as_many_slabs(count, rows, cols, by_slot, rng):
     """What is kept just fits or just does not, of operands in any number of planes; of those that a
     slot says, in two."""
     numerics = make_numerics(block=2, headroom=8, formats="fast", widths=(2, 4, 6, 8), fraction=30)
@@ -261,7 +264,7 @@ def test_planes_take_as_many_slabs(rows, cols, by_slot, rng):
     seen = set()
 
     async def bench(ctx):
-        for number in range(240):
+        for number in range(count):
             operation = NESTED[number % 3]
             nest, sizes = drawn(rng, limits, operation)
             (made,) = OPERATIONS[operation].products

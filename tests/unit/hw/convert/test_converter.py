@@ -15,23 +15,22 @@ from support.texts import exactly
 @pytest.mark.parametrize(
     "block, data_width, mantissa_bits, shapes",
     [
-        (8, 64, (4, 7, 2), [(1, 1), (3, 5), (31, 33)]),
+        sweep(8, 64, (4, 7, 2), [(1, 1), (3, 5), (31, 33)]),
         sweep(8, 64, (2, 4, 7), [(9, 70)]),
-        (4, 32, (4, 3, 8), [(1, 1), (3, 5), (9, 34)]),
-        (1, 64, (4, 5, 2), [(1, 1), (3, 5), (9, 17)]),
+        sweep(4, 32, (4, 3, 8), [(1, 1), (3, 5), (9, 34)]),
+        sweep(1, 64, (4, 5, 2), [(1, 1), (3, 5), (9, 17)]),
         sweep(8, 512, (8, 4, 3), [(1, 1), (9, 70), (17, 129)]),
         (2, 128, (3, 6, 4), [(1, 1), (3, 5), (7, 33)]),
-        (4, 128, (4, 4, 2), [(40, 17), (9, 34)]),
+        sweep(4, 128, (4, 4, 2), [(40, 17), (9, 34)]),
         sweep(1, 512, (2, 4, 8), [(1, 1), (3, 40), (2, 75)]),
         sweep(2, 512, (2, 4, 8), [(1, 1), (5, 40)]),
-        (4, 512, (2, 4, 8), [(3, 5), (9, 70)]),
+        sweep(4, 512, (2, 4, 8), [(3, 5), (9, 70)]),
         sweep(1, 32, (4, 4, 2), [(3, 5), (6, 17)]),
-        (16, 256, (5, 4, 1), [(3, 130)]),
+        sweep(16, 256, (5, 4, 1), [(3, 130)]),
         sweep(1, 256, (3, 4, 2), [(3, 11)]),
         sweep(8, 32, (3, 4, 2), [(7, 5)]),
     ],
 )
-@pytest.mark.sampled(2)
 def test_squares(block, data_width, mantissa_bits, shapes, rng):
     """Block floating point in blocks of their own; the memory is slow for some."""
     dut = make(block, data_width, [f"bfp{bits}" for bits in mantissa_bits])
@@ -46,15 +45,20 @@ WIDE_SQUARES = {"grouping": ("64x64",) * 3, "rounding": ("stochastic-a",) * 3}
 @pytest.mark.parametrize(
     "block, data_width, formats, keys, shapes",
     [
-        (4, 64, ("bfp4",) * 3, {"grouping": ("16x16", "4x4", "8x8")}, ALL),
+        sweep(4, 64, ("bfp4",) * 3, {"grouping": ("16x16", "4x4", "8x8")}, ALL),
         sweep(4, 64, ("bfp4",) * 3, WIDE_SQUARES, [(66, 70)]),
         (2, 256, ("bfp4", "mxint8", "bfp2"), {"grouping": ("8x8", "4x4", "16x16")}, ALL),
         sweep(8, 128, ("bfp4",) * 3, {"grouping": ("16x16",) * 3}, [(1, 1), (33, 130)]),
         sweep(4, 32, ("bfp4",) * 3, {"scale": ("even", "ceil", "rceil")}, ALL),
-        (4, 64, ("mxfp4_e2m1",) * 3, {"grouping": ("32x32", "4x4", "16x16")}, [*ALL, (40, 33)]),
+        sweep(
+            4,
+            64,
+            ("mxfp4_e2m1",) * 3,
+            {"grouping": ("32x32", "4x4", "16x16")},
+            [*ALL, (40, 33)],
+        ),
     ],
 )
-@pytest.mark.sampled(2)
 def test_larger_squares(block, data_width, formats, keys, shapes, rng):
     dut = make(block, data_width, formats, **keys)
     convert(dut, some_jobs(shapes, rng), rng, rng.choice([1.0, 0.5]))
@@ -63,7 +67,7 @@ def test_larger_squares(block, data_width, formats, keys, shapes, rng):
 @pytest.mark.parametrize(
     "block, data_width, formats, keys, shapes",
     [
-        (8, 64, ("bfp4",) * 3, {"grouping": ("1x16", "1x8", "8x8")}, [*ALL, (20, 3)]),
+        sweep(8, 64, ("bfp4",) * 3, {"grouping": ("1x16", "1x8", "8x8")}, [*ALL, (20, 3)]),
         sweep(4, 64, ("bfp4",) * 3, {"grouping": ("1x16", "1x4", "16x16")}, [*ALL, (37, 18)]),
         sweep(4, 128, ("mxfp4_e2m1",) * 3, {}, [(3, 5), (37, 35)]),
         sweep(1, 64, ("mxfp4_e2m1",) * 3, {}, [(3, 5), (34, 33)]),
@@ -82,16 +86,16 @@ def test_larger_squares(block, data_width, formats, keys, shapes, rng):
             {"grouping": ("1x16", "1x64", "1x8")},
             [*ALL, (66, 9)],
         ),
-        (
+        sweep(
             2,
             64,
             ("bfp4",) * 3,
             {"grouping": ("1x8", "1x128", "128x128")},
             [(1, 1), (130, 5), (5, 40)],
         ),
+        (4, 64, ("bfp4",) * 3, {"grouping": ("1x16", "1x4", "16x16")}, [(1, 1), (3, 5), (9, 18)]),
     ],
 )
-@pytest.mark.sampled(2)
 def test_two_copies(block, data_width, formats, keys, shapes, rng):
     dut = make(block, data_width, formats, **keys)
     convert(dut, some_jobs(shapes, rng), rng, rng.choice([1.0, 0.5]))
@@ -108,7 +112,7 @@ WINDOWED, EXACT = (("fp8_e4m3", "fp8_e5m2", "e3m4"), 16), (("e2m5", "fp8_e4m3", 
 @pytest.mark.parametrize(
     "formats, window, special, overflow",
     [
-        (*WINDOWED, "flag", "specification"),
+        sweep(*WINDOWED, "flag", "specification"),
         (*EXACT, "poison", "saturate"),
         sweep(*WINDOWED, "poison", "saturate"),
         sweep(*EXACT, "flag", "specification"),
@@ -133,7 +137,7 @@ def test_tensor_scales(formats, window, overflow, special, rng):
         (("e5m2", "bf16", "e4m3"), 16, "poison"),
     ],
 )
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(5)
 def test_tensor_without_numbers(formats, window, special, rng):
     """Its scale is 1, which an Inf shows where it is the tensor's own."""
     dut = make(2, 64, formats, window=window, special=special, headroom=1)
@@ -142,7 +146,9 @@ def test_tensor_without_numbers(formats, window, special, rng):
     convert(dut, [(hollow, cls, 0, 0, None) for cls in range(3)], rng)
 
 
-@pytest.mark.parametrize("formats", [("fp8_e4m3", "e3m4", "fp8_e5m2"), ("e5m2", "bf16", "e4m3")])
+@pytest.mark.parametrize(
+    "formats", [sweep(("fp8_e4m3", "e3m4", "fp8_e5m2")), ("e5m2", "bf16", "e4m3")]
+)
 def test_inf_in_blocks_of_zeros(formats, rng):
     """Under the scale of the data, and under the host's."""
     dut = make(2, 64, formats, window=16, headroom=1)
@@ -153,7 +159,7 @@ def test_inf_in_blocks_of_zeros(formats, rng):
     convert(dut, [(values, cls, 0, 0, 5) for cls in range(3) if formats[cls] != "bf16"], rng)
 
 
-@pytest.mark.parametrize("special", ["flag", "poison"])
+@pytest.mark.parametrize("special", ["flag", sweep("poison")])
 def test_blocks_of_what_is_too_large(special, rng):
     """Beside zeros: what becomes Inf or NaN there is stored, in a block that has no exponent."""
     formats, rounding = ("fp8_e4m3", "fp8_e5m2", "e4m3"), ("nearest",) * 3
@@ -166,26 +172,24 @@ def test_blocks_of_what_is_too_large(special, rng):
 
 
 MIXED = ("1x32", "1x32", "32x32")
+LEVELS = ("fp8_e5m2", "mxfp8_e5m2", "bf16"), {"grouping": ("16x16", "1x64", "tensor")}
+FOLDED = [(3, 5), (9, 34), (18, 7)]
 
 
 @pytest.mark.parametrize(
-    "block, data_width, formats, keys, special",
+    "block, data_width, formats, keys, special, shapes",
     [
-        (4, 64, ("mxfp8_e4m3",) * 3, {"scale": ("rceil", "floor", "even")}, "flag"),
-        sweep(4, 64, ("mxfp8_e4m3",) * 3, {"overflow": ("specification",) * 3}, "poison"),
+        (4, 32, *LEVELS, "flag", [(3, 5), (5, 18)]),
+        sweep(4, 32, *LEVELS, "flag", FOLDED),
+        sweep(4, 64, ("mxfp8_e4m3",) * 3, {"scale": ("rceil", "floor", "even")}, "flag", FOLDED),
+        sweep(4, 64, ("mxfp8_e4m3",) * 3, {"overflow": ("specification",) * 3}, "poison", FOLDED),
         sweep(
             8,
             128,
             (*("mxfp8_e4m3",) * 2, "mxfp8_e5m2"),
             {"grouping": MIXED, "scale": ("floor", "ceil", "even")},
             "poison",
-        ),
-        (
-            4,
-            32,
-            ("fp8_e5m2", "mxfp8_e5m2", "bf16"),
-            {"grouping": ("16x16", "1x64", "tensor")},
-            "flag",
+            FOLDED,
         ),
         sweep(
             2,
@@ -193,32 +197,38 @@ MIXED = ("1x32", "1x32", "32x32")
             ("fp8_e5m2", "e5m1", "fp8_e4m3"),
             {"grouping": ("16x16", "2x2", "4x4")},
             "poison",
+            FOLDED,
         ),
     ],
 )
-@pytest.mark.sampled(2)
-def test_folding(block, data_width, formats, keys, special, rng):
+def test_folding(block, data_width, formats, keys, special, shapes, rng):
     """The exponents of squares, vectors and blocks are lowered to what is in them."""
     dut = make(block, data_width, formats, special=special, headroom=1, **keys)
     assert any(dut.geometry.folds)
-    jobs = some_jobs([(3, 5), (9, 34), (18, 7)], rng)
+    jobs = some_jobs(shapes, rng)
     jobs += [(specials(5, 9, rng), cls, 1, 2, None) for cls in range(3)]
     convert(dut, jobs, rng, 0.8)
 
 
 @pytest.mark.parametrize(
-    "block, data_width, rule, special",
+    "block, data_width, rule, special, shapes",
     [
-        sweep(8, 64, "nearest", "flag"),
-        (4, 128, "up", "poison"),
-        sweep(4, 64, "nearest", "poison"),
-        sweep(1, 32, "nearest", "flag"),
+        (4, 128, "up", "poison", [(3, 5), (5, 18)]),
+        *(
+            sweep(*case, [(3, 5), (18, 20), (17, 5)])
+            for case in (
+                (8, 64, "nearest", "flag"),
+                (4, 128, "up", "poison"),
+                (4, 64, "nearest", "poison"),
+                (1, 32, "nearest", "flag"),
+            )
+        ),
     ],
 )
-def test_nvfp4(rule, block, data_width, special, rng):
+def test_nvfp4(rule, block, data_width, special, shapes, rng):
     """W in squares of 16, the others in vectors; a scale per tensor, measured and given."""
     dut = make(block, data_width, ("nvfp4",) * 3, scale=(rule,) * 3, special=special)
-    jobs = some_jobs([(3, 5), (18, 20), (17, 5)], rng)
+    jobs = some_jobs(shapes, rng)
     jobs += given(some_jobs([(3, 5), (1, 18)], rng), rng.randrange(-12, 2))
     convert(dut, jobs, rng, 0.8)
 
@@ -239,10 +249,13 @@ def test_largest_numbers(rng):
 
 
 @pytest.mark.parametrize("p_ready, p_write", [(1.0, 0.05), (0.05, 1.0)], ids=["write", "read"])
-@pytest.mark.parametrize("formats", [("bfp4",) * 3, sweep(("nvfp4",) * 3)])
-def test_one_slow_side(formats, p_ready, p_write, rng):
+@pytest.mark.parametrize(
+    "formats, cols", [(("bfp4",) * 3, 30), sweep(("bfp4",) * 3, 60), sweep(("nvfp4",) * 3, 60)]
+)
+@pytest.mark.sampled(2)
+def test_one_slow_side(formats, cols, p_ready, p_write, rng):
     """Every buffer inside fills up, or runs empty."""
-    jobs = [(specials(3, 60, rng), cls, 1, 2, None) for cls in (0, 1)]
+    jobs = [(specials(3, cols, rng), cls, 1, 2, None) for cls in (0, 1)]
     convert(make(2, 64, formats), jobs, rng, p_ready, p_write)
 
 
@@ -254,7 +267,7 @@ def test_largest_block(rng):
     "first, random_bits",
     [(0, 1), (1, 16), (2, 1), (3, 16), sweep(0, 16), sweep(1, 1), sweep(2, 16), sweep(3, 1)],
 )
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_every_rule(first, random_bits, rng):
     """Each class has each of them once."""
     rules = [(*RULES, *RULES)[first + cls] for cls in range(3)]
@@ -277,20 +290,21 @@ STOCHASTIC = ("stochastic-a", "stochastic-b", "stochastic-c")
 @pytest.mark.parametrize(
     "kind, block, data_width, formats, keys, shapes",
     [
-        ("lfsr3", 8, 64, SQUARES, {}, [(9, 70)]),
+        sweep("lfsr3", 8, 64, SQUARES, {}, [(9, 70)]),
         ("lfsr3", 4, 32, SQUARES, {"grouping": ("16x16", "4x4", "8x8")}, [(18, 21)]),
-        ("lfsr3", 4, 128, SQUARES, VECTORS, [(34, 39)]),
-        ("lfsr3", 4, 64, ("fp8_e4m3", "fp8_e5m2", "bfp4"), {}, [(3, 5), (9, 37)]),
-        ("lfsr3", 2, 64, ("mxfp8_e4m3",) * 3, FOUND, [(33, 18)]),
-        ("lfsr3", 1, 512, SQUARES, {}, [(5, 3), (2, 75)]),
-        ("lfsr3", 2, 128, ("nvfp4",) * 3, {}, [(18, 20)]),
-        ("lfsr", 2, 32, SQUARES, {"grouping": ("1x8", "1x4", "2x2")}, [(3, 5), (18, 21)]),
-        ("lfsr", 4, 512, SQUARES, {}, [(9, 70)]),
+        sweep("lfsr3", 4, 128, SQUARES, VECTORS, [(34, 39)]),
+        sweep("lfsr3", 4, 64, ("fp8_e4m3", "fp8_e5m2", "bfp4"), {}, [(3, 5), (9, 37)]),
+        sweep("lfsr3", 2, 64, ("mxfp8_e4m3",) * 3, FOUND, [(33, 18)]),
+        sweep("lfsr3", 1, 512, SQUARES, {}, [(5, 3), (2, 75)]),
+        sweep("lfsr3", 2, 128, ("nvfp4",) * 3, {}, [(18, 20)]),
+        sweep("lfsr", 2, 32, SQUARES, {"grouping": ("1x8", "1x4", "2x2")}, [(3, 5), (18, 21)]),
+        sweep("lfsr", 4, 512, SQUARES, {}, [(9, 70)]),
         sweep("lfsr", 4, 128, ("fp8_e4m3", "mxfp8_e5m2", "e5m2"), FOUND, [(9, 37)]),
-        ("lfsr-24", 1, 64, SQUARES, {"grouping": ("1x2", "1x4", "1x1")}, [(9, 17)]),
-        ("lfsr-24", 4, 64, ("nvfp4",) * 3, {}, [(5, 18)]),
-        ("data", 4, 64, SQUARES, {"grouping": ("1x16", "4x4", "16x16")}, [(9, 37)]),
-        ("data", 4, 64, ("fp8_e4m3", "fp8_e5m2", "mxfp8_e4m3"), FOUND, [(5, 37)]),
+        sweep("lfsr-24", 1, 64, SQUARES, {"grouping": ("1x2", "1x4", "1x1")}, [(9, 17)]),
+        sweep("lfsr-24", 4, 64, ("nvfp4",) * 3, {}, [(5, 18)]),
+        ("data", 4, 64, SQUARES, {"grouping": ("1x16", "4x4", "16x16")}, [(3, 21)]),
+        sweep("data", 4, 64, SQUARES, {"grouping": ("1x16", "4x4", "16x16")}, [(9, 37)]),
+        sweep("data", 4, 64, ("fp8_e4m3", "fp8_e5m2", "mxfp8_e4m3"), FOUND, [(5, 37)]),
         sweep("data", 2, 128, ("nvfp4",) * 3, {}, [(18, 20)]),
         sweep("lfsr3", 8, 512, SQUARES, VECTORS, [(67, 131)]),
         sweep("lfsr3", 8, 128, SQUARES, VECTORS, [(20, 3), (66, 71)]),
@@ -300,7 +314,6 @@ STOCHASTIC = ("stochastic-a", "stochastic-b", "stochastic-c")
         sweep("lfsr", 8, 256, ("fp8_e5m2",) * 3, {}, [(35, 131)]),
     ],
 )  # fmt: skip
-@pytest.mark.sampled(5)
 def test_kinds_of_draws(kind, block, data_width, formats, keys, shapes, rng):
     """Draws by rows: tiles of squares, vectors and blocks, whose rows go on in the next tile; of
     both copies; found first or known at intake; some memories are slow."""
@@ -343,16 +356,16 @@ def test_timing(rng):
 
 
 @pytest.mark.parametrize(
-    "formats, passes",
+    "formats, passes, cols",
     [
-        (("mxfp4_e2m1",) * 3, (2,)),
-        (("mxfp4_e2m1", "mxfp8_e4m3", "fp8_e4m3"), (2, 2)),  # the latter is read twice
+        (("mxfp4_e2m1",) * 3, (2,), 32),
+        sweep(("mxfp4_e2m1",) * 3, (2,), 64),
+        sweep(("mxfp4_e2m1", "mxfp8_e4m3", "fp8_e4m3"), (2, 2), 64),  # the latter is read twice
     ],
 )
-@pytest.mark.sampled(2)
-def test_timing_of_passes(formats, passes, rng):
+def test_timing_of_passes(formats, passes, cols, rng):
     """A word per cycle and pass: the tensor's scan, and one per copy."""
-    values = np.random.default_rng(1).standard_normal((32, 64)).astype(np.float32)
+    values = np.random.default_rng(1).standard_normal((32, cols)).astype(np.float32)
     dut = make(4, 64, formats, rounding=("nearest",) * 3)
     classes = (1, 2)[: len(passes)]
     got = convert(dut, [(values, cls, 0, 0, None) for cls in classes], rng)
@@ -364,9 +377,8 @@ def test_timing_of_passes(formats, passes, rng):
 
 @pytest.mark.parametrize(
     "keys, asked",
-    [({}, (640, 350, 110)), ({"grouping": ("1x16",) * 3}, (1500, 1000, 220))],
+    [({}, (640, 350, 110)), sweep({"grouping": ("1x16",) * 3}, (1500, 1000, 220))],
 )
-@pytest.mark.sampled(2)
 def test_timing_of_small_tensors(keys, asked, rng):
     """Blocks beside the tensor take no time in the lanes; one after the other, in any order."""
     dut = make(8, 64, rounding=("nearest",) * 3, **keys)

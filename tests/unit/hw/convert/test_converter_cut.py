@@ -42,39 +42,40 @@ def cut_jobs(dut, sizes, rng, scale=None):
     return jobs
 
 
+CUT = [
+    (4, 64, ("bfp4",) * 3, {}),
+    (1, 512, ("bfp2", "bfp4", "bfp8"), {}),
+    (2, 64, ("bfp4",) * 3, {"grouping": ("16x16", "2x2", "8x8")}),
+    (1, 64, ("bfp4",) * 3, {"grouping": ("1x2", "1x8", "1x1")}),
+    (2, 64, ("bfp4",) * 3, {"grouping": ("1x4", "1x2", "8x8")}),
+    (4, 64, FLOATS, {"window": 16, "headroom": 1}),
+    (4, 32, ("bfp8", "bfp4", "bfp3"), {}),
+    (1, 64, ("bfp4",) * 3, {}),
+    (2, 128, ("bfp3", "bfp6", "bfp4"), {}),
+    (4, 64, ("bf16", "bfp4", "bfp8"), {"headroom": 1}),
+    (2, 64, ("bfp4",) * 3, {"rounding_kind": "data", "random_bits": 12}),
+    (8, 128, ("bfp4",) * 3, {}),
+    (16, 64, ("bfp4",) * 3, {}),
+    (8, 64, ("bfp4",) * 3, {"grouping": ("1x16", "1x8", "8x8")}),
+    (1, 64, ("bfp4",) * 3, {"grouping": ("1x16", "1x8", "4x4")}),
+    (2, 64, ("nvfp4",) * 3, {"headroom": 1}),
+    (4, 128, ("mxfp4_e2m1",) * 3, {}),
+]
+
+
 @pytest.mark.parametrize(
-    "block, data_width, formats, keys",
-    [
-        (4, 64, ("bfp4",) * 3, {}),
-        (1, 512, ("bfp2", "bfp4", "bfp8"), {}),
-        (2, 64, ("bfp4",) * 3, {"grouping": ("16x16", "2x2", "8x8")}),
-        (1, 64, ("bfp4",) * 3, {"grouping": ("1x2", "1x8", "1x1")}),
-        sweep(2, 64, ("bfp4",) * 3, {"grouping": ("1x4", "1x2", "8x8")}),
-        sweep(4, 64, FLOATS, {"window": 16, "headroom": 1}),
-        sweep(4, 32, ("bfp8", "bfp4", "bfp3"), {}),
-        sweep(1, 64, ("bfp4",) * 3, {}),
-        sweep(2, 128, ("bfp3", "bfp6", "bfp4"), {}),
-        sweep(4, 64, ("bf16", "bfp4", "bfp8"), {"headroom": 1}),
-        sweep(2, 64, ("bfp4",) * 3, {"rounding_kind": "data", "random_bits": 12}),
-        sweep(8, 128, ("bfp4",) * 3, {}),
-        sweep(16, 64, ("bfp4",) * 3, {}),
-        sweep(8, 64, ("bfp4",) * 3, {"grouping": ("1x16", "1x8", "8x8")}),
-        sweep(1, 64, ("bfp4",) * 3, {"grouping": ("1x16", "1x8", "4x4")}),
-        sweep(2, 64, ("nvfp4",) * 3, {"headroom": 1}),
-        sweep(4, 128, ("mxfp4_e2m1",) * 3, {}),
-    ],
+    "block, data_width, formats, keys, sizes",
+    [(*CUT[2], [(2, 1), (1, 2)]), *(sweep(*case, [(2, 3), (3, 2)]) for case in CUT)],
 )
-@pytest.mark.sampled(4)
-def test_patches(block, data_width, formats, keys, rng):
+def test_patches(block, data_width, formats, keys, sizes, rng):
     dut = make(block, data_width, formats, STOCHASTIC, fed=True, kept_rows=KEPT, **keys)
-    sizes = [(2, 3), (3, 2)]
     jobs = cut_jobs(dut, sizes, rng, scale=rng.randrange(-3, 6))
     convert(dut, jobs, rng, *rng.choice(STALLS))
 
 
 @pytest.mark.parametrize("stalls", [(1.0, 0.05, 1.0), (1.0, 1.0, 0.05)], ids=["write", "rows"])
-@pytest.mark.parametrize("grouping", [None, ("1x2", "1x8", "1x1")])
-@pytest.mark.sampled(4)
+@pytest.mark.parametrize("grouping", [None, sweep(("1x2", "1x8", "1x1"))])
+@pytest.mark.sampled(2)
 def test_one_slow_side_of_patches(stalls, grouping, rng):
     """The chain waits for the converter, or the converter for the chain."""
     keys = {} if grouping is None else {"grouping": grouping}
@@ -82,9 +83,10 @@ def test_one_slow_side_of_patches(stalls, grouping, rng):
     convert(dut, cut_jobs(dut, [(2, 2)], rng), rng, *stalls)
 
 
-def test_patches_take_no_longer(rng):
+@pytest.mark.parametrize("rows", [16, sweep(64)])
+def test_patches_take_no_longer(rows, rng):
     """Than the tensor whole."""
-    values = np.random.default_rng(1).standard_normal((64, 64)).astype(np.float32)
+    values = np.random.default_rng(1).standard_normal((rows, 64)).astype(np.float32)
     dut = make(4, 128, ("bfp4",) * 3, "nearest", fed=True, kept_rows=KEPT)
     jobs = [(values, 0, 1, 2, None, fed) for fed in (True, (2, 8, 0), (4, 8, 1))]
     whole, by_rows, by_columns = convert(dut, jobs, rng)

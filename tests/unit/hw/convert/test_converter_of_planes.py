@@ -125,10 +125,16 @@ VECTORS = {"grouping": ("1x8",) * 3}
 @pytest.mark.parametrize(
     "block, data_width, formats, keys, shapes",
     [
-        (4, 64, FAST, {}, SMALL),
-        (4, 64, FAST, EVERY, SMALL),
-        (2, 32, ("fast", "bfp2", "fast"), {"widths": (2, 4, 6)}, SMALL),
-        (8, 128, FAST, {"grouping": ("16x16", "8x8", "32x32"), "widths": (4,)}, [(3, 5), (17, 33)]),
+        sweep(4, 64, FAST, {}, SMALL),
+        sweep(4, 64, FAST, EVERY, SMALL),
+        sweep(2, 32, ("fast", "bfp2", "fast"), {"widths": (2, 4, 6)}, SMALL),
+        sweep(
+            8,
+            128,
+            FAST,
+            {"grouping": ("16x16", "8x8", "32x32"), "widths": (4,)},
+            [(3, 5), (17, 33)],
+        ),
         (1, 64, FAST, {"scale": ("ceil", "floor", "ceil")}, [(1, 1), (3, 17)]),
         sweep(4, 512, FAST, EVERY, [(1, 1), (5, 70)]),
         sweep(8, 256, FAST, {"widths": (2, 4, 8)}, [(1, 1), (9, 70)]),
@@ -136,7 +142,6 @@ VECTORS = {"grouping": ("1x8",) * 3}
         sweep(2, 512, FAST, EVERY, [(1, 1), (5, 40)]),
     ],
 )
-@pytest.mark.sampled(3)
 def test_squares(block, data_width, formats, keys, shapes, rng):
     dut = make(block, data_width, formats, **keys)
     convert(dut, some_jobs(dut, shapes, rng), rng, *rng.choice([(1.0, 1.0), (0.5, 0.4)]))
@@ -163,12 +168,12 @@ def test_two_copies(block, data_width, formats, keys, shapes, rng):
 @pytest.mark.parametrize(
     "block, data_width, keys, shapes",
     [
-        (4, 64, EVERY, SMALL),
-        (8, 128, {"grouping": ("8x8", "1x16", "16x16")}, [(3, 5), (17, 33)]),
+        sweep(4, 64, EVERY, SMALL),
+        sweep(8, 128, {"grouping": ("8x8", "1x16", "16x16")}, [(3, 5), (17, 33)]),
         sweep(2, 512, EVERY, [(1, 1), (5, 40)]),
+        (4, 64, {"grouping": ("4x4", "1x8", "8x8")}, [(3, 5), (9, 13)]),
     ],
 )
-@pytest.mark.sampled(2)
 def test_fed(block, data_width, keys, shapes, rng):
     """By a chain, as far as tensors are no wider than a tile; else from memory, in turn."""
     dut = make(block, data_width, fed=True, **keys)
@@ -176,12 +181,12 @@ def test_fed(block, data_width, keys, shapes, rng):
 
 
 @pytest.mark.parametrize("p_read, p_write", [(1.0, 0.05), (0.05, 1.0)], ids=["write", "read"])
-@pytest.mark.parametrize("keys", [{}, sweep(VECTORS)])
+@pytest.mark.parametrize("keys, cols", [({}, 30), sweep({}, 60), sweep(VECTORS, 60)])
 @pytest.mark.sampled(2)
-def test_one_slow_side(keys, p_read, p_write, rng):
+def test_one_slow_side(keys, cols, p_read, p_write, rng):
     """Every buffer inside fills up, or runs empty."""
     dut = make(2, 64, **keys, **EVERY)
-    jobs = [(tensor((3, 60), rng), 1, planes, 1, 2) for planes in (4, 1, 3)]
+    jobs = [(tensor((3, cols), rng), 1, planes, 1, 2) for planes in (4, 1, 3)]
     convert(dut, jobs, rng, p_read, p_write)
 
 

@@ -10,6 +10,7 @@ from diastole_sim.spec.numerics import CLASS_NAMES
 from oracle.formats import deficit, element, round_to_code
 from oracle.threefry import draw
 from support.bench import design, put, run
+from support.sweep import sweep
 from support.tiles import (
     MACHINES,
     class_of,
@@ -23,6 +24,7 @@ from support.tiles import (
 )
 
 NAMES = list(MACHINES)
+SCANNED = ("squares", "words of many blocks", "vectors", "tensor scales", "folding tensors")
 SCALES = element("fp8_e4m3").values
 SCALE = 131  # of a tensor: e + 127, or T + 138
 DRAWN = {"seed": 0x1234_5678, "tag": 0x9ABC_DEF0, "step": 77}
@@ -347,8 +349,7 @@ def test_draws_take_no_time(by_blocks, rng):
     assert bench.writes[-1][0] - bench.writes[0][0] == len(bench.writes) - 1
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.sampled(3)
+@pytest.mark.parametrize("name", [name if name in SCANNED else sweep(name) for name in NAMES])
 def test_scan(name, rng):
     """Only the largest magnitude is found; nothing waits for room."""
     bench = Bench(name, rng.randrange(3), shape_of(name, 0, rng), rng)

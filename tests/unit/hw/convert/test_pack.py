@@ -10,7 +10,6 @@ from support.bench import design, get, put, run
 from support.sweep import alternating
 from support.tiles import joined
 
-
 SIZES = [
     (1, (5, 9, 3), 32),
     (2, (5, 8, 3), 64),

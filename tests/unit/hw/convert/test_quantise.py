@@ -137,7 +137,7 @@ def near(precision, extra):
         ("mxfp6_e3m2", "mxfp4_e2m1", "bfp4"),
     ],
 )
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_small_exhaustive(rule, names):
     """2 random bits: every kept part, fraction, remainder and draw, at every depth."""
     numerics = make_numerics(*names, rounding=(rule,) * 3, random_bits=2)
@@ -191,7 +191,7 @@ def random_cases(numerics, rng, count, folds=False):
 )
 @pytest.mark.parametrize("window", [sweep(0), 24])
 @pytest.mark.parametrize("names", [WIDE, GENERIC, ("fp8_e4m3", "fp8_e4m3", "bfp8")])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 def test_wide_formats(names, window, special, overflow, rng):
     """With and without folding, numbers above the top binade where there is a tensor scale."""
     if window == 0 and names != GENERIC:
@@ -341,7 +341,7 @@ def check_planes(numerics, cases):
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("widths", [(2, 4), (2, 4, 6, 8), (4, 6)])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_widths_exhaustive(rule, widths, rng):
     """2 random bits: around every border of the narrow ones, and near those of the wide ones;
     beside a class of two bits, which has one plane."""

@@ -94,7 +94,7 @@ def random_rows(rows, cols, bits, rng):
     [(*sizes, SQUARES) for sizes in product(BLOCKS, WIDTHS)]
     + [(*sizes, VECTORS) for sizes in product(BLOCKS, (32, 128, 512))],
 )
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_reorder(block, data_width, formats, rng):
     dut = design(Reorder, numerics=numerics_of(block, formats), data_width=data_width)
     count = 3 if dut.geometry.group_words <= 256 else 1

@@ -33,9 +33,7 @@ def plain(payload):
     return {name: int(getattr(payload, name)) for name in FIELDS}
 
 
-@pytest.mark.parametrize(
-    "name, p_ready", alternating(NAMES, {"free": (1.0,), "stalled": (0.4,)})
-)
+@pytest.mark.parametrize("name, p_ready", alternating(NAMES, {"free": (1.0,), "stalled": (0.4,)}))
 def test_tiles(name, p_ready, rng):
     """Tensors of all classes one after the other; nothing of one is left for the next."""
     numerics, data_width = machine(name)

@@ -246,9 +246,8 @@ def make(name):
     return with_vector(make_plan(numerics, **shape)), numerics
 
 
-@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("machine", [name if name == "3x2" else sweep(name) for name in MACHINES])
 @pytest.mark.parametrize("p_stall", [0, sweep(0.5)], ids=["free", "stalled"])
-@pytest.mark.sampled(4)
 def test_every_product_in_any_nest(machine, p_stall, rng):
     """All chained, one after the other in flight, the machine's own nest and others."""
     plan, numerics = make(machine)
@@ -262,33 +261,46 @@ def test_every_product_in_any_nest(machine, p_stall, rng):
     run_chained(plan, numerics, products, sizes, rng, p_stall)
 
 
-@pytest.mark.parametrize("machine", ["3x2", "words of two", sweep("vectors"), sweep("two ports")])
-@pytest.mark.sampled(2)
-def test_among_products_that_are_written(machine, rng):
+@pytest.mark.parametrize(
+    "machine, sizes, count",
+    [
+        ("3x2", (5, 7, 6), 5),
+        *(
+            sweep(machine, (9, 13, 10), 9)
+            for machine in ("3x2", "words of two", "vectors", "two ports")
+        ),
+    ],
+)
+def test_among_products_that_are_written(machine, sizes, count, rng):
     """Chains that are slow, beside products that leave in the other direction, and nothing of them
     is passed by a later one."""
     plan, numerics = make(machine)
-    sizes = (9, 13, 10)
     products = []
-    for _ in range(9):
+    for _ in range(count):
         mode = rng.choice([*PRODUCTS, *[Mode.FUSED] * plan.fused])
         nest = Nest() if mode == Mode.FUSED else random_nest(plan, mode, sizes, rng)
         products.append((mode, nest, mode != Mode.FUSED and rng.random() < 0.7))
     run_chained(plan, numerics, products, sizes, rng, 0.7)
 
 
-@pytest.mark.parametrize("modes", [(Mode.FORWARD, Mode.DX), (Mode.DX, Mode.DW)])
-@pytest.mark.sampled(2)
-def test_a_later_chain_waits_for_an_earlier_one(modes, rng):
+@pytest.mark.parametrize(
+    "modes, sizes",
+    [
+        ((Mode.FORWARD, Mode.DX), (9, 11, 8)),
+        sweep((Mode.FORWARD, Mode.DX), (14, 15, 16)),
+        sweep((Mode.DX, Mode.DW), (14, 15, 16)),
+    ],
+)
+def test_a_later_chain_waits_for_an_earlier_one(modes, sizes, rng):
     """Its first tile is there, in the other direction, while rows of the earlier one are left."""
     plan, numerics = make("3x2")
     assert plan.use(modes[0]).north != plan.use(modes[1]).north
     products = [(mode, Nest(), True) for mode in modes]
-    waits = run_chained(plan, numerics, products, (14, 15, 16), rng, 0.8)
+    waits = run_chained(plan, numerics, products, sizes, rng, 0.8)
     assert waits == {"memory": 0, "chain": 1}
 
 
-@pytest.mark.parametrize("chained, p_stall", [(True, 0.0), (False, 0.9), (False, 0.0)])
+@pytest.mark.parametrize("chained, p_stall", [(True, 0.0), (False, 0.9), sweep(False, 0.0)])
 def test_what_results_wait_for(chained, p_stall, rng):
     """A chain never makes them wait where its queue has room for them all: 24 rows of blocks."""
     plan, numerics = make("3x2")

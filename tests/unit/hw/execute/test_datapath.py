@@ -6,6 +6,7 @@ from diastole_hw.execute.datapath import Datapath
 from diastole_hw.schedule.tokens import Region
 from support.bench import design, run
 from support.plans import make_numerics, make_plan
+from support.sweep import sweep
 
 SIDE = 2
 
@@ -60,7 +61,7 @@ async def passes(ctx, dut, valid, direction):
 
 @pytest.mark.parametrize("registered", [False, True])
 @pytest.mark.parametrize("direction, grouping", [("east", None), ("north", None), ("north", "1x2")])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 def test_poison_of_banks_that_are_meant(direction, grouping, registered, rng):
     numerics = make_numerics(block=SIDE, special="poison", groupings=(grouping,) * 3)
     plan = make_plan(numerics, rows=3, cols=2, output_register=registered)
@@ -90,6 +91,7 @@ def test_poison_of_banks_that_are_meant(direction, grouping, registered, rng):
 
 
 @pytest.mark.parametrize("rows, cols, registered", [(3, 2, 0), (2, 3, 0), (1, 1, 0), (2, 3, 1)])
+@pytest.mark.sampled(2)
 def test_places_are_freed_when_every_bank_has_been_read(rows, cols, registered, rng):
     """max(R, C) cycles after their last slot, each for itself, in every cycle."""
     sizes = {"rows": rows, "cols": cols, "output_register": bool(registered)}
@@ -111,7 +113,7 @@ def test_places_are_freed_when_every_bank_has_been_read(rows, cols, registered, 
     assert seen == [nothing] * later + frees + [nothing] * 2
 
 
-@pytest.mark.parametrize("other", ["kind", "bank", "parity", None])
+@pytest.mark.parametrize("other", [sweep("kind"), "bank", "parity", None])
 def test_two_ports_write_one_part_of_a_bank_one_after_the_other(other, rng):
     """``other``: what alone differs; None: whatever it is.
 

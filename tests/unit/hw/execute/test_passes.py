@@ -233,7 +233,7 @@ def plain(view):
 
 
 @pytest.mark.parametrize("machine, mode", CASES, ids=lambda value: getattr(value, "name", value))
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 def test_passes_are_the_slices_and_groups_of_the_chunks(machine, mode, rng):
     plan = machine_plan(machine)
     dut = design(PassWalk, plan)

@@ -172,6 +172,7 @@ def test_ends_of_chunks_go_with_their_direction(rng):
 
 @pytest.mark.parametrize("uses", USES.values(), ids=USES)
 @pytest.mark.parametrize("rows, cols, block", SIZES)
+@pytest.mark.sampled(3)
 def test_passes_follow_each_other_without_bubbles(rows, cols, block, uses, rng):
     """A pass costs max(slots, R B, 4) cycles, and the next is loaded from its swap on."""
     dut = runner(rows, cols, block)
@@ -194,6 +195,7 @@ def test_passes_follow_each_other_without_bubbles(rows, cols, block, uses, rng):
 
 @pytest.mark.parametrize("p_put", [0.5, 0.1])
 @pytest.mark.parametrize("rows, cols, block", SIZES)
+@pytest.mark.sampled(2)
 def test_passes_of_every_kind_that_come_late(rows, cols, block, p_put, rng):
     dut = runner(rows, cols, block)
     given = [

@@ -270,7 +270,7 @@ def check_block(plan, block, want):
 @pytest.mark.parametrize(
     "name, mode, p_move", alternating(CASES, {"free": (1.0,), "stalled": (0.4,)})
 )
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(9)
 def test_blocks_of_chunks(name, mode, p_move, rng):
     plan = make(name)
     maxima = {memory: table_of_maxima(name, rng) for memory in MEMORIES.values()}

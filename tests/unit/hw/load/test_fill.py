@@ -365,7 +365,7 @@ class Case:
 @pytest.mark.parametrize(
     "machine, mode, p_data", alternating(CASES, {"free": (1.0,), "stalled": (0.6,)})
 )
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(10)
 def test_chunks(machine, mode, p_data, rng):
     plan, port = make(machine), port_of(machine)
     tile = rng.randrange(4)  # their maxima lie apart; in the fused pass those of dY are loaded once

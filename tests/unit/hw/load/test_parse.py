@@ -178,6 +178,7 @@ def check_part(group, want):
 
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("p_data, p_out", [(1.0, 1.0), (0.6, 0.5)], ids=["free", "stalled"])
+@pytest.mark.sampled(2)
 def test_beats_are_told_apart(machine, p_data, p_out, rng):
     plan = make(machine)
     case = make_case(plan, rng)

@@ -235,7 +235,7 @@ def chunk_members(chunk):
 
 
 @pytest.mark.parametrize("machine, mode", CASES, ids=lambda value: getattr(value, "name", value))
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 def test_requests_are_those_of_the_image(machine, mode, rng):
     plan, port = machine_plan(machine), port_of(machine)
     dut = design(RegionRequests, plan, port)
@@ -353,6 +353,7 @@ def cycles_of(plan, port, mode, chunks, want):
 
 
 @pytest.mark.parametrize("machine, mode", CASES, ids=lambda value: getattr(value, "name", value))
+@pytest.mark.sampled(2)
 def test_cycles(machine, mode, rng):
     plan, port = machine_plan(machine), port_of(machine)
     dut = design(RegionRequests, plan, port)

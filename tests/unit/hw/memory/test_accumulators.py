@@ -132,7 +132,7 @@ async def drain(ctx, dut, sums, rng):
 @pytest.mark.parametrize("banks, drained", [(1, 1), (2, 1), (2, 2), (3, 1), (3, 2), (5, 4), (4, 2)])
 @pytest.mark.parametrize("latency", [2, 3, 7])
 @pytest.mark.parametrize("special, registers", [("flag", False), ("poison", False), ("flag", True)])
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(16)
 def test_sums_while_other_tiles_drain(banks, drained, latency, special, registers, rng):
     plan = make_plan(make_numerics(block=2, special=special), output_register=registers)
     sizes = {"banks": banks, "drained": drained, "latency": latency + registers}

@@ -96,7 +96,9 @@ def test_a_drain_is_given_neighbouring_blocks(machine):
     assert all(len(drain.stream.value) == 1 for drain in drains.values() if drain)
 
 
-SLOW = ("drains of W's vectors, by four", "drains of two blocks")  # others have what they do
+SLOW = ("wide bus", "drains of W's vectors, by four", "drains of two blocks")
+"""Others have what these do."""
+
 SEEN = [
     (machine, port, False) for machine in MACHINES for port in range(1 + ("two ports" in machine))
 ]
@@ -106,7 +108,7 @@ LATE = [("vectors", 0, True), ("drains of four and of two", 0, True)]
 @pytest.mark.parametrize(
     "machine, port, late", [sweep(*seen) if seen[0] in SLOW else seen for seen in SEEN + LATE]
 )
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(6)
 def test_two_readers_of_each_memory(machine, port, late, rng):
     """One entry for the block, or as many as it has rows; what another port brings is not seen.
     What drains are given may come a cycle later."""

@@ -3,6 +3,7 @@
 
 from collections import deque
 from dataclasses import dataclass
+from itertools import product
 
 import pytest
 
@@ -10,6 +11,7 @@ from diastole_hw.memory.port_floats import PortFloats
 from support.bench import design, run
 from support.floats import decoded, nearest
 from support.plans import make_numerics, make_plan
+from support.sweep import alternating
 
 PSUM_BITS = 14
 APART = 4  # cycles between two additions to one word
@@ -63,9 +65,12 @@ def shown(ctx, dut):
     return [decoded(bits, MANTISSA) for bits in word.sums], word.poison if dut.plan.poison else 0
 
 
-@pytest.mark.parametrize("alone", [True, False])
-@pytest.mark.parametrize("special", ["flag", "poison"])
-@pytest.mark.parametrize("p_add, p_read", [(1.0, 1.0), (0.6, 0.5)])
+@pytest.mark.parametrize(
+    "alone, special, p_add, p_read",
+    alternating(
+        product((True, False), ("flag", "poison")), {"always": (1.0, 1.0), "often": (0.6, 0.5)}
+    ),
+)
 @pytest.mark.sampled(2)
 def test_chunks_and_reads(alone, special, p_add, p_read, rng):
     """In any cycle a word of one memory may be added to, and one of the other be read; while words

@@ -1,11 +1,14 @@
 # amaranth: UnusedElaboratable=no
 """Sums behind a port against a dictionary: additions, and reads of the other memory meanwhile."""
 
+from itertools import product
+
 import pytest
 
 from diastole_hw.memory.port_sums import PortSums
 from support.bench import design, run
 from support.plans import make_numerics, make_plan
+from support.sweep import alternating
 
 PSUM_BITS = 12
 APART = 3  # cycles between two additions to one word; 4 with registers behind memories
@@ -30,9 +33,13 @@ def shown(ctx, dut):
     return {"sums": list(word.sums)} | ({"poison": word.poison} if dut.plan.poison else {})
 
 
-@pytest.mark.parametrize("registers", [0, 1])
-@pytest.mark.parametrize("special", ["flag", "poison"])
-@pytest.mark.parametrize("p_add, p_read", [(1.0, 1.0), (0.6, 0.5), (0.3, 1.0)])
+@pytest.mark.parametrize(
+    "special, registers, p_add, p_read",
+    alternating(
+        product(("flag", "poison"), (0, 1)),
+        {"always": (1.0, 1.0), "often": (0.6, 0.5), "seldom": (0.3, 1.0)},
+    ),
+)
 def test_additions_and_reads(registers, special, p_add, p_read, rng):
     """In any cycle a word of one memory may be added to, and one of the other be read; while words
     are overwritten, of the same, too."""

@@ -30,6 +30,7 @@ def check(sum_bits, mantissa, cases):
 
 @pytest.mark.parametrize("sum_bits", [9, 10, 11])
 @pytest.mark.parametrize("mantissa", [2, 3, 8, 23])
+@pytest.mark.sampled(3)
 def test_every_sum(sum_bits, mantissa):
     """Of lengths that are a power of two, one more and one less; shorter than the mantissa."""
     half = 1 << (sum_bits - 1)
@@ -38,6 +39,7 @@ def test_every_sum(sum_bits, mantissa):
 
 @pytest.mark.parametrize("sum_bits", [33, 38, 49, 63])
 @pytest.mark.parametrize("mantissa", [2, 9, 23])
+@pytest.mark.sampled(3)
 def test_long_ones(sum_bits, mantissa, rng):
     cases = [0, 1, -1, 2 ** (sum_bits - 1) - 1, 1 - 2 ** (sum_bits - 1)]
     for _ in range(700):

@@ -135,7 +135,7 @@ REGISTERED = pytest.mark.parametrize("registered", [False, True], ids=["plain", 
 
 @REGISTERED
 @pytest.mark.parametrize("case", STREAMS)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_stream(case, registered, rng):
     numerics, block, rows, cols, side, cls, classes, grouped = STREAMS[case]
     numerics = make_numerics(block=block, **numerics)
@@ -193,7 +193,7 @@ HELD = {  # numerics, block, rows, cols, in place, deficits, whether words have 
 @REGISTERED
 @pytest.mark.parametrize("case", HELD)
 @pytest.mark.parametrize("cls", [1, 2], ids=["w", "dy"])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_held(case, cls, registered, rng):
     numerics, block, rows, cols, in_place, directions, own = HELD[case]
     numerics = make_numerics(block=block, **numerics)

@@ -6,12 +6,16 @@ from amaranth.hdl import Fragment
 from diastole_hw.execute.datapath import Datapath
 from diastole_hw.memory.sizes import rams_of, scratchpad_bits, sum_bits
 from support.products import MACHINES
+from support.sweep import sweep
 
 
 @pytest.mark.parametrize(
-    "name", ["pico", "mixed", "turning", "ports", "nvfp4", "mxfp8_e4m3", "floats", "floats_odd"]
+    "name",
+    [
+        *("pico", "turning", "nvfp4", "floats_odd"),
+        *(sweep(name) for name in ("mixed", "ports", "mxfp8_e4m3", "floats")),
+    ],
 )
-@pytest.mark.sampled(3)
 def test_they_are_those_of_the_datapath(name):
     plan = MACHINES[name].plan
     rams = list(rams_of(Fragment.get(Datapath(plan), None)))

@@ -141,7 +141,7 @@ ARRAYS = [(side, width) for side in enumerate(BLOCK_SIDES) for width in enumerat
     "block, data_width",
     [(b, width) if (i + j) % 2 else sweep(b, width) for (i, b), (j, width) in ARRAYS],
 )
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(8)
 def test_every_array(block, data_width, rng):
     for in_place in (True, False):
         for plan in plans(rng, block, data_width, in_place):
@@ -159,6 +159,7 @@ def test_every_array(block, data_width, rng):
 @pytest.mark.parametrize("block", BLOCK_SIDES)
 @pytest.mark.parametrize("data_width", DATA_WIDTHS)
 @pytest.mark.parametrize("name", FORMAT_NAMES)
+@pytest.mark.sampled(5)
 def test_image(block, data_width, name):
     numerics = make_numerics(block=block, formats=name, fraction=0, headroom=1)
     check_image(make_plan(numerics, data_width=data_width))
@@ -222,6 +223,7 @@ def test_two_ports_need_even_numbers_of_cells(rows, cols):
 
 @pytest.mark.parametrize("block", BLOCK_SIDES)
 @pytest.mark.parametrize("data_width", DATA_WIDTHS)
+@pytest.mark.sampled(2)
 def test_words_of_two_ports(block, data_width, rng):
     """What leaves in a cycle: at most two beats, and no tile begins within it."""
     for rows in range(2, 65, 2):

@@ -305,7 +305,7 @@ MINIFLOATS = {
 @pytest.mark.parametrize("rows, cols", [(1, 1), (2, 2), (3, 2), (4, 1)])
 @pytest.mark.parametrize("spread, fraction", [(1, 30), (9, 6)], ids=["exact", "wide"])
 @pytest.mark.parametrize("formats", BFP)
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(8)
 def test_block_floating_point(rows, cols, formats, spread, fraction, rng):
     found = check(rows, cols, numerics(*BFP[formats], fraction), spread, rng)
     assert fraction == 6 or all(found)
@@ -321,7 +321,7 @@ def test_block_floating_point(rows, cols, formats, spread, fraction, rng):
     ],
 )
 @pytest.mark.parametrize("formats", MINIFLOATS)
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_minifloats(rows, cols, formats, spread, fraction, special, rng):
     chosen = numerics(*MINIFLOATS[formats], fraction, special=special)
     check(rows, cols, chosen, spread, rng, specials=special == "poison")

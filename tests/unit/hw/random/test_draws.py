@@ -48,7 +48,7 @@ def rows_side_by_side(lanes, rows, rng):
 
 @pytest.mark.parametrize("lanes, bits", [(1, 16), (2, 8), (2, 9), (4, 1), (8, 5), (16, 3)])
 @pytest.mark.parametrize("copies, rows, p_ready", [(1, 4, 1.0), (2, 1, 0.3), (2, 8, 1.0)])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_matches_model(lanes, bits, copies, rows, p_ready, rng):
     dut = design(Draws, lanes=lanes, random_bits=bits, copies=copies, rows=rows)
     keys = [rng.getrandbits(32) for _ in range(3)]
@@ -91,7 +91,7 @@ def test_new_keys():
 @pytest.mark.parametrize("copies", [1, 2])
 @pytest.mark.parametrize("lanes", LANES)
 @pytest.mark.parametrize("rows", [1, 8])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_rate(lanes, copies, rows):
     """A word per cycle in the long run, however aligned, row by row or side by side; the first
     after 15 to 18 cycles, and what rows begin with."""

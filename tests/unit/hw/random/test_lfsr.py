@@ -20,6 +20,7 @@ def run(dut, main):
 
 @pytest.mark.parametrize("lanes", LANES)
 @pytest.mark.parametrize("n, bits", [(3, 3), (4, 1), (8, 8), (12, 5), (13, 13), (24, 24)])
+@pytest.mark.sampled(3)
 def test_lanes_see_steps_ahead(lanes, n, bits, rng):
     dut = LaneStates(lanes=lanes, random_bits=bits, state_bits=n, pairs=False)
 

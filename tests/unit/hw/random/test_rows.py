@@ -93,7 +93,7 @@ async def begin(ctx, dut, height, keys):
 )  # fmt: skip
 @pytest.mark.parametrize("p_ready", [1.0, 0.3], ids=["free", "stalled"])
 @pytest.mark.parametrize("twice", [False, True], ids=["once", "twice"])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_matches_model(kind, lanes, copies, p_ready, twice, rng):
     """Two tensors of odd shapes, one after the other."""
     block = rng.choice([1, 2, 4])

@@ -42,6 +42,7 @@ def test_known_answers(cycles, counter, key, result):
 
 @pytest.mark.parametrize("cycles", CYCLES)
 @pytest.mark.parametrize("p_valid", [1.0, 0.3], ids=["free", "pauses"])
+@pytest.mark.sampled(2)
 def test_matches_model(cycles, p_valid, rng):
     dut = design(Threefry, cycles=cycles)
     key, high = (rng.getrandbits(32), rng.getrandbits(32)), rng.getrandbits(32)

@@ -43,6 +43,7 @@ class Lengths(wiring.Component):
 
 @pytest.mark.parametrize("mode", PRODUCTS, ids=lambda mode: mode.name)
 @pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.sampled(3)
 def test_every_nest(machine, mode):
     plan = make_plan(**{"numerics": make_numerics()} | MACHINES[machine])
     limits = plan.nests.of(mode.name.lower())

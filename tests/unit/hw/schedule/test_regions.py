@@ -92,6 +92,7 @@ def random_chunk(rng, plan, mode):
 
 
 @pytest.mark.parametrize("name, mode", CASES, ids=lambda value: getattr(value, "name", value))
+@pytest.mark.sampled(3)
 def test_steps_are_those_of_the_equation(name, mode, rng):
     plan = make(name)
     dut = RegionSteps(plan)

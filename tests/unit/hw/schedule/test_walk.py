@@ -157,6 +157,7 @@ def sizes_of(plan, mode, blocks, rng):
     ],
 )
 @pytest.mark.parametrize("mode", list(Mode))
+@pytest.mark.sampled(2)
 def test_every_chunk_once_in_order(rows, cols, in_place, groupings, mode, rng):
     plan = make_plan(make_numerics(groupings=groupings), rows, cols, in_place)
     if mode == Mode.FUSED and not plan.fused:
@@ -200,7 +201,7 @@ def left_over(plan, mode, nest, blocks):
     "rows, cols, in_place, blocks",
     [(2, 2, True, (19, 9, 17)), (2, 2, False, (21, 6, 14)), (1, 2, True, (12, 9, 42))],
 )
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(9)
 def test_every_nest_that_fits(rows, cols, in_place, blocks, mode, rng):
     """Rings that fill to the last slab are among them, and panels of one and of many tiles."""
     plan = make_plan(make_numerics(block=8), rows, cols, in_place)

@@ -201,6 +201,7 @@ def operand_planes(mode, planes):
 
 @pytest.mark.parametrize("rows, cols, widths", [(1, 1, (2, 4)), (2, 3, (2, 4, 6, 8)), (2, 2, (8,))])
 @pytest.mark.parametrize("mode", PRODUCTS, ids=lambda mode: mode.name)
+@pytest.mark.sampled(3)
 def test_every_pair_of_planes(rows, cols, widths, mode, rng):
     """Once for each tile and chunk, in nests that keep nothing, one operand or both."""
     plan = planar_plan(rows, cols, widths)

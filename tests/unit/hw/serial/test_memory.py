@@ -72,6 +72,7 @@ async def word(ctx, port, address, value=None):
 
 @pytest.mark.parametrize("data_width", [32, 64, 256])
 @pytest.mark.parametrize("p_stall", [0.0, 0.4], ids=["free", "stalled"])
+@pytest.mark.sampled(2)
 def test_bursts_and_words_at_once(data_width, p_stall, rng):
     dut = design(SharedMemory, data_width=data_width, base=BASE, size=SIZE)
     size, half = data_width // 8, SIZE // 2

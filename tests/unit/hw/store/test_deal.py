@@ -67,7 +67,7 @@ async def serve(ctx, requests, beats, memory, beat_bytes, count, willing):
 
 @pytest.mark.parametrize("block, data_width, vectors", CASES)
 @pytest.mark.parametrize("slow", [None, 0, 1], ids="slow port {}".format)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_memory_holds_the_rows(block, data_width, vectors, slow, rng):
     plan = plan_of(block, data_width)
     dut = EmitPorts(plan, vectors=vectors)

@@ -276,7 +276,7 @@ def accumulators(dut, result, padded=False):
 @pytest.mark.parametrize(
     "machine, mode, north, p_stall", alternating(CASES, {"free": (0,), "stalled": (0.5,)})
 )
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(12)
 def test_rows_of_floats(machine, mode, north, p_stall, rng):
     plan = make(machine)
     side = plan.block
@@ -331,7 +331,7 @@ def test_rows_of_floats(machine, mode, north, p_stall, rng):
         [case for case in CASES if case[1] != Mode.FUSED], {"free": (0,), "stalled": (0.6,)}
     ),
 )
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 def test_blocks_for_a_chain(machine, mode, north, p_stall, rng):
     """A vector of B floats for every row of a block; nothing is written, and rows beyond the result
     are zeros whatever stands in the accumulators."""

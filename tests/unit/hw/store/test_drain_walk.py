@@ -324,7 +324,7 @@ async def tiles_of(ctx, dut, jobs, willing):
 @pytest.mark.parametrize(
     "p_granted, p_ready", [(1.0, 1.0), (0.5, 0.5), (1.0, 0.2)], ids=["free", "both", "spans"]
 )
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(8)
 def test_words_maxima_and_spans(name, north, p_granted, p_ready, rng):
     plan = make(name)
     chosen = modes(name, north)
@@ -347,7 +347,7 @@ def test_words_maxima_and_spans(name, north, p_granted, p_ready, rng):
 
 @pytest.mark.parametrize("name, north", CASES)
 @pytest.mark.parametrize("p_granted", [1.0, 0.4], ids=["free", "stalled"])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(8)
 def test_rows_of_blocks(name, north, p_granted, rng):
     """Results that are chained and others in turn, in a machine that has a vector unit."""
     plan = with_vector(make(name))

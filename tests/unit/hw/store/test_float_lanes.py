@@ -120,7 +120,7 @@ SHAPES = [  # lanes, bits, bounds, poison, late
 @pytest.mark.parametrize("p_read", [1.0, 0.4], ids=["free", "gaps"])
 @pytest.mark.parametrize("sinks", [1, 3])
 @pytest.mark.parametrize("lanes, sum_bits, bounds, poisonable, late", SHAPES)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_floats_of_every_word(lanes, sum_bits, bounds, poisonable, late, sinks, p_read, rng):
     """Sums of every length at scales from far below the smallest float to far above the largest."""
     sizes = {"lanes": lanes, "sum_bits": sum_bits, "bounds": bounds, "late": late}

@@ -169,7 +169,7 @@ RATES = {  # by direction: wanted, taken; of the words to the north so many colu
 
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("rates", RATES)
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(18)
 def test_every_word_in_its_place(machine, rates, rng):
     plan = make(machine)
     dut = design(FloatPipe, plan)

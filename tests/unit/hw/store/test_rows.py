@@ -83,7 +83,7 @@ async def collect(ctx, dut, memory, rows, willing):
 
 
 @pytest.mark.parametrize("block, data_width, vectors, ports", [*CASES, *TWO_BEATS])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_memory_holds_the_rows(block, data_width, vectors, ports, rng):
     stride = rng.choice((1, 2))
     dut = emitter(block, data_width, vectors, ports, stride=stride)
@@ -124,6 +124,7 @@ def test_memory_holds_the_rows(block, data_width, vectors, ports, rng):
 
 @pytest.mark.parametrize("p", [1.0, 0.5])
 @pytest.mark.parametrize("block, data_width", [(4, 32), (8, 128), (16, 256), (2, 32)])
+@pytest.mark.sampled(2)
 def test_pieces_of_turned_rows(block, data_width, p, rng):
     """Beats of them, in place of words; then words again."""
     dut = emitter(block, data_width, turns=True)

@@ -1,12 +1,13 @@
 """Pieces of a result that come as columns and leave as rows, against lists."""
 
-from itertools import pairwise
+from itertools import pairwise, product
 
 import pytest
 
 from diastole_hw.store.turn import TurnTile, column_vectors, piece_floats
 from support.bench import design, get, put, run
 from support.plans import make_numerics, make_plan
+from support.sweep import alternating
 
 SHAPES = {  # side of a block, rows, columns, D; then vectors of a column and of a word of sums
     "one lane": (1, 2, 3, 32, 1, 1),
@@ -39,12 +40,14 @@ def random_piece(rng, plan, rows, cols=None):
     return span, [[rng.getrandbits(32) for _ in range(cols)] for _ in range(rows)]
 
 
-@pytest.mark.parametrize("registers", [0, 1])
-@pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize(
-    "p_in, p_out", [(1, 1), (0.5, 0.5), (1, 0.2), (0.2, 1)], ids=["free", "both", "out", "in"]
+    "name, registers, p_in, p_out",
+    alternating(
+        product(SHAPES, (0, 1)),
+        {"free": (1, 1), "both": (0.5, 0.5), "out": (1, 0.2), "in": (0.2, 1)},
+    ),
 )
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(2)
 def test_rows_of_every_piece(name, registers, p_in, p_out, rng):
     plan = make(name, registers)
     dut = design(TurnTile, plan)

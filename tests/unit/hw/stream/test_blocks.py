@@ -65,6 +65,7 @@ def buffer(shape):
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("p", [(1.0, 1.0, 1.0), (0.5, 0.7, 0.6), (1.0, 0.2, 1.0)], ids=str)
+@pytest.mark.sampled(3)
 def test_vectors_in_order(shape, p, rng):
     parts, dut = Parts(shape, rng), buffer(shape)
     may_send, may_cut, may_take = (lambda share=share: rng.random() < share for share in p)

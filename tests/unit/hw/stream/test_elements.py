@@ -51,6 +51,7 @@ MACHINES |= {
 
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("special", ["flag", "poison"])
+@pytest.mark.sampled(3)
 def test_every_code(machine, special, rng):
     names = MACHINES[machine]
     dut = design(Decode, names, special)

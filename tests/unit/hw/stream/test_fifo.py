@@ -22,6 +22,7 @@ RATES = [(1.0, 1.0), (0.3, 1.0), (1.0, 0.3), (0.5, 0.5)]
 @pytest.mark.parametrize("depth, quick", KINDS)
 @pytest.mark.parametrize("p_put, p_get", RATES)
 @pytest.mark.parametrize("kind", [{}, {"prompt": 6}, {"ahead": True}], ids=str)
+@pytest.mark.sampled(4)
 def test_values_come_out_as_they_went_in(depth, quick, p_put, p_get, kind, rng):
     layout = data.StructLayout({"low": unsigned(5), "high": unsigned(9)})
     dut = design(StreamFifo, layout, depth, quick=quick, **kind)
@@ -96,6 +97,7 @@ def test_latency_and_throughput(depth, quick, ahead):
 
 @pytest.mark.parametrize("depth, quick", KINDS)
 @pytest.mark.parametrize("ahead", [False, True])
+@pytest.mark.sampled(2)
 def test_every_cycle_against_a_deque(depth, quick, ahead, rng):
     """Both sides at random, from empty to full and back: what is full takes nothing, even as a
     value leaves it, and what is empty gives nothing."""

@@ -30,6 +30,7 @@ class Fork(wiring.Component):
 
 @pytest.mark.parametrize("count", COUNTS)
 @pytest.mark.parametrize("p_put, p_get", [(1.0, 1.0), (0.4, 1.0), (1.0, 0.6), (0.5, 0.5)])
+@pytest.mark.sampled(2)
 def test_every_sink_gets_every_value(count, p_put, p_get, rng):
     dut = design(Fork, count)
     values = [rng.randrange(256) for _ in range(60)]

@@ -66,6 +66,7 @@ def test_instructions(rng):
 @pytest.mark.parametrize("output", [False, True], ids=["input", "output"])
 @pytest.mark.parametrize("by_columns", [0, 1])
 @pytest.mark.parametrize("decides", [False, True])
+@pytest.mark.sampled(2)
 def test_descriptors(output, by_columns, decides, rng):
     choices = CHOICES if decides else (False, False, False)
     dut = DescriptorCheck(replace(SHAPE, choices=choices))

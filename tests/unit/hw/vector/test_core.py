@@ -7,6 +7,7 @@ from diastole_hw.vector.timing import special_cycles
 from oracle import vector_words as w
 from oracle.vector_program import Input, Output
 from oracle.vector_words import Instruction
+from support.sweep import sweep
 from support.vector_core import Rates, core_of, run_scenes, shape_of
 from support.vector_scenes import crowded_scene, f32, scene_of, small_scene
 
@@ -20,9 +21,9 @@ SHAPES = [(1, 1), (2, 1), (2, 2), (4, 1), (4, 4), (8, 1), (8, 2), (8, 4), (16, 8
 USUAL = [(1, 1), (2, 1), (4, 1), (8, 2), (16, 8)]
 
 
-@pytest.mark.parametrize("block, specials", USUAL)
+@pytest.mark.parametrize("block, specials", [*USUAL[:-1], sweep(*USUAL[-1])])
 @pytest.mark.parametrize("rates", RATES)
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(4)
 def test_random_programs(block, specials, rates, rng):
     """One chain after the other: registers hold what the one before left there."""
     count, length = (3, 12) if block < 8 else (1, 12) if block == 8 else (1, 6)
@@ -31,7 +32,7 @@ def test_random_programs(block, specials, rates, rng):
 
 
 @pytest.mark.parametrize("block, specials", SHAPES)
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 def test_instructions_that_wait_for_each_other(block, specials, rng):
     """And for nothing else."""
     length, blocks = (16, 2) if block < 8 else (12, 1)
@@ -67,7 +68,7 @@ def test_numbers_of_rows_and_columns_far_out(rng):
         run_scenes(core_of(block), [scene], rng)
 
 
-@pytest.mark.parametrize("block", [2, 4, 8])
+@pytest.mark.parametrize("block", [sweep(2), 4, sweep(8)])
 def test_vectors_of_the_panel_at_any_place(block, rng):
     """What one instruction writes, the next reads one vector further, or before."""
     for first, second in [(0, 1), (1, 0), (0, block - 1), (block - 1, 0)]:
@@ -87,14 +88,14 @@ def test_vectors_of_the_panel_at_any_place(block, rng):
         run_scenes(core_of(block), [scene], rng)
 
 
-def test_a_block_in_which_nothing_is_done(rng):
+@pytest.mark.parametrize("rates", [*map(sweep, [*RATES][:-1]), [*RATES][-1]])
+def test_a_block_in_which_nothing_is_done(rates, rng):
     """Its streams' blocks go all the same, though none was read."""
     program = [Instruction(op=w.MOV, a=w.STREAM, o=0, when=w.LAST)]
     size = 3, 11
     outputs = [Output(w.KIND_ROW)]
-    for rates in RATES.values():
-        scene = scene_of(rng, 2, program, size=size, inputs=[f32(rng, size)], outputs=outputs)
-        run_scenes(core_of(2), [scene], rng, rates)
+    scene = scene_of(rng, 2, program, size=size, inputs=[f32(rng, size)], outputs=outputs)
+    run_scenes(core_of(2), [scene], rng, RATES[rates])
 
 
 def cycles_of(rng, block, program, size, specials=None, **streams):
@@ -127,7 +128,9 @@ def test_what_is_not_done_takes_no_cycles(rng):
     assert 0 < ten - one - 9 * 8 < 32 * 3 // 2  # two are looked at in three cycles
 
 
-@pytest.mark.parametrize("block, specials", [*USUAL, (2, 2), (4, 4), (8, 4)])
+@pytest.mark.parametrize(
+    "block, specials", [*USUAL[:-1], sweep(*USUAL[-1]), (2, 2), (4, 4), (8, 4)]
+)
 @pytest.mark.sampled(3)
 def test_who_waits_for_a_special(block, specials, rng):
     """Its reader, one that writes its register, and the next special; nobody else."""

@@ -21,6 +21,7 @@ SIZES = [(1, 2), (2, 2), (4, 64), (8, 2048), (16, 8), (32, 1024)]
 
 
 @pytest.mark.parametrize("block, vectors", SIZES)
+@pytest.mark.sampled(3)
 def test_every_field(block, vectors, rng):
     shape = shape_of(block, panel_vectors=vectors)
     top = design(Clocked, Decode(shape))

@@ -13,6 +13,7 @@ from diastole_sim.spec.micro import Instruction, MicroOp, Source
 from diastole_sim.spec.patches import PatchLimits
 from diastole_sim.spec.stream_table import DESCRIPTOR_BYTES, Descriptor, Kind, PanelOrder
 from support.random_programs import random_scene
+from support.sweep import sweep
 from support.vector_engine import (
     Job,
     do_jobs,
@@ -29,7 +30,7 @@ WALKS = ("rows", "columns")
 
 @pytest.mark.parametrize("walk", WALKS)
 @pytest.mark.parametrize("block, data_width", SHAPES)
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(12)
 def test_random_chains(block, data_width, walk, rng):
     """One after the other, each with all that it needs."""
     jobs = [
@@ -129,9 +130,14 @@ def test_what_is_refused_does_nothing(chain, error, rng):
     do_jobs(engine_of(4, 64), [job], rng)
 
 
-@pytest.mark.parametrize("value", [1.5, float("inf"), float("nan")])
-@pytest.mark.parametrize("watch", [0, 1])
-@pytest.mark.sampled(2)
+@pytest.mark.parametrize(
+    "value, watch",
+    [
+        (np.inf, 1),
+        *(sweep(value, 1) for value in (1.5, np.nan)),
+        *(sweep(value, 0) for value in (1.5, np.inf, np.nan)),
+    ],
+)
 def test_a_constant_that_is_watched_stops_the_unit(value, watch, rng):
     """After the chain is finished, and what it wrote has left."""
     tensor = TENSOR.copy()
@@ -149,7 +155,7 @@ def test_a_constant_that_is_watched_stops_the_unit(value, watch, rng):
     do_jobs(engine_of(4, 64), [job], rng)
 
 
-@pytest.mark.parametrize("watch", [0, 1])
+@pytest.mark.parametrize("watch", [sweep(0), 1])
 def test_what_is_watched_in_memory(watch, rng):
     """Tells of it, and goes on."""
     tensor = TENSOR.copy()
@@ -161,7 +167,7 @@ def test_what_is_watched_in_memory(watch, rng):
     do_jobs(engine_of(4, 64), [job, job], rng)
 
 
-@pytest.mark.parametrize("watched", [None, 0, 1])
+@pytest.mark.parametrize("watched", [sweep(None), 0, sweep(1)])
 def test_what_is_watched_in_the_panel(watched, rng):
     """Of two outputs there the one that is watched."""
     tensor = TENSOR.copy()
@@ -216,9 +222,16 @@ def test_rows_of_a_product(rng):
 SLOTTED = replace(IMAGE, aux=9, by_slot=1)
 
 
-@pytest.mark.parametrize("image", [IMAGE, SLOTTED, replace(SLOTTED, by_slot=0, decides=1)])
-@pytest.mark.parametrize("stalls", [False, True], ids=["free", "stalled"])
-@pytest.mark.sampled(2)
+@pytest.mark.parametrize(
+    "stalls, image",
+    [
+        (False, IMAGE),
+        (True, SLOTTED),
+        *(sweep(stalls, replace(SLOTTED, by_slot=0, decides=1)) for stalls in (False, True)),
+        sweep(True, IMAGE),
+        sweep(False, SLOTTED),
+    ],
+)
 def test_images_leave_for_the_converter(stalls, image, rng):
     decides = image != IMAGE
     chain = Chain(program=(MOVE, replace(MOVE, o=2)), decides=decides)
@@ -267,7 +280,7 @@ PATCHES = PatchLimits(tiles=((1, 2), (2, 2), (1, 4)), kept_rows=2)
         (3, (1, 2), 0, {}, ErrorCode.NEST),
     ],
 )
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(12)
 def test_images_in_patches(cls, tile, by_columns, limits, error, rng):
     """Of a product of 2 x 4 blocks, in such tiles: as :class:`PatchLimits` has it, and asked for
     so."""
@@ -314,7 +327,7 @@ CONVERSION = 1500
     ],
     ids=["tensor", "image", "refused", "stopped"],
 )
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_the_chain_behind_an_image(output, error, early, rng):
     """It is done while the image is converted; an error, and another image, wait for that."""
     tensor = np.full(SIZE, np.inf, np.float32) if error == ErrorCode.NOT_FINITE else TENSOR

@@ -68,6 +68,7 @@ class Bench:
 
 @pytest.mark.parametrize("stalls", [False, True], ids=["flowing", "stalls"])
 @pytest.mark.parametrize("side", [1, 2, 8, 16])
+@pytest.mark.sampled(2)
 def test_addresses(side, stalls, rng):
     Bench(side, rng, stalls=stalls).run()
 

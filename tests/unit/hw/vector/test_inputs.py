@@ -6,6 +6,7 @@ from diastole_hw.vector.inputs import DEPTH, InputStreams
 from diastole_sim.spec.stream_table import Kind
 from support.bench import design, put, run
 from support.bus import ServiceMemory
+from support.sweep import sweep
 from support.vector_streams import (
     LABELS,
     Layout,
@@ -186,6 +187,7 @@ class Bench:
     ],
     ids=lambda value: value.name.lower() if isinstance(value, Kind) else None,
 )
+@pytest.mark.sampled(2)
 def test_what_blocks_of_a_line_share_is_read_once(kind, beats, rng):
     case = Case([kind, Kind.COLUMN], 11, 37, 8, 128, rng)
     bench = Bench([case], 128, stalls=True).run()
@@ -207,7 +209,7 @@ SHAPES = [(side, width) for side in (1, 2, 4, 8, 16) for width in (32, 64, 128, 
 
 
 @pytest.mark.parametrize("side, data_width", SHAPES)
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(11)
 def test_blocks_are_those_in_memory(side, data_width, rng):
     rows, cols = SIZES[side]
     if 32 * side > 4 * data_width and side > 8:  # many beats make the test long
@@ -219,7 +221,9 @@ def test_blocks_are_those_in_memory(side, data_width, rng):
     Bench(cases, data_width, stalls=True).run()
 
 
-@pytest.mark.parametrize("side, data_width", [(1, 32), (2, 512), (8, 64), (8, 128), (16, 128)])
+@pytest.mark.parametrize(
+    "side, data_width", [(1, 32), (2, 512), sweep(8, 64), sweep(8, 128), sweep(16, 128)]
+)
 @pytest.mark.sampled(2)
 def test_without_stalls(side, data_width, rng):
     groups = rng.sample(GROUPS, len(GROUPS))
@@ -232,27 +236,30 @@ def test_without_stalls(side, data_width, rng):
     [*GROUPS, (Kind.GATHERED_U8,), (Kind.F32, Kind.GATHERED_F32), (Kind.GATHERED_U8, Kind.MASK)],
     ids=lambda kinds: "-".join(kind.name.lower() for kind in kinds),
 )
+@pytest.mark.parametrize(
+    "side, data_width, size", [(2, 128, (9, 13)), (4, 64, (15, 22)), sweep(8, 64, (30, 44))]
+)
 @pytest.mark.sampled(3)
-def test_a_memory_that_pauses(kinds, rng):
+def test_a_memory_that_pauses(side, data_width, size, kinds, rng):
     """What was asked for comes late, be it the list of the next line behind a block that the core
     is already done with."""
-    for side, data_width, size in ((4, 64, (15, 22)), (8, 64, (30, 44)), (2, 128, (9, 13))):
-        Bench([Case(kinds, *size, side, data_width, rng)], data_width).pausing().run()
+    Bench([Case(kinds, *size, side, data_width, rng)], data_width).pausing().run()
 
 
 @pytest.mark.parametrize("kind", [*IN_MEMORY, *GATHERED], ids=lambda kind: kind.name.lower())
-@pytest.mark.sampled(2)
-def test_nothing_else_is_asked_for(kind, rng):
-    for side, data_width in ((8, 128), (4, 512)):
-        for size in ((1, 1), (1, 37), (9, 1), (8, 24)):
-            case = Case([kind], *size, side, data_width, rng, by_columns=rng.random() < 0.5)
-            bench = Bench([case], data_width, stalls=True).run()
-            asked = set(beats_asked(bench.memory.reads, case.beat))
-            assert asked == {at - at % case.beat for at in case.memory.touched}
+@pytest.mark.parametrize("side, data_width", [(4, 512), sweep(8, 128)])
+@pytest.mark.sampled(3)
+def test_nothing_else_is_asked_for(side, data_width, kind, rng):
+    for size in ((1, 1), (1, 37), (9, 1), (8, 24)):
+        case = Case([kind], *size, side, data_width, rng, by_columns=rng.random() < 0.5)
+        bench = Bench([case], data_width, stalls=True).run()
+        asked = set(beats_asked(bench.memory.reads, case.beat))
+        assert asked == {at - at % case.beat for at in case.memory.touched}
 
 
 @pytest.mark.parametrize(
-    "side, data_width, inputs", [(4, 64, 1), (8, 128, 1), (8, 128, 3), (8, 256, 2)]
+    "side, data_width, inputs",
+    [(4, 64, 1), (4, 128, 2), (8, 128, 1), sweep(8, 128, 3), sweep(8, 256, 2)],
 )
 def test_a_beat_of_f32_every_cycle(side, data_width, inputs, rng):
     kinds = [Kind.F32] * inputs

@@ -7,6 +7,7 @@ from diastole_hw.vector.issue import BLOCKS, Issue
 from diastole_hw.vector.timing import special_cycles
 from diastole_sim.spec.micro import Source
 from support.bench import design, run
+from support.sweep import sweep
 from support.vector_core import shape_of
 
 LONG_AGO = -1000
@@ -198,7 +199,9 @@ class Bench:
         assert now == max(rules.start + rules.block + 8, rested, self.released + 1)
 
 
-@pytest.mark.parametrize("block, specials", [(1, 1), (2, 1), (4, 1), (8, 2), (16, 4), (16, 16)])
+@pytest.mark.parametrize(
+    "block, specials", [(1, 1), (2, 1), (4, 1), (8, 2), sweep(16, 4), sweep(16, 16)]
+)
 @pytest.mark.parametrize("gentle", [1.0, 0.3])
 @pytest.mark.sampled(4)
 def test_every_cycle(block, specials, gentle, rng):

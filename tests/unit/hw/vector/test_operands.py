@@ -12,6 +12,7 @@ from oracle import vector_numbers as numbers
 from oracle import vector_words as w
 from support.bench import design, run
 from support.random_programs import random_pattern
+from support.sweep import sweep
 from support.vector_core import shape_of
 
 SOURCES = [*range(16), *Source, PANEL]
@@ -90,7 +91,7 @@ class Case:
         return numbers.negated(value) if self.entry[letter]["negate"] else value
 
 
-@pytest.mark.parametrize("block", [1, 2, 8, 16])
+@pytest.mark.parametrize("block", [1, sweep(2), 8, sweep(16)])
 def test_random_slots(block, rng):
     """A renamed operand has a register as its source, or none; here that makes no difference."""
     shape = shape_of(block)

@@ -220,7 +220,7 @@ SHAPES = [(side, width) for side in (1, 2, 4, 8, 16) for width in (32, 64, 128, 
 
 
 @pytest.mark.parametrize("side, data_width", SHAPES)
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(21)
 def test_memory_holds_what_was_given(side, data_width, rng):
     for number, (kinds, by_columns) in enumerate(GROUPS):
         case = Case(kinds, *SIZES[side], side, data_width, rng, by_columns)

@@ -1,8 +1,11 @@
 # amaranth: UnusedElaboratable=no
 """The parabola's integers, of any coefficients."""
 
+import pytest
+
 from diastole_hw.vector.parabola import Parabola
 from support.bench import design, run
+from support.sweep import sweep
 
 BITS = {"c0": 30, "c1": 27, "c2": 18, "t": 21, "q": 14}
 
@@ -17,13 +20,14 @@ def ends(bits, signed):
     return (0, 1, 2 ** (bits - 1), 2**bits - 1)
 
 
-def test_values(rng):
+@pytest.mark.parametrize("count", [100, sweep(500)])
+def test_values(count, rng):
     """A value per cycle, a cycle later: ends of all, what is negative, and products whose dropped
     bits are zeros."""
     dut = design(Parabola)
     kinds = {name: ends(bits, name == "c1") for name, bits in BITS.items()}
-    cases = [{name: rng.choice(kinds[name]) for name in BITS} for _ in range(300)]
-    for number in range(500):
+    cases = [{name: rng.choice(kinds[name]) for name in BITS} for _ in range(count)]
+    for number in range(count):
         case = {name: rng.getrandbits(bits) for name, bits in BITS.items()}
         case["c1"] -= 2**26
         if number % 3 == 0:

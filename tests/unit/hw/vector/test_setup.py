@@ -22,6 +22,7 @@ from diastole_sim.spec.stream_table import (
     stream_problems,
 )
 from support.bench import design, run
+from support.sweep import sweep
 
 SIZES = {"data_width": 128, "panel_vectors": 64}
 
@@ -213,13 +214,15 @@ def a_case(rng, block, spoil, *, decides=False):
 
 @pytest.mark.parametrize("spoil", ["nothing", "program", "stream"])
 @pytest.mark.parametrize("block", [1, 2, 4, 8, 16])
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_verdict_and_streams(block, spoil, rng):
     set_up(block, [a_case(rng, block, spoil) for _ in range(60)])
 
 
-def test_streams_of_a_machine_that_decides_widths(rng):
-    cases = [a_case(rng, 4, rng.choice(["nothing", "stream"]), decides=True) for _ in range(150)]
+@pytest.mark.parametrize("count", [60, sweep(150)])
+def test_streams_of_a_machine_that_decides_widths(count, rng):
+    kinds = ["nothing", "stream"]
+    cases = [a_case(rng, 4, rng.choice(kinds), decides=True) for _ in range(count)]
     set_up(4, cases, decides=True)
 
 
@@ -236,7 +239,7 @@ WRITE = Instruction(op=MicroOp.MOV, a=0, o=0)
 
 
 @pytest.mark.parametrize("bit", range(128))
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(10)
 def test_every_bit_of_descriptors(bit, rng):
     """What each bit alone makes of streams of every kind that are in order but for it."""
     cases = []
@@ -248,17 +251,20 @@ def test_every_bit_of_descriptors(bit, rng):
     set_up(8, cases)
 
 
-def test_every_bit_of_instructions(rng):
+@pytest.mark.parametrize("block", [8, 2])
+@pytest.mark.parametrize("first", range(4))
+@pytest.mark.sampled(4)
+def test_every_bit_of_instructions(first, block, rng):
+    """Every fourth."""
     cases = []
     for op in MicroOp:
         good = Instruction(op=op)
         if op != MicroOp.NOP:
             good = replace(good, d=2)
-        for bit in range(64):
+        for bit in range(first, 64, 4):
             program = [Instruction.decode(good.encode() ^ 1 << bit)]
             cases.append((program, *alone(READ, Descriptor(), 0)[1:]))
-    set_up(8, cases)
-    set_up(2, cases)
+    set_up(block, cases)
 
 
 @pytest.mark.parametrize("aux", range(4))

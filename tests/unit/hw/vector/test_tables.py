@@ -104,6 +104,7 @@ class Bench:
 @pytest.mark.parametrize(
     "data_width, block", [(32, 1), (32, 4), (64, 1), (64, 8), (128, 8), (512, 2), (512, 32)]
 )
+@pytest.mark.sampled(2)
 def test_every_port(data_width, block, decides, rng):
     dut = design(VectorTables, shape_of(data_width, block, decides=decides))
     tables = vector_tables(choices=dut.shape.has_choices)

@@ -101,7 +101,7 @@ def a_transfer(rng, shape, table, *, most=None):
     "data_width, block, decides",
     [*((*each, False) for each in SHAPES), (32, 4, True), (64, 8, True), (128, 2, True)],
 )
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 def test_tables_come_from_memory_and_go_there(data_width, block, decides, stalled, rng):
     shape = shape_of(data_width, block, decides=decides)
     dut = design(TablesWithTransfer, shape)
