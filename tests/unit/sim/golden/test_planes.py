@@ -77,6 +77,7 @@ def check(device, operands, op):
 @pytest.mark.parametrize("op", FACTORS)
 @pytest.mark.parametrize("widths", [(2, 2, 2), (4, 2, 4), (2, 4, 2), (4, 4, 4)])
 @pytest.mark.parametrize("grouping", GROUPS.values(), ids=GROUPS)
+@pytest.mark.sampled(3)
 def test_products(op, widths, grouping, np_rng):
     """Near one another, and so far apart that every pass rounds."""
     device, exact = GoldenDevice(fast(grouping=grouping)), set()

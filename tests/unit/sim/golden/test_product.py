@@ -100,6 +100,7 @@ def check(name, x, w, dy, chosen):
 @pytest.mark.parametrize("name", RESULTS)
 @pytest.mark.parametrize("formats", FORMATS.values(), ids=FORMATS)
 @pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.sampled(3)
 def test_formats(name, formats, shape, np_rng):
     chosen = make_numerics(*formats)
     for options in ({"spread": 2}, {"spread": 14}, {"deep": 1.0}, {"deep": 0.0}):
@@ -131,6 +132,7 @@ def test_a_window_of_zero_makes_every_product_exact(name, formats, fraction, hea
 
 @pytest.mark.parametrize("window", [11, 16, 17, 24, 33, 47, 48])
 @pytest.mark.parametrize("block", [1, 4, 32])
+@pytest.mark.sampled(3)
 def test_windows(window, block, np_rng):
     """Products of any size in windows of any size, to the widest, which needs all of a float64."""
     formats = ("fp8_e4m3", "fp8_e5m2") if window < 16 else ("fp8_e5m2", "bf16")
@@ -198,6 +200,7 @@ CASES.remove(("e5m2", 0, "flag"))
 
 
 @pytest.mark.parametrize("pair, window, special", CASES)
+@pytest.mark.sampled(3)
 def test_every_product_of_two_bytes(pair, window, special):
     """All 65 536, each alone in its block, from what the standard says that the bytes are."""
     formats, exact_bits = PAIRS[pair]
@@ -339,6 +342,7 @@ def test_the_fraction_that_nvfp4_needs(fraction):
 @pytest.mark.parametrize(
     "spread, fraction", [(1, 18), (3, 8), (9, 18), (20, 32), (100, 18), (1, 0)]
 )
+@pytest.mark.sampled(2)
 def test_blocks_and_spreads(name, block, spread, fraction, np_rng):
     """From exact products to those where nearly every block sum is shifted out."""
     long = 4 * block + 3
@@ -350,6 +354,7 @@ def test_blocks_and_spreads(name, block, spread, fraction, np_rng):
 @pytest.mark.parametrize("formats", ["bfp4", "bfp8", "mxfp8_e4m3", "nvfp4"])
 @pytest.mark.parametrize("fraction", [0, 1, 18, 32])
 @pytest.mark.parametrize("bits", [product.FLOAT64_BITS, 10])
+@pytest.mark.sampled(2)
 def test_every_deficit_around_the_limits(formats, fraction, bits, np_rng, monkeypatch):
     """Two blocks of the contraction, the second d below the first: d from 0 past SW + F.
 
@@ -531,6 +536,7 @@ def test_groups_that_are_no_numbers(formats, byte, lanes, special, np_rng):
 @pytest.mark.parametrize("name", RESULTS)
 @pytest.mark.parametrize("special", ["flag", "poison"])
 @pytest.mark.parametrize("formats", ["fp8_e4m3", ("mxfp8_e5m2", "1x8"), "bf16", ("nvfp4", "1x4")])
+@pytest.mark.sampled(2)
 def test_specials_of_any_kind(name, special, formats, np_rng):
     chosen = make_numerics(formats, special=special)
     for shape in ((5, 9, 6), (17, 18, 19)):

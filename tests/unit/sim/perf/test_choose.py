@@ -12,6 +12,7 @@ from diastole_sim.perf.walk import loops_of
 from diastole_sim.spec.command import MACHINES_OWN
 from diastole_sim.spec.nest import KEPT, OUTER, Nest
 from diastole_sim.spec.operations import OPERATIONS
+from support.sweep import sweep
 
 MACHINES = {"pico": ("pico", 32), "nano": ("nano", 128), "narrow": ("nano", 64)}
 OPS = ("forward", "dx", "dw")
@@ -25,8 +26,7 @@ def made(name):
     return ModelledMachine.of(config.numerics, **sizes), config.plan.nests
 
 
-@pytest.mark.parametrize("name", MACHINES)
-@pytest.mark.sampled(2)
+@pytest.mark.parametrize("name", ["nano", sweep("pico"), sweep("narrow")])
 def test_the_choice_is_near_the_best(name, rng):
     """Layers of all shapes: within 1 % on average of the best of all nests, whatever they keep, a
     tenth at worst, and never behind the machine's own."""

@@ -151,6 +151,7 @@ def test_beats_of_planes_equal_a_count_of_blocks(op, request):
 
 
 @pytest.mark.parametrize("op", ["forward", "dx", "dw", "backward"])
+@pytest.mark.sampled(2)
 def test_cycles_bound_work_and_traffic(op, request):
     rng = random.Random(zlib.crc32(request.node.nodeid.encode()))
     for _ in range(40):

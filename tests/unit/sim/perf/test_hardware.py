@@ -205,7 +205,7 @@ def check(plan, op, sizes, share, nest=MACHINES_OWN):
     "name, op, m, n, k",
     [case if case in ALWAYS else sweep(*case) for case in CASES],
 )
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 def test_beats_and_cycles_of_the_engine(name, op, m, n, k):
     plan = plan_of(name)
     # Small blocks fill the queues between units.
@@ -213,7 +213,7 @@ def test_beats_and_cycles_of_the_engine(name, op, m, n, k):
 
 
 @pytest.mark.parametrize("name, op", alternating(MACHINES, {op: (op,) for op in ALWAYS_NESTED}))
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 def test_beats_and_cycles_of_nests(name, op, rng):
     """Tiles and chunks of any length, on shapes that they cut unevenly."""
     plan = plan_of(name)
@@ -243,6 +243,7 @@ def drawn_at(lanes, places):
 
 
 @pytest.mark.parametrize("lanes", [1, 2, 4, 8, 16])
+@pytest.mark.sampled(2)
 def test_rows_of_draws(lanes, rng):
     """A row of blocks behind others without a pause, and rows one by one: to the cycle."""
 

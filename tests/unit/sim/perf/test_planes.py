@@ -130,6 +130,7 @@ def test_parts_read_what_is_theirs():
 @pytest.mark.parametrize("name", MACHINES)
 @pytest.mark.parametrize("op", FACTORS)
 @pytest.mark.parametrize("streams, helds", [(1, 1), (2, 1), (1, 2), (2, 2)])
+@pytest.mark.sampled(3)
 def test_time_grows_with_passes(name, op, streams, helds):
     """Of 512 x 512 x 512, within 1 %; of one plane it is to the cycle that of bfp2."""
     one, fast = MACHINES[name]

@@ -37,7 +37,7 @@ def test_it_is_that_of_the_host(task):
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize("optimizer", RATES)
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 def test_programs_follow_it(task, optimizer, activation):
     options = ProgramOptions(
         limits=LIMITS,
@@ -61,6 +61,7 @@ def test_programs_follow_it(task, optimizer, activation):
     ],
     ids=lambda options: options["optimizer"],
 )
+@pytest.mark.sampled(2)
 def test_programs_follow_what_optimisers_are_told(task, options):
     rate = 0.25 if options["optimizer"] in ("sgd", "nesterov") else 0.01
     common = {"limits": LIMITS, "hidden": (20,), "rate": rate}

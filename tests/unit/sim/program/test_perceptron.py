@@ -46,6 +46,7 @@ def close_to_reference(small, setting, *, activation="relu", clip=None, toleranc
 
 @pytest.mark.parametrize("name", SETTINGS)
 @pytest.mark.parametrize("clip", [None, 0.3])
+@pytest.mark.sampled(2)
 def test_optimisers(name, clip, np_rng):
     setting = SETTINGS[name]
     small = SmallRun(np_rng, setting, clip=clip)

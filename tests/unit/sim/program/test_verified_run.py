@@ -29,6 +29,7 @@ def verified(small, machine_class=GoldenMachine):
 @pytest.mark.parametrize("scaled", [False, True], ids=["plain", "scaled"])
 @pytest.mark.parametrize("panel", [16, 1024])
 @pytest.mark.parametrize("formats", ["bf16", "nvfp4", "fp8_e4m3"])
+@pytest.mark.sampled(3)
 def test_equal_machines(formats, panel, scaled, np_rng):
     given = {"groupings": "1x16"} if formats == "nvfp4" else {}
     small = SmallRun(

@@ -125,6 +125,7 @@ def neighbours(start, count, mine):
 @pytest.mark.parametrize("second", FIELDS)
 @pytest.mark.parametrize("first", FIELDS)
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.sampled(2)
 def test_a_command_may_follow_if_it_touches_nothing_that_is_written(kind, first, second):
     """Every area of one beside and across every area of the other, one at a time."""
     before = apart(kind, first, 1)

@@ -107,6 +107,7 @@ def test_a_second_image_is_of_the_transpose():
     assert tensor.address(0) != tensor.address(1)
 
 
+@pytest.mark.sampled(3)
 def test_memory_is_free_when_the_last_reference_is_gone(holder):
     tensor = DeviceTensor(holder, (5, 9), "w")
     taken = holder.heap.taken_bytes

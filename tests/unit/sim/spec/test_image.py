@@ -99,6 +99,7 @@ def check(rng, tensor_exponent=None, **given):
 @pytest.mark.parametrize("width", DATA_WIDTHS)
 @pytest.mark.parametrize("bits", [2, 3, 4, 5, 8, 9, 16])
 @pytest.mark.parametrize("side", SIDES)
+@pytest.mark.sampled(3)
 def test_every_bit_of_squares(side, bits, width):
     rng = np.random.default_rng([side, bits, width])
     for rows, cols in SHAPES[:: 1 if side in (1, 4) else 2]:

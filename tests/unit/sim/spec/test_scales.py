@@ -47,6 +47,7 @@ def expected_exponent(rule, amax, kind):
 @pytest.mark.parametrize(
     "name", [name for name in NAMES if "rceil" in parse_format(name).scale_rules]
 )
+@pytest.mark.sampled(2)
 def test_scale_rules_around_their_thresholds(name, rule):
     """Both sides of powers of two, of the largest element and of what rounds to a power of two."""
     kind = parse_format(name)

@@ -38,12 +38,14 @@ NO_SPACE = "diastole: error: standard output: No space left on device\n"
 
 
 @pytest.mark.parametrize("command", ["formats --formats bfp4", "formats --json", "check grün.toml"])
+@pytest.mark.sampled(3)
 def test_a_closed_output(shell, command):
     assert shell(f"diastole {command} >&-") == (2, "", CLOSED)
     assert shell(f"diastole {command} <&- >&- 2>&-") == (2, "", "")
 
 
 @pytest.mark.parametrize("command", ["formats --formats bfp4", "check grün.toml", "--help"])
+@pytest.mark.sampled(3)
 def test_a_full_disk(shell, command):
     if not FULL.exists():
         pytest.skip(f"no {FULL}")

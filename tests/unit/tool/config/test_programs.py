@@ -20,6 +20,7 @@ APART = ("pico",)
 
 
 @pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.sampled(2)
 def test_a_step_is_twelve_commands(name):
     config = PRESETS[name]
     plan = config.plan

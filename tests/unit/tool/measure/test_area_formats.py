@@ -59,6 +59,7 @@ def test_every_published_format_has_a_cell_of_its_name():
 
 
 @pytest.mark.parametrize("name", [cell.name for cell in CELLS])
+@pytest.mark.sampled(4)
 def test_every_cell_can_be_made(name):
     made = component(name)
     assert isinstance(made, FloatCell if name == "bf16 multiply-add" else Cell)

@@ -6,10 +6,10 @@ from diastole.measure import drain_chains
 from diastole.measure.drain_chains import DrainCycles, DrainedLayer, drain_cycles
 from diastole.measure.whole_steps import CASES, configured_step
 from diastole_sim.program.chains.activations import gelu, relu
-from support.sweep import sweep
 
 
-@pytest.mark.parametrize("n", [sweep(64), 72])
+@pytest.mark.sweep  # compiles a machine that no other test has
+@pytest.mark.parametrize("n", [64, 72])
 def test_a_layer(n):
     """A tile holds whole rows, or the image comes in patches; nothing is converted behind it."""
     config = configured_step(CASES[0])

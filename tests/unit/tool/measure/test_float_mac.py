@@ -69,6 +69,7 @@ def test_any_bits(rng):
 
 
 @pytest.mark.parametrize("distance", [-40, -27, -25, -24, -12, -2, -1, 0, 1, 2, 3, 24, 25, 30])
+@pytest.mark.sampled(3)
 def test_near_exponents(distance, rng):
     cases = []
     for _ in range(300):

@@ -48,6 +48,7 @@ def test_one_screen(name):
     ],
     ids=lambda value: " ".join(map(str, value)) if isinstance(value, list) else "",
 )
+@pytest.mark.sampled(3)
 def test_mistakes(arguments, code, words, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     done = run(*arguments)
@@ -57,6 +58,7 @@ def test_mistakes(arguments, code, words, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["bench_golden", "demo", "mutation", "package"])
+@pytest.mark.sampled(3)
 def test_help_runs_nothing(name, tmp_path, monkeypatch):
     """Of those that would work for long without arguments, or take any for a folder."""
     monkeypatch.chdir(tmp_path)

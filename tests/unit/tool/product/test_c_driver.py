@@ -38,6 +38,7 @@ def layouts(view, name, shape):
     )
 
 
+@pytest.mark.sampled(2)
 def test_sizes_are_those_of_the_contract(library, rng):
     view = library.view
     for rows, cols in shapes(rng, 60):
@@ -222,6 +223,7 @@ def test_two_machines_in_one_program(compiler, tmp_path):
 
 @pytest.mark.parametrize("compiler", COMPILERS, ids=["C", "C++"])
 @pytest.mark.parametrize("name", VIEWS)
+@pytest.mark.sampled(3)
 def test_the_host_compiles(name, compiler, tmp_path):
     view = VIEWS[name]
     write_headers(view, tmp_path)

@@ -65,6 +65,7 @@ def test_picture(tmp_path, texts):
 
 @pytest.mark.parametrize("name", ["$x", "$\\frac{$", "$$", "a_b^c", "日本", "\x1b[31m", "a\nb", ""])
 @pytest.mark.parametrize("suffix", ["svg", "png"])
+@pytest.mark.sampled(4)
 def test_names_are_no_formulas(tmp_path, texts, name, suffix):
     """Neither of tensors nor of files; nor is anything warned of."""
     path = tmp_path / f"a.{suffix}"

@@ -13,7 +13,7 @@ TARGETS = [*FPGAS.values(), sg13g2()]
 
 @pytest.mark.parametrize("flat", [False, True], ids=["by component", "flat"])
 @pytest.mark.parametrize("target", TARGETS, ids=lambda each: each.name)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_real_synthesis(target, flat):
     device = target.device(None) if target.name in FPGAS else ""
     with working_folder() as folder:

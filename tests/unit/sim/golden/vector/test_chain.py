@@ -34,6 +34,7 @@ def same(chain, other, result, expected):
 
 @pytest.mark.parametrize("walk", WALKS)
 @pytest.mark.parametrize("block", SIDES)
+@pytest.mark.sampled(2)
 def test_random_programs_are_as_judged(block, walk, rng):
     for _ in range(4 if block == 16 else 12):
         scene = random_scene(rng, block, walk=walk, undefined=rng.random() < 0.5)

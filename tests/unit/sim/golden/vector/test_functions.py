@@ -182,6 +182,7 @@ def d_quotient(x):
         ("rsq", lambda x: 1 / gmpy2.sqrt(x), 0.7, -126, 127),
     ],
 )
+@pytest.mark.sampled(3)
 def test_errors(name, exact, bound, low, high, np_rng):
     x = in_binades(np_rng, low, high)
     if name == "exp":
@@ -215,6 +216,7 @@ def exact_gelu(x):
         ("gelu", exact_gelu, 6, -20, 0, True),
     ],
 )
+@pytest.mark.sampled(2)
 def test_errors_of_programs(name, exact, bound, low, high, signed, np_rng):
     x = in_binades(np_rng, low, high, COUNT // 2)
     x = np.concatenate([x, in_binades(np_rng, max(low, -4), min(high, 4), COUNT // 2)])
