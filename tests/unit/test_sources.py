@@ -37,14 +37,17 @@ TWICE = {
 """Names that stand for two all the same, with the reason."""
 
 
-def untested(package: Path, tests: Path) -> list[str]:
+def imported(folder: Path) -> set[str]:
+    return {name for path in sources(folder) for name in imports(path)}
+
+
+def untested(package: Path, tests: Path, used: set[str]) -> list[str]:
     """Modules without a test file in the mirrored place, that no file of ``tests`` imports either.
 
-    ``package``: in the folder that ``tests`` mirrors. ``__init__`` and ``__main__`` hold nothing of
-    their own.
+    ``package``: in the folder that ``tests`` mirrors. ``used``: what those import. ``__init__`` and
+    ``__main__`` hold nothing of their own.
     """
     root = package.parent
-    used = {name for path in sources(tests) for name in imports(path)}
     found: list[str] = []
     for path in sources(package):
         if path.stem in ("__init__", "__main__"):
@@ -127,7 +130,8 @@ def exact(found: set[str], listed: set[str]) -> None:
 
 
 def test_every_module_has_a_test():
-    found = {name for each in PACKAGES.values() for name in untested(each, UNIT)}
+    used = imported(UNIT)
+    found = {name for each in PACKAGES.values() for name in untested(each, UNIT, used)}
     assert not found, f"without a test file: {' '.join(sorted(found))}"
 
 
@@ -165,9 +169,9 @@ def test_an_untested_module_would_be_seen(tmp_path):
         write(package / f"{name}.py", "")
     write(tests / "hw" / "test_own.py", "import demo_hw.named\n")
     write(tests / "sim" / "test_alone.py", "from demo_hw.taken import x\nfrom demo_hw import y\n")
-    assert untested(package, tests) == ["demo_hw.alone", "demo_hw.part.own"]
+    assert untested(package, tests, imported(tests)) == ["demo_hw.alone", "demo_hw.part.own"]
     write(tests / "hw" / "part" / "test_own.py", "from demo_hw import alone\n")
-    assert untested(package, tests) == []
+    assert untested(package, tests, imported(tests)) == []
 
 
 @pytest.mark.parametrize(

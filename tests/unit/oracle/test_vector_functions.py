@@ -102,6 +102,7 @@ def test_a_logarithm_of_its_parts(rng):
 
 
 @pytest.mark.parametrize("exponent", range(-126, 127))
+@pytest.mark.sampled(4)
 def test_powers_of_two_are_exact(exponent):
     x = (exponent + 127) << 23
     if exponent < 127:

@@ -71,6 +71,7 @@ def test_bad_programs(more, want):
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("kind", range(2, 14))
+@pytest.mark.sampled(4)
 def test_whole_outputs_are_written_once(whens, good, kind):
     program = words(*[op(w.MOV, 0, o=2, when=when) for when in whens])
     found = w.problems(program, 2, [0, 0, 0, 0, 0, 0, kind, 0])

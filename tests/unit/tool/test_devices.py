@@ -59,6 +59,7 @@ def test_a_golden_device_of_a_product(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", FORMAT_NAMES)
+@pytest.mark.sampled(3)
 def test_a_golden_device_of_every_format(name):
     device = GoldenDevice(formats=name)
     numerics = device.numerics

@@ -88,6 +88,7 @@ def same_codes(got, wanted):
 @pytest.mark.parametrize("window", [None, 0, 20])
 @pytest.mark.parametrize("special", ["flag", "poison"])
 @pytest.mark.parametrize("kind, grouping", KINDS)
+@pytest.mark.sampled(3)
 def test_there_and_back(kind, grouping, special, window):
     if window == 0 and kind in ("bf16", "fp8_e5m2", "mxfp8_e5m2"):
         window = 24  # exactly would need more than 63 bits
@@ -158,6 +159,7 @@ def test_a_machine_that_is_wrong_is_found():
 
 
 @pytest.mark.parametrize("kind, grouping", KINDS)
+@pytest.mark.sampled(3)
 def test_any_codes(kind, grouping):
     """Codes of others: every one of them, NaN and subnormals too, in groups of any scale."""
     chosen = numerics(kind, grouping, special="poison", window=24)

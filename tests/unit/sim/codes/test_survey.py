@@ -125,6 +125,7 @@ def test_a_tensor_of_zeros_has_no_groups():
 
 @pytest.mark.parametrize("name", [*FORMAT_NAMES, "e3m4"])
 @pytest.mark.parametrize("block", [1, 8, 32])
+@pytest.mark.sampled(3)
 def test_every_format_in_every_block(name, block, rng):
     """Noise is bounded by half an ulp of what neither saturates nor underflows."""
     random = np.random.default_rng(rng.randrange(2**32))

@@ -24,6 +24,7 @@ from support.conversions import (
     numerics,
     spread,
 )
+from support.sweep import sweep
 from support.texts import exactly
 
 # Elements.
@@ -31,6 +32,7 @@ from support.texts import exactly
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.sampled(3)
 def test_elements_are_rounded_once_with_their_own_draws(name, rule, np_rng):
     for grouping in groupings(name):
         array = spread(np_rng, (6, 11), low=-12)
@@ -40,6 +42,7 @@ def test_elements_are_rounded_once_with_their_own_draws(name, rule, np_rng):
 @pytest.mark.parametrize("bits", [1, 16])
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("name", ["bfp3", "fp8_e4m3", "nvfp4"])
+@pytest.mark.sampled(3)
 def test_random_bits(name, rule, bits, np_rng):
     array = spread(np_rng, (9, 7))
     check_elements(convert(array, name, rule=rule, bits=bits), array, bits)
@@ -127,6 +130,7 @@ def test_a_tensor_of_zeros(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.sampled(3)
 def test_both_copies_are_of_the_wide_values(name, np_rng):
     if "vector" not in parse_format(name).groupings:
         assert len(convert([[1.0]], name).copies) == 1
@@ -177,6 +181,7 @@ def test_counters_are_of_both_copies():
         ("nvfp4", "1x64"),
     ],
 )
+@pytest.mark.sampled(4)
 def test_odd_shapes(name, grouping, block, shape, np_rng):
     grouping = grouping or f"{block}x{block}"
     got = convert(spread(np_rng, shape), name, block=block, grouping=grouping)
@@ -270,6 +275,7 @@ def test_flags_replace_what_is_no_number():
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("value, flags", [(np.nan, (True, False)), (-np.inf, (False, True))])
 @pytest.mark.parametrize("rest", [0.0, -0.0, 1e-40])
+@pytest.mark.sampled(4)
 def test_flags_in_a_group_without_a_number(name, value, flags, rest):
     for grouping in groupings(name):
         got = convert([[value, rest], [value, value]], name, grouping=grouping)
@@ -337,6 +343,7 @@ def test_poison_has_codes_in_some_formats(name):
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 @pytest.mark.parametrize("name", [name for name in NAMES if not parse_format(name).nan_code])
+@pytest.mark.sampled(3)
 def test_poison_takes_whole_groups_in_others(name, value):
     array = np.full((4, 16), 31 / 16, np.float32)
     array[:, 3], array[1, 1], array[:, 8:] = -1e-30, value, 0.5
@@ -378,9 +385,13 @@ finite = floats.filter(np.isfinite)
 rows = st.lists(finite, min_size=1, max_size=20)
 
 
-@settings(max_examples=80, deadline=None)
+@pytest.mark.parametrize("examples", [20, sweep(80)])
+def test_nearest_is_odd_and_grows(examples):
+    settings(max_examples=examples, deadline=None)(nearest_is_odd_and_grows)()
+
+
 @given(rows, st.sampled_from(NAMES), st.sampled_from(("floor", "rceil")))
-def test_nearest_is_odd_and_grows(values, name, rule):
+def nearest_is_odd_and_grows(values, name, rule):
     kind = parse_format(name)
     options = {} if kind.scale in ("one", "e4m3") else {"scale": rule}
     grouping = "tensor" if kind.groupings[0] == "tensor" else "1x32"

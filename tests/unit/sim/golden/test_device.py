@@ -295,6 +295,7 @@ def alike(got, wanted):
 @pytest.mark.parametrize("drawn", [False, True], ids=["finite", "drawn, special"])
 @pytest.mark.parametrize("op", OPERATIONS)
 @pytest.mark.parametrize("formats, options", STACKED.values(), ids=STACKED)
+@pytest.mark.sampled(4)
 def test_a_stack_is_the_loop(formats, options, op, drawn, np_rng):
     """Bit for bit, with one W for all, converted with the first product."""
     plain = make_numerics(*formats, **options).to_dict()

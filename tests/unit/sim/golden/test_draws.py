@@ -42,6 +42,7 @@ def tensor(np_rng, rows=9, columns=13):
     "name, grouping",
     [("bfp4", "4x4"), ("bfp4", "1x8"), ("fp8_e5m2", "tensor"), ("nvfp4", "1x16")],
 )
+@pytest.mark.sampled(3)
 def test_conversions(kind, rule, name, grouping, np_rng):
     numerics = make_numerics(formats=name, groupings=grouping, roundings=rule, **kind)
     array = tensor(np_rng)

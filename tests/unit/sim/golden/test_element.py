@@ -53,6 +53,7 @@ def unit(name, e):
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("name", ["bfp1", "bfp4", "mxint8", "fp8_e4m3", "fp8_e5m2", "e3m1", "bf16"])
+@pytest.mark.sampled(3)
 def test_powers_of_two(name, rule, np_rng):
     finite = binary32(np_rng, 640, (-12, 6))
     e = np_rng.integers(-4, 8, finite.shape)

@@ -112,6 +112,7 @@ def _order(tensor):
 @pytest.mark.parametrize("name", FACTORS)
 @pytest.mark.parametrize("formats, options", FORMATS.values(), ids=FORMATS)
 @pytest.mark.parametrize("mantissa, chunk", [(2, 8), (9, 12), (23, 20)])
+@pytest.mark.sampled(3)
 def test_products(name, formats, options, mantissa, chunk, np_rng):
     """Chunks of 2, 3 and 5 blocks of 4, the last one short; near one another and far apart."""
     floats = {"kind": "float", "mantissa": mantissa, "chunk": chunk}

@@ -13,6 +13,7 @@ TAGS = (5, 0x80000005, 0xFFFFFFFF)
 
 @pytest.mark.parametrize("n", range(3, 25))
 @pytest.mark.parametrize("second", [False, True])
+@pytest.mark.sampled(3)
 def test_every_length(n, second):
     bits = max(1, n - 2 * second)
     draws = lfsr_draws(3, 70, **WHERE, tags=TAGS, bits=bits, lfsr_bits=n, second=second)

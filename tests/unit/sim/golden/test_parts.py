@@ -44,6 +44,7 @@ def multiply(machine, op, operands):
 
 
 @pytest.mark.parametrize("op, axis", PARTED)
+@pytest.mark.sampled(3)
 def test_parts_are_the_whole(op, axis, machine, np_rng):
     operands = convert(machine, np_rng)
     whole = multiply(machine, op, operands)

@@ -146,6 +146,7 @@ def test_a_zero_chunk_of_a_group_is_asked_about_and_a_group_of_zeros_is_not(np_r
 @pytest.mark.parametrize("rounding", ["nearest", "stochastic-a", "stochastic-b", "stochastic-c"])
 @pytest.mark.parametrize("grouping", GROUPS.values(), ids=GROUPS)
 @pytest.mark.parametrize("scale", ["floor", "ceil"])
+@pytest.mark.sampled(3)
 def test_a_width_is_block_floating_point_of_that_width(rounding, grouping, scale, np_rng):
     """With the same draws, for both copies: the narrow version is not the top of the wide one."""
     array = tensors(np_rng, 5)["dY"]

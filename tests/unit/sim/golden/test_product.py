@@ -15,6 +15,7 @@ from diastole_sim.spec.formats import FORMAT_NAMES
 from diastole_sim.spec.numerics import BLOCK_SIDES
 from oracle import product as oracle
 from support.stored import Draws, by_hand, make_numerics, stored
+from support.sweep import sweep
 from support.texts import exactly
 
 SHAPES = [(1, 1, 1), (3, 5, 7), (9, 17, 8)]
@@ -123,6 +124,7 @@ EXACT = {
 
 @pytest.mark.parametrize("name", RESULTS)
 @pytest.mark.parametrize("formats, fraction, headroom", EXACT.values(), ids=EXACT)
+@pytest.mark.sampled(3)
 def test_a_window_of_zero_makes_every_product_exact(name, formats, fraction, headroom, np_rng):
     """Where deficits allow it; any code beside any other."""
     chosen = make_numerics(*formats, window=0, fraction=fraction, headroom=headroom)
@@ -290,6 +292,7 @@ def test_a_window_could_cut_only_inside_a_block_of_the_contraction():
 
 @pytest.mark.parametrize("name", RESULTS)
 @pytest.mark.parametrize("block", BLOCK_SIDES)
+@pytest.mark.sampled(3)
 def test_vector_groups_of_any_length(name, block, np_rng):
     """A deficit per row on both sides; groups of 32, and of 128, longer than the tensor."""
     group = ("bfp4", "1x128")
@@ -461,6 +464,7 @@ ENDS = [(70, 56), (70, 57), (63, 63), (63, 64), (127, 127), (127, 0)]
 
 @pytest.mark.parametrize("formats", ["bfp4", ("mxfp8_e4m3", "4x4"), "bf16"])
 @pytest.mark.parametrize("powers", [*ENDS, (-63, -63), (-66, -64), (-126, -126), (-126, 0)])
+@pytest.mark.sampled(3)
 def test_ends_of_the_range(formats, powers, np_rng):
     """Inf where a result is too large, and said; +0 where it is too small."""
     chosen = make_numerics(formats)
@@ -587,9 +591,13 @@ def machines(draw):
         assume(False)
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@pytest.mark.parametrize("examples", [40, sweep(150)])
+def test_any_machine(examples):
+    settings(max_examples=examples, deadline=None, derandomize=True)(any_machine)()
+
+
 @given(machines(), st.integers(0, 2**32), st.sampled_from((0, 2, 20)), st.sampled_from((0.0, 0.02)))
-def test_any_machine(chosen, seed, spread, rare):
+def any_machine(chosen, seed, spread, rare):
     np_rng = np.random.default_rng(seed)
     shape = np_rng.integers(1, 14, 3)
     given_ = tensors(np_rng, shape, chosen, spread=spread, specials=rare, nans=rare)

@@ -39,6 +39,7 @@ def test_arrays_and_scalars_agree(np_rng):
 @pytest.mark.parametrize("rows, columns", [(1, 1), (1, 3), (3, 5), (7, 4), (31, 32)])
 @pytest.mark.parametrize("bits", [1, 5, 8, 9, 13, 16])
 @pytest.mark.parametrize("second", [False, True])
+@pytest.mark.sampled(3)
 def test_draws_are_those_of_the_index(rows, columns, bits, second):
     where = {"seed": 0xDEADBEEF, "tag": 6, "step": 1000, "bits": bits, "second": second}
     draws = tensor_draws(rows, columns, **where)
@@ -70,6 +71,7 @@ def field(*, seed=1, tag=2, step=3, bits=16, rows=512, columns=512):
 
 @pytest.mark.parametrize("bits", [1, 2, 3, 8, 16])
 @pytest.mark.parametrize("step", [0, 1, 77])
+@pytest.mark.sampled(3)
 def test_mean_has_no_bias(bits, step):
     draws = field(bits=bits, step=step)
     top = 2**bits
@@ -110,6 +112,7 @@ def correlation(a, b):
 
 @pytest.mark.parametrize("bits", [1, 8, 16])
 @pytest.mark.parametrize("lag", [1, 2, 3, 4, 8])
+@pytest.mark.sampled(3)
 def test_neighbours_in_element_and_row_do_not_correlate(bits, lag):
     draws = field(bits=bits)
     for a, b in ((draws[:, :-lag], draws[:, lag:]), (draws[:-lag], draws[lag:])):
@@ -119,6 +122,7 @@ def test_neighbours_in_element_and_row_do_not_correlate(bits, lag):
 @pytest.mark.parametrize("bits", [1, 8, 16])
 @pytest.mark.parametrize("what", ["step", "tag", "seed"])
 @pytest.mark.parametrize("other", [0, 4, 5, 1 << 31])
+@pytest.mark.sampled(3)
 def test_neighbours_in_step_tensor_and_seed_do_not_correlate(bits, what, other):
     a, b = field(bits=bits), field(bits=bits, **{what: other})
     assert abs(correlation(a, b)) < SIGMAS / math.sqrt(a.size)

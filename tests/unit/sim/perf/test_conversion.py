@@ -42,6 +42,7 @@ def estimated(name, cls, shape, latency=20, data_width=64, **options):
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", NUMERICS)
+@pytest.mark.sampled(3)
 def test_no_quicker_than_its_beats_and_words(name, shape, np_rng):
     for cls, data_width in (("x", 64), ("dy", 256)):
         found = estimated(name, cls, shape, data_width=data_width)

@@ -31,6 +31,7 @@ MACHINES = {
 
 @pytest.mark.parametrize("data_width", [32, 128, 512])
 @pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.sampled(3)
 def test_sizes_are_those_of_the_hardware(machine, data_width):
     numerics = make_numerics(**MACHINES[machine])
     sizes = Geometry(numerics=numerics, data_width=data_width)

@@ -109,6 +109,7 @@ def random_machine(rng):
 
 
 @pytest.mark.parametrize("op", ["forward", "dx", "dw", "backward"])
+@pytest.mark.sampled(2)
 def test_beats_equal_a_count_of_blocks(op, request):
     rng = random.Random(zlib.crc32(request.node.nodeid.encode()))
     for _ in range(60):

@@ -35,6 +35,7 @@ def near(found, whole):
 
 @pytest.mark.parametrize("name", MACHINES)
 @pytest.mark.parametrize("op", ["forward", "dx", "dw", "backward"])
+@pytest.mark.sampled(3)
 def test_long_products(name, op, rng):
     """Of one dimension or two that are long, with any rest."""
     machine = MACHINES[name]

@@ -86,6 +86,7 @@ def test_pairs_of_planes_are_the_innermost_loops(keep, loads, frees):
 @pytest.mark.parametrize("streams, helds", [(1, 1), (2, 1), (1, 3), (2, 4)])
 @pytest.mark.parametrize("outer", ["t", "l"])
 @pytest.mark.parametrize("keep", ["none", "stream", "held", "both"])
+@pytest.mark.sampled(3)
 def test_bytes_of_nests_in_closed_form(outer, keep, streams, helds):
     """128 x 192 x 128: 2 T tiles of 8 blocks, 6 lane tiles of 4, 2 chunks of 8. A row of what
     streams is a whole group of 8 blocks of 192 bits, 1 + 24 beats; one of what is held half of it,
@@ -220,6 +221,7 @@ def test_nests_keep_what_fits_with_all_planes():
 
 @pytest.mark.parametrize("op", ["forward", "dw"])
 @pytest.mark.parametrize("planes", [(2, 1), (1, 2), (2, 2), (4, 4)])
+@pytest.mark.sampled(4)
 def test_the_choice_is_near_the_best_of_some(op, planes, rng):
     """Within 1 % in the mean of the best of a sample, and never behind the machine's own."""
     losses = []

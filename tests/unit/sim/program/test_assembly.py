@@ -87,6 +87,7 @@ def test_turned(axis, block):
 
 
 @pytest.mark.parametrize("block", [1, 2, 8, 16])
+@pytest.mark.sampled(2)
 def test_random_programs_come_back(block, rng):
     seen = set()
     for _ in range(60):

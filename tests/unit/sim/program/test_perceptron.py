@@ -61,6 +61,7 @@ def test_activations(activation, np_rng):
 
 @pytest.mark.parametrize("block", [1, 2, 4, 8, 16])
 @pytest.mark.parametrize("as_bytes", [True, False], ids=["bytes", "floats"])
+@pytest.mark.sampled(2)
 def test_blocks_and_samples(block, as_bytes, np_rng):
     numerics = make_numerics(block=block, formats="bf16")
     small = SmallRun(np_rng, MOMENTUM, numerics=numerics, as_bytes=as_bytes)

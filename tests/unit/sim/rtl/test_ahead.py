@@ -105,6 +105,7 @@ def ahead_of(kind, *commands):
 
 @pytest.mark.parametrize("operation", FIELDS)
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.sampled(3)
 def test_areas_are_the_bytes_that_are_touched(kind, operation):
     command = apart(kind, operation, 0)
     wanted = bytes_of(kind, operation, command)

@@ -124,6 +124,7 @@ def same_tensor(got, wanted):
 
 @pytest.mark.parametrize("m, k, n", [(1, 1, 1), (3, 5, 7), (17, 34, 9)])
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.sampled(3)
 def test_products_equal_the_model(make, kind, m, k, n):
     device, golden = make(KINDS[kind])
     x, w, dy = tensors(m, k, n)
@@ -327,6 +328,7 @@ def test_the_header_counts(make):
 
 
 @pytest.mark.parametrize("kind", ["bfp", "vectors"])
+@pytest.mark.sampled(2)
 def test_memory_comes_back(make, kind):
     device, _ = make(KINDS[kind])
     x, w, dy = tensors(40, 40, 40)

@@ -110,6 +110,7 @@ def test_every_bit_of_squares(side, bits, width):
 @pytest.mark.parametrize("width", [32, 64, 512])
 @pytest.mark.parametrize("vector", [1, 2, 4, 8, 16, 32, 64, 128])
 @pytest.mark.parametrize("side", SIDES)
+@pytest.mark.sampled(4)
 def test_every_bit_of_vectors(side, vector, width):
     if vector < side:
         with pytest.raises(ValueError, match="vector must be one of "):
@@ -124,6 +125,7 @@ def test_every_bit_of_vectors(side, vector, width):
 @pytest.mark.parametrize("width", DATA_WIDTHS)
 @pytest.mark.parametrize("exponent", [-(2**15), -140, -1, 0, 116, 2**15 - 1])
 @pytest.mark.parametrize("vector", [None, 16])
+@pytest.mark.sampled(3)
 def test_header(vector, exponent, width):
     rng = np.random.default_rng(7)
     given = {"rows": 5, "cols": 70, "side": 8, "bits": 4, "width": width, "header": True}
@@ -192,6 +194,7 @@ def numerics(block, **classes):
 @pytest.mark.parametrize("width", DATA_WIDTHS)
 @pytest.mark.parametrize("vector", [None, 1, 4, 16, 128])
 @pytest.mark.parametrize("side", SIDES)
+@pytest.mark.sampled(4)
 def test_sizes_of_groups(side, vector, width):
     """What the text says of the last bit of a field, and of the first of each block."""
     if vector is not None and vector < side:

@@ -23,6 +23,7 @@ def test_every_length_has_taps():
 
 
 @pytest.mark.parametrize("n", sorted(PRIMITIVE))
+@pytest.mark.sampled(2)
 def test_the_period_is_as_long_as_can_be(n):
     """x has the order 2^n - 1 modulo the polynomial: not that of any part of it."""
     whole, modulus = 2**n - 1, polynomial(n)

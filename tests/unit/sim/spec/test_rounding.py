@@ -30,6 +30,7 @@ def test_rules_are_the_four():
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("bits", [1, 2, 3, 4])
+@pytest.mark.sampled(4)
 def test_every_small_case_against_fractions(rule, bits):
     magnitudes, draws = np.meshgrid(np.arange(256), np.arange(2**bits), indexing="ij")
     for shift in range(10):
@@ -43,6 +44,7 @@ def test_every_small_case_against_fractions(rule, bits):
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("bits", [1, 5, 8, 12, 16, 23, 24])
+@pytest.mark.sampled(4)
 def test_wide_cases_against_fractions(rule, bits, np_rng):
     """Significands of binary32, shifts up to beyond the clamp, draws at their ends."""
     shifts = [*range(16, 48), 100, 276]
@@ -74,6 +76,7 @@ def test_quotients_against_fractions(rule, bits, np_rng):
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("precision", range(2, 9))
 @pytest.mark.parametrize("bits", [1, 4, 8, 11])
+@pytest.mark.sampled(4)
 def test_against_gfloat(rule, precision, bits, np_rng):
     """gfloat rounds to the subnormals of a small float, whose spacing is that of a block."""
     small = FormatInfo(

@@ -145,6 +145,7 @@ def test_tensor_exponents_of_nvfp4():
 
 
 @pytest.mark.parametrize("scale", ["nearest", "up"])
+@pytest.mark.sampled(2)
 def test_scale_codes_of_nvfp4(scale):
     """Every midpoint and every value of E4M3, and their neighbours in binary32."""
     table = [

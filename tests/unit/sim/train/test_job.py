@@ -17,10 +17,10 @@ from diastole_sim.train.network import Perceptron
 from diastole_sim.train.report import write_picture
 from diastole_sim.train.session import Session
 from diastole_sim.train.tasks import load_digits, split
+from support.sweep import sweep
 from support.texts import exactly
 
 CLASSES = {name: {"format": "bfp4", "rounding": "nearest"} for name in ("x", "w")}
-SEEDS = 3  # of the five that `scripts/bench.py` trains with
 NANO = Numerics.from_dict(
     CLASSES
     | {"dy": {"format": "bfp4", "rounding": "stochastic-b"}}
@@ -37,9 +37,10 @@ def train(device=None, seed=0, **given):
     return run_task("digits", device, backend="golden", seed=seed, **given)
 
 
-@pytest.fixture(scope="module")
-def full():
-    return [train(seed=seed) for seed in range(SEEDS)]
+@pytest.fixture(scope="module", params=[1, sweep(3)], ids="seeds {}".format)
+def full(request):
+    """Of some of the five seeds that `scripts/bench.py` trains with."""
+    return [train(seed=seed) for seed in range(request.param)]
 
 
 def test_accuracy_that_is_promised(full):
@@ -52,17 +53,18 @@ def test_accuracy_that_is_promised(full):
 
 
 def test_every_product_was_exact(full):
-    assert [result.inexact_products for result in full] == [0] * SEEDS
+    assert [result.inexact_products for result in full] == [0] * len(full)
 
 
-def test_the_same_seed_gives_the_same_weights(full):
-    again = train(seed=1)
-    assert again.weights_sha256 == full[1].weights_sha256
-    assert again.history == full[1].history
+@pytest.mark.parametrize("steps", [20, sweep(300)])
+def test_the_same_seed_gives_the_same_weights(steps):
+    one, again = (train(seed=1, steps=steps) for _ in range(2))
+    assert again.weights_sha256 == one.weights_sha256
+    assert again.history == one.history
 
 
-def test_every_seed_gives_other_weights(full):
-    assert len({result.weights_sha256 for result in full}) == SEEDS
+def test_every_seed_gives_other_weights():
+    assert len({train(seed=seed, steps=5).weights_sha256 for seed in range(3)}) == 3
 
 
 def test_the_roundings_draws_matter():

@@ -131,6 +131,7 @@ def test_nearest_of_mpfr(kind, words):
 @KINDS
 @pytest.mark.parametrize("bits", [1, 3, 8, 14, 16])
 @pytest.mark.parametrize("rule", STOCHASTIC)
+@pytest.mark.sampled(3)
 def test_stochastic_with_given_bits_of_gfloat(kind, rule, bits, words, np_rng):
     values = floats_of(words)
     draws = np_rng.integers(0, 2**bits, values.size)

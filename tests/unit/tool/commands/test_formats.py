@@ -235,6 +235,7 @@ def test_data_without_a_group(diastole, tmp_path):
 @pytest.mark.parametrize(
     "name, start", [("a.png", b"\x89PNG\r\n\x1a\n"), ("a.SVG", b"<?xml version"), ("a.svg", b"<?")]
 )
+@pytest.mark.sampled(2)
 def test_picture(diastole, tensors, tmp_path, name, start):
     (tmp_path / name).write_text("an older one")
     result = diastole("formats", "--data", "a.npz", "--formats", "bfp4,mxint8", "--out", name)

@@ -101,6 +101,7 @@ def test_as_a_program(tmp_path):
 
 
 @pytest.mark.parametrize("own_process", [True, False])
+@pytest.mark.sampled(2)
 def test_a_process_that_ends_with_its_product_frees_nothing(tmp_path, own_process):
     """One that called ``main`` goes on, and does."""
     words = ["generate", str(tmp_path / "none.toml"), "-o", str(tmp_path / "product")]

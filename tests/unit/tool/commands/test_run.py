@@ -261,6 +261,7 @@ def test_run_verify_of_a_good_device(diastole, npz, monkeypatch):
         for of in (("backward",) if report in ("exact", "overflow") else ("x", "w", "dy"))
     ],
 )
+@pytest.mark.sampled(3)
 def test_run_verify_finds_one_wrong_report(diastole, npz, monkeypatch, report, of):
     good = GoldenDevice(PRODUCTS_ONLY["nano"].numerics).backward(
         *(npz[n] for n in ("X", "W", "dY"))

@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from support.sweep import sweep
+
 FULL = Path("/dev/full")
 
 
@@ -58,14 +60,19 @@ def test_nobody_to_tell(shell):
         assert shell(f"diastole check no.toml 2>{FULL}") == (2, "", "")
 
 
-def test_a_reader_that_has_gone(shell):
-    """The check's own result counts, not that nobody reads it."""
-    command = "diastole {} | (exec <&-; sleep 1); exit ${{PIPESTATUS[0]}}"
-    for unbuffered in ("", "1"):
-        formats = command.format("formats --formats bfp4")
-        assert shell(formats, PYTHONUNBUFFERED=unbuffered) == (0, "", "")
+GONE = "diastole {} | (exec <&-; sleep 1); exit ${{PIPESTATUS[0]}}"
+
+
+@pytest.mark.parametrize("unbuffered", ["1", sweep("")])
+def test_a_reader_that_has_gone(shell, unbuffered):
+    formats = GONE.format("formats --formats bfp4")
+    assert shell(formats, PYTHONUNBUFFERED=unbuffered) == (0, "", "")
+
+
+def test_a_check_without_a_reader(shell):
+    """Its own result counts, not that nobody reads it."""
     train = "train grün.toml --backend golden --task digits --steps 1 --min-accuracy 0.999"
-    code, _, errors = shell(command.format(train))
+    code, _, errors = shell(GONE.format(train))
     assert (code, errors.splitlines()[-1].startswith("diastole: error: the accuracy is")) == (
         1,
         True,
@@ -80,6 +87,7 @@ def test_a_reader_that_has_gone(shell):
     ],
     ids=["ascii", "C"],
 )
+@pytest.mark.sampled(2)
 def test_few_characters(shell, environment):
     code, out, errors = shell("diastole check grün.toml", **environment)
     assert (code, errors) == (0, "")

@@ -4,7 +4,7 @@ import re
 import tomllib
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from diastole.config.file import (
@@ -22,6 +22,7 @@ from diastole.config.keys import Config
 from diastole.config.presets import PRODUCTS_ONLY
 from diastole.errors import BadInput
 from diastole_sim.spec.formats import FORMAT_NAMES
+from support.sweep import sweep
 
 WIDTHS = "a list of some of 2, 4, 6, 8, ascending"
 FORMATS = f"{', '.join(FORMAT_NAMES)}, fast, e<E>m<M> (E in 2..5, M in 1..5, 1 + E + M at most 8)"
@@ -471,8 +472,13 @@ def test_nearest(key, known):
     assert nearest(key) == known
 
 
+@pytest.mark.parametrize("examples", [30, sweep(100)])
+def test_any_override_is_taken_or_refused(examples):
+    settings(max_examples=examples)(any_override_is_taken_or_refused)()
+
+
 @given(st.text(), st.text())
-def test_any_override_is_taken_or_refused(key, value):
+def any_override_is_taken_or_refused(key, value):
     problems = ()
     try:
         from_document({}, [f"{key}={value}"])
@@ -494,8 +500,13 @@ VALUES = st.recursive(
 TABLES = st.dictionaries(st.sampled_from(["x", "w", "dy", "block", "transpose", "window"]), VALUES)
 
 
+@pytest.mark.parametrize("examples", [30, sweep(100)])
+def test_any_document_is_taken_or_refused(examples):
+    settings(max_examples=examples)(any_document_is_taken_or_refused)()
+
+
 @given(st.dictionaries(st.sampled_from([*SECTIONS, "special", "name"]), TABLES | VALUES))
-def test_any_document_is_taken_or_refused(document):
+def any_document_is_taken_or_refused(document):
     problems = ()
     try:
         from_document(document).numerics.to_dict()

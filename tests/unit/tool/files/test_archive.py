@@ -236,6 +236,7 @@ def refusal(read):
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
 @pytest.mark.parametrize("kind", ["bits", "bytes", "cut", "gap", "directory"])
+@pytest.mark.sampled(2)
 def test_damage_anywhere(tmp_path, rng, save, kind):
     """Valid files with some bytes changed: read as they were, or refused; nothing else happens,
     and no more memory is taken than a few times what the file has."""

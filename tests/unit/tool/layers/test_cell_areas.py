@@ -42,6 +42,7 @@ AREAS = {
     ],
 )
 @pytest.mark.parametrize("block, window", [(8, None), (4, None), (8, 24)])
+@pytest.mark.sampled(3)
 def test_area_of_a_machines_cell(formats, groups, area, block, window, tmp_path, monkeypatch):
     cells = {name: {"area_per_mac_nand2": area} for name, area in AREAS.items()}
     path = tmp_path / "areas.json"

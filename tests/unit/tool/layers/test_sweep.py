@@ -8,6 +8,7 @@ from diastole.files.layers import NamedLayer
 from diastole.layers import sweep
 from diastole.layers.costs import layer_costs, total
 from diastole.layers.sweep import configurations, every_choice, on_all_cores, swept
+from support.sweep import sweep as a_sweep
 
 LAYERS = [NamedLayer(name="a", m=33, k=20, n=40, repeats=2)]
 
@@ -49,7 +50,7 @@ def test_if_none_is_one_it_is_an_error():
     )
 
 
-@pytest.mark.parametrize("cores", [1, 2])
+@pytest.mark.parametrize("cores", [a_sweep(1), 2])
 def test_what_they_cost(monkeypatch, cores):
     """In one process or in several, in the order in which they were named."""
     monkeypatch.setattr(sweep.os, "sched_getaffinity", lambda _: set(range(cores)), raising=False)

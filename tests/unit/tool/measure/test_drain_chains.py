@@ -2,17 +2,28 @@
 
 import pytest
 
+from diastole.config.file import from_document
 from diastole.measure import drain_chains
 from diastole.measure.drain_chains import DrainCycles, DrainedLayer, drain_cycles
 from diastole.measure.whole_steps import CASES, configured_step
 from diastole_sim.program.chains.activations import gelu, relu
+from support.sweep import sweep
+
+SMALL = from_document(
+    {
+        "name": "steps_1x1",
+        "array": {"rows": 1, "cols": 1, "block": 4},
+        "vector": {"enable": True, "panel_kib": 16},
+    }
+)
+"""That of the whole steps, which is compiled once for both; nobody else has that of the sweeps."""
+MACHINES = {"1x1": SMALL, "nano": configured_step(CASES[0])}
 
 
-@pytest.mark.sweep  # compiles a machine that no other test has
-@pytest.mark.parametrize("n", [64, 72])
-def test_a_layer(n):
+@pytest.mark.parametrize("name, n", [("1x1", 72), sweep("nano", 64), sweep("nano", 72)])
+def test_a_layer(name, n):
     """A tile holds whole rows, or the image comes in patches; nothing is converted behind it."""
-    config = configured_step(CASES[0])
+    config = MACHINES[name]
     small, large = (
         drain_cycles(config, DrainedLayer(activation=each, m=40, n=n, k=16))
         for each in (relu(), gelu())

@@ -38,6 +38,7 @@ def shares(name, rule):
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("name", KINDS)
+@pytest.mark.sampled(3)
 def test_by_the_definition(name, rule):
     found = defined(machine(0, name).numerics, rule)
     up = shares(name, rule)

@@ -7,6 +7,7 @@ from amaranth.sim import Simulator
 
 from diastole.measure.float_mac import FloatCell, FloatMultiplyAdd
 from support.bench import run
+from support.sweep import sweep
 
 NAN, INFINITE = 0x7FC0_0000, 0x7F80_0000
 UNBOUNDED = gmpy2.context(precision=24, emin=-2000, emax=2000)
@@ -64,8 +65,9 @@ def operand(rng, low, high):
     return rng.getrandbits(1) << 15 | rng.randint(low, high) << 7 | rng.getrandbits(7)
 
 
-def test_any_bits(rng):
-    check([(rng.getrandbits(16), rng.getrandbits(16), rng.getrandbits(32)) for _ in range(3000)])
+@pytest.mark.parametrize("count", [500, sweep(3000)])
+def test_any_bits(count, rng):
+    check([(rng.getrandbits(16), rng.getrandbits(16), rng.getrandbits(32)) for _ in range(count)])
 
 
 @pytest.mark.parametrize("distance", [-40, -27, -25, -24, -12, -2, -1, 0, 1, 2, 3, 24, 25, 30])

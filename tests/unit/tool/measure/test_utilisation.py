@@ -19,6 +19,7 @@ from diastole_sim.rtl import device as rtl
 from diastole_sim.rtl.product import Product
 from diastole_sim.spec.operations import OPERATIONS
 from support.fake_machine import FakeMachine, parameters_of
+from support.sweep import sweep
 
 SIDE = 24
 MEMORIES = [
@@ -107,7 +108,9 @@ def test_a_step_by_the_width_of_the_bus(device, width, asked):
     assert figures[f"digits, cycles of a step, {width} bits"].asked == f"at most {asked}"
 
 
-@pytest.mark.parametrize("excess, met", [(1.0, True), (1.05, True), (1.06, False), (2, False)])
+@pytest.mark.parametrize(
+    "excess, met", [sweep(1.0, True), (1.05, True), (1.06, False), sweep(2, False)]
+)
 def test_bytes_that_are_read(device, monkeypatch, excess, met):
     """bfp4 in blocks of 8: 9 x (1 byte of exponent, 40 of mantissas, both padded to beats of 8;
     the header of a group of 8 blocks is one beat), and three rows of maxima."""

@@ -23,6 +23,7 @@ def run_of(chosen: str) -> FirstRun:
 
 
 @pytest.mark.parametrize("chosen", ALL)
+@pytest.mark.sampled(2)
 def test_commands_are_in_order_and_name_the_places(chosen):
     run = run_of(chosen)
     limits = Limits.of(run.numerics, data_width=32)
@@ -39,6 +40,7 @@ def test_commands_are_in_order_and_name_the_places(chosen):
 
 
 @pytest.mark.parametrize("chosen", ALL)
+@pytest.mark.sampled(2)
 def test_places_do_not_overlap_and_hold_the_images(chosen):
     run = run_of(chosen)
     places = sorted(run.places.values(), key=lambda place: place.address)
@@ -61,6 +63,7 @@ def test_places_do_not_overlap_and_hold_the_images(chosen):
 
 
 @pytest.mark.parametrize("chosen", ALL)
+@pytest.mark.sampled(2)
 def test_result_is_the_product_where_it_says_so(chosen):
     run = run_of(chosen)
     exact = run.values["X"] @ run.values["W"]

@@ -58,6 +58,7 @@ def test_registers_and_writes():
 
 
 @pytest.mark.parametrize("chosen", [*FORMAT_NAMES, "e3m2"])
+@pytest.mark.sampled(3)
 def test_images_read_by_the_formulas_are_the_operands(chosen):
     """Elements and exponents found where the text says, as numbers that the text says."""
     config = of_format(chosen)

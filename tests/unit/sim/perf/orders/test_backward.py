@@ -65,6 +65,7 @@ def played_interleaved(shape, side):
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("side", [1, 2, 4])
+@pytest.mark.sampled(3)
 def test_interleaved_played(shape, side):
     assert interleaved_elements(shape, side) == played_interleaved(shape, side)
 
@@ -83,6 +84,7 @@ def test_interleaved_is_both_products_but_for_dy():
 @pytest.mark.parametrize("machine", [SMALL, LARGE], ids=lambda each: each.name)
 @pytest.mark.parametrize("shape", LAYERS)
 @pytest.mark.parametrize("tensors", [FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT])
+@pytest.mark.sampled(3)
 def test_square_tiles_are_some_of_all_loops(machine, shape, tensors):
     best = separate(machine, shape, tensors)
     assert best.cycles(machine) <= square(machine, shape, tensors).cycles(machine)

@@ -80,6 +80,7 @@ def test_results_that_stay_by_hand():
 @pytest.mark.parametrize("tensors", [FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT, BOTH_GRADIENTS])
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("sizes, tiles", CUTS)
+@pytest.mark.sampled(4)
 def test_played(sizes, tiles, order, tensors):
     told = [(each.name, each.axes, each.result) for each in tensors]
     choices = [list(both(each, order, sizes, tiles)) for each in tensors]

@@ -114,6 +114,7 @@ def test_each_operand_once_where_it_stays(op):
 
 
 @pytest.mark.parametrize("changes", [{}, {"vectors": (16, 16, 16)}, {"vectors": (32, None, 32)}])
+@pytest.mark.sampled(3)
 def test_every_nest_of_odd_sizes_runs(changes):
     machine = machine_of("nano", **changes)
     for op in ("forward", "dx", "dw", "backward"):

@@ -66,6 +66,7 @@ def test_every_stream_and_constant_has_a_name():
 
 @pytest.mark.parametrize("make", SINGLE, ids=lambda make: make.__name__)
 @pytest.mark.parametrize("block", BLOCKS[1:])
+@pytest.mark.sampled(3)
 def test_descriptions(make, block):
     chain, text = make(), make.__doc__
     assert len(chain.assembled(block)) == count(paragraph(text, "Instructions"), block)

@@ -26,6 +26,7 @@ def gradients(chain, g, options, block):
 @pytest.mark.parametrize("bias", [False, True], ids=["weights", "bias"])
 @pytest.mark.parametrize("factor", ["", "scaled", "clipped"])
 @pytest.mark.parametrize("block", [1, 4])
+@pytest.mark.sampled(4)
 def test_three_steps(name, bias, factor, block, np_rng):
     setting = SETTINGS[name]
     options = Options(
