@@ -157,8 +157,8 @@ def walk(mode, unit=TileWalk, preset="pico"):
 @pytest.mark.parametrize(
     "mode, preset",
     [
-        *((Mode.DX, "pico"), (Mode.FUSED, "nano")),
-        *(sweep(mode, "pico") for mode in (Mode.FORWARD, Mode.FUSED)),
+        (Mode.FUSED, "nano"),
+        *(sweep(mode, "pico") for mode in MODES.values()),
         *(sweep(mode, "nano") for mode in (Mode.FORWARD, Mode.DX)),
     ],
 )

@@ -44,9 +44,7 @@ def total(run, way, sizes):
     return sum(each.count * getattr(each, side) for each in run.passes)
 
 
-@pytest.mark.parametrize(
-    "name", ["mixed", sweep("nvfp4"), sweep("wide"), sweep("ports"), sweep("turning")]
-)
+@pytest.mark.parametrize("name", [sweep(name) for name in CASES if name != "pico"])
 def test_stories_are_true(name):
     """:func:`story.runs_of` compares every number; here: that nothing is left out."""
     check_complete(*observed(name))

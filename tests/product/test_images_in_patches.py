@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from diastole.backend import cached_product, program_limits
+from diastole.config.file import from_document
 from diastole_sim.golden.machine import GoldenMachine
 from diastole_sim.rtl.bell import BellMachine
 from diastole_sim.spec.command import Command, ProgramPlace
@@ -27,7 +28,10 @@ PLACE = ProgramPlace(first=0, length=1, streams=0)
 VECTOR = {"vector": {"enable": True, "panel_kib": 16}}
 DELAYED = {"scale": {"source": "delayed"}}
 CONFIGS = {
-    "squares": machine("patches", "bfp4", **VECTOR),
+    # That of the whole steps, which is compiled once for both.
+    "squares": from_document(
+        {"name": "steps_1x1", "array": {"rows": 1, "cols": 1, "block": 4}} | VECTOR
+    ),
     "vectors": machine("patches_1x16", "bfp4", rows=2, side=2, **grouped("1x16"), **VECTOR),
     "delayed": machine("patches_fp8", "fp8_e4m3", side=2, **DELAYED, **VECTOR),
     "large squares": machine("patches_16x16", "bfp4", **grouped("16x16"), **VECTOR),
@@ -37,7 +41,7 @@ CONFIGS = {
     "esru": machine("patches_esru", "bfp4", **DRAWN, **VECTOR),
     "nano": machine("patches_8", "bfp4", cols=2, side=8, data_width=128, **VECTOR),
 }
-ALWAYS = ("vectors",)
+ALWAYS = ("squares",)
 
 
 def commands_of(config, opcode, sizes, nest):

@@ -10,13 +10,13 @@ from diastole.measure.step_error import (
 )
 from diastole.measure.steps import STEP, modelled_step
 from diastole.measure.whole_steps import CASES
-from support.sweep import sweep
 
 OFF = 10
 """Cycles that a short command may be off."""
 
 
-@pytest.mark.parametrize("number", [0, sweep(2)])
+@pytest.mark.sweep  # compiles machines that no other test has
+@pytest.mark.parametrize("number", [0, 2])
 def test_a_step_and_its_commands(number):
     """Of `nano` at 128 bits, with two special lanes and with four."""
     config, program = step_program(CASES[number])
