@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 from diastole.backend import cached_product, program_limits
-from diastole.config.file import from_document
 from diastole_sim.golden.machine import GoldenMachine
 from diastole_sim.rtl.bell import BellMachine
 from diastole_sim.spec.command import Command, ProgramPlace
@@ -16,7 +15,7 @@ from diastole_sim.spec.micro import Instruction, MicroOp, Source
 from diastole_sim.spec.nest import OUTER, Nest
 from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.stream_table import Descriptor, Kind
-from support.products import DRAWN, grouped, machine
+from support.products import DRAWN, STEPS_1X1, grouped, machine
 from support.sweep import sweep
 
 MEMORY_BYTES = 1 << 18
@@ -28,10 +27,7 @@ PLACE = ProgramPlace(first=0, length=1, streams=0)
 VECTOR = {"vector": {"enable": True, "panel_kib": 16}}
 DELAYED = {"scale": {"source": "delayed"}}
 CONFIGS = {
-    # That of the whole steps, which is compiled once for both.
-    "squares": from_document(
-        {"name": "steps_1x1", "array": {"rows": 1, "cols": 1, "block": 4}} | VECTOR
-    ),
+    "squares": STEPS_1X1,
     "vectors": machine("patches_1x16", "bfp4", rows=2, side=2, **grouped("1x16"), **VECTOR),
     "delayed": machine("patches_fp8", "fp8_e4m3", side=2, **DELAYED, **VECTOR),
     "large squares": machine("patches_16x16", "bfp4", **grouped("16x16"), **VECTOR),

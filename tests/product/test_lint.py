@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from diastole.backend import cached_product
-from diastole.config.file import from_document
 from diastole.config.keys import Config
 from diastole.product.collateral import VERILATOR_WAIVERS
 from support import product_lint as lint
+from support.products import STEPS_1X1
 from support.sweep import sweep
 
 
@@ -159,13 +159,5 @@ def test_same_bytes_in_another_run(product, preset, tmp_path):
 
 
 def test_same_bytes_in_another_run_with_a_vector_unit(tmp_path):
-    """That of the whole steps, which is generated once for both."""
-    config = from_document(
-        {
-            "name": "steps_1x1",
-            "array": {"rows": 1, "cols": 1, "block": 4},
-            "vector": {"enable": True, "panel_kib": 16},
-        }
-    )
-    generate_again(config, tmp_path / "again")
-    assert contents(tmp_path / "again") == contents(cached_product(config))
+    generate_again(STEPS_1X1, tmp_path / "again")
+    assert contents(tmp_path / "again") == contents(cached_product(STEPS_1X1))

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from diastole.backend import cached_product, program_limits
-from diastole.config.file import from_document
 from diastole_sim.golden.machine import GoldenMachine
 from diastole_sim.rtl.bell import BellMachine
 from diastole_sim.spec.command import Command, ProgramPlace
@@ -16,15 +15,8 @@ from diastole_sim.spec.limits import VectorTable
 from diastole_sim.spec.micro import Instruction, MicroOp, Source
 from diastole_sim.spec.nest import Nest
 from diastole_sim.spec.stream_table import Descriptor, Kind
+from support.products import STEPS_1X1
 
-CONFIG = from_document(
-    {
-        "name": "steps_1x1",
-        "array": {"rows": 1, "cols": 1, "block": 4},
-        "vector": {"enable": True, "panel_kib": 16},
-    }
-)
-"""That of the whole steps, which is compiled once for both."""
 MEMORY_BYTES = 1 << 16
 COMMANDS, INSTRUCTIONS, STREAMS, SOURCE, OUT = 0x0, 0x1000, 0x2000, 0x3000, 0x8000
 MOVE = Instruction(op=MicroOp.MOV, a=Source.S0, o=0)
@@ -103,7 +95,7 @@ def written(program, streams, command):
 
 @pytest.fixture(scope="module")
 def rtl():
-    with BellMachine(cached_product(CONFIG), seed=1, memory_bytes=MEMORY_BYTES) as machine:
+    with BellMachine(cached_product(STEPS_1X1), seed=1, memory_bytes=MEMORY_BYTES) as machine:
         yield machine
 
 
@@ -112,7 +104,7 @@ def test_what_is_refused(name, rtl):
     command, program, streams, error = CASES[name]
     memory, count = written(program, streams, command)
     golden = GoldenMachine(
-        CONFIG.numerics, program_limits(CONFIG), memory_bytes=MEMORY_BYTES, seed=1
+        STEPS_1X1.numerics, program_limits(STEPS_1X1), memory_bytes=MEMORY_BYTES, seed=1
     )
     golden.memory.write(0, memory)
     rtl.memory[:] = memory

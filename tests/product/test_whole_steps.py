@@ -20,6 +20,7 @@ from diastole_sim.spec.registers import WAIT_REGISTERS
 from diastole_sim.train.precision import Precision
 from diastole_sim.train.tasks import find_task
 from support.products import SEED
+from support.products import STEPS_1X1
 from support.sweep import sweep
 
 STEPS = 5
@@ -56,7 +57,7 @@ PRECISION = Precision(kind="fast", classes=CLASS_NAMES, alpha=0.45)
 
 MACHINES = {
     "2x2": machine(2, 2, 8),
-    "1x1": machine(1, 1, 4),
+    "1x1": STEPS_1X1,
     "3x2": machine(3, 2, 4),
     "4x1": machine(4, 1, 4, transpose="edge"),
     "delayed": machine(1, 1, 8, tables=DELAYED),

@@ -2,22 +2,14 @@
 
 import pytest
 
-from diastole.config.file import from_document
 from diastole.measure import drain_chains
 from diastole.measure.drain_chains import DrainCycles, DrainedLayer, drain_cycles
 from diastole.measure.whole_steps import CASES, configured_step
 from diastole_sim.program.chains.activations import gelu, relu
+from support.products import STEPS_1X1
 from support.sweep import sweep
 
-SMALL = from_document(
-    {
-        "name": "steps_1x1",
-        "array": {"rows": 1, "cols": 1, "block": 4},
-        "vector": {"enable": True, "panel_kib": 16},
-    }
-)
-"""That of the whole steps, which is compiled once for both; nobody else has that of the sweeps."""
-MACHINES = {"1x1": SMALL, "nano": configured_step(CASES[0])}
+MACHINES = {"1x1": STEPS_1X1, "nano": configured_step(CASES[0])}
 
 
 @pytest.mark.parametrize("name, n", [("1x1", 72), sweep("nano", 64), sweep("nano", 72)])
