@@ -19,8 +19,7 @@ from diastole_sim.spec.numerics import CLASS_NAMES
 from diastole_sim.spec.registers import WAIT_REGISTERS
 from diastole_sim.train.precision import Precision
 from diastole_sim.train.tasks import find_task
-from support.products import SEED
-from support.products import STEPS_1X1
+from support.products import SEED, STEPS_1X1
 from support.sweep import sweep
 
 STEPS = 5
