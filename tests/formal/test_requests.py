@@ -17,7 +17,7 @@ from support.plans import make_numerics, make_plan
 from support.regions import BLOCKS, COL_MAX, OPERANDS, REGIONS, ROW_MAX
 from support.sweep import sweep
 
-ASSERTIONS = 21  # one of them is the address unit's own
+ASSERTIONS = 22  # one of them is the address unit's own
 IMAGE_GROUPS = 3
 CHUNK, STEP, MAXIMA, LOCATE, ROW, REQUEST, GROUP = range(7)  # states of the unit
 
@@ -27,6 +27,9 @@ PROBES = {name: f"dut.{name}" for name in (*REGISTERS, "described")} | {
     "mode_kept": "dut.mode",
     "row_addr": "dut.first_row.address",
     "columns_at": "dut.columns_at",
+    "column_before": "dut.col0",
+    "kind_before": "dut.kind",
+    "kind_of_step": "dut.table.kind",
     "factor": "dut.first_row.left",
     "addend": "dut.first_row.term",
     "located": "dut.first_row.none",
@@ -73,6 +76,8 @@ class RequestsSpec(wiring.Component):
         probes |= dict.fromkeys(("rows_left", "cols_left"), region["rows"].shape)
         columns_at = dut._groups_bytes(Signal(2), Signal(POSITION)[3:])
         probes["columns_at"] = columns_at.shape()
+        probes["column_before"] = POSITION
+        probes |= {"kind_before": Region, "kind_of_step": Region}
         probes |= {"factor": POSITION, "at_mantissas": 1, "offset": range(GROUP_BLOCKS)}
         entry = Signal(POSITION.width + dut.plan.log_block)
         count = Signal(len(Signal(region["rows"].shape)) + dut.plan.log_block)
@@ -268,6 +273,8 @@ class RequestsSpec(wiring.Component):
         m.d.sync += wanted.eq(self.wanted)
         m.d.comb += Assert(busy | (self.left == wanted), "not the steps of what is offered")
         m.d.comb += Assert(~self.known | (self.mode_kept == self.mode), "another product")
+        kept = self.kind_before == self.kind_of_step
+        m.d.comb += Assert(~busy | (self.state == STEP) | kept, "the kind of another step")
         here = busy & (self.step == self.due_step)
         moving = here & inside & self.blocks
         m.d.comb += Assert(self.state <= GROUP, "no such state")
@@ -341,7 +348,8 @@ class RequestsSpec(wiring.Component):
             & (self.group_addr == group + Mux(self.at_mantissas, elements, 0))
             & (~self.at_mantissas | (self.offset != 0))
         )
-        columns = self.columns_at == self._offset(Const(0), self.col0)
+        columns = (self.state == LOCATE) | (self.columns_at == self._offset(Const(0), self.col0))
+        columns &= self.column_before == self.col0
         begins = (self.cols_left == self.cols) & (self.offset == self.col0 % GROUP_BLOCKS)
         begins &= ~self.at_mantissas
         at_work = Mux(self.state == ROW, begins, groups)
@@ -375,8 +383,8 @@ class ReadsTheOtherMaxima(RegionRequests):
     """Those of rows always."""
 
     def _maxima(self, table, tensor, first):
-        aligned = table.row0 & ~(self.plan.beat_bytes - 1)
-        return tensor.row_max + aligned[: len(table.row0)]
+        aligned = table.entry0 & ~(self.plan.beat_bytes - 1)
+        return tensor.row_max + aligned[: len(table.entry0)]
 
 
 @pytest.mark.parametrize("broken", [sweep(ReadsPastTheMaxima), ReadsTheOtherMaxima])

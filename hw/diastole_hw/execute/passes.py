@@ -8,6 +8,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from diastole_hw.plan.plan import TILES_OF_SUMS, Plan
+from diastole_hw.registers import data_register
 from diastole_hw.schedule.halves import west_word
 from diastole_hw.schedule.room import place_of_sums
 from diastole_hw.schedule.tokens import LENGTH, PLANE, chunk_layout, pass_layout
@@ -24,13 +25,16 @@ LOADS = ("blocks", "maxima")
 class Slice:
     """Of a chunk that is being cut: registers.
 
-    What is the first of something is a bit of its own: a pass waits for what its chunk loads where
-    it is the first one, and whether it leaves moves all the rest.
+    What is the first or the last of something is a bit of its own: a pass waits for what its chunk
+    loads where it is the first one, a chunk leaves with the last one, and whether it leaves moves
+    all the rest.
     """
 
     first: Signal  # the pass, of its chunk
     first_slice: Signal  # the slice along the contraction, likewise
     first_group: Signal  # the group of lanes, of its slice
+    last_slice: Signal  # of its chunk; means nothing of the first one
+    last_group: Signal  # of its slice, likewise
     streamed: Signal  # block at which the slice begins in its slab
     held: Signal  # likewise, of the slice and the group
     row: Signal  # likewise, of the group 0
@@ -139,6 +143,8 @@ class PassWalk(wiring.Component):
             first=Signal(init=1, name="first"),
             first_slice=Signal(init=1, name="first_slice"),
             first_group=Signal(init=1, name="first_group"),
+            last_slice=data_register(name="last_slice"),
+            last_group=data_register(name="last_group"),
             streamed=Signal.like(chunk.stream_base, name="streamed"),
             held=Signal.like(chunk.held_base, name="held"),
             row=Signal.like(chunk.held_base, name="held_row"),
@@ -160,8 +166,8 @@ class PassWalk(wiring.Component):
         m.d.comb += [
             c_left.eq(chunk.c_blocks - c_done),
             l_left.eq(chunk.l_blocks - l_done),
-            last_c.eq(chunk.c_blocks <= c_done + side_c),
-            last_l.eq(chunk.l_blocks <= l_done + side_l),
+            last_c.eq(Mux(at.first_slice, chunk.c_blocks <= side_c, at.last_slice)),
+            last_l.eq(Mux(at.first_group, chunk.l_blocks <= side_l, at.last_group)),
             c_valid.eq(Mux(last_c, c_left, side_c)),
             l_valid.eq(Mux(last_l, l_left, side_l)),
             first_c.eq(chunk.first & at.first_slice),
@@ -176,7 +182,7 @@ class PassWalk(wiring.Component):
             out.use_east.eq(has.also(~north, has.east)),
             out.use_north.eq(north | has.also(fused, has.north)),
             out.fresh_east.eq(first_c),
-            out.fresh_north.eq(Mux(fused, has.also(at.first_group, has.opens), first_c)),
+            out.fresh_north.eq(Mux(fused, has.also(at.first, has.opens), first_c)),
             out.frees.stream.eq(ends & chunk.free_stream),
             out.frees.held.eq(ends & chunk.free_held),
             out.frees.west.eq(ends & chunk.last & fused),
@@ -188,7 +194,7 @@ class PassWalk(wiring.Component):
         ]
         if plan.planar:
             m.d.comb += self.tile.last.eq(chunk.last_slice)
-        taken = self._taken(m, fused, north, at, first_c, has)
+        taken = self._taken(m, fused, north, at, has)
         if plan.floats:
             last = last_c & chunk.last
             self._chunks(m, north, fused, taken, last_l, last)
@@ -197,6 +203,7 @@ class PassWalk(wiring.Component):
         by_slices = Mux(north, plan.rows, self.held_stride)
         with m.If(taken):
             m.d.sync += [l_done.eq(l_done + side_l), at.first_group.eq(last_l), at.first.eq(ends)]
+            m.d.sync += at.last_group.eq(l_left <= side_l << 1)
             m.d.sync += at.held.eq(at.held + by_lanes)
             with m.If(out.done_north):
                 m.d.sync += north_tile.eq(north_tile + 1)
@@ -205,6 +212,7 @@ class PassWalk(wiring.Component):
                 m.d.sync += at.sums.eq(0)
                 m.d.sync += l_done.eq(0)
                 m.d.sync += [c_done.eq(c_done + side_c), at.first_slice.eq(ends)]
+                m.d.sync += at.last_slice.eq(c_left <= side_c << 1)
                 m.d.sync += at.streamed.eq(at.streamed + self.t_step)
                 m.d.sync += [at.row.eq(at.row + by_slices), at.held.eq(at.row + by_slices)]
             with m.If(ends):
@@ -259,7 +267,7 @@ class PassWalk(wiring.Component):
                 m.d.sync += first.eq(last)
         return first, number == 0, ends
 
-    def _taken(self, m, fused, north, at, first_c, has):
+    def _taken(self, m, fused, north, at, has):
         """Whether the pass at hand leaves: what it waits for, and what it takes."""
         chunk, banks, loaded = self.chunks.p, self.banks, self.loaded
         opens_east = Signal()
@@ -272,9 +280,9 @@ class PassWalk(wiring.Component):
         waits = dict(zip(LOADS, (blocks, at.first & chunk.first), strict=True))
         m.d.comb += [
             there.eq(Cat(~due | getattr(loaded, what).there for what, due in waits.items()).all()),
-            opens_east.eq(~north & first_c & at.first_group),
+            opens_east.eq(~north & chunk.first & at.first),
             opens_north.eq(
-                Mux(fused, has.also(at.first_group, has.opens), north & first_c & at.first_group)
+                Mux(fused, has.also(at.first, has.opens), north & chunk.first & at.first)
             ),
             free.eq((~opens_east | banks.east.free) & (~opens_north | banks.north.free)),
             self.passes.valid.eq(self.chunks.valid & there & free),

@@ -139,15 +139,17 @@ class RegionRequests(wiring.Component):
             first_row.count.eq(self._first_row(table)),
             first_row.step.eq(pitch),
         ]
-        columns_bytes = self._groups_bytes(cls, table.col0 >> 3)
-        columns_at = data_register(len(columns_bytes))  # in a row, from the cycle after STEP on
+        col0 = Signal.like(table.col0, name="col0", reset_less=True)  # from the cycle after STEP on
+        m.d.sync += col0.eq(table.col0)
+        columns_bytes = self._groups_bytes(cls, col0 >> 3)
+        columns_at = data_register(len(columns_bytes))  # in a row, from the cycle after that on
         m.d.sync += columns_at.eq(columns_bytes)
         rows_left = Signal.like(table.rows, name="rows_left")
         cols_left = Signal.like(table.cols, name="cols_left")
         at_mantissas = Signal()
         offset = Signal(range(GROUP_BLOCKS))
         described = data_register()  # the region of blocks at hand is
-        begin_row = [cols_left.eq(table.cols), offset.eq(table.col0), at_mantissas.eq(0)]
+        begin_row = [cols_left.eq(table.cols), offset.eq(col0), at_mantissas.eq(0)]
         group = self._group(m, cls, cols_left, offset, at_mantissas)
         beats = data_register(max(len(maxima), len(group.beats)))  # of the cycle before
         m.d.sync += beats.eq(Mux(step < MAXIMA_STEPS, maxima, group.beats))
@@ -246,12 +248,12 @@ class RegionRequests(wiring.Component):
     def _entries(self, m, table, cls):
         """First maximum of the region in bytes, and how many: a grouped class has B per block."""
         plan = self.plan
-        first = Signal(len(table.row0) + plan.log_block, name="first_entry")
+        first = Signal(len(table.entry0) + plan.log_block, name="first_entry")
         count = Signal(len(table.rows) + plan.log_block, name="entries")
-        m.d.comb += [first.eq(table.row0), count.eq(table.rows)]
+        m.d.comb += [first.eq(table.entry0), count.eq(table.rows)]
         for each in filter(plan.grouped, range(3)):
             with m.If(cls == each):
-                m.d.comb += first.eq(table.row0 << plan.log_block)
+                m.d.comb += first.eq(table.entry0 << plan.log_block)
                 m.d.comb += count.eq(table.rows << plan.log_block)
         return first, count
 
@@ -259,13 +261,15 @@ class RegionRequests(wiring.Component):
         region, product = self.regions.p, self.product
         fused = mode == Mode.FUSED
         base = Signal.like(region.base)
+        kind = Signal(table.kind.shape(), name="kind", reset_less=True)  # from the second cycle on
+        m.d.sync += kind.eq(table.kind)
         m.d.comb += base.eq(chunk.stream_base)
-        with m.If(table.kind == Region.HELD):
+        with m.If(kind == Region.HELD):
             m.d.comb += base.eq(chunk.held_base)
-        with m.Elif(fused & (table.kind == Region.WEST)):
+        with m.Elif(fused & (kind == Region.WEST)):
             m.d.comb += base.eq(west_base(self.plan, product, chunk))
         m.d.comb += [
-            region.kind.eq(table.kind),
+            region.kind.eq(kind),
             region.cls.eq(cls),
             region.rows.eq(table.rows),
             region.cols.eq(table.cols),
@@ -275,7 +279,7 @@ class RegionRequests(wiring.Component):
             region.stream_offset.eq(self._offset(m, cls, chunk.t0, "stream")),
             region.held_offset.eq(self._offset(m, cls, chunk.l0, "held")),
             region.base.eq(base),
-            region.stride.eq(Mux(table.kind == Region.HELD, product.held_stride, product.t_step)),
+            region.stride.eq(Mux(kind == Region.HELD, product.held_stride, product.t_step)),
             region.c0.eq(chunk.c0),
             region.fused.eq(fused),
             region.tile.eq(chunk.tile),

@@ -17,7 +17,7 @@ class RegionSteps(wiring.Component):
 
     A step of blocks asks for rows ``row0`` to ``row0 + rows - 1`` and columns ``col0`` to
     ``col0 + cols - 1`` of the blocks of a tensor. A step of maxima asks for ``rows`` entries from
-    ``row0`` on, of its columns with ``maxima_of_columns``, else of its rows; where the class is in
+    ``entry0`` on, of its columns with ``maxima_of_columns``, else of its rows; where the class is in
     vector groups, an entry here is those of a block's B rows.
 
     What stays from earlier chunks is not asked for again: maxima come with the first chunk of a
@@ -40,9 +40,12 @@ class RegionSteps(wiring.Component):
     kind : Out(Region)
     tensors : Out(STEPS of 2)
         By step, its class: a function of ``mode``.
+    entry0 : Out(POSITION)
+        First one of a step of maxima.
     row0, col0 : Out(POSITION)
+        Of a step of blocks.
     rows, cols : Out(region_layout(plan)["rows"].shape)
-        ``col0`` and ``cols`` are 0 in a step of maxima.
+        ``cols`` is 0 in a step of maxima.
     by_column : Out(1)
         Blocks go to a bank by their column, not by their row.
     turned : Out(1)
@@ -69,6 +72,7 @@ class RegionSteps(wiring.Component):
                 "wanted": Out(STEPS),
                 "kind": Out(Region),
                 "tensors": Out(data.ArrayLayout(2, STEPS)),
+                "entry0": Out(POSITION),
                 "row0": Out(POSITION),
                 "col0": Out(POSITION),
                 "rows": Out(blocks),
@@ -83,6 +87,8 @@ class RegionSteps(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
+        # In every mode steps of T and of the lanes alternate; whole addresses wait for this.
+        m.d.comb += self.entry0.eq(Mux(self.step[0], self.chunk.l0, self.chunk.t0))
         with m.Switch(self.mode):
             for mode in PRODUCTS:
                 with m.Case(mode):
@@ -107,13 +113,10 @@ class RegionSteps(wiring.Component):
     def _wanted(self, m, steps):
         m.d.comb += [self.wanted[step].eq(wanted) for step, wanted in steps.items()]
 
-    def _maxima(self, m, kind, axis, of_columns, *, last=0, count=None):
-        chunk = self.chunk
-        first, length = {"t": (chunk.t0, chunk.t_blocks), "l": (chunk.l0, chunk.l_blocks)}[axis]
+    def _maxima(self, m, kind, count, of_columns, *, last=0):
         m.d.comb += [
             self.kind.eq(kind),
-            self.row0.eq(first),
-            self.rows.eq(length if count is None else count),
+            self.rows.eq(count),
             self.maxima_of_columns.eq(of_columns),
             self.last.eq(last),
         ]
@@ -145,10 +148,10 @@ class RegionSteps(wiring.Component):
         with m.Switch(self.step):
             with m.Case(0):
                 kind = Region.MAXIMA_WEST if use.north else Region.MAXIMA_SOUTH
-                self._maxima(m, kind, "t", use.stream_turned)
+                self._maxima(m, kind, self.chunk.t_blocks, use.stream_turned)
             with m.Case(1):
                 kind = Region.MAXIMA_NORTH if use.north else Region.MAXIMA_EAST
-                self._maxima(m, kind, "l", not use.held_by_lanes, last=1)
+                self._maxima(m, kind, self.chunk.l_blocks, not use.held_by_lanes, last=1)
             with m.Case(5):
                 rows, cols = ("l", "c") if use.held_by_lanes else ("c", "l")
                 turned = use.held_turned
@@ -176,14 +179,13 @@ class RegionSteps(wiring.Component):
         self._wanted(m, {0: first, 1: due, 2: first, 3: due} | blocks)
         with m.Switch(self.step):
             with m.Case(0):
-                self._maxima(m, Region.MAXIMA_SOUTH, "t", turned)
+                self._maxima(m, Region.MAXIMA_SOUTH, chunk.t_blocks, turned)
             with m.Case(1):
-                self._maxima(m, Region.MAXIMA_EAST, "l", 1)
+                self._maxima(m, Region.MAXIMA_EAST, chunk.l_blocks, 1)
             with m.Case(2):
-                self._maxima(m, Region.MAXIMA_WEST, "t", 0, last=~once)
+                self._maxima(m, Region.MAXIMA_WEST, chunk.t_blocks, 0, last=~once)
             with m.Case(3):  # l0 is 0: all of N is one lane tile, and so is all of M
-                kind, count = Region.MAXIMA_NORTH, self.c_blocks
-                self._maxima(m, kind, "l", 0, last=1, count=count)
+                self._maxima(m, Region.MAXIMA_NORTH, self.c_blocks, 0, last=1)
             with m.Case(4):
                 self._blocks(
                     m, Region.WEST, "t", "l",

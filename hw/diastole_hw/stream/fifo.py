@@ -1,6 +1,6 @@
 """A first-in first-out queue between two streams; the only kind that products contain."""
 
-from amaranth.hdl import Array, Cat, Module, Mux, Shape, Signal, Value
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Shape, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -142,6 +142,12 @@ class StreamFifo(wiring.Component):
         step = Cat(more ^ less, (less & ~more).replicate(len(count) - 1))
         m.d.sync += count.eq(count + step)
 
+    def _count_late(self, m, count, more, less):
+        """Likewise; ``less`` is an enable alone, after which nothing is added."""
+        step = Cat(Const(1, 1), (~more).replicate(len(count) - 1))
+        with m.If(more ^ less):
+            m.d.sync += count.eq(count + step)
+
     def _full(self, m, taken, given):
         """Whether ``level``, which never exceeds it, is the depth."""
         if self.depth & (self.depth - 1) == 0:
@@ -153,9 +159,18 @@ class StreamFifo(wiring.Component):
             m.d.sync += full.eq(taken & (self.level == self.depth - 1))
         return full
 
+    def _there(self, m, taken, given):
+        """Whether ``level`` is not 0; a register where words are shown promptly."""
+        if not self.prompt:
+            return self.level != 0
+        there = Signal()
+        with m.If(taken != given):
+            m.d.sync += there.eq(taken | (self.level != 1))
+        return there
+
     def _at_once(self, m, taken, given, platform):
         """The oldest value is shown from where it stands."""
-        m.d.comb += self.o.valid.eq(self.level != 0)
+        m.d.comb += self.o.valid.eq(self._there(m, taken, given))
         if self.ahead and self.in_distributed_ram:
             self._ahead(m, taken, given, platform)
             return
@@ -246,7 +261,7 @@ class StreamFifo(wiring.Component):
         write = Signal(range(self.depth))
         read = Signal(range(self.depth))
         m.d.comb += [ram.write_addr.eq(write), ram.read_addr.eq(read)]
-        self._count(m, waiting, taken, ram.read_en)
+        self._count_late(m, waiting, taken, ram.read_en)
         with m.If(taken):
             m.d.sync += write.eq(self._after(write))
         with m.If(ram.read_en):
