@@ -9,8 +9,7 @@ from diastole_hw.stream import fifo
 from diastole_hw.stream.fifo import StreamFifo
 from formal.prove import prove, refute
 
-BIT = stream.Signature(unsigned(1))
-ASSERTIONS = {"registers": 6, "distributed": 7, "ahead": 7, "memory": 6}
+ASSERTIONS = {"registers": 6, "distributed": 7, "ahead": 7, "prompt": 7, "memory": 6}
 """By where the words are; one that is shown as it is read is not being written."""
 
 
@@ -24,16 +23,20 @@ class FifoSpec(wiring.Component):
     def __init__(self, dut: StreamFifo):
         self.dut = dut
         words = {f"word{n}": In(1) for n in range(dut.depth)}
+        if dut.prompt:
+            words |= {f"prompt{n}": In(1) for n in range(dut.depth)}
         pointer = In(range(dut.depth))
         probes = {"write": pointer, "read": pointer, "waiting": In(range(dut.depth + 1)), **words}
-        super().__init__({"i": In(BIT), "o": Out(BIT), **probes})
+        values = stream.Signature(dut.shape)
+        super().__init__({"i": In(values), "o": Out(values), "there": In(1), **probes})
 
     def elaborate(self, platform):
         m = Module()
         m.submodules.dut = dut = self.dut
         wiring.connect(m, wiring.flipped(self.i), dut.i)
         wiring.connect(m, dut.o, wiring.flipped(self.o))
-        inside = Array(Signal(name=f"inside{n}") for n in range(dut.depth + 1))  # oldest first
+        # Oldest first.
+        inside = Array(Signal(dut.shape, name=f"inside{n}") for n in range(dut.depth + 1))
         count = Signal(range(dut.depth + 1))
         taken = self.i.valid & self.i.ready
         given = self.o.valid & self.o.ready
@@ -66,10 +69,14 @@ class FifoSpec(wiring.Component):
             good &= self.waiting == count - offered
         place = self.read
         for n in range(depth):
-            good &= (count - offered <= n) | (words[place] == inside[n + offered])
+            good &= (count - offered <= n) | (words[place] == inside[n + offered][0])
+            if self.dut.prompt:
+                good &= (count <= n) | (getattr(self, f"prompt{n}") == inside[n][1])
             good &= (count - offered != n) | (self.write == place)
             place = Mux(place == depth - 1, 0, place + 1)
         good &= (count - offered != depth) | (self.write == place)
+        if self.dut.prompt:
+            good &= self.there == (count != 0)
         m.d.comb += Assert(good, "state of the queue")
 
 
@@ -77,6 +84,8 @@ def probes(kind: str, depth: int) -> dict[str, str]:
     names = {"write": "dut.write", "read": "dut.read"}
     if kind == "registers":
         return names | {f"word{n}": f"dut.word{n}" for n in range(depth)}
+    if kind == "prompt":
+        names |= {f"prompt{n}": f"dut.prompt_{n}" for n in range(depth)} | {"there": "dut.there"}
     if kind == "memory":
         names["waiting"] = "dut.waiting"
     return names | {f"word{n}": f"dut.ram.words[{n}]" for n in range(depth)}
@@ -87,16 +96,21 @@ def kind(request, monkeypatch):
     """Short queues of a bit are made of registers; here also of memories."""
     if request.param == "memory":
         monkeypatch.setattr(fifo, "REGISTERS", 0)
-    if request.param in ("distributed", "ahead"):
+    if request.param in ("distributed", "ahead", "prompt"):
         monkeypatch.setattr(fifo, "LEAST_WORDS", 2)
         monkeypatch.setattr(fifo, "LEAST_BITS", 0)
     return request.param
 
 
+def queue(kind, depth, unit=StreamFifo):
+    """Of bits, or of two, one of which is prompt."""
+    prompt = int(kind == "prompt")
+    return unit(unsigned(1 + prompt), depth, ahead=kind == "ahead", prompt=prompt)
+
+
 @pytest.mark.parametrize("depth", [2, 3, 5])
 def test_queue(kind, depth):
-    dut = StreamFifo(unsigned(1), depth, ahead=kind == "ahead")
-    prove(FifoSpec(dut), assertions=ASSERTIONS[kind], probes=probes(kind, depth))
+    prove(FifoSpec(queue(kind, depth)), assertions=ASSERTIONS[kind], probes=probes(kind, depth))
 
 
 class NeverWraps(StreamFifo):
@@ -143,5 +157,5 @@ class Swaps(StreamFifo):
 @pytest.mark.parametrize("broken", [NeverWraps, Overflows, Repeats, Swaps])
 @pytest.mark.sampled(2)
 def test_broken_queue_is_refuted(kind, broken):
-    spec = FifoSpec(broken(unsigned(1), 3, ahead=kind == "ahead"))
+    spec = FifoSpec(queue(kind, 3, broken))
     refute(spec, assertions=ASSERTIONS[kind], probes=probes(kind, 3))
