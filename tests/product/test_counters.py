@@ -82,7 +82,7 @@ def check_conversions(config, operands, latency):
 
 
 @pytest.mark.parametrize("name", MACHINES)
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 def test_the_model_is_the_hardware(name, latency, np_rng, request):
     rng = random.Random(zlib.crc32(request.node.nodeid.encode()))
     config = p.MACHINES[name]
