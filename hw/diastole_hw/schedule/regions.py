@@ -17,8 +17,8 @@ class RegionSteps(wiring.Component):
 
     A step of blocks asks for rows ``row0`` to ``row0 + rows - 1`` and columns ``col0`` to
     ``col0 + cols - 1`` of the blocks of a tensor. A step of maxima asks for ``rows`` entries from
-    ``entry0`` on, of its columns with ``maxima_of_columns``, else of its rows; where the class is in
-    vector groups, an entry here is those of a block's B rows.
+    ``entry0`` on, of its columns with ``maxima_of_columns``, else of its rows; where the class is
+    in vector groups, an entry here is those of a block's B rows.
 
     What stays from earlier chunks is not asked for again: maxima come with the first chunk of a
     tile, blocks where the chunk says that it loads them. In the fused pass W comes with the first
