@@ -64,7 +64,7 @@ class Core(wiring.Component):
         As of :class:`diastole_hw.command.dispatch.Dispatch`.
     requests : Out(stream of owned_request_layout())
     read : In(stream of owned_beat_layout(plan.data_width))
-        What is read: its requests; their beats, in their order.
+        What is read: its requests; their beats, in their order, ``units`` 0 where there is none.
     write_requests : Out(stream of owned_request_layout())
     write : Out(stream of write_beat_layout(plan.data_width))
         What is written; neither stream waits for the other.

@@ -71,7 +71,8 @@ class FifoSpec(wiring.Component):
         for n in range(depth):
             good &= (count - offered <= n) | (words[place] == inside[n + offered][0])
             if self.dut.prompt:
-                good &= (count <= n) | (getattr(self, f"prompt{n}") == inside[n][1])
+                prompt = getattr(self, f"prompt{n}")
+                good &= prompt == Mux(count > n, inside[n][1], 0)
             good &= (count - offered != n) | (self.write == place)
             place = Mux(place == depth - 1, 0, place + 1)
         good &= (count - offered != depth) | (self.write == place)

@@ -14,13 +14,13 @@ class ServiceMemory:
     async def read(self, ctx, requests, data):
         """Answer read requests, a beat per cycle; each says whose it is, if its request does."""
         waiting = deque()
-        owned = hasattr(data.p, "owner")
+        owned = hasattr(data.p, "units")
         offered = False
         while True:
             ctx.set(requests.ready, not self.stall())
             if waiting and not offered and not self.stall():
                 word, owner = waiting[0]
-                ctx.set(data.payload, {"data": word, "owner": owner} if owned else word)
+                ctx.set(data.payload, {"data": word, "units": 1 << owner} if owned else word)
                 ctx.set(data.valid, 1)
                 offered = True
             _, _, asked, ready, payload, taken = await ctx.tick().sample(
@@ -37,6 +37,8 @@ class ServiceMemory:
             if offered and taken:
                 waiting.popleft()
                 ctx.set(data.valid, 0)
+                if owned:
+                    ctx.set(data.p.units, 0)
                 offered = False
 
     async def write(self, ctx, requests, beats, answer=None, response_cycles=20):

@@ -47,7 +47,7 @@ class AxiReader(wiring.Component):
         As of :class:`diastole_hw.bus.split.BurstSplitter`. Every beat that is asked for must be
         taken from ``data``: there is no buffer, and a beat not taken stops the bus.
     data : Out(stream of owned_beat_layout(data_width))
-        With the owner of its request. ``clear`` may take a valid beat away.
+        With a bit for the owner of its request. ``clear`` may take a valid beat away.
     axi : Out(AxiReadSignature)
     base, limit : In(40)
         Window of bytes, the limit exclusive. Must hold unless idle.
@@ -168,6 +168,6 @@ class AxiReader(wiring.Component):
             m.d.sync += self.data.valid.eq(0)
         with m.If(self.moved & ~stop):
             m.d.sync += [beat.data.eq(axi.rdata), self.data.valid.eq(~fatal)]
-            m.d.sync += [beat.owner.eq(whose.owner), beat.failed.eq(axi.rresp[1])]
+            m.d.sync += [beat.units.eq(1 << whose.owner), beat.failed.eq(axi.rresp[1])]
         with m.If(self.clear):
             m.d.sync += self.data.valid.eq(0)

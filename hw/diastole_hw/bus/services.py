@@ -12,10 +12,14 @@ def request_layout() -> data.StructLayout:
     return data.StructLayout({"addr": unsigned(ADDRESS_BITS), "beats": unsigned(16)})
 
 
+OWNERS = 4
+"""Units that may share a service."""
+
+
 def whose_layout() -> data.StructLayout:
     """Whose a request is: the unit among those that share the service, by number, and which of the
     two commands in flight it is of."""
-    return data.StructLayout({"owner": unsigned(2), "command": 1})
+    return data.StructLayout({"owner": range(OWNERS), "command": 1})
 
 
 def owned_request_layout() -> data.StructLayout:
@@ -28,9 +32,9 @@ FETCH = 0
 
 
 def owned_beat_layout(data_width: int) -> data.StructLayout:
-    """A beat that was read, for which unit, and whether the bus answered with an error."""
-    owner = whose_layout()["owner"].shape
-    return data.StructLayout({"data": unsigned(data_width), "owner": owner, "failed": 1})
+    """A beat that was read, for which unit, a bit for each, and whether the bus answered with an
+    error."""
+    return data.StructLayout({"data": unsigned(data_width), "units": OWNERS, "failed": 1})
 
 
 def write_beat_layout(data_width: int) -> data.StructLayout:

@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from diastole_hw.bus.services import ReadSignature, owned_beat_layout, owned_request_layout
 from diastole_hw.choice import the_one_of
+from diastole_hw.invariant import invariant
 from diastole_sim.spec.check import require_int
 
 
@@ -33,7 +34,7 @@ class ReadShare(wiring.Component):
         Which of the two commands in flight the request is of that the unit offers.
     requests : Out(stream of owned_request_layout())
     beats : In(stream of owned_beat_layout(data_width))
-        Those of every request, in the order of the requests.
+        Those of every request, in the order of the requests; ``units`` is 0 where there is none.
 
     ValueError if ``units`` is out of range.
     """
@@ -84,7 +85,9 @@ class ReadShare(wiring.Component):
         m.d.comb += out.payload.eq(the_one_of([each.as_value() for each in asked], chosen))
         for number, unit in enumerate(self.units_read):
             m.d.comb += unit.beats.payload.eq(self.beats.p.data)
-            with m.If(self.beats.p.owner == number):
-                m.d.comb += unit.beats.valid.eq(self.beats.valid)
-                m.d.comb += self.beats.ready.eq(unit.beats.ready)
+            m.d.comb += unit.beats.valid.eq(self.beats.p.units[number])
+        takes = Cat(unit.beats.ready for unit in self.units_read)
+        m.d.comb += self.beats.ready.eq((self.beats.p.units & takes).any())
+        there = self.beats.p.units.any()
+        invariant(m, platform, self.beats.valid == there, "a beat that is for no unit")
         return m

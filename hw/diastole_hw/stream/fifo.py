@@ -50,7 +50,8 @@ class StreamFifo(wiring.Component):
         for it does not wait for a memory. Only where words are in distributed RAM.
     prompt : int
         Top bits of the payload that are shown by registers of their own, always the same ones, as
-        what waits for them is done late in a cycle. Only where words are in distributed RAM.
+        what waits for them is done late in a cycle; 0 where the queue is empty, so that they can
+        say themselves that something is offered. Only where words are in distributed RAM.
 
     Members
     -------
@@ -190,7 +191,7 @@ class StreamFifo(wiring.Component):
         ram = DistributedRam(width=width - self.prompt, depth=self.depth)
         m.submodules.ram = place(ram, platform)
         offered = Value.cast(self.i.payload)
-        prompt = self._prompt(m, offered[width - self.prompt :], given)
+        prompt = self._prompt(m, offered[width - self.prompt :], taken, given)
         m.d.comb += [
             # If not still, whatever is there: it counts when it is taken.
             ram.write_en.eq(taken if self.still else self.i.ready),
@@ -232,18 +233,18 @@ class StreamFifo(wiring.Component):
         collides = ram.write_en & behind & (write == read)
         invariant(m, platform, ~collides, "a queue shows the word that it writes")
 
-    def _prompt(self, m, offered, given):
-        """Those bits of the oldest word; all words move up when it leaves. What is offered stands
-        behind the last of them, taken or not."""
+    def _prompt(self, m, offered, taken, given):
+        """Those bits of the oldest word; all words move up when it leaves, and behind the last one
+        there are zeros."""
         if not self.prompt:
             return offered
-        words = [data_register(self.prompt, name=f"prompt_{n}") for n in range(self.depth)]
+        words = [Signal(self.prompt, name=f"prompt_{n}") for n in range(self.depth)]
         for n, word in enumerate(words):
             with m.If(given):
-                m.d.sync += word.eq(words[n + 1] if n + 1 < self.depth else offered)
+                m.d.sync += word.eq(words[n + 1] if n + 1 < self.depth else 0)
             comes = Signal(name=f"comes_{n}")
             m.d.comb += comes.eq(Mux(given, self.level == n + 1, self.level == n))
-            with m.If(comes):
+            with m.If(taken & comes):
                 m.d.sync += word.eq(offered)
         return words[0]
 

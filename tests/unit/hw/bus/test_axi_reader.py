@@ -47,8 +47,8 @@ def test_beats_come_in_order(data_width, p_stall, rng):
         for (address, beats), (owner, _) in zip(cases, whose, strict=True):
             for n in range(beats):
                 got = await get(ctx, dut.data, willing=lambda: rng.random() >= p_stall)
-                wanted = (memory.beat(address + n * size), owner)
-                assert (got.data, got.owner) == wanted, f"beat {n} of {beats} at {address:#x}"
+                wanted = (memory.beat(address + n * size), 1 << owner)
+                assert (got.data, got.units) == wanted, f"beat {n} of {beats} at {address:#x}"
         await ctx.tick()
         assert not ctx.get(dut.data.valid), "extra output"
         assert ctx.get(dut.idle)
@@ -245,7 +245,7 @@ def test_a_bad_beat_of_the_fetch_stops_nobody():
         for (address, beats), (owner, _) in zip(cases, whose, strict=True):
             for n in range(beats):
                 got = await get(ctx, dut.data)
-                assert got.owner == owner
+                assert got.units == 1 << owner
                 assert got.failed == (address + 8 * n == 0x3008)
                 assert got.failed or got.data == memory.beat(address + 8 * n)
         assert not ctx.get(dut.error)
@@ -311,8 +311,8 @@ def test_sources_of_open_bursts_are_kept(outstanding, rng):
             memory.latency = 0 if number < 10 else 40
             for n in range(beats):
                 got = await get(ctx, dut.data)
-                wanted = (memory.beat(address + 4 * n), owner)
-                assert (got.data, got.owner) == wanted, f"beat {n} of request {number}"
+                wanted = (memory.beat(address + 4 * n), 1 << owner)
+                assert (got.data, got.units) == wanted, f"beat {n} of request {number}"
 
     run(dut, ask, take, background=[memory.serve])
     assert memory.most_open == outstanding

@@ -28,7 +28,7 @@ def test_an_owned_request_is_a_request_and_whose_it_is():
 
 @pytest.mark.parametrize("width", [32, 512])
 def test_beats(width):
-    wanted = {"data": (0, width), "owner": (width, 2), "failed": (width + 2, 1)}
+    wanted = {"data": (0, width), "units": (width, 4), "failed": (width + 4, 1)}
     assert fields(owned_beat_layout(width)) == wanted
     assert fields(write_beat_layout(width)) == {"data": (0, width), "strb": (width, width // 8)}
     reads, writes = ReadSignature(width).create(), WriteSignature(width).create()

@@ -48,7 +48,8 @@ class Memory:
                 (request.addr, request.beats, request.whose.owner, request.whose.command)
             )
             for beat in range(request.beats):
-                data = {"data": word(request.addr, beat), "owner": request.whose.owner}
+                unit = 1 << request.whose.owner
+                data = {"data": word(request.addr, beat), "units": unit}
                 self.waiting.append(data)
 
     async def give(self, ctx):
@@ -56,7 +57,10 @@ class Memory:
             if not self.waiting:
                 await ctx.tick()
             else:
-                await put(ctx, self.dut.beats, [self.waiting.popleft()], lambda: not self.stalls())
+                while self.stalls():
+                    await ctx.tick()
+                await put(ctx, self.dut.beats, [self.waiting.popleft()])
+                ctx.set(self.dut.beats.p.units, 0)
 
 
 @pytest.mark.parametrize("units", UNITS)
@@ -212,7 +216,7 @@ def test_a_beat_passes_in_its_cycle_to_its_unit_alone(units, rng):
     async def bench(ctx):
         for _ in range(60):
             owner, valid, data = rng.randrange(units), rng.randrange(2), rng.getrandbits(WIDTH)
-            ctx.set(dut.beats.payload, {"data": data, "owner": owner})
+            ctx.set(dut.beats.payload, {"data": data, "units": valid << owner})
             ctx.set(dut.beats.valid, valid)
             ready = [rng.randrange(2) for _ in range(units)]
             for unit in range(units):
@@ -222,7 +226,7 @@ def test_a_beat_passes_in_its_cycle_to_its_unit_alone(units, rng):
                 valid * (unit == owner) for unit in range(units)
             ]
             assert ctx.get(ports[owner].payload) == data
-            assert ctx.get(dut.beats.ready) == ready[owner]
+            assert ctx.get(dut.beats.ready) == (valid and ready[owner])
             await ctx.tick()
 
     run(dut, bench)

@@ -94,6 +94,6 @@ def test_a_real_unit():
     lines = about_component(reader)
     assert lines[0].startswith("AXI4 read manager: bursts ahead")
     assert "Parameters: data_width = 32, outstanding = 32" in lines
-    assert "  data__payload: failed[34:34], owner[33:32], data[31:0]" in lines
+    assert "  data__payload: failed[36:36], units[35:32], data[31:0]" in lines
     assert not any("``" in line or line.startswith("ValueError") for line in lines)
     assert max(map(len, lines)) <= WIDTH + 3
