@@ -32,7 +32,7 @@ FLIGHT = (
     Fault("the product's first slab is not the oldest", _RING, r"= (left == 1'h1);", "1'h0"),
     Fault("room for sums is always free", "sum_room", r"free = (.+);", "1'h1"),
     Fault("whole memories of sums as halves", "sum_room", r"= halves\[1\] & (\w+);", "1'h1"),
-    Fault("beats of another unit", "read_share", r"= (! beats__payload\[\d+:\d+\]);", "1'h1"),
+    Fault("beats of another unit", "read_share", r"0__beats__valid = (.+);", "beats__valid"),
     Fault("reads of the other command", "read_share", r"= (commands__1);", "1'h0"),
     Fault("far ahead beside a product", "read_limit", r"open_ = (.+);", "1'h1"),
     Fault("asked for too early", "gathered_writes", r"requests__valid = \w+ & (\w+);", "1'h1"),
