@@ -23,8 +23,8 @@ from diastole.errors import CheckFailed
 
 ASKED_MHZ = {"pico": 85, "nano": 75}
 PLACED = {"pico": ("--placer", "static", "--times", "4"), "nano": ("--placer", "static")}
-"""How: clocks differ between seeds. Placed by heap, `pico` has a third more wire, and `nano` has not
-been routed."""
+"""How: clocks differ between seeds. Placed by heap, `pico` has a third more wire, and `nano` has
+not been routed."""
 KEYS = ("vector.enable=false", "cell.pipeline=full", "memory.output_register=true")
 TESTS = "tests/unit/tool/synth/test_route.py"
 
