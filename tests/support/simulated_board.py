@@ -155,7 +155,6 @@ class Cable:
         self.board = board
         self.damage = damage or (lambda octets: octets)
         self.damaged = 0
-        self.moved = 0
         self.pull_when = lambda: False
         self._master, slave = os.openpty()
         tty.setraw(slave)
@@ -168,7 +167,6 @@ class Cable:
     def _through(self, octets: bytes) -> bytes:
         found = self.damage(octets)
         self.damaged += found != octets
-        self.moved += len(found)
         return found
 
     def _carry(self):

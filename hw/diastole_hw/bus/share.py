@@ -4,7 +4,12 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from diastole_hw.bus.services import ReadSignature, owned_beat_layout, owned_request_layout
+from diastole_hw.bus.services import (
+    OWNERS,
+    ReadSignature,
+    owned_beat_layout,
+    owned_request_layout,
+)
 from diastole_hw.choice import the_one_of
 from diastole_hw.invariant import invariant
 from diastole_sim.spec.check import require_int
@@ -45,7 +50,7 @@ class ReadShare(wiring.Component):
 
     def __init__(self, *, data_width: int, units: int):
         self.data_width = data_width
-        self.units = require_int("units", units, 2, 4)
+        self.units = require_int("units", units, 2, OWNERS)
         super().__init__(
             {
                 "units_read": In(ReadSignature(data_width)).array(units),
