@@ -43,9 +43,10 @@ def test_values_come_out_as_they_went_in(depth, quick, p_put, p_get, kind, rng):
 
 
 @pytest.mark.parametrize("depth, quick", KINDS)
-@pytest.mark.parametrize("ahead", [False, True])
-def test_holds_exactly_its_depth(depth, quick, ahead):
-    dut = design(StreamFifo, unsigned(8), depth, quick=quick, ahead=ahead)
+@pytest.mark.parametrize("kind", [{}, {"prompt": 6}, {"ahead": True}], ids=str)
+def test_holds_exactly_its_depth(depth, quick, kind):
+    dut = design(StreamFifo, unsigned(8), depth, quick=quick, **kind)
+    prompt = dut.in_distributed_ram and "prompt" in kind
 
     async def bench(ctx):
         for count in range(depth):
@@ -60,6 +61,8 @@ def test_holds_exactly_its_depth(depth, quick, ahead):
         for count in range(depth):
             assert await get(ctx, dut.o) == count
             assert ctx.get(dut.level) == depth - count - 1
+            assert ctx.get(dut.o.valid) == (depth - count > 1) or not dut.at_once
+        assert not prompt or ctx.get(dut.o.payload) >> 2 == 0
 
     run(dut, bench)
 
