@@ -45,7 +45,7 @@ class RegionSteps(wiring.Component):
     row0, col0 : Out(POSITION)
         Of a step of blocks.
     rows, cols : Out(region_layout(plan)["rows"].shape)
-        ``cols`` is 0 in a step of maxima.
+        ``col0`` and ``cols`` are 0 in a step of maxima.
     by_column : Out(1)
         Blocks go to a bank by their column, not by their row.
     turned : Out(1)

@@ -63,7 +63,7 @@ def asked(piece, chunk, mode, c_blocks):
             first, count = 0, c_blocks
         of_columns = piece.side == piece.cols
         found |= {"entry0": first, "rows": count, "maxima_of_columns": of_columns}
-        return found | {"cols": 0}
+        return found | {"col0": 0, "cols": 0}
     (row0, rows), (col0, cols) = spans[piece.rows], spans[piece.cols]
     found |= {"row0": row0, "rows": rows, "col0": col0, "cols": cols}
     if "held_plane" in chunk:
