@@ -130,7 +130,8 @@ def test_tally(verdicts, good, enough, machine, faults):
 
 MODULE = """\
 module unit(clk, rst, a, b, o);
-  wire _00_;
+  wire _00_,
+    _02_;
   reg [3:0] _01_;
   input clk;
   wire clk;

@@ -16,6 +16,7 @@ _DECLARED = re.compile(
     rf"^ *(input|output|wire|reg) (?:reg )?(?:\[(\d+):(\d+)\] )?({NAME})(?: = [^;,\n]+)?[;,]?$",
     re.M,
 )
+_TOGETHER = re.compile(r"^  (?:wire|reg) (?:\[(\d+):(\d+)\] )?(_\d+_(?:,\s+_\d+_)+);$", re.M)
 _ASSIGN = re.compile(rf"^  assign (?P<to>{PLACE}) = (?P<value>.+);$", re.M)
 _CLOCKED = re.compile(rf"^ +(?:if \(.+\) )?(?P<to>{PLACE}) <= (?P<value>.+);$", re.M)
 _CHOSEN = re.compile(rf"^ +(?P<to>{PLACE}) = (?P<value>.+);$", re.M)
@@ -85,6 +86,9 @@ class Source:
         for match in _DECLARED.finditer(self.text):
             high, low = int(match[2] or 0), int(match[3] or 0)
             found[match[4].strip()] = high - low + 1
+        for match in _TOGETHER.finditer(self.text):
+            high, low = int(match[1] or 0), int(match[2] or 0)
+            found |= dict.fromkeys(re.split(r",\s+", match[3]), high - low + 1)
         return found
 
     @functools.cached_property

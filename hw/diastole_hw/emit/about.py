@@ -16,10 +16,14 @@ _ROLE = re.compile(r":\w+:`~?(?:[\w.]*\.)?(\w+)`")
 _SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)
 
 
-def about_component(component: wiring.Component) -> list[str]:
+def about_component(component: wiring.Component, *, above: str = "") -> list[str]:
     """Lines: the docstring but for the parameters, which have their values, and for packed ports
-    the fields with their bits."""
-    lines = contract_lines(type(component))
+    the fields with their bits. Of the docstring only the first paragraph where a module ``above``,
+    of the same class, has the whole of it."""
+    of = type(component)
+    lines = (
+        [*first_paragraph(of), "", f"More is said above {above}."] if above else contract_lines(of)
+    )
     values = [*_values(component)]
     if values:
         lines += ["", *_wrapped("Parameters: " + ", ".join(values))]

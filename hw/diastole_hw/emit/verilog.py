@@ -9,6 +9,7 @@ from typing import Any
 
 from diastole_hw.emit.about import about_component, first_paragraph
 from diastole_hw.emit.collector import collector_seldom
+from diastole_hw.emit.condense import condense
 from diastole_hw.emit.heads import with_head
 from diastole_hw.emit.names import (
     drop_empty,
@@ -75,10 +76,10 @@ def emit(top: Any, *, name: str, ports: dict[str, Any]) -> Emitted:
     platform = EmitPlatform()
     top_name = f"{PLACEHOLDER}top"
     with collector_seldom():
-        texts = [platform.convert(top, top_name, ports)]
-    texts += [module.rtlil for module in platform.modules if module.rtlil is not None]
+        parts = [platform.convert(top, top_name, ports)]
+    parts += [module.rtlil for module in platform.modules if module.rtlil is not None]
     names = {top_name: name, **module_names(platform.modules, name)}
-    rtlil = legalise(drop_empty(tidy(rename_modules("\n".join(texts), names))))
+    rtlil = legalise(drop_empty(tidy(rename_modules("\n".join(parts), names))))
     if problems := name_problems(rtlil):
         raise EmissionError("\n".join(problems))
     modules = split_modules(write_verilog(rtlil))
@@ -97,26 +98,27 @@ def emit(top: Any, *, name: str, ports: dict[str, Any]) -> Emitted:
         if module.rtlil is None
     ]
     about = {names[module.placeholder]: module.component for module in platform.modules}
-    started = {module: start_constants(text) for module, text in modules.items()}
-    heads = [
+    texts = [
         with_head(
-            started[name],
+            start_constants(modules[name]),
             about=first_paragraph(type(top)),
             order=list(ports),
             groups={port: bus_of(port) for port in ports},
         )
     ]
+    told: dict[type, str] = {}
     for module in order[1:]:
         component = about[module]
-        heads.append(
+        texts.append(
             with_head(
-                started[module],
-                about=about_component(component),
+                start_constants(modules[module]),
+                about=about_component(component, above=told.get(type(component), "")),
                 order=[port for port, _, _ in flat_ports(component)],
             )
         )
+        told.setdefault(type(component), module)
     return Emitted(
-        verilog="\n".join(heads),
+        verilog="\n".join(map(condense, texts)),
         modules=order,
         memories=sorted(memories, key=lambda memory: memory.module),
     )

@@ -81,6 +81,16 @@ def test_values_of_parameters_and_fields_of_ports():
     ]
 
 
+def test_a_variant_refers_to_the_first_of_its_class():
+    lines = about_component(explained(), above="demo_explained_width4")
+    assert lines == [
+        "Take a apart, as layout_fields does.",
+        "",
+        "More is said above demo_explained_width4.",
+        *about_component(explained())[-5:],
+    ]
+
+
 def test_fields_are_where_the_layout_has_them():
     assert list(layout_fields(LAYOUT)) == [
         *(("low", 0, 4), ("inner.x", 4, 3), ("list", 7, 6)),

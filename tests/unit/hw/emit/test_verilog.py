@@ -31,6 +31,28 @@ def test_one_module_per_distinct_component(emitted):
     assert re.findall(r"^module (\w+)", emitted.verilog, re.MULTILINE) == emitted.modules
 
 
+def test_a_class_is_explained_once(emitted):
+    above = "// More is said above demo_add_width4_stages0."
+    assert [module for module in emitted.modules if above in comment_of(emitted, module)] == [
+        "demo_add_width8_stages0",
+        "demo_add_width8_stages1",
+    ]
+    for variant in emitted.modules[1:4]:
+        assert (
+            comment_of(emitted, variant)[0]
+            == "// o = a + b + offset, after stages (0 or 1) cycles."
+        )
+
+
+def comment_of(emitted, module: str) -> list[str]:
+    """The lines of the comment above a module."""
+    before = emitted.verilog.split(f"module {module} (")[0].splitlines()
+    lines = []
+    while before and before[-1].startswith("//"):
+        lines.insert(0, before.pop())
+    return lines
+
+
 def test_memories_are_apart_and_counted(emitted):
     (memory,) = emitted.memories
     assert (memory.module, memory.width, memory.depth) == ("demo_mem_16x8", 8, 16)
