@@ -12,6 +12,7 @@ import pytest
 
 from diastole.backend import cached_product
 from diastole.config.keys import Config
+from diastole.config.presets import PRESETS
 from diastole.product.collateral import VERILATOR_WAIVERS
 from support import product_lint as lint
 from support.products import STEPS_1X1
@@ -22,6 +23,15 @@ def test_verilator_reports_nothing_but_the_waived_classes(product):
     assert lint.verilator(product) == []
     unwaived = {message.partition(":")[0] for message in lint.verilator(product, waivers=False)}
     assert unwaived <= VERILATOR_WAIVERS.keys()
+
+
+@pytest.mark.parametrize("name", ["pico", *map(sweep, ("nano", "edge", "server"))])
+def test_presets_as_they_are_pass_the_lint_of_their_readme(name, capfd):
+    """With their vector units."""
+    product = cached_product(PRESETS[name])
+    assert lint.verilator(product) == []
+    assert lint.slang(product, capfd)[0] == []
+    assert lint.yosys(product) == ""
 
 
 def test_every_waived_class_says_why(product):

@@ -261,7 +261,7 @@ class Dispatch(wiring.Component):
             running = converting | multiplying
             m.d.comb += events.running.eq(running | (here & others).any() | (due & of_vector))
             runs = engines[-2].under_way | engines[-1].under_way
-            self._wait(m, command, starts & of_vector, runs)
+            self._wait(m, command, starts & of_vector, runs, converting, multiplying)
             self._notice(m)
         self._report(m)
         return m
@@ -337,7 +337,7 @@ class Dispatch(wiring.Component):
             cols = Mux(ours, command[result.columns], cols)
         yield from (chain.rows.eq(rows), chain.cols.eq(cols))
 
-    def _wait(self, m, command, starts, runs):
+    def _wait(self, m, command, starts, runs, converting, multiplying):
         """What the array waits for, where no vector enters it."""
         events, stalls = self.events, self.product.stalls
         updating = Signal(2)  # by number, that the command is an update
@@ -347,11 +347,11 @@ class Dispatch(wiring.Component):
         m.d.comb += [
             events.busy_slot.eq(self.product.slot),
             events.waits.vector.eq(self.chain_stalled),
-            events.waits.store.eq(events.multiplying & (stalls.store | stalls.accumulator)),
-            events.waits.load.eq(events.multiplying & stalls.load),
+            events.waits.store.eq(multiplying & (stalls.store | stalls.accumulator)),
+            events.waits.load.eq(multiplying & stalls.load),
             events.waits.update.eq(runs.any() & updates),
             events.waits.chain.eq(runs.any() & ~updates),
-            events.waits.convert.eq(events.converting),
+            events.waits.convert.eq(converting),
         ]
 
     def _notice(self, m):

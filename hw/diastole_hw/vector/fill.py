@@ -249,7 +249,8 @@ class InputFill(wiring.Component):
             written = one_of(kind, (Kind.MASK, *PER_ROW))
             for kinds, bits in (((*WIDE, Kind.COLUMN), WORD), ((Kind.BF16,), 16), (BYTES, 8)):
                 own = bank // (count // Packing.of_row(self.shape, bits).parts)
-                written = written | (one_of(kind, kinds) & ((part == own) | (last & (part < own))))
+                behind = last & (part < own) if own else 0
+                written = written | (one_of(kind, kinds) & ((part == own) | behind))
             each.append(written)
         return Cat(each)
 

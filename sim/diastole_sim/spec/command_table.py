@@ -97,7 +97,14 @@ _READS_X, _READS_W, _READS_DY = map(_addressing, ("address_x", "address_w", "add
 
 _COMMON = (
     _field("opcode", 0, 8, _ALL, "operation"),
-    _field("version", 0, 8, _ALL, f"{COMMAND_VERSION}", low=8),
+    _field(
+        "version",
+        0,
+        8,
+        _ALL,
+        f"{COMMAND_VERSION}; 1 where `ahead`, nests, slots and widths are 0",
+        low=8,
+    ),
     _field("class_x", 0, 2, _CONVERT + _READS_X, "class of X (0); convert: of the tensor", low=16),
     _field("class_w", 0, 2, _READS_W, "class of W (1)", low=18),
     _field("class_dy", 0, 2, _READS_DY, "class of dY (2)", low=20),
@@ -115,7 +122,8 @@ _COMMON = (
         0,
         8,
         _CONVERT,
-        "exponent of the tensor's scale: 0 to measure it, else e + 127, e of the largest binade; "
+        "exponent of the scale of a whole tensor, ignored where there is none: 0 to measure it, "
+        "else e + 127, e of the largest binade; "
         f"nvfp4: T + {NVFP4.tensor_scale_bias}, of the tensor's scale itself",
         low=24,
     ),
@@ -137,7 +145,7 @@ _ADDRESSES = (
         8,
         ADDRESS_BITS,
         _CONVERT + _READS_DY,
-        "of dY; convert: of the image of the second copy, 0 where there is one copy",
+        "of dY; convert: of the image of the second copy; ignored where there is one copy",
     ),
     _field(
         "out_a",
@@ -152,7 +160,7 @@ _ADDRESSES = (
         14,
         ADDRESS_BITS,
         _addressing("address_dy_m"),
-        "of the second copy of dY, 0 where there is one copy",
+        "of the second copy of dY; ignored where there is one copy",
     ),
 )
 _NESTS = (
@@ -165,7 +173,7 @@ _NESTS = (
         low=8,
     ),
     _field("nest_outer", 5, 1, NESTED, "1: the loop over lanes is outermost", low=24),
-    _field("nest_keep", 5, 2, NESTED, "what stays: 1 what streams, 2 what is held", low=25),
+    _field("nest_keep", 5, 2, NESTED, "what stays: 1 what streams, 2 what is held, 3 both", low=25),
     _field("nest_groups", 7, 8, NESTED, "slices of lanes in an output tile", low=8),
     _field("nest_chunk", 9, 16, NESTED, "blocks of the contraction loaded at a time", low=8),
 )
@@ -231,7 +239,8 @@ _CHAINS = (
         1,
         32,
         TRANSFERS,
-        "0 instructions, 1 constants, 2 amax, 3 panel, 4 streams, 5 eps, 6 widths",
+        "0 instructions, 1 constants, 2 amax, 3 panel, 4 descriptors of streams; where widths are "
+        "decided, 5 eps, 6 widths",
     ),
     _field("first", 2, 32, TRANSFERS, "first entry of that table"),
     _field("count", 3, 32, TRANSFERS, "how many entries"),
@@ -241,7 +250,7 @@ _CHAINS = (
         1,
         32,
         (Opcode.NEXT,),
-        "number of the command to go on at while the step is before step_end",
+        "number of the command to go on at if STEP, which grows by 1 first, is below STEP_END",
     ),
 )
 

@@ -83,7 +83,7 @@ FLAG_BITS = tuple(
             ("dy_nan", "NaN in a gradient tensor"),
             ("dy_inf", "Inf in a gradient tensor"),
             ("overflow", "a result was too large and is Inf"),
-            ("inexact", "not exact: groups met with d > F, or beyond the window"),
+            ("inexact", "bits of a sum were rounded away before its end: d > F"),
         )
     )
 )
@@ -104,7 +104,7 @@ STALL_REGISTERS = {cause: f"stall_{cause}" for cause in STALL_CAUSES}
 
 _WAITS = {
     "vector": "a bank for the drain, and the vector unit or the converter did not take its results",
-    "store": "likewise, and memory did not",
+    "store": "a bank for the drain, and memory did not take its results",
     "load": "operands",
     "update": "a chain that is an update",
     "chain": "another chain",
@@ -173,8 +173,8 @@ REGISTERS = (
     ),
     _register("error_code", 0x14, 8, STATUS, "the error, 0 for none"),
     _register("error_index", 0x18, 32, STATUS, "number of the command that failed, from 0"),
-    _register("command_count", 0x1C, 32, SETTING, "how many commands to do"),
-    _register("command_address", 0x20, ADDRESS_BITS, SETTING, "of the first command; on a beat"),
+    _register("command_count", 0x1C, 32, SETTING, "number of the command to stop before"),
+    _register("command_address", 0x20, ADDRESS_BITS, SETTING, "of command 0; on a beat"),
     _register("seed", 0x28, 32, SETTING, "of all random bits"),
     _register("read_base", 0x30, ADDRESS_BITS, SETTING, "first byte that may be read"),
     _register("read_limit", 0x38, ADDRESS_BITS, SETTING, "one past the last byte that may be read"),
@@ -190,7 +190,13 @@ REGISTERS = (
     ),
     _register("saturated", 0x54, 32, STATUS, "elements that saturated when they were converted"),
     _register("underflowed", 0x58, 32, STATUS, "elements that became zeros when converted"),
-    _register("amax", 0x5C, 32, STATUS, "largest finite magnitude that was converted last"),
+    _register(
+        "amax",
+        0x5C,
+        32,
+        STATUS,
+        "largest finite magnitude of the last converted tensor, as binary32",
+    ),
     _register("cycles", 0x60, 64, STATUS, "cycles of product commands, to the last write response"),
     _register("convert_cycles", 0x68, 64, STATUS, "cycles of convert commands, likewise"),
     _register("read_beats", 0x70, 64, STATUS, "beats that product commands read"),

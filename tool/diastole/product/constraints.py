@@ -3,6 +3,7 @@
 from typing import Any
 
 from diastole.product.facts import ProductFacts
+from diastole_hw.limits import RESET_CYCLES
 
 CLOCK, RESET = "aclk", "aresetn"
 PERIOD_NS = 10.0
@@ -25,10 +26,10 @@ create_clock -name {CLOCK} -period $period [get_ports {CLOCK}]
 # early by it. Most outputs are registers; ready signals of the memory's side pass one gate.
 set outside [expr {{{OUTSIDE} * $period}}]
 
-# {RESET} is an input like the others: sampled by the clock, low for one rising edge at least. If
-# it comes from elsewhere, let two registers of this clock give it. It reaches every register that
-# needs a value at power-up, so let the tool build a tree for it, or replicate its register; it is
-# no false path, since all must leave the reset in the same cycle.
+# {RESET} is an input like the others: sampled by the clock, low for {RESET_CYCLES} rising edges at
+# least. If it comes from elsewhere, let two registers of this clock give it. It reaches every
+# register that needs a value at power-up, so let the tool build a tree for it, or replicate its
+# register; it is no false path, since all must leave the reset in the same cycle.
 set_input_delay -clock {CLOCK} $outside [get_ports {{
 {_patterns(ports, "input")}}}]
 set_output_delay -clock {CLOCK} $outside [get_ports {{

@@ -29,6 +29,9 @@ This machine has a vector unit. Its operations run programs, which `load` puts i
 `{path}` has their encoding. A host that only converts and multiplies leaves COMMAND_FIRST, STEP,
 STEP_END and the loss's scale as they are after a reset.
 """
+_PLANES = """ Planes: an image of more than one is so many images, one behind
+the other, each of the size above; a command has their number less 1 in `width` and `width_x`, ...\
+"""
 
 
 def readme_files(facts: ProductFacts, others: Files) -> Files:
@@ -89,6 +92,7 @@ def _figures(facts: ProductFacts) -> dict[str, Any]:
         )
         if plan.fused
         else "",
+        "planes": _PLANES if described.planes else "",
         "sources": " ".join([facts.top, *facts.wrappers]),
     }
 
@@ -106,6 +110,7 @@ def _sections(facts: ProductFacts, files: Files) -> dict[str, str]:
         "classes": readme_tables.classes_table(facts),
         "exponents": readme_tables.exponent_lines(facts),
         "values": readme_tables.value_lines(facts),
+        "numbers": readme_tables.number_lines(facts),
     }
     return {name: "\n".join(lines) for name, lines in texts.items()}
 

@@ -1,6 +1,8 @@
 """Tables of the README of a product: ports, classes of tensors, operations, the first run."""
 
+import textwrap
 from collections.abc import Iterable
+from itertools import combinations
 from typing import Any
 
 from diastole.product.example import FirstRun
@@ -9,14 +11,14 @@ from diastole_hw.ports import bus_of
 from diastole_sim.spec.command_table import COMMAND_BYTES, PRODUCTS
 from diastole_sim.spec.formats import Format
 from diastole_sim.spec.image import Bytes, GroupLayout
-from diastole_sim.spec.numerics import CLASS_NAMES, TensorClass
+from diastole_sim.spec.numerics import CLASS_NAMES, Numerics, TensorClass
 from diastole_sim.spec.operations import FORWARD, OPERAND_OF, Operation
 from diastole_sim.spec.reference import table
 
 BYTES_A_LINE = 16
 _CONVERT_FIELDS = (
     "`address_x`: the floats; `address_w`: the image; `address_dy`: that of the second copy where "
-    "the class has two, else 0; `class_x`: the class; `tag`, `step`: any numbers"
+    "the class has two; `class_x`: the class; `tag`, `step`: any numbers"
 )
 
 
@@ -33,12 +35,11 @@ def facts_table(facts: ProductFacts) -> list[str]:
     """What the machine is."""
     plan = facts.config.plan
     bits = sum(m["width"] * m["depth"] * m["instances"] for m in facts.memories)
-    numerics = plan.numerics
     sums = f"float, {plan.mantissa} bits behind the leading one" if plan.floats else "integer"
     rows: list[tuple[str, ...]] = [
         ("array", f"{plan.rows} x {plan.cols} cells of B x B multipliers, B = {plan.block}"),
         ("multipliers", str(plan.macs)),
-        ("accumulators", f"{sums}; {numerics.accumulator_bits} bits hold any sum exactly"),
+        ("accumulators", f"{sums}, {plan.numerics.accumulator_bits} bits; see *Numbers*"),
         ("bus to memory", f"{plan.ports} of {plan.data_width} bits"),
         ("memories on the chip", f"{bits} bits in {len(facts.memories)} shapes"),
         ("vector unit", f"{plan.block} lanes" if plan.vector else "none"),
@@ -159,6 +160,88 @@ def _exponents(chosen: TensorClass, block: int) -> str:
         f"{size} elements that the group meets (block j of the row belongs to vector "
         f"floor({block} j / {size}))."
     )
+
+
+_SPECIAL = {
+    "flag": "NaN becomes 0, and Inf the largest element (a zero in a group without another number)",
+    "poison": (
+        "NaN and Inf become those of the format, or, where it has none, their group is not a "
+        "number, nor is any result that they reach"
+    ),
+}
+_BEYOND = {True: "the largest", False: "Inf or NaN as OCP has it"}
+_CONVERSION = (
+    "`convert`: {special}; FLAGS say so. What is beyond the largest element becomes {beyond}."
+)
+_ROUNDING = (
+    "Rounding, nu of what is lost in units of the last place: up, away from zero, where {rules}."
+)
+_PRODUCT = (
+    "Products: of {block} terms along the contraction the sum is exact{window}. It is shifted "
+    "right by d, what the exponents of both groups are below the largest of their rows along the "
+    "contraction, with F = {fraction} bits behind the last place of a term: nothing is lost where "
+    "d <= F; else it is rounded there, to nearest, ties upward, and FLAGS.inexact is set. Such "
+    "sums are added exactly."
+)
+_CHUNK = (
+    "That holds for {chunk} terms. Their sum is rounded to {precision} significant bits, to "
+    "nearest, ties to even, added to that of those before, and rounded so again."
+)
+_RESULT = (
+    "The result is rounded once to binary32, to nearest, ties to even; beyond its largest number "
+    "it is Inf, and FLAGS.overflow is set."
+)
+
+
+def number_lines(facts: ProductFacts) -> list[str]:
+    """What conversions and products round, and what becomes of values that are no numbers."""
+    numerics, floats = facts.config.numerics, facts.config.numerics.accumulator
+    chosen = {OPERAND_OF[name].name: numerics.tensor_class(name) for name in CLASS_NAMES}
+    beyond = ", ".join(f"in {name} {_BEYOND[one.saturates]}" for name, one in chosen.items())
+    rules = dict.fromkeys(_rule(one.rounding, numerics) for one in chosen.values())
+    texts = [
+        _CONVERSION.format(special=_SPECIAL[numerics.special], beyond=beyond),
+        _ROUNDING.format(rules="; ".join(rules)),
+        _PRODUCT.format(block=numerics.block, window=_window(numerics), fraction=numerics.fraction),
+    ]
+    if floats is not None:
+        texts.append(_CHUNK.format(chunk=floats.chunk, precision=floats.precision))
+    return [line for text in [*texts, _RESULT] for line in _item(text)]
+
+
+_DRAWN = {"data": "the number itself"}
+_HASHED = "a hash of SEED, the tag, the step and the element's place"
+
+
+def _rule(rounding: str, numerics: Numerics) -> str:
+    bits = numerics.random_bits
+    drawn = f"R {bits} bits of {_DRAWN.get(numerics.rounding_kind, _HASHED)}"
+    return {
+        "nearest": "nu > 1/2, or nu = 1/2 and what is kept is odd (`nearest`)",
+        "stochastic-a": f"floor({2**bits} nu) + R >= {2**bits} (`stochastic-a`, {drawn})",
+        "stochastic-b": (
+            f"floor({2 ** (bits + 1)} nu) + 2 R + 1 >= {2 ** (bits + 1)} (`stochastic-b`, {drawn})"
+        ),
+        "stochastic-c": (
+            f"{2**bits} nu, rounded to nearest even, + R >= {2**bits} (`stochastic-c`, {drawn})"
+        ),
+    }[rounding]
+
+
+def _window(numerics: Numerics) -> str:
+    """What terms are rounded to where one of the products may lose bits of them."""
+    rounded = {
+        numerics.product_bits(*pair)
+        for pair in combinations(CLASS_NAMES, 2)
+        if numerics.is_windowed(*pair)
+    }
+    if not rounded:
+        return ""
+    return f" but for each term, rounded to {max(rounded)} bits, half away from zero"
+
+
+def _item(text: str) -> list[str]:
+    return textwrap.wrap(text, 100, initial_indent="- ", subsequent_indent="  ")
 
 
 def command_words(run: FirstRun) -> list[str]:

@@ -26,7 +26,7 @@ def test_reference_has_every_name():
     assert "| 14 | 31:0 | tag |" in text
     assert "| 0 | 31:24 | scale |" in text
     assert "| 0 | 22:22 | ahead |" in text
-    assert "| 9 | TOO_LONG | the contraction is longer than 2^headroom blocks |" in text
+    assert "| 9 | TOO_LONG | the contraction is longer than the accumulators hold |" in text
     assert "| 2 | forward |" in text
 
 

@@ -71,6 +71,36 @@ def test_facts_of_the_machine():
     assert "9 bits behind the leading one" in dict(rows(made.facts_table(floats)))["accumulators"]
 
 
+def said(name: str, **tables: object) -> str:
+    """What a README says of numbers, as one line."""
+    return " ".join(" ".join(made.number_lines(facts_of(little_config(name, **tables)))).split())
+
+
+def test_what_is_rounded_and_how():
+    plain = said("plain")
+    assert "NaN becomes 0, and Inf the largest element" in plain
+    assert "becomes in X the largest, in W the largest, in dY the largest." in plain
+    assert "1/2 and what is kept is odd (`nearest`); floor(512 nu) + 2 R + 1 >= 512" in plain
+    assert "Products: of 4 terms along the contraction the sum is exact. It" in plain
+    assert "F = 18 bits" in plain
+    assert "That holds for" not in plain
+    floats = said("floats", accumulator={"kind": "float", "mantissa": 9, "chunk": 32})
+    assert "holds for 32 terms. Their sum is rounded to 10 significant bits" in floats
+    assert "R 6 bits of the number itself" in said("drawn", rounding={"kind": "data", "bits": 6})
+    windowed = said(
+        "windowed", cell={"window": 12}, format=dict.fromkeys(("x", "w", "dy"), "mxfp8_e4m3")
+    )
+    assert "exact but for each term, rounded to 12 bits, half away from zero." in windowed
+    poisoned = said(
+        "poisoned",
+        format=dict.fromkeys(("x", "w", "dy"), "mxfp8_e5m2"),
+        special="poison",
+        overflow={"x": "specification"},
+    )
+    assert "their group is not a number, nor is any result" in poisoned
+    assert "becomes in X Inf or NaN as OCP has it, in W the largest" in poisoned
+
+
 def test_dumps_leave_lines_of_zeros_out_but_the_last():
     lines = [line for line in made.image_dumps(RUN) if line.startswith("    +")]
     zeros = [line for line in lines if not line.split(maxsplit=1)[1].strip("0 ")]

@@ -23,7 +23,7 @@ COCOTB_TEST_MODULES = test_MACHINE
 COCOTB_HDL_TIMEUNIT = 1ns
 COCOTB_HDL_TIMEPRECISION = 1ps
 ifeq ($(SIM),verilator)
-COMPILE_ARGS += -Wno-fatal -Wno-lint -Wno-style
+COMPILE_ARGS += -Wno-fatal -Wno-lint -Wno-style $(CURDIR)/../lint/MACHINE.vlt
 endif
 include $(shell cocotb-config --makefiles)/Makefile.sim
 endif
