@@ -388,7 +388,7 @@ def test_refused_commands(device):
     device.forward(x, w)
 
 
-LONG = "error 9: the contraction is longer than 2^headroom blocks"
+LONG = "error 9: the contraction is longer than the accumulators hold"
 
 
 @pytest.mark.parametrize(

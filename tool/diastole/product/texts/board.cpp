@@ -77,7 +77,7 @@ static int wait_irq(void *)
     return !top.irq;
 }
 
-extern "C" int machine_board(machine_port *port, uint8_t **bytes, uint64_t *address, uint64_t *size)
+int machine_board(machine_port *port, uint8_t **bytes, uint64_t *address, uint64_t *size)
 {
     top.aresetn = 0;
     for (int n = 0; n < 8; ++n) cycle();

@@ -22,6 +22,15 @@ typedef struct machine_port {
     int (*wait_irq)(void *context);
 } machine_port;
 
+/* What a board gives `host.c`. `memory`: `bytes` of it as the host sees them, `address`: where they
+   begin on the bus, on a beat. 0 if all is there. */
+#ifdef __cplusplus
+extern "C"
+#else
+extern
+#endif
+int machine_board(machine_port *port, uint8_t **memory, uint64_t *address, uint64_t *bytes);
+
 enum { MACHINE_X = MACHINE_X_CLASS, MACHINE_W = MACHINE_W_CLASS, MACHINE_DY = MACHINE_DY_CLASS };
 
 /* Of `machine_identify`, and of functions that wait: no machine; another register map; another

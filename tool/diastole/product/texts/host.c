@@ -8,15 +8,6 @@
 #include "machine_driver.h"
 #include "machine_vectors.h"
 
-/* `memory`: `bytes` of it as the host sees them, `address`: where they begin on the bus, on a
-   beat. 0 if all is there. */
-#ifdef __cplusplus
-extern "C"
-#else
-extern
-#endif
-int machine_board(machine_port *port, uint8_t **memory, uint64_t *address, uint64_t *bytes);
-
 enum { M = MACHINE_VECTORS_M, N = MACHINE_VECTORS_N, K = MACHINE_VECTORS_K };
 
 static machine_port port;
