@@ -145,7 +145,7 @@ _ADDRESSES = (
         8,
         ADDRESS_BITS,
         _CONVERT + _READS_DY,
-        "of dY; convert: of the image of the second copy; ignored where there is one copy",
+        "of dY; convert: of the image of the second copy; any beat, as 0, where there is one",
     ),
     _field(
         "out_a",
@@ -160,7 +160,7 @@ _ADDRESSES = (
         14,
         ADDRESS_BITS,
         _addressing("address_dy_m"),
-        "of the second copy of dY; ignored where there is one copy",
+        "of the second copy of dY; any beat, as 0, where there is one",
     ),
 )
 _NESTS = (

@@ -83,7 +83,7 @@ FLAG_BITS = tuple(
             ("dy_nan", "NaN in a gradient tensor"),
             ("dy_inf", "Inf in a gradient tensor"),
             ("overflow", "a result was too large and is Inf"),
-            ("inexact", "bits of a sum were rounded away before its end: d > F"),
+            ("inexact", "may be not exact: groups met with d > F, or terms beyond the window"),
         )
     )
 )

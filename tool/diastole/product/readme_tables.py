@@ -180,8 +180,8 @@ _PRODUCT = (
     "Products: of {block} terms along the contraction the sum is exact{window}. It is shifted "
     "right by d, what the exponents of both groups are below the largest of their rows along the "
     "contraction, with F = {fraction} bits behind the last place of a term: nothing is lost where "
-    "d <= F; else it is rounded there, to nearest, ties upward, and FLAGS.inexact is set. Such "
-    "sums are added exactly."
+    "d <= F; else it is rounded there, to nearest, ties upward, and FLAGS.inexact is set, whatever "
+    "the bits were. Such sums are added exactly."
 )
 _CHUNK = (
     "That holds for {chunk} terms. Their sum is rounded to {precision} significant bits, to "
@@ -237,7 +237,10 @@ def _window(numerics: Numerics) -> str:
     }
     if not rounded:
         return ""
-    return f" but for each term, rounded to {max(rounded)} bits, half away from zero"
+    return (
+        f" but for terms of more than {max(rounded)} bits, rounded to these, half away from zero, "
+        "with FLAGS.inexact"
+    )
 
 
 def _item(text: str) -> list[str]:

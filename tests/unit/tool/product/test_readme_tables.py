@@ -90,7 +90,10 @@ def test_what_is_rounded_and_how():
     windowed = said(
         "windowed", cell={"window": 12}, format=dict.fromkeys(("x", "w", "dy"), "mxfp8_e4m3")
     )
-    assert "exact but for each term, rounded to 12 bits, half away from zero." in windowed
+    assert (
+        "exact but for terms of more than 12 bits, rounded to these, half away from zero, with"
+        in windowed
+    )
     poisoned = said(
         "poisoned",
         format=dict.fromkeys(("x", "w", "dy"), "mxfp8_e5m2"),
