@@ -11,6 +11,7 @@ from diastole_hw.bus.gather import DEPTH, GatheredWrites
 from diastole_hw.bus.limit import ReadLimit
 from diastole_hw.bus.pair import ReadPair
 from diastole_hw.bus.services import (
+    BETWEEN,
     FETCH,
     ReadSignature,
     owned_beat_layout,
@@ -29,6 +30,7 @@ from diastole_hw.plan.plan import Plan
 from diastole_hw.ports import of_ports, per_port, port_name
 from diastole_hw.registers import data_register
 from diastole_hw.store.arbiter import StoreArbiter
+from diastole_hw.stream.fifo import StreamFifo
 from diastole_hw.vector.engine import VectorEngine
 from diastole_hw.vector.tables import constant_layout
 from diastole_sim.spec.stream_table import CHOICE_FIELDS
@@ -64,7 +66,8 @@ class Core(wiring.Component):
         As of :class:`diastole_hw.command.dispatch.Dispatch`.
     requests : Out(stream of owned_request_layout())
     read : In(stream of owned_beat_layout(plan.data_width))
-        What is read: its requests; their beats, in their order, ``units`` 0 where there is none.
+        What is read: its requests; their beats, in their order. ``ready`` is a function of
+        registers and of ``units``.
     write_requests : Out(stream of owned_request_layout())
     write : Out(stream of write_beat_layout(plan.data_width))
         What is written; neither stream waits for the other.
@@ -171,7 +174,7 @@ class Core(wiring.Component):
         self._reads(m, platform, dispatch, engine, converter, vector)
         self._writes(m, platform, dispatch, engine, converter, convert_number, vector)
         for port in range(1, plan.ports):
-            self._port(m, engine, port)
+            self._port(m, platform, engine, port)
         self._moved(m, engine)
         asked = [(converter.write.requests, convert_number)]
         if vector is not None:
@@ -224,7 +227,7 @@ class Core(wiring.Component):
             m.d.sync += image_number.eq(dispatch.vector_number)
         return Mux(conversions.of_image, image_number, dispatch.convert_number)
 
-    def _port(self, m, engine, port):
+    def _port(self, m, platform, engine, port):
         """A port that products alone have."""
         names = ("requests", "read", "write_requests", "write")
         asks, beats, writes, written = (getattr(self, port_name(name, port)) for name in names)
@@ -236,12 +239,23 @@ class Core(wiring.Component):
             asks.p.whose.owner.eq(FETCH + 1),
             asks.p.whose.command.eq(engine.read_command),
             read.requests.ready.eq(asks.ready),
-            read.beats.valid.eq(beats.valid),
-            read.beats.payload.eq(beats.p.data),
-            beats.ready.eq(read.beats.ready),
+        ]
+        queue = self._queue(m, platform, port_name("read_beats", port), read.beats)
+        m.d.comb += [
+            queue.valid.eq(beats.valid),
+            queue.payload.eq(beats.p.data),
+            beats.ready.eq(queue.ready),
         ]
         wiring.connect(m, getattr(engine, port_name("requests", port)), wiring.flipped(writes))
         wiring.connect(m, getattr(engine, port_name("beats", port)), wiring.flipped(written))
+
+    def _queue(self, m, platform, name, beats):
+        """A short queue before the beats of a reader: no path crosses from it to the bus, and none
+        from one reader to another. Returns where beats go in."""
+        queue = StreamFifo(self.plan.data_width, BETWEEN)
+        m.submodules[f"{name}_queue"] = place(queue, platform)
+        wiring.connect(m, queue.o, beats)
+        return queue.i
 
     def _moved(self, m, engine):
         """Beats of products; those of headers are among them."""
@@ -268,18 +282,20 @@ class Core(wiring.Component):
         wiring.connect(m, limited, limit.source)
         m.d.comb += limit.limited.eq(engine.busy)
         m.d.comb += self.fetch_failed.eq(self.read.p.failed)
-        readers = [(self.fetch, self.number), (engine.read, engine.read_command)]
+        readers = [("read", engine.read, engine.read_command)]
         if self.plan.significands:
-            readers.append((engine.headers, engine.headers_command))
-        readers.append((limit.service, number))
-        share = ReadShare(data_width=self.plan.data_width, units=len(readers))
+            readers.append(("headers", engine.headers, engine.headers_command))
+        readers.append(("limited", limit.service, number))
+        share = ReadShare(data_width=self.plan.data_width, units=1 + len(readers))
         m.submodules.read_share = place(share, platform)
-        for port, command, (reader, number) in zip(
-            share.units_read, share.commands, readers, strict=True
-        ):
-            inner = wiring.flipped(reader) if reader is self.fetch else reader
-            wiring.connect(m, inner, port)
-            m.d.comb += command.eq(number)
+        # The fetch takes what it has asked for at once.
+        wiring.connect(m, wiring.flipped(self.fetch), share.units_read[FETCH])
+        m.d.comb += share.commands[FETCH].eq(self.number)
+        for unit, (name, reader, number) in enumerate(readers, start=FETCH + 1):
+            port = share.units_read[unit]
+            wiring.connect(m, reader.requests, port.requests)
+            wiring.connect(m, port.beats, self._queue(m, platform, f"{name}_beats", reader.beats))
+            m.d.comb += share.commands[unit].eq(number)
         wiring.connect(m, share.requests, wiring.flipped(self.requests))
         wiring.connect(m, wiring.flipped(self.read), share.beats)
 

@@ -19,7 +19,7 @@ from amaranth.lib import wiring
 from diastole_hw.bus.axi_reader import AxiReader
 from diastole_hw.bus.axi_writer import AxiWriter
 from diastole_hw.bus.axil_registers import AxilRegisters
-from diastole_hw.bus.services import owned_beat_layout, owned_request_layout, write_beat_layout
+from diastole_hw.bus.services import BETWEEN, owned_request_layout, write_beat_layout
 from diastole_hw.bus.signature import AxiLiteSignature, AxiSignature, join_halves, top_ports
 from diastole_hw.command.counters import Counters
 from diastole_hw.command.dispatch import elements_of
@@ -36,10 +36,6 @@ from diastole_sim.spec.command_table import ADDRESS_BITS
 from diastole_sim.spec.image import MAX_SIZE
 from diastole_sim.spec.limits import Limits, planes_by_class
 from diastole_sim.spec.registers import version_of
-
-BETWEEN = 4
-"""Words of each queue between the machine and a bus engine: the fewest that stand in a memory, and
-of whose number a bit says that the queue is full."""
 
 
 class Top(Elaboratable):
@@ -225,15 +221,12 @@ class Top(Elaboratable):
         return [units[port_name(name, port)] for port in range(self.plan.ports)]
 
     def _queues(self, m, platform, port: int = 0) -> dict[str, StreamFifo]:
-        """Short queues before the bus engines: no path crosses from the bus into the machine."""
-        beat, owned = (
-            layout(self.plan.data_width) for layout in (write_beat_layout, owned_beat_layout)
-        )
+        """Short queues before the bus engines: no path crosses from the bus into the machine. Those
+        of what is read are in the core, one for each who reads."""
         queues = {
             "read_requests": StreamFifo(owned_request_layout(), BETWEEN),
-            "read_data": StreamFifo(owned, BETWEEN, prompt=owned.size - self.plan.data_width),
             "write_requests": StreamFifo(owned_request_layout(), BETWEEN),
-            "write_beats": StreamFifo(beat, BETWEEN),
+            "write_beats": StreamFifo(write_beat_layout(self.plan.data_width), BETWEEN),
         }
         for name, queue in queues.items():
             named = port_name(f"{name}_queue", port)
@@ -248,9 +241,9 @@ class Top(Elaboratable):
         def of_core(name):
             return getattr(core, port_name(name, port))
 
+        wiring.connect(m, reader.data, of_core("read"))
         for source, queue, target in (
             (of_core("requests"), "read_requests", reader.request),
-            (reader.data, "read_data", of_core("read")),
             (of_core("write_requests"), "write_requests", writer.request),
             (of_core("write"), "write_beats", writer.data),
         ):

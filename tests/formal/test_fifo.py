@@ -9,7 +9,7 @@ from diastole_hw.stream import fifo
 from diastole_hw.stream.fifo import StreamFifo
 from formal.prove import prove, refute
 
-ASSERTIONS = {"registers": 6, "distributed": 7, "ahead": 7, "prompt": 7, "memory": 6}
+ASSERTIONS = {"registers": 6, "distributed": 7, "ahead": 7, "memory": 6}
 """By where the words are; one that is shown as it is read is not being written."""
 
 
@@ -23,12 +23,10 @@ class FifoSpec(wiring.Component):
     def __init__(self, dut: StreamFifo):
         self.dut = dut
         words = {f"word{n}": In(1) for n in range(dut.depth)}
-        if dut.prompt:
-            words |= {f"prompt{n}": In(1) for n in range(dut.depth)}
         pointer = In(range(dut.depth))
         probes = {"write": pointer, "read": pointer, "waiting": In(range(dut.depth + 1)), **words}
         values = stream.Signature(dut.shape)
-        super().__init__({"i": In(values), "o": Out(values), "there": In(1), **probes})
+        super().__init__({"i": In(values), "o": Out(values), **probes})
 
     def elaborate(self, platform):
         m = Module()
@@ -69,15 +67,10 @@ class FifoSpec(wiring.Component):
             good &= self.waiting == count - offered
         place = self.read
         for n in range(depth):
-            good &= (count - offered <= n) | (words[place] == inside[n + offered][0])
-            if self.dut.prompt:
-                prompt = getattr(self, f"prompt{n}")
-                good &= prompt == Mux(count > n, inside[n][1], 0)
+            good &= (count - offered <= n) | (words[place] == inside[n + offered])
             good &= (count - offered != n) | (self.write == place)
             place = Mux(place == depth - 1, 0, place + 1)
         good &= (count - offered != depth) | (self.write == place)
-        if self.dut.prompt:
-            good &= self.there == (count != 0)
         m.d.comb += Assert(good, "state of the queue")
 
 
@@ -85,8 +78,6 @@ def probes(kind: str, depth: int) -> dict[str, str]:
     names = {"write": "dut.write", "read": "dut.read"}
     if kind == "registers":
         return names | {f"word{n}": f"dut.word{n}" for n in range(depth)}
-    if kind == "prompt":
-        names |= {f"prompt{n}": f"dut.prompt_{n}" for n in range(depth)} | {"there": "dut.there"}
     if kind == "memory":
         names["waiting"] = "dut.waiting"
     return names | {f"word{n}": f"dut.ram.words[{n}]" for n in range(depth)}
@@ -97,16 +88,15 @@ def kind(request, monkeypatch):
     """Short queues of a bit are made of registers; here also of memories."""
     if request.param == "memory":
         monkeypatch.setattr(fifo, "REGISTERS", 0)
-    if request.param in ("distributed", "ahead", "prompt"):
+    if request.param in ("distributed", "ahead"):
         monkeypatch.setattr(fifo, "LEAST_WORDS", 2)
         monkeypatch.setattr(fifo, "LEAST_BITS", 0)
     return request.param
 
 
 def queue(kind, depth, unit=StreamFifo):
-    """Of bits, or of two, one of which is prompt."""
-    prompt = int(kind == "prompt")
-    return unit(unsigned(1 + prompt), depth, ahead=kind == "ahead", prompt=prompt)
+    """Of bits."""
+    return unit(unsigned(1), depth, ahead=kind == "ahead")
 
 
 @pytest.mark.parametrize("depth", [2, 3, 5])

@@ -12,6 +12,10 @@ def request_layout() -> data.StructLayout:
     return data.StructLayout({"addr": unsigned(ADDRESS_BITS), "beats": unsigned(16)})
 
 
+BETWEEN = 4
+"""Words of each queue between the machine and a bus engine: the fewest that stand in a memory, and
+of whose number a bit says that the queue is full."""
+
 OWNERS = 4
 """Units that may share a service."""
 

@@ -39,7 +39,7 @@ class ReadShare(wiring.Component):
         Which of the two commands in flight the request is of that the unit offers.
     requests : Out(stream of owned_request_layout())
     beats : In(stream of owned_beat_layout(data_width))
-        Those of every request, in the order of the requests; ``units`` is 0 where there is none.
+        Those of every request, in the order of the requests.
 
     ValueError if ``units`` is out of range.
     """
@@ -90,9 +90,9 @@ class ReadShare(wiring.Component):
         m.d.comb += out.payload.eq(the_one_of([each.as_value() for each in asked], chosen))
         for number, unit in enumerate(self.units_read):
             m.d.comb += unit.beats.payload.eq(self.beats.p.data)
-            m.d.comb += unit.beats.valid.eq(self.beats.p.units[number])
+            m.d.comb += unit.beats.valid.eq(self.beats.valid & self.beats.p.units[number])
         takes = Cat(unit.beats.ready for unit in self.units_read)
         m.d.comb += self.beats.ready.eq((self.beats.p.units & takes).any())
-        there = self.beats.p.units.any()
-        invariant(m, platform, self.beats.valid == there, "a beat that is for no unit")
+        for_one = self.beats.p.units.any()
+        invariant(m, platform, ~self.beats.valid | for_one, "a beat that is for no unit")
         return m

@@ -122,7 +122,7 @@ class CommandFetch(wiring.Component):
         offers = Signal()  # likewise State.OFFER
         index = Signal(32)  # of the command that is fetched or offered, or is the error
         flying = Signal(2)  # commands that were taken and are not done
-        last = Signal()
+        last = data_register()  # the command is the last one, long before it is offered
         beats = 8 * COMMAND_BYTES // data_width
         beat = data_register(range(beats))
         at = data_register(ADDRESS_BITS + 1)  # of the command, once it is asked for, of the next
@@ -130,7 +130,6 @@ class CommandFetch(wiring.Component):
         inside = data_register()  # it did in the cycle before
         m.d.comb += [
             self.command.payload.eq(decoder.o),
-            last.eq(index + 1 == self.count),
             self.number.eq(index[0]),
             self.command.valid.eq(offers & ~decoder.wrong),
             self.read.requests.valid.eq(asks),
@@ -148,6 +147,7 @@ class CommandFetch(wiring.Component):
         m.d.sync += [self.finished.eq(0), panels.start.eq(0)]
         m.d.comb += taken.eq(self.command.valid & self.command.ready)
         m.d.sync += flying.eq(flying + taken - self.done)
+        m.d.sync += last.eq(index + 1 == self.count)
         m.d.comb += lies_inside.eq((at >= self.base) & (at + COMMAND_BYTES <= self.limit))
         m.d.sync += inside.eq(lies_inside)
         m.d.comb += following.eq(state)

@@ -10,6 +10,7 @@ from diastole_hw.convert.intake import word_layout
 from diastole_hw.convert.walk import tile_layout
 from diastole_hw.invariant import invariant
 from diastole_hw.random.draws import INDEX_BITS
+from diastole_hw.successor import is_last
 from diastole_sim.spec.numerics import Numerics
 
 
@@ -99,7 +100,8 @@ class Passes(wiring.Component):
         # Of the row's first element from the tile's.
         offset = Signal(range(sizes.max_tile_rows << EXTENT_BITS))
         # A tile begins at multiples of its sides: the lowest bits are known early.
-        low, beside = sizes.log_tile_side, offset + column
+        low, in_word = sizes.log_tile_side, exact_log2(sizes.lanes)
+        beside = Cat(offset[:in_word], offset[in_word:] + place_.word)
         begins = ~self.tile.p.index[:low].any() if low else Const(1)
         invariant(m, platform, ~self.tile.valid | begins, "a tile begins between its sides")
         m.d.comb += self.o.p.index.eq(Cat(beside[:low], self.tile.p.index[low:] + beside[low:]))
@@ -136,8 +138,8 @@ class Passes(wiring.Component):
 
     def _find(self, m, at, took, end, offset):
         """Row by row, only what lies inside the tensor."""
-        row_end = ((at.word + 1) << exact_log2(self.geometry.lanes)) >= self.tile.p.cols
-        last_row = at.row + 1 == self.tile.p.rows
+        row_end = is_last(at.word, self.tile.p.cols, exact_log2(self.geometry.lanes))
+        last_row = is_last(at.row, self.tile.p.rows, 0)
         m.d.comb += [
             self.o.p.row_end.eq(row_end),
             self.o.p.last_row.eq(last_row),
@@ -152,6 +154,7 @@ class Passes(wiring.Component):
         """Groups, 8 blocks wide, of the tile's rows of blocks, block by block."""
         sizes = self.geometry
         words, rows, in_block = sizes.row_words - 1, sizes.block - 1, sizes.block_words - 1
+        last_block = self._last_columns(at.word, sizes.block_words)
         line = Signal.like(offset)  # of the line's first row
         below = Signal.like(offset)
         last_line = Signal()
@@ -161,11 +164,11 @@ class Passes(wiring.Component):
         group_end = Signal()
         m.d.comb += [
             below.eq(offset + self.cols),
-            last_line.eq((at.row | rows) + 1 >= self.tile.p.rows),
-            line_end.eq(self._last_columns(at.word | words)),
+            last_line.eq(self._last_rows(at.row, sizes.block)),
+            line_end.eq(self._last_columns(at.word, sizes.row_words)),
             row_end.eq((at.word & in_block) == in_block),
             block_end.eq(row_end & ((at.row & rows) == rows)),
-            group_end.eq(block_end & (((at.word & words) == words) | self._last_columns(at.word))),
+            group_end.eq(block_end & (((at.word & words) == words) | last_block)),
             self.o.p.first.eq(((at.word & words) | (at.row & rows)) == 0),
             self.o.p.last.eq(group_end),
             self.o.p.line_end.eq(line_end),
@@ -199,9 +202,15 @@ class Passes(wiring.Component):
         m.d.comb += [
             self.o.p.strip_first.eq(vectors & (at.word == 0) & ((at.row & rows) == 0)),
             self.o.p.strip_last.eq(vectors & line_done & (((at.row & rows) == rows) | end)),
-            self.o.p.strip_end.eq((at.row | rows) + 1 >= self.tile.p.rows),
+            self.o.p.strip_end.eq(self._last_rows(at.row, self.geometry.strip_rows)),
         ]
 
-    def _last_columns(self, word):
-        """Whether the tensor, or the tile, ends with a word or in it."""
-        return (word + 1 << exact_log2(self.geometry.lanes)) >= self.tile.p.cols
+    def _last_rows(self, row, height):
+        """Whether the tile ends in the ``height`` rows among which ``row`` is, a power of two."""
+        log = exact_log2(height)
+        return is_last(row[log:], self.tile.p.rows, log)
+
+    def _last_columns(self, word, width):
+        """Whether the tensor, or the tile, ends in the ``width`` words among which ``word`` is."""
+        log = exact_log2(width)
+        return is_last(word[log:], self.tile.p.cols, log + exact_log2(self.geometry.lanes))

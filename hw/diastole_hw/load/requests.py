@@ -182,8 +182,9 @@ class RegionRequests(wiring.Component):
                     m.d.sync += [rows_left.eq(self._rows(table)), described.eq(0)]
                     m.next = "LOCATE"
             with m.State("MAXIMA"):
+                m.d.comb += self.requests.valid.eq(self.regions.ready)
+                m.d.comb += self.regions.valid.eq(self.requests.ready)
                 with m.If(self.requests.ready & self.regions.ready):
-                    m.d.comb += [self.requests.valid.eq(1), self.regions.valid.eq(1)]
                     next_step(left)
             with m.State("LOCATE"):
                 m.d.comb += self.regions.valid.eq(~described)

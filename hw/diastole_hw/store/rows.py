@@ -160,15 +160,16 @@ class EmitRows(wiring.Component):
             for name, member in {"cols": "cols", "left": "cols", "rows": "repeat"}.items()
         )
         moves = Signal()  # what the beat, or the word, has of the row
-        row_ends = Signal()  # with it
-        unit = Const(self.plan.data_width // 32 if self.splits else self.vectors * self.plan.block)
-        m.d.comb += row_ends.eq(left <= unit)
+        # With it: known a cycle before, as much waits for it.
+        row_ends = data_register(name="row_ends")
+        unit = self.plan.data_width // 32 if self.splits else self.vectors * self.plan.block
         with m.If(moves):
-            m.d.sync += left.eq(left - unit)
+            m.d.sync += [left.eq(left - unit), row_ends.eq(left <= 2 * unit)]
             with m.If(row_ends):
-                m.d.sync += [left.eq(cols), rows.eq(rows - 1), packs.eq(rows != 1)]
+                m.d.sync += [left.eq(cols), row_ends.eq(cols <= unit)]
+                m.d.sync += [rows.eq(rows - 1), packs.eq(rows != 1)]
         with m.If(waits & ~packs):
-            m.d.sync += [waits.eq(0), packs.eq(1)]
+            m.d.sync += [waits.eq(0), packs.eq(1), row_ends.eq(waiting <= unit)]
             m.d.sync += [cols.eq(waiting), left.eq(waiting), rows.eq(repeat)]
         if self.splits:
             self._split(m, packs, left, row_ends, moves)

@@ -13,6 +13,7 @@ from diastole_hw.plan.plan import Plan
 from diastole_hw.registers import data_register
 from diastole_hw.schedule.tokens import span_layout
 from diastole_hw.stream.credit import Credit
+from diastole_hw.stream.fifo import StreamFifo
 from diastole_hw.successor import is_successor
 
 
@@ -25,6 +26,11 @@ def column_vectors(plan: Plan) -> int:
 PIECES = 3
 """That are in the memory at once: one that enters, one that leaves, and one whose columns are still
 on their way through the lanes."""
+
+
+WAITING = 4
+"""Words that wait behind the memory where it has a register there: whether one is read is decided
+beside it, and not by who takes words."""
 
 
 def columns_layout(plan: Plan) -> data.StructLayout:
@@ -54,7 +60,7 @@ class TurnTile(wiring.Component):
     last column, the piece's first word at the earliest 2 cycles later, when the span has been
     taken; then one word per cycle. The place is free 1 cycle after its last word is read, which is
     the one in which the word before is taken. Where memories have a register behind them, words
-    come a cycle later, and are read as much earlier before they are taken. Valid and ready signals
+    come a cycle later, and up to :data:`WAITING` are read ahead of that. Valid and ready signals
     are functions of registers.
 
     Parameters
@@ -131,7 +137,7 @@ class TurnTile(wiring.Component):
 
         self._write(m, platform, banks, kept, taken, whole)
         self._tell(m, kept, whole, told)
-        self._read(m, banks, kept, told, taken)
+        self._read(m, platform, banks, kept, told, taken)
         return m
 
     def _fields(self, *names: str) -> data.StructLayout:
@@ -207,7 +213,7 @@ class TurnTile(wiring.Component):
         span = kept("rows", at, span_layout(self.plan))
         m.d.comb += Value.cast(self.spans.payload).eq(Value.cast(span))
 
-    def _read(self, m, banks, kept, told, taken):
+    def _read(self, m, platform, banks, kept, told, taken):
         """Words of the rows whose span has left."""
         row = Signal(range(max(self.rows, 2)), name="read_row")
         word = Signal(range(max(self.row_words, 2)), name="read_word")
@@ -235,7 +241,7 @@ class TurnTile(wiring.Component):
             group = Array(bank.read_data for bank in banks[n :: self.shown])
             m.d.comb += floats[n].eq(group[first >> log_shown])
         turned = self._exchanged(m, floats, first[:log_shown], "turned")
-        self._show(m, turned, shown, moves)
+        self._show(m, platform, turned, shown, moves)
         with m.If(moves):
             m.d.sync += shown.eq(0)
         with m.If(reads):
@@ -245,7 +251,7 @@ class TurnTile(wiring.Component):
             with m.If(last):
                 m.d.sync += row.eq(0)
 
-    def _show(self, m, word, shown, moves):
+    def _show(self, m, platform, word, shown, moves):
         """The word that the banks show if ``shown``, which ``moves`` on."""
         words = self.words
         if not self.plan.output_register:
@@ -255,12 +261,11 @@ class TurnTile(wiring.Component):
                 moves.eq(words.ready),
             ]
             return
-        kept = data_register(words.payload.shape(), name="kept_word")
-        valid = Signal(name="kept")
+        queue = StreamFifo(words.payload.shape(), WAITING, quick=True)
+        m.submodules.shown_words = place(queue, platform)
+        wiring.connect(m, queue.o, wiring.flipped(words))
         m.d.comb += [
-            words.payload.eq(kept),
-            words.valid.eq(valid),
-            moves.eq(words.ready | ~valid),
+            queue.i.payload.eq(word),
+            queue.i.valid.eq(shown),
+            moves.eq(queue.i.ready),
         ]
-        with m.If(moves):
-            m.d.sync += [valid.eq(shown), kept.eq(word)]

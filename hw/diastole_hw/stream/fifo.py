@@ -48,10 +48,6 @@ class StreamFifo(wiring.Component):
     ahead : bool
         The oldest word is in a register, which the next one is read into as it leaves: what waits
         for it does not wait for a memory. Only where words are in distributed RAM.
-    prompt : int
-        Top bits of the payload that are shown by registers of their own, always the same ones, as
-        what waits for them is done late in a cycle; 0 where the queue is empty, so that they can
-        say themselves that something is offered. Only where words are in distributed RAM.
 
     Members
     -------
@@ -60,7 +56,7 @@ class StreamFifo(wiring.Component):
     level : Out(range(depth + 1))
         Values in the queue.
 
-    ValueError if ``depth`` or ``prompt`` (0 to a bit less than a payload) is out of range.
+    ValueError if ``depth`` is out of range.
     """
 
     i: stream.Interface
@@ -74,12 +70,10 @@ class StreamFifo(wiring.Component):
         quick: bool = False,
         still: bool = False,
         ahead: bool = False,
-        prompt: int = 0,
     ):
         require_int("depth", depth, 1, 65536)
         self.shape, self.depth = shape, depth
         self.quick, self.still, self.ahead = quick, still, ahead
-        self.prompt = require_int("prompt", prompt, 0, max(Shape.cast(shape).width - 1, 0))
         super().__init__(
             {
                 "i": In(stream.Signature(shape)),
@@ -93,10 +87,9 @@ class StreamFifo(wiring.Component):
         """Queues of values of the same width are one module, whatever the values mean."""
         width = {"width": Shape.cast(self.shape).width, "depth": self.depth}
         still = {"still": True} if self.still and self.at_once else {}
-        prompt = {"prompt": self.prompt} if self.prompt and self.in_distributed_ram else {}
         ahead = {"ahead": True} if self.ahead and self.in_distributed_ram else {}
         quick = {"quick": True} if self.quick and self.in_ram else {}
-        return width | still | ahead | prompt | quick
+        return width | still | ahead | quick
 
     @property
     def bits(self) -> int:
@@ -131,10 +124,11 @@ class StreamFifo(wiring.Component):
             taken.eq(self.i.valid & self.i.ready),
             given.eq(self.o.valid & self.o.ready),
         ]
-        self._count(m, self.level, taken, given)
         if self.at_once:
+            self._count(m, self.level, taken, given)
             self._at_once(m, taken, given, platform)
         else:
+            self._count_late(m, self.level, taken, given)
             self._memory(m, taken, given, platform)
         return m
 
@@ -160,18 +154,9 @@ class StreamFifo(wiring.Component):
             m.d.sync += full.eq(taken & (self.level == self.depth - 1))
         return full
 
-    def _there(self, m, taken, given):
-        """Whether ``level`` is not 0; a register where words are shown promptly."""
-        if not self.prompt:
-            return self.level != 0
-        there = Signal()
-        with m.If(taken != given):
-            m.d.sync += there.eq(taken | (self.level != 1))
-        return there
-
     def _at_once(self, m, taken, given, platform):
         """The oldest value is shown from where it stands."""
-        m.d.comb += self.o.valid.eq(self._there(m, taken, given))
+        m.d.comb += self.o.valid.eq(self.level != 0)
         if self.ahead and self.in_distributed_ram:
             self._ahead(m, taken, given, platform)
             return
@@ -188,17 +173,15 @@ class StreamFifo(wiring.Component):
             with m.If(taken if self.still else self.i.ready):
                 m.d.sync += words[write].eq(self.i.payload)
             return
-        ram = DistributedRam(width=width - self.prompt, depth=self.depth)
+        ram = DistributedRam(width=width, depth=self.depth)
         m.submodules.ram = place(ram, platform)
-        offered = Value.cast(self.i.payload)
-        prompt = self._prompt(m, offered[width - self.prompt :], taken, given)
         m.d.comb += [
             # If not still, whatever is there: it counts when it is taken.
             ram.write_en.eq(taken if self.still else self.i.ready),
             ram.write_addr.eq(write),
-            ram.write_data.eq(offered),
+            ram.write_data.eq(self.i.payload),
             ram.read_addr.eq(read),
-            Value.cast(self.o.payload).eq(Cat(ram.read_data, prompt)),
+            Value.cast(self.o.payload).eq(ram.read_data),
         ]
         collides = ram.write_en & self.o.valid & (write == read)
         invariant(m, platform, ~collides, "a queue shows the word that it writes")
@@ -232,21 +215,6 @@ class StreamFifo(wiring.Component):
             m.d.sync += read.eq(self._after(read))
         collides = ram.write_en & behind & (write == read)
         invariant(m, platform, ~collides, "a queue shows the word that it writes")
-
-    def _prompt(self, m, offered, taken, given):
-        """Those bits of the oldest word; all words move up when it leaves, and behind the last one
-        there are zeros."""
-        if not self.prompt:
-            return offered
-        words = [Signal(self.prompt, name=f"prompt_{n}") for n in range(self.depth)]
-        for n, word in enumerate(words):
-            with m.If(given):
-                m.d.sync += word.eq(words[n + 1] if n + 1 < self.depth else 0)
-            comes = Signal(name=f"comes_{n}")
-            m.d.comb += comes.eq(Mux(given, self.level == n + 1, self.level == n))
-            with m.If(taken & comes):
-                m.d.sync += word.eq(offered)
-        return words[0]
 
     def _memory(self, m, taken, given, platform):
         """The memory's own output register holds the oldest value."""

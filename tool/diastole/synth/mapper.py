@@ -26,6 +26,10 @@ _READ = ("verilog", "memory")
 _MAPPED = re.compile(r"(Executing ABC9\.|Extracting gate netlist of module)")
 
 
+# With the line if it has nothing else; no string of a product has two slashes.
+_COMMENT = re.compile(r"^[ \t]*(?://.*)?\n|[ \t]*//.*$", re.MULTILINE)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Design:
     """Verilog to be mapped: its top, all but memories, memories, and the ports of the top, each
@@ -130,6 +134,13 @@ def map_design(
     )
 
 
+def without_comments(text: str) -> str:
+    """Verilog of a product without its comments and empty lines. Yosys names what it makes after
+    lines: so words that explain a machine change nothing in its netlist, nor in what a router makes
+    of that."""
+    return _COMMENT.sub("", text)
+
+
 def _write_inputs(
     folder: Path,
     design: Design,
@@ -138,8 +149,8 @@ def _write_inputs(
     flat: bool,
     sized_mhz: float | None,
 ) -> None:
-    (folder / "machine.v").write_text(design.machine)
-    (folder / "memories.v").write_text(design.memories)
+    (folder / "machine.v").write_text(without_comments(design.machine))
+    (folder / "memories.v").write_text(without_comments(design.memories))
     top = design.top
     black_boxes = isinstance(target, Cells)
     read = "read_verilog -lib memories.v\n" if black_boxes else "read_verilog memories.v\n"

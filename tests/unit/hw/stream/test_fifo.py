@@ -21,7 +21,7 @@ RATES = [(1.0, 1.0), (0.3, 1.0), (1.0, 0.3), (0.5, 0.5)]
 
 @pytest.mark.parametrize("depth, quick", KINDS)
 @pytest.mark.parametrize("p_put, p_get", RATES)
-@pytest.mark.parametrize("kind", [{}, {"prompt": 6}, {"ahead": True}], ids=str)
+@pytest.mark.parametrize("kind", [{}, {"ahead": True}], ids=str)
 @pytest.mark.sampled(4)
 def test_values_come_out_as_they_went_in(depth, quick, p_put, p_get, kind, rng):
     layout = data.StructLayout({"low": unsigned(5), "high": unsigned(9)})
@@ -43,10 +43,9 @@ def test_values_come_out_as_they_went_in(depth, quick, p_put, p_get, kind, rng):
 
 
 @pytest.mark.parametrize("depth, quick", KINDS)
-@pytest.mark.parametrize("kind", [{}, {"prompt": 6}, {"ahead": True}], ids=str)
+@pytest.mark.parametrize("kind", [{}, {"ahead": True}], ids=str)
 def test_holds_exactly_its_depth(depth, quick, kind):
     dut = design(StreamFifo, unsigned(8), depth, quick=quick, **kind)
-    prompt = dut.in_distributed_ram and "prompt" in kind
 
     async def bench(ctx):
         for count in range(depth):
@@ -62,7 +61,6 @@ def test_holds_exactly_its_depth(depth, quick, kind):
             assert await get(ctx, dut.o) == count
             assert ctx.get(dut.level) == depth - count - 1
             assert ctx.get(dut.o.valid) == (depth - count > 1) or not dut.at_once
-        assert not prompt or ctx.get(dut.o.payload) >> 2 == 0
 
     run(dut, bench)
 
@@ -224,10 +222,8 @@ def test_queues_that_are_one_module():
     assert module(pair, REGISTERS) == module(pair, REGISTERS, quick=True)
     assert module(pair, 40) == module(pair, 40, still=True)
     assert module(pair, 40, quick=True) != module(pair, 40, quick=True, still=True)
-    assert module(pair, 4) != module(pair, 4, prompt=6) != module(pair, 4, prompt=9)
     assert module(pair, 4) != module(pair, 4, ahead=True)
-    for kind in ({"prompt": 6}, {"ahead": True}):
-        assert module(pair, 2) == module(pair, 2, **kind), "all of it is in registers"
+    assert module(pair, 2) == module(pair, 2, ahead=True), "all of it is in registers"
 
 
 @pytest.mark.parametrize("depth", [0, 65537])

@@ -1,9 +1,11 @@
 """Small designs on every target, by real synthesis, both ways; and progress."""
 
+import dataclasses
+
 import pytest
 
 from diastole.errors import CheckFailed
-from diastole.synth.mapper import Design, map_design, working_folder
+from diastole.synth.mapper import NETLIST, Design, map_design, without_comments, working_folder
 from diastole.synth.programs import YOSYS
 from diastole.synth.targets import ECP5, FPGAS, sg13g2
 from support.small_product import DESIGN, MACHINE, MEMORIES, REGISTERS, write_product
@@ -63,3 +65,23 @@ def test_of_a_product(tmp_path):
     assert found == DESIGN
     assert (found.top, found.machine, found.memories) == ("t", MACHINE, MEMORIES)
     assert (found.memory_bits, found.prefix, len(found.ports)) == (2048, "t_", 5)
+
+
+def test_words_change_no_netlist():
+    """Comments and empty lines move every line of the text, and no name in the netlist."""
+    told = DESIGN.machine.replace("\n", "  // said here\n\n// and there\n")
+    assert told.count("//") > 10
+    netlists = []
+    for machine in (DESIGN.machine, told):
+        design = dataclasses.replace(DESIGN, machine=machine)
+        with working_folder() as folder:
+            map_design(YOSYS.find(), design, ECP5, folder, device="85k", flat=True)
+            netlists.append((folder / NETLIST).read_text())
+    assert netlists[0] == netlists[1]
+    assert '"src": "machine.v:' in netlists[0]
+
+
+def test_only_comments_are_left_out():
+    code = "module t(\n  input a,\n  output b\n);\n  assign b = a / 2;\nendmodule\n"
+    told = code.replace("  output", "\n  // of a\n  output").replace("a,", "a, // in")
+    assert without_comments("// of it\n" + told) == code != told
