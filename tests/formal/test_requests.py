@@ -17,7 +17,7 @@ from support.plans import make_numerics, make_plan
 from support.regions import BLOCKS, COL_MAX, OPERANDS, REGIONS, ROW_MAX
 from support.sweep import sweep
 
-ASSERTIONS = 22  # one of them is the address unit's own
+ASSERTIONS = 23  # one of them is the address unit's own
 IMAGE_GROUPS = 3
 CHUNK, STEP, MAXIMA, LOCATE, ROW, REQUEST, GROUP = range(7)  # states of the unit
 
@@ -238,7 +238,11 @@ class RequestsSpec(wiring.Component):
         announced = dut.regions.valid & self.region_taken
         with m.If(announced):
             m.d.sync += kind.eq(dut.regions.p.kind)
-        current = Mux(announced, dut.regions.p.kind.as_value(), kind.as_value())
+        # Maxima are announced with their request, which may be offered before it is taken.
+        together = self.state == MAXIMA
+        told = dut.requests.valid & self.ready
+        m.d.comb += Assert(~together | (announced == told), "maxima apart from their region")
+        current = Mux(announced | together, dut.regions.p.kind.as_value(), kind.as_value())
         mine = current == self.watched.as_value()
         asks = dut.requests.valid & mine
         end = request.addr + request.beats * plan.beat_bytes
