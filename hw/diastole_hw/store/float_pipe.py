@@ -216,19 +216,29 @@ class FloatPipe(wiring.Component):
             m.submodules[f"{name}_room"] = place(room, platform)
             turned = getattr(side, "turned", Const(0, 1))
             to_rows = Signal(name=f"{name}_to_rows")
+            # What is granted is known late: it is counted a cycle after, and whether the queue is
+            # full is a register.
+            counted, full = Signal(name=f"{name}_counted"), Signal(name=f"{name}_full")
+            count = room.count
+            all_but_one = Mux(counted, count == QUEUED - 2, count == QUEUED - 1)
+            whole = Mux(counted, count == QUEUED - 1, count == QUEUED)
+            m.d.sync += [
+                counted.eq(to_rows),
+                full.eq(Mux(to_rows == room.give, whole, to_rows & all_but_one)),
+            ]
             m.d.comb += [
-                side.full.eq(room.full),
+                side.full.eq(full),
                 side.may.eq(~side.full & ~before),
                 side.granted.eq(side.wanted.any() & side.may),
                 to_rows.eq(side.granted & ~turned),
-                room.take.eq(to_rows),
+                room.take.eq(counted),
                 room.give.eq(side.rows.valid & side.rows.ready),
                 queue.i.valid.eq(floats.o.to[len(sinks)]),
                 Value.cast(queue.i.payload).eq(word),
             ]
             wiring.connect(m, queue.o, wiring.flipped(side.rows))
             if self.plan.vector is not None:
-                m.d.comb += side.inside.eq(~room.empty)
+                m.d.comb += side.inside.eq(counted | ~room.empty)
             invariant(m, platform, ~queue.i.valid | queue.i.ready, f"no room for words of {name}")
             sinks.append(to_rows)
             if hasattr(side, "columns"):

@@ -30,7 +30,7 @@ on their way through the lanes."""
 
 WAITING = 4
 """Words that wait behind the memory where it has a register there: whether one is read is decided
-beside it, and not by who takes words."""
+beside it, not by who takes words."""
 
 
 def columns_layout(plan: Plan) -> data.StructLayout:
@@ -60,8 +60,8 @@ class TurnTile(wiring.Component):
     last column, the piece's first word at the earliest 2 cycles later, when the span has been
     taken; then one word per cycle. The place is free 1 cycle after its last word is read, which is
     the one in which the word before is taken. Where memories have a register behind them, words
-    come a cycle later, and up to :data:`WAITING` are read ahead of that. Valid and ready signals
-    are functions of registers.
+    come two cycles later, and up to :data:`WAITING` are read ahead of that. Valid and ready
+    signals are functions of registers.
 
     Parameters
     ----------
@@ -240,8 +240,7 @@ class TurnTile(wiring.Component):
         for n in range(self.shown):
             group = Array(bank.read_data for bank in banks[n :: self.shown])
             m.d.comb += floats[n].eq(group[first >> log_shown])
-        turned = self._exchanged(m, floats, first[:log_shown], "turned")
-        self._show(m, platform, turned, shown, moves)
+        self._show(m, platform, floats, first[:log_shown], shown, moves)
         with m.If(moves):
             m.d.sync += shown.eq(0)
         with m.If(reads):
@@ -251,21 +250,25 @@ class TurnTile(wiring.Component):
             with m.If(last):
                 m.d.sync += row.eq(0)
 
-    def _show(self, m, platform, word, shown, moves):
-        """The word that the banks show if ``shown``, which ``moves`` on."""
+    def _show(self, m, platform, floats, first, shown, moves):
+        """The word that the banks show if ``shown``, its float n at n xor ``first``, which
+        ``moves`` on."""
         words = self.words
         if not self.plan.output_register:
             m.d.comb += [
-                words.payload.eq(word),
+                words.payload.eq(self._exchanged(m, floats, first, "turned")),
                 words.valid.eq(shown),
                 moves.eq(words.ready),
             ]
             return
         queue = StreamFifo(words.payload.shape(), WAITING, quick=True)
         m.submodules.shown_words = place(queue, platform)
-        wiring.connect(m, queue.o, wiring.flipped(words))
+        kept = data_register(words.payload.shape(), name="kept_word")
+        kept_first = data_register(len(first), name="kept_first")
+        with m.If(moves):
+            m.d.sync += [queue.i.valid.eq(shown), kept.eq(floats), kept_first.eq(first)]
         m.d.comb += [
-            queue.i.payload.eq(word),
-            queue.i.valid.eq(shown),
+            queue.i.payload.eq(self._exchanged(m, kept, kept_first, "turned")),
             moves.eq(queue.i.ready),
         ]
+        wiring.connect(m, queue.o, wiring.flipped(words))

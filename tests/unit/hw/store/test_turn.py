@@ -140,7 +140,7 @@ def test_a_column_in_and_a_word_out_per_cycle(name, registers, rng):
     run(dut, check)
     assert taken[:3] == [0, 1, 2]
     assert told == [(number + 1) * tile + 1 for number in range(5)]
-    assert left[0] == told[0] + 2 + registers
+    assert left[0] == told[0] + 2 + 2 * registers
     assert taken[3:] == [told[0] + 1 + tile, told[1] + 1 + tile], "when it is free"
     assert len(left) == 5 * tile
     starts = left[::tile]
