@@ -24,8 +24,6 @@ _READ = ("verilog", "memory")
 """Kinds of files of a product that are mapped."""
 # What is printed once for every module that is mapped: for LUTs, for cells.
 _MAPPED = re.compile(r"(Executing ABC9\.|Extracting gate netlist of module)")
-
-
 # With the line if it has nothing else; no string of a product has two slashes.
 _COMMENT = re.compile(r"^[ \t]*(?://.*)?\n|[ \t]*//.*$", re.MULTILINE)
 
