@@ -232,13 +232,15 @@ class Core(wiring.Component):
         names = ("requests", "read", "write_requests", "write")
         asks, beats, writes, written = (getattr(self, port_name(name, port)) for name in names)
         read = getattr(engine, port_name("read", port))
+        name = port_name("read", port)
+        asked = self._asking(m, platform, name, read.requests, engine.read_command)
         m.d.comb += [
-            asks.valid.eq(read.requests.valid),
-            asks.p.addr.eq(read.requests.p.addr),
-            asks.p.beats.eq(read.requests.p.beats),
+            asks.valid.eq(asked.valid),
+            asks.p.addr.eq(asked.p.addr),
+            asks.p.beats.eq(asked.p.beats),
             asks.p.whose.owner.eq(FETCH + 1),
-            asks.p.whose.command.eq(engine.read_command),
-            read.requests.ready.eq(asks.ready),
+            asks.p.whose.command.eq(asked.p.whose.command),
+            asked.ready.eq(asks.ready),
         ]
         queue = self._queue(m, platform, port_name("read_beats", port), read.beats)
         m.d.comb += [
@@ -256,6 +258,20 @@ class Core(wiring.Component):
         m.submodules[f"{name}_queue"] = place(queue, platform)
         wiring.connect(m, queue.o, beats)
         return queue.i
+
+    def _asking(self, m, platform, name, requests, command):
+        """A short queue behind the requests of a reader, with their command: who else asks is
+        decided behind it. Returns where they come out."""
+        queue = StreamFifo(owned_request_layout(), BETWEEN)
+        m.submodules[f"{name}_requests_queue"] = place(queue, platform)
+        m.d.comb += [
+            queue.i.valid.eq(requests.valid),
+            queue.i.p.addr.eq(requests.p.addr),
+            queue.i.p.beats.eq(requests.p.beats),
+            queue.i.p.whose.command.eq(command),
+            requests.ready.eq(queue.i.ready),
+        ]
+        return queue.o
 
     def _moved(self, m, engine):
         """Beats of products; those of headers are among them."""
@@ -293,9 +309,15 @@ class Core(wiring.Component):
         m.d.comb += share.commands[FETCH].eq(self.number)
         for unit, (name, reader, number) in enumerate(readers, start=FETCH + 1):
             port = share.units_read[unit]
-            wiring.connect(m, reader.requests, port.requests)
+            asks = self._asking(m, platform, name, reader.requests, number)
             wiring.connect(m, port.beats, self._queue(m, platform, f"{name}_beats", reader.beats))
-            m.d.comb += share.commands[unit].eq(number)
+            m.d.comb += [
+                port.requests.valid.eq(asks.valid),
+                port.requests.p.addr.eq(asks.p.addr),
+                port.requests.p.beats.eq(asks.p.beats),
+                share.commands[unit].eq(asks.p.whose.command),
+                asks.ready.eq(port.requests.ready),
+            ]
         wiring.connect(m, share.requests, wiring.flipped(self.requests))
         wiring.connect(m, wiring.flipped(self.read), share.beats)
 

@@ -224,7 +224,6 @@ class Top(Elaboratable):
         """Short queues before the bus engines: no path crosses from the bus into the machine. Those
         of what is read are in the core, one for each who reads."""
         queues = {
-            "read_requests": StreamFifo(owned_request_layout(), BETWEEN),
             "write_requests": StreamFifo(owned_request_layout(), BETWEEN),
             "write_beats": StreamFifo(write_beat_layout(self.plan.data_width), BETWEEN),
         }
@@ -241,9 +240,9 @@ class Top(Elaboratable):
         def of_core(name):
             return getattr(core, port_name(name, port))
 
+        wiring.connect(m, of_core("requests"), reader.request)
         wiring.connect(m, reader.data, of_core("read"))
         for source, queue, target in (
-            (of_core("requests"), "read_requests", reader.request),
             (of_core("write_requests"), "write_requests", writer.request),
             (of_core("write"), "write_beats", writer.data),
         ):
