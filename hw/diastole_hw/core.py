@@ -273,6 +273,16 @@ class Core(wiring.Component):
         ]
         return queue.o
 
+    @staticmethod
+    def _hand(m, asks, requests):
+        """What such a queue shows to who knows nothing of commands."""
+        m.d.comb += [
+            requests.valid.eq(asks.valid),
+            requests.p.addr.eq(asks.p.addr),
+            requests.p.beats.eq(asks.p.beats),
+            asks.ready.eq(requests.ready),
+        ]
+
     def _moved(self, m, engine):
         """Beats of products; those of headers are among them."""
         reads = [each.beats for each in of_ports(engine, "read", self.plan.ports)]
@@ -295,14 +305,15 @@ class Core(wiring.Component):
             m.d.comb += pair.first_command.eq(dispatch.vector_number)
             m.d.comb += pair.second_command.eq(dispatch.convert_number)
             limited, number = pair.service, pair.command
-        wiring.connect(m, limited, limit.source)
+        asked = self._asking(m, platform, "limited", limited.requests, number)
+        self._hand(m, asked, limit.source.requests)
+        wiring.connect(m, limit.source.beats, limited.beats)
         m.d.comb += limit.limited.eq(engine.busy)
         m.d.comb += self.fetch_failed.eq(self.read.p.failed)
         readers = [("read", engine.read, engine.read_command)]
         if self.plan.significands:
             readers.append(("headers", engine.headers, engine.headers_command))
-        readers.append(("limited", limit.service, number))
-        share = ReadShare(data_width=self.plan.data_width, units=1 + len(readers))
+        share = ReadShare(data_width=self.plan.data_width, units=2 + len(readers))
         m.submodules.read_share = place(share, platform)
         # The fetch takes what it has asked for at once.
         wiring.connect(m, wiring.flipped(self.fetch), share.units_read[FETCH])
@@ -310,14 +321,14 @@ class Core(wiring.Component):
         for unit, (name, reader, number) in enumerate(readers, start=FETCH + 1):
             port = share.units_read[unit]
             asks = self._asking(m, platform, name, reader.requests, number)
+            self._hand(m, asks, port.requests)
+            m.d.comb += share.commands[unit].eq(asks.p.whose.command)
             wiring.connect(m, port.beats, self._queue(m, platform, f"{name}_beats", reader.beats))
-            m.d.comb += [
-                port.requests.valid.eq(asks.valid),
-                port.requests.p.addr.eq(asks.p.addr),
-                port.requests.p.beats.eq(asks.p.beats),
-                share.commands[unit].eq(asks.p.whose.command),
-                asks.ready.eq(port.requests.ready),
-            ]
+        *_, port = share.units_read
+        wiring.connect(m, limit.service.requests, port.requests)
+        m.d.comb += share.commands[-1].eq(asked.p.whose.command)
+        queue = self._queue(m, platform, "limited_beats", limit.service.beats)
+        wiring.connect(m, port.beats, queue)
         wiring.connect(m, share.requests, wiring.flipped(self.requests))
         wiring.connect(m, wiring.flipped(self.read), share.beats)
 

@@ -6,6 +6,10 @@ A reset of such a register is a gate per bit, and a net to every one of them, fo
 from amaranth.hdl import Cat, Module, Signal, Value
 from amaranth.lib import data
 
+KEEP = {"keep": "true"}
+"""Attributes of a signal whose registers are merged with no others of the same value: of copies
+each drives what is near it. The text of a product says it as tools look for it."""
+
 
 def data_register(shape=1, *, name: str | None = None):
     """A register without a reset, of its own name where ``name`` is left out."""

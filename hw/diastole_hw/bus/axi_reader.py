@@ -160,14 +160,14 @@ class AxiReader(wiring.Component):
     def _beats(self, m, stop, whose, fatal):
         axi = self.axi
         beat = data_output(m, self.data.payload, "beat")
+        free = ~self.data.valid | self.data.ready
         m.d.comb += [
-            axi.rready.eq(stop | ~self.data.valid | self.data.ready),
+            axi.rready.eq(stop | free),
             self.moved.eq(axi.rvalid & axi.rready),
         ]
-        with m.If(self.data.ready):
-            m.d.sync += self.data.valid.eq(0)
-        with m.If(self.moved & ~stop):
-            m.d.sync += [beat.data.eq(axi.rdata), self.data.valid.eq(~fatal)]
-            m.d.sync += [beat.units.eq(1 << whose.owner), beat.failed.eq(axi.rresp[1])]
+        with m.If(free):  # whatever is there: whether it is a beat is known late
+            m.d.sync += [beat.data.eq(axi.rdata), beat.failed.eq(axi.rresp[1])]
+            m.d.sync += beat.units.eq(1 << whose.owner)
+            m.d.sync += self.data.valid.eq(axi.rvalid & ~stop & ~fatal)
         with m.If(self.clear):
             m.d.sync += self.data.valid.eq(0)

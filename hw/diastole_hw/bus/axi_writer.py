@@ -9,7 +9,7 @@ from diastole_hw.bus.services import owned_request_layout, write_beat_layout
 from diastole_hw.bus.signature import CACHE, INCR, PROT, AxiWriteSignature
 from diastole_hw.bus.split import BurstSplitter
 from diastole_hw.place import place
-from diastole_hw.registers import data_output
+from diastole_hw.registers import data_output, data_register
 from diastole_hw.stream.fifo import StreamFifo
 from diastole_hw.transfer.address import whole_beats
 from diastole_sim.spec.check import require_int
@@ -33,7 +33,7 @@ class AxiWriter(wiring.Component):
     before its address is accepted, as AXI4 allows.
 
     Timing: one beat per cycle; a beat is offered to the bus in the cycle after it was taken. A
-    burst's address is offered 2 cycles after its request, its data 3; then one burst per cycle.
+    burst's address is offered 2 cycles after its request, its data 4; then one burst per cycle.
     ``data.ready`` is combinational from ``axi.wready``. Valid signals of ``axi`` are registers, 0
     in reset; responses are always accepted.
 
@@ -172,26 +172,28 @@ class AxiWriter(wiring.Component):
     def _beats(self, m, length, stop):
         """Fill the output register while there is a burst to fill; with strobes 0 once stopped."""
         axi = self.axi
-        count = Signal(8)  # beats of the burst that are done
+        filling = Signal()  # a burst
+        left = data_register(8)  # beats of it after this one
+        last = data_register()  # there are none
         word = data_output(m, axi.wdata, "word")
         strobes, ends = data_output(m, axi.wstrb, "strobes"), data_output(m, axi.wlast, "ends")
         free = Signal()
         taken = Signal()
-        last = Signal()
         m.d.comb += [
-            free.eq(length.valid & (~axi.wvalid | axi.wready)),
+            free.eq(filling & (~axi.wvalid | axi.wready)),
             self.data.ready.eq(free & ~stop),
             taken.eq(free & (stop | self.data.valid)),
-            last.eq(count == length.payload),
-            length.ready.eq(taken & last),
+            length.ready.eq(~filling | (taken & last)),
             self.moved.eq(axi.wvalid & axi.wready),
         ]
         with m.If(axi.wready):
             m.d.sync += axi.wvalid.eq(0)
         with m.If(taken):
-            m.d.sync += [axi.wvalid.eq(1), ends.eq(last), count.eq(count + 1)]
+            m.d.sync += [axi.wvalid.eq(1), ends.eq(last)]
+            m.d.sync += [left.eq(left - 1), last.eq(left == 1)]
             m.d.sync += [word.eq(self.data.p.data), strobes.eq(self.data.p.strb)]
             with m.If(stop):
                 m.d.sync += strobes.eq(0)
-            with m.If(last):
-                m.d.sync += count.eq(0)
+        with m.If(length.ready):
+            m.d.sync += [filling.eq(length.valid), left.eq(length.payload)]
+            m.d.sync += last.eq(length.payload == 0)

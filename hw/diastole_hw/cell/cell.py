@@ -21,6 +21,7 @@ from diastole_hw.cell.layouts import (
 from diastole_hw.cell.meet import Meet
 from diastole_hw.cell.shape import EAST, NORTH, CellShape
 from diastole_hw.place import place
+from diastole_hw.registers import KEEP
 from diastole_sim.spec.check import require_int
 from diastole_sim.spec.numerics import MAX_ACCUMULATOR_BITS
 
@@ -118,7 +119,8 @@ class Cell(wiring.Component):
         """The slot's vector, in the wider format, and its control, when they are worked with; both
         hop on."""
         shape = self.shape
-        control = Signal(self.control.shape())
+        # Copies are kept apart: tools that make one of them again make it drive a thousand gates.
+        control = Signal(self.control.shape(), attrs=KEEP if shape.direction_copies > 1 else None)
         m.d.sync += control.swap.eq(self.control.swap)
         m.d.comb += self.control_east.eq(control)
         vector = Signal(vector_layout(shape, shape.vector_element))
@@ -168,9 +170,9 @@ class Cell(wiring.Component):
         m.d.comb += [meet.direction.eq(self._copy_of(direction, -1)), meet.block.eq(hold.marks)]
         for name in meet.vector.shape().members:
             m.d.comb += meet.vector[name].eq(vector[name])
-        layout = data.StructLayout({"met": meet.met.shape(), "direction": direction.shape()})
+        layout = data.StructLayout({"met": meet.met.shape(), "direction": 1})
         stages = [Signal(layout, name="met")]
-        m.d.comb += [stages[0].met.eq(meet.met), stages[0].direction.eq(direction)]
+        m.d.comb += [stages[0].met.eq(meet.met), stages[0].direction.eq(direction[0])]
         for number in range(self.shape.work + self.shape.halves):
             stage = Signal(layout, name=f"met_{number}", reset_less=True)
             m.d.sync += stage.eq(stages[-1])
@@ -260,7 +262,7 @@ class Cell(wiring.Component):
         if EAST in shape.directions:
             m.d.comb += before.eq(self.psum_west)
         if NORTH in shape.directions:
-            with m.If(stage.direction[0]) if shape.in_place else nullcontext():
+            with m.If(stage.direction) if shape.in_place else nullcontext():
                 m.d.comb += before.eq(self.psum_south)
         if shape.in_place and shape.halves:
             low = low_bits(self.psum_bits)
@@ -269,6 +271,6 @@ class Cell(wiring.Component):
                     south, west = (
                         each.sums[lane][part] for each in (self.psum_south, self.psum_west)
                     )
-                    chosen = Mux(slot.direction[lane], south, west)
+                    chosen = Mux(slot.direction, south, west)
                     m.d.comb += before.sums[lane][part].eq(chosen)
         return before

@@ -23,6 +23,8 @@ from diastole_hw.stream.fifo import StreamFifo
 from diastole_sim.spec.formats import NAN_EXPONENT
 from diastole_sim.spec.numerics import Numerics
 
+_PLACES = 4  # of words that the unit of draws has not taken, few enough for a small memory
+
 
 def image_group_layout() -> data.StructLayout:
     """A group, for what comes after the lanes. ``copy``: of which copy. ``line_end``, ``copy_end``:
@@ -242,13 +244,15 @@ class TileQuantiser(wiring.Component):
         kinds = {"lanes": sizes.lanes, "copies": sizes.drawn_copies}
         unit = draw_unit(self.numerics, **kinds, **self._drawn)
         m.submodules.draws = place(unit, platform)
+        # Whether the unit takes one hangs on what it is; a word goes to all its targets or none.
+        places = StreamFifo(shape=index.p.shape(), depth=_PLACES)
+        m.submodules.places = place(places, platform)
+        wiring.connect(m, index, places.i)
+        wiring.connect(m, places.o, unit.i)
         m.d.comb += [
             unit.seed.eq(self.seed),
             unit.tag.eq(self.tag),
             unit.step.eq(self.step),
-            unit.i.payload.eq(index.payload),
-            unit.i.valid.eq(index.valid),
-            index.ready.eq(unit.i.ready),
             draws.payload.eq(unit.o.payload),
             draws.valid.eq(unit.o.valid),
             unit.o.ready.eq(draws.ready),

@@ -11,6 +11,7 @@ from diastole_hw.emit.about import about_component, first_paragraph
 from diastole_hw.emit.collector import collector_seldom
 from diastole_hw.emit.condense import condense
 from diastole_hw.emit.heads import with_head
+from diastole_hw.emit.keep import keep_registers
 from diastole_hw.emit.names import (
     drop_empty,
     legalise,
@@ -118,7 +119,7 @@ def emit(top: Any, *, name: str, ports: dict[str, Any]) -> Emitted:
         )
         told.setdefault(type(component), module)
     return Emitted(
-        verilog="\n".join(map(condense, texts)),
+        verilog="\n".join(keep_registers(condense(text)) for text in texts),
         modules=order,
         memories=sorted(memories, key=lambda memory: memory.module),
     )

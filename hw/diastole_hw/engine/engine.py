@@ -456,7 +456,7 @@ class ProductEngine(wiring.Component):
         """One direction: its drain, the tiles it waits for, and the room for sums it frees."""
         plan, north = self.plan, name == "north"
         drain = Drain(plan, north=north)
-        tiles = StreamFifo(drain.tiles.p.shape(), TILES_OF_SUMS)
+        tiles = StreamFifo(drain.tiles.p.shape(), TILES_OF_SUMS, ahead=plan.output_register)
         banks, ended = SumRoom(), Credit(most=TILES_OF_SUMS)
         m.submodules[f"{name}_drain"] = place(drain, platform)
         m.submodules[f"{name}_tiles"] = place(tiles, platform)

@@ -232,17 +232,19 @@ class Flight(wiring.Component):
         live = Signal()  # the newer one is in flight
         older_live = Signal()
         waits = Signal()  # the newer one for the load unit; its set-up is part of that
+        loading = Signal()  # or did in the cycle before: whether there is work is known late
         commands = Array(Signal(name=f"command_{number}") for number in range(2))
         done_newer = Signal()
         done_older = Signal()
         m.d.comb += [
-            self.ready.eq(~live | ~(waits | self.load.busy | older_live)),
+            self.ready.eq(~live | ~(waits | loading | older_live)),
             self.newest_command.eq(commands[newest]),
             self.busy.eq(live | older_live),
             self.busy_behind.eq(live & older_live),
             self.done.eq(done_newer | done_older),
             self.done_command.eq(commands[newest ^ done_older]),
         ]
+        m.d.sync += loading.eq(waits | self.load.busy)
         with m.If(done_newer):
             m.d.sync += live.eq(0)
         with m.If(done_older):

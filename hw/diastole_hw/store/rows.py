@@ -160,34 +160,46 @@ class EmitRows(wiring.Component):
             for name, member in {"cols": "cols", "left": "cols", "rows": "repeat"}.items()
         )
         moves = Signal()  # what the beat, or the word, has of the row
-        # With it: known a cycle before, as much waits for it.
-        row_ends = data_register(name="row_ends")
         unit = self.plan.data_width // 32 if self.splits else self.vectors * self.plan.block
+        # With it, and which floats of it are of the row: known a cycle before, as much waits for
+        # them.
+        row_ends = data_register(name="row_ends")
+        owned = data_register(unit, name="owned")
+        size = exact_log2(unit)
         with m.If(moves):
             m.d.sync += [left.eq(left - unit), row_ends.eq(left <= 2 * unit)]
+            m.d.sync += owned.eq(self._first(unit, left, all_if=left[size + 1 :].any()))
             with m.If(row_ends):
                 m.d.sync += [left.eq(cols), row_ends.eq(cols <= unit)]
+                m.d.sync += owned.eq(self._first(unit, cols, all_if=cols[size:].any()))
                 m.d.sync += [rows.eq(rows - 1), packs.eq(rows != 1)]
         with m.If(waits & ~packs):
             m.d.sync += [waits.eq(0), packs.eq(1), row_ends.eq(waiting <= unit)]
+            m.d.sync += owned.eq(self._first(unit, waiting, all_if=waiting[size:].any()))
             m.d.sync += [cols.eq(waiting), left.eq(waiting), rows.eq(repeat)]
         if self.splits:
-            self._split(m, packs, left, row_ends, moves)
+            self._split(m, packs, owned, row_ends, moves)
         else:
-            self._join(m, packs, addr, waits & ~packs, left, row_ends, moves)
+            self._join(m, packs, addr, waits & ~packs, owned, row_ends, moves)
         return packs
 
     @staticmethod
-    def _masked(floats, left):
-        """Zeros for those beyond the end of the row."""
-        return Cat(Mux(number < left, value, 0) for number, value in enumerate(floats))
+    def _first(unit, count, *, all_if):
+        """Ones for the first floats of a unit, as many as are left over from whole ones."""
+        some = ~(Const((1 << unit) - 1, unit) << count[: exact_log2(unit)])[:unit]
+        return some | all_if.replicate(unit)
 
-    def _slots(self, left, count):
+    @staticmethod
+    def _masked(floats, owned):
+        """Zeros for those beyond the end of the row."""
+        return Cat(Mux(owns, value, 0) for owns, value in zip(owned, floats, strict=True))
+
+    def _slots(self, owned, count):
         """Bytes of the vectors, of ``count``, that the row has."""
         block = self.plan.block
-        return Cat((left > k * block).replicate(FLOAT_BYTES * block) for k in range(count))
+        return Cat(owned[k * block].replicate(FLOAT_BYTES * block) for k in range(count))
 
-    def _split(self, m, packs, left, row_ends, moves):
+    def _split(self, m, packs, owned, row_ends, moves):
         """A word is one or more beats; those without a float of the row are left out."""
         plan, beat = self.plan, self.beats.p
         floats = plan.data_width // 32
@@ -203,8 +215,8 @@ class EmitRows(wiring.Component):
             m.d.comb += self.pieces.ready.eq(moves & self.turned)
         m.d.comb += [
             word_ends.eq((part == parts - 1) | row_ends),
-            beat.data.eq(self._masked(source, left)),
-            beat.strb.eq(self._slots(left, floats // plan.block) if floats > plan.block else ~0),
+            beat.data.eq(self._masked(source, owned)),
+            beat.strb.eq(self._slots(owned, floats // plan.block) if floats > plan.block else ~0),
             self.beats.valid.eq(packs & valid),
             moves.eq(self.beats.valid & self.beats.ready),
             self.words.ready.eq(moves & ready),
@@ -212,14 +224,14 @@ class EmitRows(wiring.Component):
         with m.If(moves):
             m.d.sync += part.eq(Mux(word_ends, 0, part + 1))
 
-    def _join(self, m, packs, addr, begins, left, row_ends, moves):
+    def _join(self, m, packs, addr, begins, owned, row_ends, moves):
         """Several vectors make a beat; the first of a row stands where its address says."""
         plan, beat = self.plan, self.beats.p
         parts = plan.data_width // (32 * plan.block)
         bytes_ = FLOAT_BYTES * plan.block
         first = data_register(range(parts), name="first_part")
         part = data_register(range(parts), name="part")  # of the beat, where the word begins
-        masked = self._masked(list(self.words.payload), left)
+        masked = self._masked(list(self.words.payload), owned)
         held = Signal(plan.data_width)
         strobes = Signal(plan.beat_bytes)
         filled = Signal.like(held, name="filled")
@@ -227,7 +239,7 @@ class EmitRows(wiring.Component):
         whole = Signal()
         m.d.comb += [
             filled.eq(held | (masked << (part * (8 * bytes_)))),
-            enabled.eq(strobes | (self._slots(left, self.vectors) << (part * bytes_))),
+            enabled.eq(strobes | (self._slots(owned, self.vectors) << (part * bytes_))),
             whole.eq((part == parts - self.vectors) | row_ends),
             beat.data.eq(filled),
             beat.strb.eq(enabled),

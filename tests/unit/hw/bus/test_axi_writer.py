@@ -393,7 +393,7 @@ def test_of_two_errors_the_first_stays():
 
 
 def test_cycles_of_a_request_and_of_its_beats():
-    """Its address is offered 2 cycles after it, its data 3; then a burst and a beat per cycle."""
+    """Its address is offered 2 cycles after it, its data 4; then a burst and a beat per cycle."""
     dut = design(AxiWriter, data_width=64)
     memory = AxiMemory(dut.axi, 64)
     seen = {"taken": [], "asked": [], "given": [], "moved": []}
@@ -422,7 +422,7 @@ def test_cycles_of_a_request_and_of_its_beats():
     run(dut, ask, give, background=[memory.serve, watch])
     first = seen["taken"][0]
     assert seen["asked"] == [first + 2 + n for n in range(4)]
-    assert seen["given"] == seen["moved"] == [first + 3 + n for n in range(67)]
+    assert seen["given"] == seen["moved"] == [first + 4 + n for n in range(67)]
 
 
 def test_refused_parameter():
