@@ -262,7 +262,7 @@ class Core(wiring.Component):
     def _asking(self, m, platform, name, requests, command):
         """A short queue behind the requests of a reader, with their command: who else asks is
         decided behind it. Returns where they come out."""
-        queue = StreamFifo(owned_request_layout(), BETWEEN)
+        queue = StreamFifo(owned_request_layout(), BETWEEN, ahead=self.plan.output_register)
         m.submodules[f"{name}_requests_queue"] = place(queue, platform)
         m.d.comb += [
             queue.i.valid.eq(requests.valid),
