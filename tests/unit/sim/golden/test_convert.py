@@ -387,7 +387,7 @@ rows = st.lists(finite, min_size=1, max_size=20)
 
 @pytest.mark.parametrize("examples", [20, sweep(80)])
 def test_nearest_is_odd_and_grows(examples):
-    settings(max_examples=examples, deadline=None)(nearest_is_odd_and_grows)()
+    settings(max_examples=examples)(nearest_is_odd_and_grows)()
 
 
 @given(rows, st.sampled_from(NAMES), st.sampled_from(("floor", "rceil")))
@@ -403,7 +403,7 @@ def nearest_is_odd_and_grows(values, name, rule):
         assert (got[order][1:] >= got[order][:-1]).all()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(rows, st.sampled_from([name for name in NAMES if parse_format(name).scale != "e4m3"]))
 def test_what_is_representable_stays(values, name):
     """Converting what was converted changes nothing, with the exponent of the largest element."""
@@ -415,7 +415,7 @@ def test_what_is_representable_stays(values, name):
     assert again.saturated == 0
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.lists(st.floats(-4, 4, width=32), min_size=1, max_size=20),
     st.sampled_from(NAMES),

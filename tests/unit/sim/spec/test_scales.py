@@ -66,7 +66,7 @@ def test_scale_rules_around_their_thresholds(name, rule):
                 assert got.saturated == 0
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.integers(1 << 23, 0x7F7FFFFF), st.sampled_from(SCALE_RULES), st.sampled_from(NAMES))
 def test_scale_rules_anywhere(bits, rule, name):
     kind = parse_format(name)
