@@ -262,7 +262,7 @@ class Core(wiring.Component):
     def _asking(self, m, platform, name, requests, command):
         """A short queue behind the requests of a reader, with their command: who else asks is
         decided behind it. Returns where they come out."""
-        queue = StreamFifo(owned_request_layout(), BETWEEN, ahead=self.plan.output_register)
+        queue = StreamFifo(owned_request_layout(), BETWEEN)
         m.submodules[f"{name}_requests_queue"] = place(queue, platform)
         m.d.comb += [
             queue.i.valid.eq(requests.valid),
@@ -305,7 +305,7 @@ class Core(wiring.Component):
             m.d.comb += pair.first_command.eq(dispatch.vector_number)
             m.d.comb += pair.second_command.eq(dispatch.convert_number)
             limited, number = pair.service, pair.command
-        asked = self._asking(m, platform, "unlimited", limited.requests, number)
+        asked = self._asking(m, platform, "limited", limited.requests, number)
         self._hand(m, asked, limit.source.requests)
         wiring.connect(m, limit.source.beats, limited.beats)
         m.d.comb += limit.limited.eq(engine.busy)
@@ -313,8 +313,7 @@ class Core(wiring.Component):
         readers = [("read", engine.read, engine.read_command)]
         if self.plan.significands:
             readers.append(("headers", engine.headers, engine.headers_command))
-        readers.append(("limited", limit.service, asked.p.whose.command))
-        share = ReadShare(data_width=self.plan.data_width, units=1 + len(readers))
+        share = ReadShare(data_width=self.plan.data_width, units=2 + len(readers))
         m.submodules.read_share = place(share, platform)
         # The fetch takes what it has asked for at once.
         wiring.connect(m, wiring.flipped(self.fetch), share.units_read[FETCH])
@@ -325,6 +324,11 @@ class Core(wiring.Component):
             self._hand(m, asks, port.requests)
             m.d.comb += share.commands[unit].eq(asks.p.whose.command)
             wiring.connect(m, port.beats, self._queue(m, platform, f"{name}_beats", reader.beats))
+        *_, port = share.units_read
+        wiring.connect(m, limit.service.requests, port.requests)
+        m.d.comb += share.commands[-1].eq(asked.p.whose.command)
+        queue = self._queue(m, platform, "limited_beats", limit.service.beats)
+        wiring.connect(m, port.beats, queue)
         wiring.connect(m, share.requests, wiring.flipped(self.requests))
         wiring.connect(m, wiring.flipped(self.read), share.beats)
 

@@ -224,9 +224,7 @@ class Top(Elaboratable):
         """Short queues before the bus engines: no path crosses from the bus into the machine. Those
         of what is read are in the core, one for each who reads."""
         queues = {
-            "write_requests": StreamFifo(
-                owned_request_layout(), BETWEEN, ahead=self.plan.output_register
-            ),
+            "write_requests": StreamFifo(owned_request_layout(), BETWEEN),
             "write_beats": StreamFifo(write_beat_layout(self.plan.data_width), BETWEEN),
         }
         for name, queue in queues.items():

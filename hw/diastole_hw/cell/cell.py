@@ -3,7 +3,7 @@
 from contextlib import nullcontext
 from itertools import product
 
-from amaranth.hdl import Cat, Module, Mux, Signal, signed
+from amaranth.hdl import Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -119,15 +119,15 @@ class Cell(wiring.Component):
         """The slot's vector, in the wider format, and its control, when they are worked with; both
         hop on."""
         shape = self.shape
-        swap = Signal()
-        control = Signal(self.control.shape())
-        m.d.sync += swap.eq(self.control.swap)
-        m.d.comb += [control.swap.eq(swap), self.control_east.eq(control)]
+        # Copies are kept apart: tools that make one of them again make it drive a thousand gates.
+        control = Signal(self.control.shape(), attrs=KEEP if shape.direction_copies > 1 else None)
+        m.d.sync += control.swap.eq(self.control.swap)
+        m.d.comb += self.control_east.eq(control)
         vector = Signal(vector_layout(shape, shape.vector_element))
         hop = Signal(vector.shape(), reset_less=True)
         m.d.sync += hop.eq(vector)
         if shape.in_place:
-            m.d.comb += control.direction.eq(self._directions(m))
+            m.d.sync += control.direction.eq(self.control.direction)
         if EAST in shape.directions:
             self._copy(m, vector, shape.vector_element, self.south, shape.south)
             self._copy(m, self.north, shape.south, hop, shape.vector_element)
@@ -135,15 +135,6 @@ class Cell(wiring.Component):
             self._from_west(m, vector)
             self._copy(m, self.east, shape.west, hop, shape.vector_element)
         return (hop, control) if shape.arrival else (vector, self.control)
-
-    def _directions(self, m):
-        """Registers of the slot's direction. Its copies are kept apart: a tool that made one of
-        them again would make it drive a thousand gates."""
-        copies = self.shape.direction_copies
-        attrs = KEEP if copies > 1 else None
-        registers = Cat(Signal(name=f"direction_{k}", attrs=attrs) for k in range(copies))
-        m.d.sync += registers.eq(self.control.direction)
-        return registers
 
     def _from_west(self, m, vector):
         """The vector is that of the west in slots to the north."""
