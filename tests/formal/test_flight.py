@@ -28,8 +28,10 @@ PROBES |= {f"of_{name}": f"dut.{name}.count" for name in COUNTS}
 PROBES |= {f"of_closed_{name}": f"dut.closed_{name}" for name in DIRECTIONS}
 OLDER_ALONE = "(self.set_up.mode == Mode.FUSED) | (older.mode == Mode.FUSED)"
 EDITS = [
-    ("~(waits | self.load.busy | older_live)", "~(waits | self.load.busy)"),
-    ("~(waits | self.load.busy | older_live)", "~(waits | older_live)"),
+    ("~(waits | loading | older_live)", "~(waits | loading)"),
+    ("~(waits | loading | older_live)", "~(waits | older_live)"),
+    ("~(waits | loading | older_live)", "~(loading | older_live)"),
+    ("loading.eq(waits | self.load.busy)", "loading.eq(self.load.busy)"),
     ("commands[newest ^ done_older]", "commands[newest]"),
     ("older_live.eq(live & ~done_newer)", "older_live.eq(live)"),
     (" & ~(older_live & alone)", " & ~(older_live & alone & self.opens)"),
