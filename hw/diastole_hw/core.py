@@ -234,13 +234,10 @@ class Core(wiring.Component):
         read = getattr(engine, port_name("read", port))
         name = port_name("read", port)
         asked = self._asking(m, platform, name, read.requests, engine.read_command)
+        self._hand(m, asked, asks)
         m.d.comb += [
-            asks.valid.eq(asked.valid),
-            asks.p.addr.eq(asked.p.addr),
-            asks.p.beats.eq(asked.p.beats),
             asks.p.whose.owner.eq(FETCH + 1),
             asks.p.whose.command.eq(asked.p.whose.command),
-            asked.ready.eq(asks.ready),
         ]
         queue = self._queue(m, platform, port_name("read_beats", port), read.beats)
         m.d.comb += [
@@ -275,7 +272,7 @@ class Core(wiring.Component):
 
     @staticmethod
     def _hand(m, asks, requests):
-        """What such a queue shows to who knows nothing of commands."""
+        """What such a queue shows, but for whose it is."""
         m.d.comb += [
             requests.valid.eq(asks.valid),
             requests.p.addr.eq(asks.p.addr),
