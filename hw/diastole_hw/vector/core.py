@@ -43,9 +43,10 @@ class VectorCore(wiring.Component):
     let cycle 0 be its first. Row r of its streams and of the panel is read in cycle r, and its
     results are written, to registers, panel and outputs, in cycle r + 7: seen by reads from cycle
     r + 8 on; where rows come in another order (:mod:`diastole_hw.vector.row_order`), likewise.
-    :class:`Prefetch` says when instructions are there, :mod:`diastole_hw.vector.timing` how long special ones take. From ``start`` to the first instruction's first cycle 6 cycles pass,
-    if a block is there by then, and all that it needs; ``done`` comes B + 8 cycles after the last
-    one's first cycle, or later if the special lanes work.
+    :class:`Prefetch` says when instructions are there, :mod:`diastole_hw.vector.timing` how long
+    special ones take. From ``start`` to the first instruction's first cycle 6 cycles pass, if a
+    block is there by then, and all that it needs; ``done`` comes B + 8 cycles after the last one's
+    first cycle, or later if the special lanes work.
 
     Parameters
     ----------

@@ -35,8 +35,8 @@ def entry_layout(shape: VectorShape) -> data.StructLayout:
     ``op``: its code; of a ``special`` one the operand is b. ``writes`` register ``d``. ``gives``
     rows to output ``o``; or ``to_panel``, from vector ``panel_write`` on. ``turn_lanes``,
     ``turn_rows``: the distance. ``order``: of its rows. ``fresh``: here c is the neutral element,
-    +0 or ``infinite``, ``negative`` or not. ``constant``: K[k]. ``streams``: those of memory or a product that it
-    reads. ``from_panel``: it reads the panel, from vector ``panel_read`` on.
+    +0 or ``infinite``, ``negative`` or not. ``constant``: K[k]. ``streams``: those of memory or a
+    product that it reads. ``from_panel``: it reads the panel, from vector ``panel_read`` on.
     """
     fields = {
         "end": unsigned(1),
