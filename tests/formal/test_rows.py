@@ -237,7 +237,7 @@ class RowsSpec(wiring.Component):
     def _output(self, m, issue, places):
         ascends = places.row == self.position[: self.shape.row_bits]
         m.d.comb += [
-            Assert(~places.output_en | ascends, "rows of an output do not ascend"),
+            Assert(~places.stream_en | ascends, "rows of an output do not ascend"),
         ]
 
 

@@ -237,8 +237,8 @@ class VectorCore(wiring.Component):
             self.panel_write_en.eq(places.panel_en),
             self.panel_write_at.eq(places.vector),
             self.panel_write.eq(rows),
-            self.panel_write_watched.eq(Array(watched)[places.output]),
-            self.out_row.valid.eq(places.output_en),
+            self.panel_write_watched.eq(Array(watched)[places.stream]),
+            self.out_row.valid.eq(places.stream_en),
             self.out_row.row.eq(rows),
         ]
         meets = self.panel_read_en & self.panel_write_en

@@ -38,7 +38,7 @@ class ResultPlaces(wiring.Component):
         The row belongs to a register, and to which.
     panel_en, vector : Out(1), Out
         The row belongs to the panel, and the number of its vector.
-    output_en, output : Out(1), Out(range(4))
+    stream_en, stream : Out(1), Out(range(4))
         The row belongs to an output stream of memory, and the number of any output stream.
     """
 
@@ -53,8 +53,8 @@ class ResultPlaces(wiring.Component):
                 "register": Out(range(REGISTERS)),
                 "panel_en": Out(1),
                 "vector": Out(shape.panel_bits),
-                "output_en": Out(1),
-                "output": Out(range(OUTPUTS)),
+                "stream_en": Out(1),
+                "stream": Out(range(OUTPUTS)),
             }
         )
 
@@ -83,7 +83,7 @@ class ResultPlaces(wiring.Component):
             self.register.eq(slot.d),
             self.panel_en.eq(active & slot.to_panel),
             self.vector.eq(slot.panel_write + self.row),
-            self.output_en.eq(active & slot.gives),
-            self.output.eq(slot.o),
+            self.stream_en.eq(active & slot.gives),
+            self.stream.eq(slot.o),
         ]
         return m
