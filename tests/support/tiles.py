@@ -72,7 +72,8 @@ def finds(numerics: Numerics, cls: int) -> bool:
     """Of a machine whose classes fold: whether what a class is folded by is not known before it is
     quantised, since its groups have scales of their own, or what is too large becomes no number."""
     chosen = class_of(numerics, cls)
-    return chosen.grouping.kind != "tensor" or not chosen.saturates
+    by_specification = chosen.overflow == "specification" and numerics.special == "poison"
+    return chosen.grouping.kind != "tensor" or by_specification
 
 
 def draws_early(numerics: Numerics, cls: int) -> bool:
