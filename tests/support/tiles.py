@@ -7,6 +7,7 @@ from math import lcm
 from diastole_sim.spec.numerics import CLASS_NAMES, Numerics
 from support.numerics import make_numerics
 
+TWO_SCALES = "four-over-six"
 # What differs between machines: one copy or two, a scale of the tensor's, exponents that are folded
 # to their largest element, words that are shorter or longer than a block's row, than a group's.
 MACHINES = {
@@ -27,6 +28,12 @@ MACHINES = {
         64,
     ),
     "two levels": ({"block": 4, "formats": "nvfp4"}, 64),
+    "two scales": ({"block": 4, "formats": "nvfp4", "scales": TWO_SCALES}, 64),
+    "squares of two scales": (
+        {"block": 2, "formats": "nvfp4", "groupings": ("2x2", "16x16", "8x8")}
+        | {"scales": (TWO_SCALES, TWO_SCALES, "nearest"), "special": "poison"},
+        128,
+    ),
     "folding squares": (
         {"block": 4, "formats": "mxfp8_e4m3", "groupings": ("4x4", "8x8", "16x16")}
         | {"scales": "floor", "overflows": "specification"},
@@ -69,17 +76,14 @@ def joined(values, bits: int) -> int:
 
 
 def finds(numerics: Numerics, cls: int) -> bool:
-    """Of a machine whose classes fold: whether what a class is folded by is not known before it is
-    quantised, since its groups have scales of their own, or what is too large becomes no number."""
-    chosen = class_of(numerics, cls)
-    by_specification = chosen.overflow == "specification" and numerics.special == "poison"
-    return chosen.grouping.kind != "tensor" or by_specification
+    """Whether a class's tiles are passed once more, to find which of two scales its groups get."""
+    return class_of(numerics, cls).scale == TWO_SCALES
 
 
 def draws_early(numerics: Numerics, cls: int) -> bool:
     """Whether what a class is folded by is known before that, and hangs on draws."""
     folds = numerics.folds(CLASS_NAMES[cls])
-    return folds and not finds(numerics, cls) and class_of(numerics, cls).rounding != "nearest"
+    return folds and class_of(numerics, cls).rounding != "nearest"
 
 
 def class_of(numerics: Numerics, cls: int):
@@ -100,8 +104,7 @@ def piece_cols(numerics: Numerics, data_width: int, cls: int) -> int:
     """Columns that are read before those beside them: of one row of squares that are known with
     their last row at least 16, four beats and a block; else the whole tile."""
     height, width = tile_shape(numerics, cls)
-    found = numerics.folds(CLASS_NAMES[cls]) and finds(numerics, cls)
-    if height > numerics.block or found:
+    if height > numerics.block or finds(numerics, cls):
         return width
     return min(width, max(16, 4 * data_width // 32, numerics.block))
 
